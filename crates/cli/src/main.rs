@@ -1,0 +1,2 @@
+//! The lowmesh command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! CoAP endpoint, sans-IO (RFC 7252).

@@ -1,0 +1,1 @@
+//! Retransmission timers and congestion windows.

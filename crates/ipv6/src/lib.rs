@@ -1,0 +1,1 @@
+//! IPv6 for constrained nodes: addresses, routes, forwarding, UDP.

@@ -1,0 +1,1 @@
+//! Scenarios, runs, statistics and reports.

@@ -1,0 +1,1 @@
+//! 6LoWPAN adaptation: header compression, fragmentation, reassembly.

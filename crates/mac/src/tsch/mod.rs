@@ -1,0 +1,3 @@
+//! Time-slotted channel hopping, IEEE 802.15.4-2015 s6.2.6 and s6.3.6.
+
+pub mod schedule;

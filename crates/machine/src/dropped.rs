@@ -1,0 +1,147 @@
+//! The closed list of ways in which a packet can end without arriving.
+
+use core::fmt;
+
+/// Names a datagram inside one run, from birth to end: the msduHandle of IEEE 802.15.4 s8.3.1, never on the air.
+///
+/// A driver that does not trace packets gives every datagram [`Handle::NONE`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Handle(pub u64);
+
+impl Handle {
+    /// No name: not traced.
+    pub const NONE: Self = Self(0);
+}
+
+/// The layer that gave a packet up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Layer {
+    /// Medium access: queues, retries, synchronisation.
+    Mac,
+    /// 6LoWPAN adaptation: compression, fragmentation, reassembly.
+    Lowpan,
+    /// IPv6: forwarding, checks.
+    Ipv6,
+    /// UDP demultiplexing.
+    Udp,
+    /// CoAP message layer.
+    Coap,
+    /// The application's own buffer.
+    Application,
+}
+
+/// Why a packet ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DropReason {
+    /// A bounded queue was full.
+    QueueFull,
+    /// The link layer gave up after its last retry without an acknowledgement.
+    NoAck,
+    /// The node lost synchronisation and emptied its queues.
+    Desynchronised,
+    /// The node is not part of a network yet.
+    NotJoined,
+    /// The next hop left before its queue was empty.
+    NeighbourLost,
+    /// No route to the destination.
+    NoRoute,
+    /// The hop limit came to zero.
+    HopLimit,
+    /// RPL found a loop: the rank went the wrong way twice (RFC 6550 s11.2.2.2).
+    RankLoop,
+    /// No fragment buffer or reassembly buffer was free.
+    BufferFull,
+    /// A datagram was not complete when its reassembly timer ran out.
+    ReassemblyTimeout,
+    /// Larger than this layer can carry.
+    TooLarge,
+    /// Bytes that do not decode.
+    Malformed,
+    /// The transport checksum is wrong.
+    Checksum,
+    /// Nobody listens on the destination port.
+    NoListener,
+    /// Not for this node, and not to be forwarded.
+    NotForUs,
+    /// MAX_RETRANSMIT reached without an acknowledgement (RFC 7252 s4.2).
+    GaveUp,
+    /// The peer answered with a Reset (RFC 7252 s4.2).
+    Reset,
+}
+
+impl DropReason {
+    /// Every reason, in the order of reports.
+    pub const ALL: [Self; 17] = [
+        Self::QueueFull,
+        Self::NoAck,
+        Self::Desynchronised,
+        Self::NotJoined,
+        Self::NeighbourLost,
+        Self::NoRoute,
+        Self::HopLimit,
+        Self::RankLoop,
+        Self::BufferFull,
+        Self::ReassemblyTimeout,
+        Self::TooLarge,
+        Self::Malformed,
+        Self::Checksum,
+        Self::NoListener,
+        Self::NotForUs,
+        Self::GaveUp,
+        Self::Reset,
+    ];
+
+    /// The name that users see in tables and records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::QueueFull => "queue_full",
+            Self::NoAck => "no_ack",
+            Self::Desynchronised => "desynchronised",
+            Self::NotJoined => "not_joined",
+            Self::NeighbourLost => "neighbour_lost",
+            Self::NoRoute => "no_route",
+            Self::HopLimit => "hop_limit",
+            Self::RankLoop => "rank_loop",
+            Self::BufferFull => "buffer_full",
+            Self::ReassemblyTimeout => "reassembly_timeout",
+            Self::TooLarge => "too_large",
+            Self::Malformed => "malformed",
+            Self::Checksum => "checksum",
+            Self::NoListener => "no_listener",
+            Self::NotForUs => "not_for_us",
+            Self::GaveUp => "gave_up",
+            Self::Reset => "reset",
+        }
+    }
+}
+
+impl Layer {
+    /// The name that users see in tables and records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Mac => "mac",
+            Self::Lowpan => "lowpan",
+            Self::Ipv6 => "ipv6",
+            Self::Udp => "udp",
+            Self::Coap => "coap",
+            Self::Application => "application",
+        }
+    }
+}
+
+/// One packet that ended here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dropped {
+    /// Which packet.
+    pub handle: Handle,
+    /// Which layer gave it up.
+    pub layer: Layer,
+    /// Why.
+    pub reason: DropReason,
+}
+
+impl fmt::Display for Dropped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.layer.name(), self.reason.name())
+    }
+}

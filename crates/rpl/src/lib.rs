@@ -1,0 +1,1 @@
+//! RPL: storing and non-storing DODAGs (RFC 6550).

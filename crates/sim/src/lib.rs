@@ -1,0 +1,1 @@
+//! Deterministic discrete-event simulation of Lowmesh nodes over a radio medium.

@@ -1,0 +1,1 @@
+//! One node: all layers composed into one machine.

@@ -1,0 +1,1 @@
+//! Development-only tools: machines in virtual time, lossy links, vector loader.

@@ -1,0 +1,1 @@
+//! The Trickle timer (RFC 6206).

@@ -1,0 +1,17 @@
+//! Time, identifiers and seeded randomness: the ground floor, which depends on nothing of the house.
+//!
+//! - [`time`]: [`Instant`], [`Duration`] (nanoseconds) and [`Asn`], the TSCH slot counter.
+//! - [`ident`]: [`NodeId`], [`Eui64`], [`ShortAddr`], [`PanId`], [`Channel`], [`Rank`], [`Dbm`].
+//! - [`rng`]: streams of random numbers keyed by (seed, node, purpose).
+#![no_std]
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub mod ident;
+pub mod rng;
+pub mod time;
+
+pub use ident::{Channel, Dbm, Eui64, NodeId, PanId, Rank, ShortAddr};
+pub use rng::{Purpose, Rng, Seed};
+pub use time::{Asn, Duration, Instant};

@@ -1,0 +1,1 @@
+//! CoAP messages, options and stream framing (RFC 7252, RFC 8323).

@@ -1,0 +1,1 @@
+//! IEEE 802.15.4 MAC frames.

@@ -1,0 +1,1 @@
+//! IPv6 headers (RFC 8200).

@@ -1,0 +1,1 @@
+//! RPL messages (RFC 6550).

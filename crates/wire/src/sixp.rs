@@ -1,0 +1,1 @@
+//! 6P messages (RFC 8480).
