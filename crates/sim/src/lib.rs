@@ -1,1 +1,3 @@
 //! Deterministic discrete-event simulation of Lowmesh nodes over a radio medium.
+
+pub mod record;

@@ -161,8 +161,7 @@ impl FromStr for Duration {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let error = || ParseDurationError(text.to_string());
         let trimmed = text.trim();
-        let split =
-            trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(error)?;
+        let split = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(error)?;
         let (number, unit) = trimmed.split_at(split);
         let unit = unit.trim();
         let unit = if unit == "m" { "min" } else { unit };

@@ -1,0 +1,105 @@
+//! What a run leaves behind: facts about transactions, packets and nodes, from which reports are made.
+//!
+//! Reports read these records and nothing else; no metric is computed inside a node.
+
+use std::collections::BTreeMap;
+
+use lowmesh_machine::{DropReason, Layer};
+use lowmesh_units::{Duration, Instant, NodeId};
+
+/// How a CoAP transaction ended (RFC 7252 s4.2; a transaction is one request and its acknowledgement).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The acknowledgement (or response) came.
+    Acknowledged,
+    /// It ended without; the reason is one of the closed list.
+    Failed(DropReason),
+    /// Still under way, or still waiting in the application's buffer, when the run ended.
+    Open,
+}
+
+/// One CoAP transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transaction {
+    /// The client.
+    pub node: NodeId,
+    /// When the application issued the request.
+    pub issued: Instant,
+    /// When the first copy was sent, if it was.
+    pub sent: Option<Instant>,
+    /// When it ended, if it did.
+    pub ended: Option<Instant>,
+    /// How.
+    pub ending: Ending,
+    /// Copies sent after the first.
+    pub retransmissions: u8,
+    /// The retransmission timeout chosen for the first copy.
+    pub rto: Option<Duration>,
+}
+
+impl Transaction {
+    /// From first transmission to acknowledgement, for one that was acknowledged.
+    pub fn delay(&self) -> Option<Duration> {
+        match (self.ending, self.sent, self.ended) {
+            (Ending::Acknowledged, Some(sent), Some(ended)) => Some(ended.since(sent)),
+            _ => None,
+        }
+    }
+}
+
+/// What became of the IPv6 packets of one kind; every packet is in exactly one of the last three.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Packets {
+    /// Packets that a node brought into the world.
+    pub sent: u64,
+    /// Packets that reached their destination.
+    pub delivered: u64,
+    /// Packets that ended on the way.
+    pub dropped: u64,
+    /// Packets still in some queue when the run ended.
+    pub queued: u64,
+}
+
+/// What became of one node.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct NodeSummary {
+    /// When it first had both a synchronised clock and a RPL parent (the root: when it started).
+    pub joined: Option<Instant>,
+    /// Hops to the root over preferred parents at the end of the run.
+    pub hops: Option<u32>,
+    /// Share of time with the radio on, from joining to the end.
+    pub duty_cycle: f64,
+    /// Charge drawn by the radio from boot to the end, in millicoulombs.
+    pub charge_mc: f64,
+    /// Changes of preferred parent after the first.
+    pub parent_changes: u32,
+    /// Times it lost synchronisation.
+    pub desynchronisations: u32,
+    /// Frames sent, first copies and retries.
+    pub frames_sent: u64,
+    /// Link-layer unicast frames acknowledged.
+    pub frames_acked: u64,
+    /// Negotiated cells at the end.
+    pub negotiated_cells: u32,
+}
+
+/// Everything that a run leaves behind.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Outcome {
+    /// Hash over every frame, reception, drop and transaction in order.
+    pub trace_hash: u64,
+    /// Simulated time.
+    pub simulated: Duration,
+    /// All transactions, in order of issue.
+    pub transactions: Vec<Transaction>,
+    /// CoAP requests on their way to the server.
+    pub up: Packets,
+    /// CoAP responses on their way to the clients.
+    pub down: Packets,
+    /// Everything else (RPL control).
+    pub control: Packets,
+    /// Ended packets by layer and reason.
+    pub drops: BTreeMap<(Layer, DropReason), u64>,
+    /// One entry a node, root first.
+    pub nodes: Vec<NodeSummary>,
+}
