@@ -115,7 +115,7 @@ impl<'a> HeaderIes<'a> {
         let (_, content) = self.iter().find(|(id, _)| *id == element::TIME_CORRECTION)?;
         let info = u16::from_le_bytes(content.try_into().ok()?);
         // Twelve bits, two's complement.
-        let micros = ((info << 4) as i16) >> 4;
+        let micros = (info << 4).cast_signed() >> 4;
         Some(TimeCorrection { micros, nack: info & 0x8000 != 0 })
     }
 }
@@ -246,7 +246,7 @@ fn parse_slotframes(reader: &mut Reader<'_>) -> Result<Vec<SlotframeSpec>, Decod
 /// Appends the time correction IE (s7.4.2.7); an enhanced acknowledgement needs no termination after it.
 pub fn emit_time_correction(correction: TimeCorrection, out: &mut Vec<u8>) {
     out.extend_from_slice(&(2 | u16::from(element::TIME_CORRECTION) << 7).to_le_bytes());
-    let info = correction.micros as u16 & 0x0fff | u16::from(correction.nack) << 15;
+    let info = correction.micros.cast_unsigned() & 0x0fff | u16::from(correction.nack) << 15;
     out.extend_from_slice(&info.to_le_bytes());
 }
 

@@ -120,9 +120,8 @@ fn pans_present(
     }
     match (destination, source) {
         (None, None) => (compression, false),
-        (Some(_), None) => (!compression, false),
+        (Some(_), None) | (Some(3), Some(3)) => (!compression, false),
         (None, Some(_)) => (false, !compression),
-        (Some(3), Some(3)) => (!compression, false),
         (Some(_), Some(_)) => (true, !compression),
     }
 }
@@ -201,7 +200,7 @@ impl Header {
         };
         let modes = (mode(10, "destination addressing mode")?, mode(14, "source addressing mode")?);
         let pans = pans_present(version, bit(6), modes.0, modes.1);
-        let mut pan = |present: bool, reader: &mut Reader<'_>, field| {
+        let pan = |present: bool, reader: &mut Reader<'_>, field| {
             present.then(|| reader.u16_le(field).map(PanId)).transpose()
         };
         let destination_pan = pan(pans.0, reader, "destination PAN")?;

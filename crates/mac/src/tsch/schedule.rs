@@ -41,6 +41,10 @@ pub struct Schedule {
     frames: Vec<Frame>,
     next_id: u32,
     generation: u64,
+    /// Slots listened in up to `settled`; later ones are counted when asked for.
+    listened: u64,
+    settled: Asn,
+    now: Asn,
 }
 
 #[derive(Clone, Debug)]
@@ -80,7 +84,14 @@ impl Frame {
 impl Schedule {
     /// A schedule without slotframes: the radio is always off.
     pub const fn new() -> Self {
-        Self { frames: Vec::new(), next_id: 0, generation: 0 }
+        Self {
+            frames: Vec::new(),
+            next_id: 0,
+            generation: 0,
+            listened: 0,
+            settled: Asn(0),
+            now: Asn(0),
+        }
     }
 
     /// Counts changes; equal numbers mean an equal set of cells.
@@ -104,8 +115,56 @@ impl Schedule {
         }
     }
 
+    /// Tells the time to a schedule that is about to change, so that it can count what was until now.
+    pub fn set_now(&mut self, now: Asn) {
+        self.now = self.now.max(now);
+    }
+
+    /// How many slots before `until` had a cell to listen in, each slot counted once.
+    pub fn listening_slots(&self, until: Asn) -> u64 {
+        self.listened + self.listening_between(self.settled, until)
+    }
+
+    /// Counts the slots up to now before the set of cells changes.
+    fn settle(&mut self) {
+        self.listened += self.listening_between(self.settled, self.now);
+        self.settled = self.now;
+    }
+
+    fn listening_between(&self, from: Asn, until: Asn) -> u64 {
+        let listens = |cell: &Cell| cell.options.has(CellOptions::RX);
+        let mut frames = self.frames.iter().filter(|f| f.cells.iter().any(listens));
+        let Some(first) = frames.next() else { return 0 };
+        if frames.all(|f| f.slotframe.length == first.slotframe.length && f.hashed == 0)
+            && first.hashed == 0
+        {
+            // One length: the slots of one repetition stand for all.
+            let mut slots: Vec<&Cell> = Vec::new();
+            for cell in self.cells().filter(|c| listens(c)) {
+                if slots.iter().all(|other| !same_slot(other, cell)) {
+                    slots.push(cell);
+                }
+            }
+            return slots.iter().map(|c| self.occurrences_ever(c, from, until)).sum();
+        }
+        self.cells().filter(|c| listens(c)).map(|c| self.first_listening(c, from, until)).sum()
+    }
+
+    /// Slots in which `cell` is the first of all listening cells; walks over its occurrences.
+    fn first_listening(&self, cell: &Cell, from: Asn, until: Asn) -> u64 {
+        let mut count = 0;
+        let mut asn = self.next_occurrence(cell, from);
+        while asn < until {
+            let first = self.at(asn).find(|(c, _)| c.options.has(CellOptions::RX));
+            count += u64::from(first.is_some_and(|(c, _)| c.id == cell.id));
+            asn = self.next_occurrence(cell, asn + 1);
+        }
+        count
+    }
+
     /// Removes everything.
     pub fn clear(&mut self) {
+        self.settle();
         self.frames.clear();
         self.generation += 1;
     }
@@ -127,6 +186,10 @@ impl Schedule {
             return Err(Rejected { what: WHAT, why: "the schedule is full" });
         }
         let id = CellId(self.next_id);
+        if spec.options.has(CellOptions::RX) {
+            self.now = self.now.max(now);
+            self.settle();
+        }
         let Some(frame) = self.frame_mut(spec.slotframe) else {
             return Err(Rejected { what: WHAT, why: "there is no slotframe with this handle" });
         };
@@ -153,6 +216,9 @@ impl Schedule {
 
     /// Removes a cell and returns it, with its use so far.
     pub fn remove(&mut self, id: CellId) -> Option<Cell> {
+        if self.get(id)?.options.has(CellOptions::RX) {
+            self.settle();
+        }
         for frame in &mut self.frames {
             if let Some(place) = frame.cells.iter().position(|c| c.id == id) {
                 let cell = frame.cells.remove(place);
@@ -226,7 +292,10 @@ impl Schedule {
 
     /// How often `cell` lies in the slots from `from` up to, not including, `until`, counted from its making.
     pub fn occurrences(&self, cell: &Cell, from: Asn, until: Asn) -> u64 {
-        let from = from.max(cell.since);
+        self.occurrences_ever(cell, from.max(cell.since), until)
+    }
+
+    fn occurrences_ever(&self, cell: &Cell, from: Asn, until: Asn) -> u64 {
         let Some(frame) = self.frame(cell.slotframe) else { return 0 };
         if until <= from {
             return 0;
@@ -284,6 +353,12 @@ impl Schedule {
     }
 }
 
+/// True when two fixed cells of equally long slotframes lie in the same slot.
+fn same_slot(a: &Cell, b: &Cell) -> bool {
+    matches!((a.placement, b.placement),
+        (Placement::Fixed { slot: a, .. }, Placement::Fixed { slot: b, .. }) if a == b)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::cell::CellKind;
@@ -328,6 +403,33 @@ mod tests {
         // The hundredth is the second cell's fiftieth: slot 49 * 101 + 50, over at its end.
         assert_eq!(when, Some(Asn(49 * 101 + 50 + 1)));
         assert_eq!(schedule.when_elapsed(|_| false, Asn(0), 1), None);
+    }
+
+    #[test]
+    fn listening_slots_are_counted_once_whatever_changes() {
+        for lengths in [[11, 11, 11], [11, 7, 5]] {
+            let mut schedule = Schedule::new();
+            for (handle, length) in (0..).zip(lengths) {
+                schedule.add_slotframe(handle, length).expect("new handle");
+            }
+            let mut walked = 0;
+            let mut count = |schedule: &Schedule, slots: core::ops::Range<u64>| {
+                let listens =
+                    |asn: &u64| schedule.at(Asn(*asn)).any(|(c, _)| c.options.has(CellOptions::RX));
+                walked += slots.filter(listens).count() as u64;
+                walked
+            };
+            for s in [spec(0, 3, CellOptions::RX), spec(1, 3, CellOptions::RX)] {
+                schedule.add(Asn(0), s).expect("fits");
+            }
+            let third = schedule.add(Asn(0), spec(2, 4, CellOptions::RX)).expect("fits");
+            let before = count(&schedule, 0..500);
+            assert_eq!(schedule.listening_slots(Asn(500)), before);
+            schedule.set_now(Asn(500));
+            schedule.remove(third).expect("there");
+            let after = count(&schedule, 500..777);
+            assert_eq!(schedule.listening_slots(Asn(777)), after);
+        }
     }
 
     #[test]
