@@ -69,17 +69,15 @@ impl LinkTable {
     }
 
     fn entry(&mut self, now: Instant, peer: Eui64, rssi: Dbm) -> &mut Link {
-        let place = match self.0.binary_search_by_key(&peer, |l| l.peer) {
-            Ok(place) => place,
-            Err(_) => {
-                self.make_room();
-                let place = self.0.partition_point(|l| l.peer < peer);
-                let etx = first_guess(rssi);
-                let link = Link { peer, etx, samples: 0, rssi, heard: now, sequence: None };
-                self.0.insert(place, link);
-                place
-            }
-        };
+        let mut place = self.0.binary_search_by_key(&peer, |l| l.peer);
+        if place.is_err() {
+            self.make_room();
+            let free = self.0.partition_point(|l| l.peer < peer);
+            let etx = first_guess(rssi);
+            self.0.insert(free, Link { peer, etx, samples: 0, rssi, heard: now, sequence: None });
+            place = Ok(free);
+        }
+        let (Ok(place) | Err(place)) = place;
         &mut self.0[place]
     }
 

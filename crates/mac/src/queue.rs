@@ -94,7 +94,7 @@ impl NeighbourQueue {
 /// All queues of a node, broadcast first, then in order of address.
 #[derive(Clone, Debug)]
 pub struct Queues {
-    queues: Vec<NeighbourQueue>,
+    all: Vec<NeighbourQueue>,
     held: usize,
     data_max: usize,
     be_min: u8,
@@ -105,7 +105,7 @@ impl Queues {
     pub fn new(data_max: usize, be_min: u8) -> Self {
         let broadcast =
             NeighbourQueue { peer: None, frames: VecDeque::new(), backoff: Backoff::new(be_min) };
-        Self { queues: Vec::from([broadcast]), held: 0, data_max, be_min }
+        Self { all: Vec::from([broadcast]), held: 0, data_max, be_min }
     }
 
     /// Frames waiting, all queues together.
@@ -122,16 +122,15 @@ impl Queues {
         if self.held >= self.data_max + reserve {
             return Err(frame);
         }
-        let place = match self.queues.binary_search_by_key(&peer, |q| q.peer) {
+        let place = match self.all.binary_search_by_key(&peer, |q| q.peer) {
             Ok(place) => place,
             Err(place) => {
                 let backoff = Backoff::new(self.be_min);
-                self.queues
-                    .insert(place, NeighbourQueue { peer, frames: VecDeque::new(), backoff });
+                self.all.insert(place, NeighbourQueue { peer, frames: VecDeque::new(), backoff });
                 place
             }
         };
-        let queue = &mut self.queues[place];
+        let queue = &mut self.all[place];
         let was_empty = queue.is_empty();
         queue.insert(frame);
         self.held += 1;
@@ -148,16 +147,16 @@ impl Queues {
 
     /// The queue for `peer`.
     pub fn get(&self, peer: Option<Eui64>) -> Option<&NeighbourQueue> {
-        self.queues.binary_search_by_key(&peer, |q| q.peer).ok().map(|i| &self.queues[i])
+        self.all.binary_search_by_key(&peer, |q| q.peer).ok().map(|i| &self.all[i])
     }
     /// The same, to change it.
     pub fn get_mut(&mut self, peer: Option<Eui64>) -> Option<&mut NeighbourQueue> {
-        self.queues.binary_search_by_key(&peer, |q| q.peer).ok().map(|i| &mut self.queues[i])
+        self.all.binary_search_by_key(&peer, |q| q.peer).ok().map(|i| &mut self.all[i])
     }
 
     /// Queues to single neighbours that are not empty, in order of address.
     pub fn busy(&self) -> impl Iterator<Item = (Eui64, &NeighbourQueue)> + '_ {
-        self.queues.iter().filter(|q| !q.is_empty()).filter_map(|q| Some((q.peer?, q)))
+        self.all.iter().filter(|q| !q.is_empty()).filter_map(|q| Some((q.peer?, q)))
     }
 
     /// Removes all frames for `peer`.
@@ -171,12 +170,12 @@ impl Queues {
     /// Removes everything.
     pub fn flush_all(&mut self) -> Vec<QueuedFrame> {
         self.held = 0;
-        self.queues.iter_mut().flat_map(|q| q.frames.drain(..)).collect()
+        self.all.iter_mut().flat_map(|q| q.frames.drain(..)).collect()
     }
 
     /// The datagrams of all waiting frames, for the conservation of packets.
     pub fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
-        self.queues.iter().flat_map(|q| q.frames.iter().map(|f| f.handle))
+        self.all.iter().flat_map(|q| q.frames.iter().map(|f| f.handle))
     }
 }
 

@@ -25,7 +25,7 @@ use crate::config::Config;
 use crate::frame::{self, Content, PAYLOAD_OCTETS_MAX};
 use crate::link::LinkTable;
 use crate::params::{EB_JITTER, JOIN_METRIC_MAX};
-use crate::queue::{Priority, QueuedFrame, Queues};
+use crate::queue::{NeighbourQueue, Priority, QueuedFrame, Queues};
 
 /// What can happen to a TSCH MAC outside of its timeslots.
 #[derive(Clone, Copy, Debug)]
@@ -420,7 +420,7 @@ impl Tsch {
             sync.asked(now);
             let time_source = sync.time_source;
             // Frames that already wait for the time source will be acknowledged, and so correct the clock.
-            if self.queues.get(time_source).is_none_or(|q| q.is_empty()) {
+            if self.queues.get(time_source).is_none_or(NeighbourQueue::is_empty) {
                 let nothing = Content::Payload(&[]);
                 self.send(time_source, nothing, Priority::Control, Handle::NONE);
             }

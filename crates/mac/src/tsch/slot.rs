@@ -19,6 +19,7 @@ use super::cell::{CellOptions, CellUse};
 use super::choice::Traffic;
 use super::machine::{Output, State, Tsch};
 use crate::frame;
+use crate::queue::NeighbourQueue;
 
 /// A frame that goes out in this slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -282,7 +283,7 @@ impl Tsch {
     }
 
     fn note_if_empty(&mut self, peer: Eui64) {
-        if self.queues.get(Some(peer)).is_none_or(|q| q.is_empty()) {
+        if self.queues.get(Some(peer)).is_none_or(NeighbourQueue::is_empty) {
             self.outbox.push(Output::QueueEmpty(peer));
         }
     }
