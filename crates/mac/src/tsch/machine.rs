@@ -17,7 +17,7 @@ use lowmesh_units::{Asn, Channel, Duration, Eui64, Instant, Rng};
 use lowmesh_wire::ie::{LinkSpec, SlotframeSpec, TschBeacon};
 
 use super::account::RadioTime;
-use super::cell::{CellOptions, Placement};
+use super::cell::{CellId, CellOptions, Placement};
 use super::choice::{Choice, Situation};
 use super::schedule::Schedule;
 use super::sync::Synchronisation;
@@ -81,6 +81,8 @@ pub enum Output {
     Received {
         /// From this neighbour,
         source: Eui64,
+        /// in this cell,
+        cell: Option<CellId>,
         /// to everyone or to this node alone,
         broadcast: bool,
         /// with this in it.
@@ -92,6 +94,8 @@ pub enum Output {
     Sixtop {
         /// From this neighbour.
         source: Eui64,
+        /// In this cell.
+        cell: Option<CellId>,
         /// The message.
         message: Vec<u8>,
     },

@@ -12,10 +12,10 @@
 use alloc::vec::Vec;
 
 use lowmesh_machine::{DropReason, Handle};
-use lowmesh_units::{Channel, Dbm, Eui64, Instant};
+use lowmesh_units::{Asn, Channel, Dbm, Eui64, Instant};
 use lowmesh_wire::ieee802154::{Address, Frame, FrameType};
 
-use super::cell::{CellOptions, CellUse};
+use super::cell::{CellId, CellOptions, CellUse};
 use super::choice::Traffic;
 use super::machine::{Output, State, Tsch};
 use crate::frame;
@@ -101,7 +101,7 @@ impl Tsch {
         }
     }
 
-    fn listening_cell(&self, asn: lowmesh_units::Asn) -> Option<(super::cell::CellId, u16)> {
+    fn listening_cell(&self, asn: Asn) -> Option<(CellId, u16)> {
         self.schedule
             .at(asn)
             .find(|(cell, _)| cell.options.has(CellOptions::RX))
@@ -149,7 +149,8 @@ impl Tsch {
     ) -> Option<Vec<u8>> {
         let asn = self.asn(slot_start);
         self.next_slot = self.next_slot.max(asn + 1);
-        if let Some((cell, _)) = self.listening_cell(asn) {
+        let cell = self.listening_cell(asn).map(|(cell, _)| cell);
+        if let Some(cell) = cell {
             self.schedule.note_use(cell, |u| u.received += 1);
         }
         self.links.note_heard(slot_start, source, heard.rssi);
@@ -166,7 +167,7 @@ impl Tsch {
         }
         let sequence = frame.header.sequence?;
         if broadcast || !self.links.is_duplicate(slot_start, source, sequence, heard.rssi) {
-            self.deliver(source, broadcast, frame, heard.handle);
+            self.deliver(source, cell, broadcast, frame, heard.handle);
         }
         // s6.7.4.2: a repetition is acknowledged too, since its acknowledgement was lost.
         if broadcast || !frame.header.ack_request {
@@ -177,12 +178,19 @@ impl Tsch {
         Some(ack)
     }
 
-    fn deliver(&mut self, source: Eui64, broadcast: bool, frame: &Frame<'_>, handle: Handle) {
+    fn deliver(
+        &mut self,
+        source: Eui64,
+        cell: Option<CellId>,
+        broadcast: bool,
+        frame: &Frame<'_>,
+        handle: Handle,
+    ) {
         if let Some(message) = frame.payload_ies.sixtop() {
-            self.outbox.push(Output::Sixtop { source, message: message.to_vec() });
+            self.outbox.push(Output::Sixtop { source, cell, message: message.to_vec() });
         } else if !frame.payload.is_empty() {
             let payload = frame.payload.to_vec();
-            self.outbox.push(Output::Received { source, broadcast, payload, handle });
+            self.outbox.push(Output::Received { source, cell, broadcast, payload, handle });
         }
     }
 
