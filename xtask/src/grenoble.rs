@@ -11,7 +11,8 @@ use lowmesh_sim::air::link_table::LinkTable;
 const ATTRIBUTION: &str = "\
 Mean RSSI and PDR of each directed link and channel of 50 nodes, FIT IoT-LAB Grenoble, 11 to 13 January 2018.
 Derived by `cargo xtask grenoble` from the trace grenoble.k7.gz of the 6TiSCH Simulator (Inria, OpenWSN).
-pdr: frames received of all sent in 48 h; a round in which a receiver heard none counts as 0.
+pdr: frames received of all sent; a round in which a receiver heard none counts as 0, unless it
+never reported anything again (node 7 after 3 of 19 rounds, node 35 after 8).
 rssi_dbm: mean over the frames received. Links and channels never heard have no line.
 The simulator's notice: Copyright (c) Inria. Licence: BSD-3-Clause.
 Cite: Municio et al., Simulating 6TiSCH Networks, Trans. Emerging Tel. Tech. 2019, doi:10.1002/ett.3494.";

@@ -3,20 +3,26 @@
 //!
 //! # From a trace to means
 //!
-//! In a K7 trace a node sends 100 frames on one channel (a transaction) and each node that heard any
-//! writes one row; a node that heard none writes nothing. So a link's `pdr` is the sum over its rows
-//! divided by the number of transactions of (transmitter, channel), each silence counting as 0; a
-//! transaction is a run of consecutive rows of the same transmitter and channel. `rssi_dbm` is the mean
-//! over the frames received, since frames that were not have none. A transaction that nobody at all
-//! heard would leave no trace and is not counted; in the Grenoble trace there is none.
+//! In a K7 trace a node sends 100 frames on one channel (a transaction); each node that heard any writes
+//! one row, the others write nothing. The nodes send in turn, channel by channel: a run of rows on one
+//! channel in which no link repeats is a sweep, and every transmitter in it has one transaction.
+//!
+//! - `pdr` is the sum over the link's rows divided by the transactions of (transmitter, channel): a
+//!   silence counts as 0.
+//! - Transactions after the last sweep in which the receiver reported anything, from anyone on any
+//!   channel, do not count: a receiver that went mute for good is missing data and not a bad link. In
+//!   Grenoble this is so for node 7 after 3 of 19 rounds and node 35 after 8; both kept sending.
+//! - `rssi_dbm` is the mean over the frames received, since the others have none.
+//! - A transaction that nobody at all heard leaves no trace and cannot count; in Grenoble every
+//!   transmitter was heard in all 19 rounds on all 16 channels.
 
 use core::fmt::Write as _;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lowmesh_units::{Channel, Dbm, NodeId};
 
 use super::error::{ConfigError, TextError};
-use super::k7::K7;
+use super::k7::{K7, Row};
 use super::links::{Link, Links, Spectrum};
 use super::params::PISTER_HACK_NOISE_DBM;
 use super::pister_hack::rssi_of_pdr;
@@ -87,23 +93,28 @@ impl LinkTable {
 
     /// The means over a whole trace (see the module's head for how silences count).
     pub fn from_k7(trace: &K7) -> Self {
-        let mut transactions: BTreeMap<(NodeId, Channel), u32> = BTreeMap::new();
+        let mut sweeps = Sweeps::default();
+        let mut transactions: BTreeMap<(NodeId, Channel), Vec<u32>> = BTreeMap::new();
+        let mut last_report = vec![0; trace.node_count];
         let mut sums: BTreeMap<LinkKey, (f64, f64)> = BTreeMap::new();
-        let mut last = None;
         for row in &trace.rows {
-            let sender = (row.src, row.channel);
-            if last != Some(sender) {
-                *transactions.entry(sender).or_default() += 1;
-                last = Some(sender);
+            let sweep = sweeps.of(row);
+            let sent = transactions.entry((row.src, row.channel)).or_default();
+            if sent.last() != Some(&sweep) {
+                sent.push(sweep);
             }
+            last_report[row.dst.index()] = sweep;
             let (pdr, weighted) = sums.entry((row.src, row.dst, row.channel)).or_default();
             *pdr += row.pdr;
             *weighted += row.pdr * row.rssi.0;
         }
         let mean = |(key, (pdr, weighted)): (LinkKey, (f64, f64))| {
-            let rounds = f64::from(transactions[&(key.0, key.2)]);
+            let (src, dst, channel) = key;
+            let last = last_report[dst.index()];
+            // Not 0: the sweep of the link's own first row is at or before the last report.
+            let rounds = transactions[&(src, channel)].partition_point(|sweep| *sweep <= last);
             let rssi = Dbm(if pdr > 0.0 { weighted / pdr } else { PISTER_HACK_NOISE_DBM });
-            (key, LinkMean { rssi, pdr: pdr / rounds })
+            (key, LinkMean { rssi, pdr: pdr / rounds as f64 })
         };
         Self { nodes: trace.node_count, means: sums.into_iter().map(mean).collect() }
     }
@@ -132,6 +143,28 @@ impl LinkTable {
     /// All links by transmitter, receiver and channel.
     pub fn means(&self) -> &BTreeMap<LinkKey, LinkMean> {
         &self.means
+    }
+}
+
+/// Counts the sweeps of a trace, row by row.
+#[derive(Default)]
+struct Sweeps {
+    number: u32,
+    channel: Option<Channel>,
+    links: BTreeSet<(NodeId, NodeId)>,
+}
+
+impl Sweeps {
+    /// The sweep of the next row.
+    fn of(&mut self, row: &Row) -> u32 {
+        let repeated = !self.links.insert((row.src, row.dst));
+        if repeated || self.channel != Some(row.channel) {
+            self.number += 1;
+            self.channel = Some(row.channel);
+            self.links.clear();
+            self.links.insert((row.src, row.dst));
+        }
+        self.number
     }
 }
 
@@ -202,25 +235,48 @@ mod tests {
         (NodeId(src), NodeId(dst), Channel::new(number).expect("a channel of the band"))
     }
 
+    /// The means over rows of `src,dst,channel,rssi,pdr`.
+    fn means(rows: &[&str]) -> LinkTable {
+        let mut text = "{\"location\":\"x\",\"node_count\":3,\"channels\":[11,12],\
+            \"start_date\":\"2018-01-11T00:00:00\"}\n\
+            datetime,src,dst,channel,mean_rssi,pdr,tx_count\n"
+            .to_owned();
+        for row in rows {
+            writeln!(text, "2018-01-11T00:00:00,{row},100").expect("a string takes all text");
+        }
+        LinkTable::from_k7(&K7::parse("t.k7", text.as_bytes()).expect("a good trace"))
+    }
+
     #[test]
     fn a_silence_counts_as_nothing_received_and_leaves_the_rssi_alone() {
-        let trace = K7::parse(
-            "t.k7",
-            b"{\"location\":\"x\",\"node_count\":3,\"channels\":[11],\"tx_length\":100,\"interframe_duration\":100,\"start_date\":\"2018-01-11T00:00:00\",\"stop_date\":\"2018-01-12T00:00:00\"}\n\
-            datetime,src,dst,channel,mean_rssi,pdr,tx_count\n\
-            2018-01-11T00:00:00,0,1,11,-60,1.0,100\n\
-            2018-01-11T00:00:00,0,2,11,-90,0.4,100\n\
-            2018-01-11T00:00:10,1,0,11,-62,1.0,100\n\
-            2018-01-11T00:00:20,0,1,11,-66,0.5,100\n",
-        )
-        .expect("a good trace");
-        let table = LinkTable::from_k7(&trace);
+        // Two sweeps on channel 11; node 2 hears node 0 only in the first, and node 1 in both.
+        let table = means(&[
+            "0,1,11,-60,1.0",
+            "0,2,11,-90,0.4",
+            "1,2,11,-62,1.0",
+            "0,1,11,-66,0.5",
+            "1,2,11,-62,1.0",
+        ]);
         let near = table.means()[&link(0, 1, 11)];
         assert!((near.pdr - 0.75).abs() < 1e-9);
         assert!((near.rssi.0 + 62.0).abs() < 1e-9);
         let far = table.means()[&link(0, 2, 11)];
         assert!((far.pdr - 0.2).abs() < 1e-9);
         assert!((far.rssi.0 + 90.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_is_sent_after_a_receiver_went_mute_does_not_count() {
+        // Node 2 reports until the first sweep on channel 12; the second on 11 is missing to it.
+        let table = means(&[
+            "0,1,11,-60,1.0",
+            "0,2,11,-70,0.8",
+            "0,1,12,-60,1.0",
+            "1,2,12,-60,1.0",
+            "0,1,11,-60,1.0",
+        ]);
+        assert!((table.means()[&link(0, 2, 11)].pdr - 0.8).abs() < 1e-9);
+        assert!((table.means()[&link(0, 1, 11)].pdr - 1.0).abs() < 1e-9);
     }
 
     #[test]
