@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use lowmesh_units::{Channel, Duration, Seed};
+use proptest::prelude::*;
 
 use super::error::BuildError;
 use super::k7::K7;
@@ -212,5 +213,54 @@ fn the_built_in_grenoble_table_is_what_the_raw_trace_says() {
         // The text keeps 0.1 dB and 0.0001 of PDR, rounded.
         assert!((raw.rssi.0 - kept.rssi.0).abs() <= 0.0501, "{key:?}");
         assert!((raw.pdr - kept.pdr).abs() <= 0.0000501, "{key:?}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_candidates_give_a_frame_that_was_there(
+        mut signals in prop::collection::vec(
+            (0u64..2_000, -120f64..-20.0, prop::option::of(0f64..=1.0)),
+            0..6,
+        ),
+        extra in prop::option::of(-110f64..-40.0),
+        number in 0f64..1.0,
+    ) {
+        signals.sort_by_key(|signal| signal.0);
+        let candidates: Vec<_> = signals
+            .iter()
+            .map(|(us, dbm, pdr)| Signal {
+                start: Instant::ZERO + Duration::from_micros(*us),
+                power_mw: Dbm(*dbm).milliwatts(),
+                pdr: *pdr,
+            })
+            .collect();
+        let extra_mw = extra.map_or(0.0, |dbm| Dbm(dbm).milliwatts());
+        let noise = Noise { floor_mw: Dbm(-98.0).milliwatts(), extra_mw };
+        let capture = Overlap::Capture { threshold: 0.5 };
+        let rules = [Overlap::Sinr, Overlap::DictatedPdr, capture, Overlap::Collision];
+        for rule in rules {
+            let judged = resolve(rule, &candidates, noise, |_| 60, |_| number);
+            prop_assert!(judged.locked.is_none_or(|index| index < candidates.len()));
+            prop_assert!(judged.received.is_none() || judged.received == judged.locked);
+            prop_assert!(!judged.interfered || candidates.len() > 1);
+            // A better number never loses what a worse one received alone.
+            if candidates.len() == 1 && judged.received.is_some() {
+                let lucky = resolve(rule, &candidates, noise, |_| 60, |_| 0.0);
+                prop_assert_eq!(lucky.received, judged.received);
+            }
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_refused_without_panic(
+        mut bytes in prop::collection::vec(any::<u8>(), 0..200),
+        packed: bool,
+    ) {
+        if packed {
+            bytes.splice(0..0, [0x1f, 0x8b, 8, 0]);
+        }
+        let error = K7::parse("any.k7", &bytes).expect_err("no header can come up by chance");
+        prop_assert!(error.to_string().contains("any.k7"));
     }
 }

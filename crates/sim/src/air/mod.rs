@@ -43,7 +43,7 @@ pub trait Medium: Debug + Send {
     fn links(&self) -> &Links;
     /// How frames that overlap at a receiver are judged.
     fn overlap(&self) -> Overlap;
-    /// Noise at every receiver.
+    /// Noise at every receiver; the same for the whole run, so take its milliwatts once.
     fn noise(&self) -> Dbm;
     /// When the links change next by themselves.
     fn next_change(&self) -> Option<Instant> {

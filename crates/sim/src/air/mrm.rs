@@ -75,7 +75,9 @@ impl MrmParams {
 /// The medium named `mrm`.
 #[derive(Clone, Debug)]
 pub struct Mrm {
-    params: MrmParams,
+    noise: Dbm,
+    /// Kept as a ratio: it is asked for at every receiver.
+    capture_threshold: f64,
     links: Links,
 }
 
@@ -89,7 +91,8 @@ impl Mrm {
             let audible = rssi.0 >= params.noise.0 - AUDIBLE_BELOW_NOISE_DB;
             (audible || pdr >= PROBABILITY_MIN).then(|| Link::dictated(rssi, pdr))
         });
-        Self { params, links }
+        let capture_threshold = Dbm(-params.capture_db).milliwatts();
+        Self { noise: params.noise, capture_threshold, links }
     }
 }
 
@@ -101,10 +104,10 @@ impl Medium for Mrm {
         &self.links
     }
     fn overlap(&self) -> Overlap {
-        Overlap::Capture { threshold: Dbm(-self.params.capture_db).milliwatts() }
+        Overlap::Capture { threshold: self.capture_threshold }
     }
     fn noise(&self) -> Dbm {
-        self.params.noise
+        self.noise
     }
 }
 

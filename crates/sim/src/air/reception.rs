@@ -195,7 +195,7 @@ mod tests {
     fn of_two_at_once_the_stronger_is_captured_and_equals_destroy_each_other() {
         let stronger = judge(Overlap::Sinr, &[at(0, -80.0, None), at(0, -74.0, None)]);
         assert_eq!((stronger.received, stronger.interfered), (Some(1), true));
-        // 100 frames at 0 dB: the chance of 50 octets is 0.94, so three equals are needed.
+        // Against one equal (0 dB) 50 octets still pass with 0.94; against two (-3 dB) hardly ever.
         let equal = [at(0, -80.0, None), at(0, -80.0, None), at(0, -80.0, None)];
         assert_eq!(judge(Overlap::Sinr, &equal).received, None);
     }
