@@ -7,4 +7,9 @@
 //!   confidence intervals.
 //! - [`report`]: JSON, CSV and the folder of results.
 
+pub mod metrics;
+pub mod report;
+pub mod runner;
 pub mod scenario;
+pub mod simulate;
+pub mod statistics;

@@ -100,12 +100,10 @@ section! {
     LogDistance {
         /// Sending power.
         tx_power_dbm: f64 = 0.0, Within(-60.0, 40.0);
-        /// Noise over one channel.
-        noise_dbm: f64 = -105.0, Within(-150.0, 0.0);
+        /// Noise over one channel: thermal noise and a noise figure of 13 dB.
+        noise_dbm: f64 = -98.0, Within(-150.0, 0.0);
         /// Path-loss exponent.
         exponent: f64 = 3.0, Within(1.0, 8.0);
-        /// Loss at one metre, in dB (free space at 2.4 GHz: 40).
-        reference_loss_db: f64 = 40.0, Within(0.0, 150.0);
         /// Standard deviation of the shadowing of a link, in dB.
         shadowing_db: f64 = 3.0, Within(0.0, 30.0);
     }
@@ -116,10 +114,8 @@ section! {
     Friis {
         /// Sending power.
         tx_power_dbm: f64 = 0.0, Within(-60.0, 40.0);
-        /// Noise over one channel.
-        noise_dbm: f64 = -105.0, Within(-150.0, 0.0);
-        /// Standard deviation of the shadowing of a link, in dB.
-        shadowing_db: f64 = 0.0, Within(0.0, 30.0);
+        /// Noise over one channel: thermal noise and a noise figure of 13 dB.
+        noise_dbm: f64 = -98.0, Within(-150.0, 0.0);
     }
 }
 
@@ -128,12 +124,10 @@ section! {
     TwoRay {
         /// Sending power.
         tx_power_dbm: f64 = 0.0, Within(-60.0, 40.0);
-        /// Noise over one channel.
-        noise_dbm: f64 = -105.0, Within(-150.0, 0.0);
+        /// Noise over one channel: thermal noise and a noise figure of 13 dB.
+        noise_dbm: f64 = -98.0, Within(-150.0, 0.0);
         /// Height of the antennas over ground, in metres.
-        height_m: f64 = 1.0, Within(0.01, 1000.0);
-        /// Standard deviation of the shadowing of a link, in dB.
-        shadowing_db: f64 = 0.0, Within(0.0, 30.0);
+        height_m: f64 = 1.5, Within(0.01, 1000.0);
     }
 }
 
@@ -142,8 +136,6 @@ section! {
     PisterHack {
         /// Sending power (6TiSCH Simulator: 0 dBm).
         tx_power_dbm: f64 = 0.0, Within(-60.0, 40.0);
-        /// Noise over one channel (6TiSCH Simulator: -105 dBm).
-        noise_dbm: f64 = -105.0, Within(-150.0, 0.0);
     }
 }
 
@@ -152,10 +144,6 @@ section! {
     PdrMatrix {
         /// The rows.
         matrix: Vec<Vec<f64>> = Vec::new(), Square;
-        /// Received power of every link that delivers at all.
-        rssi_dbm: f64 = -70.0, Within(-97.0, 0.0);
-        /// Noise over one channel.
-        noise_dbm: f64 = -105.0, Within(-150.0, 0.0);
     }
 }
 
@@ -164,16 +152,12 @@ section! {
     K7 {
         /// The file, plain or gzip, relative to the scenario's folder.
         file: String = String::new(), NotEmpty;
-        /// Noise over one channel.
-        noise_dbm: f64 = -105.0, Within(-150.0, 0.0);
     }
 }
 
 section! {
-    /// The built-in Grenoble table: 50 nodes, mean delivery ratio and power by link and channel.
+    /// The built-in Grenoble table: 50 nodes, mean delivery ratio and power by link and channel; no keys.
     Grenoble {
-        /// Noise over one channel.
-        noise_dbm: f64 = -105.0, Within(-150.0, 0.0);
     }
 }
 
@@ -184,8 +168,6 @@ section! {
         channel: u8 = 6, Within(1, 13);
         /// Share of time that it sends.
         duty_cycle: f64 = 0.1, Within(0.0, 1.0);
-        /// Length of one burst of sending.
-        burst: Duration = Duration::from_millis(2), Within(Duration::from_micros(100), Duration::from_secs(10));
         /// Power that each node receives from it, within one channel of IEEE 802.15.4.
         power_dbm: f64 = -80.0, Within(-150.0, 0.0);
     }
