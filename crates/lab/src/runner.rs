@@ -202,7 +202,7 @@ mod tests {
         let observe = |progress: Progress<'_>| match progress {
             Progress::Advanced(span) => _ = advanced.fetch_add(span.as_nanos(), Ordering::Relaxed),
             Progress::Finished(_) | Progress::Failed(_) => {
-                _ = ended.fetch_add(1, Ordering::Relaxed)
+                _ = ended.fetch_add(1, Ordering::Relaxed);
             }
         };
         run(&scenario(5), 3, Sinks::default(), &made_up, &observe);

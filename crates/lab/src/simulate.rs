@@ -22,6 +22,9 @@ pub enum RunError {
     /// The scenario cannot be built: a file is wrong, or no topology was found.
     #[error("{0}")]
     Scenario(String),
+    /// This build was made without a simulator.
+    #[error("this build has no simulator")]
+    NoSimulator,
     /// A sink could not be written.
     #[error("cannot write {0}")]
     Sink(String),
@@ -33,3 +36,15 @@ pub enum RunError {
 /// What runs one seed; tests put made-up outcomes in its place. The last argument is told how far the run is.
 pub type Simulate<'f> =
     dyn Fn(&Scenario, Seed, Sinks, &dyn Fn(Instant)) -> Result<Outcome, RunError> + Sync + 'f;
+
+/// Runs `scenario` once with `seed`; `progress` is told now and then how far the run is.
+//
+// INTEGRATION: the one place where the scenario meets the simulator.
+pub fn simulate(
+    _scenario: &Scenario,
+    _seed: Seed,
+    _sinks: Sinks,
+    _progress: &dyn Fn(Instant),
+) -> Result<Outcome, RunError> {
+    Err(RunError::NoSimulator)
+}

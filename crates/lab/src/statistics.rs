@@ -53,14 +53,14 @@ pub fn student_t(freedom: u64) -> f64 {
     let (mut low, mut high) = (0.0, 13.0);
     // Half a billionth of the range is well under what a table prints.
     for _ in 0..40 {
-        let middle = (low + high) / 2.0;
+        let middle = f64::midpoint(low, high);
         if central_probability(middle, freedom) < 2.0 * QUANTILE - 1.0 {
             low = middle;
         } else {
             high = middle;
         }
     }
-    (low + high) / 2.0
+    f64::midpoint(low, high)
 }
 
 /// The chance that a t-distributed number lies within plus and minus `t`.

@@ -126,8 +126,11 @@ impl Section for Scenario {
     }
 }
 
+/// What lists the keys of a section.
+type ListKeys = fn() -> Vec<&'static str>;
+
 /// Every section with the function that lists its keys.
-const SECTIONS: [(&str, fn() -> Vec<&'static str>); 13] = [
+const SECTIONS: [(&str, ListKeys); 13] = [
     ("topology", Topology::keys),
     ("radio", Radio::keys),
     ("radio.wifi", Wifi::keys),
@@ -156,7 +159,7 @@ pub fn every_key() -> Vec<String> {
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// There is no such built-in, and no such file.
-    #[error("there is no built-in scenario and no file `{name}`{}", suggestion(similar))]
+    #[error("there is no built-in scenario and no file `{name}`{}", suggestion(similar.as_ref()))]
     Unknown {
         /// What was asked for.
         name: String,
@@ -176,8 +179,8 @@ pub enum LoadError {
     Config(#[from] ConfigErrors),
 }
 
-fn suggestion(similar: &Option<String>) -> String {
-    similar.as_ref().map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
+fn suggestion(similar: Option<&String>) -> String {
+    similar.map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
 }
 
 impl Scenario {

@@ -82,19 +82,18 @@ impl<'a, 'i> Cursor<'a, 'i> {
         let mut index = default;
         if let Some(found) = self.table.and_then(|table| table.get(key)) {
             let text = found.get_ref().as_str().unwrap_or_default();
-            match names.iter().position(|name| *name == text) {
-                Some(position) => index = position,
-                None => {
-                    let path = self.dotted(key);
-                    let fault = Fault::Value {
-                        found: self.source.literal(&path, found.span()),
-                        allowed: format!("one of {}", names.join(", ")),
-                        similar: similar(text, names.iter().copied()),
-                    };
-                    self.note(self.source.origin(&path, found.span()), key, fault);
-                    // Which keys go with an unknown kind is unknown too: one error is enough.
-                    self.table = None;
-                }
+            if let Some(position) = names.iter().position(|name| *name == text) {
+                index = position;
+            } else {
+                let path = self.dotted(key);
+                let fault = Fault::Value {
+                    found: self.source.literal(&path, found.span()),
+                    allowed: format!("one of {}", names.join(", ")),
+                    similar: similar(text, names.iter().copied()),
+                };
+                self.note(self.source.origin(&path, found.span()), key, fault);
+                // Which keys go with an unknown kind is unknown too: one error is enough.
+                self.table = None;
             }
         }
         self.choice = Some((key, names[index]));
@@ -200,17 +199,17 @@ impl Lines {
     }
     /// Writes `key = literal`.
     pub fn literal(&mut self, key: &str, literal: &str) {
-        self.0.push_str(&format!("{key} = {literal}\n"));
+        self.0.extend([key, " = ", literal, "\n"]);
     }
     /// Writes `[name]` and the section under it.
     pub fn section(&mut self, name: &str, section: &impl Section) {
-        self.0.push_str(&format!("\n[{name}]\n"));
+        self.0.extend(["\n[", name, "]\n"]);
         section.write(self);
     }
     /// Writes `[[name]]` and the section under it, for each.
     pub fn sections<S: Section>(&mut self, name: &str, sections: &[S]) {
         for section in sections {
-            self.0.push_str(&format!("\n[[{name}]]\n"));
+            self.0.extend(["\n[[", name, "]]\n"]);
             section.write(self);
         }
     }
