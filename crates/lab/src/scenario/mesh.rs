@@ -1,0 +1,140 @@
+//! `[mac]`, `[clock]`, `[energy]`, `[lowpan]`, `[ipv6]` and `[rpl]`: the layers under the transport.
+//!
+//! Defaults are those of Contiki-NG 5.0 unless an RFC or a paper is named.
+
+use lowmesh_units::Duration;
+
+use super::section::section;
+use super::value::{Any, Hopping, Within, choice};
+
+const MS: Duration = Duration::from_millis(1);
+const SECOND: Duration = Duration::from_secs(1);
+const HOUR: Duration = Duration::from_secs(3600);
+
+choice! {
+    /// The medium access.
+    MacKind {
+        /// Timeslots and channel hopping (IEEE 802.15.4-2015 s6.2.6).
+        Tsch = "tsch",
+    }
+}
+
+section! {
+    /// Medium access.
+    Mac {
+        /// The medium access.
+        kind: MacKind = MacKind::Tsch, Any;
+        /// Frames that wait in one node at most.
+        queue_frames: u16 = 16, Within(1, 1024);
+        /// Retries of a unicast frame after the first attempt.
+        retries: u8 = 7, Within(0, 15);
+        /// Smallest back-off exponent in shared cells.
+        be_min: u8 = 1, Within(0, 8);
+        /// Largest back-off exponent in shared cells.
+        be_max: u8 = 5, Within(1, 8);
+        /// Channels in hopping order.
+        hopping: Hopping = Hopping::Four, Any;
+        /// Time between two enhanced beacons of a node.
+        eb_period: Duration = Duration::from_secs(16), Within(MS * 100, HOUR);
+        /// Silence from the time source after which a frame is sent to resynchronise.
+        keepalive: Duration = Duration::from_secs(12), Within(SECOND, HOUR);
+        /// Silence from the time source after which synchronisation is lost.
+        desync: Duration = Duration::from_secs(120), Within(SECOND, HOUR);
+        /// How far off a frame may start and still be heard, on each side, in microseconds.
+        guard_us: u32 = 1100, Within(100, 4000);
+        /// Length of a timeslot, in milliseconds.
+        slot_ms: u16 = 10, Within(5, 100);
+    }
+}
+
+section! {
+    /// Clocks of the nodes.
+    Clock {
+        /// Largest drift; each node draws its own from minus to plus this, in parts per million.
+        drift_ppm: f64 = 20.0, Within(0.0, 1000.0);
+        /// Each node boots at a moment drawn from the start to this; the root at the start.
+        boot_spread: Duration = SECOND, Within(Duration::ZERO, HOUR);
+    }
+}
+
+section! {
+    /// Charge that the radio draws in one slot of 10 ms, in microcoulombs (6TiSCH Simulator).
+    Energy {
+        /// Listening, nothing heard.
+        idle_uc: f64 = 6.4, Within(0.0, 1e6);
+        /// Sending a frame, hearing its acknowledgement.
+        tx_ack_uc: f64 = 54.5, Within(0.0, 1e6);
+        /// Sending a frame that is not acknowledged.
+        tx_uc: f64 = 49.5, Within(0.0, 1e6);
+        /// Hearing a frame, sending its acknowledgement.
+        rx_ack_uc: f64 = 32.6, Within(0.0, 1e6);
+        /// Hearing a frame that is not acknowledged.
+        rx_uc: f64 = 22.6, Within(0.0, 1e6);
+        /// Sleeping.
+        sleep_uc: f64 = 0.0, Within(0.0, 1e6);
+    }
+}
+
+section! {
+    /// 6LoWPAN adaptation.
+    Lowpan {
+        /// Datagrams that one node reassembles at a time.
+        reassembly_buffers: u16 = 2, Within(1, 256);
+        /// Life of an unfinished datagram (RFC 4944 s5.3: 60 s at most; Contiki-NG: 8 s).
+        reassembly_timeout: Duration = Duration::from_secs(8), Within(MS * 100, Duration::from_secs(60));
+    }
+}
+
+section! {
+    /// IPv6 forwarding.
+    Ipv6 {
+        /// Packets that wait in one node at most (Righetti et al. 2023, table 1: 16).
+        buffer_packets: u16 = 16, Within(1, 1024);
+        /// Hop limit of new packets (RFC 8200 s3; the value of RFC 1700: 64).
+        hop_limit: u8 = 64, Within(1, 255);
+    }
+}
+
+choice! {
+    /// RPL's mode of operation (RFC 6550 s6.3.1).
+    RplMode {
+        /// Every router knows the way to the nodes below it.
+        Storing = "storing",
+        /// Only the root knows; it writes the way into the packet.
+        NonStoring = "non-storing",
+    }
+}
+
+choice! {
+    /// RPL's objective function.
+    Objective {
+        /// Least transmissions, with hysteresis (RFC 6719).
+        Mrhof = "mrhof",
+        /// Fewest hops over good links (RFC 6552).
+        Of0 = "of0",
+    }
+}
+
+section! {
+    /// Routing.
+    Rpl {
+        /// Mode of operation.
+        mode: RplMode = RplMode::Storing, Any;
+        /// Objective function.
+        objective: Objective = Objective::Mrhof, Any;
+        /// Shortest Trickle interval of DIOs (2^12 ms).
+        dio_interval_min: Duration = Duration::from_millis(4096), Within(MS, HOUR);
+        /// How often that interval doubles (RFC 6550 s17: DEFAULT_DIO_INTERVAL_DOUBLINGS 20; Contiki-NG: 8).
+        dio_doublings: u8 = 8, Within(0, 20);
+        /// Consistent DIOs heard that silence one's own; 0 never silences (RFC 6550 s17: 10).
+        dio_redundancy: u8 = 10, Within(0, 255);
+        /// Delay before a DAO, so that several changes go in one.
+        dao_delay: Duration = Duration::from_secs(4), Within(Duration::ZERO, HOUR);
+        /// Whether a DAO asks for an acknowledgement.
+        dao_ack: bool = false, Any;
+        /// Life of a route.
+        path_lifetime: Duration = Duration::from_secs(1800), Within(Duration::from_secs(60), Duration::from_secs(86_400));
+        /// Time between two solicitations of a node without a parent.
+        dis_period: Duration = Duration::from_secs(60), Within(SECOND, HOUR);
+    }
+}
