@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::error::BuildError;
 use super::k7::K7;
-use super::link_table::LinkTable;
+use super::link_table::{LinkTable, Tabled};
 use super::mrm::MrmParams;
 use super::params::GRENOBLE_NODES;
 use super::playback::Playback;
@@ -206,7 +206,8 @@ fn the_built_in_grenoble_table_is_what_the_raw_trace_says() {
         println!("passed over: the raw trace is not here (set LOWMESH_SHARED)");
         return;
     };
-    let derived = LinkTable::from_k7(&K7::parse("grenoble.k7.gz", &contents).expect("good"));
+    let trace = K7::parse("grenoble.k7.gz", &contents).expect("good");
+    let derived = LinkTable::from_k7(&trace);
     assert!(derived.means().keys().eq(built_in.means().keys()));
     for (key, raw) in derived.means() {
         let kept = built_in.means()[key];
@@ -214,6 +215,15 @@ fn the_built_in_grenoble_table_is_what_the_raw_trace_says() {
         assert!((raw.rssi.0 - kept.rssi.0).abs() <= 0.0501, "{key:?}");
         assert!((raw.pdr - kept.pdr).abs() <= 0.0000501, "{key:?}");
     }
+    // The played-back trace has the table's links, and its first round is already there.
+    let playback = Playback::new(trace);
+    let table = Tabled::link_table(&built_in);
+    for tx in nodes(&table) {
+        assert_eq!(playback.neighbours(tx), table.neighbours(tx), "node {tx}");
+    }
+    let first = playback.rssi(NodeId(0), NodeId(18), Channel::new(11).expect("in the band"));
+    assert_eq!(first, Some(Dbm(-69.9)));
+    assert!(playback.next_change().is_some_and(|next| next < Instant::from_secs(4 * 3600)));
 }
 
 proptest! {

@@ -198,7 +198,7 @@ impl Pattern {
 
 /// The 802.15.4 channels whose centre lies within half the width of Wi-Fi channel `number`.
 fn wifi_covers(number: u8) -> [bool; Channel::COUNT] {
-    // IEEE 802.11 s15: 2407 + 5 n MHz; IEEE 802.15.4 s10.1.2: 2405 + 5 (k - 11) MHz.
+    // IEEE 802.11: 2407 + 5 n MHz; IEEE 802.15.4-2006 s6.1.2.1: 2405 + 5 (k - 11) MHz.
     let centre = 2407.0 + 5.0 * f64::from(number);
     core::array::from_fn(|index| {
         libm::fabs(2405.0 + 5.0 * index as f64 - centre) < WIFI_WIDTH_MHZ / 2.0

@@ -6,6 +6,32 @@
 //! state that a protocol could disturb: the same seed gives the same air to every protocol compared.
 //!
 //! When nodes transmit and listen is left to the world, moving bytes to it as well.
+//!
+//! One frame from the root of a line, at everyone who may hear it:
+//!
+//! ```
+//! use lowmesh_sim::air::{MediumSpec, Noise, Signal, build, reception_draw, resolve};
+//! use lowmesh_sim::topology::TopologySpec;
+//! use lowmesh_units::{Channel, Instant, NodeId, Seed};
+//!
+//! let seed = Seed(1);
+//! let line = TopologySpec::Line { nodes: 3, spacing_m: 40.0 }.place(seed)?;
+//! let spec = MediumSpec::named("unit-disk").expect("one of the names");
+//! let medium = build(&spec, &line, seed)?;
+//!
+//! let noise = Noise { floor_mw: medium.noise().milliwatts(), extra_mw: 0.0 };
+//! let (tx, start, channel) = (NodeId(0), Instant::ZERO, Channel::new(11).expect("in the band"));
+//! let mut receivers = Vec::new();
+//! for (rx, link) in medium.links().heard(tx, channel) {
+//!     let signals = [Signal::over(link, start)];
+//!     let draw = |_| reception_draw(seed, tx, rx, start);
+//!     if resolve(medium.overlap(), &signals, noise, |_| 60, draw).received == Some(0) {
+//!         receivers.push(rx);
+//!     }
+//! }
+//! assert_eq!(receivers, [NodeId(1)]);
+//! # Ok::<(), lowmesh_sim::air::error::BuildError>(())
+//! ```
 
 pub mod error;
 mod fields;

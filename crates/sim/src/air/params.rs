@@ -20,7 +20,7 @@ pub const AUDIBLE_BELOW_NOISE_DB: f64 = 10.0;
 pub const LOCK_SNR: f64 = 0.5;
 
 /// Synchronisation header: 4 octets preamble and the delimiter at 250 kbit/s
-/// (IEEE 802.15.4-2015 s12.1), 160 us. Until it ends a stronger frame takes the receiver.
+/// (IEEE 802.15.4-2006 s6.3), 160 us. Until it ends a stronger frame takes the receiver.
 pub const SYNCHRONISATION_HEADER: Duration = Duration::from_micros(160);
 
 /// Smallest probability for which a link is kept: under one frame in a million.
