@@ -97,10 +97,12 @@ pub enum Packet {
 pub enum Transaction {
     /// Its first copy left the endpoint.
     Sent(Handle, Duration),
+    /// Its n-th copy after the first left the endpoint.
+    Resent(Handle, u8),
     /// It was acknowledged: round-trip time from the first copy, and copies after the first.
     Acknowledged(Handle, Duration, u8),
-    /// It failed after this many copies beyond the first.
-    Failed(Handle, DropReason, u8),
+    /// It failed.
+    Failed(Handle, DropReason),
 }
 
 /// A moment in a node's life in the network.
