@@ -283,7 +283,7 @@ fn parse_prefix(data: &mut Reader, bits: u8) -> Result<Address, DecodeError> {
     let octets = usize::from(bits.div_ceil(8));
     let mut prefix = [0; 16];
     prefix[..octets].copy_from_slice(data.take(octets, "prefix")?);
-    if bits % 8 != 0 {
+    if !bits.is_multiple_of(8) {
         prefix[octets - 1] &= 0xff << (8 - bits % 8);
     }
     data.rest();
