@@ -247,10 +247,11 @@ impl Link {
         };
         windows.chain(hold).chain(leave).min()
     }
-    /// True when cells to listen in have been silent for too long: its other end is gone.
+    /// True when a guest's cells have been silent for too long: its other end is gone. Of parents and
+    /// children RPL says so.
     pub fn is_silent(&mut self, context: &Context<'_>, peer: Eui64, params: &MsfParams) -> bool {
         let heard = self.rx.used(context.schedule, peer, None);
-        if heard != self.heard.0 || self.rx.have(context.schedule, peer) == 0 {
+        if heard != self.heard.0 || self.role != Role::Guest {
             self.heard = (heard, context.now);
         }
         context.now.since(self.heard.1) >= params.silence_max
