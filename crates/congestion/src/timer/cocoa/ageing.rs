@@ -44,6 +44,8 @@ pub(super) fn aged(
     match rule {
         Ageing::PaperText => paper_text(occasion, rto, updated, now),
         Ageing::Draft03 => draft_03(rto, updated, now),
+        // The testbed's controller checks once a second, apart from samples.
+        Ageing::Ecoap if occasion == Occasion::Sample => Aged { rto, updated },
         Ageing::Ecoap => ecoap(rto, updated, now),
     }
 }
@@ -79,13 +81,13 @@ fn draft_03(mut rto: Duration, mut updated: Instant, now: Instant) -> Aged {
     }
 }
 
-/// The testbed's code: a short RTO becomes 1 s; a long one (2 + RTO) / RTO seconds, a slip for (2 + RTO) / 2 that
-/// lands between 1 and 1.7 s.
+/// The testbed's code, once a second: a short RTO becomes 1 s; a long one (2 + RTO) / RTO seconds, a slip for (2 + RTO) / 2 that
+/// lands between 1 and 1.7 s. Both sides are compared in whole seconds.
 fn ecoap(rto: Duration, updated: Instant, now: Instant) -> Aged {
-    let idle = now.since(updated);
-    if rto < ONE_SECOND && idle >= rto * SHORT_IDLE_FACTOR {
+    let idle = now.since(updated).as_secs();
+    if rto < ONE_SECOND && idle >= (rto * SHORT_IDLE_FACTOR).as_secs() {
         Aged { rto: ONE_SECOND, updated: now }
-    } else if rto > THREE_SECONDS && idle >= rto * LONG_IDLE_FACTOR {
+    } else if rto > THREE_SECONDS && idle >= (rto * LONG_IDLE_FACTOR).as_secs() {
         let seconds = rto.as_secs_f64();
         Aged { rto: Duration::from_secs_f64((2.0 + seconds) / seconds), updated: now }
     } else {
