@@ -110,8 +110,8 @@ fn failed_runs(args: &Args, report: &Report) -> Result<(), Failure> {
     let all = report.runs.len() + report.failures.len();
     let (failed, seed) = (report.failures.len(), first.seed.0);
     let message = format!("{failed} of {all} runs failed; seed {seed}: {}", first.error);
-    let sets: String = args.overrides.iter().map(|set| format!(" --set '{set}'")).collect();
-    let again = format!("lowmesh run {} --seeds 1 --seed {seed}{sets}", args.scenario);
+    let mut again = format!("lowmesh run {} --seeds 1 --seed {seed}", args.scenario);
+    again.extend(args.overrides.iter().flat_map(|set| [" --set '", set, "'"]));
     Err(Failure::Own { message, hint: Some(format!("to see it again: {again}")) })
 }
 

@@ -6,6 +6,21 @@
 //! - [`metrics`]: one outcome becomes numbers; [`statistics`]: the numbers of many runs become means with
 //!   confidence intervals.
 //! - [`report`]: JSON, CSV and the folder of results.
+//!
+//! ```
+//! use lowmesh_lab::scenario::Scenario;
+//!
+//! let overrides = ["traffic.period=2s".to_owned()];
+//! let scenario = Scenario::load("grid-25", &overrides)?;
+//! assert_eq!(scenario.traffic.period.as_secs(), 2);
+//!
+//! let errors = Scenario::parse("mine", "name = \"x\"\n[rpl]\nmode = \"soring\"", &[]).unwrap_err();
+//! assert_eq!(
+//!     errors.to_string(),
+//!     "mine:3: rpl.mode = \"soring\": must be one of storing, non-storing; did you mean `storing`?"
+//! );
+//! # Ok::<(), lowmesh_lab::scenario::LoadError>(())
+//! ```
 
 pub mod metrics;
 pub mod report;

@@ -24,24 +24,26 @@ section! {
     Mac {
         /// The medium access.
         kind: MacKind = MacKind::Tsch, Any;
-        /// Frames that wait in one node at most.
+        /// Data frames that wait in one node at most (Righetti et al. 2023, table 1: 16).
         queue_frames: u16 = 16, Within(1, 1024);
         /// Retries of a unicast frame after the first attempt.
         retries: u8 = 7, Within(0, 15);
         /// Smallest back-off exponent in shared cells.
         be_min: u8 = 1, Within(0, 8);
-        /// Largest back-off exponent in shared cells.
-        be_max: u8 = 5, Within(1, 8);
-        /// Channels in hopping order.
-        hopping: Hopping = Hopping::Four, Any;
+        /// Largest back-off exponent in shared cells (IEEE 802.15.4-2015 s8.4.2.1: 7; Contiki-NG: 5).
+        be_max: u8 = 7, Within(1, 8);
+        /// Channels in hopping order; `4_4` is Contiki-NG's default.
+        hopping: Hopping = Hopping::Sixteen, Any;
         /// Time between two enhanced beacons of a node.
         eb_period: Duration = Duration::from_secs(16), Within(MS * 100, HOUR);
         /// Silence from the time source after which a frame is sent to resynchronise.
         keepalive: Duration = Duration::from_secs(12), Within(SECOND, HOUR);
         /// Silence from the time source after which synchronisation is lost.
         desync: Duration = Duration::from_secs(120), Within(SECOND, HOUR);
+        /// Time that a scanning node stays on a channel.
+        scan_period: Duration = SECOND, Within(MS * 100, HOUR);
         /// How far off a frame may start and still be heard, on each side, in microseconds.
-        guard_us: u32 = 1100, Within(100, 4000);
+        guard_us: u32 = 1100, Within(100, 2000);
         /// Length of a timeslot, in milliseconds.
         slot_ms: u16 = 10, Within(5, 100);
     }

@@ -83,8 +83,6 @@ pub struct Scenario {
     pub clock: Clock,
     /// Charge of the radio.
     pub energy: Energy,
-    /// The folder that the names of files in the scenario are relative to.
-    pub folder: PathBuf,
 }
 
 impl Section for Scenario {
@@ -107,7 +105,6 @@ impl Section for Scenario {
             traffic: cursor.section("traffic"),
             clock: cursor.section("clock"),
             energy: cursor.section("energy"),
-            folder: PathBuf::new(),
         }
     }
     fn write(&self, lines: &mut Lines) {
@@ -199,8 +196,24 @@ impl Scenario {
         let text = std::fs::read_to_string(path)
             .map_err(|source| LoadError::Read { path: path.to_owned(), source })?;
         let mut scenario = Self::parse(name, &text, overrides)?;
-        scenario.folder = path.parent().map(Path::to_owned).unwrap_or_default();
+        scenario.anchor_files(path.parent().unwrap_or(Path::new("")));
         Ok(scenario)
+    }
+
+    /// Makes names of files that are relative to `folder` whole, so that they hold wherever a copy of the
+    /// scenario is kept.
+    fn anchor_files(&mut self, folder: &Path) {
+        let anchor = |file: &mut String| {
+            let path = folder.join(&*file);
+            let whole = std::path::absolute(&path).unwrap_or(path);
+            *file = whole.to_string_lossy().into_owned();
+        };
+        if let Topology::Positions(positions) = &mut self.topology {
+            anchor(&mut positions.file);
+        }
+        if let Medium::K7(k7) = &mut self.radio.medium {
+            anchor(&mut k7.file);
+        }
     }
 
     /// Reads a scenario from its text; `source` is what errors call it.

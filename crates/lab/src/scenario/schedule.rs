@@ -61,11 +61,11 @@ section! {
 section! {
     /// B-MSF: negotiated cells to the parent and to the children (Righetti et al. 2023, table 1).
     BMsf {
-        /// Slots of L0, the slotframe of autonomous cells.
+        /// Slots of L0, the slotframe of the shared cell (slotframe 0 of RFC 9033 s2).
         slotframe_l0: u16 = 101, Within(3, SLOTS_MAX);
-        /// Slots of L1, the slotframe of the shared cell.
+        /// Slots of L1, the slotframe of autonomous cells (slotframe 1).
         slotframe_l1: u16 = 31, Within(3, SLOTS_MAX);
-        /// Slots of L2, the slotframe of negotiated cells (29, 47 and 101 were studied).
+        /// Slots of L2, the slotframe of negotiated cells (slotframe 2; 29, 47 and 101 were studied).
         slotframe_l2: u16 = 29, Within(3, SLOTS_MAX);
         /// Cells watched before the use of them is judged (MAX_NEC 48).
         max_nec: u16 = 48, Within(1, 10_000);

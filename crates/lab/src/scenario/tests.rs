@@ -112,7 +112,7 @@ fn values_that_do_not_go_together_are_told() {
     assert!(
         errors("name = \"x\"\n[radio]\nmedium = \"grenoble\"", &[]).contains("kind = \"table\"")
     );
-    assert!(errors("name = \"x\"\n[mac]\nbe_min = 6", &[]).contains("mac.be_min: 6 is above"));
+    assert!(errors("name = \"x\"\n[mac]\nbe_min = 8", &[]).contains("mac.be_min: 8 is above"));
 }
 
 #[test]
@@ -125,7 +125,11 @@ fn an_override_goes_through_the_same_checks_and_names_its_flag() {
     assert_eq!(
         errors("name = \"x\"", &["mac.retry=3"]),
         "--set mac.retry=3: mac.retry: there is no such key; did you mean `retries`?; known here: kind, \
-         queue_frames, retries, be_min, be_max, hopping, eb_period, keepalive, desync, guard_us, slot_ms"
+         queue_frames, retries, be_min, be_max, hopping, eb_period, keepalive, desync, scan_period, guard_us, slot_ms"
+    );
+    assert!(
+        errors("name = \"x\"", &["mak.retries=3"])
+            .starts_with("--set mak.retries=3: mak: there is")
     );
     assert_eq!(
         errors("name = \"x\"", &["mac.retries"]),
@@ -217,6 +221,21 @@ fn an_unknown_name_is_told_with_the_built_in_that_was_meant() {
 }
 
 #[test]
+fn files_are_relative_to_the_folder_of_the_scenario() {
+    let folder = std::env::temp_dir().join(format!("lowmesh-scenario-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("the system's folder for temporary files is writable");
+    let file = folder.join("street.toml");
+    let text = "name = \"x\"\n[topology]\nkind = \"positions\"\nfile = \"street.csv\"\n";
+    std::fs::write(&file, text).expect("writable");
+    let scenario = Scenario::load(file.to_str().expect("ASCII"), &[]);
+    _ = std::fs::remove_dir_all(&folder);
+    let Topology::Positions(positions) = scenario.expect("valid").topology else {
+        panic!("not the kind that was written")
+    };
+    assert_eq!(Path::new(&positions.file), folder.join("street.csv"));
+}
+
+#[test]
 fn every_key_is_in_the_manual() {
     let manual = include_str!("../../../../docs/topics/scenarios.md");
     for key in every_key() {
@@ -242,6 +261,31 @@ fn no_text_makes_the_reader_panic() {
             if let Err(errors) = Scenario::parse("cut", &text[..end], &[]) {
                 assert!(errors.to_string().starts_with("cut"), "{errors}");
             }
+        }
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn whatever_flag_is_given_it_reads_back_or_is_told_to_be_wrong(flag in "[a-z_.]{0,12}=?.{0,16}") {
+        match Scenario::parse("x", "name = \"x\"", std::slice::from_ref(&flag)) {
+            Ok(scenario) => {
+                let again = Scenario::parse("x", &scenario.to_toml(), &[]);
+                proptest::prop_assert_eq!(again, Ok(scenario));
+            }
+            Err(errors) => proptest::prop_assert!(errors.to_string().contains("--set"), "{}", errors),
+        }
+    }
+
+    #[test]
+    fn any_value_of_a_known_key_reads_back_or_is_told_to_be_wrong(
+        key in proptest::sample::select(every_key()),
+        value in "-?[0-9]{1,9}(\\.[0-9]{1,3})?(ms|s|min)?|true|\\[[0-9, ]{0,8}\\]|\\{\\}|[a-z0-9_/-]{1,12}",
+    ) {
+        let flag = format!("{key}={value}");
+        if let Ok(scenario) = Scenario::parse("x", "name = \"x\"", &[flag]) {
+            let again = Scenario::parse("x", &scenario.to_toml(), &[]);
+            proptest::prop_assert_eq!(again, Ok(scenario));
         }
     }
 }
