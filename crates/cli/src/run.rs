@@ -54,6 +54,8 @@ pub struct Args {
 pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Result<(), Failure> {
     let scenario = Scenario::load(&args.scenario, &overrides(args))?;
     // Whatever can be refused is refused before hours of simulation.
+    lowmesh_lab::air::check(&scenario)
+        .map_err(|error| Failure::Usage { message: error.to_string(), hint: None })?;
     let folder = args.out.as_deref().map(Folder::reserve).transpose()?;
     let sinks = Sinks { pcap: sink(args.pcap.as_deref())?, trace: sink(args.trace.as_deref())? };
     let style = if args.quiet { Style::None } else { args.progress };

@@ -1,6 +1,7 @@
 //! Scenarios, runs, statistics and reports.
 //!
 //! - [`scenario`]: everything a run depends on besides its seed, read from TOML with precise errors.
+//! - [`air`]: the scenario's topology and radio in the simulator's types.
 //! - [`simulate`]: one scenario and one seed become one outcome; the only door to the simulator.
 //! - [`runner`]: many seeds in parallel, failures counted, results independent of the number of threads.
 //! - [`metrics`]: one outcome becomes numbers; [`statistics`]: the numbers of many runs become means with
@@ -22,6 +23,7 @@
 //! # Ok::<(), lowmesh_lab::scenario::LoadError>(())
 //! ```
 
+pub mod air;
 pub mod metrics;
 pub mod report;
 pub mod runner;

@@ -60,30 +60,24 @@ section! {
 }
 
 section! {
-    /// Charge that the radio draws in one slot of 10 ms, in microcoulombs (6TiSCH Simulator).
+    /// Currents of the radio in milliamperes (CC2538 data sheet).
     Energy {
-        /// Listening, nothing heard.
-        idle_uc: f64 = 6.4, Within(0.0, 1e6);
-        /// Sending a frame, hearing its acknowledgement.
-        tx_ack_uc: f64 = 54.5, Within(0.0, 1e6);
-        /// Sending a frame that is not acknowledged.
-        tx_uc: f64 = 49.5, Within(0.0, 1e6);
-        /// Hearing a frame, sending its acknowledgement.
-        rx_ack_uc: f64 = 32.6, Within(0.0, 1e6);
-        /// Hearing a frame that is not acknowledged.
-        rx_uc: f64 = 22.6, Within(0.0, 1e6);
-        /// Sleeping.
-        sleep_uc: f64 = 0.0, Within(0.0, 1e6);
+        /// While sending.
+        tx_ma: f64 = 24.0, Within(0.0, 1e6);
+        /// While receiving or listening.
+        rx_ma: f64 = 20.0, Within(0.0, 1e6);
+        /// While the radio is off.
+        sleep_ma: f64 = 0.0013, Within(0.0, 1e6);
     }
 }
 
 section! {
     /// 6LoWPAN adaptation.
     Lowpan {
-        /// Datagrams that one node reassembles at a time.
-        reassembly_buffers: u16 = 2, Within(1, 256);
-        /// Life of an unfinished datagram (RFC 4944 s5.3: 60 s at most; Contiki-NG: 8 s).
-        reassembly_timeout: Duration = Duration::from_secs(8), Within(MS * 100, Duration::from_secs(60));
+        /// Datagrams that one node reassembles at a time (Contiki-NG: 2).
+        reassembly_buffers: u16 = 4, Within(1, 256);
+        /// Life of an unfinished datagram (RFC 4944 s5.3: 60 s at most; RIOT's evaluation: 10 s).
+        reassembly_timeout: Duration = Duration::from_secs(10), Within(MS * 100, Duration::from_secs(60));
     }
 }
 
@@ -124,8 +118,8 @@ section! {
         mode: RplMode = RplMode::Storing, Any;
         /// Objective function.
         objective: Objective = Objective::Mrhof, Any;
-        /// Shortest Trickle interval of DIOs (2^12 ms).
-        dio_interval_min: Duration = Duration::from_millis(4096), Within(MS, HOUR);
+        /// Shortest Trickle interval of DIOs, as a power of 2 in milliseconds: 12 is 4.096 s (RFC 6550 s17: 3).
+        dio_interval_min: u8 = 12, Within(0, 24);
         /// How often that interval doubles (RFC 6550 s17: DEFAULT_DIO_INTERVAL_DOUBLINGS 20; Contiki-NG: 8).
         dio_doublings: u8 = 8, Within(0, 20);
         /// Consistent DIOs heard that silence one's own; 0 never silences (RFC 6550 s17: 10).
@@ -133,10 +127,12 @@ section! {
         /// Delay before a DAO, so that several changes go in one.
         dao_delay: Duration = Duration::from_secs(4), Within(Duration::ZERO, HOUR);
         /// Whether a DAO asks for an acknowledgement.
-        dao_ack: bool = false, Any;
-        /// Life of a route.
-        path_lifetime: Duration = Duration::from_secs(1800), Within(Duration::from_secs(60), Duration::from_secs(86_400));
+        dao_ack: bool = true, Any;
+        /// Life of a route; whole minutes count.
+        path_lifetime: Duration = Duration::from_secs(1800), Within(Duration::from_secs(60), Duration::from_secs(254 * 60));
         /// Time between two solicitations of a node without a parent.
-        dis_period: Duration = Duration::from_secs(60), Within(SECOND, HOUR);
+        dis_period: Duration = Duration::from_secs(30), Within(SECOND, HOUR);
+        /// Mean time between probes of a link without fresh measurements; zero never probes.
+        probe_period: Duration = Duration::from_secs(90), Within(Duration::ZERO, HOUR);
     }
 }

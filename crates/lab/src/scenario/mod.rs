@@ -26,12 +26,12 @@ pub use builtin::{BUILTINS, Builtin};
 pub use error::{ConfigError, ConfigErrors, Fault, Origin};
 pub use mesh::{Clock, Energy, Ipv6, Lowpan, Mac, MacKind, Objective, Rpl, RplMode};
 pub use radio::{
-    Burst, Friis, Grenoble, K7, LogDistance, Medium, Mrm, PdrMatrix, PisterHack, Radio, TwoRay,
-    UnitDisk, Wifi,
+    Burst, Friis, Grenoble, K7, LinkTable, LogDistance, Medium, Mrm, PdrMatrix, PisterHack, Radio,
+    TwoRay, UnitDisk, Wifi,
 };
 pub use schedule::{Alice, BMsf, Minimal, Msf, Orchestra, OrchestraVariant, Schedule};
 pub use topology::{Grid, Line, Positions, Random, Star, Table, Topology};
-pub use traffic::{Coap, Congestion, Method, Traffic};
+pub use traffic::{Coap, Congestion, Traffic};
 pub use value::Hopping;
 
 use section::{Cursor, Lines, Section, section};
@@ -211,8 +211,10 @@ impl Scenario {
         if let Topology::Positions(positions) = &mut self.topology {
             anchor(&mut positions.file);
         }
-        if let Medium::K7(k7) = &mut self.radio.medium {
-            anchor(&mut k7.file);
+        match &mut self.radio.medium {
+            Medium::K7(k7) => anchor(&mut k7.file),
+            Medium::LinkTable(table) => anchor(&mut table.file),
+            _ => {}
         }
     }
 
@@ -307,6 +309,14 @@ impl Scenario {
             "topology.kind",
             format!("medium \"{medium}\" needs places; write another kind than \"table\""),
         );
+        if let Medium::UnitDisk(disk) = &self.radio.medium {
+            let UnitDisk { range_m, interference_range_m, .. } = disk;
+            check(
+                interference_range_m < range_m,
+                "radio.interference_range_m",
+                format!("{interference_range_m} is below radio.range_m = {range_m}"),
+            );
+        }
         let expected = match &self.radio.medium {
             Medium::Grenoble(_) => Some(GRENOBLE_NODES),
             Medium::PdrMatrix(pdr) => Some(pdr.matrix.len() as u32),
