@@ -265,6 +265,52 @@ fn no_text_makes_the_reader_panic() {
     }
 }
 
+#[test]
+fn every_default_in_the_manual_is_the_one_in_force() {
+    let manual = include_str!("../../../../docs/topics/scenarios.md");
+    let mut compared = 0;
+    let mut compare = |heading: &str, section: &dyn Fn(&mut Lines)| {
+        let start = manual.find(heading).unwrap_or_else(|| panic!("no section {heading}"));
+        let part = &manual[start + heading.len()..];
+        let part = &part[..part.find("\n##").unwrap_or(part.len())];
+        let mut lines = Lines::default();
+        section(&mut lines);
+        for (key, literal) in lines.into_text().lines().filter_map(|line| line.split_once(" = ")) {
+            let row = format!("| `{key}` | `{literal}` |");
+            assert!(literal == "\"\"" || part.contains(&row), "{row} is not under {heading}");
+            compared += 1;
+        }
+    };
+    compare("## Top", &|lines| Head::default().write(lines));
+    compare("kind = \"grid\"`", &|lines| Grid::default().write(lines));
+    compare("kind = \"line\"`", &|lines| Line::default().write(lines));
+    compare("kind = \"star\"`", &|lines| Star::default().write(lines));
+    compare("kind = \"random\"`", &|lines| Random::default().write(lines));
+    compare("kind = \"table\"`", &|lines| Table::default().write(lines));
+    compare("medium = \"mrm\"`", &|lines| Mrm::default().write(lines));
+    compare("medium = \"unit-disk\"`", &|lines| UnitDisk::default().write(lines));
+    compare("medium = \"log-distance\"`", &|lines| LogDistance::default().write(lines));
+    compare("medium = \"friis\"`", &|lines| Friis::default().write(lines));
+    compare("medium = \"two-ray\"`", &|lines| TwoRay::default().write(lines));
+    compare("medium = \"pister-hack\"`", &|lines| PisterHack::default().write(lines));
+    compare("## `[[radio.wifi]]`", &|lines| Wifi::default().write(lines));
+    compare("## `[[radio.burst]]`", &|lines| Burst::default().write(lines));
+    compare("## `[mac]`", &|lines| Mac::default().write(lines));
+    compare("function = \"minimal\"`", &|lines| Minimal::default().write(lines));
+    compare("function = \"msf\"`", &|lines| Msf::default().write(lines));
+    compare("function = \"b-msf\"`", &|lines| BMsf::default().write(lines));
+    compare("function = \"alice\"`", &|lines| Alice::default().write(lines));
+    compare("function = \"orchestra\"`", &|lines| Orchestra::default().write(lines));
+    compare("## `[rpl]`", &|lines| Rpl::default().write(lines));
+    compare("## `[lowpan]`", &|lines| Lowpan::default().write(lines));
+    compare("## `[ipv6]`", &|lines| Ipv6::default().write(lines));
+    compare("## `[coap]`", &|lines| Coap::default().write(lines));
+    compare("## `[traffic]`", &|lines| Traffic::default().write(lines));
+    compare("## `[clock]`", &|lines| Clock::default().write(lines));
+    compare("## `[energy]`", &|lines| Energy::default().write(lines));
+    assert!(compared > 100, "{compared}");
+}
+
 proptest::proptest! {
     #[test]
     fn whatever_flag_is_given_it_reads_back_or_is_told_to_be_wrong(flag in "[a-z_.]{0,12}=?.{0,16}") {
