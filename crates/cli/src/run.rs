@@ -54,6 +54,8 @@ pub struct Args {
 pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Result<(), Failure> {
     let scenario = Scenario::load(&args.scenario, &overrides(args))?;
     // Whatever can be refused is refused before hours of simulation.
+    lowmesh_lab::air::check(&scenario)
+        .map_err(|error| Failure::Usage { message: error.to_string(), hint: None })?;
     let folder = args.out.as_deref().map(Folder::reserve).transpose()?;
     let sinks = Sinks { pcap: sink(args.pcap.as_deref())?, trace: sink(args.trace.as_deref())? };
     let style = if args.quiet { Style::None } else { args.progress };
@@ -110,8 +112,8 @@ fn failed_runs(args: &Args, report: &Report) -> Result<(), Failure> {
     let all = report.runs.len() + report.failures.len();
     let (failed, seed) = (report.failures.len(), first.seed.0);
     let message = format!("{failed} of {all} runs failed; seed {seed}: {}", first.error);
-    let sets: String = args.overrides.iter().map(|set| format!(" --set '{set}'")).collect();
-    let again = format!("lowmesh run {} --seeds 1 --seed {seed}{sets}", args.scenario);
+    let mut again = format!("lowmesh run {} --seeds 1 --seed {seed}", args.scenario);
+    again.extend(args.overrides.iter().flat_map(|set| [" --set '", set, "'"]));
     Err(Failure::Own { message, hint: Some(format!("to see it again: {again}")) })
 }
 

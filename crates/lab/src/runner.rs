@@ -111,7 +111,7 @@ fn run_seed(
     let started = wall_clock();
     // One broken run must not take the finished ones of the others with it.
     let result = catch_unwind(AssertUnwindSafe(|| simulate(scenario, seed, sinks, &advanced)))
-        .unwrap_or_else(|panic| Err(RunError::Panicked(panic_message(panic.as_ref()))));
+        .unwrap_or_else(|panic| Err(RunError::Defect(panic_message(panic.as_ref()))));
     // A failed run advances the whole as much as a finished one.
     advanced(Instant::ZERO + scenario.head.duration);
     match result {

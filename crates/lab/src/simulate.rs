@@ -28,9 +28,10 @@ pub enum RunError {
     /// A sink could not be written.
     #[error("cannot write {0}")]
     Sink(String),
-    /// An invariant of the simulator broke; a defect to be reported with the command that shows it.
-    #[error("the simulator broke an invariant of its own: {0}")]
-    Panicked(String),
+    /// An invariant of the simulator broke; not the scenario's fault, to be reported with the command that
+    /// shows it.
+    #[error("a defect of the simulator: {0}")]
+    Defect(String),
 }
 
 /// What runs one seed; tests put made-up outcomes in its place. The last argument is told how far the run is.

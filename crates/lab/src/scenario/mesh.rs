@@ -24,24 +24,26 @@ section! {
     Mac {
         /// The medium access.
         kind: MacKind = MacKind::Tsch, Any;
-        /// Frames that wait in one node at most.
+        /// Data frames that wait in one node at most (Righetti et al. 2023, table 1: 16).
         queue_frames: u16 = 16, Within(1, 1024);
         /// Retries of a unicast frame after the first attempt.
         retries: u8 = 7, Within(0, 15);
         /// Smallest back-off exponent in shared cells.
         be_min: u8 = 1, Within(0, 8);
-        /// Largest back-off exponent in shared cells.
-        be_max: u8 = 5, Within(1, 8);
-        /// Channels in hopping order.
-        hopping: Hopping = Hopping::Four, Any;
+        /// Largest back-off exponent in shared cells (IEEE 802.15.4-2015 s8.4.2.1: 7; Contiki-NG: 5).
+        be_max: u8 = 7, Within(1, 8);
+        /// Channels in hopping order; `4_4` is Contiki-NG's default.
+        hopping: Hopping = Hopping::Sixteen, Any;
         /// Time between two enhanced beacons of a node.
         eb_period: Duration = Duration::from_secs(16), Within(MS * 100, HOUR);
         /// Silence from the time source after which a frame is sent to resynchronise.
         keepalive: Duration = Duration::from_secs(12), Within(SECOND, HOUR);
         /// Silence from the time source after which synchronisation is lost.
         desync: Duration = Duration::from_secs(120), Within(SECOND, HOUR);
+        /// Time that a scanning node stays on a channel.
+        scan_period: Duration = SECOND, Within(MS * 100, HOUR);
         /// How far off a frame may start and still be heard, on each side, in microseconds.
-        guard_us: u32 = 1100, Within(100, 4000);
+        guard_us: u32 = 1100, Within(100, 2000);
         /// Length of a timeslot, in milliseconds.
         slot_ms: u16 = 10, Within(5, 100);
     }
@@ -58,30 +60,24 @@ section! {
 }
 
 section! {
-    /// Charge that the radio draws in one slot of 10 ms, in microcoulombs (6TiSCH Simulator).
+    /// Currents of the radio in milliamperes (CC2538 data sheet).
     Energy {
-        /// Listening, nothing heard.
-        idle_uc: f64 = 6.4, Within(0.0, 1e6);
-        /// Sending a frame, hearing its acknowledgement.
-        tx_ack_uc: f64 = 54.5, Within(0.0, 1e6);
-        /// Sending a frame that is not acknowledged.
-        tx_uc: f64 = 49.5, Within(0.0, 1e6);
-        /// Hearing a frame, sending its acknowledgement.
-        rx_ack_uc: f64 = 32.6, Within(0.0, 1e6);
-        /// Hearing a frame that is not acknowledged.
-        rx_uc: f64 = 22.6, Within(0.0, 1e6);
-        /// Sleeping.
-        sleep_uc: f64 = 0.0, Within(0.0, 1e6);
+        /// While sending.
+        tx_ma: f64 = 24.0, Within(0.0, 1e6);
+        /// While receiving or listening.
+        rx_ma: f64 = 20.0, Within(0.0, 1e6);
+        /// While the radio is off.
+        sleep_ma: f64 = 0.0013, Within(0.0, 1e6);
     }
 }
 
 section! {
     /// 6LoWPAN adaptation.
     Lowpan {
-        /// Datagrams that one node reassembles at a time.
-        reassembly_buffers: u16 = 2, Within(1, 256);
-        /// Life of an unfinished datagram (RFC 4944 s5.3: 60 s at most; Contiki-NG: 8 s).
-        reassembly_timeout: Duration = Duration::from_secs(8), Within(MS * 100, Duration::from_secs(60));
+        /// Datagrams that one node reassembles at a time (Contiki-NG: 2).
+        reassembly_buffers: u16 = 4, Within(1, 256);
+        /// Life of an unfinished datagram (RFC 4944 s5.3: 60 s at most; RIOT's evaluation: 10 s).
+        reassembly_timeout: Duration = Duration::from_secs(10), Within(MS * 100, Duration::from_secs(60));
     }
 }
 
@@ -122,8 +118,8 @@ section! {
         mode: RplMode = RplMode::Storing, Any;
         /// Objective function.
         objective: Objective = Objective::Mrhof, Any;
-        /// Shortest Trickle interval of DIOs (2^12 ms).
-        dio_interval_min: Duration = Duration::from_millis(4096), Within(MS, HOUR);
+        /// Shortest Trickle interval of DIOs, as a power of 2 in milliseconds: 12 is 4.096 s (RFC 6550 s17: 3).
+        dio_interval_min: u8 = 12, Within(0, 24);
         /// How often that interval doubles (RFC 6550 s17: DEFAULT_DIO_INTERVAL_DOUBLINGS 20; Contiki-NG: 8).
         dio_doublings: u8 = 8, Within(0, 20);
         /// Consistent DIOs heard that silence one's own; 0 never silences (RFC 6550 s17: 10).
@@ -131,10 +127,12 @@ section! {
         /// Delay before a DAO, so that several changes go in one.
         dao_delay: Duration = Duration::from_secs(4), Within(Duration::ZERO, HOUR);
         /// Whether a DAO asks for an acknowledgement.
-        dao_ack: bool = false, Any;
-        /// Life of a route.
-        path_lifetime: Duration = Duration::from_secs(1800), Within(Duration::from_secs(60), Duration::from_secs(86_400));
+        dao_ack: bool = true, Any;
+        /// Life of a route; whole minutes count.
+        path_lifetime: Duration = Duration::from_secs(1800), Within(Duration::from_secs(60), Duration::from_secs(254 * 60));
         /// Time between two solicitations of a node without a parent.
-        dis_period: Duration = Duration::from_secs(60), Within(SECOND, HOUR);
+        dis_period: Duration = Duration::from_secs(30), Within(SECOND, HOUR);
+        /// Mean time between probes of a link without fresh measurements; zero never probes.
+        probe_period: Duration = Duration::from_secs(90), Within(Duration::ZERO, HOUR);
     }
 }

@@ -26,12 +26,12 @@ pub use builtin::{BUILTINS, Builtin};
 pub use error::{ConfigError, ConfigErrors, Fault, Origin};
 pub use mesh::{Clock, Energy, Ipv6, Lowpan, Mac, MacKind, Objective, Rpl, RplMode};
 pub use radio::{
-    Burst, Friis, Grenoble, K7, LogDistance, Medium, Mrm, PdrMatrix, PisterHack, Radio, TwoRay,
-    UnitDisk, Wifi,
+    Burst, Friis, Grenoble, K7, LinkTable, LogDistance, Medium, Mrm, PdrMatrix, PisterHack, Radio,
+    TwoRay, UnitDisk, Wifi,
 };
 pub use schedule::{Alice, BMsf, Minimal, Msf, Orchestra, OrchestraVariant, Schedule};
 pub use topology::{Grid, Line, Positions, Random, Star, Table, Topology};
-pub use traffic::{Coap, Congestion, Method, Traffic};
+pub use traffic::{Coap, Congestion, Traffic};
 pub use value::Hopping;
 
 use section::{Cursor, Lines, Section, section};
@@ -83,8 +83,6 @@ pub struct Scenario {
     pub clock: Clock,
     /// Charge of the radio.
     pub energy: Energy,
-    /// The folder that the names of files in the scenario are relative to.
-    pub folder: PathBuf,
 }
 
 impl Section for Scenario {
@@ -107,7 +105,6 @@ impl Section for Scenario {
             traffic: cursor.section("traffic"),
             clock: cursor.section("clock"),
             energy: cursor.section("energy"),
-            folder: PathBuf::new(),
         }
     }
     fn write(&self, lines: &mut Lines) {
@@ -199,8 +196,26 @@ impl Scenario {
         let text = std::fs::read_to_string(path)
             .map_err(|source| LoadError::Read { path: path.to_owned(), source })?;
         let mut scenario = Self::parse(name, &text, overrides)?;
-        scenario.folder = path.parent().map(Path::to_owned).unwrap_or_default();
+        scenario.anchor_files(path.parent().unwrap_or(Path::new("")));
         Ok(scenario)
+    }
+
+    /// Makes names of files that are relative to `folder` whole, so that they hold wherever a copy of the
+    /// scenario is kept.
+    fn anchor_files(&mut self, folder: &Path) {
+        let anchor = |file: &mut String| {
+            let path = folder.join(&*file);
+            let whole = std::path::absolute(&path).unwrap_or(path);
+            *file = whole.to_string_lossy().into_owned();
+        };
+        if let Topology::Positions(positions) = &mut self.topology {
+            anchor(&mut positions.file);
+        }
+        match &mut self.radio.medium {
+            Medium::K7(k7) => anchor(&mut k7.file),
+            Medium::LinkTable(table) => anchor(&mut table.file),
+            _ => {}
+        }
     }
 
     /// Reads a scenario from its text; `source` is what errors call it.
@@ -294,6 +309,14 @@ impl Scenario {
             "topology.kind",
             format!("medium \"{medium}\" needs places; write another kind than \"table\""),
         );
+        if let Medium::UnitDisk(disk) = &self.radio.medium {
+            let UnitDisk { range_m, interference_range_m, .. } = disk;
+            check(
+                interference_range_m < range_m,
+                "radio.interference_range_m",
+                format!("{interference_range_m} is below radio.range_m = {range_m}"),
+            );
+        }
         let expected = match &self.radio.medium {
             Medium::Grenoble(_) => Some(GRENOBLE_NODES),
             Medium::PdrMatrix(pdr) => Some(pdr.matrix.len() as u32),

@@ -61,6 +61,8 @@ variants! {
         "pdr-matrix" => PdrMatrix,
         /// A connectivity trace in the K7 format.
         "k7" => K7,
+        /// Mean delivery ratio and power by link and channel, from a file.
+        "link-table" => LinkTable,
         /// Real link qualities of the FIT IoT-LAB site in Grenoble, built in.
         "grenoble" => Grenoble,
     }
@@ -75,11 +77,15 @@ section! {
         /// delivery ratios of .99, .84 and .36 at 33, 46.7 and 66 m.
         noise_dbm: f64 = -81.6, Within(-150.0, 0.0);
         /// Signal-to-noise ratio at which half of the frames arrive, in dB.
-        snr_threshold_db: f64 = 6.0, Within(-20.0, 60.0);
+        snr_threshold_db: f64 = 6.0, Within(-50.0, 50.0);
         /// Variance of the system gain, in dB squared.
         system_gain_var: f64 = 4.0, Within(0.0, 400.0);
         /// Variance of the background noise, in dB squared.
         noise_var: f64 = 1.0, Within(0.0, 400.0);
+        /// Sensitivity of the receiver; raises the threshold where it lies above the noise.
+        sensitivity_dbm: f64 = -100.0, Within(-150.0, 0.0);
+        /// A new frame at most so much weaker takes the receiver over, in dB.
+        capture_db: f64 = 3.0, Within(0.0, 50.0);
     }
 }
 
@@ -105,7 +111,7 @@ section! {
         /// Path-loss exponent.
         exponent: f64 = 3.0, Within(1.0, 8.0);
         /// Standard deviation of the shadowing of a link, in dB.
-        shadowing_db: f64 = 3.0, Within(0.0, 30.0);
+        shadowing_db: f64 = 3.0, Within(0.0, 20.0);
     }
 }
 
@@ -151,6 +157,14 @@ section! {
     /// A connectivity trace.
     K7 {
         /// The file, plain or gzip, relative to the scenario's folder.
+        file: String = String::new(), NotEmpty;
+    }
+}
+
+section! {
+    /// A table of links.
+    LinkTable {
+        /// The CSV file, relative to the scenario's folder.
         file: String = String::new(), NotEmpty;
     }
 }

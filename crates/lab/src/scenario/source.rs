@@ -69,7 +69,7 @@ impl Source {
 
     /// Where the value at `path` was written.
     pub fn origin(&self, path: &str, span: Range<usize>) -> Origin {
-        match self.flag(path) {
+        match self.writer(path, &span) {
             Some((key, value)) => Origin::Flag(format!("{key}={value}")),
             None => Origin::Line(self.line(span.start)),
         }
@@ -77,7 +77,7 @@ impl Source {
 
     /// The value at `path` as it was written, shortened.
     pub fn literal(&self, path: &str, span: Range<usize>) -> String {
-        let text = match self.flag(path) {
+        let text = match self.writer(path, &span) {
             Some((_, value)) => value,
             None => self.text.get(span).unwrap_or_default().trim(),
         };
@@ -93,6 +93,14 @@ impl Source {
     /// Whether a flag wrote the value at `path`, or a table around it.
     pub fn is_flag(&self, path: &str) -> bool {
         self.flag(path).is_some()
+    }
+
+    /// The flag that wrote what is at `path`, if a flag did.
+    fn writer(&self, path: &str, span: &Range<usize>) -> Option<(&str, &str)> {
+        let within = |key: &str| key.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'));
+        // A table that is nowhere in the text was made on the way to a flag's key.
+        let made = || self.flags.iter().find(|(key, _)| span.is_empty() && within(key));
+        self.flag(path).or_else(|| made().map(|(key, value)| (key.as_str(), value.as_str())))
     }
 
     fn flag(&self, path: &str) -> Option<(&str, &str)> {

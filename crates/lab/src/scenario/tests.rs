@@ -54,8 +54,8 @@ fn a_misspelt_key_is_told_with_the_one_that_was_meant() {
 fn a_misspelt_name_is_told_with_the_one_that_was_meant() {
     assert_eq!(
         errors("name = \"x\"\n[coap]\ncongestion = \"cocoaa\"\n", &[]),
-        "my.toml:3: coap.congestion = \"cocoaa\": must be one of default, cocoa, cocoa/paper-text, \
-         cocoa/draft-03, cocoa/ecoap, 6cocoa, rfc6298, fixed; did you mean `cocoa`?"
+        "my.toml:3: coap.congestion = \"cocoaa\": must be one of default, cocoa, cocoa/table-2, \
+         cocoa/paper-text, cocoa/draft-03, cocoa/ecoap, 6cocoa, rfc6298, fixed; did you mean `cocoa`?"
     );
 }
 
@@ -112,7 +112,7 @@ fn values_that_do_not_go_together_are_told() {
     assert!(
         errors("name = \"x\"\n[radio]\nmedium = \"grenoble\"", &[]).contains("kind = \"table\"")
     );
-    assert!(errors("name = \"x\"\n[mac]\nbe_min = 6", &[]).contains("mac.be_min: 6 is above"));
+    assert!(errors("name = \"x\"\n[mac]\nbe_min = 8", &[]).contains("mac.be_min: 8 is above"));
 }
 
 #[test]
@@ -125,7 +125,11 @@ fn an_override_goes_through_the_same_checks_and_names_its_flag() {
     assert_eq!(
         errors("name = \"x\"", &["mac.retry=3"]),
         "--set mac.retry=3: mac.retry: there is no such key; did you mean `retries`?; known here: kind, \
-         queue_frames, retries, be_min, be_max, hopping, eb_period, keepalive, desync, guard_us, slot_ms"
+         queue_frames, retries, be_min, be_max, hopping, eb_period, keepalive, desync, scan_period, guard_us, slot_ms"
+    );
+    assert!(
+        errors("name = \"x\"", &["mak.retries=3"])
+            .starts_with("--set mak.retries=3: mak: there is")
     );
     assert_eq!(
         errors("name = \"x\"", &["mac.retries"]),
@@ -217,6 +221,21 @@ fn an_unknown_name_is_told_with_the_built_in_that_was_meant() {
 }
 
 #[test]
+fn files_are_relative_to_the_folder_of_the_scenario() {
+    let folder = std::env::temp_dir().join(format!("lowmesh-scenario-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("the system's folder for temporary files is writable");
+    let file = folder.join("street.toml");
+    let text = "name = \"x\"\n[topology]\nkind = \"positions\"\nfile = \"street.csv\"\n";
+    std::fs::write(&file, text).expect("writable");
+    let scenario = Scenario::load(file.to_str().expect("ASCII"), &[]);
+    _ = std::fs::remove_dir_all(&folder);
+    let Topology::Positions(positions) = scenario.expect("valid").topology else {
+        panic!("not the kind that was written")
+    };
+    assert_eq!(Path::new(&positions.file), folder.join("street.csv"));
+}
+
+#[test]
 fn every_key_is_in_the_manual() {
     let manual = include_str!("../../../../docs/topics/scenarios.md");
     for key in every_key() {
@@ -242,6 +261,77 @@ fn no_text_makes_the_reader_panic() {
             if let Err(errors) = Scenario::parse("cut", &text[..end], &[]) {
                 assert!(errors.to_string().starts_with("cut"), "{errors}");
             }
+        }
+    }
+}
+
+#[test]
+fn every_default_in_the_manual_is_the_one_in_force() {
+    let manual = include_str!("../../../../docs/topics/scenarios.md");
+    let mut compared = 0;
+    let mut compare = |heading: &str, section: &dyn Fn(&mut Lines)| {
+        let start = manual.find(heading).unwrap_or_else(|| panic!("no section {heading}"));
+        let part = &manual[start + heading.len()..];
+        let part = &part[..part.find("\n##").unwrap_or(part.len())];
+        let mut lines = Lines::default();
+        section(&mut lines);
+        for (key, literal) in lines.into_text().lines().filter_map(|line| line.split_once(" = ")) {
+            let row = format!("| `{key}` | `{literal}` |");
+            assert!(literal == "\"\"" || part.contains(&row), "{row} is not under {heading}");
+            compared += 1;
+        }
+    };
+    compare("## Top", &|lines| Head::default().write(lines));
+    compare("kind = \"grid\"`", &|lines| Grid::default().write(lines));
+    compare("kind = \"line\"`", &|lines| Line::default().write(lines));
+    compare("kind = \"star\"`", &|lines| Star::default().write(lines));
+    compare("kind = \"random\"`", &|lines| Random::default().write(lines));
+    compare("kind = \"table\"`", &|lines| Table::default().write(lines));
+    compare("medium = \"mrm\"`", &|lines| Mrm::default().write(lines));
+    compare("medium = \"unit-disk\"`", &|lines| UnitDisk::default().write(lines));
+    compare("medium = \"log-distance\"`", &|lines| LogDistance::default().write(lines));
+    compare("medium = \"friis\"`", &|lines| Friis::default().write(lines));
+    compare("medium = \"two-ray\"`", &|lines| TwoRay::default().write(lines));
+    compare("medium = \"pister-hack\"`", &|lines| PisterHack::default().write(lines));
+    compare("## `[[radio.wifi]]`", &|lines| Wifi::default().write(lines));
+    compare("## `[[radio.burst]]`", &|lines| Burst::default().write(lines));
+    compare("## `[mac]`", &|lines| Mac::default().write(lines));
+    compare("function = \"minimal\"`", &|lines| Minimal::default().write(lines));
+    compare("function = \"msf\"`", &|lines| Msf::default().write(lines));
+    compare("function = \"b-msf\"`", &|lines| BMsf::default().write(lines));
+    compare("function = \"alice\"`", &|lines| Alice::default().write(lines));
+    compare("function = \"orchestra\"`", &|lines| Orchestra::default().write(lines));
+    compare("## `[rpl]`", &|lines| Rpl::default().write(lines));
+    compare("## `[lowpan]`", &|lines| Lowpan::default().write(lines));
+    compare("## `[ipv6]`", &|lines| Ipv6::default().write(lines));
+    compare("## `[coap]`", &|lines| Coap::default().write(lines));
+    compare("## `[traffic]`", &|lines| Traffic::default().write(lines));
+    compare("## `[clock]`", &|lines| Clock::default().write(lines));
+    compare("## `[energy]`", &|lines| Energy::default().write(lines));
+    assert!(compared > 100, "{compared}");
+}
+
+proptest::proptest! {
+    #[test]
+    fn whatever_flag_is_given_it_reads_back_or_is_told_to_be_wrong(flag in "[a-z_.]{0,12}=?.{0,16}") {
+        match Scenario::parse("x", "name = \"x\"", std::slice::from_ref(&flag)) {
+            Ok(scenario) => {
+                let again = Scenario::parse("x", &scenario.to_toml(), &[]);
+                proptest::prop_assert_eq!(again, Ok(scenario));
+            }
+            Err(errors) => proptest::prop_assert!(errors.to_string().contains("--set"), "{}", errors),
+        }
+    }
+
+    #[test]
+    fn any_value_of_a_known_key_reads_back_or_is_told_to_be_wrong(
+        key in proptest::sample::select(every_key()),
+        value in "-?[0-9]{1,9}(\\.[0-9]{1,3})?(ms|s|min)?|true|\\[[0-9, ]{0,8}\\]|\\{\\}|[a-z0-9_/-]{1,12}",
+    ) {
+        let flag = format!("{key}={value}");
+        if let Ok(scenario) = Scenario::parse("x", "name = \"x\"", &[flag]) {
+            let again = Scenario::parse("x", &scenario.to_toml(), &[]);
+            proptest::prop_assert_eq!(again, Ok(scenario));
         }
     }
 }

@@ -15,6 +15,8 @@ choice! {
         Default = "default",
         /// CoCoA as in table 2 of Righetti et al. 2023.
         Cocoa = "cocoa",
+        /// The same by another name.
+        CocoaTable2 = "cocoa/table-2",
         /// CoCoA as in the text of that paper.
         CocoaPaperText = "cocoa/paper-text",
         /// CoCoA as in draft-ietf-core-cocoa-03.
@@ -46,36 +48,20 @@ section! {
     }
 }
 
-choice! {
-    /// The method of the requests.
-    Method {
-        /// POST.
-        Post = "POST",
-        /// PUT.
-        Put = "PUT",
-        /// GET.
-        Get = "GET",
-    }
-}
-
 section! {
-    /// What each node but the root sends to the root.
+    /// What each node but the root POSTs to the root; each starts at a random moment of its first period.
     Traffic {
         /// Time between two requests of a node.
         period: Duration = Duration::from_secs(30), Within(MS * 10, DAY);
         /// When the first requests are due.
         start: Duration = Duration::from_secs(360), Within(Duration::ZERO, DAY);
-        /// Each request is late by a draw from zero to this.
-        jitter: Duration = Duration::ZERO, Within(Duration::ZERO, DAY);
-        /// Whether each node starts at a random moment of its first period.
-        random_phase: bool = true, Any;
+        /// Share of the period by which each gap varies, up and down.
+        jitter: f64 = 0.1, Within(0.0, 1.0);
         /// Octets of payload in a request.
-        payload_bytes: u16 = 32, Within(0, 1024);
+        payload_bytes: u16 = 20, Within(0, 1024);
         /// Whether requests are confirmable (RFC 7252 s2.1).
         confirmable: bool = true, Any;
-        /// Their method.
-        method: Method = Method::Post, Any;
-        /// Their Uri-Path.
+        /// Their Uri-Path, segments parted by slashes.
         path: String = "sensor".to_owned(), NotEmpty;
     }
 }

@@ -136,7 +136,7 @@ impl Value for Vec<Vec<f64>> {
 pub enum Hopping {
     /// All sixteen channels, in Contiki-NG's order.
     Sixteen,
-    /// Contiki-NG's default: four channels clear of the usual Wi-Fi channels.
+    /// Four channels clear of the usual Wi-Fi channels, Contiki-NG's default.
     Four,
     /// A sequence of one's own.
     List(Vec<Channel>),
