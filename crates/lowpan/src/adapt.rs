@@ -67,6 +67,12 @@ pub enum Output {
         /// Every frame was delivered.
         delivered: bool,
     },
+    /// A neighbour's packet, or the first of its fragments, was taken over; `Packet` or `Dropped` follows,
+    /// at once or later.
+    Accepted {
+        /// Names the packet.
+        handle: Handle,
+    },
     /// A neighbour sent an IPv6 packet.
     Packet {
         /// The packet from its IPv6 header on.
@@ -113,6 +119,10 @@ impl Adaptation {
     /// Octets that datagrams in reassembly hold now; at most the configured bound.
     pub fn reassembly_octets(&self) -> usize {
         self.reassembly.octets()
+    }
+    /// The packets that wait here: in reassembly, or being sent in fragments.
+    pub fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
+        self.reassembly.handles().chain(self.fragmented.iter().map(|datagram| datagram.handle))
     }
     /// Packets that are being sent in fragments now; at most the configured bound.
     pub fn fragmented_datagrams(&self) -> usize {
@@ -204,6 +214,7 @@ impl Adaptation {
         let dispatch = frame.first().map_or(Dispatch::NotLowpan, |octet| Dispatch::of(*octet));
         match dispatch {
             Dispatch::Ipv6 | Dispatch::Iphc => {
+                self.outbox.push(Output::Accepted { handle });
                 let mut bytes = Vec::with_capacity(frame.len() + 64);
                 match decompress(frame, source, destination, &self.contexts, None, &mut bytes) {
                     Ok(()) => {
@@ -213,7 +224,13 @@ impl Adaptation {
                 }
             }
             Dispatch::First | Dispatch::Next => {
-                match self.reassembly.accept(now, fragment, &self.contexts) {
+                let held = self.reassembly.holds(source, handle);
+                let outcome = self.reassembly.accept(now, fragment, &self.contexts);
+                let late = outcome == Outcome::Waiting && !self.reassembly.holds(source, handle);
+                if !held && !late {
+                    self.outbox.push(Output::Accepted { handle });
+                }
+                match outcome {
                     Outcome::Waiting => {}
                     Outcome::Complete { bytes, handle } => {
                         self.outbox.push(Output::Packet { bytes, source, broadcast, handle });
@@ -223,6 +240,7 @@ impl Adaptation {
             }
             // RFC 4944 s5.1: a frame that is not LoWPAN is discarded.
             Dispatch::NotLowpan | Dispatch::Other => {
+                self.outbox.push(Output::Accepted { handle });
                 self.drop_packet(handle, DropReason::Malformed);
             }
         }

@@ -114,6 +114,15 @@ impl Reassembly {
         self.buffers.first().map(|buffer| buffer.deadline)
     }
 
+    /// True while the datagram `handle` from `source` is being put together.
+    pub fn holds(&self, source: Eui64, handle: Handle) -> bool {
+        self.buffers.iter().any(|b| b.handle == handle && b.name.source == source)
+    }
+    /// The datagrams that are being put together.
+    pub fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
+        self.buffers.iter().map(|buffer| buffer.handle)
+    }
+
     /// Octets held in buffers.
     pub fn octets(&self) -> usize {
         self.octets

@@ -56,9 +56,6 @@ impl Node {
     ) {
         // A broadcast has one copy, the sender's; here it is heard, not taken over.
         let handle = if broadcast { Handle::NONE } else { handle };
-        if handle != Handle::NONE && !self.lowpan.holds(handle) {
-            self.note_packet(Packet::Accepted(handle));
-        }
         self.note_rssi(now, source);
         let destination = (!broadcast).then(|| self.ipv6.addresses.node());
         let input = lowmesh_lowpan::Input::Frame { payload, source, destination, handle };
@@ -96,6 +93,11 @@ impl Node {
         match output {
             lowmesh_lowpan::Output::Frame { payload, destination, handle, .. } => {
                 self.send_frame(now, &payload, destination, handle);
+            }
+            lowmesh_lowpan::Output::Accepted { handle } => {
+                if handle != Handle::NONE {
+                    self.note_packet(Packet::Accepted(handle));
+                }
             }
             lowmesh_lowpan::Output::Packet { bytes, source, handle, .. } => {
                 self.on_packet(now, source, bytes, handle);

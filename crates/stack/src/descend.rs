@@ -177,7 +177,7 @@ impl Node {
     ) {
         let content = Content::Payload(payload);
         let priority =
-            if self.is_control(handle) { Priority::Control } else { Priority::Data };
+            if self.is_own_control(handle) { Priority::Control } else { Priority::Data };
         self.tell_mac(now, tsch::Input::Send { destination, content, priority, handle });
     }
 

@@ -25,7 +25,7 @@ use lowmesh_coap::Endpoint;
 use lowmesh_ipv6::{Addresses, Forwarder, RouteTable};
 use lowmesh_lowpan::Adaptation;
 use lowmesh_mac::tsch::{self, Tsch};
-use lowmesh_machine::{Handle, Machine, Outbox, Rejected, earliest};
+use lowmesh_machine::{Dropped, Handle, Machine, Outbox, Rejected, earliest};
 use lowmesh_rpl::Rpl;
 use lowmesh_sixtop::machine::{Change, SixtopEvent};
 use lowmesh_sixtop::{Event, Sixtop};
@@ -34,7 +34,7 @@ use lowmesh_wire::ipv6::Address;
 use lowmesh_wire::lowpan::Contexts;
 
 use crate::config::{Config, ConfigError};
-use crate::event::{Input, Network, Output, Packet, Peer, Transaction};
+use crate::event::{Class, Input, Network, Output, Packet, Peer, Transaction};
 
 /// What a node counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -59,7 +59,9 @@ pub struct Node {
     pub(crate) hop_limit: u8,
     pub(crate) outbox: Outbox<Output>,
     pub(crate) counters: Counters,
-    /// Names packets: the node in the upper half, a number in the lower.
+    /// Why the MAC gave up the frame that 6LoWPAN is being told of.
+    pub(crate) failure: Option<Dropped>,
+    /// Number of the last packet made here.
     last_packet: u64,
     /// Number of the schedule's last change that the MAC was told of.
     seen_schedule: u64,
@@ -100,15 +102,24 @@ impl Node {
             hop_limit: config.hop_limit,
             outbox: Outbox::new(),
             counters: Counters::default(),
+            failure: None,
             last_packet: 0,
             seen_schedule: 0,
         })
     }
 
     /// A name for a packet that is made here: unique in the run, and never [`Handle::NONE`].
-    pub(crate) fn next_handle(&mut self) -> Handle {
+    ///
+    /// ```text
+    ///   | class 4 bits, from bit 56 | node 16 bits, from bit 40 | number, from 1 |
+    /// ```
+    pub(crate) fn next_handle(&mut self, class: Class) -> Handle {
         self.last_packet += 1;
-        Handle(u64::from(self.id.0) << 40 | self.last_packet)
+        Handle((class as u64) << 56 | u64::from(self.id.0) << 40 | self.last_packet)
+    }
+    /// True for routing messages that were made here.
+    pub(crate) fn is_own_control(&self, handle: Handle) -> bool {
+        handle.0 >> 40 == (Class::Control as u64) << 16 | u64::from(self.id.0)
     }
 
     fn boot(&mut self, now: Instant) -> Result<(), Rejected> {
