@@ -255,3 +255,18 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn fragments_of_another_implementation_make_its_packet() {
+    let file = include_str!("../../../../tests/vectors/lowpan/fragments.txt");
+    let octets = |hex: &str| -> Vec<u8> {
+        let digits = |at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hex digits");
+        (0..hex.len()).step_by(2).map(digits).collect()
+    };
+    let mut lines =
+        file.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).map(octets);
+    let whole = lines.next().expect("the packet");
+    let mut receiver = layer(THERE, Config::default());
+    let seen: Vec<Output> = lines.flat_map(|frame| receive(&mut receiver, 0, &frame, 5)).collect();
+    assert_eq!(seen, arrived(whole, 5));
+}
