@@ -154,13 +154,15 @@ impl Reassembly {
         }
         let place = self.buffers.iter().position(|buffer| buffer.name == name);
         let mut scratch = core::mem::take(&mut self.scratch);
-        let outcome = match data_of(&header, fragment, contexts, &mut scratch) {
-            Some(data) => self.place(now, place, name, usize::from(offset), data, handle),
-            None => {
-                match place {
-                    Some(at) => drop(self.close(at, now)),
-                    None => self.remember(name, now),
-                }
+        let data = data_of(header, fragment, contexts, &mut scratch);
+        let outcome = match (data, place) {
+            (Some(data), _) => self.place(now, place, name, usize::from(offset), data, handle),
+            (None, Some(at)) => {
+                let handle = self.close(at, now).handle;
+                Outcome::Dropped { handle, reason: DropReason::Malformed }
+            }
+            (None, None) => {
+                self.remember(name, now);
                 malformed
             }
         };
@@ -253,7 +255,7 @@ impl Reassembly {
 
 /// The uncompressed bytes of a fragment; `None` if it is bad.
 fn data_of<'a>(
-    header: &FragmentHeader,
+    header: FragmentHeader,
     fragment: &Fragment<'a>,
     contexts: &Contexts,
     scratch: &'a mut Vec<u8>,
@@ -269,6 +271,6 @@ fn data_of<'a>(
     };
     let end = usize::from(header.offset) + data.len();
     // RFC 4944 s5.3: all fragments but the last are multiples of eight octets long.
-    let whole = data.len() % OFFSET_UNIT == 0 || end == size;
+    let whole = data.len().is_multiple_of(OFFSET_UNIT) || end == size;
     (whole && !data.is_empty() && end <= size).then_some(data)
 }

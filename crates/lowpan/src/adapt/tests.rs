@@ -255,3 +255,38 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn fragments_of_another_implementation_make_its_packet() {
+    let file = include_str!("../../../../tests/vectors/lowpan/fragments.txt");
+    let octets = |hex: &str| -> Vec<u8> {
+        let digits = |at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hex digits");
+        (0..hex.len()).step_by(2).map(digits).collect()
+    };
+    let mut lines =
+        file.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).map(octets);
+    let whole = lines.next().expect("the packet");
+    let mut receiver = layer(THERE, Config::default());
+    let seen: Vec<Output> = lines.flat_map(|frame| receive(&mut receiver, 0, &frame, 5)).collect();
+    assert_eq!(seen, arrived(whole, 5));
+}
+
+#[test]
+fn headers_that_outgrow_the_first_fragment_are_not_compressed() {
+    // A source route of ten whole addresses between the IPv6 and the UDP header.
+    let plain = packet(100);
+    let mut routing = std::vec![next_header::UDP, 20, 3, 0, 0, 0, 0, 0];
+    routing.extend((0..160).map(|i| i as u8));
+    let mut whole = plain.clone();
+    whole.splice(40..40, routing.iter().copied());
+    let length = (whole.len() - 40) as u16;
+    whole[4..6].copy_from_slice(&length.to_be_bytes());
+    whole[6] = next_header::ROUTING;
+    let frames = frames_of(whole.clone(), 5);
+    // FRAG1, IPHC with an in-line next header, then the routing header as it is.
+    assert_eq!(frames[0][6..15], [next_header::ROUTING, next_header::UDP, 20, 3, 0, 0, 0, 0, 0]);
+    let mut receiver = layer(THERE, Config::default());
+    let seen: Vec<Output> =
+        frames.iter().flat_map(|frame| receive(&mut receiver, 0, frame, 5)).collect();
+    assert_eq!(seen, arrived(whole, 5));
+}

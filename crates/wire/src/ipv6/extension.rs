@@ -91,7 +91,7 @@ impl<'a> Extension<'a> {
 }
 
 /// The extension headers of a packet, in order; ends at the upper layer or at the first bad header.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Extensions<'a> {
     packet: &'a [u8],
     next_header: u8,
@@ -170,7 +170,7 @@ impl HeaderOption<'_> {
 }
 
 /// The options in an options header, padding included; ends after the first bad one.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Options<'a> {
     reader: Reader<'a>,
     bad: bool,

@@ -124,7 +124,7 @@ fn emit_traffic_class(header: &Header, out: &mut Vec<u8>) -> u8 {
             out.push(ecn_dscp);
             0b10
         }
-        (ecn, _) if ecn & 0x3f == 0 => {
+        (ecn, _) if ecn.trailing_zeros() >= 6 => {
             out.extend_from_slice(&[ecn | high, middle, low]);
             0b01
         }

@@ -52,7 +52,7 @@ impl<'a> Compressible<'a> {
         let extension = Extension::parse(kind, packet, at).ok()?;
         let carried = &extension.bytes[2..extension.bytes.len() - trailing_padding(&extension)];
         // RFC 6282 s4.2: a header with more than 255 octets after the length is not compressed.
-        (carried.len() <= usize::from(u8::MAX)).then_some(Self::Extension { extension, carried })
+        u8::try_from(carried.len()).is_ok().then_some(Self::Extension { extension, carried })
     }
 
     /// The header behind this one, if it can be compressed as well.
@@ -201,7 +201,7 @@ fn read_extension(
         pad_to_eight(out, start);
     }
     let octets = out.len() - start;
-    if octets % 8 != 0 || octets == 0 {
+    if !octets.is_multiple_of(8) {
         return Err(reader.error("length", Problem::Length));
     }
     out[start + 1] = (octets / 8 - 1) as u8;
