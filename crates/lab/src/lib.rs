@@ -28,5 +28,6 @@ pub mod metrics;
 pub mod report;
 pub mod runner;
 pub mod scenario;
+mod settings;
 pub mod simulate;
 pub mod statistics;

@@ -1,20 +1,13 @@
 //! The one door to the simulator: a scenario and a seed go in, an outcome comes out.
 
-use std::io::Write;
-
 use lowmesh_sim::record::Outcome;
+use lowmesh_sim::{Error, World};
 use lowmesh_units::{Instant, Seed};
 
 use crate::scenario::Scenario;
+use crate::settings;
 
-/// Where a run writes what it does while it runs.
-#[derive(Default)]
-pub struct Sinks {
-    /// Every frame on the air, as a capture that Wireshark reads.
-    pub pcap: Option<Box<dyn Write + Send>>,
-    /// Every event, one JSON object a line.
-    pub trace: Option<Box<dyn Write + Send>>,
-}
+pub use lowmesh_sim::Sinks;
 
 /// Why a run gave no outcome.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -22,9 +15,6 @@ pub enum RunError {
     /// The scenario cannot be built: a file is wrong, or no topology was found.
     #[error("{0}")]
     Scenario(String),
-    /// This build was made without a simulator.
-    #[error("this build has no simulator")]
-    NoSimulator,
     /// A sink could not be written.
     #[error("cannot write {0}")]
     Sink(String),
@@ -34,18 +24,28 @@ pub enum RunError {
     Defect(String),
 }
 
+impl From<Error> for RunError {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Build(_) | Error::Air(_) | Error::Node(_) => Self::Scenario(error.to_string()),
+            Error::Capture(cause) => Self::Sink(format!("the capture: {cause}")),
+            Error::Trace(cause) => Self::Sink(format!("the trace: {cause}")),
+            Error::Books(_) => Self::Defect(error.to_string()),
+        }
+    }
+}
+
 /// What runs one seed; tests put made-up outcomes in its place. The last argument is told how far the run is.
 pub type Simulate<'f> =
     dyn Fn(&Scenario, Seed, Sinks, &dyn Fn(Instant)) -> Result<Outcome, RunError> + Sync + 'f;
 
 /// Runs `scenario` once with `seed`; `progress` is told now and then how far the run is.
-//
-// INTEGRATION: the one place where the scenario meets the simulator.
 pub fn simulate(
-    _scenario: &Scenario,
-    _seed: Seed,
-    _sinks: Sinks,
-    _progress: &dyn Fn(Instant),
+    scenario: &Scenario,
+    seed: Seed,
+    sinks: Sinks,
+    progress: &dyn Fn(Instant),
 ) -> Result<Outcome, RunError> {
-    Err(RunError::NoSimulator)
+    let world = World::new(settings::simulation(scenario), seed, sinks)?;
+    Ok(world.run(progress)?)
 }

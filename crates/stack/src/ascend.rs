@@ -173,7 +173,7 @@ impl Node {
         let Ok(upper) = ipv6::upper_layer(bytes) else {
             return self.refuse(handle, Layer::Ipv6, DropReason::Malformed);
         };
-        let result = match upper.protocol {
+        let result = match upper.next_header {
             ipv6::next_header::UDP => self.deliver_udp(now, bytes),
             ipv6::next_header::ICMPV6 => self.deliver_icmpv6(now, bytes, upper.offset),
             _ => Err((Layer::Ipv6, DropReason::NoListener)),

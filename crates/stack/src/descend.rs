@@ -108,9 +108,8 @@ impl Node {
         };
         match way {
             Ok((next_hop, option)) => {
-                // RFC 4861 s4 and RFC 6550 s6: messages on the link have the largest hop limit.
                 let hop_limit =
-                    if option.is_some() { self.hop_limit } else { lowmesh_ipv6::params::HOP_LIMIT_ON_LINK };
+                    if option.is_some() { self.hop_limit } else { HOP_LIMIT_ON_LINK };
                 let packet = packet::plain(
                     source,
                     destination,
@@ -191,6 +190,9 @@ impl Node {
         self.note_packet(Packet::Dropped(Dropped { handle, layer, reason }));
     }
 }
+
+/// RFC 4861 s4 and s7: messages that must not have passed a router have the largest hop limit.
+const HOP_LIMIT_ON_LINK: u8 = 255;
 
 fn emit(option: Option<HopByHopOption>, out: &mut Vec<u8>) {
     if let Some(option) = option {

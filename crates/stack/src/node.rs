@@ -276,7 +276,7 @@ impl Node {
         if !self.rpl.is_joined() {
             return None;
         }
-        let hops = self.rpl.dag_rank(self.rpl.rank()).saturating_sub(1);
+        let hops = self.rpl.dag_rank().saturating_sub(1);
         Some(u8::try_from(hops).unwrap_or(u8::MAX))
     }
 
