@@ -175,7 +175,8 @@ pub enum Output<P> {
     Failed {
         /// Which.
         handle: Handle,
-        /// [`DropReason::GaveUp`], [`DropReason::Reset`], [`DropReason::QueueFull`] or [`DropReason::NoRoute`].
+        /// [`DropReason::GaveUp`], [`DropReason::Reset`], [`DropReason::QueueFull`], [`DropReason::NoRoute`] (the peer is
+        /// unreachable) or [`DropReason::Malformed`] (the response has a critical option that nobody here knows).
         reason: DropReason,
     },
     /// A datagram came to nothing.

@@ -53,10 +53,6 @@ impl Seen {
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
-    /// Whether a message is remembered.
-    pub(crate) fn holds(&self, id: MessageId, now: Instant) -> bool {
-        self.0.iter().rev().any(|record| record.message_id == id && now < record.expires)
-    }
     /// Looks a message up. A duplicate is remembered for a whole lifetime more: with a slow timer the copies of one
     /// message can span longer than one EXCHANGE_LIFETIME.
     pub(crate) fn sight(&mut self, id: MessageId, now: Instant) -> Sighting<'_> {

@@ -22,33 +22,27 @@ impl<P: Ord + Copy> Endpoint<P> {
     }
 
     /// RFC 7252 s4.5: a duplicate CON SHOULD be acknowledged with the same message and processed only once; a duplicate
-    /// NON is ignored. True if the message is one; else it is remembered from now on.
+    /// NON is ignored. True if the message is one.
     pub(super) fn is_duplicate(&mut self, from: P, view: &MessageView<'_>, now: Instant) -> bool {
-        let peer = self.peers.get_mut(&from).expect("the caller has admitted it");
+        let Some(peer) = self.peers.get_mut(&from) else { return false };
         self.remembered -= peer.seen.forget_expired(now);
-        let resend = match peer.seen.sight(view.message_id(), now) {
-            Sighting::New => {
-                self.remember(from, view, now);
-                return false;
-            }
+        match peer.seen.sight(view.message_id(), now) {
+            Sighting::New => return false,
             Sighting::Answered(reply) if view.kind() == Kind::Confirmable => {
                 let purpose =
                     if reply.handle == Handle::NONE { Purpose::Empty } else { Purpose::Response };
                 let (bytes, handle, copy) = (reply.bytes.clone(), reply.handle, reply.copies);
-                Some(Output::Send { to: from, bytes, handle, copy, purpose })
+                self.outbox.push(Output::Send { to: from, bytes, handle, copy, purpose });
             }
-            Sighting::Answered(_) | Sighting::Duplicate => None,
-        };
-        if let Some(send) = resend {
-            self.outbox.push(send);
+            Sighting::Answered(_) | Sighting::Duplicate => {}
         }
         self.discard(from, Discard::Duplicate);
         true
     }
 
     /// Remembers a message; a full memory forgets the oldest of this peer, or else of any.
-    fn remember(&mut self, from: P, view: &MessageView<'_>, now: Instant) {
-        let peer = self.peers.get_mut(&from).expect("the caller has admitted it");
+    pub(super) fn remember(&mut self, from: P, view: &MessageView<'_>, now: Instant) {
+        let Some(peer) = self.peers.get_mut(&from) else { return };
         let full = peer.seen.len() >= self.config.dedup_per_peer
             || self.remembered >= self.config.dedup_total;
         peer.seen.remember(view.message_id(), view.kind(), now);
@@ -66,14 +60,15 @@ impl<P: Ord + Copy> Endpoint<P> {
 
     /// A new request has come from an admitted peer.
     pub(super) fn on_request(&mut self, from: P, view: &MessageView<'_>, now: Instant) {
+        if self.is_duplicate(from, view, now) {
+            return;
+        }
         if self.incoming.len() >= self.config.incoming_max {
             // Not remembered, so that a later copy may find room.
             self.discard(from, Discard::Overloaded);
             return;
         }
-        if self.is_duplicate(from, view, now) {
-            return;
-        }
+        self.remember(from, view, now);
         if let Some(code) = self.refusal(from, view) {
             self.refuse(from, view, code, now);
             return;

@@ -111,38 +111,30 @@ impl<P: Ord + Copy> Endpoint<P> {
     /// It may come before the ACK of the request, or instead of it; then it says nothing about the round-trip time,
     /// since the server's own delay is in it.
     fn on_separate(&mut self, from: P, view: &MessageView<'_>, now: Instant) {
-        if !self.peers.contains_key(&from) {
-            self.discard(from, Discard::Unmatched);
-            return self.reject(from, view.kind(), view.message_id());
-        }
-        let matched = self.peers.get(&from).and_then(|peer| peer.by_token(view.token()));
-        // A copy of a response that ended its request is acknowledged again; one that belongs to nothing is not
-        // remembered.
-        if matched.is_none() && !self.is_known(from, view, now) {
-            self.discard(from, Discard::Unmatched);
-            return self.reject(from, view.kind(), view.message_id());
-        }
+        // A copy of a response that has ended its request is acknowledged again.
         if self.is_duplicate(from, view, now) {
             return;
         }
-        if view.kind() == Kind::Confirmable {
+        let matched = self.peers.get(&from).and_then(|peer| peer.by_token(view.token()));
+        let Some(id) = matched else {
+            self.discard(from, Discard::Unmatched);
+            return self.reject(from, view.kind(), view.message_id());
+        };
+        self.remember(from, view, now);
+        // RFC 7252 s5.4.1: a response with an unrecognised critical option MUST be rejected (s4.2).
+        if view.options().first_unrecognised_critical(|_| false).is_some() {
+            self.reject(from, view.kind(), view.message_id());
+        } else if view.kind() == Kind::Confirmable {
             self.acknowledge_empty(from, view.message_id());
         }
-        if let Some(id) = matched {
-            self.settle(from, id, view, now);
-        }
+        self.settle(from, id, view, now);
     }
 
-    /// Whether a message came before.
-    fn is_known(&mut self, from: P, view: &MessageView<'_>, now: Instant) -> bool {
-        self.peers.get(&from).is_some_and(|peer| peer.seen.holds(view.message_id(), now))
-    }
-
-    /// Ends a request with the response in `view`, unless that has a critical option that nobody knows.
+    /// Ends a request with the response in `view`, unless that has a critical option that nobody knows: then the request
+    /// is over without a response.
     fn settle(&mut self, from: P, id: ExchangeId, view: &MessageView<'_>, now: Instant) {
         match view.options().first_unrecognised_critical(|_| false) {
             None => self.complete(id, Message::from(view), now),
-            // RFC 7252 s5.4.1: such a response MUST be rejected (s4.2), so the request has none.
             Some(number) => {
                 self.discard(from, Discard::CriticalOption(number));
                 self.abandon(id, DropReason::Malformed, now);
