@@ -258,26 +258,11 @@ impl Rpl {
             return;
         }
         let mut status = DaoStatus::ACCEPTED;
-        let mut group: &[RplOption] = &[];
-        for (index, option) in dao.options.iter().enumerate() {
-            match option {
-                // A target after a transit opens a new group (RFC 6550 s6.7.8).
-                RplOption::Target(_) if !matches!(group.last(), Some(RplOption::Target(_))) => {
-                    group = &dao.options[index..=index];
+        for (targets, transit) in groups(&dao.options) {
+            for target in targets {
+                if !self.on_target(now, from, target, transit) {
+                    status = DaoStatus::REJECTED;
                 }
-                RplOption::Target(_) => {
-                    group = &dao.options[index - group.len()..=index];
-                }
-                RplOption::TransitInformation(transit) => {
-                    for target in group {
-                        if let RplOption::Target(target) = target
-                            && !self.on_target(now, from, target, transit)
-                        {
-                            status = DaoStatus::REJECTED;
-                        }
-                    }
-                }
-                _ => {}
             }
         }
         if dao.ack_wanted {
@@ -415,6 +400,30 @@ impl Rpl {
     }
 }
 
+/// Each transit of a DAO with the targets that stand before it: RFC 6550 s6.7.8, targets in a row share the
+/// transits that follow, until the next target opens a new group.
+fn groups(
+    options: &[RplOption],
+) -> impl Iterator<Item = (impl Iterator<Item = &Target>, &TransitInformation)> {
+    let mut first = 0;
+    let mut closed = false;
+    options.iter().enumerate().filter_map(move |(index, option)| match option {
+        RplOption::Target(_) if closed => {
+            (first, closed) = (index, false);
+            None
+        }
+        RplOption::TransitInformation(transit) => {
+            closed = true;
+            let targets = options[first..index].iter().filter_map(|option| match option {
+                RplOption::Target(target) => Some(target),
+                _ => None,
+            });
+            Some((targets, transit))
+        }
+        _ => None,
+    })
+}
+
 /// Each target with its own transit, since each has its own Path Sequence.
 fn options_of(adverts: &[(Address, Advert)], parent: Option<Address>) -> Vec<RplOption> {
     let mut options = Vec::with_capacity(2 * adverts.len());
@@ -429,4 +438,31 @@ fn options_of(adverts: &[(Address, Advert)], parent: Option<Address>) -> Vec<Rpl
         }));
     }
     options
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_in_a_row_share_the_transits_that_follow() {
+        let target = |id| RplOption::Target(Target::host([id; 16]));
+        let transit = |path_lifetime| {
+            RplOption::TransitInformation(TransitInformation {
+                external: false,
+                path_control: 0,
+                path_sequence: 240,
+                path_lifetime,
+                parent: None,
+            })
+        };
+        let tag = RplOption::TargetDescriptor(7);
+        let options = [target(1), tag, target(2), transit(10), target(3), transit(0), transit(5)];
+        let flat: Vec<(Vec<u8>, u8)> = groups(&options)
+            .map(|(targets, transit)| {
+                (targets.map(|t| t.prefix[0]).collect(), transit.path_lifetime)
+            })
+            .collect();
+        assert_eq!(flat, [(vec![1, 2], 10), (vec![3], 0), (vec![3], 5)]);
+    }
 }

@@ -128,8 +128,13 @@ impl Rpl {
         let rank = dodag.rank;
         dodag.lowest = dodag.lowest.min(rank);
         let changed = dodag.dag_rank(old) != dodag.dag_rank(rank);
-        let significant = params::SIGNIFICANT_RANK_HOPS.saturating_mul(min_hop);
-        if rank.0.abs_diff(dodag.advertised.0) >= significant {
+        let advertised = dodag.advertised;
+        let hops = if rank > advertised {
+            params::SIGNIFICANT_RISE_HOPS
+        } else {
+            params::SIGNIFICANT_FALL_HOPS
+        };
+        if rank.0.abs_diff(advertised.0) >= hops.saturating_mul(min_hop) {
             self.trickle.hear_inconsistent(now, &mut self.rng);
         }
         if changed {

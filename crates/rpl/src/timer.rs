@@ -54,9 +54,6 @@ impl Timers {
     pub(crate) fn clear(&mut self, timer: Timer) {
         self.set(timer, Instant::FAR_FUTURE);
     }
-    pub(crate) fn is_set(&self, timer: Timer) -> bool {
-        self.at[timer as usize] != Instant::FAR_FUTURE
-    }
     /// Takes the first timer that is due.
     pub(crate) fn take_due(&mut self, now: Instant) -> Option<Timer> {
         if self.earliest > now {
