@@ -57,10 +57,6 @@ impl Advertiser {
         self.pending.clear();
         self.in_flight = None;
     }
-    /// Stops what is on its way; the next parent is told everything anyway.
-    pub(crate) fn pause(&mut self) {
-        self.clear();
-    }
     /// Puts the targets of the DAO on its way back, unless there is newer news of them.
     fn requeue(&mut self) {
         for (target, advert) in self.in_flight.take().into_iter().flat_map(|dao| dao.adverts) {

@@ -16,7 +16,7 @@ use crate::objective::ObjectiveFunction as _;
 use crate::params;
 use crate::route::{Route, Routes};
 use crate::sequence::Sequence;
-use crate::timer::{Timer, Timers};
+use crate::timer::{TIMERS, Timer, Timers};
 
 /// One node's RPL.
 #[derive(Debug)]
@@ -173,7 +173,9 @@ impl Rpl {
     }
 
     fn on_deadline(&mut self, now: Instant) {
-        while let Some(timer) = self.timers.take_due(now) {
+        // Each timer at most once, so that not even a period of zero keeps this call from its end.
+        for _ in TIMERS {
+            let Some(timer) = self.timers.take_due(now) else { break };
             match timer {
                 Timer::Dis => self.solicit(now),
                 Timer::Poison => self.end_poisoning(now),

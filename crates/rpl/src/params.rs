@@ -53,6 +53,8 @@ pub const DAO_TARGETS: usize = 3;
 pub const DIS_START: Duration = Duration::from_secs(5);
 /// Time between DIS while nothing is heard: Lite, 30 s (Classic: 60 s).
 pub const DIS_PERIOD: Duration = Duration::from_secs(30);
+/// The shortest period or delay that a user may set. Ours: one timeslot, below which nothing can be sent.
+pub const PERIOD_MIN: Duration = Duration::from_millis(10);
 /// Mean time between probes of a link without fresh ETX: Lite, 90 s, drawn from half to one and a half.
 pub const PROBE_PERIOD: Duration = Duration::from_secs(90);
 /// How long a node that lost its parents poisons before it may join below its old rank. Ours, in Imin: two

@@ -80,13 +80,13 @@ impl Rpl {
             return false;
         }
         match &self.state {
-            State::Member(dodag) => match self.choose(dodag, now) {
-                Some(choice) => self.settle(now, choice),
-                None => {
-                    self.detach(now);
-                    true
+            State::Member(dodag) => {
+                if let Some(choice) = self.choose(dodag, now) {
+                    return self.settle(now, choice);
                 }
-            },
+                self.detach(now);
+                true
+            }
             State::Poisoning(dodag) => {
                 // Only above its old place a node is sure not to join its own sub-DODAG.
                 let mut again = Dodag { rank: dodag.lowest, ..dodag.clone() };
@@ -153,7 +153,8 @@ impl Rpl {
         dodag.parent = None;
         dodag.better_since = None;
         self.state = State::Poisoning(dodag);
-        self.advertiser.pause();
+        // The next parent is told everything anyway.
+        self.advertiser.clear();
         for timer in [Timer::Dao, Timer::DaoAck, Timer::Refresh, Timer::Probe] {
             self.timers.clear(timer);
         }
@@ -170,6 +171,7 @@ impl Rpl {
             self.state = State::Seeking;
             self.trickle.stop();
             self.neighbours.forget_ranks();
+            self.neighbours.forgive_links();
             self.solicit(now);
         }
     }

@@ -22,7 +22,7 @@ pub(crate) enum Timer {
     Probe,
 }
 
-const TIMERS: [Timer; 7] = [
+pub(crate) const TIMERS: [Timer; 7] = [
     Timer::Dis,
     Timer::Poison,
     Timer::RouteExpiry,

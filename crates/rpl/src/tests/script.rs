@@ -207,6 +207,32 @@ fn a_neighbour_of_equal_or_greater_rank_is_no_parent() {
 }
 
 #[test]
+fn a_node_whose_only_link_was_too_bad_tries_it_again() {
+    let mut script = Script::joined();
+    assert!(script.etx(0, 9.0).contains(&Output::Detached));
+    script.hear(0, &Message::Dio(dio(128)));
+    assert!(!script.node.is_joined(), "not while it is as bad as that");
+    script.pass(Duration::from_secs(30));
+    script.hear(0, &Message::Dio(dio(128)));
+    assert_eq!(script.parent(), Some(0));
+}
+
+#[test]
+fn a_link_without_fresh_estimate_is_probed_by_a_unicast_dio() {
+    let mut script = Script::joined();
+    let outputs = script.pass(Duration::from_secs(140));
+    let probes = |outputs: &[Output]| {
+        let to_root = |(to, message): &(Destination, &Message)| {
+            *to == Destination::Unicast(link_local(0)) && message.name() == "dio"
+        };
+        sent(outputs).into_iter().filter(to_root).count()
+    };
+    assert!(probes(&outputs) >= 1);
+    script.etx(0, 1.5);
+    assert_eq!(probes(&script.pass(Duration::from_secs(600))), 0);
+}
+
+#[test]
 fn the_rank_never_grows_beyond_the_limit_in_one_version() {
     let mut script = Script::joined();
     script.etx(0, 1.0);
@@ -335,6 +361,8 @@ fn impossible_settings_are_named() {
     assert_eq!(router.check(), Ok(()));
     let wrong = Config { min_hop_rank_increase: 0, ..router.clone() };
     assert_eq!(wrong.check().map_err(|error| error.key), Err("min_hop_rank_increase"));
+    let wrong = Config { dis_period: Duration::ZERO, ..router.clone() };
+    assert_eq!(wrong.check().map_err(|error| error.key), Err("dis_period"));
     let wrong = router.with_mode(Mode::StoringMulticast);
     assert_eq!(wrong.check().map_err(|error| error.key), Err("mode"));
 }
