@@ -7,7 +7,7 @@
 //! | `dodag`, `neighbour` | membership, and who was heard | s3, s8.2 |
 //! | `parent` | parent choice, detaching, poisoning, repair | s8.2.2 |
 //! | `advertise` | DIS and DIO in and out | s8.3 |
-//! | `dao`, `route` | DAO in and out, downward routes | s9 |
+//! | `dao`, `downward`, `route` | DAO out and in, downward routes | s9 |
 //! | `forward` | checks on data packets | s11.2 |
 //! | `objective` | OF0 (RFC 6552), MRHOF (RFC 6719) | s14 |
 //!
@@ -38,6 +38,7 @@ mod advertise;
 mod config;
 mod dao;
 mod dodag;
+mod downward;
 mod event;
 mod forward;
 mod machine;
