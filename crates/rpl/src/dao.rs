@@ -1,88 +1,18 @@
 //! The sending side of DAOs, with the DAO-ACKs that come back (RFC 6550 s9): what lies below is told upward,
-//! hop by hop in storing mode, straight to the root in non-storing mode.
-//!
-//! Targets to be told wait in one ordered map; a DAO carries a few of them, and only one DAO is on its way
-//! at a time, so a large sub-DODAG moves to a new parent at the pace of its acknowledgements.
+//! hop by hop in storing mode, straight to the root in non-storing mode. What waits is kept by `advertiser`.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use lowmesh_units::Instant;
 use lowmesh_wire::rpl::{Address, Dao, DaoAck, Message, RplOption, Target, TransitInformation};
 
+use crate::advertiser::{Advert, InFlight};
 use crate::event::Destination;
-use crate::machine::Rpl;
+use crate::node::Rpl;
 use crate::params;
 use crate::route::Route;
 use crate::sequence::Sequence;
 use crate::timer::Timer;
-
-/// What is to be told of a target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Advert {
-    pub(crate) path_sequence: Sequence,
-    /// 0 is a No-Path.
-    pub(crate) path_lifetime: u8,
-}
-
-/// A DAO that waits for its DAO-ACK.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct InFlight {
-    sequence: Sequence,
-    to: Address,
-    adverts: Vec<(Address, Advert)>,
-    retries: u8,
-}
-
-/// The sending side.
-#[derive(Clone, Debug)]
-pub(crate) struct Advertiser {
-    pending: BTreeMap<Address, Advert>,
-    in_flight: Option<InFlight>,
-    /// DAOSequence of the next DAO.
-    sequence: Sequence,
-    /// Path Sequence of the own address.
-    path_sequence: Sequence,
-}
-
-impl Advertiser {
-    pub(crate) const fn new() -> Self {
-        let (sequence, path_sequence) = (Sequence::START, Sequence::START);
-        Self { pending: BTreeMap::new(), in_flight: None, sequence, path_sequence }
-    }
-    /// Forgets what was to be told, but goes on counting: old and new must stay apart.
-    pub(crate) fn clear(&mut self) {
-        self.pending.clear();
-        self.in_flight = None;
-    }
-    /// Puts news of a target in the queue. A farewell gives way to other news when there are `max` of them;
-    /// what finds no room comes again with the next refresh.
-    fn queue(&mut self, target: Address, advert: Advert, max: usize) {
-        if self.pending.len() >= max && !self.pending.contains_key(&target) {
-            let is_farewell =
-                |(_, told): &(&Address, &Advert)| told.path_lifetime == params::NO_PATH;
-            let farewell = self.pending.iter().find(is_farewell).map(|(target, _)| *target);
-            let Some(farewell) = farewell else { return };
-            self.pending.remove(&farewell);
-        }
-        self.pending.insert(target, advert);
-    }
-    /// Takes back what was to be told of a target.
-    pub(crate) fn forget(&mut self, target: &Address) {
-        self.pending.remove(target);
-    }
-    /// How many targets wait.
-    #[cfg(test)]
-    pub(crate) fn waiting(&self) -> usize {
-        self.pending.len()
-    }
-    /// Puts the targets of the DAO on its way back, unless there is newer news of them.
-    fn requeue(&mut self) {
-        for (target, advert) in self.in_flight.take().into_iter().flat_map(|dao| dao.adverts) {
-            self.pending.entry(target).or_insert(advert);
-        }
-    }
-}
 
 impl Rpl {
     /// Tells the parent of this node's own address anew: a new Path Sequence (RFC 6550 s9.2.2).

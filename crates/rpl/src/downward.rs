@@ -8,9 +8,9 @@ use lowmesh_wire::rpl::{
     Address, Dao, DaoAck, DaoStatus, Message, RplOption, Target, TransitInformation,
 };
 
-use crate::dao::Advert;
+use crate::advertiser::Advert;
 use crate::event::{Destination, Output};
-use crate::machine::Rpl;
+use crate::node::Rpl;
 use crate::params;
 use crate::route::{Inserted, Route};
 use crate::sequence::{Order, Sequence};

@@ -7,7 +7,7 @@ use lowmesh_wire::rpl::{Address, HopByHopOption};
 
 use crate::config::link_local_address;
 use crate::dodag::Dodag;
-use crate::machine::Rpl;
+use crate::node::Rpl;
 
 /// Which way along the DODAG.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use lowmesh_wire::rpl::Address;
 
 use crate::dodag::{Dodag, State};
 use crate::event::Output;
-use crate::machine::Rpl;
 use crate::neighbour::{Etx, Neighbour};
+use crate::node::Rpl;
 use crate::objective::ObjectiveFunction as _;
 use crate::params;
 use crate::timer::Timer;
