@@ -66,6 +66,10 @@ impl Rpl {
     pub fn rank(&self) -> Rank {
         self.member().map_or(Rank::INFINITE, |dodag| dodag.rank)
     }
+    /// DAGRank of this node's rank: whole hops' worth of it (RFC 6550 s3.5.1); 0 when it has no place.
+    pub fn dag_rank(&self) -> u16 {
+        self.member().map_or(0, |dodag| dodag.dag_rank(dodag.rank))
+    }
     /// The link-local address of the preferred parent.
     pub fn preferred_parent(&self) -> Option<Address> {
         self.member()?.parent
