@@ -1,7 +1,8 @@
-//! Two endpoints over a link that loses, doubles, delays and so reorders datagrams, in virtual time.
+//! Two endpoints over a link that loses, doubles, delays and so reorders datagrams, in virtual
+//! time.
 //!
-//! Whatever the link does: each request ends exactly once, each response belongs to its request, and no request is
-//! executed twice.
+//! Whatever the link does: each request ends exactly once, each response belongs to its request,
+//! and no request is executed twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -40,7 +40,8 @@ fn the_first_weak_sample_moves_a_quarter() {
 
 #[test]
 fn the_second_sample_follows_the_gains_of_the_set() {
-    // R = 1 s then 2 s. Table 2: RTT 1.125, RTTVAR .75 * .5 + .25 * .875 = .59375, RTO 3.5, overall 3.0.
+    // R = 1 s then 2 s. Table 2: RTT 1.125, RTTVAR .75 * .5 + .25 * .875 = .59375, RTO 3.5, overall
+    // 3.0.
     let mut table_2 = Cocoa::new(&TABLE_2);
     sample(&mut table_2, 1000, 0);
     close(sample(&mut table_2, 2000, 0), 3.0);
@@ -52,7 +53,8 @@ fn the_second_sample_follows_the_gains_of_the_set() {
     let mut draft = Cocoa::new(&DRAFT_03);
     sample(&mut draft, 1000, 0);
     close(sample(&mut draft, 2000, 0), 3.0625);
-    // 6CoCoA: first 1 + 2 * .5 = 2 s, overall 2 s; then RTT 1.9, RTTVAR .25 + .05 = .3, RTO 2.5, overall 2.375.
+    // 6CoCoA: first 1 + 2 * .5 = 2 s, overall 2 s; then RTT 1.9, RTTVAR .25 + .05 = .3, RTO 2.5,
+    // overall 2.375.
     let mut six = Cocoa::new(&SIX_COCOA);
     close(sample(&mut six, 1000, 0), 2.0);
     close(sample(&mut six, 2000, 0), 2.375);
