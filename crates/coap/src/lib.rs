@@ -1,1 +1,52 @@
-//! CoAP endpoint, sans-IO (RFC 7252).
+//! A CoAP endpoint without IO: client and server in one (RFC 7252).
+//!
+//! [`Endpoint`] turns requests into datagrams and datagrams into requests and responses: message and token matching,
+//! retransmission, deduplication, piggybacked and separate responses, and congestion control per peer out of
+//! `lowmesh-congestion`. It is generic over the peer's address, so a simulated mesh and a socket drive the same code.
+//!
+//! ```
+//! use lowmesh_coap::{Config, Endpoint, Input, Output, RequestTemplate, ResponseTemplate};
+//! use lowmesh_machine::{Handle, Machine};
+//! use lowmesh_units::{Instant, NodeId, Purpose, Rng, Seed};
+//! use lowmesh_wire::coap::Code;
+//!
+//! let rng = |node| Rng::stream(Seed(1), NodeId(node), Purpose::Coap);
+//! let mut client = Endpoint::new(Config::default(), rng(1))?;
+//! let mut server = Endpoint::new(Config::default(), rng(2))?;
+//! let now = Instant::ZERO;
+//!
+//! // "client" and "server" stand for addresses.
+//! let message = RequestTemplate::get("/temp");
+//! client.handle(now, Input::Request { peer: "server", message, handle: Handle(1) }).unwrap();
+//! while let Some(output) = client.poll_output() {
+//!     if let Output::Send { bytes, .. } = output {
+//!         server.handle(now, Input::Datagram { from: "client", bytes: &bytes }).unwrap();
+//!     }
+//! }
+//! let Some(Output::Request { exchange, .. }) = server.poll_output() else { panic!() };
+//! let response = ResponseTemplate::new(Code::CONTENT).with_payload(b"22.3 C".to_vec());
+//! server.handle(now, Input::Respond { exchange, response, handle: Handle(2) }).unwrap();
+//! let Some(Output::Send { bytes, .. }) = server.poll_output() else { panic!() };
+//! client.handle(now, Input::Datagram { from: "server", bytes: &bytes }).unwrap();
+//! let Some(Output::Response { message, .. }) = client.poll_output() else { panic!() };
+//! assert_eq!(message.payload, b"22.3 C");
+//! # Ok::<(), lowmesh_coap::ConfigError>(())
+//! ```
+//!
+//! Left to others: resources and methods (the application), Observe, block-wise transfer, multicast, security.
+#![cfg_attr(not(test), no_std)]
+extern crate alloc;
+
+mod config;
+mod endpoint;
+mod event;
+mod exchange;
+mod message_ids;
+pub mod params;
+mod peer;
+mod seen;
+
+pub use config::{Config, ConfigError};
+pub use endpoint::Endpoint;
+pub use event::{Counters, Discard, Input, Output, Purpose, RequestTemplate, ResponseTemplate};
+pub use exchange::ExchangeId;

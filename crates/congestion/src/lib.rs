@@ -1,1 +1,29 @@
-//! Retransmission timers and congestion windows.
+//! A sender is a timer and a window: when to send again, and whether to send at all.
+//!
+//! - [`Timer`]: the retransmission timeout of one destination. [`timer::Rfc7252`], [`timer::Cocoa`] with its named
+//!   parameter sets, [`timer::Rfc6298`], [`timer::Fixed`]; [`timer_by_name`] makes one from a scenario's word.
+//! - [`Window`]: how much may be on its way to one destination. [`window::Fixed`] (NSTART).
+//!
+//! Neither has a clock, and both belong to one destination: the caller keeps one of each per peer and tells it what
+//! happened. Retransmission counts, queues and message formats stay with the caller.
+//!
+//! ```
+//! use lowmesh_congestion::timer_by_name;
+//! use lowmesh_units::{Duration, Instant, NodeId, Purpose, Rng, Seed};
+//! let mut rng = Rng::stream(Seed(1), NodeId(1), Purpose::Coap);
+//! let mut timer = timer_by_name("cocoa")?;
+//! let first = timer.initial(Instant::ZERO, &mut rng);
+//! assert!(first >= Duration::from_secs(2) && first < Duration::from_secs(3));
+//! # Ok::<(), lowmesh_congestion::UnknownTimer>(())
+//! ```
+#![cfg_attr(not(test), no_std)]
+extern crate alloc;
+
+mod names;
+pub mod params;
+pub mod timer;
+pub mod window;
+
+pub use names::{TIMER_NAMES, UnknownTimer, timer_by_name};
+pub use timer::{Attempt, EstimatorSnapshot, Timer, TimerSnapshot};
+pub use window::{Flight, Permit, Window, WindowSnapshot};

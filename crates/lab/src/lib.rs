@@ -1,1 +1,33 @@
 //! Scenarios, runs, statistics and reports.
+//!
+//! - [`scenario`]: everything a run depends on besides its seed, read from TOML with precise errors.
+//! - [`air`]: the scenario's topology and radio in the simulator's types.
+//! - [`simulate`]: one scenario and one seed become one outcome; the only door to the simulator.
+//! - [`runner`]: many seeds in parallel, failures counted, results independent of the number of threads.
+//! - [`metrics`]: one outcome becomes numbers; [`statistics`]: the numbers of many runs become means with
+//!   confidence intervals.
+//! - [`report`]: JSON, CSV and the folder of results.
+//!
+//! ```
+//! use lowmesh_lab::scenario::Scenario;
+//!
+//! let overrides = ["traffic.period=2s".to_owned()];
+//! let scenario = Scenario::load("grid-25", &overrides)?;
+//! assert_eq!(scenario.traffic.period.as_secs(), 2);
+//!
+//! let errors = Scenario::parse("mine", "name = \"x\"\n[rpl]\nmode = \"soring\"", &[]).unwrap_err();
+//! assert_eq!(
+//!     errors.to_string(),
+//!     "mine:3: rpl.mode = \"soring\": must be one of storing, non-storing; did you mean `storing`?"
+//! );
+//! # Ok::<(), lowmesh_lab::scenario::LoadError>(())
+//! ```
+
+pub mod air;
+pub mod metrics;
+pub mod report;
+pub mod runner;
+pub mod scenario;
+mod settings;
+pub mod simulate;
+pub mod statistics;

@@ -1,3 +1,33 @@
 //! Deterministic discrete-event simulation of Lowmesh nodes over a radio medium.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`config`], [`record`] | what goes into a run and what it leaves behind |
+//! | [`world`], `timeslot`, `summary` | the loop, one slot on the air, the end of a run |
+//! | [`agenda`], [`clock`] | events in order, crystals that drift |
+//! | [`air`], [`topology`] | who hears whom, where nodes stand |
+//! | [`traffic`] | the application |
+//! | [`ledger`] | every packet ends in exactly one way |
+//! | [`trace`], [`capture`] | the record stream and its hash; frames for Wireshark |
+//!
+//! One run is one thread and one seed. Runs go in parallel, never a run.
 
+pub mod agenda;
+pub mod air;
+pub mod capture;
+pub mod clock;
+pub mod config;
+pub mod energy;
+pub mod error;
+pub mod ledger;
 pub mod record;
+mod summary;
+mod timeslot;
+pub mod topology;
+pub mod trace;
+pub mod traffic;
+pub mod world;
+
+pub use config::Config;
+pub use error::Error;
+pub use world::{Sinks, World};

@@ -1,1 +1,25 @@
 //! One node: all layers composed into one machine.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`event`] | what goes into a node and what comes out |
+//! | [`config`] | its settings |
+//! | [`node`] | the composition, and the short list of what layers tell each other sideways |
+//! | `descend` | from CoAP and RPL down to the MAC |
+//! | `ascend` | from the MAC up to CoAP and RPL |
+//! | `radio` | the face towards the radio driver, and what the driver may ask |
+#![cfg_attr(not(test), no_std)]
+extern crate alloc;
+
+mod ascend;
+pub mod config;
+mod descend;
+pub mod event;
+pub mod node;
+mod radio;
+
+pub use config::{Config, ConfigError, Scheduling};
+pub use node::Node;
+
+/// The port of CoAP without security: RFC 7252 s6.1.
+pub const COAP_PORT: u16 = 5683;

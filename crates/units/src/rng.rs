@@ -72,7 +72,7 @@ impl Rng {
     /// A whole number below `bound`; 0 when `bound` is 0.
     pub fn below(&mut self, bound: u32) -> u32 {
         // The multiply-shift map; its bias is below bound / 2^32, far under any effect measured here.
-        (u64::from(self.next_u32()) * u64::from(bound) >> 32) as u32
+        ((u64::from(self.next_u32()) * u64::from(bound)) >> 32) as u32
     }
     /// A number in [0, 1) with 53 random bits.
     pub fn unit(&mut self) -> f64 {

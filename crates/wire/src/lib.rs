@@ -9,6 +9,7 @@ extern crate alloc;
 mod error;
 mod reader;
 
+pub mod checksum;
 pub mod coap;
 pub mod icmpv6;
 pub mod ie;

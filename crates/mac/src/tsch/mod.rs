@@ -1,3 +1,27 @@
 //! Time-slotted channel hopping, IEEE 802.15.4-2015 s6.2.6 and s6.3.6.
+//!
+//! | file       | holds                                                        |
+//! |------------|--------------------------------------------------------------|
+//! | `cell`     | cells and slotframes as values                               |
+//! | `schedule` | the table of cells, and arithmetic over it                   |
+//! | `hopping`  | from (ASN, channel offset) to a channel                      |
+//! | `choice`   | which frame goes out in which cell                           |
+//! | `sync`     | the relation to the time source                              |
+//! | `account`  | radio time                                                   |
+//! | `machine`  | joining, beacons, keepalives, queues                         |
+//! | `slot`     | one timeslot at the sender and at the receiver               |
 
+pub mod account;
+pub mod cell;
+pub mod choice;
+pub mod hopping;
+pub mod machine;
 pub mod schedule;
+pub mod slot;
+pub mod sync;
+
+pub use machine::{Input, Output, Tsch};
+pub use slot::{Reception, Transmission};
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,55 @@
-//! 6LoWPAN: header compression (RFC 6282) and fragments (RFC 4944).
+//! 6LoWPAN: header compression (RFC 6282) and fragment headers (RFC 4944).
+//!
+//! - [`Dispatch`]: what a frame's first octet announces.
+//! - [`compress`] and [`decompress`]: IPHC and NHC over whole packets.
+//! - [`fragment`]: FRAG1 and FRAGN headers.
+//!
+//! Cutting datagrams up and putting them together again is left to the crate `lowpan`.
+
+mod context;
+mod decode;
+mod encode;
+pub mod fragment;
+mod nhc;
+mod prefix;
+
+#[cfg(test)]
+mod tests;
+
+pub use context::Contexts;
+pub use decode::decompress;
+pub use encode::{Extent, compress};
+
+/// First octet of an uncompressed IPv6 packet (RFC 4944 s5.1).
+pub const DISPATCH_IPV6: u8 = 0x41;
+
+/// What the first octet of a frame's payload announces (RFC 4944 s5.1, RFC 6282 s2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dispatch {
+    /// `00xxxxxx`: not a LoWPAN frame.
+    NotLowpan,
+    /// `01000001`: an IPv6 packet as it is.
+    Ipv6,
+    /// `011xxxxx`: LOWPAN_IPHC.
+    Iphc,
+    /// `11000xxx`: the first fragment of a datagram.
+    First,
+    /// `11100xxx`: a later fragment of a datagram.
+    Next,
+    /// Something else: mesh, broadcast, a recoverable fragment, or not assigned.
+    Other,
+}
+
+impl Dispatch {
+    /// The dispatch of a frame that starts with `octet`.
+    pub const fn of(octet: u8) -> Self {
+        match octet {
+            0x00..=0x3f => Self::NotLowpan,
+            DISPATCH_IPV6 => Self::Ipv6,
+            0x60..=0x7f => Self::Iphc,
+            0xc0..=0xc7 => Self::First,
+            0xe0..=0xe7 => Self::Next,
+            _ => Self::Other,
+        }
+    }
+}

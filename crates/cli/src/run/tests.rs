@@ -1,0 +1,159 @@
+//! The verb from its command line to its output, with made-up outcomes in the simulator's place.
+
+use std::fs;
+
+use clap::Parser as _;
+use lowmesh_lab::simulate::RunError;
+use lowmesh_sim::record::{Ending, NodeSummary, Outcome, Packets, Transaction};
+use lowmesh_units::{Duration, Instant, NodeId, Seed};
+
+use super::*;
+
+#[derive(clap::Parser)]
+struct Line {
+    #[command(flatten)]
+    args: Args,
+}
+
+/// An outcome that depends on the seed alone: seed 13 fails.
+fn made_up(
+    scenario: &Scenario,
+    seed: Seed,
+    mut sinks: Sinks,
+    progress: &dyn Fn(Instant),
+) -> Result<Outcome, RunError> {
+    if seed == Seed(13) {
+        return Err(RunError::Scenario("no luck".to_owned()));
+    }
+    if let Some(pcap) = &mut sinks.pcap {
+        pcap.write_all(seed.0.to_string().as_bytes()).map_err(|e| RunError::Sink(e.to_string()))?;
+    }
+    progress(Instant::from_secs(10));
+    let issued = Instant::from_secs(2000);
+    let transaction = |ending, delay_ms| Transaction {
+        node: NodeId(1),
+        issued,
+        sent: Some(issued),
+        ended: Some(issued + Duration::from_millis(delay_ms)),
+        ending,
+        retransmissions: 0,
+        rto: None,
+    };
+    Ok(Outcome {
+        trace_hash: seed.0,
+        simulated: scenario.head.duration,
+        transactions: vec![
+            transaction(Ending::Acknowledged, 100 * seed.0),
+            transaction(Ending::Failed(lowmesh_machine::DropReason::GaveUp), 0),
+        ],
+        up: Packets { sent: 4, delivered: 3, dropped: 1, queued: 0 },
+        nodes: vec![NodeSummary::default(); 2],
+        ..Outcome::default()
+    })
+}
+
+fn run(line: &str) -> (Result<(), Failure>, String) {
+    let words = std::iter::once("run").chain(line.split_whitespace());
+    let line = Line::try_parse_from(words).expect("the test's own line");
+    let mut out = Vec::new();
+    let result = execute(&line.args, &made_up, &mut out);
+    (result, String::from_utf8(out).expect("text"))
+}
+
+/// A name in the system's folder for temporary files that nothing has yet.
+fn scratch(test: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("lowmesh-cli-{test}-{}", std::process::id()))
+}
+
+#[test]
+fn the_table_says_what_ran_and_shows_absent_metrics_as_a_dash() {
+    let (result, text) = run("grid-25 --seeds 3 --quiet");
+    assert!(result.is_ok());
+    let lines: Vec<Vec<&str>> =
+        text.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(
+        text.lines().next(),
+        Some("grid-25: 3 runs of 1h, measured from 12min on, seeds 1 to 3")
+    );
+    assert!(lines.contains(&vec!["tdr", "0.5000", "±", "0.0000", "3"]), "{text}");
+    assert!(lines.contains(&vec!["delay_mean_ms", "200.0", "±", "248.4", "3"]), "{text}");
+    assert!(lines.contains(&vec!["hops_mean", "-", "-", "0"]), "{text}");
+}
+
+#[test]
+fn one_seed_has_no_interval() {
+    let (result, text) = run("grid-25 --seeds 1 --seed 5 --quiet");
+    assert!(result.is_ok());
+    assert!(text.starts_with("grid-25: 1 run of 1h, measured from 12min on, seed 5\n"), "{text}");
+    let tdr: Vec<&str> = text
+        .lines()
+        .find(|line| line.trim_start().starts_with("tdr"))
+        .expect("a row")
+        .split_whitespace()
+        .collect();
+    assert_eq!(tdr, ["tdr", "0.5000", "-", "1"]);
+}
+
+#[test]
+fn json_is_the_only_thing_on_stdout() {
+    let (result, text) = run("grid-25 --seeds 2 --seed 7 --json --quiet");
+    assert!(result.is_ok());
+    let json: serde_json::Value = serde_json::from_str(&text).expect("JSON alone");
+    assert_eq!(json["runs"][1]["seed"], 8);
+    assert_eq!(json["summary"]["pdr_up"]["mean"], 0.75);
+}
+
+#[test]
+fn results_are_the_same_with_any_number_of_jobs() {
+    let csv = |jobs: usize| {
+        let json = run(&format!("grid-25 --seeds 6 --jobs {jobs} --json --quiet")).1;
+        let mut json: serde_json::Value = serde_json::from_str(&json).expect("JSON alone");
+        for run in json["runs"].as_array_mut().expect("a list") {
+            run["wall_s"] = 0.into();
+        }
+        json
+    };
+    assert_eq!(csv(1), csv(3));
+}
+
+#[test]
+fn the_folder_of_results_is_written_and_then_refused() {
+    let out = scratch("out");
+    let line = format!("grid-25 --seeds 2 --quiet --out {}", out.display());
+    assert!(run(&line).0.is_ok());
+    let csv = fs::read_to_string(out.join("runs.csv")).expect("written");
+    let (again, text) = run(&line);
+    let kept = fs::read_to_string(out.join("runs.csv")).expect("left alone");
+    _ = fs::remove_dir_all(&out);
+    assert!(matches!(again, Err(Failure::Usage { .. })));
+    assert_eq!((text.as_str(), csv), ("", kept));
+}
+
+#[test]
+fn a_capture_is_of_the_first_seed() {
+    let path = scratch("pcap");
+    let (result, _) = run(&format!("grid-25 --seeds 3 --seed 4 --quiet --pcap {}", path.display()));
+    let capture = fs::read_to_string(&path).expect("written");
+    _ = fs::remove_file(&path);
+    assert!(result.is_ok());
+    assert_eq!(capture, "4");
+}
+
+#[test]
+fn failed_runs_are_told_with_the_command_that_shows_them_again() {
+    let (result, text) = run("grid-25 --seeds 3 --seed 12 --set mac.retries=3 --quiet");
+    let Err(Failure::Own { message, hint }) = result else { panic!("{result:?}") };
+    assert_eq!(message, "1 of 3 runs failed; seed 13: no luck");
+    let again = "to see it again: lowmesh run grid-25 --seeds 1 --seed 13 --set 'mac.retries=3'";
+    assert_eq!(hint.as_deref(), Some(again));
+    assert!(text.starts_with("grid-25: 2 runs "), "{text}");
+}
+
+#[test]
+fn when_every_run_fails_no_folder_is_left() {
+    let out = scratch("none");
+    let (result, text) =
+        run(&format!("grid-25 --seeds 1 --seed 13 --quiet --out {}", out.display()));
+    assert!(matches!(result, Err(Failure::Own { .. })));
+    assert_eq!((text.as_str(), out.exists()), ("", false));
+}

@@ -1,0 +1,23 @@
+//! `lowmesh show`: prints a scenario with every value written out.
+
+use std::io::Write;
+
+use lowmesh_lab::scenario::Scenario;
+
+use crate::failure::Failure;
+
+/// Print a scenario with every value written out.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// A built-in scenario, or a TOML file.
+    scenario: String,
+    /// Replace one value, as traffic.period=2s (repeatable).
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    overrides: Vec<String>,
+}
+
+/// Writes the TOML.
+pub fn execute(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
+    let scenario = Scenario::load(&args.scenario, &args.overrides)?;
+    Ok(out.write_all(scenario.to_toml().as_bytes())?)
+}

@@ -1,0 +1,64 @@
+//! A report as a table for people, readable without colours.
+
+use std::io::{self, Write};
+
+use comfy_table::{CellAlignment, Table, presets};
+use lowmesh_lab::report::Report;
+use lowmesh_lab::scenario::Scenario;
+use lowmesh_lab::statistics::Estimate;
+
+/// Writes `report` of `scenario`.
+pub fn write(out: &mut dyn Write, scenario: &Scenario, report: &Report) -> io::Result<()> {
+    let head = &scenario.head;
+    let runs = report.runs.len();
+    let seeds = match (report.runs.first(), report.runs.last()) {
+        (Some(first), Some(last)) if runs > 1 => {
+            format!("seeds {} to {}", first.seed.0, last.seed.0)
+        }
+        (Some(first), _) => format!("seed {}", first.seed.0),
+        _ => "none finished".to_owned(),
+    };
+    let plural = if runs == 1 { "" } else { "s" };
+    writeln!(
+        out,
+        "{}: {runs} run{plural} of {}, measured from {} on, {seeds}\n",
+        report.scenario, head.duration, head.warmup
+    )?;
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(["metric", "mean", "95 % CI", "runs"]);
+    for (name, estimate) in &report.summary {
+        table.add_row(row(name, *estimate));
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    for line in table.lines() {
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    let drops = report.drops();
+    if !drops.is_empty() {
+        let drops: Vec<String> = drops.iter().map(|(name, n)| format!("{name} {n:.1}")).collect();
+        writeln!(out, "\ndrops a run: {}", drops.join(", "))?;
+    }
+    Ok(())
+}
+
+fn row(name: &str, estimate: Option<Estimate>) -> [String; 4] {
+    let number = |value: Option<f64>| {
+        value.map_or_else(|| "-".to_owned(), |value| format!("{value:.*}", decimals(name)))
+    };
+    let interval = number(estimate.and_then(|estimate| estimate.ci95));
+    let interval = if interval == "-" { interval } else { format!("± {interval}") };
+    let runs = estimate.map_or(0, |estimate| estimate.n);
+    [name.to_owned(), number(estimate.map(|estimate| estimate.mean)), interval, runs.to_string()]
+}
+
+/// Digits after the point: four for shares, one for times and counts, two for the rest.
+fn decimals(name: &str) -> usize {
+    match name {
+        "tdr" | "pdr_up" | "pdr_down" | "duty_cycle" => 4,
+        "retransmissions_per_transaction" => 3,
+        "hops_mean" | "parent_changes" => 2,
+        _ => 1,
+    }
+}

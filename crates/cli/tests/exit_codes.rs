@@ -1,0 +1,90 @@
+//! What the built command prints where, and the code it ends with.
+
+use std::process::{Command, Output};
+
+fn lowmesh(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_lowmesh")).args(args).output().expect("the command was built")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn listing_scenarios_ends_with_0() {
+    let output = lowmesh(&["scenarios"]);
+    assert_eq!(output.status.code(), Some(0));
+    let names: Vec<String> = stdout(&output)
+        .lines()
+        .filter_map(|line| Some(line.split(' ').next()?.to_owned()))
+        .collect();
+    assert_eq!(names, ["grenoble-50", "grid-25", "grid-64", "pister-26", "pister-64"]);
+}
+
+#[test]
+fn the_list_is_also_json() {
+    let output = lowmesh(&["scenarios", "--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON alone");
+    assert_eq!(json["schema"], 1);
+    assert_eq!(json["scenarios"][0]["name"], "grenoble-50");
+}
+
+#[test]
+fn show_prints_a_scenario_that_can_be_shown_again() {
+    let output = lowmesh(&["show", "grid-64", "--set", "traffic.period=2s"]);
+    assert_eq!(output.status.code(), Some(0));
+    let text = stdout(&output);
+    assert!(text.contains("\n[traffic]\nperiod = \"2s\"\n"), "{text}");
+    let file = std::env::temp_dir().join(format!("lowmesh-show-{}.toml", std::process::id()));
+    std::fs::write(&file, &text).expect("the system's folder for temporary files is writable");
+    let again = lowmesh(&["show", file.to_str().expect("ASCII")]);
+    _ = std::fs::remove_file(&file);
+    assert_eq!(stdout(&again), text);
+}
+
+#[test]
+fn wrong_usage_ends_with_2_and_says_nothing_on_stdout() {
+    for args in [
+        &[][..],
+        &["fly"],
+        &["run"],
+        &["run", "grid-25", "--seeds", "0"],
+        &["run", "grid-2"],
+        &["run", "grid-25", "--set", "mac.retires=2"],
+        &["show", "none.toml"],
+    ] {
+        let output = lowmesh(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert_eq!(stdout(&output), "", "{args:?}");
+        assert_ne!(stderr(&output), "", "{args:?}");
+    }
+}
+
+#[test]
+fn an_error_is_one_line_with_a_hint() {
+    let output = lowmesh(&["run", "grid-2"]);
+    assert_eq!(
+        stderr(&output),
+        "error: there is no built-in scenario and no file `grid-2`; did you mean `grid-25`?\n\
+         hint: `lowmesh scenarios` lists the built-in ones\n"
+    );
+}
+
+#[test]
+fn a_folder_that_exists_is_refused_with_2() {
+    let folder = std::env::temp_dir();
+    let output = lowmesh(&["run", "grid-25", "--out", folder.to_str().expect("ASCII")]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("exists already"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_file_that_cannot_be_written_ends_with_1() {
+    let output = lowmesh(&["run", "grid-25", "--pcap", "no/such/folder/x.pcap"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).starts_with("error: cannot write no/such/folder/x.pcap: "));
+}

@@ -1,0 +1,145 @@
+//! The endpoint: its tables, its deadlines, and the machine's face. What each input does is in the modules below.
+
+mod incoming;
+mod outgoing;
+mod reception;
+
+use alloc::collections::{BTreeMap, BTreeSet};
+
+use lowmesh_congestion::TimerSnapshot;
+use lowmesh_machine::{DropReason, Handle, Machine, Outbox, Rejected};
+use lowmesh_units::{Instant, Rng};
+
+use crate::event::{Counters, Discard, Input, Output};
+use crate::exchange::{ExchangeId, Incoming, Outgoing};
+use crate::peer::Peer;
+use crate::{Config, ConfigError};
+
+/// Client and server of one address; `P` is the address of a peer.
+#[derive(Debug)]
+pub struct Endpoint<P> {
+    config: Config,
+    rng: Rng,
+    peers: BTreeMap<P, Peer>,
+    outgoing: BTreeMap<ExchangeId, Outgoing<P>>,
+    incoming: BTreeMap<ExchangeId, Incoming<P>>,
+    /// When an exchange wants to be looked at: one entry for each that waits for time.
+    deadlines: BTreeSet<(Instant, ExchangeId)>,
+    /// Number of the next exchange.
+    serial: u64,
+    /// Own exchanges that wait for the window.
+    queued: usize,
+    /// Messages remembered against duplicates, over all peers.
+    remembered: usize,
+    outbox: Outbox<Output<P>>,
+    counters: Counters,
+}
+
+impl<P: Ord + Copy> Endpoint<P> {
+    /// An endpoint that knows nobody yet. All its random numbers come from `rng`.
+    pub fn new(config: Config, rng: Rng) -> Result<Self, ConfigError> {
+        config.check()?;
+        Ok(Self {
+            config,
+            rng,
+            peers: BTreeMap::new(),
+            outgoing: BTreeMap::new(),
+            incoming: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
+            serial: 0,
+            queued: 0,
+            remembered: 0,
+            outbox: Outbox::new(),
+            counters: Counters::default(),
+        })
+    }
+    /// Own exchanges that are not over: waiting, on their way, or acknowledged.
+    pub fn open(&self) -> usize {
+        self.outgoing.len()
+    }
+    /// Own exchanges that wait for the window.
+    pub const fn queued(&self) -> usize {
+        self.queued
+    }
+    /// What the retransmission timer of a peer believes, if the peer is known.
+    pub fn timer_snapshot(&self, peer: P) -> Option<TimerSnapshot> {
+        self.peers.get(&peer).map(|peer| peer.timer.snapshot())
+    }
+    /// How often datagrams came to nothing.
+    pub const fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    const fn next_id(&mut self) -> ExchangeId {
+        self.serial += 1;
+        ExchangeId(self.serial)
+    }
+    fn fail(&mut self, handle: Handle, reason: DropReason) {
+        self.outbox.push(Output::Failed { handle, reason });
+    }
+    fn discard(&mut self, from: P, cause: Discard) {
+        self.counters.count(cause);
+        self.outbox.push(Output::Discarded { from, cause });
+    }
+    /// Makes room for a peer that is not known yet, by forgetting the one that has been idle longest; false when all
+    /// have exchanges. Who stays unknown to the table may be a spoofed address, so the table never grows past its bound.
+    fn admit(&mut self, peer: P, now: Instant) -> bool {
+        if let Some(known) = self.peers.get_mut(&peer) {
+            known.last_used = now;
+            return true;
+        }
+        if self.peers.len() >= self.config.peers_max {
+            let idle = self.peers.iter().filter(|(_, one)| one.is_idle());
+            let Some(oldest) = idle.min_by_key(|(_, one)| one.last_used).map(|(key, _)| *key)
+            else {
+                return false;
+            };
+            if let Some(gone) = self.peers.remove(&oldest) {
+                self.remembered -= gone.seen.len();
+                self.counters.forgotten_early += gone.seen.len() as u64;
+            }
+        }
+        self.peers.insert(peer, Peer::new(&self.config, now, &mut self.rng));
+        true
+    }
+    fn on_deadline(&mut self, now: Instant) {
+        while let Some((due, id)) = self.deadlines.first().copied() {
+            if due > now {
+                break;
+            }
+            self.deadlines.pop_first();
+            if self.outgoing.contains_key(&id) {
+                self.on_outgoing_due(id, now);
+            } else {
+                self.on_incoming_due(id, now);
+            }
+        }
+    }
+}
+
+impl<P: Ord + Copy> Machine for Endpoint<P> {
+    type Input<'a> = Input<'a, P>;
+    type Output = Output<P>;
+
+    fn handle(&mut self, now: Instant, input: Input<'_, P>) -> Result<(), Rejected> {
+        match input {
+            Input::Request { peer, message, handle } => self.request(peer, message, handle, now)?,
+            Input::Respond { exchange, response, handle } => {
+                self.respond(exchange, response, handle, now)?;
+            }
+            Input::Datagram { from, bytes } => self.on_datagram(from, bytes, now),
+            Input::Unreachable { peer } => self.on_unreachable(peer, now),
+            Input::Deadline => self.on_deadline(now),
+        }
+        Ok(())
+    }
+    fn poll_output(&mut self) -> Option<Output<P>> {
+        self.outbox.pop()
+    }
+    fn next_deadline(&self) -> Option<Instant> {
+        self.deadlines.first().map(|(due, _)| *due)
+    }
+}
+
+#[cfg(test)]
+mod tests;

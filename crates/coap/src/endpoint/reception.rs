@@ -1,0 +1,144 @@
+//! A datagram has come: what it is, and whose it is (RFC 7252 s4.2, s4.3, s5.3.2).
+
+use lowmesh_machine::DropReason;
+use lowmesh_units::Instant;
+use lowmesh_wire::DecodeError;
+use lowmesh_wire::coap::{Class, Head, Kind, Message, MessageId, MessageView};
+
+use super::Endpoint;
+use crate::event::{Discard, Output, Purpose};
+use crate::exchange::ExchangeId;
+
+impl<P: Ord + Copy> Endpoint<P> {
+    pub(super) fn on_datagram(&mut self, from: P, bytes: &[u8], now: Instant) {
+        let view = match MessageView::parse(bytes) {
+            Ok(view) => view,
+            Err(error) => return self.on_malformed(from, bytes, error),
+        };
+        match (view.kind(), view.code().class()) {
+            (Kind::Confirmable, Class::Empty) => {
+                // RFC 7252 s4.3: an Empty CON elicits a RST ("CoAP ping").
+                self.discard(from, Discard::Ping);
+                self.send_empty(from, Kind::Reset, view.message_id(), 0);
+            }
+            (Kind::Acknowledgement, Class::Empty) => {
+                self.on_empty_ack(from, view.message_id(), now);
+            }
+            (Kind::Reset, Class::Empty) => self.on_reset(from, view.message_id(), now),
+            (Kind::Confirmable | Kind::NonConfirmable, Class::Request) => {
+                if self.admit(from, now) {
+                    self.on_request(from, &view, now);
+                } else {
+                    self.discard(from, Discard::Overloaded);
+                }
+            }
+            (Kind::Acknowledgement, _) if view.code().is_response() => {
+                self.on_piggybacked(from, &view, now);
+            }
+            (Kind::Confirmable | Kind::NonConfirmable, _) if view.code().is_response() => {
+                self.on_separate(from, &view, now);
+            }
+            // RFC 7252 s4.2: an ACK with a request or a RST that is not Empty MUST be ignored, a CON with a reserved
+            // code MUST be rejected; s4.3: such a NON is ignored.
+            _ => {
+                self.discard(from, Discard::Misplaced);
+                self.reject(from, view.kind(), view.message_id());
+            }
+        }
+    }
+
+    /// RFC 7252 s4.2: a CON with a message format error is rejected with RST; s3: an unknown version is ignored.
+    fn on_malformed(&mut self, from: P, bytes: &[u8], error: DecodeError) {
+        self.discard(from, Discard::Malformed(error));
+        if let Some(head) = Head::read(bytes) {
+            self.reject(from, head.kind, head.message_id);
+        }
+    }
+
+    /// RST for a CON, silence for anything else.
+    fn reject(&mut self, from: P, kind: Kind, message_id: MessageId) {
+        if kind == Kind::Confirmable {
+            self.send_empty(from, Kind::Reset, message_id, 0);
+        }
+    }
+
+    fn by_message_id(&self, from: P, message_id: MessageId) -> Option<ExchangeId> {
+        self.peers.get(&from)?.by_message_id(message_id)
+    }
+
+    /// An empty ACK: a request waits on for its response, a separate response is over.
+    fn on_empty_ack(&mut self, from: P, message_id: MessageId, now: Instant) {
+        let confirmed = self
+            .by_message_id(from, message_id)
+            .filter(|id| self.outgoing.get(id).is_some_and(|one| one.kind == Kind::Confirmable));
+        let Some(id) = confirmed else { return self.discard(from, Discard::Unmatched) };
+        let Some((handle, rtt, retransmissions)) = self.acknowledge(id, now) else { return };
+        self.outbox.push(Output::Acknowledged { handle, rtt, retransmissions });
+        if self.outgoing.get(&id).is_some_and(|one| one.purpose == Purpose::Response) {
+            self.close(id, now);
+        }
+        self.start_waiting(from, now);
+    }
+
+    /// RFC 7252 s4.2: the peer lacks context for the message; it is not sent again.
+    fn on_reset(&mut self, from: P, message_id: MessageId, now: Instant) {
+        match self.by_message_id(from, message_id) {
+            Some(id) => self.abandon(id, DropReason::Reset, now),
+            None => self.discard(from, Discard::Unmatched),
+        }
+    }
+
+    /// A response in an ACK: message ID and token both have to match (RFC 7252 s5.3.2).
+    fn on_piggybacked(&mut self, from: P, view: &MessageView<'_>, now: Instant) {
+        let matched = self.by_message_id(from, view.message_id()).filter(|id| {
+            self.outgoing.get(id).is_some_and(|one| {
+                one.purpose == Purpose::Request
+                    && one.kind == Kind::Confirmable
+                    && one.token == view.token()
+            })
+        });
+        match matched {
+            Some(id) => {
+                self.acknowledge(id, now);
+                self.settle(from, id, view, now);
+            }
+            None => self.discard(from, Discard::Unmatched),
+        }
+    }
+
+    /// A response in a message of its own: the token has to match (RFC 7252 s5.3.2).
+    ///
+    /// It may come before the ACK of the request, or instead of it; then it says nothing about the round-trip time,
+    /// since the server's own delay is in it.
+    fn on_separate(&mut self, from: P, view: &MessageView<'_>, now: Instant) {
+        // A copy of a response that has ended its request is acknowledged again.
+        if self.is_duplicate(from, view, now) {
+            return;
+        }
+        let matched = self.peers.get(&from).and_then(|peer| peer.by_token(view.token()));
+        let Some(id) = matched else {
+            self.discard(from, Discard::Unmatched);
+            return self.reject(from, view.kind(), view.message_id());
+        };
+        self.remember(from, view, now);
+        // RFC 7252 s5.4.1: a response with an unrecognised critical option MUST be rejected (s4.2).
+        if view.options().first_unrecognised_critical(|_| false).is_some() {
+            self.reject(from, view.kind(), view.message_id());
+        } else if view.kind() == Kind::Confirmable {
+            self.acknowledge_empty(from, view.message_id());
+        }
+        self.settle(from, id, view, now);
+    }
+
+    /// Ends a request with the response in `view`, unless that has a critical option that nobody knows: then the request
+    /// is over without a response.
+    fn settle(&mut self, from: P, id: ExchangeId, view: &MessageView<'_>, now: Instant) {
+        match view.options().first_unrecognised_critical(|_| false) {
+            None => self.complete(id, Message::from(view), now),
+            Some(number) => {
+                self.discard(from, Discard::CriticalOption(number));
+                self.abandon(id, DropReason::Malformed, now);
+            }
+        }
+    }
+}

@@ -1,0 +1,477 @@
+//! One behaviour a test, with bytes written by hand on the other side.
+
+use std::string::String;
+use std::vec::Vec;
+
+use lowmesh_units::{Duration, NodeId, Purpose as Stream, Seed};
+use lowmesh_wire::coap::{Code, Kind, Message, MessageId, OptionNumber};
+
+use super::*;
+use crate::event::{Purpose, RequestTemplate, ResponseTemplate};
+
+const PEER: u16 = 7;
+const T0: Instant = Instant::ZERO;
+
+fn endpoint(config: Config) -> Endpoint<u16> {
+    let rng = Rng::stream(Seed(11), NodeId(1), Stream::Coap);
+    Endpoint::new(config, rng).expect("a possible configuration")
+}
+
+/// Drains the endpoint.
+fn outputs(endpoint: &mut Endpoint<u16>) -> Vec<Output<u16>> {
+    core::iter::from_fn(|| endpoint.poll_output()).collect()
+}
+
+/// The messages among the outputs.
+fn sent(outputs: &[Output<u16>]) -> Vec<Message> {
+    let datagram = |output: &Output<u16>| match output {
+        Output::Send { bytes, .. } => Some(Message::parse(bytes).expect("own bytes")),
+        _ => None,
+    };
+    outputs.iter().filter_map(datagram).collect()
+}
+
+fn ask(endpoint: &mut Endpoint<u16>, handle: u64, now: Instant) -> Vec<Output<u16>> {
+    let message = RequestTemplate::get("/t");
+    let input = Input::Request { peer: PEER, message, handle: Handle(handle) };
+    endpoint.handle(now, input).expect("acceptable");
+    outputs(endpoint)
+}
+
+fn receive(endpoint: &mut Endpoint<u16>, message: &Message, now: Instant) -> Vec<Output<u16>> {
+    let mut bytes = Vec::new();
+    message.emit(&mut bytes);
+    endpoint.handle(now, Input::Datagram { from: PEER, bytes: &bytes }).expect("never fails");
+    outputs(endpoint)
+}
+
+fn receive_bytes(endpoint: &mut Endpoint<u16>, bytes: &[u8]) -> Vec<Output<u16>> {
+    endpoint.handle(T0, Input::Datagram { from: PEER, bytes }).expect("never fails");
+    outputs(endpoint)
+}
+
+/// Lets time run to the next deadline.
+fn wake(endpoint: &mut Endpoint<u16>) -> (Instant, Vec<Output<u16>>) {
+    let now = endpoint.next_deadline().expect("something is due");
+    endpoint.handle(now, Input::Deadline).expect("never fails");
+    (now, outputs(endpoint))
+}
+
+fn request(kind: Kind, id: u16) -> Message {
+    let mut message = Message::new(kind, Code::GET, MessageId(id));
+    message.token = lowmesh_wire::coap::Token::from_number(u64::from(id), 2);
+    message
+}
+
+fn response_to(request: &Message, kind: Kind) -> Message {
+    let mut message = Message::new(kind, Code::CONTENT, request.message_id);
+    message.token = request.token;
+    message
+}
+
+fn respond(endpoint: &mut Endpoint<u16>, asked: &[Output<u16>], now: Instant) -> Vec<Output<u16>> {
+    let exchange = asked
+        .iter()
+        .find_map(|output| match output {
+            Output::Request { exchange, .. } => Some(*exchange),
+            _ => None,
+        })
+        .expect("a request for the application");
+    let response = ResponseTemplate::new(Code::CONTENT).with_payload(b"21".to_vec());
+    let handle = Handle(99);
+    endpoint.handle(now, Input::Respond { exchange, response, handle }).expect("acceptable");
+    outputs(endpoint)
+}
+
+fn failures(outputs: &[Output<u16>]) -> Vec<(u64, DropReason)> {
+    let failure = |output: &Output<u16>| match output {
+        Output::Failed { handle, reason } => Some((handle.0, *reason)),
+        _ => None,
+    };
+    outputs.iter().filter_map(failure).collect()
+}
+
+fn discards(outputs: &[Output<u16>]) -> Vec<Discard> {
+    let discard = |output: &Output<u16>| match output {
+        Output::Discarded { cause, .. } => Some(*cause),
+        _ => None,
+    };
+    outputs.iter().filter_map(discard).collect()
+}
+
+fn has_response(outputs: &[Output<u16>], wanted: u64) -> bool {
+    outputs.iter().any(|one| matches!(one, Output::Response { handle, .. } if handle.0 == wanted))
+}
+
+#[test]
+fn a_piggybacked_response_ends_the_request_with_its_round_trip_time() {
+    let mut client = endpoint(Config::default());
+    let get = sent(&ask(&mut client, 1, T0)).remove(0);
+    assert_eq!((get.kind, get.token.len()), (Kind::Confirmable, 4));
+    let now = Instant::from_millis(300);
+    let out = receive(&mut client, &response_to(&get, Kind::Acknowledgement), now);
+    let Some(Output::Response { handle, rtt, retransmissions, .. }) = out.first() else {
+        panic!("{out:?}")
+    };
+    assert_eq!((handle.0, rtt.as_millis(), *retransmissions), (1, 300, 0));
+    assert_eq!((client.open(), client.next_deadline()), (0, None));
+}
+
+#[test]
+fn a_silent_peer_gets_five_copies_and_then_the_request_has_failed() {
+    let mut client = endpoint(Config::default());
+    let first = sent(&ask(&mut client, 1, T0)).remove(0);
+    let (mut last, mut waits) = (T0, Vec::new());
+    for copy in 1..=4 {
+        let (now, out) = wake(&mut client);
+        assert_eq!(sent(&out), [first.clone()], "copy {copy} is the same message");
+        assert!(matches!(out[0], Output::Send { copy: number, .. } if number == copy));
+        waits.push(now.since(last).as_nanos());
+        last = now;
+    }
+    assert!(waits.windows(2).all(|pair| pair[1] == 2 * pair[0]), "{waits:?}");
+    let (end, out) = wake(&mut client);
+    assert_eq!(failures(&out), [(1, DropReason::GaveUp)]);
+    assert!(end.since(T0) < crate::params::MAX_TRANSMIT_WAIT);
+    assert_eq!((client.open(), client.next_deadline()), (0, None));
+}
+
+#[test]
+fn nstart_holds_the_second_request_back_until_the_first_is_answered() {
+    let mut client = endpoint(Config::default());
+    let first = sent(&ask(&mut client, 1, T0)).remove(0);
+    assert!(ask(&mut client, 2, T0).is_empty());
+    assert_eq!((client.open(), client.queued()), (2, 1));
+    let out = receive(&mut client, &response_to(&first, Kind::Acknowledgement), T0);
+    assert!(has_response(&out, 1));
+    let second = sent(&out).remove(0);
+    assert_ne!((second.message_id, second.token), (first.message_id, first.token));
+    assert_eq!(client.queued(), 0);
+}
+
+#[test]
+fn other_peers_do_not_wait_for_a_silent_one() {
+    let mut client = endpoint(Config::default());
+    ask(&mut client, 1, T0);
+    let message = RequestTemplate::get("/t");
+    client.handle(T0, Input::Request { peer: 8, message, handle: Handle(2) }).expect("accepted");
+    assert_eq!(sent(&outputs(&mut client)).len(), 1);
+}
+
+#[test]
+fn a_full_queue_fails_the_request_that_does_not_fit() {
+    let mut client = endpoint(Config { queue_max: 2, ..Config::default() });
+    for handle in 1..=3 {
+        assert_eq!(failures(&ask(&mut client, handle, T0)), []);
+    }
+    assert_eq!(failures(&ask(&mut client, 4, T0)), [(4, DropReason::QueueFull)]);
+    assert_eq!(client.open(), 3);
+}
+
+#[test]
+fn an_empty_ack_stops_the_copies_and_the_separate_response_ends_the_request() {
+    let mut client = endpoint(Config::default());
+    let get = sent(&ask(&mut client, 1, T0)).remove(0);
+    let ack = Message::new(Kind::Acknowledgement, Code::EMPTY, get.message_id);
+    let out = receive(&mut client, &ack, Instant::from_millis(50));
+    assert!(matches!(out[0], Output::Acknowledged { handle: Handle(1), .. }));
+    let mut content = response_to(&get, Kind::Confirmable);
+    content.message_id = MessageId(0x4444);
+    let out = receive(&mut client, &content, Instant::from_secs(5));
+    assert!(has_response(&out, 1));
+    let acks = [Message::new(Kind::Acknowledgement, Code::EMPTY, MessageId(0x4444))];
+    assert_eq!(sent(&out), acks);
+    let again = receive(&mut client, &content, Instant::from_secs(8));
+    assert_eq!(sent(&again), acks, "a copy of the response is acknowledged again");
+    assert!(!has_response(&again, 1));
+}
+
+#[test]
+fn a_separate_response_before_the_ack_ends_the_request_without_an_rtt_sample() {
+    let mut client = endpoint(Config { timer: String::from("cocoa"), ..Config::default() });
+    let get = sent(&ask(&mut client, 1, T0)).remove(0);
+    let mut content = response_to(&get, Kind::NonConfirmable);
+    content.message_id = MessageId(0x4444);
+    assert!(has_response(&receive(&mut client, &content, Instant::from_secs(1)), 1));
+    assert_eq!(client.timer_snapshot(PEER).expect("known").srtt, None);
+    let late = Message::new(Kind::Acknowledgement, Code::EMPTY, get.message_id);
+    assert_eq!(discards(&receive(&mut client, &late, T0)), [Discard::Unmatched]);
+}
+
+#[test]
+fn the_round_trip_time_of_an_acknowledged_request_reaches_the_timer_of_its_peer() {
+    let mut client = endpoint(Config { timer: String::from("cocoa"), ..Config::default() });
+    let get = sent(&ask(&mut client, 1, T0)).remove(0);
+    receive(&mut client, &response_to(&get, Kind::Acknowledgement), Instant::from_secs(1));
+    let snapshot = client.timer_snapshot(PEER).expect("known");
+    assert_eq!(snapshot.srtt, Some(Duration::from_secs(1)));
+    assert_eq!(snapshot.rto, Duration::from_millis(2500));
+}
+
+#[test]
+fn a_reset_fails_the_request_at_once() {
+    let mut client = endpoint(Config::default());
+    let get = sent(&ask(&mut client, 1, T0)).remove(0);
+    let reset = Message::new(Kind::Reset, Code::EMPTY, get.message_id);
+    assert_eq!(failures(&receive(&mut client, &reset, T0)), [(1, DropReason::Reset)]);
+    assert_eq!(client.open(), 0);
+}
+
+#[test]
+fn a_response_with_the_right_message_id_and_a_wrong_token_is_ignored() {
+    let mut client = endpoint(Config::default());
+    let get = sent(&ask(&mut client, 1, T0)).remove(0);
+    let mut forged = response_to(&get, Kind::Acknowledgement);
+    forged.token = lowmesh_wire::coap::Token::EMPTY;
+    assert_eq!(discards(&receive(&mut client, &forged, T0)), [Discard::Unmatched]);
+    assert_eq!(client.open(), 1);
+}
+
+#[test]
+fn a_confirmable_response_to_nothing_is_rejected_with_reset() {
+    let mut client = endpoint(Config::default());
+    let stray = Message::new(Kind::Confirmable, Code::CONTENT, MessageId(9));
+    let out = receive(&mut client, &stray, T0);
+    assert_eq!(sent(&out), [Message::new(Kind::Reset, Code::EMPTY, MessageId(9))]);
+    let stray = Message::new(Kind::NonConfirmable, Code::CONTENT, MessageId(10));
+    assert_eq!(sent(&receive(&mut client, &stray, T0)), []);
+}
+
+#[test]
+fn an_unconfirmed_request_is_sent_once_and_fails_when_no_response_comes() {
+    let mut client = endpoint(Config::default());
+    let message = RequestTemplate::get("/t").non_confirmable();
+    client.handle(T0, Input::Request { peer: PEER, message, handle: Handle(1) }).expect("accepted");
+    let get = sent(&outputs(&mut client)).remove(0);
+    assert_eq!(get.kind, Kind::NonConfirmable);
+    let (now, out) = wake(&mut client);
+    assert_eq!(now, T0 + crate::params::EXCHANGE_LIFETIME);
+    assert_eq!((failures(&out), sent(&out)), (vec![(1, DropReason::GaveUp)], vec![]));
+}
+
+#[test]
+fn an_unreachable_peer_fails_what_is_on_its_way_and_what_waits() {
+    let mut client = endpoint(Config::default());
+    for handle in 1..=3 {
+        ask(&mut client, handle, T0);
+    }
+    client.handle(T0, Input::Unreachable { peer: PEER }).expect("never fails");
+    let out = outputs(&mut client);
+    let no_route = |handle| (handle, DropReason::NoRoute);
+    assert_eq!(failures(&out), [no_route(1), no_route(2), no_route(3)]);
+    assert_eq!(sent(&out), []);
+    assert_eq!((client.open(), client.queued(), client.next_deadline()), (0, 0, None));
+}
+
+#[test]
+fn a_quick_answer_travels_in_the_ack_and_again_for_each_duplicate() {
+    let mut server = endpoint(Config::default());
+    let get = request(Kind::Confirmable, 5);
+    let asked = receive(&mut server, &get, T0);
+    let out = respond(&mut server, &asked, T0);
+    let ack = sent(&out).remove(0);
+    assert_eq!(
+        (ack.kind, ack.message_id, ack.token),
+        (Kind::Acknowledgement, MessageId(5), get.token)
+    );
+    let again = receive(&mut server, &get, Instant::from_secs(3));
+    assert_eq!((sent(&again), discards(&again)), (vec![ack], vec![Discard::Duplicate]));
+    let copies = |output: &Output<u16>| {
+        matches!(
+            output,
+            Output::Send { copy: 1, handle: Handle(99), purpose: Purpose::Response, .. }
+        )
+    };
+    assert!(again.iter().any(copies), "{again:?}");
+    assert_eq!(again.len(), 2, "the application is not asked again");
+}
+
+#[test]
+fn a_slow_answer_is_preceded_by_an_empty_ack_and_confirmed_by_itself() {
+    let mut server = endpoint(Config::default());
+    let get = request(Kind::Confirmable, 5);
+    let asked = receive(&mut server, &get, T0);
+    let (now, out) = wake(&mut server);
+    assert_eq!(now, T0 + Config::default().ack_delay);
+    assert_eq!(sent(&out), [Message::new(Kind::Acknowledgement, Code::EMPTY, MessageId(5))]);
+    let separate = sent(&respond(&mut server, &asked, now)).remove(0);
+    assert_eq!((separate.kind, separate.token), (Kind::Confirmable, get.token));
+    assert_eq!(server.open(), 1);
+    let ack = Message::new(Kind::Acknowledgement, Code::EMPTY, separate.message_id);
+    let out = receive(&mut server, &ack, now);
+    assert!(matches!(out[0], Output::Acknowledged { handle: Handle(99), .. }));
+    assert_eq!((server.open(), server.next_deadline()), (0, None));
+}
+
+#[test]
+fn a_second_answer_to_the_same_request_is_refused() {
+    let mut server = endpoint(Config::default());
+    let asked = receive(&mut server, &request(Kind::Confirmable, 5), T0);
+    respond(&mut server, &asked, T0);
+    let Some(Output::Request { exchange, .. }) = asked.first() else { panic!("{asked:?}") };
+    let response = ResponseTemplate::new(Code::CONTENT);
+    let input = Input::Respond { exchange: *exchange, response, handle: Handle(1) };
+    assert!(server.handle(T0, input).is_err());
+    assert!(outputs(&mut server).is_empty());
+}
+
+#[test]
+fn an_unconfirmed_request_is_answered_unconfirmed_and_its_duplicate_in_silence() {
+    let mut server = endpoint(Config::default());
+    let get = request(Kind::NonConfirmable, 5);
+    let asked = receive(&mut server, &get, T0);
+    let answer = sent(&respond(&mut server, &asked, T0)).remove(0);
+    assert_eq!((answer.kind, answer.token), (Kind::NonConfirmable, get.token));
+    let again = receive(&mut server, &get, T0);
+    assert_eq!((sent(&again).len(), discards(&again)), (0, vec![Discard::Duplicate]));
+}
+
+#[test]
+fn the_same_message_id_is_a_new_request_after_the_exchange_lifetime() {
+    let mut server = endpoint(Config::default());
+    let get = request(Kind::Confirmable, 5);
+    let asked = receive(&mut server, &get, T0);
+    respond(&mut server, &asked, T0);
+    let out = receive(&mut server, &get, T0 + crate::params::EXCHANGE_LIFETIME);
+    assert!(matches!(out[0], Output::Request { .. }), "{out:?}");
+}
+
+#[test]
+fn an_unknown_critical_option_is_answered_with_4_02_when_confirmable_and_ignored_when_not() {
+    let mut server = endpoint(Config::default());
+    let mut get = request(Kind::Confirmable, 5);
+    get.options.insert(OptionNumber(65), b"");
+    let out = receive(&mut server, &get, T0);
+    assert_eq!(sent(&out)[0].code, Code::BAD_OPTION);
+    assert_eq!(discards(&out), [Discard::CriticalOption(OptionNumber(65))]);
+    let mut get = request(Kind::NonConfirmable, 6);
+    get.options.insert(OptionNumber(65), b"");
+    assert_eq!(sent(&receive(&mut server, &get, T0)), []);
+    let mut get = request(Kind::Confirmable, 7);
+    get.options.insert(OptionNumber(66), b"");
+    let out = receive(&mut server, &get, T0);
+    assert!(matches!(out[0], Output::Request { .. }), "an elective one is ignored");
+}
+
+#[test]
+fn a_request_for_a_proxy_is_answered_with_5_05() {
+    let mut server = endpoint(Config::default());
+    let mut get = request(Kind::Confirmable, 5);
+    get.options.insert(OptionNumber::PROXY_URI, b"coap://elsewhere/");
+    let out = receive(&mut server, &get, T0);
+    assert_eq!(sent(&out)[0].code, Code::PROXYING_NOT_SUPPORTED);
+}
+
+#[test]
+fn a_response_with_an_unknown_critical_option_is_rejected_and_fails_the_request() {
+    let mut client = endpoint(Config::default());
+    let get = sent(&ask(&mut client, 1, T0)).remove(0);
+    let mut content = response_to(&get, Kind::Confirmable);
+    content.message_id = MessageId(0x4444);
+    content.options.insert(OptionNumber(65), b"");
+    let out = receive(&mut client, &content, T0);
+    assert_eq!(sent(&out), [Message::new(Kind::Reset, Code::EMPTY, MessageId(0x4444))]);
+    assert_eq!(failures(&out), [(1, DropReason::Malformed)]);
+}
+
+#[test]
+fn a_ping_and_what_does_not_belong_in_a_confirmable_are_answered_with_reset() {
+    let mut server = endpoint(Config::default());
+    let reset = |id| vec![Message::new(Kind::Reset, Code::EMPTY, MessageId(id))];
+    for (bytes, id) in [
+        (&[0x40, 0, 0, 1][..], 1),         // ping
+        (&[0x41, 0, 0, 2, 9], 2),          // Empty with a token
+        (&[0x40, 0x20, 0, 3], 3),          // reserved class 1
+        (&[0x40, 0xc0, 0, 4], 4),          // reserved class 6
+        (&[0x40, 0xe1, 0, 5], 5),          // signalling over UDP
+        (&[0x4f, 1, 0, 6], 6),             // token length 15
+        (&[0x40, 1, 0, 7, 0xff], 7),       // marker without payload
+        (&[0x40, 1, 0, 8, 0xf0], 8),       // option delta 15
+        (&[0x40, 1, 0, 9, 0xb4, b't'], 9), // truncated option
+    ] {
+        assert_eq!(sent(&receive_bytes(&mut server, bytes)), reset(id), "{bytes:02x?}");
+    }
+}
+
+#[test]
+fn what_does_not_belong_anywhere_else_is_ignored() {
+    let mut server = endpoint(Config::default());
+    for bytes in [
+        &[0x50, 0, 0, 1][..], // NON, Empty
+        &[0x60, 1, 0, 2],     // ACK with a request
+        &[0x70, 1, 0, 3],     // RST with a request
+        &[0x70, 0, 0, 4],     // RST to nothing
+        &[0x60, 0, 0, 5],     // ACK to nothing
+        &[0x80, 1, 0, 6],     // version 2
+        &[0x50, 0x20, 0, 7],  // NON, reserved class 1
+        &[0x5f, 1, 0, 8],     // NON, token length 15
+        &[0x40, 1, 0],        // three octets
+        &[],
+    ] {
+        let out = receive_bytes(&mut server, bytes);
+        assert_eq!((sent(&out).len(), discards(&out).len()), (0, 1), "{bytes:02x?}");
+    }
+}
+
+#[test]
+fn a_server_without_room_leaves_a_request_to_its_next_copy() {
+    let mut server = endpoint(Config { incoming_max: 1, ..Config::default() });
+    let first = receive(&mut server, &request(Kind::Confirmable, 1), T0);
+    let second = request(Kind::Confirmable, 2);
+    assert_eq!(discards(&receive(&mut server, &second, T0)), [Discard::Overloaded]);
+    respond(&mut server, &first, T0);
+    let out = receive(&mut server, &second, T0);
+    assert!(matches!(out[0], Output::Request { .. }));
+}
+
+#[test]
+fn memory_for_duplicates_stays_in_its_bounds_and_says_what_it_forgot() {
+    let config = Config { dedup_per_peer: 3, dedup_total: 4, ..Config::default() };
+    let mut server = endpoint(config);
+    for id in 0..10 {
+        let asked = receive(&mut server, &request(Kind::Confirmable, id), T0);
+        respond(&mut server, &asked, T0);
+    }
+    assert_eq!((server.remembered, server.counters().forgotten_early), (3, 7));
+    let newest = receive(&mut server, &request(Kind::Confirmable, 9), T0);
+    assert_eq!(discards(&newest), [Discard::Duplicate]);
+}
+
+#[test]
+fn a_full_table_of_peers_forgets_the_one_idle_longest_and_never_a_busy_one() {
+    let mut client = endpoint(Config { peers_max: 2, ..Config::default() });
+    ask(&mut client, 1, T0);
+    for peer in 20..30 {
+        let mut bytes = Vec::new();
+        request(Kind::NonConfirmable, peer).emit(&mut bytes);
+        client.handle(T0, Input::Datagram { from: peer, bytes: &bytes }).expect("never fails");
+    }
+    assert_eq!(client.peers.keys().copied().collect::<Vec<_>>(), [PEER, 29]);
+    assert_eq!(client.remembered, 1);
+}
+
+#[test]
+fn more_messages_than_there_are_ids_are_refused_and_nothing_changes() {
+    let mut client = endpoint(Config::default());
+    let peer = |client: &mut Endpoint<u16>| {
+        let get = sent(&ask(client, 1, T0)).remove(0);
+        receive(client, &response_to(&get, Kind::Acknowledgement), T0)
+    };
+    for _ in 0..crate::params::MESSAGE_IDS {
+        assert!(has_response(&peer(&mut client), 1));
+    }
+    let message = RequestTemplate::get("/t");
+    let refused = client
+        .handle(T0, Input::Request { peer: PEER, message, handle: Handle(2) })
+        .expect_err("all IDs are in use");
+    assert!(refused.why.contains("65536"));
+    assert_eq!((client.open(), outputs(&mut client).len()), (0, 0));
+}
+
+#[test]
+fn a_request_without_a_method_is_refused() {
+    let mut client = endpoint(Config::default());
+    let message = RequestTemplate::new(Code::CONTENT, "/t");
+    let input = Input::Request { peer: PEER, message, handle: Handle(1) };
+    assert!(client.handle(T0, input).is_err());
+}

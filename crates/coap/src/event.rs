@@ -1,0 +1,244 @@
+//! What goes into an endpoint and what comes out.
+
+use alloc::vec::Vec;
+
+use lowmesh_machine::{DropReason, Handle};
+use lowmesh_units::{Duration, Instant};
+use lowmesh_wire::DecodeError;
+use lowmesh_wire::coap::{Code, Kind, Message, MessageId, OptionNumber, Options, Token};
+
+use crate::exchange::ExchangeId;
+
+/// A request before it has a message ID and a token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestTemplate {
+    /// The method.
+    pub code: Code,
+    /// CON (acknowledged, retransmitted) or NON.
+    pub confirmable: bool,
+    /// Uri-Path and all others.
+    pub options: Options,
+    /// The payload, if any.
+    pub payload: Vec<u8>,
+}
+
+impl RequestTemplate {
+    /// A confirmable request of `method` for `path`, without payload.
+    pub fn new(method: Code, path: &str) -> Self {
+        let mut options = Options::new();
+        options.insert_path(path);
+        Self { code: method, confirmable: true, options, payload: Vec::new() }
+    }
+    /// A confirmable GET for `path`.
+    pub fn get(path: &str) -> Self {
+        Self::new(Code::GET, path)
+    }
+    /// The same request, unconfirmed.
+    pub fn non_confirmable(self) -> Self {
+        Self { confirmable: false, ..self }
+    }
+    /// The same request with a payload.
+    pub fn with_payload(self, payload: Vec<u8>) -> Self {
+        Self { payload, ..self }
+    }
+}
+
+/// The application's answer to a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResponseTemplate {
+    /// 2.xx, 4.xx or 5.xx.
+    pub code: Code,
+    /// Content-Format and others.
+    pub options: Options,
+    /// The payload, if any.
+    pub payload: Vec<u8>,
+}
+
+impl ResponseTemplate {
+    /// A response without options and payload.
+    pub const fn new(code: Code) -> Self {
+        Self { code, options: Options::new(), payload: Vec::new() }
+    }
+    /// The same response with a payload.
+    pub fn with_payload(self, payload: Vec<u8>) -> Self {
+        Self { payload, ..self }
+    }
+    pub(crate) fn into_message(self, kind: Kind, message_id: MessageId, token: Token) -> Message {
+        let Self { code, options, payload } = self;
+        Message { kind, code, message_id, token, options, payload }
+    }
+}
+
+/// What can happen to an endpoint.
+#[derive(Debug)]
+pub enum Input<'a, P> {
+    /// The application asks `peer`. Ends in exactly one [`Output::Response`] or [`Output::Failed`].
+    Request {
+        /// Whom.
+        peer: P,
+        /// What.
+        message: RequestTemplate,
+        /// The application's name for it.
+        handle: Handle,
+    },
+    /// The application answers a request of a peer.
+    Respond {
+        /// Which request: as [`Output::Request`] said.
+        exchange: ExchangeId,
+        /// The answer.
+        response: ResponseTemplate,
+        /// The application's name for the datagram that carries it.
+        handle: Handle,
+    },
+    /// A datagram came.
+    Datagram {
+        /// From whom.
+        from: P,
+        /// Its payload.
+        bytes: &'a [u8],
+    },
+    /// The network says that `peer` cannot be reached.
+    Unreachable {
+        /// Who.
+        peer: P,
+    },
+    /// The time of [`lowmesh_machine::Machine::next_deadline`] has come.
+    Deadline,
+}
+
+/// What a datagram carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Purpose {
+    /// A request.
+    Request,
+    /// A response, piggybacked or not.
+    Response,
+    /// A bare ACK or RST.
+    Empty,
+}
+
+/// What an endpoint wants done, or has to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output<P> {
+    /// Send this datagram.
+    Send {
+        /// To whom.
+        to: P,
+        /// Its payload.
+        bytes: Vec<u8>,
+        /// The application's name for it; [`Handle::NONE`] for what the endpoint sends by itself.
+        handle: Handle,
+        /// 0 for the first copy, n for the n-th after it.
+        copy: u8,
+        /// What it carries.
+        purpose: Purpose,
+    },
+    /// The first copy of a request or separate response leaves now, after its wait for the window.
+    Started {
+        /// Which.
+        handle: Handle,
+        /// The first timeout; for a NON request how long its response is waited for.
+        rto: Duration,
+        /// When.
+        at: Instant,
+    },
+    /// A peer asks; to be answered with [`Input::Respond`].
+    Request {
+        /// Names it in the answer.
+        exchange: ExchangeId,
+        /// Who asks.
+        from: P,
+        /// What.
+        message: Message,
+    },
+    /// The response to a request: the request is over.
+    Response {
+        /// Which request.
+        handle: Handle,
+        /// The response.
+        message: Message,
+        /// From the first copy of the request to now.
+        rtt: Duration,
+        /// Copies of the request after the first.
+        retransmissions: u8,
+    },
+    /// An empty ACK came: for a request the response follows; a separate response is over.
+    Acknowledged {
+        /// Which message.
+        handle: Handle,
+        /// From its first copy to now.
+        rtt: Duration,
+        /// Copies after the first.
+        retransmissions: u8,
+    },
+    /// A request or separate response is over without success.
+    Failed {
+        /// Which.
+        handle: Handle,
+        /// [`DropReason::GaveUp`], [`DropReason::Reset`], [`DropReason::QueueFull`], [`DropReason::NoRoute`] (the peer is
+        /// unreachable) or [`DropReason::Malformed`] (the response has a critical option that nobody here knows).
+        reason: DropReason,
+    },
+    /// A datagram came to nothing.
+    Discarded {
+        /// From whom.
+        from: P,
+        /// Why.
+        cause: Discard,
+    },
+}
+
+/// Why a datagram came to nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Discard {
+    /// It does not decode.
+    Malformed(DecodeError),
+    /// It does not fit its type: an ACK with a request, a RST that is not empty, a reserved code.
+    Misplaced,
+    /// It came before; a CON got its answer again.
+    Duplicate,
+    /// A response, ACK or RST to nothing that is open here.
+    Unmatched,
+    /// It has a critical option that nobody here knows.
+    CriticalOption(OptionNumber),
+    /// No room for one more peer or request.
+    Overloaded,
+    /// A CoAP ping, answered with RST (RFC 7252 s4.3).
+    Ping,
+}
+
+/// How often datagrams came to nothing, by cause, and records lost before their time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// [`Discard::Malformed`].
+    pub malformed: u64,
+    /// [`Discard::Misplaced`].
+    pub misplaced: u64,
+    /// [`Discard::Duplicate`].
+    pub duplicates: u64,
+    /// [`Discard::Unmatched`].
+    pub unmatched: u64,
+    /// [`Discard::CriticalOption`].
+    pub critical_options: u64,
+    /// [`Discard::Overloaded`].
+    pub overloaded: u64,
+    /// [`Discard::Ping`].
+    pub pings: u64,
+    /// Messages forgotten before their lifetime was over: a late duplicate of them would be executed again.
+    pub forgotten_early: u64,
+}
+
+impl Counters {
+    pub(crate) fn count(&mut self, cause: Discard) {
+        let counter = match cause {
+            Discard::Malformed(_) => &mut self.malformed,
+            Discard::Misplaced => &mut self.misplaced,
+            Discard::Duplicate => &mut self.duplicates,
+            Discard::Unmatched => &mut self.unmatched,
+            Discard::CriticalOption(_) => &mut self.critical_options,
+            Discard::Overloaded => &mut self.overloaded,
+            Discard::Ping => &mut self.pings,
+        };
+        *counter += 1;
+    }
+}

@@ -1,0 +1,81 @@
+//! Exchanges, own and of peers: what state each is in and what that state holds.
+
+use alloc::vec::Vec;
+
+use lowmesh_machine::Handle;
+use lowmesh_units::{Duration, Instant};
+use lowmesh_wire::coap::{Kind, MessageId, Token};
+
+use crate::event::Purpose;
+
+/// Names one exchange within its endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ExchangeId(pub(crate) u64);
+
+/// A message that this endpoint wants to get through: a request, or a separate response.
+#[derive(Debug)]
+pub(crate) struct Outgoing<P> {
+    pub(crate) peer: P,
+    pub(crate) handle: Handle,
+    pub(crate) token: Token,
+    pub(crate) kind: Kind,
+    pub(crate) purpose: Purpose,
+    /// The datagram; its message ID is written when it first leaves.
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) phase: Phase,
+}
+
+/// ```text
+///            window opens              ACK or RST; response; last timeout
+///   Queued ---------------> Sent ------------------------------------------> over
+///                            |  empty ACK of a request                        ^
+///                            +--------------> Acknowledged -------------------+
+///                                                          response; timeout
+/// ```
+/// (RFC 7252 s4.2 and s5.2.2)
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Phase {
+    /// Waits for the window.
+    Queued,
+    /// On its way.
+    Sent(Transmission),
+    /// A request whose ACK was empty; its response comes by itself.
+    Acknowledged(Transmission),
+}
+
+/// The copies of one message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Transmission {
+    /// When the first copy left.
+    pub(crate) started: Instant,
+    /// The first timeout.
+    pub(crate) initial: Duration,
+    /// The timeout that runs.
+    pub(crate) rto: Duration,
+    /// Copies after the first.
+    pub(crate) retransmissions: u8,
+    /// When something has to happen.
+    pub(crate) due: Instant,
+}
+
+/// A peer's request that the application has not answered yet.
+#[derive(Debug)]
+pub(crate) struct Incoming<P> {
+    pub(crate) peer: P,
+    pub(crate) message_id: MessageId,
+    pub(crate) token: Token,
+    pub(crate) answer: Answer,
+    /// When something has to happen.
+    pub(crate) due: Instant,
+}
+
+/// How the response has to travel (RFC 7252 s5.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// In the ACK, if it is made before the ACK is due.
+    Piggybacked,
+    /// In a CON of its own: the ACK has left.
+    Separate,
+    /// In a NON: so was the request.
+    NonConfirmable,
+}

@@ -1,0 +1,103 @@
+//! Message IDs towards one peer (RFC 7252 s4.4).
+//!
+//! IDs are handed out in sequence from a random start. How many were handed out within the last EXCHANGE_LIFETIME is
+//! counted in steps of a few seconds, so that an ID never comes again too early: who wants to send more than 65,536
+//! messages to one peer within 247 s is told so.
+
+use alloc::collections::VecDeque;
+
+use lowmesh_units::Instant;
+use lowmesh_wire::coap::MessageId;
+
+use crate::params::{EXCHANGE_LIFETIME, MESSAGE_ID_STEP, MESSAGE_IDS};
+
+/// The counter of one peer. A place is reserved first, when a message is accepted, and the ID issued when it leaves.
+#[derive(Clone, Debug)]
+pub(crate) struct MessageIds {
+    next: u16,
+    reserved: u32,
+    /// IDs that may not be used again yet.
+    in_use: u32,
+    /// (start of a step, IDs issued in it), oldest first.
+    steps: VecDeque<(Instant, u32)>,
+}
+
+impl MessageIds {
+    /// RFC 7252 s4.4: it is strongly recommended that the initial value be randomised.
+    pub(crate) const fn new(first: u16) -> Self {
+        Self { next: first, reserved: 0, in_use: 0, steps: VecDeque::new() }
+    }
+    /// Sets an ID aside for a message; false when all are in use.
+    pub(crate) fn reserve(&mut self, now: Instant) -> bool {
+        self.forget_before(now);
+        let free = self.in_use + self.reserved < MESSAGE_IDS;
+        self.reserved += u32::from(free);
+        free
+    }
+    /// Gives a reserved place back.
+    pub(crate) fn release(&mut self) {
+        self.reserved = self.reserved.saturating_sub(1);
+    }
+    /// The next ID, for a message with a reserved place that leaves now.
+    pub(crate) fn issue(&mut self, now: Instant) -> MessageId {
+        self.release();
+        self.in_use += 1;
+        match self.steps.back_mut() {
+            Some((start, count)) if now.since(*start) < MESSAGE_ID_STEP => *count += 1,
+            _ => self.steps.push_back((now, 1)),
+        }
+        let id = MessageId(self.next);
+        self.next = self.next.wrapping_add(1);
+        id
+    }
+    fn forget_before(&mut self, now: Instant) {
+        // RFC 7252 s4.4: the same ID MUST NOT be reused within EXCHANGE_LIFETIME.
+        while let Some((start, count)) = self.steps.front() {
+            if now.since(*start) < EXCHANGE_LIFETIME + MESSAGE_ID_STEP {
+                break;
+            }
+            self.in_use -= count;
+            self.steps.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowmesh_units::Duration;
+
+    #[test]
+    fn ids_run_on_from_the_start_and_wrap() {
+        let mut ids = MessageIds::new(0xffff);
+        assert!(ids.reserve(Instant::ZERO) && ids.reserve(Instant::ZERO));
+        assert_eq!(ids.issue(Instant::ZERO), MessageId(0xffff));
+        assert_eq!(ids.issue(Instant::ZERO), MessageId(0));
+    }
+
+    #[test]
+    fn the_65537th_message_within_the_lifetime_has_no_id() {
+        let mut ids = MessageIds::new(7);
+        let mut now = Instant::ZERO;
+        for _ in 0..MESSAGE_IDS {
+            assert!(ids.reserve(now));
+            ids.issue(now);
+            now += Duration::from_millis(3);
+        }
+        assert!(!ids.reserve(now));
+        assert!(!ids.reserve(Instant::ZERO + EXCHANGE_LIFETIME));
+        assert!(ids.reserve(Instant::ZERO + EXCHANGE_LIFETIME + MESSAGE_ID_STEP));
+        assert!(ids.steps.len() <= 32, "{} steps", ids.steps.len());
+    }
+
+    #[test]
+    fn a_reserved_place_counts_until_it_is_released() {
+        let mut ids = MessageIds::new(0);
+        for _ in 0..MESSAGE_IDS {
+            assert!(ids.reserve(Instant::ZERO));
+        }
+        assert!(!ids.reserve(Instant::ZERO));
+        ids.release();
+        assert!(ids.reserve(Instant::ZERO));
+    }
+}

@@ -1,0 +1,51 @@
+//! Numbers of RFC 7252 s4.8, and the bounds that are ours.
+
+use lowmesh_units::Duration;
+
+pub use lowmesh_congestion::params::{ACK_RANDOM_FACTOR, ACK_TIMEOUT, NSTART};
+
+/// MAX_RETRANSMIT: RFC 7252 s4.8, 4 retransmissions; raising it without lengthening the lifetimes breaks s4.8.2.
+pub const MAX_RETRANSMIT: u8 = 4;
+/// DEFAULT_LEISURE: RFC 7252 s4.8, 5 s, over which answers to a multicast request are spread.
+pub const DEFAULT_LEISURE: Duration = Duration::from_secs(5);
+/// PROBING_RATE: RFC 7252 s4.7, 1 octet a second to a peer that does not answer.
+pub const PROBING_RATE_OCTETS_PER_SECOND: u64 = 1;
+/// MAX_TRANSMIT_SPAN: RFC 7252 s4.8.2, 45 s from the first to the last copy.
+pub const MAX_TRANSMIT_SPAN: Duration = Duration::from_secs(45);
+/// MAX_TRANSMIT_WAIT: RFC 7252 s4.8.2, 93 s from the first copy to giving up.
+pub const MAX_TRANSMIT_WAIT: Duration = Duration::from_secs(93);
+/// MAX_LATENCY: RFC 7252 s4.8.2, 100 s for a datagram from end to end.
+pub const MAX_LATENCY: Duration = Duration::from_secs(100);
+/// PROCESSING_DELAY: RFC 7252 s4.8.2, ACK_TIMEOUT: how long a server may take to acknowledge.
+pub const PROCESSING_DELAY: Duration = ACK_TIMEOUT;
+/// EXCHANGE_LIFETIME: RFC 7252 s4.8.2, 247 s during which the message ID of a CON is not used again.
+pub const EXCHANGE_LIFETIME: Duration = Duration::from_secs(247);
+/// NON_LIFETIME: RFC 7252 s4.8.2, 145 s during which the message ID of a NON is not used again.
+pub const NON_LIFETIME: Duration = Duration::from_secs(145);
+
+/// Message IDs of one peer: 16 bits (RFC 7252 s3).
+pub const MESSAGE_IDS: u32 = 1 << 16;
+/// Issued message IDs are counted in steps of this length; ours: 32 counters a busy peer, 8 s too careful.
+pub const MESSAGE_ID_STEP: Duration = Duration::from_secs(8);
+
+/// Token length, octets: RFC 7252 s5.3.1 wants 32 bits of randomness from a client on the Internet.
+pub const TOKEN_LEN: usize = 4;
+/// Shortest token that this endpoint makes, octets; ours: with 2 a free one always exists.
+pub const TOKEN_LEN_MIN: usize = 2;
+/// Requests waiting for the window; Table 1 of Righetti et al. 2023 has an application buffer of 32.
+pub const QUEUE_MAX: usize = 32;
+/// Own exchanges open at once, waiting ones included; ours.
+pub const OPEN_MAX: usize = 256;
+/// Upper bound of the setting `open_max`; ours: below the number of two-octet tokens.
+pub const OPEN_MAX_LIMIT: usize = 16_384;
+/// Requests of peers that the application has not answered yet; ours.
+pub const INCOMING_MAX: usize = 256;
+/// Peers remembered; ours.
+pub const PEERS_MAX: usize = 1024;
+/// Messages remembered per peer against duplicates; ours: 247 s of a request every 2 s, doubled up.
+pub const DEDUP_PER_PEER: usize = 256;
+/// Messages remembered against duplicates over all peers; ours.
+pub const DEDUP_TOTAL: usize = 16_384;
+/// How long a server waits for its application before it acknowledges with an empty message; ours: half of
+/// [`PROCESSING_DELAY`], so that the ACK is back before the first retransmission.
+pub const ACK_DELAY: Duration = Duration::from_secs(1);

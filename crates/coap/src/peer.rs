@@ -1,0 +1,102 @@
+//! What an endpoint keeps about one peer: congestion control, message IDs, and which exchanges are where.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use lowmesh_congestion::{Flight, Permit, Timer, Window, timer_by_name, window};
+use lowmesh_units::{Instant, Rng};
+use lowmesh_wire::coap::{MessageId, Token};
+
+use crate::Config;
+use crate::exchange::ExchangeId;
+use crate::message_ids::MessageIds;
+use crate::seen::Seen;
+
+/// One peer. The lists are as short as the window and the bounds of [`Config`] make them.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    pub(crate) timer: Box<dyn Timer>,
+    window: window::Fixed,
+    outstanding: u32,
+    pub(crate) ids: MessageIds,
+    /// Sent and not acknowledged yet, by message ID.
+    unacknowledged: Vec<(MessageId, ExchangeId)>,
+    /// Requests sent and not answered yet, by token.
+    unanswered: Vec<(Token, ExchangeId)>,
+    /// Waiting for the window, oldest first.
+    pub(crate) queue: VecDeque<ExchangeId>,
+    pub(crate) seen: Seen,
+    pub(crate) last_used: Instant,
+}
+
+impl Peer {
+    /// A peer that nothing is known about. `config` has been checked.
+    pub(crate) fn new(config: &Config, now: Instant, rng: &mut Rng) -> Self {
+        Self {
+            timer: timer_by_name(&config.timer).expect("Config::check has tried the name"),
+            window: window::Fixed::new(config.nstart),
+            outstanding: 0,
+            ids: MessageIds::new(rng.next_u32() as u16),
+            unacknowledged: Vec::new(),
+            unanswered: Vec::new(),
+            queue: VecDeque::new(),
+            seen: Seen::default(),
+            last_used: now,
+        }
+    }
+    /// True when forgetting the peer ends no exchange.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.unacknowledged.is_empty() && self.unanswered.is_empty() && self.queue.is_empty()
+    }
+    /// Whether one more interaction may start now. The fixed window never paces, so "later" means "not yet".
+    pub(crate) fn permits(&self, now: Instant) -> bool {
+        let flight = Flight { now, outstanding: self.outstanding, size: 1 };
+        self.window.permits(&flight) == Permit::Now
+    }
+    /// An exchange's first copy leaves; a request is then found by its token too.
+    pub(crate) fn sent(
+        &mut self,
+        message_id: MessageId,
+        token: Option<Token>,
+        id: ExchangeId,
+        now: Instant,
+    ) {
+        self.window.on_sent(1, now);
+        self.outstanding += 1;
+        self.unacknowledged.push((message_id, id));
+        self.unanswered.extend(token.map(|token| (token, id)));
+    }
+    /// The exchange is no longer outstanding for the window (RFC 7252 s4.7): acknowledged, answered or given up.
+    pub(crate) fn landed(&mut self, id: ExchangeId) {
+        if let Some(place) = self.unacknowledged.iter().position(|(_, one)| *one == id) {
+            self.unacknowledged.remove(place);
+            self.outstanding -= 1;
+        }
+    }
+    /// The exchange is over.
+    pub(crate) fn forget(&mut self, id: ExchangeId) {
+        self.landed(id);
+        self.unanswered.retain(|(_, one)| *one != id);
+        self.queue.retain(|one| *one != id);
+    }
+    pub(crate) fn by_message_id(&self, message_id: MessageId) -> Option<ExchangeId> {
+        self.unacknowledged.iter().find(|(id, _)| *id == message_id).map(|(_, id)| *id)
+    }
+    pub(crate) fn by_token(&self, token: Token) -> Option<ExchangeId> {
+        self.unanswered.iter().find(|(one, _)| *one == token).map(|(_, id)| *id)
+    }
+    /// Every exchange with the peer, oldest first.
+    pub(crate) fn exchanges(&self) -> Vec<ExchangeId> {
+        let sent = self.unacknowledged.iter().map(|(_, id)| *id);
+        let acknowledged = self.unanswered.iter().map(|(_, id)| *id);
+        let mut all: Vec<_> = sent.chain(acknowledged).chain(self.queue.iter().copied()).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+    /// Tells the window how an interaction ended.
+    pub(crate) fn window(&mut self) -> &mut window::Fixed {
+        &mut self.window
+    }
+}

@@ -1,0 +1,135 @@
+//! What a peer has sent lately, so that a duplicate is answered again and not executed again (RFC 7252 s4.5).
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use lowmesh_machine::Handle;
+use lowmesh_units::{Duration, Instant};
+use lowmesh_wire::coap::{Kind, MessageId};
+
+use crate::params::{EXCHANGE_LIFETIME, NON_LIFETIME};
+
+/// The messages of one peer, oldest first, at most as many as the caller lets in.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen(VecDeque<Record>);
+
+/// One message that came.
+#[derive(Clone, Debug)]
+struct Record {
+    message_id: MessageId,
+    kind: Kind,
+    expires: Instant,
+    reply: Option<Reply>,
+}
+
+/// The ACK that answered a message, kept for its duplicates.
+#[derive(Clone, Debug)]
+pub(crate) struct Reply {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) handle: Handle,
+    /// How often it has been sent again.
+    pub(crate) copies: u8,
+}
+
+/// What is known about a message that has just come.
+#[derive(Debug)]
+pub(crate) enum Sighting<'a> {
+    /// Never seen.
+    New,
+    /// Seen; the answer is not made yet, or there is none.
+    Duplicate,
+    /// Seen and answered like this; `copies` counts this time too.
+    Answered(&'a Reply),
+}
+
+const fn lifetime(kind: Kind) -> Duration {
+    match kind {
+        Kind::Confirmable => EXCHANGE_LIFETIME,
+        _ => NON_LIFETIME,
+    }
+}
+
+impl Seen {
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+    /// Looks a message up. A duplicate is remembered for a whole lifetime more: with a slow timer the copies of one
+    /// message can span longer than one EXCHANGE_LIFETIME.
+    pub(crate) fn sight(&mut self, id: MessageId, now: Instant) -> Sighting<'_> {
+        // The newest are the likeliest.
+        let found = self.0.iter_mut().rev().find(|one| one.message_id == id && now < one.expires);
+        let Some(record) = found else { return Sighting::New };
+        record.expires = now + lifetime(record.kind);
+        match &mut record.reply {
+            None => Sighting::Duplicate,
+            Some(reply) => {
+                reply.copies = reply.copies.saturating_add(1);
+                Sighting::Answered(reply)
+            }
+        }
+    }
+    /// Forgets what has expired at the old end; returns how many.
+    pub(crate) fn forget_expired(&mut self, now: Instant) -> usize {
+        let before = self.0.len();
+        while self.0.front().is_some_and(|record| record.expires <= now) {
+            self.0.pop_front();
+        }
+        before - self.0.len()
+    }
+    /// Forgets the oldest before its time; false when there is none.
+    pub(crate) fn forget_oldest(&mut self) -> bool {
+        self.0.pop_front().is_some()
+    }
+    /// Remembers a new message.
+    pub(crate) fn remember(&mut self, message_id: MessageId, kind: Kind, now: Instant) {
+        let expires = now + lifetime(kind);
+        self.0.push_back(Record { message_id, kind, expires, reply: None });
+    }
+    /// Keeps the answer of a message for its duplicates, in place of an earlier one.
+    pub(crate) fn keep_reply(&mut self, id: MessageId, bytes: Vec<u8>, handle: Handle) {
+        if let Some(record) = self.0.iter_mut().rev().find(|record| record.message_id == id) {
+            record.reply = Some(Reply { bytes, handle, copies: 0 });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: MessageId = MessageId(5);
+
+    #[test]
+    fn a_message_is_new_once_and_then_a_duplicate_until_it_expires() {
+        let mut seen = Seen::default();
+        assert!(matches!(seen.sight(ID, Instant::ZERO), Sighting::New));
+        seen.remember(ID, Kind::NonConfirmable, Instant::ZERO);
+        let late = Instant::from_secs(144);
+        assert!(matches!(seen.sight(ID, late), Sighting::Duplicate));
+        assert!(matches!(seen.sight(ID, late + NON_LIFETIME), Sighting::New));
+    }
+
+    #[test]
+    fn a_duplicate_finds_the_answer_and_counts_its_copies() {
+        let mut seen = Seen::default();
+        seen.remember(ID, Kind::Confirmable, Instant::ZERO);
+        seen.keep_reply(ID, b"ack".to_vec(), Handle(3));
+        for copy in 1..4 {
+            let Sighting::Answered(reply) = seen.sight(ID, Instant::ZERO) else {
+                panic!("answered")
+            };
+            assert_eq!((reply.copies, &reply.bytes[..]), (copy, &b"ack"[..]));
+        }
+    }
+
+    #[test]
+    fn expired_messages_leave_from_the_old_end() {
+        let mut seen = Seen::default();
+        seen.remember(MessageId(1), Kind::Confirmable, Instant::ZERO);
+        seen.remember(MessageId(2), Kind::Confirmable, Instant::from_secs(10));
+        assert_eq!(seen.forget_expired(Instant::from_secs(246)), 0);
+        assert_eq!(seen.forget_expired(Instant::from_secs(247)), 1);
+        assert_eq!(seen.len(), 1);
+        assert!(seen.forget_oldest() && !seen.forget_oldest());
+    }
+}

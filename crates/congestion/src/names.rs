@@ -1,0 +1,77 @@
+//! Timers by the words that scenario files and flags use.
+
+use alloc::boxed::Box;
+use alloc::string::{String, ToString};
+use core::fmt;
+
+use crate::Timer;
+use crate::timer::cocoa::parameters::{DRAFT_03, ECOAP, PAPER_TEXT, SIX_COCOA, TABLE_2};
+use crate::timer::{Cocoa, Fixed, Rfc6298, Rfc7252};
+
+/// Every name that [`timer_by_name`] knows, for lists and for "did you mean". `cocoa` and `cocoa/table-2` are the same.
+pub const TIMER_NAMES: [&str; 9] = [
+    "default",
+    "cocoa",
+    "cocoa/table-2",
+    "cocoa/paper-text",
+    "cocoa/draft-03",
+    "cocoa/ecoap",
+    "6cocoa",
+    "rfc6298",
+    "fixed",
+];
+
+/// A new timer of the kind called `name`.
+pub fn timer_by_name(name: &str) -> Result<Box<dyn Timer>, UnknownTimer> {
+    Ok(match name {
+        "default" => Box::new(Rfc7252),
+        "cocoa" | "cocoa/table-2" => Box::new(Cocoa::new(&TABLE_2)),
+        "cocoa/paper-text" => Box::new(Cocoa::new(&PAPER_TEXT)),
+        "cocoa/draft-03" => Box::new(Cocoa::new(&DRAFT_03)),
+        "cocoa/ecoap" => Box::new(Cocoa::new(&ECOAP)),
+        "6cocoa" => Box::new(Cocoa::new(&SIX_COCOA)),
+        "rfc6298" => Box::new(Rfc6298::default()),
+        "fixed" => Box::new(Fixed::default()),
+        _ => return Err(UnknownTimer { name: name.to_string() }),
+    })
+}
+
+/// A name that no timer has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownTimer {
+    /// What was asked for.
+    pub name: String,
+}
+
+impl fmt::Display for UnknownTimer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no congestion control is called `{}`; there are ", self.name)?;
+        for (place, name) in TIMER_NAMES.iter().enumerate() {
+            let separator = if place == 0 { "" } else { ", " };
+            write!(f, "{separator}{name}")?;
+        }
+        Ok(())
+    }
+}
+impl core::error::Error for UnknownTimer {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_listed_name_makes_a_timer_that_bears_a_listed_name() {
+        for name in TIMER_NAMES {
+            let timer = timer_by_name(name).expect("a listed name");
+            assert!(TIMER_NAMES.contains(&timer.name()));
+            assert!(timer.name() == name || name == "cocoa/table-2");
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_the_names_there_are() {
+        let error = timer_by_name("cocao").expect_err("a slip of the pen");
+        let text = error.to_string();
+        assert!(text.contains("`cocao`") && text.contains("cocoa/draft-03"), "{text}");
+    }
+}

@@ -1,0 +1,210 @@
+//! What becomes of a packet: delivered here, forwarded, or dropped (RFC 8200 s3, RFC 4291 s2.5.6 and s2.7).
+//!
+//! No ICMPv6 errors are sent: in a mesh that is simulated or measured, drops are counted instead.
+
+use lowmesh_machine::DropReason;
+use lowmesh_wire::ipv6::{Address, HOP_LIMIT_OFFSET, Header};
+
+use crate::source_route::{self, Step};
+use crate::{Addresses, RouteTable};
+
+/// What becomes of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// It is for this node.
+    Deliver,
+    /// It goes on to a neighbour; the hop limit is already one less.
+    Forward {
+        /// The neighbour, by its link-local address.
+        next_hop: Address,
+    },
+    /// It ends here.
+    Drop(DropReason),
+}
+
+/// The forwarding part of a node.
+#[derive(Clone, Debug)]
+pub struct Forwarder {
+    /// Which addresses are here.
+    pub addresses: Addresses,
+    /// Where the others are.
+    pub routes: RouteTable,
+}
+
+impl Forwarder {
+    /// A node with these addresses and routes.
+    pub const fn new(addresses: Addresses, routes: RouteTable) -> Self {
+        Self { addresses, routes }
+    }
+
+    /// Decides about a packet that came from a neighbour, and edits it for the next hop if it goes on.
+    pub fn input(&self, packet: &mut [u8]) -> Decision {
+        let Ok(header) = Header::parse_packet(packet) else {
+            return Decision::Drop(DropReason::Malformed);
+        };
+        let here = self.addresses.contains(&header.destination);
+        if header.destination.is_multicast() {
+            // RFC 4291 s2.7: link-local groups are never forwarded; wider ones are the multicast engine's.
+            return if here { Decision::Deliver } else { Decision::Drop(DropReason::NotForUs) };
+        }
+        if here {
+            return match source_route::step(packet, &self.addresses) {
+                Ok(Step::Arrived) => Decision::Deliver,
+                // RFC 6554 s4.2: the route is strict, so the next segment is a neighbour.
+                Ok(Step::Next(next)) => hop(packet, &header, Some(neighbour(&next))),
+                Err(reason) => Decision::Drop(reason),
+            };
+        }
+        // RFC 4291 s2.5.6 and s2.5.2: a router forwards no packet with a link-local or unspecified source,
+        // nor one to a link-local destination.
+        if header.destination.is_link_local()
+            || header.source.is_link_local()
+            || header.source.is_unspecified()
+            || header.destination.is_unspecified()
+        {
+            return Decision::Drop(DropReason::NotForUs);
+        }
+        hop(packet, &header, self.routes.lookup(&header.destination))
+    }
+
+    /// The neighbour or group that a packet made here goes to first.
+    pub fn first_hop(&self, packet: &[u8]) -> Result<Address, DropReason> {
+        let header = Header::parse(packet).map_err(|_| DropReason::Malformed)?;
+        let destination = header.destination;
+        if destination.is_multicast() || destination.is_link_local() {
+            return Ok(destination);
+        }
+        self.routes.lookup(&destination).ok_or(DropReason::NoRoute)
+    }
+}
+
+/// The link-local address of a node whose global address is known.
+pub fn neighbour(address: &Address) -> Address {
+    Address::link_local(address.eui64())
+}
+
+/// RFC 8200 s3: the hop limit goes down by one at each node that forwards; at zero the packet is discarded.
+fn hop(packet: &mut [u8], header: &Header, next_hop: Option<Address>) -> Decision {
+    if header.hop_limit <= 1 {
+        return Decision::Drop(DropReason::HopLimit);
+    }
+    let Some(next_hop) = next_hop else { return Decision::Drop(DropReason::NoRoute) };
+    packet[HOP_LIMIT_OFFSET] = header.hop_limit - 1;
+    Decision::Forward { next_hop }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::{self, Flow};
+    use crate::params::PREFIX;
+    use lowmesh_units::NodeId;
+
+    fn global(node: u16) -> Address {
+        Address::global(PREFIX, NodeId(node).eui64())
+    }
+    fn link_local(node: u16) -> Address {
+        Address::link_local(NodeId(node).eui64())
+    }
+    fn node(index: u16) -> Forwarder {
+        let mut routes = RouteTable::new(4);
+        routes.set_default(Some(link_local(0)));
+        Forwarder::new(Addresses::new(NodeId(index).eui64(), PREFIX), routes)
+    }
+    fn packet(source: Address, destination: Address, hop_limit: u8) -> Vec<u8> {
+        let flow = Flow { source, destination, source_port: 1, destination_port: 2 };
+        packet::udp(&flow, hop_limit, b"x", |_| ())
+    }
+
+    #[test]
+    fn own_packets_are_delivered_untouched() {
+        for destination in [global(1), link_local(1), Address::ALL_NODES] {
+            let mut bytes = packet(global(2), destination, 1);
+            let before = bytes.clone();
+            assert_eq!(node(1).input(&mut bytes), Decision::Deliver);
+            assert_eq!(bytes, before);
+        }
+    }
+
+    #[test]
+    fn other_packets_go_on_with_one_hop_less() {
+        let mut bytes = packet(global(2), global(3), 9);
+        let mut forwarder = node(1);
+        assert_eq!(forwarder.input(&mut bytes), Decision::Forward { next_hop: link_local(0) });
+        assert_eq!(bytes[HOP_LIMIT_OFFSET], 8);
+        forwarder.routes.insert(global(3), link_local(4)).expect("room");
+        assert_eq!(forwarder.input(&mut bytes), Decision::Forward { next_hop: link_local(4) });
+        assert_eq!(forwarder.first_hop(&bytes), Ok(link_local(4)));
+    }
+
+    #[test]
+    fn the_last_hop_is_the_last() {
+        for limit in [0, 1] {
+            let mut bytes = packet(global(2), global(3), limit);
+            assert_eq!(node(1).input(&mut bytes), Decision::Drop(DropReason::HopLimit));
+        }
+    }
+
+    #[test]
+    fn what_has_link_scope_is_never_forwarded() {
+        let (link, group) =
+            (link_local(3), Address([0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9]));
+        for (source, destination) in [
+            (global(2), link),
+            (link_local(2), global(3)),
+            (Address::UNSPECIFIED, global(3)),
+            (global(2), group),
+        ] {
+            let mut bytes = packet(source, destination, 9);
+            assert_eq!(node(1).input(&mut bytes), Decision::Drop(DropReason::NotForUs));
+        }
+    }
+
+    #[test]
+    fn without_a_route_a_packet_ends() {
+        let mut forwarder = node(1);
+        forwarder.routes.clear();
+        let mut bytes = packet(global(2), global(3), 9);
+        assert_eq!(forwarder.input(&mut bytes), Decision::Drop(DropReason::NoRoute));
+        assert_eq!(forwarder.first_hop(&bytes), Err(DropReason::NoRoute));
+        assert_eq!(forwarder.first_hop(&packet(global(1), link_local(7), 9)), Ok(link_local(7)));
+    }
+
+    #[test]
+    fn a_source_route_is_followed_hop_by_hop_to_its_end() {
+        let mut bytes = packet(global(0), global(3), 9);
+        let plain = bytes.clone();
+        assert!(crate::source_route::insert(&mut bytes, &[global(1), global(2)]));
+        assert_eq!(node(1).input(&mut bytes), Decision::Forward { next_hop: link_local(2) });
+        assert_eq!(node(2).input(&mut bytes), Decision::Forward { next_hop: link_local(3) });
+        assert_eq!(bytes[HOP_LIMIT_OFFSET], 7);
+        assert_eq!(node(3).input(&mut bytes), Decision::Deliver);
+        assert!(crate::udp::demultiplex(&bytes).is_ok());
+        assert!(bytes.len() > plain.len());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_bytes_make_the_forwarder_panic(
+            mut bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..120),
+        ) {
+            // A whole fixed header for this node, so that the extension headers are reached.
+            if bytes.len() >= 40 {
+                bytes[0] = 0x60;
+                let payload = (bytes.len() as u16 - 40).to_be_bytes();
+                bytes[4..6].copy_from_slice(&payload);
+                bytes[6] = 43;
+                bytes[24..40].copy_from_slice(&global(1).0);
+                if bytes.len() >= 48 {
+                    bytes[41] %= 10;
+                    bytes[42] = 3;
+                }
+            }
+            let length = bytes.len();
+            node(1).input(&mut bytes);
+            let _ = crate::udp::demultiplex(&bytes);
+            let _ = packet::find_rpl_option(&bytes);
+            assert_eq!(bytes.len(), length);
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Numbers of the IPv6 layer, each with its source, unit and bounds.
+
+/// The prefix of a mesh unless a scenario says otherwise: `fd00::/64`, a unique local one (RFC 4193).
+pub const PREFIX: [u8; 8] = [0xfd, 0, 0, 0, 0, 0, 0, 0];
+
+/// Hop limit of packets that a node makes: 64 (RFC 8200 names none, IANA's "IP Option Numbers" recommends 64,
+/// and RFC 6282 s3.1.1 compresses it to nothing); 1 to 255.
+pub const HOP_LIMIT: u8 = 64;
+
+/// Routes of a node: no RFC; Contiki-NG's Cooja platform has 300; at least 1 at a root in storing mode.
+pub const ROUTES: usize = 300;
+
+/// Groups of a node besides the two that it always has: no RFC.
+pub const GROUPS: usize = 8;
+
+/// Ports with a listener: no RFC.
+pub const PORTS: usize = 8;
+
+/// Type of RPL's hop-by-hop option: RFC 6553 s6; RFC 9008 s11.1 has 0x23 for networks that migrated.
+pub const RPL_OPTION: u8 = 0x63;
+/// The later type of the same option: RFC 9008 s11.1.
+pub const RPL_OPTION_RFC9008: u8 = 0x23;
+
+/// Routing Type of RPL's source routing header: RFC 6554 s3.
+pub const SOURCE_ROUTE_TYPE: u8 = 3;

@@ -1,0 +1,272 @@
+//! One run's outcome becomes numbers.
+//!
+//! What a transaction's metrics count: transactions issued at or after the end of the warm-up. What packets,
+//! drops and nodes' metrics count: the whole run, because a packet does not tell when it was born. The root is
+//! in none of the nodes' metrics. `docs/topics/results.md` defines each for readers of results.
+
+use std::collections::BTreeMap;
+
+use lowmesh_sim::record::{Ending, NodeSummary, Outcome, Packets, Transaction};
+use lowmesh_units::{Duration, Instant};
+use serde::Serialize;
+
+use crate::statistics::{mean, percentile};
+
+/// The numbers of one run; an absent one had nothing to be computed from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Metrics {
+    /// Transaction delivery ratio: acknowledged / (acknowledged + failed).
+    pub tdr: Option<f64>,
+    /// Packet delivery ratio of requests: delivered / (delivered + dropped).
+    pub pdr_up: Option<f64>,
+    /// Packet delivery ratio of responses.
+    pub pdr_down: Option<f64>,
+    /// Mean delay from the first transmission of a request to its acknowledgement, of those acknowledged.
+    pub delay_mean_ms: Option<f64>,
+    /// Its median (nearest rank).
+    pub delay_p50_ms: Option<f64>,
+    /// Its 95th percentile (nearest rank).
+    pub delay_p95_ms: Option<f64>,
+    /// Mean number of retransmissions of a transaction that ended.
+    pub retransmissions_per_transaction: Option<f64>,
+    /// Nodes that joined.
+    pub joined: u64,
+    /// When half of the nodes that joined had done so (median, nearest rank).
+    pub join_time_s: Option<f64>,
+    /// When the last of the nodes that joined had done so.
+    pub join_last_s: Option<f64>,
+    /// Mean hops to the root at the end, of nodes with a way to it.
+    pub hops_mean: Option<f64>,
+    /// Mean share of time with the radio on, of nodes that joined.
+    pub duty_cycle: Option<f64>,
+    /// Mean charge drawn by the radio of a node, in millicoulombs.
+    pub charge_mc: Option<f64>,
+    /// Mean changes of preferred parent of a node that joined.
+    pub parent_changes: Option<f64>,
+    /// Nodes, without the root.
+    pub nodes: u64,
+    /// Transactions issued, also those that did not end.
+    pub transactions: u64,
+    /// Of these, those that were acknowledged.
+    pub acknowledged: u64,
+    /// Of these, those that failed.
+    pub failed: u64,
+    /// Of these, those still under way at the end; in no ratio.
+    pub open: u64,
+    /// Packets that ended without arriving, by reason, over all layers.
+    pub drops: BTreeMap<&'static str, u64>,
+}
+
+impl Metrics {
+    /// The metrics of a run whose first `warmup` is not measured.
+    pub fn of(outcome: &Outcome, warmup: Duration) -> Self {
+        let measured = outcome
+            .transactions
+            .iter()
+            .filter(|transaction| transaction.issued >= Instant::ZERO + warmup);
+        let mut metrics = Self {
+            pdr_up: delivery_ratio(outcome.up),
+            pdr_down: delivery_ratio(outcome.down),
+            ..Self::default()
+        };
+        metrics.add_transactions(measured);
+        metrics.add_nodes(outcome.nodes.get(1..).unwrap_or_default());
+        for ((_, reason), count) in &outcome.drops {
+            *metrics.drops.entry(reason.name()).or_default() += count;
+        }
+        metrics
+    }
+
+    fn add_transactions<'t>(&mut self, transactions: impl Iterator<Item = &'t Transaction>) {
+        let mut delays = Vec::new();
+        let mut retransmissions = 0_u64;
+        for transaction in transactions {
+            self.transactions += 1;
+            match transaction.ending {
+                Ending::Acknowledged => self.acknowledged += 1,
+                Ending::Failed(_) => self.failed += 1,
+                Ending::Open => {
+                    self.open += 1;
+                    continue;
+                }
+            }
+            retransmissions += u64::from(transaction.retransmissions);
+            delays.extend(transaction.delay().map(Duration::as_millis_f64));
+        }
+        delays.sort_unstable_by(f64::total_cmp);
+        let ended = self.acknowledged + self.failed;
+        self.tdr = ratio(self.acknowledged, ended);
+        self.retransmissions_per_transaction = ratio(retransmissions, ended);
+        self.delay_mean_ms = mean(&delays);
+        self.delay_p50_ms = percentile(&delays, 50.0);
+        self.delay_p95_ms = percentile(&delays, 95.0);
+    }
+
+    fn add_nodes(&mut self, nodes: &[NodeSummary]) {
+        let mut joins: Vec<f64> =
+            nodes.iter().filter_map(|node| node.joined).map(Instant::as_secs_f64).collect();
+        joins.sort_unstable_by(f64::total_cmp);
+        self.nodes = nodes.len() as u64;
+        self.joined = joins.len() as u64;
+        self.join_time_s = percentile(&joins, 50.0);
+        self.join_last_s = joins.last().copied();
+        let mean_of = |value: &dyn Fn(&NodeSummary) -> Option<f64>| {
+            mean(
+                &nodes
+                    .iter()
+                    .filter_map(value)
+                    .filter(|value| value.is_finite())
+                    .collect::<Vec<_>>(),
+            )
+        };
+        let joined = |node: &NodeSummary| node.joined.is_some();
+        self.hops_mean = mean_of(&|node| node.hops.map(f64::from));
+        self.duty_cycle = mean_of(&|node| joined(node).then_some(node.duty_cycle));
+        self.charge_mc = mean_of(&|node| Some(node.charge_mc));
+        self.parent_changes = mean_of(&|node| joined(node).then(|| f64::from(node.parent_changes)));
+    }
+
+    /// Every metric that is one number, with its name, in the order of reports.
+    pub fn numbers(&self) -> [(&'static str, Option<f64>); 19] {
+        let count = |count: u64| Some(count as f64);
+        [
+            ("tdr", self.tdr),
+            ("pdr_up", self.pdr_up),
+            ("pdr_down", self.pdr_down),
+            ("delay_mean_ms", self.delay_mean_ms),
+            ("delay_p50_ms", self.delay_p50_ms),
+            ("delay_p95_ms", self.delay_p95_ms),
+            ("retransmissions_per_transaction", self.retransmissions_per_transaction),
+            ("joined", count(self.joined)),
+            ("join_time_s", self.join_time_s),
+            ("join_last_s", self.join_last_s),
+            ("hops_mean", self.hops_mean),
+            ("duty_cycle", self.duty_cycle),
+            ("charge_mc", self.charge_mc),
+            ("parent_changes", self.parent_changes),
+            ("nodes", count(self.nodes)),
+            ("transactions", count(self.transactions)),
+            ("acknowledged", count(self.acknowledged)),
+            ("failed", count(self.failed)),
+            ("open", count(self.open)),
+        ]
+    }
+}
+
+fn delivery_ratio(packets: Packets) -> Option<f64> {
+    ratio(packets.delivered, packets.delivered + packets.dropped)
+}
+
+fn ratio(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowmesh_machine::{DropReason, Layer};
+    use lowmesh_units::NodeId;
+
+    fn transaction(issued_s: u64, delay_ms: u64, ending: Ending) -> Transaction {
+        let sent = Instant::from_secs(issued_s);
+        Transaction {
+            node: NodeId(1),
+            issued: sent,
+            sent: Some(sent),
+            ended: Some(sent + Duration::from_millis(delay_ms)),
+            ending,
+            retransmissions: u8::from(delay_ms > 1000),
+            rto: None,
+        }
+    }
+
+    #[test]
+    fn a_run_without_anything_has_no_ratios_and_no_nan() {
+        let metrics = Metrics::of(&Outcome::default(), Duration::ZERO);
+        let present: Vec<_> = metrics
+            .numbers()
+            .into_iter()
+            .filter(|(_, value)| value.is_some_and(|v| v != 0.0))
+            .collect();
+        assert_eq!(present, []);
+        assert_eq!((metrics.tdr, metrics.pdr_up, metrics.duty_cycle), (None, None, None));
+    }
+
+    #[test]
+    fn transactions_of_the_warm_up_are_not_measured_and_open_ones_are_in_no_ratio() {
+        let failed = Ending::Failed(DropReason::GaveUp);
+        let outcome = Outcome {
+            transactions: vec![
+                transaction(9, 1, failed),
+                transaction(10, 100, Ending::Acknowledged),
+                transaction(11, 300, Ending::Acknowledged),
+                transaction(12, 2000, Ending::Acknowledged),
+                transaction(13, 5000, failed),
+                transaction(14, 0, Ending::Open),
+            ],
+            ..Outcome::default()
+        };
+        let metrics = Metrics::of(&outcome, Duration::from_secs(10));
+        assert_eq!(metrics.tdr, Some(0.75));
+        assert_eq!((metrics.transactions, metrics.acknowledged), (5, 3));
+        assert_eq!((metrics.failed, metrics.open), (1, 1));
+        assert_eq!(metrics.delay_mean_ms, Some(800.0));
+        assert_eq!((metrics.delay_p50_ms, metrics.delay_p95_ms), (Some(300.0), Some(2000.0)));
+        assert_eq!(metrics.retransmissions_per_transaction, Some(0.5));
+    }
+
+    #[test]
+    fn the_root_is_in_no_metric_of_nodes() {
+        let node = |joined: Option<u64>, hops, duty_cycle| NodeSummary {
+            joined: joined.map(Instant::from_secs),
+            hops,
+            duty_cycle,
+            ..NodeSummary::default()
+        };
+        let outcome = Outcome {
+            nodes: vec![
+                node(Some(0), Some(0), 0.9),
+                node(Some(10), Some(1), 0.1),
+                node(Some(30), Some(2), 0.2),
+                node(None, None, f64::NAN),
+            ],
+            ..Outcome::default()
+        };
+        let metrics = Metrics::of(&outcome, Duration::ZERO);
+        assert_eq!((metrics.nodes, metrics.joined), (3, 2));
+        assert_eq!((metrics.join_time_s, metrics.join_last_s), (Some(10.0), Some(30.0)));
+        assert_eq!(metrics.hops_mean, Some(1.5));
+        assert!((metrics.duty_cycle.expect("two joined") - 0.15).abs() < 1e-12);
+    }
+
+    #[test]
+    fn packets_in_queues_are_in_no_delivery_ratio() {
+        let outcome = Outcome {
+            up: Packets { sent: 10, delivered: 6, dropped: 2, queued: 2 },
+            ..Outcome::default()
+        };
+        assert_eq!(Metrics::of(&outcome, Duration::ZERO).pdr_up, Some(0.75));
+    }
+
+    #[test]
+    fn drops_are_summed_over_layers_by_reason() {
+        let drops = BTreeMap::from([
+            ((Layer::Mac, DropReason::QueueFull), 2),
+            ((Layer::Ipv6, DropReason::QueueFull), 3),
+            ((Layer::Mac, DropReason::NoAck), 1),
+        ]);
+        let metrics = Metrics::of(&Outcome { drops, ..Outcome::default() }, Duration::ZERO);
+        assert_eq!(metrics.drops, BTreeMap::from([("no_ack", 1), ("queue_full", 5)]));
+    }
+
+    #[test]
+    fn every_number_is_a_field_of_the_json_under_the_same_name() {
+        let json = serde_json::to_value(Metrics::default()).expect("plain data");
+        let fields: Vec<&str> =
+            Metrics::default().numbers().iter().map(|(name, _)| *name).collect();
+        for name in &fields {
+            assert!(json.get(name).is_some(), "{name}");
+        }
+        assert_eq!(json.as_object().map(serde_json::Map::len), Some(fields.len() + 1));
+    }
+}

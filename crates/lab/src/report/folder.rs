@@ -1,0 +1,185 @@
+//! The folder of results: `runs.csv`, `summary.json` and `scenario.toml`, there as a whole or not at all.
+//!
+//! Files are written into a sibling folder first, which then takes the wanted name in one step. A folder that
+//! exists is never touched.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::Report;
+use crate::scenario::Scenario;
+
+/// A folder of results that does not have its name yet; dropped before that, it leaves nothing.
+#[derive(Debug)]
+pub struct Folder {
+    target: PathBuf,
+    partial: PathBuf,
+    /// Whether the partial folder holds results that must not be thrown away.
+    keep: bool,
+}
+
+/// Why there is no folder of results.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    /// There is something under the wanted name already.
+    #[error("{} exists already; results go into a new folder", .0.display())]
+    Exists(PathBuf),
+    /// The wanted name is no name of a folder, as `/`.
+    #[error("{} cannot be the name of a new folder", .0.display())]
+    Name(PathBuf),
+    /// The system refused.
+    #[error("cannot write {}: {source}", path.display())]
+    Io {
+        /// The folder or file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The results are written but could not take their name.
+    #[error("cannot name the results {}: {source}; they are kept in {}", target.display(), kept.display())]
+    Rename {
+        /// The wanted name.
+        target: PathBuf,
+        /// Where the results are.
+        kept: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl Folder {
+    /// Makes sure, before any run, that results can go under the name `target`.
+    pub fn reserve(target: &Path) -> Result<Self, FolderError> {
+        if target.symlink_metadata().is_ok() {
+            return Err(FolderError::Exists(target.to_owned()));
+        }
+        let name = target.file_name().ok_or_else(|| FolderError::Name(target.to_owned()))?;
+        let mut partial = std::ffi::OsString::from(".");
+        partial.push(name);
+        partial.push(format!(".partial-{}", std::process::id()));
+        let partial = target.with_file_name(partial);
+        fs::create_dir(&partial)
+            .map_err(|source| FolderError::Io { path: partial.clone(), source })?;
+        Ok(Self { target: target.to_owned(), partial, keep: false })
+    }
+
+    /// Writes the results and gives them their name.
+    pub fn commit(mut self, scenario: &Scenario, report: &Report) -> Result<(), FolderError> {
+        self.write("scenario.toml", &scenario.to_toml())?;
+        self.write("runs.csv", &report.to_csv())?;
+        self.write("summary.json", &report.to_json())?;
+        self.keep = true;
+        let rename = |source| FolderError::Rename {
+            target: self.target.clone(),
+            kept: self.partial.clone(),
+            source,
+        };
+        // A rename would replace an empty folder that came into being meanwhile.
+        if self.target.symlink_metadata().is_ok() {
+            return Err(rename(io::ErrorKind::AlreadyExists.into()));
+        }
+        fs::rename(&self.partial, &self.target).map_err(rename)
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<(), FolderError> {
+        let path = self.partial.join(name);
+        let write = || -> io::Result<()> {
+            let mut file = fs::File::create_new(&path)?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()
+        };
+        write().map_err(|source| FolderError::Io { path: path.clone(), source })
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if !self.keep {
+            // Nothing to be done about a folder that does not go; it holds nothing of worth.
+            _ = fs::remove_dir_all(&self.partial);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runner::Campaign;
+
+    /// An empty folder of the test's own, removed with the value.
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(test: &str) -> Self {
+            let path =
+                std::env::temp_dir().join(format!("lowmesh-lab-{test}-{}", std::process::id()));
+            fs::create_dir_all(&path).expect("the system's folder for temporary files is writable");
+            Self(path)
+        }
+        fn entries(&self) -> Vec<String> {
+            let list = fs::read_dir(&self.0).expect("the folder exists");
+            list.map(|entry| entry.expect("readable").file_name().into_string().expect("ASCII"))
+                .collect()
+        }
+    }
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn results() -> (Scenario, Report) {
+        let scenario = Scenario::parse("x", "name = \"x\"", &[]).expect("a valid scenario");
+        let report = Report::new(&scenario, Campaign::default());
+        (scenario, report)
+    }
+
+    #[test]
+    fn the_folder_has_its_three_files_and_no_trace_of_its_making() {
+        let scratch = Scratch::new("whole");
+        let (scenario, report) = results();
+        let target = scratch.0.join("out");
+        Folder::reserve(&target).expect("free").commit(&scenario, &report).expect("writable");
+        assert_eq!(scratch.entries(), ["out"]);
+        let text = fs::read_to_string(target.join("scenario.toml")).expect("written");
+        assert_eq!(Scenario::parse("x", &text, &[]), Ok(scenario));
+        assert_eq!(
+            fs::read_to_string(target.join("summary.json")).expect("written"),
+            report.to_json()
+        );
+        assert_eq!(fs::read_to_string(target.join("runs.csv")).expect("written"), report.to_csv());
+    }
+
+    #[test]
+    fn a_folder_that_exists_is_refused_and_left_alone() {
+        let scratch = Scratch::new("exists");
+        let target = scratch.0.join("out");
+        fs::create_dir(&target).expect("writable");
+        fs::write(target.join("mine"), "kept").expect("writable");
+        let error = Folder::reserve(&target).expect_err("it exists");
+        assert!(matches!(error, FolderError::Exists(_)), "{error}");
+        assert_eq!(fs::read_to_string(target.join("mine")).expect("left"), "kept");
+        assert_eq!(scratch.entries(), ["out"]);
+    }
+
+    #[test]
+    fn a_run_that_is_given_up_leaves_nothing() {
+        let scratch = Scratch::new("given-up");
+        drop(Folder::reserve(&scratch.0.join("out")).expect("free"));
+        assert!(scratch.entries().is_empty());
+    }
+
+    #[test]
+    fn a_name_taken_meanwhile_loses_no_results() {
+        let scratch = Scratch::new("meanwhile");
+        let (scenario, report) = results();
+        let target = scratch.0.join("out");
+        let folder = Folder::reserve(&target).expect("free");
+        fs::create_dir(&target).expect("writable");
+        let error = folder.commit(&scenario, &report).expect_err("the name is taken");
+        let FolderError::Rename { kept, .. } = error else { panic!("{error}") };
+        assert!(kept.join("runs.csv").is_file());
+        assert_eq!(fs::read_dir(&target).expect("left").count(), 0);
+    }
+}

@@ -1,0 +1,45 @@
+//! The scenarios that come with the program.
+
+/// A scenario that comes with the program.
+#[derive(Debug)]
+pub struct Builtin {
+    /// The name to run it by.
+    pub name: &'static str,
+    /// Its TOML text.
+    pub text: &'static str,
+}
+
+/// All of them, in alphabetical order.
+pub const BUILTINS: &[Builtin] = &[
+    Builtin { name: "grenoble-50", text: include_str!("../../../../scenarios/grenoble-50.toml") },
+    Builtin { name: "grid-25", text: include_str!("../../../../scenarios/grid-25.toml") },
+    Builtin { name: "grid-64", text: include_str!("../../../../scenarios/grid-64.toml") },
+    Builtin { name: "pister-26", text: include_str!("../../../../scenarios/pister-26.toml") },
+    Builtin { name: "pister-64", text: include_str!("../../../../scenarios/pister-64.toml") },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+
+    #[test]
+    fn every_built_in_is_a_valid_scenario_under_its_own_name() {
+        for builtin in BUILTINS {
+            let scenario = Scenario::parse(builtin.name, builtin.text, &[]);
+            let scenario = scenario.unwrap_or_else(|errors| panic!("{errors}"));
+            assert_eq!(scenario.head.name, builtin.name);
+            assert!(!scenario.head.description.is_empty(), "{}", builtin.name);
+        }
+    }
+
+    #[test]
+    fn the_grids_are_those_of_the_paper() {
+        for (name, nodes) in [("grid-25", 25), ("grid-64", 64)] {
+            let scenario = Scenario::load(name, &[]).expect("a built-in");
+            assert_eq!(scenario.topology.nodes(), Some(nodes));
+            assert_eq!((scenario.ipv6.buffer_packets, scenario.coap.queue), (16, 32));
+            assert_eq!(scenario.head.seeds, 10);
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! `[mac]`, `[clock]`, `[energy]`, `[lowpan]`, `[ipv6]` and `[rpl]`: the layers under the transport.
+//!
+//! Defaults are those of Contiki-NG 5.0 unless an RFC or a paper is named.
+
+use lowmesh_units::Duration;
+
+use super::section::section;
+use super::value::{Any, Hopping, Within, choice};
+
+const MS: Duration = Duration::from_millis(1);
+const SECOND: Duration = Duration::from_secs(1);
+const HOUR: Duration = Duration::from_secs(3600);
+
+choice! {
+    /// The medium access.
+    MacKind {
+        /// Timeslots and channel hopping (IEEE 802.15.4-2015 s6.2.6).
+        Tsch = "tsch",
+    }
+}
+
+section! {
+    /// Medium access.
+    Mac {
+        /// The medium access.
+        kind: MacKind = MacKind::Tsch, Any;
+        /// Data frames that wait in one node at most (Righetti et al. 2023, table 1: 16).
+        queue_frames: u16 = 16, Within(1, 1024);
+        /// Retries of a unicast frame after the first attempt.
+        retries: u8 = 7, Within(0, 15);
+        /// Smallest back-off exponent in shared cells.
+        be_min: u8 = 1, Within(0, 8);
+        /// Largest back-off exponent in shared cells (IEEE 802.15.4-2015 s8.4.2.1: 7; Contiki-NG: 5).
+        be_max: u8 = 7, Within(1, 8);
+        /// Channels in hopping order; `4_4` is Contiki-NG's default.
+        hopping: Hopping = Hopping::Sixteen, Any;
+        /// Time between two enhanced beacons of a node.
+        eb_period: Duration = Duration::from_secs(16), Within(MS * 100, HOUR);
+        /// Silence from the time source after which a frame is sent to resynchronise.
+        keepalive: Duration = Duration::from_secs(12), Within(SECOND, HOUR);
+        /// Silence from the time source after which synchronisation is lost.
+        desync: Duration = Duration::from_secs(120), Within(SECOND, HOUR);
+        /// Time that a scanning node stays on a channel.
+        scan_period: Duration = SECOND, Within(MS * 100, HOUR);
+        /// How far off a frame may start and still be heard, on each side, in microseconds.
+        guard_us: u32 = 1100, Within(100, 2000);
+        /// Length of a timeslot, in milliseconds.
+        slot_ms: u16 = 10, Within(5, 100);
+    }
+}
+
+section! {
+    /// Clocks of the nodes.
+    Clock {
+        /// Largest drift; each node draws its own from minus to plus this, in parts per million.
+        drift_ppm: f64 = 20.0, Within(0.0, 1000.0);
+        /// Each node boots at a moment drawn from the start to this; the root at the start.
+        boot_spread: Duration = SECOND, Within(Duration::ZERO, HOUR);
+    }
+}
+
+section! {
+    /// Currents of the radio in milliamperes (CC2538 data sheet).
+    Energy {
+        /// While sending.
+        tx_ma: f64 = 24.0, Within(0.0, 1e6);
+        /// While receiving or listening.
+        rx_ma: f64 = 20.0, Within(0.0, 1e6);
+        /// While the radio is off.
+        sleep_ma: f64 = 0.0013, Within(0.0, 1e6);
+    }
+}
+
+section! {
+    /// 6LoWPAN adaptation.
+    Lowpan {
+        /// Datagrams that one node reassembles at a time (Contiki-NG: 2).
+        reassembly_buffers: u16 = 4, Within(1, 256);
+        /// Life of an unfinished datagram (RFC 4944 s5.3: 60 s at most; RIOT's evaluation: 10 s).
+        reassembly_timeout: Duration = Duration::from_secs(10), Within(MS * 100, Duration::from_secs(60));
+    }
+}
+
+section! {
+    /// IPv6 forwarding.
+    Ipv6 {
+        /// Packets that wait in one node at most (Righetti et al. 2023, table 1: 16).
+        buffer_packets: u16 = 16, Within(1, 1024);
+        /// Hop limit of new packets (RFC 8200 s3; the value of RFC 1700: 64).
+        hop_limit: u8 = 64, Within(1, 255);
+    }
+}
+
+choice! {
+    /// RPL's mode of operation (RFC 6550 s6.3.1).
+    RplMode {
+        /// Every router knows the way to the nodes below it.
+        Storing = "storing",
+        /// Only the root knows; it writes the way into the packet.
+        NonStoring = "non-storing",
+    }
+}
+
+choice! {
+    /// RPL's objective function.
+    Objective {
+        /// Least transmissions, with hysteresis (RFC 6719).
+        Mrhof = "mrhof",
+        /// Fewest hops over good links (RFC 6552).
+        Of0 = "of0",
+    }
+}
+
+section! {
+    /// Routing.
+    Rpl {
+        /// Mode of operation.
+        mode: RplMode = RplMode::Storing, Any;
+        /// Objective function.
+        objective: Objective = Objective::Mrhof, Any;
+        /// Shortest Trickle interval of DIOs, as a power of 2 in milliseconds: 12 is 4.096 s (RFC 6550 s17: 3).
+        dio_interval_min: u8 = 12, Within(0, 24);
+        /// How often that interval doubles (RFC 6550 s17: DEFAULT_DIO_INTERVAL_DOUBLINGS 20; Contiki-NG: 8).
+        dio_doublings: u8 = 8, Within(0, 20);
+        /// Consistent DIOs heard that silence one's own; 0 never silences (RFC 6550 s17: 10).
+        dio_redundancy: u8 = 10, Within(0, 255);
+        /// Delay before a DAO, so that several changes go in one.
+        dao_delay: Duration = Duration::from_secs(4), Within(Duration::ZERO, HOUR);
+        /// Whether a DAO asks for an acknowledgement.
+        dao_ack: bool = true, Any;
+        /// Life of a route; whole minutes count.
+        path_lifetime: Duration = Duration::from_secs(1800), Within(Duration::from_secs(60), Duration::from_secs(254 * 60));
+        /// Time between two solicitations of a node without a parent.
+        dis_period: Duration = Duration::from_secs(30), Within(SECOND, HOUR);
+        /// Mean time between probes of a link without fresh measurements; zero never probes.
+        probe_period: Duration = Duration::from_secs(90), Within(Duration::ZERO, HOUR);
+    }
+}

@@ -1,0 +1,342 @@
+//! Scenarios: everything that a run depends on besides its seed, read from TOML.
+//!
+//! A scenario has a few keys of its own and one section for each part of the network. Every key has a
+//! default (the RFC's, Contiki-NG's or the reproduced paper's), a bound, and a line in
+//! `docs/topics/scenarios.md`. What the simulator makes of it is the business of [`crate::simulate`].
+
+mod builtin;
+mod error;
+mod mesh;
+mod radio;
+mod schedule;
+mod section;
+mod source;
+#[cfg(test)]
+mod tests;
+mod topology;
+mod traffic;
+mod value;
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+
+use lowmesh_units::{Duration, Seed};
+
+pub use builtin::{BUILTINS, Builtin};
+pub use error::{ConfigError, ConfigErrors, Fault, Origin};
+pub use mesh::{Clock, Energy, Ipv6, Lowpan, Mac, MacKind, Objective, Rpl, RplMode};
+pub use radio::{
+    Burst, Friis, Grenoble, K7, LinkTable, LogDistance, Medium, Mrm, PdrMatrix, PisterHack, Radio,
+    TwoRay, UnitDisk, Wifi,
+};
+pub use schedule::{Alice, BMsf, Minimal, Msf, Orchestra, OrchestraVariant, Schedule};
+pub use topology::{Grid, Line, Positions, Random, Star, Table, Topology};
+pub use traffic::{Coap, Congestion, Traffic};
+pub use value::Hopping;
+
+use section::{Cursor, Lines, Section, section};
+use source::Source;
+use value::{Any, NotEmpty, Within};
+
+section! {
+    /// The keys at the top of a scenario.
+    Head {
+        /// What reports call it.
+        name: String = String::new(), NotEmpty;
+        /// One sentence on what it is for.
+        description: String = String::new(), Any;
+        /// Simulated time of a run.
+        duration: Duration = Duration::from_secs(3600), Within(Duration::from_secs(1), Duration::from_secs(31 * 86_400));
+        /// Requests issued before this are not measured (Righetti et al. 2023, table 1: 12 min).
+        warmup: Duration = Duration::from_secs(720), Within(Duration::ZERO, Duration::from_secs(31 * 86_400));
+        /// Runs, each with a seed of its own.
+        seeds: u32 = 10, Within(1, 100_000);
+        /// Seed of the first run; the others count up from it.
+        seed: u64 = 1, Any;
+    }
+}
+
+/// One scenario with all its values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// Name, length, number of runs.
+    pub head: Head,
+    /// Where nodes stand.
+    pub topology: Topology,
+    /// The medium.
+    pub radio: Radio,
+    /// Medium access.
+    pub mac: Mac,
+    /// Scheduling function.
+    pub schedule: Schedule,
+    /// Routing.
+    pub rpl: Rpl,
+    /// 6LoWPAN adaptation.
+    pub lowpan: Lowpan,
+    /// IPv6 forwarding.
+    pub ipv6: Ipv6,
+    /// CoAP endpoints.
+    pub coap: Coap,
+    /// Requests.
+    pub traffic: Traffic,
+    /// Clocks.
+    pub clock: Clock,
+    /// Charge of the radio.
+    pub energy: Energy,
+}
+
+impl Section for Scenario {
+    fn keys() -> Vec<&'static str> {
+        let mut keys = Head::keys();
+        keys.extend(SECTIONS.map(|(name, _)| name));
+        keys
+    }
+    fn read(cursor: &mut Cursor<'_, '_>) -> Self {
+        Self {
+            head: Head::read(cursor),
+            topology: cursor.section("topology"),
+            radio: cursor.section("radio"),
+            mac: cursor.section("mac"),
+            schedule: cursor.section("schedule"),
+            rpl: cursor.section("rpl"),
+            lowpan: cursor.section("lowpan"),
+            ipv6: cursor.section("ipv6"),
+            coap: cursor.section("coap"),
+            traffic: cursor.section("traffic"),
+            clock: cursor.section("clock"),
+            energy: cursor.section("energy"),
+        }
+    }
+    fn write(&self, lines: &mut Lines) {
+        self.head.write(lines);
+        lines.section("topology", &self.topology);
+        lines.section("radio", &self.radio);
+        lines.section("mac", &self.mac);
+        lines.section("schedule", &self.schedule);
+        lines.section("rpl", &self.rpl);
+        lines.section("lowpan", &self.lowpan);
+        lines.section("ipv6", &self.ipv6);
+        lines.section("coap", &self.coap);
+        lines.section("traffic", &self.traffic);
+        lines.section("clock", &self.clock);
+        lines.section("energy", &self.energy);
+    }
+}
+
+/// What lists the keys of a section.
+type ListKeys = fn() -> Vec<&'static str>;
+
+/// Every section with the function that lists its keys.
+const SECTIONS: [(&str, ListKeys); 13] = [
+    ("topology", Topology::keys),
+    ("radio", Radio::keys),
+    ("radio.wifi", Wifi::keys),
+    ("radio.burst", Burst::keys),
+    ("mac", Mac::keys),
+    ("schedule", Schedule::keys),
+    ("rpl", Rpl::keys),
+    ("lowpan", Lowpan::keys),
+    ("ipv6", Ipv6::keys),
+    ("coap", Coap::keys),
+    ("traffic", Traffic::keys),
+    ("clock", Clock::keys),
+    ("energy", Energy::keys),
+];
+
+/// Every key that a scenario can have, dotted.
+pub fn every_key() -> Vec<String> {
+    let mut keys: Vec<String> = Head::keys().into_iter().map(str::to_owned).collect();
+    for (section, list) in SECTIONS {
+        keys.extend(list().into_iter().map(|key| format!("{section}.{key}")));
+    }
+    keys
+}
+
+/// Why a scenario could not be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// There is no such built-in, and no such file.
+    #[error("there is no built-in scenario and no file `{name}`{}", suggestion(similar.as_ref()))]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// A built-in with a similar name.
+        similar: Option<String>,
+    },
+    /// The file cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The text is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigErrors),
+}
+
+fn suggestion(similar: Option<&String>) -> String {
+    similar.map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
+}
+
+impl Scenario {
+    /// Loads a built-in by its name or a file by its path, with overrides of the form `key=value`.
+    pub fn load(name: &str, overrides: &[String]) -> Result<Self, LoadError> {
+        if let Some(builtin) = BUILTINS.iter().find(|builtin| builtin.name == name) {
+            return Ok(Self::parse(name, builtin.text, overrides)?);
+        }
+        let path = Path::new(name);
+        let looks_like_a_file =
+            path.extension().is_some() || path.components().count() > 1 || path.is_file();
+        if !looks_like_a_file {
+            let similar = error::similar(name, BUILTINS.iter().map(|builtin| builtin.name));
+            return Err(LoadError::Unknown { name: name.to_owned(), similar });
+        }
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| LoadError::Read { path: path.to_owned(), source })?;
+        let mut scenario = Self::parse(name, &text, overrides)?;
+        scenario.anchor_files(path.parent().unwrap_or(Path::new("")));
+        Ok(scenario)
+    }
+
+    /// Makes names of files that are relative to `folder` whole, so that they hold wherever a copy of the
+    /// scenario is kept.
+    fn anchor_files(&mut self, folder: &Path) {
+        let anchor = |file: &mut String| {
+            let path = folder.join(&*file);
+            let whole = std::path::absolute(&path).unwrap_or(path);
+            *file = whole.to_string_lossy().into_owned();
+        };
+        if let Topology::Positions(positions) = &mut self.topology {
+            anchor(&mut positions.file);
+        }
+        match &mut self.radio.medium {
+            Medium::K7(k7) => anchor(&mut k7.file),
+            Medium::LinkTable(table) => anchor(&mut table.file),
+            _ => {}
+        }
+    }
+
+    /// Reads a scenario from its text; `source` is what errors call it.
+    pub fn parse(source: &str, text: &str, overrides: &[String]) -> Result<Self, ConfigErrors> {
+        let source = Source::new(source, text, overrides)?;
+        let table = source.table()?;
+        let faults = RefCell::new(Vec::new());
+        let mut cursor = Cursor::new(&source, String::new(), Some(&table), &faults);
+        let scenario = Self::read(&mut cursor);
+        cursor.finish();
+        let mut errors = faults.into_inner();
+        if errors.is_empty() {
+            errors = scenario.conflicts(&source.name);
+        }
+        errors.sort_by(|a, b| (&a.origin, &a.key).cmp(&(&b.origin, &b.key)));
+        if errors.is_empty() { Ok(scenario) } else { Err(ConfigErrors(errors)) }
+    }
+
+    /// The scenario as TOML, every key written out; reading it gives the same scenario.
+    pub fn to_toml(&self) -> String {
+        let mut lines = Lines::default();
+        self.write(&mut lines);
+        lines.into_text()
+    }
+
+    /// The seeds of its runs.
+    pub fn seeds(&self) -> impl Iterator<Item = Seed> + use<> {
+        let Head { seed, seeds, .. } = self.head;
+        (0..u64::from(seeds)).map(move |i| Seed(seed.wrapping_add(i)))
+    }
+
+    /// Values that are each allowed, but not together.
+    fn conflicts(&self, source: &str) -> Vec<ConfigError> {
+        let mut errors = Vec::new();
+        let mut check = |wrong: bool, key: &str, message: String| {
+            if wrong {
+                let (source, key) = (source.to_owned(), key.to_owned());
+                let fault = Fault::Conflict(message);
+                errors.push(ConfigError { source, origin: Origin::Whole, key, fault });
+            }
+        };
+        let Head { duration, warmup, .. } = self.head;
+        check(
+            warmup >= duration,
+            "warmup",
+            format!("{warmup} leaves nothing to measure of a duration of {duration}"),
+        );
+        let start = self.traffic.start;
+        check(
+            start >= duration,
+            "traffic.start",
+            format!("{start} is not before the end of the run at {duration}"),
+        );
+        let Mac { be_min, be_max, .. } = self.mac;
+        check(be_min > be_max, "mac.be_min", format!("{be_min} is above mac.be_max = {be_max}"));
+        let Mac { keepalive, desync, .. } = self.mac;
+        check(
+            keepalive >= desync,
+            "mac.keepalive",
+            format!("{keepalive} is not below mac.desync = {desync}"),
+        );
+        if let Some((low, high, wait_min, wait_max)) = match &self.schedule {
+            Schedule::Msf(msf) => Some((msf.lim_low, msf.lim_high, msf.wait_min, msf.wait_max)),
+            Schedule::BMsf(msf) => Some((msf.lim_low, msf.lim_high, msf.wait_min, msf.wait_max)),
+            _ => None,
+        } {
+            let message = format!("{low} is not below schedule.lim_high = {high}");
+            check(low >= high, "schedule.lim_low", message);
+            let message = format!("{wait_min} is above schedule.wait_max = {wait_max}");
+            check(wait_min > wait_max, "schedule.wait_min", message);
+        }
+        self.medium_conflicts(&mut check);
+        errors
+    }
+
+    /// Whether the medium and the topology know of the same nodes.
+    fn medium_conflicts(&self, check: &mut impl FnMut(bool, &str, String)) {
+        let medium = self.radio.medium.name();
+        let placed = !matches!(self.topology, Topology::Table(_));
+        let own_table =
+            matches!(self.radio.medium, Medium::PdrMatrix(_) | Medium::K7(_) | Medium::Grenoble(_));
+        check(
+            own_table && placed,
+            "topology.kind",
+            format!(
+                "medium \"{medium}\" says itself who hears whom; write kind = \"table\" with its number of nodes"
+            ),
+        );
+        check(
+            !own_table && !placed,
+            "topology.kind",
+            format!("medium \"{medium}\" needs places; write another kind than \"table\""),
+        );
+        if let Medium::UnitDisk(disk) = &self.radio.medium {
+            let UnitDisk { range_m, interference_range_m, .. } = disk;
+            check(
+                interference_range_m < range_m,
+                "radio.interference_range_m",
+                format!("{interference_range_m} is below radio.range_m = {range_m}"),
+            );
+        }
+        let expected = match &self.radio.medium {
+            Medium::Grenoble(_) => Some(GRENOBLE_NODES),
+            Medium::PdrMatrix(pdr) => Some(pdr.matrix.len() as u32),
+            _ => None,
+        };
+        if let (Some(nodes), Some(expected)) = (self.topology.nodes(), expected) {
+            check(
+                !placed && nodes != expected,
+                "topology.nodes",
+                format!("{nodes} is not the {expected} nodes of medium \"{medium}\""),
+            );
+        }
+        let nodes = self.topology.nodes().unwrap_or_default();
+        check(
+            nodes > topology::NODES_MAX.into(),
+            "topology.rows",
+            format!("{nodes} nodes are more than the {} that a run can have", topology::NODES_MAX),
+        );
+    }
+}
+
+/// Nodes in the Grenoble trace of January 2018.
+const GRENOBLE_NODES: u32 = 50;

@@ -1,0 +1,294 @@
+//! Sections of a scenario: a table of keys read with all its errors, and written back.
+//!
+//! A section is declared once, by [`section!`]: each key with its type, default and bound. Reading, the
+//! list of known keys, the defaults and writing all come from that declaration. [`variants!`] declares a
+//! section whose keys depend on a choice, such as the kind of a topology.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use toml::de::{DeTable, DeValue};
+
+use super::error::{ConfigError, Fault, Origin, similar};
+use super::source::Source;
+use super::value::{Rule, Value};
+
+/// The errors found so far.
+pub type Faults = RefCell<Vec<ConfigError>>;
+
+/// A table of keys with types, defaults and bounds.
+pub trait Section: Sized {
+    /// The names of all its keys.
+    fn keys() -> Vec<&'static str>;
+    /// Reads the keys that are present, and defaults for the others.
+    fn read(cursor: &mut Cursor<'_, '_>) -> Self;
+    /// Writes every key.
+    fn write(&self, lines: &mut Lines);
+}
+
+/// One table while it is being read.
+pub struct Cursor<'a, 'i> {
+    source: &'a Source,
+    path: String,
+    table: Option<&'a DeTable<'i>>,
+    faults: &'a Faults,
+    known: Vec<&'static str>,
+    foreign: BTreeSet<&'static str>,
+    choice: Option<(&'static str, &'static str)>,
+}
+
+impl<'a, 'i> Cursor<'a, 'i> {
+    /// Reads the table at `path`; without a table every key has its default.
+    pub fn new(
+        source: &'a Source,
+        path: String,
+        table: Option<&'a DeTable<'i>>,
+        faults: &'a Faults,
+    ) -> Self {
+        let (known, foreign) = (Vec::new(), BTreeSet::new());
+        Self { source, path, table, faults, known, foreign, choice: None }
+    }
+
+    /// The value of `key`, or `default`; a bad value is noted and stands as the default.
+    pub fn value<T: Value>(&mut self, key: &'static str, default: T, rule: &impl Rule<T>) -> T {
+        self.known.push(key);
+        let allowed = || format!("{}{}", T::noun(), rule.words());
+        let Some(found) = self.table.and_then(|table| table.get(key)) else {
+            if !rule.admits(&default) {
+                self.note(Origin::Whole, key, Fault::Missing { allowed: allowed() });
+            }
+            return default;
+        };
+        let similar = match T::read(found.get_ref()) {
+            Ok(value) if rule.admits(&value) => return value,
+            Ok(_) => None,
+            Err(mismatch) => mismatch.similar,
+        };
+        let path = self.dotted(key);
+        let text = self.source.literal(&path, found.span());
+        let fault = Fault::Value { found: text, allowed: allowed(), similar };
+        self.note(self.source.origin(&path, found.span()), key, fault);
+        default
+    }
+
+    /// The index in `names` of the choice that `key` makes.
+    pub fn choice(
+        &mut self,
+        key: &'static str,
+        names: &'static [&'static str],
+        default: usize,
+    ) -> usize {
+        self.known.push(key);
+        let mut index = default;
+        if let Some(found) = self.table.and_then(|table| table.get(key)) {
+            let text = found.get_ref().as_str().unwrap_or_default();
+            if let Some(position) = names.iter().position(|name| *name == text) {
+                index = position;
+            } else {
+                let path = self.dotted(key);
+                let fault = Fault::Value {
+                    found: self.source.literal(&path, found.span()),
+                    allowed: format!("one of {}", names.join(", ")),
+                    similar: similar(text, names.iter().copied()),
+                };
+                self.note(self.source.origin(&path, found.span()), key, fault);
+                // Which keys go with an unknown kind is unknown too: one error is enough.
+                self.table = None;
+            }
+        }
+        self.choice = Some((key, names[index]));
+        index
+    }
+
+    /// Names keys that other choices have, so that they are told apart from slips of the pen.
+    pub fn foreign(&mut self, keys: impl IntoIterator<Item = &'static str>) {
+        self.foreign.extend(keys);
+    }
+
+    /// The section at `key`.
+    pub fn section<S: Section>(&mut self, key: &'static str) -> S {
+        self.known.push(key);
+        let found = self.table.and_then(|table| table.get(key));
+        let table = found.and_then(|value| value.get_ref().as_table());
+        if let (Some(value), None) = (found, table) {
+            self.not_a_table(key, value.span(), "a section of keys");
+        }
+        let mut cursor = Cursor::new(self.source, self.dotted(key), table, self.faults);
+        let section = S::read(&mut cursor);
+        cursor.finish();
+        section
+    }
+
+    /// The sections in the list at `key`, written as `[[key]]`.
+    pub fn sections<S: Section>(&mut self, key: &'static str) -> Vec<S> {
+        self.known.push(key);
+        let Some(found) = self.table.and_then(|table| table.get(key)) else { return Vec::new() };
+        let Some(list) = found.get_ref().as_array() else {
+            self.not_a_table(key, found.span(), "a list of sections");
+            return Vec::new();
+        };
+        let mut sections = Vec::with_capacity(list.len());
+        for (i, entry) in list.iter().enumerate() {
+            let path = format!("{}[{i}]", self.dotted(key));
+            let Some(table) = entry.get_ref().as_table() else {
+                self.not_a_table(key, entry.span(), "a list of sections");
+                continue;
+            };
+            let mut cursor = Cursor::new(self.source, path, Some(table), self.faults);
+            sections.push(S::read(&mut cursor));
+            cursor.finish();
+        }
+        sections
+    }
+
+    /// Notes every key that nobody asked for.
+    pub fn finish(self) {
+        for (key, value) in self.table.into_iter().flatten() {
+            let key: &str = key.get_ref();
+            if self.known.contains(&key) {
+                continue;
+            }
+            let path = self.dotted(key);
+            let origin = self.source.origin(&path, value.span());
+            let known = || self.known.iter().map(|key| (*key).to_owned());
+            let fault = match self.choice {
+                Some((selector, choice)) if self.foreign.contains(key) => {
+                    // A flag that changes the kind leaves behind the keys of the file's own kind.
+                    if self.source.is_flag(&self.dotted(selector)) && !self.source.is_flag(&path) {
+                        continue;
+                    }
+                    let known = known().filter(|known| known != selector).collect();
+                    Fault::ForeignKey { choice: format!("{selector} = \"{choice}\""), known }
+                }
+                _ => Fault::UnknownKey {
+                    similar: similar(key, self.known.iter().copied()),
+                    known: known().collect(),
+                },
+            };
+            self.note(origin, key, fault);
+        }
+    }
+
+    fn not_a_table(&self, key: &str, span: std::ops::Range<usize>, allowed: &str) {
+        let path = self.dotted(key);
+        let found = self.source.literal(&path, span.clone());
+        let fault = Fault::Value { found, allowed: allowed.to_owned(), similar: None };
+        self.note(self.source.origin(&path, span), key, fault);
+    }
+
+    fn note(&self, origin: Origin, key: &str, fault: Fault) {
+        let (source, key) = (self.source.name.clone(), self.dotted(key));
+        self.faults.borrow_mut().push(ConfigError { source, origin, key, fault });
+    }
+
+    fn dotted(&self, key: &str) -> String {
+        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+    }
+}
+
+/// TOML text while it is being written.
+#[derive(Debug, Default)]
+pub struct Lines(String);
+
+impl Lines {
+    /// Writes `key = value`, or nothing for an absent value.
+    pub fn value(&mut self, key: &str, value: &impl Value) {
+        if let Some(literal) = value.write() {
+            self.literal(key, &literal);
+        }
+    }
+    /// Writes `key = literal`.
+    pub fn literal(&mut self, key: &str, literal: &str) {
+        self.0.extend([key, " = ", literal, "\n"]);
+    }
+    /// Writes `[name]` and the section under it.
+    pub fn section(&mut self, name: &str, section: &impl Section) {
+        self.0.extend(["\n[", name, "]\n"]);
+        section.write(self);
+    }
+    /// Writes `[[name]]` and the section under it, for each.
+    pub fn sections<S: Section>(&mut self, name: &str, sections: &[S]) {
+        for section in sections {
+            self.0.extend(["\n[[", name, "]]\n"]);
+            section.write(self);
+        }
+    }
+    /// The text.
+    pub fn into_text(self) -> String {
+        self.0
+    }
+}
+
+/// Whether `value` is a table, for the walk along a dotted key.
+pub fn table_mut<'v, 'i>(value: &'v mut DeValue<'i>) -> Option<&'v mut DeTable<'i>> {
+    if let DeValue::Table(table) = value { Some(table) } else { None }
+}
+
+/// Declares a section: documentation, then each key with type, default and bound.
+macro_rules! section {
+    ($(#[$doc:meta])* $name:ident {
+        $( $(#[$kdoc:meta])* $key:ident : $type:ty = $default:expr , $rule:expr ; )*
+    }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct $name { $( $(#[$kdoc])* pub $key: $type ),* }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $( $key: $default ),* }
+            }
+        }
+        impl $crate::scenario::section::Section for $name {
+            fn keys() -> Vec<&'static str> {
+                vec![ $( stringify!($key) ),* ]
+            }
+            fn read(_cursor: &mut $crate::scenario::section::Cursor<'_, '_>) -> Self {
+                Self { $( $key: _cursor.value(stringify!($key), $default, &$rule) ),* }
+            }
+            fn write(&self, _lines: &mut $crate::scenario::section::Lines) {
+                $( _lines.value(stringify!($key), &self.$key); )*
+            }
+        }
+    };
+}
+pub(crate) use section;
+
+/// Declares a section whose keys depend on the choice that its first key makes; the first is the default.
+macro_rules! variants {
+    ($(#[$doc:meta])* $name:ident by $selector:literal {
+        $( $(#[$vdoc:meta])* $text:literal => $variant:ident ),* $(,)?
+    }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum $name { $( $(#[$vdoc])* $variant($variant) ),* }
+
+        impl $name {
+            /// Every choice, as written in a scenario.
+            pub const NAMES: &'static [&'static str] = &[ $( $text ),* ];
+            /// The choice as written in a scenario.
+            pub const fn name(&self) -> &'static str {
+                match self { $( Self::$variant(_) => $text ),* }
+            }
+        }
+        impl $crate::scenario::section::Section for $name {
+            fn keys() -> Vec<&'static str> {
+                let mut keys = vec![$selector];
+                $( for key in $variant::keys() { if !keys.contains(&key) { keys.push(key); } } )*
+                keys
+            }
+            fn read(cursor: &mut $crate::scenario::section::Cursor<'_, '_>) -> Self {
+                let chosen = cursor.choice($selector, Self::NAMES, 0);
+                cursor.foreign(Self::keys());
+                match Self::NAMES[chosen] {
+                    $( $text => Self::$variant($variant::read(cursor)), )*
+                    _ => unreachable!("a choice is an index into the names"),
+                }
+            }
+            fn write(&self, lines: &mut $crate::scenario::section::Lines) {
+                lines.value($selector, &self.name().to_owned());
+                match self { $( Self::$variant(section) => section.write(lines) ),* }
+            }
+        }
+    };
+}
+pub(crate) use variants;

@@ -1,0 +1,154 @@
+//! The text that a scenario is read from, and the `--set` flags laid over it.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use serde_spanned::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
+
+use super::error::{ConfigError, ConfigErrors, Fault, Origin};
+use super::section::table_mut;
+
+/// The longest piece of a value that an error repeats, in characters.
+const LITERAL_MAX: usize = 60;
+
+/// A scenario's text and the flags over it.
+#[derive(Debug)]
+pub struct Source {
+    /// What errors call it: a file name, or the name of a built-in.
+    pub name: String,
+    text: String,
+    /// Value by dotted key, as given on the command line; the last one stands.
+    flags: BTreeMap<String, String>,
+}
+
+impl Source {
+    /// Joins the text with overrides of the form `key=value`.
+    pub fn new(name: &str, text: &str, overrides: &[String]) -> Result<Self, ConfigErrors> {
+        let mut source =
+            Self { name: name.to_owned(), text: text.to_owned(), flags: BTreeMap::new() };
+        let mut errors = Vec::new();
+        for flag in overrides {
+            match flag.split_once('=') {
+                Some((key, value)) if key.split('.').all(|part| !part.trim().is_empty()) => {
+                    source.flags.insert(key.trim().to_owned(), value.trim().to_owned());
+                }
+                _ => errors.push(source.flag_error(
+                    flag,
+                    flag.split('=').next().unwrap_or_default(),
+                    "write a dotted key, an equals sign and a value, as mac.retries=5",
+                )),
+            }
+        }
+        if errors.is_empty() { Ok(source) } else { Err(ConfigErrors(errors)) }
+    }
+
+    /// Parses the text and lays the flags over it.
+    pub fn table(&self) -> Result<DeTable<'_>, ConfigErrors> {
+        let (root, failures) = DeTable::parse_recoverable(&self.text);
+        if !failures.is_empty() {
+            let syntax = |failure: &toml::de::Error| ConfigError {
+                source: self.name.clone(),
+                origin: failure
+                    .span()
+                    .map_or(Origin::Whole, |span| Origin::Line(self.line(span.start))),
+                key: String::new(),
+                fault: Fault::Syntax(failure.message().trim().replace('\n', ", ")),
+            };
+            return Err(ConfigErrors(failures.iter().map(syntax).collect()));
+        }
+        let mut root = root.into_inner();
+        let mut errors = Vec::new();
+        for (key, value) in &self.flags {
+            if let Err(why) = lay_over(&mut root, key, value) {
+                errors.push(self.flag_error(&format!("{key}={value}"), key, why));
+            }
+        }
+        if errors.is_empty() { Ok(root) } else { Err(ConfigErrors(errors)) }
+    }
+
+    /// Where the value at `path` was written.
+    pub fn origin(&self, path: &str, span: Range<usize>) -> Origin {
+        match self.writer(path, &span) {
+            Some((key, value)) => Origin::Flag(format!("{key}={value}")),
+            None => Origin::Line(self.line(span.start)),
+        }
+    }
+
+    /// The value at `path` as it was written, shortened.
+    pub fn literal(&self, path: &str, span: Range<usize>) -> String {
+        let text = match self.writer(path, &span) {
+            Some((_, value)) => value,
+            None => self.text.get(span).unwrap_or_default().trim(),
+        };
+        let first_line = text.lines().next().unwrap_or_default();
+        if first_line.chars().count() < text.chars().count()
+            || first_line.chars().count() > LITERAL_MAX
+        {
+            return first_line.chars().take(LITERAL_MAX).chain("...".chars()).collect();
+        }
+        first_line.to_owned()
+    }
+
+    /// Whether a flag wrote the value at `path`, or a table around it.
+    pub fn is_flag(&self, path: &str) -> bool {
+        self.flag(path).is_some()
+    }
+
+    /// The flag that wrote what is at `path`, if a flag did.
+    fn writer(&self, path: &str, span: &Range<usize>) -> Option<(&str, &str)> {
+        let within = |key: &str| key.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'));
+        // A table that is nowhere in the text was made on the way to a flag's key.
+        let made = || self.flags.iter().find(|(key, _)| span.is_empty() && within(key));
+        self.flag(path).or_else(|| made().map(|(key, value)| (key.as_str(), value.as_str())))
+    }
+
+    fn flag(&self, path: &str) -> Option<(&str, &str)> {
+        let holds = |key: &str| {
+            path.strip_prefix(key)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        };
+        let found = self.flags.iter().find(|(key, _)| holds(key))?;
+        Some((found.0, found.1))
+    }
+
+    fn flag_error(&self, flag: &str, key: &str, why: &str) -> ConfigError {
+        ConfigError {
+            source: self.name.clone(),
+            origin: Origin::Flag(flag.to_owned()),
+            key: key.to_owned(),
+            fault: Fault::Conflict(why.to_owned()),
+        }
+    }
+
+    fn line(&self, offset: usize) -> usize {
+        1 + self.text.bytes().take(offset).filter(|byte| *byte == b'\n').count()
+    }
+}
+
+/// Puts `literal` at the dotted `key`, making the tables on the way.
+fn lay_over<'i>(
+    root: &mut DeTable<'i>,
+    key: &'i str,
+    literal: &'i str,
+) -> Result<(), &'static str> {
+    let mut parts: Vec<&str> = key.split('.').map(str::trim).collect();
+    let last = parts.pop().expect("a split text has at least one part");
+    let mut table = root;
+    for part in parts {
+        let entry = table
+            .entry(Spanned::new(0..0, DeString::Borrowed(part)))
+            .or_insert_with(|| Spanned::new(0..0, DeValue::Table(DeTable::new())));
+        table = table_mut(entry.get_mut()).ok_or(
+            "a flag reaches into sections only; set a list as a whole: 'radio.wifi=[{...}]'",
+        )?;
+    }
+    let value = match DeValue::parse(literal).map(Spanned::into_inner) {
+        // `16_16` is a hopping sequence; nobody groups digits on a command line.
+        Ok(value) if !(value.is_integer() && literal.contains('_')) => value,
+        // What is no TOML value is a text whose quotes the shell or the user left out.
+        _ => DeValue::String(DeString::Borrowed(literal)),
+    };
+    table.insert(Spanned::new(0..0, DeString::Borrowed(last)), Spanned::new(0..0, value));
+    Ok(())
+}

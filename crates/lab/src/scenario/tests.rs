@@ -1,0 +1,337 @@
+//! What users see when a scenario is right, wrong, or overridden.
+
+use lowmesh_units::Duration;
+
+use super::*;
+
+fn errors(text: &str, overrides: &[&str]) -> String {
+    let overrides: Vec<String> = overrides.iter().map(|&flag| flag.to_owned()).collect();
+    match Scenario::parse("my.toml", text, &overrides) {
+        Ok(_) => "no error".to_owned(),
+        Err(errors) => errors.to_string(),
+    }
+}
+
+fn parse(text: &str, overrides: &[&str]) -> Scenario {
+    let overrides: Vec<String> = overrides.iter().map(|&flag| flag.to_owned()).collect();
+    Scenario::parse("my.toml", text, &overrides).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+#[test]
+fn a_scenario_of_a_name_alone_has_defaults() {
+    let scenario = parse("name = \"x\"", &[]);
+    assert_eq!(scenario.topology, Topology::Grid(Grid::default()));
+    assert_eq!(scenario.coap, Coap::default());
+    assert_eq!(scenario.head.duration, Duration::from_secs(3600));
+}
+
+#[test]
+fn a_value_out_of_bounds_is_told_with_line_key_and_bounds() {
+    assert_eq!(
+        errors("name = \"x\"\n[topology]\nrows = 0\n", &[]),
+        "my.toml:3: topology.rows = 0: must be a whole number from 1 to 100"
+    );
+}
+
+#[test]
+fn a_value_of_the_wrong_type_is_told_as_it_was_written() {
+    assert_eq!(
+        errors("name = \"x\"\nduration = 60\n", &[]),
+        "my.toml:2: duration = 60: must be a duration in quotes, as \"10min\", \"2s\" or \"250ms\", from 1s to 31d"
+    );
+}
+
+#[test]
+fn a_misspelt_key_is_told_with_the_one_that_was_meant() {
+    assert_eq!(
+        errors("name = \"x\"\n[topology]\nspaceing_m = 3\n", &[]),
+        "my.toml:3: topology.spaceing_m: there is no such key; did you mean `spacing_m`?; \
+         known here: kind, rows, cols, spacing_m"
+    );
+}
+
+#[test]
+fn a_misspelt_name_is_told_with_the_one_that_was_meant() {
+    assert_eq!(
+        errors("name = \"x\"\n[coap]\ncongestion = \"cocoaa\"\n", &[]),
+        "my.toml:3: coap.congestion = \"cocoaa\": must be one of default, cocoa, cocoa/table-2, \
+         cocoa/paper-text, cocoa/draft-03, cocoa/ecoap, 6cocoa, rfc6298, fixed; did you mean `cocoa`?"
+    );
+}
+
+#[test]
+fn a_misspelt_kind_gives_one_error_and_none_about_its_keys() {
+    assert_eq!(
+        errors("name = \"x\"\n[topology]\nkind = \"lines\"\nnodes = 4\n", &[]),
+        "my.toml:3: topology.kind = \"lines\": must be one of grid, line, star, random, positions, table; \
+         did you mean `line`?"
+    );
+}
+
+#[test]
+fn a_key_of_another_kind_is_told_apart_from_a_misspelt_one() {
+    assert_eq!(
+        errors("name = \"x\"\n[topology]\nkind = \"line\"\nrows = 4\n", &[]),
+        "my.toml:4: topology.rows: does not apply to kind = \"line\", whose keys are nodes, spacing_m"
+    );
+}
+
+#[test]
+fn a_missing_key_is_told_with_what_it_must_be() {
+    assert_eq!(errors("", &[]), "my.toml: name is missing: it must be a text in quotes, not empty");
+    assert_eq!(
+        errors("name = \"x\"\n[topology]\nkind = \"positions\"", &[]),
+        "my.toml: topology.file is missing: it must be a text in quotes, not empty"
+    );
+}
+
+#[test]
+fn all_errors_are_told_in_the_order_of_the_file() {
+    let told = errors("nam = \"x\"\n[mac]\nretries = -1\n[rpl]\nmode = 3\n", &["mac.be_min=99"]);
+    let lines: Vec<&str> = told.lines().collect();
+    assert!(lines[0].starts_with("my.toml:1: nam: "), "{told}");
+    assert!(lines[1].starts_with("my.toml:3: mac.retries = -1: "), "{told}");
+    assert!(lines[2].starts_with("my.toml:5: rpl.mode = 3: "), "{told}");
+    assert!(lines[3].starts_with("--set mac.be_min=99: mac.be_min = 99: "), "{told}");
+    assert!(lines[4].starts_with("my.toml: name is missing"), "{told}");
+    assert_eq!(lines.len(), 5, "{told}");
+}
+
+#[test]
+fn text_that_is_not_toml_is_told_with_its_line() {
+    let told = errors("name = \"x\"\n[topology\nrows = 1\n", &[]);
+    assert!(told.starts_with("my.toml:2: not valid TOML: "), "{told}");
+}
+
+#[test]
+fn values_that_do_not_go_together_are_told() {
+    assert_eq!(
+        errors("name = \"x\"\nduration = \"10min\"\nwarmup = \"10min\"", &[]),
+        "my.toml: warmup: 10min leaves nothing to measure of a duration of 10min"
+    );
+    assert!(
+        errors("name = \"x\"\n[radio]\nmedium = \"grenoble\"", &[]).contains("kind = \"table\"")
+    );
+    assert!(errors("name = \"x\"\n[mac]\nbe_min = 8", &[]).contains("mac.be_min: 8 is above"));
+}
+
+#[test]
+fn an_override_goes_through_the_same_checks_and_names_its_flag() {
+    assert_eq!(parse("name = \"x\"", &["mac.retries=3"]).mac.retries, 3);
+    assert_eq!(
+        errors("name = \"x\"", &["mac.retries=many"]),
+        "--set mac.retries=many: mac.retries = many: must be a whole number from 0 to 15"
+    );
+    assert_eq!(
+        errors("name = \"x\"", &["mac.retry=3"]),
+        "--set mac.retry=3: mac.retry: there is no such key; did you mean `retries`?; known here: kind, \
+         queue_frames, retries, be_min, be_max, hopping, eb_period, keepalive, desync, scan_period, guard_us, slot_ms"
+    );
+    assert!(
+        errors("name = \"x\"", &["mak.retries=3"])
+            .starts_with("--set mak.retries=3: mak: there is")
+    );
+    assert_eq!(
+        errors("name = \"x\"", &["mac.retries"]),
+        "--set mac.retries: mac.retries: write a dotted key, an equals sign and a value, as mac.retries=5"
+    );
+}
+
+#[test]
+fn texts_on_flags_need_no_quotes() {
+    let flags = ["duration=20min", "coap.congestion=6cocoa", "mac.hopping=16_16", "name=\"y\""];
+    let scenario = parse("name = \"x\"", &flags);
+    assert_eq!(scenario.head.duration, Duration::from_secs(1200));
+    assert_eq!(scenario.coap.congestion, Congestion::SixCocoa);
+    assert_eq!(scenario.mac.hopping, Hopping::Sixteen);
+    assert_eq!(scenario.head.name, "y");
+}
+
+#[test]
+fn the_last_of_two_flags_on_one_key_stands() {
+    assert_eq!(parse("name = \"x\"", &["seeds=3", "seeds=4"]).head.seeds, 4);
+}
+
+#[test]
+fn a_flag_that_changes_the_kind_leaves_the_files_keys_of_the_old_kind_behind() {
+    let text = "name = \"x\"\n[schedule]\nfunction = \"b-msf\"\nmax_nec = 48\n";
+    let scenario = parse(text, &["schedule.function=alice"]);
+    assert_eq!(scenario.schedule, Schedule::Alice(Alice::default()));
+    let told = errors(text, &["schedule.function=alice", "schedule.max_nec=3"]);
+    assert!(
+        told.starts_with("--set schedule.max_nec=3: schedule.max_nec: does not apply"),
+        "{told}"
+    );
+}
+
+#[test]
+fn interferers_are_read_from_lists_of_sections() {
+    let scenario = parse("name = \"x\"\n[[radio.wifi]]\nchannel = 1\n[[radio.wifi]]\n", &[]);
+    let channels: Vec<u8> = scenario.radio.wifi.iter().map(|wifi| wifi.channel).collect();
+    assert_eq!(channels, [1, 6]);
+    assert_eq!(
+        errors("name = \"x\"\n[[radio.burst]]\n[[radio.burst]]\nchannel = 27\n", &[]),
+        "my.toml:4: radio.burst[1].channel = 27: must be a whole number from 11 to 26"
+    );
+    assert_eq!(parse("name = \"x\"", &["radio.burst=[{channel=12}]"]).radio.burst[0].channel, 12);
+    assert!(
+        errors("name = \"x\"\n[[radio.burst]]\n", &["radio.burst.channel=12"])
+            .contains("set a list as a whole")
+    );
+}
+
+#[test]
+fn a_section_written_as_a_value_is_told() {
+    assert_eq!(
+        errors("name = \"x\"\nmac = 3\n", &[]),
+        "my.toml:2: mac = 3: must be a section of keys"
+    );
+}
+
+#[test]
+fn the_resolved_scenario_reads_back_as_itself() {
+    let texts = [
+        "name = \"a \\\"quoted\\\" name\"\n[mac]\nhopping = [11, 26]\n",
+        "name = \"x\"\n[radio]\nmedium = \"pdr-matrix\"\nmatrix = [[0, 0.5], [1, 0]]\n\
+         [topology]\nkind = \"table\"\nnodes = 2\n",
+        "name = \"x\"\n[[radio.wifi]]\n[[radio.burst]]\n[schedule]\nfunction = \"orchestra\"\n",
+    ];
+    for text in texts {
+        let scenario = parse(text, &[]);
+        assert_eq!(parse(&scenario.to_toml(), &[]), scenario, "{text}");
+    }
+}
+
+#[test]
+fn seeds_count_up_from_the_first() {
+    let scenario = parse("name = \"x\"\nseeds = 3\nseed = 7", &[]);
+    let seeds: Vec<u64> = scenario.seeds().map(|seed| seed.0).collect();
+    assert_eq!(seeds, [7, 8, 9]);
+}
+
+#[test]
+fn an_unknown_name_is_told_with_the_built_in_that_was_meant() {
+    let told = Scenario::load("grenoble-5", &[]).expect_err("no such built-in").to_string();
+    assert_eq!(
+        told,
+        "there is no built-in scenario and no file `grenoble-5`; did you mean `grenoble-50`?"
+    );
+    let told = Scenario::load("no/such.toml", &[]).expect_err("no such file").to_string();
+    assert!(told.starts_with("cannot read no/such.toml: "), "{told}");
+}
+
+#[test]
+fn files_are_relative_to_the_folder_of_the_scenario() {
+    let folder = std::env::temp_dir().join(format!("lowmesh-scenario-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("the system's folder for temporary files is writable");
+    let file = folder.join("street.toml");
+    let text = "name = \"x\"\n[topology]\nkind = \"positions\"\nfile = \"street.csv\"\n";
+    std::fs::write(&file, text).expect("writable");
+    let scenario = Scenario::load(file.to_str().expect("ASCII"), &[]);
+    _ = std::fs::remove_dir_all(&folder);
+    let Topology::Positions(positions) = scenario.expect("valid").topology else {
+        panic!("not the kind that was written")
+    };
+    assert_eq!(Path::new(&positions.file), folder.join("street.csv"));
+}
+
+#[test]
+fn every_key_is_in_the_manual() {
+    let manual = include_str!("../../../../docs/topics/scenarios.md");
+    for key in every_key() {
+        let (section, name) = key.rsplit_once('.').unwrap_or(("", &key));
+        let heading = match section {
+            "" => "\n## Top".to_owned(),
+            "radio.wifi" | "radio.burst" => format!("\n## `[[{section}]]`"),
+            _ => format!("\n## `[{section}]`"),
+        };
+        let start = manual.find(&heading).unwrap_or_else(|| panic!("no section {heading}"));
+        let part = &manual[start + heading.len()..];
+        let part = &part[..part.find("\n## ").unwrap_or(part.len())];
+        assert!(part.contains(&format!("| `{name}`")), "{key} is not under {heading}");
+    }
+}
+
+#[test]
+fn no_text_makes_the_reader_panic() {
+    let text = crate::scenario::BUILTINS[1].text;
+    for end in 0..text.len() {
+        if text.is_char_boundary(end) {
+            // Any prefix either reads or is told to be wrong with a reason.
+            if let Err(errors) = Scenario::parse("cut", &text[..end], &[]) {
+                assert!(errors.to_string().starts_with("cut"), "{errors}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_default_in_the_manual_is_the_one_in_force() {
+    let manual = include_str!("../../../../docs/topics/scenarios.md");
+    let mut compared = 0;
+    let mut compare = |heading: &str, section: &dyn Fn(&mut Lines)| {
+        let start = manual.find(heading).unwrap_or_else(|| panic!("no section {heading}"));
+        let part = &manual[start + heading.len()..];
+        let part = &part[..part.find("\n##").unwrap_or(part.len())];
+        let mut lines = Lines::default();
+        section(&mut lines);
+        for (key, literal) in lines.into_text().lines().filter_map(|line| line.split_once(" = ")) {
+            let row = format!("| `{key}` | `{literal}` |");
+            assert!(literal == "\"\"" || part.contains(&row), "{row} is not under {heading}");
+            compared += 1;
+        }
+    };
+    compare("## Top", &|lines| Head::default().write(lines));
+    compare("kind = \"grid\"`", &|lines| Grid::default().write(lines));
+    compare("kind = \"line\"`", &|lines| Line::default().write(lines));
+    compare("kind = \"star\"`", &|lines| Star::default().write(lines));
+    compare("kind = \"random\"`", &|lines| Random::default().write(lines));
+    compare("kind = \"table\"`", &|lines| Table::default().write(lines));
+    compare("medium = \"mrm\"`", &|lines| Mrm::default().write(lines));
+    compare("medium = \"unit-disk\"`", &|lines| UnitDisk::default().write(lines));
+    compare("medium = \"log-distance\"`", &|lines| LogDistance::default().write(lines));
+    compare("medium = \"friis\"`", &|lines| Friis::default().write(lines));
+    compare("medium = \"two-ray\"`", &|lines| TwoRay::default().write(lines));
+    compare("medium = \"pister-hack\"`", &|lines| PisterHack::default().write(lines));
+    compare("## `[[radio.wifi]]`", &|lines| Wifi::default().write(lines));
+    compare("## `[[radio.burst]]`", &|lines| Burst::default().write(lines));
+    compare("## `[mac]`", &|lines| Mac::default().write(lines));
+    compare("function = \"minimal\"`", &|lines| Minimal::default().write(lines));
+    compare("function = \"msf\"`", &|lines| Msf::default().write(lines));
+    compare("function = \"b-msf\"`", &|lines| BMsf::default().write(lines));
+    compare("function = \"alice\"`", &|lines| Alice::default().write(lines));
+    compare("function = \"orchestra\"`", &|lines| Orchestra::default().write(lines));
+    compare("## `[rpl]`", &|lines| Rpl::default().write(lines));
+    compare("## `[lowpan]`", &|lines| Lowpan::default().write(lines));
+    compare("## `[ipv6]`", &|lines| Ipv6::default().write(lines));
+    compare("## `[coap]`", &|lines| Coap::default().write(lines));
+    compare("## `[traffic]`", &|lines| Traffic::default().write(lines));
+    compare("## `[clock]`", &|lines| Clock::default().write(lines));
+    compare("## `[energy]`", &|lines| Energy::default().write(lines));
+    assert!(compared > 100, "{compared}");
+}
+
+proptest::proptest! {
+    #[test]
+    fn whatever_flag_is_given_it_reads_back_or_is_told_to_be_wrong(flag in "[a-z_.]{0,12}=?.{0,16}") {
+        match Scenario::parse("x", "name = \"x\"", std::slice::from_ref(&flag)) {
+            Ok(scenario) => {
+                let again = Scenario::parse("x", &scenario.to_toml(), &[]);
+                proptest::prop_assert_eq!(again, Ok(scenario));
+            }
+            Err(errors) => proptest::prop_assert!(errors.to_string().contains("--set"), "{}", errors),
+        }
+    }
+
+    #[test]
+    fn any_value_of_a_known_key_reads_back_or_is_told_to_be_wrong(
+        key in proptest::sample::select(every_key()),
+        value in "-?[0-9]{1,9}(\\.[0-9]{1,3})?(ms|s|min)?|true|\\[[0-9, ]{0,8}\\]|\\{\\}|[a-z0-9_/-]{1,12}",
+    ) {
+        let flag = format!("{key}={value}");
+        if let Ok(scenario) = Scenario::parse("x", "name = \"x\"", &[flag]) {
+            let again = Scenario::parse("x", &scenario.to_toml(), &[]);
+            proptest::prop_assert_eq!(again, Ok(scenario));
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! `[topology]`: how many nodes there are and where they stand; node 0 is the root.
+
+use super::section::{section, variants};
+use super::value::{NotEmpty, Within};
+
+/// The most nodes in a run: a simulated node's number has to fit the tables of the radio.
+pub const NODES_MAX: u16 = 1000;
+
+variants! {
+    /// Where the nodes stand.
+    Topology by "kind" {
+        /// Rows and columns; the root stands in a corner.
+        "grid" => Grid,
+        /// One after the other; the root stands at an end.
+        "line" => Line,
+        /// A circle round the root.
+        "star" => Star,
+        /// Anywhere in a square, each with enough good links.
+        "random" => Random,
+        /// Places read from a file.
+        "positions" => Positions,
+        /// No places: the radio's own table says who hears whom.
+        "table" => Table,
+    }
+}
+
+section! {
+    /// A grid.
+    Grid {
+        /// Rows.
+        rows: u16 = 5, Within(1, 100);
+        /// Nodes in a row.
+        cols: u16 = 5, Within(1, 100);
+        /// Distance between neighbours in a row or column, in metres (Righetti et al. 2023: 33 m).
+        spacing_m: f64 = 33.0, Within(0.1, 100_000.0);
+    }
+}
+
+section! {
+    /// A line.
+    Line {
+        /// Nodes, with the root.
+        nodes: u16 = 5, Within(1, NODES_MAX);
+        /// Distance between neighbours, in metres.
+        spacing_m: f64 = 33.0, Within(0.1, 100_000.0);
+    }
+}
+
+section! {
+    /// A star.
+    Star {
+        /// Nodes, with the root.
+        nodes: u16 = 10, Within(1, NODES_MAX);
+        /// Distance from the root, in metres.
+        radius_m: f64 = 20.0, Within(0.1, 100_000.0);
+    }
+}
+
+section! {
+    /// A random square, by the rule of the 6TiSCH Simulator: each node has three good neighbours.
+    Random {
+        /// Nodes, with the root.
+        nodes: u16 = 26, Within(2, NODES_MAX);
+        /// Side of the square, in metres (6TiSCH Simulator: 2 km).
+        side_m: f64 = 2000.0, Within(1.0, 1_000_000.0);
+    }
+}
+
+section! {
+    /// Places in a CSV file with the columns x_m and y_m, root first.
+    Positions {
+        /// The file, relative to the scenario's folder.
+        file: String = String::new(), NotEmpty;
+    }
+}
+
+section! {
+    /// Nodes without places.
+    Table {
+        /// Nodes, with the root; as many as the radio's table has.
+        nodes: u16 = 50, Within(1, NODES_MAX);
+    }
+}
+
+impl Topology {
+    /// How many nodes there are, if the scenario itself says so (a file of positions does not).
+    pub fn nodes(&self) -> Option<u32> {
+        match self {
+            Self::Grid(grid) => Some(u32::from(grid.rows) * u32::from(grid.cols)),
+            Self::Line(line) => Some(line.nodes.into()),
+            Self::Star(star) => Some(star.nodes.into()),
+            Self::Random(random) => Some(random.nodes.into()),
+            Self::Positions(_) => None,
+            Self::Table(table) => Some(table.nodes.into()),
+        }
+    }
+}

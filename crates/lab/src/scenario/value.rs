@@ -1,0 +1,277 @@
+//! Values of scenario keys: how each type is read from TOML, bounded, and written back.
+
+use std::fmt::Display;
+
+use lowmesh_units::{Channel, Duration};
+use toml::de::DeValue;
+
+/// Why a value was not taken.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    /// An allowed value with a similar name.
+    pub similar: Option<String>,
+}
+
+/// A type that a scenario key can have.
+pub trait Value: Sized {
+    /// What to write for it, as in "a whole number".
+    fn noun() -> String;
+    /// Reads it.
+    fn read(value: &DeValue<'_>) -> Result<Self, Mismatch>;
+    /// Its TOML literal; `None` leaves the key out.
+    fn write(&self) -> Option<String>;
+}
+
+const WRONG_TYPE: Mismatch = Mismatch { similar: None };
+
+macro_rules! whole_numbers {
+    ($($type:ty),*) => {$(
+        impl Value for $type {
+            fn noun() -> String {
+                "a whole number".to_owned()
+            }
+            fn read(value: &DeValue<'_>) -> Result<Self, Mismatch> {
+                let DeValue::Integer(number) = value else { return Err(WRONG_TYPE) };
+                // `from_str_radix` wants the digits alone; TOML allows 0x, 0o, 0b before them.
+                <$type>::from_str_radix(number.as_str(), number.radix()).map_err(|_| WRONG_TYPE)
+            }
+            fn write(&self) -> Option<String> {
+                Some(self.to_string())
+            }
+        }
+    )*};
+}
+whole_numbers!(u8, u16, u32, u64);
+
+impl Value for f64 {
+    fn noun() -> String {
+        "a number".to_owned()
+    }
+    fn read(value: &DeValue<'_>) -> Result<Self, Mismatch> {
+        let text = match value {
+            DeValue::Float(number) => number.as_str(),
+            DeValue::Integer(number) if number.radix() == 10 => number.as_str(),
+            _ => return Err(WRONG_TYPE),
+        };
+        text.parse().ok().filter(|number: &f64| number.is_finite()).ok_or(WRONG_TYPE)
+    }
+    fn write(&self) -> Option<String> {
+        Some(format!("{self:?}"))
+    }
+}
+
+impl Value for bool {
+    fn noun() -> String {
+        "true or false".to_owned()
+    }
+    fn read(value: &DeValue<'_>) -> Result<Self, Mismatch> {
+        value.as_bool().ok_or(WRONG_TYPE)
+    }
+    fn write(&self) -> Option<String> {
+        Some(self.to_string())
+    }
+}
+
+impl Value for String {
+    fn noun() -> String {
+        "a text in quotes".to_owned()
+    }
+    fn read(value: &DeValue<'_>) -> Result<Self, Mismatch> {
+        value.as_str().map(str::to_owned).ok_or(WRONG_TYPE)
+    }
+    fn write(&self) -> Option<String> {
+        Some(quoted(self))
+    }
+}
+
+impl Value for Duration {
+    fn noun() -> String {
+        "a duration in quotes, as \"10min\", \"2s\" or \"250ms\",".to_owned()
+    }
+    fn read(value: &DeValue<'_>) -> Result<Self, Mismatch> {
+        value.as_str().and_then(|text| text.parse().ok()).ok_or(WRONG_TYPE)
+    }
+    fn write(&self) -> Option<String> {
+        Some(quoted(&self.to_string()))
+    }
+}
+
+impl<T: Value> Value for Option<T> {
+    fn noun() -> String {
+        T::noun()
+    }
+    fn read(value: &DeValue<'_>) -> Result<Self, Mismatch> {
+        T::read(value).map(Some)
+    }
+    fn write(&self) -> Option<String> {
+        self.as_ref().and_then(Value::write)
+    }
+}
+
+/// Rows of numbers, for a matrix written in the scenario itself.
+impl Value for Vec<Vec<f64>> {
+    fn noun() -> String {
+        "a list of rows of numbers".to_owned()
+    }
+    fn read(value: &DeValue<'_>) -> Result<Self, Mismatch> {
+        let row = |row: &DeValue<'_>| -> Result<Vec<f64>, Mismatch> {
+            let numbers = row.as_array().ok_or(WRONG_TYPE)?;
+            numbers.iter().map(|number| f64::read(number.get_ref())).collect()
+        };
+        let rows = value.as_array().ok_or(WRONG_TYPE)?;
+        rows.iter().map(|numbers| row(numbers.get_ref())).collect()
+    }
+    fn write(&self) -> Option<String> {
+        let row = |row: &Vec<f64>| {
+            let numbers: Vec<String> = row.iter().map(|number| format!("{number:?}")).collect();
+            format!("[{}]", numbers.join(", "))
+        };
+        let rows: Vec<String> = self.iter().map(row).collect();
+        (!rows.is_empty()).then(|| format!("[{}]", rows.join(", ")))
+    }
+}
+
+/// The channels that a TSCH network hops over, in order (IEEE 802.15.4-2015 s6.2.10).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hopping {
+    /// All sixteen channels, in Contiki-NG's order.
+    Sixteen,
+    /// Four channels clear of the usual Wi-Fi channels, Contiki-NG's default.
+    Four,
+    /// A sequence of one's own.
+    List(Vec<Channel>),
+}
+
+impl Hopping {
+    /// TSCH_HOPPING_SEQUENCE_16_16 of Contiki-NG 5.0.
+    const SIXTEEN: [u8; 16] = [16, 17, 23, 18, 26, 15, 25, 22, 19, 11, 12, 13, 24, 14, 20, 21];
+    /// TSCH_HOPPING_SEQUENCE_4_4 of Contiki-NG 5.0.
+    const FOUR: [u8; 4] = [15, 25, 26, 20];
+
+    /// The channels in hopping order.
+    pub fn channels(&self) -> Vec<Channel> {
+        match self {
+            Self::Sixteen => Self::SIXTEEN.into_iter().filter_map(Channel::new).collect(),
+            Self::Four => Self::FOUR.into_iter().filter_map(Channel::new).collect(),
+            Self::List(channels) => channels.clone(),
+        }
+    }
+}
+
+impl Value for Hopping {
+    fn noun() -> String {
+        "\"16_16\", \"4_4\" or a list of 1 to 64 channels from 11 to 26".to_owned()
+    }
+    fn read(value: &DeValue<'_>) -> Result<Self, Mismatch> {
+        match value {
+            DeValue::String(name) if name == "16_16" => Ok(Self::Sixteen),
+            DeValue::String(name) if name == "4_4" => Ok(Self::Four),
+            DeValue::Array(list) if (1..=64).contains(&list.len()) => {
+                let channel = |value: &DeValue<'_>| Channel::new(u8::read(value).ok()?);
+                let channels: Option<_> =
+                    list.iter().map(|value| channel(value.get_ref())).collect();
+                channels.map(Self::List).ok_or(WRONG_TYPE)
+            }
+            _ => Err(WRONG_TYPE),
+        }
+    }
+    fn write(&self) -> Option<String> {
+        Some(match self {
+            Self::Sixteen => quoted("16_16"),
+            Self::Four => quoted("4_4"),
+            Self::List(channels) => {
+                let numbers: Vec<String> = channels.iter().map(ToString::to_string).collect();
+                format!("[{}]", numbers.join(", "))
+            }
+        })
+    }
+}
+
+/// A bound on a value beyond its type.
+pub trait Rule<T> {
+    /// Whether `value` is within.
+    fn admits(&self, value: &T) -> bool;
+    /// The bound in words, put after the type's noun; empty without one.
+    fn words(&self) -> String;
+}
+
+/// No bound.
+pub struct Any;
+/// From the first to the second, both included.
+pub struct Within<T>(pub T, pub T);
+/// Not the empty text.
+pub struct NotEmpty;
+
+impl<T> Rule<T> for Any {
+    fn admits(&self, _: &T) -> bool {
+        true
+    }
+    fn words(&self) -> String {
+        String::new()
+    }
+}
+impl<T: PartialOrd + Display> Rule<T> for Within<T> {
+    fn admits(&self, value: &T) -> bool {
+        (&self.0..=&self.1).contains(&value)
+    }
+    fn words(&self) -> String {
+        format!(" from {} to {}", self.0, self.1)
+    }
+}
+impl<T: PartialOrd + Display> Rule<Option<T>> for Within<T> {
+    fn admits(&self, value: &Option<T>) -> bool {
+        value.as_ref().is_none_or(|value| Rule::<T>::admits(self, value))
+    }
+    fn words(&self) -> String {
+        Rule::<T>::words(self)
+    }
+}
+impl Rule<String> for NotEmpty {
+    fn admits(&self, value: &String) -> bool {
+        !value.is_empty()
+    }
+    fn words(&self) -> String {
+        ", not empty".to_owned()
+    }
+}
+
+/// The TOML literal of a text.
+pub fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
+
+/// Names one of a closed list of choices, as users write them.
+macro_rules! choice {
+    ($(#[$doc:meta])* $name:ident { $( $(#[$vdoc:meta])* $variant:ident = $text:literal ),* $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name { $( $(#[$vdoc])* $variant ),* }
+
+        impl $name {
+            /// Every name, as written in a scenario.
+            pub const NAMES: &'static [&'static str] = &[$( $text ),*];
+            /// The name as written in a scenario.
+            pub const fn name(self) -> &'static str {
+                match self { $( Self::$variant => $text ),* }
+            }
+        }
+        impl $crate::scenario::value::Value for $name {
+            fn noun() -> String {
+                format!("one of {}", Self::NAMES.join(", "))
+            }
+            fn read(value: &toml::de::DeValue<'_>) -> Result<Self, $crate::scenario::value::Mismatch> {
+                let text = value.as_str().unwrap_or_default();
+                match text {
+                    $( $text => Ok(Self::$variant), )*
+                    _ => Err($crate::scenario::value::Mismatch {
+                        similar: $crate::scenario::error::similar(text, Self::NAMES.iter().copied()),
+                    }),
+                }
+            }
+            fn write(&self) -> Option<String> {
+                Some($crate::scenario::value::quoted(self.name()))
+            }
+        }
+    };
+}
+pub(crate) use choice;

@@ -1,0 +1,136 @@
+//! Numbers of many runs become one: means with confidence intervals, and percentiles of a sample.
+//!
+//! Nothing here is ever NaN: a statistic of too few numbers is absent.
+
+use serde::Serialize;
+
+/// The confidence level of every interval: 95 %, so the quantile at 0.975 of Student's t.
+const QUANTILE: f64 = 0.975;
+
+/// A mean over runs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Estimate {
+    /// The mean.
+    pub mean: f64,
+    /// Half the width of its 95 % confidence interval (Student's t); absent for a single run.
+    pub ci95: Option<f64>,
+    /// How many runs had this number.
+    pub n: usize,
+}
+
+impl Estimate {
+    /// The mean of `sample`; absent when that is empty. Numbers that are not finite are left out.
+    pub fn of(sample: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let sample: Vec<f64> = sample.into_iter().filter(|value| value.is_finite()).collect();
+        let n = sample.len();
+        let mean = mean(&sample)?;
+        let ci95 = (n > 1).then(|| {
+            let squares: f64 = sample.iter().map(|value| (value - mean) * (value - mean)).sum();
+            let variance = squares / (n - 1) as f64;
+            student_t(n as u64 - 1) * libm::sqrt(variance / n as f64)
+        });
+        Some(Self { mean, ci95, n })
+    }
+}
+
+/// The arithmetic mean; absent for nothing.
+pub fn mean(sample: &[f64]) -> Option<f64> {
+    (!sample.is_empty()).then(|| sample.iter().sum::<f64>() / sample.len() as f64)
+}
+
+/// The smallest number of the ascending `sorted` that at least `percent` of all are not above (nearest rank).
+pub fn percentile(sorted: &[f64], percent: f64) -> Option<f64> {
+    let rank = libm::ceil(percent / 100.0 * sorted.len() as f64) as usize;
+    sorted.get(rank.max(1) - 1).copied()
+}
+
+/// The 0.975 quantile of Student's t distribution with `freedom` degrees of freedom.
+///
+/// Found by bisection of the closed forms for whole degrees (Abramowitz and Stegun 26.7.3 and 26.7.4).
+pub fn student_t(freedom: u64) -> f64 {
+    // Past a thousand degrees the quantile moves by under 0.001 of itself.
+    let freedom = freedom.clamp(1, 10_000);
+    let (mut low, mut high) = (0.0, 13.0);
+    // Half a billionth of the range is well under what a table prints.
+    for _ in 0..40 {
+        let middle = f64::midpoint(low, high);
+        if central_probability(middle, freedom) < 2.0 * QUANTILE - 1.0 {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    f64::midpoint(low, high)
+}
+
+/// The chance that a t-distributed number lies within plus and minus `t`.
+fn central_probability(t: f64, freedom: u64) -> f64 {
+    let angle = libm::atan(t / libm::sqrt(freedom as f64));
+    let (sine, cosine) = (libm::sin(angle), libm::cos(angle));
+    let odd = freedom % 2 == 1;
+    if freedom == 1 {
+        return angle * std::f64::consts::FRAC_2_PI;
+    }
+    // Odd:  2/pi (angle + sin (cos + 2/3 cos^3 + 2*4/(3*5) cos^5 + ... up to cos^(freedom-2)))
+    // Even: sin (1 + 1/2 cos^2 + 1*3/(2*4) cos^4 + ... up to cos^(freedom-2))
+    let mut term = if odd { cosine } else { 1.0 };
+    let mut sum = term;
+    let first = if odd { 2 } else { 1 };
+    for k in (first..freedom - 1).step_by(2) {
+        term *= k as f64 / (k + 1) as f64 * cosine * cosine;
+        sum += term;
+    }
+    if odd { std::f64::consts::FRAC_2_PI * (angle + sine * sum) } else { sine * sum }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t_quantiles_are_those_of_the_tables() {
+        let table = [
+            (1, 12.706),
+            (2, 4.303),
+            (3, 3.182),
+            (4, 2.776),
+            (5, 2.571),
+            (9, 2.262),
+            (10, 2.228),
+            (29, 2.045),
+            (30, 2.042),
+            (100, 1.984),
+            (1000, 1.962),
+        ];
+        for (freedom, quantile) in table {
+            let found = student_t(freedom);
+            assert!((found - quantile).abs() < 0.000_6, "{freedom}: {found}");
+        }
+    }
+
+    #[test]
+    fn a_known_sample_has_its_known_interval() {
+        // Mean 3, variance 2.5, standard error sqrt(0.5), t(4) = 2.7764.
+        let estimate = Estimate::of([1.0, 2.0, 3.0, 4.0, 5.0]).expect("five numbers");
+        assert_eq!((estimate.mean, estimate.n), (3.0, 5));
+        assert!((estimate.ci95.expect("five numbers") - 1.9632).abs() < 1e-4);
+    }
+
+    #[test]
+    fn one_run_has_a_mean_without_interval_and_none_has_nothing() {
+        assert_eq!(Estimate::of([2.0]), Some(Estimate { mean: 2.0, ci95: None, n: 1 }));
+        assert_eq!(Estimate::of([]), None);
+        assert_eq!(Estimate::of([f64::NAN, f64::INFINITY]), None);
+    }
+
+    #[test]
+    fn percentiles_are_numbers_of_the_sample() {
+        let sorted = [10.0, 20.0, 30.0, 40.0];
+        assert_eq!(percentile(&sorted, 50.0), Some(20.0));
+        assert_eq!(percentile(&sorted, 51.0), Some(30.0));
+        assert_eq!(percentile(&sorted, 95.0), Some(40.0));
+        assert_eq!(percentile(&sorted, 0.0), Some(10.0));
+        assert_eq!(percentile(&sorted, 100.0), Some(40.0));
+        assert_eq!(percentile(&[], 50.0), None);
+    }
+}

@@ -1,0 +1,54 @@
+//! What can be set about a MAC.
+
+use lowmesh_units::{Duration, PanId};
+
+use crate::params;
+use crate::tsch::hopping::HoppingSequence;
+
+/// Settings of a TSCH MAC; the defaults are those of [`params`](crate::params).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// The network.
+    pub pan: PanId,
+    /// Channels and their order.
+    pub hopping: HoppingSequence,
+    /// Length of a timeslot.
+    pub slot: Duration,
+    /// Half the time that a receiver listens for a frame to start.
+    pub guard: Duration,
+    /// Data frames held for the air.
+    pub queue_frames_max: usize,
+    /// Copies after the first.
+    pub retries_max: u8,
+    /// Smallest backoff exponent in shared cells.
+    pub be_min: u8,
+    /// Largest backoff exponent in shared cells.
+    pub be_max: u8,
+    /// Longest time between beacons.
+    pub eb_period: Duration,
+    /// Longest time without hearing the time source.
+    pub keepalive: Duration,
+    /// When the clock is given up.
+    pub desynchronise: Duration,
+    /// Time on a channel while scanning.
+    pub scan_period: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            pan: PanId(0xabcd),
+            hopping: HoppingSequence::sixteen(),
+            slot: params::SLOT,
+            guard: params::RX_WAIT / 2,
+            queue_frames_max: params::QUEUE_FRAMES_MAX,
+            retries_max: params::RETRIES_MAX,
+            be_min: params::BE_MIN,
+            be_max: params::BE_MAX,
+            eb_period: params::EB_PERIOD,
+            keepalive: params::KEEPALIVE,
+            desynchronise: params::DESYNCHRONISE,
+            scan_period: params::SCAN_PERIOD,
+        }
+    }
+}

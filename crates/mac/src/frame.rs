@@ -1,0 +1,130 @@
+//! The frames that a MAC makes: data, 6P, keepalives, beacons, acknowledgements.
+
+use alloc::vec::Vec;
+
+use lowmesh_units::{Eui64, PanId};
+use lowmesh_wire::ie::{self, TimeCorrection, TschBeacon};
+use lowmesh_wire::ieee802154::{Address, FCS_OCTETS, FrameType, Header, PHY_PACKET_MAX, Version};
+
+/// Octets of the header of a data frame with extended addresses: control 2, sequence 1, PAN 2, addresses 16.
+pub const DATA_HEADER_OCTETS: usize = 21;
+/// Octets that a data frame can carry.
+pub const PAYLOAD_OCTETS_MAX: usize = PHY_PACKET_MAX - FCS_OCTETS - DATA_HEADER_OCTETS;
+
+/// What a data frame carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content<'a> {
+    /// A 6LoWPAN frame, or nothing (a keepalive).
+    Payload(&'a [u8]),
+    /// A 6P message in a 6top IE.
+    Sixtop(&'a [u8]),
+}
+
+/// A data frame from `source` to `destination`, or to everyone.
+pub fn data(
+    pan: PanId,
+    source: Eui64,
+    destination: Option<Eui64>,
+    sequence: u8,
+    content: Content<'_>,
+) -> Vec<u8> {
+    let sixtop = matches!(content, Content::Sixtop(_));
+    let header = Header {
+        ie_present: sixtop,
+        ack_request: destination.is_some(),
+        sequence: Some(sequence),
+        ..header(FrameType::Data, pan, Some(source), destination)
+    };
+    let mut octets = Vec::with_capacity(PHY_PACKET_MAX);
+    header.emit(&mut octets);
+    match content {
+        Content::Payload(payload) => octets.extend_from_slice(payload),
+        Content::Sixtop(message) => ie::emit_sixtop(message, &mut octets),
+    }
+    octets
+}
+
+/// An enhanced beacon.
+pub fn beacon(pan: PanId, source: Eui64, sequence: u8, tsch: &TschBeacon) -> Vec<u8> {
+    let header = Header {
+        ie_present: true,
+        sequence: Some(sequence),
+        ..header(FrameType::Beacon, pan, Some(source), None)
+    };
+    let mut octets = Vec::with_capacity(64);
+    header.emit(&mut octets);
+    ie::emit_tsch(tsch, &mut octets);
+    octets
+}
+
+/// An enhanced acknowledgement with a time correction.
+pub fn ack(destination: Eui64, sequence: u8, micros_late: i32) -> Vec<u8> {
+    let header = Header {
+        frame_type: FrameType::Ack,
+        version: Version::V2015,
+        frame_pending: false,
+        ack_request: false,
+        // With only a destination the bit says that no PAN is in the frame (Table 7-2).
+        pan_id_compression: true,
+        ie_present: true,
+        sequence: Some(sequence),
+        destination_pan: None,
+        destination: Some(Address::Extended(destination)),
+        source_pan: None,
+        source: None,
+    };
+    let mut octets = Vec::with_capacity(16);
+    header.emit(&mut octets);
+    let micros = micros_late.clamp(-2048, 2047) as i16;
+    ie::emit_time_correction(TimeCorrection { micros, nack: false }, &mut octets);
+    octets
+}
+
+fn header(
+    frame_type: FrameType,
+    pan: PanId,
+    source: Option<Eui64>,
+    destination: Option<Eui64>,
+) -> Header {
+    Header {
+        frame_type,
+        version: Version::V2015,
+        frame_pending: false,
+        ack_request: false,
+        // Both extended: the bit unset keeps the destination's PAN; short and extended: set keeps it alone.
+        pan_id_compression: destination.is_none(),
+        ie_present: false,
+        sequence: None,
+        destination_pan: Some(pan),
+        destination: Some(destination.map_or(Address::BROADCAST, Address::Extended)),
+        source_pan: None,
+        source: source.map(Address::Extended),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowmesh_units::NodeId;
+    use lowmesh_wire::ieee802154::Frame;
+
+    #[test]
+    fn a_full_payload_fills_the_phy_packet_exactly() {
+        let payload = [0; PAYLOAD_OCTETS_MAX];
+        let to = Some(NodeId(2).eui64());
+        let octets = data(PanId(1), NodeId(1).eui64(), to, 9, Content::Payload(&payload));
+        assert_eq!(octets.len() + FCS_OCTETS, PHY_PACKET_MAX);
+        let frame = Frame::parse(&octets).expect("own frame");
+        assert!(frame.header.ack_request);
+        assert_eq!(frame.header.destination_pan, Some(PanId(1)));
+        assert_eq!(frame.payload, payload);
+    }
+
+    #[test]
+    fn an_acknowledgement_carries_the_correction() {
+        let octets = ack(NodeId(3).eui64(), 77, -300);
+        let frame = Frame::parse(&octets).expect("own frame");
+        assert_eq!(frame.header.sequence, Some(77));
+        assert_eq!(frame.header_ies.time_correction().map(|c| c.micros), Some(-300));
+    }
+}

@@ -1,0 +1,149 @@
+//! What a node knows of each link: ETX, signal, last sequence number.
+
+use alloc::vec::Vec;
+
+use lowmesh_units::{Dbm, Eui64, Instant};
+
+use crate::params::{
+    DUPLICATE_WINDOW, ETX_ALPHA_FIRST_PERCENT, ETX_ALPHA_PERCENT, ETX_FRESH, ETX_GUESS,
+    ETX_GUESS_RSSI, ETX_NOACK, ETX_UNIT, NEIGHBOURS_MAX,
+};
+
+/// One neighbour.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Link {
+    /// Who.
+    pub peer: Eui64,
+    /// Expected transmissions until an acknowledgement, in 1/128.
+    pub etx: u16,
+    /// Frames that the average stands on, up to [`ETX_FRESH`].
+    pub samples: u8,
+    /// Smoothed level of what was heard from it.
+    pub rssi: Dbm,
+    /// When something was last heard from it.
+    pub heard: Instant,
+    sequence: Option<(u8, Instant)>,
+}
+
+/// All neighbours, in order of address; bounded, the one not heard for longest goes first.
+#[derive(Clone, Debug, Default)]
+pub struct LinkTable(Vec<Link>);
+
+impl LinkTable {
+    /// The link to `peer`.
+    pub fn get(&self, peer: Eui64) -> Option<&Link> {
+        self.0.binary_search_by_key(&peer, |l| l.peer).ok().map(|i| &self.0[i])
+    }
+    /// All links, in order of address.
+    pub fn iter(&self) -> impl Iterator<Item = &Link> + '_ {
+        self.0.iter()
+    }
+
+    /// Something was heard from `peer`.
+    pub fn note_heard(&mut self, now: Instant, peer: Eui64, rssi: Dbm) {
+        let link = self.entry(now, peer, rssi);
+        link.heard = now;
+        link.rssi = Dbm(link.rssi.0 + (rssi.0 - link.rssi.0) / 8.0);
+    }
+
+    /// True when the last frame from `peer` had this sequence number too, a moment ago: a retry whose
+    /// acknowledgement was lost (IEEE 802.15.4-2015 s6.7.2). Remembers the number.
+    pub fn is_duplicate(&mut self, now: Instant, peer: Eui64, sequence: u8, rssi: Dbm) -> bool {
+        let link = self.entry(now, peer, rssi);
+        let last = link.sequence.replace((sequence, now));
+        last.is_some_and(|(s, when)| s == sequence && now.since(when) < DUPLICATE_WINDOW)
+    }
+
+    /// A unicast frame to `peer` ended after `transmissions` copies. Returns the new ETX.
+    pub fn note_sent(&mut self, peer: Eui64, transmissions: u8, acked: bool) -> Option<u16> {
+        let place = self.0.binary_search_by_key(&peer, |l| l.peer).ok()?;
+        let link = &mut self.0[place];
+        let sample = u32::from(if acked { u16::from(transmissions) } else { ETX_NOACK });
+        let alpha =
+            if link.samples < ETX_FRESH { ETX_ALPHA_FIRST_PERCENT } else { ETX_ALPHA_PERCENT };
+        link.samples = (link.samples + 1).min(ETX_FRESH);
+        let old = u32::from(link.etx);
+        let new = (old * (100 - alpha) + sample * u32::from(ETX_UNIT) * alpha) / 100;
+        link.etx = new.min(u32::from(u16::MAX)) as u16;
+        Some(link.etx)
+    }
+
+    fn entry(&mut self, now: Instant, peer: Eui64, rssi: Dbm) -> &mut Link {
+        let mut place = self.0.binary_search_by_key(&peer, |l| l.peer);
+        if place.is_err() {
+            self.make_room();
+            let free = self.0.partition_point(|l| l.peer < peer);
+            let etx = first_guess(rssi);
+            self.0.insert(free, Link { peer, etx, samples: 0, rssi, heard: now, sequence: None });
+            place = Ok(free);
+        }
+        let (Ok(place) | Err(place)) = place;
+        &mut self.0[place]
+    }
+
+    fn make_room(&mut self) {
+        if self.0.len() < NEIGHBOURS_MAX {
+            return;
+        }
+        let oldest = self.0.iter().enumerate().min_by_key(|(_, l)| l.heard).map(|(i, _)| i);
+        if let Some(oldest) = oldest {
+            self.0.remove(oldest);
+        }
+    }
+}
+
+/// The ETX that a signal of this level suggests.
+fn first_guess(rssi: Dbm) -> u16 {
+    let (best, worst) = ETX_GUESS;
+    let (strong, weak) = ETX_GUESS_RSSI;
+    let share = ((strong - rssi.0) / (strong - weak)).clamp(0.0, 1.0);
+    ((best + (worst - best) * share) * f64::from(ETX_UNIT)) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowmesh_units::{Duration, NodeId};
+
+    const PEER: Eui64 = NodeId(1).eui64();
+
+    #[test]
+    fn a_stronger_signal_never_suggests_a_worse_link() {
+        let guesses: Vec<u16> =
+            (-100..-40).map(|level| first_guess(Dbm(f64::from(level)))).collect();
+        assert!(guesses.windows(2).all(|w| w[1] <= w[0]));
+        assert_eq!((guesses[0], guesses[59]), (3 * ETX_UNIT, ETX_UNIT));
+    }
+
+    #[test]
+    fn etx_follows_what_happens_on_the_link() {
+        let mut links = LinkTable::default();
+        links.note_heard(Instant::ZERO, PEER, Dbm(-60.0));
+        for _ in 0..50 {
+            links.note_sent(PEER, 2, true);
+        }
+        assert!(links.get(PEER).is_some_and(|l| l.etx.abs_diff(2 * ETX_UNIT) < 10));
+        links.note_sent(PEER, 8, false);
+        assert!(links.get(PEER).is_some_and(|l| l.etx > 2 * ETX_UNIT + ETX_UNIT / 2));
+    }
+
+    #[test]
+    fn a_repeated_sequence_number_is_a_duplicate_only_for_a_while() {
+        let mut links = LinkTable::default();
+        let start = Instant::from_secs(1);
+        assert!(!links.is_duplicate(start, PEER, 7, Dbm(-70.0)));
+        assert!(links.is_duplicate(start + Duration::from_secs(1), PEER, 7, Dbm(-70.0)));
+        assert!(!links.is_duplicate(start + Duration::from_secs(60), PEER, 7, Dbm(-70.0)));
+        assert!(!links.is_duplicate(start + Duration::from_secs(61), PEER, 8, Dbm(-70.0)));
+    }
+
+    #[test]
+    fn the_table_stays_bounded() {
+        let mut links = LinkTable::default();
+        for n in 0..2 * NEIGHBOURS_MAX as u16 {
+            links.note_heard(Instant::from_secs(u64::from(n)), NodeId(n).eui64(), Dbm(-70.0));
+        }
+        assert_eq!(links.iter().count(), NEIGHBOURS_MAX);
+        assert!(links.get(NodeId(0).eui64()).is_none());
+    }
+}

@@ -1,0 +1,243 @@
+//! Frames that wait for the air: one queue a neighbour and one for broadcast, bounded together.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use lowmesh_machine::Handle;
+use lowmesh_units::{Asn, Eui64, Rng};
+
+use crate::params::QUEUE_CONTROL_RESERVE;
+
+/// Who goes first to the same neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Priority {
+    /// 6P, routing, keepalives.
+    Control,
+    /// Everything else.
+    Data,
+}
+
+/// A complete MAC frame (without FCS) on its way out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueuedFrame {
+    /// The octets for the air.
+    pub octets: Vec<u8>,
+    /// The datagram in it.
+    pub handle: Handle,
+    /// Who goes first.
+    pub priority: Priority,
+    /// Copies sent so far.
+    pub transmissions: u8,
+}
+
+/// Backoff in shared cells: IEEE 802.15.4-2015 s6.2.5.3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backoff {
+    exponent: u8,
+    /// First slot in which a shared cell may be used again.
+    pub until: Asn,
+}
+
+impl Backoff {
+    /// No backoff.
+    pub const fn new(be_min: u8) -> Self {
+        Self { exponent: be_min, until: Asn(0) }
+    }
+    /// Forgets past collisions.
+    pub fn reset(&mut self, be_min: u8) {
+        *self = Self::new(be_min);
+    }
+    /// After a collision: how many shared cells to let pass.
+    pub fn collide(&mut self, be_max: u8, rng: &mut Rng) -> u32 {
+        self.exponent = (self.exponent + 1).min(be_max);
+        rng.below(1 << self.exponent)
+    }
+}
+
+/// The frames for one destination.
+#[derive(Clone, Debug)]
+pub struct NeighbourQueue {
+    /// The neighbour; `None` is everyone.
+    pub peer: Option<Eui64>,
+    frames: VecDeque<QueuedFrame>,
+    /// Its backoff in shared cells.
+    pub backoff: Backoff,
+}
+
+impl NeighbourQueue {
+    /// The frame whose turn it is.
+    pub fn front(&self) -> Option<&QueuedFrame> {
+        self.frames.front()
+    }
+    /// The same, to count its copies.
+    pub fn front_mut(&mut self) -> Option<&mut QueuedFrame> {
+        self.frames.front_mut()
+    }
+    /// True when nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+    /// Frames waiting.
+    pub fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Control goes before data, but never before a frame that is being retried: its sequence number is out.
+    fn insert(&mut self, frame: QueuedFrame) {
+        let before =
+            |queued: &QueuedFrame| queued.transmissions == 0 && queued.priority > frame.priority;
+        let place = self.frames.iter().position(before).unwrap_or(self.frames.len());
+        self.frames.insert(place, frame);
+    }
+}
+
+/// All queues of a node, broadcast first, then in order of address.
+#[derive(Clone, Debug)]
+pub struct Queues {
+    all: Vec<NeighbourQueue>,
+    held: usize,
+    data_max: usize,
+    be_min: u8,
+}
+
+impl Queues {
+    /// Empty queues that hold up to `data_max` frames together, and a few more of control.
+    pub fn new(data_max: usize, be_min: u8) -> Self {
+        let broadcast =
+            NeighbourQueue { peer: None, frames: VecDeque::new(), backoff: Backoff::new(be_min) };
+        Self { all: Vec::from([broadcast]), held: 0, data_max, be_min }
+    }
+
+    /// Frames waiting, all queues together.
+    pub const fn held(&self) -> usize {
+        self.held
+    }
+
+    /// Adds a frame for `peer`; gives it back when there is no room. True when the queue was empty before.
+    pub fn push(&mut self, peer: Option<Eui64>, frame: QueuedFrame) -> Result<bool, QueuedFrame> {
+        let reserve = match frame.priority {
+            Priority::Control => QUEUE_CONTROL_RESERVE,
+            Priority::Data => 0,
+        };
+        if self.held >= self.data_max + reserve {
+            return Err(frame);
+        }
+        let place = match self.all.binary_search_by_key(&peer, |q| q.peer) {
+            Ok(place) => place,
+            Err(place) => {
+                let backoff = Backoff::new(self.be_min);
+                self.all.insert(place, NeighbourQueue { peer, frames: VecDeque::new(), backoff });
+                place
+            }
+        };
+        let queue = &mut self.all[place];
+        let was_empty = queue.is_empty();
+        queue.insert(frame);
+        self.held += 1;
+        Ok(was_empty)
+    }
+
+    /// Takes the frame whose turn it is for `peer`.
+    pub fn pop(&mut self, peer: Option<Eui64>) -> Option<QueuedFrame> {
+        let queue = self.get_mut(peer)?;
+        let frame = queue.frames.pop_front()?;
+        self.held -= 1;
+        Some(frame)
+    }
+
+    /// The queue for `peer`.
+    pub fn get(&self, peer: Option<Eui64>) -> Option<&NeighbourQueue> {
+        self.all.binary_search_by_key(&peer, |q| q.peer).ok().map(|i| &self.all[i])
+    }
+    /// The same, to change it.
+    pub fn get_mut(&mut self, peer: Option<Eui64>) -> Option<&mut NeighbourQueue> {
+        self.all.binary_search_by_key(&peer, |q| q.peer).ok().map(|i| &mut self.all[i])
+    }
+
+    /// Queues to single neighbours that are not empty, in order of address.
+    pub fn busy(&self) -> impl Iterator<Item = (Eui64, &NeighbourQueue)> + '_ {
+        self.all.iter().filter(|q| !q.is_empty()).filter_map(|q| Some((q.peer?, q)))
+    }
+
+    /// Removes all frames for `peer`.
+    pub fn flush(&mut self, peer: Option<Eui64>) -> Vec<QueuedFrame> {
+        let Some(queue) = self.get_mut(peer) else { return Vec::new() };
+        let frames: Vec<QueuedFrame> = queue.frames.drain(..).collect();
+        self.held -= frames.len();
+        frames
+    }
+
+    /// Removes everything.
+    pub fn flush_all(&mut self) -> Vec<QueuedFrame> {
+        self.held = 0;
+        self.all.iter_mut().flat_map(|q| q.frames.drain(..)).collect()
+    }
+
+    /// The datagrams of all waiting frames, for the conservation of packets.
+    pub fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
+        self.all.iter().flat_map(|q| q.frames.iter().map(|f| f.handle))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowmesh_units::NodeId;
+
+    fn frame(handle: u64, priority: Priority) -> QueuedFrame {
+        QueuedFrame { octets: Vec::new(), handle: Handle(handle), priority, transmissions: 0 }
+    }
+    const PEER: Option<Eui64> = Some(NodeId(1).eui64());
+
+    #[test]
+    fn control_overtakes_data_but_not_a_retry() {
+        let mut queues = Queues::new(8, 1);
+        for n in 1..=2 {
+            queues.push(PEER, frame(n, Priority::Data)).expect("room");
+        }
+        let queue = queues.get_mut(PEER).expect("made above");
+        queue.front_mut().expect("not empty").transmissions = 1;
+        queues.push(PEER, frame(3, Priority::Control)).expect("room");
+        let order: Vec<u64> =
+            core::iter::from_fn(|| queues.pop(PEER)).map(|f| f.handle.0).collect();
+        assert_eq!(order, [1, 3, 2]);
+    }
+
+    #[test]
+    fn the_bound_holds_over_all_queues_and_control_has_a_reserve() {
+        let mut queues = Queues::new(2, 1);
+        queues.push(PEER, frame(1, Priority::Data)).expect("room");
+        queues.push(None, frame(2, Priority::Data)).expect("room");
+        assert_eq!(
+            queues.push(PEER, frame(3, Priority::Data)).expect_err("full").handle,
+            Handle(3)
+        );
+        for n in 0..QUEUE_CONTROL_RESERVE as u64 {
+            queues.push(PEER, frame(10 + n, Priority::Control)).expect("reserve");
+        }
+        assert!(queues.push(PEER, frame(99, Priority::Control)).is_err());
+        assert_eq!(queues.flush_all().len(), 2 + QUEUE_CONTROL_RESERVE);
+        assert_eq!(queues.held(), 0);
+    }
+
+    #[test]
+    fn backoff_windows_double_up_to_their_bound() {
+        let mut rng = Rng::stream(lowmesh_units::Seed(1), NodeId(0), lowmesh_units::Purpose::Mac);
+        let mut backoff = Backoff::new(1);
+        let largest: Vec<u32> = (0..4)
+            .map(|_| {
+                let mut copy = backoff;
+                let drawn = (0..200)
+                    .map(|_| {
+                        let mut b = copy;
+                        b.collide(3, &mut rng)
+                    })
+                    .max();
+                copy.collide(3, &mut rng);
+                backoff = copy;
+                drawn.unwrap_or(0)
+            })
+            .collect();
+        assert_eq!(largest, [3, 7, 7, 7]);
+    }
+}

@@ -1,0 +1,168 @@
+//! Where a data packet goes next, and whether it went the right way so far (RFC 6550 s11.2): loops and
+//! stale routes are found by the packets themselves.
+
+use lowmesh_machine::DropReason;
+use lowmesh_units::Instant;
+use lowmesh_wire::rpl::{Address, HopByHopOption};
+
+use crate::config::link_local_address;
+use crate::dodag::Dodag;
+use crate::machine::Rpl;
+
+/// Which way along the DODAG.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Towards the root.
+    Up,
+    /// Away from it.
+    Down,
+}
+
+/// Where a packet goes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextHop {
+    /// Link-local address of the neighbour.
+    pub address: Address,
+    /// Which way that is.
+    pub direction: Direction,
+}
+
+/// A data packet that passes this node or starts here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passage {
+    /// Link-local address of the neighbour it came from; `None` when it starts here.
+    pub from: Option<Address>,
+    /// Its destination (with a source route: the next segment).
+    pub target: Address,
+    /// Whether a source routing header says the way.
+    pub source_routed: bool,
+    /// Its RPL option, if it has one.
+    pub option: Option<HopByHopOption>,
+}
+
+/// What shall become of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Send it on, with this option.
+    Forward {
+        /// Where to.
+        next: NextHop,
+        /// In place of the one it had.
+        option: HopByHopOption,
+    },
+    /// It came down, and no route goes on: send it back with the F bit (RFC 6550 s11.2.2.3).
+    ForwardingError {
+        /// Link-local address of the neighbour that takes it back.
+        to: Address,
+        /// In place of the one it had.
+        option: HopByHopOption,
+    },
+    /// It ends here.
+    Drop(DropReason),
+}
+
+impl Rpl {
+    /// The next hop of packets to `target` that start here: down a route, else up to the parent.
+    pub fn next_hop(&self, target: &Address) -> Option<NextHop> {
+        let dodag = self.member()?;
+        self.way_down(dodag, target).or_else(|| way_up(dodag))
+    }
+
+    /// Decides about a packet, checks the way it came, and renews its RPL option.
+    pub fn check_forward(&mut self, now: Instant, passage: &Passage) -> Verdict {
+        let Some(dodag) = self.member() else { return Verdict::Drop(DropReason::NotJoined) };
+        let own_rank = dodag.dag_rank(dodag.rank);
+        let mut option = passage.option.unwrap_or(HopByHopOption {
+            down: false,
+            rank_error: false,
+            forwarding_error: false,
+            instance: self.config.instance,
+            sender_rank: 0,
+        });
+        if option.instance != self.config.instance {
+            return Verdict::Drop(DropReason::NoRoute);
+        }
+        let came_back = option.forwarding_error && !passage.source_routed;
+        if let Some(from) = passage.from {
+            if came_back {
+                // RFC 6550 s11.2.2.3: forget the route that led there, clear F, try again.
+                option.forwarding_error = false;
+                self.forget_route(&passage.target, &from);
+            } else if is_inconsistent(&option, own_rank) {
+                if option.rank_error {
+                    // RFC 6550 s11.2.2.2: the second time in a row of hops is a loop.
+                    self.trickle.hear_inconsistent(now, &mut self.rng);
+                    return Verdict::Drop(DropReason::RankLoop);
+                }
+                option.rank_error = true;
+            }
+            if !came_back && !passage.source_routed && self.config.is_storing() {
+                // A packet that came from the next hop would go straight back: that route is stale.
+                self.forget_route(&passage.target, &from);
+            }
+        }
+        option.sender_rank = own_rank;
+        self.onward(passage, option, came_back)
+    }
+
+    fn onward(&self, passage: &Passage, mut option: HopByHopOption, came_back: bool) -> Verdict {
+        let Some(dodag) = self.member() else { return Verdict::Drop(DropReason::NotJoined) };
+        let down = if passage.source_routed {
+            let address = link_local_address(&passage.target);
+            Some(NextHop { address, direction: Direction::Down })
+        } else {
+            self.way_down(dodag, &passage.target)
+        };
+        if down.is_none()
+            && option.down
+            && let Some(from) = passage.from
+        {
+            // RFC 6550 s11.2.2.3: what goes down never turns up again, it goes back marked.
+            option.forwarding_error = true;
+            let back = if came_back { dodag.parent } else { Some(from) };
+            return back.map_or(Verdict::Drop(DropReason::NoRoute), |to| {
+                Verdict::ForwardingError { to, option }
+            });
+        }
+        match down.or_else(|| way_up(dodag)) {
+            Some(next) => {
+                // RFC 6550 s11.2: O says which way the packet goes from here.
+                option.down = next.direction == Direction::Down;
+                Verdict::Forward { next, option }
+            }
+            None => Verdict::Drop(DropReason::NoRoute),
+        }
+    }
+
+    fn way_down(&self, dodag: &Dodag, target: &Address) -> Option<NextHop> {
+        let address = if self.config.is_storing() {
+            self.routes.get(target)?.via
+        } else if self.is_root() {
+            let hops_max = self.config.source_route_hops_max;
+            let hops = self.routes.source_route(&dodag.address, target, hops_max)?;
+            link_local_address(hops.first()?)
+        } else {
+            return None;
+        };
+        Some(NextHop { address, direction: Direction::Down })
+    }
+
+    fn forget_route(&mut self, target: &Address, via: &Address) {
+        if self.routes.get(target).is_some_and(|route| route.via == *via) {
+            self.remove_route(target);
+        }
+    }
+}
+
+fn way_up(dodag: &Dodag) -> Option<NextHop> {
+    dodag.parent.map(|address| NextHop { address, direction: Direction::Up })
+}
+
+/// RFC 6550 s11.2.2.2: down from a node of higher rank, or up from one of lower rank. A sender rank of zero
+/// is a source that left it open.
+const fn is_inconsistent(option: &HopByHopOption, own_rank: u16) -> bool {
+    if option.sender_rank == 0 {
+        return false;
+    }
+    if option.down { option.sender_rank > own_rank } else { option.sender_rank < own_rank }
+}

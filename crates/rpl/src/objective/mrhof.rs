@@ -1,0 +1,51 @@
+//! The Minimum Rank with Hysteresis Objective Function (RFC 6719) over ETX, which the rank itself carries:
+//! with ETX no metric container is sent (RFC 6719 s3.5).
+
+use lowmesh_units::{Duration, Rank};
+
+use super::{ObjectiveFunction, rank_of};
+use crate::neighbour::Etx;
+use crate::params;
+
+/// Minimum rank with hysteresis.
+#[derive(Clone, Copy, Debug)]
+pub struct Mrhof;
+
+impl ObjectiveFunction for Mrhof {
+    fn name(&self) -> &'static str {
+        "mrhof"
+    }
+    fn code_point(&self) -> u16 {
+        1
+    }
+    fn rank_through(&self, neighbour: Rank, etx: Etx, min_hop: u16) -> Rank {
+        // RFC 6719 s3.2.2: neither a link beyond MAX_LINK_METRIC nor a path beyond MAX_PATH_COST.
+        if neighbour == Rank::INFINITE || etx.0 > params::MAX_LINK_METRIC {
+            return Rank::INFINITE;
+        }
+        let cost = u32::from(neighbour.0) + u32::from(etx.0.max(min_hop));
+        if cost > params::MAX_PATH_COST { Rank::INFINITE } else { rank_of(cost) }
+    }
+    fn switch_threshold(&self) -> u32 {
+        params::MRHOF_SWITCH_THRESHOLD
+    }
+    fn switch_after(&self) -> Option<Duration> {
+        Some(params::MRHOF_SWITCH_AFTER)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rank_adds_up_etx() {
+        assert_eq!(Mrhof.rank_through(Rank(128), Etx::from_f64(1.5), 128), Rank(320));
+        assert_eq!(Mrhof.rank_through(Rank(128), Etx(1), 128), Rank(256));
+    }
+
+    #[test]
+    fn a_path_beyond_the_largest_cost_will_not_do() {
+        assert_eq!(Mrhof.rank_through(Rank(32700), Etx(128), 128), Rank::INFINITE);
+    }
+}

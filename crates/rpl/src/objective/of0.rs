@@ -1,0 +1,50 @@
+//! Objective Function Zero (RFC 6552), with the step of rank that 6TiSCH gives it (RFC 8180 s5.1):
+//! 3 * ETX - 2, so that a perfect link is one step and a bad one counts for several hops.
+
+use lowmesh_units::{Duration, Rank};
+
+use super::{ObjectiveFunction, rank_of};
+use crate::neighbour::Etx;
+use crate::params;
+
+/// Objective Function Zero.
+#[derive(Clone, Copy, Debug)]
+pub struct Of0;
+
+impl ObjectiveFunction for Of0 {
+    fn name(&self) -> &'static str {
+        "of0"
+    }
+    fn code_point(&self) -> u16 {
+        0
+    }
+    fn rank_through(&self, neighbour: Rank, etx: Etx, min_hop: u16) -> Rank {
+        if neighbour == Rank::INFINITE || etx.0 > params::MAX_LINK_METRIC {
+            return Rank::INFINITE;
+        }
+        let min_hop = u32::from(min_hop);
+        // RFC 6552 s4.1: rank_increase = (Rf * Sp + Sr) * MinHopRankIncrease, here with Rf 1 and Sr 0; Sp is
+        // kept between its bounds, so that a poor link is a long way rather than no way.
+        let (least, most) = params::OF0_STEP_OF_RANK;
+        let increase = (3 * u32::from(etx.0) * min_hop / 128).saturating_sub(2 * min_hop);
+        rank_of(u32::from(neighbour.0) + increase.clamp(least * min_hop, most * min_hop))
+    }
+    fn switch_threshold(&self) -> u32 {
+        params::OF0_SWITCH_THRESHOLD
+    }
+    fn switch_after(&self) -> Option<Duration> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_step_of_rank_is_three_etx_less_two() {
+        let step = |etx| Of0.rank_through(Rank(256), Etx::from_f64(etx), 256).0;
+        assert_eq!([step(1.0), step(1.5), step(2.0), step(3.0)], [512, 896, 1280, 2048]);
+        assert_eq!(step(7.0), 256 + 9 * 256, "a step is at most nine hops");
+    }
+}

@@ -1,0 +1,82 @@
+//! Every number of the protocol, with its source, unit and bounds.
+//!
+//! "Classic" and "Lite" are the two RPL implementations of Contiki-NG 5.0; their values are the defaults
+//! where the RFC leaves the choice, so that results compare.
+
+use lowmesh_units::Duration;
+
+/// RPLInstanceID: RFC 6550 s17 RPL_DEFAULT_INSTANCE, 0. Global instances are 0 to 127.
+pub const INSTANCE: u8 = 0;
+/// DIOIntervalMin: Classic and Lite, 2^12 ms = 4.096 s (RFC 6550 s17: 2^3 ms, far too fast for TSCH).
+pub const DIO_INTERVAL_MIN: u8 = 12;
+/// The largest DIOIntervalMin believed from the air: 2^24 ms is 4.7 hours.
+pub const DIO_INTERVAL_MIN_MAX: u8 = 24;
+/// DIOIntervalDoublings: Classic and Lite, 8, which makes Imax 1048 s (RFC 6550 s17: 20).
+pub const DIO_INTERVAL_DOUBLINGS: u8 = 8;
+/// The most doublings believed from the air: RFC 6550 s17's own default.
+pub const DIO_INTERVAL_DOUBLINGS_MAX: u8 = 20;
+/// DIORedundancyConstant: RFC 6550 s17 and Classic, 10; 0 turns suppression off (Lite).
+pub const DIO_REDUNDANCY: u8 = 10;
+/// MinHopRankIncrease with MRHOF: Classic and Lite, 128, so that rank counts ETX * 128 (RFC 6719 s5).
+pub const MIN_HOP_RANK_INCREASE_MRHOF: u16 = 128;
+/// MinHopRankIncrease with OF0: RFC 6550 s17 DEFAULT_MIN_HOP_RANK_INCREASE, 256.
+pub const MIN_HOP_RANK_INCREASE_OF0: u16 = 256;
+/// DAGMaxRankIncrease in units of MinHopRankIncrease: Classic and Lite, 8.
+pub const MAX_RANK_INCREASE_HOPS: u16 = 8;
+/// A rank change that starts Trickle over, in units of MinHopRankIncrease: Lite, 4.
+pub const SIGNIFICANT_RANK_HOPS: u16 = 4;
+/// Default path lifetime in lifetime units: Classic and Lite, 30.
+pub const PATH_LIFETIME: u8 = 30;
+/// Lifetime unit in seconds: Classic and Lite, 60. With 30 units: half an hour.
+pub const LIFETIME_UNIT: u16 = 60;
+/// Path lifetime of a No-Path: RFC 6550 s6.7.8.
+pub const NO_PATH: u8 = 0;
+/// Path lifetime that never ends: RFC 6550 s6.7.8.
+pub const PATH_FOR_EVER: u8 = 0xff;
+/// DelayDAO: Classic and Lite, 4 s; a node waits half to one and a half times as long.
+pub const DAO_DELAY: Duration = Duration::from_secs(4);
+/// How long a router gathers targets from below before it passes them on: RFC 6550 s9.5 asks for a short
+/// wait to aggregate; 1 s keeps formation at seconds a hop.
+pub const DAO_FORWARD_DELAY: Duration = Duration::from_secs(1);
+/// Wait for a DAO-ACK before sending again: Lite, 5 s; drawn up to one and a half times as long.
+pub const DAO_ACK_TIMEOUT: Duration = Duration::from_secs(5);
+/// Retransmissions of a DAO: Lite, 5.
+pub const DAO_RETRIES: u8 = 5;
+/// Rest after a DAO that no retransmission brought through. Ours: one route costs one attempt a minute.
+pub const DAO_REST: Duration = Duration::from_secs(60);
+/// Targets in one DAO. Ours: three targets with their transits are 78 octets, one 802.15.4 frame.
+pub const DAO_TARGETS: usize = 3;
+/// Latest first DIS after the start: Classic, 5 s.
+pub const DIS_START: Duration = Duration::from_secs(5);
+/// Time between DIS while nothing is heard: Lite, 30 s (Classic: 60 s).
+pub const DIS_PERIOD: Duration = Duration::from_secs(30);
+/// Mean time between probes of a link without fresh ETX: Lite, 90 s, drawn from half to one and a half.
+pub const PROBE_PERIOD: Duration = Duration::from_secs(90);
+/// How long a node that lost its parents poisons before it may join below its old rank. Ours, in Imin: two
+/// short Trickle intervals carry two poisoned DIOs.
+pub const POISON_INTERVALS: u64 = 3;
+/// MAX_LINK_METRIC: Classic, ETX 8 = 1024 / 128 (RFC 6719 s5: 512; Lite: 512).
+pub const MAX_LINK_METRIC: u16 = 1024;
+/// MAX_PATH_COST: RFC 6719 s5, 32768 = 256 expected transmissions.
+pub const MAX_PATH_COST: u32 = 32768;
+/// PARENT_SWITCH_THRESHOLD: RFC 6719 s5, 192 = 1.5 ETX (Classic: 96).
+pub const MRHOF_SWITCH_THRESHOLD: u32 = 192;
+/// A smaller gain is taken after it lasted this long: Lite, 10 min.
+pub const MRHOF_SWITCH_AFTER: Duration = Duration::from_secs(600);
+/// Parent switch threshold with OF0: 640 = 2.5 hops, what 6TiSCH simulations use (RFC 6552 has none).
+pub const OF0_SWITCH_THRESHOLD: u32 = 640;
+/// MINIMUM_STEP_OF_RANK and MAXIMUM_STEP_OF_RANK: RFC 6552 s6.3.
+pub const OF0_STEP_OF_RANK: (u32, u32) = (1, 9);
+/// ETX of a link before its first frame: Classic and Lite, 2 (in 1/128).
+pub const ETX_DEFAULT: u16 = 256;
+/// ETX of a link that was given up and is heard again. Ours, ETX 4: a link may carry broadcasts one way
+/// only, and the default would let the node flap between hope and loss.
+pub const ETX_AFTER_LOSS: u16 = 512;
+/// Neighbours kept: enough for a dense cell; Contiki-NG motes keep 16, its Cooja builds 300.
+pub const NEIGHBOURS_MAX: usize = 32;
+/// Routes kept: Contiki-NG's Cooja builds, 300.
+pub const ROUTES_MAX: usize = 300;
+/// Hops of a source route: RFC 6554 counts up to 255 segments; 32 is deeper than networks here.
+pub const SOURCE_ROUTE_HOPS_MAX: usize = 32;
+/// How long a parent that refused a DAO comes last in the choice. Ours.
+pub const REFUSAL: Duration = Duration::from_secs(600);

@@ -1,0 +1,214 @@
+//! Downward routes (RFC 6550 s9.8), bounded: in storing mode target to next hop, at the root in
+//! non-storing mode target to parent.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use lowmesh_units::{Duration, Instant};
+use lowmesh_wire::rpl::Address;
+
+use crate::sequence::Sequence;
+
+/// A route to one host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// Link-local address of the next hop, or global address of the target's parent (non-storing).
+    pub via: Address,
+    /// When it ends without news.
+    pub expires: Instant,
+    pub(crate) path_sequence: Sequence,
+    /// As on the air, to be passed on.
+    pub(crate) path_lifetime: u8,
+}
+
+/// What an insertion did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Inserted {
+    New,
+    /// Another next hop than before, which is given.
+    Moved(Address),
+    Renewed,
+    /// There is no room for it.
+    Full,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Routes {
+    table: BTreeMap<Address, Route>,
+    /// How many routes lead over each neighbour.
+    children: BTreeMap<Address, usize>,
+    max: usize,
+    /// No route ends before; may be too early, never too late.
+    earliest_expiry: Instant,
+}
+
+impl Routes {
+    pub(crate) const fn new(max: usize) -> Self {
+        Self {
+            table: BTreeMap::new(),
+            children: BTreeMap::new(),
+            max,
+            earliest_expiry: Instant::FAR_FUTURE,
+        }
+    }
+    pub(crate) fn get(&self, target: &Address) -> Option<&Route> {
+        self.table.get(target)
+    }
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Address, &Route)> {
+        self.table.iter()
+    }
+    pub(crate) fn is_child(&self, neighbour: &Address) -> bool {
+        self.children.contains_key(neighbour)
+    }
+    pub(crate) fn children(&self) -> impl Iterator<Item = &Address> {
+        self.children.keys()
+    }
+    pub(crate) const fn earliest_expiry(&self) -> Instant {
+        self.earliest_expiry
+    }
+
+    pub(crate) fn insert(&mut self, target: Address, route: Route) -> Inserted {
+        let old = self.table.get(&target).map(|old| old.via);
+        if old.is_none() && self.table.len() >= self.max {
+            return Inserted::Full;
+        }
+        self.table.insert(target, route);
+        self.earliest_expiry = self.earliest_expiry.min(route.expires);
+        if old == Some(route.via) {
+            return Inserted::Renewed;
+        }
+        *self.children.entry(route.via).or_insert(0) += 1;
+        match old {
+            None => Inserted::New,
+            Some(via) => {
+                self.uncount(via);
+                Inserted::Moved(via)
+            }
+        }
+    }
+
+    pub(crate) fn remove(&mut self, target: &Address) -> Option<Route> {
+        let route = self.table.remove(target)?;
+        self.uncount(route.via);
+        Some(route)
+    }
+
+    pub(crate) fn clear(&mut self) {
+        *self = Self::new(self.max);
+    }
+
+    /// The targets of all routes over `via`.
+    pub(crate) fn targets_via(&self, via: &Address) -> Vec<Address> {
+        if !self.is_child(via) {
+            return Vec::new();
+        }
+        self.table.iter().filter(|(_, route)| route.via == *via).map(|(t, _)| *t).collect()
+    }
+
+    /// The targets of all routes that ended by `now`.
+    pub(crate) fn expired(&mut self, now: Instant) -> Vec<Address> {
+        let over = self.table.iter().filter(|(_, route)| route.expires <= now);
+        let expired: Vec<Address> = over.map(|(target, _)| *target).collect();
+        let left = self.table.values().map(|route| route.expires).filter(|at| *at > now);
+        self.earliest_expiry = left.min().unwrap_or(Instant::FAR_FUTURE);
+        expired
+    }
+
+    /// From `root` to `target`: first hop first, the target last. `None` when a parent is unknown, or
+    /// after `hops_max` hops, which also ends a circle of parents.
+    pub(crate) fn source_route(
+        &self,
+        root: &Address,
+        target: &Address,
+        hops_max: usize,
+    ) -> Option<Vec<Address>> {
+        let mut hops = Vec::new();
+        let mut here = *target;
+        while here != *root {
+            if hops.len() >= hops_max {
+                return None;
+            }
+            hops.push(here);
+            here = self.table.get(&here)?.via;
+        }
+        hops.reverse();
+        (!hops.is_empty()).then_some(hops)
+    }
+
+    fn uncount(&mut self, via: Address) {
+        if let Some(count) = self.children.get_mut(&via) {
+            *count -= 1;
+            if *count == 0 {
+                self.children.remove(&via);
+            }
+        }
+    }
+}
+
+impl Route {
+    /// How long the route holds from `now` on.
+    pub fn lifetime(&self, now: Instant) -> Duration {
+        if self.expires == Instant::FAR_FUTURE { Duration::MAX } else { self.expires.since(now) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(id: u8) -> Address {
+        [id; 16]
+    }
+
+    fn route(via: u8, expires: u64) -> Route {
+        Route {
+            via: address(via),
+            expires: Instant::from_secs(expires),
+            path_sequence: Sequence::START,
+            path_lifetime: 30,
+        }
+    }
+
+    #[test]
+    fn a_neighbour_is_a_child_as_long_as_a_route_leads_over_it() {
+        let mut routes = Routes::new(9);
+        assert_eq!(routes.insert(address(1), route(1, 10)), Inserted::New);
+        assert_eq!(routes.insert(address(2), route(1, 10)), Inserted::New);
+        assert_eq!(routes.insert(address(2), route(1, 20)), Inserted::Renewed);
+        assert_eq!(routes.insert(address(1), route(3, 10)), Inserted::Moved(address(1)));
+        assert!(routes.is_child(&address(1)) && routes.is_child(&address(3)));
+        assert_eq!(routes.targets_via(&address(1)), [address(2)]);
+        routes.remove(&address(2));
+        assert!(!routes.is_child(&address(1)));
+    }
+
+    #[test]
+    fn a_full_table_takes_no_new_target_but_renews() {
+        let mut routes = Routes::new(1);
+        routes.insert(address(1), route(1, 10));
+        assert_eq!(routes.insert(address(2), route(1, 10)), Inserted::Full);
+        assert_eq!(routes.insert(address(1), route(1, 20)), Inserted::Renewed);
+    }
+
+    #[test]
+    fn routes_end_with_their_lifetime() {
+        let mut routes = Routes::new(9);
+        routes.insert(address(1), route(1, 10));
+        routes.insert(address(2), route(1, 20));
+        assert_eq!(routes.earliest_expiry(), Instant::from_secs(10));
+        assert_eq!(routes.expired(Instant::from_secs(10)), [address(1)]);
+        assert_eq!(routes.earliest_expiry(), Instant::from_secs(20));
+    }
+
+    #[test]
+    fn a_source_route_lists_the_hops_and_a_circle_gives_none() {
+        let mut routes = Routes::new(9);
+        routes.insert(address(1), route(0, 10));
+        routes.insert(address(2), route(1, 10));
+        let hops = routes.source_route(&address(0), &address(2), 8);
+        assert_eq!(hops, Some(Vec::from([address(1), address(2)])));
+        assert_eq!(routes.source_route(&address(0), &address(2), 1), None);
+        routes.insert(address(1), route(2, 10));
+        assert_eq!(routes.source_route(&address(0), &address(2), 8), None);
+    }
+}

@@ -1,0 +1,318 @@
+//! Media given as a table: `fixed` (a matrix of PDRs) and `link-table` (mean RSSI and PDR of each
+//! directed link and channel), with the Grenoble measurement built in.
+//!
+//! # From a trace to means
+//!
+//! In a K7 trace a node sends 100 frames on one channel (a transaction); each node that heard any writes
+//! one row, the others write nothing. The nodes send in turn, channel by channel: a run of rows on one
+//! channel in which no link repeats is a sweep, and every transmitter in it has one transaction.
+//!
+//! - `pdr` is the sum over the link's rows divided by the transactions of (transmitter, channel): a
+//!   silence counts as 0.
+//! - Transactions after the last sweep in which the receiver reported anything, from anyone on any
+//!   channel, do not count: a receiver that went mute for good is missing data and not a bad link. In
+//!   Grenoble this is so for node 7 after 3 of 19 rounds and node 35 after 8; both kept sending.
+//! - `rssi_dbm` is the mean over the frames received, since the others have none.
+//! - A transaction that nobody at all heard leaves no trace and cannot count; in Grenoble every
+//!   transmitter was heard in all 19 rounds on all 16 channels.
+
+use core::fmt::Write as _;
+use std::collections::{BTreeMap, BTreeSet};
+
+use lowmesh_units::{Channel, Dbm, NodeId};
+
+use super::error::{ConfigError, TextError};
+use super::k7::{K7, Row};
+use super::links::{Link, Links, Spectrum};
+use super::params::PISTER_HACK_NOISE_DBM;
+use super::pister_hack::rssi_of_pdr;
+use super::{Fields, Medium, Overlap, data_lines};
+
+/// A directed link on one channel: transmitter, receiver, channel.
+type LinkKey = (NodeId, NodeId, Channel);
+
+/// Mean values of one directed link on one channel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LinkMean {
+    /// Mean received power of the frames received.
+    pub rssi: Dbm,
+    /// Frames received of all sent, 0 to 1.
+    pub pdr: f64,
+}
+
+/// Mean values of all links of a deployment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkTable {
+    nodes: usize,
+    means: BTreeMap<LinkKey, LinkMean>,
+}
+
+impl LinkTable {
+    /// The built-in measurement of 50 nodes in Grenoble (FIT IoT-LAB, January 2018).
+    pub fn grenoble() -> Self {
+        Self::parse("grenoble.csv", include_str!("../../data/grenoble.csv"))
+            .expect("the built-in table is checked by a test")
+    }
+
+    /// Reads lines of `src,dst,channel,rssi_dbm,pdr` under a line with these names; `#` starts a comment.
+    pub fn parse(file: &str, text: &str) -> Result<Self, TextError> {
+        let mut lines = data_lines(text);
+        let (line, names) = lines.next().unwrap_or((1, ""));
+        if names.trim() != Self::COLUMNS {
+            let problem = format!("the columns are `{names}`");
+            let allowed = format!("the first line is `{}`", Self::COLUMNS);
+            return Err(Fields::new(file, line, names).error(1, problem, &allowed));
+        }
+        let mut means = BTreeMap::new();
+        let mut nodes = 0;
+        for (line, text) in lines {
+            let mut fields = Fields::new(file, line, text);
+            let (key, mean) = Self::row(&mut fields)?;
+            nodes = nodes.max(key.0.index() + 1).max(key.1.index() + 1);
+            if means.insert(key, mean).is_some() {
+                return Err(fields.error(1, "this link and channel stood before", "one line each"));
+            }
+        }
+        Ok(Self { nodes, means })
+    }
+
+    const COLUMNS: &str = "src,dst,channel,rssi_dbm,pdr";
+
+    fn row(fields: &mut Fields) -> Result<(LinkKey, LinkMean), TextError> {
+        let src = fields.value("src", "a node from 0 to 65534", |id: &u16| *id < u16::MAX)?;
+        let dst = fields.value("dst", "another node", |id: &u16| *id < u16::MAX && *id != src)?;
+        let number =
+            fields.value("channel", "11 to 26", |number: &u8| Channel::new(*number).is_some())?;
+        let rssi =
+            fields.value("rssi_dbm", "-150 to 30", |dbm: &f64| (-150.0..=30.0).contains(dbm))?;
+        let pdr = fields.value("pdr", "0 to 1", |pdr: &f64| (0.0..=1.0).contains(pdr))?;
+        fields.end()?;
+        let channel = Channel::new(number).expect("just checked to be a channel");
+        Ok(((NodeId(src), NodeId(dst), channel), LinkMean { rssi: Dbm(rssi), pdr }))
+    }
+
+    /// The means over a whole trace (see the module's head for how silences count).
+    pub fn from_k7(trace: &K7) -> Self {
+        let mut sweeps = Sweeps::default();
+        let mut transactions: BTreeMap<(NodeId, Channel), Vec<u32>> = BTreeMap::new();
+        let mut last_report = vec![0; trace.node_count];
+        let mut sums: BTreeMap<LinkKey, (f64, f64)> = BTreeMap::new();
+        for row in &trace.rows {
+            let sweep = sweeps.of(row);
+            let sent = transactions.entry((row.src, row.channel)).or_default();
+            if sent.last() != Some(&sweep) {
+                sent.push(sweep);
+            }
+            last_report[row.dst.index()] = sweep;
+            let (pdr, weighted) = sums.entry((row.src, row.dst, row.channel)).or_default();
+            *pdr += row.pdr;
+            *weighted += row.pdr * row.rssi.0;
+        }
+        let mean = |(key, (pdr, weighted)): (LinkKey, (f64, f64))| {
+            let (src, dst, channel) = key;
+            let last = last_report[dst.index()];
+            // Not 0: the sweep of the link's own first row is at or before the last report.
+            let rounds = transactions[&(src, channel)].partition_point(|sweep| *sweep <= last);
+            let rssi = Dbm(if pdr > 0.0 { weighted / pdr } else { PISTER_HACK_NOISE_DBM });
+            (key, LinkMean { rssi, pdr: pdr / rounds as f64 })
+        };
+        Self { nodes: trace.node_count, means: sums.into_iter().map(mean).collect() }
+    }
+
+    /// The table as text that [`LinkTable::parse`] reads; 0.1 dB and 0.0001 of PDR are kept.
+    pub fn to_csv(&self, comment: &str) -> String {
+        let mut csv = String::new();
+        for line in comment.lines() {
+            csv.push_str("# ");
+            csv.push_str(line);
+            csv.push('\n');
+        }
+        csv.push_str(Self::COLUMNS);
+        csv.push('\n');
+        for ((src, dst, channel), LinkMean { rssi, pdr }) in &self.means {
+            writeln!(csv, "{src},{dst},{channel},{:.1},{pdr:.4}", rssi.0)
+                .expect("a string takes all text");
+        }
+        csv
+    }
+
+    /// How many nodes there are, from 0 to the highest that is named.
+    pub fn nodes(&self) -> usize {
+        self.nodes
+    }
+    /// All links by transmitter, receiver and channel.
+    pub fn means(&self) -> &BTreeMap<LinkKey, LinkMean> {
+        &self.means
+    }
+}
+
+/// Counts the sweeps of a trace, row by row.
+#[derive(Default)]
+struct Sweeps {
+    number: u32,
+    channel: Option<Channel>,
+    links: BTreeSet<(NodeId, NodeId)>,
+}
+
+impl Sweeps {
+    /// The sweep of the next row.
+    fn of(&mut self, row: &Row) -> u32 {
+        let repeated = !self.links.insert((row.src, row.dst));
+        if repeated || self.channel != Some(row.channel) {
+            self.number += 1;
+            self.channel = Some(row.channel);
+            self.links.clear();
+            self.links.insert((row.src, row.dst));
+        }
+        self.number
+    }
+}
+
+/// The media named `fixed` and `link-table`.
+#[derive(Clone, Debug)]
+pub struct Tabled {
+    name: &'static str,
+    links: Links,
+}
+
+impl Tabled {
+    /// The medium of a link table.
+    pub fn link_table(table: &LinkTable) -> Self {
+        let mut receivers = vec![Vec::new(); table.nodes];
+        for (src, dst, _) in table.means.keys() {
+            // The keys ascend, so the channels of one link stand together.
+            if receivers[src.index()].last() != Some(dst) {
+                receivers[src.index()].push(*dst);
+            }
+        }
+        let mut links = Links::silent(&receivers, Spectrum::PerChannel);
+        for ((src, dst, channel), mean) in &table.means {
+            links.set(*src, *dst, *channel, Some(Link::dictated(mean.rssi, mean.pdr)));
+        }
+        Self { name: "link-table", links }
+    }
+
+    /// The medium in which a frame of i reaches j with chance `matrix[i][j]`, on all channels; its RSSI
+    /// is the lowest that the Pister-hack table gives that PDR.
+    pub fn fixed(matrix: &[Vec<f64>]) -> Result<Self, ConfigError> {
+        for (tx, row) in matrix.iter().enumerate() {
+            if row.len() != matrix.len() {
+                let allowed = format!("{} numbers are allowed, one for each node", matrix.len());
+                return Err(ConfigError::new(format!("medium.pdr[{tx}]"), &row.len(), allowed));
+            }
+            for (rx, pdr) in row.iter().enumerate() {
+                ConfigError::within(&format!("medium.pdr[{tx}][{rx}]"), *pdr, 0.0, 1.0)?;
+            }
+        }
+        let links = Links::flat(matrix.len(), |tx, rx| {
+            let pdr = matrix[tx.index()][rx.index()];
+            (pdr > 0.0).then(|| Link::dictated(Dbm(rssi_of_pdr(pdr)), pdr))
+        });
+        Ok(Self { name: "fixed", links })
+    }
+}
+
+impl Medium for Tabled {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn links(&self) -> &Links {
+        &self.links
+    }
+    fn overlap(&self) -> Overlap {
+        Overlap::DictatedPdr
+    }
+    fn noise(&self) -> Dbm {
+        Dbm(PISTER_HACK_NOISE_DBM)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link(src: u16, dst: u16, number: u8) -> LinkKey {
+        (NodeId(src), NodeId(dst), Channel::new(number).expect("a channel of the band"))
+    }
+
+    /// The means over rows of `src,dst,channel,rssi,pdr`.
+    fn means(rows: &[&str]) -> LinkTable {
+        let mut text = "{\"location\":\"x\",\"node_count\":3,\"channels\":[11,12],\
+            \"start_date\":\"2018-01-11T00:00:00\"}\n\
+            datetime,src,dst,channel,mean_rssi,pdr,tx_count\n"
+            .to_owned();
+        for row in rows {
+            writeln!(text, "2018-01-11T00:00:00,{row},100").expect("a string takes all text");
+        }
+        LinkTable::from_k7(&K7::parse("t.k7", text.as_bytes()).expect("a good trace"))
+    }
+
+    #[test]
+    fn a_silence_counts_as_nothing_received_and_leaves_the_rssi_alone() {
+        // Two sweeps on channel 11; node 2 hears node 0 only in the first, and node 1 in both.
+        let table = means(&[
+            "0,1,11,-60,1.0",
+            "0,2,11,-90,0.4",
+            "1,2,11,-62,1.0",
+            "0,1,11,-66,0.5",
+            "1,2,11,-62,1.0",
+        ]);
+        let near = table.means()[&link(0, 1, 11)];
+        assert!((near.pdr - 0.75).abs() < 1e-9);
+        assert!((near.rssi.0 + 62.0).abs() < 1e-9);
+        let far = table.means()[&link(0, 2, 11)];
+        assert!((far.pdr - 0.2).abs() < 1e-9);
+        assert!((far.rssi.0 + 90.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_is_sent_after_a_receiver_went_mute_does_not_count() {
+        // Node 2 reports until the first sweep on channel 12; the second on 11 is missing to it.
+        let table = means(&[
+            "0,1,11,-60,1.0",
+            "0,2,11,-70,0.8",
+            "0,1,12,-60,1.0",
+            "1,2,12,-60,1.0",
+            "0,1,11,-60,1.0",
+        ]);
+        assert!((table.means()[&link(0, 2, 11)].pdr - 0.8).abs() < 1e-9);
+        assert!((table.means()[&link(0, 1, 11)].pdr - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_table_reads_its_own_text() {
+        let table = LinkTable::grenoble();
+        let again = LinkTable::parse("again.csv", &table.to_csv("a comment\nof two lines"));
+        assert_eq!(again, Ok(table));
+    }
+
+    #[test]
+    fn a_wrong_table_says_line_and_column() {
+        let head = "src,dst,channel,rssi_dbm,pdr\n0,1,11,-60,1\n";
+        for (line, place) in [
+            ("0,1,27,-60,1", ":3:5:"),
+            ("0,0,11,-60,1", ":3:3:"),
+            ("0,1,12,-60,1.5", ":3:12:"),
+            ("0,1,12,-60", ":3:11:"),
+            ("0,1,12,-60,1,9", ":3:14:"),
+            ("0,1,11,-60,1", ":3:1:"),
+        ] {
+            let error = LinkTable::parse("t.csv", &format!("{head}{line}\n")).expect_err(line);
+            assert!(error.to_string().contains(place), "{line}: {error}");
+        }
+        assert_eq!(LinkTable::parse("t.csv", "").expect_err("no header").line, 1);
+    }
+
+    #[test]
+    fn a_fixed_matrix_must_be_square_and_hold_chances() {
+        let medium = Tabled::fixed(&[vec![0.0, 0.7], vec![0.0, 0.0]]).expect("a good matrix");
+        let channel = Channel::new(15).expect("a channel of the band");
+        let p = medium.reception_probability(NodeId(0), NodeId(1), channel, 100);
+        assert!((p - 0.7).abs() < 1e-12);
+        assert_eq!(medium.neighbours(NodeId(1)), []);
+        let ragged = Tabled::fixed(&[vec![0.0], vec![0.0, 0.0]]).expect_err("not square");
+        assert_eq!(ragged.key, "medium.pdr[0]");
+        let wrong = Tabled::fixed(&[vec![0.0, 1.7], vec![0.0, 0.0]]).expect_err("not a chance");
+        assert_eq!(wrong.key, "medium.pdr[0][1]");
+    }
+}

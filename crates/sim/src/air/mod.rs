@@ -1,0 +1,110 @@
+//! The air: who hears whom, how loud, and which of several frames a receiver gets.
+//!
+//! A [`Medium`] answers how well a frame of one node arrives at another, as a table of [`Links`] that
+//! is ready before the frame goes out. [`reception`] decides at one receiver, from the powers of all
+//! frames that overlap, the noise and the [`interference`], which frame is received. Both are free of
+//! state that a protocol could disturb: the same seed gives the same air to every protocol compared.
+//!
+//! When nodes transmit and listen is left to the world, moving bytes to it as well.
+//!
+//! One frame from the root of a line, at everyone who may hear it:
+//!
+//! ```
+//! use lowmesh_sim::air::{MediumSpec, Noise, Signal, build, reception_draw, resolve};
+//! use lowmesh_sim::topology::TopologySpec;
+//! use lowmesh_units::{Channel, Instant, NodeId, Seed};
+//!
+//! let seed = Seed(1);
+//! let line = TopologySpec::Line { nodes: 3, spacing_m: 40.0 }.place(seed)?;
+//! let spec = MediumSpec::named("unit-disk").expect("one of the names");
+//! let medium = build(&spec, &line, seed)?;
+//!
+//! let noise = Noise { floor_mw: medium.noise().milliwatts(), extra_mw: 0.0 };
+//! let (tx, start, channel) = (NodeId(0), Instant::ZERO, Channel::new(11).expect("in the band"));
+//! let mut receivers = Vec::new();
+//! for (rx, link) in medium.links().heard(tx, channel) {
+//!     let signals = [Signal::over(link, start)];
+//!     let draw = |_| reception_draw(seed, tx, rx, start);
+//!     if resolve(medium.overlap(), &signals, noise, |_| 60, draw).received == Some(0) {
+//!         receivers.push(rx);
+//!     }
+//! }
+//! assert_eq!(receivers, [NodeId(1)]);
+//! # Ok::<(), lowmesh_sim::air::error::BuildError>(())
+//! ```
+
+pub mod error;
+mod fields;
+pub mod interference;
+pub mod k7;
+pub mod link_table;
+pub mod links;
+pub mod modulation;
+pub mod mrm;
+pub mod params;
+pub mod pathloss;
+pub mod pister_hack;
+pub mod playback;
+pub mod position;
+pub mod reception;
+pub mod spec;
+pub mod unit_disk;
+
+use core::fmt::Debug;
+
+use lowmesh_units::{Channel, Dbm, Instant, NodeId};
+
+pub(crate) use fields::{Fields, data_lines};
+pub use interference::{Interference, Interferer};
+pub use links::{Link, Links};
+pub use position::Position;
+pub use reception::{Noise, Overlap, Resolution, Signal, reception_draw, resolve};
+pub use spec::{MediumSpec, build};
+
+/// A radio medium: the source of received powers, and of PDRs where it dictates them.
+pub trait Medium: Debug + Send {
+    /// Its name in a scenario file.
+    fn name(&self) -> &'static str;
+    /// All links as they stand after the last [`Medium::advance`].
+    fn links(&self) -> &Links;
+    /// How frames that overlap at a receiver are judged.
+    fn overlap(&self) -> Overlap;
+    /// Noise at every receiver; the same for the whole run, so take its milliwatts once.
+    fn noise(&self) -> Dbm;
+    /// When the links change next by themselves.
+    fn next_change(&self) -> Option<Instant> {
+        None
+    }
+    /// Brings the links to `now`; call it when [`Medium::next_change`] is due.
+    fn advance(&mut self, _now: Instant) {}
+
+    /// Mean received power at `rx`, or `None` out of reach.
+    fn rssi(&self, tx: NodeId, rx: NodeId, channel: Channel) -> Option<Dbm> {
+        self.links().get(tx, rx, channel).map(|link| link.rssi)
+    }
+    /// The chance that a frame of `tx` of `octets` octets reaches `rx` when nothing disturbs it.
+    fn reception_probability(
+        &self,
+        tx: NodeId,
+        rx: NodeId,
+        channel: Channel,
+        octets: usize,
+    ) -> f64 {
+        self.links().get(tx, rx, channel).map_or(0.0, |link| {
+            let noise_mw = self.noise().milliwatts();
+            link.pdr.unwrap_or_else(|| {
+                if link.power_mw < noise_mw * params::LOCK_SNR {
+                    return 0.0;
+                }
+                modulation::packet_success(link.power_mw / noise_mw, octets)
+            })
+        })
+    }
+    /// The nodes that may ever hear `tx`, ascending; the world looks at no others.
+    fn neighbours(&self, tx: NodeId) -> &[NodeId] {
+        self.links().neighbours(tx)
+    }
+}
+
+#[cfg(test)]
+mod conformance;

@@ -1,0 +1,252 @@
+//! One timeslot on the air: all who send in it, all who listen, and what each of them gets.
+//!
+//! ```text
+//!   senders ── transmit ──> frames ── who listens on that channel? ──> candidates at each listener
+//!                                                                          │ resolve (SINR, capture)
+//!   senders <── finish ──── acknowledgements, which may be lost too <── receive
+//! ```
+//! Only nodes that may hear one of the frames are asked whether they listen. A slot in which nobody sends
+//! does not exist.
+
+use lowmesh_machine::Handle;
+use lowmesh_mac::params::{PHY_HEADER_OCTETS, TX_ACK_DELAY, TX_OFFSET};
+use lowmesh_mac::tsch::account::airtime;
+use lowmesh_mac::tsch::{Reception, Transmission};
+use lowmesh_units::{Asn, Channel, Instant, NodeId};
+use lowmesh_wire::ieee802154::FCS_OCTETS;
+
+use crate::air::{Noise, Signal, reception_draw, resolve};
+use crate::capture::Captured;
+use crate::trace::Fact;
+use crate::world::World;
+
+/// A frame that is on the air in this slot.
+#[derive(Debug)]
+struct Flight {
+    from: NodeId,
+    /// How far the sender's clock is ahead, microseconds.
+    lead_micros: f64,
+    start: Instant,
+    frame: Transmission,
+    /// Who acknowledges, and with what.
+    ack: Option<(NodeId, Vec<u8>)>,
+}
+
+/// A frame as it arrives at a listener.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    to: NodeId,
+    flight: usize,
+    signal: Signal,
+}
+
+/// Room that is used again in each slot.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    senders: Vec<NodeId>,
+    flights: Vec<Flight>,
+    arrivals: Vec<Arrival>,
+    signals: Vec<Signal>,
+}
+
+impl World {
+    /// Goes through the slot that starts at `now`, in which `first` and perhaps others send.
+    pub(crate) fn timeslot(&mut self, now: Instant, first: NodeId) {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.senders.clear();
+        scratch.senders.push(first);
+        while let Some(next) = self.pop_sender(now) {
+            scratch.senders.push(next);
+        }
+        self.launch(now, &mut scratch);
+        self.gather(now, &mut scratch);
+        self.deliver(now, &mut scratch);
+        self.conclude(now, &mut scratch);
+        self.scratch = scratch;
+    }
+
+    /// Takes what goes out.
+    fn launch(&mut self, now: Instant, scratch: &mut Scratch) {
+        scratch.flights.clear();
+        for &from in &scratch.senders {
+            let Some(frame) = self.nodes[from.index()].transmit(now) else {
+                self.settle(now, from);
+                continue;
+            };
+            let lead_micros = self.clocks[from.index()].lead_micros(now);
+            let start = self.shifted(now + TX_OFFSET, lead_micros);
+            self.note_sent(now, start, from, frame.channel, &frame.octets);
+            scratch.flights.push(Flight { from, lead_micros, start, frame, ack: None });
+        }
+        // `resolve` wants frames in the order in which they start.
+        scratch.flights.sort_by_key(|flight| (flight.start, flight.from));
+    }
+
+    /// The moment at which a clock that is ahead by `lead_micros` shows `nominal`.
+    fn shifted(&self, nominal: Instant, lead_micros: f64) -> Instant {
+        let nanos = nominal.as_nanos() as f64 - lead_micros * 1e3;
+        Instant::from_nanos(nanos.max(0.0) as u64)
+    }
+
+    fn note_sent(
+        &mut self,
+        now: Instant,
+        at: Instant,
+        from: NodeId,
+        channel: Channel,
+        octets: &[u8],
+    ) {
+        let asn = Asn::containing(now, self.config.node.mac.slot);
+        self.trace.note(now, from, Fact::Sent { asn, channel, octets });
+        if let Some(capture) = &mut self.capture {
+            let frame = Captured { at, asn, channel, level: self.config.tx_power, octets };
+            if let Err(error) = capture.write(frame) {
+                self.capture = None;
+                self.capture_error.get_or_insert(error);
+            }
+        }
+    }
+
+    /// Finds who hears what: for each listener all frames on its channel.
+    fn gather(&mut self, now: Instant, scratch: &mut Scratch) {
+        scratch.arrivals.clear();
+        for (index, flight) in scratch.flights.iter().enumerate() {
+            let channel = flight.frame.channel;
+            for (to, link) in self.medium.links().heard(flight.from, channel) {
+                let busy = scratch.senders.contains(&to);
+                if !busy && self.nodes[to.index()].listens(now) == Some(channel) {
+                    let signal = Signal::over(link, flight.start);
+                    scratch.arrivals.push(Arrival { to, flight: index, signal });
+                }
+            }
+        }
+        // Stable: the frames at one listener stay in the order of their start.
+        scratch.arrivals.sort_by_key(|arrival| arrival.to);
+    }
+
+    /// Decides at each listener, and lets it receive.
+    fn deliver(&mut self, now: Instant, scratch: &mut Scratch) {
+        let mut rest = scratch.arrivals.as_slice();
+        while let Some(first) = rest.first() {
+            let count = rest.iter().take_while(|a| a.to == first.to).count();
+            let (here, others) = rest.split_at(count);
+            rest = others;
+            let to = first.to;
+            scratch.signals.clear();
+            scratch.signals.extend(here.iter().map(|a| a.signal));
+            let flights = &scratch.flights;
+            let channel = flights[first.flight].frame.channel;
+            let chosen = self.judge(to, channel, now, &scratch.signals, |i| {
+                let flight = &flights[here[i].flight];
+                (flight.from, flight.start, flight.frame.octets.len())
+            });
+            let Some(chosen) = chosen.map(|i| here[i].flight) else { continue };
+            self.receive(now, to, &mut scratch.flights[chosen]);
+        }
+    }
+
+    /// Which of `signals` the node gets; `about` tells a frame's sender, start and octets.
+    fn judge(
+        &self,
+        to: NodeId,
+        channel: Channel,
+        now: Instant,
+        signals: &[Signal],
+        about: impl Fn(usize) -> (NodeId, Instant, usize),
+    ) -> Option<usize> {
+        let extra_mw = self.interference.extra_noise_mw(to, channel, now);
+        let noise = Noise { floor_mw: self.noise_mw, extra_mw };
+        let octets = |i| about(i).2 + FCS_OCTETS + PHY_HEADER_OCTETS as usize;
+        // Drawn by the slot, not by the exact start: drift must not shift the air's dice.
+        let draw = |i| reception_draw(self.seed, about(i).0, to, now);
+        resolve(self.overlap, signals, noise, octets, draw).received
+    }
+
+    fn receive(&mut self, now: Instant, to: NodeId, flight: &mut Flight) {
+        let lead = self.clocks[to.index()].lead_micros(now);
+        let late = lead - flight.lead_micros;
+        let node = &self.nodes[to.index()];
+        let synchronised = node.is_synchronised();
+        // A scanning node's receiver is open all the time; a synchronised one's only for the guard time.
+        if synchronised && late.abs() > self.config.node.mac.guard.as_nanos() as f64 / 1e3 {
+            return;
+        }
+        let Some(rssi) = self.medium.rssi(flight.from, to, flight.frame.channel) else { return };
+        let octets = flight.frame.octets.len();
+        self.trace.note(now, to, Fact::Heard { from: flight.from, rssi_dbm: rssi.0, octets });
+        let heard = Reception {
+            octets: &flight.frame.octets,
+            rssi,
+            late_micros: if synchronised { late.round() as i32 } else { 0 },
+            handle: flight.frame.handle,
+        };
+        let ack = self.nodes[to.index()].receive(now, heard);
+        if !synchronised && self.nodes[to.index()].is_synchronised() {
+            // Joining sets the clock by the beacon's arrival.
+            self.clocks[to.index()].set_lead(now, flight.lead_micros);
+        }
+        if let Some(octets) = ack {
+            flight.ack = Some((to, octets));
+        }
+        // The receiver's books come first: a packet must be accepted before it is passed on.
+        self.settle(now, to);
+    }
+
+    /// Carries the acknowledgements back and ends the slot at the senders.
+    fn conclude(&mut self, now: Instant, scratch: &mut Scratch) {
+        for index in 0..scratch.flights.len() {
+            let flight = &scratch.flights[index];
+            let from = flight.from;
+            let ack = match &flight.ack {
+                Some((acker, octets)) => {
+                    let end = flight.start + airtime(flight.frame.octets.len()) + TX_ACK_DELAY;
+                    self.note_sent(now, end, *acker, flight.frame.channel, octets);
+                    self.ack_arrives(now, index, &scratch.flights, &mut scratch.signals)
+                }
+                None => None,
+            };
+            let reception = ack.map(|(octets, rssi)| Reception {
+                octets,
+                rssi,
+                late_micros: 0,
+                handle: Handle::NONE,
+            });
+            if flight.frame.destination.is_some() {
+                self.trace.note(now, from, Fact::Answered { acked: reception.is_some() });
+            }
+            self.nodes[from.index()].finish(now, reception);
+            self.settle(now, from);
+        }
+    }
+
+    /// The acknowledgement of flight `index`, if its sender hears it among all that are on the channel.
+    fn ack_arrives<'a>(
+        &self,
+        now: Instant,
+        index: usize,
+        flights: &'a [Flight],
+        signals: &mut Vec<Signal>,
+    ) -> Option<(&'a [u8], lowmesh_units::Dbm)> {
+        let flight = &flights[index];
+        let channel = flight.frame.channel;
+        let (acker, octets) = flight.ack.as_ref()?;
+        let link = self.medium.links().get(*acker, flight.from, channel)?;
+        signals.clear();
+        // All acknowledgements of a slot start within the senders' drift: one moment for all.
+        signals.push(Signal::over(link, now));
+        let mut ackers = vec![*acker];
+        for (other, rival) in flights.iter().enumerate() {
+            let Some((rival_acker, _)) = &rival.ack else { continue };
+            if other == index || rival.frame.channel != channel {
+                continue;
+            }
+            if let Some(link) = self.medium.links().get(*rival_acker, flight.from, channel) {
+                signals.push(Signal::over(link, now));
+                ackers.push(*rival_acker);
+            }
+        }
+        let received =
+            self.judge(flight.from, channel, now, signals, |i| (ackers[i], now, octets.len()));
+        (received == Some(0)).then_some((octets.as_slice(), link.rssi))
+    }
+}

@@ -1,0 +1,246 @@
+//! The record stream of a run: one hash over everything, and on request a line of JSON for each fact.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use lowmesh_machine::DropReason;
+use lowmesh_stack::event::{Class, Network, Packet, Transaction};
+use lowmesh_units::{Asn, Channel, Instant, NodeId};
+use xxhash_rust::xxh3::Xxh3;
+
+/// A fact.
+#[derive(Clone, Copy, Debug)]
+pub enum Fact<'a> {
+    /// A frame went out.
+    Sent { asn: Asn, channel: Channel, octets: &'a [u8] },
+    /// A frame came in, from this node, this loud.
+    Heard { from: NodeId, rssi_dbm: f64, octets: usize },
+    /// The sent frame was acknowledged, or not.
+    Answered { acked: bool },
+    /// About an IPv6 packet.
+    Packet(Packet),
+    /// About a transaction.
+    Transaction(Transaction),
+    /// About the network.
+    Network(&'a Network),
+}
+
+/// Hashes facts, and writes them where somebody wants to read them.
+pub struct Trace {
+    hash: Xxh3,
+    out: Option<Box<dyn Write + Send>>,
+    line: String,
+    error: Option<io::Error>,
+}
+
+impl std::fmt::Debug for Trace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Trace")
+    }
+}
+
+impl Trace {
+    /// A trace that is hashed, and written to `out` if there is one.
+    pub fn new(out: Option<Box<dyn Write + Send>>) -> Self {
+        Self { hash: Xxh3::new(), out, line: String::new(), error: None }
+    }
+
+    /// Adds a fact about `node`.
+    pub fn note(&mut self, now: Instant, node: NodeId, fact: Fact<'_>) {
+        self.hash_fact(now, node, fact);
+        if let Some(out) = &mut self.out {
+            self.line.clear();
+            write_line(&mut self.line, now, node, fact);
+            let written = out.write_all(self.line.as_bytes());
+            if let Err(error) = written {
+                self.error.get_or_insert(error);
+                self.out = None;
+            }
+        }
+    }
+
+    /// The hash so far.
+    pub fn hash(&self) -> u64 {
+        self.hash.digest()
+    }
+
+    /// Writes what is still in a buffer; tells of an earlier failure to write.
+    pub fn finish(&mut self) -> io::Result<()> {
+        if let Some(error) = self.error.take() {
+            return Err(error);
+        }
+        self.out.as_mut().map_or(Ok(()), Write::flush)
+    }
+
+    fn hash_fact(&mut self, now: Instant, node: NodeId, fact: Fact<'_>) {
+        let mut words = [now.as_nanos(), u64::from(node.0), 0, 0, 0];
+        let mut octets: &[u8] = &[];
+        let tail = match fact {
+            Fact::Sent { asn, channel, octets: sent } => {
+                octets = sent;
+                [1, asn.0, u64::from(channel.number())]
+            }
+            Fact::Heard { from, rssi_dbm, octets } => {
+                [2 | (octets as u64) << 8, u64::from(from.0), rssi_dbm.to_bits()]
+            }
+            Fact::Answered { acked } => [3, u64::from(acked), 0],
+            Fact::Packet(packet) => hash_packet(packet),
+            Fact::Transaction(transaction) => hash_transaction(transaction),
+            Fact::Network(network) => hash_network(network),
+        };
+        words[2..].copy_from_slice(&tail);
+        let mut bytes = [0; 40];
+        for (chunk, word) in bytes.chunks_exact_mut(8).zip(words) {
+            chunk.copy_from_slice(&word.to_le_bytes());
+        }
+        self.hash.update(&bytes);
+        self.hash.update(octets);
+    }
+}
+
+const fn hash_packet(packet: Packet) -> [u64; 3] {
+    match packet {
+        Packet::Born(handle, class) => [4, handle.0, class as u64],
+        Packet::Accepted(handle) => [5, handle.0, 0],
+        Packet::PassedOn(handle) => [6, handle.0, 0],
+        Packet::Delivered(handle) => [7, handle.0, 0],
+        Packet::Dropped(d) => [8, d.handle.0, (d.layer as u64) << 8 | d.reason as u64],
+    }
+}
+
+const fn hash_transaction(transaction: Transaction) -> [u64; 3] {
+    match transaction {
+        Transaction::Sent(handle, rto) => [9, handle.0, rto.as_nanos()],
+        Transaction::Acknowledged(handle, rtt, copies) => {
+            [10 | (copies as u64) << 8, handle.0, rtt.as_nanos()]
+        }
+        Transaction::Failed(handle, reason, copies) => {
+            [11, handle.0, (copies as u64) << 8 | reason as u64]
+        }
+    }
+}
+
+fn hash_network(network: &Network) -> [u64; 3] {
+    match network {
+        Network::Synchronised => [12, 0, 0],
+        Network::Desynchronised => [13, 0, 0],
+        Network::Parent(parent) => [14, parent.map_or(0, |p| p.as_u64()), 0],
+        Network::Cells { peer, cells, .. } => {
+            let sum = cells.iter().fold(cells.len() as u64, |sum, (slot, offset)| {
+                sum.wrapping_mul(0x1_0000_0001).wrapping_add(u64::from(*slot) << 16)
+                    ^ u64::from(*offset)
+            });
+            [15, peer.as_u64(), sum]
+        }
+    }
+}
+
+/// One JSON object and a newline. Every value is a number, a fixed word or hexadecimal, so nothing needs escaping.
+fn write_line(line: &mut String, now: Instant, node: NodeId, fact: Fact<'_>) {
+    let start = |line: &mut String, event: &str| {
+        // Writing to a String cannot fail.
+        let _ = write!(line, "{{\"t_s\":{now},\"node\":{node},\"event\":\"{event}\"");
+    };
+    match fact {
+        Fact::Sent { asn, channel, octets } => {
+            start(line, "sent");
+            let _ = write!(line, ",\"asn\":{},\"channel\":{channel},\"octets\":\"", asn.0);
+            for octet in octets {
+                let _ = write!(line, "{octet:02x}");
+            }
+            line.push('"');
+        }
+        Fact::Heard { from, rssi_dbm, octets } => {
+            start(line, "heard");
+            let _ = write!(line, ",\"from\":{from},\"rssi_dbm\":{rssi_dbm:.1},\"length\":{octets}");
+        }
+        Fact::Answered { acked } => {
+            start(line, "answered");
+            let _ = write!(line, ",\"acked\":{acked}");
+        }
+        Fact::Packet(packet) => write_packet(line, packet, start),
+        Fact::Transaction(transaction) => write_transaction(line, transaction, start),
+        Fact::Network(network) => write_network(line, network, start),
+    }
+    line.push_str("}\n");
+}
+
+fn write_packet(line: &mut String, packet: Packet, start: impl Fn(&mut String, &str)) {
+    let (event, handle) = match packet {
+        Packet::Born(handle, _) => ("packet_born", handle),
+        Packet::Accepted(handle) => ("packet_accepted", handle),
+        Packet::PassedOn(handle) => ("packet_passed_on", handle),
+        Packet::Delivered(handle) => ("packet_delivered", handle),
+        Packet::Dropped(dropped) => ("packet_dropped", dropped.handle),
+    };
+    start(line, event);
+    let _ = write!(line, ",\"packet\":\"{:x}\"", handle.0);
+    match packet {
+        Packet::Born(_, class) => {
+            let _ = write!(line, ",\"class\":\"{}\"", class_name(class));
+        }
+        Packet::Dropped(dropped) => {
+            let (layer, reason) = (dropped.layer.name(), dropped.reason.name());
+            let _ = write!(line, ",\"layer\":\"{layer}\",\"reason\":\"{reason}\"");
+        }
+        _ => {}
+    }
+}
+
+fn write_transaction(line: &mut String, event: Transaction, start: impl Fn(&mut String, &str)) {
+    match event {
+        Transaction::Sent(handle, rto) => {
+            start(line, "transaction_sent");
+            let rto = rto.as_millis_f64();
+            let _ = write!(line, ",\"transaction\":\"{:x}\",\"rto_ms\":{rto:.3}", handle.0);
+        }
+        Transaction::Acknowledged(handle, rtt, copies) => {
+            start(line, "transaction_acknowledged");
+            let rtt = rtt.as_millis_f64();
+            let _ = write!(
+                line,
+                ",\"transaction\":\"{:x}\",\"rtt_ms\":{rtt:.3},\"retransmissions\":{copies}",
+                handle.0
+            );
+        }
+        Transaction::Failed(handle, reason, copies) => {
+            start(line, "transaction_failed");
+            let reason = DropReason::name(reason);
+            let _ = write!(
+                line,
+                ",\"transaction\":\"{:x}\",\"reason\":\"{reason}\",\"retransmissions\":{copies}",
+                handle.0
+            );
+        }
+    }
+}
+
+fn write_network(line: &mut String, network: &Network, start: impl Fn(&mut String, &str)) {
+    match network {
+        Network::Synchronised => start(line, "synchronised"),
+        Network::Desynchronised => start(line, "desynchronised"),
+        Network::Parent(parent) => {
+            start(line, "parent");
+            match parent {
+                Some(parent) => {
+                    let _ = write!(line, ",\"parent\":\"{parent}\"");
+                }
+                None => line.push_str(",\"parent\":null"),
+            }
+        }
+        Network::Cells { peer, what, cells } => {
+            start(line, "cells");
+            let _ = write!(line, ",\"peer\":\"{peer}\",\"what\":\"{what}\",\"cells\":{cells:?}");
+            // Tuples print with parentheses; JSON wants brackets.
+            *line = line.replace('(', "[").replace(')', "]");
+        }
+    }
+}
+
+const fn class_name(class: Class) -> &'static str {
+    match class {
+        Class::Request => "request",
+        Class::Response => "response",
+        Class::Control => "control",
+    }
+}

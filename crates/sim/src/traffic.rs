@@ -1,0 +1,107 @@
+//! The application: clients that report readings, and the collector that takes them.
+
+use lowmesh_units::{Duration, Instant, NodeId, Purpose, Rng, Seed};
+
+/// When and what clients send.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// No client sends before this.
+    pub start: Duration,
+    /// Time between two requests of a client; zero is no traffic at all.
+    pub period: Duration,
+    /// Share of the period by which each gap varies: uniform in [1 - jitter, 1 + jitter].
+    pub jitter: f64,
+    /// Octets of payload in a request.
+    pub payload_octets: usize,
+    /// Confirmable or not.
+    pub confirmable: bool,
+    /// Path segments of the collector's resource.
+    pub path: Vec<String>,
+}
+
+/// One client's clockwork. Its phase is random, so that clients do not send in step.
+#[derive(Debug)]
+pub struct Client {
+    rng: Rng,
+    next: Option<Instant>,
+    issued: u64,
+    active: bool,
+}
+
+impl Client {
+    /// The client of `node`; silent until [`Client::activate`].
+    pub fn new(seed: Seed, node: NodeId) -> Self {
+        let rng = Rng::stream(seed, node, Purpose::Traffic);
+        Self { rng, next: None, issued: 0, active: false }
+    }
+
+    /// The node has joined: from now on, and from the start of traffic on, it sends.
+    pub fn activate(&mut self, now: Instant, config: &Config) {
+        if !self.active && !config.period.is_zero() {
+            self.active = true;
+            let phase = config.period.mul_f64(self.rng.unit());
+            self.next = Some(now.max(Instant::ZERO + config.start) + phase);
+        }
+    }
+
+    /// When the next request is due.
+    pub const fn next(&self) -> Option<Instant> {
+        self.next
+    }
+
+    /// Takes the request that is due at `now`: its number and its payload.
+    pub fn take(&mut self, now: Instant, config: &Config) -> Option<(u64, Vec<u8>)> {
+        let due = self.next.filter(|due| *due <= now)?;
+        let factor = self.rng.between(1.0 - config.jitter, 1.0 + config.jitter);
+        self.next = Some(due + config.period.mul_f64(factor));
+        self.issued += 1;
+        Some((self.issued, reading(self.issued, config.payload_octets)))
+    }
+}
+
+/// A text of just `octets` octets that starts with the reading's number.
+fn reading(number: u64, octets: usize) -> Vec<u8> {
+    let mut text = number.to_string().into_bytes();
+    text.resize(octets, b'.');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config() -> Config {
+        Config {
+            start: Duration::from_secs(60),
+            period: Duration::from_secs(10),
+            jitter: 0.1,
+            payload_octets: 20,
+            confirmable: true,
+            path: vec!["sensor".into()],
+        }
+    }
+
+    #[test]
+    fn a_client_sends_once_a_period_from_the_start_on() {
+        let config = config();
+        let mut client = Client::new(Seed(1), NodeId(3));
+        assert_eq!(client.next(), None);
+        client.activate(Instant::from_secs(1), &config);
+        let mut times = Vec::new();
+        while let Some(due) = client.next().filter(|due| *due < Instant::from_secs(1_060)) {
+            let (_, payload) = client.take(due, &config).expect("due");
+            assert_eq!(payload.len(), 20);
+            times.push(due);
+        }
+        assert!(times[0] >= Instant::from_secs(60));
+        assert!((95..=105).contains(&times.len()), "{}", times.len());
+        assert!(times.windows(2).all(|w| w[1].since(w[0]) >= Duration::from_secs(9)));
+    }
+
+    #[test]
+    fn without_a_period_there_is_no_traffic() {
+        let mut client = Client::new(Seed(1), NodeId(3));
+        client.activate(Instant::ZERO, &Config { period: Duration::ZERO, ..config() });
+        assert_eq!(client.next(), None);
+    }
+}

@@ -1,0 +1,287 @@
+//! The world: nodes, their clocks, the air between them, and the loop that moves time.
+//!
+//! Time goes from event to event, never from slot to slot. What a node does it does in its machines; the
+//! world only carries frames, keeps clocks and writes the books.
+
+use std::io;
+
+use lowmesh_coap::ResponseTemplate;
+use lowmesh_machine::{Handle, Machine as _, earliest};
+use lowmesh_mac::tsch::account::RadioTime;
+use lowmesh_stack::event::{Input, Network, Output, Packet, Peer, Transaction};
+use lowmesh_stack::{COAP_PORT, Node};
+use lowmesh_units::{Instant, NodeId, Purpose, Rng, Seed};
+use lowmesh_wire::coap::Code;
+
+use crate::agenda::{Agenda, Kind};
+use crate::air::{Interference, Medium, Overlap, build};
+use crate::capture::Capture;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::error::Error;
+use crate::ledger::Ledger;
+use crate::record::{Ending, NodeSummary, Outcome};
+use crate::timeslot::Scratch;
+use crate::trace::{Fact, Trace};
+use crate::traffic::Client;
+
+/// The node that is the border router, the root of the DODAG and the collector.
+pub const ROOT: NodeId = NodeId(0);
+
+/// How often progress is told, in events.
+const PROGRESS_EVENTS: u64 = 4096;
+
+/// Where a run writes what it does.
+#[derive(Default)]
+pub struct Sinks {
+    /// A capture of every frame.
+    pub pcap: Option<Box<dyn io::Write + Send>>,
+    /// A line of JSON for every fact.
+    pub trace: Option<Box<dyn io::Write + Send>>,
+}
+
+impl std::fmt::Debug for Sinks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Sinks")
+    }
+}
+
+/// A network in simulated time.
+#[derive(Debug)]
+pub struct World {
+    pub(crate) config: Config,
+    pub(crate) seed: Seed,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) clocks: Vec<Clock>,
+    pub(crate) medium: Box<dyn Medium>,
+    pub(crate) interference: Interference,
+    pub(crate) overlap: Overlap,
+    pub(crate) noise_mw: f64,
+    pub(crate) trace: Trace,
+    pub(crate) capture: Option<Capture>,
+    pub(crate) capture_error: Option<io::Error>,
+    pub(crate) scratch: Scratch,
+    agenda: Agenda,
+    clients: Vec<Client>,
+    boots: Vec<Option<Instant>>,
+    pub(crate) ledger: Ledger,
+    pub(crate) outcome: Outcome,
+    /// Radio time of each node at the moment it joined.
+    pub(crate) joined_radio: Vec<RadioTime>,
+    now: Instant,
+}
+
+impl World {
+    /// Builds the network of `config` with the randomness of `seed`; nothing has happened yet.
+    pub fn new(config: Config, seed: Seed, sinks: Sinks) -> Result<Self, Error> {
+        let topology = config.topology.place(seed)?;
+        let medium = build(&config.medium, &topology, seed)?;
+        let count = topology.nodes();
+        let interference =
+            Interference::new(&config.interferers, count, topology.positions(), seed)?;
+        let ids = (0..count).map(|n| NodeId(n as u16));
+        let nodes = ids
+            .clone()
+            .map(|id| Node::new(&config.node, id, id == ROOT, seed))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut boots = Vec::with_capacity(count);
+        let mut agenda = Agenda::new(count);
+        for id in ids.clone() {
+            let mut rng = Rng::stream(seed, id, Purpose::Boot);
+            let wait = config.boot_spread.mul_f64(rng.unit());
+            let at = if id == ROOT { Instant::ZERO } else { Instant::ZERO + wait };
+            boots.push(Some(at));
+            agenda.set(id, Kind::Deadline, Some(at));
+        }
+        Ok(Self {
+            overlap: medium.overlap(),
+            noise_mw: medium.noise().milliwatts(),
+            clocks: ids.clone().map(|id| Clock::new(seed, id, config.drift_max_ppm)).collect(),
+            clients: ids.map(|id| Client::new(seed, id)).collect(),
+            outcome: Outcome {
+                nodes: vec![NodeSummary::default(); count],
+                ..Outcome::default()
+            },
+            capture: sinks.pcap.map(Capture::new).transpose().map_err(Error::Capture)?,
+            trace: Trace::new(sinks.trace),
+            capture_error: None,
+            scratch: Scratch::default(),
+            ledger: Ledger::default(),
+            now: Instant::ZERO,
+            config,
+            seed,
+            nodes,
+            medium,
+            interference,
+            agenda,
+            boots,
+            joined_radio: vec![RadioTime::default(); count],
+        })
+    }
+
+    /// Runs to the end of the configured duration; `progress` is told the time now and then.
+    pub fn run(mut self, progress: &dyn Fn(Instant)) -> Result<Outcome, Error> {
+        let end = Instant::ZERO + self.config.duration;
+        let mut events: u64 = 0;
+        while let Some((time, kind, node)) = self.agenda.peek().filter(|e| e.0 < end) {
+            self.agenda.pop();
+            self.now = time;
+            self.change_air(time);
+            match kind {
+                Kind::Deadline => self.deadline(time, node),
+                Kind::Slot => self.timeslot(time, node),
+            }
+            events += 1;
+            if events.is_multiple_of(PROGRESS_EVENTS) {
+                progress(time);
+            }
+        }
+        self.finish(end)
+    }
+
+    /// The next node that sends in the slot that starts at `now`.
+    pub(crate) fn pop_sender(&mut self, now: Instant) -> Option<NodeId> {
+        let (time, kind, node) = self.agenda.peek()?;
+        if (time, kind) != (now, Kind::Slot) {
+            return None;
+        }
+        self.agenda.pop();
+        Some(node)
+    }
+
+    fn change_air(&mut self, now: Instant) {
+        if self.medium.next_change().is_some_and(|due| due <= now) {
+            self.medium.advance(now);
+        }
+    }
+
+    fn deadline(&mut self, now: Instant, node: NodeId) {
+        if self.boots[node.index()].take().is_some() {
+            self.tell(now, node, Input::Boot);
+        }
+        let due = self.nodes[node.index()].next_deadline();
+        if due.is_some_and(|due| due <= now) {
+            self.tell(now, node, Input::Deadline);
+        }
+        if let Some((number, payload)) =
+            self.clients[node.index()].take(now, &self.config.traffic)
+        {
+            self.issue(now, node, number, payload);
+        }
+        self.settle(now, node);
+    }
+
+    fn tell(&mut self, now: Instant, node: NodeId, input: Input) {
+        // A node refuses what makes no sense in its state, such as an answer to a forgotten request;
+        // that is the driver's mistake, and this driver makes none.
+        let told = self.nodes[node.index()].handle(now, input);
+        debug_assert!(told.is_ok(), "{told:?}");
+    }
+
+    fn issue(&mut self, now: Instant, node: NodeId, _number: u64, payload: Vec<u8>) {
+        let server = self.nodes[ROOT.index()].global_address();
+        let handle = Handle(self.outcome.transactions.len() as u64 + 1);
+        self.outcome.transactions.push(crate::record::Transaction {
+            node,
+            issued: now,
+            sent: None,
+            ended: None,
+            ending: Ending::Open,
+            retransmissions: 0,
+            rto: None,
+        });
+        let traffic = &self.config.traffic;
+        let request = lowmesh_stack::post(&traffic.path, payload, traffic.confirmable);
+        self.tell(now, node, Input::Request { peer: (server, COAP_PORT), request, handle });
+    }
+
+    /// Takes what a node has to say, and notes when it wants to be called again.
+    pub(crate) fn settle(&mut self, now: Instant, node: NodeId) {
+        while let Some(output) = self.nodes[node.index()].poll_output() {
+            match output {
+                Output::Packet(packet) => self.note_packet(now, node, packet),
+                Output::Transaction(transaction) => self.note_transaction(now, node, transaction),
+                Output::Network(network) => self.note_network(now, node, &network),
+                Output::AdjustClock { micros } => {
+                    self.clocks[node.index()].adjust(now, micros);
+                }
+                Output::Request { exchange, from, .. } => {
+                    self.serve(now, node, exchange, from);
+                }
+            }
+        }
+        let index = node.index();
+        let boot = self.boots[index];
+        let machines = earliest(self.nodes[index].next_deadline(), self.clients[index].next());
+        // Nothing happens at a node before it is switched on.
+        let deadline = boot.or(machines.map(|due| due.max(now)));
+        self.agenda.set(node, Kind::Deadline, deadline);
+        self.agenda.set(node, Kind::Slot, self.nodes[index].next_transmission());
+    }
+
+    /// The collector takes every reading (RFC 7252 s5.9.1.4: 2.04 Changed).
+    fn serve(
+        &mut self,
+        now: Instant,
+        node: NodeId,
+        exchange: lowmesh_coap::ExchangeId,
+        _from: Peer,
+    ) {
+        let response = ResponseTemplate::new(Code::CHANGED);
+        self.tell(now, node, Input::Respond { exchange, response });
+    }
+
+    fn note_packet(&mut self, now: Instant, node: NodeId, packet: Packet) {
+        self.trace.note(now, node, Fact::Packet(packet));
+        match packet {
+            Packet::Born(handle, class) => self.ledger.born(handle, class),
+            Packet::Accepted(handle) => self.ledger.accepted(handle),
+            Packet::PassedOn(handle) => self.ledger.passed_on(handle),
+            Packet::Delivered(handle) => self.ledger.delivered(handle),
+            Packet::Dropped(dropped) => self.ledger.dropped(dropped),
+        }
+    }
+
+    fn note_transaction(&mut self, now: Instant, node: NodeId, event: Transaction) {
+        self.trace.note(now, node, Fact::Transaction(event));
+        let (Transaction::Sent(handle, _)
+        | Transaction::Acknowledged(handle, ..)
+        | Transaction::Failed(handle, ..)) = event;
+        let place = handle.0 as usize - 1;
+        let Some(record) = self.outcome.transactions.get_mut(place) else { return };
+        match event {
+            Transaction::Sent(_, rto) => {
+                record.sent = Some(now);
+                record.rto = Some(rto);
+            }
+            Transaction::Acknowledged(_, _, retransmissions) => {
+                record.ended = Some(now);
+                record.ending = Ending::Acknowledged;
+                record.retransmissions = retransmissions;
+            }
+            Transaction::Failed(_, reason, retransmissions) => {
+                record.ended = Some(now);
+                record.ending = Ending::Failed(reason);
+                record.retransmissions = retransmissions;
+            }
+        }
+    }
+
+    fn note_network(&mut self, now: Instant, node: NodeId, network: &Network) {
+        self.trace.note(now, node, Fact::Network(network));
+        let index = node.index();
+        let summary = &mut self.outcome.nodes[index];
+        match network {
+            Network::Desynchronised => summary.desynchronisations += 1,
+            Network::Parent(Some(_)) if summary.joined.is_some() => summary.parent_changes += 1,
+            _ => {}
+        }
+        if summary.joined.is_none() && self.nodes[index].is_joined() {
+            summary.joined = Some(now);
+            self.joined_radio[index] = self.nodes[index].radio_time(now);
+            if node != ROOT {
+                self.clients[index].activate(now, &self.config.traffic);
+            }
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Scheduling functions: each decides which cells a node should have.
+//!
+//! One of the house's six pluggable places: a trait, a name for scenario files, and one conformance suite
+//! over all of them (`tests/conformance.rs`). A function changes the schedule itself where that needs
+//! nobody's consent, and asks [`crate::machine`] for 6P transactions where it does.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::fmt::Debug;
+
+use lowmesh_mac::tsch::cell::{Cell, CellId, CellOptions, CellSpec};
+use lowmesh_mac::tsch::schedule::Schedule;
+use lowmesh_units::{Asn, Duration, Eui64, Instant, Rng};
+
+use crate::params::{AliceParams, MinimalParams, MsfParams, OrchestraParams};
+use crate::transaction::{Ask, Outcome};
+
+pub mod alice;
+mod autonomous;
+mod link;
+pub mod minimal;
+pub mod msf;
+pub mod orchestra;
+
+/// What a scheduling function is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The node starts; a root has a schedule at once, the others once they are synchronised.
+    Started {
+        /// Is it the root?
+        root: bool,
+    },
+    /// The node follows a network's clock.
+    Synchronised,
+    /// It lost that clock, and every cell with it.
+    Desynchronised,
+    /// Whose clock it follows.
+    TimeSource(Option<Eui64>),
+    /// RPL chose another preferred parent.
+    ParentChanged {
+        /// The one before.
+        old: Option<Eui64>,
+        /// The one from now on.
+        new: Option<Eui64>,
+    },
+    /// A node routes through this one directly.
+    ChildAdded(Eui64),
+    /// It does so no longer.
+    ChildRemoved(Eui64),
+    /// The MAC has frames for this neighbour.
+    QueueBusy(Eui64),
+    /// It has none any more.
+    QueueEmpty(Eui64),
+    /// A frame for this node came in this cell.
+    Received {
+        /// Its sender.
+        from: Eui64,
+        /// Where.
+        cell: CellId,
+    },
+    /// [`SchedulingFunction::next_deadline`] is due.
+    Deadline,
+    /// A transaction that the function asked for is over; the schedule is changed already.
+    TransactionEnded {
+        /// With whom.
+        peer: Eui64,
+        /// Was it a CLEAR?
+        clear: bool,
+        /// How.
+        outcome: Outcome,
+    },
+    /// The negotiated cells with this neighbour changed by something that the function did not ask for.
+    CellsChanged(Eui64),
+    /// The peer cleared: no negotiated cell with it is left, and it expects sequence number 0.
+    Cleared(Eui64),
+    /// The peer's first transaction since it started, or cleared.
+    StartedAgain(Eui64),
+    /// The two schedules may differ (RFC 9033 s13).
+    Inconsistent(Eui64),
+}
+
+/// What a scheduling function wants of its machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// A transaction.
+    Ask(Eui64, Ask),
+    /// No negotiated cell with this neighbour any more, without telling it.
+    Drop(Eui64),
+    /// No transaction with this neighbour before this moment.
+    Quarantine(Eui64, Instant),
+}
+
+/// What a scheduling function may see and change during one event.
+#[derive(Debug)]
+pub struct Context<'a> {
+    /// The moment of the event.
+    pub now: Instant,
+    /// The slot of the event.
+    pub asn: Asn,
+    /// How long a slot is.
+    pub slot: Duration,
+    /// The schedule.
+    pub schedule: &'a mut Schedule,
+    /// The node's stream for scheduling.
+    pub rng: &'a mut Rng,
+    /// The node's address.
+    pub me: Eui64,
+    pub(crate) actions: Vec<Action>,
+}
+
+impl<'a> Context<'a> {
+    /// What a function sees of one event at `now`, in slot `asn`.
+    pub(crate) fn new(
+        (now, asn, slot): (Instant, Asn, Duration),
+        schedule: &'a mut Schedule,
+        rng: &'a mut Rng,
+        me: Eui64,
+    ) -> Self {
+        Self { now, asn, slot, schedule, rng, me, actions: Vec::new() }
+    }
+    /// Asks `peer` for a transaction; it ends in one [`Event::TransactionEnded`].
+    pub fn ask(&mut self, peer: Eui64, ask: Ask) {
+        self.actions.push(Action::Ask(peer, ask));
+    }
+    /// A slotframe of this length, unless there is one with this handle.
+    pub(crate) fn slotframe(&mut self, handle: u8, length: u16) {
+        if self.schedule.slotframe(handle).is_none() {
+            // The handle is free and lengths are at least 1, so nothing is left to refuse.
+            let _added = self.schedule.add_slotframe(handle, length.max(1));
+        }
+    }
+    /// A cell, if the schedule has room for it; without it the node hears less, but goes on.
+    pub(crate) fn cell(&mut self, spec: CellSpec) -> Option<CellId> {
+        self.schedule.add(self.asn, spec).ok()
+    }
+    /// Removes the cells that `unwanted` picks.
+    pub(crate) fn remove_where(&mut self, unwanted: impl Fn(&Cell) -> bool) {
+        let ids: Vec<CellId> =
+            self.schedule.cells().filter(|c| unwanted(c)).map(|c| c.id).collect();
+        for id in ids {
+            self.schedule.remove(id);
+        }
+    }
+    /// The moment at which slot `asn` starts, as seen from this event.
+    pub(crate) fn start_of(&self, asn: Asn) -> Instant {
+        self.now + self.slot * asn.since(self.asn)
+    }
+}
+
+/// Cells with one neighbour, for plots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct PeerCells {
+    /// Cells to send in.
+    pub tx: u16,
+    /// Cells to listen in.
+    pub rx: u16,
+}
+
+/// A node's cells by neighbour, for plots; those that anyone may use are not among them.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Snapshot {
+    /// In order of address.
+    pub peers: BTreeMap<Eui64, PeerCells>,
+}
+
+/// Decides which cells a node should have.
+pub trait SchedulingFunction: Debug + Send {
+    /// The name by which a scenario chooses it.
+    fn name(&self) -> &'static str;
+    /// Identifier in 6P messages (RFC 8480 s6.2.5); `None` for a function that does not negotiate.
+    fn sfid(&self) -> Option<u8> {
+        None
+    }
+    /// The slotframe of its negotiated cells.
+    fn negotiated_slotframe(&self) -> u8 {
+        crate::params::SLOTFRAME_NEGOTIATED
+    }
+    /// Cells in a candidate list.
+    fn cell_list(&self) -> usize {
+        MsfParams::MSF.cell_list
+    }
+    /// How long a transaction may take (RFC 8480 s3.4.4 leaves it to the function).
+    fn timeout(&self, slot: Duration) -> Duration {
+        MsfParams::MSF.timeout(slot)
+    }
+    /// Something happened.
+    fn handle(&mut self, context: &mut Context<'_>, event: &Event);
+    /// When it wants [`Event::Deadline`].
+    fn next_deadline(&self) -> Option<Instant> {
+        None
+    }
+    /// What it did so far.
+    fn snapshot(&self, schedule: &Schedule) -> Snapshot {
+        let mut snapshot = Snapshot::default();
+        for cell in schedule.cells() {
+            if let Some(peer) = cell.peer {
+                let cells = snapshot.peers.entry(peer).or_default();
+                cells.tx += u16::from(cell.options.has(CellOptions::TX));
+                cells.rx += u16::from(cell.options.has(CellOptions::RX));
+            }
+        }
+        snapshot
+    }
+}
+
+/// The names that [`function_by_name`] knows.
+pub const NAMES: [&str; 7] = [
+    "minimal",
+    "msf",
+    "b-msf",
+    "alice",
+    "orchestra",
+    "orchestra/sender-based",
+    "orchestra/non-storing",
+];
+
+/// A name that no scheduling function has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no such scheduling function; there are {NAMES:?}")]
+pub struct UnknownFunction;
+
+/// The function called `name`, with its default parameters.
+///
+/// ```
+/// use lowmesh_sixtop::function_by_name;
+///
+/// assert_eq!(function_by_name("b-msf").map(|f| f.name()), Ok("b-msf"));
+/// assert!(function_by_name("best").is_err());
+/// ```
+pub fn function_by_name(name: &str) -> Result<Box<dyn SchedulingFunction>, UnknownFunction> {
+    use orchestra::Rule;
+    let orchestra = |rule| orchestra::Orchestra::new(rule, OrchestraParams::default());
+    Ok(match name {
+        "minimal" => Box::new(minimal::Minimal::new(MinimalParams::default())),
+        "msf" => Box::new(msf::Msf::new(MsfParams::MSF)),
+        "b-msf" => Box::new(msf::Msf::new(MsfParams::BMSF)),
+        "alice" => Box::new(alice::Alice::new(AliceParams::default())),
+        "orchestra" => Box::new(orchestra(Rule::ReceiverStoring)),
+        "orchestra/sender-based" => Box::new(orchestra(Rule::SenderStoring)),
+        "orchestra/non-storing" => Box::new(orchestra(Rule::ReceiverNonStoring)),
+        _ => return Err(UnknownFunction),
+    })
+}

@@ -1,0 +1,184 @@
+//! ALICE: a cell of its own for each link and direction, moved by a hash in every slotframe.
+//!
+//! Kim, Kim, Paek, Bahk, "ALICE: Autonomous Link-based Cell Scheduling for TSCH", IPSN 2019. Three
+//! slotframes: beacons (each node has a cell of its own, its followers listen there), a shared cell for
+//! broadcast and for neighbours without a link, and the links. Both ends derive a link's cell from
+//! (sender, receiver, direction) and the number of the slotframe, so nothing is negotiated.
+
+use lowmesh_mac::tsch::cell::{CellKind, CellOptions, CellSpec, Placement};
+use lowmesh_units::Eui64;
+
+use super::autonomous::address_slot;
+use super::{Context, Event, SchedulingFunction};
+use crate::params::{AliceParams, BEACON_CHANNEL_OFFSET};
+
+const BEACONS: u8 = 0;
+const BROADCAST: u8 = 1;
+const UNICAST: u8 = 2;
+
+/// Which way along the tree a link leads; part of its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    Up,
+    Down,
+}
+
+/// One cell a link and direction.
+#[derive(Clone, Debug)]
+pub struct Alice {
+    params: AliceParams,
+    synchronised: bool,
+    parent: Option<Eui64>,
+    children: alloc::collections::BTreeSet<Eui64>,
+}
+
+impl Alice {
+    /// The function with these parameters.
+    pub const fn new(params: AliceParams) -> Self {
+        let children = alloc::collections::BTreeSet::new();
+        Self { params, synchronised: false, parent: None, children }
+    }
+
+    fn install(&mut self, context: &mut Context<'_>) {
+        self.synchronised = true;
+        context.schedule.clear();
+        install_beacons(context, BEACONS, self.params.beacon_length);
+        super::minimal::install(context, BROADCAST, self.params.broadcast_length);
+        context.slotframe(UNICAST, self.params.unicast_length);
+        if let Some(parent) = self.parent {
+            self.add_link(context, parent, Direction::Up);
+        }
+        for child in self.children.clone() {
+            self.add_link(context, child, Direction::Down);
+        }
+    }
+
+    /// A cell to send to `peer` along `way`, and one to hear it the other way.
+    fn add_link(&self, context: &mut Context<'_>, peer: Eui64, way: Direction) {
+        let back = if way == Direction::Up { Direction::Down } else { Direction::Up };
+        let me = context.me;
+        let ends = [(CellOptions::TX, key(me, peer, way)), (CellOptions::RX, key(peer, me, back))];
+        for (options, key) in ends {
+            context.cell(CellSpec {
+                slotframe: UNICAST,
+                placement: Placement::Hashed { key, channel_offsets: self.params.channel_offsets },
+                options,
+                kind: CellKind::Autonomous,
+                peer: Some(peer),
+            });
+        }
+    }
+
+    fn set_parent(&mut self, context: &mut Context<'_>, new: Option<Eui64>) {
+        if self.parent == new {
+            return;
+        }
+        let old = core::mem::replace(&mut self.parent, new);
+        if !self.synchronised {
+            return;
+        }
+        if let Some(old) = old {
+            remove_link(context, old);
+            // It may have become a child in the meantime.
+            if self.children.contains(&old) {
+                self.add_link(context, old, Direction::Down);
+            }
+        }
+        if let Some(new) = new {
+            remove_link(context, new);
+            self.add_link(context, new, Direction::Up);
+        }
+    }
+}
+
+fn remove_link(context: &mut Context<'_>, peer: Eui64) {
+    context.remove_where(|c| c.slotframe == UNICAST && c.peer == Some(peer));
+}
+
+/// The key of a link: any mix that tells sender, receiver and direction apart.
+fn key(sender: Eui64, receiver: Eui64, way: Direction) -> u64 {
+    let way = if way == Direction::Up { 1 } else { 2 };
+    let mixed = sender.as_u64().wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    (mixed ^ receiver.as_u64()).wrapping_mul(0xff51_afd7_ed55_8ccd).wrapping_add(way)
+}
+
+/// The cell for a node's own beacons: sender-based, so neighbours do not collide (Orchestra's EBSF).
+pub(crate) fn install_beacons(context: &mut Context<'_>, handle: u8, length: u16) {
+    context.slotframe(handle, length);
+    context.cell(CellSpec {
+        slotframe: handle,
+        placement: Placement::Fixed {
+            slot: address_slot(context.me, length),
+            channel_offset: BEACON_CHANNEL_OFFSET,
+        },
+        options: CellOptions::TX,
+        kind: CellKind::Minimal,
+        peer: None,
+    });
+}
+
+/// The cell in which the time source sends its beacons, in the place of any other.
+pub(crate) fn follow_beacons(context: &mut Context<'_>, handle: u8, source: Option<Eui64>) {
+    context.remove_where(|c| c.slotframe == handle && c.options.has(CellOptions::RX));
+    let Some((source, frame)) = source.zip(context.schedule.slotframe(handle)) else { return };
+    context.cell(CellSpec {
+        slotframe: handle,
+        placement: Placement::Fixed {
+            slot: address_slot(source, frame.length),
+            channel_offset: BEACON_CHANNEL_OFFSET,
+        },
+        options: CellOptions::RX.with(CellOptions::TIMEKEEPING),
+        kind: CellKind::Minimal,
+        peer: Some(source),
+    });
+}
+
+impl SchedulingFunction for Alice {
+    fn name(&self) -> &'static str {
+        "alice"
+    }
+    fn handle(&mut self, context: &mut Context<'_>, event: &Event) {
+        match *event {
+            Event::Started { root: true } | Event::Synchronised => self.install(context),
+            Event::Desynchronised => {
+                *self = Self::new(self.params);
+                context.schedule.clear();
+            }
+            Event::TimeSource(source) => follow_beacons(context, BEACONS, source),
+            Event::ParentChanged { new, .. } => self.set_parent(context, new),
+            Event::ChildAdded(child) => {
+                let is_new = self.children.insert(child);
+                if is_new && self.synchronised && self.parent != Some(child) {
+                    self.add_link(context, child, Direction::Down);
+                }
+            }
+            Event::ChildRemoved(child) => {
+                self.children.remove(&child);
+                if self.parent != Some(child) {
+                    remove_link(context, child);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowmesh_units::NodeId;
+
+    #[test]
+    fn both_directions_of_a_link_have_keys_of_their_own() {
+        let (a, b) = (NodeId(1).eui64(), NodeId(2).eui64());
+        let keys = [
+            key(a, b, Direction::Up),
+            key(b, a, Direction::Up),
+            key(a, b, Direction::Down),
+            key(b, a, Direction::Down),
+        ];
+        for (i, one) in keys.iter().enumerate() {
+            assert!(keys[i + 1..].iter().all(|other| other != one));
+        }
+    }
+}

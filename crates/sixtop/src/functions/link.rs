@@ -1,0 +1,298 @@
+//! What MSF keeps of one neighbour: how many cells it wants, how well they are used, when it may ask.
+//!
+//! Counting is lazy: a window remembers where it began, and the elapsed and used cells are worked out of
+//! the schedule when it ends (RFC 9033 s5.1 counts cell by cell to the same effect).
+
+use alloc::vec::Vec;
+
+use lowmesh_mac::tsch::cell::{Cell, CellId, CellOptions};
+use lowmesh_mac::tsch::schedule::Schedule;
+use lowmesh_units::{Eui64, Instant};
+use lowmesh_wire::sixp::Cell as Place;
+
+use super::Context;
+use crate::negotiation::{cells_with, place_of};
+use crate::params::{MsfParams, SLOTFRAME_NEGOTIATED};
+use crate::transaction::Ask;
+
+/// Options of a negotiated cell to send in.
+pub(super) const SEND: CellOptions = CellOptions::TX;
+/// Options of a negotiated cell to listen in.
+pub(super) const LISTEN: CellOptions = CellOptions::RX;
+
+/// What a neighbour is to this node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// The preferred parent.
+    Parent,
+    /// Routes through this node.
+    Child,
+    /// Has cells with this node, no more: not yet a child, or no longer a parent.
+    Guest,
+}
+
+/// When a neighbour's cells are given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Leave {
+    /// Not foreseen.
+    No,
+    /// Then, unless it comes back.
+    At(Instant),
+    /// Once the new parent has granted as many cells, or then (RFC 9033 s5.2).
+    OnceSwitched(Instant),
+}
+
+/// The auto-receive cell, which stands in while there is no negotiated one (RFC 9033 s5.1).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AutoRx {
+    /// Which cell.
+    pub cell: CellId,
+    /// Frames that the parent sent in it.
+    pub heard: u64,
+}
+
+/// NumCellsElapsed and NumCellsUsed of RFC 9033 s5.1, counted from a start.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    used_before: u64,
+    due: Instant,
+}
+
+/// The cells to or from a neighbour.
+#[derive(Clone, Debug)]
+pub(super) struct Way {
+    options: CellOptions,
+    /// How many there should be; `None` when that is the neighbour's business.
+    pub wanted: Option<u16>,
+    window: Option<Window>,
+}
+
+impl Way {
+    const fn new(options: CellOptions) -> Self {
+        Self { options, wanted: None, window: None }
+    }
+    /// How many there are.
+    pub fn have(&self, schedule: &Schedule, peer: Eui64) -> u16 {
+        cells_with(schedule, SLOTFRAME_NEGOTIATED, peer, self.options).count() as u16
+    }
+    /// Cells that count for the window, and how often they were used until now.
+    fn used(&self, schedule: &Schedule, peer: Eui64, auto_rx: Option<AutoRx>) -> u64 {
+        let used = |c: &Cell| if self.options == SEND { c.used.sent } else { c.used.received };
+        let negotiated: u64 = cells_with(schedule, SLOTFRAME_NEGOTIATED, peer, self.options)
+            .map(|c| u64::from(used(c)))
+            .sum();
+        negotiated + auto_rx.map_or(0, |auto| auto.heard)
+    }
+    /// Begins to count anew.
+    fn restart(
+        &mut self,
+        context: &Context<'_>,
+        peer: Eui64,
+        params: &MsfParams,
+        auto: Option<AutoRx>,
+    ) {
+        self.window = None;
+        if self.wanted.is_none() {
+            return;
+        }
+        let auto = auto.filter(|_| self.options == LISTEN);
+        let counts = |c: &Cell| {
+            let negotiated = c.slotframe == SLOTFRAME_NEGOTIATED && c.peer == Some(peer);
+            negotiated && c.options == self.options || auto.is_some_and(|a| a.cell == c.id)
+        };
+        let end = context.schedule.when_elapsed(counts, context.asn, params.cells_elapsed_max);
+        self.window = end.map(|end| Window {
+            used_before: self.used(context.schedule, peer, auto),
+            due: context.start_of(end),
+        });
+    }
+    /// RFC 9033 s5.1 step 2: wants one more or one less when the window is over.
+    fn evaluate(
+        &mut self,
+        context: &Context<'_>,
+        peer: Eui64,
+        params: &MsfParams,
+        auto: Option<AutoRx>,
+    ) {
+        let (Some(window), Some(wanted)) = (self.window, self.wanted) else {
+            self.window = None;
+            return;
+        };
+        if window.due > context.now {
+            return;
+        }
+        let auto = auto.filter(|_| self.options == LISTEN);
+        let used = self.used(context.schedule, peer, auto).saturating_sub(window.used_before);
+        let have = self.have(context.schedule, peer);
+        // RFC 9033 s5.1: at least one negotiated Tx cell stays; receiving falls back to the AutoRxCell.
+        let least = u16::from(self.options == SEND);
+        if have == wanted {
+            if used > params.cells_used_high && have < params.cells_per_peer_max {
+                self.wanted = Some(have + 1);
+            } else if used < params.cells_used_low && have > least {
+                self.wanted = Some(have - 1);
+            }
+        }
+        self.restart(context, peer, params, auto);
+    }
+}
+
+/// One neighbour.
+#[derive(Clone, Debug)]
+pub(super) struct Link {
+    /// What it is.
+    pub role: Role,
+    /// Cells to it.
+    pub tx: Way,
+    /// Cells from it.
+    pub rx: Way,
+    /// When its cells are given back.
+    pub leave: Leave,
+    /// Is a transaction open?
+    pub asked: bool,
+    /// No transaction before.
+    pub hold: Instant,
+    /// CLEARs still to be tried.
+    pub clear: u8,
+    /// Cells to be moved.
+    pub relocate: Vec<Place>,
+    /// Frames that came in its cells when last looked at, and when that last changed.
+    heard: (u64, Instant),
+}
+
+impl Link {
+    /// A neighbour first met at `now`.
+    pub fn new(now: Instant) -> Self {
+        Self {
+            role: Role::Guest,
+            tx: Way::new(SEND),
+            rx: Way::new(LISTEN),
+            leave: Leave::No,
+            asked: false,
+            hold: Instant::ZERO,
+            clear: 0,
+            relocate: Vec::new(),
+            heard: (0, now),
+        }
+    }
+    /// Begins to count anew in both directions.
+    pub fn restart(
+        &mut self,
+        context: &Context<'_>,
+        peer: Eui64,
+        params: &MsfParams,
+        auto: Option<AutoRx>,
+    ) {
+        let auto = auto.filter(|_| self.may_use_auto(context.schedule, peer));
+        self.tx.restart(context, peer, params, None);
+        self.rx.restart(context, peer, params, auto);
+    }
+    /// Ends the windows that are over.
+    pub fn evaluate(
+        &mut self,
+        context: &Context<'_>,
+        peer: Eui64,
+        params: &MsfParams,
+        auto: Option<AutoRx>,
+    ) {
+        let auto = auto.filter(|_| self.may_use_auto(context.schedule, peer));
+        self.tx.evaluate(context, peer, params, None);
+        self.rx.evaluate(context, peer, params, auto);
+    }
+    /// The AutoRxCell counts only while nothing better is there, or it would water down the rest.
+    fn may_use_auto(&self, schedule: &Schedule, peer: Eui64) -> bool {
+        self.role == Role::Parent && self.rx.have(schedule, peer) == 0
+    }
+    /// True when there is nothing left to keep it for.
+    pub fn is_over(&self, schedule: &Schedule, peer: Eui64) -> bool {
+        self.role == Role::Guest
+            && !self.asked
+            && self.clear == 0
+            && self.leave == Leave::No
+            && !self.has_cells(schedule, peer)
+    }
+    /// True when there are negotiated cells with it.
+    pub fn has_cells(&self, schedule: &Schedule, peer: Eui64) -> bool {
+        self.tx.have(schedule, peer) + self.rx.have(schedule, peer) > 0
+    }
+    /// What to ask of it next.
+    pub fn next_ask(&self, schedule: &Schedule, peer: Eui64, params: &MsfParams) -> Option<Ask> {
+        if self.clear > 0 {
+            return Some(Ask::Clear);
+        }
+        for way in [&self.tx, &self.rx] {
+            let Some(wanted) = way.wanted else { continue };
+            let (have, options) = (way.have(schedule, peer), way.options);
+            if have < wanted {
+                let count = (wanted - have).min(params.cell_list as u16) as u8;
+                return Some(Ask::Add { options, count });
+            }
+            if have > wanted {
+                return Some(Ask::Delete { options, count: 1 });
+            }
+        }
+        let there = |p: &Place| {
+            cells_with(schedule, SLOTFRAME_NEGOTIATED, peer, SEND).any(|c| place_of(c) == Some(*p))
+        };
+        let cells: Vec<Place> = self.relocate.iter().copied().filter(there).collect();
+        (!cells.is_empty()).then_some(Ask::Relocate { options: SEND, cells })
+    }
+    /// When it next wants attention, given whether there is something to ask.
+    pub fn next_deadline(&self, pending: bool) -> Option<Instant> {
+        let windows = [self.tx.window, self.rx.window].into_iter().flatten().map(|w| w.due);
+        let hold = (pending && !self.asked).then_some(self.hold);
+        let leave = match self.leave {
+            Leave::No => None,
+            Leave::At(at) | Leave::OnceSwitched(at) => Some(at),
+        };
+        windows.chain(hold).chain(leave).min()
+    }
+    /// True when a guest's cells have been silent for too long: its other end is gone. Of parents and
+    /// children RPL says so.
+    pub fn is_silent(&mut self, context: &Context<'_>, peer: Eui64, params: &MsfParams) -> bool {
+        let heard = self.rx.used(context.schedule, peer, None);
+        if heard != self.heard.0 || self.role != Role::Guest {
+            self.heard = (heard, context.now);
+        }
+        context.now.since(self.heard.1) >= params.silence_max
+    }
+}
+
+/// NumTx and NumTxAck of one cell (RFC 9033 s5.3).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Quality {
+    seen: (u32, u32),
+    sent: u32,
+    acked: u32,
+    /// Frames sent since the last acknowledgement.
+    unheard: u32,
+    /// NumTx came to MAX_NUMTX at least once, so the ratio means something.
+    significant: bool,
+}
+
+impl Quality {
+    /// Takes in what happened in the cell since the last time.
+    pub fn note(&mut self, cell: &Cell, params: &MsfParams) {
+        let (sent, acked) =
+            (cell.used.sent.wrapping_sub(self.seen.0), cell.used.acked.wrapping_sub(self.seen.1));
+        self.seen = (cell.used.sent, cell.used.acked);
+        self.unheard = if acked > 0 { 0 } else { self.unheard.saturating_add(sent) };
+        self.sent = self.sent.saturating_add(sent);
+        self.acked = self.acked.saturating_add(acked);
+        // RFC 9033 s5.3: both are halved when NumTx reaches MAX_NUMTX, so that recent frames count more.
+        while self.sent >= params.sent_max.max(2) {
+            self.significant = true;
+            self.sent /= 2;
+            self.acked /= 2;
+        }
+    }
+    /// True when nobody seems to listen.
+    pub const fn is_deaf(&self, params: &MsfParams) -> bool {
+        self.unheard >= params.deaf_after
+    }
+    /// Share of frames acknowledged, in percent, once there were enough.
+    pub fn percent(&self) -> Option<u32> {
+        (self.significant && self.sent > 0)
+            .then(|| (u64::from(self.acked) * 100 / u64::from(self.sent)) as u32)
+    }
+}

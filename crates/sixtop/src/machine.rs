@@ -1,0 +1,499 @@
+//! 6top of one node: a scheduling function, its 6P transactions, and the schedule that the MAC lends.
+//!
+//! The driver hands over what the node learns ([`Event`]), the content of 6top information elements, and
+//! what became of the frames it was asked to send; it gets frames to send and a record of what changed.
+//! Frames carry handles from [`HANDLE_FIRST`] on, so that the stack can tell them from its own.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use lowmesh_mac::tsch::cell::{Cell, CellKind};
+use lowmesh_mac::tsch::schedule::Schedule;
+use lowmesh_machine::{Handle, Machine, Outbox, Rejected, earliest};
+use lowmesh_units::{Asn, Duration, Eui64, Instant, Rng};
+use lowmesh_wire::DecodeError;
+use lowmesh_wire::sixp::{Body, Command, Header, Kind, Message, Response, ReturnCode, VERSION};
+
+use crate::functions::{Action, Context, Event, SchedulingFunction, Snapshot};
+use crate::negotiation;
+use crate::params::{HANDLE_FIRST, LIST_CELLS_MAX};
+use crate::transaction::{Ask, Commit, Outcome, State, Transactions};
+
+/// Something happened in slot `asn`.
+#[derive(Debug)]
+pub struct Input<'a> {
+    /// The slot.
+    pub asn: Asn,
+    /// The node's schedule.
+    pub schedule: &'a mut Schedule,
+    /// What happened.
+    pub event: SixtopEvent<'a>,
+}
+
+/// What can happen to 6top.
+#[derive(Debug)]
+pub enum SixtopEvent<'a> {
+    /// The node learned something. [`Event::Deadline`] is also the machine's own deadline.
+    Event(Event),
+    /// A 6top information element came.
+    Message {
+        /// Its sender.
+        from: Eui64,
+        /// Its content, from the Version field on.
+        bytes: &'a [u8],
+    },
+    /// The MAC is done with a frame that [`Output::Send`] asked for.
+    FrameDone {
+        /// Which.
+        handle: Handle,
+        /// Did the neighbour acknowledge it?
+        acked: bool,
+    },
+}
+
+/// What 6top wants of its driver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Send this as the content of a 6top information element, then tell with [`SixtopEvent::FrameDone`].
+    Send {
+        /// To whom.
+        to: Eui64,
+        /// The content.
+        bytes: Vec<u8>,
+        /// Its name, from [`HANDLE_FIRST`] on.
+        handle: Handle,
+    },
+    /// For traces.
+    Event(Change),
+}
+
+/// What changed, for traces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// A negotiated cell was added.
+    Added(Cell),
+    /// A negotiated cell was removed; its use says what it was good for.
+    Removed(Cell),
+    /// A transaction that this node began is over.
+    Ended {
+        /// With whom.
+        peer: Eui64,
+        /// The command, by its RFC name.
+        command: &'static str,
+        /// How.
+        outcome: Outcome,
+    },
+    /// This node answered a request.
+    Answered {
+        /// Whose.
+        peer: Eui64,
+        /// With what.
+        code: ReturnCode,
+    },
+    /// The two schedules may have come apart.
+    Inconsistent(Eui64),
+    /// No transactions with this neighbour until then (RFC 9033 s12); RPL may want to avoid it too.
+    Quarantined(Eui64, Instant),
+    /// A message that does not decode.
+    Malformed(Eui64, DecodeError),
+}
+
+/// 6top of one node.
+#[derive(Debug)]
+pub struct Sixtop {
+    me: Eui64,
+    slot: Duration,
+    function: Box<dyn SchedulingFunction>,
+    rng: Rng,
+    transactions: Transactions,
+    next_handle: u64,
+    out: Outbox<Output>,
+    deadline: Option<Instant>,
+}
+
+/// One call's view: the moment and the schedule lent for it.
+struct Turn<'a> {
+    now: Instant,
+    asn: Asn,
+    schedule: &'a mut Schedule,
+    /// What the function is still to be told.
+    events: VecDeque<Event>,
+}
+
+impl Sixtop {
+    /// 6top of node `me`, with slots of `slot`, its function, and its stream of [`Purpose::Sixtop`].
+    ///
+    /// [`Purpose::Sixtop`]: lowmesh_units::Purpose::Sixtop
+    pub fn new(me: Eui64, slot: Duration, function: Box<dyn SchedulingFunction>, rng: Rng) -> Self {
+        Self {
+            me,
+            slot,
+            function,
+            rng,
+            transactions: Transactions::default(),
+            next_handle: HANDLE_FIRST,
+            out: Outbox::new(),
+            deadline: None,
+        }
+    }
+
+    /// The scheduling function's name.
+    pub fn function_name(&self) -> &'static str {
+        self.function.name()
+    }
+
+    /// The node's cells by neighbour.
+    pub fn snapshot(&self, schedule: &Schedule) -> Snapshot {
+        self.function.snapshot(schedule)
+    }
+
+    /// Tells the function everything that is queued, and does what it asks for.
+    fn run(&mut self, turn: &mut Turn<'_>) {
+        while let Some(event) = turn.events.pop_front() {
+            let moment = (turn.now, turn.asn, self.slot);
+            let mut context = Context::new(moment, turn.schedule, &mut self.rng, self.me);
+            self.function.handle(&mut context, &event);
+            for action in context.actions {
+                match action {
+                    Action::Ask(peer, ask) => self.start(turn, peer, &ask),
+                    Action::Drop(peer) => {
+                        self.remove_cells(turn, peer);
+                        turn.events.push_back(Event::CellsChanged(peer));
+                    }
+                    Action::Quarantine(peer, until) => {
+                        self.out.push(Output::Event(Change::Quarantined(peer, until)));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Begins a transaction, or says at once that it cannot be.
+    fn start(&mut self, turn: &mut Turn<'_>, peer: Eui64, ask: &Ask) {
+        let command = self.command_for(turn, peer, ask);
+        let (slot, sfid) = (self.slot, self.function.sfid());
+        let (deadline, handle) = (turn.now + self.function.timeout(slot), Handle(self.next_handle));
+        let clear = *ask == Ask::Clear;
+        let state = self.transactions.peer(peer);
+        let (Some(command), Some(sfid), Some(state)) = (command, sfid, state) else {
+            self.end(turn, peer, clear, "", Outcome::NotSent);
+            return;
+        };
+        // RFC 8480 s3.4.3: one transaction at a time with one neighbour. A response on its way may still
+        // arrive, so a CLEAR waits for it too.
+        if state.state != State::Idle {
+            self.end(turn, peer, clear, command.name(), Outcome::NotSent);
+            return;
+        }
+        let seqnum = state.seqnum;
+        state.state = State::Requesting { handle, command: command.clone(), deadline };
+        let body = Body::Request { command, metadata: 0 };
+        if clear {
+            self.remove_cells(turn, peer);
+            turn.events.push_back(Event::CellsChanged(peer));
+        }
+        self.send(peer, &Message { sfid, seqnum, body });
+    }
+
+    /// The request for what the function asks; `None` when there is nothing to offer.
+    fn command_for(&mut self, turn: &Turn<'_>, peer: Eui64, ask: &Ask) -> Option<Command> {
+        let slotframe = self.function.negotiated_slotframe();
+        let list = self.function.cell_list().min(LIST_CELLS_MAX);
+        let free = |rng: &mut Rng, locked: &[u16], count: usize| {
+            let count = list.max(count).min(LIST_CELLS_MAX);
+            let cells = negotiation::candidates(turn.schedule, slotframe, locked, count, rng);
+            (!cells.is_empty()).then_some(cells)
+        };
+        let locked = self.transactions.locked_slots();
+        Some(match ask {
+            Ask::Add { options, count } => {
+                let cells = free(&mut self.rng, &locked, usize::from(*count))?;
+                Command::Add { options: options.0, count: *count, cells }
+            }
+            Ask::Delete { options, count } => {
+                let mut cells: Vec<_> =
+                    negotiation::cells_with(turn.schedule, slotframe, peer, *options)
+                        .filter_map(negotiation::place_of)
+                        .collect();
+                cells.reverse();
+                cells.truncate(usize::from(*count));
+                let count = cells.len() as u8;
+                (count > 0).then_some(Command::Delete { options: options.0, count, cells })?
+            }
+            Ask::Relocate { options, cells } => {
+                let candidates = free(&mut self.rng, &locked, cells.len())?;
+                Command::Relocate { options: options.0, from: cells.clone(), candidates }
+            }
+            Ask::Clear => Command::Clear,
+        })
+    }
+
+    fn send(&mut self, to: Eui64, message: &Message) {
+        let mut bytes = Vec::new();
+        message.emit(&mut bytes);
+        let handle = Handle(self.next_handle);
+        self.next_handle += 1;
+        self.out.push(Output::Send { to, bytes, handle });
+    }
+
+    /// Tells the end of a transaction that this node began.
+    fn end(
+        &mut self,
+        turn: &mut Turn<'_>,
+        peer: Eui64,
+        clear: bool,
+        command: &'static str,
+        outcome: Outcome,
+    ) {
+        self.out.push(Output::Event(Change::Ended { peer, command, outcome }));
+        turn.events.push_back(Event::TransactionEnded { peer, clear, outcome });
+    }
+
+    /// Ends the open request to `peer`, if there is one.
+    fn end_request(&mut self, turn: &mut Turn<'_>, peer: Eui64, outcome: Outcome) {
+        let Some(state) = self.transactions.get(peer) else { return };
+        if let State::Requesting { command, .. } = &state.state {
+            let (clear, name) = (*command == Command::Clear, command.name());
+            state.state = State::Idle;
+            if clear {
+                // RFC 8480 s3.3.6: start again from 0, whatever became of the response.
+                state.seqnum = 0;
+            }
+            self.end(turn, peer, clear, name, outcome);
+        }
+    }
+
+    fn apply(&mut self, turn: &mut Turn<'_>, peer: Eui64, commit: &Commit) {
+        let slotframe = self.function.negotiated_slotframe();
+        let (gone, made) = negotiation::apply(turn.schedule, turn.asn, slotframe, peer, commit);
+        for cell in gone {
+            self.out.push(Output::Event(Change::Removed(cell)));
+        }
+        for cell in made.into_iter().filter_map(|id| turn.schedule.get(id)) {
+            self.out.push(Output::Event(Change::Added(*cell)));
+        }
+    }
+
+    fn remove_cells(&mut self, turn: &mut Turn<'_>, peer: Eui64) {
+        let ids: Vec<_> = turn
+            .schedule
+            .cells_in(self.function.negotiated_slotframe())
+            .filter(|c| c.kind == CellKind::Negotiated && c.peer == Some(peer))
+            .map(|c| c.id)
+            .collect();
+        for cell in ids.into_iter().filter_map(|id| turn.schedule.remove(id)) {
+            self.out.push(Output::Event(Change::Removed(cell)));
+        }
+    }
+
+    fn inconsistent(&mut self, turn: &mut Turn<'_>, peer: Eui64) {
+        self.out.push(Output::Event(Change::Inconsistent(peer)));
+        turn.events.push_back(Event::Inconsistent(peer));
+    }
+
+    fn on_message(&mut self, turn: &mut Turn<'_>, from: Eui64, bytes: &[u8]) {
+        let header = match Header::parse(bytes) {
+            Ok(header) => header,
+            Err(error) => return self.out.push(Output::Event(Change::Malformed(from, error))),
+        };
+        let parsed = Message::parse(bytes);
+        if let Err(error) = &parsed {
+            self.out.push(Output::Event(Change::Malformed(from, *error)));
+        }
+        if header.kind == Kind::Request {
+            // RFC 8480 s3.4.1 and s3.4.2: what is not spoken here is answered, and changes nothing.
+            let refusal = match self.function.sfid() {
+                _ if header.version != VERSION => Some(ReturnCode::Version),
+                sfid if sfid != Some(header.sfid) => Some(ReturnCode::Sfid),
+                _ => None,
+            };
+            match (refusal, parsed.map(|m| m.body)) {
+                (Some(code), _) => self.refuse(from, header, code),
+                (None, Ok(Body::Request { command, .. })) => {
+                    self.on_request(turn, from, header, &command);
+                }
+                (None, _) => self.refuse(from, header, ReturnCode::Error),
+            }
+        } else if let Ok(Message { body: Body::Response(response), .. }) = parsed {
+            self.on_response(turn, from, header, &response);
+        }
+        // A confirmation belongs to three steps, which this node never agrees to: nothing hangs on it.
+    }
+
+    /// Answers without beginning a transaction.
+    fn refuse(&mut self, to: Eui64, header: Header, code: ReturnCode) {
+        let body = Body::Response(Response::bare(code));
+        self.out.push(Output::Event(Change::Answered { peer: to, code }));
+        self.send(to, &Message { sfid: header.sfid, seqnum: header.seqnum, body });
+    }
+
+    fn on_request(&mut self, turn: &mut Turn<'_>, from: Eui64, header: Header, command: &Command) {
+        let slotframe = self.function.negotiated_slotframe();
+        let locked = self.transactions.locked_slots();
+        let Some(peer) = self.transactions.peer(from) else {
+            return self.refuse(from, header, ReturnCode::Busy);
+        };
+        if *command == Command::Clear {
+            // RFC 8480 s3.3.6: accepted whatever the sequence number and whatever else is going on.
+            self.end_request(turn, from, Outcome::Aborted);
+            if let Some(peer) = self.transactions.get(from) {
+                (peer.seqnum, peer.state) = (0, State::Idle);
+            }
+            self.remove_cells(turn, from);
+            turn.events.push_back(Event::Cleared(from));
+            return self.refuse(from, header, ReturnCode::Success);
+        }
+        // RFC 8480 s3.4.3: a second transaction with the same neighbour is refused.
+        if peer.state != State::Idle {
+            return self.refuse(from, header, ReturnCode::Busy);
+        }
+        // RFC 8480 s3.4.6: another number than expected means that the schedules may differ.
+        if header.seqnum != peer.seqnum {
+            return self.refuse(from, header, ReturnCode::SeqNum);
+        }
+        let (response, commit) =
+            negotiation::answer(turn.schedule, slotframe, &locked, from, command);
+        if !matches!(response.code, ReturnCode::Success | ReturnCode::EndOfList) {
+            return self.refuse(from, header, response.code);
+        }
+        let deadline = turn.now + self.function.timeout(self.slot);
+        peer.state = State::Responding { handle: Handle(self.next_handle), commit, deadline };
+        if header.seqnum == 0 {
+            turn.events.push_back(Event::StartedAgain(from));
+        }
+        self.out.push(Output::Event(Change::Answered { peer: from, code: response.code }));
+        let (sfid, seqnum) = (header.sfid, header.seqnum);
+        self.send(from, &Message { sfid, seqnum, body: Body::Response(response) });
+    }
+
+    fn on_response(
+        &mut self,
+        turn: &mut Turn<'_>,
+        from: Eui64,
+        header: Header,
+        response: &Response,
+    ) {
+        let agreed = matches!(response.code, ReturnCode::Success | ReturnCode::EndOfList);
+        let Some(peer) = self.transactions.get(from) else { return };
+        let State::Requesting { command, .. } = &peer.state else {
+            // RFC 9033 s13: this node has given up what the peer has just committed to.
+            if agreed && !response.fields.is_empty() {
+                self.inconsistent(turn, from);
+            }
+            return;
+        };
+        if *command == Command::Clear {
+            if header.seqnum == peer.seqnum && response.fields.is_empty() {
+                self.end_request(turn, from, Outcome::Agreed(0));
+            }
+            return;
+        }
+        if header.seqnum != peer.seqnum {
+            // A late answer to an earlier request: its cells are not ours.
+            if agreed && !response.fields.is_empty() {
+                self.end_request(turn, from, Outcome::Aborted);
+                self.inconsistent(turn, from);
+            }
+            return;
+        }
+        if !agreed {
+            return self.end_request(turn, from, Outcome::Refused(response.code));
+        }
+        let commit = response.cells().ok().and_then(|cells| negotiation::agreed(command, cells));
+        peer.advance();
+        let Some(commit) = commit else {
+            self.end_request(turn, from, Outcome::Aborted);
+            return self.inconsistent(turn, from);
+        };
+        let count = match &commit {
+            Commit::Nothing => 0,
+            Commit::Add { cells, .. } | Commit::Delete { cells, .. } => cells.len(),
+            Commit::Relocate { to, .. } => to.len(),
+        };
+        self.apply(turn, from, &commit);
+        self.end_request(turn, from, Outcome::Agreed(count));
+    }
+
+    fn on_frame_done(&mut self, turn: &mut Turn<'_>, handle: Handle, acked: bool) {
+        let Some(from) = self.transactions.by_handle(handle) else { return };
+        let Some(peer) = self.transactions.get(from) else { return };
+        match &peer.state {
+            State::Requesting { .. } if !acked => {
+                self.end_request(turn, from, Outcome::Undelivered);
+            }
+            State::Responding { .. } => self.end_response(turn, from, acked),
+            State::Requesting { .. } | State::Idle => {}
+        }
+    }
+
+    /// RFC 8480 s3.4: the responder commits when its response is acknowledged by the link layer.
+    fn end_response(&mut self, turn: &mut Turn<'_>, from: Eui64, acked: bool) {
+        let Some(peer) = self.transactions.get(from) else { return };
+        let State::Responding { commit, .. } = core::mem::replace(&mut peer.state, State::Idle)
+        else {
+            return;
+        };
+        let changes = match &commit {
+            Commit::Nothing => false,
+            Commit::Add { cells, .. } | Commit::Delete { cells, .. } => !cells.is_empty(),
+            Commit::Relocate { to, .. } => !to.is_empty(),
+        };
+        if acked {
+            peer.advance();
+            self.apply(turn, from, &commit);
+            if changes {
+                turn.events.push_back(Event::CellsChanged(from));
+            }
+        } else if changes {
+            // The response may have come although its acknowledgements did not.
+            self.inconsistent(turn, from);
+        }
+    }
+
+    fn on_deadline(&mut self, turn: &mut Turn<'_>) {
+        while let Some(peer) = self.transactions.overdue(turn.now) {
+            // RFC 8480 s3.4.4: a transaction that takes too long is given up by either side.
+            self.end_request(turn, peer, Outcome::TimedOut);
+            self.end_response(turn, peer, false);
+        }
+        if self.function.next_deadline().is_some_and(|d| d <= turn.now) {
+            turn.events.push_back(Event::Deadline);
+        }
+    }
+}
+
+impl Machine for Sixtop {
+    type Input<'a> = Input<'a>;
+    type Output = Output;
+
+    fn handle(&mut self, now: Instant, input: Input<'_>) -> Result<(), Rejected> {
+        let Input { asn, schedule, event } = input;
+        let mut turn = Turn { now, asn, schedule, events: VecDeque::new() };
+        match event {
+            SixtopEvent::Event(Event::Deadline) => self.on_deadline(&mut turn),
+            SixtopEvent::Event(event) => {
+                if event == Event::Desynchronised {
+                    // Without a clock no transaction can end; peers will see sequence number 0 next.
+                    self.transactions.clear();
+                }
+                turn.events.push_back(event);
+            }
+            SixtopEvent::Message { from, bytes } => self.on_message(&mut turn, from, bytes),
+            SixtopEvent::FrameDone { handle, acked } => {
+                self.on_frame_done(&mut turn, handle, acked);
+            }
+        }
+        self.run(&mut turn);
+        self.deadline = earliest(self.transactions.next_deadline(), self.function.next_deadline());
+        Ok(())
+    }
+
+    fn poll_output(&mut self) -> Option<Output> {
+        self.out.pop()
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+}

@@ -1,0 +1,322 @@
+//! Which cells are offered, accepted and put into the schedule (RFC 8480 s3.3).
+//!
+//! A request speaks of cells as its sender sees them, so the responder turns transmit and receive round.
+//! All negotiated cells of a node lie in one slotframe, the scheduling function's. Who may ask when is
+//! [`crate::transaction`]'s business.
+
+use alloc::vec::Vec;
+
+use lowmesh_mac::tsch::cell::{Cell, CellId, CellKind, CellOptions, CellSpec, Placement};
+use lowmesh_mac::tsch::schedule::Schedule;
+use lowmesh_units::{Asn, Eui64, Rng};
+use lowmesh_wire::sixp::{Cell as Place, Command, Response, ReturnCode};
+
+use crate::params::{CHANNEL_OFFSETS, LIST_CELLS_MAX};
+use crate::transaction::Commit;
+
+/// The same cell seen from its other end: transmit is receive (RFC 8480 s6.2.6).
+pub(crate) fn mirrored(options: CellOptions) -> CellOptions {
+    let mut other = CellOptions(options.0 & CellOptions::SHARED.0);
+    if options.has(CellOptions::TX) {
+        other = other.with(CellOptions::RX);
+    }
+    if options.has(CellOptions::RX) {
+        other = other.with(CellOptions::TX);
+    }
+    other
+}
+
+/// Where a cell that does not move lies.
+pub(crate) fn place_of(cell: &Cell) -> Option<Place> {
+    match cell.placement {
+        Placement::Fixed { slot, channel_offset } => Some(Place { slot, channel_offset }),
+        Placement::Hashed { .. } => None,
+    }
+}
+
+/// The negotiated cells with `peer` that have exactly `options`.
+pub(crate) fn cells_with(
+    schedule: &Schedule,
+    slotframe: u8,
+    peer: Eui64,
+    options: CellOptions,
+) -> impl Iterator<Item = &Cell> {
+    schedule.cells_in(slotframe).filter(move |c| {
+        c.kind == CellKind::Negotiated && c.peer == Some(peer) && c.options == options
+    })
+}
+
+/// Up to `count` places that are free and not locked, in a random order (RFC 9033 s8).
+pub(crate) fn candidates(
+    schedule: &Schedule,
+    slotframe: u8,
+    locked: &[u16],
+    count: usize,
+    rng: &mut Rng,
+) -> Vec<Place> {
+    let length = schedule.slotframe(slotframe).map_or(0, |s| s.length);
+    let mut free: Vec<u16> =
+        (0..length).filter(|s| is_usable(schedule, slotframe, locked, *s)).collect();
+    let mut places = Vec::with_capacity(count);
+    while places.len() < count && !free.is_empty() {
+        // RFC 9033 s8: each candidate has another slotOffset; the channelOffset is drawn at random.
+        let slot = free.swap_remove(rng.below(free.len() as u32) as usize);
+        let channel_offset = rng.below(u32::from(CHANNEL_OFFSETS)) as u16;
+        places.push(Place { slot, channel_offset });
+    }
+    places
+}
+
+/// RFC 9033 s8: slot 0 is left to the shared cell of slotframe 0, whatever the lengths are.
+fn is_usable(schedule: &Schedule, slotframe: u8, locked: &[u16], slot: u16) -> bool {
+    slot != 0 && schedule.is_free(slotframe, slot) && !locked.contains(&slot)
+}
+
+/// Answers a request whose sequence number is right: what to say, and what to do once it has been heard.
+pub(crate) fn answer(
+    schedule: &Schedule,
+    slotframe: u8,
+    locked: &[u16],
+    from: Eui64,
+    command: &Command,
+) -> (Response, Commit) {
+    match command {
+        Command::Add { options, count, cells } => {
+            let options = mirrored(CellOptions(*options));
+            let chosen = choose(schedule, slotframe, locked, cells, usize::from(*count));
+            let response = Response::with_cells(ReturnCode::Success, &chosen);
+            (response, Commit::Add { options, cells: chosen })
+        }
+        Command::Delete { options, count, cells } => {
+            let options = mirrored(CellOptions(*options));
+            // RFC 8480 s3.3.2: a list with a cell that is not there is an error.
+            if !are_there(schedule, slotframe, from, options, cells) {
+                return (Response::bare(ReturnCode::CellList), Commit::Nothing);
+            }
+            let count = usize::from(*count).min(cells.len());
+            let chosen: Vec<Place> = cells[..count].to_vec();
+            let response = Response::with_cells(ReturnCode::Success, &chosen);
+            (response, Commit::Delete { options, cells: chosen })
+        }
+        Command::Relocate { options, from: old, candidates } => {
+            let options = mirrored(CellOptions(*options));
+            // RFC 8480 s3.3.3: as for DELETE.
+            if !are_there(schedule, slotframe, from, options, old) {
+                return (Response::bare(ReturnCode::CellList), Commit::Nothing);
+            }
+            let to = choose(schedule, slotframe, locked, candidates, old.len());
+            let old = old[..to.len()].to_vec();
+            let response = Response::with_cells(ReturnCode::Success, &to);
+            (response, Commit::Relocate { options, from: old, to })
+        }
+        Command::Count { options } => {
+            let options = mirrored(CellOptions(*options));
+            let count = cells_with(schedule, slotframe, from, options).count() as u16;
+            (Response::with_count(ReturnCode::Success, count), Commit::Nothing)
+        }
+        Command::List { options, offset, count_max } => {
+            let options = mirrored(CellOptions(*options));
+            let all: Vec<Place> =
+                cells_with(schedule, slotframe, from, options).filter_map(place_of).collect();
+            (list(all, *offset, *count_max), Commit::Nothing)
+        }
+        // No function here gives SIGNAL a meaning; CLEAR never comes this far.
+        Command::Signal { .. } | Command::Clear => {
+            (Response::bare(ReturnCode::Error), Commit::Nothing)
+        }
+    }
+}
+
+/// RFC 8480 s3.3.5: cells in the order of RFC 9033 s10, by slot, then channel offset; EOL with the last one.
+fn list(mut all: Vec<Place>, offset: u16, count_max: u16) -> Response {
+    all.sort_unstable();
+    let rest = all.get(usize::from(offset)..).unwrap_or_default();
+    let count = usize::from(count_max).min(LIST_CELLS_MAX).min(rest.len());
+    let code = if count == rest.len() { ReturnCode::EndOfList } else { ReturnCode::Success };
+    Response::with_cells(code, &rest[..count])
+}
+
+/// The first `count` candidates that are free here too, no slot twice.
+fn choose(
+    schedule: &Schedule,
+    slotframe: u8,
+    locked: &[u16],
+    candidates: &[Place],
+    count: usize,
+) -> Vec<Place> {
+    let mut chosen: Vec<Place> = Vec::new();
+    for place in candidates {
+        let fits = place.channel_offset < CHANNEL_OFFSETS
+            && is_usable(schedule, slotframe, locked, place.slot)
+            && chosen.iter().all(|c| c.slot != place.slot);
+        if chosen.len() < count && fits {
+            chosen.push(*place);
+        }
+    }
+    chosen
+}
+
+fn are_there(
+    schedule: &Schedule,
+    slotframe: u8,
+    peer: Eui64,
+    options: CellOptions,
+    places: &[Place],
+) -> bool {
+    places.iter().enumerate().all(|(i, place)| {
+        find(schedule, slotframe, peer, options, *place).is_some() && !places[..i].contains(place)
+    })
+}
+
+/// The negotiated cell that lies at `place`.
+fn find(
+    schedule: &Schedule,
+    slotframe: u8,
+    peer: Eui64,
+    options: CellOptions,
+    place: Place,
+) -> Option<CellId> {
+    cells_with(schedule, slotframe, peer, options)
+        .find(|c| place_of(c) == Some(place))
+        .map(|c| c.id)
+}
+
+/// The schedule changes of a committed transaction, as lists of cells gone and cells made.
+pub(crate) fn apply(
+    schedule: &mut Schedule,
+    now: Asn,
+    slotframe: u8,
+    peer: Eui64,
+    commit: &Commit,
+) -> (Vec<Cell>, Vec<CellId>) {
+    let (mut gone, mut made) = (Vec::new(), Vec::new());
+    let (options, old, new): (_, &[Place], &[Place]) = match commit {
+        Commit::Nothing => return (gone, made),
+        Commit::Add { options, cells } => (*options, &[], cells),
+        Commit::Delete { options, cells } => (*options, cells, &[]),
+        Commit::Relocate { options, from, to } => (*options, from, to),
+    };
+    for place in old {
+        let id = find(schedule, slotframe, peer, options, *place);
+        gone.extend(id.and_then(|id| schedule.remove(id)));
+    }
+    for Place { slot, channel_offset } in new.iter().copied() {
+        let spec = CellSpec {
+            slotframe,
+            placement: Placement::Fixed { slot, channel_offset },
+            options,
+            kind: CellKind::Negotiated,
+            peer: Some(peer),
+        };
+        // A slot beyond the slotframe's end is refused by the schedule, and then there is no cell.
+        made.extend(schedule.add(now, spec));
+    }
+    (gone, made)
+}
+
+/// What the requester does when `places` are the cells that the response names; `None` when the
+/// response names a cell that was never offered.
+pub(crate) fn agreed(command: &Command, places: Vec<Place>) -> Option<Commit> {
+    let offered = |list: &[Place]| places.iter().all(|p| list.contains(p));
+    match command {
+        Command::Add { options, cells, .. } if offered(cells) => {
+            Some(Commit::Add { options: CellOptions(*options), cells: places })
+        }
+        Command::Delete { options, cells, .. } if offered(cells) => {
+            Some(Commit::Delete { options: CellOptions(*options), cells: places })
+        }
+        Command::Relocate { options, from, candidates }
+            if offered(candidates) && places.len() <= from.len() =>
+        {
+            let from = from[..places.len()].to_vec();
+            Some(Commit::Relocate { options: CellOptions(*options), from, to: places })
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowmesh_units::{NodeId, Purpose, Seed};
+
+    const PEER: Eui64 = NodeId(1).eui64();
+
+    fn place(slot: u16) -> Place {
+        Place { slot, channel_offset: 3 }
+    }
+    fn schedule_with(slots: &[u16]) -> Schedule {
+        let mut schedule = Schedule::new();
+        schedule.add_slotframe(2, 29).expect("new handle");
+        let cells = slots.iter().map(|s| place(*s)).collect();
+        let commit = Commit::Add { options: CellOptions::RX, cells };
+        apply(&mut schedule, Asn(0), 2, PEER, &commit);
+        schedule
+    }
+
+    #[test]
+    fn transmit_and_receive_change_places_and_shared_stays() {
+        assert_eq!(mirrored(CellOptions::TX), CellOptions::RX);
+        let shared = CellOptions::RX.with(CellOptions::SHARED);
+        assert_eq!(mirrored(shared), CellOptions::TX.with(CellOptions::SHARED));
+    }
+
+    #[test]
+    fn candidates_are_distinct_free_and_as_many_as_there_can_be() {
+        let schedule = schedule_with(&[4, 5]);
+        let mut rng = Rng::stream(Seed(1), NodeId(0), Purpose::Scheduling);
+        let mut slots: Vec<u16> =
+            candidates(&schedule, 2, &[6], 100, &mut rng).iter().map(|c| c.slot).collect();
+        slots.sort_unstable();
+        let expected: Vec<u16> = (1..29).filter(|s| ![4, 5, 6].contains(s)).collect();
+        assert_eq!(slots, expected);
+    }
+
+    #[test]
+    fn an_add_takes_only_what_is_free_here_and_mirrors_it() {
+        let schedule = schedule_with(&[4]);
+        let cells = [4, 4, 9, 9, 400, 10, 11].map(place).to_vec();
+        let command = Command::Add { options: CellOptions::TX.0, count: 2, cells };
+        let (response, commit) = answer(&schedule, 2, &[], PEER, &command);
+        assert_eq!(response.cells(), Ok([9, 10].map(place).to_vec()));
+        let cells = [9, 10].map(place).to_vec();
+        assert_eq!(commit, Commit::Add { options: CellOptions::RX, cells });
+    }
+
+    #[test]
+    fn deleting_or_moving_a_cell_that_is_not_there_is_an_error_in_the_list() {
+        let schedule = schedule_with(&[4]);
+        let options = CellOptions::TX.0;
+        let delete = Command::Delete { options, count: 1, cells: vec![place(5)] };
+        let twice = Command::Delete { options, count: 2, cells: vec![place(4), place(4)] };
+        let from = vec![place(5)];
+        let relocate = Command::Relocate { options, from, candidates: vec![place(6)] };
+        for command in [delete, twice, relocate] {
+            let (response, commit) = answer(&schedule, 2, &[], PEER, &command);
+            assert_eq!((response.code, commit), (ReturnCode::CellList, Commit::Nothing));
+        }
+    }
+
+    #[test]
+    fn counting_and_listing_tell_the_cells_in_order_and_the_end() {
+        let schedule = schedule_with(&[8, 4, 6]);
+        let options = CellOptions::TX.0;
+        let (count, _) = answer(&schedule, 2, &[], PEER, &Command::Count { options });
+        assert_eq!(count.count(), Ok(3));
+        let list = |offset, count_max| {
+            let command = Command::List { options, offset, count_max };
+            let (response, _) = answer(&schedule, 2, &[], PEER, &command);
+            (response.code, response.cells().expect("whole cells"))
+        };
+        assert_eq!(list(0, 2), (ReturnCode::Success, [4, 6].map(place).to_vec()));
+        assert_eq!(list(2, 2), (ReturnCode::EndOfList, [8].map(place).to_vec()));
+        assert_eq!(list(9, 2), (ReturnCode::EndOfList, vec![]));
+    }
+
+    #[test]
+    fn a_response_with_cells_that_were_not_offered_is_not_agreed() {
+        let command = Command::Add { options: 1, count: 1, cells: vec![place(3)] };
+        assert_eq!(agreed(&command, vec![place(4)]), None);
+        assert!(agreed(&command, vec![place(3)]).is_some());
+    }
+}

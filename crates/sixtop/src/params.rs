@@ -1,0 +1,194 @@
+//! Numbers of 6P and of the scheduling functions, each with its source, unit and bounds.
+
+use lowmesh_units::Duration;
+
+/// First handle of 6P frames, so that the stack can tell them from its own: handles count up from here.
+pub const HANDLE_FIRST: u64 = 1 << 62;
+
+/// Most neighbours with 6P state: a bound of ours, as many as a dense mesh has in radio range.
+pub const PEERS_MAX: usize = 128;
+
+/// Cells in the list of one message that fit into a 127-octet frame: a bound of ours. RFC 8480 s3.2.4 has none.
+pub const LIST_CELLS_MAX: usize = 20;
+
+/// Identifier of MSF (RFC 9033 s7 and s17).
+pub const SFID_MSF: u8 = 0;
+
+/// Identifier of B-MSF: none is assigned, so a number of ours, far from the assigned ones.
+pub const SFID_BMSF: u8 = 0xf0;
+
+/// NUM_CH_OFFSET: RFC 9033 s14, 16 channel offsets at 2.4 GHz; 1 to 16.
+pub const CHANNEL_OFFSETS: u16 = 16;
+
+/// h0, l_bit and r_bit of the SAX hash: RFC 9033 app. A.
+pub const SAX: (u32, u32, u32) = (0, 0, 1);
+
+/// Slotframe of the shared cell (RFC 9033 s2, Slotframe 0).
+pub const SLOTFRAME_MINIMAL: u8 = 0;
+/// Slotframe of autonomous cells (RFC 9033 s2, Slotframe 1).
+pub const SLOTFRAME_AUTONOMOUS: u8 = 1;
+/// Slotframe of negotiated cells (RFC 9033 s2, Slotframe 2).
+pub const SLOTFRAME_NEGOTIATED: u8 = 2;
+
+/// The minimal schedule of RFC 8180.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MinimalParams {
+    /// Slots in the slotframe: RFC 8180 s4.1 leaves it to the beacons; 101 is 6TiSCH's custom. 1 or more.
+    pub slotframe_length: u16,
+}
+
+impl Default for MinimalParams {
+    fn default() -> Self {
+        Self { slotframe_length: 101 }
+    }
+}
+
+/// What MSF and B-MSF have in common; the two differ in their values only.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MsfParams {
+    /// The name by which a scenario chooses the function.
+    pub name: &'static str,
+    /// Identifier in 6P messages.
+    pub sfid: u8,
+    /// Slots of slotframe 0 (the shared cell): RFC 9033 s14 SLOTFRAME_LENGTH 101.
+    pub minimal_length: u16,
+    /// Slots of slotframe 1 (autonomous cells): RFC 9033 s14 SLOTFRAME_LENGTH 101; 2 or more.
+    pub autonomous_length: u16,
+    /// Slots of slotframe 2 (negotiated cells): RFC 9033 s14 SLOTFRAME_LENGTH 101.
+    pub negotiated_length: u16,
+    /// MAX_NUM_CELLS: RFC 9033 s14, 100 cells; Righetti 2023 table 1 MAX_NEC, 48.
+    pub cells_elapsed_max: u64,
+    /// LIM_NUMCELLSUSED_HIGH: RFC 9033 s14, 75 of 100; Righetti 2023 table 1, 36 of 48.
+    pub cells_used_high: u64,
+    /// LIM_NUMCELLSUSED_LOW: RFC 9033 s14, 25 of 100; Righetti 2023 table 1, 12 of 48.
+    pub cells_used_low: u64,
+    /// Does a node keep cells towards its children too (B-MSF, Righetti 2023 algorithm 1 lines 6-12)?
+    pub downward: bool,
+    /// Does a node ask its parent for cells to receive in (RFC 9033 s5.1)?
+    pub receive_cells: bool,
+    /// Cells in a candidate list: RFC 9033 s8 recommends 5 (CELL_LIST_SIZE); 1 to [`LIST_CELLS_MAX`].
+    pub cell_list: usize,
+    /// Most cells to one neighbour in one direction: a bound of ours, below the slotframe's length.
+    pub cells_per_peer_max: u16,
+    /// MAX_NUMTX: RFC 9033 s14, 256 frames; the counters of a cell are halved there.
+    pub sent_max: u32,
+    /// RELOCATE_PDRTHRES: RFC 9033 s14, 50 %: so much below the best cell is too bad.
+    pub relocate_percent: u32,
+    /// HOUSEKEEPINGCOLLISION_PERIOD: RFC 9033 s14, 1 min.
+    pub housekeeping: Duration,
+    /// QUARANTINE_DURATION: RFC 9033 s14, 5 min.
+    pub quarantine: Duration,
+    /// WAIT_DURATION_MIN and _MAX: RFC 9033 s14, 30 s to 60 s.
+    pub wait_retry: (Duration, Duration),
+    /// Pause after a request that nobody answered; the RFC leaves it open, 5 s to 10 s is ours.
+    pub wait_lost: (Duration, Duration),
+    /// macMaxBE: IEEE 802.15.4-2015 s8.4.3.1, 5 here; only for the 6P timeout of RFC 9033 s9.
+    pub backoff_exponent_max: u32,
+    /// macMaxFrameRetries: IEEE 802.15.4-2015 s8.4.3.1, 3; only for the 6P timeout of RFC 9033 s9.
+    pub retries_max: u64,
+    /// How often a CLEAR is sent before the peer is taken for gone: ours.
+    pub clear_attempts: u8,
+    /// A peer whose cells stay silent so long is taken for gone: ours, above RPL's refreshing of routes.
+    pub silence_max: Duration,
+    /// A child whose route is gone keeps its cells so long, an old parent while cells are asked of the new one: ours.
+    pub leave_after: Duration,
+    /// A transmit cell without a single acknowledgement after so many frames is not listened to: ours.
+    pub deaf_after: u32,
+}
+
+impl MsfParams {
+    /// RFC 9033 as it stands.
+    pub const MSF: Self = Self {
+        name: "msf",
+        sfid: SFID_MSF,
+        minimal_length: 101,
+        autonomous_length: 101,
+        negotiated_length: 101,
+        cells_elapsed_max: 100,
+        cells_used_high: 75,
+        cells_used_low: 25,
+        downward: false,
+        receive_cells: true,
+        cell_list: 5,
+        cells_per_peer_max: 40,
+        sent_max: 256,
+        relocate_percent: 50,
+        housekeeping: Duration::from_secs(60),
+        quarantine: Duration::from_secs(300),
+        wait_retry: (Duration::from_secs(30), Duration::from_secs(60)),
+        wait_lost: (Duration::from_secs(5), Duration::from_secs(10)),
+        backoff_exponent_max: 5,
+        retries_max: 3,
+        clear_attempts: 8,
+        silence_max: Duration::from_secs(1200),
+        leave_after: Duration::from_secs(300),
+        deaf_after: 16,
+    };
+
+    /// B-MSF: Righetti et al. 2023, algorithm 1 and table 1 (L0, L1, L2 = 101, 31, 29).
+    pub const BMSF: Self = Self {
+        name: "b-msf",
+        sfid: SFID_BMSF,
+        autonomous_length: 31,
+        negotiated_length: 29,
+        cells_elapsed_max: 48,
+        cells_used_high: 36,
+        cells_used_low: 12,
+        downward: true,
+        receive_cells: false,
+        cells_per_peer_max: 12,
+        ..Self::MSF
+    };
+
+    /// The 6P timeout: RFC 9033 s9, the longest that MAXRETRIES tries can take.
+    pub fn timeout(&self, slot: Duration) -> Duration {
+        let slotframes = ((1 << self.backoff_exponent_max) - 1) * self.retries_max;
+        slot * u64::from(self.autonomous_length) * slotframes
+    }
+}
+
+/// ALICE: Kim, Kim, Paek, Bahk, IPSN 2019.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AliceParams {
+    /// Slots of the beacon slotframe: Contiki-NG Orchestra, 397, prime and far above the others.
+    pub beacon_length: u16,
+    /// Slots of the broadcast slotframe: Contiki-NG Orchestra, 31.
+    pub broadcast_length: u16,
+    /// Slots of the unicast slotframe: 29 here; the paper tries 20 and more.
+    pub unicast_length: u16,
+    /// Channel offsets for unicast: 15, all but the broadcast cell's (0).
+    pub channel_offsets: u16,
+}
+
+impl Default for AliceParams {
+    fn default() -> Self {
+        Self { beacon_length: 397, broadcast_length: 31, unicast_length: 29, channel_offsets: 15 }
+    }
+}
+
+/// Orchestra: Duquennoy, Al Nahas, Landsiedel, Watteyne, SenSys 2015; numbers of Contiki-NG.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrchestraParams {
+    /// Slots of the beacon slotframe: 397.
+    pub beacon_length: u16,
+    /// Slots of the unicast slotframe: 17.
+    pub unicast_length: u16,
+    /// Slots of the common slotframe: 31.
+    pub common_length: u16,
+    /// Channel offset of unicast cells: 2, next to the beacons' (1) and the common cell's (0).
+    pub unicast_channel_offset: u16,
+}
+
+impl Default for OrchestraParams {
+    fn default() -> Self {
+        Self {
+            beacon_length: 397,
+            unicast_length: 17,
+            common_length: 31,
+            unicast_channel_offset: 2,
+        }
+    }
+}
+
+/// Channel offset of beacon cells in ALICE and Orchestra: Contiki-NG, 1.
+pub const BEACON_CHANNEL_OFFSET: u16 = 1;

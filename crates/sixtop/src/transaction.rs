@@ -1,0 +1,225 @@
+//! 6P transactions: who may ask whom, and which number comes next (RFC 8480 s3.4).
+//!
+//! ```text
+//!            request sent            response with our SeqNum, timeout, or request undelivered
+//!   Idle ────────────────> Requesting ───────────────────────────────────────────────> Idle
+//!    │    request received             response acknowledged, or given up
+//!    └───────────────────> Responding ───────────────────────────────────────────────> Idle
+//! ```
+//!
+//! A requester commits when the response comes, a responder when its response is acknowledged by the link
+//! layer. Where those two come apart, sequence numbers or an unexpected response show it, and the
+//! scheduling function clears. What cells a message speaks of is [`crate::negotiation`]'s business.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use lowmesh_mac::tsch::cell::CellOptions;
+use lowmesh_machine::Handle;
+use lowmesh_units::{Eui64, Instant};
+use lowmesh_wire::sixp::{Cell, Command, ReturnCode};
+
+use crate::params::PEERS_MAX;
+
+/// What a scheduling function asks of a neighbour; options are as this node sees the cells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// More cells; the candidates are drawn from what is free.
+    Add {
+        /// Transmit or receive.
+        options: CellOptions,
+        /// How many.
+        count: u8,
+    },
+    /// Fewer cells, the youngest first.
+    Delete {
+        /// Transmit or receive.
+        options: CellOptions,
+        /// How many.
+        count: u8,
+    },
+    /// Other places for these cells.
+    Relocate {
+        /// Transmit or receive.
+        options: CellOptions,
+        /// The cells to move.
+        cells: Vec<Cell>,
+    },
+    /// No cells at all, and sequence numbers from the start.
+    Clear,
+}
+
+/// How a transaction that this node began came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Agreed on so many cells, maybe none.
+    Agreed(usize),
+    /// The peer answered with an error.
+    Refused(ReturnCode),
+    /// No response in time.
+    TimedOut,
+    /// The link layer could not deliver the request.
+    Undelivered,
+    /// Not even sent: nothing to offer, or a transaction with this peer is open.
+    NotSent,
+    /// The peer cleared in the middle of it.
+    Aborted,
+}
+
+/// What a responder does to its schedule once its response has arrived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Commit {
+    /// Nothing.
+    Nothing,
+    /// Adds cells, with options as the responder sees them.
+    Add { options: CellOptions, cells: Vec<Cell> },
+    /// Removes cells.
+    Delete { options: CellOptions, cells: Vec<Cell> },
+    /// Moves cells, pairwise.
+    Relocate { options: CellOptions, from: Vec<Cell>, to: Vec<Cell> },
+}
+
+/// Where a node stands with one neighbour; see the picture above.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// No transaction.
+    Idle,
+    /// Waits for a response.
+    Requesting { handle: Handle, command: Command, deadline: Instant },
+    /// Waits for its response to arrive.
+    Responding { handle: Handle, commit: Commit, deadline: Instant },
+}
+
+/// 6P with one neighbour.
+#[derive(Clone, Debug)]
+pub(crate) struct Peer {
+    /// Number of the next transaction.
+    pub seqnum: u8,
+    /// What is going on.
+    pub state: State,
+}
+
+impl Peer {
+    const fn new() -> Self {
+        Self { seqnum: 0, state: State::Idle }
+    }
+    /// RFC 8480 s3.4.6: 0 after a reset only, then 1 to 255 and again 1.
+    pub fn advance(&mut self) {
+        self.seqnum = if self.seqnum == u8::MAX { 1 } else { self.seqnum + 1 };
+    }
+    fn deadline(&self) -> Option<Instant> {
+        match self.state {
+            State::Idle => None,
+            State::Requesting { deadline, .. } | State::Responding { deadline, .. } => {
+                Some(deadline)
+            }
+        }
+    }
+    fn handle(&self) -> Option<Handle> {
+        match self.state {
+            State::Idle => None,
+            State::Requesting { handle, .. } | State::Responding { handle, .. } => Some(handle),
+        }
+    }
+}
+
+/// 6P with all neighbours.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Transactions {
+    peers: BTreeMap<Eui64, Peer>,
+}
+
+impl Transactions {
+    /// The state with `peer`, begun if new; `None` when there are too many neighbours.
+    pub fn peer(&mut self, peer: Eui64) -> Option<&mut Peer> {
+        if !self.peers.contains_key(&peer) {
+            if self.peers.len() >= PEERS_MAX {
+                self.peers.retain(|_, p| p.seqnum != 0 || p.state != State::Idle);
+            }
+            if self.peers.len() >= PEERS_MAX {
+                return None;
+            }
+        }
+        Some(self.peers.entry(peer).or_insert_with(Peer::new))
+    }
+    /// The state with `peer`, if there is any.
+    pub fn get(&mut self, peer: Eui64) -> Option<&mut Peer> {
+        self.peers.get_mut(&peer)
+    }
+    /// Forgets everything, as a reset does.
+    pub fn clear(&mut self) {
+        self.peers.clear();
+    }
+    /// The peer whose open transaction waits for the frame named `handle`.
+    pub fn by_handle(&self, handle: Handle) -> Option<Eui64> {
+        self.peers.iter().find(|(_, p)| p.handle() == Some(handle)).map(|(eui, _)| *eui)
+    }
+    /// A peer whose transaction is overdue.
+    pub fn overdue(&self, now: Instant) -> Option<Eui64> {
+        let due = |p: &Peer| p.deadline().is_some_and(|d| d <= now);
+        self.peers.iter().find(|(_, p)| due(p)).map(|(eui, _)| *eui)
+    }
+    /// When the next transaction is overdue.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.peers.values().filter_map(Peer::deadline).min()
+    }
+    /// Slots that open transactions may still turn into cells; they are locked (RFC 8480 s3.4.3).
+    pub fn locked_slots(&self) -> Vec<u16> {
+        let mut slots = Vec::new();
+        for peer in self.peers.values() {
+            let cells = match &peer.state {
+                State::Requesting { command: Command::Add { cells, .. }, .. }
+                | State::Responding { commit: Commit::Add { cells, .. }, .. } => cells,
+                State::Requesting { command: Command::Relocate { candidates, .. }, .. } => {
+                    candidates
+                }
+                State::Responding { commit: Commit::Relocate { to, .. }, .. } => to,
+                _ => continue,
+            };
+            slots.extend(cells.iter().map(|c| c.slot));
+        }
+        slots
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sequence_numbers_are_zero_only_once() {
+        let mut peer = Peer::new();
+        assert_eq!(peer.seqnum, 0);
+        for expected in (1..=255).chain([1, 2]) {
+            peer.advance();
+            assert_eq!(peer.seqnum, expected);
+        }
+    }
+
+    #[test]
+    fn the_number_of_neighbours_is_bounded_but_fresh_ones_make_room() {
+        let mut all = Transactions::default();
+        let eui = |n: usize| Eui64((n as u64).to_be_bytes());
+        for n in 0..PEERS_MAX {
+            all.peer(eui(n)).expect("room").seqnum = 1;
+        }
+        assert!(all.peer(eui(PEERS_MAX)).is_none());
+        all.get(eui(3)).expect("known").seqnum = 0;
+        assert!(all.peer(eui(PEERS_MAX)).is_some());
+        assert!(all.get(eui(3)).is_none());
+    }
+
+    #[test]
+    fn cells_of_open_transactions_are_locked() {
+        let mut all = Transactions::default();
+        let cell = Cell { slot: 7, channel_offset: 2 };
+        let commit = Commit::Add { options: CellOptions::RX, cells: [cell].into() };
+        let deadline = Instant::from_secs(3);
+        let peer = all.peer(Eui64::default()).expect("room");
+        peer.state = State::Responding { handle: Handle(9), commit, deadline };
+        assert_eq!(all.locked_slots(), [7]);
+        assert_eq!(all.next_deadline(), Some(deadline));
+        assert_eq!(all.overdue(Instant::from_secs(2)), None);
+        assert_eq!(all.by_handle(Handle(9)), Some(Eui64::default()));
+    }
+}

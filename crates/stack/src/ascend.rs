@@ -1,0 +1,232 @@
+//! The way up: frames become packets, packets are delivered or turn round and go on.
+
+use alloc::vec::Vec;
+
+use lowmesh_ipv6::{Decision, packet, udp};
+use lowmesh_mac::tsch;
+use lowmesh_machine::{DropReason, Dropped, Handle, Layer, Machine as _};
+use lowmesh_rpl::{Passage, Verdict};
+use lowmesh_sixtop::machine::SixtopEvent;
+use lowmesh_sixtop::{Event, params::HANDLE_FIRST};
+use lowmesh_units::{Eui64, Instant};
+use lowmesh_wire::icmpv6::{self, Icmpv6};
+use lowmesh_wire::ipv6::{self, Address, Header};
+use lowmesh_wire::rpl::HopByHopOption;
+
+use crate::COAP_PORT;
+use crate::event::{Packet, Peer};
+use crate::node::Node;
+
+impl Node {
+    /// What the MAC has to say.
+    pub(crate) fn on_mac(&mut self, now: Instant, output: tsch::Output) {
+        match output {
+            tsch::Output::Received { source, cell, broadcast, payload, handle } => {
+                if let (Some(cell), false) = (cell, broadcast) {
+                    self.tell_sixtop(now, Event::Received { from: source, cell });
+                }
+                self.on_frame(now, source, broadcast, &payload, handle);
+            }
+            tsch::Output::Sixtop { source, cell, message } => {
+                if let Some(cell) = cell {
+                    self.tell_sixtop(now, Event::Received { from: source, cell });
+                }
+                self.drive_sixtop(now, SixtopEvent::Message { from: source, bytes: &message });
+            }
+            tsch::Output::Sent { handle, destination, .. } => {
+                if destination.is_some() {
+                    self.counters.frames_acked += 1;
+                }
+                self.on_frame_done(now, handle, None);
+            }
+            tsch::Output::Dropped { dropped, .. } => {
+                self.on_frame_done(now, dropped.handle, Some(dropped));
+            }
+            other => self.tell_network(now, other),
+        }
+    }
+
+    fn on_frame(
+        &mut self,
+        now: Instant,
+        source: Eui64,
+        broadcast: bool,
+        payload: &[u8],
+        handle: Handle,
+    ) {
+        // A broadcast has one copy, the sender's; here it is heard, not taken over.
+        let handle = if broadcast { Handle::NONE } else { handle };
+        self.note_rssi(now, source);
+        let destination = (!broadcast).then(|| self.ipv6.addresses.node());
+        let input = lowmesh_lowpan::Input::Frame { payload, source, destination, handle };
+        Self::expect_accepted(self.lowpan.handle(now, input));
+    }
+
+    /// RPL wants an estimate of a link before the first frame goes over it.
+    fn note_rssi(&mut self, now: Instant, source: Eui64) {
+        if let Some(link) = self.mac.links().get(source)
+            && link.samples == 0
+        {
+            let neighbour = Address::link_local(source).0;
+            let etx = lowmesh_rpl::Etx(link.etx);
+            self.tell_rpl(now, lowmesh_rpl::Input::LinkEtx { neighbour, etx, fresh: false });
+        }
+    }
+
+    /// A frame of this node is over; `dropped` tells why it did not arrive.
+    fn on_frame_done(&mut self, now: Instant, handle: Handle, dropped: Option<Dropped>) {
+        if handle.0 >= HANDLE_FIRST {
+            let acked = dropped.is_none();
+            self.drive_sixtop(now, SixtopEvent::FrameDone { handle, acked });
+        } else if handle != Handle::NONE {
+            if let Some(dropped) = dropped {
+                self.failure = Some(dropped);
+            }
+            let delivered = dropped.is_none();
+            let input = lowmesh_lowpan::Input::FrameDone { handle, delivered };
+            Self::expect_accepted(self.lowpan.handle(now, input));
+        }
+    }
+
+    /// What 6LoWPAN has to say.
+    pub(crate) fn on_lowpan(&mut self, now: Instant, output: lowmesh_lowpan::Output) {
+        match output {
+            lowmesh_lowpan::Output::Frame { payload, destination, handle, .. } => {
+                self.send_frame(now, &payload, destination, handle);
+            }
+            lowmesh_lowpan::Output::Accepted { handle } => {
+                if handle != Handle::NONE {
+                    self.note_packet(Packet::Accepted(handle));
+                }
+            }
+            lowmesh_lowpan::Output::Packet { bytes, source, handle, .. } => {
+                self.on_packet(now, source, bytes, handle);
+            }
+            lowmesh_lowpan::Output::PacketDone { handle, delivered: true } => {
+                self.note_packet(Packet::PassedOn(handle));
+            }
+            lowmesh_lowpan::Output::PacketDone { handle, delivered: false } => {
+                // The MAC said why in the same breath.
+                let cause = self.failure.take().filter(|dropped| dropped.handle == handle);
+                let reason = cause.map_or(DropReason::NoAck, |dropped| dropped.reason);
+                self.dropped(handle, Layer::Mac, reason);
+            }
+            lowmesh_lowpan::Output::Dropped(dropped) => {
+                if dropped.handle != Handle::NONE {
+                    self.note_packet(Packet::Dropped(dropped));
+                }
+            }
+        }
+    }
+
+    fn on_packet(&mut self, now: Instant, from: Eui64, mut bytes: Vec<u8>, handle: Handle) {
+        match self.ipv6.input(&mut bytes) {
+            Decision::Deliver => self.deliver(now, &bytes, handle),
+            Decision::Forward { next_hop } => self.forward(now, from, next_hop, bytes, handle),
+            // The RPL layer below knows more about routes than the table does.
+            Decision::Drop(DropReason::NoRoute) => {
+                let nowhere = Address::UNSPECIFIED;
+                self.forward(now, from, nowhere, bytes, handle);
+            }
+            Decision::Drop(reason) => self.refuse(handle, Layer::Ipv6, reason),
+        }
+    }
+
+    /// RFC 6550 s11.2: a packet on its way is checked against the rank of the node that sent it.
+    fn forward(
+        &mut self,
+        now: Instant,
+        from: Eui64,
+        next_hop: Address,
+        mut bytes: Vec<u8>,
+        handle: Handle,
+    ) {
+        let Ok(header) = Header::parse(&bytes) else {
+            return self.refuse(handle, Layer::Ipv6, DropReason::Malformed);
+        };
+        let place = packet::find_rpl_option(&bytes);
+        let option = place.clone().and_then(|place| HopByHopOption::parse(&bytes[place]).ok());
+        let passage = Passage {
+            from: Some(Address::link_local(from).0),
+            target: header.destination.0,
+            // The step of a source route made the destination a neighbour: the next hop is its own.
+            source_routed: next_hop == Address::link_local(header.destination.eui64())
+                && lowmesh_ipv6::source_route::is_present(&bytes),
+            option,
+        };
+        let (next, option) = match self.rpl.check_forward(now, &passage) {
+            Verdict::Forward { next, option } => (next.address, option),
+            Verdict::ForwardingError { to, option } => (to, option),
+            Verdict::Drop(reason) => return self.refuse(handle, Layer::Ipv6, reason),
+        };
+        if let Some(place) = place {
+            let mut renewed = Vec::with_capacity(place.len());
+            option.emit(&mut renewed);
+            if renewed.len() == place.len() {
+                bytes[place].copy_from_slice(&renewed);
+            }
+        }
+        self.send_packet(now, bytes, Some(Address(next).eui64()), handle);
+    }
+
+    fn deliver(&mut self, now: Instant, bytes: &[u8], handle: Handle) {
+        let Ok(upper) = ipv6::upper_layer(bytes) else {
+            return self.refuse(handle, Layer::Ipv6, DropReason::Malformed);
+        };
+        let result = match upper.next_header {
+            ipv6::next_header::UDP => self.deliver_udp(now, bytes),
+            ipv6::next_header::ICMPV6 => self.deliver_icmpv6(now, bytes, upper.offset),
+            _ => Err((Layer::Ipv6, DropReason::NoListener)),
+        };
+        match result {
+            Ok(()) if handle == Handle::NONE => {}
+            Ok(()) => self.note_packet(Packet::Delivered(handle)),
+            Err((layer, reason)) => self.refuse(handle, layer, reason),
+        }
+    }
+
+    fn deliver_udp(&mut self, now: Instant, bytes: &[u8]) -> Result<(), (Layer, DropReason)> {
+        let received = udp::demultiplex(bytes).map_err(|reason| (Layer::Udp, reason))?;
+        if received.flow.destination_port != COAP_PORT {
+            return Err((Layer::Udp, DropReason::NoListener));
+        }
+        let from: Peer = (received.flow.source, received.flow.source_port);
+        let bytes = received.payload;
+        Self::expect_accepted(self.coap.handle(now, lowmesh_coap::Input::Datagram { from, bytes }));
+        Ok(())
+    }
+
+    fn deliver_icmpv6(
+        &mut self,
+        now: Instant,
+        bytes: &[u8],
+        offset: usize,
+    ) -> Result<(), (Layer, DropReason)> {
+        const MALFORMED: (Layer, DropReason) = (Layer::Ipv6, DropReason::Malformed);
+        let header = Header::parse(bytes).map_err(|_| MALFORMED)?;
+        let (source, destination) = (header.source.0, header.destination.0);
+        match Icmpv6::parse(&bytes[offset..], &source, &destination).map_err(|_| MALFORMED)? {
+            Icmpv6::Rpl(message) => {
+                let multicast = header.destination.is_multicast();
+                let input = lowmesh_rpl::Input::Message { from: source, multicast, message: &message };
+                self.tell_rpl(now, input);
+                Ok(())
+            }
+            Icmpv6::EchoRequest(echo) => {
+                let mut reply = Vec::with_capacity(echo.data.len() + icmpv6::HEADER_LENGTH);
+                let here = self.ipv6.addresses.source_for(&header.source);
+                Icmpv6::EchoReply(echo).emit(&here.0, &source, &mut reply);
+                self.send_control(now, here, header.source, &reply);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A packet that came ends here; a broadcast has no book to be written in.
+    fn refuse(&mut self, handle: Handle, layer: Layer, reason: DropReason) {
+        if handle != Handle::NONE {
+            self.dropped(handle, layer, reason);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! The settings of a node.
+
+use alloc::boxed::Box;
+
+use lowmesh_sixtop::SchedulingFunction;
+use lowmesh_sixtop::functions::alice::Alice;
+use lowmesh_sixtop::functions::minimal::Minimal;
+use lowmesh_sixtop::functions::msf::Msf;
+use lowmesh_sixtop::functions::orchestra::{Orchestra, Rule};
+use lowmesh_sixtop::params::{AliceParams, MinimalParams, MsfParams, OrchestraParams};
+
+/// All layers' settings. Addresses and the role come with each node.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The MAC.
+    pub mac: lowmesh_mac::config::Config,
+    /// Who decides about cells.
+    pub scheduling: Scheduling,
+    /// 6LoWPAN.
+    pub lowpan: lowmesh_lowpan::Config,
+    /// The first 64 bits of every global address, which is also 6LoWPAN's context 0.
+    pub prefix: [u8; 8],
+    /// Hop limit of new packets.
+    pub hop_limit: u8,
+    /// Routing; the addresses in it are replaced by each node's own.
+    pub rpl: lowmesh_rpl::Config,
+    /// CoAP.
+    pub coap: lowmesh_coap::Config,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            mac: lowmesh_mac::config::Config::default(),
+            scheduling: Scheduling::Msf(MsfParams::MSF),
+            lowpan: lowmesh_lowpan::Config::default(),
+            prefix: lowmesh_ipv6::params::PREFIX,
+            hop_limit: lowmesh_ipv6::params::HOP_LIMIT,
+            rpl: lowmesh_rpl::Config::router([0; 16]),
+            coap: lowmesh_coap::Config::default(),
+        }
+    }
+}
+
+/// A scheduling function with its parameters.
+#[derive(Clone, Debug)]
+pub enum Scheduling {
+    /// One shared cell (RFC 8180).
+    Minimal(MinimalParams),
+    /// MSF (RFC 9033) or B-MSF (Righetti et al. 2023): the parameters tell which.
+    Msf(MsfParams),
+    /// ALICE (Kim et al. 2019).
+    Alice(AliceParams),
+    /// Orchestra (Duquennoy et al. 2015).
+    Orchestra(Rule, OrchestraParams),
+}
+
+impl Scheduling {
+    /// A function for one node.
+    pub fn function(&self) -> Box<dyn SchedulingFunction> {
+        match self.clone() {
+            Self::Minimal(params) => Box::new(Minimal::new(params)),
+            Self::Msf(params) => Box::new(Msf::new(params)),
+            Self::Alice(params) => Box::new(Alice::new(params)),
+            Self::Orchestra(rule, params) => Box::new(Orchestra::new(rule, params)),
+        }
+    }
+}
+
+/// A setting that is not possible.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// Of RPL.
+    #[error("rpl: {0}")]
+    Rpl(#[from] lowmesh_rpl::ConfigError),
+    /// Of CoAP.
+    #[error("coap: {0}")]
+    Coap(#[from] lowmesh_coap::ConfigError),
+}

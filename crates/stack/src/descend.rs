@@ -1,0 +1,201 @@
+//! The way down: CoAP datagrams and RPL messages become IPv6 packets, packets become frames.
+
+use alloc::vec::Vec;
+
+use lowmesh_coap::Purpose;
+use lowmesh_ipv6::packet::{self, Flow};
+use lowmesh_ipv6::source_route;
+use lowmesh_mac::frame::Content;
+use lowmesh_mac::queue::Priority;
+use lowmesh_mac::tsch;
+use lowmesh_machine::{DropReason, Dropped, Handle, Layer, Machine as _};
+use lowmesh_rpl::{Destination, Passage, Verdict};
+use lowmesh_units::{Eui64, Instant};
+use lowmesh_wire::icmpv6::{self, Icmpv6};
+use lowmesh_wire::ipv6::Address;
+use lowmesh_wire::rpl::HopByHopOption;
+
+use crate::COAP_PORT;
+use crate::event::{Class, Output, Packet, Peer, Transaction};
+use crate::node::Node;
+
+impl Node {
+    /// What CoAP has to say.
+    pub(crate) fn on_coap(&mut self, now: Instant, output: lowmesh_coap::Output<Peer>) {
+        match output {
+            lowmesh_coap::Output::Send { to, bytes, handle, copy, purpose } => {
+                if purpose == Purpose::Request && copy > 0 {
+                    self.note_transaction(Transaction::Resent(handle, copy));
+                }
+                let class = match purpose {
+                    Purpose::Request => Class::Request,
+                    Purpose::Response | Purpose::Empty => Class::Response,
+                };
+                self.send_datagram(now, to, &bytes, class);
+            }
+            lowmesh_coap::Output::Started { handle, rto, .. } => {
+                if handle != Handle::NONE {
+                    self.note_transaction(Transaction::Sent(handle, rto));
+                }
+            }
+            lowmesh_coap::Output::Response { handle, rtt, retransmissions, .. } => {
+                self.note_transaction(Transaction::Acknowledged(handle, rtt, retransmissions));
+            }
+            lowmesh_coap::Output::Failed { handle, reason } => {
+                if handle != Handle::NONE {
+                    self.note_transaction(Transaction::Failed(handle, reason));
+                }
+            }
+            lowmesh_coap::Output::Request { exchange, from, message } => {
+                self.outbox.push(Output::Request { exchange, from, message });
+            }
+            // An empty acknowledgement says that the response comes later, which then ends the
+            // transaction; what came to nothing is counted in the endpoint.
+            lowmesh_coap::Output::Acknowledged { .. } | lowmesh_coap::Output::Discarded { .. } => {}
+        }
+    }
+
+    /// What RPL has to say.
+    pub(crate) fn on_rpl(&mut self, now: Instant, output: lowmesh_rpl::Output) {
+        match output {
+            lowmesh_rpl::Output::Send { to, message } => {
+                let destination = match to {
+                    Destination::AllRplNodes => Address::ALL_RPL_NODES,
+                    Destination::Unicast(address) => Address(address),
+                };
+                let source = self.ipv6.addresses.source_for(&destination);
+                let mut payload = Vec::with_capacity(80);
+                Icmpv6::Rpl(message).emit(&source.0, &destination.0, &mut payload);
+                self.send_control(now, source, destination, &payload);
+            }
+            other => self.tell_routes(now, other),
+        }
+    }
+
+    fn send_datagram(&mut self, now: Instant, to: Peer, bytes: &[u8], class: Class) {
+        let handle = self.born(class);
+        let (destination, destination_port) = to;
+        let source = self.ipv6.addresses.source_for(&destination);
+        let flow = Flow { source, destination, source_port: COAP_PORT, destination_port };
+        match self.way_to(now, destination) {
+            Ok((next_hop, option)) => {
+                let hop_limit = self.hop_limit;
+                let mut packet = packet::udp(&flow, hop_limit, bytes, |out| emit(option, out));
+                if self.add_source_route(&mut packet, destination) {
+                    self.send_packet(now, packet, Some(next_hop), handle);
+                } else {
+                    self.dropped(handle, Layer::Ipv6, DropReason::NoRoute);
+                }
+            }
+            Err(reason) => self.dropped(handle, Layer::Ipv6, reason),
+        }
+    }
+
+    fn send_control(
+        &mut self,
+        now: Instant,
+        source: Address,
+        destination: Address,
+        payload: &[u8],
+    ) {
+        let handle = self.born(Class::Control);
+        let way = if destination.is_multicast() {
+            Ok((None, None))
+        } else if destination.is_link_local() {
+            Ok((Some(destination.eui64()), None))
+        } else {
+            self.way_to(now, destination).map(|(next_hop, option)| (Some(next_hop), option))
+        };
+        match way {
+            Ok((next_hop, option)) => {
+                let hop_limit =
+                    if option.is_some() { self.hop_limit } else { HOP_LIMIT_ON_LINK };
+                let packet = packet::plain(
+                    source,
+                    destination,
+                    icmpv6::NEXT_HEADER,
+                    hop_limit,
+                    payload,
+                    |out| emit(option, out),
+                );
+                self.send_packet(now, packet, next_hop, handle);
+            }
+            Err(reason) => self.dropped(handle, Layer::Ipv6, reason),
+        }
+    }
+
+    /// The neighbour towards `destination`, and the RPL option that packets from here carry.
+    fn way_to(
+        &mut self,
+        now: Instant,
+        destination: Address,
+    ) -> Result<(Eui64, Option<HopByHopOption>), DropReason> {
+        let passage =
+            Passage { from: None, target: destination.0, source_routed: false, option: None };
+        match self.rpl.check_forward(now, &passage) {
+            Verdict::Forward { next, option } => {
+                Ok((Address(next.address).eui64(), Some(option)))
+            }
+            Verdict::ForwardingError { .. } => Err(DropReason::NoRoute),
+            Verdict::Drop(reason) => Err(reason),
+        }
+    }
+
+    /// At the root of a non-storing DODAG packets carry their way (RFC 6554). False when there is none.
+    fn add_source_route(&self, packet: &mut Vec<u8>, destination: Address) -> bool {
+        let Some(hops) = self.rpl.source_route(&destination.0) else { return true };
+        // The last hop is the destination itself, which needs no header when it is the first as well.
+        let hops: Vec<Address> = hops.into_iter().map(Address).collect();
+        match hops.split_last() {
+            Some((_, [])) | None => true,
+            Some((_, before)) => source_route::insert(packet, before),
+        }
+    }
+
+    /// Gives a packet to 6LoWPAN, for one neighbour or for all.
+    pub(crate) fn send_packet(
+        &mut self,
+        now: Instant,
+        bytes: Vec<u8>,
+        destination: Option<Eui64>,
+        handle: Handle,
+    ) {
+        let input = lowmesh_lowpan::Input::Packet { bytes, destination, handle };
+        if self.lowpan.handle(now, input).is_err() {
+            self.dropped(handle, Layer::Lowpan, DropReason::Malformed);
+        }
+    }
+
+    /// Gives a frame to the MAC.
+    pub(crate) fn send_frame(
+        &mut self,
+        now: Instant,
+        payload: &[u8],
+        destination: Option<Eui64>,
+        handle: Handle,
+    ) {
+        let content = Content::Payload(payload);
+        let priority =
+            if self.is_own_control(handle) { Priority::Control } else { Priority::Data };
+        self.tell_mac(now, tsch::Input::Send { destination, content, priority, handle });
+    }
+
+    fn born(&mut self, class: Class) -> Handle {
+        let handle = self.next_handle(class);
+        self.note_packet(Packet::Born(handle, class));
+        handle
+    }
+
+    pub(crate) fn dropped(&mut self, handle: Handle, layer: Layer, reason: DropReason) {
+        self.note_packet(Packet::Dropped(Dropped { handle, layer, reason }));
+    }
+}
+
+/// RFC 4861 s4 and s7: messages that must not have passed a router have the largest hop limit.
+const HOP_LIMIT_ON_LINK: u8 = 255;
+
+fn emit(option: Option<HopByHopOption>, out: &mut Vec<u8>) {
+    if let Some(option) = option {
+        option.emit(out);
+    }
+}

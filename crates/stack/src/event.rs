@@ -1,0 +1,126 @@
+//! What goes into a node and what comes out: requests of its application, and facts for the record.
+
+use alloc::vec::Vec;
+
+use lowmesh_coap::{ExchangeId, RequestTemplate, ResponseTemplate};
+use lowmesh_machine::{DropReason, Dropped, Handle};
+use lowmesh_units::{Duration, Eui64};
+use lowmesh_wire::coap::Message;
+use lowmesh_wire::ipv6::Address;
+
+/// A UDP endpoint.
+pub type Peer = (Address, u16);
+
+/// What an IPv6 packet is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// A CoAP request, or a message of its client.
+    Request,
+    /// A CoAP response, or a message of its server.
+    Response,
+    /// Routing.
+    Control,
+}
+
+impl Class {
+    /// Every class, in the order of reports.
+    pub const ALL: [Self; 3] = [Self::Request, Self::Response, Self::Control];
+}
+
+/// What can happen to a node, besides frames.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// Power on.
+    Boot,
+    /// The application issues a request.
+    Request {
+        /// To this server.
+        peer: Peer,
+        /// What.
+        request: RequestTemplate,
+        /// The transaction's name.
+        handle: Handle,
+    },
+    /// The application answers a request.
+    Respond {
+        /// Which.
+        exchange: ExchangeId,
+        /// How.
+        response: ResponseTemplate,
+    },
+    /// A deadline came.
+    Deadline,
+}
+
+/// What a node says.
+#[derive(Clone, Debug)]
+pub enum Output {
+    /// Something about an IPv6 packet.
+    Packet(Packet),
+    /// Something about a CoAP transaction of this node.
+    Transaction(Transaction),
+    /// A request for the application.
+    Request {
+        /// To be named in the answer.
+        exchange: ExchangeId,
+        /// Who asks.
+        from: Peer,
+        /// What.
+        message: Message,
+    },
+    /// Something about the node's place in the network.
+    Network(Network),
+    /// Move the local clock: positive makes it later.
+    AdjustClock {
+        /// By so much.
+        micros: i32,
+    },
+}
+
+/// A moment in the life of an IPv6 packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packet {
+    /// This node made it.
+    Born(Handle, Class),
+    /// This node took it from a neighbour (or the first fragment of it).
+    Accepted(Handle),
+    /// A neighbour has it; this node's copy is gone.
+    PassedOn(Handle),
+    /// It is for this node, and here.
+    Delivered(Handle),
+    /// It ends here.
+    Dropped(Dropped),
+}
+
+/// A moment in the life of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transaction {
+    /// Its first copy left the endpoint.
+    Sent(Handle, Duration),
+    /// Its n-th copy after the first left the endpoint.
+    Resent(Handle, u8),
+    /// It was acknowledged: round-trip time from the first copy, and copies after the first.
+    Acknowledged(Handle, Duration, u8),
+    /// It failed.
+    Failed(Handle, DropReason),
+}
+
+/// A moment in a node's life in the network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Network {
+    /// The clock is in step.
+    Synchronised,
+    /// It no longer is.
+    Desynchronised,
+    /// Another preferred parent.
+    Parent(Option<Eui64>),
+    /// The set of negotiated cells changed.
+    Cells {
+        /// With whom.
+        peer: Eui64,
+        /// What the scheduling function reports, in words.
+        what: &'static str,
+        /// Which cells: (slot, channel offset).
+        cells: Vec<(u16, u16)>,
+    },
+}

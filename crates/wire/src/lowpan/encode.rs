@@ -1,0 +1,136 @@
+//! The compressor: an IPv6 packet's headers as LOWPAN_IPHC and LOWPAN_NHC (RFC 6282 s3, s4).
+//!
+//! ```text
+//! |0 1 1| TF |NH| HLIM |CID|SAC| SAM |M|DAC| DAM |   then SCI DCI, traffic class and flow label,
+//!                                                    next header, hop limit, source, destination
+//! ```
+
+use alloc::vec::Vec;
+
+use lowmesh_units::Eui64;
+
+use super::Contexts;
+use super::nhc::Compressible;
+use super::prefix::Shortened;
+use crate::DecodeError;
+use crate::ipv6::{HEADER_OCTETS, Header};
+
+/// LOWPAN_IPHC's dispatch and fields in the first octet.
+pub(super) const IPHC_ID: u8 = 0b0110_0000;
+pub(super) const NEXT_HEADER_COMPRESSED: u8 = 0b0000_0100;
+/// LOWPAN_IPHC's fields in the second octet.
+pub(super) const CONTEXT_OCTET: u8 = 0b1000_0000;
+pub(super) const SOURCE_STATEFUL: u8 = 0b0100_0000;
+pub(super) const MULTICAST: u8 = 0b0000_1000;
+pub(super) const DESTINATION_STATEFUL: u8 = 0b0000_0100;
+
+/// How many headers [`compress`] touches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// The IPv6 header and all headers behind it that LOWPAN_NHC knows.
+    Chain,
+    /// Only the IPv6 header: for packets whose compressed chain does not fit into a first fragment.
+    Ipv6Only,
+}
+
+/// Compresses the headers of `packet` for a frame from `link_src` to `link_dst` (`None`: broadcast) into `out`.
+///
+/// Returns the octets of `packet` that the compressed headers stand for, a multiple of eight; what is
+/// behind them goes on the air as it is.
+pub fn compress(
+    packet: &[u8],
+    link_src: Eui64,
+    link_dst: Option<Eui64>,
+    contexts: &Contexts,
+    extent: Extent,
+    out: &mut Vec<u8>,
+) -> Result<usize, DecodeError> {
+    let header = Header::parse_packet(packet)?;
+    let mut next = match extent {
+        Extent::Chain => Compressible::find(packet, header.next_header, HEADER_OCTETS),
+        Extent::Ipv6Only => None,
+    };
+    emit_iphc(&header, next.is_some(), link_src, link_dst, contexts, out);
+    let mut covered = HEADER_OCTETS;
+    while let Some(this) = next {
+        next = this.next(packet);
+        covered += this.emit(next.is_some(), out);
+    }
+    Ok(covered)
+}
+
+fn emit_iphc(
+    header: &Header,
+    next_compressed: bool,
+    link_src: Eui64,
+    link_dst: Option<Eui64>,
+    contexts: &Contexts,
+    out: &mut Vec<u8>,
+) {
+    let group = header.destination.is_multicast();
+    let source = Shortened::source(&header.source, link_src, contexts);
+    let destination = if group {
+        Shortened::multicast(&header.destination, contexts)
+    } else {
+        Shortened::unicast(&header.destination, link_dst, contexts)
+    };
+    // RFC 6282 s3.1.1: without the extra octet both contexts are number 0.
+    let context_octet = source.context != 0 || destination.context != 0;
+    let limit = hop_limit_mode(header.hop_limit);
+    let flag = |set: bool, bit: u8| if set { bit } else { 0 };
+
+    let at = out.len();
+    out.extend_from_slice(&[
+        IPHC_ID | flag(next_compressed, NEXT_HEADER_COMPRESSED) | limit,
+        flag(context_octet, CONTEXT_OCTET)
+            | flag(source.stateful, SOURCE_STATEFUL)
+            | source.mode << 4
+            | flag(group, MULTICAST)
+            | flag(destination.stateful, DESTINATION_STATEFUL)
+            | destination.mode,
+    ]);
+    if context_octet {
+        out.push(source.context << 4 | destination.context);
+    }
+    out[at] |= emit_traffic_class(header, out) << 3;
+    if !next_compressed {
+        out.push(header.next_header);
+    }
+    if limit == 0 {
+        out.push(header.hop_limit);
+    }
+    source.emit_inline(out);
+    destination.emit_inline(out);
+}
+
+/// HLIM: hop limits that need no octet.
+const fn hop_limit_mode(hop_limit: u8) -> u8 {
+    match hop_limit {
+        1 => 0b01,
+        64 => 0b10,
+        255 => 0b11,
+        _ => 0b00,
+    }
+}
+
+/// Writes traffic class and flow label as short as they allow and returns TF.
+fn emit_traffic_class(header: &Header, out: &mut Vec<u8>) -> u8 {
+    // RFC 6282 s3.2.1: here ECN comes first, in IPv6 it is behind the DSCP.
+    let ecn_dscp = header.traffic_class.rotate_right(2);
+    let [_, high, middle, low] = header.flow_label.to_be_bytes();
+    match (ecn_dscp, header.flow_label) {
+        (0, 0) => 0b11,
+        (_, 0) => {
+            out.push(ecn_dscp);
+            0b10
+        }
+        (ecn, _) if ecn.trailing_zeros() >= 6 => {
+            out.extend_from_slice(&[ecn | high, middle, low]);
+            0b01
+        }
+        _ => {
+            out.extend_from_slice(&[ecn_dscp, high, middle, low]);
+            0b00
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! Vectors of another implementation, and properties: what is compressed comes back, and nothing panics.
+
+use std::vec;
+use std::vec::Vec;
+
+use lowmesh_units::Eui64;
+use proptest::prelude::*;
+
+use super::*;
+use crate::Problem;
+use crate::ipv6::{Address, Header, next_header};
+use crate::udp;
+
+const HERE: Eui64 = Eui64([0x02, 0, b'L', b'M', 0, 0, 0, 1]);
+const THERE: Eui64 = Eui64([0x02, 0, b'L', b'M', 0, 0, 0, 2]);
+const PREFIX: [u8; 8] = [0xfd, 0, 0, 0, 0, 0, 0, 0];
+const OTHER: [u8; 8] = [0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 1];
+
+fn contexts() -> Contexts {
+    Contexts::new().with(0, PREFIX).with(5, OTHER)
+}
+
+fn octets(hex: &str) -> Vec<u8> {
+    (0..hex.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hex digits"))
+        .collect()
+}
+
+fn shrink(packet: &[u8], destination: Option<Eui64>, contexts: &Contexts) -> Vec<u8> {
+    let mut frame = Vec::new();
+    let covered = compress(packet, HERE, destination, contexts, Extent::Chain, &mut frame)
+        .expect("a whole packet");
+    assert_eq!(covered % 8, 0);
+    frame.extend_from_slice(&packet[covered..]);
+    frame
+}
+
+fn grow(frame: &[u8], destination: Option<Eui64>) -> Result<Vec<u8>, crate::DecodeError> {
+    let mut packet = Vec::new();
+    decompress(frame, HERE, destination, &contexts(), None, &mut packet)?;
+    Ok(packet)
+}
+
+fn packet(source: Address, destination: Address, first: u8, rest: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    Header {
+        traffic_class: 0,
+        flow_label: 0,
+        payload_length: rest.len() as u16,
+        next_header: first,
+        hop_limit: 64,
+        source,
+        destination,
+    }
+    .emit(&mut bytes);
+    bytes.extend_from_slice(rest);
+    bytes
+}
+
+fn datagram(source: &Address, destination: &Address, ports: (u16, u16), payload: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    udp::Datagram { source_port: ports.0, destination_port: ports.1, payload }.emit(
+        source,
+        destination,
+        &mut bytes,
+    );
+    bytes
+}
+
+/// A packet as a RPL root sends it down: RPL option, source route, UDP.
+fn downward() -> Vec<u8> {
+    let (source, destination) = (Address::global(PREFIX, HERE), Address::global(PREFIX, THERE));
+    let mut rest = vec![next_header::ROUTING, 0, 0x63, 4, 0x80, 0, 1, 0];
+    rest.extend_from_slice(&[next_header::UDP, 1, 3, 2, 0xff, 0x60, 0, 0]);
+    rest.extend_from_slice(&[2, 3, 0, 0, 0, 0, 0, 0]);
+    rest.extend_from_slice(&datagram(&source, &destination, (0xf0b1, 0xf0b2), b"on"));
+    packet(source, destination, next_header::HOP_BY_HOP, &rest)
+}
+
+#[test]
+fn another_implementation_agrees_in_both_directions() {
+    let file = include_str!("../../../../tests/vectors/lowpan/iphc.txt");
+    let lines: Vec<&str> =
+        file.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+    assert_eq!(lines.len(), 3 * 14);
+    for vector in lines.chunks(3) {
+        let (frame, expected) = (octets(vector[1]), octets(vector[2]));
+        assert_eq!(grow(&frame, Some(THERE)), Ok(expected.clone()), "{}", vector[0]);
+        assert_eq!(shrink(&expected, Some(THERE), &Contexts::new()), frame, "{}", vector[0]);
+    }
+}
+
+#[test]
+fn a_packet_of_the_root_is_compressed_down_its_whole_chain() {
+    let frame = shrink(&downward(), Some(THERE), &contexts());
+    // IPHC 2; option header 1 + 1 + 6; routing header 1 + 1 + 14; UDP 1 + 1 + 2; data 2.
+    let expected = "7e77e106630480000100e30e0302ff6000000203000000000000f312";
+    assert_eq!(frame[..frame.len() - 4], octets(expected));
+    assert_eq!(grow(&frame, Some(THERE)), Ok(downward()));
+}
+
+#[test]
+fn every_prefix_of_a_frame_is_an_error_or_another_packet() {
+    let whole = downward();
+    let frame = shrink(&whole, Some(THERE), &contexts());
+    for end in 0..frame.len() {
+        let (headers, short) = (frame.len() - 2, grow(&frame[..end], Some(THERE)));
+        assert_eq!(short.is_err(), end < headers, "{end} octets");
+        assert_ne!(short, Ok(whole.clone()));
+    }
+}
+
+#[test]
+fn trailing_padding_is_left_away_and_comes_back() {
+    for (option, carried) in [
+        // PadN of three octets, Pad1, padding with data in it, padding behind padding, none.
+        (&[0x63, 1, 0, 1, 1, 0][..], 3),
+        (&[0x63, 3, 1, 2, 3, 0], 5),
+        (&[0x63, 1, 0, 1, 1, 7], 6),
+        (&[0x63, 2, 0, 0, 0, 0], 6),
+        (&[0x63, 4, 1, 2, 3, 4], 6),
+    ] {
+        let mut rest = vec![next_header::ICMPV6, 0];
+        rest.extend_from_slice(option);
+        rest.extend_from_slice(&[155, 1, 0, 0]);
+        let whole = packet(
+            Address::link_local(HERE),
+            Address::ALL_RPL_NODES,
+            next_header::HOP_BY_HOP,
+            &rest,
+        );
+        let frame = shrink(&whole, None, &contexts());
+        // IPHC with one octet of group; then LOWPAN_NHC, next header, length.
+        assert_eq!(frame[3..6], [0xe0, next_header::ICMPV6, carried], "{option:?}");
+        assert_eq!(grow(&frame, None), Ok(whole));
+    }
+}
+
+#[test]
+fn ecn_stands_before_dscp() {
+    let mut whole = packet(Address::link_local(HERE), Address::ALL_NODES, next_header::NONE, &[]);
+    // DSCP 46, ECN 1.
+    (whole[0], whole[1]) = (0x6b, 0x90);
+    let frame = shrink(&whole, None, &contexts());
+    assert_eq!(frame, [0b0111_0010, 0b0011_1011, 0b0110_1110, next_header::NONE, 1]);
+    assert_eq!(grow(&frame, None), Ok(whole));
+}
+
+#[test]
+fn contexts_other_than_the_first_take_one_octet() {
+    let whole = packet(
+        Address::global(OTHER, HERE),
+        Address::global(PREFIX, THERE),
+        next_header::NONE,
+        &[],
+    );
+    let frame = shrink(&whole, Some(THERE), &contexts());
+    assert_eq!(frame, [0b0111_1010, 0b1111_0111, 0x50, next_header::NONE]);
+    assert_eq!(grow(&frame, Some(THERE)), Ok(whole));
+}
+
+#[test]
+fn a_context_that_the_link_lacks_is_an_error() {
+    let mut packet = Vec::new();
+    let frame = [0b0111_1010, 0b1111_0111, 0x50, next_header::NONE];
+    let error = decompress(&frame, HERE, Some(THERE), &Contexts::new(), None, &mut packet)
+        .expect_err("no context");
+    assert_eq!((error.field, error.problem), ("source address", Problem::Value));
+    assert_eq!(packet, []);
+}
+
+#[test]
+fn a_checksum_that_was_elided_is_computed() {
+    let (source, destination) = (Address::link_local(HERE), Address::link_local(THERE));
+    let udp = datagram(&source, &destination, (0xf0b1, 0xf0b2), b"x");
+    let whole = packet(source, destination, next_header::UDP, &udp);
+    let frame = [0b0111_1110, 0b0011_0011, 0b1111_0111, 0x12, b'x'];
+    assert_eq!(grow(&frame, Some(THERE)), Ok(whole));
+}
+
+#[test]
+fn an_uncompressed_packet_is_taken_as_it_is() {
+    let whole = downward();
+    let mut frame = vec![DISPATCH_IPV6];
+    frame.extend_from_slice(&whole);
+    assert_eq!(grow(&frame, Some(THERE)), Ok(whole));
+    frame.pop();
+    assert!(grow(&frame, Some(THERE)).is_err());
+}
+
+/// Addresses that reach each mode: whole, in a context, link-local; any, short or the frame's identifier.
+fn unicast(node: Eui64) -> impl Strategy<Value = Address> {
+    let prefix = prop_oneof![
+        Just(PREFIX),
+        Just(OTHER),
+        Just(Address::LINK_LOCAL_PREFIX),
+        Just([0x20, 1, 2, 3, 4, 5, 6, 7])
+    ];
+    let iid = prop_oneof![
+        Just(node.interface_identifier()),
+        any::<[u8; 8]>(),
+        any::<[u8; 2]>().prop_map(|short| [0, 0, 0, 0xff, 0xfe, 0, short[0], short[1]]),
+    ];
+    (prefix, iid).prop_map(|(prefix, iid)| Address::from_parts(prefix, iid))
+}
+
+fn destination() -> impl Strategy<Value = Address> {
+    let group = (any::<[u8; 15]>(), 1..=16usize).prop_map(|(tail, from)| {
+        let mut octets = [0; 16];
+        octets[1..].copy_from_slice(&tail);
+        octets[2..from.max(2)].fill(0);
+        octets[0] = 0xff;
+        Address(octets)
+    });
+    let based = any::<[u8; 6]>().prop_map(|x| {
+        let mut octets = [0xff, x[0], x[1], 64, 0, 0, 0, 0, 0, 0, 0, 0, x[2], x[3], x[4], x[5]];
+        octets[4..12].copy_from_slice(&OTHER);
+        Address(octets)
+    });
+    prop_oneof![unicast(THERE), group, based, Just(Address::ALL_RPL_NODES)]
+}
+
+fn port() -> impl Strategy<Value = u16> {
+    prop_oneof![any::<u16>(), 0xf000..=0xf0ffu16, 0xf0b0..=0xf0bfu16]
+}
+
+/// Extension headers in front of `upper`: their octets, and the first one's type.
+fn extensions() -> impl Strategy<Value = Vec<(u8, Vec<u8>)>> {
+    let kind = prop_oneof![
+        Just(next_header::HOP_BY_HOP),
+        Just(next_header::ROUTING),
+        Just(next_header::FRAGMENT),
+        Just(next_header::DESTINATION_OPTIONS)
+    ];
+    let header = (kind, proptest::collection::vec(any::<u8>(), 0..40), any::<bool>());
+    let header = header.prop_map(|(kind, data, fits)| {
+        let mut bytes = vec![0, 0];
+        match kind {
+            next_header::FRAGMENT => bytes.resize(8, 0x11),
+            next_header::ROUTING => {
+                bytes.extend_from_slice(&[3, 1]);
+                bytes.extend_from_slice(&data);
+                bytes.resize(bytes.len().next_multiple_of(8), 0);
+            }
+            _ => {
+                bytes.extend_from_slice(&[0x63, data.len() as u8]);
+                bytes.extend_from_slice(&data);
+                if fits {
+                    crate::ipv6::pad_to_eight(&mut bytes, 0);
+                } else {
+                    bytes.resize(bytes.len().next_multiple_of(8), 0);
+                }
+            }
+        }
+        if kind != next_header::FRAGMENT {
+            bytes[1] = (bytes.len() / 8 - 1) as u8;
+        }
+        (kind, bytes)
+    });
+    proptest::collection::vec(header, 0..4)
+}
+
+proptest! {
+    #[test]
+    fn what_is_compressed_comes_back(
+        source in prop_oneof![unicast(HERE), Just(Address::UNSPECIFIED)],
+        destination in destination(),
+        word in prop_oneof![Just(0u32), any::<u32>(), any::<u32>().prop_map(|x| x & 0x0ff0_0000),
+            any::<u32>().prop_map(|x| x & 0x003f_ffff)],
+        hop_limit in prop_oneof![Just(1u8), Just(64), Just(255), any::<u8>()],
+        extensions in extensions(),
+        udp in proptest::option::of((port(), port())),
+        payload in proptest::collection::vec(any::<u8>(), 0..60),
+        broadcast in any::<bool>(),
+    ) {
+        let (mut next, upper) = match udp {
+            Some(ports) =>
+                (next_header::UDP, datagram(&source, &destination, ports, &payload)),
+            None => (next_header::ICMPV6, payload),
+        };
+        let mut rest = upper;
+        for (kind, mut bytes) in extensions.into_iter().rev() {
+            bytes[0] = next;
+            next = kind;
+            bytes.extend_from_slice(&rest);
+            rest = bytes;
+        }
+        let mut whole = packet(source, destination, next, &rest);
+        let word = 0x6000_0000 | word & 0x0fff_ffff;
+        whole[..4].copy_from_slice(&word.to_be_bytes());
+        whole[7] = hop_limit;
+        let link = (!broadcast).then_some(THERE);
+        let frame = shrink(&whole, link, &contexts());
+        prop_assert!(frame.len() <= whole.len() + 2);
+        prop_assert_eq!(grow(&frame, link), Ok(whole));
+    }
+
+    #[test]
+    fn no_bytes_make_the_decompressor_panic(
+        mut frame in proptest::collection::vec(any::<u8>(), 0..120),
+        size in proptest::option::of(0usize..2048),
+    ) {
+        if let Some(first) = frame.first_mut() {
+            *first = 0x60 | *first & 0x1f;
+        }
+        let mut packet = vec![7];
+        let result = decompress(&frame, HERE, Some(THERE), &contexts(), size, &mut packet);
+        prop_assert_eq!(packet[0], 7);
+        if result.is_ok() {
+            prop_assert!(Header::parse(&packet[1..]).is_ok());
+        } else {
+            prop_assert_eq!(packet.len(), 1);
+        }
+    }
+}

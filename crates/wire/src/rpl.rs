@@ -1,1 +1,0 @@
-//! RPL messages (RFC 6550).
