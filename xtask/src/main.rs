@@ -1,2 +1,56 @@
-//! Development commands.
-fn main() {}
+//! Development commands: the same ones by hand and in continuous integration, one file a command.
+//!
+//! Everything a command needs is asked of `cargo` or of the tool's own binary; nothing in here knows the
+//! inside of a crate.
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+mod check;
+mod determinism;
+mod metadata;
+mod no_std;
+mod process;
+mod product;
+mod test;
+mod tidy;
+
+const USAGE: &str = "\
+cargo xtask COMMAND
+
+  check         formatting and lints
+  tidy          direction of dependencies, sizes, names, circles, the list of dependencies
+  test          everything a change must pass   [--skip-external: leave out what needs tshark]
+  no-std        the device crates build without std
+  determinism   the same seed gives the same trace, whatever the number of threads
+  capture       a ten-minute capture that tshark must dissect without fault
+  swarm         random small scenarios   [--count N] [--seed S] [--only S]
+  bench         the speed table          [--quick]";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match run(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &[String]) -> Result<()> {
+    let Some((command, rest)) = args.split_first() else { bail!("which command?\n\n{USAGE}") };
+    match command.as_str() {
+        "check" => check::run(rest),
+        "tidy" => tidy::run(rest),
+        "test" => test::run(rest),
+        "no-std" => no_std::run(rest),
+        "determinism" => determinism::run(rest),
+        "help" | "--help" | "-h" => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        other => bail!("there is no command {other:?}\n\n{USAGE}"),
+    }
+}

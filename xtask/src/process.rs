@@ -1,0 +1,105 @@
+//! Child processes: started from the root of the workspace, with an error that says the command line.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+/// The root of the workspace: the folder above this package.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace").to_owned()
+}
+
+/// A command that starts in the root of the workspace.
+pub fn command(program: impl AsRef<std::ffi::OsStr>, args: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    command.args(args).current_dir(root());
+    command
+}
+
+/// The cargo that started this program.
+pub fn cargo(args: &[&str]) -> Command {
+    command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), args)
+}
+
+/// Runs it with its output on the terminal; an exit code other than 0 is an error.
+pub fn execute(mut command: Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("cannot start {}", line(&command)))?;
+    if !status.success() {
+        bail!("{} ended with {status}", line(&command));
+    }
+    Ok(())
+}
+
+/// Runs it and returns what it wrote to stdout; an exit code other than 0 is an error with its stderr.
+pub fn read(mut command: Command) -> Result<String> {
+    let Output { status, stdout, stderr } =
+        command.output().with_context(|| format!("cannot start {}", line(&command)))?;
+    if !status.success() {
+        let stderr = String::from_utf8_lossy(&stderr);
+        bail!("{} ended with {status}\n{}", line(&command), stderr.trim_end());
+    }
+    String::from_utf8(stdout).with_context(|| format!("{} did not write UTF-8", line(&command)))
+}
+
+/// True when `program` can be started at all.
+pub fn installed(program: &str) -> bool {
+    let probe = Command::new(program).arg("--version").output();
+    !matches!(probe, Err(error) if error.kind() == ErrorKind::NotFound)
+}
+
+/// The command as one would type it.
+pub fn line(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(|word| quoted(&word.to_string_lossy())).collect::<Vec<_>>().join(" ")
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// A wall clock for stages and speeds.
+pub struct Stopwatch(Instant);
+
+impl Stopwatch {
+    /// Starts now.
+    #[allow(clippy::disallowed_methods, reason = "this measures the tool, not a protocol")]
+    pub fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    /// Time since the start.
+    pub fn elapsed(&self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_line_is_quoted_where_the_shell_would_split_it() {
+        let command = command("lowmesh", &["run", "a b", "--set", "radio.noise_dbm=-81.6", "it's"]);
+        assert_eq!(line(&command), r"lowmesh run 'a b' --set radio.noise_dbm=-81.6 'it'\''s'");
+    }
+
+    #[test]
+    fn a_failing_command_is_an_error_that_names_it() {
+        let error = execute(command("false", &["--now"])).expect_err("false fails");
+        assert!(error.to_string().contains("false --now"), "{error}");
+    }
+
+    #[test]
+    fn a_program_that_does_not_exist_is_not_installed() {
+        assert!(!installed("no-such-program-anywhere"));
+        assert!(installed("cargo"));
+    }
+}

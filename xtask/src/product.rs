@@ -1,0 +1,65 @@
+//! The product's own command as the other commands call it: built once, asked for JSON.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::process;
+
+/// Builds the optimised `lowmesh` and says where it is.
+pub fn build() -> Result<PathBuf> {
+    process::execute(process::cargo(&["build", "--quiet", "--release", "--package", "lowmesh"]))?;
+    let metadata = process::read(process::cargo(&[
+        "metadata",
+        "--format-version",
+        "1",
+        "--no-deps",
+        "--offline",
+    ]))?;
+    let metadata: Value = serde_json::from_str(&metadata).context("cargo metadata is not JSON")?;
+    let target =
+        metadata["target_directory"].as_str().context("cargo metadata has no target_directory")?;
+    Ok(PathBuf::from(target)
+        .join("release")
+        .join(format!("lowmesh{}", std::env::consts::EXE_SUFFIX)))
+}
+
+/// `lowmesh run ARGS --json --quiet`.
+pub fn run(binary: &PathBuf, args: &[&str]) -> Command {
+    let mut command = process::command(binary, &["run"]);
+    command.args(args).args(["--json", "--quiet"]);
+    command
+}
+
+/// Runs it and reads its JSON.
+pub fn report(command: Command) -> Result<Value> {
+    let line = process::line(&command);
+    let text = process::read(command)?;
+    serde_json::from_str(&text).with_context(|| format!("{line} did not write JSON"))
+}
+
+/// Seed and trace hash of each run of a report, in its order.
+pub fn trace_hashes(report: &Value) -> Result<Vec<(u64, String)>> {
+    let runs = report["runs"].as_array().context("the report has no list `runs`")?;
+    runs.iter()
+        .map(|run| {
+            let seed = run["seed"].as_u64().context("a run has no `seed`")?;
+            let hash = run["trace_hash"].as_str().context("a run has no `trace_hash`")?;
+            Ok((seed, hash.to_owned()))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_are_read_with_their_seeds() {
+        let report = serde_json::json!({"runs": [{"seed": 7, "trace_hash": "ab"}]});
+        assert_eq!(trace_hashes(&report).expect("well formed"), [(7, "ab".to_owned())]);
+        assert!(trace_hashes(&serde_json::json!({"runs": [{"seed": 7}]})).is_err());
+    }
+}

@@ -1,0 +1,141 @@
+//! `tidy`: the rules of the house that no compiler checks. One file a rule; each returns breaches, and
+//! this one prints them all at once.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::{metadata, process};
+
+mod circles;
+mod direction;
+mod ledger;
+mod source;
+mod writing;
+
+pub use direction::is_for_devices;
+
+/// How bad a breach is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Weight {
+    /// Said, but passes.
+    Warning,
+    /// Fails.
+    Error,
+}
+
+/// One rule broken at one place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Breach {
+    /// How bad.
+    pub weight: Weight,
+    /// File, or file and line, or crate.
+    pub place: String,
+    /// What is wrong and what the rule is.
+    pub message: String,
+}
+
+impl Breach {
+    /// A breach that fails the command.
+    pub fn error(place: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { weight: Weight::Error, place: place.into(), message: message.into() }
+    }
+
+    /// A breach that is only said.
+    pub fn warning(place: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { weight: Weight::Warning, place: place.into(), message: message.into() }
+    }
+}
+
+impl fmt::Display for Breach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let weight = match self.weight {
+            Weight::Warning => "warning",
+            Weight::Error => "error",
+        };
+        write!(f, "{weight}: {}: {}", self.place, self.message)
+    }
+}
+
+/// One Rust file of the workspace.
+pub struct SourceFile {
+    /// Path from the root of the workspace, with `/`.
+    pub path: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// Checks everything; any error fails.
+pub fn run(args: &[String]) -> Result<()> {
+    if let Some(unknown) = args.first() {
+        bail!("tidy takes no argument, but got {unknown:?}");
+    }
+    let packages = metadata::packages()?;
+    let mut breaches = direction::breaches(&packages);
+    let ledger = process::root().join("docs/dependencies.md");
+    let ledger = std::fs::read_to_string(&ledger)
+        .with_context(|| format!("cannot read {}", ledger.display()))?;
+    breaches.extend(ledger::breaches(&packages, &ledger));
+    let mut count = 0;
+    for package in &packages {
+        let files = source_files(&package.folder)?;
+        count += files.len();
+        for file in &files {
+            breaches.extend(writing::breaches(file));
+        }
+        breaches.extend(circles::breaches(&files));
+        if direction::is_for_devices(&package.name) {
+            breaches.extend(writing::std_breaches(&files));
+        }
+    }
+    breaches.sort_by(|a, b| (a.weight, &a.place).cmp(&(b.weight, &b.place)));
+    for breach in &breaches {
+        println!("{breach}");
+    }
+    let errors = breaches.iter().filter(|breach| breach.weight == Weight::Error).count();
+    if errors > 0 {
+        bail!(
+            "tidy found {errors} breach(es); the rules are told in ARCHITECTURE.md and CONTRIBUTING.md"
+        );
+    }
+    println!("tidy: {} packages, {count} files, no breach", packages.len());
+    Ok(())
+}
+
+/// All Rust files of a package, in order of path.
+fn source_files(folder: &Path) -> Result<Vec<SourceFile>> {
+    let root = process::root();
+    let mut paths = Vec::new();
+    for part in ["src", "tests", "examples", "benches"] {
+        collect(&folder.join(part), &mut paths)?;
+    }
+    paths.sort();
+    paths
+        .iter()
+        .map(|path| {
+            let text = std::fs::read_to_string(path)
+                .with_context(|| format!("cannot read {}", path.display()))?;
+            let path =
+                path.strip_prefix(&root).unwrap_or(path).to_string_lossy().replace('\\', "/");
+            Ok(SourceFile { path, text })
+        })
+        .collect()
+}
+
+fn collect(folder: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
+    if !folder.is_dir() {
+        return Ok(());
+    }
+    let entries =
+        std::fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
+    for entry in entries {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect(&path, paths)?;
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            paths.push(path);
+        }
+    }
+    Ok(())
+}
