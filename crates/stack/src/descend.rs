@@ -109,7 +109,7 @@ impl Node {
         match way {
             Ok((next_hop, option)) => {
                 let hop_limit = if option.is_some() { self.hop_limit } else { HOP_LIMIT_ON_LINK };
-                let packet = packet::plain(
+                let mut packet = packet::plain(
                     source,
                     destination,
                     icmpv6::NEXT_HEADER,
@@ -117,7 +117,11 @@ impl Node {
                     payload,
                     |out| emit(option, out),
                 );
-                self.send_packet(now, packet, next_hop, handle);
+                if option.is_none() || self.add_source_route(&mut packet, destination) {
+                    self.send_packet(now, packet, next_hop, handle);
+                } else {
+                    self.dropped(handle, Layer::Ipv6, DropReason::NoRoute);
+                }
             }
             Err(reason) => self.dropped(handle, Layer::Ipv6, reason),
         }
