@@ -69,7 +69,7 @@ fn occurrences<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> 
 
 /// The same, but not as a part of a longer word.
 fn whole_words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
-    let has = |line: &str| line.split(|c: char| !c.is_alphanumeric()).any(|part| part == word);
+    let has = move |line: &str| line.split(|c: char| !c.is_alphanumeric()).any(|part| part == word);
     text.lines().enumerate().filter(move |(_, line)| has(line)).map(|(i, _)| i + 1)
 }
 
