@@ -175,8 +175,9 @@ pub enum Output<P> {
     Failed {
         /// Which.
         handle: Handle,
-        /// [`DropReason::GaveUp`], [`DropReason::Reset`], [`DropReason::QueueFull`], [`DropReason::NoRoute`] (the peer is
-        /// unreachable) or [`DropReason::Malformed`] (the response has a critical option that nobody here knows).
+        /// [`DropReason::GaveUp`], [`DropReason::Reset`], [`DropReason::QueueFull`],
+        /// [`DropReason::NoRoute`] (the peer is unreachable) or [`DropReason::Malformed`] (the
+        /// response has a critical option that nobody here knows).
         reason: DropReason,
     },
     /// A datagram came to nothing.
@@ -224,7 +225,8 @@ pub struct Counters {
     pub overloaded: u64,
     /// [`Discard::Ping`].
     pub pings: u64,
-    /// Messages forgotten before their lifetime was over: a late duplicate of them would be executed again.
+    /// Messages forgotten before their lifetime was over: a late duplicate of them would be
+    /// executed again.
     pub forgotten_early: u64,
 }
 

@@ -1,8 +1,10 @@
 //! A CoAP endpoint without IO: client and server in one (RFC 7252).
 //!
-//! [`Endpoint`] turns requests into datagrams and datagrams into requests and responses: message and token matching,
-//! retransmission, deduplication, piggybacked and separate responses, and congestion control per peer out of
-//! `lowmesh-congestion`. It is generic over the peer's address, so a simulated mesh and a socket drive the same code.
+//! [`Endpoint`] turns requests into datagrams and datagrams into requests and responses: message
+//! and token matching, retransmission, deduplication, piggybacked and separate responses, and
+//! congestion control per peer out of
+//! `lowmesh-congestion`. It is generic over the peer's address, so a simulated mesh and a
+//! socket drive the same code.
 //!
 //! ```
 //! use lowmesh_coap::{Config, Endpoint, Input, Output, RequestTemplate, ResponseTemplate};
@@ -33,7 +35,8 @@
 //! # Ok::<(), lowmesh_coap::ConfigError>(())
 //! ```
 //!
-//! Left to others: resources and methods (the application), Observe, block-wise transfer, multicast, security.
+//! Left to others: resources and methods (the application), Observe, block-wise transfer,
+//! multicast, security.
 #![cfg_attr(not(test), no_std)]
 extern crate alloc;
 

@@ -1,8 +1,8 @@
 //! Message IDs towards one peer (RFC 7252 s4.4).
 //!
-//! IDs are handed out in sequence from a random start. How many were handed out within the last EXCHANGE_LIFETIME is
-//! counted in steps of a few seconds, so that an ID never comes again too early: who wants to send more than 65,536
-//! messages to one peer within 247 s is told so.
+//! IDs are handed out in sequence from a random start. How many were handed out within the last
+//! EXCHANGE_LIFETIME is counted in steps of a few seconds, so that an ID never comes again too
+//! early: who wants to send more than 65,536 messages to one peer within 247 s is told so.
 
 use alloc::collections::VecDeque;
 
@@ -11,7 +11,8 @@ use lowmesh_wire::coap::MessageId;
 
 use crate::params::{EXCHANGE_LIFETIME, MESSAGE_ID_STEP, MESSAGE_IDS};
 
-/// The counter of one peer. A place is reserved first, when a message is accepted, and the ID issued when it leaves.
+/// The counter of one peer. A place is reserved first, when a message is accepted, and the ID
+/// issued when it leaves.
 #[derive(Clone, Debug)]
 pub(crate) struct MessageIds {
     next: u16,

@@ -4,7 +4,8 @@ use lowmesh_units::Duration;
 
 pub use lowmesh_congestion::params::{ACK_RANDOM_FACTOR, ACK_TIMEOUT, NSTART};
 
-/// MAX_RETRANSMIT: RFC 7252 s4.8, 4 retransmissions; raising it without lengthening the lifetimes breaks s4.8.2.
+/// MAX_RETRANSMIT: RFC 7252 s4.8, 4 retransmissions; raising it without lengthening the lifetimes
+/// breaks s4.8.2.
 pub const MAX_RETRANSMIT: u8 = 4;
 /// DEFAULT_LEISURE: RFC 7252 s4.8, 5 s, over which answers to a multicast request are spread.
 pub const DEFAULT_LEISURE: Duration = Duration::from_secs(5);
@@ -18,21 +19,24 @@ pub const MAX_TRANSMIT_WAIT: Duration = Duration::from_secs(93);
 pub const MAX_LATENCY: Duration = Duration::from_secs(100);
 /// PROCESSING_DELAY: RFC 7252 s4.8.2, ACK_TIMEOUT: how long a server may take to acknowledge.
 pub const PROCESSING_DELAY: Duration = ACK_TIMEOUT;
-/// EXCHANGE_LIFETIME: RFC 7252 s4.8.2, 247 s during which the message ID of a CON is not used again.
+/// EXCHANGE_LIFETIME: RFC 7252 s4.8.2, 247 s during which the message ID of a CON is not used
+/// again.
 pub const EXCHANGE_LIFETIME: Duration = Duration::from_secs(247);
 /// NON_LIFETIME: RFC 7252 s4.8.2, 145 s during which the message ID of a NON is not used again.
 pub const NON_LIFETIME: Duration = Duration::from_secs(145);
 
 /// Message IDs of one peer: 16 bits (RFC 7252 s3).
 pub const MESSAGE_IDS: u32 = 1 << 16;
-/// Issued message IDs are counted in steps of this length; ours: 32 counters a busy peer, 8 s too careful.
+/// Issued message IDs are counted in steps of this length; ours: 32 counters a busy peer, 8 s too
+/// careful.
 pub const MESSAGE_ID_STEP: Duration = Duration::from_secs(8);
 
 /// Token length, octets: RFC 7252 s5.3.1 wants 32 bits of randomness from a client on the Internet.
 pub const TOKEN_LEN: usize = 4;
 /// Shortest token that this endpoint makes, octets; ours: with 2 a free one always exists.
 pub const TOKEN_LEN_MIN: usize = 2;
-/// Requests waiting for the window; Table 1 of Righetti et al. 2023 has an application buffer of 32.
+/// Requests waiting for the window; Table 1 of Righetti et al. 2023 has an application buffer of
+/// 32.
 pub const QUEUE_MAX: usize = 32;
 /// Own exchanges open at once, waiting ones included; ours.
 pub const OPEN_MAX: usize = 256;
@@ -46,6 +50,6 @@ pub const PEERS_MAX: usize = 1024;
 pub const DEDUP_PER_PEER: usize = 256;
 /// Messages remembered against duplicates over all peers; ours.
 pub const DEDUP_TOTAL: usize = 16_384;
-/// How long a server waits for its application before it acknowledges with an empty message; ours: half of
-/// [`PROCESSING_DELAY`], so that the ACK is back before the first retransmission.
+/// How long a server waits for its application before it acknowledges with an empty message; ours:
+/// half of [`PROCESSING_DELAY`], so that the ACK is back before the first retransmission.
 pub const ACK_DELAY: Duration = Duration::from_secs(1);

@@ -1,4 +1,5 @@
-//! What an endpoint keeps about one peer: congestion control, message IDs, and which exchanges are where.
+//! What an endpoint keeps about one peer: congestion control, message IDs, and which exchanges are
+//! where.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -49,7 +50,8 @@ impl Peer {
     pub(crate) fn is_idle(&self) -> bool {
         self.unacknowledged.is_empty() && self.unanswered.is_empty() && self.queue.is_empty()
     }
-    /// Whether one more interaction may start now. The fixed window never paces, so "later" means "not yet".
+    /// Whether one more interaction may start now. The fixed window never paces, so "later" means
+    /// "not yet".
     pub(crate) fn permits(&self, now: Instant) -> bool {
         let flight = Flight { now, outstanding: self.outstanding, size: 1 };
         self.window.permits(&flight) == Permit::Now
@@ -67,7 +69,8 @@ impl Peer {
         self.unacknowledged.push((message_id, id));
         self.unanswered.extend(token.map(|token| (token, id)));
     }
-    /// The exchange is no longer outstanding for the window (RFC 7252 s4.7): acknowledged, answered or given up.
+    /// The exchange is no longer outstanding for the window (RFC 7252 s4.7): acknowledged, answered
+    /// or given up.
     pub(crate) fn landed(&mut self, id: ExchangeId) {
         if let Some(place) = self.unacknowledged.iter().position(|(_, one)| *one == id) {
             self.unacknowledged.remove(place);

@@ -1,4 +1,5 @@
-//! What a peer has sent lately, so that a duplicate is answered again and not executed again (RFC 7252 s4.5).
+//! What a peer has sent lately, so that a duplicate is answered again and not executed again (RFC
+//! 7252 s4.5).
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -53,8 +54,8 @@ impl Seen {
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
-    /// Looks a message up. A duplicate is remembered for a whole lifetime more: with a slow timer the copies of one
-    /// message can span longer than one EXCHANGE_LIFETIME.
+    /// Looks a message up. A duplicate is remembered for a whole lifetime more: with a slow timer
+    /// the copies of one message can span longer than one EXCHANGE_LIFETIME.
     pub(crate) fn sight(&mut self, id: MessageId, now: Instant) -> Sighting<'_> {
         // The newest are the likeliest.
         let found = self.0.iter_mut().rev().find(|one| one.message_id == id && now < one.expires);

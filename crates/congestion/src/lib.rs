@@ -1,11 +1,13 @@
 //! A sender is a timer and a window: when to send again, and whether to send at all.
 //!
-//! - [`Timer`]: the retransmission timeout of one destination. [`timer::Rfc7252`], [`timer::Cocoa`] with its named
-//!   parameter sets, [`timer::Rfc6298`], [`timer::Fixed`]; [`timer_by_name`] makes one from a scenario's word.
+//! - [`Timer`]: the retransmission timeout of one destination. [`timer::Rfc7252`],
+//!   [`timer::Cocoa`] with its named parameter sets, [`timer::Rfc6298`], [`timer::Fixed`];
+//!   [`timer_by_name`] makes one from a scenario's word.
 //! - [`Window`]: how much may be on its way to one destination. [`window::Fixed`] (NSTART).
 //!
-//! Neither has a clock, and both belong to one destination: the caller keeps one of each per peer and tells it what
-//! happened. Retransmission counts, queues and message formats stay with the caller.
+//! Neither has a clock, and both belong to one destination: the caller keeps one of each per peer
+//! and tells it what happened. Retransmission counts, queues and message formats stay with the
+//! caller.
 //!
 //! ```
 //! use lowmesh_congestion::timer_by_name;

@@ -8,7 +8,8 @@ use crate::Timer;
 use crate::timer::cocoa::parameters::{DRAFT_03, ECOAP, PAPER_TEXT, SIX_COCOA, TABLE_2};
 use crate::timer::{Cocoa, Fixed, Rfc6298, Rfc7252};
 
-/// Every name that [`timer_by_name`] knows, for lists and for "did you mean". `cocoa` and `cocoa/table-2` are the same.
+/// Every name that [`timer_by_name`] knows, for lists and for "did you mean". `cocoa` and
+/// `cocoa/table-2` are the same.
 pub const TIMER_NAMES: [&str; 9] = [
     "default",
     "cocoa",

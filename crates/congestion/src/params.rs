@@ -1,5 +1,5 @@
-//! Numbers of the congestion-control specifications. The numbers in which the CoCoA variants differ are in
-//! [`crate::timer::cocoa::parameters`].
+//! Numbers of the congestion-control specifications. The numbers in which the CoCoA variants differ
+//! are in [`crate::timer::cocoa::parameters`].
 
 use lowmesh_units::Duration;
 
@@ -23,11 +23,11 @@ pub const RFC6298_BETA: f64 = 0.25;
 /// K: RFC 6298 s2.2, weight of the variance in the RTO.
 pub const RFC6298_K: f64 = 4.0;
 
-/// Largest RTO before dithering: RFC 6298 s2.5 allows a cap of no less than 60 s, and draft-ietf-core-cocoa-03
-/// builds on that algorithm.
+/// Largest RTO before dithering: RFC 6298 s2.5 allows a cap of no less than 60 s, and
+/// draft-ietf-core-cocoa-03 builds on that algorithm.
 pub const RTO_MAX: Duration = Duration::from_secs(60);
 /// Smallest RTO: ours, 1 ms. No source has one; it keeps an RTT of zero from making a sender spin.
 pub const RTO_MIN: Duration = Duration::from_millis(1);
-/// Longest wait for any copy, dithered and backed off: [`RTO_MAX`] times [`ACK_RANDOM_FACTOR`], 90 s; just below
-/// MAX_TRANSMIT_WAIT of RFC 7252 s4.8.2 (93 s).
+/// Longest wait for any copy, dithered and backed off: [`RTO_MAX`] times [`ACK_RANDOM_FACTOR`], 90
+/// s; just below MAX_TRANSMIT_WAIT of RFC 7252 s4.8.2 (93 s).
 pub const WAIT_MAX: Duration = Duration::from_secs(90);

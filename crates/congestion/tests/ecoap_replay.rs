@@ -1,8 +1,11 @@
-//! The testbed's own timeouts, replayed: real CoCoA transactions (ECOAP, Vallati et al. 2020) go through the
-//! `cocoa/ecoap` set, and the timeouts that the testbed logged must lie where ours would be drawn from.
+//! The testbed's own timeouts, replayed: real CoCoA transactions (ECOAP, Vallati et al. 2020) go
+//! through the
+//! `cocoa/ecoap` set, and the timeouts that the testbed logged must lie where ours would be drawn
+//! from.
 //!
-//! The measurements have no licence to be handed on, so they are not part of this repository. Without them
-//! (`LOWMESH_SHARED`, or `shared` beside the checkout) the test says so and passes over itself.
+//! The measurements have no licence to be handed on, so they are not part of this repository.
+//! Without them (`LOWMESH_SHARED`, or `shared` beside the checkout) the test says so and passes
+//! over itself.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::env;
@@ -21,7 +24,8 @@ const EXPLAINED_MIN: f64 = 0.86;
 /// The log has whole milliseconds.
 const ROUNDING: Duration = Duration::from_millis(1);
 
-/// Lines this close belong to one tick of the controller, which does not log in which order it worked.
+/// Lines this close belong to one tick of the controller, which does not log in which order it
+/// worked.
 const TICK: u64 = 5;
 
 /// An acknowledged transaction.
@@ -100,8 +104,9 @@ fn after_success(timer: &Cocoa, success: Success) -> Cocoa {
 
 /// Replays one node: (logged timeouts, explained ones).
 ///
-/// A timeout is logged after an outcome, or when the controller's check each second finds the value aged. Where one tick
-/// holds several of these, the first (in file order) that explains the timeout is taken to be its cause.
+/// A timeout is logged after an outcome, or when the controller's check each second finds the value
+/// aged. Where one tick holds several of these, the first (in file order) that explains the timeout
+/// is taken to be its cause.
 fn replay(node: &Node, parameters: &'static Parameters) -> (u64, u64) {
     // Only the place of the drawn value in its range is random, and nothing here looks at that.
     let mut rng = Rng::stream(Seed(0), NodeId(0), Purpose::Coap);
@@ -129,7 +134,8 @@ fn replay(node: &Node, parameters: &'static Parameters) -> (u64, u64) {
     (node.timeouts.len() as u64, explained)
 }
 
-/// (scenario, logged, explained by the testbed's set, explained by table 2) over all runs with logged timeouts.
+/// (scenario, logged, explained by the testbed's set, explained by table 2) over all runs with
+/// logged timeouts.
 fn replay_all(ecoap: &Path) -> Vec<(String, u64, u64, u64)> {
     let listing = |folder: &Path| {
         let mut names: Vec<String> = fs::read_dir(folder)

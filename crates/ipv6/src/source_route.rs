@@ -82,9 +82,8 @@ fn destination_of(packet: &[u8]) -> Address {
 
 /// True when the packet has a source routing header (RFC 6554), whatever is left of its route.
 pub fn is_present(packet: &[u8]) -> bool {
-    Extensions::new(packet).is_ok_and(|mut chain| {
-        chain.any(|e| e.is_ok_and(|e| e.kind == ExtensionKind::Routing))
-    })
+    Extensions::new(packet)
+        .is_ok_and(|mut chain| chain.any(|e| e.is_ok_and(|e| e.kind == ExtensionKind::Routing)))
 }
 
 /// Processes the source routing header of a packet that is for this node (RFC 6554 s4.2), in place.

@@ -9,9 +9,7 @@ use lowmesh_stack::Scheduling;
 use lowmesh_units::Duration;
 
 use crate::air;
-use crate::scenario::{
-    Objective, OrchestraVariant, RplMode, Scenario, Schedule,
-};
+use crate::scenario::{Objective, OrchestraVariant, RplMode, Scenario, Schedule};
 
 /// Everything that a run is made of.
 pub fn simulation(scenario: &Scenario) -> lowmesh_sim::Config {

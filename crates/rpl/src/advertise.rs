@@ -8,8 +8,8 @@ use lowmesh_wire::rpl::{Address, Dio, Dis, Message, RplOption, SolicitedInformat
 
 use crate::dodag::{Dodag, State, Unsuitable, sender_address};
 use crate::event::{Destination, Output};
-use crate::machine::Rpl;
 use crate::neighbour::Etx;
+use crate::node::Rpl;
 use crate::params;
 use crate::sequence::{Order, Sequence};
 use crate::timer::Timer;

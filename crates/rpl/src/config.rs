@@ -161,6 +161,16 @@ impl Config {
         if self.path_lifetime == 0 || self.lifetime_unit == 0 {
             return error("path_lifetime", 0, "at least 1, and so the lifetime unit");
         }
+        for (key, period) in [
+            ("dao_delay", self.dao_delay),
+            ("dao_ack_timeout", self.dao_ack_timeout),
+            ("dis_period", self.dis_period),
+            ("probe_period", self.probe_period.unwrap_or(params::PROBE_PERIOD)),
+        ] {
+            if period < params::PERIOD_MIN {
+                return error(key, period.as_millis(), "at least 10 ms");
+            }
+        }
         if self.dao_targets == 0 || self.neighbours_max == 0 {
             return error("dao_targets, neighbours_max", 0, "at least 1");
         }

@@ -7,7 +7,7 @@ use lowmesh_wire::rpl::{Address, HopByHopOption};
 
 use crate::config::link_local_address;
 use crate::dodag::Dodag;
-use crate::machine::Rpl;
+use crate::node::Rpl;
 
 /// Which way along the DODAG.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +88,7 @@ impl Rpl {
                 // RFC 6550 s11.2.2.3: forget the route that led there, clear F, try again.
                 option.forwarding_error = false;
                 self.forget_route(&passage.target, &from);
-            } else if is_inconsistent(&option, own_rank) {
+            } else if is_inconsistent(option, own_rank) {
                 if option.rank_error {
                     // RFC 6550 s11.2.2.2: the second time in a row of hops is a loop.
                     self.trickle.hear_inconsistent(now, &mut self.rng);
@@ -160,7 +160,7 @@ fn way_up(dodag: &Dodag) -> Option<NextHop> {
 
 /// RFC 6550 s11.2.2.2: down from a node of higher rank, or up from one of lower rank. A sender rank of zero
 /// is a source that left it open.
-const fn is_inconsistent(option: &HopByHopOption, own_rank: u16) -> bool {
+const fn is_inconsistent(option: HopByHopOption, own_rank: u16) -> bool {
     if option.sender_rank == 0 {
         return false;
     }

@@ -3,11 +3,12 @@
 //!
 //! | file | what | RFC 6550 |
 //! |---|---|---|
-//! | `machine` | the composition: inputs to acts, timers to acts | |
+//! | `node`, `machine` | the parts; inputs to acts, timers to acts | |
 //! | `dodag`, `neighbour` | membership, and who was heard | s3, s8.2 |
 //! | `parent` | parent choice, detaching, poisoning, repair | s8.2.2 |
 //! | `advertise` | DIS and DIO in and out | s8.3 |
-//! | `dao`, `route` | DAO in and out, downward routes | s9 |
+//! | `dao`, `advertiser` | DAO out, and what waits for it | s9 |
+//! | `downward`, `route` | DAO in, routes down | s9 |
 //! | `forward` | checks on data packets | s11.2 |
 //! | `objective` | OF0 (RFC 6552), MRHOF (RFC 6719) | s14 |
 //!
@@ -35,13 +36,16 @@
 extern crate alloc;
 
 mod advertise;
+mod advertiser;
 mod config;
 mod dao;
 mod dodag;
+mod downward;
 mod event;
 mod forward;
 mod machine;
 mod neighbour;
+mod node;
 pub mod objective;
 pub mod params;
 mod parent;
@@ -53,8 +57,8 @@ pub use config::{Config, ConfigError, Role};
 pub use event::{Destination, Input, Output};
 pub use forward::{Direction, NextHop, Passage, Verdict};
 pub use lowmesh_wire::rpl::{Address, Mode};
-pub use machine::Rpl;
 pub use neighbour::Etx;
+pub use node::Rpl;
 pub use objective::{Objective, ObjectiveFunction};
 pub use route::Route;
 pub use sequence::{Order, Sequence};

@@ -70,6 +70,13 @@ impl Neighbours {
             neighbour.rank = Rank::INFINITE;
         }
     }
+    /// Gives links that were too bad another chance: without a place nothing is sent over them, so nothing
+    /// would ever measure them again.
+    pub(crate) fn forgive_links(&mut self) {
+        for neighbour in self.list.iter_mut().filter(|n| n.etx.0 > params::MAX_LINK_METRIC) {
+            (neighbour.etx, neighbour.fresh) = (Etx(params::ETX_AFTER_LOSS), false);
+        }
+    }
 
     /// The neighbour at `address`, new if need be. When there is no room, the one furthest from the root
     /// makes place, but never `keep` (the parent). `None` when there is still no room.

@@ -23,8 +23,11 @@ pub const MIN_HOP_RANK_INCREASE_MRHOF: u16 = 128;
 pub const MIN_HOP_RANK_INCREASE_OF0: u16 = 256;
 /// DAGMaxRankIncrease in units of MinHopRankIncrease: Classic and Lite, 8.
 pub const MAX_RANK_INCREASE_HOPS: u16 = 8;
-/// A rank change that starts Trickle over, in units of MinHopRankIncrease: Lite, 4.
-pub const SIGNIFICANT_RANK_HOPS: u16 = 4;
+/// A fall in rank that starts Trickle over, in units of MinHopRankIncrease: Lite, 4.
+pub const SIGNIFICANT_FALL_HOPS: u16 = 4;
+/// A rise in rank that starts Trickle over, in units of MinHopRankIncrease. Ours, half the fall that does:
+/// a node that sank unheard is what loops are made of.
+pub const SIGNIFICANT_RISE_HOPS: u16 = 2;
 /// Default path lifetime in lifetime units: Classic and Lite, 30.
 pub const PATH_LIFETIME: u8 = 30;
 /// Lifetime unit in seconds: Classic and Lite, 60. With 30 units: half an hour.
@@ -50,6 +53,8 @@ pub const DAO_TARGETS: usize = 3;
 pub const DIS_START: Duration = Duration::from_secs(5);
 /// Time between DIS while nothing is heard: Lite, 30 s (Classic: 60 s).
 pub const DIS_PERIOD: Duration = Duration::from_secs(30);
+/// The shortest period or delay that a user may set. Ours: one timeslot, below which nothing can be sent.
+pub const PERIOD_MIN: Duration = Duration::from_millis(10);
 /// Mean time between probes of a link without fresh ETX: Lite, 90 s, drawn from half to one and a half.
 pub const PROBE_PERIOD: Duration = Duration::from_secs(90);
 /// How long a node that lost its parents poisons before it may join below its old rank. Ours, in Imin: two

@@ -8,8 +8,8 @@ use lowmesh_wire::rpl::Address;
 
 use crate::dodag::{Dodag, State};
 use crate::event::Output;
-use crate::machine::Rpl;
 use crate::neighbour::{Etx, Neighbour};
+use crate::node::Rpl;
 use crate::objective::ObjectiveFunction as _;
 use crate::params;
 use crate::timer::Timer;
@@ -80,13 +80,13 @@ impl Rpl {
             return false;
         }
         match &self.state {
-            State::Member(dodag) => match self.choose(dodag, now) {
-                Some(choice) => self.settle(now, choice),
-                None => {
-                    self.detach(now);
-                    true
+            State::Member(dodag) => {
+                if let Some(choice) = self.choose(dodag, now) {
+                    return self.settle(now, choice);
                 }
-            },
+                self.detach(now);
+                true
+            }
             State::Poisoning(dodag) => {
                 // Only above its old place a node is sure not to join its own sub-DODAG.
                 let mut again = Dodag { rank: dodag.lowest, ..dodag.clone() };
@@ -128,8 +128,13 @@ impl Rpl {
         let rank = dodag.rank;
         dodag.lowest = dodag.lowest.min(rank);
         let changed = dodag.dag_rank(old) != dodag.dag_rank(rank);
-        let significant = params::SIGNIFICANT_RANK_HOPS.saturating_mul(min_hop);
-        if rank.0.abs_diff(dodag.advertised.0) >= significant {
+        let advertised = dodag.advertised;
+        let hops = if rank > advertised {
+            params::SIGNIFICANT_RISE_HOPS
+        } else {
+            params::SIGNIFICANT_FALL_HOPS
+        };
+        if rank.0.abs_diff(advertised.0) >= hops.saturating_mul(min_hop) {
             self.trickle.hear_inconsistent(now, &mut self.rng);
         }
         if changed {
@@ -148,7 +153,8 @@ impl Rpl {
         dodag.parent = None;
         dodag.better_since = None;
         self.state = State::Poisoning(dodag);
-        self.advertiser.pause();
+        // The next parent is told everything anyway.
+        self.advertiser.clear();
         for timer in [Timer::Dao, Timer::DaoAck, Timer::Refresh, Timer::Probe] {
             self.timers.clear(timer);
         }
@@ -165,6 +171,7 @@ impl Rpl {
             self.state = State::Seeking;
             self.trickle.stop();
             self.neighbours.forget_ranks();
+            self.neighbours.forgive_links();
             self.solicit(now);
         }
     }

@@ -22,7 +22,7 @@ pub(crate) enum Timer {
     Probe,
 }
 
-const TIMERS: [Timer; 7] = [
+pub(crate) const TIMERS: [Timer; 7] = [
     Timer::Dis,
     Timer::Poison,
     Timer::RouteExpiry,
@@ -53,9 +53,6 @@ impl Timers {
     }
     pub(crate) fn clear(&mut self, timer: Timer) {
         self.set(timer, Instant::FAR_FUTURE);
-    }
-    pub(crate) fn is_set(&self, timer: Timer) -> bool {
-        self.at[timer as usize] != Instant::FAR_FUTURE
     }
     /// Takes the first timer that is due.
     pub(crate) fn take_due(&mut self, now: Instant) -> Option<Timer> {

@@ -23,6 +23,8 @@ pub enum Error {
     #[error("cannot write the trace: {0}")]
     Trace(#[source] io::Error),
     /// Packets were lost or made without a reason: a defect of the simulator, not of the scenario.
-    #[error("the packet books do not balance ({0}); this is a defect, please report it with the command")]
+    #[error(
+        "the packet books do not balance ({0}); this is a defect, please report it with the command"
+    )]
     Books(String),
 }

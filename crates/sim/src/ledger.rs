@@ -68,11 +68,9 @@ impl Ledger {
             self.fault(handle, &format!("{what} after all its copies were gone"));
             return;
         };
+        // An entry in the book has at least one copy, and each change takes at most one.
         change(entry);
-        if entry.copies < 0 {
-            self.fault(handle, &format!("{what} once too often"));
-        }
-        if entry.copies <= 0 {
+        if entry.copies == 0 {
             let entry = *entry;
             self.entries.remove(&handle);
             self.close(&entry);
@@ -121,9 +119,10 @@ impl Ledger {
         if found == booked {
             return Ok(());
         }
-        let odd = booked.iter().find(|(h, n)| found.get(h) != Some(n)).or_else(|| {
-            found.iter().find(|(h, n)| booked.get(h) != Some(n))
-        });
+        let odd = booked
+            .iter()
+            .find(|(h, n)| found.get(h) != Some(n))
+            .or_else(|| found.iter().find(|(h, n)| booked.get(h) != Some(n)));
         let (handle, _) = odd.expect("unequal maps differ in an entry");
         Err(format!(
             "packet {:#x}: {} copies in the book, {} in the nodes",

@@ -8,10 +8,10 @@
 //! Only nodes that may hear one of the frames are asked whether they listen. A slot in which nobody sends
 //! does not exist.
 
-use lowmesh_machine::Handle;
 use lowmesh_mac::params::{PHY_HEADER_OCTETS, TX_ACK_DELAY, TX_OFFSET};
 use lowmesh_mac::tsch::account::airtime;
 use lowmesh_mac::tsch::{Reception, Transmission};
+use lowmesh_machine::Handle;
 use lowmesh_units::{Asn, Channel, Instant, NodeId};
 use lowmesh_wire::ieee802154::FCS_OCTETS;
 

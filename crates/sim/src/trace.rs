@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use lowmesh_machine::DropReason;
 use lowmesh_stack::event::{Class, Network, Packet, Transaction};
 use lowmesh_units::{Asn, Channel, Instant, NodeId};
 use xxhash_rust::xxh3::Xxh3;
@@ -114,9 +113,8 @@ const fn hash_transaction(transaction: Transaction) -> [u64; 3] {
         Transaction::Acknowledged(handle, rtt, copies) => {
             [10 | (copies as u64) << 8, handle.0, rtt.as_nanos()]
         }
-        Transaction::Failed(handle, reason, copies) => {
-            [11, handle.0, (copies as u64) << 8 | reason as u64]
-        }
+        Transaction::Resent(handle, copy) => [16, handle.0, copy as u64],
+        Transaction::Failed(handle, reason) => [11, handle.0, reason as u64],
     }
 }
 
@@ -203,14 +201,14 @@ fn write_transaction(line: &mut String, event: Transaction, start: impl Fn(&mut 
                 handle.0
             );
         }
-        Transaction::Failed(handle, reason, copies) => {
+        Transaction::Resent(handle, copy) => {
+            start(line, "transaction_resent");
+            let _ = write!(line, ",\"transaction\":\"{:x}\",\"copy\":{copy}", handle.0);
+        }
+        Transaction::Failed(handle, reason) => {
             start(line, "transaction_failed");
-            let reason = DropReason::name(reason);
-            let _ = write!(
-                line,
-                ",\"transaction\":\"{:x}\",\"reason\":\"{reason}\",\"retransmissions\":{copies}",
-                handle.0
-            );
+            let reason = reason.name();
+            let _ = write!(line, ",\"transaction\":\"{:x}\",\"reason\":\"{reason}\"", handle.0);
         }
     }
 }

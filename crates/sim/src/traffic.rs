@@ -15,8 +15,8 @@ pub struct Config {
     pub payload_octets: usize,
     /// Confirmable or not.
     pub confirmable: bool,
-    /// Path segments of the collector's resource.
-    pub path: Vec<String>,
+    /// The collector's resource, segments parted by slashes.
+    pub path: String,
 }
 
 /// One client's clockwork. Its phase is random, so that clients do not send in step.
@@ -49,13 +49,13 @@ impl Client {
         self.next
     }
 
-    /// Takes the request that is due at `now`: its number and its payload.
-    pub fn take(&mut self, now: Instant, config: &Config) -> Option<(u64, Vec<u8>)> {
+    /// Takes the request that is due at `now`: its payload.
+    pub fn take(&mut self, now: Instant, config: &Config) -> Option<Vec<u8>> {
         let due = self.next.filter(|due| *due <= now)?;
         let factor = self.rng.between(1.0 - config.jitter, 1.0 + config.jitter);
         self.next = Some(due + config.period.mul_f64(factor));
         self.issued += 1;
-        Some((self.issued, reading(self.issued, config.payload_octets)))
+        Some(reading(self.issued, config.payload_octets))
     }
 }
 
@@ -77,7 +77,7 @@ mod tests {
             jitter: 0.1,
             payload_octets: 20,
             confirmable: true,
-            path: vec!["sensor".into()],
+            path: "sensor".into(),
         }
     }
 
@@ -89,7 +89,7 @@ mod tests {
         client.activate(Instant::from_secs(1), &config);
         let mut times = Vec::new();
         while let Some(due) = client.next().filter(|due| *due < Instant::from_secs(1_060)) {
-            let (_, payload) = client.take(due, &config).expect("due");
+            let payload = client.take(due, &config).expect("due");
             assert_eq!(payload.len(), 20);
             times.push(due);
         }

@@ -5,10 +5,10 @@
 
 use std::io;
 
-use lowmesh_coap::ResponseTemplate;
-use lowmesh_machine::{Handle, Machine as _, earliest};
+use lowmesh_coap::{ExchangeId, RequestTemplate, ResponseTemplate};
 use lowmesh_mac::tsch::account::RadioTime;
-use lowmesh_stack::event::{Input, Network, Output, Packet, Peer, Transaction};
+use lowmesh_machine::{Handle, Machine as _, earliest};
+use lowmesh_stack::event::{Input, Network, Output, Packet, Transaction};
 use lowmesh_stack::{COAP_PORT, Node};
 use lowmesh_units::{Instant, NodeId, Purpose, Rng, Seed};
 use lowmesh_wire::coap::Code;
@@ -98,10 +98,7 @@ impl World {
             noise_mw: medium.noise().milliwatts(),
             clocks: ids.clone().map(|id| Clock::new(seed, id, config.drift_max_ppm)).collect(),
             clients: ids.map(|id| Client::new(seed, id)).collect(),
-            outcome: Outcome {
-                nodes: vec![NodeSummary::default(); count],
-                ..Outcome::default()
-            },
+            outcome: Outcome { nodes: vec![NodeSummary::default(); count], ..Outcome::default() },
             capture: sinks.pcap.map(Capture::new).transpose().map_err(Error::Capture)?,
             trace: Trace::new(sinks.trace),
             capture_error: None,
@@ -163,10 +160,8 @@ impl World {
         if due.is_some_and(|due| due <= now) {
             self.tell(now, node, Input::Deadline);
         }
-        if let Some((number, payload)) =
-            self.clients[node.index()].take(now, &self.config.traffic)
-        {
-            self.issue(now, node, number, payload);
+        if let Some(payload) = self.clients[node.index()].take(now, &self.config.traffic) {
+            self.issue(now, node, payload);
         }
         self.settle(now, node);
     }
@@ -178,7 +173,7 @@ impl World {
         debug_assert!(told.is_ok(), "{told:?}");
     }
 
-    fn issue(&mut self, now: Instant, node: NodeId, _number: u64, payload: Vec<u8>) {
+    fn issue(&mut self, now: Instant, node: NodeId, payload: Vec<u8>) {
         let server = self.nodes[ROOT.index()].global_address();
         let handle = Handle(self.outcome.transactions.len() as u64 + 1);
         self.outcome.transactions.push(crate::record::Transaction {
@@ -191,7 +186,8 @@ impl World {
             rto: None,
         });
         let traffic = &self.config.traffic;
-        let request = lowmesh_stack::post(&traffic.path, payload, traffic.confirmable);
+        let mut request = RequestTemplate::new(Code::POST, &traffic.path).with_payload(payload);
+        request.confirmable = traffic.confirmable;
         self.tell(now, node, Input::Request { peer: (server, COAP_PORT), request, handle });
     }
 
@@ -205,9 +201,7 @@ impl World {
                 Output::AdjustClock { micros } => {
                     self.clocks[node.index()].adjust(now, micros);
                 }
-                Output::Request { exchange, from, .. } => {
-                    self.serve(now, node, exchange, from);
-                }
+                Output::Request { exchange, .. } => self.serve(now, node, exchange),
             }
         }
         let index = node.index();
@@ -220,13 +214,7 @@ impl World {
     }
 
     /// The collector takes every reading (RFC 7252 s5.9.1.4: 2.04 Changed).
-    fn serve(
-        &mut self,
-        now: Instant,
-        node: NodeId,
-        exchange: lowmesh_coap::ExchangeId,
-        _from: Peer,
-    ) {
+    fn serve(&mut self, now: Instant, node: NodeId, exchange: ExchangeId) {
         let response = ResponseTemplate::new(Code::CHANGED);
         self.tell(now, node, Input::Respond { exchange, response });
     }
@@ -245,6 +233,7 @@ impl World {
     fn note_transaction(&mut self, now: Instant, node: NodeId, event: Transaction) {
         self.trace.note(now, node, Fact::Transaction(event));
         let (Transaction::Sent(handle, _)
+        | Transaction::Resent(handle, _)
         | Transaction::Acknowledged(handle, ..)
         | Transaction::Failed(handle, ..)) = event;
         let place = handle.0 as usize - 1;
@@ -254,15 +243,15 @@ impl World {
                 record.sent = Some(now);
                 record.rto = Some(rto);
             }
+            Transaction::Resent(_, copy) => record.retransmissions = copy,
             Transaction::Acknowledged(_, _, retransmissions) => {
                 record.ended = Some(now);
                 record.ending = Ending::Acknowledged;
                 record.retransmissions = retransmissions;
             }
-            Transaction::Failed(_, reason, retransmissions) => {
+            Transaction::Failed(_, reason) => {
                 record.ended = Some(now);
                 record.ending = Ending::Failed(reason);
-                record.retransmissions = retransmissions;
             }
         }
     }

@@ -385,7 +385,9 @@ impl Sixtop {
         };
         if *command == Command::Clear {
             if header.seqnum == peer.seqnum && response.fields.is_empty() {
-                self.end_request(turn, from, Outcome::Agreed(0));
+                let refused = Outcome::Refused(response.code);
+                let outcome = if agreed { Outcome::Agreed(0) } else { refused };
+                self.end_request(turn, from, outcome);
             }
             return;
         }

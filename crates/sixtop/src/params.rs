@@ -192,3 +192,23 @@ impl Default for OrchestraParams {
 
 /// Channel offset of beacon cells in ALICE and Orchestra: Contiki-NG, 1.
 pub const BEACON_CHANNEL_OFFSET: u16 = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_timeout_is_the_rfcs_formula() {
+        // (2^5 - 1) x 3 x 101 slots of 10 ms = 93.93 s, and with 31 slots 28.83 s.
+        let slot = Duration::from_millis(10);
+        assert_eq!(MsfParams::MSF.timeout(slot), Duration::from_millis(93_930));
+        assert_eq!(MsfParams::BMSF.timeout(slot), Duration::from_millis(28_830));
+    }
+
+    #[test]
+    fn b_msf_has_the_thresholds_of_its_table() {
+        let MsfParams { cells_elapsed_max: all, cells_used_high, cells_used_low, .. } =
+            MsfParams::BMSF;
+        assert_eq!((all * 3 / 4, all / 4), (cells_used_high, cells_used_low));
+    }
+}

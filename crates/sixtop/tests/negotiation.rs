@@ -244,6 +244,72 @@ fn each_request_gets_the_return_code_that_the_rfc_asks_for() {
     assert_eq!(answer(&mut net, &request(0, 0, count()), 0), Some(ReturnCode::Busy));
 }
 
+fn add_request() -> Vec<u8> {
+    let cells = vec![lowmesh_wire::sixp::Cell { slot: 9, channel_offset: 1 }];
+    let command = Command::Add { options: 1, count: 1, cells };
+    let message = Message { sfid: 0, seqnum: 0, body: Body::Request { command, metadata: 0 } };
+    let mut bytes = Vec::new();
+    message.emit(&mut bytes);
+    bytes
+}
+
+/// True when `node` took its schedule for inconsistent and sent a CLEAR.
+fn cleared(net: &Net, node: usize) -> bool {
+    let changes = &net.nodes[node].changes;
+    changes.iter().any(|c| matches!(c, Change::Inconsistent(_)))
+        && changes.iter().any(|c| matches!(c, Change::Ended { command: "CLEAR", .. }))
+}
+
+#[test]
+fn a_responder_commits_when_its_response_is_acknowledged_and_not_before() {
+    let mut net = Net::new(2, "msf", 0.0, 16);
+    net.handle(0, SixtopEvent::Message { from: eui(1), bytes: &add_request() });
+    assert_eq!(net.rx(0, 1), []);
+    net.run_for(Duration::from_secs(2));
+    assert_eq!(net.rx(0, 1).len(), 1);
+}
+
+#[test]
+fn a_response_that_was_never_acknowledged_is_cleared() {
+    let mut net = Net::new(2, "msf", 1.0, 17);
+    net.handle(0, SixtopEvent::Message { from: eui(1), bytes: &add_request() });
+    net.run_for(MINUTE);
+    assert_eq!(net.rx(0, 1), []);
+    assert!(cleared(&net, 0));
+}
+
+#[test]
+fn a_response_that_comes_after_the_request_was_given_up_is_cleared() {
+    let mut net = Net::new(2, "msf", 1.0, 18);
+    net.tell(1, Event::ParentChanged { old: None, new: Some(eui(0)) });
+    net.run_for(Duration::from_secs(6));
+    assert!(!cleared(&net, 1));
+    let cell = lowmesh_wire::sixp::Cell { slot: 9, channel_offset: 1 };
+    let response = Response::with_cells(ReturnCode::Success, &[cell]);
+    let message = Message { sfid: 0, seqnum: 0, body: Body::Response(response) };
+    let mut bytes = Vec::new();
+    message.emit(&mut bytes);
+    net.handle(1, SixtopEvent::Message { from: eui(0), bytes: &bytes });
+    net.run_for(MINUTE);
+    assert_eq!(net.tx(1, 0), []);
+    assert!(cleared(&net, 1));
+}
+
+#[test]
+fn a_parent_without_room_is_not_asked_again_and_again() {
+    let params = MsfParams { negotiated_length: 4, ..MsfParams::BMSF };
+    let mut net = Net::with(2, 0.0, 19, || Box::new(Msf::new(params)));
+    net.attach(1, None, 0);
+    net.flow(1, 0, 1.0);
+    net.flow(0, 1, 1.0);
+    net.run_for(MINUTE * 30);
+    assert_eq!(net.tx(1, 0).len() + net.tx(0, 1).len(), 3);
+    let ended = |c: &&Change| matches!(c, Change::Ended { .. });
+    // Once a window of 48 cells at most, and a wait of half a minute at least after each refusal.
+    assert!(net.nodes[1].changes.iter().filter(ended).count() < 70);
+    assert_eq!(net.disagreements(), []);
+}
+
 #[test]
 fn a_request_in_three_steps_is_declined_with_an_empty_list() {
     let mut net = Net::new(2, "msf", 0.0, 13);

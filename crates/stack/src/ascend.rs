@@ -208,7 +208,8 @@ impl Node {
         match Icmpv6::parse(&bytes[offset..], &source, &destination).map_err(|_| MALFORMED)? {
             Icmpv6::Rpl(message) => {
                 let multicast = header.destination.is_multicast();
-                let input = lowmesh_rpl::Input::Message { from: source, multicast, message: &message };
+                let input =
+                    lowmesh_rpl::Input::Message { from: source, multicast, message: &message };
                 self.tell_rpl(now, input);
                 Ok(())
             }

@@ -91,7 +91,7 @@ impl Node {
         }
     }
 
-    fn send_control(
+    pub(crate) fn send_control(
         &mut self,
         now: Instant,
         source: Address,
@@ -108,8 +108,7 @@ impl Node {
         };
         match way {
             Ok((next_hop, option)) => {
-                let hop_limit =
-                    if option.is_some() { self.hop_limit } else { HOP_LIMIT_ON_LINK };
+                let hop_limit = if option.is_some() { self.hop_limit } else { HOP_LIMIT_ON_LINK };
                 let packet = packet::plain(
                     source,
                     destination,
@@ -133,9 +132,7 @@ impl Node {
         let passage =
             Passage { from: None, target: destination.0, source_routed: false, option: None };
         match self.rpl.check_forward(now, &passage) {
-            Verdict::Forward { next, option } => {
-                Ok((Address(next.address).eui64(), Some(option)))
-            }
+            Verdict::Forward { next, option } => Ok((Address(next.address).eui64(), Some(option))),
             Verdict::ForwardingError { .. } => Err(DropReason::NoRoute),
             Verdict::Drop(reason) => Err(reason),
         }
@@ -175,8 +172,7 @@ impl Node {
         handle: Handle,
     ) {
         let content = Content::Payload(payload);
-        let priority =
-            if self.is_own_control(handle) { Priority::Control } else { Priority::Data };
+        let priority = if self.is_own_control(handle) { Priority::Control } else { Priority::Data };
         self.tell_mac(now, tsch::Input::Send { destination, content, priority, handle });
     }
 

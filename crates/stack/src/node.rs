@@ -214,9 +214,11 @@ impl Node {
             tsch::Output::QueueEmpty(peer) => self.tell_sixtop(now, Event::QueueEmpty(peer)),
             tsch::Output::LinkEtx { peer, etx } => {
                 let neighbour = Address::link_local(peer).0;
-                let fresh = self.mac.links().get(peer).is_some_and(|link| {
-                    link.samples >= lowmesh_mac::params::ETX_FRESH
-                });
+                let fresh = self
+                    .mac
+                    .links()
+                    .get(peer)
+                    .is_some_and(|link| link.samples >= lowmesh_mac::params::ETX_FRESH);
                 let etx = lowmesh_rpl::Etx(etx);
                 self.tell_rpl(now, lowmesh_rpl::Input::LinkEtx { neighbour, etx, fresh });
             }
@@ -327,9 +329,9 @@ impl Machine for Node {
         let result = match input {
             Input::Boot => self.boot(now),
             Input::Deadline => self.deadline(now),
-            Input::Request { peer, request, handle } => {
-                self.coap.handle(now, lowmesh_coap::Input::Request { peer, message: request, handle })
-            }
+            Input::Request { peer, request, handle } => self
+                .coap
+                .handle(now, lowmesh_coap::Input::Request { peer, message: request, handle }),
             Input::Respond { exchange, response } => {
                 let handle = Handle::NONE;
                 self.coap.handle(now, lowmesh_coap::Input::Respond { exchange, response, handle })

@@ -130,10 +130,11 @@ impl fmt::Debug for Duration {
 /// Writes the largest unit that keeps the number whole: `10min`, `2s`, `250ms`, `17us`, `3ns`.
 impl fmt::Display for Duration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (value, unit) = match UNITS.iter().find(|(_, ns)| self.0 != 0 && self.0.is_multiple_of(*ns)) {
-            Some((unit, ns)) => (self.0 / ns, *unit),
-            None => (0, "s"),
-        };
+        let (value, unit) =
+            match UNITS.iter().find(|(_, ns)| self.0 != 0 && self.0.is_multiple_of(*ns)) {
+                Some((unit, ns)) => (self.0 / ns, *unit),
+                None => (0, "s"),
+            };
         write!(f, "{value}{unit}")
     }
 }

@@ -21,8 +21,8 @@ impl<P: Ord + Copy> Endpoint<P> {
         self.outbox.push(Output::Send { to, bytes, handle, copy, purpose });
     }
 
-    /// RFC 7252 s4.5: a duplicate CON SHOULD be acknowledged with the same message and processed only once; a duplicate
-    /// NON is ignored. True if the message is one.
+    /// RFC 7252 s4.5: a duplicate CON SHOULD be acknowledged with the same message and processed
+    /// only once; a duplicate NON is ignored. True if the message is one.
     pub(super) fn is_duplicate(&mut self, from: P, view: &MessageView<'_>, now: Instant) -> bool {
         let Some(peer) = self.peers.get_mut(&from) else { return false };
         self.remembered -= peer.seen.forget_expired(now);
@@ -84,11 +84,13 @@ impl<P: Ord + Copy> Endpoint<P> {
         self.outbox.push(Output::Request { exchange, from, message: Message::from(view) });
     }
 
-    /// The code to refuse a request with, if this endpoint cannot let the application decide; `EMPTY` for silence.
+    /// The code to refuse a request with, if this endpoint cannot let the application decide;
+    /// `EMPTY` for silence.
     fn refusal(&mut self, from: P, view: &MessageView<'_>) -> Option<Code> {
         if let Some(number) = view.options().first_unrecognised_critical(|_| false) {
             self.discard(from, Discard::CriticalOption(number));
-            // RFC 7252 s5.4.1: in a CON it MUST cause a 4.02 response; in a NON it MUST be rejected, here in silence.
+            // RFC 7252 s5.4.1: in a CON it MUST cause a 4.02 response; in a NON it MUST be
+            // rejected, here in silence.
             let confirmable = view.kind() == Kind::Confirmable;
             return Some(if confirmable { Code::BAD_OPTION } else { Code::EMPTY });
         }
@@ -192,7 +194,8 @@ impl<P: Ord + Copy> Endpoint<P> {
             self.incoming.remove(&id);
             return;
         }
-        // RFC 7252 s5.2.2: no response yet, so the server sends an Empty ACK before the client retransmits.
+        // RFC 7252 s5.2.2: no response yet, so the server sends an Empty ACK before the client
+        // retransmits.
         exchange.answer = Answer::Separate;
         exchange.due = now + EXCHANGE_LIFETIME;
         self.deadlines.insert((exchange.due, id));

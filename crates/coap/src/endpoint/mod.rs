@@ -1,4 +1,5 @@
-//! The endpoint: its tables, its deadlines, and the machine's face. What each input does is in the modules below.
+//! The endpoint: its tables, its deadlines, and the machine's face. What each input does is in the
+//! modules below.
 
 mod incoming;
 mod outgoing;
@@ -81,8 +82,9 @@ impl<P: Ord + Copy> Endpoint<P> {
         self.counters.count(cause);
         self.outbox.push(Output::Discarded { from, cause });
     }
-    /// Makes room for a peer that is not known yet, by forgetting the one that has been idle longest; false when all
-    /// have exchanges. Who stays unknown to the table may be a spoofed address, so the table never grows past its bound.
+    /// Makes room for a peer that is not known yet, by forgetting the one that has been idle
+    /// longest; false when all have exchanges. Who stays unknown to the table may be a spoofed
+    /// address, so the table never grows past its bound.
     fn admit(&mut self, peer: P, now: Instant) -> bool {
         if let Some(known) = self.peers.get_mut(&peer) {
             known.last_used = now;

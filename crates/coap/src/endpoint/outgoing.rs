@@ -1,4 +1,5 @@
-//! Own exchanges: requests and separate responses, from the queue to their end (RFC 7252 s4.2, s4.7, s5.2).
+//! Own exchanges: requests and separate responses, from the queue to their end (RFC 7252 s4.2,
+//! s4.7, s5.2).
 
 use alloc::vec::Vec;
 

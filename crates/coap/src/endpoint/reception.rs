@@ -38,8 +38,8 @@ impl<P: Ord + Copy> Endpoint<P> {
             (Kind::Confirmable | Kind::NonConfirmable, _) if view.code().is_response() => {
                 self.on_separate(from, &view, now);
             }
-            // RFC 7252 s4.2: an ACK with a request or a RST that is not Empty MUST be ignored, a CON with a reserved
-            // code MUST be rejected; s4.3: such a NON is ignored.
+            // RFC 7252 s4.2: an ACK with a request or a RST that is not Empty MUST be ignored, a
+            // CON with a reserved code MUST be rejected; s4.3: such a NON is ignored.
             _ => {
                 self.discard(from, Discard::Misplaced);
                 self.reject(from, view.kind(), view.message_id());
@@ -47,7 +47,8 @@ impl<P: Ord + Copy> Endpoint<P> {
         }
     }
 
-    /// RFC 7252 s4.2: a CON with a message format error is rejected with RST; s3: an unknown version is ignored.
+    /// RFC 7252 s4.2: a CON with a message format error is rejected with RST; s3: an unknown
+    /// version is ignored.
     fn on_malformed(&mut self, from: P, bytes: &[u8], error: DecodeError) {
         self.discard(from, Discard::Malformed(error));
         if let Some(head) = Head::read(bytes) {
@@ -108,8 +109,8 @@ impl<P: Ord + Copy> Endpoint<P> {
 
     /// A response in a message of its own: the token has to match (RFC 7252 s5.3.2).
     ///
-    /// It may come before the ACK of the request, or instead of it; then it says nothing about the round-trip time,
-    /// since the server's own delay is in it.
+    /// It may come before the ACK of the request, or instead of it; then it says nothing about the
+    /// round-trip time, since the server's own delay is in it.
     fn on_separate(&mut self, from: P, view: &MessageView<'_>, now: Instant) {
         // A copy of a response that has ended its request is acknowledged again.
         if self.is_duplicate(from, view, now) {
@@ -130,8 +131,8 @@ impl<P: Ord + Copy> Endpoint<P> {
         self.settle(from, id, view, now);
     }
 
-    /// Ends a request with the response in `view`, unless that has a critical option that nobody knows: then the request
-    /// is over without a response.
+    /// Ends a request with the response in `view`, unless that has a critical option that nobody
+    /// knows: then the request is over without a response.
     fn settle(&mut self, from: P, id: ExchangeId, view: &MessageView<'_>, now: Instant) {
         match view.options().first_unrecognised_critical(|_| false) {
             None => self.complete(id, Message::from(view), now),

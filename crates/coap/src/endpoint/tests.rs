@@ -124,7 +124,7 @@ fn a_silent_peer_gets_five_copies_and_then_the_request_has_failed() {
     let (mut last, mut waits) = (T0, Vec::new());
     for copy in 1..=4 {
         let (now, out) = wake(&mut client);
-        assert_eq!(sent(&out), [first.clone()], "copy {copy} is the same message");
+        assert_eq!(sent(&out), core::slice::from_ref(&first), "copy {copy} is the same message");
         assert!(matches!(out[0], Output::Send { copy: number, .. } if number == copy));
         waits.push(now.since(last).as_nanos());
         last = now;

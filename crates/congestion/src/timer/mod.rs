@@ -26,7 +26,8 @@ pub trait Timer: Debug + Send {
     fn initial(&mut self, now: Instant, rng: &mut Rng) -> Duration;
     /// How long to wait after the retransmission that is about to leave.
     fn backoff(&mut self, attempt: Attempt, rng: &mut Rng) -> Duration;
-    /// An acknowledgement came `rtt` after the *first* copy left, when `retransmissions` more had been sent.
+    /// An acknowledgement came `rtt` after the *first* copy left, when `retransmissions` more had
+    /// been sent.
     fn on_sample(&mut self, rtt: Duration, retransmissions: u8, now: Instant);
     /// The last retransmission stayed without acknowledgement.
     fn on_give_up(&mut self, now: Instant);

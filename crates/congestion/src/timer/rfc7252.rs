@@ -1,4 +1,5 @@
-//! The default congestion control of CoAP: a random first timeout, doubled each time (RFC 7252 s4.2).
+//! The default congestion control of CoAP: a random first timeout, doubled each time (RFC 7252
+//! s4.2).
 
 use lowmesh_units::{Duration, Instant, Rng};
 
@@ -15,7 +16,8 @@ impl Timer for Rfc7252 {
         ACK_TIMEOUT.mul_f64(rng.between(1.0, ACK_RANDOM_FACTOR))
     }
     fn backoff(&mut self, attempt: Attempt, _rng: &mut Rng) -> Duration {
-        // RFC 7252 s4.2: the timeout is doubled. With MAX_RETRANSMIT 4 it ends at 48 s, under the bound.
+        // RFC 7252 s4.2: the timeout is doubled. With MAX_RETRANSMIT 4 it ends at 48 s, under the
+        // bound.
         attempt.previous.mul_f64(BINARY_BACKOFF).min(WAIT_MAX)
     }
     fn on_sample(&mut self, _rtt: Duration, _retransmissions: u8, _now: Instant) {}

@@ -26,7 +26,8 @@ impl Default for Fixed {
 
 impl Window for Fixed {
     fn permits(&self, flight: &Flight) -> Permit {
-        // RFC 7252 s4.7: a client MUST strictly limit its simultaneous outstanding interactions to NSTART.
+        // RFC 7252 s4.7: a client MUST strictly limit its simultaneous outstanding interactions to
+        // NSTART.
         let fits = flight.outstanding.saturating_add(flight.size) <= self.window;
         if fits { Permit::Now } else { Permit::Blocked }
     }

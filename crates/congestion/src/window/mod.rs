@@ -1,7 +1,7 @@
 //! How much may be on its way to one destination.
 //!
-//! The unit is the caller's: messages, fragments or octets. The caller counts what is on its way and says so in
-//! [`Flight`]; the window keeps only what it has learnt.
+//! The unit is the caller's: messages, fragments or octets. The caller counts what is on its way
+//! and says so in [`Flight`]; the window keeps only what it has learnt.
 
 mod fixed;
 

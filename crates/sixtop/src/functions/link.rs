@@ -75,7 +75,11 @@ impl Way {
     pub fn have(&self, schedule: &Schedule, peer: Eui64) -> u16 {
         cells_with(schedule, SLOTFRAME_NEGOTIATED, peer, self.options).count() as u16
     }
-    /// Cells that count for the window, and how often they were used until now.
+    /// RFC 9033 s5.1: at least one negotiated Tx cell stays; receiving falls back to the AutoRxCell.
+    fn least(&self) -> u16 {
+        u16::from(self.options == SEND)
+    }
+    /// How often the cells that count for the window were used until now.
     fn used(&self, schedule: &Schedule, peer: Eui64, auto_rx: Option<AutoRx>) -> u64 {
         let used = |c: &Cell| if self.options == SEND { c.used.sent } else { c.used.received };
         let negotiated: u64 = cells_with(schedule, SLOTFRAME_NEGOTIATED, peer, self.options)
@@ -124,12 +128,10 @@ impl Way {
         let auto = auto.filter(|_| self.options == LISTEN);
         let used = self.used(context.schedule, peer, auto).saturating_sub(window.used_before);
         let have = self.have(context.schedule, peer);
-        // RFC 9033 s5.1: at least one negotiated Tx cell stays; receiving falls back to the AutoRxCell.
-        let least = u16::from(self.options == SEND);
         if have == wanted {
             if used > params.cells_used_high && have < params.cells_per_peer_max {
                 self.wanted = Some(have + 1);
-            } else if used < params.cells_used_low && have > least {
+            } else if used < params.cells_used_low && have > self.least() {
                 self.wanted = Some(have - 1);
             }
         }
@@ -214,6 +216,13 @@ impl Link {
     /// True when there are negotiated cells with it.
     pub fn has_cells(&self, schedule: &Schedule, peer: Eui64) -> bool {
         self.tx.have(schedule, peer) + self.rx.have(schedule, peer) > 0
+    }
+    /// Wants no more than there is, but never less than the one cell that must be.
+    pub fn content_itself(&mut self, schedule: &Schedule, peer: Eui64) {
+        for way in [&mut self.tx, &mut self.rx] {
+            let enough = way.have(schedule, peer).max(way.least());
+            way.wanted = way.wanted.map(|wanted| wanted.min(enough));
+        }
     }
     /// What to ask of it next.
     pub fn next_ask(&self, schedule: &Schedule, peer: Eui64, params: &MsfParams) -> Option<Ask> {

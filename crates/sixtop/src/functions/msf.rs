@@ -172,21 +172,24 @@ impl Msf {
         clear: bool,
         outcome: Outcome,
     ) {
-        let params = self.params;
+        let (params, now) = (self.params, context.now);
+        let has_cells = self.link(now, peer).has_cells(context.schedule, peer);
         let wait = match outcome {
             Outcome::Agreed(cells) if clear || cells > 0 => Duration::ZERO,
-            Outcome::Refused(ReturnCode::Busy | ReturnCode::Locked) => {
-                context.rng.duration(params.wait_retry.0, params.wait_retry.1)
+            // Without any cell the shared one carries the traffic, so the next try comes sooner.
+            Outcome::TimedOut | Outcome::Undelivered | Outcome::Aborted if clear || !has_cells => {
+                context.rng.duration(params.wait_lost.0, params.wait_lost.1)
             }
-            _ => context.rng.duration(params.wait_lost.0, params.wait_lost.1),
+            _ => context.rng.duration(params.wait_retry.0, params.wait_retry.1),
         };
-        let now = context.now;
         let link = self.link(now, peer);
         link.asked = false;
         link.hold = link.hold.max(now + wait);
         link.relocate.clear();
         match outcome {
             Outcome::Agreed(_) if clear => link.clear = 0,
+            // There is no room: what there is must do until the counters ask again.
+            Outcome::Agreed(0) | Outcome::NotSent => link.content_itself(context.schedule, peer),
             Outcome::Refused(ReturnCode::SeqNum | ReturnCode::CellList) if !clear => {
                 link.clear = params.clear_attempts;
             }

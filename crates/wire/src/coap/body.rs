@@ -1,4 +1,5 @@
-//! What follows the header and token: options, then perhaps the payload marker and a payload (RFC 7252 s3.1).
+//! What follows the header and token: options, then perhaps the payload marker and a payload (RFC
+//! 7252 s3.1).
 //!
 //! ```text
 //!    0   1   2   3   4   5   6   7
@@ -34,7 +35,8 @@ pub(super) fn split(body: &[u8], start: usize) -> Result<Body<'_>, DecodeError> 
     let mut number: u32 = 0;
     while at < body.len() {
         if body[at] == PAYLOAD_MARKER {
-            // RFC 7252 s3: a marker that a zero-length payload follows MUST be a message format error.
+            // RFC 7252 s3: a marker that a zero-length payload follows MUST be a message format
+            // error.
             if at + 1 == body.len() {
                 return Err(error("payload", start + at + 1, Problem::Length));
             }

@@ -61,7 +61,8 @@ impl Message {
         let marker = usize::from(!self.payload.is_empty());
         HEADER_LEN + self.token.len() + self.options.as_bytes().len() + marker + self.payload.len()
     }
-    /// Appends the bytes of the message. A message of code 0.00 is its header alone (RFC 7252 s4.1).
+    /// Appends the bytes of the message. A message of code 0.00 is its header alone (RFC 7252
+    /// s4.1).
     pub fn emit(&self, out: &mut Vec<u8>) {
         if self.code == Code::EMPTY {
             out.extend_from_slice(&Self::empty(self.kind, self.message_id));

@@ -1,12 +1,13 @@
 //! CoAP messages (RFC 7252 s3 and s5.10).
 //!
-//! Two faces of the same bytes: [`MessageView`] borrows a datagram and allocates nothing, [`Message`] owns
-//! its parts and is what gets built and sent. Options stay in their wire form in both; an iterator decodes
-//! them on the way.
+//! Two faces of the same bytes: [`MessageView`] borrows a datagram and allocates nothing,
+//! [`Message`] owns its parts and is what gets built and sent. Options stay in their wire form in
+//! both; an iterator decodes them on the way.
 //!
-//! The parts that other transports share are apart from the UDP header: `body` splits options from payload, so
-//! that the stream framing of RFC 8323 can put another header before it, and [`Token`] hides its storage, so that
-//! the long tokens of RFC 8974 fit in. What a message means (matching, deduplication, methods) is the endpoint's.
+//! The parts that other transports share are apart from the UDP header: `body` splits options from
+//! payload, so that the stream framing of RFC 8323 can put another header before it, and [`Token`]
+//! hides its storage, so that the long tokens of RFC 8974 fit in. What a message means (matching,
+//! deduplication, methods) is the endpoint's.
 
 mod body;
 mod code;
@@ -25,7 +26,8 @@ pub use options::{OptionRef, Options, OptionsIter};
 pub use token::Token;
 pub use view::{Head, MessageView};
 
-/// Octets of the fixed header: version, type, token length, code, message ID (RFC 7252 s3, figure 7).
+/// Octets of the fixed header: version, type, token length, code, message ID (RFC 7252 s3, figure
+/// 7).
 pub const HEADER_LEN: usize = 4;
 /// The octet between options and payload (RFC 7252 s3).
 pub const PAYLOAD_MARKER: u8 = 0xff;

@@ -146,7 +146,8 @@ pub const fn encode_uint(value: u32) -> UintBytes {
     UintBytes { bytes: value.to_be_bytes(), skip: (value.leading_zeros() / 8) as u8 }
 }
 
-/// The number in an option's value; leading zeros are allowed (RFC 7252 s3.2), more than 32 bits are not.
+/// The number in an option's value; leading zeros are allowed (RFC 7252 s3.2), more than 32 bits
+/// are not.
 pub fn decode_uint(value: &[u8]) -> Option<u32> {
     let first = value.iter().position(|octet| *octet != 0).unwrap_or(value.len());
     let digits = &value[first..];

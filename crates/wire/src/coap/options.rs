@@ -1,4 +1,5 @@
-//! A message's options: an iterator over wire bytes, and an owned list that keeps them ordered (RFC 7252 s3.1).
+//! A message's options: an iterator over wire bytes, and an owned list that keeps them ordered (RFC
+//! 7252 s3.1).
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -6,7 +7,8 @@ use core::fmt;
 use super::body;
 use super::option::{OptionNumber, decode_uint, encode_uint};
 
-/// The longest value this list takes: what a UDP datagram could hold, and well inside what the 14 + two octets encoding can spell.
+/// The longest value this list takes: what a UDP datagram could hold, and well inside what the 14 +
+/// two octets encoding can spell.
 const VALUE_LEN_MAX: usize = u16::MAX as usize;
 
 /// One option of a message.
@@ -47,11 +49,11 @@ impl<'a> OptionsIter<'a> {
             .take_while(move |option| option.number == number)
             .map(|option| option.value)
     }
-    /// The first critical option that this message must be refused for, when the receiver knows the options of
-    /// RFC 7252 and those that `knows` says yes to.
+    /// The first critical option that this message must be refused for, when the receiver knows the
+    /// options of RFC 7252 and those that `knows` says yes to.
     ///
-    /// An option of wrong length (s5.4.3) and the second of an option that is not repeatable (s5.4.5) count as
-    /// not recognised.
+    /// An option of wrong length (s5.4.3) and the second of an option that is not repeatable
+    /// (s5.4.5) count as not recognised.
     pub fn first_unrecognised_critical(
         self,
         knows: impl Fn(OptionNumber) -> bool,
@@ -87,8 +89,8 @@ impl<'a> Iterator for OptionsIter<'a> {
     }
 }
 
-/// The options of an owned message, kept as wire bytes in the order of their numbers: one allocation for all,
-/// and nothing left to encode when the message is sent.
+/// The options of an owned message, kept as wire bytes in the order of their numbers: one
+/// allocation for all, and nothing left to encode when the message is sent.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Options {
     bytes: Vec<u8>,
@@ -105,7 +107,8 @@ impl Options {
         let last = OptionsIter::new(bytes).last().map_or(0, |option| option.number.0);
         Self { bytes: bytes.to_vec(), last }
     }
-    /// Adds an option behind those of the same number. A value longer than 65,535 octets is cut there.
+    /// Adds an option behind those of the same number. A value longer than 65,535 octets is cut
+    /// there.
     pub fn insert(&mut self, number: OptionNumber, value: &[u8]) {
         let value = &value[..value.len().min(VALUE_LEN_MAX)];
         if number.0 >= self.last {
@@ -130,14 +133,16 @@ impl Options {
     pub fn insert_uint(&mut self, number: OptionNumber, value: u32) {
         self.insert(number, encode_uint(value).as_bytes());
     }
-    /// Adds the segments of an absolute path as Uri-Path options; `/` and the empty path add none (RFC 7252 s6.4).
+    /// Adds the segments of an absolute path as Uri-Path options; `/` and the empty path add none
+    /// (RFC 7252 s6.4).
     pub fn insert_path(&mut self, path: &str) {
         let path = path.strip_prefix('/').unwrap_or(path);
         if !path.is_empty() {
             path.split('/').for_each(|one| self.insert(OptionNumber::URI_PATH, one.as_bytes()));
         }
     }
-    /// Adds the arguments of a query as Uri-Query options; the empty query adds none (RFC 7252 s6.4).
+    /// Adds the arguments of a query as Uri-Query options; the empty query adds none (RFC 7252
+    /// s6.4).
     pub fn insert_query(&mut self, query: &str) {
         if !query.is_empty() {
             query.split('&').for_each(|one| self.insert(OptionNumber::URI_QUERY, one.as_bytes()));

@@ -71,11 +71,13 @@ impl<'a> MessageView<'a> {
             });
         };
         let token_len = usize::from(bytes[0] & 0x0f);
-        // RFC 7252 s3: lengths 9-15 are reserved, MUST NOT be sent, and MUST be a message format error.
+        // RFC 7252 s3: lengths 9-15 are reserved, MUST NOT be sent, and MUST be a message format
+        // error.
         if token_len > TOKEN_LEN_MAX {
             return Err(error("token length", 0, Problem::Value));
         }
-        // RFC 7252 s4.1: an Empty message has TKL 0 and nothing after the message ID, else a format error.
+        // RFC 7252 s4.1: an Empty message has TKL 0 and nothing after the message ID, else a format
+        // error.
         if head.code == Code::EMPTY && bytes.len() > HEADER_LEN {
             return Err(error("empty message", HEADER_LEN, Problem::Length));
         }

@@ -50,7 +50,8 @@ pub(super) fn aged(
     }
 }
 
-/// Righetti et al. 2023, eq 10 and the sentence after it: the long rule only "when a new measurement is obtained".
+/// Righetti et al. 2023, eq 10 and the sentence after it: the long rule only "when a new
+/// measurement is obtained".
 fn paper_text(occasion: Occasion, rto: Duration, updated: Instant, now: Instant) -> Aged {
     let idle = now.since(updated);
     if rto > TWO_SECONDS && idle > LONG_IDLE && occasion == Occasion::Sample {
@@ -62,8 +63,8 @@ fn paper_text(occasion: Occasion, rto: Duration, updated: Instant, now: Instant)
     }
 }
 
-/// draft-ietf-core-cocoa-03 s4.3: below 1 s doubled after 16 RTO, above 3 s moved half-way to 2 s after 4 RTO, as
-/// often as the idle time allows.
+/// draft-ietf-core-cocoa-03 s4.3: below 1 s doubled after 16 RTO, above 3 s moved half-way to 2 s
+/// after 4 RTO, as often as the idle time allows.
 fn draft_03(mut rto: Duration, mut updated: Instant, now: Instant) -> Aged {
     loop {
         let (wait, next) = if rto < ONE_SECOND {
@@ -81,8 +82,9 @@ fn draft_03(mut rto: Duration, mut updated: Instant, now: Instant) -> Aged {
     }
 }
 
-/// The testbed's code, once a second: a short RTO becomes 1 s; a long one (2 + RTO) / RTO seconds, a slip for (2 + RTO) / 2 that
-/// lands between 1 and 1.7 s. Both sides are compared in whole seconds.
+/// The testbed's code, once a second: a short RTO becomes 1 s; a long one (2 + RTO) / RTO seconds,
+/// a slip for (2 + RTO) / 2 that lands between 1 and 1.7 s. Both sides are compared in whole
+/// seconds.
 fn ecoap(rto: Duration, updated: Instant, now: Instant) -> Aged {
     let idle = now.since(updated).as_secs();
     if rto < ONE_SECOND && idle >= (rto * SHORT_IDLE_FACTOR).as_secs() {

@@ -1,4 +1,5 @@
-//! One RTT estimator: a smoothed round-trip time and its mean deviation (RFC 6298 s2, as CoCoA changes it).
+//! One RTT estimator: a smoothed round-trip time and its mean deviation (RFC 6298 s2, as CoCoA
+//! changes it).
 
 use lowmesh_units::Duration;
 

@@ -1,15 +1,16 @@
-//! CoCoA: a timeout out of two estimators, with a back-off factor that depends on the timeout and a memory that ages
-//! (draft-ietf-core-cocoa-03 s4; Righetti et al. 2023 s II-E).
+//! CoCoA: a timeout out of two estimators, with a back-off factor that depends on the timeout and a
+//! memory that ages (draft-ietf-core-cocoa-03 s4; Righetti et al. 2023 s II-E).
 //!
 //! ```text
 //!   ACK after the first copy   --> strong estimator --+
-//!                                                     +--> overall RTO --> dithered first timeout --> x VBF, x VBF, ...
+//!                                                     +--> overall RTO --> dithered first timeout, x VBF, ...
 //!   ACK after a retransmission --> weak estimator ----+        ^
 //!                                                         ageing while no sample comes
 //! ```
 //!
-//! The draft, the papers and the testbed's code differ in numbers and in small rules; each is a named
-//! [`Parameters`] set. The rate limit of the draft's s5 (non-confirmable messages) is not here.
+//! The draft, the papers and the testbed's code differ in numbers and in small rules; each is a
+//! named [`Parameters`] set. The rate limit of the draft's s5 (non-confirmable messages) is not
+//! here.
 
 mod ageing;
 mod estimator;

@@ -19,7 +19,8 @@ pub struct Pair {
     pub weak: f64,
 }
 
-/// The variable back-off factor: `below` under `lower`, `above` over `upper`, `between` from one to the other.
+/// The variable back-off factor: `below` under `lower`, `above` over `upper`, `between` from one to
+/// the other.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BackoffFactor {
     /// Lower threshold.
@@ -124,8 +125,8 @@ const fn seconds(lower: u64, upper: u64, factors: [f64; 3]) -> BackoffFactor {
 
 /// Table 2 of Righetti et al. 2023, column CoCoA; rules of its s II-E. What "cocoa" means here.
 ///
-/// Its alpha and beta agree with the draft, RFC 6298 and the testbed's traces, those of the text do not. The paper
-/// gives no truncation of the back-off: 60 s as for the RTO (RFC 6298 s5.5).
+/// Its alpha and beta agree with the draft, RFC 6298 and the testbed's traces, those of the text do
+/// not. The paper gives no truncation of the back-off: 60 s as for the RTO (RFC 6298 s5.5).
 pub const TABLE_2: Parameters = Parameters {
     name: "cocoa",
     alpha: 0.125,
@@ -151,8 +152,9 @@ pub const PAPER_TEXT: Parameters = Parameters {
     ..TABLE_2
 };
 
-/// draft-ietf-core-cocoa-03: two retransmissions for the weak estimator, back-off truncated at 32 s, "dithered between
-/// 1 x RTO and ACK_RANDOM_FACTOR x RTO" read as holding for retransmissions too.
+/// draft-ietf-core-cocoa-03: two retransmissions for the weak estimator, back-off truncated at 32
+/// s, "dithered between 1 x RTO and ACK_RANDOM_FACTOR x RTO" read as holding for retransmissions
+/// too.
 pub const DRAFT_03: Parameters = Parameters {
     name: "cocoa/draft-03",
     weak_retransmissions_max: 2,
@@ -164,8 +166,8 @@ pub const DRAFT_03: Parameters = Parameters {
     ..TABLE_2
 };
 
-/// What ran on the ECOAP testbed (Vallati et al. 2020), read from its traces: a slip in a comparison makes 1 to 3 s use
-/// the factor of long timeouts, so both thresholds are 1 s.
+/// What ran on the ECOAP testbed (Vallati et al. 2020), read from its traces: a slip in a
+/// comparison makes 1 to 3 s use the factor of long timeouts, so both thresholds are 1 s.
 pub const ECOAP: Parameters = Parameters {
     name: "cocoa/ecoap",
     weak_retransmissions_max: u8::MAX,

@@ -1,0 +1,117 @@
+//! Data packets find loops and stale routes.
+
+use lowmesh_machine::DropReason;
+use lowmesh_units::{Duration, Instant};
+use lowmesh_wire::rpl::HopByHopOption;
+
+use super::network::{Network, global, link_local};
+use crate::{Direction, Passage, Rpl, Verdict};
+
+fn network() -> Network {
+    let links = [(0, 1, 1.0), (1, 2, 1.0), (2, 3, 1.0)];
+    let mut network = Network::new(4, &links, 1);
+    network.run(Duration::from_secs(120));
+    assert_eq!(network.packet(0, 3).1, None);
+    network
+}
+
+fn check(node: &mut Rpl, passage: &Passage) -> Verdict {
+    node.check_forward(Instant::from_secs(120), passage)
+}
+
+/// A packet to the root that node 2 gets from its neighbour `from`, whose DAGRank was `sender_rank`.
+fn upward(from: usize, sender_rank: u16) -> Passage {
+    let option = HopByHopOption {
+        down: false,
+        rank_error: false,
+        forwarding_error: false,
+        instance: 0,
+        sender_rank,
+    };
+    let from = Some(link_local(from));
+    Passage { from, target: global(0), source_routed: false, option: Some(option) }
+}
+
+#[test]
+fn a_packet_carries_direction_and_rank_from_hop_to_hop() {
+    let mut network = network();
+    let start = Passage { from: None, target: global(0), source_routed: false, option: None };
+    let Verdict::Forward { next, option } = check(&mut network.nodes[3], &start) else {
+        panic!("the way up is known");
+    };
+    assert_eq!((next.address, next.direction), (link_local(2), Direction::Up));
+    assert_eq!((option.down, option.sender_rank), (false, 4));
+}
+
+#[test]
+fn the_first_step_the_wrong_way_is_marked_and_the_second_ends_the_packet() {
+    let mut network = network();
+    let node = &mut network.nodes[2];
+    let Verdict::Forward { option, .. } = check(node, &upward(1, 2)) else {
+        panic!("one inconsistency is tolerated");
+    };
+    assert!(option.rank_error);
+    let again =
+        Passage { option: Some(HopByHopOption { sender_rank: 2, ..option }), ..upward(1, 2) };
+    let quiet = lowmesh_machine::Machine::next_deadline(node);
+    assert_eq!(check(node, &again), Verdict::Drop(DropReason::RankLoop));
+    assert!(lowmesh_machine::Machine::next_deadline(node) <= quiet, "news goes out soon");
+}
+
+#[test]
+fn a_packet_from_below_is_consistent() {
+    let mut network = network();
+    let verdict = check(&mut network.nodes[2], &upward(3, 4));
+    assert!(matches!(verdict, Verdict::Forward { option, .. } if !option.rank_error));
+}
+
+#[test]
+fn a_stale_route_sends_the_packet_back_and_is_forgotten() {
+    let mut network = network();
+    // Node 2 has lost its memory; node 1 still sends down to 3 through it.
+    network.input(2, crate::Input::Stop);
+    network.input(2, crate::Input::Start);
+    let dio = network.nodes[1].next_hop(&global(3));
+    assert_eq!(dio.map(|next| next.address), Some(link_local(2)));
+    network.run(Duration::from_secs(3));
+    while !network.nodes[2].is_joined() {
+        network.run(Duration::from_millis(100));
+    }
+    let (path, reason) = network.packet(1, 3);
+    assert_eq!(path[..3], [1, 2, 1], "back to the sender");
+    assert_ne!(reason, Some(DropReason::HopLimit));
+    let next = network.nodes[1].next_hop(&global(3));
+    assert_eq!(next.map(|next| next.direction), Some(Direction::Up));
+}
+
+#[test]
+fn a_target_that_nobody_knows_ends_at_the_root() {
+    let mut network = network();
+    assert_eq!(network.packet(3, 77), (vec![3, 2, 1, 0], Some(DropReason::NoRoute)));
+}
+
+#[test]
+fn a_node_without_a_place_forwards_nothing() {
+    let mut network = network();
+    network.input(2, crate::Input::Stop);
+    let verdict = check(&mut network.nodes[2], &upward(3, 4));
+    assert_eq!(verdict, Verdict::Drop(DropReason::NotJoined));
+}
+
+#[test]
+fn another_instance_has_no_route_here() {
+    let mut network = network();
+    let mut passage = upward(3, 4);
+    passage.option = passage.option.map(|option| HopByHopOption { instance: 5, ..option });
+    assert_eq!(check(&mut network.nodes[2], &passage), Verdict::Drop(DropReason::NoRoute));
+}
+
+#[test]
+fn a_source_route_is_followed_down() {
+    let mut network = network();
+    let passage = Passage { source_routed: true, target: global(3), ..upward(1, 2) };
+    let down = passage.option.map(|option| HopByHopOption { down: true, ..option });
+    let verdict = check(&mut network.nodes[2], &Passage { option: down, ..passage });
+    assert!(matches!(verdict, Verdict::Forward { next, option }
+        if next.address == link_local(3) && option.down && !option.rank_error));
+}

@@ -1,0 +1,7 @@
+//! Tests of the whole machine: scripts for one node, and networks in virtual time.
+
+mod formation;
+mod forwarding;
+mod graph;
+mod network;
+mod script;
