@@ -117,7 +117,8 @@ impl Rpl {
         let message = Message::Dao(self.dao(dao.sequence, self.config.dao_ack, options));
         self.send(Destination::Unicast(dao.to), message);
         if self.config.dao_ack {
-            let timeout = self.config.dao_ack_timeout;
+            // Doubled with each copy: a path that is slow because it is full gets no faster by repetition.
+            let timeout = self.config.dao_ack_timeout * (1 << dao.retries.min(6));
             let wait = self.rng.duration(timeout, timeout + timeout / 2);
             self.timers.set(Timer::DaoAck, now + wait);
         }
