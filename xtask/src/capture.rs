@@ -30,8 +30,14 @@ const RUN: &[&str] = &[
 const PREFERENCES: &[&str] = &["-o", "6lowpan.context0:fd00::/64"];
 
 /// One column a frame; `COLUMNS` says in which order.
-const COLUMNS: &[&str] =
-    &["frame.number", "frame.protocols", "_ws.malformed", "wpan.6top_version", "icmpv6.type"];
+const COLUMNS: &[&str] = &[
+    "frame.number",
+    "frame.protocols",
+    "_ws.malformed",
+    "wpan.frame_type",
+    "wpan.6top_version",
+    "icmpv6.type",
+];
 
 /// ICMPv6 type of RPL control messages (RFC 6550 s6).
 const ICMPV6_RPL: &str = "155";
@@ -86,7 +92,8 @@ fn tally(dissection: &str) -> Tally {
     for line in dissection.lines() {
         let mut columns = line.split('\t');
         let mut next = || columns.next().unwrap_or_default();
-        let (number, stack, malformed, sixtop, icmpv6) = (next(), next(), next(), next(), next());
+        let (number, stack, malformed) = (next(), next(), next());
+        let (frame_type, sixtop, icmpv6) = (next(), next(), next());
         tally.frames += 1;
         let mut names: Vec<&str> = stack.split(':').collect();
         names.extend((!sixtop.is_empty()).then_some("6top"));
@@ -99,7 +106,7 @@ fn tally(dissection: &str) -> Tally {
         // "data" is what tshark calls octets that no dissector claimed: our readings inside CoAP are such,
         // anything below is not.
         let unread = names.contains(&"data") && !names.contains(&"coap");
-        let unread = unread || !names.contains(&"wpan");
+        let unread = unread || frame_type.is_empty();
         if (unread || !malformed.is_empty()) && tally.faults.len() < FAULTS_TOLD {
             let what = if unread { "not dissected" } else { "malformed" };
             tally.faults.push(format!("frame {number} {what}: {stack}"));
@@ -121,10 +128,10 @@ fn judge(tally: &Tally) -> Result<()> {
 mod tests {
     use super::*;
 
-    const GOOD: &str = "1\twpan-tap:wpan\t\t\t\n\
-        2\twpan-tap:wpan:6lowpan:ipv6:udp:coap:data\t\t\t\n\
-        3\twpan-tap:wpan:6lowpan:ipv6:icmpv6\t\t\t155\n\
-        4\twpan-tap:wpan\t\t0x00\t\n";
+    const GOOD: &str = "1\twpan-tap\t\t0x0000\t\t\n\
+        2\twpan-tap:6lowpan:ipv6:udp:coap:data\t\t0x0001\t\t\n\
+        3\twpan-tap:6lowpan:ipv6:icmpv6\t\t0x0001\t\t155\n\
+        4\twpan-tap\t\t0x0001\t0x00\t\n";
 
     #[test]
     fn a_good_capture_is_counted_and_passes() {
@@ -136,14 +143,14 @@ mod tests {
 
     #[test]
     fn a_malformed_frame_fails_and_is_named() {
-        let text = format!("{GOOD}5\twpan-tap:wpan:6lowpan\t1\t\t\n");
+        let text = format!("{GOOD}5\twpan-tap:6lowpan\t1\t0x0001\t\t\n");
         let error = judge(&tally(&text)).expect_err("frame 5 is bad");
         assert!(error.to_string().contains("frame 5 malformed"), "{error}");
     }
 
     #[test]
     fn octets_that_nobody_claims_fail() {
-        let text = format!("{GOOD}5\twpan-tap:wpan:data\t\t\t\n");
+        let text = format!("{GOOD}5\twpan-tap:data\t\t0x0001\t\t\n");
         assert!(judge(&tally(&text)).is_err());
     }
 
