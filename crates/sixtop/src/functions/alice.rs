@@ -5,7 +5,7 @@
 //! broadcast and for neighbours without a link, and the links. Both ends derive a link's cell from
 //! (sender, receiver, direction) and the number of the slotframe, so nothing is negotiated.
 
-use lowmesh_mac::tsch::cell::{CellKind, CellOptions, CellSpec, Placement};
+use lowmesh_mac::tsch::cell::{CellId, CellKind, CellOptions, CellSpec, Placement};
 use lowmesh_units::Eui64;
 
 use super::autonomous::address_slot;
@@ -53,19 +53,36 @@ impl Alice {
         }
     }
 
-    /// A cell to send to `peer` along `way`, and one to hear it the other way.
+    /// A cell to hear `peer` on its way to here, and one to send along `way` to a child. To a parent frames
+    /// go in the shared cell until it is [heard](Self::hear_parent) in the link's own.
     fn add_link(&self, context: &mut Context<'_>, peer: Eui64, way: Direction) {
         let back = if way == Direction::Up { Direction::Down } else { Direction::Up };
-        let me = context.me;
-        let ends = [(CellOptions::TX, key(me, peer, way)), (CellOptions::RX, key(peer, me, back))];
-        for (options, key) in ends {
-            context.cell(CellSpec {
-                slotframe: UNICAST,
-                placement: Placement::Hashed { key, channel_offsets: self.params.channel_offsets },
-                options,
-                kind: CellKind::Autonomous,
-                peer: Some(peer),
-            });
+        self.add(context, peer, CellOptions::RX, key(peer, context.me, back));
+        if way == Direction::Down {
+            self.add(context, peer, CellOptions::TX, key(context.me, peer, way));
+        }
+    }
+
+    fn add(&self, context: &mut Context<'_>, peer: Eui64, options: CellOptions, key: u64) {
+        context.cell(CellSpec {
+            slotframe: UNICAST,
+            placement: Placement::Hashed { key, channel_offsets: self.params.channel_offsets },
+            options,
+            kind: CellKind::Autonomous,
+            peer: Some(peer),
+        });
+    }
+
+    /// A parent learns of its child by the child's DAO alone. That it sends in the link's own cell shows that
+    /// it has learnt, and so listens in the other one. Without it (non-storing mode, in which parents know no
+    /// children) frames up stay in the shared cell.
+    fn hear_parent(&self, context: &mut Context<'_>, parent: Eui64, cell: CellId) {
+        let own = context
+            .schedule
+            .get(cell)
+            .is_some_and(|c| c.slotframe == UNICAST && c.peer == Some(parent));
+        if own && !context.schedule.has_tx_to(parent) {
+            self.add(context, parent, CellOptions::TX, key(context.me, parent, Direction::Up));
         }
     }
 
@@ -157,6 +174,9 @@ impl SchedulingFunction for Alice {
                 if self.parent != Some(child) {
                     remove_link(context, child);
                 }
+            }
+            Event::Received { from, cell } if self.parent == Some(from) => {
+                self.hear_parent(context, from, cell);
             }
             _ => {}
         }
