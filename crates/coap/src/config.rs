@@ -23,6 +23,8 @@ pub struct Config {
     pub max_retransmit: u8,
     /// The retransmission timer, by its name in [`lowmesh_congestion::TIMER_NAMES`].
     pub timer: String,
+    /// ACK_TIMEOUT, where the timer starts; above zero.
+    pub ack_timeout: Duration,
     /// Octets of the tokens it makes, 2 to 8.
     pub token_len: usize,
     /// Peers remembered, from 1.
@@ -46,6 +48,7 @@ impl Default for Config {
             incoming_max: params::INCOMING_MAX,
             max_retransmit: params::MAX_RETRANSMIT,
             timer: String::from("default"),
+            ack_timeout: params::ACK_TIMEOUT,
             token_len: params::TOKEN_LEN,
             peers_max: params::PEERS_MAX,
             dedup_per_peer: params::DEDUP_PER_PEER,
@@ -94,7 +97,7 @@ impl Config {
                 return Err(ConfigError::OutOfBounds { key, value, allowed });
             }
         }
-        timer_by_name(&self.timer).map(|_| ()).map_err(ConfigError::Timer)
+        timer_by_name(&self.timer, self.ack_timeout).map(|_| ()).map_err(ConfigError::Timer)
     }
 }
 

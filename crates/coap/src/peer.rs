@@ -35,7 +35,8 @@ impl Peer {
     /// A peer that nothing is known about. `config` has been checked.
     pub(crate) fn new(config: &Config, now: Instant, rng: &mut Rng) -> Self {
         Self {
-            timer: timer_by_name(&config.timer).expect("Config::check has tried the name"),
+            timer: timer_by_name(&config.timer, config.ack_timeout)
+                .expect("Config::check has tried the name"),
             window: window::Fixed::new(config.nstart),
             outstanding: 0,
             ids: MessageIds::new(rng.next_u32() as u16),

@@ -13,7 +13,7 @@
 //! use lowmesh_congestion::timer_by_name;
 //! use lowmesh_units::{Duration, Instant, NodeId, Purpose, Rng, Seed};
 //! let mut rng = Rng::stream(Seed(1), NodeId(1), Purpose::Coap);
-//! let mut timer = timer_by_name("cocoa")?;
+//! let mut timer = timer_by_name("cocoa", Duration::from_secs(2))?;
 //! let first = timer.initial(Instant::ZERO, &mut rng);
 //! assert!(first >= Duration::from_secs(2) && first < Duration::from_secs(3));
 //! # Ok::<(), lowmesh_congestion::UnknownTimer>(())

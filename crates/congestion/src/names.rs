@@ -4,6 +4,8 @@ use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use core::fmt;
 
+use lowmesh_units::Duration;
+
 use crate::Timer;
 use crate::timer::cocoa::parameters::{DRAFT_03, ECOAP, PAPER_TEXT, SIX_COCOA, TABLE_2};
 use crate::timer::{Cocoa, Fixed, Rfc6298, Rfc7252};
@@ -22,17 +24,18 @@ pub const TIMER_NAMES: [&str; 9] = [
     "fixed",
 ];
 
-/// A new timer of the kind called `name`.
-pub fn timer_by_name(name: &str) -> Result<Box<dyn Timer>, UnknownTimer> {
+/// A new timer of the kind called `name`, which waits `ack_timeout` (RFC 7252 s4.8: 2 s) for the first
+/// acknowledgement while it knows nothing better.
+pub fn timer_by_name(name: &str, ack_timeout: Duration) -> Result<Box<dyn Timer>, UnknownTimer> {
     Ok(match name {
-        "default" => Box::new(Rfc7252),
-        "cocoa" | "cocoa/table-2" => Box::new(Cocoa::new(&TABLE_2)),
-        "cocoa/paper-text" => Box::new(Cocoa::new(&PAPER_TEXT)),
-        "cocoa/draft-03" => Box::new(Cocoa::new(&DRAFT_03)),
-        "cocoa/ecoap" => Box::new(Cocoa::new(&ECOAP)),
-        "6cocoa" => Box::new(Cocoa::new(&SIX_COCOA)),
-        "rfc6298" => Box::new(Rfc6298::default()),
-        "fixed" => Box::new(Fixed::default()),
+        "default" => Box::new(Rfc7252::new(ack_timeout)),
+        "cocoa" | "cocoa/table-2" => Box::new(Cocoa::starting_at(&TABLE_2, ack_timeout)),
+        "cocoa/paper-text" => Box::new(Cocoa::starting_at(&PAPER_TEXT, ack_timeout)),
+        "cocoa/draft-03" => Box::new(Cocoa::starting_at(&DRAFT_03, ack_timeout)),
+        "cocoa/ecoap" => Box::new(Cocoa::starting_at(&ECOAP, ack_timeout)),
+        "6cocoa" => Box::new(Cocoa::starting_at(&SIX_COCOA, ack_timeout)),
+        "rfc6298" => Box::new(Rfc6298::starting_at(ack_timeout)),
+        "fixed" => Box::new(Fixed::new(ack_timeout)),
         _ => return Err(UnknownTimer { name: name.to_string() }),
     })
 }
@@ -59,11 +62,12 @@ impl core::error::Error for UnknownTimer {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::params::ACK_TIMEOUT;
 
     #[test]
     fn every_listed_name_makes_a_timer_that_bears_a_listed_name() {
         for name in TIMER_NAMES {
-            let timer = timer_by_name(name).expect("a listed name");
+            let timer = timer_by_name(name, ACK_TIMEOUT).expect("a listed name");
             assert!(TIMER_NAMES.contains(&timer.name()));
             assert!(timer.name() == name || name == "cocoa/table-2");
         }
@@ -71,7 +75,7 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_answered_with_the_names_there_are() {
-        let error = timer_by_name("cocao").expect_err("a slip of the pen");
+        let error = timer_by_name("cocao", ACK_TIMEOUT).expect_err("a slip of the pen");
         let text = error.to_string();
         assert!(text.contains("`cocao`") && text.contains("cocoa/draft-03"), "{text}");
     }

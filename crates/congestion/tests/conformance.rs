@@ -1,6 +1,6 @@
 //! What every timer and every window has to hold, whatever happens to it.
 
-use lowmesh_congestion::params::{RTO_MAX, RTO_MIN, WAIT_MAX};
+use lowmesh_congestion::params::{ACK_TIMEOUT, RTO_MAX, RTO_MIN, WAIT_MAX};
 use lowmesh_congestion::{
     Attempt, Flight, Permit, TIMER_NAMES, Timer, Window, timer_by_name, window,
 };
@@ -71,7 +71,7 @@ proptest! {
         seed in any::<u64>(),
     ) {
         for name in TIMER_NAMES {
-            let mut timer = timer_by_name(name).expect("a listed name");
+            let mut timer = timer_by_name(name, ACK_TIMEOUT).expect("a listed name");
             let mut rng = Rng::stream(Seed(seed), NodeId(1), Purpose::Coap);
             let mut now = Instant::ZERO;
             for event in &events {
@@ -97,7 +97,7 @@ proptest! {
     ) {
         for name in TIMER_NAMES {
             let run = || {
-                let mut timer = timer_by_name(name).expect("a listed name");
+                let mut timer = timer_by_name(name, ACK_TIMEOUT).expect("a listed name");
                 let mut rng = Rng::stream(Seed(seed), NodeId(1), Purpose::Coap);
                 let mut now = Instant::ZERO;
                 let mut waits = Vec::new();

@@ -60,6 +60,7 @@ fn node(scenario: &Scenario) -> lowmesh_stack::Config {
             queue_max: scenario.coap.queue.into(),
             max_retransmit: scenario.coap.max_retransmit,
             timer: scenario.coap.congestion.name().into(),
+            ack_timeout: scenario.coap.ack_timeout,
             ..lowmesh_coap::Config::default()
         },
         ..lowmesh_stack::Config::default()

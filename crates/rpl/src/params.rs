@@ -41,10 +41,11 @@ pub const DAO_DELAY: Duration = Duration::from_secs(4);
 /// How long a router gathers targets from below before it passes them on: RFC 6550 s9.5 asks for a short
 /// wait to aggregate; 1 s keeps formation at seconds a hop.
 pub const DAO_FORWARD_DELAY: Duration = Duration::from_secs(1);
-/// Wait for a DAO-ACK before sending again: Lite, 5 s; drawn up to one and a half times as long.
-pub const DAO_ACK_TIMEOUT: Duration = Duration::from_secs(5);
-/// Retransmissions of a DAO: Lite, 5.
-pub const DAO_RETRIES: u8 = 5;
+/// First wait for a DAO-ACK before sending again, doubled with each copy and drawn up to one and a half times
+/// as long. Lite has 5 s, which one round trip over a slotframe of a second with a retry each way exceeds.
+pub const DAO_ACK_TIMEOUT: Duration = Duration::from_secs(10);
+/// Retransmissions of a DAO: Lite has 5 at equal distances; with doubled waits 3 take as long.
+pub const DAO_RETRIES: u8 = 3;
 /// Rest after a DAO that no retransmission brought through. Ours: one route costs one attempt a minute.
 pub const DAO_REST: Duration = Duration::from_secs(60);
 /// Targets in one DAO. Ours: three targets with their transits are 78 octets, one 802.15.4 frame.

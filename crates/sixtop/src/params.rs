@@ -62,6 +62,12 @@ pub struct MsfParams {
     pub cells_used_high: u64,
     /// LIM_NUMCELLSUSED_LOW: RFC 9033 s14, 25 of 100; Righetti 2023 table 1, 12 of 48.
     pub cells_used_low: u64,
+    /// The same while the AutoRxCell is the only one to receive in: ours, 25 of 100. Senders back off in that
+    /// shared cell after each loss, so it is full long before it is used 75 times of 100.
+    pub shared_used_high: u64,
+    /// Frames sent to a neighbour before the share of them that was acknowledged says something of the link:
+    /// ours, 16.
+    pub judged_after: u64,
     /// Does a node keep cells towards its children too (B-MSF, Righetti 2023 algorithm 1 lines 6-12)?
     pub downward: bool,
     /// Does a node ask its parent for cells to receive in (RFC 9033 s5.1)?
@@ -107,6 +113,8 @@ impl MsfParams {
         cells_elapsed_max: 100,
         cells_used_high: 75,
         cells_used_low: 25,
+        shared_used_high: 25,
+        judged_after: 16,
         downward: false,
         receive_cells: true,
         cell_list: 5,

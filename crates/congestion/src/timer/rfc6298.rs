@@ -16,10 +16,17 @@ pub struct Rfc6298 {
     rto: Duration,
 }
 
+impl Rfc6298 {
+    /// A timer without samples that starts at `rto`.
+    pub const fn starting_at(rto: Duration) -> Self {
+        Self { estimate: None, rto }
+    }
+}
+
 impl Default for Rfc6298 {
     fn default() -> Self {
         // RFC 6298 s2.1: until a sample is there, the sender SHOULD set RTO to 1 s.
-        Self { estimate: None, rto: RFC6298_INITIAL_RTO }
+        Self::starting_at(RFC6298_INITIAL_RTO)
     }
 }
 

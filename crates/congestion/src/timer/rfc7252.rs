@@ -7,13 +7,29 @@ use super::{Attempt, Timer, TimerSnapshot};
 use crate::params::{ACK_RANDOM_FACTOR, ACK_TIMEOUT, BINARY_BACKOFF, WAIT_MAX};
 
 /// Learns nothing: every message starts between ACK_TIMEOUT and ACK_TIMEOUT * ACK_RANDOM_FACTOR.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Rfc7252;
+#[derive(Clone, Copy, Debug)]
+pub struct Rfc7252 {
+    ack_timeout: Duration,
+}
+
+impl Rfc7252 {
+    /// With this ACK_TIMEOUT.
+    pub const fn new(ack_timeout: Duration) -> Self {
+        Self { ack_timeout }
+    }
+}
+
+/// RFC 7252's own ACK_TIMEOUT.
+impl Default for Rfc7252 {
+    fn default() -> Self {
+        Self::new(ACK_TIMEOUT)
+    }
+}
 
 impl Timer for Rfc7252 {
     fn initial(&mut self, _now: Instant, rng: &mut Rng) -> Duration {
         // RFC 7252 s4.2: a random duration (often not a whole number of seconds) between the two.
-        ACK_TIMEOUT.mul_f64(rng.between(1.0, ACK_RANDOM_FACTOR))
+        self.ack_timeout.mul_f64(rng.between(1.0, ACK_RANDOM_FACTOR))
     }
     fn backoff(&mut self, attempt: Attempt, _rng: &mut Rng) -> Duration {
         // RFC 7252 s4.2: the timeout is doubled. With MAX_RETRANSMIT 4 it ends at 48 s, under the
@@ -23,7 +39,7 @@ impl Timer for Rfc7252 {
     fn on_sample(&mut self, _rtt: Duration, _retransmissions: u8, _now: Instant) {}
     fn on_give_up(&mut self, _now: Instant) {}
     fn snapshot(&self) -> TimerSnapshot {
-        TimerSnapshot { rto: ACK_TIMEOUT, srtt: None, rttvar: None, strong: None, weak: None }
+        TimerSnapshot { rto: self.ack_timeout, srtt: None, rttvar: None, strong: None, weak: None }
     }
     fn name(&self) -> &'static str {
         "default"
@@ -41,12 +57,13 @@ mod tests {
         let mut rng = Rng::stream(Seed(1), NodeId(1), Purpose::Coap);
         let (mut low, mut high, mut sum) = (f64::MAX, f64::MIN, 0.0);
         for _ in 0..10_000 {
-            let initial = Rfc7252.initial(Instant::ZERO, &mut rng);
+            let initial = Rfc7252::default().initial(Instant::ZERO, &mut rng);
             let seconds = initial.as_secs_f64();
             (low, high, sum) = (low.min(seconds), high.max(seconds), sum + seconds);
             let mut previous = initial;
             for number in 1..=4 {
-                let next = Rfc7252.backoff(Attempt { initial, previous, number }, &mut rng);
+                let next =
+                    Rfc7252::default().backoff(Attempt { initial, previous, number }, &mut rng);
                 assert_eq!(next, previous * 2);
                 previous = next;
             }

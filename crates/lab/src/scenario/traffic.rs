@@ -44,7 +44,7 @@ section! {
         /// Retransmissions of a confirmable message (RFC 7252 s4.8: MAX_RETRANSMIT 4).
         max_retransmit: u8 = 4, Within(0, 20);
         /// First timeout without a better estimate (RFC 7252 s4.8: ACK_TIMEOUT 2 s).
-        ack_timeout: Duration = Duration::from_secs(2), Within(MS * 10, Duration::from_secs(600));
+        ack_timeout: Duration = Duration::from_secs(2), Within(MS * 10, Duration::from_secs(60));
     }
 }
 

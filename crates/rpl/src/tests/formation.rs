@@ -82,7 +82,7 @@ fn poison_runs_down_a_line_that_is_cut_off() {
 fn a_lost_dao_is_sent_again() {
     let mut network = Network::new(2, &line(2), 4);
     network.lose = Some(("dao", 2));
-    network.run(Duration::from_secs(30));
+    network.run(MINUTE * 2);
     assert_eq!(network.routes_at_root(), 1);
     assert!(network.sent["dao"] >= 3);
 }

@@ -110,6 +110,25 @@ impl Way {
             due: context.start_of(end),
         });
     }
+    /// From how many uses on of a window's cells one more is wanted.
+    ///
+    /// A receiver sees only the frames that arrive, so on a lossy link its full cells never look full to
+    /// it. What the peer's frames lose is taken to be what this node's own frames lose: of the share
+    /// acknowledged, half the loss (its square root) lies on the way there.
+    fn high(&self, schedule: &Schedule, peer: Eui64, params: &MsfParams, have: u16) -> u64 {
+        if self.options == SEND {
+            return params.cells_used_high;
+        }
+        let high = if have == 0 { params.shared_used_high } else { params.cells_used_high };
+        let (mut sent, mut acked) = (0, 0);
+        for cell in cells_with(schedule, SLOTFRAME_NEGOTIATED, peer, SEND) {
+            sent += u64::from(cell.used.sent);
+            acked += u64::from(cell.used.acked);
+        }
+        let heard_percent =
+            if sent < params.judged_after { 100 } else { (acked * 10_000 / sent).isqrt() };
+        high * heard_percent / 100
+    }
     /// RFC 9033 s5.1 step 2: wants one more or one less when the window is over.
     fn evaluate(
         &mut self,
@@ -129,7 +148,9 @@ impl Way {
         let used = self.used(context.schedule, peer, auto).saturating_sub(window.used_before);
         let have = self.have(context.schedule, peer);
         if have == wanted {
-            if used > params.cells_used_high && have < params.cells_per_peer_max {
+            if used > self.high(context.schedule, peer, params, have)
+                && have < params.cells_per_peer_max
+            {
                 self.wanted = Some(have + 1);
             } else if used < params.cells_used_low && have > self.least() {
                 self.wanted = Some(have - 1);

@@ -49,12 +49,16 @@ enum Strength {
 impl Cocoa {
     /// A timer without samples: the overall RTO starts at 2 s.
     pub const fn new(parameters: &'static Parameters) -> Self {
+        Self::starting_at(parameters, ACK_TIMEOUT)
+    }
+    /// A timer without samples whose overall RTO starts at `ack_timeout`.
+    pub const fn starting_at(parameters: &'static Parameters, ack_timeout: Duration) -> Self {
         Self {
             parameters,
             strong: Estimator::new(parameters.k.strong),
             weak: Estimator::new(parameters.k.weak),
             latest: Strength::Strong,
-            overall: ACK_TIMEOUT,
+            overall: ack_timeout,
             updated: Instant::ZERO,
         }
     }
