@@ -119,10 +119,10 @@ fn draw(scenario: &Shown, runs: &[Run], links: &links::Qualities) -> Result<Stri
     title(&mut svg, 535.0, "b", "Nodes that have joined");
     join::draw(&mut svg, runs, scenario.nodes - 1, (598.0, 48.0, 382.0, 212.0));
     svg.bold(535.0, 348.0, "c", Anchor::Start);
-    svg.text(557.0, 348.0, "Delay of requests, by hops to the root", Anchor::Start);
+    svg.text(557.0, 348.0, "Delay of requests by hops (bands: all runs)", Anchor::Start);
     delay::draw(&mut svg, runs, scenario.warmup_s, (598.0, 370.0, 382.0, 212.0));
     let foot = format!(
-        "{}, {SCENARIO}, seeds 1 to {SEEDS}: link qualities measured at FIT IoT-LAB Grenoble",
+        "{}, scenario {SCENARIO}, seeds 1 to {SEEDS}. Link qualities measured at FIT IoT-LAB Grenoble",
         scenario.version
     );
     svg.small(20.0, HEIGHT - 12.0, &foot, Anchor::Start);

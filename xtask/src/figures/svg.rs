@@ -20,6 +20,8 @@ pub const ORANGE: &str = "#E69F00";
 /// Okabe-Ito vermillion.
 pub const VERMILLION: &str = "#D55E00";
 
+const DASH: &str = " stroke-dasharray=\"5 3\"";
+
 /// Where a word stands relative to its point.
 #[derive(Clone, Copy, Debug)]
 pub enum Anchor {
@@ -67,10 +69,22 @@ impl Svg {
     pub fn line(&mut self, points: &[(f64, f64)], stroke: Stroke) {
         let points = joined(points);
         let Stroke { colour, width, dashed } = stroke;
-        let dash = if dashed { " stroke-dasharray=\"5 3\"" } else { "" };
+        let dash = if dashed { DASH } else { "" };
         self.add(format_args!(
             "<polyline points=\"{points}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\" \
              stroke-linejoin=\"round\"{dash}/>"
+        ));
+    }
+
+    /// A curve that leaves `from` and reaches `to` level.
+    pub fn curve(&mut self, from: (f64, f64), to: (f64, f64), stroke: Stroke) {
+        let ((x0, y0), (x1, y1)) = (from, to);
+        let middle = f64::midpoint(x0, x1);
+        let Stroke { colour, width, dashed } = stroke;
+        let dash = if dashed { DASH } else { "" };
+        self.add(format_args!(
+            "<path d=\"M{x0:.1},{y0:.1} C{middle:.1},{y0:.1} {middle:.1},{y1:.1} {x1:.1},{y1:.1}\" \
+             fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\"{dash}/>"
         ));
     }
 
@@ -85,7 +99,7 @@ impl Svg {
     /// A disk with an edge.
     pub fn disk(&mut self, (x, y): (f64, f64), radius: f64, fill: &str, edge: &str) {
         self.add(format_args!(
-            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" fill=\"{fill}\" stroke=\"{edge}\"/>"
+            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius:.1}\" fill=\"{fill}\" stroke=\"{edge}\"/>"
         ));
     }
 

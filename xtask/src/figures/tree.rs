@@ -10,9 +10,10 @@ const CLASSES: [(f64, Stroke, &str); 3] = [
     (0.6, Stroke::solid(ORANGE, 2.0), "0.6 to 0.9"),
     (0.0, Stroke { colour: VERMILLION, width: 1.6, dashed: true }, "below 0.6"),
 ];
+/// Radius of a node; smaller where rows are close.
 const RADIUS: f64 = 9.0;
 /// Room below the tree for the numbers of hops and the legend.
-const FOOT: f64 = 70.0;
+const FOOT: f64 = 72.0;
 
 /// Draws the tree into the area.
 pub fn draw(svg: &mut Svg, children: &[Vec<Node>], links: &Qualities, area: (f64, f64, f64, f64)) {
@@ -32,17 +33,14 @@ pub fn draw(svg: &mut Svg, children: &[Vec<Node>], links: &Qualities, area: (f64
             let quality = links.get(child, parent);
             let class = CLASSES.iter().find(|(least, ..)| quality >= *least);
             let (_, stroke, _) = class.unwrap_or(&CLASSES[2]);
-            let (from, to) = (pixels(from), pixels(to));
-            // Level at both ends, so that siblings part close to their parent.
-            let bend = from.0 + step * 0.45;
-            svg.line(&[from, (bend, to.1), to], *stroke);
+            svg.curve(pixels(from), pixels(to), *stroke);
         }
     }
     for (node, place) in places.iter().enumerate() {
         let Some(place) = *place else { continue };
         let (x, y) = pixels(place);
         let (fill, word) = if node == 0 { (INK, "#ffffff") } else { ("#ffffff", INK) };
-        svg.disk((x, y), RADIUS, fill, INK);
+        svg.disk((x, y), RADIUS.min(spread / 2.0 - 0.5), fill, INK);
         svg.tiny(x, y + 3.8, &node.to_string(), word);
     }
     let bottom = top + height - FOOT + 24.0;
@@ -51,16 +49,16 @@ pub fn draw(svg: &mut Svg, children: &[Vec<Node>], links: &Qualities, area: (f64
         svg.small(x, bottom, &hops.to_string(), Anchor::Middle);
     }
     svg.small(left + width / 2.0, bottom + 22.0, "hops to the root (node 0)", Anchor::Middle);
-    legend(svg, left, bottom + 48.0);
+    legend(svg, left, bottom + 52.0);
 }
 
 fn legend(svg: &mut Svg, left: f64, y: f64) {
-    svg.small(left, y, "frames that cross:", Anchor::Start);
-    let mut x = left + 140.0;
-    for (_, stroke, name) in CLASSES {
-        svg.line(&[(x, y - 5.0), (x + 26.0, y - 5.0)], stroke);
-        svg.small(x + 32.0, y, name, Anchor::Start);
-        x += 122.0;
+    svg.small(left, y, "share of frames that arrive:", Anchor::Start);
+    let mut x = left + 214.0;
+    for (row, (_, stroke, name)) in CLASSES.into_iter().enumerate() {
+        svg.line(&[(x, y - 5.0), (x + 20.0, y - 5.0)], stroke);
+        svg.small(x + 25.0, y, name, Anchor::Start);
+        x += [94.0, 106.0, 0.0][row];
     }
 }
 
