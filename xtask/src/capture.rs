@@ -1,7 +1,8 @@
 //! `capture`: ten minutes of the Grenoble mesh as a pcap file, read by an independent dissector (tshark).
 //!
 //! Every frame must be dissected down to what it carries, none may be malformed, and every protocol of the
-//! stack must be seen. What our own codecs agree on among themselves is thereby checked from outside.
+//! stack must be seen. What our own codecs agree on among themselves is thereby checked from outside. 6P is
+//! read in a copy of the capture, see [`subtype`].
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,6 +11,8 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::{process, product};
+
+mod subtype;
 
 /// Formation, 6P and some minutes of requests.
 const RUN: &[&str] = &[
@@ -29,9 +32,16 @@ const RUN: &[&str] = &[
 /// What tshark must be told: the mesh's prefix, which header compression leaves out.
 const PREFERENCES: &[&str] = &["-o", "6lowpan.context0:fd00::/64"];
 
-/// One column a frame; `COLUMNS` says in which order.
-const COLUMNS: &[&str] =
-    &["frame.number", "frame.protocols", "_ws.malformed", "wpan.6top_version", "icmpv6.type"];
+/// One column a frame, in the order in which [`tally`] takes them.
+const COLUMNS: &[&str] = &[
+    "frame.number",
+    "frame.protocols",
+    "_ws.malformed",
+    "wpan.frame_type",
+    "icmpv6.type",
+    "6lowpan.frag.tag",
+    "wpan.6top_code",
+];
 
 /// ICMPv6 type of RPL control messages (RFC 6550 s6).
 const ICMPV6_RPL: &str = "155";
@@ -49,12 +59,14 @@ pub fn run(args: &[String]) -> Result<()> {
     let path = file.to_string_lossy().into_owned();
     let args: Vec<&str> = RUN.iter().copied().chain(["--pcap", &path]).collect();
     product::report(product::run(&binary, &args))?;
-    let dissection = dissect(&file)?;
-    let tally = tally(&dissection);
+    let mut tally = tally(&dissect(&file)?);
+    let (sent, read) = sixtop(&file)?;
+    tally.seen.insert("6top".to_owned(), read);
     let counts: Vec<String> = tally.seen.iter().map(|(name, n)| format!("{name} {n}")).collect();
     println!("{} frames: {}", tally.frames, counts.join(", "));
     // A failed capture stays for a look with Wireshark.
     judge(&tally).with_context(|| format!("the capture is {path}"))?;
+    ensure!(read == sent, "tshark read {read} of {sent} 6P messages; the capture is {path}");
     fs::remove_file(&file)?;
     Ok(())
 }
@@ -66,6 +78,19 @@ fn dissect(file: &Path) -> Result<String> {
         command.args(["-e", column]);
     }
     process::read(command)
+}
+
+/// How many frames carry 6P, and how many of those tshark reads without fault.
+fn sixtop(file: &Path) -> Result<(u64, u64)> {
+    let octets = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let (copy, sent) = subtype::with_former_subtype(&octets);
+    let marked = file.with_extension("6top.pcap");
+    fs::write(&marked, copy).with_context(|| format!("cannot write {}", marked.display()))?;
+    let dissection = dissect(&marked)?;
+    fs::remove_file(&marked)?;
+    let tally = tally(&dissection);
+    ensure!(tally.faults.is_empty(), "tshark found faults in 6P:\n{}", tally.faults.join("\n"));
+    Ok((sent, tally.seen.get("6top").copied().unwrap_or(0)))
 }
 
 /// What a dissection says in sum.
@@ -86,7 +111,8 @@ fn tally(dissection: &str) -> Tally {
     for line in dissection.lines() {
         let mut columns = line.split('\t');
         let mut next = || columns.next().unwrap_or_default();
-        let (number, stack, malformed, sixtop, icmpv6) = (next(), next(), next(), next(), next());
+        let (number, stack, malformed, mac, icmpv6, fragment, sixtop) =
+            (next(), next(), next(), next(), next(), next(), next());
         tally.frames += 1;
         let mut names: Vec<&str> = stack.split(':').collect();
         names.extend((!sixtop.is_empty()).then_some("6top"));
@@ -97,9 +123,9 @@ fn tally(dissection: &str) -> Tally {
             *tally.seen.entry((*name).to_owned()).or_default() += 1;
         }
         // "data" is what tshark calls octets that no dissector claimed: our readings inside CoAP are such,
-        // anything below is not.
-        let unread = names.contains(&"data") && !names.contains(&"coap");
-        let unread = unread || !names.contains(&"wpan");
+        // and fragments until their last; anything else is not.
+        let unclaimed = names.contains(&"data") && !names.contains(&"coap") && fragment.is_empty();
+        let unread = unclaimed || mac.is_empty();
         if (unread || !malformed.is_empty()) && tally.faults.len() < FAULTS_TOLD {
             let what = if unread { "not dissected" } else { "malformed" };
             tally.faults.push(format!("frame {number} {what}: {stack}"));
@@ -121,29 +147,30 @@ fn judge(tally: &Tally) -> Result<()> {
 mod tests {
     use super::*;
 
-    const GOOD: &str = "1\twpan-tap:wpan\t\t\t\n\
-        2\twpan-tap:wpan:6lowpan:ipv6:udp:coap:data\t\t\t\n\
-        3\twpan-tap:wpan:6lowpan:ipv6:icmpv6\t\t\t155\n\
-        4\twpan-tap:wpan\t\t0x00\t\n";
+    const GOOD: &str = "1\twpan-tap\t\t0x0000\t\t\t\n\
+        2\twpan-tap:6lowpan:ipv6:udp:coap:data\t\t0x0001\t\t\t\n\
+        3\twpan-tap:6lowpan:ipv6:icmpv6\t\t0x0001\t155\t\t\n\
+        4\twpan-tap\t\t0x0001\t\t\t0x01\n\
+        5\twpan-tap:6lowpan:data\t\t0x0001\t\t0x0007\t\n";
 
     #[test]
     fn a_good_capture_is_counted_and_passes() {
         let tally = tally(GOOD);
-        assert_eq!(tally.frames, 4);
-        assert_eq!((tally.seen["6lowpan"], tally.seen["rpl"], tally.seen["6top"]), (2, 1, 1));
-        assert!(judge(&tally).is_ok());
+        assert_eq!(tally.frames, 5);
+        assert_eq!((tally.seen["6lowpan"], tally.seen["rpl"], tally.seen["6top"]), (3, 1, 1));
+        judge(&tally).expect("no fault in it");
     }
 
     #[test]
     fn a_malformed_frame_fails_and_is_named() {
-        let text = format!("{GOOD}5\twpan-tap:wpan:6lowpan\t1\t\t\n");
-        let error = judge(&tally(&text)).expect_err("frame 5 is bad");
-        assert!(error.to_string().contains("frame 5 malformed"), "{error}");
+        let text = format!("{GOOD}6\twpan-tap:6lowpan\t1\t0x0001\t\t\t\n");
+        let error = judge(&tally(&text)).expect_err("frame 6 is bad");
+        assert!(error.to_string().contains("frame 6 malformed"), "{error}");
     }
 
     #[test]
     fn octets_that_nobody_claims_fail() {
-        let text = format!("{GOOD}5\twpan-tap:wpan:data\t\t\t\n");
+        let text = format!("{GOOD}6\twpan-tap:data\t\t0x0001\t\t\t\n");
         assert!(judge(&tally(&text)).is_err());
     }
 
