@@ -11,6 +11,7 @@ mod bench;
 mod capture;
 mod check;
 mod determinism;
+mod figures;
 #[cfg(feature = "grenoble")]
 mod grenoble;
 mod metadata;
@@ -32,6 +33,7 @@ cargo xtask COMMAND
   capture       a ten-minute capture that tshark must dissect without fault
   swarm         random small scenarios   [--count N] [--seed S] [--only S]
   bench         the speed table          [--quick]
+  figures       docs/figures from real runs   [--readme: the results in README.md too]
   grenoble      derives the built-in Grenoble table   RAW OUT";
 
 fn main() -> ExitCode {
@@ -56,6 +58,7 @@ fn run(args: &[String]) -> Result<()> {
         "capture" => capture::run(rest),
         "swarm" => swarm::run(rest),
         "bench" => bench::run(rest),
+        "figures" => figures::run(rest),
         "grenoble" => derive_grenoble(rest),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");

@@ -117,6 +117,11 @@ impl Rpl {
             && option.down
             && let Some(from) = passage.from
         {
+            // RFC 6550 s11.2.2.3: sending back is for storing mode; without a route of its own a packet of
+            // non-storing mode would only come down the same way again.
+            if !self.config.is_storing() {
+                return Verdict::Drop(DropReason::NoRoute);
+            }
             // RFC 6550 s11.2.2.3: what goes down never turns up again, it goes back marked.
             option.forwarding_error = true;
             let back = if came_back { dodag.parent } else { Some(from) };

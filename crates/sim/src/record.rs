@@ -92,6 +92,8 @@ pub struct Outcome {
     pub simulated: Duration,
     /// All transactions, in order of issue.
     pub transactions: Vec<Transaction>,
+    /// Requests that the collector's application executed (RFC 7252 s4.5: once for all copies of a message).
+    pub executed: u64,
     /// CoAP requests on their way to the server.
     pub up: Packets,
     /// CoAP responses on their way to the clients.

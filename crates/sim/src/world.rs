@@ -119,6 +119,17 @@ impl World {
     /// Runs to the end of the configured duration; `progress` is told the time now and then.
     pub fn run(mut self, progress: &dyn Fn(Instant)) -> Result<Outcome, Error> {
         let end = Instant::ZERO + self.config.duration;
+        self.advance(end, progress);
+        self.finish(end)
+    }
+
+    /// The nodes, root first, as they are now.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// Lets everything happen that is due before `end`; [`World::run`] goes on from there.
+    pub fn advance(&mut self, end: Instant, progress: &dyn Fn(Instant)) {
         let mut events: u64 = 0;
         while let Some((time, kind, node)) = self.agenda.peek().filter(|e| e.0 < end) {
             self.agenda.pop();
@@ -133,7 +144,6 @@ impl World {
                 progress(time);
             }
         }
-        self.finish(end)
     }
 
     /// The next node that sends in the slot that starts at `now`.
@@ -215,6 +225,7 @@ impl World {
 
     /// The collector takes every reading (RFC 7252 s5.9.1.4: 2.04 Changed).
     fn serve(&mut self, now: Instant, node: NodeId, exchange: ExchangeId) {
+        self.outcome.executed += 1;
         let response = ResponseTemplate::new(Code::CHANGED);
         self.tell(now, node, Input::Respond { exchange, response });
     }

@@ -99,17 +99,17 @@ impl Node {
         payload: &[u8],
     ) {
         let handle = self.born(Class::Control);
-        let way = if destination.is_multicast() {
-            Ok((None, None))
-        } else if destination.is_link_local() {
-            Ok((Some(destination.eui64()), None))
+        let on_link = destination.is_multicast() || destination.is_link_local();
+        let way = if on_link {
+            let neighbour = (!destination.is_multicast()).then(|| destination.eui64());
+            Ok((neighbour, None))
         } else {
             self.way_to(now, destination).map(|(next_hop, option)| (Some(next_hop), option))
         };
         match way {
             Ok((next_hop, option)) => {
-                let hop_limit = if option.is_some() { self.hop_limit } else { HOP_LIMIT_ON_LINK };
-                let packet = packet::plain(
+                let hop_limit = if on_link { HOP_LIMIT_ON_LINK } else { self.hop_limit };
+                let mut packet = packet::plain(
                     source,
                     destination,
                     icmpv6::NEXT_HEADER,
@@ -117,7 +117,11 @@ impl Node {
                     payload,
                     |out| emit(option, out),
                 );
-                self.send_packet(now, packet, next_hop, handle);
+                if on_link || self.add_source_route(&mut packet, destination) {
+                    self.send_packet(now, packet, next_hop, handle);
+                } else {
+                    self.dropped(handle, Layer::Ipv6, DropReason::NoRoute);
+                }
             }
             Err(reason) => self.dropped(handle, Layer::Ipv6, reason),
         }

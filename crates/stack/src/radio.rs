@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use lowmesh_mac::tsch::account::RadioTime;
 use lowmesh_mac::tsch::cell::CellKind;
+use lowmesh_mac::tsch::schedule::Schedule;
 use lowmesh_mac::tsch::{Reception, Transmission};
 use lowmesh_machine::Handle;
 use lowmesh_units::{Channel, Eui64, Instant, Rank};
@@ -65,6 +66,10 @@ impl Node {
     /// Radio time up to `now`.
     pub fn radio_time(&self, now: Instant) -> RadioTime {
         self.mac.radio_time(now)
+    }
+    /// Its cells.
+    pub const fn schedule(&self) -> &Schedule {
+        self.mac.schedule()
     }
     /// Cells agreed on with neighbours.
     pub fn negotiated_cells(&self) -> u32 {

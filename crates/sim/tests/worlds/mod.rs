@@ -1,0 +1,121 @@
+//! Worlds for tests: a plain one to vary, and random ones, each from one number.
+
+use lowmesh_mac::tsch::hopping::HoppingSequence;
+use lowmesh_rpl::{Mode, Objective};
+use lowmesh_sim::air::unit_disk::DiskParams;
+use lowmesh_sim::air::interference::Loudness;
+use lowmesh_sim::air::{Interferer, MediumSpec};
+use lowmesh_sim::energy::Currents;
+use lowmesh_sim::record::Outcome;
+use lowmesh_sim::topology::TopologySpec;
+use lowmesh_sim::{Config, Sinks, World, traffic};
+use lowmesh_sixtop::functions::orchestra::Rule;
+use lowmesh_sixtop::params::{AliceParams, MinimalParams, MsfParams, OrchestraParams};
+use lowmesh_stack::Scheduling;
+use lowmesh_units::{Dbm, Duration, NodeId, Purpose, Rng, Seed};
+
+/// Five nodes in a line that hear their neighbours only, perfectly; B-MSF, one CON POST a node every 10 s.
+pub fn line(nodes: usize) -> Config {
+    let mut node = lowmesh_stack::Config {
+        scheduling: Scheduling::Msf(MsfParams::BMSF),
+        ..lowmesh_stack::Config::default()
+    };
+    node.mac.hopping = HoppingSequence::sixteen();
+    node.lowpan.frame_payload = lowmesh_mac::frame::PAYLOAD_OCTETS_MAX;
+    Config {
+        duration: Duration::from_secs(900),
+        topology: TopologySpec::Line { nodes, spacing_m: 40.0 },
+        medium: disk(1.0),
+        interferers: Vec::new(),
+        tx_power: Dbm(0.0),
+        drift_max_ppm: 20.0,
+        boot_spread: Duration::from_secs(1),
+        node,
+        traffic: traffic::Config {
+            start: Duration::from_secs(120),
+            period: Duration::from_secs(10),
+            jitter: 0.1,
+            payload_octets: 20,
+            confirmable: true,
+            path: "sensor".into(),
+        },
+        currents: Currents::default(),
+    }
+}
+
+/// A disk of 50 m in which the share `edge` of frames arrives at the edge.
+pub fn disk(edge: f64) -> MediumSpec {
+    let params = DiskParams { range_m: 50.0, interference_m: 60.0, ratio_tx: 1.0, ratio_rx: edge };
+    MediumSpec::UnitDisk(params)
+}
+
+/// Runs `config` to its end.
+pub fn run(config: Config, seed: u64) -> Outcome {
+    world(config, seed).run(&|_| ()).expect("the books balance")
+}
+
+/// A world at its start.
+pub fn world(config: Config, seed: u64) -> World {
+    World::new(config, Seed(seed), Sinks::default()).expect("a possible configuration")
+}
+
+/// Every scheduling function, by name, as it is used with `mode`.
+pub fn functions(mode: Mode) -> [(&'static str, Scheduling); 5] {
+    let rule = match mode {
+        Mode::NonStoring => Rule::ReceiverNonStoring,
+        _ => Rule::ReceiverStoring,
+    };
+    [
+        ("minimal", Scheduling::Minimal(MinimalParams::default())),
+        ("msf", Scheduling::Msf(MsfParams::MSF)),
+        ("b-msf", Scheduling::Msf(MsfParams::BMSF)),
+        ("alice", Scheduling::Alice(AliceParams::default())),
+        ("orchestra", Scheduling::Orchestra(rule, OrchestraParams::default())),
+    ]
+}
+
+/// A small world in which everything that a scenario can choose is chosen by `number`.
+pub fn random(number: u64) -> Config {
+    let mut rng = Rng::stream(Seed(number), NodeId(0), Purpose::Swarm);
+    let mut config = line(1);
+    let nodes = 2 + rng.below(9) as usize;
+    config.topology = match rng.below(4) {
+        0 => TopologySpec::Grid { rows: 2, cols: nodes.div_ceil(2), spacing_m: 33.0 },
+        1 => TopologySpec::Line { nodes, spacing_m: 38.0 },
+        2 => TopologySpec::Star { nodes, radius_m: 30.0 },
+        _ => TopologySpec::random_square(nodes),
+    };
+    let placed_for_pister = matches!(config.topology, TopologySpec::RandomSquare { .. });
+    config.medium = if placed_for_pister {
+        MediumSpec::PisterHack { tx_power: Dbm(0.0) }
+    } else {
+        disk(pick(&mut rng, &[1.0, 0.8, 0.5]))
+    };
+    if rng.chance(0.3) {
+        config.interferers.push(Interferer::Wifi {
+            channel: 1 + rng.below(13) as u8,
+            duty_cycle: rng.between(0.05, 0.4),
+            loudness: Loudness::Everywhere(Dbm(-75.0)),
+        });
+    }
+    config.drift_max_ppm = pick(&mut rng, &[0.0, 10.0, 40.0]);
+    config.boot_spread = Duration::from_secs(pick(&mut rng, &[1, 60]));
+    let mode = pick(&mut rng, &[Mode::Storing, Mode::NonStoring]);
+    let objective = pick(&mut rng, &Objective::ALL);
+    config.node.scheduling = functions(mode)[rng.below(5) as usize].1.clone();
+    config.node.rpl = config.node.rpl.with_mode(mode).with_objective(objective);
+    config.node.rpl.dao_ack = rng.chance(0.5);
+    config.node.mac.queue_frames_max = pick(&mut rng, &[4, 8, 16]);
+    config.node.mac.retries_max = pick(&mut rng, &[0, 1, 7]);
+    config.node.mac.eb_period = Duration::from_secs(pick(&mut rng, &[2, 16]));
+    config.node.lowpan.reassembly_buffers = pick(&mut rng, &[1, 4]);
+    config.node.coap.nstart = pick(&mut rng, &[1, 4]);
+    config.traffic.period = Duration::from_millis(pick(&mut rng, &[500, 2_000, 30_000]));
+    config.traffic.payload_octets = pick(&mut rng, &[1, 20, 120, 300]);
+    config.traffic.confirmable = rng.chance(0.7);
+    config
+}
+
+fn pick<T: Clone>(rng: &mut Rng, choices: &[T]) -> T {
+    choices[rng.below(choices.len() as u32) as usize].clone()
+}

@@ -1,1 +1,0 @@
-//! Development-only tools: machines in virtual time, lossy links, vector loader.
