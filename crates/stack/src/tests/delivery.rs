@@ -4,7 +4,7 @@ use lowmesh_rpl::Mode;
 use lowmesh_units::Duration;
 use lowmesh_wire::icmpv6::{Echo, Icmpv6};
 
-use super::mesh::{Mesh, config};
+use super::mesh::{Mesh, config, quick};
 use crate::event::Class;
 
 const MODES: [Mode; 2] = [Mode::Storing, Mode::NonStoring];
@@ -95,7 +95,7 @@ fn a_datagram_in_fragments_crosses_two_hops_and_its_answer_too() {
 
 #[test]
 fn fragments_over_lossy_links_arrive_unharmed_or_not_at_all() {
-    let mut mesh = Mesh::formed(&config(Mode::Storing), 3, 0.7);
+    let mut mesh = Mesh::formed(&quick(Mode::Storing), 3, 0.7);
     let payload: Vec<u8> = (0..300_u16).map(|n| (n * 7) as u8).collect();
     let handles: Vec<_> = (0..10).map(|_| mesh.post(2, 0, payload.clone())).collect();
     for _ in 0..600 {
@@ -112,7 +112,7 @@ fn fragments_over_lossy_links_arrive_unharmed_or_not_at_all() {
 #[test]
 fn the_book_is_right_at_every_moment_of_a_busy_network() {
     for mode in MODES {
-        let mut mesh = Mesh::formed(&config(mode), 4, 0.8);
+        let mut mesh = Mesh::formed(&quick(mode), 4, 0.8);
         for round in 0..60 {
             for from in 1..4 {
                 mesh.post(from, 0, vec![round; 20 + 30 * from]);

@@ -45,6 +45,18 @@ pub fn config(mode: Mode) -> Config {
     config
 }
 
+/// The same with short slotframes, so that lossy links still carry fragments and bursts.
+pub fn quick(mode: Mode) -> Config {
+    let slots = 11;
+    let msf = MsfParams {
+        minimal_length: slots,
+        autonomous_length: slots,
+        negotiated_length: slots,
+        ..MsfParams::BMSF
+    };
+    Config { scheduling: Scheduling::Msf(msf), ..config(mode) }
+}
+
 impl Mesh {
     /// Nodes of which each hears the next and the one before, with the chance `pdr`.
     pub fn line(config: &Config, nodes: usize, pdr: f64) -> Self {
