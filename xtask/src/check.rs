@@ -25,6 +25,7 @@ pub fn lints() -> Result<()> {
         "--quiet",
         "--workspace",
         "--all-targets",
+        "--all-features",
         "--",
         "-D",
         "warnings",

@@ -7,12 +7,18 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
+mod bench;
+mod capture;
 mod check;
 mod determinism;
+mod figures;
+#[cfg(feature = "grenoble")]
+mod grenoble;
 mod metadata;
 mod no_std;
 mod process;
 mod product;
+mod swarm;
 mod test;
 mod tidy;
 
@@ -26,7 +32,9 @@ cargo xtask COMMAND
   determinism   the same seed gives the same trace, whatever the number of threads
   capture       a ten-minute capture that tshark must dissect without fault
   swarm         random small scenarios   [--count N] [--seed S] [--only S]
-  bench         the speed table          [--quick]";
+  bench         the speed table          [--quick]
+  figures       docs/figures from real runs   [--readme: the results in README.md too]
+  grenoble      derives the built-in Grenoble table   RAW OUT";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -47,10 +55,28 @@ fn run(args: &[String]) -> Result<()> {
         "test" => test::run(rest),
         "no-std" => no_std::run(rest),
         "determinism" => determinism::run(rest),
+        "capture" => capture::run(rest),
+        "swarm" => swarm::run(rest),
+        "bench" => bench::run(rest),
+        "figures" => figures::run(rest),
+        "grenoble" => derive_grenoble(rest),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");
             Ok(())
         }
         other => bail!("there is no command {other:?}\n\n{USAGE}"),
     }
+}
+
+#[cfg(feature = "grenoble")]
+fn derive_grenoble(args: &[String]) -> Result<()> {
+    grenoble::run(args)
+}
+
+/// This program again, with the simulator in it.
+#[cfg(not(feature = "grenoble"))]
+fn derive_grenoble(args: &[String]) -> Result<()> {
+    let mut again = process::cargo(&["run", "--quiet", "--package", "xtask"]);
+    again.args(["--features", "grenoble", "--", "grenoble"]).args(args);
+    process::execute(again)
 }

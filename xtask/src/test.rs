@@ -6,7 +6,7 @@
 use anyhow::{Context, Result, bail};
 
 use crate::process::{self, Stopwatch};
-use crate::{check, determinism, no_std, tidy};
+use crate::{capture, check, determinism, no_std, tidy};
 
 type Stage = (&'static str, fn() -> Result<()>);
 
@@ -19,7 +19,7 @@ const STAGES: &[Stage] = &[
     ("same seed, same trace", || determinism::run(&[])),
 ];
 
-const EXTERNAL: &[Stage] = &[];
+const EXTERNAL: &[Stage] = &[("capture read by tshark", || capture::run(&[]))];
 
 /// Runs all stages and stops at the first that fails.
 pub fn run(args: &[String]) -> Result<()> {

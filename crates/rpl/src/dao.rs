@@ -7,7 +7,7 @@ use lowmesh_units::Instant;
 use lowmesh_wire::rpl::{Address, Dao, DaoAck, Message, RplOption, Target, TransitInformation};
 
 use crate::advertiser::{Advert, InFlight};
-use crate::event::Destination;
+use crate::event::{Destination, Output};
 use crate::node::Rpl;
 use crate::params;
 use crate::route::Route;
@@ -108,6 +108,7 @@ impl Rpl {
         if self.config.dao_ack {
             self.advertiser.in_flight = Some(in_flight);
         } else {
+            self.note_known();
             self.send_rest_soon(now);
         }
     }
@@ -183,7 +184,15 @@ impl Rpl {
         }
         self.advertiser.in_flight = None;
         self.timers.clear(Timer::DaoAck);
+        self.note_known();
         self.send_rest_soon(now);
+    }
+
+    /// In storing mode the parent that has the DAO knows this node for its child.
+    fn note_known(&mut self) {
+        if let Some(parent) = self.preferred_parent().filter(|_| self.config.is_storing()) {
+            self.outbox.push(Output::KnownToParent { parent });
+        }
     }
 
     /// Queues news of a target for the parent (RFC 6550 s9.8: storing mode only).

@@ -79,6 +79,12 @@ pub enum Output {
         /// The one now.
         new: Option<Address>,
     },
+    /// The preferred parent has this node's DAO (by its DAO-ACK; without DAO-ACKs, once the DAO is sent): it
+    /// knows the way down to this node.
+    KnownToParent {
+        /// Its link-local address.
+        parent: Address,
+    },
     /// The DAGRank is another one: changes within one hop's worth of rank are not told.
     RankChanged {
         /// The whole rank.

@@ -47,6 +47,8 @@ pub enum Event {
         /// The one from now on.
         new: Option<Eui64>,
     },
+    /// The parent knows this node for its child now, and has made what it makes for children.
+    KnownToParent(Eui64),
     /// A node routes through this one directly.
     ChildAdded(Eui64),
     /// It does so no longer.

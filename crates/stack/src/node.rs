@@ -17,7 +17,8 @@
 //! | mac: ETX | rpl | link metric |
 //! | rpl: parent | mac, sixtop, ipv6 | time source, cells, default route |
 //! | rpl: rank | mac | join metric of beacons |
-//! | rpl: child, route | sixtop, ipv6 | cells, route |
+//! | rpl: child, known to parent | sixtop | cells |
+//! | rpl: route | ipv6 | route |
 
 use alloc::vec::Vec;
 
@@ -239,6 +240,9 @@ impl Node {
             lowmesh_rpl::Output::Joined { .. } | lowmesh_rpl::Output::RankChanged { .. } => {
                 let metric = self.join_metric();
                 self.tell_mac(now, tsch::Input::SetBeacons(metric));
+            }
+            lowmesh_rpl::Output::KnownToParent { parent } => {
+                self.tell_sixtop(now, Event::KnownToParent(Address(parent).eui64()));
             }
             lowmesh_rpl::Output::Detached => self.tell_mac(now, tsch::Input::SetBeacons(None)),
             lowmesh_rpl::Output::RouteAdded { target, via, .. } => {

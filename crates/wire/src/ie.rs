@@ -31,8 +31,11 @@ mod nested {
     pub const TIMESLOT: u8 = 0x1c;
     pub const CHANNEL_HOPPING: u8 = 0x09;
 }
-/// Sub-type of the IETF IE that holds a 6P message (RFC 8480 s7.1, registry of RFC 8137).
-pub const IETF_SUBTYPE_6TOP: u8 = 0x01;
+/// Sub-type of the IETF IE that holds a 6P message, as it is sent: 201, the number of the drafts, which
+/// Contiki-NG and OpenWSN send and Wireshark knows. The registry of RFC 8137 has 1, which is read as well.
+pub const IETF_SUBTYPE_6TOP: u8 = 0xc9;
+/// The sub-type that RFC 8480 s7.1 registered.
+pub const IETF_SUBTYPE_6TOP_REGISTERED: u8 = 0x01;
 
 /// Header IEs as checked bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -133,7 +136,8 @@ impl<'a> PayloadIes<'a> {
     /// The 6P message of the 6top IE, if there is one.
     pub fn sixtop(self) -> Option<&'a [u8]> {
         self.iter().filter(|(id, _)| *id == group::IETF).find_map(|(_, content)| {
-            content.split_first().filter(|(t, _)| **t == IETF_SUBTYPE_6TOP).map(|(_, m)| m)
+            let (subtype, message) = content.split_first()?;
+            matches!(*subtype, IETF_SUBTYPE_6TOP | IETF_SUBTYPE_6TOP_REGISTERED).then_some(message)
         })
     }
     /// What an enhanced beacon says of its TSCH network.

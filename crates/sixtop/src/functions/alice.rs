@@ -5,7 +5,7 @@
 //! broadcast and for neighbours without a link, and the links. Both ends derive a link's cell from
 //! (sender, receiver, direction) and the number of the slotframe, so nothing is negotiated.
 
-use lowmesh_mac::tsch::cell::{CellId, CellKind, CellOptions, CellSpec, Placement};
+use lowmesh_mac::tsch::cell::{CellKind, CellOptions, CellSpec, Placement};
 use lowmesh_units::Eui64;
 
 use super::autonomous::address_slot;
@@ -29,6 +29,8 @@ pub struct Alice {
     params: AliceParams,
     synchronised: bool,
     parent: Option<Eui64>,
+    /// The parent listens in this node's cell: it has heard of its child.
+    known: bool,
     children: alloc::collections::BTreeSet<Eui64>,
 }
 
@@ -36,7 +38,7 @@ impl Alice {
     /// The function with these parameters.
     pub const fn new(params: AliceParams) -> Self {
         let children = alloc::collections::BTreeSet::new();
-        Self { params, synchronised: false, parent: None, children }
+        Self { params, synchronised: false, parent: None, known: false, children }
     }
 
     fn install(&mut self, context: &mut Context<'_>) {
@@ -46,24 +48,29 @@ impl Alice {
         super::minimal::install(context, BROADCAST, self.params.broadcast_length);
         context.slotframe(UNICAST, self.params.unicast_length);
         if let Some(parent) = self.parent {
-            self.add_link(context, parent, Direction::Up);
+            self.add_up(context, parent);
         }
         for child in self.children.clone() {
-            self.add_link(context, child, Direction::Down);
+            self.add_down(context, child);
         }
     }
 
-    /// A cell to hear `peer` on its way to here, and one to send along `way` to a child. To a parent frames
-    /// go in the shared cell until it is [heard](Self::hear_parent) in the link's own.
-    fn add_link(&self, context: &mut Context<'_>, peer: Eui64, way: Direction) {
-        let back = if way == Direction::Up { Direction::Down } else { Direction::Up };
-        self.add(context, peer, CellOptions::RX, key(peer, context.me, back));
-        if way == Direction::Down {
-            self.add(context, peer, CellOptions::TX, key(context.me, peer, way));
+    /// Cells with the parent. Until it knows its child it does not listen to it: what goes up before
+    /// (the DAO first of all) takes the shared cell.
+    fn add_up(&self, context: &mut Context<'_>, parent: Eui64) {
+        self.add(context, CellOptions::RX, key(parent, context.me, Direction::Down), parent);
+        if self.known {
+            self.add(context, CellOptions::TX, key(context.me, parent, Direction::Up), parent);
         }
     }
 
-    fn add(&self, context: &mut Context<'_>, peer: Eui64, options: CellOptions, key: u64) {
+    /// Cells with a child, which listens since it chose this node.
+    fn add_down(&self, context: &mut Context<'_>, child: Eui64) {
+        self.add(context, CellOptions::TX, key(context.me, child, Direction::Down), child);
+        self.add(context, CellOptions::RX, key(child, context.me, Direction::Up), child);
+    }
+
+    fn add(&self, context: &mut Context<'_>, options: CellOptions, key: u64, peer: Eui64) {
         context.cell(CellSpec {
             slotframe: UNICAST,
             placement: Placement::Hashed { key, channel_offsets: self.params.channel_offsets },
@@ -73,24 +80,12 @@ impl Alice {
         });
     }
 
-    /// A parent learns of its child by the child's DAO alone. That it sends in the link's own cell shows that
-    /// it has learnt, and so listens in the other one. Without it (non-storing mode, in which parents know no
-    /// children) frames up stay in the shared cell.
-    fn hear_parent(&self, context: &mut Context<'_>, parent: Eui64, cell: CellId) {
-        let own = context
-            .schedule
-            .get(cell)
-            .is_some_and(|c| c.slotframe == UNICAST && c.peer == Some(parent));
-        if own && !context.schedule.has_tx_to(parent) {
-            self.add(context, parent, CellOptions::TX, key(context.me, parent, Direction::Up));
-        }
-    }
-
     fn set_parent(&mut self, context: &mut Context<'_>, new: Option<Eui64>) {
         if self.parent == new {
             return;
         }
         let old = core::mem::replace(&mut self.parent, new);
+        self.known = false;
         if !self.synchronised {
             return;
         }
@@ -98,12 +93,12 @@ impl Alice {
             remove_link(context, old);
             // It may have become a child in the meantime.
             if self.children.contains(&old) {
-                self.add_link(context, old, Direction::Down);
+                self.add_down(context, old);
             }
         }
         if let Some(new) = new {
             remove_link(context, new);
-            self.add_link(context, new, Direction::Up);
+            self.add_up(context, new);
         }
     }
 }
@@ -163,10 +158,17 @@ impl SchedulingFunction for Alice {
             }
             Event::TimeSource(source) => follow_beacons(context, BEACONS, source),
             Event::ParentChanged { new, .. } => self.set_parent(context, new),
+            Event::KnownToParent(parent) if self.parent == Some(parent) && !self.known => {
+                self.known = true;
+                if self.synchronised {
+                    remove_link(context, parent);
+                    self.add_up(context, parent);
+                }
+            }
             Event::ChildAdded(child) => {
                 let is_new = self.children.insert(child);
                 if is_new && self.synchronised && self.parent != Some(child) {
-                    self.add_link(context, child, Direction::Down);
+                    self.add_down(context, child);
                 }
             }
             Event::ChildRemoved(child) => {
@@ -174,9 +176,6 @@ impl SchedulingFunction for Alice {
                 if self.parent != Some(child) {
                     remove_link(context, child);
                 }
-            }
-            Event::Received { from, cell } if self.parent == Some(from) => {
-                self.hear_parent(context, from, cell);
             }
             _ => {}
         }

@@ -36,6 +36,8 @@ pub struct Orchestra {
     params: OrchestraParams,
     synchronised: bool,
     parent: Option<Eui64>,
+    /// The parent has heard of its child; only the sender-based rule asks.
+    known: bool,
     children: BTreeSet<Eui64>,
     /// Neighbours with frames queued; only the non-storing rule asks.
     waiting: BTreeSet<Eui64>,
@@ -49,6 +51,7 @@ impl Orchestra {
             params,
             synchronised: false,
             parent: None,
+            known: false,
             children: BTreeSet::new(),
             waiting: BTreeSet::new(),
         }
@@ -96,6 +99,8 @@ impl Orchestra {
             return;
         }
         let related = self.parent == Some(peer) || self.children.contains(&peer);
+        // Before the parent listens in this node's cell, the common one carries what goes up.
+        let sends = self.known || self.parent != Some(peer);
         let wanted = match self.rule {
             Rule::ReceiverStoring | Rule::SenderStoring => related,
             Rule::ReceiverNonStoring => self.parent == Some(peer) || self.waiting.contains(&peer),
@@ -115,7 +120,9 @@ impl Orchestra {
             }
             Rule::SenderStoring => {
                 // Neighbours of neighbours may hash to the same slot, so backoff applies here too.
-                self.add(context, context.me, shared, Some(peer));
+                if sends {
+                    self.add(context, context.me, shared, Some(peer));
+                }
                 self.add(context, peer, CellOptions::RX, Some(peer));
             }
         }
@@ -140,9 +147,15 @@ impl SchedulingFunction for Orchestra {
             Event::TimeSource(source) => follow_beacons(context, BEACONS, source),
             Event::ParentChanged { new, .. } => {
                 let old = core::mem::replace(&mut self.parent, new);
+                self.known = false;
                 for peer in old.into_iter().chain(new) {
                     self.update(context, peer);
                 }
+            }
+            Event::KnownToParent(parent) if self.parent == Some(parent) && !self.known => {
+                self.known = true;
+                context.remove_where(|c| c.slotframe == UNICAST && c.peer == Some(parent));
+                self.update(context, parent);
             }
             Event::ChildAdded(child) => {
                 self.children.insert(child);

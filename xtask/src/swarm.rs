@@ -1,0 +1,213 @@
+//! `swarm`: random small scenarios, each drawn from a number, each run twice. A run that breaks one of the
+//! simulator's invariants (books that do not balance, a panic), that contradicts itself, or that differs
+//! from its repetition is a finding; what is printed with it shows it again.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use crate::product;
+
+const COUNT: u64 = 100;
+
+/// Runs `--count` scenarios from number `--seed` on, or that of `--only`.
+pub fn run(args: &[String]) -> Result<()> {
+    let (first, count) = bounds(args)?;
+    let binary = product::build()?;
+    let folder = std::env::temp_dir().join(format!("lowmesh-swarm-{}", std::process::id()));
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let mut findings = 0;
+    for number in first..first.saturating_add(count) {
+        let file = folder.join(format!("swarm-{number}.toml"));
+        fs::write(&file, scenario(number))
+            .with_context(|| format!("cannot write {}", file.display()))?;
+        match examine(&binary, &file) {
+            Ok(line) => {
+                println!("{number:>5}  {line}");
+                fs::remove_file(&file)?;
+            }
+            Err(error) => {
+                findings += 1;
+                println!("{number:>5}  FAILED: {error:#}");
+                println!("       again: cargo xtask swarm --only {number}");
+                println!("       again: lowmesh run {} --seeds 1", file.display());
+            }
+        }
+    }
+    if findings > 0 {
+        bail!("{findings} of {count} scenarios failed; their files are in {}", folder.display());
+    }
+    fs::remove_dir(&folder)?;
+    println!("swarm: {count} scenarios from number {first} on, no finding");
+    Ok(())
+}
+
+fn bounds(args: &[String]) -> Result<(u64, u64)> {
+    let (mut first, mut count) = (1, COUNT);
+    let mut rest = args.iter();
+    while let Some(flag) = rest.next() {
+        let value = rest.next().with_context(|| format!("{flag} needs a number"))?;
+        let value: u64 = value.parse().with_context(|| format!("{flag} {value}: not a number"))?;
+        match flag.as_str() {
+            "--seed" => first = value,
+            "--count" => count = value,
+            "--only" => (first, count) = (value, 1),
+            _ => bail!("unknown argument {flag:?}; allowed: --count N, --seed S, --only S"),
+        }
+    }
+    Ok((first, count))
+}
+
+/// Runs the file twice; says in a line what came of it.
+fn examine(binary: &PathBuf, file: &Path) -> Result<String> {
+    let path = file.to_string_lossy();
+    let ask = || product::report(product::run(binary, &[&path, "--seeds", "1", "--jobs", "1"]));
+    let (report, again) = (ask()?, ask()?);
+    let (hash, repeated) = (product::trace_hashes(&report)?, product::trace_hashes(&again)?);
+    ensure!(hash == repeated, "the same seed gave {hash:?} and then {repeated:?}");
+    let metrics = &report["runs"][0]["metrics"];
+    consistent(metrics)?;
+    let shown = |key: &str| metrics[key].as_f64().map_or("-".to_owned(), |v| format!("{v:.3}"));
+    Ok(format!(
+        "nodes {} joined {} transactions {} tdr {}",
+        metrics["nodes"],
+        metrics["joined"],
+        metrics["transactions"],
+        shown("tdr")
+    ))
+}
+
+/// What must hold between the numbers of one run.
+fn consistent(metrics: &Value) -> Result<()> {
+    let count = |key: &str| {
+        metrics[key].as_u64().with_context(|| format!("the metrics have no count {key:?}"))
+    };
+    let (nodes, joined) = (count("nodes")?, count("joined")?);
+    ensure!(joined <= nodes, "{joined} of {nodes} nodes joined");
+    let (all, acknowledged, failed, open) =
+        (count("transactions")?, count("acknowledged")?, count("failed")?, count("open")?);
+    ensure!(
+        acknowledged + failed + open == all,
+        "{all} transactions, but {acknowledged} acknowledged, {failed} failed and {open} open"
+    );
+    for key in ["tdr", "pdr_up", "pdr_down", "duty_cycle"] {
+        let share = metrics.get(key).with_context(|| format!("the metrics have no {key:?}"))?;
+        let bounded = share.as_f64().is_some_and(|share| (0.0..=1.0).contains(&share));
+        ensure!(share.is_null() || bounded, "{key} is {share}, not a share");
+    }
+    Ok(())
+}
+
+/// A stream of numbers out of one (SplitMix64); scenarios need spread, not quality.
+struct Draw(u64);
+
+impl Draw {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+
+    fn of<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len() as u64) as usize]
+    }
+}
+
+/// The scenario of a number, as a file.
+fn scenario(number: u64) -> String {
+    let mut draw = Draw(number);
+    let mut toml = format!(
+        "name = \"swarm-{number}\"\nduration = \"15min\"\nwarmup = \"5min\"\nseeds = 1\nseed = {number}\n"
+    );
+    network(&mut toml, &mut draw);
+    let schedule = draw.of(&["minimal", "msf", "b-msf", "alice", "orchestra"]);
+    let hopping = draw.of(&["16_16", "4_4"]);
+    let (mode, objective) = (draw.of(&["storing", "non-storing"]), draw.of(&["mrhof", "of0"]));
+    let congestion = draw.of(&["default", "cocoa", "cocoa/draft-03", "6cocoa", "rfc6298"]);
+    let (frames, queue) = (draw.of(&[2, 4, 16]), draw.of(&[1, 8, 32]));
+    let (period, payload) = (draw.of(&["500ms", "2s", "10s", "1min"]), draw.of(&[1, 20, 60, 300]));
+    // Writing to a String cannot fail.
+    _ = write!(
+        toml,
+        "\n[mac]\nhopping = \"{hopping}\"\nqueue_frames = {frames}\n\
+         \n[schedule]\nfunction = \"{schedule}\"\n\
+         \n[rpl]\nmode = \"{mode}\"\nobjective = \"{objective}\"\n\
+         \n[coap]\ncongestion = \"{congestion}\"\nqueue = {queue}\n\
+         \n[traffic]\nperiod = \"{period}\"\nstart = \"3min\"\npayload_bytes = {payload}\n"
+    );
+    toml
+}
+
+/// Topology and medium, which must fit each other.
+fn network(toml: &mut String, draw: &mut Draw) {
+    let spacing = draw.of(&[10, 33, 40]);
+    let (topology, anywhere) = match draw.below(4) {
+        0 => {
+            let (rows, cols) = (1 + draw.below(4), 1 + draw.below(4));
+            (
+                format!("kind = \"grid\"\nrows = {rows}\ncols = {cols}\nspacing_m = {spacing}.0"),
+                true,
+            )
+        }
+        1 => {
+            let nodes = 1 + draw.below(8);
+            (format!("kind = \"line\"\nnodes = {nodes}\nspacing_m = {spacing}.0"), true)
+        }
+        2 => {
+            let nodes = 1 + draw.below(15);
+            (format!("kind = \"star\"\nnodes = {nodes}\nradius_m = {spacing}.0"), true)
+        }
+        _ => (format!("kind = \"random\"\nnodes = {}\nside_m = 1000.0", 5 + draw.below(12)), false),
+    };
+    let medium = if anywhere {
+        draw.of(&["mrm", "unit-disk", "log-distance", "friis", "two-ray"])
+    } else {
+        "pister-hack"
+    };
+    _ = write!(toml, "\n[topology]\n{topology}\n\n[radio]\nmedium = \"{medium}\"\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_always_draws_the_same_scenario_and_others_differ() {
+        assert_eq!(scenario(7), scenario(7));
+        let all: std::collections::BTreeSet<String> = (0..50).map(scenario).collect();
+        assert_eq!(all.len(), 50);
+    }
+
+    #[test]
+    fn arguments_choose_the_numbers() {
+        let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(bounds(&[]).expect("no argument"), (1, COUNT));
+        assert_eq!(bounds(&words("--seed 5 --count 2")).expect("both"), (5, 2));
+        assert_eq!(bounds(&words("--only 9")).expect("one"), (9, 1));
+        assert!(bounds(&words("--only")).is_err());
+        assert!(bounds(&words("--fast 1")).is_err());
+    }
+
+    #[test]
+    fn numbers_that_contradict_each_other_are_found() {
+        let mut metrics = serde_json::json!({
+            "nodes": 5, "joined": 5, "transactions": 10, "acknowledged": 8, "failed": 1, "open": 1,
+            "tdr": 0.88, "pdr_up": null, "pdr_down": 1.0, "duty_cycle": 0.1,
+        });
+        assert!(consistent(&metrics).is_ok());
+        metrics["open"] = 2.into();
+        assert!(consistent(&metrics).is_err());
+        metrics["open"] = 1.into();
+        metrics["duty_cycle"] = 1.5.into();
+        assert!(consistent(&metrics).is_err());
+    }
+}
