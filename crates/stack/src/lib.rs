@@ -23,3 +23,6 @@ pub use node::Node;
 
 /// The port of CoAP without security: RFC 7252 s6.1.
 pub const COAP_PORT: u16 = 5683;
+
+#[cfg(test)]
+mod tests;

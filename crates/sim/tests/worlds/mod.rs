@@ -2,8 +2,8 @@
 
 use lowmesh_mac::tsch::hopping::HoppingSequence;
 use lowmesh_rpl::{Mode, Objective};
-use lowmesh_sim::air::unit_disk::DiskParams;
 use lowmesh_sim::air::interference::Loudness;
+use lowmesh_sim::air::unit_disk::DiskParams;
 use lowmesh_sim::air::{Interferer, MediumSpec};
 use lowmesh_sim::energy::Currents;
 use lowmesh_sim::record::Outcome;

@@ -1,0 +1,127 @@
+//! Packets over several hops, whole and in fragments, up and down, in both modes of RPL.
+
+use lowmesh_rpl::Mode;
+use lowmesh_units::Duration;
+use lowmesh_wire::icmpv6::{Echo, Icmpv6};
+
+use super::mesh::{Mesh, config, quick};
+use crate::event::Class;
+
+const MODES: [Mode; 2] = [Mode::Storing, Mode::NonStoring];
+
+/// Gives an echo request of `octets` to the network layer of `from`.
+fn ping(mesh: &mut Mesh, from: usize, to: usize, octets: usize) {
+    let source = mesh.nodes[from].global_address();
+    let destination = mesh.nodes[to].global_address();
+    let mut payload = Vec::new();
+    let echo = Echo { identifier: 7, sequence: 1, data: vec![0xa5; octets] };
+    Icmpv6::EchoRequest(echo).emit(&source.0, &destination.0, &mut payload);
+    let now = mesh.now;
+    mesh.nodes[from].send_control(now, source, destination, &payload);
+    mesh.nodes[from].settle(now);
+}
+
+#[test]
+fn a_request_goes_up_over_two_hops_and_its_response_comes_back() {
+    for mode in MODES {
+        let mut mesh = Mesh::formed(&config(mode), 3, 1.0);
+        let handle = mesh.post(2, 0, b"21.5 C".to_vec());
+        mesh.run(Duration::from_secs(30));
+        assert_eq!(mesh.ending(handle), Some(Ok(())), "{mode:?}");
+        let (at, request) = &mesh.requests[0];
+        assert_eq!((*at, request.payload.as_slice()), (0, &b"21.5 C"[..]));
+        assert!(mesh.arrived(Class::Request, 2, 0) >= 1);
+        assert!(mesh.arrived(Class::Response, 0, 2) >= 1);
+        mesh.check_book();
+    }
+}
+
+#[test]
+fn three_hops_down_and_three_up_work_in_both_modes() {
+    for mode in MODES {
+        let mut mesh = Mesh::formed(&config(mode), 4, 1.0);
+        let (down, up) = (mesh.post(0, 3, b"open".to_vec()), mesh.post(3, 0, b"done".to_vec()));
+        mesh.run(Duration::from_secs(60));
+        assert_eq!(mesh.ending(down), Some(Ok(())), "{mode:?}");
+        assert_eq!(mesh.ending(up), Some(Ok(())), "{mode:?}");
+        let served: Vec<usize> = mesh.requests.iter().map(|(at, _)| *at).collect();
+        assert!(served.contains(&0) && served.contains(&3), "{mode:?}: {served:?}");
+        mesh.check_book();
+    }
+}
+
+#[test]
+fn in_storing_mode_a_node_reaches_another_without_the_root() {
+    let mut mesh = Mesh::formed(&config(Mode::Storing), 4, 1.0);
+    let before = mesh.nodes[0].counters().frames_acked;
+    let handle = mesh.post(3, 1, b"neighbour".to_vec());
+    mesh.run_until(Duration::from_secs(30), |mesh| mesh.ending(handle).is_some());
+    assert_eq!(mesh.ending(handle), Some(Ok(())));
+    assert_eq!(mesh.requests[0].0, 1);
+    assert_eq!(mesh.arrived(Class::Request, 3, 1), 1);
+    // RFC 6550 s9.8: the common ancestor, node 1, turns it; the root has nothing to forward.
+    assert!(mesh.nodes[0].counters().frames_acked <= before + 2, "control alone");
+}
+
+#[test]
+fn a_ping_is_answered_over_three_hops_both_ways() {
+    for mode in MODES {
+        let mut mesh = Mesh::formed(&config(mode), 4, 1.0);
+        for (from, to) in [(3, 0), (0, 3)] {
+            let (asked, answered) =
+                (mesh.arrived(Class::Control, from, to), mesh.arrived(Class::Control, to, from));
+            ping(&mut mesh, from, to, 16);
+            mesh.run(Duration::from_secs(30));
+            // RPL's own packets end at neighbours, except for a few DAOs of non-storing mode.
+            assert!(mesh.arrived(Class::Control, from, to) > asked, "{mode:?} {from} to {to}");
+            assert!(mesh.arrived(Class::Control, to, from) > answered, "{mode:?} {to} to {from}");
+        }
+        mesh.check_book();
+    }
+}
+
+#[test]
+fn a_datagram_in_fragments_crosses_two_hops_and_its_answer_too() {
+    for mode in MODES {
+        let mut mesh = Mesh::formed(&config(mode), 3, 1.0);
+        let payload: Vec<u8> = (0..300_u16).map(|n| n as u8).collect();
+        let handle = mesh.post(2, 0, payload.clone());
+        mesh.run(Duration::from_secs(60));
+        assert_eq!(mesh.ending(handle), Some(Ok(())), "{mode:?}");
+        assert_eq!(mesh.requests[0].1.payload, payload, "{mode:?}");
+        mesh.check_book();
+    }
+}
+
+#[test]
+fn fragments_over_lossy_links_arrive_unharmed_or_not_at_all() {
+    let mut mesh = Mesh::formed(&quick(Mode::Storing), 3, 0.7);
+    let payload: Vec<u8> = (0..300_u16).map(|n| (n * 7) as u8).collect();
+    let handles: Vec<_> = (0..10).map(|_| mesh.post(2, 0, payload.clone())).collect();
+    for _ in 0..600 {
+        mesh.run(Duration::from_secs(1));
+        mesh.check_book();
+    }
+    let acknowledged = handles.iter().filter(|h| mesh.ending(**h) == Some(Ok(()))).count();
+    assert!(acknowledged >= 8, "{acknowledged} of 10");
+    assert!(mesh.requests.iter().all(|(_, request)| request.payload == payload));
+    // RFC 7252 s4.5: whatever was sent again was not executed again.
+    assert!(mesh.requests.len() <= 10, "{}", mesh.requests.len());
+}
+
+#[test]
+fn the_book_is_right_at_every_moment_of_a_busy_network() {
+    for mode in MODES {
+        let mut mesh = Mesh::formed(&quick(mode), 4, 0.8);
+        for round in 0..60 {
+            for from in 1..4 {
+                mesh.post(from, 0, vec![round; 20 + 30 * from]);
+            }
+            for _ in 0..200 {
+                mesh.run(Duration::from_millis(10));
+                mesh.check_book();
+            }
+        }
+        assert!(mesh.requests.len() > 20, "{mode:?}: {}", mesh.requests.len());
+    }
+}
