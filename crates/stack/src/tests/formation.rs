@@ -32,7 +32,7 @@ fn every_node_tells_of_its_clock_before_its_parent() {
 #[test]
 fn a_network_forms_over_links_that_lose_every_third_frame() {
     let mesh = Mesh::formed(&config(Mode::Storing), 3, 0.67);
-    assert!(mesh.nodes.iter().all(|node| node.is_joined()));
+    assert!(mesh.nodes.iter().all(crate::Node::is_joined));
     mesh.check_book();
 }
 
