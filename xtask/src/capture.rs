@@ -29,7 +29,7 @@ const RUN: &[&str] = &[
 /// What tshark must be told: the mesh's prefix, which header compression leaves out.
 const PREFERENCES: &[&str] = &["-o", "6lowpan.context0:fd00::/64"];
 
-/// One column a frame; `COLUMNS` says in which order.
+/// One column a frame, in the order in which [`tally`] takes them.
 const COLUMNS: &[&str] = &[
     "frame.number",
     "frame.protocols",
@@ -37,6 +37,7 @@ const COLUMNS: &[&str] = &[
     "wpan.frame_type",
     "wpan.6top_version",
     "icmpv6.type",
+    "6lowpan.frag.tag",
 ];
 
 /// ICMPv6 type of RPL control messages (RFC 6550 s6).
@@ -93,7 +94,7 @@ fn tally(dissection: &str) -> Tally {
         let mut columns = line.split('\t');
         let mut next = || columns.next().unwrap_or_default();
         let (number, stack, malformed) = (next(), next(), next());
-        let (frame_type, sixtop, icmpv6) = (next(), next(), next());
+        let (frame_type, sixtop, icmpv6, fragment) = (next(), next(), next(), next());
         tally.frames += 1;
         let mut names: Vec<&str> = stack.split(':').collect();
         names.extend((!sixtop.is_empty()).then_some("6top"));
@@ -104,8 +105,8 @@ fn tally(dissection: &str) -> Tally {
             *tally.seen.entry((*name).to_owned()).or_default() += 1;
         }
         // "data" is what tshark calls octets that no dissector claimed: our readings inside CoAP are such,
-        // anything below is not.
-        let unread = names.contains(&"data") && !names.contains(&"coap");
+        // and fragments until their last; anything else is not.
+        let unread = names.contains(&"data") && !names.contains(&"coap") && fragment.is_empty();
         let unread = unread || frame_type.is_empty();
         if (unread || !malformed.is_empty()) && tally.faults.len() < FAULTS_TOLD {
             let what = if unread { "not dissected" } else { "malformed" };
@@ -131,13 +132,14 @@ mod tests {
     const GOOD: &str = "1\twpan-tap\t\t0x0000\t\t\n\
         2\twpan-tap:6lowpan:ipv6:udp:coap:data\t\t0x0001\t\t\n\
         3\twpan-tap:6lowpan:ipv6:icmpv6\t\t0x0001\t\t155\n\
-        4\twpan-tap\t\t0x0001\t0x00\t\n";
+        4\twpan-tap\t\t0x0001\t0x00\t\t\n\
+        5\twpan-tap:6lowpan:data\t\t0x0001\t\t\t0x0007\n";
 
     #[test]
     fn a_good_capture_is_counted_and_passes() {
         let tally = tally(GOOD);
-        assert_eq!(tally.frames, 4);
-        assert_eq!((tally.seen["6lowpan"], tally.seen["rpl"], tally.seen["6top"]), (2, 1, 1));
+        assert_eq!(tally.frames, 5);
+        assert_eq!((tally.seen["6lowpan"], tally.seen["rpl"], tally.seen["6top"]), (3, 1, 1));
         assert!(judge(&tally).is_ok());
     }
 

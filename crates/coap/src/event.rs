@@ -7,7 +7,9 @@ use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::DecodeError;
 use lowmesh_wire::coap::{Code, Kind, Message, MessageId, OptionNumber, Options, Token};
 
-use crate::exchange::ExchangeId;
+/// Names one exchange within its endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ExchangeId(pub(crate) u64);
 
 /// A request before it has a message ID and a token.
 #[derive(Clone, Debug, PartialEq, Eq)]

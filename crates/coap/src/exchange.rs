@@ -8,10 +8,6 @@ use lowmesh_wire::coap::{Kind, MessageId, Token};
 
 use crate::event::Purpose;
 
-/// Names one exchange within its endpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ExchangeId(pub(crate) u64);
-
 /// A message that this endpoint wants to get through: a request, or a separate response.
 #[derive(Debug)]
 pub(crate) struct Outgoing<P> {

@@ -51,5 +51,6 @@ mod seen;
 
 pub use config::{Config, ConfigError};
 pub use endpoint::Endpoint;
-pub use event::{Counters, Discard, Input, Output, Purpose, RequestTemplate, ResponseTemplate};
-pub use exchange::ExchangeId;
+pub use event::{
+    Counters, Discard, ExchangeId, Input, Output, Purpose, RequestTemplate, ResponseTemplate,
+};

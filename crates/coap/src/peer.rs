@@ -10,7 +10,7 @@ use lowmesh_units::{Instant, Rng};
 use lowmesh_wire::coap::{MessageId, Token};
 
 use crate::Config;
-use crate::exchange::ExchangeId;
+use crate::event::ExchangeId;
 use crate::message_ids::MessageIds;
 use crate::seen::Seen;
 

@@ -73,11 +73,11 @@ impl Ledger {
         if entry.copies == 0 {
             let entry = *entry;
             self.entries.remove(&handle);
-            self.close(&entry);
+            self.close(entry);
         }
     }
 
-    fn close(&mut self, entry: &Entry) {
+    fn close(&mut self, entry: Entry) {
         let packets = &mut self.closed[entry.class as usize];
         match entry.drop {
             _ if entry.delivered => packets.delivered += 1,

@@ -3,7 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`config`], [`record`] | what goes into a run and what it leaves behind |
-//! | [`world`], `timeslot`, `summary` | the loop, one slot on the air, the end of a run |
+//! | [`world`], `timeslot`, `flight`, `summary` | the loop, one slot on the air, the frames in it, the end of a run |
 //! | [`agenda`], [`clock`] | events in order, crystals that drift |
 //! | [`air`], [`topology`] | who hears whom, where nodes stand |
 //! | [`traffic`] | the application |
@@ -19,6 +19,7 @@ pub mod clock;
 pub mod config;
 pub mod energy;
 pub mod error;
+mod flight;
 pub mod ledger;
 pub mod record;
 mod summary;

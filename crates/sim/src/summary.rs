@@ -10,7 +10,7 @@ use crate::world::{ROOT, World};
 impl World {
     /// Closes the books at `end`.
     pub(crate) fn finish(mut self, end: Instant) -> Result<Outcome, Error> {
-        let held = self.nodes.iter().flat_map(|node| node.held());
+        let held = self.nodes.iter().flat_map(lowmesh_stack::Node::held);
         self.ledger.check(held).map_err(Error::Books)?;
         for index in 0..self.nodes.len() {
             self.summarise(end, NodeId(index as u16));

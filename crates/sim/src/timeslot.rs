@@ -9,45 +9,17 @@
 //! does not exist.
 
 use lowmesh_mac::params::{PHY_HEADER_OCTETS, TX_ACK_DELAY, TX_OFFSET};
+use lowmesh_mac::tsch::Reception;
 use lowmesh_mac::tsch::account::airtime;
-use lowmesh_mac::tsch::{Reception, Transmission};
 use lowmesh_machine::Handle;
 use lowmesh_units::{Asn, Channel, Instant, NodeId};
 use lowmesh_wire::ieee802154::FCS_OCTETS;
 
 use crate::air::{Noise, Signal, reception_draw, resolve};
 use crate::capture::Captured;
+use crate::flight::{Arrival, Flight, Scratch};
 use crate::trace::Fact;
 use crate::world::World;
-
-/// A frame that is on the air in this slot.
-#[derive(Debug)]
-struct Flight {
-    from: NodeId,
-    /// How far the sender's clock is ahead, microseconds.
-    lead_micros: f64,
-    start: Instant,
-    frame: Transmission,
-    /// Who acknowledges, and with what.
-    ack: Option<(NodeId, Vec<u8>)>,
-}
-
-/// A frame as it arrives at a listener.
-#[derive(Clone, Copy, Debug)]
-struct Arrival {
-    to: NodeId,
-    flight: usize,
-    signal: Signal,
-}
-
-/// Room that is used again in each slot.
-#[derive(Debug, Default)]
-pub(crate) struct Scratch {
-    senders: Vec<NodeId>,
-    flights: Vec<Flight>,
-    arrivals: Vec<Arrival>,
-    signals: Vec<Signal>,
-}
 
 impl World {
     /// Goes through the slot that starts at `now`, in which `first` and perhaps others send.
@@ -74,18 +46,12 @@ impl World {
                 continue;
             };
             let lead_micros = self.clocks[from.index()].lead_micros(now);
-            let start = self.shifted(now + TX_OFFSET, lead_micros);
+            let start = shifted(now + TX_OFFSET, lead_micros);
             self.note_sent(now, start, from, frame.channel, &frame.octets);
             scratch.flights.push(Flight { from, lead_micros, start, frame, ack: None });
         }
         // `resolve` wants frames in the order in which they start.
         scratch.flights.sort_by_key(|flight| (flight.start, flight.from));
-    }
-
-    /// The moment at which a clock that is ahead by `lead_micros` shows `nominal`.
-    fn shifted(&self, nominal: Instant, lead_micros: f64) -> Instant {
-        let nanos = nominal.as_nanos() as f64 - lead_micros * 1e3;
-        Instant::from_nanos(nanos.max(0.0) as u64)
     }
 
     fn note_sent(
@@ -249,4 +215,10 @@ impl World {
             self.judge(flight.from, channel, now, signals, |i| (ackers[i], now, octets.len()));
         (received == Some(0)).then_some((octets.as_slice(), link.rssi))
     }
+}
+
+/// The moment at which a clock that is ahead by `lead_micros` shows `nominal`.
+fn shifted(nominal: Instant, lead_micros: f64) -> Instant {
+    let nanos = nominal.as_nanos() as f64 - lead_micros * 1e3;
+    Instant::from_nanos(nanos.max(0.0) as u64)
 }

@@ -11,11 +11,28 @@ use xxhash_rust::xxh3::Xxh3;
 #[derive(Clone, Copy, Debug)]
 pub enum Fact<'a> {
     /// A frame went out.
-    Sent { asn: Asn, channel: Channel, octets: &'a [u8] },
-    /// A frame came in, from this node, this loud.
-    Heard { from: NodeId, rssi_dbm: f64, octets: usize },
-    /// The sent frame was acknowledged, or not.
-    Answered { acked: bool },
+    Sent {
+        /// In this slot,
+        asn: Asn,
+        /// on this channel.
+        channel: Channel,
+        /// The frame without FCS.
+        octets: &'a [u8],
+    },
+    /// A frame came in.
+    Heard {
+        /// From this node,
+        from: NodeId,
+        /// this loud,
+        rssi_dbm: f64,
+        /// this long.
+        octets: usize,
+    },
+    /// The slot of a frame to one neighbour is over.
+    Answered {
+        /// The acknowledgement came.
+        acked: bool,
+    },
     /// About an IPv6 packet.
     Packet(Packet),
     /// About a transaction.
@@ -111,7 +128,7 @@ const fn hash_transaction(transaction: Transaction) -> [u64; 3] {
     match transaction {
         Transaction::Sent(handle, rto) => [9, handle.0, rto.as_nanos()],
         Transaction::Acknowledged(handle, rtt, copies) => {
-            [10 | (copies as u64) << 8, handle.0, rtt.as_nanos()]
+            [0xa | (copies as u64) << 8, handle.0, rtt.as_nanos()]
         }
         Transaction::Resent(handle, copy) => [16, handle.0, copy as u64],
         Transaction::Failed(handle, reason) => [11, handle.0, reason as u64],
@@ -122,7 +139,7 @@ fn hash_network(network: &Network) -> [u64; 3] {
     match network {
         Network::Synchronised => [12, 0, 0],
         Network::Desynchronised => [13, 0, 0],
-        Network::Parent(parent) => [14, parent.map_or(0, |p| p.as_u64()), 0],
+        Network::Parent(parent) => [14, parent.map_or(0, lowmesh_units::Eui64::as_u64), 0],
         Network::Cells { peer, cells, .. } => {
             let sum = cells.iter().fold(cells.len() as u64, |sum, (slot, offset)| {
                 sum.wrapping_mul(0x1_0000_0001).wrapping_add(u64::from(*slot) << 16)

@@ -19,9 +19,9 @@ use crate::capture::Capture;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::error::Error;
+use crate::flight::Scratch;
 use crate::ledger::Ledger;
 use crate::record::{Ending, NodeSummary, Outcome};
-use crate::timeslot::Scratch;
 use crate::trace::{Fact, Trace};
 use crate::traffic::Client;
 

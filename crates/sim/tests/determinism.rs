@@ -25,8 +25,8 @@ impl Write for Shared {
 }
 
 impl Shared {
-    fn sink(&self) -> Option<Box<dyn Write + Send>> {
-        Some(Box::new(self.clone()))
+    fn sink(&self) -> Box<dyn Write + Send> {
+        Box::new(self.clone())
     }
     fn octets(&self) -> Vec<u8> {
         self.0.lock().expect("no writer panics").clone()
@@ -71,8 +71,8 @@ fn who_watches_does_not_change_the_run() {
     for (pcap, trace) in [(true, false), (false, true), (true, true)] {
         let (capture, lines) = (Shared::default(), Shared::default());
         let sinks = Sinks {
-            pcap: pcap.then(|| capture.sink()).flatten(),
-            trace: trace.then(|| lines.sink()).flatten(),
+            pcap: pcap.then(|| Some(capture.sink())).flatten(),
+            trace: trace.then(|| Some(lines.sink())).flatten(),
         };
         assert_eq!(watched(line(4), 3, sinks), alone);
         assert_eq!(capture.octets().is_empty(), !pcap);
@@ -94,7 +94,7 @@ fn a_run_in_parts_is_the_same_run() {
 fn captures_and_traces_repeat_to_the_octet() {
     let written = || {
         let (capture, lines) = (Shared::default(), Shared::default());
-        watched(line(3), 9, Sinks { pcap: capture.sink(), trace: lines.sink() });
+        watched(line(3), 9, Sinks { pcap: Some(capture.sink()), trace: Some(lines.sink()) });
         (capture.octets(), lines.octets())
     };
     assert_eq!(written(), written());
@@ -103,7 +103,7 @@ fn captures_and_traces_repeat_to_the_octet() {
 #[test]
 fn each_line_of_a_trace_is_a_json_object_with_time_node_and_event_in_order_of_time() {
     let lines = Shared::default();
-    let outcome = watched(line(3), 2, Sinks { pcap: None, trace: lines.sink() });
+    let outcome = watched(line(3), 2, Sinks { pcap: None, trace: Some(lines.sink()) });
     let text = String::from_utf8(lines.octets()).expect("JSON is UTF-8");
     let (mut last, mut acknowledged, mut sent) = (0.0, 0, 0);
     for line in text.lines() {

@@ -42,7 +42,7 @@ impl Node {
             tsch::Output::Dropped { dropped, .. } => {
                 self.on_frame_done(now, dropped.handle, Some(dropped));
             }
-            other => self.tell_network(now, other),
+            other => self.tell_network(now, &other),
         }
     }
 

@@ -68,7 +68,7 @@ impl Node {
                 Icmpv6::Rpl(message).emit(&source.0, &destination.0, &mut payload);
                 self.send_control(now, source, destination, &payload);
             }
-            other => self.tell_routes(now, other),
+            other => self.tell_routes(now, &other),
         }
     }
 

@@ -198,8 +198,8 @@ impl Node {
     }
 
     /// What the MAC has to say that is not a frame.
-    pub(crate) fn tell_network(&mut self, now: Instant, output: tsch::Output) {
-        match output {
+    pub(crate) fn tell_network(&mut self, now: Instant, output: &tsch::Output) {
+        match *output {
             tsch::Output::Synchronised { time_source } => {
                 self.outbox.push(Output::Network(Network::Synchronised));
                 self.tell_sixtop(now, Event::Synchronised);
@@ -234,8 +234,8 @@ impl Node {
     }
 
     /// What RPL has to say that is not a message.
-    pub(crate) fn tell_routes(&mut self, now: Instant, output: lowmesh_rpl::Output) {
-        match output {
+    pub(crate) fn tell_routes(&mut self, now: Instant, output: &lowmesh_rpl::Output) {
+        match *output {
             lowmesh_rpl::Output::ParentChanged { old, new } => self.on_parent(now, old, new),
             lowmesh_rpl::Output::Joined { .. } | lowmesh_rpl::Output::RankChanged { .. } => {
                 let metric = self.join_metric();

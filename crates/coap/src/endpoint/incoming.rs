@@ -8,8 +8,9 @@ use lowmesh_wire::coap::{Code, Kind, Message, MessageId, MessageView, OptionNumb
 
 use super::Endpoint;
 use super::outgoing::{NO_MESSAGE_ID, Wanted};
+use crate::event::ExchangeId;
 use crate::event::{Discard, Output, Purpose, ResponseTemplate};
-use crate::exchange::{Answer, ExchangeId, Incoming};
+use crate::exchange::{Answer, Incoming};
 use crate::params::{EXCHANGE_LIFETIME, NON_LIFETIME};
 use crate::seen::Sighting;
 

@@ -11,8 +11,9 @@ use lowmesh_congestion::TimerSnapshot;
 use lowmesh_machine::{DropReason, Handle, Machine, Outbox, Rejected};
 use lowmesh_units::{Instant, Rng};
 
+use crate::event::ExchangeId;
 use crate::event::{Counters, Discard, Input, Output};
-use crate::exchange::{ExchangeId, Incoming, Outgoing};
+use crate::exchange::{Incoming, Outgoing};
 use crate::peer::Peer;
 use crate::{Config, ConfigError};
 

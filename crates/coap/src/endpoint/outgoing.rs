@@ -9,8 +9,9 @@ use lowmesh_units::{Duration, Instant, Rng};
 use lowmesh_wire::coap::{HEADER_LEN, Kind, Message, MessageId, Token};
 
 use super::Endpoint;
+use crate::event::ExchangeId;
 use crate::event::{Output, Purpose, RequestTemplate};
-use crate::exchange::{ExchangeId, Outgoing, Phase, Transmission};
+use crate::exchange::{Outgoing, Phase, Transmission};
 use crate::params::PROBING_RATE_OCTETS_PER_SECOND;
 use crate::peer::Peer;
 

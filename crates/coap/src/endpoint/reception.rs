@@ -6,8 +6,8 @@ use lowmesh_wire::DecodeError;
 use lowmesh_wire::coap::{Class, Head, Kind, Message, MessageId, MessageView};
 
 use super::Endpoint;
+use crate::event::ExchangeId;
 use crate::event::{Discard, Output, Purpose};
-use crate::exchange::ExchangeId;
 
 impl<P: Ord + Copy> Endpoint<P> {
     pub(super) fn on_datagram(&mut self, from: P, bytes: &[u8], now: Instant) {

@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 
 use super::error::{ConfigError, Fault, Origin, similar};
 use super::source::Source;
@@ -217,11 +217,6 @@ impl Lines {
     pub fn into_text(self) -> String {
         self.0
     }
-}
-
-/// Whether `value` is a table, for the walk along a dotted key.
-pub fn table_mut<'v, 'i>(value: &'v mut DeValue<'i>) -> Option<&'v mut DeTable<'i>> {
-    if let DeValue::Table(table) = value { Some(table) } else { None }
 }
 
 /// Declares a section: documentation, then each key with type, default and bound.

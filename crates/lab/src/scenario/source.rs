@@ -7,7 +7,6 @@ use serde_spanned::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::error::{ConfigError, ConfigErrors, Fault, Origin};
-use super::section::table_mut;
 
 /// The longest piece of a value that an error repeats, in characters.
 const LITERAL_MAX: usize = 60;
@@ -151,4 +150,9 @@ fn lay_over<'i>(
     };
     table.insert(Spanned::new(0..0, DeString::Borrowed(last)), Spanned::new(0..0, value));
     Ok(())
+}
+
+/// Whether `value` is a table, for the walk along a dotted key.
+fn table_mut<'v, 'i>(value: &'v mut DeValue<'i>) -> Option<&'v mut DeTable<'i>> {
+    if let DeValue::Table(table) = value { Some(table) } else { None }
 }

@@ -4,7 +4,7 @@ use super::section::{section, variants};
 use super::value::{NotEmpty, Within};
 
 /// The most nodes in a run: a simulated node's number has to fit the tables of the radio.
-pub const NODES_MAX: u16 = 1000;
+pub const NODES_MAX: u16 = 4096;
 
 variants! {
     /// Where the nodes stand.

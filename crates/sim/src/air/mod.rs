@@ -41,6 +41,7 @@ pub mod link_table;
 pub mod links;
 pub mod modulation;
 pub mod mrm;
+mod overlap;
 pub mod params;
 pub mod pathloss;
 pub mod pister_hack;
@@ -57,8 +58,9 @@ use lowmesh_units::{Channel, Dbm, Instant, NodeId};
 pub(crate) use fields::{Fields, data_lines};
 pub use interference::{Interference, Interferer};
 pub use links::{Link, Links};
+pub use overlap::Overlap;
 pub use position::Position;
-pub use reception::{Noise, Overlap, Resolution, Signal, reception_draw, resolve};
+pub use reception::{Noise, Resolution, Signal, reception_draw, resolve};
 pub use spec::{MediumSpec, build};
 
 /// A radio medium: the source of received powers, and of PDRs where it dictates them.

@@ -9,6 +9,7 @@ use lowmesh_units::{Instant, NodeId, Purpose, Seed};
 
 use super::links::Link;
 use super::modulation::packet_success;
+use super::overlap::Overlap;
 use super::params::{LOCK_SNR, SYNCHRONISATION_HEADER};
 use super::pister_hack::{noise_mw, pdr_at_sinr};
 
@@ -37,24 +38,6 @@ pub struct Noise {
     pub floor_mw: f64,
     /// Interferers, mW.
     pub extra_mw: f64,
-}
-
-/// How frames that overlap at a receiver are judged.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Overlap {
-    /// The receiver locks on the strongest of the first frames; it succeeds by its SINR.
-    Sinr,
-    /// As before, and success is the link's PDR, times the PDR of an RSSI that stands as far above the
-    /// noise as the SINR when anything interferes (6TiSCH simulator).
-    DictatedPdr,
-    /// A frame that fails its own draw is not there; of the others each takes the receiver over unless
-    /// it is more than `threshold` (a linear ratio) weaker than the one before (Cooja MRM).
-    Capture {
-        /// Least ratio of the new power to the old.
-        threshold: f64,
-    },
-    /// Two frames destroy each other (unit disk).
-    Collision,
 }
 
 /// What happened at the receiver.

@@ -1,0 +1,19 @@
+//! The rules by which media judge frames that overlap at a receiver; [`resolve`](super::resolve) applies them.
+
+/// How frames that overlap at a receiver are judged.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Overlap {
+    /// The receiver locks on the strongest of the first frames; it succeeds by its SINR.
+    Sinr,
+    /// As before, and success is the link's PDR, times the PDR of an RSSI that stands as far above the
+    /// noise as the SINR when anything interferes (6TiSCH simulator).
+    DictatedPdr,
+    /// A frame that fails its own draw is not there; of the others each takes the receiver over unless
+    /// it is more than `threshold` (a linear ratio) weaker than the one before (Cooja MRM).
+    Capture {
+        /// Least ratio of the new power to the old.
+        threshold: f64,
+    },
+    /// Two frames destroy each other (unit disk).
+    Collision,
+}

@@ -1,0 +1,35 @@
+//! Frames on the air in one timeslot, as plain values.
+
+use lowmesh_mac::tsch::Transmission;
+use lowmesh_units::{Instant, NodeId};
+
+use crate::air::Signal;
+
+/// A frame that is on the air in this slot.
+#[derive(Debug)]
+pub(crate) struct Flight {
+    pub(crate) from: NodeId,
+    /// How far the sender's clock is ahead, microseconds.
+    pub(crate) lead_micros: f64,
+    pub(crate) start: Instant,
+    pub(crate) frame: Transmission,
+    /// Who acknowledges, and with what.
+    pub(crate) ack: Option<(NodeId, Vec<u8>)>,
+}
+
+/// A frame as it arrives at a listener.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    pub(crate) to: NodeId,
+    pub(crate) flight: usize,
+    pub(crate) signal: Signal,
+}
+
+/// Room that is used again in each slot.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    pub(crate) senders: Vec<NodeId>,
+    pub(crate) flights: Vec<Flight>,
+    pub(crate) arrivals: Vec<Arrival>,
+    pub(crate) signals: Vec<Signal>,
+}
