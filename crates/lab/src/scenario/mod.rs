@@ -295,8 +295,10 @@ impl Scenario {
     fn medium_conflicts(&self, check: &mut impl FnMut(bool, &str, String)) {
         let medium = self.radio.medium.name();
         let placed = !matches!(self.topology, Topology::Table(_));
-        let own_table =
-            matches!(self.radio.medium, Medium::PdrMatrix(_) | Medium::K7(_) | Medium::Grenoble(_));
+        let own_table = matches!(
+            self.radio.medium,
+            Medium::PdrMatrix(_) | Medium::K7(_) | Medium::LinkTable(_) | Medium::Grenoble(_)
+        );
         check(
             own_table && placed,
             "topology.kind",
