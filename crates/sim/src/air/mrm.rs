@@ -13,8 +13,8 @@ use lowmesh_units::Dbm;
 
 use super::links::{Link, Links};
 use super::params::{
-    MRM_CAPTURE_DB, MRM_GAIN_VARIANCE, MRM_NOISE_DBM, MRM_NOISE_VARIANCE,
-    MRM_SENSITIVITY_DBM, MRM_SNR_THRESHOLD_DB, PROBABILITY_MIN,
+    MRM_CAPTURE_DB, MRM_GAIN_VARIANCE, MRM_NOISE_DBM, MRM_NOISE_VARIANCE, MRM_SENSITIVITY_DBM,
+    MRM_SNR_THRESHOLD_DB, PROBABILITY_MIN,
 };
 use super::pathloss::friis_gain_db;
 use super::position::Position;
