@@ -114,3 +114,152 @@ impl Situation<'_> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use lowmesh_machine::Handle;
+    use lowmesh_units::{NodeId, Purpose, Rng, Seed};
+    use proptest::prelude::*;
+
+    use super::super::cell::{CellKind, CellSpec, Placement};
+    use super::*;
+    use crate::queue::{Priority, QueuedFrame};
+
+    const A: Eui64 = NodeId(1).eui64();
+    const B: Eui64 = NodeId(2).eui64();
+    const TX: CellOptions = CellOptions::TX;
+    const TX_SHARED: CellOptions = CellOptions::TX.with(CellOptions::SHARED);
+
+    fn cell(schedule: &mut Schedule, slot: u16, options: CellOptions, peer: Option<Eui64>) {
+        let placement = Placement::Fixed { slot, channel_offset: slot };
+        let kind = CellKind::Negotiated;
+        let spec = CellSpec { slotframe: 0, placement, options, kind, peer };
+        schedule.add(Asn(0), spec).expect("the slotframe has this slot");
+    }
+    fn schedule(cells: &[(u16, CellOptions, Option<Eui64>)]) -> Schedule {
+        let mut schedule = Schedule::new();
+        schedule.add_slotframe(0, 10).expect("the first");
+        for (slot, options, peer) in cells {
+            cell(&mut schedule, *slot, *options, *peer);
+        }
+        schedule
+    }
+    fn queues(peers: &[Option<Eui64>]) -> Queues {
+        let mut queues = Queues::new(16, 1);
+        for peer in peers {
+            let (octets, handle) = (Vec::from([0]), Handle(1));
+            let frame = QueuedFrame { octets, handle, priority: Priority::Data, transmissions: 0 };
+            queues.push(*peer, frame).expect("there is room");
+        }
+        queues
+    }
+    fn chosen(
+        schedule: &Schedule,
+        queues: &Queues,
+        beacon: Option<u64>,
+        asn: u64,
+    ) -> Option<Traffic> {
+        let situation = Situation { schedule, queues, beacon_due: beacon.map(Asn) };
+        situation.choose(Asn(asn)).map(|choice| choice.traffic)
+    }
+
+    #[test]
+    fn a_beacon_goes_before_a_broadcast_and_that_before_a_neighbour_without_a_cell() {
+        let (schedule, mut queues) = (schedule(&[(0, TX_SHARED, None)]), queues(&[None, Some(A)]));
+        assert_eq!(chosen(&schedule, &queues, Some(0), 0), Some(Traffic::Beacon));
+        assert_eq!(chosen(&schedule, &queues, Some(5), 0), Some(Traffic::Broadcast));
+        queues.pop(None);
+        assert_eq!(chosen(&schedule, &queues, None, 0), Some(Traffic::Unicast(A)));
+        queues.pop(Some(A));
+        assert_eq!(chosen(&schedule, &queues, None, 0), None);
+    }
+
+    #[test]
+    fn a_neighbour_with_a_cell_of_its_own_stays_out_of_the_shared_one() {
+        let schedule = schedule(&[(0, TX_SHARED, None), (3, TX, Some(A))]);
+        let queues = queues(&[Some(A), Some(B)]);
+        assert_eq!(chosen(&schedule, &queues, None, 0), Some(Traffic::Unicast(B)));
+        assert_eq!(chosen(&schedule, &queues, None, 3), Some(Traffic::Unicast(A)));
+    }
+
+    #[test]
+    fn a_cell_to_one_neighbour_carries_nothing_to_others() {
+        let (schedule, queues) = (schedule(&[(3, TX, Some(A))]), queues(&[None, Some(B)]));
+        assert_eq!(chosen(&schedule, &queues, Some(0), 3), None);
+    }
+
+    #[test]
+    fn beacons_with_cells_of_their_own_leave_the_shared_one_to_others() {
+        let schedule = schedule(&[(0, TX_SHARED, None), (5, TX, None)]);
+        let queues = queues(&[None]);
+        assert_eq!(chosen(&schedule, &queues, Some(0), 0), Some(Traffic::Broadcast));
+        assert_eq!(chosen(&schedule, &queues, Some(0), 5), Some(Traffic::Beacon));
+        assert_eq!(chosen(&schedule, &queues, None, 5), None);
+    }
+
+    #[test]
+    fn backoff_holds_in_shared_cells_alone() {
+        let cells = [(0, TX_SHARED, Some(A)), (4, TX, Some(A))];
+        let (schedule, mut queues) = (schedule(&cells), queues(&[Some(A)]));
+        queues.get_mut(Some(A)).expect("it holds a frame").backoff.until = Asn(20);
+        assert_eq!(chosen(&schedule, &queues, None, 10), None);
+        assert_eq!(chosen(&schedule, &queues, None, 14), Some(Traffic::Unicast(A)));
+        assert_eq!(chosen(&schedule, &queues, None, 20), Some(Traffic::Unicast(A)));
+    }
+
+    #[test]
+    fn cells_to_listen_in_carry_nothing() {
+        let (schedule, queues) = (schedule(&[(0, CellOptions::RX, None)]), queues(&[None]));
+        assert_eq!(chosen(&schedule, &queues, Some(0), 0), None);
+    }
+
+    /// A schedule and queues that nothing but `number` decides about.
+    fn any(number: u64) -> (Schedule, Queues, Option<Asn>) {
+        let mut rng = Rng::stream(Seed(number), NodeId(0), Purpose::Scheduling);
+        let mut schedule = Schedule::new();
+        for handle in 0..3 {
+            schedule.add_slotframe(handle, 1 + rng.below(12) as u16).expect("another handle");
+        }
+        let peers = [None, Some(A), Some(B)];
+        for _ in 0..rng.below(8) {
+            let slotframe = rng.below(3) as u8;
+            let length = schedule.slotframe(slotframe).expect("it was added").length;
+            let placement = if rng.chance(0.3) {
+                Placement::Hashed { key: rng.next_u64(), channel_offsets: 15 }
+            } else {
+                let slot = rng.below(u32::from(length)) as u16;
+                Placement::Fixed { slot, channel_offset: 0 }
+            };
+            let (kind, peer) = (CellKind::Autonomous, peers[rng.below(3) as usize]);
+            let options = CellOptions(rng.below(8) as u8);
+            let spec = CellSpec { slotframe, placement, options, kind, peer };
+            schedule.add(Asn(0), spec).expect("there is room");
+        }
+        let busy: Vec<Option<Eui64>> = peers.into_iter().filter(|_| rng.chance(0.5)).collect();
+        let mut queues = queues(&busy);
+        for peer in busy {
+            queues.get_mut(peer).expect("it is busy").backoff.until = Asn(rng.below(60).into());
+        }
+        let beacon_due = rng.chance(0.5).then(|| Asn(rng.below(60).into()));
+        (schedule, queues, beacon_due)
+    }
+
+    proptest! {
+        /// The simulator and a sleeping device go by `next` alone, so it must neither miss a slot nor name
+        /// one in vain.
+        #[test]
+        fn the_next_slot_is_the_first_in_which_something_is_chosen(number: u64, from in 0_u64..80) {
+            let (schedule, queues, beacon_due) = any(number);
+            let situation = Situation { schedule: &schedule, queues: &queues, beacon_due };
+            let next = situation.next(Asn(from));
+            let end = next.map_or(from + 300, |asn| asn.0);
+            let sooner = (from..end).find(|asn| situation.choose(Asn(*asn)).is_some());
+            prop_assert_eq!(sooner, None);
+            if let Some(asn) = next {
+                prop_assert!(situation.choose(asn).is_some(), "nothing to send in {:?}", asn);
+            }
+        }
+    }
+}

@@ -371,10 +371,15 @@ impl Tsch {
         }
     }
 
-    /// The next beacon comes after three quarters of the period to the whole of it.
+    /// The next beacon comes after three quarters of the period to the whole of it, but leaves every second
+    /// shared cell to others: with a period below the distance of shared cells nothing else would go out.
     pub(super) fn schedule_beacon(&mut self) {
         let period = self.config.eb_period.mul_f64(1.0 - EB_JITTER * self.rng.unit());
-        self.beacon_due = Some(self.next_slot + period.as_nanos() / self.config.slot.as_nanos());
+        let due = self.next_slot + period.as_nanos() / self.config.slot.as_nanos();
+        let shared = CellOptions::TX.with(CellOptions::SHARED);
+        let cells = self.schedule.cells().filter(|c| c.peer.is_none() && c.options.has(shared));
+        let next = cells.map(|c| self.schedule.next_occurrence(c, self.next_slot)).min();
+        self.beacon_due = Some(next.map_or(due, |others| due.max(others + 1)));
     }
 
     /// The beacon for slot `asn`: it tells joining nodes the time and where to be heard.

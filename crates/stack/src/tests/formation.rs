@@ -1,9 +1,11 @@
 //! Who joins, who falls out and comes back.
 
 use lowmesh_rpl::Mode;
+use lowmesh_sixtop::params::MsfParams;
 use lowmesh_units::{Duration, NodeId};
 
 use super::mesh::{Mesh, config};
+use crate::Scheduling;
 use crate::event::Network;
 
 #[test]
@@ -68,4 +70,13 @@ fn a_node_moves_to_another_parent_when_its_own_is_gone() {
     mesh.run(Duration::from_secs(60));
     assert_eq!((mesh.ending(up), mesh.ending(down)), (Some(Ok(())), Some(Ok(()))));
     mesh.check_book();
+}
+
+#[test]
+fn beacons_as_often_as_shared_cells_leave_room_for_routing() {
+    let mut settings = config(Mode::Storing);
+    settings.scheduling = Scheduling::Msf(MsfParams::MSF);
+    settings.mac.eb_period = Duration::from_millis(500);
+    let mesh = Mesh::formed(&settings, 2, 1.0);
+    assert_eq!(mesh.nodes[1].parent(), Some(NodeId(0).eui64()));
 }
