@@ -220,7 +220,7 @@ mod tests {
         assert!(!Measured { wall_s: 4.0, ..fast }.holds(&row));
         let usage = Some(Usage { cpu_s: 1.0, peak_mb: 101.0 });
         assert!(!Measured { usage, ..fast }.holds(&row));
-        assert!(line(&row, &fast).contains("93600"));
+        assert!(line(&row, &fast).contains("10.00"));
     }
 
     #[test]
