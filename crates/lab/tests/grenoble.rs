@@ -5,6 +5,7 @@
 //! `data/grenoble-k7/grenoble.k7.gz` in the folder `LOWMESH_SHARED`, or beside the sources in `shared`, and
 //! say so when it is not there.
 
+use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -78,7 +79,8 @@ fn small_trace() -> String {
     for (minute, pdr) in [(0, 0.9), (20, 0.0), (21, 1.0)] {
         for (src, dst, channel) in [(0, 1, 15), (0, 1, 20), (1, 0, 15), (1, 0, 20)] {
             let at = format!("2020-02-02T00:{minute:02}:00.0");
-            text += &format!("{at},{src},{dst},{channel},-70.0,{pdr},100\n");
+            writeln!(text, "{at},{src},{dst},{channel},-70.0,{pdr},100")
+                .expect("a string takes it");
         }
     }
     text
