@@ -132,3 +132,114 @@ impl Ledger {
         ))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PACKET: Handle = Handle(7);
+
+    fn dropped(reason: DropReason) -> Dropped {
+        Dropped { handle: PACKET, layer: Layer::Mac, reason }
+    }
+    fn born() -> Ledger {
+        let mut ledger = Ledger::default();
+        ledger.born(PACKET, Class::Request);
+        ledger
+    }
+    fn check(ledger: &Ledger, held: &[Handle]) -> Result<(), String> {
+        ledger.check(held.iter().copied())
+    }
+
+    #[test]
+    fn a_packet_over_two_hops_is_delivered_once() {
+        let mut ledger = born();
+        for _ in 0..2 {
+            ledger.accepted(PACKET);
+            ledger.passed_on(PACKET);
+        }
+        assert_eq!(check(&ledger, &[PACKET]), Ok(()));
+        ledger.delivered(PACKET);
+        let delivered = Packets { sent: 1, delivered: 1, ..Packets::default() };
+        assert_eq!(ledger.packets(Class::Request), delivered);
+        assert_eq!(check(&ledger, &[]), Ok(()));
+    }
+
+    #[test]
+    fn a_sender_that_gives_up_after_the_receiver_has_it_does_not_undo_the_delivery() {
+        for first_delivered in [true, false] {
+            let mut ledger = born();
+            ledger.accepted(PACKET);
+            if first_delivered {
+                ledger.delivered(PACKET);
+            }
+            ledger.dropped(dropped(DropReason::NoAck));
+            if !first_delivered {
+                ledger.delivered(PACKET);
+            }
+            let packets = ledger.packets(Class::Request);
+            assert_eq!((packets.delivered, packets.dropped), (1, 0));
+            assert!(ledger.drops().is_empty(), "no drop of a packet that arrived");
+        }
+    }
+
+    #[test]
+    fn a_packet_dropped_at_both_ends_counts_once_with_its_last_reason() {
+        let mut ledger = born();
+        ledger.accepted(PACKET);
+        ledger.dropped(dropped(DropReason::NoAck));
+        ledger.dropped(dropped(DropReason::QueueFull));
+        let packets = ledger.packets(Class::Request);
+        assert_eq!((packets.sent, packets.dropped), (1, 1));
+        let drops = BTreeMap::from([((Layer::Mac, DropReason::QueueFull), 1)]);
+        assert_eq!(ledger.drops(), &drops);
+    }
+
+    #[test]
+    fn packets_under_way_are_queued_in_their_own_class() {
+        let ledger = born();
+        let queued = Packets { sent: 1, queued: 1, ..Packets::default() };
+        assert_eq!(ledger.packets(Class::Request), queued);
+        assert_eq!(ledger.packets(Class::Response), Packets::default());
+    }
+
+    #[test]
+    fn what_was_delivered_but_is_still_with_its_sender_is_delivered() {
+        let mut ledger = born();
+        ledger.accepted(PACKET);
+        ledger.delivered(PACKET);
+        let delivered = Packets { sent: 1, delivered: 1, ..Packets::default() };
+        assert_eq!(ledger.packets(Class::Request), delivered);
+        assert_eq!(check(&ledger, &[PACKET]), Ok(()));
+    }
+
+    #[test]
+    fn a_copy_that_no_node_has_is_told_with_both_counts() {
+        let message = check(&born(), &[]).expect_err("the packet is lost");
+        assert_eq!(message, "packet 0x7: 1 copies in the book, 0 in the nodes");
+    }
+
+    #[test]
+    fn a_copy_that_is_not_in_the_book_is_told_with_both_counts() {
+        let message = check(&born(), &[PACKET, PACKET]).expect_err("one copy too many");
+        assert_eq!(message, "packet 0x7: 1 copies in the book, 2 in the nodes");
+        let message = check(&Ledger::default(), &[PACKET]).expect_err("a packet out of nothing");
+        assert_eq!(message, "packet 0x7: 0 copies in the book, 1 in the nodes");
+    }
+
+    #[test]
+    fn a_packet_that_lives_on_after_its_last_copy_is_a_fault() {
+        let mut ledger = born();
+        ledger.dropped(dropped(DropReason::NoRoute));
+        ledger.delivered(PACKET);
+        let message = check(&ledger, &[]).expect_err("it was gone");
+        assert_eq!(message, "packet 0x7 was delivered after all its copies were gone");
+    }
+
+    #[test]
+    fn a_name_given_twice_is_a_fault() {
+        let mut ledger = born();
+        ledger.born(PACKET, Class::Control);
+        assert_eq!(check(&ledger, &[PACKET]), Err("packet 0x7 was born twice".to_owned()));
+    }
+}

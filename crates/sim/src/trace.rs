@@ -102,7 +102,12 @@ impl Trace {
             Fact::Answered { acked } => [3, u64::from(acked), 0],
             Fact::Packet(packet) => hash_packet(packet),
             Fact::Transaction(transaction) => hash_transaction(transaction),
-            Fact::Network(network) => hash_network(network),
+            Fact::Network(network) => {
+                if let Network::Cells { what, .. } = network {
+                    octets = what.as_bytes();
+                }
+                hash_network(network)
+            }
         };
         words[2..].copy_from_slice(&tail);
         let mut bytes = [0; 40];
@@ -257,5 +262,153 @@ const fn class_name(class: Class) -> &'static str {
         Class::Request => "request",
         Class::Response => "response",
         Class::Control => "control",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use lowmesh_machine::{DropReason, Dropped, Handle, Layer};
+    use lowmesh_units::Duration;
+
+    use super::*;
+
+    const NODE: NodeId = NodeId(3);
+    const NOW: Instant = Instant::from_secs(2);
+
+    fn cells(what: &'static str) -> Network {
+        Network::Cells { peer: NodeId(1).eui64(), what, cells: vec![(5, 2), (7, 0)] }
+    }
+
+    /// Every kind of fact, each with the line it is written as.
+    fn facts() -> Vec<(Fact<'static>, &'static str)> {
+        let networks: &'static [Network] = Vec::leak(vec![
+            Network::Parent(Some(NodeId(1).eui64())),
+            cells("added"),
+            cells("removed"),
+        ]);
+        let channel = Channel::new(26).expect("a channel");
+        let (packet, handle) = (Handle(0xab), Handle(9));
+        let dropped = Dropped { handle: packet, layer: Layer::Mac, reason: DropReason::QueueFull };
+        let time = Duration::from_millis(2500);
+        vec![
+            (
+                Fact::Sent { asn: Asn(200), channel, octets: &[0x41, 0x0f] },
+                r#""event":"sent","asn":200,"channel":26,"octets":"410f""#,
+            ),
+            (
+                Fact::Heard { from: NodeId(1), rssi_dbm: -70.25, octets: 50 },
+                r#""event":"heard","from":1,"rssi_dbm":-70.2,"length":50"#,
+            ),
+            (Fact::Answered { acked: true }, r#""event":"answered","acked":true"#),
+            (Fact::Answered { acked: false }, r#""event":"answered","acked":false"#),
+            (
+                Fact::Packet(Packet::Born(packet, Class::Response)),
+                r#""event":"packet_born","packet":"ab","class":"response""#,
+            ),
+            (Fact::Packet(Packet::Accepted(packet)), r#""event":"packet_accepted","packet":"ab""#),
+            (Fact::Packet(Packet::PassedOn(packet)), r#""event":"packet_passed_on","packet":"ab""#),
+            (
+                Fact::Packet(Packet::Delivered(packet)),
+                r#""event":"packet_delivered","packet":"ab""#,
+            ),
+            (
+                Fact::Packet(Packet::Dropped(dropped)),
+                r#""event":"packet_dropped","packet":"ab","layer":"mac","reason":"queue_full""#,
+            ),
+            (
+                Fact::Transaction(Transaction::Sent(handle, time)),
+                r#""event":"transaction_sent","transaction":"9","rto_ms":2500.000"#,
+            ),
+            (
+                Fact::Transaction(Transaction::Resent(handle, 2)),
+                r#""event":"transaction_resent","transaction":"9","copy":2"#,
+            ),
+            (
+                Fact::Transaction(Transaction::Acknowledged(handle, time, 1)),
+                r#""event":"transaction_acknowledged","transaction":"9","rtt_ms":2500.000,"retransmissions":1"#,
+            ),
+            (
+                Fact::Transaction(Transaction::Failed(handle, DropReason::GaveUp)),
+                r#""event":"transaction_failed","transaction":"9","reason":"gave_up""#,
+            ),
+            (Fact::Network(&Network::Synchronised), r#""event":"synchronised""#),
+            (Fact::Network(&Network::Desynchronised), r#""event":"desynchronised""#),
+            (Fact::Network(&Network::Parent(None)), r#""event":"parent","parent":null"#),
+            (Fact::Network(&networks[0]), r#""event":"parent","parent":"02-4c-4d-00-00-00-00-01""#),
+            (
+                Fact::Network(&networks[1]),
+                r#""event":"cells","peer":"02-4c-4d-00-00-00-00-01","what":"added","cells":[[5, 2], [7, 0]]"#,
+            ),
+            (
+                Fact::Network(&networks[2]),
+                r#""event":"cells","peer":"02-4c-4d-00-00-00-00-01","what":"removed","cells":[[5, 2], [7, 0]]"#,
+            ),
+        ]
+    }
+
+    fn hash_of(now: Instant, node: NodeId, fact: Fact<'_>) -> u64 {
+        let mut trace = Trace::new(None);
+        trace.note(now, node, fact);
+        trace.hash()
+    }
+
+    #[test]
+    fn each_fact_is_written_as_one_line_of_json() {
+        for (fact, expected) in facts() {
+            let mut line = String::new();
+            write_line(&mut line, NOW, NODE, fact);
+            assert_eq!(line, format!("{{\"t_s\":2.000000,\"node\":3,{expected}}}\n"));
+            serde_json::from_str::<serde_json::Value>(&line).expect(&line);
+        }
+    }
+
+    #[test]
+    fn no_two_facts_have_one_hash() {
+        let hashes: BTreeSet<u64> =
+            facts().iter().map(|(fact, _)| hash_of(NOW, NODE, *fact)).collect();
+        assert_eq!(hashes.len(), facts().len());
+    }
+
+    #[test]
+    fn the_hash_knows_when_and_where_and_in_which_order() {
+        let (one, other) = (Fact::Answered { acked: true }, Fact::Answered { acked: false });
+        let here = hash_of(NOW, NODE, one);
+        assert_ne!(hash_of(Instant::from_secs(3), NODE, one), here);
+        assert_ne!(hash_of(NOW, NodeId(4), one), here);
+        let both = |first, second| {
+            let mut trace = Trace::new(None);
+            trace.note(NOW, NODE, first);
+            trace.note(NOW, NODE, second);
+            trace.hash()
+        };
+        assert_ne!(both(one, other), both(other, one));
+    }
+
+    /// Takes so many lines, then fails.
+    struct Short(usize);
+
+    impl Write for Short {
+        fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+            self.0 = self.0.checked_sub(1).ok_or(io::ErrorKind::StorageFull)?;
+            Ok(octets.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_told_at_the_end_and_leaves_the_hash_alone() {
+        let (mut short, mut alone) = (Trace::new(Some(Box::new(Short(2)))), Trace::new(None));
+        for (fact, _) in facts() {
+            short.note(NOW, NODE, fact);
+            alone.note(NOW, NODE, fact);
+        }
+        assert_eq!(short.hash(), alone.hash());
+        let error = short.finish().expect_err("the disk was full");
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        alone.finish().expect("nothing was to be written");
     }
 }

@@ -1,7 +1,5 @@
 //! Same configuration and same seed, same run: to the last bit, whoever watches.
 
-mod worlds;
-
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
@@ -9,7 +7,7 @@ use lowmesh_sim::record::Outcome;
 use lowmesh_sim::{Config, Sinks, World};
 use lowmesh_units::{Duration, Seed};
 
-use worlds::{line, random, run};
+use crate::worlds::{line, random, run};
 
 /// A file in memory that the test can still read when the run has closed it.
 #[derive(Clone, Default)]
@@ -83,7 +81,7 @@ fn who_watches_does_not_change_the_run() {
 #[test]
 fn a_run_in_parts_is_the_same_run() {
     let whole = run(line(4), 5);
-    let mut world = worlds::world(line(4), 5);
+    let mut world = crate::worlds::world(line(4), 5);
     for second in [100, 101, 450] {
         world.advance(lowmesh_units::Instant::from_secs(second), &|_| ());
     }

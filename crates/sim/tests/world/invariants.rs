@@ -1,7 +1,5 @@
 //! What holds in every world, however its nodes are set and whatever the air does.
 
-mod worlds;
-
 use std::collections::BTreeSet;
 
 use lowmesh_mac::tsch::cell::{Cell, CellKind, CellOptions, Placement};
@@ -11,7 +9,7 @@ use lowmesh_sim::{Config, World};
 use lowmesh_stack::{Node, Scheduling};
 use lowmesh_units::{Duration, Eui64, Instant, NodeId};
 
-use worlds::{functions, line, random, run, world};
+use crate::worlds::{functions, line, random, run, world};
 
 /// Random worlds that each invariant is tried on.
 const WORLDS: u64 = 60;

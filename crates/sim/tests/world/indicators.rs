@@ -1,17 +1,15 @@
 //! Three small worlds with fixed seeds, and what comes of them as a table: whoever changes a protocol sees
 //! here what it does to a network, and says in the commit why that is better.
 
-mod worlds;
-
 use std::fmt::Write as _;
 
 use lowmesh_rpl::Mode;
 use lowmesh_sim::Config;
 use lowmesh_sim::record::{Ending, Outcome};
 use lowmesh_sim::topology::TopologySpec;
-use lowmesh_units::Duration;
+use lowmesh_units::{Duration, Instant};
 
-use worlds::{disk, functions, line, run};
+use crate::worlds::{disk, functions, line, run};
 
 fn scenarios() -> [(&'static str, Config); 3] {
     let mut calm = line(3);
@@ -47,7 +45,7 @@ fn row(table: &mut String, name: &str, seed: u64, outcome: &Outcome) {
     let median = delays.get(delays.len() / 2).copied().unwrap_or_default();
     let joined = outcome.nodes[1..].iter().filter(|node| node.joined.is_some()).count();
     let last = outcome.nodes.iter().filter_map(|node| node.joined).max();
-    let last = last.map_or(0.0, |last| last.as_secs_f64());
+    let last = last.map_or(0.0, Instant::as_secs_f64);
     let duty = outcome.nodes.iter().map(|node| node.duty_cycle).sum::<f64>();
     let duty = 100.0 * duty / outcome.nodes.len() as f64;
     let cells: u32 = outcome.nodes.iter().map(|node| node.negotiated_cells).sum();

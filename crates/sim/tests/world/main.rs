@@ -1,0 +1,15 @@
+//! Whole worlds: scenario in, outcome out.
+//!
+//! | file | asks |
+//! |---|---|
+//! | `worlds` | (plain and random worlds to try things on) |
+//! | `determinism` | same seed, same run, whoever watches? |
+//! | `invariants` | what holds in every world, and at rest? |
+//! | `slots` | does the air keep its rules in every slot? |
+//! | `indicators` | what do three small worlds come to? |
+
+mod determinism;
+mod indicators;
+mod invariants;
+mod slots;
+mod worlds;

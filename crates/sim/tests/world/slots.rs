@@ -1,0 +1,104 @@
+//! What can happen within one timeslot, read off the record stream of random worlds.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
+
+use lowmesh_sim::{Sinks, World};
+use lowmesh_units::Seed;
+use lowmesh_wire::ieee802154::{FCS_OCTETS, Frame, FrameType};
+use serde_json::Value;
+
+use crate::worlds::random;
+
+/// Longest frame of the O-QPSK PHY (IEEE 802.15.4-2015 s11.3: aMaxPhyPacketSize).
+const PHY_OCTETS_MAX: usize = 127;
+
+#[derive(Clone, Default)]
+struct Shared(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Shared {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("no writer panics").write(octets)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// All that happened on the air in one slot.
+#[derive(Debug, Default)]
+struct Slot {
+    /// Sender and channel of each frame that is no acknowledgement.
+    sent: BTreeMap<u64, u64>,
+    /// Sender and channel of each acknowledgement.
+    acks: BTreeMap<u64, u64>,
+    /// Who heard whom.
+    heard: BTreeMap<u64, u64>,
+    /// Whose frame was acknowledged.
+    acked: Vec<u64>,
+}
+
+fn octets(hex: &str) -> Vec<u8> {
+    let digit = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).expect("hexadecimal");
+    (0..hex.len()).step_by(2).map(digit).collect()
+}
+
+/// The slots of a run with frames in them; frames are checked on the way.
+fn slots(number: u64) -> BTreeMap<u64, Slot> {
+    let lines = Shared::default();
+    let sinks = Sinks { pcap: None, trace: Some(Box::new(lines.clone())) };
+    let world = World::new(random(number), Seed(number), sinks).expect("possible");
+    world.run(&|_| ()).expect("the books balance");
+    let text = lines.0.lock().expect("no writer panics").clone();
+    let mut slots: BTreeMap<u64, Slot> = BTreeMap::new();
+    for line in String::from_utf8(text).expect("UTF-8").lines() {
+        let fact: Value = serde_json::from_str(line).expect(line);
+        // Slots are 10 ms; the stream tells the start of the slot.
+        let time = fact["t_s"].as_f64().expect("seconds");
+        let slot = slots.entry((time * 100.0).round() as u64).or_default();
+        let number = |key: &str| fact[key].as_u64().expect("a number");
+        let node = number("node");
+        match fact["event"].as_str().expect("a word") {
+            "sent" => {
+                let octets = octets(fact["octets"].as_str().expect("hexadecimal"));
+                assert!(octets.len() + FCS_OCTETS <= PHY_OCTETS_MAX, "{line}");
+                let frame = Frame::parse(&octets).expect(line);
+                let is_ack = frame.header.frame_type == FrameType::Ack;
+                let frames = if is_ack { &mut slot.acks } else { &mut slot.sent };
+                assert_eq!(frames.insert(node, number("channel")), None, "twice: {line}");
+            }
+            "heard" => {
+                assert_eq!(slot.heard.insert(node, number("from")), None, "twice: {line}");
+            }
+            "answered" if fact["acked"] == true => slot.acked.push(node),
+            _ => {}
+        }
+    }
+    slots
+}
+
+#[test]
+fn the_air_keeps_its_rules_in_every_slot() {
+    let (mut heard, mut acked) = (0, 0);
+    for number in 0..12 {
+        for (slot, air) in slots(number) {
+            let at = format!("random({number}) slot {slot}: {air:?}");
+            for (listener, sender) in &air.heard {
+                assert!(air.sent.contains_key(sender), "heard without a frame, {at}");
+                assert!(!air.sent.contains_key(listener), "a radio sends or listens, {at}");
+            }
+            for (acker, channel) in &air.acks {
+                let sender = air.heard.get(acker).expect(&at);
+                assert_eq!(air.sent.get(sender), Some(channel), "on another channel, {at}");
+            }
+            for sender in &air.acked {
+                let from_it = |acker: &&u64| air.heard.get(acker) == Some(sender);
+                assert_eq!(air.acks.keys().filter(from_it).count(), 1, "{at}");
+            }
+            heard += air.heard.len();
+            acked += air.acked.len();
+        }
+    }
+    assert!(heard > 20_000 && acked > 5_000, "too quiet: {heard} heard, {acked} acknowledged");
+}
