@@ -26,8 +26,9 @@ pub const PHY_HEADER_OCTETS: u64 = 6;
 
 /// macMinBe in TSCH mode: s8.4.2.1, default 1.
 pub const BE_MIN: u8 = 1;
-/// macMaxBe in TSCH mode: s8.4.2.1, default 7; Contiki-NG has 5.
-pub const BE_MAX: u8 = 7;
+/// macMaxBe in TSCH mode: Contiki-NG, 5. The standard's default (s8.4.2.1) is 7, which in a cell that comes
+/// once a second is a wait of two minutes, during which a node's whole queue fills up behind one bad link.
+pub const BE_MAX: u8 = 5;
 /// macMaxFrameRetries: s8.4.2.1 says 3; Contiki-NG has 7 in TSCH.
 pub const RETRIES_MAX: u8 = 7;
 
