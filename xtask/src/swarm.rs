@@ -132,6 +132,8 @@ fn scenario(number: u64) -> String {
     let schedule = draw.of(&["minimal", "msf", "b-msf", "alice", "orchestra"]);
     let hopping = draw.of(&["16_16", "4_4"]);
     let (mode, objective) = (draw.of(&["storing", "non-storing"]), draw.of(&["mrhof", "of0"]));
+    // ALICE must know a node's children, which only storing mode tells.
+    let mode = if schedule == "alice" { "storing" } else { mode };
     let congestion = draw.of(&["default", "cocoa", "cocoa/draft-03", "6cocoa", "rfc6298"]);
     let (frames, queue) = (draw.of(&[2, 4, 16]), draw.of(&[1, 8, 32]));
     let (period, payload) = (draw.of(&["500ms", "2s", "10s", "1min"]), draw.of(&[1, 20, 60, 300]));

@@ -61,7 +61,7 @@ impl From<LoadError> for Failure {
             LoadError::Unknown { .. } => "`lowmesh scenarios` lists the built-in ones",
             LoadError::Read { .. } => "give the path of a scenario's TOML file, or a built-in name",
             LoadError::Config(_) => {
-                "`lowmesh show grid-25` prints a scenario with every key written out"
+                "`lowmesh show NAME` prints a built-in scenario with every key written out; `lowmesh scenarios` names them"
             }
         };
         Self::Usage { message: error.to_string(), hint: Some(hint.to_owned()) }

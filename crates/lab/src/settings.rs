@@ -46,7 +46,7 @@ fn traffic(scenario: &Scenario) -> traffic::Config {
 fn node(scenario: &Scenario) -> lowmesh_stack::Config {
     lowmesh_stack::Config {
         mac: mac(scenario),
-        scheduling: scheduling(&scenario.schedule),
+        scheduling: scheduling(&scenario.schedule, scenario.rpl.mode),
         lowpan: lowmesh_lowpan::Config {
             reassembly_buffers: scenario.lowpan.reassembly_buffers.into(),
             reassembly_timeout: scenario.lowpan.reassembly_timeout,
@@ -87,7 +87,7 @@ fn mac(scenario: &Scenario) -> lowmesh_mac::config::Config {
     }
 }
 
-fn scheduling(schedule: &Schedule) -> Scheduling {
+fn scheduling(schedule: &Schedule, mode: RplMode) -> Scheduling {
     // Thresholds are percentages of the cells watched.
     let share = |cells: u16, percent: u8| u64::from(cells) * u64::from(percent) / 100;
     match schedule {
@@ -131,9 +131,10 @@ fn scheduling(schedule: &Schedule) -> Scheduling {
             ..AliceParams::default()
         }),
         Schedule::Orchestra(orchestra) => {
-            let rule = match orchestra.variant {
-                OrchestraVariant::Sender => Rule::SenderStoring,
-                OrchestraVariant::Receiver => Rule::ReceiverStoring,
+            let rule = match (orchestra.variant, mode) {
+                (OrchestraVariant::Sender, _) => Rule::SenderStoring,
+                (OrchestraVariant::Receiver, RplMode::Storing) => Rule::ReceiverStoring,
+                (OrchestraVariant::Receiver, RplMode::NonStoring) => Rule::ReceiverNonStoring,
             };
             Scheduling::Orchestra(
                 rule,

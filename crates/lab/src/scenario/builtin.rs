@@ -38,7 +38,7 @@ mod tests {
         for (name, nodes) in [("grid-25", 25), ("grid-64", 64)] {
             let scenario = Scenario::load(name, &[]).expect("a built-in");
             assert_eq!(scenario.topology.nodes(), Some(nodes));
-            assert_eq!((scenario.ipv6.buffer_packets, scenario.coap.queue), (16, 32));
+            assert_eq!((scenario.mac.queue_frames, scenario.coap.queue), (16, 32));
             assert_eq!(scenario.head.seeds, 10);
         }
     }

@@ -84,8 +84,6 @@ section! {
 section! {
     /// IPv6 forwarding.
     Ipv6 {
-        /// Packets that wait in one node at most (Righetti et al. 2023, table 1: 16).
-        buffer_packets: u16 = 16, Within(1, 1024);
         /// Hop limit of new packets (RFC 8200 s3; the value of RFC 1700: 64).
         hop_limit: u8 = 64, Within(1, 255);
     }

@@ -287,8 +287,26 @@ impl Scenario {
             let message = format!("{wait_min} is above schedule.wait_max = {wait_max}");
             check(wait_min > wait_max, "schedule.wait_min", message);
         }
+        self.schedule_conflicts(&mut check);
         self.medium_conflicts(&mut check);
         errors
+    }
+
+    /// Whether the scheduling function can learn what it must know.
+    fn schedule_conflicts(&self, check: &mut impl FnMut(bool, &str, String)) {
+        let needs_children = match &self.schedule {
+            Schedule::Alice(_) => Some("alice"),
+            Schedule::Orchestra(o) if o.variant == OrchestraVariant::Sender => {
+                Some("orchestra with variant = \"sender\"")
+            }
+            _ => None,
+        };
+        if let Some(name) = needs_children {
+            let message = format!(
+                "{name} listens to a node's children, which only rpl.mode = \"storing\" tells"
+            );
+            check(self.rpl.mode == RplMode::NonStoring, "schedule.function", message);
+        }
     }
 
     /// Whether the medium and the topology know of the same nodes.

@@ -335,3 +335,22 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn functions_that_need_children_refuse_a_mode_that_does_not_tell_them() {
+    let flags = |function: &str, variant: &str| -> Vec<String> {
+        let function = format!("schedule.function={function}");
+        let variant = format!("schedule.variant={variant}");
+        let mode = "rpl.mode=non-storing".to_owned();
+        if variant.ends_with('=') { vec![function, mode] } else { vec![function, variant, mode] }
+    };
+    for (function, variant, fits) in
+        [("alice", "", false), ("orchestra", "sender", false), ("orchestra", "receiver", true)]
+    {
+        let result = Scenario::load("grid-25", &flags(function, variant));
+        assert_eq!(result.is_ok(), fits, "{function} {variant}");
+        if let Err(error) = result {
+            assert!(error.to_string().contains("storing"), "{error}");
+        }
+    }
+}

@@ -13,8 +13,8 @@ use lowmesh_units::Dbm;
 
 use super::links::{Link, Links};
 use super::params::{
-    AUDIBLE_BELOW_NOISE_DB, MRM_CAPTURE_DB, MRM_GAIN_VARIANCE, MRM_NOISE_DBM, MRM_NOISE_VARIANCE,
-    MRM_SENSITIVITY_DBM, MRM_SNR_THRESHOLD_DB, PROBABILITY_MIN,
+    MRM_CAPTURE_DB, MRM_GAIN_VARIANCE, MRM_NOISE_DBM, MRM_NOISE_VARIANCE, MRM_SENSITIVITY_DBM,
+    MRM_SNR_THRESHOLD_DB, PROBABILITY_MIN,
 };
 use super::pathloss::friis_gain_db;
 use super::position::Position;
@@ -88,8 +88,9 @@ impl Mrm {
             let distance_m = positions[tx.index()].distance_m(positions[rx.index()]);
             let rssi = params.rssi(distance_m);
             let pdr = params.reception_probability(distance_m);
-            let audible = rssi.0 >= params.noise.0 - AUDIBLE_BELOW_NOISE_DB;
-            (audible || pdr >= PROBABILITY_MIN).then(|| Link::dictated(rssi, pdr))
+            // A frame that fails its draw does not disturb in this model, so a link that never carries one
+            // is no link.
+            (pdr >= PROBABILITY_MIN).then(|| Link::dictated(rssi, pdr))
         });
         let capture_threshold = Dbm(-params.capture_db).milliwatts();
         Self { noise: params.noise, capture_threshold, links }

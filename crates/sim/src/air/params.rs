@@ -23,8 +23,8 @@ pub const LOCK_SNR: f64 = 0.5;
 /// (IEEE 802.15.4-2006 s6.3), 160 us. Until it ends a stronger frame takes the receiver.
 pub const SYNCHRONISATION_HEADER: Duration = Duration::from_micros(160);
 
-/// Smallest probability for which a link is kept: under one frame in a million.
-pub const PROBABILITY_MIN: f64 = 1e-6;
+/// Smallest probability for which a link is kept: under one frame in ten thousand, which no result can show.
+pub const PROBABILITY_MIN: f64 = 1e-4;
 
 /// Path loss exponent of the log-distance model: 3.0, bounds 1 to 8 (Cooja LogisticLoss; ITU indoor 2.5 to 3.5).
 pub const PATH_LOSS_EXPONENT: f64 = 3.0;
