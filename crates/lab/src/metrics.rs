@@ -43,6 +43,8 @@ pub struct Metrics {
     pub charge_mc: Option<f64>,
     /// Mean changes of preferred parent of a node that joined.
     pub parent_changes: Option<f64>,
+    /// Frames that all nodes sent, the root and retries included.
+    pub frames: u64,
     /// Nodes, without the root.
     pub nodes: u64,
     /// Transactions issued, also those that did not end.
@@ -67,6 +69,7 @@ impl Metrics {
         let mut metrics = Self {
             pdr_up: delivery_ratio(outcome.up),
             pdr_down: delivery_ratio(outcome.down),
+            frames: outcome.nodes.iter().map(|node| node.frames_sent).sum(),
             ..Self::default()
         };
         metrics.add_transactions(measured);
@@ -127,7 +130,7 @@ impl Metrics {
     }
 
     /// Every metric that is one number, with its name, in the order of reports.
-    pub fn numbers(&self) -> [(&'static str, Option<f64>); 19] {
+    pub fn numbers(&self) -> [(&'static str, Option<f64>); 20] {
         let count = |count: u64| Some(count as f64);
         [
             ("tdr", self.tdr),
@@ -144,6 +147,7 @@ impl Metrics {
             ("duty_cycle", self.duty_cycle),
             ("charge_mc", self.charge_mc),
             ("parent_changes", self.parent_changes),
+            ("frames", Some(self.frames as f64)),
             ("nodes", count(self.nodes)),
             ("transactions", count(self.transactions)),
             ("acknowledged", count(self.acknowledged)),

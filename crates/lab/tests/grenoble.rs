@@ -80,7 +80,7 @@ fn small_trace() -> String {
         for (src, dst, channel) in [(0, 1, 15), (0, 1, 20), (1, 0, 15), (1, 0, 20)] {
             let at = format!("2020-02-02T00:{minute:02}:00.0");
             writeln!(text, "{at},{src},{dst},{channel},-70.0,{pdr},100")
-                .expect("a String takes all");
+                .expect("a string takes it");
         }
     }
     text
