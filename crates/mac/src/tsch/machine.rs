@@ -392,7 +392,7 @@ impl Tsch {
             return;
         };
         let distance = after.since(next);
-        if slots(jitter) >= 2 * distance {
+        if 2 * slots(jitter) >= distance {
             self.beacon_due = Some(due);
             return;
         }
