@@ -6,7 +6,7 @@
 //!      Off ─────────────────────────> Synchronised <───────────────────── Scanning
 //!       └──── Start ────────────────────────────────────────────────────────^ │
 //!                                          └── no frame from the time source ──┘
-//!                                              for `desynchronise`
+//!                                              for `desynchronise`, or Leave
 //! ```
 //! IEEE 802.15.4-2015 s6.3.6 (starting and joining), s6.5.4 (synchronisation).
 
@@ -54,6 +54,8 @@ pub enum Input<'a> {
     ScheduleChanged,
     /// Give up what waits for this neighbour.
     Flush(Eui64),
+    /// Leave the network and look for one again; a coordinator stays.
+    Leave,
     /// A deadline came.
     Deadline,
 }
@@ -485,6 +487,11 @@ impl Machine for Tsch {
             Input::SetBeacons(join_metric) => self.set_beacons(join_metric),
             Input::ScheduleChanged => {}
             Input::Flush(peer) => self.flush(peer),
+            Input::Leave => {
+                if self.time_source().is_some() {
+                    self.desynchronise(now);
+                }
+            }
             Input::Deadline => self.deadline(now),
         }
         self.look_ahead();
