@@ -42,6 +42,10 @@ pub const QUEUE_CONTROL_RESERVE: usize = 4;
 pub const EB_PERIOD: Duration = Duration::from_secs(16);
 /// Each period is drawn from three quarters of it to the whole, so that beacons of neighbours drift apart.
 pub const EB_JITTER: f64 = 0.25;
+
+/// Shared cells of which one is drawn for the next beacon where beacons come about as often as these cells: no
+/// standard, 8 keeps two neighbours' beacons apart most of the time; at least 1.
+pub const BEACON_GAP_MAX: u32 = 8;
 /// Longest time without a frame from the time source before a node asks for one: Contiki-NG, 12 s.
 pub const KEEPALIVE: Duration = Duration::from_secs(12);
 /// Time without a frame from the time source after which the clock cannot be trusted: Contiki-NG, 2 x 60 s.
