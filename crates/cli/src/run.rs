@@ -162,6 +162,9 @@ fn run(
         let place = describe(&plan.points[spec.point].settings);
         let place = if place.is_empty() { place } else { format!(" at {place}") };
         meter.observe(&progress, &place);
+        if let (Progress::Failed(_), true) = (&progress, plan.is_sweep()) {
+            meter.line(&again(args, &plan.points[spec.point].settings, spec.seed.0));
+        }
     };
     let how = How { jobs: args.jobs, fail_fast: args.fail_fast };
     let ended = batch.run(how, sinks, simulate, &observe);

@@ -209,3 +209,6 @@ type Made = Result<Run, Failure>;
 fn nodes(scenario: &Scenario) -> f64 {
     scenario.topology.nodes().map_or(1.0, f64::from)
 }
+
+#[cfg(test)]
+mod tests;
