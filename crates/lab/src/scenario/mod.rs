@@ -20,6 +20,7 @@ mod value;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
+use lowmesh_congestion::cocoa_set;
 use lowmesh_units::{Duration, Seed};
 
 pub use builtin::{BUILTINS, Builtin};
@@ -31,7 +32,7 @@ pub use radio::{
 };
 pub use schedule::{Alice, BMsf, Minimal, Msf, Orchestra, OrchestraVariant, Schedule};
 pub use topology::{Grid, Line, Positions, Random, Star, Table, Topology};
-pub use traffic::{Coap, Congestion, Traffic};
+pub use traffic::{Coap, Cocoa, Congestion, Traffic};
 pub use value::Hopping;
 
 use section::{Cursor, Lines, Section, section};
@@ -77,6 +78,8 @@ pub struct Scenario {
     pub ipv6: Ipv6,
     /// CoAP endpoints.
     pub coap: Coap,
+    /// Numbers over the set of a CoCoA timer.
+    pub cocoa: Cocoa,
     /// Requests.
     pub traffic: Traffic,
     /// Clocks.
@@ -102,6 +105,7 @@ impl Section for Scenario {
             lowpan: cursor.section("lowpan"),
             ipv6: cursor.section("ipv6"),
             coap: cursor.section("coap"),
+            cocoa: cursor.section("cocoa"),
             traffic: cursor.section("traffic"),
             clock: cursor.section("clock"),
             energy: cursor.section("energy"),
@@ -117,6 +121,9 @@ impl Section for Scenario {
         lines.section("lowpan", &self.lowpan);
         lines.section("ipv6", &self.ipv6);
         lines.section("coap", &self.coap);
+        if !self.cocoa.is_empty() {
+            lines.section("cocoa", &self.cocoa);
+        }
         lines.section("traffic", &self.traffic);
         lines.section("clock", &self.clock);
         lines.section("energy", &self.energy);
@@ -127,7 +134,7 @@ impl Section for Scenario {
 type ListKeys = fn() -> Vec<&'static str>;
 
 /// Every section with the function that lists its keys.
-const SECTIONS: [(&str, ListKeys); 13] = [
+const SECTIONS: [(&str, ListKeys); 14] = [
     ("topology", Topology::keys),
     ("radio", Radio::keys),
     ("radio.wifi", Wifi::keys),
@@ -138,6 +145,7 @@ const SECTIONS: [(&str, ListKeys); 13] = [
     ("lowpan", Lowpan::keys),
     ("ipv6", Ipv6::keys),
     ("coap", Coap::keys),
+    ("cocoa", Cocoa::keys),
     ("traffic", Traffic::keys),
     ("clock", Clock::keys),
     ("energy", Energy::keys),
@@ -287,9 +295,32 @@ impl Scenario {
             let message = format!("{wait_min} is above schedule.wait_max = {wait_max}");
             check(wait_min > wait_max, "schedule.wait_min", message);
         }
+        self.cocoa_conflicts(&mut check);
         self.schedule_conflicts(&mut check);
         self.medium_conflicts(&mut check);
         errors
+    }
+
+    /// Whether the numbers of `[cocoa]` make a parameter set.
+    fn cocoa_conflicts(&self, check: &mut impl FnMut(bool, &str, String)) {
+        if self.cocoa.is_empty() {
+            return;
+        }
+        let name = self.coap.congestion.name();
+        let Some(set) = cocoa_set(name) else {
+            let message = format!(
+                "\"{name}\" has none of the keys of [cocoa]; write cocoa, 6cocoa or a variant, or leave [cocoa] out"
+            );
+            return check(true, "coap.congestion", message);
+        };
+        if let Err(error) = self.cocoa.overrides().over(set) {
+            let (lower, upper) = (set.backoff.lower, set.backoff.upper);
+            let lower = self.cocoa.vbf_lower.unwrap_or(lower);
+            let upper = self.cocoa.vbf_upper.unwrap_or(upper);
+            // The reader has held every single value against its bounds.
+            let message = format!("{lower} is above cocoa.vbf_upper = {upper}");
+            check(true, &format!("cocoa.{}", error.key), message);
+        }
     }
 
     /// Whether the scheduling function can learn what it must know.
