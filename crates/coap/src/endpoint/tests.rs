@@ -1,6 +1,5 @@
 //! One behaviour a test, with bytes written by hand on the other side.
 
-use std::string::String;
 use std::vec::Vec;
 
 use lowmesh_units::{Duration, NodeId, Purpose as Stream, Seed};
