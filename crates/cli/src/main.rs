@@ -9,6 +9,7 @@ mod run;
 mod scenarios;
 mod show;
 mod table;
+mod tune;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -28,6 +29,7 @@ enum Verb {
     Run(run::Args),
     Scenarios(scenarios::Args),
     Show(show::Args),
+    Tune(tune::Args),
 }
 
 fn main() -> ExitCode {
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
         Verb::Run(args) => run::execute(args, &lowmesh_lab::simulate::simulate, stdout),
         Verb::Scenarios(args) => scenarios::execute(args, stdout),
         Verb::Show(args) => show::execute(args, stdout),
+        Verb::Tune(args) => tune::execute(args, &lowmesh_lab::simulate::simulate, stdout),
     };
     match result.and_then(|()| Ok(stdout.flush()?)) {
         Ok(()) => ExitCode::SUCCESS,

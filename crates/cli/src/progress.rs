@@ -97,7 +97,7 @@ impl Meter {
     }
 
     /// Writes a line that does not tear the bar. Failures are told also to those who want no progress.
-    fn line(&self, text: &str) {
+    pub fn line(&self, text: &str) {
         match &self.view {
             View::Bar(bar) => bar.suspend(|| eprintln!("{text}")),
             View::Plain | View::Silent => eprintln!("{text}"),

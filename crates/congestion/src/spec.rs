@@ -39,19 +39,15 @@ impl From<&str> for TimerSpec {
 impl TimerSpec {
     /// A new timer that waits `ack_timeout` while it knows nothing better.
     pub fn timer(&self, ack_timeout: Duration) -> Result<Box<dyn Timer>, TimerError> {
-        match cocoa_set(&self.name) {
-            Some(set) => {
-                let laid = self.cocoa.over(set).map_err(TimerError::Number)?;
-                Ok(Box::new(Cocoa::starting_at(&laid, ack_timeout)))
-            }
-            None => {
-                let timer = timer_by_name(&self.name, ack_timeout).map_err(TimerError::Unknown)?;
-                if self.cocoa.is_empty() {
-                    Ok(timer)
-                } else {
-                    Err(TimerError::NotCocoa { name: self.name.clone() })
-                }
-            }
+        if let Some(set) = cocoa_set(&self.name) {
+            let laid = self.cocoa.over(set).map_err(TimerError::Number)?;
+            return Ok(Box::new(Cocoa::starting_at(&laid, ack_timeout)));
+        }
+        let timer = timer_by_name(&self.name, ack_timeout).map_err(TimerError::Unknown)?;
+        if self.cocoa.is_empty() {
+            Ok(timer)
+        } else {
+            Err(TimerError::NotCocoa { name: self.name.clone() })
         }
     }
 }

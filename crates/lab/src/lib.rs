@@ -7,6 +7,7 @@
 //! - [`metrics`]: one outcome becomes numbers; [`statistics`]: the numbers of many runs become means with
 //!   confidence intervals.
 //! - [`results`]: the runs of every point of a sweep.
+//! - [`tune`]: searches the parameters of a retransmission timer.
 //! - [`report`]: JSON, CSV and the folder of results.
 //!
 //! ```
@@ -33,3 +34,4 @@ pub mod scenario;
 mod settings;
 pub mod simulate;
 pub mod statistics;
+pub mod tune;

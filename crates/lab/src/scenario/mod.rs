@@ -160,6 +160,13 @@ pub fn every_key() -> Vec<String> {
     keys
 }
 
+/// The keys of one section as TOML, without its heading.
+pub(crate) fn section_text(section: &impl Section) -> String {
+    let mut lines = Lines::default();
+    section.write(&mut lines);
+    lines.into_text()
+}
+
 /// Why a scenario could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
