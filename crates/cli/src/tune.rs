@@ -65,9 +65,10 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
     let seeds = args.seeds.unwrap_or(scenario.head.seeds);
     let plan = Plan::new(Request { timer, objective, budget, seeds, jobs: args.jobs })?;
     let style = if args.quiet { Style::None } else { args.progress };
-    let meter = Meter::new(style, plan.runs(), scenario.head.duration);
+    let total = scenario.head.duration * u64::from(plan.runs());
+    let meter = Meter::new(style, plan.runs().into(), total);
     let observe = |news: News<'_>| match news {
-        News::Run(progress) => meter.observe(&progress),
+        News::Run(progress) => meter.observe(&progress, ""),
         _ if args.quiet => {}
         News::Rung(rung) => {
             meter.line(&format!("searching: {} sets on {} seeds", rung.candidates, rung.seeds));

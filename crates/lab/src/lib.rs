@@ -6,6 +6,10 @@
 //! - [`runner`]: many seeds in parallel, failures counted, results independent of the number of threads.
 //! - [`metrics`]: one outcome becomes numbers; [`statistics`]: the numbers of many runs become means with
 //!   confidence intervals.
+//! - [`detail`]: what figures show of one run beyond its metrics.
+//! - [`plan`]: the points of a sweep and their runs; [`identity`]: the name of a run; [`store`]: runs that are kept.
+//! - [`batch`]: runs what of a plan is not stored yet.
+//! - [`compare`]: two points, run by run.
 //! - [`results`]: the runs of every point of a sweep.
 //! - [`tune`]: searches the parameters of a retransmission timer.
 //! - [`report`]: JSON, CSV and the folder of results.
@@ -26,7 +30,12 @@
 //! ```
 
 pub mod air;
+pub mod batch;
+pub mod compare;
+pub mod detail;
+pub mod identity;
 pub mod metrics;
+pub mod plan;
 pub mod report;
 pub mod results;
 pub mod runner;
@@ -34,4 +43,5 @@ pub mod scenario;
 mod settings;
 pub mod simulate;
 pub mod statistics;
+pub mod store;
 pub mod tune;

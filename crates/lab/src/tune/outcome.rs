@@ -168,7 +168,10 @@ impl Tuned {
                 parts.push(format!("{words} {names}"));
             }
         }
-        format!("the best set of the search, in {}: {}", self.objective.name(), parts.join("; "))
+        let advice =
+            if of(Verdict::Better).is_empty() { "; stay with a published set" } else { "" };
+        let objective = self.objective.name();
+        format!("the best set of the search, in {objective}: {}{advice}", parts.join("; "))
     }
 
     /// The result as one JSON object, with a line end.

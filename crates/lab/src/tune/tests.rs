@@ -133,7 +133,8 @@ fn luck_in_the_search_is_not_reported_as_gain() {
     assert_eq!(tuned.best.published, None);
     assert_eq!(
         tuned.conclusion(),
-        "the best set of the search, in tdr: no gain shown over default, cocoa, 6cocoa"
+        "the best set of the search, in tdr: no gain shown over default, cocoa, 6cocoa; \
+         stay with a published set"
     );
 }
 
