@@ -13,6 +13,7 @@ mod scenarios;
 mod show;
 mod store;
 mod table;
+mod tune;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -35,6 +36,7 @@ enum Verb {
     Merge(merge::Args),
     Scenarios(scenarios::Args),
     Show(show::Args),
+    Tune(tune::Args),
 }
 
 fn main() -> ExitCode {
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
         Verb::Merge(args) => merge::execute(args, stdout),
         Verb::Scenarios(args) => scenarios::execute(args, stdout),
         Verb::Show(args) => show::execute(args, stdout),
+        Verb::Tune(args) => tune::execute(args, &lowmesh_lab::simulate::simulate, stdout),
     };
     match result.and_then(|()| Ok(stdout.flush()?)) {
         Ok(()) => ExitCode::SUCCESS,

@@ -11,6 +11,7 @@
 //! - [`batch`]: runs what of a plan is not stored yet.
 //! - [`compare`]: two points, run by run.
 //! - [`results`]: the runs of every point of a sweep.
+//! - [`tune`]: searches the parameters of a retransmission timer.
 //! - [`report`]: JSON, CSV and the folder of results.
 //!
 //! ```
@@ -43,3 +44,4 @@ mod settings;
 pub mod simulate;
 pub mod statistics;
 pub mod store;
+pub mod tune;
