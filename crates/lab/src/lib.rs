@@ -8,6 +8,7 @@
 //!   confidence intervals.
 //! - [`detail`]: what figures show of one run beyond its metrics.
 //! - [`results`]: the runs of every point of a sweep.
+//! - [`figures`]: the figures of results as SVG; [`html`]: a page with all of them.
 //! - [`report`]: JSON, CSV and the folder of results.
 //!
 //! ```
@@ -27,6 +28,8 @@
 
 pub mod air;
 pub mod detail;
+pub mod figures;
+pub mod html;
 pub mod metrics;
 pub mod report;
 pub mod results;
