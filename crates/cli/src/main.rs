@@ -5,6 +5,7 @@
 
 mod failure;
 mod progress;
+mod report;
 mod run;
 mod scenarios;
 mod show;

@@ -4,14 +4,16 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use lowmesh_lab::html::Provenance;
 use lowmesh_lab::report::{Folder, Report};
+use lowmesh_lab::results::{Point, PointResult, Results};
 use lowmesh_lab::runner;
 use lowmesh_lab::scenario::Scenario;
 use lowmesh_lab::simulate::{Simulate, Sinks};
 
 use crate::failure::Failure;
 use crate::progress::{Meter, Style};
-use crate::table;
+use crate::{report, table};
 
 /// Simulate a scenario over its seeds and report means with confidence intervals.
 #[derive(Debug, clap::Args)]
@@ -36,6 +38,9 @@ pub struct Args {
     /// Write runs.csv, summary.json and scenario.toml into a new folder.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Write a report as one HTML page, and its figures as SVG files beside it.
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     /// Capture every frame of the first seed's run for Wireshark.
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
@@ -56,6 +61,7 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
     // Whatever can be refused is refused before hours of simulation.
     lowmesh_lab::air::check(&scenario)
         .map_err(|error| Failure::Usage { message: error.to_string(), hint: None })?;
+    args.report.as_deref().map(report::check).transpose()?;
     let folder = args.out.as_deref().map(Folder::reserve).transpose()?;
     let sinks = Sinks { pcap: sink(args.pcap.as_deref())?, trace: sink(args.trace.as_deref())? };
     let style = if args.quiet { Style::None } else { args.progress };
@@ -63,6 +69,9 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
     let observe = |progress: runner::Progress<'_>| meter.observe(&progress);
     let campaign = runner::run(&scenario, args.jobs, sinks, simulate, &observe);
     meter.finish();
+    if let Some(page) = &args.report {
+        write_page(args, page, &scenario, &campaign)?;
+    }
     let report = Report::new(&scenario, campaign);
     if let (Some(folder), false) = (folder, report.runs.is_empty()) {
         folder.commit(&scenario, &report)?;
@@ -77,6 +86,25 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
     }
     out.flush()?;
     failed_runs(args, &report)
+}
+
+/// Writes the page of the one point that a scenario without a sweep has.
+fn write_page(
+    args: &Args,
+    page: &Path,
+    scenario: &Scenario,
+    campaign: &runner::Campaign,
+) -> Result<(), Failure> {
+    let point = Point { settings: Vec::new(), scenario: scenario.clone() };
+    let (runs, failures) = (campaign.runs.clone(), campaign.failures.clone());
+    let results = Results {
+        name: scenario.head.name.clone(),
+        points: vec![PointResult { point, runs, failures }],
+    };
+    let overrides = args.overrides.clone();
+    let provenance = Provenance { scenario: args.scenario.clone(), overrides };
+    report::write(page, &results, &provenance)?;
+    Ok(())
 }
 
 fn overrides(args: &Args) -> Vec<String> {
@@ -100,6 +128,9 @@ fn tell_files(args: &Args, scenario: &Scenario, report: &Report) {
     }
     if let Some(path) = &args.trace {
         eprintln!("trace of seed {first} alone: {}", path.display());
+    }
+    if let Some(path) = &args.report {
+        eprintln!("report: {}", path.display());
     }
     if let (Some(path), false) = (&args.out, report.runs.is_empty()) {
         eprintln!("results: {}", path.display());

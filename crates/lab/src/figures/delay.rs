@@ -72,6 +72,9 @@ fn panels<'r>(arrangement: &Arrangement<'r>) -> Vec<Facet<'r>> {
                 series.points.retain(|point| point.setting(&along.key) == Some(value.as_str()));
             }
             let here = format!("{} = {value}", along.key);
+            if facet.series.iter().all(|series| series.points.is_empty()) {
+                continue;
+            }
             facet.title =
                 if facet.title.is_empty() { here } else { format!("{here}, {}", facet.title) };
             panels.push(facet);
@@ -124,8 +127,9 @@ pub fn by_hops(slice: &[(String, &PointResult)], place: &str) -> Option<Figure> 
     let panels: Vec<_> =
         panels.into_iter().filter(|(_, hops)| !hops.is_empty()).take(PANELS_MAX).collect();
     let farthest = panels.iter().flat_map(|(_, hops)| hops).map(|hop| hop.hops).max()?;
-    let high = panels.iter().flat_map(|(_, hops)| hops).map(|hop| hop.delays_ms[4]);
-    let high = high.reduce(f64::max)? * 1e-3;
+    let ends = |p: usize| panels.iter().flat_map(|(_, hops)| hops).map(move |hop| hop.delays_ms[p]);
+    let low = ends(0).filter(|delay| *delay > 0.0).reduce(f64::min)? * 1e-3;
+    let high = ends(4).reduce(f64::max)? * 1e-3;
     let grid = Grid::new(panels.len(), &Vec::new());
     let mut sheet = grid.sheet();
     let mut data =
@@ -133,7 +137,7 @@ pub fn by_hops(slice: &[(String, &PointResult)], place: &str) -> Option<Figure> 
     for (index, (words, hops)) in panels.iter().enumerate() {
         let names: Vec<String> = (1..=farthest).map(|hop| hop.to_string()).collect();
         let x = Axis::named(&names, "hops to the root");
-        let y = Axis::covering(0.0, high, true, "delay (s)");
+        let y = Axis::logarithmic(low, high, "delay (s)");
         let panel = Panel::draw(&mut sheet, grid.area(index), x, y, words);
         let width = (panel.area().width / f64::from(farthest) * 0.5).min(30.0);
         for hop in hops {

@@ -22,9 +22,10 @@ pub fn draw(slice: &[(String, &PointResult)], place: &str) -> Option<Figure> {
     }
     let end = panels.iter().map(|(.., end)| *end).fold(1.0, f64::max);
     let samples = || panels.iter().flat_map(|(_, _, series, _)| &series.samples);
-    let times = samples().flat_map(|sample| [sample.rtt_ms, sample.rto_ms]).flatten();
-    let high = times.filter(|time| time.is_finite()).fold(1.0_f32, f32::max);
-    let high = f64::from(high) * 1e-3;
+    let times = || samples().flat_map(|s| [s.rtt_ms, s.rto_ms]).flatten();
+    let usable = |time: &f32| time.is_finite() && *time > 0.0;
+    let low = f64::from(times().filter(usable).reduce(f32::min).unwrap_or(1e3)) * 1e-3;
+    let high = f64::from(times().filter(usable).reduce(f32::max).unwrap_or(1e3)) * 1e-3;
     let legend: Legend =
         vec![("RTO".to_owned(), 0), ("RTT".to_owned(), 1), ("given up".to_owned(), 3)];
     let grid = Grid::with(panels.len(), &legend, 1, if panels.len() > 4 { 150.0 } else { 210.0 });
@@ -32,9 +33,9 @@ pub fn draw(slice: &[(String, &PointResult)], place: &str) -> Option<Figure> {
     let mut data = Data::new(&["series", "node", "t_s", "rtt_ms", "rto_ms", "retransmissions"]);
     for (index, (words, title, series, _)) in panels.iter().enumerate() {
         let x = Axis::covering(0.0, end, true, "time (min)");
-        let y = Axis::covering(0.0, high, true, "RTT, RTO (s)");
+        let y = Axis::logarithmic(low, high, "RTT, RTO (s)");
         let panel = Panel::draw(&mut sheet, grid.area(index), x, y, title);
-        draw_series(&mut sheet, &panel, series, high);
+        draw_series(&mut sheet, &panel, series);
         note(&mut data, words, series);
     }
     grid.draw_fillings(&mut sheet, &legend, |style| format!("f{style}"));
@@ -54,7 +55,7 @@ fn separator(words: &str) -> &'static str {
     if words.is_empty() { "" } else { ": " }
 }
 
-fn draw_series(sheet: &mut Sheet, panel: &Panel, series: &Series, high: f64) {
+fn draw_series(sheet: &mut Sheet, panel: &Panel, series: &Series) {
     let at = |t_s: f32, ms: Option<f32>| -> Option<Point> {
         Some(panel.at(f64::from(t_s) / 60.0, f64::from(ms?) * 1e-3))
     };
@@ -64,7 +65,7 @@ fn draw_series(sheet: &mut Sheet, panel: &Panel, series: &Series, high: f64) {
         if let Some(at) = at(sample.t_s, sample.rtt_ms) {
             sheet.disk(at, 2.0, "f1", "");
         } else {
-            let (x, y) = panel.at(f64::from(sample.t_s) / 60.0, high);
+            let (x, y) = (panel.at(f64::from(sample.t_s) / 60.0, 1.0).0, panel.area().top);
             sheet.line(&[(x, y), (x, y + 9.0)], "line l3");
         }
     }

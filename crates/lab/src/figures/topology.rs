@@ -54,7 +54,8 @@ pub fn draw(slice: &[(String, &PointResult)]) -> Vec<Figure> {
             name: format!("topology-{}", figures.len() + 1),
             title: format!("Topology and RPL tree{comma}{words}, seed {}", run.seed.0),
             caption: "Thin lines: links, darker and thicker for more frames of 127 octets that arrive undisturbed. \
-                      Black: preferred parents at the end. The square is the root; colours are hops."
+                      Black: preferred parents at the end. The square is the root; \
+                      the colour changes with each hop."
                 .to_owned(),
             sheet: sheet(&places, &links, nodes),
             data: data(&links, nodes),
