@@ -160,7 +160,7 @@ fn tenth(value: f64) -> f32 {
 
 fn sorted_delays<'t>(transactions: impl Iterator<Item = &'t Transaction>) -> Vec<f64> {
     let mut delays: Vec<f64> =
-        transactions.filter_map(|t| t.delay()).map(Duration::as_millis_f64).collect();
+        transactions.filter_map(Transaction::delay).map(Duration::as_millis_f64).collect();
     delays.sort_unstable_by(f64::total_cmp);
     delays
 }

@@ -77,7 +77,7 @@ impl<'r> Arrangement<'r> {
             .map(|(key, values)| along(key, values));
         let others = telling_keys(results, &keys, along.as_ref());
         let (facet_keys, series_keys) = split(&others);
-        let mut facets: Vec<(Vec<&str>, Vec<(Vec<&str>, Vec<&'r PointResult>)>)> = Vec::new();
+        let mut facets: Vec<Group<'r, Group<'r, &'r PointResult>>> = Vec::new();
         for point in &results.points {
             let title = picked(point, &facet_keys);
             let label = picked(point, &series_keys);
@@ -131,6 +131,9 @@ impl<'r> Arrangement<'r> {
         along.values.iter().map(|v| (v.as_str(), tdr(v))).min_by(worse).map(|(value, _)| value)
     }
 }
+
+/// What shares these values.
+type Group<'p, T> = (Vec<&'p str>, Vec<T>);
 
 type Keys = Vec<(String, Vec<String>)>;
 
@@ -262,7 +265,7 @@ fn entry<K: PartialEq, V>(list: &mut Vec<(K, Vec<V>)>, key: K) -> &mut Vec<V> {
 }
 
 /// Labels over all panels, so that a label has the same colour everywhere.
-fn order_of_labels<'p, T, P>(facets: &[(T, Vec<(Vec<&'p str>, P)>)]) -> Vec<Vec<&'p str>> {
+fn order_of_labels<'p, P>(facets: &[Group<'p, Group<'p, P>>]) -> Vec<Vec<&'p str>> {
     let mut labels: Vec<Vec<&str>> = Vec::new();
     for (label, _) in facets.iter().flat_map(|(_, series)| series) {
         if !labels.contains(label) {
