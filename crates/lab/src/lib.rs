@@ -7,6 +7,9 @@
 //! - [`metrics`]: one outcome becomes numbers; [`statistics`]: the numbers of many runs become means with
 //!   confidence intervals.
 //! - [`detail`]: what figures show of one run beyond its metrics.
+//! - [`plan`]: the points of a sweep and their runs; [`identity`]: the name of a run; [`store`]: runs that are kept.
+//! - [`batch`]: runs what of a plan is not stored yet.
+//! - [`compare`]: two points, run by run.
 //! - [`results`]: the runs of every point of a sweep.
 //! - [`figures`]: the figures of results as SVG; [`html`]: a page with all of them.
 //! - [`report`]: JSON, CSV and the folder of results.
@@ -27,10 +30,14 @@
 //! ```
 
 pub mod air;
+pub mod batch;
+pub mod compare;
 pub mod detail;
 pub mod figures;
 pub mod html;
+pub mod identity;
 pub mod metrics;
+pub mod plan;
 pub mod report;
 pub mod results;
 pub mod runner;
@@ -38,3 +45,4 @@ pub mod scenario;
 mod settings;
 pub mod simulate;
 pub mod statistics;
+pub mod store;
