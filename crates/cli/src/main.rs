@@ -7,6 +7,7 @@ mod compare;
 mod failure;
 mod merge;
 mod progress;
+mod report;
 mod rerun;
 mod run;
 mod scenarios;

@@ -12,6 +12,7 @@
 //! - [`compare`]: two points, run by run.
 //! - [`results`]: the runs of every point of a sweep.
 //! - [`tune`]: searches the parameters of a retransmission timer.
+//! - [`figures`]: the figures of results as SVG; [`html`]: a page with all of them.
 //! - [`report`]: JSON, CSV and the folder of results.
 //!
 //! ```
@@ -33,6 +34,8 @@ pub mod air;
 pub mod batch;
 pub mod compare;
 pub mod detail;
+pub mod figures;
+pub mod html;
 pub mod identity;
 pub mod metrics;
 pub mod plan;
