@@ -6,6 +6,7 @@
 //! - [`runner`]: many seeds in parallel, failures counted, results independent of the number of threads.
 //! - [`metrics`]: one outcome becomes numbers; [`statistics`]: the numbers of many runs become means with
 //!   confidence intervals.
+//! - [`detail`]: what figures show of one run beyond its metrics.
 //! - [`results`]: the runs of every point of a sweep.
 //! - [`report`]: JSON, CSV and the folder of results.
 //!
@@ -25,6 +26,7 @@
 //! ```
 
 pub mod air;
+pub mod detail;
 pub mod metrics;
 pub mod report;
 pub mod results;

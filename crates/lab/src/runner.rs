@@ -9,6 +9,7 @@ use std::sync::Mutex;
 use lowmesh_units::{Duration, Instant, Seed};
 use rayon::prelude::*;
 
+use crate::detail::Detail;
 use crate::metrics::Metrics;
 use crate::scenario::Scenario;
 use crate::simulate::{RunError, Simulate, Sinks};
@@ -26,6 +27,8 @@ pub struct Run {
     pub wall_s: f64,
     /// Its numbers.
     pub metrics: Metrics,
+    /// What figures show of it.
+    pub detail: Detail,
 }
 
 /// One failed run.
@@ -122,6 +125,7 @@ fn run_seed(
                 simulated: outcome.simulated,
                 wall_s: started.elapsed().as_secs_f64(),
                 metrics: Metrics::of(&outcome, scenario.head.warmup),
+                detail: Detail::of(&outcome, scenario.head.warmup),
             };
             observe(Progress::Finished(&run));
             Ok(run)

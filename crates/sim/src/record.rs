@@ -82,6 +82,19 @@ impl Frames {
     }
 }
 
+/// One negotiated cell that a node may send in; its other end listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NegotiatedCell {
+    /// The other end.
+    pub peer: NodeId,
+    /// Slot in its slotframe.
+    pub slot: u16,
+    /// Channel offset.
+    pub channel_offset: u16,
+    /// Whether others may send in it too.
+    pub shared: bool,
+}
+
 /// What became of one node.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct NodeSummary {
@@ -89,6 +102,8 @@ pub struct NodeSummary {
     pub joined: Option<Instant>,
     /// Hops to the root over preferred parents at the end of the run.
     pub hops: Option<u32>,
+    /// Its preferred parent at the end.
+    pub parent: Option<NodeId>,
     /// Share of time with the radio on, from joining to the end.
     pub duty_cycle: f64,
     /// Charge drawn by the radio from boot to the end, in millicoulombs.
@@ -103,6 +118,8 @@ pub struct NodeSummary {
     pub frames_acked: u64,
     /// Negotiated cells at the end.
     pub negotiated_cells: u32,
+    /// Those of them that it may send in.
+    pub sending_cells: Vec<NegotiatedCell>,
 }
 
 /// Everything that a run leaves behind.

@@ -1,10 +1,11 @@
 //! The end of a run: what is left in the nodes becomes the outcome.
 
+use lowmesh_mac::tsch::cell::{Cell, CellKind, CellOptions, Placement};
 use lowmesh_stack::event::Class;
-use lowmesh_units::{Instant, NodeId};
+use lowmesh_units::{Eui64, Instant, NodeId};
 
 use crate::error::Error;
-use crate::record::Outcome;
+use crate::record::{NegotiatedCell, Outcome};
 use crate::world::{ROOT, World};
 
 impl World {
@@ -35,10 +36,14 @@ impl World {
     fn summarise(&mut self, end: Instant, id: NodeId) {
         let index = id.index();
         let hops = self.hops(id);
+        let parent = self.nodes[index].parent().and_then(|parent| self.find(parent));
+        let sending_cells = self.sending_cells(id);
         let node = &self.nodes[index];
         let radio = node.radio_time(end);
         let summary = &mut self.outcome.nodes[index];
         summary.hops = hops;
+        summary.parent = parent;
+        summary.sending_cells = sending_cells;
         if let Some(joined) = summary.joined {
             let before = self.joined_radio[index].on();
             let span = end.since(joined).as_secs_f64();
@@ -58,13 +63,32 @@ impl World {
         let (mut at, mut hops) = (node, 0);
         while at != ROOT {
             let parent = self.nodes[at.index()].parent()?;
-            at = self.ids().find(|id| id.eui64() == parent)?;
+            at = self.find(parent)?;
             hops += 1;
             if hops > self.nodes.len() as u32 {
                 return None;
             }
         }
         Some(hops)
+    }
+
+    /// The negotiated cells in which `node` may send.
+    fn sending_cells(&self, node: NodeId) -> Vec<NegotiatedCell> {
+        let summary = |cell: &Cell| match cell.placement {
+            Placement::Fixed { slot, channel_offset }
+                if cell.kind == CellKind::Negotiated && cell.options.has(CellOptions::TX) =>
+            {
+                let shared = cell.options.has(CellOptions::SHARED);
+                let peer = self.find(cell.peer?)?;
+                Some(NegotiatedCell { peer, slot, channel_offset, shared })
+            }
+            _ => None,
+        };
+        self.nodes[node.index()].schedule().cells().filter_map(summary).collect()
+    }
+
+    fn find(&self, address: Eui64) -> Option<NodeId> {
+        self.ids().find(|id| id.eui64() == address)
     }
 
     fn ids(&self) -> impl Iterator<Item = NodeId> + use<> {

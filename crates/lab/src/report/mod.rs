@@ -167,6 +167,7 @@ mod tests {
     use lowmesh_units::{Duration, Seed};
 
     use super::*;
+    use crate::detail::Detail;
     use crate::simulate::RunError;
 
     fn report(failures: Vec<Failure>) -> Report {
@@ -180,6 +181,7 @@ mod tests {
                 drops: BTreeMap::from([("no_ack", seed)]),
                 ..Metrics::default()
             },
+            detail: Detail::default(),
         };
         let scenario = Scenario::parse("x", "name = \"x\"", &[]).expect("a valid scenario");
         let runs = vec![run(1, Some(0.9)), run(2, Some(1.0)), run(3, None)];

@@ -8,9 +8,11 @@ mod builtin;
 mod error;
 mod mesh;
 mod radio;
+mod range;
 mod schedule;
 mod section;
 mod source;
+pub mod sweep;
 #[cfg(test)]
 mod tests;
 mod topology;
@@ -21,6 +23,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use lowmesh_units::{Duration, Seed};
+use toml::de::DeTable;
 
 pub use builtin::{BUILTINS, Builtin};
 pub use error::{ConfigError, ConfigErrors, Fault, Origin};
@@ -180,11 +183,18 @@ fn suggestion(similar: Option<&String>) -> String {
     similar.map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
 }
 
-impl Scenario {
-    /// Loads a built-in by its name or a file by its path, with overrides of the form `key=value`.
-    pub fn load(name: &str, overrides: &[String]) -> Result<Self, LoadError> {
+/// The text of a scenario, found by its name.
+struct Text {
+    text: String,
+    /// The folder that names of files are relative to; none for a built-in.
+    folder: Option<PathBuf>,
+}
+
+impl Text {
+    /// The built-in called `name`, or the file at that path.
+    fn find(name: &str) -> Result<Self, LoadError> {
         if let Some(builtin) = BUILTINS.iter().find(|builtin| builtin.name == name) {
-            return Ok(Self::parse(name, builtin.text, overrides)?);
+            return Ok(Self { text: builtin.text.to_owned(), folder: None });
         }
         let path = Path::new(name);
         let looks_like_a_file =
@@ -195,35 +205,64 @@ impl Scenario {
         }
         let text = std::fs::read_to_string(path)
             .map_err(|source| LoadError::Read { path: path.to_owned(), source })?;
-        let mut scenario = Self::parse(name, &text, overrides)?;
-        scenario.anchor_files(path.parent().unwrap_or(Path::new("")));
+        Ok(Self { text, folder: Some(path.parent().unwrap_or(Path::new("")).to_owned()) })
+    }
+}
+
+impl Scenario {
+    /// Loads a built-in by its name or a file by its path, with overrides of the form `key=value`.
+    pub fn load(name: &str, overrides: &[String]) -> Result<Self, LoadError> {
+        let text = Text::find(name)?;
+        let mut scenario = Self::parse(name, &text.text, overrides)?;
+        scenario.anchor_files(text.folder.as_deref());
         Ok(scenario)
+    }
+
+    /// The names of the files that it is read from besides its own.
+    pub fn files_mut(&mut self) -> Vec<&mut String> {
+        let mut files = Vec::new();
+        if let Topology::Positions(positions) = &mut self.topology {
+            files.push(&mut positions.file);
+        }
+        match &mut self.radio.medium {
+            Medium::K7(k7) => files.push(&mut k7.file),
+            Medium::LinkTable(table) => files.push(&mut table.file),
+            _ => {}
+        }
+        files
     }
 
     /// Makes names of files that are relative to `folder` whole, so that they hold wherever a copy of the
     /// scenario is kept.
-    fn anchor_files(&mut self, folder: &Path) {
-        let anchor = |file: &mut String| {
+    fn anchor_files(&mut self, folder: Option<&Path>) {
+        let Some(folder) = folder else { return };
+        for file in self.files_mut() {
             let path = folder.join(&*file);
             let whole = std::path::absolute(&path).unwrap_or(path);
             *file = whole.to_string_lossy().into_owned();
-        };
-        if let Topology::Positions(positions) = &mut self.topology {
-            anchor(&mut positions.file);
-        }
-        match &mut self.radio.medium {
-            Medium::K7(k7) => anchor(&mut k7.file),
-            Medium::LinkTable(table) => anchor(&mut table.file),
-            _ => {}
         }
     }
 
     /// Reads a scenario from its text; `source` is what errors call it.
     pub fn parse(source: &str, text: &str, overrides: &[String]) -> Result<Self, ConfigErrors> {
-        let source = Source::new(source, text, overrides)?;
+        Self::of(&Source::new(source, text, overrides)?)
+    }
+
+    /// Reads a scenario that is one, not a sweep of many.
+    fn of(source: &Source) -> Result<Self, ConfigErrors> {
         let table = source.table()?;
+        if let Some((_, swept)) = table.iter().find(|(key, _)| key.get_ref() == "sweep") {
+            let why = "many scenarios are swept here where one is wanted";
+            let origin = source.origin("sweep", swept.span());
+            return Err(ConfigErrors(vec![source.error(origin, "sweep", why)]));
+        }
+        Self::read_from(source, &table)
+    }
+
+    /// Reads the scenario that `table` of `source` holds.
+    fn read_from(source: &Source, table: &DeTable<'_>) -> Result<Self, ConfigErrors> {
         let faults = RefCell::new(Vec::new());
-        let mut cursor = Cursor::new(&source, String::new(), Some(&table), &faults);
+        let mut cursor = Cursor::new(source, String::new(), Some(table), &faults);
         let scenario = Self::read(&mut cursor);
         cursor.finish();
         let mut errors = faults.into_inner();

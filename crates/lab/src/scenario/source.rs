@@ -1,4 +1,4 @@
-//! The text that a scenario is read from, and the `--set` flags laid over it.
+//! The text that a scenario is read from, and what is laid over it: `--set` flags, the values of a sweep's point.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,14 +11,23 @@ use super::error::{ConfigError, ConfigErrors, Fault, Origin};
 /// The longest piece of a value that an error repeats, in characters.
 const LITERAL_MAX: usize = 60;
 
-/// A scenario's text and the flags over it.
-#[derive(Debug)]
+/// A value that lies over the text.
+#[derive(Clone, Debug)]
+pub struct Laid {
+    /// The value as TOML, or a text without its quotes.
+    pub literal: String,
+    /// Who wrote it.
+    pub origin: Origin,
+}
+
+/// A scenario's text and the values over it.
+#[derive(Clone, Debug)]
 pub struct Source {
     /// What errors call it: a file name, or the name of a built-in.
     pub name: String,
     text: String,
-    /// Value by dotted key, as given on the command line; the last one stands.
-    flags: BTreeMap<String, String>,
+    /// Value by dotted key; the last one stands.
+    flags: BTreeMap<String, Laid>,
 }
 
 impl Source {
@@ -30,16 +39,23 @@ impl Source {
         for flag in overrides {
             match flag.split_once('=') {
                 Some((key, value)) if key.split('.').all(|part| !part.trim().is_empty()) => {
-                    source.flags.insert(key.trim().to_owned(), value.trim().to_owned());
+                    let (key, literal) = (key.trim().to_owned(), value.trim().to_owned());
+                    let origin = Origin::Flag(format!("{key}={literal}"));
+                    source.flags.insert(key, Laid { literal, origin });
                 }
-                _ => errors.push(source.flag_error(
-                    flag,
+                _ => errors.push(source.error(
+                    Origin::Flag(flag.clone()),
                     flag.split('=').next().unwrap_or_default(),
                     "write a dotted key, an equals sign and a value, as mac.retries=5",
                 )),
             }
         }
         if errors.is_empty() { Ok(source) } else { Err(ConfigErrors(errors)) }
+    }
+
+    /// The same with one more value over it.
+    pub fn lay(&mut self, key: &str, laid: Laid) {
+        self.flags.insert(key.to_owned(), laid);
     }
 
     /// Parses the text and lays the flags over it.
@@ -58,9 +74,9 @@ impl Source {
         }
         let mut root = root.into_inner();
         let mut errors = Vec::new();
-        for (key, value) in &self.flags {
-            if let Err(why) = lay_over(&mut root, key, value) {
-                errors.push(self.flag_error(&format!("{key}={value}"), key, why));
+        for (key, laid) in &self.flags {
+            if let Err(why) = lay_over(&mut root, key, &laid.literal) {
+                errors.push(self.error(laid.origin.clone(), key, why));
             }
         }
         if errors.is_empty() { Ok(root) } else { Err(ConfigErrors(errors)) }
@@ -69,7 +85,7 @@ impl Source {
     /// Where the value at `path` was written.
     pub fn origin(&self, path: &str, span: Range<usize>) -> Origin {
         match self.writer(path, &span) {
-            Some((key, value)) => Origin::Flag(format!("{key}={value}")),
+            Some(laid) => laid.origin.clone(),
             None => Origin::Line(self.line(span.start)),
         }
     }
@@ -77,7 +93,7 @@ impl Source {
     /// The value at `path` as it was written, shortened.
     pub fn literal(&self, path: &str, span: Range<usize>) -> String {
         let text = match self.writer(path, &span) {
-            Some((_, value)) => value,
+            Some(laid) => &laid.literal,
             None => self.text.get(span).unwrap_or_default().trim(),
         };
         let first_line = text.lines().next().unwrap_or_default();
@@ -95,29 +111,25 @@ impl Source {
     }
 
     /// The flag that wrote what is at `path`, if a flag did.
-    fn writer(&self, path: &str, span: &Range<usize>) -> Option<(&str, &str)> {
+    fn writer(&self, path: &str, span: &Range<usize>) -> Option<&Laid> {
         let within = |key: &str| key.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'));
         // A table that is nowhere in the text was made on the way to a flag's key.
         let made = || self.flags.iter().find(|(key, _)| span.is_empty() && within(key));
-        self.flag(path).or_else(|| made().map(|(key, value)| (key.as_str(), value.as_str())))
+        self.flag(path).or_else(|| made().map(|(_, laid)| laid))
     }
 
-    fn flag(&self, path: &str) -> Option<(&str, &str)> {
+    fn flag(&self, path: &str) -> Option<&Laid> {
         let holds = |key: &str| {
             path.strip_prefix(key)
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
         };
-        let found = self.flags.iter().find(|(key, _)| holds(key))?;
-        Some((found.0, found.1))
+        self.flags.iter().find(|(key, _)| holds(key)).map(|(_, laid)| laid)
     }
 
-    fn flag_error(&self, flag: &str, key: &str, why: &str) -> ConfigError {
-        ConfigError {
-            source: self.name.clone(),
-            origin: Origin::Flag(flag.to_owned()),
-            key: key.to_owned(),
-            fault: Fault::Conflict(why.to_owned()),
-        }
+    /// An error about the value of `key`, in words.
+    pub fn error(&self, origin: Origin, key: &str, why: &str) -> ConfigError {
+        let (source, key) = (self.name.clone(), key.to_owned());
+        ConfigError { source, origin, key, fault: Fault::Conflict(why.to_owned()) }
     }
 
     fn line(&self, offset: usize) -> usize {

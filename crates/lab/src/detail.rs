@@ -1,0 +1,362 @@
+//! What figures show of one run beyond its metrics, in a few kilobytes.
+//!
+//! Times are kept to a tenth of a millisecond and in single precision, so that a run survives a store as text
+//! without a bit changed. As in the metrics, only transactions issued after the warm-up are measured, except
+//! in the series, which shows a node's whole life.
+
+use lowmesh_sim::record::{Ending, Outcome, Transaction};
+use lowmesh_units::{Duration, Instant, NodeId};
+use serde::{Deserialize, Serialize};
+
+use crate::statistics::percentile;
+
+/// Percentiles kept of the delays of one number of hops.
+pub const HOP_PERCENTILES: [u8; 5] = [5, 25, 50, 75, 95];
+
+/// Samples of a series at most; of more, the slowest of each stretch of time is kept.
+pub const SAMPLES_MAX: usize = 300;
+
+/// What figures show of one run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Detail {
+    /// Percentiles 0 to 100 of the delay of acknowledged transactions, in ms; empty without any.
+    pub delays_ms: Vec<f32>,
+    /// Delays of the nodes of each number of hops (at the end of the run), the nearest first.
+    pub hops: Vec<HopDelays>,
+    /// Packets that ended without arriving, by layer and reason.
+    pub drops: Vec<Drops>,
+    /// One entry a node, root first.
+    pub nodes: Vec<NodeDetail>,
+    /// Negotiated cells, each told once, by the node that sends in it.
+    pub cells: Vec<Cell>,
+    /// The life of one node: the farthest that had anything to say.
+    pub series: Option<Series>,
+}
+
+/// Delays of the nodes of one number of hops.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HopDelays {
+    /// Hops to the root.
+    pub hops: u32,
+    /// Acknowledged transactions.
+    pub n: u64,
+    /// Their [`HOP_PERCENTILES`], in ms.
+    pub delays_ms: [f32; HOP_PERCENTILES.len()],
+}
+
+/// Packets that ended in one layer for one reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Drops {
+    /// The layer's name.
+    pub layer: String,
+    /// The reason's name.
+    pub reason: String,
+    /// How many.
+    pub count: u64,
+}
+
+/// One node at the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NodeDetail {
+    /// Its preferred parent.
+    pub parent: Option<u16>,
+    /// Its hops to the root.
+    pub hops: Option<u32>,
+    /// Its transaction delivery ratio.
+    pub tdr: Option<f32>,
+    /// Its share of time with the radio on; absent if it never joined.
+    pub duty_cycle: Option<f32>,
+}
+
+/// A negotiated cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(from = "(u16, u16, u16, u16, bool)", into = "(u16, u16, u16, u16, bool)")]
+pub struct Cell {
+    /// Who sends.
+    pub node: u16,
+    /// Who listens.
+    pub peer: u16,
+    /// Slot in the slotframe.
+    pub slot: u16,
+    /// Channel offset.
+    pub channel_offset: u16,
+    /// Whether others may send in it too.
+    pub shared: bool,
+}
+
+impl From<(u16, u16, u16, u16, bool)> for Cell {
+    fn from((node, peer, slot, channel_offset, shared): (u16, u16, u16, u16, bool)) -> Self {
+        Self { node, peer, slot, channel_offset, shared }
+    }
+}
+impl From<Cell> for (u16, u16, u16, u16, bool) {
+    fn from(cell: Cell) -> Self {
+        (cell.node, cell.peer, cell.slot, cell.channel_offset, cell.shared)
+    }
+}
+
+/// Transactions of one node over time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// The node.
+    pub node: u16,
+    /// Its transactions that ended, by the time of their first copy.
+    pub samples: Vec<Sample>,
+}
+
+/// One transaction of a series.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "(f32, Option<f32>, Option<f32>, u8)", into = "(f32, Option<f32>, Option<f32>, u8)")]
+pub struct Sample {
+    /// When its first copy was sent, in seconds from the start.
+    pub t_s: f32,
+    /// From the first copy to the acknowledgement, in ms; absent if that never came.
+    pub rtt_ms: Option<f32>,
+    /// The timeout chosen for the first copy, in ms.
+    pub rto_ms: Option<f32>,
+    /// Copies after the first.
+    pub retransmissions: u8,
+}
+
+impl From<(f32, Option<f32>, Option<f32>, u8)> for Sample {
+    fn from((t_s, rtt_ms, rto_ms, retransmissions): (f32, Option<f32>, Option<f32>, u8)) -> Self {
+        Self { t_s, rtt_ms, rto_ms, retransmissions }
+    }
+}
+impl From<Sample> for (f32, Option<f32>, Option<f32>, u8) {
+    fn from(sample: Sample) -> Self {
+        (sample.t_s, sample.rtt_ms, sample.rto_ms, sample.retransmissions)
+    }
+}
+
+impl Detail {
+    /// The detail of a run whose first `warmup` is not measured.
+    pub fn of(outcome: &Outcome, warmup: Duration) -> Self {
+        let measured: Vec<&Transaction> = outcome
+            .transactions
+            .iter()
+            .filter(|transaction| transaction.issued >= Instant::ZERO + warmup)
+            .collect();
+        let drops = outcome.drops.iter().map(|(&(layer, reason), &count)| Drops {
+            layer: layer.name().to_owned(),
+            reason: reason.name().to_owned(),
+            count,
+        });
+        Self {
+            delays_ms: percentiles(&measured),
+            hops: by_hops(outcome, &measured),
+            drops: drops.collect(),
+            nodes: nodes(outcome, &measured),
+            cells: cells(outcome),
+            series: series(outcome),
+        }
+    }
+}
+
+/// To a tenth, in single precision.
+fn tenth(value: f64) -> f32 {
+    (libm::round(value * 10.0) / 10.0) as f32
+}
+
+fn sorted_delays<'t>(transactions: impl Iterator<Item = &'t Transaction>) -> Vec<f64> {
+    let mut delays: Vec<f64> =
+        transactions.filter_map(|t| t.delay()).map(Duration::as_millis_f64).collect();
+    delays.sort_unstable_by(f64::total_cmp);
+    delays
+}
+
+fn percentiles(measured: &[&Transaction]) -> Vec<f32> {
+    let delays = sorted_delays(measured.iter().copied());
+    (0..=100).filter_map(|p| percentile(&delays, f64::from(p)).map(tenth)).collect()
+}
+
+fn by_hops(outcome: &Outcome, measured: &[&Transaction]) -> Vec<HopDelays> {
+    let hops_of = |node: NodeId| outcome.nodes.get(node.index()).and_then(|node| node.hops);
+    let farthest = outcome.nodes.iter().filter_map(|node| node.hops).max().unwrap_or_default();
+    let of = |hops: u32| {
+        let there = measured.iter().copied().filter(|t| hops_of(t.node) == Some(hops));
+        let delays = sorted_delays(there);
+        let n = delays.len() as u64;
+        let at = |p| percentile(&delays, f64::from(p)).map_or(0.0, tenth);
+        (n > 0).then(|| HopDelays { hops, n, delays_ms: HOP_PERCENTILES.map(at) })
+    };
+    (1..=farthest).filter_map(of).collect()
+}
+
+fn nodes(outcome: &Outcome, measured: &[&Transaction]) -> Vec<NodeDetail> {
+    // Acknowledged and ended transactions of each node.
+    let mut counts = vec![(0_u32, 0_u32); outcome.nodes.len()];
+    for transaction in measured {
+        let Some((acknowledged, ended)) = counts.get_mut(transaction.node.index()) else {
+            continue;
+        };
+        *acknowledged += u32::from(transaction.ending == Ending::Acknowledged);
+        *ended += u32::from(transaction.ending != Ending::Open);
+    }
+    let of = |(node, (acknowledged, ended)): (&lowmesh_sim::record::NodeSummary, (u32, u32))| {
+        let tdr = f64::from(acknowledged) / f64::from(ended);
+        let joined = node.joined.is_some() && node.duty_cycle.is_finite();
+        NodeDetail {
+            parent: node.parent.map(|parent| parent.0),
+            hops: node.hops,
+            tdr: (ended > 0).then_some(tdr as f32),
+            duty_cycle: joined.then_some(node.duty_cycle as f32),
+        }
+    };
+    outcome.nodes.iter().zip(counts).map(of).collect()
+}
+
+fn cells(outcome: &Outcome) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for (node, summary) in outcome.nodes.iter().enumerate() {
+        cells.extend(summary.sending_cells.iter().map(|cell| Cell {
+            node: node as u16,
+            peer: cell.peer.0,
+            slot: cell.slot,
+            channel_offset: cell.channel_offset,
+            shared: cell.shared,
+        }));
+    }
+    cells.sort_unstable();
+    cells
+}
+
+/// The life of the farthest node that ended a transaction; of several, the first.
+fn series(outcome: &Outcome) -> Option<Series> {
+    let mut spoke = vec![false; outcome.nodes.len()];
+    for transaction in &outcome.transactions {
+        if let (Some(said), Some(_)) =
+            (spoke.get_mut(transaction.node.index()), sample(transaction))
+        {
+            *said = true;
+        }
+    }
+    let hops = |node: usize| outcome.nodes[node].hops;
+    let candidates = (0..spoke.len()).filter(|&node| spoke[node]);
+    let node = candidates.max_by_key(|&node| (hops(node), std::cmp::Reverse(node)))? as u16;
+    let own = outcome.transactions.iter().filter(|t| t.node == NodeId(node));
+    let samples: Vec<Sample> = own.filter_map(sample).collect();
+    Some(Series { node, samples: thinned(samples) })
+}
+
+fn sample(transaction: &Transaction) -> Option<Sample> {
+    let sent = transaction.sent.filter(|_| transaction.ending != Ending::Open)?;
+    Some(Sample {
+        t_s: tenth(sent.as_secs_f64()),
+        rtt_ms: transaction.delay().map(|delay| tenth(delay.as_millis_f64())),
+        rto_ms: transaction.rto.map(|rto| tenth(rto.as_millis_f64())),
+        retransmissions: transaction.retransmissions,
+    })
+}
+
+/// At most [`SAMPLES_MAX`] samples: of each group of neighbours the slowest, and a lost one is the slowest of all.
+fn thinned(samples: Vec<Sample>) -> Vec<Sample> {
+    let group = samples.len().div_ceil(SAMPLES_MAX).max(1);
+    let slow = |sample: &Sample| sample.rtt_ms.unwrap_or(f32::INFINITY);
+    let slowest = |group: &[Sample]| {
+        group.iter().copied().reduce(|a, b| if slow(&b) > slow(&a) { b } else { a })
+    };
+    samples.chunks(group).filter_map(slowest).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use lowmesh_machine::{DropReason, Layer};
+    use lowmesh_sim::record::{NegotiatedCell, NodeSummary};
+
+    use super::*;
+
+    fn transaction(node: u16, sent_s: u64, delay_ms: u64, ending: Ending) -> Transaction {
+        let sent = Instant::from_secs(sent_s);
+        Transaction {
+            node: NodeId(node),
+            issued: sent,
+            sent: Some(sent),
+            ended: Some(sent + Duration::from_millis(delay_ms)),
+            ending,
+            retransmissions: 1,
+            rto: Some(Duration::from_millis(2345)),
+        }
+    }
+
+    fn node(hops: u32, parent: u16) -> NodeSummary {
+        NodeSummary {
+            joined: Some(Instant::ZERO),
+            hops: Some(hops),
+            parent: Some(NodeId(parent)),
+            duty_cycle: 0.25,
+            ..NodeSummary::default()
+        }
+    }
+
+    fn line(transactions: Vec<Transaction>) -> Outcome {
+        let root = NodeSummary { hops: Some(0), ..NodeSummary::default() };
+        Outcome { nodes: vec![root, node(1, 0), node(2, 1)], transactions, ..Outcome::default() }
+    }
+
+    #[test]
+    fn a_run_without_anything_has_an_empty_detail() {
+        assert_eq!(Detail::of(&Outcome::default(), Duration::ZERO), Detail::default());
+    }
+
+    #[test]
+    fn delays_are_percentiles_of_the_acknowledged_after_the_warm_up() {
+        let ack = Ending::Acknowledged;
+        let mut transactions = vec![transaction(1, 1, 9000, ack)];
+        transactions.extend((1..=100).map(|i| transaction(1, 10, i * 10, ack)));
+        transactions.push(transaction(1, 11, 9000, Ending::Failed(DropReason::GaveUp)));
+        let detail = Detail::of(&line(transactions), Duration::from_secs(5));
+        assert_eq!(detail.delays_ms.len(), 101);
+        assert_eq!([0, 50, 95, 100].map(|p| detail.delays_ms[p]), [10.0, 500.0, 950.0, 1000.0]);
+        let hops = HopDelays { hops: 1, n: 100, delays_ms: [50.0, 250.0, 500.0, 750.0, 950.0] };
+        assert_eq!(detail.hops, [hops]);
+        assert_eq!(detail.nodes[1].tdr, Some(100.0 / 101.0));
+        assert_eq!((detail.nodes[2].tdr, detail.nodes[2].parent), (None, Some(1)));
+    }
+
+    #[test]
+    fn the_series_is_of_the_farthest_node_that_spoke_and_starts_before_the_warm_up() {
+        let ack = Ending::Acknowledged;
+        let lost = Ending::Failed(DropReason::GaveUp);
+        let transactions = vec![
+            transaction(1, 1, 10, ack),
+            transaction(2, 2, 20, ack),
+            transaction(2, 3, 30, lost),
+            transaction(2, 4, 0, Ending::Open),
+        ];
+        let detail = Detail::of(&line(transactions), Duration::from_secs(60));
+        let series = detail.series.expect("node 2 spoke");
+        assert_eq!(series.node, 2);
+        let points: Vec<_> = series.samples.iter().map(|s| (s.t_s, s.rtt_ms, s.rto_ms)).collect();
+        assert_eq!(points, [(2.0, Some(20.0), Some(2345.0)), (3.0, None, Some(2345.0))]);
+    }
+
+    #[test]
+    fn a_long_series_keeps_the_slowest_of_each_stretch() {
+        let delays = (0..2 * SAMPLES_MAX as u64).map(|i| 10 + i % 2);
+        let transactions = delays
+            .enumerate()
+            .map(|(i, delay)| transaction(2, i as u64, delay, Ending::Acknowledged))
+            .collect();
+        let series = Detail::of(&line(transactions), Duration::ZERO).series.expect("it spoke");
+        assert_eq!(series.samples.len(), SAMPLES_MAX);
+        assert!(series.samples.iter().all(|sample| sample.rtt_ms == Some(11.0)));
+    }
+
+    #[test]
+    fn a_detail_survives_a_store_as_text_and_is_small() {
+        let mut outcome = line(
+            (0..5000).map(|i| transaction(2, i, 1000 + i * 7, Ending::Acknowledged)).collect(),
+        );
+        outcome.drops.insert((Layer::Mac, DropReason::NoAck), 3);
+        outcome.nodes[2].sending_cells =
+            vec![NegotiatedCell { peer: NodeId(1), slot: 9, channel_offset: 3, shared: false }];
+        let detail = Detail::of(&outcome, Duration::ZERO);
+        let cell = Cell { node: 2, peer: 1, slot: 9, channel_offset: 3, shared: false };
+        assert_eq!(detail.cells, [cell]);
+        assert_eq!(detail.drops[0].reason, "no_ack");
+        let text = serde_json::to_string(&detail).expect("plain data");
+        assert!(text.len() < 12_000, "{} bytes", text.len());
+        assert_eq!(serde_json::from_str::<Detail>(&text).expect("own output"), detail);
+    }
+}
