@@ -27,6 +27,7 @@
 
 pub mod air;
 pub mod detail;
+mod mechanism;
 pub mod metrics;
 pub mod report;
 pub mod results;

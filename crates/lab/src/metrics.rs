@@ -10,6 +10,7 @@ use lowmesh_sim::record::{Ending, NodeSummary, Outcome, Packets, Transaction};
 use lowmesh_units::{Duration, Instant};
 use serde::Serialize;
 
+use crate::mechanism;
 use crate::statistics::{mean, percentile};
 
 /// The numbers of one run; an absent one had nothing to be computed from.
@@ -66,10 +67,17 @@ impl Metrics {
             .transactions
             .iter()
             .filter(|transaction| transaction.issued >= Instant::ZERO + warmup);
+        let aftermath = mechanism::aftermath(outcome, warmup);
         let mut metrics = Self {
             pdr_up: delivery_ratio(outcome.up),
             pdr_down: delivery_ratio(outcome.down),
             frames: outcome.nodes.iter().map(|node| node.frames_sent).sum(),
+            queue_loss_share: mechanism::queue_loss_share(outcome),
+            collision_share: mechanism::collision_share(outcome),
+            episode_median_s: mechanism::episode_median_s(outcome, warmup),
+            loss_raises_rto: aftermath.raised,
+            rto_gap_ratio: aftermath.gap_ratio,
+            sixp_frames: outcome.frames.sixtop,
             ..Self::default()
         };
         metrics.add_transactions(measured);
@@ -130,7 +138,7 @@ impl Metrics {
     }
 
     /// Every metric that is one number, with its name, in the order of reports.
-    pub fn numbers(&self) -> [(&'static str, Option<f64>); 20] {
+    pub fn numbers(&self) -> [(&'static str, Option<f64>); 26] {
         let count = |count: u64| Some(count as f64);
         [
             ("tdr", self.tdr),
@@ -153,6 +161,12 @@ impl Metrics {
             ("acknowledged", count(self.acknowledged)),
             ("failed", count(self.failed)),
             ("open", count(self.open)),
+            ("queue_loss_share", self.queue_loss_share),
+            ("collision_share", self.collision_share),
+            ("episode_median_s", self.episode_median_s),
+            ("loss_raises_rto", self.loss_raises_rto),
+            ("rto_gap_ratio", self.rto_gap_ratio),
+            ("sixp_frames", count(self.sixp_frames)),
         ]
     }
 }
