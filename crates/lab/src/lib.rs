@@ -7,7 +7,10 @@
 //! - [`metrics`]: one outcome becomes numbers; [`statistics`]: the numbers of many runs become means with
 //!   confidence intervals.
 //! - [`detail`]: what figures show of one run beyond its metrics.
+//! - [`plan`]: the points of a sweep and their runs; [`identity`]: the name of a run; [`store`]: runs that are kept.
+//! - [`batch`]: runs what of a plan is not stored yet.
 //! - [`results`]: the runs of every point of a sweep.
+//! - [`claims`]: claims of publications, judged by runs and by driving the code.
 //! - [`report`]: JSON, CSV and the folder of results.
 //!
 //! ```
@@ -26,9 +29,13 @@
 //! ```
 
 pub mod air;
+pub mod batch;
+pub mod claims;
 pub mod detail;
+pub mod identity;
 mod mechanism;
 pub mod metrics;
+pub mod plan;
 pub mod report;
 pub mod results;
 pub mod runner;
@@ -36,3 +43,4 @@ pub mod scenario;
 mod settings;
 pub mod simulate;
 pub mod statistics;
+pub mod store;

@@ -6,15 +6,17 @@
 
 use std::collections::BTreeMap;
 
+use lowmesh_machine::DropReason;
 use lowmesh_sim::record::{Ending, NodeSummary, Outcome, Packets, Transaction};
 use lowmesh_units::{Duration, Instant};
-use serde::Serialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::mechanism;
 use crate::statistics::{mean, percentile};
 
 /// The numbers of one run; an absent one had nothing to be computed from.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Metrics {
     /// Transaction delivery ratio: acknowledged / (acknowledged + failed).
     pub tdr: Option<f64>,
@@ -56,7 +58,20 @@ pub struct Metrics {
     pub failed: u64,
     /// Of these, those still under way at the end; in no ratio.
     pub open: u64,
+    /// Of the packets that ended without arriving, those that found a queue full.
+    pub queue_loss_share: Option<f64>,
+    /// Of the frames to one neighbour, those lost because another node sent.
+    pub collision_share: Option<f64>,
+    /// Median length of the episodes of congestion.
+    pub episode_median_s: Option<f64>,
+    /// Of the losses of the farthest nodes, those after which the timeout was longer than before.
+    pub loss_raises_rto: Option<f64>,
+    /// Gap of timeout and round-trip time after losses, divided by that at other times, at the farthest nodes.
+    pub rto_gap_ratio: Option<f64>,
+    /// Frames that carried 6P.
+    pub sixp_frames: u64,
     /// Packets that ended without arriving, by reason, over all layers.
+    #[serde(deserialize_with = "read_drops")]
     pub drops: BTreeMap<&'static str, u64>,
 }
 
@@ -171,6 +186,19 @@ impl Metrics {
     }
 }
 
+/// Drops by the names of the closed list of reasons.
+fn read_drops<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<&'static str, u64>, D::Error> {
+    let drops = BTreeMap::<String, u64>::deserialize(deserializer)?;
+    let known = |(name, count): (String, u64)| {
+        let reason = DropReason::ALL.into_iter().find(|reason| reason.name() == name);
+        let unknown = || D::Error::custom(format!("`{name}` is no reason of a drop"));
+        Ok((reason.ok_or_else(unknown)?.name(), count))
+    };
+    drops.into_iter().map(known).collect()
+}
+
 fn delivery_ratio(packets: Packets) -> Option<f64> {
     ratio(packets.delivered, packets.delivered + packets.dropped)
 }
@@ -182,7 +210,7 @@ fn ratio(part: u64, whole: u64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowmesh_machine::{DropReason, Layer};
+    use lowmesh_machine::Layer;
     use lowmesh_units::NodeId;
 
     fn transaction(issued_s: u64, delay_ms: u64, ending: Ending) -> Transaction {

@@ -51,7 +51,11 @@ impl Plan {
     /// The plan of one scenario.
     pub fn single(scenario: Scenario) -> Self {
         let point = Point { settings: Vec::new(), scenario };
-        Self { name: point.scenario.head.name.clone(), sweep: Sweep::default(), points: vec![point] }
+        Self {
+            name: point.scenario.head.name.clone(),
+            sweep: Sweep::default(),
+            points: vec![point],
+        }
     }
 
     /// Whether there is more than a scenario as it is.
@@ -97,7 +101,11 @@ impl std::str::FromStr for Shard {
         let (index, count) = text.split_once('/').ok_or(NoShard)?;
         let number = |text: &str| text.trim().parse::<usize>().map_err(|_| NoShard);
         let (index, count) = (number(index)?, number(count)?);
-        if (1..=count).contains(&index) { Ok(Self { index: index - 1, count }) } else { Err(NoShard) }
+        if (1..=count).contains(&index) {
+            Ok(Self { index: index - 1, count })
+        } else {
+            Err(NoShard)
+        }
     }
 }
 

@@ -80,15 +80,7 @@ pub fn run(
         };
         run_seed(scenario, seed, sinks, simulate, observe)
     };
-    let all = || -> Vec<Result<Run, Failure>> {
-        let indexed = seeds.par_iter().enumerate().with_max_len(1);
-        indexed.map(|(index, seed)| one(index, *seed)).collect()
-    };
-    let results = match rayon::ThreadPoolBuilder::new().num_threads(jobs).build() {
-        Ok(pool) => pool.install(all),
-        // A machine that gives no more threads still has this one.
-        Err(_) => seeds.iter().enumerate().map(|(index, seed)| one(index, *seed)).collect(),
-    };
+    let results = in_parallel(jobs, &seeds, |index, seed| one(index, *seed));
     let mut campaign = Campaign::default();
     for result in results {
         match result {
@@ -99,7 +91,25 @@ pub fn run(
     campaign
 }
 
-fn run_seed(
+/// Does `one` for every item, at most `jobs` at a time (0: one a core); results stand in the order of items.
+pub(crate) fn in_parallel<T: Sync, R: Send>(
+    jobs: usize,
+    items: &[T],
+    one: impl Fn(usize, &T) -> R + Sync,
+) -> Vec<R> {
+    let all = || -> Vec<R> {
+        let indexed = items.par_iter().enumerate().with_max_len(1);
+        indexed.map(|(index, item)| one(index, item)).collect()
+    };
+    match rayon::ThreadPoolBuilder::new().num_threads(jobs).build() {
+        Ok(pool) => pool.install(all),
+        // A machine that gives no more threads still has this one.
+        Err(_) => items.iter().enumerate().map(|(index, item)| one(index, item)).collect(),
+    }
+}
+
+/// One run, told to `observe` from its start to its end.
+pub(crate) fn run_seed(
     scenario: &Scenario,
     seed: Seed,
     sinks: Sinks,

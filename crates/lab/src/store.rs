@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use lowmesh_units::{Duration, Seed};
 use serde::{Deserialize, Serialize};
 
+use crate::detail::Detail;
 use crate::identity::{MODEL_VERSION, RunId, bare};
 use crate::metrics::Metrics;
 use crate::runner::Run;
@@ -78,6 +79,7 @@ struct Record {
     trace_hash: String,
     simulated_ns: u64,
     metrics: Metrics,
+    detail: Detail,
     scenario: String,
 }
 
@@ -118,9 +120,10 @@ impl Store {
             trace_hash: format!("{:016x}", run.trace_hash),
             simulated_ns: run.simulated.as_nanos(),
             metrics: run.metrics.clone(),
+            detail: run.detail.clone(),
             scenario: scenario.to_toml(),
         };
-        let mut text = serde_json::to_string_pretty(&record).expect("numbers and texts only");
+        let mut text = serde_json::to_string(&record).expect("numbers and texts only");
         text.push('\n');
         self.write(&self.path(id, "wall"), format!("{:.6}\n", run.wall_s).as_bytes())?;
         self.write(&self.path(id, "json"), text.as_bytes())
@@ -143,7 +146,8 @@ impl Store {
         let path = self.path(id, "json");
         let text = fs::read_to_string(&path).map_err(at(&path))?;
         let broken = |why: String| StoreError::Broken { path: path.clone(), why };
-        let record: Record = serde_json::from_str(&text).map_err(|error| broken(error.to_string()))?;
+        let record: Record =
+            serde_json::from_str(&text).map_err(|error| broken(error.to_string()))?;
         let scenario = Scenario::parse("scenario", &record.scenario, &[])
             .map_err(|errors: ConfigErrors| broken(errors.to_string()))?;
         let run = self.run_of(id, &record).ok_or_else(|| broken("no trace hash".to_owned()))?;
@@ -192,6 +196,7 @@ impl Store {
             simulated: Duration::from_nanos(record.simulated_ns),
             wall_s: wall.and_then(|wall| wall.trim().parse().ok()).unwrap_or_default(),
             metrics: record.metrics.clone(),
+            detail: record.detail.clone(),
         })
     }
 

@@ -236,7 +236,7 @@ fn command(point: &PointResult) -> String {
 
 /// The mean effect of all comparisons, by seed.
 fn averaged<'r>(comparisons: &[Comparison<'r>]) -> Comparison<'r> {
-    let mean_of = |pick: fn(&Comparison<'r>) -> &BySeed| {
+    let mean_of = |pick: for<'a> fn(&'a Comparison<'r>) -> &'a BySeed| {
         let mut sums: BTreeMap<u64, (f64, u32)> = BTreeMap::new();
         for (seed, value) in comparisons.iter().flat_map(pick) {
             let sum = sums.entry(*seed).or_default();

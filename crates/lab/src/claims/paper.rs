@@ -403,6 +403,8 @@ fn plan(sweep: &Sweep, part: &Part, extent: &Extent, scenario: &str) -> Result<P
     for point in &mut plan.points {
         point.settings.insert(0, ("scenario".to_owned(), scenario.to_owned()));
         point.settings.extend(part.labels.clone());
+        let pair = |set: &String| set.split_once('=').map(|(k, v)| (k.to_owned(), v.to_owned()));
+        point.settings.extend(part.set.iter().filter_map(pair));
     }
     Ok(plan)
 }

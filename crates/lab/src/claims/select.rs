@@ -55,11 +55,11 @@ fn with<'r>(
     changes: &Settings,
 ) -> Option<&'r PointResult> {
     points.iter().find(|other| {
+        // Only what both have: the length of a slotframe, say, is another key for each scheduling function.
         let same = |(key, value): &(String, String)| {
-            setting(other, key) == Some(changes.get(key).map_or(value.as_str(), String::as_str))
+            changes.contains_key(key) || setting(other, key).is_none_or(|there| there == value)
         };
-        other.point.settings.len() == like.point.settings.len()
-            && like.point.settings.iter().all(same)
+        has(other, changes) && like.point.settings.iter().all(same)
     })
 }
 

@@ -8,7 +8,8 @@ use lowmesh_units::Duration;
 use super::value::quoted;
 
 /// What a wrong range should have been.
-const SHAPE: &str = "a range as \"2..20 step 2\" or \"2s..20s step 2s\", upwards and with a step above 0";
+const SHAPE: &str =
+    "a range as \"2..20 step 2\" or \"2s..20s step 2s\", upwards and with a step above 0";
 
 /// The values of the range as TOML; none for a text that is no range, an error for a wrong one.
 pub fn expand(text: &str, values_max: usize) -> Option<Result<Vec<String>, String>> {
@@ -20,7 +21,12 @@ pub fn expand(text: &str, values_max: usize) -> Option<Result<Vec<String>, Strin
     Some(range(low.trim(), high.trim(), step.map(str::trim), values_max))
 }
 
-fn range(low: &str, high: &str, step: Option<&str>, values_max: usize) -> Result<Vec<String>, String> {
+fn range(
+    low: &str,
+    high: &str,
+    step: Option<&str>,
+    values_max: usize,
+) -> Result<Vec<String>, String> {
     let shape = || SHAPE.to_owned();
     if let (Some(low), Some(high)) = (Decimal::read(low), Decimal::read(high)) {
         let step = match step {

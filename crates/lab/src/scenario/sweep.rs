@@ -66,6 +66,13 @@ pub struct Swept {
     pub points: Vec<(Vec<(String, String)>, Scenario)>,
 }
 
+impl Axis {
+    /// The key with its value at `index`.
+    fn value(&self, index: usize) -> Option<(&str, &SweptValue)> {
+        self.values.get(index).map(|value| (self.key.as_str(), value))
+    }
+}
+
 impl Swept {
     /// Loads a built-in by its name or a file by its path, with overrides of the form `key=value`; an override of a
     /// swept key takes its place in the sweep.
@@ -82,13 +89,14 @@ impl Swept {
     pub fn parse(source: &str, text: &str, overrides: &[String]) -> Result<Self, ConfigErrors> {
         let source = Source::new(source, text, overrides)?;
         let mut table = source.table()?;
-        let Some((key, swept)) = table.remove_entry("sweep") else {
+        let Some(swept) = table.remove("sweep") else {
             let scenario = Scenario::read_from(&source, &table)?;
             return Ok(Self { sweep: Sweep::default(), points: vec![(Vec::new(), scenario)] });
         };
-        let mut reader = Reader { source: &source, axes: BTreeMap::new(), errors: Vec::new(), zip: false };
+        let mut reader =
+            Reader { source: &source, axes: BTreeMap::new(), errors: Vec::new(), zip: false };
         let Some(axes) = swept.get_ref().as_table() else {
-            reader.wrong_value("sweep", key.span(), "a section of swept keys");
+            reader.wrong_value("sweep", swept.span(), "a section of swept keys");
             return Err(ConfigErrors(reader.errors));
         };
         reader.table("", axes);
@@ -146,7 +154,8 @@ fn at_point(mut error: ConfigError, settings: &[(String, String)]) -> ConfigErro
 
 /// The settings of a point in a line of text.
 pub fn describe(settings: &[(String, String)]) -> String {
-    let words: Vec<String> = settings.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+    let words: Vec<String> =
+        settings.iter().map(|(key, value)| format!("{key} = {value}")).collect();
     words.join(", ")
 }
 
@@ -155,13 +164,8 @@ impl Sweep {
     pub fn combinations(&self) -> Vec<Vec<(&str, &SweptValue)>> {
         if self.zip {
             let length = self.axes.first().map_or(0, |axis| axis.values.len());
-            let at = |i: usize| {
-                let value = |axis: &'_ Axis| axis.values.get(i).map(|_| i);
-                self.axes
-                    .iter()
-                    .filter_map(|axis| value(axis).map(|i| (axis.key.as_str(), &axis.values[i])))
-                    .collect()
-            };
+            // The lists are of one length, or the sweep was refused.
+            let at = |i| self.axes.iter().filter_map(move |axis| axis.value(i)).collect();
             return (0..length).map(at).collect();
         }
         let mut points: Vec<Vec<(&str, &SweptValue)>> = vec![Vec::new()];
@@ -190,7 +194,8 @@ impl Sweep {
             text.push_str("zip = true\n");
         }
         for axis in &self.axes {
-            let values: Vec<&str> = axis.values.iter().map(|value| value.literal.as_str()).collect();
+            let values: Vec<&str> =
+                axis.values.iter().map(|value| value.literal.as_str()).collect();
             text.extend([&quoted(&axis.key), " = [", &values.join(", "), "]\n"]);
         }
         text
@@ -230,7 +235,11 @@ impl Reader<'_> {
     fn axis(&mut self, key: String, written: &DeValue<'_>, span: std::ops::Range<usize>) {
         let path = swept(&key);
         let origin = |span| self.source.origin(&path, span);
-        let flag = self.source.is_flag(&path);
+        // A flag writes sections within sections, the text perhaps a dotted key: the flag stands.
+        let flag = span.is_empty();
+        if self.source.is_flag(&path) && !flag {
+            return;
+        }
         let values: Result<Vec<SweptValue>, String> = match written {
             DeValue::Array(list) if !list.is_empty() => list
                 .iter()
@@ -260,10 +269,7 @@ impl Reader<'_> {
             self.errors.push(self.source.error(twice.origin.clone(), &path, &why));
         }
         let place = if flag { usize::MAX } else { span.start };
-        // A flag writes sections within sections, the text perhaps a dotted key: the flag stands.
-        if flag || !self.axes.contains_key(&key) {
-            self.axes.insert(key.clone(), (place, Axis { key, values }));
-        }
+        self.axes.insert(key.clone(), (place, Axis { key, values }));
     }
 
     fn wrong_value(&mut self, key: &str, span: std::ops::Range<usize>, allowed: &str) {
@@ -320,7 +326,8 @@ impl SweptValue {
 
     /// A word as in a flag: a number, true or false, or a text without its quotes.
     fn word(word: &str, origin: Origin) -> Self {
-        let plain = matches!(word, "true" | "false") || word.parse::<f64>().is_ok_and(f64::is_finite);
+        let plain =
+            matches!(word, "true" | "false") || word.parse::<f64>().is_ok_and(f64::is_finite);
         let literal = if plain { word.to_owned() } else { quoted(word) };
         Self { text: word.to_owned(), literal, origin }
     }

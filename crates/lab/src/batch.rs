@@ -1,0 +1,210 @@
+//! A plan against a store: what is there already, what is missing, and running that.
+//!
+//! Each finished run is stored at once, so that whatever ends the program costs the runs in flight and no others.
+//! Results are put together in the order of the plan from stored and fresh runs alike; nothing tells them apart.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use lowmesh_units::{Duration, Instant};
+
+use crate::plan::{Plan, RunSpec};
+use crate::results::{PointResult, Results};
+use crate::runner::{Failure, Progress, Run, in_parallel, run_seed};
+use crate::scenario::Scenario;
+use crate::simulate::{Simulate, Sinks};
+use crate::store::{Store, StoreError};
+
+/// The runs of a plan, or of a shard of it, and which of them are stored.
+#[derive(Clone, Debug)]
+pub struct Batch<'p> {
+    plan: &'p Plan,
+    store: Option<&'p Store>,
+    specs: Vec<RunSpec>,
+    /// For each of `specs` its run, if it is stored.
+    stored: Vec<Option<Run>>,
+}
+
+/// How runs that are missing are made.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct How {
+    /// Runs at a time (0: one a core).
+    pub jobs: usize,
+    /// Whether no more runs are begun after one failed.
+    pub fail_fast: bool,
+}
+
+/// What became of a batch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ended {
+    /// The results, in the order of the plan.
+    pub results: Results,
+    /// Runs that failed, with their errors, in the order of the plan.
+    pub failed: Vec<(RunSpec, Failure)>,
+    /// Runs that were not begun, because another failed.
+    pub skipped: usize,
+}
+
+/// Share of a run that a probe simulates.
+const PROBE_SHARE: f64 = 0.1;
+
+impl<'p> Batch<'p> {
+    /// Looks up which of `specs` are stored.
+    pub fn new(plan: &'p Plan, specs: Vec<RunSpec>, store: Option<&'p Store>) -> Self {
+        let stored = specs.iter().map(|spec| store.and_then(|store| store.get(spec.id))).collect();
+        Self { plan, store, specs, stored }
+    }
+
+    /// Has every run made anew, stored or not.
+    pub fn force(&mut self) {
+        self.stored.fill(None);
+    }
+
+    /// Has the first run made anew, because it is to be watched.
+    pub fn force_first(&mut self) {
+        if let Some(first) = self.stored.first_mut() {
+            *first = None;
+        }
+    }
+
+    /// The number of runs.
+    pub fn len(&self) -> usize {
+        self.specs.len()
+    }
+
+    /// Whether there are no runs.
+    pub fn is_empty(&self) -> bool {
+        self.specs.is_empty()
+    }
+
+    /// Runs that have to be made, in the order of the plan.
+    pub fn missing(&self) -> Vec<RunSpec> {
+        let pairs = self.specs.iter().zip(&self.stored);
+        pairs.filter(|(_, run)| run.is_none()).map(|(spec, _)| *spec).collect()
+    }
+
+    /// Simulated time of all missing runs together.
+    pub fn missing_time(&self) -> Duration {
+        let times = self.missing().into_iter().map(|spec| self.scenario(&spec).head.duration);
+        times.fold(Duration::ZERO, |sum, time| sum + time)
+    }
+
+    /// The scenario of a run.
+    pub fn scenario(&self, spec: &RunSpec) -> &'p Scenario {
+        &self.plan.points[spec.point].scenario
+    }
+
+    /// Makes the missing runs, `sinks` going to the first of them, and puts all together.
+    ///
+    /// An error means that the store could not be written; runs stored before that are kept.
+    pub fn run(
+        self,
+        how: How,
+        sinks: Sinks,
+        simulate: &Simulate<'_>,
+        observe: &(dyn Fn(&RunSpec, Progress<'_>) + Sync),
+    ) -> Result<Ended, StoreError> {
+        let missing = self.missing();
+        let stop = AtomicBool::new(false);
+        let sinks = Mutex::new(Some(sinks));
+        let one = |index: usize, spec: &RunSpec| -> Result<Option<Made>, StoreError> {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+            let mut sinks = sinks.lock().unwrap_or_else(PoisonError::into_inner);
+            let own = if index == 0 { sinks.take().unwrap_or_default() } else { Sinks::default() };
+            drop(sinks);
+            let scenario = self.scenario(spec);
+            let made = run_seed(scenario, spec.seed, own, simulate, &|news| observe(spec, news));
+            let kept = match (&made, self.store) {
+                (Ok(run), Some(store)) => store.put(spec.id, scenario, run),
+                _ => Ok(()),
+            };
+            if kept.is_err() || (made.is_err() && how.fail_fast) {
+                stop.store(true, Ordering::Relaxed);
+            }
+            kept.map(|()| Some(made))
+        };
+        let made = in_parallel(how.jobs, &missing, one);
+        self.put_together(made.into_iter().collect::<Result<_, _>>()?)
+    }
+
+    /// Results in the order of the plan, of the stored runs and those just `made`.
+    fn put_together(self, made: Vec<Option<Made>>) -> Result<Ended, StoreError> {
+        let point = |point: &crate::results::Point| PointResult {
+            point: point.clone(),
+            runs: Vec::new(),
+            failures: Vec::new(),
+        };
+        let mut points: Vec<PointResult> = self.plan.points.iter().map(point).collect();
+        let (mut failed, mut skipped) = (Vec::new(), 0);
+        let mut made = made.into_iter();
+        for (spec, stored) in self.specs.into_iter().zip(self.stored) {
+            let run = stored.map(Ok).or_else(|| made.next().flatten());
+            match run {
+                Some(Ok(run)) => points[spec.point].runs.push(run),
+                Some(Err(failure)) => {
+                    points[spec.point].failures.push(failure.clone());
+                    failed.push((spec, failure));
+                }
+                None => skipped += 1,
+            }
+        }
+        let results = Results { name: self.plan.name.clone(), points };
+        Ok(Ended { results, failed, skipped })
+    }
+
+    /// Wall time that the missing runs take on one core, in seconds, from the times of stored runs.
+    pub fn cost(&self) -> Option<f64> {
+        let pairs = || self.specs.iter().zip(&self.stored);
+        let of_run = |(spec, run): (&RunSpec, &Option<Run>)| {
+            let wall = run.as_ref().map(|run| run.wall_s).filter(|wall| *wall > 0.0)?;
+            Some((spec.point, wall, self.size(spec)))
+        };
+        let known: Vec<(usize, f64, f64)> = pairs().filter_map(of_run).collect();
+        let rate = |of: &dyn Fn(usize) -> bool| {
+            let known = known.iter().filter(|(point, ..)| of(*point));
+            let (walls, sizes) =
+                known.fold((0.0, 0.0), |sums, (_, wall, size)| (sums.0 + wall, sums.1 + size));
+            (sizes > 0.0).then(|| walls / sizes)
+        };
+        let everywhere = rate(&|_| true);
+        let missing = self.missing();
+        let mut rates: std::collections::BTreeMap<usize, Option<f64>> =
+            std::collections::BTreeMap::new();
+        let cost = |spec: &RunSpec| {
+            let own =
+                *rates.entry(spec.point).or_insert_with(|| rate(&|point| point == spec.point));
+            own.or(everywhere).map(|rate| rate * self.size(spec))
+        };
+        missing.iter().map(cost).sum()
+    }
+
+    /// The same from a short piece of the missing run in the middle, which takes a moment of the machine.
+    pub fn probe(&self, simulate: &Simulate<'_>) -> Option<f64> {
+        let missing = self.missing();
+        let spec = missing.get(missing.len() / 2)?;
+        let mut scenario = self.scenario(spec).clone();
+        let whole = scenario.head.duration;
+        let part = whole.mul_f64(PROBE_SHARE).max(Duration::from_secs(1));
+        scenario.head.duration = part;
+        scenario.head.warmup = Duration::ZERO;
+        let run = run_seed(&scenario, spec.seed, Sinks::default(), simulate, &|_| ()).ok()?;
+        let simulated = (Instant::ZERO + part).as_secs_f64() * nodes(&scenario);
+        let sizes: f64 = missing.iter().map(|spec| self.size(spec)).sum();
+        Some(run.wall_s / simulated * sizes)
+    }
+
+    /// What the length of a run grows with: simulated seconds of all nodes.
+    fn size(&self, spec: &RunSpec) -> f64 {
+        let scenario = self.scenario(spec);
+        scenario.head.duration.as_secs_f64() * nodes(scenario)
+    }
+}
+
+/// A run that was made, or why not.
+type Made = Result<Run, Failure>;
+
+fn nodes(scenario: &Scenario) -> f64 {
+    scenario.topology.nodes().map_or(1.0, f64::from)
+}
