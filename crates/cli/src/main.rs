@@ -3,11 +3,16 @@
 //! Data goes to stdout, everything else to stderr. Exit codes: 0 done, 1 something went wrong on our side (a
 //! run failed, a file cannot be written), 2 the command line or the scenario is wrong.
 
+mod compare;
 mod failure;
+mod merge;
 mod progress;
+mod reproduce;
+mod rerun;
 mod run;
 mod scenarios;
 mod show;
+mod store;
 mod table;
 
 use std::io::{self, Write};
@@ -25,7 +30,11 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    Reproduce(reproduce::Args),
     Run(run::Args),
+    Rerun(rerun::Args),
+    Compare(compare::Args),
+    Merge(merge::Args),
     Scenarios(scenarios::Args),
     Show(show::Args),
 }
@@ -34,7 +43,13 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let stdout = &mut io::stdout().lock();
     let result = match &cli.verb {
+        Verb::Reproduce(args) => {
+            reproduce::execute(args, &lowmesh_lab::simulate::simulate, stdout)
+        }
         Verb::Run(args) => run::execute(args, &lowmesh_lab::simulate::simulate, stdout),
+        Verb::Rerun(args) => rerun::execute(args, &lowmesh_lab::simulate::simulate, stdout),
+        Verb::Compare(args) => compare::execute(args, stdout),
+        Verb::Merge(args) => merge::execute(args, stdout),
         Verb::Scenarios(args) => scenarios::execute(args, stdout),
         Verb::Show(args) => show::execute(args, stdout),
     };

@@ -44,9 +44,8 @@ struct State {
 }
 
 impl Meter {
-    /// For `runs` runs of `duration` each.
-    pub fn new(style: Style, runs: u32, duration: Duration) -> Self {
-        let total = duration * u64::from(runs);
+    /// For `runs` runs that simulate `total` together.
+    pub fn new(style: Style, runs: u64, total: Duration) -> Self {
         let view = match style {
             Style::None => View::Silent,
             Style::Auto if stderr().is_terminal() => View::Bar(bar(total)),
@@ -54,13 +53,13 @@ impl Meter {
         };
         let now = wall_clock();
         let state = State { simulated: Duration::ZERO, total, ended: 0, last_line: now };
-        Self { view, runs: u64::from(runs), started: now, state: Mutex::new(state) }
+        Self { view, runs, started: now, state: Mutex::new(state) }
     }
 
-    /// Takes one piece of news in and shows it if it is time.
-    pub fn observe(&self, progress: &Progress<'_>) {
+    /// Takes one piece of news in and shows it if it is time; `place` says where in a sweep it comes from.
+    pub fn observe(&self, progress: &Progress<'_>, place: &str) {
         if let Progress::Failed(failure) = progress {
-            self.line(&format!("seed {} failed: {}", failure.seed.0, failure.error));
+            self.line(&format!("seed {}{place} failed: {}", failure.seed.0, failure.error));
         }
         // A poisoned lock holds numbers for show only.
         let mut state = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -97,7 +96,7 @@ impl Meter {
     }
 
     /// Writes a line that does not tear the bar. Failures are told also to those who want no progress.
-    fn line(&self, text: &str) {
+    pub fn line(&self, text: &str) {
         match &self.view {
             View::Bar(bar) => bar.suspend(|| eprintln!("{text}")),
             View::Plain | View::Silent => eprintln!("{text}"),

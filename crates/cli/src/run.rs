@@ -1,19 +1,28 @@
-//! `lowmesh run`: simulates a scenario over its seeds and reports what came of it.
+//! `lowmesh run`: simulates a scenario, or every point of a sweep, over its seeds and reports what came of it.
+//!
+//! Runs of a sweep are kept in a store; what is there already is not run again. Runs of a plain scenario are kept
+//! when a store is named.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use lowmesh_lab::batch::{Batch, Ended, How};
+use lowmesh_lab::plan::{Plan, RunSpec, Shard};
 use lowmesh_lab::report::{Folder, Report};
-use lowmesh_lab::runner;
+use lowmesh_lab::runner::{Campaign, Progress};
 use lowmesh_lab::scenario::Scenario;
+use lowmesh_lab::scenario::sweep::describe;
 use lowmesh_lab::simulate::{Simulate, Sinks};
+use lowmesh_lab::store::Store;
 
 use crate::failure::Failure;
 use crate::progress::{Meter, Style};
-use crate::table;
+use crate::{store, table};
 
-/// Simulate a scenario over its seeds and report means with confidence intervals.
+mod dry;
+
+/// Simulate a scenario, or every point of its sweep, over its seeds and report means with confidence intervals.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// A built-in scenario (see `lowmesh scenarios`), or a TOML file.
@@ -36,6 +45,29 @@ pub struct Args {
     /// Write runs.csv, summary.json and scenario.toml into a new folder.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Keep runs in this folder, and take from it those that are there. Sweeps always keep their runs: in
+    /// LOWMESH_STORE, or in a folder for the user's data.
+    #[arg(long, value_name = "DIR")]
+    store: Option<PathBuf>,
+    /// Make all runs anew, also those that are stored.
+    #[arg(long)]
+    force: bool,
+    /// Say how many runs there are, how many of them are stored and how long the rest takes, and run nothing.
+    #[arg(long, short = 'n')]
+    dry_run: bool,
+    /// Go on with the other runs when one fails; so it is unless --fail-fast is given.
+    #[arg(long, conflicts_with = "fail_fast")]
+    keep_going: bool,
+    /// Begin no more runs when one failed.
+    #[arg(long)]
+    fail_fast: bool,
+    /// Make one part of the runs only, as 2/8 for the second of eight; `lowmesh merge` joins the parts.
+    #[arg(long, value_name = "I/N")]
+    shard: Option<Shard>,
+    /// Metrics in the table of a sweep, parted by commas.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = table::metric,
+          default_values = table::CHOSEN, hide_default_value = true)]
+    metrics: Vec<String>,
     /// Capture every frame of the first seed's run for Wireshark.
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
@@ -52,31 +84,124 @@ pub struct Args {
 
 /// Runs the scenario with `simulate` and writes the report.
 pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Result<(), Failure> {
-    let scenario = Scenario::load(&args.scenario, &overrides(args))?;
+    let plan = Plan::load(&args.scenario, &overrides(args))?;
     // Whatever can be refused is refused before hours of simulation.
-    lowmesh_lab::air::check(&scenario)
-        .map_err(|error| Failure::Usage { message: error.to_string(), hint: None })?;
+    for point in &plan.points {
+        lowmesh_lab::air::check(&point.scenario)
+            .map_err(|error| Failure::Usage { message: error.to_string(), hint: None })?;
+    }
+    let watched = args.pcap.is_some() || args.trace.is_some();
+    if watched && plan.is_sweep() {
+        let message = "--pcap and --trace write one run, and a sweep has many".to_owned();
+        let hint = "run the sweep, then `lowmesh rerun RUN-ID --pcap FILE`".to_owned();
+        return Err(Failure::Usage { message, hint: Some(hint) });
+    }
+    let store = open_store(args, &plan)?;
+    let runs = plan.runs();
+    let runs = args.shard.map_or(runs.clone(), |shard| shard.of(runs));
+    let mut batch = Batch::new(&plan, runs, store.as_ref());
+    if args.force {
+        batch.force();
+    }
+    if args.dry_run {
+        return dry::execute(args, &plan, &batch, store.as_ref(), simulate, out);
+    }
     let folder = args.out.as_deref().map(Folder::reserve).transpose()?;
     let sinks = Sinks { pcap: sink(args.pcap.as_deref())?, trace: sink(args.trace.as_deref())? };
+    if watched {
+        batch.force_first();
+    }
+    let ended = run(args, &plan, batch, sinks, simulate)?;
+    if !plan.is_sweep() {
+        return plain(args, &plan.points[0].scenario, ended, folder, out);
+    }
+    let finished = ended.results.points.iter().any(|point| !point.runs.is_empty());
+    if let (Some(folder), true) = (folder, finished) {
+        folder.commit_files(&[
+            ("scenario.toml", plan.to_toml()),
+            ("runs.csv", ended.results.to_csv()),
+            ("summary.json", ended.results.to_json()),
+        ])?;
+        tell_results(args);
+    }
+    if args.json {
+        out.write_all(ended.results.to_json().as_bytes())?;
+    } else if finished {
+        table::write_sweep(out, &ended.results, &args.metrics)?;
+    }
+    out.flush()?;
+    failed_runs(args, &plan, &ended)
+}
+
+/// The store of a sweep, of a shard, or of a user who named one.
+fn open_store(args: &Args, plan: &Plan) -> Result<Option<Store>, Failure> {
+    let flag = args.store.as_deref();
+    let folder = if plan.is_sweep() || args.shard.is_some() {
+        Some(store::location(flag)?)
+    } else {
+        store::named(flag)
+    };
+    Ok(folder.map(|folder| Store::open(&folder)).transpose()?)
+}
+
+/// Makes the runs that are missing, with progress and failures on stderr.
+fn run(
+    args: &Args,
+    plan: &Plan,
+    batch: Batch<'_>,
+    sinks: Sinks,
+    simulate: &Simulate<'_>,
+) -> Result<Ended, Failure> {
     let style = if args.quiet { Style::None } else { args.progress };
-    let meter = Meter::new(style, scenario.head.seeds, scenario.head.duration);
-    let observe = |progress: runner::Progress<'_>| meter.observe(&progress);
-    let campaign = runner::run(&scenario, args.jobs, sinks, simulate, &observe);
+    let missing = batch.missing().len();
+    if !args.quiet && missing < batch.len() {
+        eprintln!("{} of {} runs are stored", batch.len() - missing, batch.len());
+    }
+    let meter = Meter::new(style, missing as u64, batch.missing_time());
+    let observe = |spec: &RunSpec, progress: Progress<'_>| {
+        let place = describe(&plan.points[spec.point].settings);
+        let place = if place.is_empty() { place } else { format!(" at {place}") };
+        meter.observe(&progress, &place);
+        if let (Progress::Failed(_), true) = (&progress, plan.is_sweep()) {
+            meter.line(&again(args, &plan.points[spec.point].settings, spec.seed.0));
+        }
+    };
+    let how = How { jobs: args.jobs, fail_fast: args.fail_fast };
+    let ended = batch.run(how, sinks, simulate, &observe);
     meter.finish();
-    let report = Report::new(&scenario, campaign);
+    Ok(ended?)
+}
+
+/// Reports the runs of a scenario that is not swept.
+fn plain(
+    args: &Args,
+    scenario: &Scenario,
+    ended: Ended,
+    folder: Option<Folder>,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let skipped = ended.skipped;
+    let point = ended.results.points.into_iter().next().expect("a plan has at least one point");
+    let campaign = Campaign { runs: point.runs, failures: point.failures };
+    let report = Report::new(scenario, campaign);
     if let (Some(folder), false) = (folder, report.runs.is_empty()) {
-        folder.commit(&scenario, &report)?;
+        folder.commit(scenario, &report)?;
+        tell_results(args);
     }
     if !args.quiet {
-        tell_files(args, &scenario, &report);
+        tell_sinks(args, scenario);
     }
     if args.json {
         out.write_all(report.to_json().as_bytes())?;
     } else if !report.runs.is_empty() {
-        table::write(out, &scenario, &report)?;
+        table::write(out, scenario, &report)?;
     }
     out.flush()?;
-    failed_runs(args, &report)
+    let Some(first) = report.failures.first() else { return Ok(()) };
+    let seed = first.seed.0;
+    let counts = counts(report.failures.len(), report.runs.len(), skipped);
+    let message = format!("{counts}; seed {seed}: {}", first.error);
+    Err(Failure::Own { message, hint: Some(again(args, &[], seed)) })
 }
 
 fn overrides(args: &Args) -> Vec<String> {
@@ -86,14 +211,21 @@ fn overrides(args: &Args) -> Vec<String> {
     overrides
 }
 
-fn sink(path: Option<&Path>) -> Result<Option<Box<dyn Write + Send>>, Failure> {
+/// The file at `path`, to be written by a run.
+pub fn sink(path: Option<&Path>) -> Result<Option<Box<dyn Write + Send>>, Failure> {
     let Some(path) = path else { return Ok(None) };
     let file = File::create(path)
         .map_err(|error| Failure::own(format!("cannot write {}: {error}", path.display())))?;
     Ok(Some(Box::new(BufWriter::new(file))))
 }
 
-fn tell_files(args: &Args, scenario: &Scenario, report: &Report) {
+fn tell_results(args: &Args) {
+    if let (Some(path), false) = (&args.out, args.quiet) {
+        eprintln!("results: {}", path.display());
+    }
+}
+
+fn tell_sinks(args: &Args, scenario: &Scenario) {
     let first = scenario.head.seed;
     if let Some(path) = &args.pcap {
         eprintln!("capture of seed {first} alone: {}", path.display());
@@ -101,20 +233,34 @@ fn tell_files(args: &Args, scenario: &Scenario, report: &Report) {
     if let Some(path) = &args.trace {
         eprintln!("trace of seed {first} alone: {}", path.display());
     }
-    if let (Some(path), false) = (&args.out, report.runs.is_empty()) {
-        eprintln!("results: {}", path.display());
-    }
 }
 
-/// Turns failed runs into a failure with the command that shows the first of them again.
-fn failed_runs(args: &Args, report: &Report) -> Result<(), Failure> {
-    let Some(first) = report.failures.first() else { return Ok(()) };
-    let all = report.runs.len() + report.failures.len();
-    let (failed, seed) = (report.failures.len(), first.seed.0);
-    let message = format!("{failed} of {all} runs failed; seed {seed}: {}", first.error);
-    let mut again = format!("lowmesh run {} --seeds 1 --seed {seed}", args.scenario);
+/// Turns failed runs of a sweep into a failure with the command that shows the first of them again.
+fn failed_runs(args: &Args, plan: &Plan, ended: &Ended) -> Result<(), Failure> {
+    let Some((spec, first)) = ended.failed.first() else { return Ok(()) };
+    let settings = &plan.points[spec.point].settings;
+    let runs = ended.results.points.iter().map(|point| point.runs.len()).sum();
+    let counts = counts(ended.failed.len(), runs, ended.skipped);
+    let (place, seed) = (describe(settings), spec.seed.0);
+    let message = format!("{counts}; seed {seed} at {place}: {}", first.error);
+    Err(Failure::Own { message, hint: Some(again(args, settings, seed)) })
+}
+
+fn counts(failed: usize, finished: usize, skipped: usize) -> String {
+    let all = failed + finished + skipped;
+    let skipped = if skipped == 0 { String::new() } else { format!(", {skipped} were not begun") };
+    format!("{failed} of {all} runs failed{skipped}")
+}
+
+/// The command that makes one run of a point again.
+fn again(args: &Args, settings: &[(String, String)], seed: u64) -> String {
+    let mut again =
+        format!("to see it again: lowmesh run {} --seeds 1 --seed {seed}", args.scenario);
     again.extend(args.overrides.iter().flat_map(|set| [" --set '", set, "'"]));
-    Err(Failure::Own { message, hint: Some(format!("to see it again: {again}")) })
+    for (key, value) in settings {
+        again.extend([" --set '", key, "=", value, "'"]);
+    }
+    again
 }
 
 #[cfg(test)]

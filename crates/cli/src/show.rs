@@ -1,8 +1,8 @@
-//! `lowmesh show`: prints a scenario with every value written out.
+//! `lowmesh show`: prints a scenario with every value written out, and its sweep.
 
 use std::io::Write;
 
-use lowmesh_lab::scenario::Scenario;
+use lowmesh_lab::plan::Plan;
 
 use crate::failure::Failure;
 
@@ -18,6 +18,6 @@ pub struct Args {
 
 /// Writes the TOML.
 pub fn execute(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
-    let scenario = Scenario::load(&args.scenario, &args.overrides)?;
-    Ok(out.write_all(scenario.to_toml().as_bytes())?)
+    let plan = Plan::load(&args.scenario, &args.overrides)?;
+    Ok(out.write_all(plan.to_toml().as_bytes())?)
 }

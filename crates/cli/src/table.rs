@@ -3,7 +3,9 @@
 use std::io::{self, Write};
 
 use comfy_table::{CellAlignment, Table, presets};
+use lowmesh_lab::metrics::Metrics;
 use lowmesh_lab::report::Report;
+use lowmesh_lab::results::Results;
 use lowmesh_lab::scenario::Scenario;
 use lowmesh_lab::statistics::Estimate;
 
@@ -43,6 +45,54 @@ pub fn write(out: &mut dyn Write, scenario: &Scenario, report: &Report) -> io::R
     Ok(())
 }
 
+/// Metrics in the table of a sweep when the user chooses none.
+pub const CHOSEN: [&str; 6] = [
+    "tdr",
+    "delay_p50_ms",
+    "delay_p95_ms",
+    "retransmissions_per_transaction",
+    "joined",
+    "duty_cycle",
+];
+
+/// Reads the name of a metric.
+pub fn metric(name: &str) -> Result<String, String> {
+    let metrics = Metrics::default().numbers();
+    if metrics.iter().any(|(metric, _)| *metric == name) {
+        return Ok(name.to_owned());
+    }
+    let names: Vec<&str> = metrics.iter().map(|(name, _)| *name).collect();
+    Err(format!("the metrics are {}", names.join(", ")))
+}
+
+/// Writes one row a point of a sweep, with the means of `metrics` and their intervals.
+pub fn write_sweep(out: &mut dyn Write, results: &Results, metrics: &[String]) -> io::Result<()> {
+    let runs: usize = results.points.iter().map(|point| point.runs.len()).sum();
+    let points = results.points.len();
+    writeln!(out, "{}: {points} points, {runs} runs; means ± 95 % CI\n", results.name)?;
+    let keys = results.keys();
+    let mut table = Table::new();
+    let header = keys.iter().copied().chain(metrics.iter().map(String::as_str)).chain(["runs"]);
+    table.load_style(presets::NOTHING).set_header(header);
+    for point in &results.points {
+        let settings = point.point.settings.iter().map(|(_, value)| value.clone());
+        let means = metrics.iter().map(|name| {
+            let Some(estimate) = point.estimate(name) else { return "-".to_owned() };
+            let number = |value: f64| format!("{value:.*}", decimals(name));
+            let half = estimate.ci95.map(|half| format!(" ± {}", number(half)));
+            number(estimate.mean) + &half.unwrap_or_default()
+        });
+        table.add_row(settings.chain(means).chain([point.runs.len().to_string()]));
+    }
+    for column in table.column_iter_mut().skip(keys.len()) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    for line in table.lines() {
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
 fn row(name: &str, estimate: Option<Estimate>) -> [String; 4] {
     let number = |value: Option<f64>| {
         value.map_or_else(|| "-".to_owned(), |value| format!("{value:.*}", decimals(name)))
@@ -54,7 +104,7 @@ fn row(name: &str, estimate: Option<Estimate>) -> [String; 4] {
 }
 
 /// Digits after the point: four for shares, one for times and counts, two for the rest.
-fn decimals(name: &str) -> usize {
+pub fn decimals(name: &str) -> usize {
     match name {
         "tdr" | "pdr_up" | "pdr_down" | "duty_cycle" => 4,
         "retransmissions_per_transaction" => 3,

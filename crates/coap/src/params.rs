@@ -15,6 +15,10 @@ pub const PROBING_RATE_OCTETS_PER_SECOND: u64 = 1;
 pub const MAX_TRANSMIT_SPAN: Duration = Duration::from_secs(45);
 /// MAX_TRANSMIT_WAIT: RFC 7252 s4.8.2, 93 s from the first copy to giving up.
 pub const MAX_TRANSMIT_WAIT: Duration = Duration::from_secs(93);
+/// The longest span that a timer of one's own may stretch the copies to: EXCHANGE_LIFETIME less MAX_LATENCY, for
+/// a copy that arrives later than EXCHANGE_LIFETIME after the one before is a new request to the server
+/// (RFC 7252 s4.8.1 and s4.8.2 leave no other way to slow timers).
+pub const TRANSMIT_SPAN_LIMIT: Duration = Duration::from_secs(147);
 /// MAX_LATENCY: RFC 7252 s4.8.2, 100 s for a datagram from end to end.
 pub const MAX_LATENCY: Duration = Duration::from_secs(100);
 /// PROCESSING_DELAY: RFC 7252 s4.8.2, ACK_TIMEOUT: how long a server may take to acknowledge.

@@ -280,6 +280,17 @@ fn the_same_seed_gives_the_same_datagrams_and_another_seed_others() {
     assert_ne!(run(6), run(7));
 }
 
+#[test]
+fn a_timer_slower_than_the_dedup_record_gives_up_in_time() {
+    // With waits of 60 s and more the last copies came when the server had forgotten the first.
+    let delay_max = Duration::from_millis(7_724);
+    let conditions = Conditions { loss: 0.422_114_597, delay_max, nstart: 4, ..CALM };
+    for seed in (0..40).chain([9_391_997_379_780_266_050]) {
+        let mut world = World::new(conditions, "cocoa/draft-03", seed);
+        assert!(world.exchange(60, Duration::from_millis(5_181)) <= 60);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: 48,

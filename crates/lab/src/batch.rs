@@ -126,11 +126,12 @@ impl<'p> Batch<'p> {
             kept.map(|()| Some(made))
         };
         let made = in_parallel(how.jobs, &missing, one);
-        self.put_together(made.into_iter().collect::<Result<_, _>>()?)
+        let made = made.into_iter().collect::<Result<_, _>>()?;
+        Ok(self.put_together(made))
     }
 
     /// Results in the order of the plan, of the stored runs and those just `made`.
-    fn put_together(self, made: Vec<Option<Made>>) -> Result<Ended, StoreError> {
+    fn put_together(self, made: Vec<Option<Made>>) -> Ended {
         let point = |point: &crate::results::Point| PointResult {
             point: point.clone(),
             runs: Vec::new(),
@@ -151,7 +152,7 @@ impl<'p> Batch<'p> {
             }
         }
         let results = Results { name: self.plan.name.clone(), points };
-        Ok(Ended { results, failed, skipped })
+        Ended { results, failed, skipped }
     }
 
     /// Wall time that the missing runs take on one core, in seconds, from the times of stored runs.
@@ -208,3 +209,6 @@ type Made = Result<Run, Failure>;
 fn nodes(scenario: &Scenario) -> f64 {
     scenario.topology.nodes().map_or(1.0, f64::from)
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,6 +9,7 @@
 //! - [`detail`]: what figures show of one run beyond its metrics.
 //! - [`plan`]: the points of a sweep and their runs; [`identity`]: the name of a run; [`store`]: runs that are kept.
 //! - [`batch`]: runs what of a plan is not stored yet.
+//! - [`compare`]: two points, run by run.
 //! - [`results`]: the runs of every point of a sweep.
 //! - [`claims`]: claims of publications, judged by runs and by driving the code.
 //! - [`report`]: JSON, CSV and the folder of results.
@@ -31,6 +32,7 @@
 pub mod air;
 pub mod batch;
 pub mod claims;
+pub mod compare;
 pub mod detail;
 pub mod identity;
 mod mechanism;

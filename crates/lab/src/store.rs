@@ -125,8 +125,8 @@ impl Store {
         };
         let mut text = serde_json::to_string(&record).expect("numbers and texts only");
         text.push('\n');
-        self.write(&self.path(id, "wall"), format!("{:.6}\n", run.wall_s).as_bytes())?;
-        self.write(&self.path(id, "json"), text.as_bytes())
+        write(&self.path(id, "wall"), format!("{:.6}\n", run.wall_s).as_bytes())?;
+        write(&self.path(id, "json"), text.as_bytes())
     }
 
     /// The one run whose name begins with `prefix`.
@@ -180,9 +180,9 @@ impl Store {
             }
             other.stored(id)?;
             if let Ok(wall) = fs::read(other.path(id, "wall")) {
-                self.write(&self.path(id, "wall"), &wall)?;
+                write(&self.path(id, "wall"), &wall)?;
             }
-            self.write(&to, &theirs)?;
+            write(&to, &theirs)?;
             taken += 1;
         }
         Ok(taken)
@@ -203,17 +203,17 @@ impl Store {
     fn path(&self, id: RunId, ending: &str) -> PathBuf {
         self.folder.join(format!("{id}.{ending}"))
     }
+}
 
-    /// Writes a file under another name first, so that whoever reads or is killed never leaves half of it.
-    fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-        let mut partial = OsString::from(path);
-        partial.push(format!(".partial-{}", std::process::id()));
-        let partial = PathBuf::from(partial);
-        let mut file = fs::File::create(&partial).map_err(at(&partial))?;
-        file.write_all(bytes).map_err(at(&partial))?;
-        drop(file);
-        fs::rename(&partial, path).map_err(at(path))
-    }
+/// Writes a file under another name first, so that whoever reads or is killed never leaves half of it.
+fn write(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    let mut partial = OsString::from(path);
+    partial.push(format!(".partial-{}", std::process::id()));
+    let partial = PathBuf::from(partial);
+    let mut file = fs::File::create(&partial).map_err(at(&partial))?;
+    file.write_all(bytes).map_err(at(&partial))?;
+    drop(file);
+    fs::rename(&partial, path).map_err(at(path))
 }
 
 fn at(path: &Path) -> impl Fn(io::Error) -> StoreError {

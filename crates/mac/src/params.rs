@@ -26,8 +26,9 @@ pub const PHY_HEADER_OCTETS: u64 = 6;
 
 /// macMinBe in TSCH mode: s8.4.2.1, default 1.
 pub const BE_MIN: u8 = 1;
-/// macMaxBe in TSCH mode: s8.4.2.1, default 7; Contiki-NG has 5.
-pub const BE_MAX: u8 = 7;
+/// macMaxBe in TSCH mode: Contiki-NG, 5. The standard's default (s8.4.2.1) is 7, which in a cell that comes
+/// once a second is a wait of two minutes, during which a node's whole queue fills up behind one bad link.
+pub const BE_MAX: u8 = 5;
 /// macMaxFrameRetries: s8.4.2.1 says 3; Contiki-NG has 7 in TSCH.
 pub const RETRIES_MAX: u8 = 7;
 
@@ -41,6 +42,10 @@ pub const QUEUE_CONTROL_RESERVE: usize = 4;
 pub const EB_PERIOD: Duration = Duration::from_secs(16);
 /// Each period is drawn from three quarters of it to the whole, so that beacons of neighbours drift apart.
 pub const EB_JITTER: f64 = 0.25;
+
+/// Shared cells of which one is drawn for the next beacon where beacons come about as often as these cells: no
+/// standard, 8 keeps two neighbours' beacons apart most of the time; at least 1.
+pub const BEACON_GAP_MAX: u32 = 8;
 /// Longest time without a frame from the time source before a node asks for one: Contiki-NG, 12 s.
 pub const KEEPALIVE: Duration = Duration::from_secs(12);
 /// Time without a frame from the time source after which the clock cannot be trusted: Contiki-NG, 2 x 60 s.

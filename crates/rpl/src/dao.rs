@@ -108,7 +108,6 @@ impl Rpl {
         if self.config.dao_ack {
             self.advertiser.in_flight = Some(in_flight);
         } else {
-            self.note_known();
             self.send_rest_soon(now);
         }
     }
@@ -188,7 +187,8 @@ impl Rpl {
         self.send_rest_soon(now);
     }
 
-    /// In storing mode the parent that has the DAO knows this node for its child.
+    /// In storing mode the parent that has the DAO knows this node for its child. Without DAO-ACKs nobody
+    /// here can tell whether it has.
     fn note_known(&mut self) {
         if let Some(parent) = self.preferred_parent().filter(|_| self.config.is_storing()) {
             self.outbox.push(Output::KnownToParent { parent });

@@ -79,8 +79,8 @@ pub enum Output {
         /// The one now.
         new: Option<Address>,
     },
-    /// The preferred parent has this node's DAO (by its DAO-ACK; without DAO-ACKs, once the DAO is sent): it
-    /// knows the way down to this node.
+    /// The preferred parent has this node's DAO, by its DAO-ACK: it knows the way down to this node. Never
+    /// told without DAO-ACKs.
     KnownToParent {
         /// Its link-local address.
         parent: Address,

@@ -47,7 +47,8 @@ pub enum Event {
         /// The one from now on.
         new: Option<Eui64>,
     },
-    /// The parent knows this node for its child now, and has made what it makes for children.
+    /// The parent knows this node for its child now, and has made what it makes for children. Not told in
+    /// networks without DAO-ACKs: there a frame in a cell that a parent makes for a child shows the same.
     KnownToParent(Eui64),
     /// A node routes through this one directly.
     ChildAdded(Eui64),
@@ -138,6 +139,11 @@ impl<'a> Context<'a> {
     /// A cell, if the schedule has room for it; without it the node hears less, but goes on.
     pub(crate) fn cell(&mut self, spec: CellSpec) -> Option<CellId> {
         self.schedule.add(self.asn, spec).ok()
+    }
+    /// True when `cell` is one of those with `peer` in this slotframe.
+    pub(crate) fn is_link(&self, cell: CellId, slotframe: u8, peer: Eui64) -> bool {
+        let cell = self.schedule.get(cell);
+        cell.is_some_and(|c| c.slotframe == slotframe && c.peer == Some(peer))
     }
     /// Removes the cells that `unwanted` picks.
     pub(crate) fn remove_where(&mut self, unwanted: impl Fn(&Cell) -> bool) {

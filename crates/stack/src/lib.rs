@@ -21,6 +21,11 @@ mod radio;
 pub use config::{Config, ConfigError, Scheduling};
 pub use node::Node;
 
+/// How long a node stays synchronised without a place in a DODAG before it looks for a network again: ours,
+/// longer than RPL's local repair takes. Nodes cut off together give each other the time; they would drift
+/// away from the network as one and never hear it again.
+const ORPHAN_MAX: lowmesh_units::Duration = lowmesh_units::Duration::from_secs(180);
+
 /// The port of CoAP without security: RFC 7252 s6.1.
 pub const COAP_PORT: u16 = 5683;
 

@@ -16,6 +16,7 @@
 //! | mac: queue busy, queue empty | sixtop | autonomous cells |
 //! | mac: ETX | rpl | link metric |
 //! | rpl: parent | mac, sixtop, ipv6 | time source, cells, default route |
+//! | rpl: no parent for long | mac | leave the network |
 //! | rpl: rank | mac | join metric of beacons |
 //! | rpl: child, known to parent | sixtop | cells |
 //! | rpl: route | ipv6 | route |
@@ -34,6 +35,7 @@ use lowmesh_units::{Eui64, Instant, NodeId, Purpose, Rng, Seed};
 use lowmesh_wire::ipv6::Address;
 use lowmesh_wire::lowpan::Contexts;
 
+use crate::ORPHAN_MAX;
 use crate::config::{Config, ConfigError};
 use crate::event::{Class, Input, Network, Output, Packet, Peer, Transaction};
 
@@ -62,6 +64,8 @@ pub struct Node {
     pub(crate) counters: Counters,
     /// Why the MAC gave up the frame that 6LoWPAN is being told of.
     pub(crate) failure: Option<Dropped>,
+    /// Since when the node is synchronised without a parent.
+    orphan_since: Option<Instant>,
     /// Number of the last packet made here.
     last_packet: u64,
     /// Number of the schedule's last change that the MAC was told of.
@@ -104,6 +108,7 @@ impl Node {
             outbox: Outbox::new(),
             counters: Counters::default(),
             failure: None,
+            orphan_since: None,
             last_packet: 0,
             seen_schedule: 0,
         })
@@ -142,6 +147,10 @@ impl Node {
         }
         if due(self.rpl.next_deadline()) {
             self.rpl.handle(now, lowmesh_rpl::Input::Deadline)?;
+        }
+        if due(self.orphan_deadline()) {
+            self.orphan_since = None;
+            self.mac.handle(now, tsch::Input::Leave)?;
         }
         if due(self.coap.next_deadline()) {
             self.coap.handle(now, lowmesh_coap::Input::Deadline)?;
@@ -202,12 +211,14 @@ impl Node {
         match *output {
             tsch::Output::Synchronised { time_source } => {
                 self.outbox.push(Output::Network(Network::Synchronised));
+                self.orphan_since = Some(now).filter(|_| !self.is_root);
                 self.tell_sixtop(now, Event::Synchronised);
                 self.tell_sixtop(now, Event::TimeSource(time_source));
                 self.tell_rpl(now, lowmesh_rpl::Input::Start);
             }
             tsch::Output::Desynchronised => {
                 self.outbox.push(Output::Network(Network::Desynchronised));
+                self.orphan_since = None;
                 self.tell_sixtop(now, Event::Desynchronised);
                 self.tell_rpl(now, lowmesh_rpl::Input::Stop);
             }
@@ -269,12 +280,18 @@ impl Node {
         let eui = |address: Option<[u8; 16]>| address.map(|a| Address(a).eui64());
         let (old, new): (Option<Eui64>, Option<Eui64>) = (eui(old), eui(new));
         self.ipv6.routes.set_default(new.map(Address::link_local));
+        self.orphan_since = if new.is_none() { Some(now) } else { None };
         if let Some(parent) = new {
             self.tell_mac(now, tsch::Input::SetTimeSource(parent));
             self.tell_sixtop(now, Event::TimeSource(Some(parent)));
         }
         self.tell_sixtop(now, Event::ParentChanged { old, new });
         self.outbox.push(Output::Network(Network::Parent(new)));
+    }
+
+    /// When a node without a parent gives the network up.
+    fn orphan_deadline(&self) -> Option<Instant> {
+        Some(self.orphan_since? + ORPHAN_MAX)
     }
 
     /// RFC 8180 s6.1 (join priority): DAGRank of the rank, less that of the root.
@@ -352,6 +369,7 @@ impl Machine for Node {
     fn next_deadline(&self) -> Option<Instant> {
         let link = earliest(self.mac.next_deadline(), self.sixtop.next_deadline());
         let network = earliest(self.lowpan.next_deadline(), self.rpl.next_deadline());
-        earliest(earliest(link, network), self.coap.next_deadline())
+        let above = earliest(self.coap.next_deadline(), self.orphan_deadline());
+        earliest(earliest(link, network), above)
     }
 }

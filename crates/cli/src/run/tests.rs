@@ -157,3 +157,97 @@ fn when_every_run_fails_no_folder_is_left() {
     assert!(matches!(result, Err(Failure::Own { .. })));
     assert_eq!((text.as_str(), out.exists()), ("", false));
 }
+
+/// A sweep of two points over `seeds` seeds from `seed` on, in a folder that goes with the value.
+struct Swept(PathBuf);
+
+impl Swept {
+    fn new(test: &str, seed: u64, seeds: u32) -> Self {
+        let folder = scratch(test);
+        fs::create_dir(&folder).expect("no test takes the same name twice");
+        let text = format!(
+            "name = \"two\"\nseeds = {seeds}\nseed = {seed}\n[sweep]\n\"mac.retries\" = [3, 4]"
+        );
+        fs::write(folder.join("two.toml"), text).expect("writable");
+        Self(folder)
+    }
+    fn run(&self, flags: &str) -> (Result<(), Failure>, String) {
+        let folder = self.0.display();
+        run(&format!("{folder}/two.toml --store {folder}/store --jobs 1 --quiet {flags}"))
+    }
+    fn stored(&self) -> usize {
+        let store = Store::open(&self.0.join("store")).expect("writable");
+        store.ids().expect("readable").len()
+    }
+}
+impl Drop for Swept {
+    fn drop(&mut self) {
+        _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn failed_runs_of_a_sweep_are_told_with_their_point_and_command() {
+    let swept = Swept::new("swept-failed", 12, 3);
+    let (result, text) = swept.run("");
+    let Err(Failure::Own { message, hint }) = result else { panic!("{result:?}") };
+    assert_eq!(message, "2 of 6 runs failed; seed 13 at mac.retries = 3: no luck");
+    let file = swept.0.join("two.toml");
+    assert_eq!(
+        hint,
+        Some(format!(
+            "to see it again: lowmesh run {} --seeds 1 --seed 13 --set 'mac.retries=3'",
+            file.display()
+        ))
+    );
+    assert!(text.starts_with("two: 2 points, 4 runs; "), "{text}");
+    assert_eq!(swept.stored(), 4);
+}
+
+#[test]
+fn fail_fast_begins_no_run_after_the_first_failure() {
+    let swept = Swept::new("swept-fast", 12, 3);
+    let (result, _) = swept.run("--fail-fast");
+    let Err(Failure::Own { message, .. }) = result else { panic!("{result:?}") };
+    assert!(message.starts_with("1 of 6 runs failed, 4 were not begun; "), "{message}");
+    assert_eq!(swept.stored(), 1);
+}
+
+#[test]
+fn a_flag_picks_one_point_of_a_sweep() {
+    let swept = Swept::new("swept-picked", 1, 2);
+    let (result, text) = swept.run("--set mac.retries=4");
+    assert!(result.is_ok());
+    assert!(text.starts_with("two: 2 runs of 1h, "), "{text}");
+}
+
+#[test]
+fn runs_of_a_plain_scenario_are_kept_when_a_store_is_named() {
+    let store = scratch("plain-store");
+    let line = format!("grid-25 --seeds 2 --quiet --json --store {}", store.display());
+    let (first, second) = (run(&line).1, run(&line).1);
+    let kept = Store::open(&store).and_then(|store| store.ids()).expect("readable").len();
+    _ = fs::remove_dir_all(&store);
+    assert_eq!(kept, 2);
+    // Also the wall time is that of the one run that was made, to the millionth of a second.
+    let rounded = |text: &str| {
+        let mut json: serde_json::Value = serde_json::from_str(text).expect("JSON alone");
+        for run in json["runs"].as_array_mut().expect("a list") {
+            let wall = run["wall_s"].as_f64().expect("a number");
+            run["wall_s"] = format!("{wall:.6}").into();
+        }
+        json
+    };
+    assert_eq!(rounded(&first), rounded(&second));
+}
+
+#[test]
+fn a_dry_run_as_json_counts_what_is_stored() {
+    let swept = Swept::new("swept-dry", 1, 2);
+    let dry = || -> serde_json::Value {
+        serde_json::from_str(&swept.run("-n --json").1).expect("JSON alone")
+    };
+    assert_eq!((&dry()["runs"], &dry()["stored"]), (&4.into(), &0.into()));
+    assert!(swept.run("--shard 1/2").0.is_ok());
+    assert_eq!((&dry()["stored"], &dry()["missing"]), (&2.into(), &2.into()));
+}

@@ -12,7 +12,7 @@ use super::Endpoint;
 use crate::event::ExchangeId;
 use crate::event::{Output, Purpose, RequestTemplate};
 use crate::exchange::{Outgoing, Phase, Transmission};
-use crate::params::PROBING_RATE_OCTETS_PER_SECOND;
+use crate::params::{PROBING_RATE_OCTETS_PER_SECOND, TRANSMIT_SPAN_LIMIT};
 use crate::peer::Peer;
 
 /// What the caller of [`Endpoint::enqueue`] wants to get through.
@@ -127,7 +127,9 @@ impl<P: Ord + Copy> Endpoint<P> {
         match &mut exchange.phase {
             // RFC 7252 s4.2: while retransmissions < MAX_RETRANSMIT the message is sent again.
             Phase::Sent(transmission)
-                if repeats && transmission.retransmissions < self.config.max_retransmit =>
+                if repeats
+                    && transmission.retransmissions < self.config.max_retransmit
+                    && now.since(transmission.started) <= TRANSMIT_SPAN_LIMIT =>
             {
                 let peer = self.peers.get_mut(&exchange.peer).expect("kept while open");
                 peer.window().on_timeout(now);

@@ -117,6 +117,15 @@ fn a_swept_key_that_does_not_exist_is_told_with_the_one_that_was_meant() {
 }
 
 #[test]
+fn a_misspelt_section_is_told_with_the_one_that_was_meant() {
+    let told = errors("name = \"x\"\n[sweeep]\n\"mac.retries\" = [1, 2]", &[]);
+    assert!(
+        told.starts_with("my.toml:2: sweeep: there is no such key; did you mean `sweep`?"),
+        "{told}"
+    );
+}
+
+#[test]
 fn a_value_that_is_no_list_is_told_with_what_it_must_be() {
     assert_eq!(
         errors("name = \"x\"\n[sweep]\n\"mac.retries\" = 3", &[]),

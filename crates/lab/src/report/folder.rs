@@ -65,10 +65,19 @@ impl Folder {
     }
 
     /// Writes the results and gives them their name.
-    pub fn commit(mut self, scenario: &Scenario, report: &Report) -> Result<(), FolderError> {
-        self.write("scenario.toml", &scenario.to_toml())?;
-        self.write("runs.csv", &report.to_csv())?;
-        self.write("summary.json", &report.to_json())?;
+    pub fn commit(self, scenario: &Scenario, report: &Report) -> Result<(), FolderError> {
+        self.commit_files(&[
+            ("scenario.toml", scenario.to_toml()),
+            ("runs.csv", report.to_csv()),
+            ("summary.json", report.to_json()),
+        ])
+    }
+
+    /// Writes `files`, each a name and its text, and gives the folder its name.
+    pub fn commit_files(mut self, files: &[(&str, String)]) -> Result<(), FolderError> {
+        for (name, text) in files {
+            self.write(name, text)?;
+        }
         self.keep = true;
         let rename = |source| FolderError::Rename {
             target: self.target.clone(),

@@ -31,7 +31,7 @@ section! {
         /// Smallest back-off exponent in shared cells.
         be_min: u8 = 1, Within(0, 8);
         /// Largest back-off exponent in shared cells (IEEE 802.15.4-2015 s8.4.2.1: 7; Contiki-NG: 5).
-        be_max: u8 = 7, Within(1, 8);
+        be_max: u8 = 5, Within(1, 8);
         /// Channels in hopping order; `4_4` is Contiki-NG's default.
         hopping: Hopping = Hopping::Sixteen, Any;
         /// Time between two enhanced beacons of a node.

@@ -95,6 +95,7 @@ impl Section for Scenario {
         keys
     }
     fn read(cursor: &mut Cursor<'_, '_>) -> Self {
+        cursor.elsewhere("sweep");
         Self {
             head: Head::read(cursor),
             topology: cursor.section("topology"),

@@ -100,6 +100,11 @@ impl<'a, 'i> Cursor<'a, 'i> {
         index
     }
 
+    /// Names a key that somebody else reads, so that slips of the pen find it.
+    pub fn elsewhere(&mut self, key: &'static str) {
+        self.known.push(key);
+    }
+
     /// Names keys that other choices have, so that they are told apart from slips of the pen.
     pub fn foreign(&mut self, keys: impl IntoIterator<Item = &'static str>) {
         self.foreign.extend(keys);

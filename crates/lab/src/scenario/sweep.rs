@@ -57,13 +57,16 @@ pub struct Sweep {
     pub axes: Vec<Axis>,
 }
 
+/// Swept keys and their values as texts, in the order of the sweep.
+pub type Settings = Vec<(String, String)>;
+
 /// A scenario for each point of a sweep, with the swept keys' values as texts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Swept {
     /// The sweep, without axes for a scenario that is one.
     pub sweep: Sweep,
     /// Its points, in order.
-    pub points: Vec<(Vec<(String, String)>, Scenario)>,
+    pub points: Vec<(Settings, Scenario)>,
 }
 
 impl Axis {
@@ -107,10 +110,7 @@ impl Swept {
 }
 
 /// Reads the scenario of every point.
-fn points(
-    source: &Source,
-    sweep: &Sweep,
-) -> Result<Vec<(Vec<(String, String)>, Scenario)>, ConfigErrors> {
+fn points(source: &Source, sweep: &Sweep) -> Result<Vec<(Settings, Scenario)>, ConfigErrors> {
     let mut points = Vec::new();
     let mut errors: Vec<ConfigError> = Vec::new();
     for chosen in sweep.combinations() {
@@ -119,7 +119,7 @@ fn points(
             let SweptValue { literal, origin, .. } = value;
             source.lay(key, Laid { literal: literal.clone(), origin: origin.clone() });
         }
-        let settings: Vec<(String, String)> =
+        let settings: Settings =
             chosen.iter().map(|(key, value)| ((*key).to_owned(), value.text.clone())).collect();
         let scenario = source.table().and_then(|mut table| {
             table.remove("sweep");

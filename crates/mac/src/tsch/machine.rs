@@ -6,7 +6,7 @@
 //!      Off ─────────────────────────> Synchronised <───────────────────── Scanning
 //!       └──── Start ────────────────────────────────────────────────────────^ │
 //!                                          └── no frame from the time source ──┘
-//!                                              for `desynchronise`
+//!                                              for `desynchronise`, or Leave
 //! ```
 //! IEEE 802.15.4-2015 s6.3.6 (starting and joining), s6.5.4 (synchronisation).
 
@@ -24,7 +24,7 @@ use super::sync::Synchronisation;
 use crate::config::Config;
 use crate::frame::{self, Content, PAYLOAD_OCTETS_MAX};
 use crate::link::LinkTable;
-use crate::params::{EB_JITTER, JOIN_METRIC_MAX};
+use crate::params::{BEACON_GAP_MAX, EB_JITTER, JOIN_METRIC_MAX};
 use crate::queue::{NeighbourQueue, Priority, QueuedFrame, Queues};
 
 /// What can happen to a TSCH MAC outside of its timeslots.
@@ -54,6 +54,8 @@ pub enum Input<'a> {
     ScheduleChanged,
     /// Give up what waits for this neighbour.
     Flush(Eui64),
+    /// Leave the network and look for one again; a coordinator stays.
+    Leave,
     /// A deadline came.
     Deadline,
 }
@@ -371,15 +373,33 @@ impl Tsch {
         }
     }
 
-    /// The next beacon comes after three quarters of the period to the whole of it, but leaves every second
-    /// shared cell to others: with a period below the distance of shared cells nothing else would go out.
+    /// The next beacon comes after three quarters of the period to the whole of it. With a period near the
+    /// distance of shared cells that would leave neighbours no choice of cells, and others no cell at all:
+    /// then one to [`BEACON_GAP_MAX`] of them go by, drawn anew each time.
     pub(super) fn schedule_beacon(&mut self) {
-        let period = self.config.eb_period.mul_f64(1.0 - EB_JITTER * self.rng.unit());
-        let due = self.next_slot + period.as_nanos() / self.config.slot.as_nanos();
+        let jitter = self.config.eb_period.mul_f64(EB_JITTER);
+        let period = self.config.eb_period - jitter.mul_f64(self.rng.unit());
+        let slots = |span: Duration| span.as_nanos() / self.config.slot.as_nanos();
+        let due = self.next_slot + slots(period);
         let shared = CellOptions::TX.with(CellOptions::SHARED);
         let cells = self.schedule.cells().filter(|c| c.peer.is_none() && c.options.has(shared));
-        let next = cells.map(|c| self.schedule.next_occurrence(c, self.next_slot)).min();
-        self.beacon_due = Some(next.map_or(due, |others| due.max(others + 1)));
+        let Some((next, after)) = cells
+            .map(|c| {
+                let next = self.schedule.next_occurrence(c, self.next_slot);
+                (next, self.schedule.next_occurrence(c, next + 1))
+            })
+            .min()
+        else {
+            self.beacon_due = Some(due);
+            return;
+        };
+        let distance = after.since(next);
+        if 2 * slots(jitter) >= distance {
+            self.beacon_due = Some(due);
+            return;
+        }
+        let gap = u64::from(self.rng.below(BEACON_GAP_MAX));
+        self.beacon_due = Some(due.max(next + 1) + gap * distance);
     }
 
     /// The beacon for slot `asn`: it tells joining nodes the time and where to be heard.
@@ -467,6 +487,11 @@ impl Machine for Tsch {
             Input::SetBeacons(join_metric) => self.set_beacons(join_metric),
             Input::ScheduleChanged => {}
             Input::Flush(peer) => self.flush(peer),
+            Input::Leave => {
+                if self.time_source().is_some() {
+                    self.desynchronise(now);
+                }
+            }
             Input::Deadline => self.deadline(now),
         }
         self.look_ahead();

@@ -86,13 +86,21 @@ fn chain(nodes: &[Node], node: usize) -> Option<Vec<usize>> {
     Some(chain)
 }
 
-/// A line of four in which nothing is lost except to collisions, for each function and mode.
+/// A line of four in which nothing is lost except to collisions, for each function and mode, with DAO-ACKs
+/// and without.
 fn calm_worlds() -> impl Iterator<Item = (String, Config)> {
-    [Mode::Storing, Mode::NonStoring].into_iter().flat_map(|mode| {
+    let choices = [
+        (Mode::Storing, true),
+        (Mode::Storing, false),
+        (Mode::NonStoring, true),
+        (Mode::NonStoring, false),
+    ];
+    choices.into_iter().flat_map(|(mode, dao_ack)| {
         functions(mode).into_iter().map(move |(name, scheduling)| {
             let mut config = line(4);
             config.node.scheduling = scheduling;
             config.node.rpl = config.node.rpl.with_mode(mode);
+            config.node.rpl.dao_ack = dao_ack;
             if let Scheduling::Minimal(minimal) = &mut config.node.scheduling {
                 // One cell a second carries no requests over three hops before they are sent again.
                 minimal.slotframe_length = 11;
@@ -101,7 +109,7 @@ fn calm_worlds() -> impl Iterator<Item = (String, Config)> {
             config.node.mac.eb_period = Duration::from_secs(2);
             config.traffic.period = Duration::from_secs(30);
             config.duration = Duration::from_secs(1_800);
-            (format!("{name} {mode:?}"), config)
+            (format!("{name} {mode:?} dao_ack {dao_ack}"), config)
         })
     })
 }

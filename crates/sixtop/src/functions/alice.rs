@@ -80,6 +80,18 @@ impl Alice {
         });
     }
 
+    /// `parent` has its cells for this node: it sends in them, or said so.
+    fn learn(&mut self, context: &mut Context<'_>, parent: Eui64) {
+        if self.parent != Some(parent) || self.known {
+            return;
+        }
+        self.known = true;
+        if self.synchronised {
+            remove_link(context, parent);
+            self.add_up(context, parent);
+        }
+    }
+
     fn set_parent(&mut self, context: &mut Context<'_>, new: Option<Eui64>) {
         if self.parent == new {
             return;
@@ -158,12 +170,9 @@ impl SchedulingFunction for Alice {
             }
             Event::TimeSource(source) => follow_beacons(context, BEACONS, source),
             Event::ParentChanged { new, .. } => self.set_parent(context, new),
-            Event::KnownToParent(parent) if self.parent == Some(parent) && !self.known => {
-                self.known = true;
-                if self.synchronised {
-                    remove_link(context, parent);
-                    self.add_up(context, parent);
-                }
+            Event::KnownToParent(parent) => self.learn(context, parent),
+            Event::Received { from, cell } if context.is_link(cell, UNICAST, from) => {
+                self.learn(context, from);
             }
             Event::ChildAdded(child) => {
                 let is_new = self.children.insert(child);

@@ -93,6 +93,16 @@ impl Orchestra {
         });
     }
 
+    /// `parent` listens in this node's cell: it sends to it in its own, or said so.
+    fn learn(&mut self, context: &mut Context<'_>, parent: Eui64) {
+        if self.parent != Some(parent) || self.known {
+            return;
+        }
+        self.known = true;
+        context.remove_where(|c| c.slotframe == UNICAST && c.peer == Some(parent));
+        self.update(context, parent);
+    }
+
     /// Makes the cells with `peer` what they should be.
     fn update(&self, context: &mut Context<'_>, peer: Eui64) {
         if !self.synchronised {
@@ -152,10 +162,9 @@ impl SchedulingFunction for Orchestra {
                     self.update(context, peer);
                 }
             }
-            Event::KnownToParent(parent) if self.parent == Some(parent) && !self.known => {
-                self.known = true;
-                context.remove_where(|c| c.slotframe == UNICAST && c.peer == Some(parent));
-                self.update(context, parent);
+            Event::KnownToParent(parent) => self.learn(context, parent),
+            Event::Received { from, cell } if context.is_link(cell, UNICAST, from) => {
+                self.learn(context, from);
             }
             Event::ChildAdded(child) => {
                 self.children.insert(child);

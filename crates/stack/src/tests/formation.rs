@@ -77,6 +77,7 @@ fn beacons_as_often_as_shared_cells_leave_room_for_routing() {
     let mut settings = config(Mode::Storing);
     settings.scheduling = Scheduling::Msf(MsfParams::MSF);
     settings.mac.eb_period = Duration::from_millis(500);
-    let mesh = Mesh::formed(&settings, 2, 1.0);
-    assert_eq!(mesh.nodes[1].parent(), Some(NodeId(0).eui64()));
+    // The beacons of nodes 0 and 2 meet at node 1, and those of node 1 must reach node 2 all the same.
+    let mesh = Mesh::formed(&settings, 4, 1.0);
+    assert_eq!(mesh.nodes[3].parent(), Some(NodeId(2).eui64()));
 }

@@ -9,8 +9,8 @@ use crate::scenario::{RplMode, Scenario};
 use crate::settings;
 use crate::simulate::{Sinks, simulate};
 
-/// How long clients are watched: long enough for each to have sent a request.
-const WATCHED: &str = "duration=8min";
+/// How long clients are watched: past the warm-up, in which the last nodes join.
+const WATCHED: &str = "duration=14min";
 
 /// The configuration of `name`, and when and from where its first requests come.
 pub fn probe(name: &str) -> Result<Values, String> {

@@ -1,0 +1,65 @@
+//! `lowmesh rerun`: makes one stored run again, to look at it closely, and checks that it is the same.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use lowmesh_lab::identity::MODEL_VERSION;
+use lowmesh_lab::report::Report;
+use lowmesh_lab::runner;
+use lowmesh_lab::simulate::{Simulate, Sinks};
+
+use crate::failure::Failure;
+use crate::run::sink;
+use crate::{store, table};
+
+/// Make one stored run again, exactly, with a capture or a trace of it.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The run's name, or a beginning of it that no other has.
+    #[arg(value_name = "RUN-ID")]
+    run: String,
+    /// The store that has it.
+    #[arg(long, value_name = "DIR")]
+    store: Option<PathBuf>,
+    /// Capture every frame for Wireshark.
+    #[arg(long, value_name = "FILE")]
+    pcap: Option<PathBuf>,
+    /// Write every event, one JSON object a line.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Print JSON instead of the table.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Simulates the run and prints its numbers.
+pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+    let store = store::existing(&store::location(args.store.as_deref())?)?;
+    let (id, stored) = store.find(&args.run)?;
+    let mut scenario = stored.scenario;
+    scenario.head.name = format!("run {id}");
+    let sinks = Sinks { pcap: sink(args.pcap.as_deref())?, trace: sink(args.trace.as_deref())? };
+    let again = runner::run(&scenario, 1, sinks, simulate, &|_| ());
+    let report = Report::new(&scenario, again);
+    let Some(run) = report.runs.first() else {
+        let error =
+            report.failures.first().map_or_else(String::new, |failure| failure.error.to_string());
+        return Err(Failure::own(format!("run {id} failed: {error}")));
+    };
+    if args.json {
+        out.write_all(report.to_json().as_bytes())?;
+    } else {
+        table::write(out, &scenario, &report)?;
+    }
+    out.flush()?;
+    if run.trace_hash == stored.run.trace_hash {
+        return Ok(());
+    }
+    let message = format!(
+        "run {id} gave the trace {:016x}, not the stored {:016x}",
+        run.trace_hash, stored.run.trace_hash
+    );
+    let model = stored.model;
+    let hint = format!("it was stored by model version {model}; this program has {MODEL_VERSION}");
+    Err(Failure::Own { message, hint: Some(hint) })
+}

@@ -1,0 +1,60 @@
+//! `lowmesh run -n`: what would be run, and how long it would take.
+
+use std::io::Write;
+
+use lowmesh_lab::batch::Batch;
+use lowmesh_lab::plan::Plan;
+use lowmesh_lab::simulate::Simulate;
+use lowmesh_lab::store::Store;
+use serde_json::json;
+
+use super::Args;
+use crate::failure::Failure;
+
+/// Writes numbers of runs and the time that those missing take.
+pub fn execute(
+    args: &Args,
+    plan: &Plan,
+    batch: &Batch<'_>,
+    store: Option<&Store>,
+    simulate: &Simulate<'_>,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let (runs, points, missing) = (batch.len(), plan.points.len(), batch.missing().len());
+    let jobs = match args.jobs {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        jobs => jobs,
+    };
+    let seconds = (missing > 0).then(|| {
+        // No more runs go at a time than there are.
+        let jobs = jobs.min(missing) as f64;
+        batch.cost().or_else(|| batch.probe(simulate)).map(|cost| cost / jobs)
+    });
+    let seconds = seconds.unwrap_or(Some(0.0));
+    if args.json {
+        let dry = json!({
+            "schema": 1, "scenario": plan.name, "points": points, "runs": runs,
+            "stored": runs - missing, "missing": missing, "estimated_s": seconds,
+        });
+        writeln!(out, "{dry:#}")?;
+        return Ok(());
+    }
+    let plural = if points == 1 { "" } else { "s" };
+    writeln!(out, "{}: {points} point{plural}, {runs} runs", plan.name)?;
+    if let Some(store) = store {
+        let folder = store.folder().display();
+        writeln!(out, "stored: {} in {folder}", runs - missing)?;
+    }
+    let time = seconds.map_or_else(|| "unknown time".to_owned(), about);
+    writeln!(out, "to run: {missing}, {time} with {jobs} at a time")?;
+    Ok(())
+}
+
+/// A number of seconds as people say it.
+fn about(seconds: f64) -> String {
+    match seconds {
+        s if s < 90.0 => format!("about {s:.0} s"),
+        s if s < 5400.0 => format!("about {:.0} min", s / 60.0),
+        s => format!("about {:.1} h", s / 3600.0),
+    }
+}

@@ -1,0 +1,52 @@
+//! Where runs are kept: `--store`, else `LOWMESH_STORE`, else the user's folder for data.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use lowmesh_lab::store::{Store, StoreError};
+
+use crate::failure::Failure;
+
+/// The folder that the user named, by flag or environment.
+pub fn named(flag: Option<&Path>) -> Option<PathBuf> {
+    flag.map(Path::to_owned).or_else(|| folder_of("LOWMESH_STORE"))
+}
+
+/// The folder that the user named, or the one for those who named none.
+pub fn location(flag: Option<&Path>) -> Result<PathBuf, Failure> {
+    let own = || {
+        let data = folder_of("XDG_DATA_HOME").filter(|folder| folder.is_absolute());
+        let data = data.or_else(|| Some(folder_of("HOME")?.join(".local/share")))?;
+        Some(data.join("lowmesh").join("runs"))
+    };
+    named(flag).or_else(own).ok_or_else(|| Failure::Usage {
+        message: "there is no folder to keep runs in".to_owned(),
+        hint: Some("name one with --store DIR or LOWMESH_STORE".to_owned()),
+    })
+}
+
+/// A store that must be there already.
+pub fn existing(folder: &Path) -> Result<Store, Failure> {
+    if !folder.is_dir() {
+        let message = format!("there is no store in {}", folder.display());
+        return Err(Failure::Usage { message, hint: None });
+    }
+    Ok(Store::open(folder)?)
+}
+
+fn folder_of(variable: &str) -> Option<PathBuf> {
+    env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let message = error.to_string();
+        match error {
+            StoreError::Unknown(_) | StoreError::Ambiguous(..) => {
+                let hint = "`runs.csv` and `--json` of a sweep name its runs";
+                Self::Usage { message, hint: Some(hint.to_owned()) }
+            }
+            _ => Self::own(message),
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Two points compared run by run: runs of one seed meet the same radio weather, so their difference is the
+//! protocol's, and its confidence interval is narrower than those of both means.
+//!
+//! The difference of a metric is that of its values in runs of equal seeds; its interval is Student's t over these
+//! differences (the paired t procedure). A seed that only one side has is in no difference.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::identity::bare;
+use crate::results::{PointResult, Results};
+use crate::runner::Run;
+use crate::statistics::{Estimate, mean};
+use crate::store::{Store, StoreError};
+
+/// The runs of one point, as far as they are compared: for each seed the value of each metric.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Side {
+    /// What tells the point from others of its sweep.
+    pub settings: Vec<(String, String)>,
+    /// Metrics by seed.
+    pub runs: BTreeMap<u64, BTreeMap<String, f64>>,
+}
+
+/// How one metric differs between two points.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Difference {
+    /// The metric.
+    pub metric: String,
+    /// Its mean on the first side, over the seeds that both have.
+    pub a: f64,
+    /// Its mean on the second side.
+    pub b: f64,
+    /// Mean of second minus first.
+    pub difference: f64,
+    /// Half the width of its 95 % confidence interval; absent for a single pair.
+    pub ci95: Option<f64>,
+    /// Pairs.
+    pub n: usize,
+    /// Whether the interval does not hold zero; absent without an interval.
+    pub significant: Option<bool>,
+}
+
+/// Why results cannot be compared.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CompareError {
+    /// The text is not a summary that this program writes.
+    #[error("not a summary of results: {0}")]
+    NotASummary(String),
+}
+
+impl Side {
+    /// A point of results.
+    pub fn of(point: &PointResult) -> Self {
+        let runs = point.runs.iter().map(|run| (run.seed.0, numbers(run)));
+        Self { settings: point.point.settings.clone(), runs: runs.collect() }
+    }
+
+    /// The points of results.
+    pub fn all_of(results: &Results) -> Vec<Self> {
+        results.points.iter().map(Self::of).collect()
+    }
+
+    /// The points of a `summary.json`, of a sweep or of a single scenario.
+    pub fn read_summary(text: &str) -> Result<Vec<Self>, CompareError> {
+        let wrong = |why: &str| CompareError::NotASummary(why.to_owned());
+        let json: Value = serde_json::from_str(text).map_err(|error| wrong(&error.to_string()))?;
+        if json["schema"] != 1 {
+            return Err(wrong("its schema is not 1"));
+        }
+        let point = |point: &Value| -> Option<Self> {
+            let settings = match &point["settings"] {
+                Value::Object(map) => map
+                    .iter()
+                    .map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+                    .collect::<Option<_>>()?,
+                _ => Vec::new(),
+            };
+            let run = |run: &Value| -> Option<(u64, BTreeMap<String, f64>)> {
+                let metrics = run["metrics"].as_object()?;
+                let numbers = metrics.iter();
+                let numbers =
+                    numbers.filter_map(|(name, value)| Some((name.clone(), value.as_f64()?)));
+                Some((run["seed"].as_u64()?, numbers.collect()))
+            };
+            let runs = point["runs"].as_array()?.iter().map(run).collect::<Option<_>>()?;
+            Some(Self { settings, runs })
+        };
+        let points = match &json["points"] {
+            Value::Array(points) => points.iter().map(point).collect::<Option<Vec<_>>>(),
+            _ => point(&json).map(|point| vec![point]),
+        };
+        points.ok_or_else(|| wrong("its runs have no seeds or no metrics"))
+    }
+
+    /// Whether the point has these settings, among others perhaps.
+    pub fn has(&self, settings: &[(String, String)]) -> bool {
+        settings.iter().all(|setting| self.settings.contains(setting))
+    }
+
+    /// The point's settings but that of `key`.
+    pub fn without(&self, key: &str) -> Vec<(String, String)> {
+        self.settings.iter().filter(|(own, _)| own != key).cloned().collect()
+    }
+}
+
+/// The points of a store: its runs by scenario, told apart by the keys that are not the same in all.
+pub fn points_of_store(store: &Store) -> Result<Vec<Side>, StoreError> {
+    let mut points: BTreeMap<BTreeMap<String, String>, Side> = BTreeMap::new();
+    for id in store.ids()? {
+        let stored = store.stored(id)?;
+        let scenario = bare(&stored.scenario).to_toml().parse().unwrap_or_default();
+        let mut keys = BTreeMap::new();
+        flatten("", &scenario, &mut keys);
+        let side = points.entry(keys).or_default();
+        side.runs.insert(stored.run.seed.0, numbers(&stored.run));
+    }
+    let all: BTreeSet<&String> = points.keys().flat_map(BTreeMap::keys).collect();
+    let values = |key: &String| points.keys().map(|keys| keys.get(key)).collect::<BTreeSet<_>>();
+    let differing: Vec<String> =
+        all.into_iter().filter(|key| values(key).len() > 1).cloned().collect();
+    let side = |(keys, side): (&BTreeMap<String, String>, &Side)| {
+        let setting = |key: &String| Some((key.clone(), keys.get(key)?.clone()));
+        Side { settings: differing.iter().filter_map(setting).collect(), runs: side.runs.clone() }
+    };
+    Ok(points.iter().map(side).collect())
+}
+
+/// Every key of a scenario's text, dotted, with its value as people write it.
+fn flatten(path: &str, table: &toml::Table, keys: &mut BTreeMap<String, String>) {
+    for (key, value) in table {
+        let dotted = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+        match value {
+            toml::Value::Table(inner) => flatten(&dotted, inner, keys),
+            toml::Value::String(text) => _ = keys.insert(dotted, text.clone()),
+            other => _ = keys.insert(dotted, other.to_string()),
+        }
+    }
+}
+
+fn numbers(run: &Run) -> BTreeMap<String, f64> {
+    let numbers = run.metrics.numbers().into_iter();
+    numbers.filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
+
+/// The metric's difference between two sides, second minus first; none without a pair.
+pub fn difference(a: &Side, b: &Side, metric: &str) -> Option<Difference> {
+    let both = |(seed, of_a): (&u64, &BTreeMap<String, f64>)| {
+        Some((*of_a.get(metric)?, *b.runs.get(seed)?.get(metric)?))
+    };
+    paired(metric, &a.runs.iter().filter_map(both).collect::<Vec<_>>())
+}
+
+/// The difference of pairs of values, second minus first; none without a pair.
+pub fn paired(metric: &str, pairs: &[(f64, f64)]) -> Option<Difference> {
+    let estimate = Estimate::of(pairs.iter().map(|(a, b)| b - a))?;
+    let of = |side: fn(&(f64, f64)) -> f64| mean(&pairs.iter().map(side).collect::<Vec<_>>());
+    Some(Difference {
+        metric: metric.to_owned(),
+        a: of(|pair| pair.0)?,
+        b: of(|pair| pair.1)?,
+        difference: estimate.mean,
+        ci95: estimate.ci95,
+        n: estimate.n,
+        significant: estimate.ci95.map(|half| estimate.mean.abs() > half),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn side(values: &[(u64, f64)]) -> Side {
+        let runs =
+            values.iter().map(|(seed, tdr)| (*seed, BTreeMap::from([("tdr".to_owned(), *tdr)])));
+        Side { settings: Vec::new(), runs: runs.collect() }
+    }
+
+    #[test]
+    fn the_interval_is_that_of_the_paired_t_procedure() {
+        // Differences 1, 2, 3, 4: mean 2.5, variance 5/3, standard error sqrt(5/12) = 0.645497, t(3) = 3.182446.
+        let a = side(&[(1, 10.0), (2, 20.0), (3, 30.0), (4, 40.0)]);
+        let b = side(&[(1, 11.0), (2, 22.0), (3, 33.0), (4, 44.0)]);
+        let found = difference(&a, &b, "tdr").expect("four pairs");
+        assert_eq!((found.a, found.b, found.difference, found.n), (25.0, 27.5, 2.5, 4));
+        assert!((found.ci95.expect("four pairs") - 2.054_260).abs() < 1e-5, "{found:?}");
+        assert_eq!(found.significant, Some(true));
+        // Unpaired, the interval of each mean alone is ten times as wide.
+        assert!(Estimate::of([10.0, 20.0, 30.0, 40.0]).and_then(|e| e.ci95).expect("four") > 20.0);
+    }
+
+    #[test]
+    fn the_other_way_round_the_sign_changes_and_nothing_else() {
+        let (a, b) = (side(&[(1, 1.0), (2, 5.0)]), side(&[(1, 2.0), (2, 3.0)]));
+        let (there, back) = (difference(&a, &b, "tdr"), difference(&b, &a, "tdr"));
+        let (there, back) = (there.expect("two pairs"), back.expect("two pairs"));
+        assert_eq!((there.difference, there.ci95), (-back.difference, back.ci95));
+        assert_eq!(there.significant, Some(false));
+    }
+
+    #[test]
+    fn seeds_that_one_side_lacks_are_in_no_difference() {
+        let a = side(&[(1, 1.0), (2, 2.0), (9, 100.0)]);
+        let b = side(&[(1, 2.0), (2, 3.0), (7, -100.0)]);
+        let found = difference(&a, &b, "tdr").expect("two pairs");
+        assert_eq!((found.n, found.a, found.b, found.ci95), (2, 1.5, 2.5, Some(0.0)));
+        assert_eq!(difference(&a, &side(&[(5, 1.0)]), "tdr"), None);
+        assert_eq!(difference(&a, &b, "no_such_metric"), None);
+    }
+
+    #[test]
+    fn one_pair_has_a_difference_without_interval() {
+        let found = difference(&side(&[(1, 1.0)]), &side(&[(1, 4.0)]), "tdr").expect("a pair");
+        assert_eq!((found.difference, found.ci95, found.significant), (3.0, None, None));
+    }
+
+    #[test]
+    fn summaries_of_single_scenarios_and_of_sweeps_are_read() {
+        let run = "{\"seed\": 4, \"metrics\": {\"tdr\": 0.5, \"drops\": {}, \"hops_mean\": null}}";
+        let single = format!("{{\"schema\": 1, \"runs\": [{run}]}}");
+        assert_eq!(Side::read_summary(&single), Ok(vec![side(&[(4, 0.5)])]));
+        let swept = format!(
+            "{{\"schema\": 1, \"points\": [{{\"settings\": {{\"coap.nstart\": \"2\"}}, \"runs\": [{run}]}}]}}"
+        );
+        let points = Side::read_summary(&swept).expect("a summary");
+        assert_eq!(points[0].settings, [("coap.nstart".to_owned(), "2".to_owned())]);
+        assert_eq!(points[0].runs, side(&[(4, 0.5)]).runs);
+    }
+
+    #[test]
+    fn what_is_no_summary_is_refused() {
+        for wrong in ["", "{}", "{\"schema\": 2, \"runs\": []}", "{\"schema\": 1, \"runs\": [{}]}"]
+        {
+            assert!(Side::read_summary(wrong).is_err(), "{wrong}");
+        }
+    }
+}

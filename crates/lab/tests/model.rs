@@ -1,0 +1,24 @@
+//! The version of the model and what it stands for.
+
+use lowmesh_lab::identity::MODEL_VERSION;
+use lowmesh_lab::scenario::Scenario;
+use lowmesh_lab::simulate::{Sinks, simulate};
+use lowmesh_units::Seed;
+
+/// The trace of twenty minutes of `grid-25` under each version of the model; only the last line counts.
+const TRACES: [(u32, u64); 1] = [(1, 0xd86a_ff8f_770f_7cf7)];
+
+/// Stored runs are found again by scenario, seed and model version. So when the same scenario and seed give
+/// another trace, the version must grow: raise `MODEL_VERSION` and add the new trace above.
+#[test]
+fn the_model_version_grows_with_every_change_of_what_a_run_does() {
+    let sets = ["duration=20min", "warmup=10min", "traffic.start=5min"].map(str::to_owned);
+    let scenario = Scenario::load("grid-25", &sets).expect("a built-in with possible overrides");
+    let outcome = simulate(&scenario, Seed(1), Sinks::default(), &|_| ()).expect("it runs");
+    assert_eq!(
+        TRACES.last(),
+        Some(&(MODEL_VERSION, outcome.trace_hash)),
+        "the model does something else now: raise MODEL_VERSION and note the trace {:#018x}",
+        outcome.trace_hash
+    );
+}
