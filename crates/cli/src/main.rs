@@ -43,9 +43,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let stdout = &mut io::stdout().lock();
     let result = match &cli.verb {
-        Verb::Reproduce(args) => {
-            reproduce::execute(args, &lowmesh_lab::simulate::simulate, stdout)
-        }
+        Verb::Reproduce(args) => reproduce::execute(args, &lowmesh_lab::simulate::simulate, stdout),
         Verb::Run(args) => run::execute(args, &lowmesh_lab::simulate::simulate, stdout),
         Verb::Rerun(args) => rerun::execute(args, &lowmesh_lab::simulate::simulate, stdout),
         Verb::Compare(args) => compare::execute(args, stdout),

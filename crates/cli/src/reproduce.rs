@@ -66,8 +66,7 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
     })?;
     let claims = chosen(args, &paper)?;
     let (evidence, failed) = gather(args, &paper, &claims, simulate)?;
-    let answers: Vec<Answer> =
-        claims.iter().map(|claim| judge(&paper, claim, &evidence)).collect();
+    let answers: Vec<Answer> = claims.iter().map(|claim| judge(&paper, claim, &evidence)).collect();
     if let Some(path) = &args.report {
         fs::write(path, markdown(args, &paper, &answers))
             .map_err(|error| Failure::own(format!("cannot write {}: {error}", path.display())))?;
@@ -94,7 +93,11 @@ fn list(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     }
     for paper in papers {
         let Paper { name, title, authors, venue, year, doi, claims, .. } = paper;
-        writeln!(out, "{name}  {} claims\n    {title}\n    {authors}; {venue}, {year}; doi {doi}", claims.len())?;
+        writeln!(
+            out,
+            "{name}  {} claims\n    {title}\n    {authors}; {venue}, {year}; doi {doi}",
+            claims.len()
+        )?;
     }
     Ok(())
 }
@@ -141,18 +144,14 @@ fn gather(
     let failed = ended.failed.first().map_or(Ok(()), |(spec, failure)| {
         let message = format!("{} runs failed; the first: {}", ended.failed.len(), failure.error);
         let scenario = &whole.points[spec.point].scenario.head.name;
-        let hint = format!("it was seed {} of {scenario}; the same command runs it again", spec.seed.0);
+        let hint =
+            format!("it was seed {} of {scenario}; the same command runs it again", spec.seed.0);
         Err(Failure::Own { message, hint: Some(hint) })
     });
     Ok((Evidence { sweeps: by_sweep, tables: BTreeMap::new() }, failed))
 }
 
-fn run(
-    args: &Args,
-    plan: &Plan,
-    store: &Store,
-    simulate: &Simulate<'_>,
-) -> Result<Ended, Failure> {
+fn run(args: &Args, plan: &Plan, store: &Store, simulate: &Simulate<'_>) -> Result<Ended, Failure> {
     let batch = Batch::new(plan, plan.runs(), Some(store));
     let (all, missing) = (batch.len(), batch.missing().len());
     let style = if args.quiet { Style::None } else { args.progress };
@@ -248,7 +247,9 @@ fn markdown(args: &Args, paper: &Paper, answers: &[Answer]) -> String {
     for assumption in &paper.assumptions {
         text.push_str(&format!("- {assumption}\n"));
     }
-    text.push_str("\n## Claims\n\n| claim | verdict | claimed | measured | why |\n|---|---|---|---|---|\n");
+    text.push_str(
+        "\n## Claims\n\n| claim | verdict | claimed | measured | why |\n|---|---|---|---|---|\n",
+    );
     for answer in answers {
         let cells = [
             answer.id.clone(),

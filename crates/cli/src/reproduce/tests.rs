@@ -77,8 +77,7 @@ fn without_a_name_publications_are_listed() {
 fn a_claim_is_told_with_what_was_measured_and_a_second_time_runs_nothing() {
     let folder = Folder::new("claim");
     let store = folder.0.to_str().expect("a name");
-    let words =
-        ["righetti2023", "--quick", "--json", "--claim", "S000-21", "--store", store];
+    let words = ["righetti2023", "--quick", "--json", "--claim", "S000-21", "--store", store];
     let (text, result) = reproduce(&words, &made_up);
     assert!(matches!(result, Err(Failure::Own { .. })), "the runs of seed 3 failed");
     let told: serde_json::Value = serde_json::from_str(&text).expect("JSON");

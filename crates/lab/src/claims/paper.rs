@@ -323,9 +323,8 @@ impl Paper {
         let metrics = Metrics::default().numbers();
         for claim in &self.claims {
             for test in &claim.tests {
-                let missing = |what, name: &str| {
-                    PaperError::Unknown(claim.id.clone(), what, name.to_owned())
-                };
+                let missing =
+                    |what, name: &str| PaperError::Unknown(claim.id.clone(), what, name.to_owned());
                 if !test.metric.is_empty() && !metrics.iter().any(|(name, _)| *name == test.metric)
                 {
                     return Err(missing("metric", &test.metric));
@@ -444,7 +443,8 @@ mod tests {
 
     #[test]
     fn a_claim_that_names_what_is_not_there_is_refused() {
-        let paper = "name = \"x\"\ntitle = \"\"\nauthors = \"\"\nvenue = \"\"\nyear = 2000\ndoi = \"\"";
+        let paper =
+            "name = \"x\"\ntitle = \"\"\nauthors = \"\"\nvenue = \"\"\nyear = 2000\ndoi = \"\"";
         let head = "[[claim]]\nid = \"C\"\ngrade = \"hard\"\nkind = \"trend\"\nplace = \"\"\n\
                     text = \"\"\nclaimed = \"\"\n[[claim.test]]\nop = \"gt\"\n";
         let error = |tail: &str| {

@@ -96,7 +96,8 @@ mod tests {
     use super::super::select::tests::point;
     use super::*;
 
-    const CSV: &str = "# a testbed\ntraffic.period,cc,tdr\n500ms,cocoa,0.9\n500ms,cocoa,0.8\n1s,cocoa,0.99\n";
+    const CSV: &str =
+        "# a testbed\ntraffic.period,cc,tdr\n500ms,cocoa,0.9\n500ms,cocoa,0.8\n1s,cocoa,0.99\n";
 
     #[test]
     fn rows_are_found_by_the_settings_that_they_share_with_a_point() {

@@ -97,12 +97,7 @@ pub(super) fn comparisons<'r>(test: &Test, points: &'r [PointResult]) -> Vec<Com
         }
         let left = side(test, points, point);
         let Some(changes) = &test.right else {
-            found.push(Comparison {
-                point,
-                effect: left.clone(),
-                left,
-                right: BySeed::new(),
-            });
+            found.push(Comparison { point, effect: left.clone(), left, right: BySeed::new() });
             continue;
         };
         let other = with(points, point, changes);
@@ -225,7 +220,8 @@ pub(super) mod tests {
             .map(|one| one.effect.values().map(|v| (v * 100.0).round()).collect())
             .collect();
         assert_eq!(effects, [vec![10.0, 5.0], vec![10.0]]);
-        let only = "at = {p = [\"4s\"]}\nleft = {cc = \"a\"}\nright = {cc = \"b\"}\nrelative = true";
+        let only =
+            "at = {p = [\"4s\"]}\nleft = {cc = \"a\"}\nright = {cc = \"b\"}\nrelative = true";
         let found = comparisons(&test(only), &points);
         assert_eq!(found.len(), 1);
         assert!((found[0].effect[&1] - 0.125).abs() < 1e-9);
@@ -239,7 +235,8 @@ pub(super) mod tests {
             point(&[("cc", "a"), ("n", "2")], &[0.5]),
             point(&[("cc", "b"), ("n", "2")], &[0.6]),
         ];
-        let rest = "left = {cc = \"b\", n = \"1\"}\nright = {cc = \"b\", n = \"2\"}\nover = {cc = \"a\"}";
+        let rest =
+            "left = {cc = \"b\", n = \"1\"}\nright = {cc = \"b\", n = \"2\"}\nover = {cc = \"a\"}";
         let found = comparisons(&test(rest), &points);
         assert!((found[0].effect[&1] - 0.1).abs() < 1e-9, "{found:?}");
     }
@@ -258,7 +255,10 @@ pub(super) mod tests {
 
     #[test]
     fn places_are_numbers_or_durations() {
-        assert_eq!([place("2s"), place("250ms"), place("1min")], [Some(2.0), Some(0.25), Some(60.0)]);
+        assert_eq!(
+            [place("2s"), place("250ms"), place("1min")],
+            [Some(2.0), Some(0.25), Some(60.0)]
+        );
         assert_eq!([place("-81.6"), place("alice")], [Some(-81.6), None]);
     }
 }

@@ -93,16 +93,14 @@ fn a_claim_without_runs_is_undecided() {
 #[test]
 fn one_failed_test_contradicts_the_whole_claim() {
     let tests = format!("{AB}{}", AB.replace("\"gt\"", "\"lt\""));
-    let points = vec![
-        point(&[("cc", "a")], &[0.7, 0.7]),
-        point(&[("cc", "b")], &[0.6, 0.6]),
-    ];
+    let points = vec![point(&[("cc", "a")], &[0.7, 0.7]), point(&[("cc", "b")], &[0.6, 0.6])];
     assert_eq!(verdict(&tests, points).verdict, Verdict::NotReproduced);
 }
 
 #[test]
 fn a_curve_that_falls_with_certainty_does_not_rise() {
-    let tests = "[[claim.test]]\nop = \"monotone_inc\"\nmetric = \"tdr\"\nsweep = \"s\"\nalong = \"p\"";
+    let tests =
+        "[[claim.test]]\nop = \"monotone_inc\"\nmetric = \"tdr\"\nsweep = \"s\"\nalong = \"p\"";
     let curve = |values: [[f64; 2]; 3]| {
         let places = ["2s", "4s", "10s"];
         let at = |(place, values): (&str, [f64; 2])| point(&[("p", place)], &values);

@@ -36,9 +36,8 @@ pub fn probe(function: &str) -> Result<Values, String> {
         least = least.min(up).min(down);
         most = most.max(up).max(down);
     }
-    let outcome = build()
-        .and_then(|world| world.run(&|_| ()))
-        .map_err(|error| error.to_string())?;
+    let outcome =
+        build().and_then(|world| world.run(&|_| ())).map_err(|error| error.to_string())?;
     Ok(values([
         ("links", f64::from(links)),
         ("cells_min", f64::from(if links > 0 { least } else { 0 })),

@@ -14,9 +14,8 @@ const WATCHED: &str = "duration=14min";
 
 /// The configuration of `name`, and when and from where its first requests come.
 pub fn probe(name: &str) -> Result<Values, String> {
-    let load = |overrides: &[String]| {
-        Scenario::load(name, overrides).map_err(|error| error.to_string())
-    };
+    let load =
+        |overrides: &[String]| Scenario::load(name, overrides).map_err(|error| error.to_string());
     let scenario = load(&[])?;
     let config = settings::simulation(&scenario);
     let topology = config.topology.place(Seed(1)).map_err(|error| error.to_string())?;
