@@ -4,6 +4,7 @@
 //! are stored already, and tells for each claim what was claimed, what came out, and whether that is the same.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
@@ -245,7 +246,7 @@ fn markdown(args: &Args, paper: &Paper, answers: &[Answer]) -> String {
         if args.quick { " (quick runs)" } else { "" }
     );
     for assumption in &paper.assumptions {
-        text.push_str(&format!("- {assumption}\n"));
+        _ = writeln!(text, "- {assumption}");
     }
     text.push_str(
         "\n## Claims\n\n| claim | verdict | claimed | measured | why |\n|---|---|---|---|---|\n",
@@ -259,11 +260,11 @@ fn markdown(args: &Args, paper: &Paper, answers: &[Answer]) -> String {
             answer.why.clone(),
         ];
         let cells = cells.map(|cell| cell.replace('|', "/").replace('\n', " "));
-        text.push_str(&format!("| {} |\n", cells.join(" | ")));
+        _ = writeln!(text, "| {} |", cells.join(" | "));
     }
     text.push_str("\n## To see it again\n\n");
     for answer in answers {
-        text.push_str(&format!("- {}: {}\n\n      {}\n", answer.id, answer.text, answer.command));
+        _ = writeln!(text, "- {}: {}\n\n      {}", answer.id, answer.text, answer.command);
     }
     text
 }

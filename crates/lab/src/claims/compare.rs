@@ -66,49 +66,49 @@ mod tests {
     fn test(op: &str, rest: &str) -> Test {
         toml::from_str(&format!("op = \"{op}\"\nmetric = \"tdr\"\n{rest}")).expect("a test")
     }
-    fn at(mean: f64, half: f64) -> Option<Estimate> {
-        Some(Estimate { mean, ci95: Some(half), n: 10 })
+    fn at(mean: f64, half: f64) -> Estimate {
+        Estimate { mean, ci95: Some(half), n: 10 }
     }
 
     #[test]
     fn higher_must_be_certain_and_lower_contradicts() {
         let gt = test("gt", "");
-        assert_eq!(compare(&gt, at(0.2, 0.1)), Outcome::Holds);
-        assert_eq!(compare(&gt, at(0.2, 0.3)), Outcome::Unclear);
-        assert_eq!(compare(&gt, at(-0.2, 0.1)), Outcome::Fails);
+        assert_eq!(compare(&gt, Some(at(0.2, 0.1))), Outcome::Holds);
+        assert_eq!(compare(&gt, Some(at(0.2, 0.3))), Outcome::Unclear);
+        assert_eq!(compare(&gt, Some(at(-0.2, 0.1))), Outcome::Fails);
         let lt = test("lt", "value = 1.0");
-        assert_eq!(compare(&lt, at(0.5, 0.1)), Outcome::Holds);
-        assert_eq!(compare(&lt, at(1.5, 0.1)), Outcome::Fails);
+        assert_eq!(compare(&lt, Some(at(0.5, 0.1))), Outcome::Holds);
+        assert_eq!(compare(&lt, Some(at(1.5, 0.1))), Outcome::Fails);
     }
 
     #[test]
     fn not_higher_is_contradicted_only_by_a_certain_excess() {
         let le = test("le", "");
-        assert_eq!(compare(&le, at(0.1, 0.2)), Outcome::Holds);
-        assert_eq!(compare(&le, at(0.3, 0.2)), Outcome::Fails);
+        assert_eq!(compare(&le, Some(at(0.1, 0.2))), Outcome::Holds);
+        assert_eq!(compare(&le, Some(at(0.3, 0.2))), Outcome::Fails);
         let ge = test("ge", "");
-        assert_eq!(compare(&ge, at(-0.1, 0.2)), Outcome::Holds);
-        assert_eq!(compare(&ge, at(-0.3, 0.2)), Outcome::Fails);
+        assert_eq!(compare(&ge, Some(at(-0.1, 0.2))), Outcome::Holds);
+        assert_eq!(compare(&ge, Some(at(-0.3, 0.2))), Outcome::Fails);
     }
 
     #[test]
     fn about_the_same_is_within_the_tolerance_or_blurred_and_within_twice_of_it() {
         let similar = test("similar", "tolerance = 0.05");
-        assert_eq!(compare(&similar, at(0.04, 0.01)), Outcome::Holds);
-        assert_eq!(compare(&similar, at(0.08, 0.1)), Outcome::Holds);
-        assert_eq!(compare(&similar, at(0.08, 0.05)), Outcome::Unclear);
-        assert_eq!(compare(&similar, at(0.12, 0.2)), Outcome::Unclear);
-        assert_eq!(compare(&similar, at(0.2, 0.1)), Outcome::Fails);
+        assert_eq!(compare(&similar, Some(at(0.04, 0.01))), Outcome::Holds);
+        assert_eq!(compare(&similar, Some(at(0.08, 0.1))), Outcome::Holds);
+        assert_eq!(compare(&similar, Some(at(0.08, 0.05))), Outcome::Unclear);
+        assert_eq!(compare(&similar, Some(at(0.12, 0.2))), Outcome::Unclear);
+        assert_eq!(compare(&similar, Some(at(0.2, 0.1))), Outcome::Fails);
     }
 
     #[test]
     fn a_stated_number_needs_its_sign_and_a_range_does_not() {
         let bounds = "low = 0.05\nhigh = 0.25";
-        assert_eq!(compare(&test("approx", bounds), at(0.1, 0.05)), Outcome::Holds);
-        assert_eq!(compare(&test("approx", bounds), at(0.1, 0.2)), Outcome::Unclear);
-        assert_eq!(compare(&test("between", bounds), at(0.1, 0.2)), Outcome::Holds);
-        assert_eq!(compare(&test("approx", bounds), at(-0.1, 0.05)), Outcome::Fails);
-        assert_eq!(compare(&test("between", bounds), at(0.3, 0.1)), Outcome::Unclear);
+        assert_eq!(compare(&test("approx", bounds), Some(at(0.1, 0.05))), Outcome::Holds);
+        assert_eq!(compare(&test("approx", bounds), Some(at(0.1, 0.2))), Outcome::Unclear);
+        assert_eq!(compare(&test("between", bounds), Some(at(0.1, 0.2))), Outcome::Holds);
+        assert_eq!(compare(&test("approx", bounds), Some(at(-0.1, 0.05))), Outcome::Fails);
+        assert_eq!(compare(&test("between", bounds), Some(at(0.3, 0.1))), Outcome::Unclear);
     }
 
     #[test]
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn equal_is_up_to_the_tolerance() {
         let eq = test("eq", "value = 1.0\ntolerance = 0.1");
-        assert_eq!(compare(&eq, at(1.05, 0.0)), Outcome::Holds);
-        assert_eq!(compare(&eq, at(1.5, 0.1)), Outcome::Fails);
+        assert_eq!(compare(&eq, Some(at(1.05, 0.0))), Outcome::Holds);
+        assert_eq!(compare(&eq, Some(at(1.5, 0.1))), Outcome::Fails);
     }
 }

@@ -21,6 +21,7 @@
 //! be reached, and else is unclear. A claim is reproduced if all its tests hold, not reproduced if one fails.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use super::answer::{Answer, Measured, Verdict};
 use super::compare::{Outcome, compare};
@@ -51,13 +52,13 @@ struct Finding {
 }
 
 impl Finding {
-    fn unclear(why: impl Into<String>) -> Self {
+    fn unclear(why: String) -> Self {
         Self {
             outcome: Outcome::Unclear,
             measured: Measured::Nothing,
             ci95: None,
             n: 0,
-            why: why.into(),
+            why,
             command: None,
         }
     }
@@ -121,7 +122,7 @@ fn find(paper: &Paper, test: &Test, evidence: &Evidence) -> Finding {
         reference::hold_against(test, table, &mut comparisons);
     }
     if comparisons.is_empty() {
-        return Finding::unclear("no point of the sweep is meant");
+        return Finding::unclear("no point of the sweep is meant".to_owned());
     }
     if test.op == Op::MonotoneInc {
         return trend(test, points, &comparisons);
@@ -227,10 +228,11 @@ fn command(point: &PointResult) -> String {
     let name = point.setting("scenario").unwrap_or(&point.point.scenario.head.name);
     let mut command = format!("lowmesh run {name}");
     for (key, value) in point.point.settings.iter().filter(|(key, _)| key.contains('.')) {
-        command.push_str(&format!(" --set {key}={value}"));
+        // Writing to a String cannot fail.
+        _ = write!(command, " --set {key}={value}");
     }
     let head = &point.point.scenario.head;
-    command.push_str(&format!(" --set duration={} --seeds {}", head.duration, head.seeds));
+    _ = write!(command, " --set duration={} --seeds {}", head.duration, head.seeds);
     command
 }
 
@@ -328,7 +330,7 @@ fn rank_correlation(values: &[f64]) -> Option<f64> {
     }
     let rank = |value: f64| {
         let below = values.iter().filter(|other| **other < value).count() as f64;
-        let equal = values.iter().filter(|other| other.total_cmp(&&value).is_eq()).count() as f64;
+        let equal = values.iter().filter(|other| other.total_cmp(&value).is_eq()).count() as f64;
         below + (equal - 1.0) / 2.0
     };
     let middle = (n as f64 - 1.0) / 2.0;

@@ -1,6 +1,7 @@
 //! A reproduced publication as its two TOML files state it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
@@ -393,7 +394,8 @@ fn plan(sweep: &Sweep, part: &Part, extent: &Extent, scenario: &str) -> Result<P
     if !keys.is_empty() {
         text.push_str("\n[sweep]\n");
         for (key, values) in &keys {
-            text.push_str(&format!("\"{key}\" = {values}\n"));
+            // Writing to a String cannot fail.
+            _ = writeln!(text, "\"{key}\" = {values}");
         }
     }
     let overrides: Vec<String> = part.set.iter().chain(&extent.set).cloned().collect();

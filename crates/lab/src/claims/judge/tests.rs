@@ -9,10 +9,12 @@ const PAPER: &str = "name = \"x\"\ntitle = \"\"\nauthors = \"\"\nvenue = \"\"\ny
 fn paper(claims: &[&str]) -> Paper {
     let mut text = String::new();
     for (number, tests) in claims.iter().enumerate() {
-        text.push_str(&format!(
+        // Writing to a String cannot fail.
+        _ = write!(
+            text,
             "[[claim]]\nid = \"C{number}\"\ngrade = \"hard\"\nkind = \"ordering\"\nplace = \"\"\n\
              text = \"\"\nclaimed = \"\"\n{tests}\n"
-        ));
+        );
     }
     Paper::parse(PAPER, &text).unwrap_or_else(|error| panic!("{error}"))
 }

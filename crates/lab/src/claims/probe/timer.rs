@@ -164,7 +164,7 @@ fn ageing(fresh: &Fresh<'_>) -> Result<Values, String> {
     let low = short(0.0)?.0;
     Ok(values([
         ("long_after_29s", aged(29.0)? / high),
-        ("long_after_31s", aged(31.0)? / ((2.0 + high) / 2.0)),
+        ("long_after_31s", aged(31.0)? / f64::midpoint(2.0, high)),
         ("short_after_15_rto", short(15.0 * low)?.1 / low),
         ("short_after_17_rto_s", short(17.0 * low)?.1),
     ]))
