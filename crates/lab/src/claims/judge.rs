@@ -86,11 +86,11 @@ pub fn judge(paper: &Paper, claim: &Claim, evidence: &Evidence) -> Answer {
 }
 
 fn together(findings: &[Finding], share: f64) -> Outcome {
-    overall(findings.iter().map(|one| one.outcome), share)
+    overall(&findings.iter().map(|one| one.outcome), share)
 }
 
 /// What many outcomes come to when `share` of them must hold.
-fn overall(outcomes: impl Iterator<Item = Outcome> + Clone, share: f64) -> Outcome {
+fn overall(outcomes: &(impl Iterator<Item = Outcome> + Clone), share: f64) -> Outcome {
     let count = |wanted: Outcome| outcomes.clone().filter(|one| *one == wanted).count() as f64;
     let all = outcomes.clone().count() as f64;
     // A millionth of one comparison is no comparison.
@@ -142,7 +142,7 @@ fn compared(test: &Test, comparisons: &[Comparison<'_>]) -> Finding {
         .collect();
     let outcomes = judged.iter().map(|(outcome, _)| *outcome);
     let share = if test.op == Op::Exists { f64::MIN_POSITIVE } else { test.share };
-    let outcome = overall(outcomes.clone(), share);
+    let outcome = overall(&outcomes, share);
     let telling = telling(test, outcome, &judged);
     let (one, estimate) = (&comparisons[telling], judged[telling].1);
     let held = outcomes.filter(|one| *one == Outcome::Holds).count();
@@ -272,7 +272,7 @@ fn trend(test: &Test, points: &[PointResult], comparisons: &[Comparison<'_>]) ->
         judged.push((one.point, rises(test, &curve)));
     }
     let outcomes = judged.iter().map(|(_, (outcome, _))| *outcome);
-    let outcome = overall(outcomes.clone(), test.share);
+    let outcome = overall(&outcomes, test.share);
     let held = outcomes.filter(|one| *one == Outcome::Holds).count();
     let lowest = judged.iter().min_by(|a, b| {
         let rank = |one: &(Outcome, Option<f64>)| (one.0 == Outcome::Holds, one.1.unwrap_or(-2.0));
@@ -385,7 +385,7 @@ fn orderings(paper: &Paper, test: &Test, evidence: &Evidence) -> Finding {
         format!("; not the same or open: {}", differing.join(", "))
     };
     Finding {
-        outcome: overall(outcomes.iter().copied(), test.share),
+        outcome: overall(&outcomes.iter().copied(), test.share),
         measured: Measured::Number(held as f64 / outcomes.len().max(1) as f64),
         ci95: None,
         n: outcomes.len(),
