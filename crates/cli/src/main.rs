@@ -7,6 +7,7 @@ mod compare;
 mod failure;
 mod merge;
 mod progress;
+mod report;
 mod reproduce;
 mod rerun;
 mod run;
@@ -14,6 +15,7 @@ mod scenarios;
 mod show;
 mod store;
 mod table;
+mod tune;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -37,6 +39,7 @@ enum Verb {
     Merge(merge::Args),
     Scenarios(scenarios::Args),
     Show(show::Args),
+    Tune(tune::Args),
 }
 
 fn main() -> ExitCode {
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
         Verb::Merge(args) => merge::execute(args, stdout),
         Verb::Scenarios(args) => scenarios::execute(args, stdout),
         Verb::Show(args) => show::execute(args, stdout),
+        Verb::Tune(args) => tune::execute(args, &lowmesh_lab::simulate::simulate, stdout),
     };
     match result.and_then(|()| Ok(stdout.flush()?)) {
         Ok(()) => ExitCode::SUCCESS,

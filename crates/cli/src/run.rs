@@ -8,8 +8,10 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use lowmesh_lab::batch::{Batch, Ended, How};
+use lowmesh_lab::html::Provenance;
 use lowmesh_lab::plan::{Plan, RunSpec, Shard};
 use lowmesh_lab::report::{Folder, Report};
+use lowmesh_lab::results::Results;
 use lowmesh_lab::runner::{Campaign, Progress};
 use lowmesh_lab::scenario::Scenario;
 use lowmesh_lab::scenario::sweep::describe;
@@ -18,7 +20,7 @@ use lowmesh_lab::store::Store;
 
 use crate::failure::Failure;
 use crate::progress::{Meter, Style};
-use crate::{store, table};
+use crate::{report, store, table};
 
 mod dry;
 
@@ -45,6 +47,9 @@ pub struct Args {
     /// Write runs.csv, summary.json and scenario.toml into a new folder.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Write a report as one HTML page, and its figures as SVG files beside it.
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     /// Keep runs in this folder, and take from it those that are there. Sweeps always keep their runs: in
     /// LOWMESH_STORE, or in a folder for the user's data.
     #[arg(long, value_name = "DIR")]
@@ -106,12 +111,14 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
     if args.dry_run {
         return dry::execute(args, &plan, &batch, store.as_ref(), simulate, out);
     }
+    args.report.as_deref().map(report::check).transpose()?;
     let folder = args.out.as_deref().map(Folder::reserve).transpose()?;
     let sinks = Sinks { pcap: sink(args.pcap.as_deref())?, trace: sink(args.trace.as_deref())? };
     if watched {
         batch.force_first();
     }
     let ended = run(args, &plan, batch, sinks, simulate)?;
+    write_page(args, &ended.results)?;
     if !plan.is_sweep() {
         return plain(args, &plan.points[0].scenario, ended, folder, out);
     }
@@ -202,6 +209,18 @@ fn plain(
     let counts = counts(report.failures.len(), report.runs.len(), skipped);
     let message = format!("{counts}; seed {seed}: {}", first.error);
     Err(Failure::Own { message, hint: Some(again(args, &[], seed)) })
+}
+
+/// Writes the report, if one is wanted.
+fn write_page(args: &Args, results: &Results) -> Result<(), Failure> {
+    let Some(page) = &args.report else { return Ok(()) };
+    let overrides = args.overrides.clone();
+    let provenance = Provenance { scenario: args.scenario.clone(), overrides };
+    report::write(page, results, &provenance)?;
+    if !args.quiet {
+        eprintln!("report: {}", page.display());
+    }
+    Ok(())
 }
 
 fn overrides(args: &Args) -> Vec<String> {

@@ -4,6 +4,7 @@ mod folder;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use folder::{Folder, lowmesh, stderr, stdout};
@@ -34,10 +35,10 @@ start = "2min"
 /// The stored runs by name; how long each took is no result.
 fn stored(store: &str) -> BTreeMap<String, Vec<u8>> {
     let entries = fs::read_dir(store).expect("a store").map(|entry| entry.expect("readable"));
-    let named =
-        entries.map(|entry| (entry.file_name().into_string().expect("ASCII"), entry.path()));
-    let runs = named.filter(|(name, _)| name.ends_with(".json"));
-    runs.map(|(name, path)| (name, fs::read(path).expect("readable"))).collect()
+    let paths = entries.map(|entry| entry.path());
+    let runs = paths.filter(|path| path.extension().is_some_and(|ending| ending == "json"));
+    let name = |path: &Path| path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
+    runs.map(|path| (name(&path).expect("ASCII"), fs::read(&path).expect("readable"))).collect()
 }
 
 /// Runs the sweep with `args` more and returns its JSON.

@@ -1,15 +1,13 @@
 //! The user's choices for an endpoint.
 
-use alloc::string::String;
-
-use lowmesh_congestion::{UnknownTimer, timer_by_name};
+use lowmesh_congestion::{TimerError, TimerSpec};
 use lowmesh_units::Duration;
 use lowmesh_wire::coap::TOKEN_LEN_MAX;
 
 use crate::params;
 
 /// Bounds and algorithms of one endpoint. [`Config::default`] is RFC 7252.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// Outstanding interactions per peer (NSTART), from 1.
     pub nstart: u32,
@@ -21,8 +19,9 @@ pub struct Config {
     pub incoming_max: usize,
     /// MAX_RETRANSMIT.
     pub max_retransmit: u8,
-    /// The retransmission timer, by its name in [`lowmesh_congestion::TIMER_NAMES`].
-    pub timer: String,
+    /// The retransmission timer: its name in [`lowmesh_congestion::TIMER_NAMES`], and the user's own
+    /// numbers.
+    pub timer: TimerSpec,
     /// ACK_TIMEOUT, where the timer starts; above zero.
     pub ack_timeout: Duration,
     /// Octets of the tokens it makes, 2 to 8.
@@ -47,7 +46,7 @@ impl Default for Config {
             open_max: params::OPEN_MAX,
             incoming_max: params::INCOMING_MAX,
             max_retransmit: params::MAX_RETRANSMIT,
-            timer: String::from("default"),
+            timer: TimerSpec::from("default"),
             ack_timeout: params::ACK_TIMEOUT,
             token_len: params::TOKEN_LEN,
             peers_max: params::PEERS_MAX,
@@ -72,9 +71,9 @@ pub enum ConfigError {
         /// What it can be.
         allowed: &'static str,
     },
-    /// A timer that does not exist.
+    /// A timer that does not exist, or not with these numbers.
     #[error("timer: {0}")]
-    Timer(UnknownTimer),
+    Timer(TimerError),
 }
 
 impl Config {
@@ -97,7 +96,7 @@ impl Config {
                 return Err(ConfigError::OutOfBounds { key, value, allowed });
             }
         }
-        timer_by_name(&self.timer, self.ack_timeout).map(|_| ()).map_err(ConfigError::Timer)
+        self.timer.timer(self.ack_timeout).map(|_| ()).map_err(ConfigError::Timer)
     }
 }
 
@@ -121,7 +120,7 @@ mod tests {
 
     #[test]
     fn an_unknown_timer_is_answered_with_the_list() {
-        let config = Config { timer: String::from("coca"), ..Config::default() };
+        let config = Config { timer: TimerSpec::from("coca"), ..Config::default() };
         let text = config.check().expect_err("no such timer").to_string();
         assert!(text.contains("`coca`") && text.contains("6cocoa"), "{text}");
     }

@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use lowmesh_congestion::{Flight, Permit, Timer, Window, timer_by_name, window};
+use lowmesh_congestion::{Flight, Permit, Timer, Window, window};
 use lowmesh_units::{Instant, Rng};
 use lowmesh_wire::coap::{MessageId, Token};
 
@@ -35,8 +35,10 @@ impl Peer {
     /// A peer that nothing is known about. `config` has been checked.
     pub(crate) fn new(config: &Config, now: Instant, rng: &mut Rng) -> Self {
         Self {
-            timer: timer_by_name(&config.timer, config.ack_timeout)
-                .expect("Config::check has tried the name"),
+            timer: config
+                .timer
+                .timer(config.ack_timeout)
+                .expect("Config::check has tried the name and the numbers"),
             window: window::Fixed::new(config.nstart),
             outstanding: 0,
             ids: MessageIds::new(rng.next_u32() as u16),

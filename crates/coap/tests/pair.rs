@@ -72,7 +72,7 @@ impl World {
     fn new(conditions: Conditions, timer: &str, seed: u64) -> Self {
         let config = Config {
             nstart: conditions.nstart,
-            timer: timer.to_owned(),
+            timer: timer.into(),
             queue_max: 100_000,
             open_max: 16_384,
             dedup_per_peer: 100_000,

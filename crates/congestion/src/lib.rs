@@ -2,7 +2,7 @@
 //!
 //! - [`Timer`]: the retransmission timeout of one destination. [`timer::Rfc7252`],
 //!   [`timer::Cocoa`] with its named parameter sets, [`timer::Rfc6298`], [`timer::Fixed`];
-//!   [`timer_by_name`] makes one from a scenario's word.
+//!   [`timer_by_name`] makes one from a scenario's word, [`TimerSpec`] with a user's own numbers.
 //! - [`Window`]: how much may be on its way to one destination. [`window::Fixed`] (NSTART).
 //!
 //! Neither has a clock, and both belong to one destination: the caller keeps one of each per peer
@@ -23,9 +23,11 @@ extern crate alloc;
 
 mod names;
 pub mod params;
+mod spec;
 pub mod timer;
 pub mod window;
 
-pub use names::{TIMER_NAMES, UnknownTimer, timer_by_name};
+pub use names::{TIMER_NAMES, UnknownTimer, cocoa_set, timer_by_name};
+pub use spec::{TimerError, TimerSpec};
 pub use timer::{Attempt, EstimatorSnapshot, Timer, TimerSnapshot};
 pub use window::{Flight, Permit, Window, WindowSnapshot};

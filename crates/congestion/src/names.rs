@@ -7,7 +7,9 @@ use core::fmt;
 use lowmesh_units::Duration;
 
 use crate::Timer;
-use crate::timer::cocoa::parameters::{DRAFT_03, ECOAP, PAPER_TEXT, SIX_COCOA, TABLE_2};
+use crate::timer::cocoa::parameters::{
+    DRAFT_03, ECOAP, PAPER_TEXT, Parameters, SIX_COCOA, TABLE_2,
+};
 use crate::timer::{Cocoa, Fixed, Rfc6298, Rfc7252};
 
 /// Every name that [`timer_by_name`] knows, for lists and for "did you mean". `cocoa` and
@@ -27,16 +29,26 @@ pub const TIMER_NAMES: [&str; 9] = [
 /// A new timer of the kind called `name`, which waits `ack_timeout` (RFC 7252 s4.8: 2 s) for the first
 /// acknowledgement while it knows nothing better.
 pub fn timer_by_name(name: &str, ack_timeout: Duration) -> Result<Box<dyn Timer>, UnknownTimer> {
+    if let Some(set) = cocoa_set(name) {
+        return Ok(Box::new(Cocoa::starting_at(set, ack_timeout)));
+    }
     Ok(match name {
         "default" => Box::new(Rfc7252::new(ack_timeout)),
-        "cocoa" | "cocoa/table-2" => Box::new(Cocoa::starting_at(&TABLE_2, ack_timeout)),
-        "cocoa/paper-text" => Box::new(Cocoa::starting_at(&PAPER_TEXT, ack_timeout)),
-        "cocoa/draft-03" => Box::new(Cocoa::starting_at(&DRAFT_03, ack_timeout)),
-        "cocoa/ecoap" => Box::new(Cocoa::starting_at(&ECOAP, ack_timeout)),
-        "6cocoa" => Box::new(Cocoa::starting_at(&SIX_COCOA, ack_timeout)),
         "rfc6298" => Box::new(Rfc6298::starting_at(ack_timeout)),
         "fixed" => Box::new(Fixed::new(ack_timeout)),
         _ => return Err(UnknownTimer { name: name.to_string() }),
+    })
+}
+
+/// The published parameter set of a CoCoA timer; none for other timers.
+pub fn cocoa_set(name: &str) -> Option<&'static Parameters> {
+    Some(match name {
+        "cocoa" | "cocoa/table-2" => &TABLE_2,
+        "cocoa/paper-text" => &PAPER_TEXT,
+        "cocoa/draft-03" => &DRAFT_03,
+        "cocoa/ecoap" => &ECOAP,
+        "6cocoa" => &SIX_COCOA,
+        _ => return None,
     })
 }
 

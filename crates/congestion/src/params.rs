@@ -31,3 +31,12 @@ pub const RTO_MIN: Duration = Duration::from_millis(1);
 /// Longest wait for any copy, dithered and backed off: [`RTO_MAX`] times [`ACK_RANDOM_FACTOR`], 90
 /// s; just below MAX_TRANSMIT_WAIT of RFC 7252 s4.8.2 (93 s).
 pub const WAIT_MAX: Duration = Duration::from_secs(90);
+
+/// Largest weight of RTTVAR in a CoCoA estimator that a user can ask for: ours, 16; four times the
+/// K of RFC 6298 s2.2 and of every published set.
+pub const COCOA_K_MAX: f64 = 16.0;
+/// Largest back-off factor that a user can ask for: ours, 10; the published ones go to 3, and from
+/// 1 s two steps of 10 are past [`WAIT_MAX`].
+pub const COCOA_FACTOR_MAX: f64 = 10.0;
+/// Largest threshold of the back-off factor: [`WAIT_MAX`]; no first timeout is longer.
+pub const COCOA_THRESHOLD_MAX: Duration = WAIT_MAX;

@@ -160,7 +160,7 @@ fn tenth(value: f64) -> f32 {
 
 fn sorted_delays<'t>(transactions: impl Iterator<Item = &'t Transaction>) -> Vec<f64> {
     let mut delays: Vec<f64> =
-        transactions.filter_map(|t| t.delay()).map(Duration::as_millis_f64).collect();
+        transactions.filter_map(Transaction::delay).map(Duration::as_millis_f64).collect();
     delays.sort_unstable_by(f64::total_cmp);
     delays
 }
@@ -236,7 +236,7 @@ fn series(outcome: &Outcome) -> Option<Series> {
     let node = candidates.max_by_key(|&node| (hops(node), std::cmp::Reverse(node)))? as u16;
     let own = outcome.transactions.iter().filter(|t| t.node == NodeId(node));
     let samples: Vec<Sample> = own.filter_map(sample).collect();
-    Some(Series { node, samples: thinned(samples) })
+    Some(Series { node, samples: thinned(&samples) })
 }
 
 fn sample(transaction: &Transaction) -> Option<Sample> {
@@ -250,7 +250,7 @@ fn sample(transaction: &Transaction) -> Option<Sample> {
 }
 
 /// At most [`SAMPLES_MAX`] samples: of each group of neighbours the slowest, and a lost one is the slowest of all.
-fn thinned(samples: Vec<Sample>) -> Vec<Sample> {
+fn thinned(samples: &[Sample]) -> Vec<Sample> {
     let group = samples.len().div_ceil(SAMPLES_MAX).max(1);
     let slow = |sample: &Sample| sample.rtt_ms.unwrap_or(f32::INFINITY);
     let slowest = |group: &[Sample]| {
@@ -307,7 +307,8 @@ mod tests {
         transactions.push(transaction(1, 11, 9000, Ending::Failed(DropReason::GaveUp)));
         let detail = Detail::of(&line(transactions), Duration::from_secs(5));
         assert_eq!(detail.delays_ms.len(), 101);
-        assert_eq!([0, 50, 95, 100].map(|p| detail.delays_ms[p]), [10.0, 500.0, 950.0, 1000.0]);
+        let some = [0, 50, 95, 100].map(|p| detail.delays_ms[p]).to_vec();
+        assert_eq!(some, vec![10.0, 500.0, 950.0, 1000.0]);
         let hops = HopDelays { hops: 1, n: 100, delays_ms: [50.0, 250.0, 500.0, 750.0, 950.0] };
         assert_eq!(detail.hops, [hops]);
         assert_eq!(detail.nodes[1].tdr, Some(100.0 / 101.0));

@@ -12,6 +12,8 @@
 //! - [`compare`]: two points, run by run.
 //! - [`results`]: the runs of every point of a sweep.
 //! - [`claims`]: claims of publications, judged by runs and by driving the code.
+//! - [`tune`]: searches the parameters of a retransmission timer.
+//! - [`figures`]: the figures of results as SVG; [`html`]: a page with all of them.
 //! - [`report`]: JSON, CSV and the folder of results.
 //!
 //! ```
@@ -34,6 +36,8 @@ pub mod batch;
 pub mod claims;
 pub mod compare;
 pub mod detail;
+pub mod figures;
+pub mod html;
 pub mod identity;
 mod mechanism;
 pub mod metrics;
@@ -46,3 +50,4 @@ mod settings;
 pub mod simulate;
 pub mod statistics;
 pub mod store;
+pub mod tune;

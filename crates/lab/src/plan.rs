@@ -1,5 +1,7 @@
 //! A plan: the points of a scenario's sweep, and the runs that they take.
 
+use std::collections::BTreeSet;
+
 use lowmesh_units::Seed;
 
 use crate::identity::{Identity, RunId};
@@ -77,8 +79,44 @@ impl Plan {
 
     /// The scenario with its sweep as TOML; reading it gives the same points.
     pub fn to_toml(&self) -> String {
-        let first = self.points.first().map(|point| point.scenario.to_toml());
-        first.unwrap_or_default() + &self.sweep.to_toml()
+        let first = self.points.first().map(|point| point.scenario.to_toml()).unwrap_or_default();
+        let text = first + &self.sweep.to_toml();
+        let same = |plan: Self| plan.points == self.points;
+        if Self::parse("plan", &text, &[]).is_ok_and(same) {
+            return text;
+        }
+        // A swept choice, as of a topology's kind, has keys that the first point does not have.
+        self.common_keys().to_string() + &self.sweep.to_toml()
+    }
+
+    /// The keys in which all points agree that have them; in others the points have their defaults, or they are
+    /// swept.
+    fn common_keys(&self) -> toml::Table {
+        let tables = self.points.iter().filter_map(|point| point.scenario.to_toml().parse().ok());
+        let mut common = toml::Table::new();
+        let mut disputed = BTreeSet::new();
+        for table in tables {
+            join("", &mut common, table, &mut disputed);
+        }
+        common
+    }
+}
+
+/// Puts the keys of `table` into `common`, but for those on which the two disagree.
+fn join(path: &str, common: &mut toml::Table, table: toml::Table, disputed: &mut BTreeSet<String>) {
+    for (key, value) in table {
+        let dotted = format!("{path}.{key}");
+        match (common.get_mut(&key), value) {
+            (Some(toml::Value::Table(common)), toml::Value::Table(table)) => {
+                join(&dotted, common, table, disputed);
+            }
+            (None, value) if !disputed.contains(&dotted) => _ = common.insert(key, value),
+            (Some(agreed), value) if *agreed != value => {
+                common.remove(&key);
+                disputed.insert(dotted);
+            }
+            _ => {}
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! A scenario in the simulator's own types; the air's part of it is in [`crate::air`].
 
+use lowmesh_congestion::TimerSpec;
 use lowmesh_mac::tsch::hopping::HoppingSequence;
 use lowmesh_sim::energy::Currents;
 use lowmesh_sim::traffic;
@@ -59,7 +60,10 @@ fn node(scenario: &Scenario) -> lowmesh_stack::Config {
             nstart: scenario.coap.nstart.into(),
             queue_max: scenario.coap.queue.into(),
             max_retransmit: scenario.coap.max_retransmit,
-            timer: scenario.coap.congestion.name().into(),
+            timer: TimerSpec {
+                name: scenario.coap.congestion.name().into(),
+                cocoa: scenario.cocoa.overrides(),
+            },
             ack_timeout: scenario.coap.ack_timeout,
             ..lowmesh_coap::Config::default()
         },

@@ -1,6 +1,5 @@
 //! One behaviour a test, with bytes written by hand on the other side.
 
-use std::string::String;
 use std::vec::Vec;
 
 use lowmesh_units::{Duration, NodeId, Purpose as Stream, Seed};
@@ -188,7 +187,7 @@ fn an_empty_ack_stops_the_copies_and_the_separate_response_ends_the_request() {
 
 #[test]
 fn a_separate_response_before_the_ack_ends_the_request_without_an_rtt_sample() {
-    let mut client = endpoint(Config { timer: String::from("cocoa"), ..Config::default() });
+    let mut client = endpoint(Config { timer: "cocoa".into(), ..Config::default() });
     let get = sent(&ask(&mut client, 1, T0)).remove(0);
     let mut content = response_to(&get, Kind::NonConfirmable);
     content.message_id = MessageId(0x4444);
@@ -200,7 +199,7 @@ fn a_separate_response_before_the_ack_ends_the_request_without_an_rtt_sample() {
 
 #[test]
 fn the_round_trip_time_of_an_acknowledged_request_reaches_the_timer_of_its_peer() {
-    let mut client = endpoint(Config { timer: String::from("cocoa"), ..Config::default() });
+    let mut client = endpoint(Config { timer: "cocoa".into(), ..Config::default() });
     let get = sent(&ask(&mut client, 1, T0)).remove(0);
     receive(&mut client, &response_to(&get, Kind::Acknowledgement), Instant::from_secs(1));
     let snapshot = client.timer_snapshot(PEER).expect("known");

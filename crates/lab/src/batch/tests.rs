@@ -100,7 +100,7 @@ fn a_failed_run_is_counted_and_not_stored_and_the_others_go_on() {
     assert_eq!(hashes(&ended), [vec![1004, 2004, 4004], vec![1005, 2005, 3005, 4005]]);
     let (spec, failure) = &ended.failed[0];
     assert_eq!((spec.point, spec.seed, ended.failed.len()), (0, Seed(3), 1));
-    assert_eq!(ended.results.points[0].failures, [failure.clone()]);
+    assert_eq!(ended.results.points[0].failures, std::slice::from_ref(failure));
     assert_eq!(Batch::new(&plan, plan.runs(), Some(&store)).missing(), [*spec]);
 }
 

@@ -99,6 +99,16 @@ fn a_plan_reads_back_from_its_text() {
 }
 
 #[test]
+fn a_plan_over_a_choice_reads_back_with_the_keys_of_every_choice() {
+    let text = "name = \"x\"\n[topology]\nrows = 3\nnodes = 7\n\
+                [sweep]\n\"topology.kind\" = [\"grid\", \"line\", \"star\"]";
+    let plan = plan(text, &[]);
+    let nodes: Vec<_> = plan.points.iter().map(|point| point.scenario.topology.nodes()).collect();
+    assert_eq!(nodes[1..], [Some(7), Some(7)]);
+    assert_eq!(self::plan(&plan.to_toml(), &[]).points, plan.points);
+}
+
+#[test]
 fn a_swept_value_that_is_wrong_is_told_once_with_its_line() {
     assert_eq!(
         errors(&TWO.replace("6cocoa", "6cocao"), &[]),

@@ -22,6 +22,7 @@ mod value;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
+use lowmesh_congestion::cocoa_set;
 use lowmesh_units::{Duration, Seed};
 use toml::de::DeTable;
 
@@ -34,7 +35,7 @@ pub use radio::{
 };
 pub use schedule::{Alice, BMsf, Minimal, Msf, Orchestra, OrchestraVariant, Schedule};
 pub use topology::{Grid, Line, Positions, Random, Star, Table, Topology};
-pub use traffic::{Coap, Congestion, Traffic};
+pub use traffic::{Coap, Cocoa, Congestion, Traffic};
 pub use value::Hopping;
 
 use section::{Cursor, Lines, Section, section};
@@ -80,6 +81,8 @@ pub struct Scenario {
     pub ipv6: Ipv6,
     /// CoAP endpoints.
     pub coap: Coap,
+    /// Numbers over the set of a CoCoA timer.
+    pub cocoa: Cocoa,
     /// Requests.
     pub traffic: Traffic,
     /// Clocks.
@@ -106,6 +109,7 @@ impl Section for Scenario {
             lowpan: cursor.section("lowpan"),
             ipv6: cursor.section("ipv6"),
             coap: cursor.section("coap"),
+            cocoa: cursor.section("cocoa"),
             traffic: cursor.section("traffic"),
             clock: cursor.section("clock"),
             energy: cursor.section("energy"),
@@ -121,6 +125,9 @@ impl Section for Scenario {
         lines.section("lowpan", &self.lowpan);
         lines.section("ipv6", &self.ipv6);
         lines.section("coap", &self.coap);
+        if !self.cocoa.is_empty() {
+            lines.section("cocoa", &self.cocoa);
+        }
         lines.section("traffic", &self.traffic);
         lines.section("clock", &self.clock);
         lines.section("energy", &self.energy);
@@ -131,7 +138,7 @@ impl Section for Scenario {
 type ListKeys = fn() -> Vec<&'static str>;
 
 /// Every section with the function that lists its keys.
-const SECTIONS: [(&str, ListKeys); 13] = [
+const SECTIONS: [(&str, ListKeys); 14] = [
     ("topology", Topology::keys),
     ("radio", Radio::keys),
     ("radio.wifi", Wifi::keys),
@@ -142,6 +149,7 @@ const SECTIONS: [(&str, ListKeys); 13] = [
     ("lowpan", Lowpan::keys),
     ("ipv6", Ipv6::keys),
     ("coap", Coap::keys),
+    ("cocoa", Cocoa::keys),
     ("traffic", Traffic::keys),
     ("clock", Clock::keys),
     ("energy", Energy::keys),
@@ -154,6 +162,13 @@ pub fn every_key() -> Vec<String> {
         keys.extend(list().into_iter().map(|key| format!("{section}.{key}")));
     }
     keys
+}
+
+/// The keys of one section as TOML, without its heading.
+pub(crate) fn section_text(section: &impl Section) -> String {
+    let mut lines = Lines::default();
+    section.write(&mut lines);
+    lines.into_text()
 }
 
 /// Why a scenario could not be loaded.
@@ -327,9 +342,32 @@ impl Scenario {
             let message = format!("{wait_min} is above schedule.wait_max = {wait_max}");
             check(wait_min > wait_max, "schedule.wait_min", message);
         }
+        self.cocoa_conflicts(&mut check);
         self.schedule_conflicts(&mut check);
         self.medium_conflicts(&mut check);
         errors
+    }
+
+    /// Whether the numbers of `[cocoa]` make a parameter set.
+    fn cocoa_conflicts(&self, check: &mut impl FnMut(bool, &str, String)) {
+        if self.cocoa.is_empty() {
+            return;
+        }
+        let name = self.coap.congestion.name();
+        let Some(set) = cocoa_set(name) else {
+            let message = format!(
+                "\"{name}\" has none of the keys of [cocoa]; write cocoa, 6cocoa or a variant, or leave [cocoa] out"
+            );
+            return check(true, "coap.congestion", message);
+        };
+        if let Err(error) = self.cocoa.overrides().over(set) {
+            let (lower, upper) = (set.backoff.lower, set.backoff.upper);
+            let lower = self.cocoa.vbf_lower.unwrap_or(lower);
+            let upper = self.cocoa.vbf_upper.unwrap_or(upper);
+            // The reader has held every single value against its bounds.
+            let message = format!("{lower} is above cocoa.vbf_upper = {upper}");
+            check(true, &format!("cocoa.{}", error.key), message);
+        }
     }
 
     /// Whether the scheduling function can learn what it must know.

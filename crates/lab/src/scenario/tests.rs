@@ -116,6 +116,40 @@ fn values_that_do_not_go_together_are_told() {
 }
 
 #[test]
+fn numbers_over_a_cocoa_set_reach_the_timer_and_read_back() {
+    let text =
+        "name = \"x\"\n[coap]\ncongestion = \"6cocoa\"\n[cocoa]\nalpha = 0.5\nvbf_lower = \"3s\"\n";
+    let scenario = parse(text, &["cocoa.k_weak=1"]);
+    let laid = scenario.cocoa.overrides();
+    assert_eq!((laid.alpha, laid.k_weak, laid.beta), (Some(0.5), Some(1.0), None));
+    assert_eq!(laid.vbf_lower, Some(Duration::from_secs(3)));
+    let spec = crate::settings::simulation(&scenario).node.coap.timer;
+    assert_eq!((spec.name.as_str(), spec.cocoa), ("6cocoa", laid));
+    assert_eq!(parse(&scenario.to_toml(), &[]), scenario);
+}
+
+#[test]
+fn numbers_of_cocoa_are_refused_with_another_timer() {
+    let told = errors("name = \"x\"\n[cocoa]\nalpha = 0.5\n", &[]);
+    assert!(told.starts_with("my.toml: coap.congestion: \"default\" has none"), "{told}");
+    assert_eq!(parse("name = \"x\"\n[cocoa]\n", &[]).cocoa, Cocoa::default());
+}
+
+#[test]
+fn numbers_of_cocoa_are_held_against_bounds_and_against_the_set() {
+    let text = "name = \"x\"\n[coap]\ncongestion = \"cocoa\"\n[cocoa]\n";
+    assert_eq!(
+        errors(&format!("{text}alpha = 1.5\n"), &[]),
+        "my.toml:5: cocoa.alpha = 1.5: must be a number from 0 to 1"
+    );
+    // The set's own upper threshold is 3 s.
+    assert_eq!(
+        errors(&format!("{text}vbf_lower = \"4s\"\n"), &[]),
+        "my.toml: cocoa.vbf_lower: 4s is above cocoa.vbf_upper = 3s"
+    );
+}
+
+#[test]
 fn an_override_goes_through_the_same_checks_and_names_its_flag() {
     assert_eq!(parse("name = \"x\"", &["mac.retries=3"]).mac.retries, 3);
     assert_eq!(

@@ -9,13 +9,15 @@
 //! ```
 //!
 //! The draft, the papers and the testbed's code differ in numbers and in small rules; each is a
-//! named [`Parameters`] set. The rate limit of the draft's s5 (non-confirmable messages) is not
+//! named [`Parameters`] set, and [`Overrides`] lay a user's own numbers over one. The rate limit of the draft's s5 (non-confirmable messages) is not
 //! here.
 
 mod ageing;
 mod estimator;
+mod overrides;
 pub mod parameters;
 
+pub use overrides::{OutOfBounds, Overrides};
 pub use parameters::{Ageing, BackoffFactor, FactorOf, FirstSample, Pair, Parameters, UpdateOrder};
 
 use lowmesh_units::{Duration, Instant, Rng};
@@ -28,7 +30,7 @@ use crate::params::{ACK_RANDOM_FACTOR, ACK_TIMEOUT, RTO_MAX, RTO_MIN, WAIT_MAX};
 /// The CoCoA timer of one destination.
 #[derive(Clone, Debug)]
 pub struct Cocoa {
-    parameters: &'static Parameters,
+    parameters: Parameters,
     strong: Estimator,
     weak: Estimator,
     /// Which estimator moved the overall RTO last.
@@ -48,13 +50,13 @@ enum Strength {
 
 impl Cocoa {
     /// A timer without samples: the overall RTO starts at 2 s.
-    pub const fn new(parameters: &'static Parameters) -> Self {
+    pub const fn new(parameters: &Parameters) -> Self {
         Self::starting_at(parameters, ACK_TIMEOUT)
     }
     /// A timer without samples whose overall RTO starts at `ack_timeout`.
-    pub const fn starting_at(parameters: &'static Parameters, ack_timeout: Duration) -> Self {
+    pub const fn starting_at(parameters: &Parameters, ack_timeout: Duration) -> Self {
         Self {
-            parameters,
+            parameters: *parameters,
             strong: Estimator::new(parameters.k.strong),
             weak: Estimator::new(parameters.k.weak),
             latest: Strength::Strong,
@@ -86,7 +88,7 @@ impl Timer for Cocoa {
         dithered(self.overall, rng)
     }
     fn backoff(&mut self, attempt: Attempt, rng: &mut Rng) -> Duration {
-        let set = self.parameters;
+        let set = &self.parameters;
         let factor = set.backoff.of(match set.factor_of {
             FactorOf::Initial => attempt.initial,
             FactorOf::Overall => self.overall,
@@ -98,8 +100,8 @@ impl Timer for Cocoa {
     }
     fn on_sample(&mut self, rtt: Duration, retransmissions: u8, now: Instant) {
         let Some(strength) = self.strength(retransmissions) else { return };
-        let set = self.parameters;
         self.age(Occasion::Sample, now);
+        let set = &self.parameters;
         self.updated = now;
         let r = rtt.as_secs_f64();
         let untouched = self.strong.snapshot().is_none() && self.weak.snapshot().is_none();

@@ -1,0 +1,179 @@
+//! `lowmesh tune`: searches the numbers of a retransmission timer for a scenario.
+
+use std::io::{self, Write};
+
+use comfy_table::{CellAlignment, Table, presets};
+use lowmesh_lab::scenario::Scenario;
+use lowmesh_lab::simulate::Simulate;
+use lowmesh_lab::statistics::Estimate;
+use lowmesh_lab::tune::{Compared, News, Objective, Plan, Request, TuneError, Tuned, Verdict};
+
+use crate::failure::Failure;
+use crate::progress::{Meter, Style};
+
+/// Search the parameters of a retransmission timer that serve a scenario best.
+///
+/// Many parameter sets run on few seeds, the best third of them on three times as many, and so on. The best one is
+/// then compared with the published sets on seeds that the search has not used.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// A built-in scenario (see `lowmesh scenarios`), or a TOML file.
+    scenario: String,
+    /// The timer: default, cocoa or one of its variants, 6cocoa.
+    #[arg(long, value_name = "NAME", default_value = "cocoa")]
+    timer: String,
+    /// What to optimise: delivery, the 95th percentile of the delay, or both (halving that delay is worth ten
+    /// points of delivery).
+    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(Objective::NAMES), default_value = "weighted")]
+    objective: String,
+    /// Runs that the search may take; the comparison comes on top.
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
+    budget: u32,
+    /// Seeds of the comparison; the scenario's own number unless given.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=100_000))]
+    seeds: Option<u32>,
+    /// Seed of the first run; the others count up from it.
+    #[arg(long, value_name = "S")]
+    seed: Option<u64>,
+    /// Runs at a time; all cores unless given. Results do not depend on it.
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    jobs: usize,
+    /// Replace one value of the scenario, as traffic.period=2s (repeatable).
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    overrides: Vec<String>,
+    /// Print JSON instead of the tables.
+    #[arg(long)]
+    json: bool,
+    /// Print nothing but results and errors.
+    #[arg(long, short)]
+    quiet: bool,
+    /// How progress is shown on stderr.
+    #[arg(long, value_enum, default_value_t = Style::Auto)]
+    progress: Style,
+}
+
+/// Searches with `simulate` and writes what was found.
+pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+    let mut overrides = args.overrides.clone();
+    overrides.extend(args.seed.map(|seed| format!("seed={seed}")));
+    overrides.push(format!("coap.congestion={}", args.timer));
+    let scenario = Scenario::load(&args.scenario, &overrides)?;
+    lowmesh_lab::air::check(&scenario)
+        .map_err(|error| Failure::Usage { message: error.to_string(), hint: None })?;
+    let objective = Objective::by_name(&args.objective).expect("the parser allows its names only");
+    let (timer, budget) = (scenario.coap.congestion, args.budget);
+    let seeds = args.seeds.unwrap_or(scenario.head.seeds);
+    let plan = Plan::new(Request { timer, objective, budget, seeds, jobs: args.jobs })?;
+    let style = if args.quiet { Style::None } else { args.progress };
+    let total = scenario.head.duration * u64::from(plan.runs());
+    let meter = Meter::new(style, plan.runs().into(), total);
+    let observe = |news: News<'_>| match news {
+        News::Run(progress) => meter.observe(&progress, ""),
+        _ if args.quiet => {}
+        News::Rung(rung) => {
+            meter.line(&format!("searching: {} sets on {} seeds", rung.candidates, rung.seeds));
+        }
+        News::Compare(first, last) => {
+            meter.line(&format!("comparing the best one on seeds {} to {}", first.0, last.0));
+        }
+    };
+    let tuned = plan.execute(&scenario, simulate, &observe);
+    meter.finish();
+    if args.json {
+        out.write_all(tuned.to_json().as_bytes())?;
+    } else {
+        write(out, &tuned)?;
+    }
+    out.flush()?;
+    failed_runs(args, &tuned)
+}
+
+impl From<TuneError> for Failure {
+    fn from(error: TuneError) -> Self {
+        Self::Usage { message: error.to_string(), hint: None }
+    }
+}
+
+fn write(out: &mut dyn Write, tuned: &Tuned) -> io::Result<()> {
+    let ((from, to), (first, last)) = (tuned.search_seeds, tuned.held_out_seeds);
+    writeln!(
+        out,
+        "{}: {} sets searched on seeds {from} to {to}, compared on seeds {first} to {last}\n",
+        tuned.scenario, tuned.candidates
+    )?;
+    let values = tuned.compared.iter().map(|one| {
+        [
+            name(one),
+            estimate(one.value, decimals(tuned.objective), false),
+            estimate(one.tdr, 4, false),
+            estimate(one.delay_p95_ms, 0, false),
+            estimate(one.retransmissions, 3, false),
+        ]
+    });
+    let objective = tuned.objective.name();
+    table(out, ["set", objective, "tdr", "delay_p95_ms", "retransmissions"], values)?;
+    let gains = tuned.compared.iter().filter_map(|one| {
+        let gain = one.gain?;
+        let verdict = match gain.verdict() {
+            Verdict::Better => "better",
+            Verdict::Worse => "worse",
+            Verdict::NotShown => "not shown",
+        };
+        Some([
+            format!("over {}", name(one)),
+            estimate(gain.objective, decimals(tuned.objective), true),
+            estimate(gain.tdr, 4, true),
+            estimate(gain.delay_p95_ms, 0, true),
+            verdict.to_owned(),
+        ])
+    });
+    writeln!(out, "\nthe best one less the others, paired by seed, ± 95 % CI:\n")?;
+    let gain = if tuned.objective.falls() { "gain (less delay)" } else { "gain" };
+    table(out, ["", gain, "tdr", "delay_p95_ms", "verdict"], gains)?;
+    writeln!(out, "\n{}\n\n{}", tuned.conclusion(), tuned.best.to_toml().trim_end())
+}
+
+fn table<const N: usize>(
+    out: &mut dyn Write,
+    header: [&str; N],
+    rows: impl Iterator<Item = [String; N]>,
+) -> io::Result<()> {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(header).add_rows(rows);
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    for line in table.lines() {
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+fn name(one: &Compared) -> String {
+    one.candidate.published.unwrap_or("tuned").to_owned()
+}
+
+fn estimate(value: Option<Estimate>, decimals: usize, signed: bool) -> String {
+    let Some(Estimate { mean, ci95, .. }) = value else { return "-".to_owned() };
+    let mean = if signed { format!("{mean:+.decimals$}") } else { format!("{mean:.decimals$}") };
+    ci95.map_or(mean.clone(), |half| format!("{mean} ± {half:.decimals$}"))
+}
+
+/// Digits after the point: delays are in milliseconds, the others are shares.
+fn decimals(objective: Objective) -> usize {
+    if objective.falls() { 0 } else { 4 }
+}
+
+/// Turns failed runs into a failure with the command that shows the first of them again.
+fn failed_runs(args: &Args, tuned: &Tuned) -> Result<(), Failure> {
+    let Some((candidate, failure)) = tuned.failures.first() else { return Ok(()) };
+    let (count, seed) = (tuned.failures.len(), failure.seed.0);
+    let message = format!("{count} runs failed; seed {seed}: {}", failure.error);
+    let mut again = format!("lowmesh run {} --seeds 1 --seed {seed}", args.scenario);
+    let flags = candidate.flags();
+    again.extend(args.overrides.iter().chain(&flags).flat_map(|set| [" --set '", set, "'"]));
+    Err(Failure::Own { message, hint: Some(format!("to see it again: {again}")) })
+}
+
+#[cfg(test)]
+mod tests;

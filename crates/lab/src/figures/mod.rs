@@ -1,0 +1,116 @@
+//! The figures of a report, as SVG with the data behind them.
+//!
+//! A figure is made from results alone: the same results give the same bytes. What a sweep's figures show side
+//! by side is decided in [`arrangement`]; [`sheet`], [`axes`], [`grid`] and [`style`] draw.
+
+pub mod arrangement;
+pub mod axes;
+mod delay;
+mod drops;
+pub mod grid;
+pub mod lines;
+#[cfg(test)]
+pub(crate) mod made_up;
+mod schedule;
+pub mod sheet;
+pub mod style;
+mod timeline;
+mod topology;
+
+use std::fmt::Write as _;
+
+use arrangement::Arrangement;
+use sheet::Sheet;
+
+use crate::results::Results;
+
+/// One figure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// Its name as a file, without an ending.
+    pub name: String,
+    /// What it shows.
+    pub title: String,
+    /// How to read it.
+    pub caption: String,
+    sheet: Sheet,
+    /// The data behind it.
+    pub data: Data,
+}
+
+impl Figure {
+    /// The figure as an SVG file.
+    pub fn to_svg(&self) -> String {
+        self.sheet.to_file(&self.title)
+    }
+
+    /// The figure as an element of a page that has [`style::STYLE`].
+    pub fn to_inline(&self) -> String {
+        self.sheet.to_inline(&self.title)
+    }
+}
+
+/// A table of data.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Data {
+    /// Names of the columns.
+    pub columns: Vec<String>,
+    /// Rows, each with as many fields as there are columns; what is absent is empty.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Data {
+    /// A table without rows.
+    pub fn new(columns: &[&str]) -> Self {
+        Self { columns: columns.iter().map(|&name| name.to_owned()).collect(), rows: Vec::new() }
+    }
+
+    /// A number as short as it can be with six digits after the point; empty if there is none.
+    pub fn number(value: Option<f64>) -> String {
+        let Some(value) = value.filter(|value| value.is_finite()) else { return String::new() };
+        let text = format!("{value:.6}");
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    }
+
+    /// The table as CSV (RFC 4180).
+    pub fn to_csv(&self) -> String {
+        let mut csv = String::new();
+        for row in std::iter::once(&self.columns).chain(&self.rows) {
+            for (index, field) in row.iter().enumerate() {
+                let comma = if index == 0 { "" } else { "," };
+                // RFC 4180 s2: fields with commas, quotes or line breaks are quoted, quotes doubled.
+                // Writing to a String cannot fail.
+                _ = if field.contains([',', '"', '\n', '\r']) {
+                    write!(csv, "{comma}\"{}\"", field.replace('"', "\"\""))
+                } else {
+                    write!(csv, "{comma}{field}")
+                };
+            }
+            csv.push('\n');
+        }
+        csv
+    }
+}
+
+/// Every figure that `results` have data for.
+pub fn figures(results: &Results) -> Vec<Figure> {
+    let arrangement = Arrangement::of(results);
+    let mut figures: Vec<Figure> =
+        lines::METRICS.iter().filter_map(|metric| lines::draw(&arrangement, *metric)).collect();
+    figures.extend(delay::distribution(&arrangement));
+    let hardest = arrangement.hardest().map(ToOwned::to_owned);
+    let place = match (&arrangement.along, &hardest) {
+        (Some(along), Some(value)) => format!(" at {} = {value}", along.key),
+        _ => String::new(),
+    };
+    let slice = arrangement.slice(hardest.as_deref());
+    figures.extend(delay::by_hops(&slice, &place));
+    figures.extend(drops::draw(&slice, &place));
+    figures.extend(timeline::draw(&slice, &place));
+    figures.extend(topology::draw(&slice));
+    figures.extend(schedule::draw(&slice));
+    figures
+}
+
+#[cfg(test)]
+mod tests;

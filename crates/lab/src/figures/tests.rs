@@ -1,0 +1,102 @@
+//! All figures of made-up results: well-formed, complete, the same each time.
+
+use super::made_up::results;
+use super::*;
+use crate::detail::Detail;
+use crate::results::Results;
+
+fn sweep() -> Results {
+    results(
+        &[
+            ("coap.congestion", &["default", "cocoa", "6cocoa"]),
+            ("schedule.function", &["b-msf", "alice", "orchestra"]),
+            ("traffic.period", &["2s", "5s", "10s"]),
+        ],
+        3,
+    )
+}
+
+/// Reads every element of an SVG file and follows opening and closing tags.
+fn check_well_formed(svg: &str) {
+    let document = roxmltree::Document::parse(svg).unwrap_or_else(|error| panic!("{error}\n{svg}"));
+    let root = document.root_element();
+    assert_eq!(root.tag_name().name(), "svg");
+    let (width, height): (f64, f64) = ["width", "height"]
+        .map(|side| root.attribute(side).and_then(|text| text.parse().ok()).expect("a side"))
+        .into();
+    for text in root.descendants().filter(|node| node.has_tag_name("text")) {
+        let place = |axis| text.attribute(axis).and_then(|text| text.parse::<f64>().ok());
+        let (x, y) = (place("x").expect("a place"), place("y").expect("a place"));
+        assert!((0.0..=width).contains(&x) && (0.0..=height).contains(&y), "{text:?}");
+    }
+}
+
+#[test]
+fn every_figure_of_a_sweep_is_there_and_well_formed() {
+    let figures = figures(&sweep());
+    let names: Vec<&str> = figures.iter().map(|figure| figure.name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "lines-tdr",
+            "lines-delay-p95-ms",
+            "lines-delay-p50-ms",
+            "lines-retransmissions-per-transaction",
+            "lines-pdr-up",
+            "lines-duty-cycle",
+            "delay-distribution",
+            "delay-by-hops",
+            "drops",
+            "rtt-rto",
+            "topology-1",
+            "schedule-1",
+            "schedule-2",
+            "schedule-3",
+        ]
+    );
+    for figure in &figures {
+        check_well_formed(&figure.to_svg());
+        assert!(!figure.to_svg().contains("NaN"), "{}", figure.name);
+        assert!(!figure.data.rows.is_empty(), "{}", figure.name);
+        let columns = figure.data.columns.len();
+        assert!(figure.data.rows.iter().all(|row| row.len() == columns), "{}", figure.name);
+    }
+}
+
+#[test]
+fn one_point_alone_has_no_lines_over_a_key() {
+    let names: Vec<String> = figures(&results(&[], 2)).into_iter().map(|f| f.name).collect();
+    let all =
+        ["delay-distribution", "delay-by-hops", "drops", "rtt-rto", "topology-1", "schedule-1"];
+    assert_eq!(names, all);
+}
+
+#[test]
+fn figures_without_data_are_left_out() {
+    let mut results = sweep();
+    for run in results.points.iter_mut().flat_map(|point| &mut point.runs) {
+        run.metrics = crate::metrics::Metrics::default();
+        run.metrics.tdr = Some(f64::NAN);
+        run.detail = Detail::default();
+    }
+    assert_eq!(figures(&results), []);
+}
+
+#[test]
+fn a_band_has_the_ends_of_the_interval() {
+    let figures = figures(&sweep());
+    let svg = figures[0].to_svg();
+    assert_eq!(svg.matches("class=\"band f0\"").count(), 3, "one in each of three panels");
+    let rows = &figures[0].data.rows;
+    assert_eq!(rows.len(), 27);
+    assert!(rows.iter().all(|row| row[5] == "3" && !row[4].is_empty()));
+}
+
+#[test]
+fn a_field_that_a_csv_reader_would_split_is_quoted() {
+    let mut data = Data::new(&["a", "b"]);
+    data.rows.push(vec!["1, \"2\"".to_owned(), String::new()]);
+    assert_eq!(data.to_csv(), "a,b\n\"1, \"\"2\"\"\",\n");
+    assert_eq!([0.25, 100.0, 1e-9].map(|n| Data::number(Some(n))), ["0.25", "100", "0"]);
+    assert_eq!(Data::number(Some(f64::NAN)), "");
+}
