@@ -8,6 +8,7 @@ mod failure;
 mod merge;
 mod progress;
 mod report;
+mod reproduce;
 mod rerun;
 mod run;
 mod scenarios;
@@ -31,6 +32,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    Reproduce(reproduce::Args),
     Run(run::Args),
     Rerun(rerun::Args),
     Compare(compare::Args),
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let stdout = &mut io::stdout().lock();
     let result = match &cli.verb {
+        Verb::Reproduce(args) => reproduce::execute(args, &lowmesh_lab::simulate::simulate, stdout),
         Verb::Run(args) => run::execute(args, &lowmesh_lab::simulate::simulate, stdout),
         Verb::Rerun(args) => rerun::execute(args, &lowmesh_lab::simulate::simulate, stdout),
         Verb::Compare(args) => compare::execute(args, stdout),

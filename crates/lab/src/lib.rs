@@ -11,6 +11,7 @@
 //! - [`batch`]: runs what of a plan is not stored yet.
 //! - [`compare`]: two points, run by run.
 //! - [`results`]: the runs of every point of a sweep.
+//! - [`claims`]: claims of publications, judged by runs and by driving the code.
 //! - [`tune`]: searches the parameters of a retransmission timer.
 //! - [`figures`]: the figures of results as SVG; [`html`]: a page with all of them.
 //! - [`report`]: JSON, CSV and the folder of results.
@@ -32,11 +33,13 @@
 
 pub mod air;
 pub mod batch;
+pub mod claims;
 pub mod compare;
 pub mod detail;
 pub mod figures;
 pub mod html;
 pub mod identity;
+mod mechanism;
 pub mod metrics;
 pub mod plan;
 pub mod report;

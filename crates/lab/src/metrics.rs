@@ -12,6 +12,7 @@ use lowmesh_units::{Duration, Instant};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::mechanism;
 use crate::statistics::{mean, percentile};
 
 /// The numbers of one run; an absent one had nothing to be computed from.
@@ -57,6 +58,18 @@ pub struct Metrics {
     pub failed: u64,
     /// Of these, those still under way at the end; in no ratio.
     pub open: u64,
+    /// Of the packets that ended without arriving, those that found a queue full.
+    pub queue_loss_share: Option<f64>,
+    /// Of the frames to one neighbour, those lost because another node sent.
+    pub collision_share: Option<f64>,
+    /// Median length of the episodes of congestion.
+    pub episode_median_s: Option<f64>,
+    /// Of the losses of the farthest nodes, those after which the timeout was longer than before.
+    pub loss_raises_rto: Option<f64>,
+    /// Gap of timeout and round-trip time after losses, divided by that at other times, at the farthest nodes.
+    pub rto_gap_ratio: Option<f64>,
+    /// Frames that carried 6P.
+    pub sixp_frames: u64,
     /// Packets that ended without arriving, by reason, over all layers.
     #[serde(deserialize_with = "read_drops")]
     pub drops: BTreeMap<&'static str, u64>,
@@ -69,10 +82,17 @@ impl Metrics {
             .transactions
             .iter()
             .filter(|transaction| transaction.issued >= Instant::ZERO + warmup);
+        let aftermath = mechanism::aftermath(outcome, warmup);
         let mut metrics = Self {
             pdr_up: delivery_ratio(outcome.up),
             pdr_down: delivery_ratio(outcome.down),
             frames: outcome.nodes.iter().map(|node| node.frames_sent).sum(),
+            queue_loss_share: mechanism::queue_loss_share(outcome),
+            collision_share: mechanism::collision_share(outcome),
+            episode_median_s: mechanism::episode_median_s(outcome, warmup),
+            loss_raises_rto: aftermath.raised,
+            rto_gap_ratio: aftermath.gap_ratio,
+            sixp_frames: outcome.frames.sixtop,
             ..Self::default()
         };
         metrics.add_transactions(measured);
@@ -133,7 +153,7 @@ impl Metrics {
     }
 
     /// Every metric that is one number, with its name, in the order of reports.
-    pub fn numbers(&self) -> [(&'static str, Option<f64>); 20] {
+    pub fn numbers(&self) -> [(&'static str, Option<f64>); 26] {
         let count = |count: u64| Some(count as f64);
         [
             ("tdr", self.tdr),
@@ -156,6 +176,12 @@ impl Metrics {
             ("acknowledged", count(self.acknowledged)),
             ("failed", count(self.failed)),
             ("open", count(self.open)),
+            ("queue_loss_share", self.queue_loss_share),
+            ("collision_share", self.collision_share),
+            ("episode_median_s", self.episode_median_s),
+            ("loss_raises_rto", self.loss_raises_rto),
+            ("rto_gap_ratio", self.rto_gap_ratio),
+            ("sixp_frames", count(self.sixp_frames)),
         ]
     }
 }

@@ -60,6 +60,28 @@ pub struct Packets {
     pub queued: u64,
 }
 
+/// What became of the frames that one neighbour was to acknowledge, every retry counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Frames {
+    /// Frames that went out.
+    pub sent: u64,
+    /// Of these, those that the neighbour received.
+    pub received: u64,
+    /// Those that the neighbour would have received if no other node had sent.
+    pub collided: u64,
+    /// Those that noise alone spoilt.
+    pub faded: u64,
+    /// Those that carried a message of 6P (RFC 8480).
+    pub sixtop: u64,
+}
+
+impl Frames {
+    /// Those that the neighbour did not listen for, or was busy sending itself.
+    pub const fn missed(&self) -> u64 {
+        self.sent - self.received - self.collided - self.faded
+    }
+}
+
 /// One negotiated cell that a node may send in; its other end listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NegotiatedCell {
@@ -119,6 +141,10 @@ pub struct Outcome {
     pub control: Packets,
     /// Ended packets by layer and reason.
     pub drops: BTreeMap<(Layer, DropReason), u64>,
+    /// Every packet that found a queue full: when and at which node, in order of time.
+    pub overflows: Vec<(Instant, NodeId)>,
+    /// Frames to one neighbour.
+    pub frames: Frames,
     /// One entry a node, root first.
     pub nodes: Vec<NodeSummary>,
 }

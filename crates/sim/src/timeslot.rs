@@ -12,6 +12,7 @@ use lowmesh_mac::params::{PHY_HEADER_OCTETS, TX_ACK_DELAY, TX_OFFSET};
 use lowmesh_mac::tsch::Reception;
 use lowmesh_mac::tsch::account::airtime;
 use lowmesh_machine::Handle;
+use lowmesh_sixtop::params::HANDLE_FIRST;
 use lowmesh_units::{Asn, Channel, Instant, NodeId};
 use lowmesh_wire::ieee802154::FCS_OCTETS;
 
@@ -48,6 +49,10 @@ impl World {
             let lead_micros = self.clocks[from.index()].lead_micros(now);
             let start = shifted(now + TX_OFFSET, lead_micros);
             self.note_sent(now, start, from, frame.channel, &frame.octets);
+            if frame.destination.is_some() {
+                self.outcome.frames.sent += 1;
+                self.outcome.frames.sixtop += u64::from(frame.handle.0 >= HANDLE_FIRST);
+            }
             scratch.flights.push(Flight { from, lead_micros, start, frame, ack: None });
         }
         // `resolve` wants frames in the order in which they start.
@@ -102,10 +107,24 @@ impl World {
             scratch.signals.extend(here.iter().map(|a| a.signal));
             let flights = &scratch.flights;
             let channel = flights[first.flight].frame.channel;
-            let chosen = self.judge(to, channel, now, &scratch.signals, |i| {
+            let about = |i: usize| {
                 let flight = &flights[here[i].flight];
                 (flight.from, flight.start, flight.frame.octets.len())
-            });
+            };
+            let chosen = self.judge(to, channel, now, &scratch.signals, about);
+            for (i, signal) in scratch.signals.iter().enumerate() {
+                if flights[here[i].flight].frame.destination != Some(to.eui64()) {
+                    continue;
+                }
+                let alone = || self.judge(to, channel, now, &[*signal], |_| about(i)).is_some();
+                let collided = chosen != Some(i) && count > 1 && alone();
+                let frames = &mut self.outcome.frames;
+                match chosen {
+                    Some(received) if received == i => frames.received += 1,
+                    _ if collided => frames.collided += 1,
+                    _ => frames.faded += 1,
+                }
+            }
             let Some(chosen) = chosen.map(|i| here[i].flight) else { continue };
             self.receive(now, to, &mut scratch.flights[chosen]);
         }

@@ -7,7 +7,7 @@ use std::io;
 
 use lowmesh_coap::{ExchangeId, RequestTemplate, ResponseTemplate};
 use lowmesh_mac::tsch::account::RadioTime;
-use lowmesh_machine::{Handle, Machine as _, earliest};
+use lowmesh_machine::{DropReason, Handle, Machine as _, earliest};
 use lowmesh_stack::event::{Input, Network, Output, Packet, Transaction};
 use lowmesh_stack::{COAP_PORT, Node};
 use lowmesh_units::{Instant, NodeId, Purpose, Rng, Seed};
@@ -237,7 +237,12 @@ impl World {
             Packet::Accepted(handle) => self.ledger.accepted(handle),
             Packet::PassedOn(handle) => self.ledger.passed_on(handle),
             Packet::Delivered(handle) => self.ledger.delivered(handle),
-            Packet::Dropped(dropped) => self.ledger.dropped(dropped),
+            Packet::Dropped(dropped) => {
+                if dropped.reason == DropReason::QueueFull {
+                    self.outcome.overflows.push((now, node));
+                }
+                self.ledger.dropped(dropped);
+            }
         }
     }
 

@@ -1,0 +1,122 @@
+use clap::Parser;
+use lowmesh_lab::scenario::Scenario;
+use lowmesh_lab::simulate::RunError;
+use lowmesh_sim::record::{Ending, Outcome, Transaction};
+use lowmesh_units::{Instant, NodeId, Seed};
+
+use super::*;
+
+#[derive(Parser)]
+struct Line {
+    #[command(flatten)]
+    args: Args,
+}
+
+/// Ten transactions, of which 6CoCoA delivers all and the others one less.
+fn made_up(
+    scenario: &Scenario,
+    seed: Seed,
+    _: Sinks,
+    _: &dyn Fn(Instant),
+) -> Result<Outcome, RunError> {
+    if seed == Seed(3) {
+        return Err(RunError::Scenario("no place found".to_owned()));
+    }
+    let best = scenario.coap.congestion.name() == "6cocoa";
+    let issued = Instant::ZERO + scenario.head.warmup;
+    let transaction = |number: u64| {
+        let lost = number == 0 && !best;
+        let failed = Ending::Failed(lowmesh_machine::DropReason::GaveUp);
+        Transaction {
+            node: NodeId(1),
+            issued,
+            sent: Some(issued),
+            ended: Some(issued + Duration::from_millis(100 + seed.0)),
+            ending: if lost { failed } else { Ending::Acknowledged },
+            retransmissions: 0,
+            rto: None,
+        }
+    };
+    let transactions = (0..10).map(transaction).collect();
+    Ok(Outcome { transactions, simulated: scenario.head.duration, ..Outcome::default() })
+}
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let unique = format!("lowmesh-reproduce-{name}-{}", std::process::id());
+        Self(std::env::temp_dir().join(unique))
+    }
+}
+impl Drop for Folder {
+    fn drop(&mut self) {
+        _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn reproduce(words: &[&str], simulate: &Simulate<'_>) -> (String, Result<(), Failure>) {
+    let line = Line::try_parse_from([&["reproduce", "--quiet"], words].concat());
+    let line = line.unwrap_or_else(|error| panic!("{error}"));
+    let mut out = Vec::new();
+    let result = execute(&line.args, simulate, &mut out);
+    (String::from_utf8(out).expect("text"), result)
+}
+
+#[test]
+fn without_a_name_publications_are_listed() {
+    let (text, result) = reproduce(&[], &made_up);
+    assert!(result.is_ok());
+    assert!(text.starts_with("righetti2023  28 claims\n"), "{text}");
+    let (text, _) = reproduce(&["--json"], &made_up);
+    let list: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(list["papers"][0]["claims"], 28);
+}
+
+#[test]
+fn a_claim_is_told_with_what_was_measured_and_a_second_time_runs_nothing() {
+    let folder = Folder::new("claim");
+    let store = folder.0.to_str().expect("a name");
+    let words = ["righetti2023", "--quick", "--json", "--claim", "S000-21", "--store", store];
+    let (text, result) = reproduce(&words, &made_up);
+    assert!(matches!(result, Err(Failure::Own { .. })), "the runs of seed 3 failed");
+    let told: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!((&told["schema"], &told["paper"]), (&json!(1), &json!("righetti2023")));
+    let claim = &told["claims"][0];
+    assert_eq!((&claim["id"], &claim["grade"]), (&json!("S000-21"), &json!("hard")));
+    assert_eq!(claim["verdict"], "reproduced", "{claim}");
+    assert_eq!(claim["n"], 2);
+    assert!((claim["measured"].as_f64().expect("a number") - 1.0 / 9.0).abs() < 1e-9);
+    assert!(claim["command"].as_str().is_some_and(|command| {
+        command.starts_with("lowmesh run grid-64 ") && command.contains("--set traffic.period=2s")
+    }));
+    let again = |scenario: &Scenario, seed: Seed, sinks: Sinks, told: &dyn Fn(Instant)| {
+        assert_eq!(seed, Seed(3), "only what failed is run again");
+        made_up(scenario, seed, sinks, told)
+    };
+    assert_eq!(reproduce(&words, &again).0, text);
+}
+
+#[test]
+fn formulae_need_no_runs_and_stand_in_the_report() {
+    let folder = Folder::new("formula");
+    let store = folder.0.to_str().expect("a name");
+    let report = folder.0.join("report.md");
+    let file = report.to_str().expect("a name");
+    let none = |_: &Scenario, _: Seed, _: Sinks, _: &dyn Fn(Instant)| panic!("nothing to run");
+    let words = ["righetti2023", "--claim", "S000-03", "--store", store, "--report", file];
+    let (text, result) = reproduce(&words, &none);
+    assert!(result.is_ok(), "{result:?}");
+    assert!(text.contains("S000-03  REPRODUCED"), "{text}");
+    assert!(text.ends_with("1 claims: 1 reproduced, 0 not reproduced, 0 undecided\n"), "{text}");
+    let report = fs::read_to_string(report).expect("it was written");
+    assert!(report.contains("| S000-03 | reproduced |"), "{report}");
+}
+
+#[test]
+fn what_is_not_there_is_refused_with_a_hint() {
+    for words in [&["nobody2000"][..], &["righetti2023", "--claim", "S000-99"]] {
+        let (_, result) = reproduce(words, &made_up);
+        assert!(matches!(result, Err(Failure::Usage { hint: Some(_), .. })), "{result:?}");
+    }
+}

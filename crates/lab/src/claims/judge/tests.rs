@@ -1,0 +1,181 @@
+use super::*;
+use crate::claims::select::tests::point;
+
+const PAPER: &str = "name = \"x\"\ntitle = \"\"\nauthors = \"\"\nvenue = \"\"\nyear = 2000\ndoi = \"\"\n\
+    [[sweep]]\nname = \"s\"\npurpose = \"\"\nfull = { set = [] }\n\
+    [[sweep.part]]\nscenarios = [\"grid-25\"]\n";
+
+/// A publication with one claim for each list of tests.
+fn paper(claims: &[&str]) -> Paper {
+    let mut text = String::new();
+    for (number, tests) in claims.iter().enumerate() {
+        // Writing to a String cannot fail.
+        _ = write!(
+            text,
+            "[[claim]]\nid = \"C{number}\"\ngrade = \"hard\"\nkind = \"ordering\"\nplace = \"\"\n\
+             text = \"\"\nclaimed = \"\"\n{tests}\n"
+        );
+    }
+    Paper::parse(PAPER, &text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn evidence(points: Vec<PointResult>) -> Evidence {
+    let sweeps = BTreeMap::from([("s".to_owned(), points)]);
+    Evidence { sweeps, tables: BTreeMap::new() }
+}
+
+fn verdict(tests: &str, points: Vec<PointResult>) -> Answer {
+    let paper = paper(&[tests]);
+    judge(&paper, &paper.claims[0], &evidence(points))
+}
+
+const AB: &str = "[[claim.test]]\nop = \"gt\"\nmetric = \"tdr\"\nsweep = \"s\"\n\
+    left = {cc = \"a\"}\nright = {cc = \"b\"}\n";
+
+#[test]
+fn an_ordering_is_decided_by_paired_differences() {
+    // The two differ far less than runs of one of them do among each other.
+    let points = vec![
+        point(&[("cc", "a")], &[0.31, 0.62, 0.91]),
+        point(&[("cc", "b")], &[0.30, 0.60, 0.90]),
+    ];
+    let answer = verdict(AB, points);
+    assert_eq!(answer.verdict, Verdict::Undecided, "{}", answer.why);
+    let points = vec![
+        point(&[("cc", "a")], &[0.32, 0.62, 0.92]),
+        point(&[("cc", "b")], &[0.30, 0.60, 0.90]),
+    ];
+    let answer = verdict(AB, points);
+    assert_eq!(answer.verdict, Verdict::Reproduced, "{}", answer.why);
+    assert_eq!(answer.n, 3);
+    assert!(answer.why.contains("a 0.620, b 0.600, difference 0.020"), "{}", answer.why);
+}
+
+#[test]
+fn the_point_that_contradicts_most_is_told() {
+    let points = vec![
+        point(&[("cc", "a"), ("p", "1")], &[0.5, 0.5]),
+        point(&[("cc", "b"), ("p", "1")], &[0.6, 0.6]),
+        point(&[("cc", "a"), ("p", "2")], &[0.5, 0.5]),
+        point(&[("cc", "b"), ("p", "2")], &[0.8, 0.8]),
+        point(&[("cc", "a"), ("p", "3")], &[0.9, 0.9]),
+        point(&[("cc", "b"), ("p", "3")], &[0.8, 0.8]),
+    ];
+    let answer = verdict(AB, points);
+    assert_eq!(answer.verdict, Verdict::NotReproduced);
+    let Measured::Number(shown) = answer.measured else { panic!("{answer:?}") };
+    assert!((shown + 0.3).abs() < 1e-9);
+    assert!(answer.why.starts_with("holds at 1 of 3 points; p 2:"), "{}", answer.why);
+}
+
+#[test]
+fn a_share_of_the_points_can_be_enough() {
+    let tests = format!("{AB}share = 0.5");
+    let points = vec![
+        point(&[("cc", "a"), ("p", "1")], &[0.5, 0.5]),
+        point(&[("cc", "b"), ("p", "1")], &[0.6, 0.6]),
+        point(&[("cc", "a"), ("p", "2")], &[0.9, 0.9]),
+        point(&[("cc", "b"), ("p", "2")], &[0.8, 0.8]),
+    ];
+    assert_eq!(verdict(&tests, points.clone()).verdict, Verdict::Reproduced);
+    let exists = AB.replace("\"gt\"", "\"exists\"");
+    assert_eq!(verdict(&exists, points.clone()).verdict, Verdict::Reproduced);
+    assert_eq!(verdict(AB, points).verdict, Verdict::NotReproduced);
+}
+
+#[test]
+fn a_claim_without_runs_is_undecided() {
+    let answer = verdict(AB, Vec::new());
+    assert_eq!((answer.verdict, answer.measured), (Verdict::Undecided, Measured::Nothing));
+    let paper = paper(&[AB]);
+    let answer = judge(&paper, &paper.claims[0], &Evidence::default());
+    assert_eq!(answer.why, "sweep `s` was not run");
+}
+
+#[test]
+fn one_failed_test_contradicts_the_whole_claim() {
+    let tests = format!("{AB}{}", AB.replace("\"gt\"", "\"lt\""));
+    let points = vec![point(&[("cc", "a")], &[0.7, 0.7]), point(&[("cc", "b")], &[0.6, 0.6])];
+    assert_eq!(verdict(&tests, points).verdict, Verdict::NotReproduced);
+}
+
+#[test]
+fn a_curve_that_falls_with_certainty_does_not_rise() {
+    let tests =
+        "[[claim.test]]\nop = \"monotone_inc\"\nmetric = \"tdr\"\nsweep = \"s\"\nalong = \"p\"";
+    let curve = |values: [[f64; 2]; 3]| {
+        let places = ["2s", "4s", "10s"];
+        let at = |(place, values): (&str, [f64; 2])| point(&[("p", place)], &values);
+        places.into_iter().zip(values).map(at).collect::<Vec<_>>()
+    };
+    let rising = curve([[0.5, 0.5], [0.6, 0.6], [0.7, 0.7]]);
+    assert_eq!(verdict(tests, rising).verdict, Verdict::Reproduced);
+    let level = curve([[1.0, 1.0], [1.0, 1.0], [1.0, 1.0]]);
+    assert_eq!(verdict(tests, level).verdict, Verdict::Reproduced);
+    let dip = curve([[0.5, 0.5], [0.4, 0.4], [0.7, 0.7]]);
+    assert_eq!(verdict(tests, dip).verdict, Verdict::NotReproduced);
+    let noise = curve([[0.7, 0.5], [0.4, 0.75], [0.6, 0.55]]);
+    assert_eq!(verdict(tests, noise).verdict, Verdict::Undecided);
+}
+
+#[test]
+fn orderings_are_compared_with_those_that_the_claim_was_made_for() {
+    let same = "[[claim.test]]\nop = \"same_orderings\"\nsweep = \"s\"\nalong = \"length\"\n\
+                claims = [\"C0\"]\nshare = 0.5";
+    let first = AB.replace("sweep = \"s\"", "sweep = \"main\"");
+    let base = PAPER.to_owned()
+        + "[[sweep]]\nname = \"main\"\npurpose = \"\"\nfull = { set = [] }\n\
+           [[sweep.part]]\nscenarios = [\"grid-25\"]\n";
+    let head = "grade = \"hard\"\nkind = \"ordering\"\nplace = \"\"\ntext = \"\"\nclaimed = \"\"\n";
+    let claims =
+        format!("[[claim]]\nid = \"C0\"\n{head}{first}\n[[claim]]\nid = \"C1\"\n{head}{same}\n");
+    let paper = Paper::parse(&base, &claims).unwrap_or_else(|error| panic!("{error}"));
+    let pair = |length: &str, a: f64, b: f64| {
+        let at = |cc, value| point(&[("cc", cc), ("length", length)], &[value, value]);
+        [at("a", a), at("b", b)]
+    };
+    let mut evidence = evidence([pair("31", 0.6, 0.5), pair("47", 0.4, 0.5)].concat());
+    let main = vec![point(&[("cc", "a")], &[0.9, 0.9]), point(&[("cc", "b")], &[0.8, 0.8])];
+    evidence.sweeps.insert("main".to_owned(), main);
+    let answer = judge(&paper, &paper.claims[1], &evidence);
+    assert_eq!(answer.verdict, Verdict::Reproduced);
+    assert!(answer.why.ends_with("not the same or open: C0 at 47"), "{}", answer.why);
+}
+
+#[test]
+fn measured_data_can_be_the_reference() {
+    let tests = "[[claim.test]]\nop = \"similar\"\nmetric = \"tdr\"\nsweep = \"s\"\n\
+                 tolerance = 0.05\nreference = \"testbed\"";
+    let paper = paper(&[tests]);
+    let points = vec![point(&[("p", "1s")], &[0.90, 0.92])];
+    let mut evidence = evidence(points);
+    let answer = judge(&paper, &paper.claims[0], &evidence);
+    assert_eq!(answer.why, "there is no table `testbed`");
+    let table = Table::parse("p,tdr\n1s,0.93\n2s,0.1\n").expect("a table");
+    evidence.tables.insert("testbed".to_owned(), table);
+    assert_eq!(judge(&paper, &paper.claims[0], &evidence).verdict, Verdict::Reproduced);
+    let table = Table::parse("p,tdr\n1000ms,0.3\n").expect("a table");
+    evidence.tables.insert("testbed".to_owned(), table);
+    assert_eq!(judge(&paper, &paper.claims[0], &evidence).verdict, Verdict::NotReproduced);
+}
+
+#[test]
+fn formulae_of_the_built_in_publication_are_those_of_the_code() {
+    let paper = Paper::find("righetti2023").expect("built in");
+    let ids = ["S000-01", "S000-02", "S000-03", "S000-04", "S000-05", "S000-08", "S000-09"];
+    for id in ids {
+        let claim = paper.claim(id).expect("it is there");
+        let answer = judge(&paper, claim, &Evidence::default());
+        assert_eq!(answer.verdict, Verdict::Reproduced, "{id}: {}", answer.why);
+    }
+}
+
+#[test]
+fn ranks_of_equal_numbers_are_shared() {
+    let rho = |values: &[f64]| rank_correlation(values).map(|rho| (rho * 1000.0).round());
+    assert_eq!(rho(&[1.0, 2.0, 3.0]), Some(1000.0));
+    assert_eq!(rho(&[3.0, 2.0, 1.0]), Some(-1000.0));
+    // By hand: ranks 0.5, 0.5, 2 against 0, 1, 2 give 1.5 / sqrt(2 * 1.5).
+    assert_eq!(rho(&[1.0, 1.0, 2.0]), Some(866.0));
+    assert_eq!(rho(&[1.0]), None);
+}

@@ -1,0 +1,462 @@
+//! A reproduced publication as its two TOML files state it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+
+use super::probe;
+use crate::metrics::Metrics;
+use crate::plan::Plan;
+use crate::scenario::{BUILTINS, ConfigErrors};
+
+/// The publications that come with the program: name, paper, claims.
+pub const PAPERS: &[(&str, &str, &str)] = &[(
+    "righetti2023",
+    include_str!("../../../../papers/righetti2023/paper.toml"),
+    include_str!("../../../../papers/righetti2023/claims.toml"),
+)];
+
+/// Settings by their names.
+pub type Settings = BTreeMap<String, String>;
+
+/// A publication.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Paper {
+    /// The name to reproduce it by.
+    pub name: String,
+    /// Its title.
+    pub title: String,
+    /// Who wrote it.
+    pub authors: String,
+    /// Where it appeared.
+    pub venue: String,
+    /// The year.
+    pub year: u16,
+    /// Its digital object identifier.
+    pub doi: String,
+    /// What had to be assumed, in sentences.
+    #[serde(default)]
+    pub assumptions: Vec<String>,
+    /// The runs that its claims need.
+    #[serde(rename = "sweep", default)]
+    pub sweeps: Vec<Sweep>,
+    /// What it claims.
+    #[serde(skip)]
+    pub claims: Vec<Claim>,
+}
+
+/// Scenarios to be run, under a name that tests refer to.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sweep {
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub purpose: String,
+    /// Its parts, run one after the other.
+    #[serde(rename = "part")]
+    pub parts: Vec<Part>,
+    /// How much of it is run.
+    pub full: Extent,
+    /// How much of it is run in a hurry; absent if none of it.
+    pub quick: Option<Extent>,
+}
+
+/// Some scenarios of a sweep.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Part {
+    /// Built-in scenarios to start from; each point has the name as its setting `scenario`.
+    pub scenarios: Vec<String>,
+    /// Settings that points of this part have besides the swept keys.
+    #[serde(default)]
+    pub labels: Settings,
+    /// Overrides of the form `key=value`.
+    #[serde(default)]
+    pub set: Vec<String>,
+    /// The swept keys with their values, each a list or a range as in a scenario's `[sweep]`.
+    #[serde(default)]
+    pub sweep: BTreeMap<String, toml::Value>,
+}
+
+/// How much of a sweep is run.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Extent {
+    /// Overrides for all its points.
+    pub set: Vec<String>,
+    /// Values of swept keys that take the place of those of the parts.
+    #[serde(default)]
+    pub sweep: BTreeMap<String, toml::Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClaimsFile {
+    #[serde(rename = "claim")]
+    claims: Vec<Claim>,
+}
+
+/// How much a claim matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Grade {
+    /// It is stated clearly.
+    Hard,
+    /// It is stated in passing, or leaves room.
+    Soft,
+}
+
+/// What a claim is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// The value of a setting.
+    Parameter,
+    /// A rule of an algorithm.
+    Formula,
+    /// A number that came out.
+    Number,
+    /// Which of two is higher.
+    Ordering,
+    /// How one quantity moves with another.
+    Trend,
+    /// Why something happens.
+    Mechanism,
+}
+
+/// One claim.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// Its name.
+    pub id: String,
+    /// How much it matters.
+    pub grade: Grade,
+    /// What it is about.
+    pub kind: Kind,
+    /// Where the publication says so.
+    pub place: String,
+    /// The claim in our words.
+    pub text: String,
+    /// What should come out, in a few words.
+    pub claimed: String,
+    /// How it is read, where the publication leaves that open.
+    #[serde(default)]
+    pub note: String,
+    /// All of them must hold.
+    #[serde(rename = "test")]
+    pub tests: Vec<Test>,
+}
+
+/// How numbers are held against a claim; [`super::judge`] defines each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Op {
+    /// Equal, up to the tolerance.
+    Eq,
+    /// Within a range that stands around a stated number.
+    Approx,
+    /// Within a range.
+    Between,
+    /// Clearly lower.
+    Lt,
+    /// Not clearly higher.
+    Le,
+    /// Clearly higher.
+    Gt,
+    /// Not clearly lower.
+    Ge,
+    /// About the same.
+    Similar,
+    /// Does not fall along an axis.
+    MonotoneInc,
+    /// Clearly higher at the upper end of an axis than at the lower.
+    Trend,
+    /// Clearly higher somewhere.
+    Exists,
+    /// Other claims have the same answer with other settings.
+    SameOrderings,
+}
+
+/// What a probed value should be.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum Wanted {
+    /// This number, up to the tolerance.
+    Number(f64),
+    /// A number from the first to the second.
+    Range(f64, f64),
+}
+
+/// One test of a claim.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Test {
+    /// How numbers are held against the claim.
+    pub op: Op,
+    /// The metric, as `docs/topics/results.md` defines it.
+    #[serde(default)]
+    pub metric: String,
+    /// The sweep whose points are looked at.
+    #[serde(default)]
+    pub sweep: String,
+    /// Settings that points must have; of a list, any.
+    #[serde(default)]
+    pub at: BTreeMap<String, Vec<String>>,
+    /// The one side of a comparison; all other settings of the two sides are equal unless both name them.
+    pub left: Option<Settings>,
+    /// The other side.
+    pub right: Option<Settings>,
+    /// Each side is its gain over the point that differs in these settings.
+    #[serde(default)]
+    pub over: Settings,
+    /// The difference is divided by the right side.
+    #[serde(default)]
+    pub relative: bool,
+    /// The axis of a trend, or of a knee.
+    pub along: Option<String>,
+    /// Each side is the largest value on the axis at which the metric is still below this; zero if it never is.
+    pub knee_below: Option<f64>,
+    /// The number of the claim; of a comparison, of the difference.
+    #[serde(default)]
+    pub value: f64,
+    /// Its tolerance.
+    #[serde(default)]
+    pub tolerance: f64,
+    /// Lower end of a range.
+    pub low: Option<f64>,
+    /// Upper end of a range.
+    pub high: Option<f64>,
+    /// Share of the comparisons that must hold.
+    #[serde(default = "one")]
+    pub share: f64,
+    /// The mean over all comparisons is judged, instead of each.
+    #[serde(default)]
+    pub on_average: bool,
+    /// The probe of the code, with its subject.
+    pub probe: Option<String>,
+    /// What its values should be.
+    #[serde(default)]
+    pub expect: BTreeMap<String, Wanted>,
+    /// Claims whose answers are compared.
+    #[serde(default)]
+    pub claims: Vec<String>,
+    /// A table of measured values that stands for the right side or the number: a name the caller gives.
+    pub reference: Option<String>,
+}
+
+const fn one() -> f64 {
+    1.0
+}
+
+/// What is wrong with a publication's files; a fault of the program where they are built in.
+#[derive(Debug, thiserror::Error)]
+pub enum PaperError {
+    /// A file is not of this form.
+    #[error("{0}")]
+    Form(#[from] toml::de::Error),
+    /// A sweep does not make scenarios.
+    #[error("sweep `{0}`: {1}")]
+    Sweep(String, ConfigErrors),
+    /// Something is named that is not there.
+    #[error("{0}: there is no {1} `{2}`")]
+    Unknown(String, &'static str, String),
+    /// A test lacks what its operation needs.
+    #[error("{0}: {1}")]
+    Incomplete(String, &'static str),
+}
+
+impl Paper {
+    /// Reads a publication from the texts of its two files.
+    pub fn parse(paper: &str, claims: &str) -> Result<Self, PaperError> {
+        let mut paper: Self = toml::from_str(paper)?;
+        paper.claims = toml::from_str::<ClaimsFile>(claims)?.claims;
+        paper.check()?;
+        Ok(paper)
+    }
+
+    /// The built-in publication called `name`.
+    pub fn find(name: &str) -> Option<Self> {
+        let (_, paper, claims) = PAPERS.iter().find(|(known, ..)| *known == name)?;
+        Some(Self::parse(paper, claims).expect("the built-in ones are tested"))
+    }
+
+    /// The claim called `id`.
+    pub fn claim(&self, id: &str) -> Option<&Claim> {
+        self.claims.iter().find(|claim| claim.id == id)
+    }
+
+    /// The sweeps that `claims` need, by name.
+    pub fn needs<'p>(&'p self, claims: &[&'p Claim]) -> BTreeSet<&'p str> {
+        let mut needed = BTreeSet::new();
+        for test in claims.iter().flat_map(|claim| &claim.tests) {
+            if !test.sweep.is_empty() {
+                needed.insert(test.sweep.as_str());
+            }
+            let others: Vec<&Claim> = test.claims.iter().filter_map(|id| self.claim(id)).collect();
+            needed.extend(self.needs(&others));
+        }
+        needed
+    }
+
+    /// The plans of a sweep, one for each part and scenario, with settings by which tests find their points.
+    pub fn plans(&self, sweep: &Sweep, quick: bool) -> Result<Vec<Plan>, PaperError> {
+        let extent = if quick { sweep.quick.as_ref() } else { Some(&sweep.full) };
+        let Some(extent) = extent else { return Ok(Vec::new()) };
+        let mut plans = Vec::new();
+        for part in &sweep.parts {
+            for scenario in &part.scenarios {
+                plans.push(plan(sweep, part, extent, scenario)?);
+            }
+        }
+        Ok(plans)
+    }
+
+    fn check(&self) -> Result<(), PaperError> {
+        for sweep in &self.sweeps {
+            for quick in [false, true] {
+                self.plans(sweep, quick)?;
+            }
+        }
+        let metrics = Metrics::default().numbers();
+        for claim in &self.claims {
+            for test in &claim.tests {
+                let missing =
+                    |what, name: &str| PaperError::Unknown(claim.id.clone(), what, name.to_owned());
+                if !test.metric.is_empty() && !metrics.iter().any(|(name, _)| *name == test.metric)
+                {
+                    return Err(missing("metric", &test.metric));
+                }
+                if !test.sweep.is_empty() && !self.sweeps.iter().any(|s| s.name == test.sweep) {
+                    return Err(missing("sweep", &test.sweep));
+                }
+                if let Some(id) = test.claims.iter().find(|id| self.claim(id).is_none()) {
+                    return Err(missing("claim", id));
+                }
+                if let Some(name) = test.probe.as_ref().filter(|name| !probe::is_known(name)) {
+                    return Err(missing("probe", name));
+                }
+                test.check().map_err(|what| PaperError::Incomplete(claim.id.clone(), what))?;
+            }
+            if claim.tests.is_empty() {
+                return Err(PaperError::Incomplete(claim.id.clone(), "a claim needs a test"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Test {
+    fn check(&self) -> Result<(), &'static str> {
+        let bounds = self.low.is_some() && self.high.is_some();
+        let demands = [
+            (
+                self.probe.is_none() && self.op != Op::SameOrderings && self.metric.is_empty(),
+                "a test needs a metric or a probe",
+            ),
+            (
+                self.probe.is_some() && self.expect.is_empty(),
+                "a probe needs something to expect of it",
+            ),
+            (self.left.is_some() != self.right.is_some(), "a side is missing"),
+            (
+                matches!(self.op, Op::Approx | Op::Between) && self.probe.is_none() && !bounds,
+                "a range needs both ends",
+            ),
+            (
+                matches!(self.op, Op::MonotoneInc | Op::Trend) && self.along.is_none(),
+                "a trend needs an axis",
+            ),
+            (
+                self.op == Op::SameOrderings && (self.claims.is_empty() || self.along.is_none()),
+                "orderings need claims and an axis",
+            ),
+            (!(0.0..=1.0).contains(&self.share), "a share is from 0 to 1"),
+        ];
+        demands.into_iter().find(|(wrong, _)| *wrong).map_or(Ok(()), |(_, what)| Err(what))
+    }
+}
+
+fn plan(sweep: &Sweep, part: &Part, extent: &Extent, scenario: &str) -> Result<Plan, PaperError> {
+    let builtin = BUILTINS.iter().find(|builtin| builtin.name == scenario).ok_or_else(|| {
+        PaperError::Unknown(format!("sweep `{}`", sweep.name), "scenario", scenario.to_owned())
+    })?;
+    let mut keys = part.sweep.clone();
+    for (key, values) in &extent.sweep {
+        if let Some(old) = keys.get_mut(key) {
+            old.clone_from(values);
+        }
+    }
+    let mut text = builtin.text.to_owned();
+    if !keys.is_empty() {
+        text.push_str("\n[sweep]\n");
+        for (key, values) in &keys {
+            // Writing to a String cannot fail.
+            _ = writeln!(text, "\"{key}\" = {values}");
+        }
+    }
+    let overrides: Vec<String> = part.set.iter().chain(&extent.set).cloned().collect();
+    let mut plan = Plan::parse(scenario, &text, &overrides)
+        .map_err(|errors| PaperError::Sweep(sweep.name.clone(), errors))?;
+    for point in &mut plan.points {
+        point.settings.insert(0, ("scenario".to_owned(), scenario.to_owned()));
+        point.settings.extend(part.labels.clone());
+        let pair = |set: &String| set.split_once('=').map(|(k, v)| (k.to_owned(), v.to_owned()));
+        point.settings.extend(part.set.iter().filter_map(pair));
+    }
+    Ok(plan)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_built_in_publication_is_sound_and_stands_under_its_name() {
+        for (name, paper, claims) in PAPERS {
+            let paper = Paper::parse(paper, claims).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(paper.name, *name);
+            let ids: BTreeSet<&str> = paper.claims.iter().map(|claim| claim.id.as_str()).collect();
+            assert_eq!(ids.len(), paper.claims.len(), "names of claims are given once");
+        }
+    }
+
+    #[test]
+    fn the_full_load_sweep_of_righetti2023_is_1200_runs() {
+        let paper = Paper::find("righetti2023").expect("built in");
+        let load = paper.sweeps.iter().find(|sweep| sweep.name == "load").expect("it has one");
+        let plans = paper.plans(load, false).expect("sound");
+        let runs: usize = plans.iter().map(|plan| plan.runs().len()).sum();
+        assert_eq!(runs, 1200);
+        let first = &plans[0].points[0].settings;
+        assert_eq!(first[0], ("scenario".to_owned(), "grid-25".to_owned()));
+    }
+
+    #[test]
+    fn all_28_claims_of_righetti2023_are_there() {
+        let paper = Paper::find("righetti2023").expect("built in");
+        let ids: Vec<String> = (1..=28).map(|n| format!("S000-{n:02}")).collect();
+        let found: Vec<&str> = paper.claims.iter().map(|claim| claim.id.as_str()).collect();
+        assert_eq!(found, ids);
+    }
+
+    #[test]
+    fn a_claim_that_names_what_is_not_there_is_refused() {
+        let paper =
+            "name = \"x\"\ntitle = \"\"\nauthors = \"\"\nvenue = \"\"\nyear = 2000\ndoi = \"\"";
+        let head = "[[claim]]\nid = \"C\"\ngrade = \"hard\"\nkind = \"trend\"\nplace = \"\"\n\
+                    text = \"\"\nclaimed = \"\"\n[[claim.test]]\nop = \"gt\"\n";
+        let error = |tail: &str| {
+            let claims = format!("{head}{tail}");
+            Paper::parse(paper, &claims).expect_err("it is wrong").to_string()
+        };
+        assert_eq!(error("metric = \"pdr\""), "C: there is no metric `pdr`");
+        assert_eq!(error("metric = \"tdr\"\nsweep = \"s\""), "C: there is no sweep `s`");
+        assert_eq!(error("probe = \"nose\""), "C: there is no probe `nose`");
+        assert_eq!(error(""), "C: a test needs a metric or a probe");
+        assert!(error("tolerances = 1").contains("unknown field"));
+    }
+}

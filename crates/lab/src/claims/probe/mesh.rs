@@ -1,0 +1,71 @@
+//! A small mesh in the simulator, some minutes after it formed: which cells its links have, and what they cost.
+
+use std::collections::BTreeMap;
+
+use lowmesh_mac::tsch::cell::CellOptions;
+use lowmesh_sim::{Sinks, World};
+use lowmesh_units::{Instant, NodeId, Seed};
+
+use super::{Values, values};
+use crate::scenario::Scenario;
+use crate::settings;
+
+/// When the cells are looked at.
+const LOOKED_AT: Instant = Instant::from_secs(1200);
+
+/// Cells between neighbours of a five by five grid whose nodes use `function`.
+pub fn probe(function: &str) -> Result<Values, String> {
+    let overrides = [
+        format!("schedule.function={function}"),
+        "duration=20min".to_owned(),
+        "traffic.period=10s".to_owned(),
+    ];
+    let scenario = Scenario::load("grid-25", &overrides).map_err(|error| error.to_string())?;
+    let build = || World::new(settings::simulation(&scenario), Seed(1), Sinks::default());
+    let mut world = build().map_err(|error| error.to_string())?;
+    world.advance(LOOKED_AT, &|_| ());
+    let ids: BTreeMap<_, _> =
+        (0..world.nodes().len() as u16).map(|id| (NodeId(id).eui64(), NodeId(id))).collect();
+    let (mut links, mut least, mut most) = (0_u32, u32::MAX, 0);
+    for (index, node) in world.nodes().iter().enumerate() {
+        let Some(parent) = node.parent().and_then(|parent| ids.get(&parent)) else { continue };
+        let me = NodeId(index as u16).eui64();
+        let up = sending_cells(node, parent.eui64());
+        let down = sending_cells(&world.nodes()[parent.index()], me);
+        links += 1;
+        least = least.min(up).min(down);
+        most = most.max(up).max(down);
+    }
+    let outcome =
+        build().and_then(|world| world.run(&|_| ())).map_err(|error| error.to_string())?;
+    Ok(values([
+        ("links", f64::from(links)),
+        ("cells_min", f64::from(if links > 0 { least } else { 0 })),
+        ("cells_max", f64::from(most)),
+        ("sixp_frames", outcome.frames.sixtop as f64),
+        ("unicast_frames", outcome.frames.sent as f64),
+    ]))
+}
+
+/// Cells of its own in which `node` may send to `peer`.
+fn sending_cells(node: &lowmesh_stack::Node, peer: lowmesh_units::Eui64) -> u32 {
+    let own = |cell: &&lowmesh_mac::tsch::cell::Cell| {
+        cell.peer == Some(peer)
+            && cell.options.has(CellOptions::TX)
+            && !cell.options.has(CellOptions::SHARED)
+    };
+    node.schedule().cells().filter(own).count() as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alice_costs_no_message_and_b_msf_does() {
+        let (alice, msf) = (probe("alice"), probe("b-msf"));
+        let frames = |found: Result<Values, String>| found.expect("it runs")["sixp_frames"];
+        assert!(frames(alice) < 0.5);
+        assert!(frames(msf) > 10.0);
+    }
+}

@@ -1,0 +1,59 @@
+//! Probes: what the code does when it is driven, as named numbers.
+//!
+//! A claim about a rule is decided by what the code does, not by a constant that says the same as the claim. Each
+//! probe is a word and a subject: `timer cocoa` drives the timer of that name, `setup grid-25` reads the simulator's own
+//! configuration of that scenario, `mesh alice` simulates a small mesh with that scheduling function.
+
+mod client;
+mod mesh;
+mod setup;
+mod timer;
+
+use std::collections::BTreeMap;
+
+/// What a probe found.
+pub type Values = BTreeMap<String, f64>;
+
+/// Whether there is a probe called `name`.
+pub fn is_known(name: &str) -> bool {
+    match name.split_once(' ') {
+        Some(("timer" | "client", timer)) => lowmesh_congestion::TIMER_NAMES.contains(&timer),
+        Some(("setup", scenario)) => {
+            crate::scenario::BUILTINS.iter().any(|builtin| builtin.name == scenario)
+        }
+        Some(("mesh", function)) => ["alice", "b-msf", "msf"].contains(&function),
+        _ => false,
+    }
+}
+
+/// Runs the probe called `name`.
+pub fn run(name: &str) -> Result<Values, String> {
+    match name.split_once(' ') {
+        Some(("timer", timer)) => timer::probe(timer),
+        Some(("client", timer)) => client::probe(timer),
+        Some(("setup", scenario)) => setup::probe(scenario),
+        Some(("mesh", function)) => mesh::probe(function),
+        _ => Err(format!("there is no probe `{name}`")),
+    }
+}
+
+fn values<const N: usize>(pairs: [(&str, f64); N]) -> Values {
+    pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_probe_that_is_known_runs_and_another_is_refused() {
+        for name in ["timer cocoa", "client default", "setup grid-64"] {
+            assert!(is_known(name), "{name}");
+            assert!(!run(name).unwrap_or_else(|error| panic!("{name}: {error}")).is_empty());
+        }
+        for name in ["timer", "timer quartz", "setup none", "mesh orchestra", ""] {
+            assert!(!is_known(name), "{name}");
+        }
+        assert!(run("nose").is_err());
+    }
+}

@@ -1,0 +1,264 @@
+//! Which runs a test looks at, paired by seed.
+//!
+//! Runs of two points with equal seeds meet the same air, so their difference says more than the difference
+//! of their means; only seeds that both points have are used.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::paper::{Settings, Test};
+use crate::results::PointResult;
+use crate::statistics::Estimate;
+
+/// Numbers by seed.
+pub(super) type BySeed = BTreeMap<u64, f64>;
+
+/// One comparison that a test makes, or one point that it looks at.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Comparison<'r> {
+    /// The point on the left, or the only one.
+    pub point: &'r PointResult,
+    /// The left side by seed.
+    pub left: BySeed,
+    /// The right side by seed; empty without one.
+    pub right: BySeed,
+    /// The difference by seed, or the left side where there is nothing to compare with.
+    pub effect: BySeed,
+}
+
+impl Comparison<'_> {
+    /// The mean effect.
+    pub fn estimate(&self) -> Option<Estimate> {
+        Estimate::of(self.effect.values().copied())
+    }
+}
+
+/// The value of a setting of `point`.
+pub(super) fn setting<'p>(point: &'p PointResult, key: &str) -> Option<&'p str> {
+    point.setting(key)
+}
+
+/// Whether `point` has `settings`.
+fn has(point: &PointResult, settings: &Settings) -> bool {
+    settings.iter().all(|(key, value)| setting(point, key) == Some(value))
+}
+
+fn meets(point: &PointResult, at: &BTreeMap<String, Vec<String>>) -> bool {
+    at.iter().all(|(key, allowed)| {
+        setting(point, key).is_some_and(|value| allowed.iter().any(|one| one == value))
+    })
+}
+
+/// The point of `points` that is as `like` but for `changes`.
+fn with<'r>(
+    points: &'r [PointResult],
+    like: &PointResult,
+    changes: &Settings,
+) -> Option<&'r PointResult> {
+    points.iter().find(|other| {
+        // Only what both have: the length of a slotframe, say, is another key for each scheduling function.
+        let same = |(key, value): &(String, String)| {
+            changes.contains_key(key) || setting(other, key).is_none_or(|there| there == value)
+        };
+        has(other, changes) && like.point.settings.iter().all(same)
+    })
+}
+
+/// A metric by seed.
+pub(super) fn by_seed(point: &PointResult, metric: &str) -> BySeed {
+    let value = |run: &crate::runner::Run| {
+        let found = run.metrics.numbers().into_iter().find(|(name, _)| *name == metric);
+        found.and_then(|(_, value)| value).map(|value| (run.seed.0, value))
+    };
+    point.runs.iter().filter_map(value).collect()
+}
+
+/// `left` less `right` where both are, divided by `right` if `relative`.
+pub(super) fn difference(left: &BySeed, right: &BySeed, relative: bool) -> BySeed {
+    let one = |(seed, left): (&u64, &f64)| {
+        let right = right.get(seed)?;
+        let difference = left - right;
+        let effect = if relative { difference / right } else { difference };
+        effect.is_finite().then_some((*seed, effect))
+    };
+    left.iter().filter_map(one).collect()
+}
+
+/// All comparisons of `test` among `points`, in the order of the points.
+pub(super) fn comparisons<'r>(test: &Test, points: &'r [PointResult]) -> Vec<Comparison<'r>> {
+    let mut seen = BTreeSet::new();
+    let mut found = Vec::new();
+    for point in points.iter().filter(|point| meets(point, &test.at)) {
+        if test.left.as_ref().is_some_and(|left| !has(point, left)) {
+            continue;
+        }
+        // A knee is one number of a whole axis.
+        if test.knee_below.is_some() && !seen.insert(without(point, test.along.as_deref())) {
+            continue;
+        }
+        let left = side(test, points, point);
+        let Some(changes) = &test.right else {
+            found.push(Comparison { point, effect: left.clone(), left, right: BySeed::new() });
+            continue;
+        };
+        let other = with(points, point, changes);
+        let right = other.map(|other| side(test, points, other)).unwrap_or_default();
+        let effect = difference(&left, &right, test.relative);
+        found.push(Comparison { point, left, right, effect });
+    }
+    found
+}
+
+/// What one side of a comparison is at `point`.
+fn side(test: &Test, points: &[PointResult], point: &PointResult) -> BySeed {
+    if let (Some(below), Some(axis)) = (test.knee_below, &test.along) {
+        return knee(&curve(points, point, axis), &test.metric, below);
+    }
+    let own = by_seed(point, &test.metric);
+    if test.over.is_empty() {
+        return own;
+    }
+    let base = with(points, point, &test.over).map(|base| by_seed(base, &test.metric));
+    difference(&own, &base.unwrap_or_default(), test.relative)
+}
+
+/// The settings of `point` without `axis`.
+pub(super) fn without(point: &PointResult, axis: Option<&str>) -> Vec<(String, String)> {
+    let kept = |(key, _): &&(String, String)| Some(key.as_str()) != axis;
+    point.point.settings.iter().filter(kept).cloned().collect()
+}
+
+/// The points that differ from `point` in `axis` only, by their place on it.
+pub(super) fn curve<'r>(
+    points: &'r [PointResult],
+    point: &PointResult,
+    axis: &str,
+) -> Vec<(f64, &'r PointResult)> {
+    let rest = without(point, Some(axis));
+    let mut curve: Vec<(f64, &PointResult)> = points
+        .iter()
+        .filter(|other| without(other, Some(axis)) == rest)
+        .filter_map(|other| Some((place(setting(other, axis)?)?, other)))
+        .collect();
+    curve.sort_by(|a, b| a.0.total_cmp(&b.0));
+    curve
+}
+
+/// For each seed the last place of the curve at which the metric is below `below`; zero if it never is.
+fn knee(curve: &[(f64, &PointResult)], metric: &str, below: f64) -> BySeed {
+    let mut knees = BySeed::new();
+    for (place, point) in curve {
+        for (seed, value) in by_seed(point, metric) {
+            let knee = knees.entry(seed).or_insert(0.0);
+            if value < below {
+                *knee = *place;
+            }
+        }
+    }
+    knees
+}
+
+/// A setting as a number: durations in seconds, numbers as they are.
+pub(super) fn place(value: &str) -> Option<f64> {
+    let digits = value.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(value.len());
+    let (number, unit) = value.split_at(digits);
+    let scale = match unit {
+        "" | "s" => 1.0,
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "min" => 60.0,
+        "h" => 3600.0,
+        "d" => 86_400.0,
+        _ => return None,
+    };
+    number.trim().parse::<f64>().ok().map(|number| number * scale)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use lowmesh_units::{Duration, Seed};
+
+    use super::*;
+    use crate::metrics::Metrics;
+    use crate::results::Point;
+    use crate::runner::Run;
+    use crate::scenario::Scenario;
+
+    /// A point with one run for each value of its TDR, from seed 1.
+    pub fn point(settings: &[(&str, &str)], tdr: &[f64]) -> PointResult {
+        let run = |(index, tdr): (usize, &f64)| Run {
+            seed: Seed(index as u64 + 1),
+            trace_hash: 0,
+            simulated: Duration::from_secs(3600),
+            wall_s: 0.0,
+            metrics: Metrics { tdr: Some(*tdr), ..Metrics::default() },
+            detail: crate::detail::Detail::default(),
+        };
+        let settings = settings.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        let scenario = Scenario::parse("x", "name = \"x\"", &[]).expect("a scenario");
+        PointResult {
+            point: Point { settings, scenario },
+            runs: tdr.iter().enumerate().map(run).collect(),
+            failures: Vec::new(),
+        }
+    }
+
+    fn test(rest: &str) -> Test {
+        toml::from_str(&format!("op = \"gt\"\nmetric = \"tdr\"\n{rest}")).expect("a test")
+    }
+
+    #[test]
+    fn sides_are_paired_by_seed_and_all_else_is_equal() {
+        let points = [
+            point(&[("cc", "a"), ("p", "2s")], &[0.5, 0.6]),
+            point(&[("cc", "b"), ("p", "2s")], &[0.4, 0.55, 0.1]),
+            point(&[("cc", "a"), ("p", "4s")], &[0.9]),
+            point(&[("cc", "b"), ("p", "4s")], &[0.8]),
+        ];
+        let found = comparisons(&test("left = {cc = \"a\"}\nright = {cc = \"b\"}"), &points);
+        let effects: Vec<Vec<f64>> = found
+            .iter()
+            .map(|one| one.effect.values().map(|v| (v * 100.0).round()).collect())
+            .collect();
+        assert_eq!(effects, [vec![10.0, 5.0], vec![10.0]]);
+        let only =
+            "at = {p = [\"4s\"]}\nleft = {cc = \"a\"}\nright = {cc = \"b\"}\nrelative = true";
+        let found = comparisons(&test(only), &points);
+        assert_eq!(found.len(), 1);
+        assert!((found[0].effect[&1] - 0.125).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_gain_is_taken_over_another_point() {
+        let points = [
+            point(&[("cc", "a"), ("n", "1")], &[0.5]),
+            point(&[("cc", "b"), ("n", "1")], &[0.7]),
+            point(&[("cc", "a"), ("n", "2")], &[0.5]),
+            point(&[("cc", "b"), ("n", "2")], &[0.6]),
+        ];
+        let rest =
+            "left = {cc = \"b\", n = \"1\"}\nright = {cc = \"b\", n = \"2\"}\nover = {cc = \"a\"}";
+        let found = comparisons(&test(rest), &points);
+        assert!((found[0].effect[&1] - 0.1).abs() < 1e-9, "{found:?}");
+    }
+
+    #[test]
+    fn a_knee_is_the_largest_place_at_which_the_metric_is_low() {
+        let points = [
+            point(&[("n", "1"), ("p", "2s")], &[0.5, 0.97]),
+            point(&[("n", "1"), ("p", "12s")], &[0.9, 0.99]),
+            point(&[("n", "1"), ("p", "20s")], &[0.99, 0.99]),
+        ];
+        let found = comparisons(&test("along = \"p\"\nknee_below = 0.95"), &points);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].effect, BySeed::from([(1, 12.0), (2, 0.0)]));
+    }
+
+    #[test]
+    fn places_are_numbers_or_durations() {
+        assert_eq!(
+            [place("2s"), place("250ms"), place("1min")],
+            [Some(2.0), Some(0.25), Some(60.0)]
+        );
+        assert_eq!([place("-81.6"), place("alice")], [Some(-81.6), None]);
+    }
+}
