@@ -15,7 +15,8 @@ pub fn root() -> PathBuf {
 /// A command that starts in the root of the workspace.
 pub fn command(program: impl AsRef<std::ffi::OsStr>, args: &[&str]) -> Command {
     let mut command = Command::new(program);
-    command.args(args).current_dir(root());
+    // A store of runs would let a gate read what it is there to make.
+    command.args(args).current_dir(root()).env_remove("LOWMESH_STORE");
     command
 }
 
