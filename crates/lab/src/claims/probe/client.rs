@@ -8,7 +8,7 @@ use super::{Values, values};
 
 /// Copies of one request, and the factors from one wait to the next.
 pub fn probe(timer: &str) -> Result<Values, String> {
-    let config = Config { timer: timer.to_owned(), ..Config::default() };
+    let config = Config { timer: timer.into(), ..Config::default() };
     let rng = Rng::stream(Seed(1), NodeId(1), Purpose::Coap);
     let mut client = Endpoint::new(config, rng).map_err(|error| error.to_string())?;
     let mut now = Instant::ZERO;
