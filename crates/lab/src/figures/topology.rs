@@ -67,17 +67,16 @@ pub fn draw(slice: &[(String, &PointResult)]) -> Vec<Figure> {
 /// Where to draw the nodes (in any unit), and their links.
 fn network(scenario: &Scenario, seed: Seed, nodes: &[NodeDetail]) -> (Vec<Point>, Vec<Link>) {
     let topology = air::topology(scenario).place(seed).ok();
-    let medium = topology.as_ref().and_then(|t| build(&air::medium(scenario), t, seed).ok());
+    let few = topology.as_ref().filter(|_| nodes.len() <= LINKS_NODES_MAX);
+    let medium = few.and_then(|topology| build(&air::medium(scenario), topology, seed).ok());
     let placed = topology.as_ref().and_then(|topology| topology.positions());
     let places = match placed.filter(|positions| positions.len() == nodes.len()) {
         Some(positions) => positions.iter().map(|position| (position.x_m, -position.y_m)).collect(),
         None => tree_places(nodes),
     };
     let links = match medium {
-        Some(medium) if nodes.len() <= LINKS_NODES_MAX => {
-            links(medium.as_ref(), scenario, nodes.len())
-        }
-        _ => Vec::new(),
+        Some(medium) => links(medium.as_ref(), scenario, nodes.len()),
+        None => Vec::new(),
     };
     (places, links)
 }
