@@ -1,3 +1,5 @@
+//! Tests of `lowmesh reproduce` with made-up runs.
+
 use clap::Parser;
 use lowmesh_lab::scenario::Scenario;
 use lowmesh_lab::simulate::RunError;

@@ -222,3 +222,25 @@ fn a_node_out_of_range_never_joins_and_the_others_do() {
     assert!(outcome.transactions.iter().all(|t| t.node == NodeId(1)));
     assert_eq!((outcome.nodes[2].hops, outcome.nodes[2].frames_sent), (None, 0));
 }
+
+#[test]
+fn every_unicast_frame_is_received_collided_faded_or_missed() {
+    let perfect = run(line(3), 1).frames;
+    // Three nodes in a line with perfect links: only what two send at once in a shared cell is lost.
+    assert!(perfect.sent > 100 && perfect.sixtop > 0, "{perfect:?}");
+    assert_eq!(perfect.faded, 0, "{perfect:?}");
+    for number in 0..8 {
+        let outcome = run(random(number), number);
+        let frames = outcome.frames;
+        let accounted = frames.received + frames.collided + frames.faded;
+        assert!(accounted <= frames.sent, "world {number}: {frames:?}");
+        let full: u64 = outcome
+            .drops
+            .iter()
+            .filter(|((_, reason), _)| *reason == lowmesh_machine::DropReason::QueueFull)
+            .map(|(_, count)| count)
+            .sum();
+        // A copy that found a queue full may have arrived by another one.
+        assert!(outcome.overflows.len() as u64 >= full, "world {number}");
+    }
+}

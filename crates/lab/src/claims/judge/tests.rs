@@ -1,3 +1,5 @@
+//! Tests of the model that judges claims, with made-up runs.
+
 use super::*;
 use crate::claims::select::tests::point;
 
