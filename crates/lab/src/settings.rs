@@ -105,6 +105,7 @@ fn scheduling(schedule: &Schedule, mode: RplMode) -> Scheduling {
             cells_elapsed_max: msf.max_num_cells.into(),
             cells_used_high: share(msf.max_num_cells, msf.lim_high),
             cells_used_low: share(msf.max_num_cells, msf.lim_low),
+            receive_cells: msf.receive_cells,
             cells_per_peer_max: msf.cells_per_peer_max,
             sent_max: msf.max_num_tx.into(),
             relocate_percent: msf.relocate_pdr.into(),

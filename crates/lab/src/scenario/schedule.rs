@@ -50,6 +50,9 @@ section! {
         lim_high: u8 = 75, Within(1, 100);
         /// Use below which a cell is deleted, in percent (RFC 9033 s14: LIM_NUMCELLSUSED_LOW 25).
         lim_low: u8 = 25, Within(0, 99);
+        /// Whether a node asks its parent for cells to receive in (RFC 9033 s5.1); without, all that comes down takes
+        /// shared cells, as Righetti et al. 2023 s II-B describe MSF.
+        receive_cells: bool = true, super::value::Any;
         /// Most cells to one neighbour in one direction: a bound of ours, below the slotframe's length.
         cells_per_peer_max: u16 = 40, Within(1, 100);
         /// Transmissions at which the counters of a cell are halved (RFC 9033 s14: MAX_NUMTX 256).
