@@ -40,24 +40,24 @@ fn the_first_weak_sample_moves_a_quarter() {
 
 #[test]
 fn the_second_sample_follows_the_gains_of_the_set() {
-    // R = 1 s then 2 s. Table 2: RTT 1.125, RTTVAR .75 * .5 + .25 * .875 = .59375, RTO 3.5, overall
-    // 3.0.
+    // R = 1 s then 2 s. Table 2, RTTVAR from the old RTT: RTT 1.125, RTTVAR .75 * .5 + .25 * 1 = .625,
+    // RTO 3.625, overall 3.0625.
     let mut table_2 = Cocoa::new(&TABLE_2);
     sample(&mut table_2, 1000, 0);
-    close(sample(&mut table_2, 2000, 0), 3.0);
-    // Text: RTT 1.25, RTTVAR .875 * .5 + .125 * .75 = .53125, RTO 3.375, overall 2.9375.
+    close(sample(&mut table_2, 2000, 0), 3.0625);
+    // Text, RTTVAR from the new RTT: RTT 1.25, RTTVAR .875 * .5 + .125 * .75 = .53125, RTO 3.375, overall 2.9375.
     let mut text = Cocoa::new(&PAPER_TEXT);
     sample(&mut text, 1000, 0);
     close(sample(&mut text, 2000, 0), 2.9375);
-    // Draft: RTTVAR sees the old RTT: .75 * .5 + .25 * 1 = .625, RTO 3.625, overall 3.0625.
+    // Draft: as table 2.
     let mut draft = Cocoa::new(&DRAFT_03);
     sample(&mut draft, 1000, 0);
     close(sample(&mut draft, 2000, 0), 3.0625);
-    // 6CoCoA: first 1 + 2 * .5 = 2 s, overall 2 s; then RTT 1.9, RTTVAR .25 + .05 = .3, RTO 2.5,
-    // overall 2.375.
+    // 6CoCoA: first 1 + 2 * .5 = 2 s, overall 2 s; then RTT 1.9, RTTVAR .25 + .5 = .75, RTO 3.4,
+    // overall 3.05.
     let mut six = Cocoa::new(&SIX_COCOA);
     close(sample(&mut six, 1000, 0), 2.0);
-    close(sample(&mut six, 2000, 0), 2.375);
+    close(sample(&mut six, 2000, 0), 3.05);
 }
 
 #[test]

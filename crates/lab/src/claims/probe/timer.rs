@@ -106,9 +106,12 @@ fn estimators(fresh: &Fresh<'_>) -> Result<Values, String> {
         let two = state(timer.as_ref())?;
         let srtt_two = two.srtt.as_secs_f64();
         let alpha = (srtt_two - srtt) / (SECOND_S - srtt);
-        // RTTVAR' = (1 - beta) RTTVAR + beta |RTT' - R|
-        let deviation = (srtt_two - SECOND_S).abs();
-        let beta = (two.rttvar.as_secs_f64() - rttvar) / (deviation - rttvar);
+        // A sample that equals the RTT leaves RTTVAR' = (1 - beta) RTTVAR, whichever of the two is updated first.
+        let mut steady = fresh()?;
+        for second in [1, 2] {
+            steady.on_sample(Duration::from_secs_f64(FIRST_S), retransmissions, at(second));
+        }
+        let beta = 1.0 - state(steady.as_ref())?.rttvar.as_secs_f64() / rttvar;
         let named = |name: &str| format!("{name}_{strength}");
         found.insert(named("first_rtt_share"), srtt / FIRST_S);
         found.insert(named("first_rttvar_share"), rttvar / FIRST_S);
