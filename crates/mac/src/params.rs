@@ -35,7 +35,7 @@ pub const RETRIES_MAX: u8 = 7;
 /// Frames a node holds for the air, all neighbours together; Righetti 2023, Table 1 "network level buffer".
 pub const QUEUE_FRAMES_MAX: usize = 16;
 /// Room beyond that for 6P and routing messages alone, so that a flood of data cannot stop the
-/// negotiation that would carry it off: a choice of ours in the spirit of RFC 8180 s4.4 (frame priorities).
+/// negotiation that would carry it off: a choice of ours in the spirit of RFC 8180 s7.2 (queues and priorities).
 pub const QUEUE_CONTROL_RESERVE: usize = 4;
 
 /// Mean time between beacons: Contiki-NG TSCH_EB_PERIOD, 16 s.
