@@ -28,7 +28,8 @@ pub fn write(out: &mut dyn Write, scenario: &Scenario, report: &Report) -> io::R
     )?;
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(["metric", "mean", "95 % CI", "runs"]);
-    for (name, estimate) in &report.summary {
+    let shown = |name: &str| !Metrics::MECHANISMS.contains(&name);
+    for (name, estimate) in report.summary.iter().filter(|(name, _)| shown(name)) {
         table.add_row(row(name, *estimate));
     }
     for column in table.column_iter_mut().skip(1) {

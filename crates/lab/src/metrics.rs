@@ -76,6 +76,17 @@ pub struct Metrics {
 }
 
 impl Metrics {
+    /// Measures of mechanisms, which claims about them ask for. The table for people leaves them out; JSON and
+    /// CSV have them.
+    pub const MECHANISMS: [&'static str; 6] = [
+        "queue_loss_share",
+        "collision_share",
+        "episode_median_s",
+        "loss_raises_rto",
+        "rto_gap_ratio",
+        "sixp_frames",
+    ];
+
     /// The metrics of a run whose first `warmup` is not measured.
     pub fn of(outcome: &Outcome, warmup: Duration) -> Self {
         let measured = outcome
