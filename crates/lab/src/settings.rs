@@ -91,44 +91,39 @@ fn mac(scenario: &Scenario) -> lowmesh_mac::config::Config {
     }
 }
 
+/// What the sections of MSF and B-MSF have in common: two types, one set of keys but for the cells watched.
+macro_rules! msf_params {
+    ($section:expr, $watched:expr, $base:expr) => {{
+        // Thresholds are percentages of the cells watched.
+        let share = |percent: u8| u64::from($watched) * u64::from(percent) / 100;
+        MsfParams {
+            minimal_length: $section.minimal_length,
+            autonomous_length: $section.autonomous_length,
+            negotiated_length: $section.negotiated_length,
+            cells_elapsed_max: $watched.into(),
+            cells_used_high: share($section.lim_high),
+            cells_used_low: share($section.lim_low),
+            cells_per_peer_max: $section.cells_per_peer_max,
+            sent_max: $section.max_num_tx.into(),
+            relocate_percent: $section.relocate_pdr.into(),
+            housekeeping: $section.housekeeping,
+            quarantine: $section.quarantine,
+            wait_retry: ($section.wait_min, $section.wait_max),
+            ..$base
+        }
+    }};
+}
+
 fn scheduling(schedule: &Schedule, mode: RplMode) -> Scheduling {
-    // Thresholds are percentages of the cells watched.
-    let share = |cells: u16, percent: u8| u64::from(cells) * u64::from(percent) / 100;
     match schedule {
         Schedule::Minimal(minimal) => {
             Scheduling::Minimal(MinimalParams { slotframe_length: minimal.slotframe_length })
         }
         Schedule::Msf(msf) => Scheduling::Msf(MsfParams {
-            minimal_length: msf.minimal_length,
-            autonomous_length: msf.autonomous_length,
-            negotiated_length: msf.negotiated_length,
-            cells_elapsed_max: msf.max_num_cells.into(),
-            cells_used_high: share(msf.max_num_cells, msf.lim_high),
-            cells_used_low: share(msf.max_num_cells, msf.lim_low),
             receive_cells: msf.receive_cells,
-            cells_per_peer_max: msf.cells_per_peer_max,
-            sent_max: msf.max_num_tx.into(),
-            relocate_percent: msf.relocate_pdr.into(),
-            housekeeping: msf.housekeeping,
-            quarantine: msf.quarantine,
-            wait_retry: (msf.wait_min, msf.wait_max),
-            ..MsfParams::MSF
+            ..msf_params!(msf, msf.max_num_cells, MsfParams::MSF)
         }),
-        Schedule::BMsf(msf) => Scheduling::Msf(MsfParams {
-            minimal_length: msf.minimal_length,
-            autonomous_length: msf.autonomous_length,
-            negotiated_length: msf.negotiated_length,
-            cells_elapsed_max: msf.max_nec.into(),
-            cells_used_high: share(msf.max_nec, msf.lim_high),
-            cells_used_low: share(msf.max_nec, msf.lim_low),
-            cells_per_peer_max: msf.cells_per_peer_max,
-            sent_max: msf.max_num_tx.into(),
-            relocate_percent: msf.relocate_pdr.into(),
-            housekeeping: msf.housekeeping,
-            quarantine: msf.quarantine,
-            wait_retry: (msf.wait_min, msf.wait_max),
-            ..MsfParams::BMSF
-        }),
+        Schedule::BMsf(msf) => Scheduling::Msf(msf_params!(msf, msf.max_nec, MsfParams::BMSF)),
         Schedule::Alice(alice) => Scheduling::Alice(AliceParams {
             beacon_length: alice.beacon_length,
             broadcast_length: alice.broadcast_length,

@@ -8,7 +8,7 @@ use super::Contexts;
 use crate::ipv6::Address;
 use crate::{DecodeError, Problem, Reader};
 
-/// The middle of an interface identifier made from a short address: `0000:00ff:fe00:XXXX`.
+/// The middle of an interface identifier made from a short address: `0000:00ff:fe00:` and the address.
 const SHORT_IID: [u8; 6] = [0, 0, 0, 0xff, 0xfe, 0];
 /// Octets of a context's prefix, and the bits of it as RFC 3306 writes them into a group address.
 const PREFIX_OCTETS: usize = 8;
