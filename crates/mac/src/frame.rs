@@ -2,14 +2,22 @@
 
 use alloc::vec::Vec;
 
-use lowmesh_units::{Eui64, PanId};
+use lowmesh_units::{Duration, Eui64, PanId};
 use lowmesh_wire::ie::{self, TimeCorrection, TschBeacon};
 use lowmesh_wire::ieee802154::{Address, FCS_OCTETS, FrameType, Header, PHY_PACKET_MAX, Version};
+
+use crate::params::{OCTET, PHY_HEADER_OCTETS};
 
 /// Octets of the header of a data frame with extended addresses: control 2, sequence 1, PAN 2, addresses 16.
 pub const DATA_HEADER_OCTETS: usize = 21;
 /// Octets that a data frame can carry.
 pub const PAYLOAD_OCTETS_MAX: usize = PHY_PACKET_MAX - FCS_OCTETS - DATA_HEADER_OCTETS;
+
+/// Time on the air of a MAC frame of `octets` (FCS not counted in), with its PHY header.
+pub const fn airtime(octets: usize) -> Duration {
+    let octets = octets as u64 + FCS_OCTETS as u64 + PHY_HEADER_OCTETS;
+    Duration::from_nanos(OCTET.as_nanos() * octets)
+}
 
 /// What a data frame carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,6 +126,12 @@ mod tests {
         assert!(frame.header.ack_request);
         assert_eq!(frame.header.destination_pan, Some(PanId(1)));
         assert_eq!(frame.payload, payload);
+    }
+
+    #[test]
+    fn the_longest_frame_takes_the_standards_time() {
+        // macTsMaxTx: 4256 us for 127 octets and the PHY header.
+        assert_eq!(airtime(125), Duration::from_micros(4_256));
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub enum DropReason {
     QueueFull,
     /// The link layer gave up after its last retry without an acknowledgement.
     NoAck,
+    /// The channel was busy each time that the node wanted to send (IEEE 802.15.4-2015 s6.2.5.1).
+    ChannelAccess,
     /// The node lost synchronisation and emptied its queues.
     Desynchronised,
     /// The node is not part of a network yet.
@@ -71,9 +73,10 @@ pub enum DropReason {
 
 impl DropReason {
     /// Every reason, in the order of reports.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::QueueFull,
         Self::NoAck,
+        Self::ChannelAccess,
         Self::Desynchronised,
         Self::NotJoined,
         Self::NeighbourLost,
@@ -96,6 +99,7 @@ impl DropReason {
         match self {
             Self::QueueFull => "queue_full",
             Self::NoAck => "no_ack",
+            Self::ChannelAccess => "channel_access",
             Self::Desynchronised => "desynchronised",
             Self::NotJoined => "not_joined",
             Self::NeighbourLost => "neighbour_lost",

@@ -8,9 +8,9 @@
 //! Only nodes that may hear one of the frames are asked whether they listen. A slot in which nobody sends
 //! does not exist.
 
+use lowmesh_mac::frame::airtime;
 use lowmesh_mac::params::{PHY_HEADER_OCTETS, TX_ACK_DELAY, TX_OFFSET};
 use lowmesh_mac::tsch::Reception;
-use lowmesh_mac::tsch::account::airtime;
 use lowmesh_machine::Handle;
 use lowmesh_sixtop::params::HANDLE_FIRST;
 use lowmesh_units::{Asn, Channel, Instant, NodeId};
