@@ -6,6 +6,7 @@
 #![cfg_attr(not(test), no_std)]
 extern crate alloc;
 
+pub mod account;
 pub mod config;
 pub mod csma;
 pub mod frame;

@@ -6,7 +6,7 @@
 use std::io;
 
 use lowmesh_coap::{ExchangeId, RequestTemplate, ResponseTemplate};
-use lowmesh_mac::tsch::account::RadioTime;
+use lowmesh_mac::account::RadioTime;
 use lowmesh_machine::{DropReason, Handle, Machine as _, earliest};
 use lowmesh_stack::event::{Input, Network, Output, Packet, Transaction};
 use lowmesh_stack::{COAP_PORT, Node};

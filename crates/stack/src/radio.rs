@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use lowmesh_mac::tsch::account::RadioTime;
+use lowmesh_mac::account::RadioTime;
 use lowmesh_mac::tsch::cell::CellKind;
 use lowmesh_mac::tsch::schedule::Schedule;
 use lowmesh_mac::tsch::{Reception, Transmission};
