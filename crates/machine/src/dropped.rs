@@ -30,15 +30,13 @@ pub enum Layer {
     Application,
 }
 
-/// Why a packet ended.
+/// Why a packet ended. A new reason goes last: the places of the others stand in the hashes of traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DropReason {
     /// A bounded queue was full.
     QueueFull,
     /// The link layer gave up after its last retry without an acknowledgement.
     NoAck,
-    /// The channel was busy each time that the node wanted to send (IEEE 802.15.4-2015 s6.2.5.1).
-    ChannelAccess,
     /// The node lost synchronisation and emptied its queues.
     Desynchronised,
     /// The node is not part of a network yet.
@@ -69,6 +67,8 @@ pub enum DropReason {
     GaveUp,
     /// The peer answered with a Reset (RFC 7252 s4.2).
     Reset,
+    /// The channel was busy each time that the node wanted to send (IEEE 802.15.4-2015 s6.2.5.1).
+    ChannelAccess,
 }
 
 impl DropReason {
@@ -76,7 +76,6 @@ impl DropReason {
     pub const ALL: [Self; 18] = [
         Self::QueueFull,
         Self::NoAck,
-        Self::ChannelAccess,
         Self::Desynchronised,
         Self::NotJoined,
         Self::NeighbourLost,
@@ -92,6 +91,7 @@ impl DropReason {
         Self::NotForUs,
         Self::GaveUp,
         Self::Reset,
+        Self::ChannelAccess,
     ];
 
     /// The name that users see in tables and records.
@@ -99,7 +99,6 @@ impl DropReason {
         match self {
             Self::QueueFull => "queue_full",
             Self::NoAck => "no_ack",
-            Self::ChannelAccess => "channel_access",
             Self::Desynchronised => "desynchronised",
             Self::NotJoined => "not_joined",
             Self::NeighbourLost => "neighbour_lost",
@@ -115,6 +114,7 @@ impl DropReason {
             Self::NotForUs => "not_for_us",
             Self::GaveUp => "gave_up",
             Self::Reset => "reset",
+            Self::ChannelAccess => "channel_access",
         }
     }
 }
