@@ -29,6 +29,7 @@ use alloc::vec::Vec;
 use lowmesh_machine::{Dropped, Handle};
 use lowmesh_units::{Dbm, Eui64, Instant};
 
+use crate::frame::IMMEDIATE_ACK_OCTETS;
 use crate::queue::Priority;
 
 /// What can happen to a CSMA MAC.
@@ -97,7 +98,7 @@ pub enum Output {
         /// Its first symbol leaves here.
         at: Instant,
         /// The frame without FCS.
-        octets: [u8; 3],
+        octets: [u8; IMMEDIATE_ACK_OCTETS],
         /// For whom: not on the air, for the record only.
         destination: Eui64,
     },
