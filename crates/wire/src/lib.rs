@@ -16,6 +16,7 @@ pub mod ie;
 pub mod ieee802154;
 pub mod ipv6;
 pub mod lowpan;
+pub mod neighbour;
 pub mod rpl;
 pub mod sixp;
 pub mod udp;
