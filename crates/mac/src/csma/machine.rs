@@ -125,6 +125,10 @@ impl Csma {
     pub const fn links(&self) -> &LinkTable {
         &self.links
     }
+    /// True when it is switched on.
+    pub const fn is_on(&self) -> bool {
+        self.started.is_some()
+    }
     /// Octets that a frame can carry.
     pub const fn payload_octets_max(&self) -> usize {
         self.config.payload_octets_max
