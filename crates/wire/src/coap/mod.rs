@@ -15,6 +15,8 @@ mod content_format;
 mod message;
 mod option;
 mod options;
+pub mod signaling;
+pub mod stream;
 mod token;
 mod view;
 
