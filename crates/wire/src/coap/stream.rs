@@ -5,7 +5,8 @@
 //!   +-------+-------+---------------------------+------+-------------------+
 //!   |  Len  |  TKL  | extended length, 0-4 oct. | Code | token, options... |
 //!   +-------+-------+---------------------------+------+-------------------+
-//!    Len 13: one octet more, 14: two, 15: four. It counts options, marker and payload.
+//!    Len 13: one octet more, 14: two, 15: four. It counts options, marker and payload. TKL 13 and
+//!    14 put the rest of the token's length before the token (RFC 8974 s2.1).
 //!    In a WebSocket message Len is 0 and the WebSocket frame says the length.
 //! ```
 //!
@@ -15,9 +16,7 @@
 
 use alloc::vec::Vec;
 
-use super::{
-    Class, Code, OptionNumber, Options, OptionsIter, PAYLOAD_MARKER, TOKEN_LEN_MAX, Token, body,
-};
+use super::{Class, Code, OptionNumber, Options, OptionsIter, PAYLOAD_MARKER, Token, body, token};
 use crate::{DecodeError, Problem};
 
 /// First length that needs one octet more, two and four (RFC 8323 s3.2).
@@ -71,20 +70,20 @@ pub fn frame_len(bytes: &[u8], message_max: usize) -> Result<Option<usize>, Deco
 struct Lengths {
     /// Octets up to the code.
     head: usize,
-    token: usize,
+    /// Octets of the token, and of what says its length.
+    token: (usize, usize),
     body: usize,
 }
 
 impl Lengths {
-    /// `None` if the extended length is not there yet.
+    /// `None` if the lengths are not all there yet.
     fn read(bytes: &[u8]) -> Result<Option<Self>, DecodeError> {
         let Some(first) = bytes.first() else { return Ok(None) };
-        let token = token_len(*first, Framing::Stream)?;
         let (octets, step) = match first >> 4 {
             13 => (1, LEN_STEPS[0]),
             14 => (2, LEN_STEPS[1]),
             15 => (4, LEN_STEPS[2]),
-            len => return Ok(Some(Self { head: 1, token, body: usize::from(len) })),
+            len => (0, usize::from(len)),
         };
         let Some(extended) = bytes.get(1..=octets) else { return Ok(None) };
         let extended = extended.iter().fold(0_u64, |sum, octet| sum << 8 | u64::from(*octet));
@@ -92,20 +91,17 @@ impl Lengths {
         let Some(body) = body else {
             return Err(Framing::Stream.error("length", 1, Problem::Length));
         };
-        Ok(Some(Self { head: 1 + octets, token, body }))
+        let head = 1 + octets;
+        match token::read_length(first & 0x0f, bytes.get(head + 1..).unwrap_or_default()) {
+            Ok(token) => Ok(Some(Self { head, token, body })),
+            Err(Problem::Truncated) => Ok(None),
+            Err(problem) => Err(Framing::Stream.error("token length", 0, problem)),
+        }
     }
     fn total(self) -> Option<usize> {
-        self.body.checked_add(self.head + 1 + self.token)
+        let (token, extension) = self.token;
+        self.body.checked_add(self.head + 1 + extension + token)
     }
-}
-
-fn token_len(first: u8, framing: Framing) -> Result<usize, DecodeError> {
-    let token = usize::from(first & 0x0f);
-    // RFC 7252 s3, which RFC 8323 s3.2 takes over: 9-15 are a message format error.
-    if token > TOKEN_LEN_MAX {
-        return Err(framing.error("token length", 0, Problem::Value));
-    }
-    Ok(token)
 }
 
 /// A whole message, checked, borrowed from the connection's buffer.
@@ -127,10 +123,10 @@ impl<'a> StreamView<'a> {
         let Some(first) = bytes.first() else {
             return Err(error("header", 0, Problem::Truncated));
         };
-        let (head, token_len) = match framing {
+        let (head, (token_len, extension)) = match framing {
             Framing::Stream => {
                 let Some(lengths) = Lengths::read(bytes)? else {
-                    return Err(error("length", 1, Problem::Truncated));
+                    return Err(error("length", bytes.len(), Problem::Truncated));
                 };
                 match lengths.total() {
                     Some(total) if total > bytes.len() => {
@@ -144,10 +140,15 @@ impl<'a> StreamView<'a> {
             Framing::WebSocket if first >> 4 != 0 => {
                 return Err(error("length", 0, Problem::Value));
             }
-            Framing::WebSocket => (1, token_len(*first, framing)?),
+            Framing::WebSocket => {
+                let rest = bytes.get(2..).unwrap_or_default();
+                let lengths = token::read_length(*first, rest);
+                (1, lengths.map_err(|problem| error("token length", 0, problem))?)
+            }
         };
-        let start = head + 1 + token_len;
-        let (Some(code), Some(token)) = (bytes.get(head), bytes.get(head + 1..start)) else {
+        let from = head + 1 + extension;
+        let start = from + token_len;
+        let (Some(code), Some(token)) = (bytes.get(head), bytes.get(from..start)) else {
             return Err(error("token", bytes.len(), Problem::Truncated));
         };
         let body::Body { options, payload } = body::split(&bytes[start..], start)?;
@@ -208,12 +209,12 @@ impl StreamMessage {
             Framing::WebSocket => 0,
             Framing::Stream => length_nibble(body).1,
         };
-        2 + extended + self.token.len() + body
+        2 + extended + self.token.encoded_len() + body
     }
     /// Appends the bytes of the message. The body has fewer octets than 2^32.
     pub fn emit(&self, framing: Framing, out: &mut Vec<u8>) {
         out.reserve(self.encoded_len(framing));
-        let token_len = self.token.len() as u8;
+        let token_len = self.token.nibble();
         match framing {
             Framing::WebSocket => out.push(token_len),
             Framing::Stream => {
@@ -225,7 +226,7 @@ impl StreamMessage {
             }
         }
         out.push(self.code.0);
-        out.extend_from_slice(self.token.as_bytes());
+        self.token.emit(out);
         out.extend_from_slice(self.options.as_bytes());
         if !self.payload.is_empty() {
             out.push(PAYLOAD_MARKER);
@@ -322,12 +323,27 @@ mod tests {
     }
 
     #[test]
-    fn reserved_token_lengths_are_format_errors() {
-        for length in 9..=15 {
-            assert!(frame_len(&[length], 1152).is_err());
+    fn the_reserved_token_length_is_a_format_error() {
+        assert!(frame_len(&[15], 1152).is_err());
+        for framing in BOTH {
+            let error = StreamMessage::parse(&[15, 1], framing).expect_err("reserved");
+            assert_eq!((error.field, error.problem), ("token length", Problem::Value));
+        }
+    }
+
+    #[test]
+    fn long_tokens_read_back_and_count_for_the_length_of_the_message() {
+        for len in [9, 13, 268, 269, 1000] {
+            let mut message = put(20);
+            message.token = Token::new(&vec![0xa5; len]).expect("short enough");
             for framing in BOTH {
-                let error = StreamMessage::parse(&[length, 1], framing).expect_err("reserved");
-                assert_eq!(error.field, "token length");
+                let read = StreamMessage::parse(&bytes(&message, framing), framing);
+                assert_eq!(read.as_ref(), Ok(&message));
+            }
+            let stream = bytes(&message, Framing::Stream);
+            assert_eq!(frame_len(&stream[..6], 1152), Ok(Some(stream.len())));
+            for end in 0..stream.len() {
+                assert!(StreamView::parse(&stream[..end], Framing::Stream).is_err());
             }
         }
     }
