@@ -167,20 +167,26 @@ fn along(key: &str, values: &[String]) -> Along {
     let mut both: Vec<(f64, String)> = numbers.into_iter().zip(values.iter().cloned()).collect();
     both.sort_by(|a, b| a.0.total_cmp(&b.0));
     // A unit stands behind the number, or last in the key's name.
+    let (words, own) = words_and_unit(name);
+    let unit = if unit.is_empty() { own } else { unit };
+    let label = if unit.is_empty() { words } else { format!("{words} ({unit})") };
+    let (numbers, values) = both.into_iter().unzip();
+    Along { key: key.to_owned(), label, values, numbers: Some(numbers) }
+}
+
+/// The last part of a key in words, and the unit that it ends with: `noise_dbm` is the noise in dBm.
+fn words_and_unit(name: &str) -> (String, &str) {
     let suffixes = ["s", "ms", "m", "dbm", "db", "frames", "us"];
-    let (name, unit) = match name.rsplit_once('_') {
-        Some((stem, suffix)) if unit.is_empty() && suffixes.contains(&suffix) => (stem, suffix),
-        _ => (name, unit),
+    let (stem, unit) = match name.rsplit_once('_') {
+        Some((stem, suffix)) if suffixes.contains(&suffix) => (stem, suffix),
+        _ => (name, ""),
     };
     let unit = match unit {
         "dbm" => "dBm",
         "db" => "dB",
         unit => unit,
     };
-    let words = name.replace('_', " ");
-    let label = if unit.is_empty() { words } else { format!("{words} ({unit})") };
-    let (numbers, values) = both.into_iter().unzip();
-    Along { key: key.to_owned(), label, values, numbers: Some(numbers) }
+    (stem.replace('_', " "), unit)
 }
 
 /// All values as numbers in one unit; durations of different units come out in seconds.
@@ -283,9 +289,10 @@ fn order_of_labels<'p, P>(facets: &[Group<'p, Group<'p, P>>]) -> Vec<Vec<&'p str
 pub(super) fn named(keys: &[&str], values: &[&str]) -> String {
     let words = |(key, value): (&&str, &&str)| {
         let bare = value.trim_matches('"');
-        let name = key.rsplit('.').next().unwrap_or(key).replace('_', " ");
+        let (name, unit) = words_and_unit(key.rsplit('.').next().unwrap_or(key));
         let named = numbers(&[bare.to_owned()]).is_none() && !matches!(bare, "true" | "false");
-        if named { bare.to_owned() } else { format!("{name} {bare}") }
+        let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
+        if named { bare.to_owned() } else { format!("{name} {bare}{unit}") }
     };
     keys.iter().zip(values).map(words).collect::<Vec<_>>().join(", ")
 }
@@ -344,6 +351,13 @@ mod tests {
             assert_eq!(labels, [("default", 0), ("cocoa", 1), ("6cocoa", 2)]);
         }
         assert_eq!(arrangement.along.expect("a sweep").label, "period (s)");
+    }
+
+    #[test]
+    fn a_number_is_told_with_its_key_and_unit_and_a_name_alone() {
+        let keys = ["radio.noise_dbm", "traffic.period", "coap.congestion", "topology.rows"];
+        let told = named(&keys, &["-80.0", "2s", "cocoa", "5"]);
+        assert_eq!(told, "noise -80.0 dBm, period 2s, cocoa, rows 5");
     }
 
     #[test]

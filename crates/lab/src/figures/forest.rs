@@ -90,7 +90,7 @@ fn draw_row(sheet: &mut Sheet, panel: &Panel, marks: &[Mark], from: f64) {
         let y = from - (index as f64 + 0.5) * PITCH;
         let ends = [panel.at(mark.mean - mark.half, y), panel.at(mark.mean + mark.half, y)];
         sheet.linked(&mark.anchor, &mark.tip, |sheet| {
-            sheet.line(&ends, &format!("line l{}", mark.style % style::SERIES_MAX));
+            sheet.line(&ends, &style::line(mark.style));
             sheet.mark(panel.at(mark.mean, y), mark.style, &style::fill(mark.style));
         });
     }

@@ -88,11 +88,11 @@ pub fn rungs(tuned: &Tuned) -> Option<Figure> {
     let better = if tuned.objective.falls() { "low" } else { "high" };
     Some(Figure {
         name: "search".to_owned(),
-        title: "The search".to_owned(),
+        title: "Every set on every rung".to_owned(),
         caption: format!(
-            "Each dot is a set of numbers with its mean {} over the seeds so far ({better} is better); a line joins the \
-             rungs that a set reached. Grey ones were drawn, the others have names. These values flatter the \
-             winner; only the comparison counts.",
+            "Each dot is a set of numbers with the mean of its objective (`{}`, {better} is better) over the seeds so \
+             far; a line joins the rungs that a set reached. Grey ones were drawn, the others have names. These \
+             values flatter the winner; only the comparison counts.",
             tuned.objective.name()
         ),
         sheet,
@@ -133,15 +133,15 @@ fn draw_path(sheet: &mut Sheet, at: &[Point], style: Option<usize>) {
 pub fn comparison(tuned: &Tuned) -> Option<Figure> {
     let sets = Sets::of(tuned);
     let (label, factor) = unit(tuned.objective);
+    // The other objectives are one of the two metrics shown anyway.
+    let weighted = tuned.objective == Objective::Weighted;
     let mut data = Data::new(&["set", "metric", "mean", "ci95", "n"]);
     let mut rows = Vec::new();
     for (style, (one, point)) in tuned.compared.iter().zip(&tuned.held_out).enumerate() {
-        let mut columns = vec![
-            (tuned.objective.name(), one.value, factor),
-            ("tdr", one.tdr, 1.0),
-            ("delay_p95_ms", one.delay_p95_ms, 1e-3),
-        ];
-        columns.dedup_by_key(|(name, ..)| name.trim_end_matches("_ms").to_owned());
+        let mut columns = vec![("tdr", one.tdr, 1.0), ("delay_p95_ms", one.delay_p95_ms, 1e-3)];
+        if weighted {
+            columns.insert(0, (tuned.objective.name(), one.value, factor));
+        }
         let name = sets.name(Some(style));
         let anchor = point.anchor();
         for (metric, value, _) in &columns {
@@ -160,15 +160,15 @@ pub fn comparison(tuned: &Tuned) -> Option<Figure> {
         };
         rows.push(Row { words: name.clone(), panels: columns.iter().map(mark).collect() });
     }
-    let mut labels = vec![label, "TDR", "delay p95 (s)"];
-    labels.dedup();
+    let labels: &[&str] =
+        if weighted { &[label, "TDR", "delay p95 (s)"] } else { &["TDR", "delay p95 (s)"] };
     (!data.rows.is_empty()).then(|| Figure {
         name: "comparison".to_owned(),
         title: "The best set and the published ones on fresh seeds".to_owned(),
         caption: "Means over seeds that the search has not used, with 95 % confidence intervals (Student's t). The runs \
                   are paired, so the table of gains tells more than these intervals."
             .to_owned(),
-        sheet: forest::draw(&rows, &labels, &Legend::new(), false),
+        sheet: forest::draw(&rows, labels, &Legend::new(), false),
         data,
     })
 }

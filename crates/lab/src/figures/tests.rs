@@ -94,6 +94,34 @@ fn a_mark_leads_to_its_point() {
 }
 
 #[test]
+fn differences_are_paired_with_the_value_that_was_taken() {
+    let points = results(
+        &[("radio.noise_dbm", &["-81.6", "-80.0"]), ("coap.congestion", &["default", "cocoa"])],
+        3,
+    )
+    .points;
+    let values = |at: usize| points[at].values("tdr");
+    let pairs: Vec<(f64, f64)> = values(0).into_iter().zip(values(2)).collect();
+    let (key, taken) = ("radio.noise_dbm".to_owned(), "-81.6".to_owned());
+    let found = crate::claims::Sensitivity { points: points.clone(), key, taken };
+    let figure = differences::draw(&found).expect("common seeds");
+    check_well_formed(&figure.to_svg());
+    assert!(figure.title.ends_with("against noise -81.6 dBm"), "{}", figure.title);
+    assert_eq!(figure.data.rows.len(), 4, "two metrics of two congestion controls");
+    let row = &figure.data.rows[0];
+    assert_eq!(row[..3], ["default", "-80.0", "tdr"]);
+    let mean = pairs.iter().map(|(a, b)| b - a).sum::<f64>() / 3.0;
+    assert_eq!((row[5].as_str(), row[7].as_str()), (Data::number(Some(mean)).as_str(), "3"));
+    assert_eq!(figure.data.anchors[0], points[2].anchor());
+    // Without a common seed there is nothing to subtract.
+    let mut apart = found;
+    for run in apart.points[2..].iter_mut().flat_map(|point| &mut point.runs) {
+        run.seed.0 += 100;
+    }
+    assert_eq!(differences::draw(&apart), None);
+}
+
+#[test]
 fn figures_without_data_are_left_out() {
     let mut results = sweep();
     for run in results.points.iter_mut().flat_map(|point| &mut point.runs) {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::document::{Document, Page, facts, program};
-use super::markup::{command, csv_link};
+use super::markup::{command, csv_link, prose};
 use super::points;
 use crate::claims::judge::Evidence;
 use crate::claims::{Answer, Grade, Paper, Sensitivity, Sweep, Verdict};
@@ -31,7 +31,7 @@ pub fn claims_page(paper: &Paper, answers: &[Answer], evidence: &Evidence, how: 
         page.section("assumptions", "What had to be assumed");
         page.add("<ul>\n");
         for assumption in &paper.assumptions {
-            page.add(&format!("<li>{}</li>\n", escaped(assumption)));
+            page.add(&format!("<li>{}</li>\n", prose(assumption)));
         }
         page.add("</ul>\n");
     }
@@ -129,10 +129,10 @@ fn claims(answers: &[Answer]) -> String {
             Grade::Soft => "soft",
         };
         let [id, claimed, text, why] =
-            [&answer.id, &answer.claimed, &answer.text, &answer.why].map(|words| escaped(words));
+            [&answer.id, &answer.claimed, &answer.text, &answer.why].map(|words| prose(words));
         let note = match answer.note.as_str() {
             "" => String::new(),
-            note => format!("<p class=\"note\">Reading: {}</p>", escaped(note)),
+            note => format!("<p class=\"note\">Reading: {}</p>", prose(note)),
         };
         _ = write!(
             html,
@@ -158,7 +158,8 @@ fn add_sweep(
     all: bool,
 ) {
     let Sweep { name, purpose, .. } = sweep;
-    page.section(&format!("sweep-{name}"), &format!("Sweep {name}: {purpose}"));
+    page.section(&format!("sweep-{name}"), &format!("Sweep {name}"));
+    page.add(&format!("<p>{}</p>\n", escaped(purpose)));
     let results = Results { name: name.clone(), points: points.to_vec() };
     let csv = csv_link(&results.to_csv(), &format!("{name}-runs.csv"), "CSV of all runs");
     page.add(&format!(

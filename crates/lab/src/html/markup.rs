@@ -66,6 +66,21 @@ pub fn csv_link(csv: &str, file: &str, words: &str) -> String {
     format!("<a download=\"{}\" href=\"{uri}\">{}</a>", escaped(file), escaped(words))
 }
 
+/// Sentences as markup; what stands in backticks is set as code.
+pub fn prose(words: &str) -> String {
+    let mut html = String::new();
+    for (index, part) in escaped(words).split('`').enumerate() {
+        html.push_str(match index % 2 {
+            0 if index > 0 => "</code>",
+            1 => "<code>",
+            _ => "",
+        });
+        html.push_str(part);
+    }
+    // A backtick alone opens what nothing closes.
+    if words.matches('`').count() % 2 == 1 { escaped(words) } else { html }
+}
+
 /// A command that one click selects.
 pub fn command(words: &str) -> String {
     format!("<code class=\"cmd\">{}</code>", escaped(words))
@@ -74,6 +89,13 @@ pub fn command(words: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_in_backticks_are_code_and_a_backtick_alone_is_itself() {
+        assert_eq!(prose("`a` < `b`."), "<code>a</code> &lt; <code>b</code>.");
+        assert_eq!(prose("a ` b"), "a ` b");
+        assert_eq!(prose("plain"), "plain");
+    }
 
     #[test]
     fn a_link_carries_the_whole_table() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::document::{Document, Page, facts, program};
-use super::markup::{command, table};
+use super::markup::{command, prose, table};
 use super::points;
 use crate::command::Provenance;
 use crate::figures::sheet::escaped;
@@ -47,7 +47,7 @@ pub fn search_page(tuned: &Tuned, provenance: &Provenance, again: &str) -> Page 
 
 fn lead(tuned: &Tuned, again: &str) -> String {
     let seeds = |(first, last): (u64, u64)| format!("{first} to {last}");
-    let mut html = format!("<p>In short: {}.</p>\n", escaped(&tuned.conclusion()));
+    let mut html = format!("<p>In short: {}.</p>\n", prose(&tuned.conclusion()));
     html.push_str(&facts(&[
         ("Objective", tuned.objective.name().to_owned()),
         ("Sets searched", tuned.candidates.to_string()),
