@@ -6,6 +6,7 @@
 
 mod builtin;
 mod error;
+mod keys;
 mod mesh;
 mod radio;
 mod range;
