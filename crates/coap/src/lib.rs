@@ -47,6 +47,7 @@ mod no_response;
 pub mod observe;
 pub mod params;
 mod peer;
+pub mod resource;
 mod seen;
 
 pub use config::{Config, ConfigError};

@@ -15,9 +15,7 @@
 
 use alloc::vec::Vec;
 
-use super::{
-    Class, Code, OptionNumber, Options, OptionsIter, PAYLOAD_MARKER, TOKEN_LEN_MAX, Token, body,
-};
+use super::{Class, Code, OptionNumber, Options, OptionsIter, PAYLOAD_MARKER, Token, body, token};
 use crate::{DecodeError, Problem};
 
 /// First length that needs one octet more, two and four (RFC 8323 s3.2).
@@ -71,41 +69,42 @@ pub fn frame_len(bytes: &[u8], message_max: usize) -> Result<Option<usize>, Deco
 struct Lengths {
     /// Octets up to the code.
     head: usize,
+    /// Octets that say how long an extended token is, behind the code.
+    extension: usize,
     token: usize,
     body: usize,
 }
 
 impl Lengths {
-    /// `None` if the extended length is not there yet.
+    /// `None` if the extended length, of the message or of its token, is not there yet.
     fn read(bytes: &[u8]) -> Result<Option<Self>, DecodeError> {
         let Some(first) = bytes.first() else { return Ok(None) };
-        let token = token_len(*first, Framing::Stream)?;
         let (octets, step) = match first >> 4 {
             13 => (1, LEN_STEPS[0]),
             14 => (2, LEN_STEPS[1]),
             15 => (4, LEN_STEPS[2]),
-            len => return Ok(Some(Self { head: 1, token, body: usize::from(len) })),
+            len => (0, usize::from(len)),
         };
-        let Some(extended) = bytes.get(1..=octets) else { return Ok(None) };
-        let extended = extended.iter().fold(0_u64, |sum, octet| sum << 8 | u64::from(*octet));
+        let head = 1 + octets;
+        let extended = bytes.get(1..head);
+        let extended = extended
+            .map(|octets| octets.iter().fold(0_u64, |sum, octet| sum << 8 | u64::from(*octet)));
+        let after_code = bytes.get(head + 1..).unwrap_or(&[]);
+        let (token, extension) = match token::read_length(first & 0x0f, after_code) {
+            Ok(lengths) => lengths,
+            Err(Problem::Truncated) => return Ok(None),
+            Err(problem) => return Err(Framing::Stream.error("token length", 0, problem)),
+        };
+        let Some(extended) = extended else { return Ok(None) };
         let body = usize::try_from(extended).ok().and_then(|extended| extended.checked_add(step));
         let Some(body) = body else {
             return Err(Framing::Stream.error("length", 1, Problem::Length));
         };
-        Ok(Some(Self { head: 1 + octets, token, body }))
+        Ok(Some(Self { head, extension, token, body }))
     }
     fn total(self) -> Option<usize> {
-        self.body.checked_add(self.head + 1 + self.token)
+        self.body.checked_add(self.head + 1 + self.extension + self.token)
     }
-}
-
-fn token_len(first: u8, framing: Framing) -> Result<usize, DecodeError> {
-    let token = usize::from(first & 0x0f);
-    // RFC 7252 s3, which RFC 8323 s3.2 takes over: 9-15 are a message format error.
-    if token > TOKEN_LEN_MAX {
-        return Err(framing.error("token length", 0, Problem::Value));
-    }
-    Ok(token)
 }
 
 /// A whole message, checked, borrowed from the connection's buffer.
@@ -127,7 +126,7 @@ impl<'a> StreamView<'a> {
         let Some(first) = bytes.first() else {
             return Err(error("header", 0, Problem::Truncated));
         };
-        let (head, token_len) = match framing {
+        let (head, extension, token_len) = match framing {
             Framing::Stream => {
                 let Some(lengths) = Lengths::read(bytes)? else {
                     return Err(error("length", 1, Problem::Truncated));
@@ -136,7 +135,9 @@ impl<'a> StreamView<'a> {
                     Some(total) if total > bytes.len() => {
                         return Err(error("length", bytes.len(), Problem::Truncated));
                     }
-                    Some(total) if total == bytes.len() => (lengths.head, lengths.token),
+                    Some(total) if total == bytes.len() => {
+                        (lengths.head, lengths.extension, lengths.token)
+                    }
                     _ => return Err(error("length", 0, Problem::Length)),
                 }
             }
@@ -144,10 +145,16 @@ impl<'a> StreamView<'a> {
             Framing::WebSocket if first >> 4 != 0 => {
                 return Err(error("length", 0, Problem::Value));
             }
-            Framing::WebSocket => (1, token_len(*first, framing)?),
+            Framing::WebSocket => {
+                let rest = bytes.get(2..).unwrap_or(&[]);
+                let (token, extension) = token::read_length(first & 0x0f, rest)
+                    .map_err(|problem| error("token length", 0, problem))?;
+                (1, extension, token)
+            }
         };
-        let start = head + 1 + token_len;
-        let (Some(code), Some(token)) = (bytes.get(head), bytes.get(head + 1..start)) else {
+        let from = head + 1 + extension;
+        let start = from + token_len;
+        let (Some(code), Some(token)) = (bytes.get(head), bytes.get(from..start)) else {
             return Err(error("token", bytes.len(), Problem::Truncated));
         };
         let body::Body { options, payload } = body::split(&bytes[start..], start)?;
@@ -208,12 +215,12 @@ impl StreamMessage {
             Framing::WebSocket => 0,
             Framing::Stream => length_nibble(body).1,
         };
-        2 + extended + self.token.len() + body
+        2 + extended + self.token.encoded_len() + body
     }
     /// Appends the bytes of the message. The body has fewer octets than 2^32.
     pub fn emit(&self, framing: Framing, out: &mut Vec<u8>) {
         out.reserve(self.encoded_len(framing));
-        let token_len = self.token.len() as u8;
+        let token_len = self.token.nibble();
         match framing {
             Framing::WebSocket => out.push(token_len),
             Framing::Stream => {
@@ -225,7 +232,7 @@ impl StreamMessage {
             }
         }
         out.push(self.code.0);
-        out.extend_from_slice(self.token.as_bytes());
+        self.token.emit(out);
         out.extend_from_slice(self.options.as_bytes());
         if !self.payload.is_empty() {
             out.push(PAYLOAD_MARKER);
@@ -322,13 +329,28 @@ mod tests {
     }
 
     #[test]
-    fn reserved_token_lengths_are_format_errors() {
-        for length in 9..=15 {
-            assert!(frame_len(&[length], 1152).is_err());
+    fn the_reserved_token_length_is_a_format_error() {
+        assert!(frame_len(&[15], 1152).is_err());
+        for framing in BOTH {
+            let error = StreamMessage::parse(&[15, 1], framing).expect_err("reserved");
+            assert_eq!(error.field, "token length");
+        }
+    }
+
+    #[test]
+    fn an_extended_token_reads_back_and_no_prefix_of_it_does() {
+        for len in [13, 268, 269, 400] {
+            let mut message = put(20);
+            message.token = Token::new(&vec![5; len]).expect("at most 65,804");
             for framing in BOTH {
-                let error = StreamMessage::parse(&[length, 1], framing).expect_err("reserved");
-                assert_eq!(error.field, "token length");
+                let whole = bytes(&message, framing);
+                assert_eq!(StreamMessage::parse(&whole, framing).as_ref(), Ok(&message));
+                for end in 0..len {
+                    assert!(StreamView::parse(&whole[..end], framing).is_err(), "{end} octets");
+                }
             }
+            let stream = bytes(&message, Framing::Stream);
+            assert_eq!(frame_len(&stream, usize::MAX), Ok(Some(stream.len())));
         }
     }
 
