@@ -38,6 +38,7 @@
 #![cfg_attr(not(test), no_std)]
 extern crate alloc;
 
+pub mod blockwise;
 mod config;
 mod endpoint;
 mod event;
