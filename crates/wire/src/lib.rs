@@ -15,6 +15,7 @@ pub mod icmpv6;
 pub mod ie;
 pub mod ieee802154;
 pub mod ipv6;
+pub mod link_format;
 pub mod lowpan;
 pub mod neighbour;
 pub mod rpl;
