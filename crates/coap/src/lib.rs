@@ -38,6 +38,7 @@
 #![cfg_attr(not(test), no_std)]
 extern crate alloc;
 
+pub mod blockwise;
 mod config;
 mod endpoint;
 mod event;
@@ -47,6 +48,7 @@ mod no_response;
 pub mod observe;
 pub mod params;
 mod peer;
+pub mod resource;
 mod seen;
 
 pub use config::{Config, ConfigError};

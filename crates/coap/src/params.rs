@@ -42,6 +42,9 @@ pub const REGISTER_AGAIN_MAX: Duration = Duration::from_secs(15);
 /// Max-Age of a response without the option: RFC 7252 s5.10.5, 60 s.
 pub const MAX_AGE_DEFAULT: Duration = Duration::from_secs(60);
 
+/// How often a body is read from the start because it changed under way; ours.
+pub const TRANSFER_RESTARTS_MAX: u8 = 3;
+
 /// Message IDs of one peer: 16 bits (RFC 7252 s3).
 pub const MESSAGE_IDS: u32 = 1 << 16;
 /// Issued message IDs are counted in steps of this length; ours: 32 counters a busy peer, 8 s too

@@ -59,6 +59,8 @@ pub struct World {
     pub(crate) interference: Interference,
     pub(crate) overlap: Overlap,
     pub(crate) noise_mw: f64,
+    /// Energy at which a sensed channel is busy.
+    pub(crate) energy_mw: f64,
     pub(crate) trace: Trace,
     pub(crate) capture: Option<Capture>,
     pub(crate) capture_error: Option<io::Error>,
@@ -103,6 +105,7 @@ impl World {
         Ok(Self {
             overlap: medium.overlap(),
             noise_mw: medium.noise().milliwatts(),
+            energy_mw: config.carrier.energy.milliwatts(),
             clocks: ids.clone().map(|id| Clock::new(seed, id, config.drift_max_ppm)).collect(),
             clients: ids.map(|id| Client::new(seed, id)).collect(),
             outcome: Outcome { nodes: vec![NodeSummary::default(); count], ..Outcome::default() },

@@ -50,6 +50,7 @@ pub mod position;
 pub mod receiver;
 pub mod reception;
 pub mod spec;
+pub mod tree_links;
 pub mod unit_disk;
 
 use core::fmt::Debug;

@@ -94,7 +94,7 @@ impl Receiver {
         let held_mw = lock.arrival.signal.power_mw;
         let takes_over = match rule {
             // Until the synchronisation header ends a stronger frame takes the receiver.
-            Overlap::Sinr | Overlap::DictatedPdr => {
+            Overlap::Sinr | Overlap::DictatedPdr | Overlap::DictatedSinr => {
                 now <= lock.arrival.signal.start + SYNCHRONISATION_HEADER
                     && arrival.signal.power_mw > held_mw
                     && is_audible(rule, &arrival, 0.0, noise)
@@ -113,15 +113,24 @@ impl Receiver {
         false
     }
 
-    /// A frame ends.
-    pub fn end(&mut self, rule: Overlap, noise: Noise, frame: FrameId, now: Instant) -> Fate {
+    /// A frame ends; energy of `energy_mw` or more makes the channel busy.
+    pub fn end(
+        &mut self,
+        rule: Overlap,
+        noise: Noise,
+        energy_mw: f64,
+        frame: FrameId,
+        now: Instant,
+    ) -> Fate {
         self.account(rule, noise, now);
+        if self.is_busy_now(noise, energy_mw) {
+            self.busy_until = Some(now);
+        }
         self.arriving.retain(|arrival| arrival.frame != frame);
-        self.busy_until = Some(now);
         let Some(lock) = self.lock.take_if(|lock| lock.arrival.frame == frame) else {
             return Fate::Unheard;
         };
-        if lock.arrival.draw < lock.chance() { Fate::Received } else { Fate::Broken }
+        if lock.arrival.draw < lock.chance(rule) { Fate::Received } else { Fate::Broken }
     }
 
     /// The radio leaves the frame that it was with, if any.
@@ -129,13 +138,8 @@ impl Receiver {
         self.lock = None;
     }
 
-    /// The frame that the radio stays with.
-    pub fn locked(&self) -> Option<FrameId> {
-        self.lock.map(|lock| lock.arrival.frame)
-    }
-
     /// Power of all frames on the air here, mW.
-    pub fn power_mw(&self) -> f64 {
+    fn power_mw(&self) -> f64 {
         // A sum in order, not a running total: no rounding leaves power where there is no frame.
         self.arriving.iter().map(|arrival| arrival.signal.power_mw).sum()
     }
@@ -143,16 +147,16 @@ impl Receiver {
     /// Whether a clear channel assessment that began at `from` and ends now finds the channel busy: a frame strong
     /// enough to be found, or energy of `energy_mw` or more (IEEE 802.15.4-2015 s10.2.7, mode 3 with OR).
     pub fn is_busy(&self, noise: Noise, energy_mw: f64, from: Instant) -> bool {
-        let carrier_mw = (noise.floor_mw + noise.extra_mw) * LOCK_SNR;
-        let carrier = |arrival: &Arrival| arrival.signal.power_mw >= carrier_mw;
-        self.arriving.iter().any(carrier)
-            || self.power_mw() + noise.extra_mw >= energy_mw
-            || self.busy_until.is_some_and(|until| until > from)
+        self.is_busy_now(noise, energy_mw) || self.busy_until.is_some_and(|until| until > from)
     }
 
-    /// Whether a frame other than `frame` is on the air here.
-    pub fn is_disturbed(&self, frame: FrameId) -> bool {
-        self.arriving.iter().any(|arrival| arrival.frame != frame)
+    fn is_busy_now(&self, noise: Noise, energy_mw: f64) -> bool {
+        let carrier_mw = (noise.floor_mw + noise.extra_mw) * LOCK_SNR;
+        let carrier = |arrival: &Arrival| match arrival.signal.pdr {
+            Some(pdr) => pdr > 0.0,
+            None => arrival.signal.power_mw >= carrier_mw,
+        };
+        self.arriving.iter().any(carrier) || self.power_mw() + noise.extra_mw >= energy_mw
     }
 
     /// Closes the piece that lasted until `now`.
@@ -186,18 +190,25 @@ impl Lock {
             return;
         }
         self.worst_mw = self.worst_mw.max(disturbance_mw);
-        if self.arrival.signal.pdr.is_none() {
-            let sinr = self.arrival.signal.power_mw / (noise.floor_mw + disturbance_mw);
-            self.log_chance += log_success(sinr, octets(piece));
-        }
+        let power_mw = self.arrival.signal.power_mw;
+        let sinr = match (self.arrival.signal.pdr, rule) {
+            (None, _) => power_mw / (noise.floor_mw + disturbance_mw),
+            (Some(_), Overlap::DictatedSinr) if disturbance_mw > 0.0 => power_mw / disturbance_mw,
+            (Some(_), _) => return,
+        };
+        self.log_chance += log_success(sinr, octets(piece));
     }
 
     /// The chance of the whole frame.
-    fn chance(&self) -> f64 {
+    fn chance(&self, rule: Overlap) -> f64 {
         if self.ruined {
             return 0.0;
         }
-        dictated(self.arrival.signal, self.worst_mw).unwrap_or_else(|| libm::exp(self.log_chance))
+        match (rule, self.arrival.signal.pdr) {
+            (Overlap::DictatedSinr, Some(pdr)) => pdr * libm::exp(self.log_chance),
+            _ => dictated(self.arrival.signal, self.worst_mw)
+                .unwrap_or_else(|| libm::exp(self.log_chance)),
+        }
     }
 }
 
@@ -226,5 +237,123 @@ fn is_audible(rule: Overlap, arrival: &Arrival, others_mw: f64, noise: Noise) ->
         (_, Some(pdr)) if pdr <= 0.0 => false,
         (_, Some(_)) => signal.power_mw >= others_mw * LOCK_SNR,
         (_, None) => signal.power_mw >= (noise.floor_mw + noise.extra_mw + others_mw) * LOCK_SNR,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lowmesh_units::Dbm;
+
+    use super::*;
+
+    const NOISE: Noise = Noise { floor_mw: 1e-10, extra_mw: 0.0 };
+    const ENERGY_MW: f64 = 2e-8;
+
+    /// Frame `id` from `us` on; every draw is one half.
+    fn frame(id: u64, us: u64, dbm: f64, pdr: Option<f64>) -> Arrival {
+        let signal = Signal { start: at(us), power_mw: Dbm(dbm).milliwatts(), pdr };
+        Arrival { frame: FrameId(id), signal, draw: 0.5 }
+    }
+    fn at(us: u64) -> Instant {
+        Instant::ZERO + Duration::from_micros(us)
+    }
+    fn end(receiver: &mut Receiver, rule: Overlap, id: u64, us: u64) -> Fate {
+        receiver.end(rule, NOISE, ENERGY_MW, FrameId(id), at(us))
+    }
+
+    #[test]
+    fn a_lone_frame_fares_as_in_a_timeslot() {
+        for (dbm, expected) in
+            [(-95.0, Fate::Received), (-102.0, Fate::Broken), (-104.0, Fate::Unheard)]
+        {
+            let mut receiver = Receiver::default();
+            let found = receiver.begin(Overlap::Sinr, NOISE, frame(1, 0, dbm, None), true);
+            assert_eq!(found, expected != Fate::Unheard);
+            assert_eq!(end(&mut receiver, Overlap::Sinr, 1, 1_600), expected, "{dbm} dBm");
+        }
+    }
+
+    #[test]
+    fn a_frame_suffers_by_the_part_that_is_disturbed() {
+        // Two equal frames: 0 dB costs 1.6e-4 of the bits, so 100 octets pass with 0.88; at -3 dB all is lost.
+        for (second, length, expected) in [
+            (-80.0, 3_200, Fate::Received),
+            (-77.0, 3_200, Fate::Broken),
+            (-77.0, 100, Fate::Received),
+        ] {
+            let mut receiver = Receiver::default();
+            receiver.begin(Overlap::Sinr, NOISE, frame(1, 0, -80.0, None), true);
+            receiver.begin(Overlap::Sinr, NOISE, frame(2, 300, second, None), true);
+            assert_eq!(end(&mut receiver, Overlap::Sinr, 2, 300 + length), Fate::Unheard);
+            let fate = end(&mut receiver, Overlap::Sinr, 1, 4_000);
+            assert_eq!(fate, expected, "{second} dBm for {length} us");
+        }
+    }
+
+    #[test]
+    fn a_radio_stays_with_the_first_frame_unless_a_stronger_one_comes_within_its_header() {
+        for (late, first, second) in
+            [(100, Fate::Unheard, Fate::Received), (200, Fate::Broken, Fate::Unheard)]
+        {
+            let mut receiver = Receiver::default();
+            assert!(receiver.begin(Overlap::Sinr, NOISE, frame(1, 0, -80.0, None), true));
+            assert!(!receiver.begin(Overlap::Sinr, NOISE, frame(2, late, -70.0, None), true));
+            assert_eq!(end(&mut receiver, Overlap::Sinr, 1, 3_000), first);
+            assert_eq!(end(&mut receiver, Overlap::Sinr, 2, 3_000 + late), second);
+        }
+    }
+
+    #[test]
+    fn a_radio_that_sends_finds_nothing_and_what_it_left_is_lost() {
+        let mut receiver = Receiver::default();
+        assert!(!receiver.begin(Overlap::Sinr, NOISE, frame(1, 0, -60.0, None), false));
+        assert_eq!(end(&mut receiver, Overlap::Sinr, 1, 1_000), Fate::Unheard);
+        receiver.begin(Overlap::Sinr, NOISE, frame(2, 2_000, -60.0, None), true);
+        receiver.abandon();
+        assert_eq!(end(&mut receiver, Overlap::Sinr, 2, 3_000), Fate::Unheard);
+    }
+
+    #[test]
+    fn two_frames_on_the_unit_disk_destroy_each_other_and_one_after_the_other_do_not() {
+        let rule = Overlap::Collision;
+        let mut receiver = Receiver::default();
+        receiver.begin(rule, NOISE, frame(1, 0, -60.0, Some(1.0)), true);
+        receiver.begin(rule, NOISE, frame(2, 900, -99.0, Some(0.0)), true);
+        assert_eq!(end(&mut receiver, rule, 1, 1_000), Fate::Broken);
+        receiver.begin(rule, NOISE, frame(3, 1_100, -60.0, Some(1.0)), true);
+        assert_eq!(end(&mut receiver, rule, 2, 1_900), Fate::Unheard);
+        assert_eq!(end(&mut receiver, rule, 3, 2_100), Fate::Broken);
+        receiver.begin(rule, NOISE, frame(4, 2_200, -60.0, Some(1.0)), true);
+        assert_eq!(end(&mut receiver, rule, 4, 3_000), Fate::Received);
+    }
+
+    #[test]
+    fn mrm_lets_a_frame_that_is_not_much_weaker_take_the_receiver_over() {
+        let rule = Overlap::Capture { threshold: libm::pow(10.0, -0.3) };
+        for (second, expected) in
+            [(-72.0, [Fate::Unheard, Fate::Received]), (-74.0, [Fate::Received, Fate::Unheard])]
+        {
+            let mut receiver = Receiver::default();
+            receiver.begin(rule, NOISE, frame(1, 0, -70.0, Some(1.0)), true);
+            receiver.begin(rule, NOISE, frame(2, 900, second, Some(1.0)), true);
+            let fates = [end(&mut receiver, rule, 1, 1_000), end(&mut receiver, rule, 2, 1_900)];
+            assert_eq!(fates, expected, "{second} dBm");
+        }
+    }
+
+    #[test]
+    fn the_channel_is_busy_while_a_frame_can_be_found_and_in_a_window_that_saw_one_end() {
+        let mut receiver = Receiver::default();
+        let busy = |receiver: &Receiver, from| receiver.is_busy(NOISE, ENERGY_MW, at(from));
+        assert!(!busy(&receiver, 0));
+        receiver.begin(Overlap::Sinr, NOISE, frame(1, 100, -90.0, None), true);
+        assert!(busy(&receiver, 0));
+        end(&mut receiver, Overlap::Sinr, 1, 1_000);
+        assert!(busy(&receiver, 900) && !busy(&receiver, 1_000));
+        // Under the noise: no carrier, and no energy either.
+        receiver.begin(Overlap::Sinr, NOISE, frame(2, 2_000, -110.0, None), true);
+        assert!(!busy(&receiver, 1_900));
+        let loud = Noise { extra_mw: 3e-8, ..NOISE };
+        assert!(receiver.is_busy(loud, ENERGY_MW, at(1_900)));
     }
 }
