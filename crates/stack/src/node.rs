@@ -94,13 +94,13 @@ impl Node {
         let routes = RouteTable::new(rpl.routes_max);
         let function = config.scheduling.function();
         let contexts = Contexts::new().with(0, config.prefix);
-        let mut lowpan_rng = stream(Purpose::Lowpan);
+        let lowpan_rng = stream(Purpose::Lowpan);
         Ok(Self {
             id,
             is_root,
             mac: Tsch::new(config.mac.clone(), me, stream(Purpose::Mac)),
             sixtop: Sixtop::new(me, config.mac.slot, function, stream(Purpose::Sixtop)),
-            lowpan: Adaptation::new(me, contexts, config.lowpan, &mut lowpan_rng),
+            lowpan: Adaptation::new(me, contexts, config.lowpan, lowpan_rng),
             ipv6: Forwarder::new(addresses, routes),
             rpl: Rpl::new(rpl, stream(Purpose::Rpl)),
             coap: Endpoint::new(config.coap.clone(), stream(Purpose::Coap))?,
