@@ -132,11 +132,10 @@ impl Node {
                 Link::Contended(Box::new(Csma::new(csma.clone(), me, stream(Purpose::Mac))))
             }
         };
-        let mut lowpan_rng = stream(Purpose::Lowpan);
         Ok(Self {
             id,
             link,
-            lowpan: Adaptation::new(me, contexts, config.lowpan, &mut lowpan_rng),
+            lowpan: Adaptation::new(me, contexts, config.lowpan, stream(Purpose::Lowpan)),
             ipv6,
             routing,
             coap: Endpoint::new(config.coap.clone(), stream(Purpose::Coap))?,
