@@ -3,50 +3,20 @@
 use alloc::vec::Vec;
 
 use lowmesh_ipv6::{Decision, packet, udp};
-use lowmesh_mac::tsch;
 use lowmesh_machine::{DropReason, Dropped, Handle, Layer, Machine as _};
 use lowmesh_rpl::{Passage, Verdict};
-use lowmesh_sixtop::machine::SixtopEvent;
-use lowmesh_sixtop::{Event, params::HANDLE_FIRST};
 use lowmesh_units::{Eui64, Instant};
 use lowmesh_wire::icmpv6::{self, Icmpv6};
 use lowmesh_wire::ipv6::{self, Address, Header};
 use lowmesh_wire::rpl::HopByHopOption;
 
-use crate::COAP_PORT;
-use crate::event::{Packet, Peer};
-use crate::node::Node;
+use crate::event::{Output, Packet, Peer};
+use crate::link::expect_accepted;
+use crate::node::{Node, Routing};
+use crate::{COAP_PORT, DATAGRAM_PORT};
 
 impl Node {
-    /// What the MAC has to say.
-    pub(crate) fn on_mac(&mut self, now: Instant, output: tsch::Output) {
-        match output {
-            tsch::Output::Received { source, cell, broadcast, payload, handle } => {
-                if let (Some(cell), false) = (cell, broadcast) {
-                    self.tell_sixtop(now, Event::Received { from: source, cell });
-                }
-                self.on_frame(now, source, broadcast, &payload, handle);
-            }
-            tsch::Output::Sixtop { source, cell, message } => {
-                if let Some(cell) = cell {
-                    self.tell_sixtop(now, Event::Received { from: source, cell });
-                }
-                self.drive_sixtop(now, SixtopEvent::Message { from: source, bytes: &message });
-            }
-            tsch::Output::Sent { handle, destination, .. } => {
-                if destination.is_some() {
-                    self.counters.frames_acked += 1;
-                }
-                self.on_frame_done(now, handle, None);
-            }
-            tsch::Output::Dropped { dropped, .. } => {
-                self.on_frame_done(now, dropped.handle, Some(dropped));
-            }
-            other => self.tell_network(now, &other),
-        }
-    }
-
-    fn on_frame(
+    pub(crate) fn on_frame(
         &mut self,
         now: Instant,
         source: Eui64,
@@ -59,12 +29,12 @@ impl Node {
         self.note_rssi(now, source);
         let destination = (!broadcast).then(|| self.ipv6.addresses.node());
         let input = lowmesh_lowpan::Input::Frame { payload, source, destination, handle };
-        Self::expect_accepted(self.lowpan.handle(now, input));
+        expect_accepted(self.lowpan.handle(now, input));
     }
 
     /// RPL wants an estimate of a link before the first frame goes over it.
     fn note_rssi(&mut self, now: Instant, source: Eui64) {
-        if let Some(link) = self.mac.links().get(source)
+        if let Some(link) = self.link.links().get(source)
             && link.samples == 0
         {
             let neighbour = Address::link_local(source).0;
@@ -74,17 +44,17 @@ impl Node {
     }
 
     /// A frame of this node is over; `dropped` tells why it did not arrive.
-    fn on_frame_done(&mut self, now: Instant, handle: Handle, dropped: Option<Dropped>) {
-        if handle.0 >= HANDLE_FIRST {
-            let acked = dropped.is_none();
-            self.drive_sixtop(now, SixtopEvent::FrameDone { handle, acked });
-        } else if handle != Handle::NONE {
+    pub(crate) fn on_frame_done(&mut self, now: Instant, handle: Handle, dropped: Option<Dropped>) {
+        if self.link.take_done(now, handle, dropped.is_none()) {
+            return;
+        }
+        if handle != Handle::NONE {
             if let Some(dropped) = dropped {
                 self.failure = Some(dropped);
             }
             let delivered = dropped.is_none();
             let input = lowmesh_lowpan::Input::FrameDone { handle, delivered };
-            Self::expect_accepted(self.lowpan.handle(now, input));
+            expect_accepted(self.lowpan.handle(now, input));
         }
     }
 
@@ -120,11 +90,17 @@ impl Node {
     }
 
     fn on_packet(&mut self, now: Instant, from: Eui64, mut bytes: Vec<u8>, handle: Handle) {
+        let by_rpl = matches!(self.routing, Routing::Rpl(_));
         match self.ipv6.input(&mut bytes) {
             Decision::Deliver => self.deliver(now, &bytes, handle),
-            Decision::Forward { next_hop } => self.forward(now, from, next_hop, bytes, handle),
+            Decision::Forward { next_hop } if by_rpl => {
+                self.forward(now, from, next_hop, bytes, handle);
+            }
+            Decision::Forward { next_hop } => {
+                self.send_packet(now, bytes, Some(next_hop.eui64()), handle);
+            }
             // The RPL layer below knows more about routes than the table does.
-            Decision::Drop(DropReason::NoRoute) => {
+            Decision::Drop(DropReason::NoRoute) if by_rpl => {
                 let nowhere = Address::UNSPECIFIED;
                 self.forward(now, from, nowhere, bytes, handle);
             }
@@ -154,7 +130,8 @@ impl Node {
                 && lowmesh_ipv6::source_route::is_present(&bytes),
             option,
         };
-        let (next, option) = match self.rpl.check_forward(now, &passage) {
+        let Routing::Rpl(rpl) = &mut self.routing else { return };
+        let (next, option) = match rpl.check_forward(now, &passage) {
             Verdict::Forward { next, option } => (next.address, option),
             Verdict::ForwardingError { to, option } => (to, option),
             Verdict::Drop(reason) => return self.refuse(handle, Layer::Ipv6, reason),
@@ -187,12 +164,16 @@ impl Node {
 
     fn deliver_udp(&mut self, now: Instant, bytes: &[u8]) -> Result<(), (Layer, DropReason)> {
         let received = udp::demultiplex(bytes).map_err(|reason| (Layer::Udp, reason))?;
-        if received.flow.destination_port != COAP_PORT {
-            return Err((Layer::Udp, DropReason::NoListener));
-        }
         let from: Peer = (received.flow.source, received.flow.source_port);
         let bytes = received.payload;
-        Self::expect_accepted(self.coap.handle(now, lowmesh_coap::Input::Datagram { from, bytes }));
+        match received.flow.destination_port {
+            COAP_PORT => {
+                let input = lowmesh_coap::Input::Datagram { from, bytes };
+                expect_accepted(self.coap.handle(now, input));
+            }
+            DATAGRAM_PORT => self.outbox.push(Output::Datagram { from, payload: bytes.to_vec() }),
+            _ => return Err((Layer::Udp, DropReason::NoListener)),
+        }
         Ok(())
     }
 

@@ -47,6 +47,7 @@ pub mod pathloss;
 pub mod pister_hack;
 pub mod playback;
 pub mod position;
+pub mod receiver;
 pub mod reception;
 pub mod spec;
 pub mod unit_disk;
@@ -60,6 +61,7 @@ pub use interference::{Interference, Interferer};
 pub use links::{Link, Links};
 pub use overlap::Overlap;
 pub use position::Position;
+pub use receiver::{Arrival, Fate, FrameId, Receiver};
 pub use reception::{Noise, Resolution, Signal, reception_draw, resolve};
 pub use spec::{MediumSpec, build};
 
