@@ -44,6 +44,10 @@ pub fn execute(
         let folder = store.folder().display();
         writeln!(out, "stored: {} in {folder}", runs - missing)?;
     }
+    if missing == 0 {
+        writeln!(out, "to run: 0")?;
+        return Ok(());
+    }
     let time = seconds.map_or_else(|| "unknown time".to_owned(), about);
     let jobs = match how.jobs {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -56,8 +60,20 @@ pub fn execute(
 /// A number of seconds as people say it.
 fn about(seconds: f64) -> String {
     match seconds {
+        s if s < 1.0 => "less than 1 s".to_owned(),
         s if s < 90.0 => format!("about {s:.0} s"),
         s if s < 5400.0 => format!("about {:.0} min", s / 60.0),
         s => format!("about {:.1} h", s / 3600.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_told_in_a_unit_that_suits_it() {
+        let told = [0.2, 12.4, 130.0, 7300.0].map(about);
+        assert_eq!(told, ["less than 1 s", "about 12 s", "about 2 min", "about 2.0 h"]);
     }
 }

@@ -211,12 +211,14 @@ fn decimals(objective: Objective) -> usize {
 
 /// Turns failed runs into a failure with the command that shows the first of them again.
 fn failed_runs(args: &Args, tuned: &Tuned) -> Result<(), Failure> {
-    let Some((candidate, failure)) = tuned.failures.first() else { return Ok(()) };
+    let points = tuned.searched.iter().chain(&tuned.held_out);
+    let first = points.flat_map(|point| point.failures.iter().map(move |one| (point, one))).next();
+    let Some((point, failure)) = first else { return Ok(()) };
     let (count, seed) = (tuned.failures.len(), failure.seed.0);
     let message = format!("{count} runs failed; seed {seed}: {}", failure.error);
-    let mut again = format!("lowmesh run {} --seeds 1 --seed {seed}", args.scenario);
-    let flags = candidate.flags();
-    again.extend(args.overrides.iter().chain(&flags).flat_map(|set| [" --set '", set, "'"]));
+    // A failed run is not kept, so its scenario has to be named.
+    let unkept = Provenance { store: None, ..provenance(args, &Kept::AsUsual) };
+    let again = unkept.run(&point.point, failure.seed);
     Err(Failure::Own { message, hint: Some(format!("to see it again: {again}")) })
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use lowmesh_units::Seed;
 
 use crate::identity::Identity;
-use crate::results::PointResult;
+use crate::results::{Point, PointResult};
 use crate::runner::Run;
 
 /// Digits of a run's name in a command: two runs that share them are not to be expected in any store.
@@ -34,17 +34,17 @@ pub enum Kept {
 
 impl Provenance {
     /// The command that runs one point again, with all its seeds.
-    pub fn point(&self, point: &PointResult) -> String {
-        let head = &point.point.scenario.head;
+    pub fn point(&self, point: &Point) -> String {
+        let head = &point.scenario.head;
         format!("{} --seeds {} --seed {}", self.scenario_of(point), head.seeds, head.seed)
     }
 
     /// The command that makes one run of a point again: by its name if it is kept, by its scenario if it is not.
-    pub fn run(&self, point: &PointResult, seed: Seed) -> String {
+    pub fn run(&self, point: &Point, seed: Seed) -> String {
         let Some(kept) = &self.store else {
             return format!("{} --seeds 1 --seed {}", self.scenario_of(point), seed.0);
         };
-        rerun(kept, &Identity::of(&point.point.scenario), seed)
+        rerun(kept, &Identity::of(&point.scenario), seed)
     }
 
     /// The command for each run of a point, in the order of seeds; of runs that are not kept there is none.
@@ -56,14 +56,19 @@ impl Provenance {
     }
 
     /// `lowmesh run` with the scenario of a point.
-    fn scenario_of(&self, point: &PointResult) -> String {
-        let name = point.setting("scenario").unwrap_or(&self.scenario);
+    fn scenario_of(&self, point: &Point) -> String {
+        let named = point.settings.iter().find(|(key, _)| key == "scenario");
+        let name = named.map_or(&self.scenario, |(_, name)| name);
         let mut words = format!("lowmesh run {}", quoted(name));
         // Settings that are no keys of the scenario are names for readers. A later value of a key stands.
-        let keys = point.point.scenario.keys();
-        let settings = point.point.settings.iter().filter(|(key, _)| keys.contains_key(key));
+        let keys = point.scenario.keys();
+        let settings = point.settings.iter().filter(|(key, _)| keys.contains_key(key));
         let settings = settings.map(|(key, value)| (key.as_str(), value.as_str()));
-        let given = self.overrides.iter().filter_map(|set| set.split_once('='));
+        // What was swept is a setting of the point, and seeds follow.
+        let elsewhere =
+            |set: &str| ["sweep.", "seeds=", "seed="].iter().any(|o| set.starts_with(o));
+        let given = self.overrides.iter().filter(|set| !elsewhere(set));
+        let given = given.filter_map(|set| set.split_once('='));
         let mut sets: Vec<(&str, &str)> = Vec::new();
         for (key, value) in given.chain(settings) {
             sets.retain(|(other, _)| *other != key);
@@ -100,7 +105,6 @@ mod tests {
     use super::*;
     use crate::figures::made_up::results;
     use crate::plan::Plan;
-    use crate::results::PointResult;
 
     #[test]
     fn a_word_reaches_the_program_through_a_shell_as_it_is() {
@@ -116,14 +120,14 @@ mod tests {
         let mut results = results(&[("scenario", &["grid-64"]), ("mac.retries", &["3"])], 2);
         let point = &mut results.points[0];
         point.point.settings.push(("note".to_owned(), "as in table 1".to_owned()));
-        let overrides = vec!["mac.retries=7".to_owned(), "duration=30min".to_owned()];
+        let overrides = ["mac.retries=7", "duration=30min", "seeds=4"].map(str::to_owned).to_vec();
         let mut provenance = Provenance { overrides, ..Provenance::default() };
         let run = "lowmesh run grid-64 --set duration=30min --set mac.retries=3";
-        assert_eq!(provenance.point(point), format!("{run} --seeds 10 --seed 1"));
-        assert_eq!(provenance.run(point, Seed(2)), format!("{run} --seeds 1 --seed 2"));
+        assert_eq!(provenance.point(&point.point), format!("{run} --seeds 10 --seed 1"));
+        assert_eq!(provenance.run(&point.point, Seed(2)), format!("{run} --seeds 1 --seed 2"));
         assert!(provenance.runs(point).is_empty());
         provenance.store = Some(Kept::In("my runs".to_owned()));
-        let rerun = provenance.run(point, Seed(2));
+        let rerun = provenance.run(&point.point, Seed(2));
         assert!(rerun.starts_with("lowmesh rerun ") && rerun.ends_with(" --store 'my runs'"));
         assert_eq!(provenance.runs(point)[1], (Seed(2), rerun));
     }
@@ -134,15 +138,11 @@ mod tests {
         let text = "coap.congestion=default,6cocoa";
         let swept = [&overrides[..], &[format!("sweep.{text}")]].concat();
         let plan = Plan::load("grid-25", &swept).expect("a sweep");
-        let provenance = Provenance {
-            scenario: "grid-25".to_owned(),
-            overrides: overrides.to_vec(),
-            store: None,
-        };
+        let provenance =
+            Provenance { scenario: "grid-25".to_owned(), overrides: swept.clone(), store: None };
         for (point, spec) in plan.points.iter().zip(plan.runs().chunks(10)) {
-            let point =
-                PointResult { point: point.clone(), runs: Vec::new(), failures: Vec::new() };
-            let command = provenance.point(&point);
+            let command = provenance.point(point);
+            assert!(!command.contains("sweep."), "{command}");
             let sets = command.split(" --set ").skip(1);
             let sets: Vec<String> =
                 sets.map(|set| set.split(' ').next().unwrap_or_default().to_owned()).collect();

@@ -160,7 +160,7 @@ fn compared(test: &Test, comparisons: &[Comparison<'_>], from: &Provenance) -> F
         ci95: estimate.and_then(|e| e.ci95),
         n: estimate.map_or(0, |e| e.n),
         why,
-        command: Some(from.point(one.point)),
+        command: Some(from.point(&one.point.point)),
     }
 }
 
@@ -291,7 +291,7 @@ fn trend(
             judged.len(),
             place.join(", ")
         ),
-        command: Some(from.point(point)),
+        command: Some(from.point(&point.point)),
     }
 }
 

@@ -307,9 +307,7 @@ impl Paper {
     pub fn provenance(&self, name: &str, quick: bool) -> Provenance {
         let sweep = self.sweeps.iter().find(|sweep| sweep.name == name);
         let extent = sweep.and_then(|sweep| sweep.extent(quick));
-        // How many seeds there are stands with each point.
-        let sets = extent.into_iter().flat_map(|extent| &extent.set);
-        let overrides = sets.filter(|set| !set.starts_with("seeds=")).cloned().collect();
+        let overrides = extent.map_or_else(Vec::new, |extent| extent.set.clone());
         Provenance { overrides, ..Provenance::default() }
     }
 
@@ -430,7 +428,6 @@ fn plan(sweep: &Sweep, part: &Part, extent: &Extent, scenario: &str) -> Result<P
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::PointResult;
     use crate::scenario::Scenario;
 
     #[test]
@@ -461,7 +458,6 @@ mod tests {
             let provenance = paper.provenance(&sweep.name, quick);
             for plan in paper.plans(sweep, quick).expect("sound") {
                 for point in plan.points {
-                    let point = PointResult { point, runs: Vec::new(), failures: Vec::new() };
                     let command = provenance.point(&point);
                     let mut words = command.strip_prefix("lowmesh run ").expect("a run").split(' ');
                     let name = words.next().expect("a scenario");
@@ -472,7 +468,7 @@ mod tests {
                         sets.push(own + value);
                     }
                     let again = Scenario::load(name, &sets).unwrap_or_else(|e| panic!("{e}"));
-                    assert_eq!(again, point.point.scenario, "{command}");
+                    assert_eq!(again, point.scenario, "{command}");
                 }
             }
         }

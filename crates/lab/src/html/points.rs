@@ -38,7 +38,7 @@ pub fn commands(
         if !words.is_empty() {
             _ = writeln!(html, "<p>{}</p>", escaped(&words));
         }
-        html.push_str(&command(&provenance.point(point)));
+        html.push_str(&command(&provenance.point(&point.point)));
         let runs = provenance.runs(point);
         if !runs.is_empty() {
             html.push_str("\n<details><summary>Each run alone</summary>");
@@ -61,7 +61,7 @@ pub fn failures(points: &[PointResult], provenance: &Provenance) -> String {
             // A failed run is not kept, so its scenario has to be named.
             let unkept = Provenance { store: None, ..provenance.clone() };
             let (seed, error) = (failure.seed.0.to_string(), failure.error.to_string());
-            let again = unkept.run(point, failure.seed);
+            let again = unkept.run(&point.point, failure.seed);
             data.push(&point.anchor(), vec![point.words(), seed, error, again]);
         }
     }
