@@ -109,11 +109,11 @@ impl Node {
             }
         };
         let contexts = Contexts::new().with(0, config.prefix);
-        let mut lowpan_rng = stream(Purpose::Lowpan);
+        let lowpan_rng = stream(Purpose::Lowpan);
         Ok(Self {
             id,
             link,
-            lowpan: Adaptation::new(me, contexts, config.lowpan, &mut lowpan_rng),
+            lowpan: Adaptation::new(me, contexts, config.lowpan, lowpan_rng),
             ipv6: Forwarder::new(addresses, routes),
             routing,
             coap: Endpoint::new(config.coap.clone(), stream(Purpose::Coap))?,

@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-use lowmesh_congestion::{Attempt, Window};
+use lowmesh_congestion::Attempt;
 use lowmesh_machine::{DropReason, Handle, Rejected};
 use lowmesh_units::{Duration, Instant, Rng};
 use lowmesh_wire::coap::{HEADER_LEN, Kind, Message, MessageId, Token};
@@ -132,7 +132,7 @@ impl<P: Ord + Copy> Endpoint<P> {
                     && now.since(transmission.started) <= TRANSMIT_SPAN_LIMIT =>
             {
                 let peer = self.peers.get_mut(&exchange.peer).expect("kept while open");
-                peer.window().on_timeout(now);
+                peer.resent(transmission.copy_left_at(), now);
                 let number = transmission.retransmissions + 1;
                 let Transmission { initial, rto: previous, .. } = *transmission;
                 let attempt = Attempt { initial, previous, number };
@@ -149,9 +149,9 @@ impl<P: Ord + Copy> Endpoint<P> {
                 });
             }
             Phase::Sent(_) | Phase::Acknowledged(_) => {
-                if let (Phase::Sent(_), true) = (exchange.phase, repeats) {
+                if let (Phase::Sent(transmission), true) = (exchange.phase, repeats) {
                     let peer = self.peers.get_mut(&exchange.peer).expect("kept while open");
-                    peer.window().on_timeout(now);
+                    peer.expired(id, transmission.copy_left_at(), now);
                     peer.timer.on_give_up(now);
                 }
                 self.abandon(id, DropReason::GaveUp, now);
@@ -174,9 +174,11 @@ impl<P: Ord + Copy> Endpoint<P> {
         let rtt = now.since(transmission.started);
         if exchange.kind == Kind::Confirmable {
             peer.timer.on_sample(rtt, transmission.retransmissions, now);
-            peer.window().on_acked(1, Some(rtt), now);
+            let sample = (transmission.retransmissions == 0).then_some(rtt);
+            peer.acknowledged(id, transmission.copy_left_at(), sample, now);
+        } else {
+            peer.discarded(id, now);
         }
-        peer.landed(id);
         self.deadlines.remove(&(transmission.due, id));
         let due = now + self.config.response_timeout;
         exchange.phase = Phase::Acknowledged(Transmission { due, ..transmission });
@@ -216,15 +218,12 @@ impl<P: Ord + Copy> Endpoint<P> {
                 peer.ids.release();
                 self.queued -= 1;
             }
-            Phase::Sent(Transmission { due, .. }) => {
-                peer.window().on_discarded(1, now);
-                self.deadlines.remove(&(due, id));
-            }
-            Phase::Acknowledged(Transmission { due, .. }) => {
+            Phase::Sent(Transmission { due, .. })
+            | Phase::Acknowledged(Transmission { due, .. }) => {
                 self.deadlines.remove(&(due, id));
             }
         }
-        peer.forget(id);
+        peer.forget(id, now);
         Some(exchange)
     }
 
