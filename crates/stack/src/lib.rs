@@ -7,6 +7,7 @@
 //! | [`node`] | the composition, and the short list of what layers tell each other sideways |
 //! | `descend` | from CoAP and RPL down to the MAC |
 //! | `ascend` | from the MAC up to CoAP and RPL |
+//! | `end_to_end` | packets cut and put together at the ends, where 6LoWPAN has no fragments |
 //! | `link` | the link layer, a closed choice: `slotted` (TSCH and 6top) or `contended` (CSMA) |
 //! | [`tree`] | routes that are given instead of found |
 //! | `radio` | the face towards the radio driver, and what the driver may ask |
@@ -17,6 +18,7 @@ mod ascend;
 pub mod config;
 mod contended;
 mod descend;
+mod end_to_end;
 pub mod event;
 mod link;
 pub mod node;
