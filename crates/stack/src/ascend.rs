@@ -4,50 +4,20 @@ use alloc::vec::Vec;
 
 use lowmesh_ipv6::{Decision, packet, udp};
 use lowmesh_lowpan::Route;
-use lowmesh_mac::tsch;
 use lowmesh_machine::{DropReason, Dropped, Handle, Layer, Machine as _};
 use lowmesh_rpl::{Passage, Verdict};
-use lowmesh_sixtop::machine::SixtopEvent;
-use lowmesh_sixtop::{Event, params::HANDLE_FIRST};
 use lowmesh_units::{Eui64, Instant};
 use lowmesh_wire::icmpv6::{self, Icmpv6};
 use lowmesh_wire::ipv6::{self, Address, Header};
 use lowmesh_wire::rpl::HopByHopOption;
 
-use crate::COAP_PORT;
-use crate::event::{Packet, Peer};
-use crate::node::Node;
+use crate::event::{Output, Packet, Peer};
+use crate::link::expect_accepted;
+use crate::node::{Node, Routing};
+use crate::{COAP_PORT, DATAGRAM_PORT};
 
 impl Node {
-    /// What the MAC has to say.
-    pub(crate) fn on_mac(&mut self, now: Instant, output: tsch::Output) {
-        match output {
-            tsch::Output::Received { source, cell, broadcast, payload, handle } => {
-                if let (Some(cell), false) = (cell, broadcast) {
-                    self.tell_sixtop(now, Event::Received { from: source, cell });
-                }
-                self.on_frame(now, source, broadcast, &payload, handle);
-            }
-            tsch::Output::Sixtop { source, cell, message } => {
-                if let Some(cell) = cell {
-                    self.tell_sixtop(now, Event::Received { from: source, cell });
-                }
-                self.drive_sixtop(now, SixtopEvent::Message { from: source, bytes: &message });
-            }
-            tsch::Output::Sent { handle, destination, .. } => {
-                if destination.is_some() {
-                    self.counters.frames_acked += 1;
-                }
-                self.on_frame_done(now, handle, None);
-            }
-            tsch::Output::Dropped { dropped, .. } => {
-                self.on_frame_done(now, dropped.handle, Some(dropped));
-            }
-            other => self.tell_network(now, &other),
-        }
-    }
-
-    fn on_frame(
+    pub(crate) fn on_frame(
         &mut self,
         now: Instant,
         source: Eui64,
@@ -60,12 +30,12 @@ impl Node {
         self.note_rssi(now, source);
         let destination = (!broadcast).then(|| self.ipv6.addresses.node());
         let input = lowmesh_lowpan::Input::Frame { payload, source, destination, handle };
-        Self::expect_accepted(self.lowpan.handle(now, input));
+        expect_accepted(self.lowpan.handle(now, input));
     }
 
     /// RPL wants an estimate of a link before the first frame goes over it.
     fn note_rssi(&mut self, now: Instant, source: Eui64) {
-        if let Some(link) = self.mac.links().get(source)
+        if let Some(link) = self.link.links().get(source)
             && link.samples == 0
         {
             let neighbour = Address::link_local(source).0;
@@ -75,10 +45,8 @@ impl Node {
     }
 
     /// A frame of this node is over; `dropped` tells why it did not arrive.
-    fn on_frame_done(&mut self, now: Instant, handle: Handle, dropped: Option<Dropped>) {
-        if handle.0 >= HANDLE_FIRST {
-            let acked = dropped.is_none();
-            self.drive_sixtop(now, SixtopEvent::FrameDone { handle, acked });
+    pub(crate) fn on_frame_done(&mut self, now: Instant, handle: Handle, dropped: Option<Dropped>) {
+        if self.link.take_done(now, handle, dropped.is_none()) {
             return;
         }
         if let Some(dropped) = dropped {
@@ -86,7 +54,7 @@ impl Node {
         }
         let delivered = dropped.is_none();
         let input = lowmesh_lowpan::Input::FrameDone { handle, delivered };
-        Self::expect_accepted(self.lowpan.handle(now, input));
+        expect_accepted(self.lowpan.handle(now, input));
     }
 
     /// What 6LoWPAN has to say.
@@ -106,6 +74,7 @@ impl Node {
             lowmesh_lowpan::Output::RouteRequest { beginning, source, handle } => {
                 self.on_route_request(now, source, beginning, handle);
             }
+            lowmesh_lowpan::Output::PacketDone { handle: Handle::NONE, .. } => {}
             lowmesh_lowpan::Output::PacketDone { handle, delivered: true } => {
                 self.note_packet(Packet::PassedOn(handle));
             }
@@ -150,7 +119,7 @@ impl Node {
             }
         };
         let input = lowmesh_lowpan::Input::RouteReply { beginning, route };
-        Self::expect_accepted(self.lowpan.handle(now, input));
+        expect_accepted(self.lowpan.handle(now, input));
     }
 
     /// The neighbour that a packet goes to, or none if it is for this node; `bytes` may be its beginning.
@@ -161,11 +130,15 @@ impl Node {
         decision: Decision,
         bytes: &mut [u8],
     ) -> Result<Option<Eui64>, DropReason> {
+        let by_rpl = matches!(self.routing, Routing::Rpl(_));
         match decision {
             Decision::Deliver => Ok(None),
-            Decision::Forward { next_hop } => self.forward(now, from, next_hop, bytes).map(Some),
+            Decision::Forward { next_hop } if by_rpl => {
+                self.forward(now, from, next_hop, bytes).map(Some)
+            }
+            Decision::Forward { next_hop } => Ok(Some(next_hop.eui64())),
             // The RPL layer below knows more about routes than the table does.
-            Decision::Drop(DropReason::NoRoute) => {
+            Decision::Drop(DropReason::NoRoute) if by_rpl => {
                 self.forward(now, from, Address::UNSPECIFIED, bytes).map(Some)
             }
             Decision::Drop(reason) => Err(reason),
@@ -191,7 +164,8 @@ impl Node {
                 && lowmesh_ipv6::source_route::is_present(bytes),
             option,
         };
-        let (next, option) = match self.rpl.check_forward(now, &passage) {
+        let Routing::Rpl(rpl) = &mut self.routing else { return Err(DropReason::NoRoute) };
+        let (next, option) = match rpl.check_forward(now, &passage) {
             Verdict::Forward { next, option } => (next.address, option),
             Verdict::ForwardingError { to, option } => (to, option),
             Verdict::Drop(reason) => return Err(reason),
@@ -224,12 +198,16 @@ impl Node {
 
     fn deliver_udp(&mut self, now: Instant, bytes: &[u8]) -> Result<(), (Layer, DropReason)> {
         let received = udp::demultiplex(bytes).map_err(|reason| (Layer::Udp, reason))?;
-        if received.flow.destination_port != COAP_PORT {
-            return Err((Layer::Udp, DropReason::NoListener));
-        }
         let from: Peer = (received.flow.source, received.flow.source_port);
         let bytes = received.payload;
-        Self::expect_accepted(self.coap.handle(now, lowmesh_coap::Input::Datagram { from, bytes }));
+        match received.flow.destination_port {
+            COAP_PORT => {
+                let input = lowmesh_coap::Input::Datagram { from, bytes };
+                expect_accepted(self.coap.handle(now, input));
+            }
+            DATAGRAM_PORT => self.outbox.push(Output::Datagram { from, payload: bytes.to_vec() }),
+            _ => return Err((Layer::Udp, DropReason::NoListener)),
+        }
         Ok(())
     }
 
