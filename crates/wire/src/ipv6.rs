@@ -12,12 +12,14 @@
 
 mod address;
 mod extension;
+mod prefix;
 
 pub use address::{Address, Scope};
 pub use extension::{
     Extension, ExtensionKind, Extensions, HeaderOption, OPTION_PAD_N, OPTION_PAD1, Options,
     UpperLayer, pad_to_eight, upper_layer,
 };
+pub use prefix::{ParsePrefixError, Prefix};
 
 use alloc::vec::Vec;
 
