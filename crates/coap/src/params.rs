@@ -29,6 +29,19 @@ pub const EXCHANGE_LIFETIME: Duration = Duration::from_secs(247);
 /// NON_LIFETIME: RFC 7252 s4.8.2, 145 s during which the message ID of a NON is not used again.
 pub const NON_LIFETIME: Duration = Duration::from_secs(145);
 
+/// Longest message, octets: RFC 7252 s4.6, 1152, which with its headers fits the 1280 octets that
+/// every IPv6 link carries.
+pub const MESSAGE_LEN_MAX: usize = 1152;
+/// A notification that arrives later than this after the newest is newer whatever its number: RFC
+/// 7641 s3.4, 128 s.
+pub const NOTIFICATION_ORDER_SPAN: Duration = Duration::from_secs(128);
+/// A client whose observation is no longer fresh waits from this long: RFC 7641 s3.3.1, 5 s,
+pub const REGISTER_AGAIN_MIN: Duration = Duration::from_secs(5);
+/// to this long before it registers again: RFC 7641 s3.3.1, 15 s.
+pub const REGISTER_AGAIN_MAX: Duration = Duration::from_secs(15);
+/// Max-Age of a response without the option: RFC 7252 s5.10.5, 60 s.
+pub const MAX_AGE_DEFAULT: Duration = Duration::from_secs(60);
+
 /// Message IDs of one peer: 16 bits (RFC 7252 s3).
 pub const MESSAGE_IDS: u32 = 1 << 16;
 /// Issued message IDs are counted in steps of this length; ours: 32 counters a busy peer, 8 s too
@@ -39,6 +52,13 @@ pub const MESSAGE_ID_STEP: Duration = Duration::from_secs(8);
 pub const TOKEN_LEN: usize = 4;
 /// Shortest token that this endpoint makes, octets; ours: with 2 a free one always exists.
 pub const TOKEN_LEN_MIN: usize = 2;
+/// Longest token of a peer that is carried along, octets; ours: a longer one is answered with 4.00
+/// (RFC 8974 s2.2.2).
+pub const PEER_TOKEN_LEN_MAX: usize = 64;
+/// Unconfirmed notifications per peer whose RST is still understood; ours.
+pub const UNCONFIRMED_MAX: usize = 16;
+/// Requests to groups that take answers at once; ours.
+pub const GROUP_REQUESTS_MAX: usize = 64;
 /// Requests waiting for the window; Table 1 of Righetti et al. 2023 has an application buffer of
 /// 32.
 pub const QUEUE_MAX: usize = 32;

@@ -6,12 +6,14 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use lowmesh_congestion::{Message, Permit, Timer, Window, window};
+use lowmesh_machine::Handle;
 use lowmesh_units::{Duration, Instant, Rng};
 use lowmesh_wire::coap::{MessageId, Token};
 
 use crate::Config;
 use crate::event::ExchangeId;
 use crate::message_ids::MessageIds;
+use crate::params::UNCONFIRMED_MAX;
 use crate::seen::Seen;
 
 /// One peer. The lists are as short as the window and the bounds of [`Config`] make them.
@@ -27,6 +29,8 @@ pub(crate) struct Peer {
     /// Waiting for the window, oldest first.
     pub(crate) queue: VecDeque<ExchangeId>,
     pub(crate) seen: Seen,
+    /// Unconfirmed notifications that may still be answered with RST, oldest first.
+    unconfirmed: VecDeque<(MessageId, Handle)>,
     pub(crate) last_used: Instant,
 }
 
@@ -44,6 +48,7 @@ impl Peer {
             unanswered: Vec::new(),
             queue: VecDeque::new(),
             seen: Seen::default(),
+            unconfirmed: VecDeque::new(),
             last_used: now,
         }
     }
@@ -66,7 +71,17 @@ impl Peer {
     ) {
         self.window.on_sent(1, now);
         self.unacknowledged.push((message_id, id));
-        self.unanswered.extend(token.map(|token| (token, id)));
+        // A request that registers its observation again keeps its token.
+        if let Some(token) = token
+            && self.by_token(&token) != Some(id)
+        {
+            self.unanswered.push((token, id));
+        }
+    }
+    /// A request to a group, which this peer stands for, leaves: it is no interaction with one peer,
+    /// so the window does not count it.
+    pub(crate) fn sent_to_group(&mut self, token: Token, id: ExchangeId) {
+        self.unanswered.push((token, id));
     }
     /// The latest copy of the exchange, which left at `sent`, was acknowledged after `rtt`; that is unknown when
     /// there were several copies.
@@ -103,17 +118,32 @@ impl Peer {
         let place = self.unacknowledged.iter().position(|(_, one)| *one == id);
         place.map(|place| self.unacknowledged.remove(place)).is_some()
     }
-    /// The exchange is over.
-    pub(crate) fn forget(&mut self, id: ExchangeId, now: Instant) {
+    /// The exchange neither waits nor is outstanding; its token may still be in use.
+    pub(crate) fn settle(&mut self, id: ExchangeId, now: Instant) {
         self.discarded(id, now);
-        self.unanswered.retain(|(_, one)| *one != id);
         self.queue.retain(|one| *one != id);
+    }
+    /// The exchange, which has settled, is over.
+    pub(crate) fn forget(&mut self, id: ExchangeId) {
+        self.unanswered.retain(|(_, one)| *one != id);
     }
     pub(crate) fn by_message_id(&self, message_id: MessageId) -> Option<ExchangeId> {
         self.unacknowledged.iter().find(|(id, _)| *id == message_id).map(|(_, id)| *id)
     }
-    pub(crate) fn by_token(&self, token: Token) -> Option<ExchangeId> {
-        self.unanswered.iter().find(|(one, _)| *one == token).map(|(_, id)| *id)
+    pub(crate) fn by_token(&self, token: &Token) -> Option<ExchangeId> {
+        self.unanswered.iter().find(|(one, _)| one == token).map(|(_, id)| *id)
+    }
+    /// An unconfirmed notification has left.
+    pub(crate) fn expect_reset(&mut self, message_id: MessageId, handle: Handle) {
+        if self.unconfirmed.len() >= UNCONFIRMED_MAX {
+            self.unconfirmed.pop_front();
+        }
+        self.unconfirmed.push_back((message_id, handle));
+    }
+    /// The notification that a RST is about.
+    pub(crate) fn take_unconfirmed(&mut self, message_id: MessageId) -> Option<Handle> {
+        let place = self.unconfirmed.iter().position(|(id, _)| *id == message_id)?;
+        self.unconfirmed.remove(place).map(|(_, handle)| handle)
     }
     /// Every exchange with the peer, oldest first.
     pub(crate) fn exchanges(&self) -> Vec<ExchangeId> {
@@ -149,7 +179,7 @@ mod tests {
         peer.discarded(ExchangeId(2), at(5));
         assert_eq!(outstanding(&peer), 1);
         for number in 0..4 {
-            peer.forget(ExchangeId(number), at(6));
+            peer.settle(ExchangeId(number), at(6));
         }
         assert_eq!(outstanding(&peer), 0, "an exchange ends once");
     }

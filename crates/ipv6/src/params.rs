@@ -9,6 +9,9 @@ pub const PREFIX: [u8; 8] = [0xfd, 0, 0, 0, 0, 0, 0, 0];
 /// and RFC 6282 s3.1.1 compresses it to nothing); 1 to 255.
 pub const HOP_LIMIT: u8 = 64;
 
+/// Hop limit of messages that must not have passed a router: RFC 4861 s4.3 and s7.1, 255.
+pub const HOP_LIMIT_ON_LINK: u8 = 255;
+
 /// Routes of a node: no RFC; Contiki-NG's Cooja platform has 300; at least 1 at a root in storing mode.
 pub const ROUTES: usize = 300;
 

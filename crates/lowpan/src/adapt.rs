@@ -1,7 +1,8 @@
 //! The adaptation layer of one node as a machine: composition of `compress`, `fragment` and `reassemble`;
 //! fragments that pass through are `relay`'s, recoverable ones `recovered`'s.
 
-pub(crate) mod recovered;
+mod recovered;
+mod relay;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -12,6 +13,7 @@ use lowmesh_wire::lowpan::fragment::{NEXT_OCTETS, OFFSET_UNIT};
 use lowmesh_wire::lowpan::{Contexts, Dispatch, decompress};
 
 use self::recovered::{Asker, Ended};
+use self::relay::Question;
 use crate::compress::{Form, form};
 use crate::event::{Counters, Input, Output};
 use crate::forward::VirtualReassembly;
@@ -22,28 +24,27 @@ use crate::params::{Config, MTU, REASSEMBLY_TIMEOUT_MAX, Way};
 use crate::passage::Passage;
 use crate::reassemble::{Fragment, Outcome, Reassembly};
 use crate::recover::{self, node::Node};
-use crate::relay::Question;
 
 /// The adaptation layer of one node.
 #[derive(Debug)]
 pub struct Adaptation {
-    pub(crate) address: Eui64,
-    pub(crate) contexts: Contexts,
-    pub(crate) config: Config,
+    address: Eui64,
+    contexts: Contexts,
+    config: Config,
     datagram_tag: u16,
     fragmented: Vec<Fragmented>,
     fragmented_octets: usize,
-    pub(crate) reassembly: Reassembly,
-    pub(crate) passing: VirtualReassembly<Passage>,
-    pub(crate) questions: VecDeque<Question>,
+    reassembly: Reassembly,
+    passing: VirtualReassembly<Passage>,
+    questions: VecDeque<Question>,
     /// Who asked for routes, oldest first.
-    pub(crate) askers: VecDeque<Asker>,
-    pub(crate) recovery: Node,
+    askers: VecDeque<Asker>,
+    recovery: Node,
     /// Copies that end when the MAC is done with their frames.
-    pub(crate) ended: Vec<Ended>,
-    pub(crate) frames: Frames,
-    pub(crate) counters: Counters,
-    pub(crate) outbox: Outbox<Output>,
+    ended: Vec<Ended>,
+    frames: Frames,
+    counters: Counters,
+    outbox: Outbox<Output>,
 }
 
 impl Adaptation {
@@ -83,7 +84,7 @@ impl Adaptation {
         }
     }
     /// Octets that the packet buffer has left.
-    pub(crate) fn room(&self) -> usize {
+    fn room(&self) -> usize {
         self.config.packet_buffer_octets.saturating_sub(self.packet_buffer().total())
     }
     /// The packets that wait here or in the MAC's queue, once for each copy: whole, in reassembly, being sent
@@ -196,7 +197,7 @@ impl Adaptation {
 
     /// RFC 4944 s5.3: the sender increments datagram_tag for successive datagrams; RFC 8930 s5: for those that
     /// pass through as well, so that no two on the air have the same.
-    pub(crate) fn next_datagram_tag(&mut self) -> u16 {
+    fn next_datagram_tag(&mut self) -> u16 {
         let tag = self.datagram_tag;
         self.datagram_tag = tag.wrapping_add(1);
         tag
@@ -280,7 +281,7 @@ impl Adaptation {
     }
 
     /// Takes a fragment of a datagram that is put together here.
-    pub(crate) fn reassemble(&mut self, now: Instant, fragment: &Fragment<'_>) {
+    fn reassemble(&mut self, now: Instant, fragment: &Fragment<'_>) {
         let &Fragment { source, destination, handle, .. } = fragment;
         let held = self.reassembly.holds(source, handle);
         let room = self.room();
@@ -292,7 +293,7 @@ impl Adaptation {
         self.on_outcome(source, destination.is_none(), outcome);
     }
 
-    pub(crate) fn on_outcome(&mut self, source: Eui64, broadcast: bool, outcome: Outcome) {
+    fn on_outcome(&mut self, source: Eui64, broadcast: bool, outcome: Outcome) {
         match outcome {
             Outcome::Waiting => {}
             Outcome::Complete { bytes, handle } => {
@@ -313,7 +314,7 @@ impl Adaptation {
         self.on_recovery_deadline(now);
     }
 
-    pub(crate) fn drop_packet(&mut self, handle: Handle, reason: DropReason) {
+    fn drop_packet(&mut self, handle: Handle, reason: DropReason) {
         self.outbox.push(Output::Dropped(Dropped { handle, layer: Layer::Lowpan, reason }));
     }
 }

@@ -16,8 +16,8 @@ use lowmesh_wire::ipv6::upper_layer;
 use lowmesh_wire::lowpan::decompress;
 use lowmesh_wire::lowpan::fragment::FragmentHeader;
 
-use crate::adapt::Adaptation;
-use crate::adapt::recovered::Asker;
+use super::Adaptation;
+use super::recovered::Asker;
 use crate::event::{Output, Route};
 use crate::forward::Label;
 use crate::frames::Part;
@@ -27,7 +27,7 @@ use crate::reassemble::{Fragment, Name};
 
 /// A first fragment whose route the driver was asked for.
 #[derive(Debug)]
-pub(crate) struct Question {
+pub(super) struct Question {
     name: Name,
     incoming: Label,
     datagram_size: u16,
@@ -44,7 +44,7 @@ impl Question {
 
 impl Adaptation {
     /// Takes a fragment of RFC 4944.
-    pub(crate) fn on_fragment(&mut self, now: Instant, fragment: &Fragment<'_>) {
+    pub(super) fn on_fragment(&mut self, now: Instant, fragment: &Fragment<'_>) {
         let unicast = fragment.destination.is_some();
         if self.config.way == Way::Forwarded
             && unicast
@@ -110,7 +110,7 @@ impl Adaptation {
     }
 
     /// The driver's answer to the oldest question.
-    pub(crate) fn on_route_reply(
+    pub(super) fn on_route_reply(
         &mut self,
         now: Instant,
         beginning: &[u8],
@@ -226,7 +226,7 @@ impl Adaptation {
     }
 
     /// The MAC is done with a fragment that passed through.
-    pub(crate) fn on_forwarded(&mut self, now: Instant, handle: Handle, delivered: bool) {
+    pub(super) fn on_forwarded(&mut self, now: Instant, handle: Handle, delivered: bool) {
         let waits = |passage: &Passage| passage.in_flight > 0;
         // Without an entry the datagram has ended while its frame was in the queue.
         let Some(entry) = self.passing.find_handle(handle, waits) else { return };
