@@ -12,6 +12,7 @@
 
 mod address;
 mod extension;
+mod fragment;
 mod prefix;
 
 pub use address::{Address, Scope};
@@ -20,6 +21,8 @@ pub use extension::{
     UpperLayer, pad_to_eight, upper_layer,
 };
 pub use prefix::{ParsePrefixError, Prefix};
+
+pub use fragment::{FRAGMENT_HEADER_OCTETS, FRAGMENT_OFFSET_UNIT, FragmentHeader};
 
 use alloc::vec::Vec;
 
