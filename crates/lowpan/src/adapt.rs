@@ -12,13 +12,13 @@ use lowmesh_units::{Eui64, Instant, Rng};
 use lowmesh_wire::lowpan::fragment::{NEXT_OCTETS, OFFSET_UNIT};
 use lowmesh_wire::lowpan::{Contexts, Dispatch, decompress};
 
-use self::recovered::{Asker, Ended};
+use self::recovered::Asker;
 use self::relay::Question;
 use crate::compress::{Form, form};
 use crate::event::{Counters, Input, Output};
 use crate::forward::VirtualReassembly;
 use crate::fragment::{First, Fragmented};
-use crate::frames::{Frames, Part};
+use crate::frames::{End, Frames, Part};
 use crate::memory::PacketBuffer;
 use crate::params::{Config, MTU, REASSEMBLY_TIMEOUT_MAX, Way};
 use crate::passage::Passage;
@@ -40,8 +40,6 @@ pub struct Adaptation {
     /// Who asked for routes, oldest first.
     askers: VecDeque<Asker>,
     recovery: Node,
-    /// Copies that end when the MAC is done with their frames.
-    ended: Vec<Ended>,
     frames: Frames,
     counters: Counters,
     outbox: Outbox<Output>,
@@ -68,7 +66,6 @@ impl Adaptation {
             ),
             questions: VecDeque::new(),
             askers: VecDeque::new(),
-            ended: Vec::new(),
             frames: Frames::default(),
             counters: Counters::default(),
             outbox: Outbox::new(),
@@ -94,7 +91,7 @@ impl Adaptation {
         let passing = self.passing.iter().map(|entry| entry.handle);
         let asked = self.questions.iter().map(Question::handle);
         let here = self.reassembly.handles().chain(fragmented);
-        let ended = self.ended.iter().map(|ended| ended.handle);
+        let ended = self.frames.ended_packets();
         let others = here.chain(passing).chain(asked).chain(self.frames.whole_packets());
         others.chain(self.recovery.handles()).chain(ended)
     }
@@ -231,15 +228,34 @@ impl Adaptation {
     }
 
     fn on_frame_done(&mut self, now: Instant, handle: Handle, delivered: bool) {
-        match self.frames.take(handle) {
-            Some(Part::Whole) => self.outbox.push(Output::PacketDone { handle, delivered }),
-            Some(Part::Fragment) => self.on_fragment_done(handle, delivered),
-            Some(Part::Forwarded) => self.on_forwarded(now, handle, delivered),
-            Some(Part::Recovered) => self.on_recovered_done(handle),
-            // Not one of ours: the MAC also sends frames of its own.
-            None => {}
+        // A frame that is not one of ours: the MAC also sends some of its own.
+        let Some(part) = self.frames.take(handle) else { return };
+        match part {
+            Part::Whole => self.outbox.push(Output::PacketDone { handle, delivered }),
+            Part::Fragment => self.on_fragment_done(handle, delivered),
+            Part::Forwarded => self.on_forwarded(now, handle, delivered),
+            // Whether the next node has it does not matter: the ends find out.
+            Part::Recovered => {}
+        }
+        while let Some(end) = self.frames.take_ended(handle, part) {
+            self.close_copy(handle, end);
         }
         self.offer_room(now);
+    }
+
+    /// A copy of a packet is over, with the last of its frames that are of this kind.
+    fn end_copy(&mut self, handle: Handle, part: Part, end: End) {
+        if let Some(end) = self.frames.end(handle, part, end) {
+            self.close_copy(handle, end);
+        }
+    }
+
+    fn close_copy(&mut self, handle: Handle, end: End) {
+        match end {
+            End::PassedOn => self.outbox.push(Output::PacketDone { handle, delivered: true }),
+            End::Failed => self.outbox.push(Output::PacketDone { handle, delivered: false }),
+            End::Dropped(reason) => self.drop_packet(handle, reason),
+        }
     }
 
     fn on_fragment_done(&mut self, handle: Handle, delivered: bool) {
@@ -309,7 +325,8 @@ impl Adaptation {
             self.drop_packet(handle, DropReason::ReassemblyTimeout);
         }
         while let Some(entry) = self.passing.expire(now) {
-            self.drop_packet(entry.handle, DropReason::ReassemblyTimeout);
+            let end = End::Dropped(DropReason::ReassemblyTimeout);
+            self.end_copy(entry.handle, Part::Forwarded, end);
         }
         self.on_recovery_deadline(now);
     }

@@ -9,7 +9,7 @@ use lowmesh_wire::lowpan::decompress;
 
 use super::Adaptation;
 use crate::event::{Output, Route};
-use crate::frames::Part;
+use crate::frames::{End, Part};
 use crate::reassemble::Fragment;
 use crate::recover::node::{self, Surroundings};
 
@@ -18,13 +18,6 @@ use crate::recover::node::{self, Surroundings};
 pub(super) enum Asker {
     Forwarded,
     Recovered,
-}
-
-/// A copy of a packet that has ended while frames of it were in the MAC's queue: another node may yet take it over.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Ended {
-    pub handle: Handle,
-    dropped: Option<DropReason>,
 }
 
 impl Adaptation {
@@ -83,16 +76,6 @@ impl Adaptation {
         }
     }
 
-    /// The MAC is done with a frame of this way. Whether the next node has it does not matter: the ends find out.
-    pub(super) fn on_recovered_done(&mut self, handle: Handle) {
-        if !self.frames.holds_recovered(handle) {
-            while let Some(at) = self.ended.iter().position(|ended| ended.handle == handle) {
-                let Ended { dropped, .. } = self.ended.remove(at);
-                self.close_copy(handle, dropped);
-            }
-        }
-    }
-
     /// The MAC is done with any frame, so that there may be room for another.
     pub(super) fn offer_room(&mut self, now: Instant) {
         if self.recovery.is_sending() {
@@ -123,10 +106,10 @@ impl Adaptation {
                 node::Output::Datagram { datagram, source, handle } => {
                     self.on_datagram(&datagram, source, handle);
                 }
-                node::Output::Ended { handle, dropped } if self.frames.holds_recovered(handle) => {
-                    self.ended.push(Ended { handle, dropped });
+                node::Output::Ended { handle, dropped } => {
+                    let end = dropped.map_or(End::PassedOn, End::Dropped);
+                    self.end_copy(handle, Part::Recovered, end);
                 }
-                node::Output::Ended { handle, dropped } => self.close_copy(handle, dropped),
             }
         }
     }
@@ -139,13 +122,6 @@ impl Adaptation {
                 self.outbox.push(Output::Packet { bytes, source, broadcast: false, handle });
             }
             Err(_) => self.drop_packet(handle, DropReason::Malformed),
-        }
-    }
-
-    fn close_copy(&mut self, handle: Handle, dropped: Option<DropReason>) {
-        match dropped {
-            None => self.outbox.push(Output::PacketDone { handle, delivered: true }),
-            Some(reason) => self.drop_packet(handle, reason),
         }
     }
 }

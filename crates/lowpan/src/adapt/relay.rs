@@ -20,7 +20,7 @@ use super::Adaptation;
 use super::recovered::Asker;
 use crate::event::{Output, Route};
 use crate::forward::Label;
-use crate::frames::Part;
+use crate::frames::{End, Part};
 use crate::params::{ROUTE_REQUESTS, Way};
 use crate::passage::{Onward, Passage, first_frames, next_frame};
 use crate::reassemble::{Fragment, Name};
@@ -209,8 +209,7 @@ impl Adaptation {
         }
         let payload = next_frame(header, data, outgoing.tag);
         if payload.len() > room {
-            self.end_passage(now, incoming);
-            self.drop_packet(handle, DropReason::BufferFull);
+            self.end_passage(now, incoming, End::Dropped(DropReason::BufferFull));
             return;
         }
         passage.in_flight += 1;
@@ -233,16 +232,18 @@ impl Adaptation {
         let incoming = entry.incoming;
         let passage = &mut entry.state;
         passage.in_flight -= 1;
-        // One lost fragment makes the others useless.
-        if !delivered || (passage.is_complete() && passage.in_flight == 0) {
-            self.end_passage(now, incoming);
-            self.outbox.push(Output::PacketDone { handle, delivered });
+        if !delivered {
+            // One lost fragment makes the others useless.
+            self.end_passage(now, incoming, End::Failed);
+        } else if passage.is_complete() && passage.in_flight == 0 {
+            self.end_passage(now, incoming, End::PassedOn);
         }
     }
 
     /// Forgets a datagram but for its late fragments.
-    fn end_passage(&mut self, now: Instant, incoming: Label) {
+    fn end_passage(&mut self, now: Instant, incoming: Label, end: End) {
         if let Some(entry) = self.passing.close(incoming) {
+            self.end_copy(entry.handle, Part::Forwarded, end);
             let Label { neighbour, tag } = incoming;
             let size = entry.state.datagram_size;
             self.reassembly.remember(Name::unicast(neighbour, self.address, size, tag), now);
