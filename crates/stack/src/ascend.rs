@@ -95,7 +95,7 @@ impl Node {
     fn on_packet(&mut self, now: Instant, from: Eui64, mut bytes: Vec<u8>, handle: Handle) {
         let decision = self.ipv6.input(&mut bytes);
         match self.route(now, from, decision, &mut bytes) {
-            Ok(None) => self.deliver(now, &bytes, handle),
+            Ok(None) => self.deliver(now, bytes, handle),
             Ok(Some(next_hop)) => self.send_packet(now, bytes, Some(next_hop), handle),
             Err(reason) => self.refuse(handle, Layer::Ipv6, reason),
         }
@@ -180,7 +180,7 @@ impl Node {
         Ok(Address(next).eui64())
     }
 
-    fn deliver(&mut self, now: Instant, bytes: &[u8], handle: Handle) {
+    pub(crate) fn deliver_whole(&mut self, now: Instant, bytes: &[u8], handle: Handle) {
         let Ok(upper) = ipv6::upper_layer(bytes) else {
             return self.refuse(handle, Layer::Ipv6, DropReason::Malformed);
         };
@@ -255,7 +255,7 @@ impl Node {
     }
 
     /// A packet that came ends here; a broadcast has no book to be written in.
-    fn refuse(&mut self, handle: Handle, layer: Layer, reason: DropReason) {
+    pub(crate) fn refuse(&mut self, handle: Handle, layer: Layer, reason: DropReason) {
         if handle != Handle::NONE {
             self.dropped(handle, layer, reason);
         }
