@@ -13,6 +13,7 @@
 //! - [`results`]: the runs of every point of a sweep.
 //! - [`claims`]: claims of publications, judged by runs and by driving the code.
 //! - [`tune`]: searches the parameters of a retransmission timer.
+//! - [`validate`]: the simulator beside measurements of real networks.
 //! - [`figures`]: the figures of results as SVG; [`html`]: a page with all of them.
 //! - [`report`]: JSON, CSV and the folder of results.
 //!
@@ -51,3 +52,4 @@ pub mod simulate;
 pub mod statistics;
 pub mod store;
 pub mod tune;
+pub mod validate;
