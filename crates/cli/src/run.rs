@@ -8,21 +8,21 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use lowmesh_lab::batch::{Batch, Ended, How};
-use lowmesh_lab::html::Provenance;
+use lowmesh_lab::command::Provenance;
+use lowmesh_lab::html::sweep_page;
 use lowmesh_lab::plan::{Plan, RunSpec, Shard};
 use lowmesh_lab::report::{Folder, Report};
-use lowmesh_lab::results::Results;
+use lowmesh_lab::results::{Point, Results};
 use lowmesh_lab::runner::{Campaign, Progress};
 use lowmesh_lab::scenario::Scenario;
 use lowmesh_lab::scenario::sweep::describe;
 use lowmesh_lab::simulate::{Simulate, Sinks};
 use lowmesh_lab::store::Store;
+use lowmesh_units::Seed;
 
 use crate::failure::Failure;
 use crate::progress::{Meter, Style};
-use crate::{report, store, table};
-
-mod dry;
+use crate::{dry, report, store, table};
 
 /// Simulate a scenario, or every point of its sweep, over its seeds and report means with confidence intervals.
 #[derive(Debug, clap::Args)]
@@ -109,7 +109,8 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
         batch.force();
     }
     if args.dry_run {
-        return dry::execute(args, &plan, &batch, store.as_ref(), simulate, out);
+        let how = dry::How { jobs: args.jobs, json: args.json };
+        return dry::execute(how, &plan, &batch, store.as_ref(), simulate, out);
     }
     args.report.as_deref().map(report::check).transpose()?;
     let folder = args.out.as_deref().map(Folder::reserve).transpose()?;
@@ -118,9 +119,9 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
         batch.force_first();
     }
     let ended = run(args, &plan, batch, sinks, simulate)?;
-    write_page(args, &ended.results)?;
+    write_page(args, store.is_some(), &ended.results)?;
     if !plan.is_sweep() {
-        return plain(args, &plan.points[0].scenario, ended, folder, out);
+        return plain(args, &plan.points[0], ended, folder, out);
     }
     let finished = ended.results.points.iter().any(|point| !point.runs.is_empty());
     if let (Some(folder), true) = (folder, finished) {
@@ -170,7 +171,7 @@ fn run(
         let place = if place.is_empty() { place } else { format!(" at {place}") };
         meter.observe(&progress, &place);
         if let (Progress::Failed(_), true) = (&progress, plan.is_sweep()) {
-            meter.line(&again(args, &plan.points[spec.point].settings, spec.seed.0));
+            meter.line(&again(args, &plan.points[spec.point], spec.seed));
         }
     };
     let how = How { jobs: args.jobs, fail_fast: args.fail_fast };
@@ -182,12 +183,12 @@ fn run(
 /// Reports the runs of a scenario that is not swept.
 fn plain(
     args: &Args,
-    scenario: &Scenario,
+    of: &Point,
     ended: Ended,
     folder: Option<Folder>,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
-    let skipped = ended.skipped;
+    let (scenario, skipped) = (&of.scenario, ended.skipped);
     let point = ended.results.points.into_iter().next().expect("a plan has at least one point");
     let campaign = Campaign { runs: point.runs, failures: point.failures };
     let report = Report::new(scenario, campaign);
@@ -208,19 +209,15 @@ fn plain(
     let seed = first.seed.0;
     let counts = counts(report.failures.len(), report.runs.len(), skipped);
     let message = format!("{counts}; seed {seed}: {}", first.error);
-    Err(Failure::Own { message, hint: Some(again(args, &[], seed)) })
+    Err(Failure::Own { message, hint: Some(again(args, of, first.seed)) })
 }
 
-/// Writes the report, if one is wanted.
-fn write_page(args: &Args, results: &Results) -> Result<(), Failure> {
-    let Some(page) = &args.report else { return Ok(()) };
-    let overrides = args.overrides.clone();
-    let provenance = Provenance { scenario: args.scenario.clone(), overrides };
-    report::write(page, results, &provenance)?;
-    if !args.quiet {
-        eprintln!("report: {}", page.display());
-    }
-    Ok(())
+/// Writes the report, if one is wanted; `kept` says whether the runs are in a store.
+fn write_page(args: &Args, kept: bool, results: &Results) -> Result<(), Failure> {
+    let Some(file) = &args.report else { return Ok(()) };
+    let store = kept.then(|| store::kept(args.store.as_deref()));
+    let provenance = Provenance { store, ..provenance(args) };
+    report::write(file, &sweep_page(results, &provenance), args.quiet)
 }
 
 fn overrides(args: &Args) -> Vec<String> {
@@ -257,12 +254,12 @@ fn tell_sinks(args: &Args, scenario: &Scenario) {
 /// Turns failed runs of a sweep into a failure with the command that shows the first of them again.
 fn failed_runs(args: &Args, plan: &Plan, ended: &Ended) -> Result<(), Failure> {
     let Some((spec, first)) = ended.failed.first() else { return Ok(()) };
-    let settings = &plan.points[spec.point].settings;
+    let point = &plan.points[spec.point];
     let runs = ended.results.points.iter().map(|point| point.runs.len()).sum();
     let counts = counts(ended.failed.len(), runs, ended.skipped);
-    let (place, seed) = (describe(settings), spec.seed.0);
+    let (place, seed) = (describe(&point.settings), spec.seed.0);
     let message = format!("{counts}; seed {seed} at {place}: {}", first.error);
-    Err(Failure::Own { message, hint: Some(again(args, settings, seed)) })
+    Err(Failure::Own { message, hint: Some(again(args, point, spec.seed)) })
 }
 
 fn counts(failed: usize, finished: usize, skipped: usize) -> String {
@@ -272,14 +269,14 @@ fn counts(failed: usize, finished: usize, skipped: usize) -> String {
 }
 
 /// The command that makes one run of a point again.
-fn again(args: &Args, settings: &[(String, String)], seed: u64) -> String {
-    let mut again =
-        format!("to see it again: lowmesh run {} --seeds 1 --seed {seed}", args.scenario);
-    again.extend(args.overrides.iter().flat_map(|set| [" --set '", set, "'"]));
-    for (key, value) in settings {
-        again.extend([" --set '", key, "=", value, "'"]);
-    }
-    again
+fn again(args: &Args, point: &Point, seed: Seed) -> String {
+    format!("to see it again: {}", provenance(args).run(point, seed))
+}
+
+/// How runs are made again that no store has.
+fn provenance(args: &Args) -> Provenance {
+    let (scenario, overrides) = (args.scenario.clone(), args.overrides.clone());
+    Provenance { scenario, overrides, store: None }
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! The user's choices for an endpoint.
 
+use alloc::vec::Vec;
+
 use lowmesh_congestion::{TimerError, TimerSpec};
 use lowmesh_units::Duration;
-use lowmesh_wire::coap::TOKEN_LEN_MAX;
+use lowmesh_wire::coap::{OptionNumber, TOKEN_LEN_MAX};
 
 use crate::params;
 
@@ -36,6 +38,18 @@ pub struct Config {
     pub ack_delay: Duration,
     /// How long a client waits for the response after an empty ACK, or to a NON request.
     pub response_timeout: Duration,
+    /// Over how long the answers to a multicast request are spread (DEFAULT_LEISURE).
+    pub leisure: Duration,
+    /// Longest message it sends, octets; a longer one is refused before anything leaves.
+    pub message_len_max: usize,
+    /// Longest token of a peer that it carries along, octets, from 8.
+    pub peer_token_len_max: usize,
+    /// Critical options beyond those of RFC 7252 that the layers above process; any other is
+    /// refused with 4.02.
+    pub extensions: Vec<OptionNumber>,
+    /// Requests for other hosts (Proxy-Uri, Proxy-Scheme) go to the application, which forwards
+    /// them; else they are answered with 5.05.
+    pub proxy: bool,
 }
 
 impl Default for Config {
@@ -54,6 +68,11 @@ impl Default for Config {
             dedup_total: params::DEDUP_TOTAL,
             ack_delay: params::ACK_DELAY,
             response_timeout: params::EXCHANGE_LIFETIME,
+            leisure: params::DEFAULT_LEISURE,
+            message_len_max: params::MESSAGE_LEN_MAX,
+            peer_token_len_max: params::PEER_TOKEN_LEN_MAX,
+            extensions: Vec::new(),
+            proxy: false,
         }
     }
 }
@@ -81,12 +100,14 @@ impl Config {
     pub fn check(&self) -> Result<(), ConfigError> {
         let open = 1..=params::OPEN_MAX_LIMIT;
         let token = params::TOKEN_LEN_MIN..=TOKEN_LEN_MAX;
+        let carried = self.peer_token_len_max;
         let nstart = usize::try_from(self.nstart).unwrap_or(usize::MAX);
         let bounds = [
             ("nstart", nstart, self.nstart > 0, "1 or more"),
             ("open_max", self.open_max, open.contains(&self.open_max), "1 to 16384"),
             ("incoming_max", self.incoming_max, self.incoming_max > 0, "1 or more"),
             ("token_len", self.token_len, token.contains(&self.token_len), "2 to 8 octets"),
+            ("peer_token_len_max", carried, carried >= TOKEN_LEN_MAX, "8 octets or more"),
             ("peers_max", self.peers_max, self.peers_max > 0, "1 or more"),
             ("dedup_per_peer", self.dedup_per_peer, self.dedup_per_peer > 0, "1 or more"),
             ("dedup_total", self.dedup_total, self.dedup_total > 0, "1 or more"),

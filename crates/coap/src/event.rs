@@ -5,7 +5,9 @@ use alloc::vec::Vec;
 use lowmesh_machine::{DropReason, Handle};
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::DecodeError;
-use lowmesh_wire::coap::{Code, Kind, Message, MessageId, OptionNumber, Options, Token};
+use lowmesh_wire::coap::{
+    Code, HEADER_LEN, Kind, Message, MessageId, OptionNumber, Options, Token,
+};
 
 /// Names one exchange within its endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -65,6 +67,11 @@ impl ResponseTemplate {
     pub fn with_payload(self, payload: Vec<u8>) -> Self {
         Self { payload, ..self }
     }
+    /// Octets of the datagram that carries it behind a token of `token_len` octets.
+    pub(crate) fn encoded_len(&self, token_len: usize) -> usize {
+        let marker = usize::from(!self.payload.is_empty());
+        HEADER_LEN + token_len + self.options.as_bytes().len() + marker + self.payload.len()
+    }
     pub(crate) fn into_message(self, kind: Kind, message_id: MessageId, token: Token) -> Message {
         let Self { code, options, payload } = self;
         Message { kind, code, message_id, token, options, payload }
@@ -74,7 +81,12 @@ impl ResponseTemplate {
 /// What can happen to an endpoint.
 #[derive(Debug)]
 pub enum Input<'a, P> {
-    /// The application asks `peer`. Ends in exactly one [`Output::Response`] or [`Output::Failed`].
+    /// The application asks `peer`. Ends in exactly one of [`Output::Response`], [`Output::Failed`]
+    /// and [`Output::Over`], or never without [`Input::Cancel`] if it observes (RFC 7641).
+    ///
+    /// A GET or FETCH with Observe 0 brings [`Output::Notification`]s for as long as the server
+    /// keeps the observation. A request with No-Response (RFC 7967) ends in [`Output::Over`] when
+    /// no response came.
     Request {
         /// Whom.
         peer: P,
@@ -82,6 +94,52 @@ pub enum Input<'a, P> {
         message: RequestTemplate,
         /// The application's name for it.
         handle: Handle,
+    },
+    /// The application asks all members of a group: an unconfirmed request by multicast (RFC 7252
+    /// s8). Each answer is an [`Output::GroupResponse`]; after `wait` comes [`Output::Over`].
+    RequestGroup {
+        /// The group's address.
+        group: P,
+        /// What; always sent as NON.
+        message: RequestTemplate,
+        /// How long answers are taken.
+        wait: Duration,
+        /// The application's name for it.
+        handle: Handle,
+    },
+    /// The application wants to know whether `peer` is there: an Empty CON (RFC 7252 s4.3). Ends in
+    /// [`Output::Pong`] or [`Output::Failed`].
+    Ping {
+        /// Whom.
+        peer: P,
+        /// The application's name for it.
+        handle: Handle,
+    },
+    /// The application is no longer interested in what came under this name; nothing more will.
+    Cancel {
+        /// Which request, observation, notification or ping.
+        handle: Handle,
+    },
+    /// The application tells an observer about a change (RFC 7641 s4.2). A CON ends in
+    /// [`Output::Acknowledged`] or [`Output::Failed`]; a NON may still be answered with RST, which
+    /// is [`Output::Failed`] too.
+    Notify {
+        /// The observer.
+        peer: P,
+        /// Of the request that registered it.
+        token: Token,
+        /// The notification, Observe option included.
+        response: ResponseTemplate,
+        /// CON or NON.
+        confirmable: bool,
+        /// The application's name for it.
+        handle: Handle,
+    },
+    /// The application leaves a request of a peer without response: a CON is acknowledged, a NON
+    /// passes in silence.
+    Decline {
+        /// Which request.
+        exchange: ExchangeId,
     },
     /// The application answers a request of a peer.
     Respond {
@@ -94,6 +152,13 @@ pub enum Input<'a, P> {
     },
     /// A datagram came.
     Datagram {
+        /// From whom.
+        from: P,
+        /// Its payload.
+        bytes: &'a [u8],
+    },
+    /// A datagram came that was sent to a group which this endpoint belongs to (RFC 7252 s8).
+    GroupDatagram {
         /// From whom.
         from: P,
         /// Its payload.
@@ -152,17 +217,57 @@ pub enum Output<P> {
         from: P,
         /// What.
         message: Message,
+        /// It came by multicast: an answer is optional, and errors are not sent (RFC 7252 s8.2).
+        multicast: bool,
     },
     /// The response to a request: the request is over.
     Response {
         /// Which request.
         handle: Handle,
+        /// Who answers.
+        from: P,
         /// The response.
         message: Message,
         /// From the first copy of the request to now.
         rtt: Duration,
         /// Copies of the request after the first.
         retransmissions: u8,
+    },
+    /// A response to a request that observes, which stays open (RFC 7641): the first one, or a newer
+    /// state than the one before.
+    Notification {
+        /// Which request.
+        handle: Handle,
+        /// Who answers.
+        from: P,
+        /// The state.
+        message: Message,
+    },
+    /// The answer of one member of a group; others may follow.
+    GroupResponse {
+        /// Which request.
+        handle: Handle,
+        /// Which member.
+        from: P,
+        /// Its answer.
+        message: Message,
+        /// From the request to now.
+        rtt: Duration,
+    },
+    /// The peer of a ping is there.
+    Pong {
+        /// Which ping.
+        handle: Handle,
+        /// From its first copy to now.
+        rtt: Duration,
+        /// Copies after the first.
+        retransmissions: u8,
+    },
+    /// A request is over as it was meant to be, and no response is outstanding: the wait for a
+    /// group has passed, or No-Response was obeyed.
+    Over {
+        /// Which request.
+        handle: Handle,
     },
     /// An empty ACK came: for a request the response follows; a separate response is over.
     Acknowledged {
@@ -179,7 +284,8 @@ pub enum Output<P> {
         handle: Handle,
         /// [`DropReason::GaveUp`], [`DropReason::Reset`], [`DropReason::QueueFull`],
         /// [`DropReason::NoRoute`] (the peer is unreachable) or [`DropReason::Malformed`] (the
-        /// response has a critical option that nobody here knows).
+        /// response has a critical option that nobody here knows); for a notification
+        /// [`DropReason::Reset`] says that the observer has gone.
         reason: DropReason,
     },
     /// A datagram came to nothing.
@@ -208,6 +314,8 @@ pub enum Discard {
     Overloaded,
     /// A CoAP ping, answered with RST (RFC 7252 s4.3).
     Ping,
+    /// A notification older than the one that is here already (RFC 7641 s3.4).
+    Stale,
 }
 
 /// How often datagrams came to nothing, by cause, and records lost before their time.
@@ -227,6 +335,8 @@ pub struct Counters {
     pub overloaded: u64,
     /// [`Discard::Ping`].
     pub pings: u64,
+    /// [`Discard::Stale`].
+    pub stale: u64,
     /// Messages forgotten before their lifetime was over: a late duplicate of them would be
     /// executed again.
     pub forgotten_early: u64,
@@ -242,6 +352,7 @@ impl Counters {
             Discard::CriticalOption(_) => &mut self.critical_options,
             Discard::Overloaded => &mut self.overloaded,
             Discard::Ping => &mut self.pings,
+            Discard::Stale => &mut self.stale,
         };
         *counter += 1;
     }

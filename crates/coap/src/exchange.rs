@@ -6,7 +6,9 @@ use lowmesh_machine::Handle;
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::{Kind, MessageId, Token};
 
-use crate::event::Purpose;
+use crate::event::{Purpose, ResponseTemplate};
+use crate::no_response::Unwanted;
+use crate::observe::Place;
 
 /// A message that this endpoint wants to get through: a request, or a separate response.
 #[derive(Debug)]
@@ -16,9 +18,26 @@ pub(crate) struct Outgoing<P> {
     pub(crate) token: Token,
     pub(crate) kind: Kind,
     pub(crate) purpose: Purpose,
+    pub(crate) expects: Expects,
     /// The datagram; its message ID is written when it first leaves.
     pub(crate) bytes: Vec<u8>,
     pub(crate) phase: Phase,
+}
+
+/// How many responses a message of one's own is to bring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expects {
+    /// One; or, to a separate response or a ping, what ends it.
+    One,
+    /// One unless No-Response keeps it away (RFC 7967).
+    Perhaps,
+    /// None: No-Response keeps all away.
+    Nothing,
+    /// One after the other, while the server keeps the observation (RFC 7641): the place of the
+    /// newest in their order, once there is one.
+    Notifications(Option<Place>),
+    /// One from each member of a group (RFC 7252 s8.2).
+    Group,
 }
 
 /// ```text
@@ -28,7 +47,9 @@ pub(crate) struct Outgoing<P> {
 ///                            +--------------> Acknowledged -------------------+
 ///                                                          response; timeout
 /// ```
-/// (RFC 7252 s4.2 and s5.2.2)
+/// (RFC 7252 s4.2 and s5.2.2). A request that observes goes from Sent or Acknowledged to Observing
+/// with its first response, and from there to Queued when it has to be registered again (RFC 7641
+/// s3.3.1).
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Phase {
     /// Waits for the window.
@@ -37,6 +58,11 @@ pub(crate) enum Phase {
     Sent(Transmission),
     /// A request whose ACK was empty; its response comes by itself.
     Acknowledged(Transmission),
+    /// A request with an observation that is fresh until `due`.
+    Observing {
+        /// When to register again.
+        due: Instant,
+    },
 }
 
 /// The copies of one message.
@@ -54,6 +80,13 @@ pub(crate) struct Transmission {
     pub(crate) due: Instant,
 }
 
+impl Transmission {
+    /// When the latest copy left, while its timeout runs.
+    pub(crate) fn copy_left_at(&self) -> Instant {
+        self.due - self.rto
+    }
+}
+
 /// A peer's request that the application has not answered yet.
 #[derive(Debug)]
 pub(crate) struct Incoming<P> {
@@ -61,12 +94,14 @@ pub(crate) struct Incoming<P> {
     pub(crate) message_id: MessageId,
     pub(crate) token: Token,
     pub(crate) answer: Answer,
+    /// Classes of response that do not leave.
+    pub(crate) unwanted: Unwanted,
     /// When something has to happen.
     pub(crate) due: Instant,
 }
 
-/// How the response has to travel (RFC 7252 s5.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How the response has to travel (RFC 7252 s5.2 and s8.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// In the ACK, if it is made before the ACK is due.
     Piggybacked,
@@ -74,4 +109,8 @@ pub(crate) enum Answer {
     Separate,
     /// In a NON: so was the request.
     NonConfirmable,
+    /// In a NON after a random part of the leisure: the request came by multicast.
+    Multicast,
+    /// The response to a multicast request, which waits for its time.
+    Leisure(ResponseTemplate, Handle),
 }

@@ -1,9 +1,8 @@
 //! A CoAP endpoint without IO: client and server in one (RFC 7252).
 //!
 //! [`Endpoint`] turns requests into datagrams and datagrams into requests and responses: message
-//! and token matching, retransmission, deduplication, piggybacked and separate responses, and
-//! congestion control per peer out of
-//! `lowmesh-congestion`. It is generic over the peer's address, so a simulated mesh and a
+//! and token matching, retransmission, deduplication, piggybacked and separate responses,
+//! multicast, observations, and congestion control per peer out of `lowmesh-congestion`. It is generic over the peer's address, so a simulated mesh and a
 //! socket drive the same code.
 //!
 //! ```
@@ -35,18 +34,22 @@
 //! # Ok::<(), lowmesh_coap::ConfigError>(())
 //! ```
 //!
-//! Left to others: resources and methods (the application), Observe, block-wise transfer,
-//! multicast, security.
+//! Left to others: resources and methods (the application), block-wise transfer, security.
 #![cfg_attr(not(test), no_std)]
 extern crate alloc;
 
+pub mod blockwise;
 mod config;
+pub mod echo;
 mod endpoint;
 mod event;
 mod exchange;
 mod message_ids;
+mod no_response;
+pub mod observe;
 pub mod params;
 mod peer;
+pub mod resource;
 mod seen;
 
 pub use config::{Config, ConfigError};
@@ -54,3 +57,4 @@ pub use endpoint::Endpoint;
 pub use event::{
     Counters, Discard, ExchangeId, Input, Output, Purpose, RequestTemplate, ResponseTemplate,
 };
+pub use no_response::Unwanted;

@@ -5,13 +5,15 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use lowmesh_congestion::{Flight, Permit, Timer, Window, window};
-use lowmesh_units::{Instant, Rng};
+use lowmesh_congestion::{Message, Permit, Timer, Window, window};
+use lowmesh_machine::Handle;
+use lowmesh_units::{Duration, Instant, Rng};
 use lowmesh_wire::coap::{MessageId, Token};
 
 use crate::Config;
 use crate::event::ExchangeId;
 use crate::message_ids::MessageIds;
+use crate::params::UNCONFIRMED_MAX;
 use crate::seen::Seen;
 
 /// One peer. The lists are as short as the window and the bounds of [`Config`] make them.
@@ -19,7 +21,6 @@ use crate::seen::Seen;
 pub(crate) struct Peer {
     pub(crate) timer: Box<dyn Timer>,
     window: window::Fixed,
-    outstanding: u32,
     pub(crate) ids: MessageIds,
     /// Sent and not acknowledged yet, by message ID.
     unacknowledged: Vec<(MessageId, ExchangeId)>,
@@ -28,6 +29,8 @@ pub(crate) struct Peer {
     /// Waiting for the window, oldest first.
     pub(crate) queue: VecDeque<ExchangeId>,
     pub(crate) seen: Seen,
+    /// Unconfirmed notifications that may still be answered with RST, oldest first.
+    unconfirmed: VecDeque<(MessageId, Handle)>,
     pub(crate) last_used: Instant,
 }
 
@@ -40,12 +43,12 @@ impl Peer {
                 .timer(config.ack_timeout)
                 .expect("Config::check has tried the name and the numbers"),
             window: window::Fixed::new(config.nstart),
-            outstanding: 0,
             ids: MessageIds::new(rng.next_u32() as u16),
             unacknowledged: Vec::new(),
             unanswered: Vec::new(),
             queue: VecDeque::new(),
             seen: Seen::default(),
+            unconfirmed: VecDeque::new(),
             last_used: now,
         }
     }
@@ -56,8 +59,7 @@ impl Peer {
     /// Whether one more interaction may start now. The fixed window never paces, so "later" means
     /// "not yet".
     pub(crate) fn permits(&self, now: Instant) -> bool {
-        let flight = Flight { now, outstanding: self.outstanding, size: 1 };
-        self.window.permits(&flight) == Permit::Now
+        self.window.permits(1, now) == Permit::Now
     }
     /// An exchange's first copy leaves; a request is then found by its token too.
     pub(crate) fn sent(
@@ -68,29 +70,80 @@ impl Peer {
         now: Instant,
     ) {
         self.window.on_sent(1, now);
-        self.outstanding += 1;
         self.unacknowledged.push((message_id, id));
-        self.unanswered.extend(token.map(|token| (token, id)));
-    }
-    /// The exchange is no longer outstanding for the window (RFC 7252 s4.7): acknowledged, answered
-    /// or given up.
-    pub(crate) fn landed(&mut self, id: ExchangeId) {
-        if let Some(place) = self.unacknowledged.iter().position(|(_, one)| *one == id) {
-            self.unacknowledged.remove(place);
-            self.outstanding -= 1;
+        // A request that registers its observation again keeps its token.
+        if let Some(token) = token
+            && self.by_token(&token) != Some(id)
+        {
+            self.unanswered.push((token, id));
         }
     }
-    /// The exchange is over.
-    pub(crate) fn forget(&mut self, id: ExchangeId) {
-        self.landed(id);
-        self.unanswered.retain(|(_, one)| *one != id);
+    /// A request to a group, which this peer stands for, leaves: it is no interaction with one peer,
+    /// so the window does not count it.
+    pub(crate) fn sent_to_group(&mut self, token: Token, id: ExchangeId) {
+        self.unanswered.push((token, id));
+    }
+    /// The latest copy of the exchange, which left at `sent`, was acknowledged after `rtt`; that is unknown when
+    /// there were several copies.
+    pub(crate) fn acknowledged(
+        &mut self,
+        id: ExchangeId,
+        sent: Instant,
+        rtt: Option<Duration>,
+        now: Instant,
+    ) {
+        if self.land(id) {
+            self.window.on_acked(Message { size: 1, sent }, rtt, now);
+        }
+    }
+    /// The latest copy of the exchange, which left at `sent`, timed out; another follows at once.
+    pub(crate) fn resent(&mut self, sent: Instant, now: Instant) {
+        self.window.on_timeout(&[Message { size: 1, sent }], now);
+        self.window.on_sent(1, now);
+    }
+    /// The last copy of the exchange, which left at `sent`, timed out.
+    pub(crate) fn expired(&mut self, id: ExchangeId, sent: Instant, now: Instant) {
+        if self.land(id) {
+            self.window.on_timeout(&[Message { size: 1, sent }], now);
+        }
+    }
+    /// The exchange is over, or its end will come without an acknowledgement.
+    pub(crate) fn discarded(&mut self, id: ExchangeId, now: Instant) {
+        if self.land(id) {
+            self.window.on_discarded(1, now);
+        }
+    }
+    /// The exchange is no longer outstanding for the window (RFC 7252 s4.7); true if it was.
+    fn land(&mut self, id: ExchangeId) -> bool {
+        let place = self.unacknowledged.iter().position(|(_, one)| *one == id);
+        place.map(|place| self.unacknowledged.remove(place)).is_some()
+    }
+    /// The exchange neither waits nor is outstanding; its token may still be in use.
+    pub(crate) fn settle(&mut self, id: ExchangeId, now: Instant) {
+        self.discarded(id, now);
         self.queue.retain(|one| *one != id);
+    }
+    /// The exchange, which has settled, is over.
+    pub(crate) fn forget(&mut self, id: ExchangeId) {
+        self.unanswered.retain(|(_, one)| *one != id);
     }
     pub(crate) fn by_message_id(&self, message_id: MessageId) -> Option<ExchangeId> {
         self.unacknowledged.iter().find(|(id, _)| *id == message_id).map(|(_, id)| *id)
     }
-    pub(crate) fn by_token(&self, token: Token) -> Option<ExchangeId> {
-        self.unanswered.iter().find(|(one, _)| *one == token).map(|(_, id)| *id)
+    pub(crate) fn by_token(&self, token: &Token) -> Option<ExchangeId> {
+        self.unanswered.iter().find(|(one, _)| one == token).map(|(_, id)| *id)
+    }
+    /// An unconfirmed notification has left.
+    pub(crate) fn expect_reset(&mut self, message_id: MessageId, handle: Handle) {
+        if self.unconfirmed.len() >= UNCONFIRMED_MAX {
+            self.unconfirmed.pop_front();
+        }
+        self.unconfirmed.push_back((message_id, handle));
+    }
+    /// The notification that a RST is about.
+    pub(crate) fn take_unconfirmed(&mut self, message_id: MessageId) -> Option<Handle> {
+        let place = self.unconfirmed.iter().position(|(id, _)| *id == message_id)?;
+        self.unconfirmed.remove(place).map(|(_, handle)| handle)
     }
     /// Every exchange with the peer, oldest first.
     pub(crate) fn exchanges(&self) -> Vec<ExchangeId> {
@@ -101,8 +154,33 @@ impl Peer {
         all.dedup();
         all
     }
-    /// Tells the window how an interaction ended.
-    pub(crate) fn window(&mut self) -> &mut window::Fixed {
-        &mut self.window
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowmesh_units::{NodeId, Purpose, Seed};
+
+    #[test]
+    fn the_window_opens_once_for_each_end_of_an_exchange() {
+        let mut rng = Rng::stream(Seed(1), NodeId(1), Purpose::Coap);
+        let at = Instant::from_secs;
+        let config = Config { nstart: 4, ..Config::default() };
+        let mut peer = Peer::new(&config, at(0), &mut rng);
+        let outstanding = |peer: &Peer| peer.window.snapshot().outstanding;
+        for number in 0..4_u16 {
+            peer.sent(MessageId(number), None, ExchangeId(number.into()), at(0));
+        }
+        assert!(!peer.permits(at(0)));
+        peer.resent(at(0), at(3));
+        assert_eq!(outstanding(&peer), 4, "a copy takes the place of the one before");
+        peer.acknowledged(ExchangeId(0), at(3), None, at(4));
+        peer.expired(ExchangeId(1), at(0), at(5));
+        peer.discarded(ExchangeId(2), at(5));
+        assert_eq!(outstanding(&peer), 1);
+        for number in 0..4 {
+            peer.settle(ExchangeId(number), at(6));
+        }
+        assert_eq!(outstanding(&peer), 0, "an exchange ends once");
     }
 }

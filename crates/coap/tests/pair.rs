@@ -125,6 +125,10 @@ impl World {
                 | Output::Started { .. }
                 | Output::Acknowledged { .. }
                 | Output::Discarded { .. } => {}
+                Output::Notification { .. }
+                | Output::GroupResponse { .. }
+                | Output::Pong { .. }
+                | Output::Over { .. } => panic!("nobody asked for that: {output:?}"),
             }
         }
     }

@@ -2,7 +2,8 @@
 
 use alloc::vec::Vec;
 
-use lowmesh_ipv6::{Decision, packet, udp};
+use lowmesh_ipv6::{Decision, neighbour, packet, udp};
+use lowmesh_lowpan::Route;
 use lowmesh_machine::{DropReason, Dropped, Handle, Layer, Machine as _};
 use lowmesh_rpl::{Passage, Verdict};
 use lowmesh_units::{Eui64, Instant};
@@ -10,10 +11,10 @@ use lowmesh_wire::icmpv6::{self, Icmpv6};
 use lowmesh_wire::ipv6::{self, Address, Header};
 use lowmesh_wire::rpl::HopByHopOption;
 
-use crate::event::{Output, Packet, Peer};
+use crate::event::{Class, Output, Packet, Peer};
 use crate::link::expect_accepted;
 use crate::node::{Node, Routing};
-use crate::{COAP_PORT, DATAGRAM_PORT};
+use crate::{COAP_PORT, DATAGRAM_PORT, ECHO_PORT};
 
 impl Node {
     pub(crate) fn on_frame(
@@ -48,14 +49,12 @@ impl Node {
         if self.link.take_done(now, handle, dropped.is_none()) {
             return;
         }
-        if handle != Handle::NONE {
-            if let Some(dropped) = dropped {
-                self.failure = Some(dropped);
-            }
-            let delivered = dropped.is_none();
-            let input = lowmesh_lowpan::Input::FrameDone { handle, delivered };
-            expect_accepted(self.lowpan.handle(now, input));
+        if let Some(dropped) = dropped {
+            self.failure = Some(dropped);
         }
+        let delivered = dropped.is_none();
+        let input = lowmesh_lowpan::Input::FrameDone { handle, delivered };
+        expect_accepted(self.lowpan.handle(now, input));
     }
 
     /// What 6LoWPAN has to say.
@@ -72,6 +71,10 @@ impl Node {
             lowmesh_lowpan::Output::Packet { bytes, source, handle, .. } => {
                 self.on_packet(now, source, bytes, handle);
             }
+            lowmesh_lowpan::Output::RouteRequest { beginning, source, handle } => {
+                self.on_route_request(now, source, beginning, handle);
+            }
+            lowmesh_lowpan::Output::PacketDone { handle: Handle::NONE, .. } => {}
             lowmesh_lowpan::Output::PacketDone { handle, delivered: true } => {
                 self.note_packet(Packet::PassedOn(handle));
             }
@@ -90,21 +93,55 @@ impl Node {
     }
 
     fn on_packet(&mut self, now: Instant, from: Eui64, mut bytes: Vec<u8>, handle: Handle) {
+        let decision = self.ipv6.input(&mut bytes);
+        match self.route(now, from, decision, &mut bytes) {
+            Ok(None) => self.deliver(now, &bytes, handle),
+            Ok(Some(next_hop)) => self.send_packet(now, bytes, Some(next_hop), handle),
+            Err(reason) => self.refuse(handle, Layer::Ipv6, reason),
+        }
+    }
+
+    /// RFC 8930: the first fragment tells where its packet goes.
+    fn on_route_request(
+        &mut self,
+        now: Instant,
+        from: Eui64,
+        mut beginning: Vec<u8>,
+        handle: Handle,
+    ) {
+        let decision = self.ipv6.input_beginning(&mut beginning);
+        let route = match self.route(now, from, decision, &mut beginning) {
+            Ok(None) => Route::Here,
+            Ok(Some(next_hop)) => Route::Via(next_hop),
+            Err(reason) => {
+                self.refuse(handle, Layer::Ipv6, reason);
+                Route::None
+            }
+        };
+        let input = lowmesh_lowpan::Input::RouteReply { beginning, route };
+        expect_accepted(self.lowpan.handle(now, input));
+    }
+
+    /// The neighbour that a packet goes to, or none if it is for this node; `bytes` may be its beginning.
+    fn route(
+        &mut self,
+        now: Instant,
+        from: Eui64,
+        decision: Decision,
+        bytes: &mut [u8],
+    ) -> Result<Option<Eui64>, DropReason> {
         let by_rpl = matches!(self.routing, Routing::Rpl(_));
-        match self.ipv6.input(&mut bytes) {
-            Decision::Deliver => self.deliver(now, &bytes, handle),
+        match decision {
+            Decision::Deliver => Ok(None),
             Decision::Forward { next_hop } if by_rpl => {
-                self.forward(now, from, next_hop, bytes, handle);
+                self.forward(now, from, next_hop, bytes).map(Some)
             }
-            Decision::Forward { next_hop } => {
-                self.send_packet(now, bytes, Some(next_hop.eui64()), handle);
-            }
+            Decision::Forward { next_hop } => Ok(Some(next_hop.eui64())),
             // The RPL layer below knows more about routes than the table does.
             Decision::Drop(DropReason::NoRoute) if by_rpl => {
-                let nowhere = Address::UNSPECIFIED;
-                self.forward(now, from, nowhere, bytes, handle);
+                self.forward(now, from, Address::UNSPECIFIED, bytes).map(Some)
             }
-            Decision::Drop(reason) => self.refuse(handle, Layer::Ipv6, reason),
+            Decision::Drop(reason) => Err(reason),
         }
     }
 
@@ -114,27 +151,24 @@ impl Node {
         now: Instant,
         from: Eui64,
         next_hop: Address,
-        mut bytes: Vec<u8>,
-        handle: Handle,
-    ) {
-        let Ok(header) = Header::parse(&bytes) else {
-            return self.refuse(handle, Layer::Ipv6, DropReason::Malformed);
-        };
-        let place = packet::find_rpl_option(&bytes);
+        bytes: &mut [u8],
+    ) -> Result<Eui64, DropReason> {
+        let header = Header::parse(bytes).map_err(|_| DropReason::Malformed)?;
+        let place = packet::find_rpl_option(bytes);
         let option = place.clone().and_then(|place| HopByHopOption::parse(&bytes[place]).ok());
         let passage = Passage {
             from: Some(Address::link_local(from).0),
             target: header.destination.0,
             // The step of a source route made the destination a neighbour: the next hop is its own.
             source_routed: next_hop == Address::link_local(header.destination.eui64())
-                && lowmesh_ipv6::source_route::is_present(&bytes),
+                && lowmesh_ipv6::source_route::is_present(bytes),
             option,
         };
-        let Routing::Rpl(rpl) = &mut self.routing else { return };
+        let Routing::Rpl(rpl) = &mut self.routing else { return Err(DropReason::NoRoute) };
         let (next, option) = match rpl.check_forward(now, &passage) {
             Verdict::Forward { next, option } => (next.address, option),
             Verdict::ForwardingError { to, option } => (to, option),
-            Verdict::Drop(reason) => return self.refuse(handle, Layer::Ipv6, reason),
+            Verdict::Drop(reason) => return Err(reason),
         };
         if let Some(place) = place {
             let mut renewed = Vec::with_capacity(place.len());
@@ -143,7 +177,7 @@ impl Node {
                 bytes[place].copy_from_slice(&renewed);
             }
         }
-        self.send_packet(now, bytes, Some(Address(next).eui64()), handle);
+        Ok(Address(next).eui64())
     }
 
     fn deliver(&mut self, now: Instant, bytes: &[u8], handle: Handle) {
@@ -171,6 +205,10 @@ impl Node {
                 let input = lowmesh_coap::Input::Datagram { from, bytes };
                 expect_accepted(self.coap.handle(now, input));
             }
+            // Two echo services would keep each other busy for ever.
+            ECHO_PORT if from.1 != ECHO_PORT => {
+                self.send_datagram(now, ECHO_PORT, from, bytes, Class::Response);
+            }
             DATAGRAM_PORT => self.outbox.push(Output::Datagram { from, payload: bytes.to_vec() }),
             _ => return Err((Layer::Udp, DropReason::NoListener)),
         }
@@ -196,9 +234,20 @@ impl Node {
             }
             Icmpv6::EchoRequest(echo) => {
                 let mut reply = Vec::with_capacity(echo.data.len() + icmpv6::HEADER_LENGTH);
-                let here = self.ipv6.addresses.source_for(&header.source);
+                // RFC 4443 s4.2: what was asked at one address is answered from it.
+                let here = if header.destination.is_multicast() {
+                    self.ipv6.addresses.source_for(&header.source)
+                } else {
+                    header.destination
+                };
                 Icmpv6::EchoReply(echo).emit(&here.0, &source, &mut reply);
                 self.send_control(now, here, header.source, &reply);
+                Ok(())
+            }
+            Icmpv6::NeighbourSolicitation(message) => {
+                let answer = neighbour::answer(&self.ipv6.addresses, &header, &message)
+                    .map_err(|reason| (Layer::Ipv6, reason))?;
+                self.send_answer(now, answer, message.source_node);
                 Ok(())
             }
             _ => Ok(()),

@@ -124,19 +124,8 @@ impl Node {
         let cells = self.schedule().into_iter().flat_map(Schedule::cells);
         cells.filter(|cell| negotiated(cell.kind)).count() as u32
     }
-    /// Every packet that this node holds, once for each copy of its own.
+    /// Every packet that this node holds, once for each copy of its own; frames in the MAC's queue are of those.
     pub fn held(&self) -> Vec<Handle> {
-        let mut held: Vec<Handle> = self.lowpan.handles().collect();
-        let fragmented = held.len();
-        let named = |handle: &Handle| {
-            *handle != Handle::NONE && handle.0 < lowmesh_sixtop::params::HANDLE_FIRST
-        };
-        for handle in self.link.handles().filter(named) {
-            // Fragments of a datagram are one packet, and 6LoWPAN has it.
-            if !held[..fragmented].contains(&handle) {
-                held.push(handle);
-            }
-        }
-        held
+        self.lowpan.handles().filter(|handle| *handle != Handle::NONE).collect()
     }
 }

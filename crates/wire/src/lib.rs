@@ -15,8 +15,12 @@ pub mod icmpv6;
 pub mod ie;
 pub mod ieee802154;
 pub mod ipv6;
+pub mod link_format;
 pub mod lowpan;
+pub mod neighbour;
+pub mod problem_details;
 pub mod rpl;
+pub mod senml;
 pub mod sixp;
 pub mod udp;
 

@@ -144,7 +144,7 @@ fn failed_runs_are_told_with_the_command_that_shows_them_again() {
     let (result, text) = run("grid-25 --seeds 3 --seed 12 --set mac.retries=3 --quiet");
     let Err(Failure::Own { message, hint }) = result else { panic!("{result:?}") };
     assert_eq!(message, "1 of 3 runs failed; seed 13: no luck");
-    let again = "to see it again: lowmesh run grid-25 --seeds 1 --seed 13 --set 'mac.retries=3'";
+    let again = "to see it again: lowmesh run grid-25 --set mac.retries=3 --seeds 1 --seed 13";
     assert_eq!(hint.as_deref(), Some(again));
     assert!(text.starts_with("grid-25: 2 runs "), "{text}");
 }
@@ -196,7 +196,7 @@ fn failed_runs_of_a_sweep_are_told_with_their_point_and_command() {
     assert_eq!(
         hint,
         Some(format!(
-            "to see it again: lowmesh run {} --seeds 1 --seed 13 --set 'mac.retries=3'",
+            "to see it again: lowmesh run {} --set mac.retries=3 --seeds 1 --seed 13",
             file.display()
         ))
     );

@@ -1,18 +1,30 @@
 //! Requests of peers: from the datagram to the application's answer (RFC 7252 s4.5, s5.2, s5.4).
 
-use alloc::vec::Vec;
-
 use lowmesh_machine::{Handle, Rejected};
 use lowmesh_units::Instant;
-use lowmesh_wire::coap::{Code, Kind, Message, MessageId, MessageView, OptionNumber, Token};
+use lowmesh_wire::coap::{
+    Code, Kind, Message, MessageId, MessageView, OptionNumber, Recognition, Token, decode_uint,
+};
 
 use super::Endpoint;
-use super::outgoing::{NO_MESSAGE_ID, Wanted};
+use super::outgoing::{NO_MESSAGE_ID, NO_ROOM, TOO_LONG, Wanted};
 use crate::event::ExchangeId;
 use crate::event::{Discard, Output, Purpose, ResponseTemplate};
-use crate::exchange::{Answer, Incoming};
+use crate::exchange::{Answer, Expects, Incoming};
+use crate::no_response::Unwanted;
 use crate::params::{EXCHANGE_LIFETIME, NON_LIFETIME};
 use crate::seen::Sighting;
+
+/// How a request is refused.
+enum Refusal {
+    /// With a response.
+    Answered(Code),
+    /// Without a word.
+    Silent,
+}
+
+const ANSWERED: Rejected =
+    Rejected { what: "response", why: "its request is answered or has expired" };
 
 impl<P: Ord + Copy> Endpoint<P> {
     /// Sends a bare ACK or RST.
@@ -60,7 +72,13 @@ impl<P: Ord + Copy> Endpoint<P> {
     }
 
     /// A new request has come from an admitted peer.
-    pub(super) fn on_request(&mut self, from: P, view: &MessageView<'_>, now: Instant) {
+    pub(super) fn on_request(
+        &mut self,
+        from: P,
+        view: &MessageView<'_>,
+        multicast: bool,
+        now: Instant,
+    ) {
         if self.is_duplicate(from, view, now) {
             return;
         }
@@ -70,41 +88,71 @@ impl<P: Ord + Copy> Endpoint<P> {
             return;
         }
         self.remember(from, view, now);
-        if let Some(code) = self.refusal(from, view) {
-            self.refuse(from, view, code, now);
+        let recognition = view.options().recognise(|number| self.knows(number));
+        if let Some(refusal) = self.refusal(from, view, recognition) {
+            // RFC 7252 s8.2: a multicast request that nothing useful can be said to is ignored.
+            match refusal {
+                Refusal::Answered(code) if !multicast => self.refuse(from, view, code, now),
+                Refusal::Answered(_) | Refusal::Silent => {}
+            }
             return;
         }
         let (answer, due) = match view.kind() {
             Kind::Confirmable => (Answer::Piggybacked, now + self.config.ack_delay),
+            _ if multicast => (Answer::Multicast, now + NON_LIFETIME),
             _ => (Answer::NonConfirmable, now + NON_LIFETIME),
         };
+        // RFC 7252 s8.2: errors are not sent to a group's client, unless it says that it wants them
+        // (RFC 7967 s2.1).
+        let otherwise = if multicast { Unwanted::ERRORS } else { Unwanted::NOTHING };
+        let unwanted = Unwanted::from_options(view.options()).unwrap_or(otherwise);
         let exchange = self.next_id();
         let (message_id, token) = (view.message_id(), view.token());
-        self.incoming.insert(exchange, Incoming { peer: from, message_id, token, answer, due });
+        let incoming = Incoming { peer: from, message_id, token, answer, unwanted, due };
+        self.incoming.insert(exchange, incoming);
         self.deadlines.insert((due, exchange));
-        self.outbox.push(Output::Request { exchange, from, message: Message::from(view) });
+        let mut message = Message::from(view);
+        if recognition.faulty_elective {
+            message.options.drop_faulty_electives();
+        }
+        self.outbox.push(Output::Request { exchange, from, message, multicast });
     }
 
-    /// The code to refuse a request with, if this endpoint cannot let the application decide;
-    /// `EMPTY` for silence.
-    fn refusal(&mut self, from: P, view: &MessageView<'_>) -> Option<Code> {
-        if let Some(number) = view.options().first_unrecognised_critical(|_| false) {
+    /// Why this endpoint cannot let the application decide about a request, if so.
+    fn refusal(
+        &mut self,
+        from: P,
+        view: &MessageView<'_>,
+        recognition: Recognition,
+    ) -> Option<Refusal> {
+        if let Some(number) = recognition.critical {
             self.discard(from, Discard::CriticalOption(number));
             // RFC 7252 s5.4.1: in a CON it MUST cause a 4.02 response; in a NON it MUST be
             // rejected, here in silence.
             let confirmable = view.kind() == Kind::Confirmable;
-            return Some(if confirmable { Code::BAD_OPTION } else { Code::EMPTY });
+            return Some(if confirmable {
+                Refusal::Answered(Code::BAD_OPTION)
+            } else {
+                Refusal::Silent
+            });
+        }
+        // RFC 8974 s2.2.2: a token that will never be handled SHOULD be answered with 4.00, not RST.
+        if view.token_len() > self.config.peer_token_len_max {
+            return Some(Refusal::Answered(Code::BAD_REQUEST));
+        }
+        // RFC 8768 s3: a value of 0 or above 255 MUST be rejected with 4.00.
+        let hops = view.option(OptionNumber::HOP_LIMIT).map(decode_uint);
+        if hops.is_some_and(|hops| !hops.is_some_and(|hops| (1..=255).contains(&hops))) {
+            return Some(Refusal::Answered(Code::BAD_REQUEST));
         }
         // RFC 7252 s5.10.2: an endpoint that is no proxy MUST answer 5.05.
         let proxied = |option: OptionNumber| view.option(option).is_some();
-        (proxied(OptionNumber::PROXY_URI) || proxied(OptionNumber::PROXY_SCHEME))
-            .then_some(Code::PROXYING_NOT_SUPPORTED)
+        let for_others = proxied(OptionNumber::PROXY_URI) || proxied(OptionNumber::PROXY_SCHEME);
+        (for_others && !self.config.proxy)
+            .then_some(Refusal::Answered(Code::PROXYING_NOT_SUPPORTED))
     }
 
     fn refuse(&mut self, from: P, view: &MessageView<'_>, code: Code, now: Instant) {
-        if code == Code::EMPTY {
-            return;
-        }
         let response = ResponseTemplate::new(code);
         let (message_id, token) = (view.message_id(), view.token());
         if view.kind() == Kind::Confirmable {
@@ -123,26 +171,52 @@ impl<P: Ord + Copy> Endpoint<P> {
         handle: Handle,
         now: Instant,
     ) -> Result<(), Rejected> {
-        const WHAT: &str = "response";
         if !response.code.is_response() {
-            return Err(Rejected { what: WHAT, why: "its code is not 2.xx, 4.xx or 5.xx" });
+            return Err(Rejected { what: "response", why: "its code is not 2.xx, 4.xx or 5.xx" });
         }
-        let Some(Incoming { peer, message_id, token, answer, due }) = self.incoming.get(&exchange)
-        else {
-            return Err(Rejected { what: WHAT, why: "its request is answered or has expired" });
-        };
-        let (peer, message_id, token, due) = (*peer, *message_id, *token, *due);
-        match answer {
+        let Some(asked) = self.incoming.get(&exchange) else { return Err(ANSWERED) };
+        if asked.unwanted.contains(response.code) {
+            return self.decline(exchange);
+        }
+        let (peer, message_id, token) = (asked.peer, asked.message_id, asked.token.clone());
+        if response.encoded_len(token.encoded_len()) > self.config.message_len_max {
+            return Err(TOO_LONG);
+        }
+        match asked.answer {
             Answer::Piggybacked => self.piggyback(peer, message_id, token, response, handle),
             Answer::NonConfirmable => self.send_non(peer, token, response, handle, now)?,
             Answer::Separate => {
                 let message = response.into_message(Kind::Confirmable, MessageId(0), token);
-                self.enqueue(Wanted { peer, message, purpose: Purpose::Response, handle }, now)?;
+                let (purpose, expects) = (Purpose::Response, Expects::One);
+                self.enqueue(Wanted { peer, message, purpose, expects, handle }, now)?;
             }
+            Answer::Multicast => {
+                self.hold(exchange, response, handle, now);
+                return Ok(());
+            }
+            Answer::Leisure(..) => return Err(ANSWERED),
         }
-        self.incoming.remove(&exchange);
-        self.deadlines.remove(&(due, exchange));
+        self.forget_incoming(exchange);
         Ok(())
+    }
+
+    /// The application leaves a request without response.
+    pub(super) fn decline(&mut self, exchange: ExchangeId) -> Result<(), Rejected> {
+        let Some(asked) = self.incoming.get(&exchange) else { return Err(ANSWERED) };
+        match asked.answer {
+            // RFC 7967 s2: the server still acknowledges a CON request.
+            Answer::Piggybacked => self.acknowledge_empty(asked.peer, asked.message_id),
+            Answer::Leisure(..) => return Err(ANSWERED),
+            Answer::Separate | Answer::NonConfirmable | Answer::Multicast => {}
+        }
+        self.forget_incoming(exchange);
+        Ok(())
+    }
+
+    fn forget_incoming(&mut self, exchange: ExchangeId) {
+        if let Some(Incoming { due, .. }) = self.incoming.remove(&exchange) {
+            self.deadlines.remove(&(due, exchange));
+        }
     }
 
     /// RFC 7252 s5.2.1: the response in the ACK, kept for duplicates of the request.
@@ -154,8 +228,7 @@ impl<P: Ord + Copy> Endpoint<P> {
         response: ResponseTemplate,
         handle: Handle,
     ) {
-        let mut bytes = Vec::new();
-        response.into_message(Kind::Acknowledgement, message_id, token).emit(&mut bytes);
+        let bytes = response.into_message(Kind::Acknowledgement, message_id, token).to_vec();
         if let Some(peer) = self.peers.get_mut(&to) {
             peer.seen.keep_reply(message_id, bytes.clone(), handle);
         }
@@ -172,27 +245,30 @@ impl<P: Ord + Copy> Endpoint<P> {
         now: Instant,
     ) -> Result<(), Rejected> {
         if !self.admit(to, now) {
-            return Err(Rejected {
-                what: "response",
-                why: "no room for its peer: raise peers_max",
-            });
+            return Err(NO_ROOM);
         }
         let peer = self.peers.get_mut(&to).expect("just admitted");
         if !peer.ids.reserve(now) {
             return Err(NO_MESSAGE_ID);
         }
         let message_id = peer.ids.issue(now);
-        let mut bytes = Vec::new();
-        response.into_message(Kind::NonConfirmable, message_id, token).emit(&mut bytes);
+        let bytes = response.into_message(Kind::NonConfirmable, message_id, token).to_vec();
         self.outbox.push(Output::Send { to, bytes, handle, copy: 0, purpose: Purpose::Response });
         Ok(())
     }
 
-    /// The time of a peer's request has come: it is acknowledged, or forgotten.
+    /// The time of a peer's request has come: it is acknowledged, answered after its leisure, or
+    /// forgotten.
     pub(super) fn on_incoming_due(&mut self, id: ExchangeId, now: Instant) {
         let Some(exchange) = self.incoming.get_mut(&id) else { return };
         if exchange.answer != Answer::Piggybacked {
-            self.incoming.remove(&id);
+            if let Some(Incoming {
+                peer, token, answer: Answer::Leisure(response, handle), ..
+            }) = self.incoming.remove(&id)
+            {
+                // Without a free message ID the client does without this member's answer.
+                let _unsent = self.send_non(peer, token, response, handle, now);
+            }
             return;
         }
         // RFC 7252 s5.2.2: no response yet, so the server sends an Empty ACK before the client

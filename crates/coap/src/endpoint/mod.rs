@@ -1,15 +1,19 @@
 //! The endpoint: its tables, its deadlines, and the machine's face. What each input does is in the
 //! modules below.
 
+mod group;
 mod incoming;
+mod notification;
 mod outgoing;
 mod reception;
 
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
 
 use lowmesh_congestion::TimerSnapshot;
 use lowmesh_machine::{DropReason, Handle, Machine, Outbox, Rejected};
 use lowmesh_units::{Instant, Rng};
+use lowmesh_wire::coap::{Kind, MessageId, OptionNumber, Token};
 
 use crate::event::ExchangeId;
 use crate::event::{Counters, Discard, Input, Output};
@@ -25,6 +29,8 @@ pub struct Endpoint<P> {
     peers: BTreeMap<P, Peer>,
     outgoing: BTreeMap<ExchangeId, Outgoing<P>>,
     incoming: BTreeMap<ExchangeId, Incoming<P>>,
+    /// Requests to groups, by token: their answers come from other addresses than they went to.
+    groups: Vec<(Token, ExchangeId)>,
     /// When an exchange wants to be looked at: one entry for each that waits for time.
     deadlines: BTreeSet<(Instant, ExchangeId)>,
     /// Number of the next exchange.
@@ -47,6 +53,7 @@ impl<P: Ord + Copy> Endpoint<P> {
             peers: BTreeMap::new(),
             outgoing: BTreeMap::new(),
             incoming: BTreeMap::new(),
+            groups: Vec::new(),
             deadlines: BTreeSet::new(),
             serial: 0,
             queued: 0,
@@ -72,6 +79,10 @@ impl<P: Ord + Copy> Endpoint<P> {
         self.counters
     }
 
+    /// Whether a critical option beyond RFC 7252 is processed above.
+    fn knows(&self, number: OptionNumber) -> bool {
+        self.config.extensions.contains(&number)
+    }
     const fn next_id(&mut self) -> ExchangeId {
         self.serial += 1;
         ExchangeId(self.serial)
@@ -130,7 +141,19 @@ impl<P: Ord + Copy> Machine for Endpoint<P> {
             Input::Respond { exchange, response, handle } => {
                 self.respond(exchange, response, handle, now)?;
             }
+            Input::RequestGroup { group, message, wait, handle } => {
+                self.request_group(group, message, wait, handle, now)?;
+            }
+            Input::Ping { peer, handle } => self.ping(peer, handle, now)?,
+            Input::Cancel { handle } => self.cancel(handle, now),
+            Input::Notify { peer, token, response, confirmable, handle } => {
+                let kind = if confirmable { Kind::Confirmable } else { Kind::NonConfirmable };
+                let message = response.into_message(kind, MessageId(0), token);
+                self.notify(peer, message, handle, now)?;
+            }
+            Input::Decline { exchange } => self.decline(exchange)?,
             Input::Datagram { from, bytes } => self.on_datagram(from, bytes, now),
+            Input::GroupDatagram { from, bytes } => self.on_group_datagram(from, bytes, now),
             Input::Unreachable { peer } => self.on_unreachable(peer, now),
             Input::Deadline => self.on_deadline(now),
         }

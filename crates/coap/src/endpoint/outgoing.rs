@@ -1,17 +1,19 @@
 //! Own exchanges: requests and separate responses, from the queue to their end (RFC 7252 s4.2,
 //! s4.7, s5.2).
 
-use alloc::vec::Vec;
-
-use lowmesh_congestion::{Attempt, Window};
+use lowmesh_congestion::Attempt;
 use lowmesh_machine::{DropReason, Handle, Rejected};
-use lowmesh_units::{Duration, Instant, Rng};
-use lowmesh_wire::coap::{HEADER_LEN, Kind, Message, MessageId, Token};
+use lowmesh_units::{Duration, Instant};
+use lowmesh_wire::coap::{
+    Code, HEADER_LEN, Kind, Message, MessageId, OptionNumber, Options, Token,
+};
 
 use super::Endpoint;
 use crate::event::ExchangeId;
 use crate::event::{Output, Purpose, RequestTemplate};
-use crate::exchange::{Outgoing, Phase, Transmission};
+use crate::exchange::{Expects, Outgoing, Phase, Transmission};
+use crate::no_response::Unwanted;
+use crate::observe;
 use crate::params::{PROBING_RATE_OCTETS_PER_SECOND, TRANSMIT_SPAN_LIMIT};
 use crate::peer::Peer;
 
@@ -20,6 +22,7 @@ pub(super) struct Wanted<P> {
     pub(super) peer: P,
     pub(super) message: Message,
     pub(super) purpose: Purpose,
+    pub(super) expects: Expects,
     pub(super) handle: Handle,
 }
 
@@ -27,6 +30,17 @@ pub(super) struct Wanted<P> {
 pub(super) const NO_MESSAGE_ID: Rejected = Rejected {
     what: "message",
     why: "all 65536 message IDs to this peer are in use for 247 s (RFC 7252 s4.4): send more slowly",
+};
+/// The table of peers is full of busy ones.
+pub(super) const NO_ROOM: Rejected =
+    Rejected { what: "response", why: "no room for its peer: raise peers_max" };
+/// A request that asks for nothing.
+pub(super) const NOT_A_METHOD: Rejected =
+    Rejected { what: "request", why: "its code is not a method (0.01 to 0.31)" };
+/// A message that could not pass every path.
+pub(super) const TOO_LONG: Rejected = Rejected {
+    what: "message",
+    why: "longer than message_len_max (RFC 7252 s4.6): send its body block-wise",
 };
 
 impl<P: Ord + Copy> Endpoint<P> {
@@ -40,21 +54,43 @@ impl<P: Ord + Copy> Endpoint<P> {
     ) -> Result<(), Rejected> {
         let RequestTemplate { code, confirmable, options, payload } = template;
         if !code.is_request() {
-            return Err(Rejected {
-                what: "request",
-                why: "its code is not a method (0.01 to 0.31)",
-            });
+            return Err(NOT_A_METHOD);
         }
+        let expects = expectation(code, &options);
         let kind = if confirmable { Kind::Confirmable } else { Kind::NonConfirmable };
         // The token's octets are drawn when the request leaves; here only their number matters.
         let token = Token::from_number(0, self.config.token_len);
         let message = Message { kind, code, message_id: MessageId(0), token, options, payload };
-        self.enqueue(Wanted { peer, message, purpose: Purpose::Request, handle }, now)
+        let purpose = Purpose::Request;
+        self.enqueue(Wanted { peer, message, purpose, expects, handle }, now)
+    }
+
+    /// The application wants to know whether a peer is there.
+    pub(super) fn ping(&mut self, peer: P, handle: Handle, now: Instant) -> Result<(), Rejected> {
+        let message = Message::new(Kind::Confirmable, Code::EMPTY, MessageId(0));
+        let (purpose, expects) = (Purpose::Empty, Expects::One);
+        self.enqueue(Wanted { peer, message, purpose, expects, handle }, now)
+    }
+
+    /// The application is no longer interested. What the peer still sends about it is answered as
+    /// something unknown, which ends an observation (RFC 7641 s3.6).
+    pub(super) fn cancel(&mut self, handle: Handle, now: Instant) {
+        if handle == Handle::NONE {
+            return;
+        }
+        let named = |(_, one): &(&ExchangeId, &Outgoing<P>)| one.handle == handle;
+        let Some(id) = self.outgoing.iter().find(named).map(|(id, _)| *id) else { return };
+        if let Some(exchange) = self.close(id, now) {
+            self.start_waiting(exchange.peer, now);
+        }
     }
 
     /// Takes a message in: it starts now, waits for the window, or fails for want of room.
     pub(super) fn enqueue(&mut self, wanted: Wanted<P>, now: Instant) -> Result<(), Rejected> {
-        let Wanted { peer: to, message, purpose, handle } = wanted;
+        let Wanted { peer: to, message, purpose, expects, handle } = wanted;
+        if message.encoded_len() > self.config.message_len_max {
+            return Err(TOO_LONG);
+        }
         if self.open() >= self.config.open_max || !self.admit(to, now) {
             self.fail(handle, DropReason::QueueFull);
             return Ok(());
@@ -68,12 +104,12 @@ impl<P: Ord + Copy> Endpoint<P> {
         if !peer.ids.reserve(now) {
             return Err(NO_MESSAGE_ID);
         }
-        let mut bytes = Vec::new();
-        message.emit(&mut bytes);
+        let bytes = message.to_vec();
         let id = self.next_id();
         let (token, kind) = (message.token, message.kind);
         let phase = Phase::Queued;
-        self.outgoing.insert(id, Outgoing { peer: to, handle, token, kind, purpose, bytes, phase });
+        let outgoing = Outgoing { peer: to, handle, token, kind, purpose, expects, bytes, phase };
+        self.outgoing.insert(id, outgoing);
         self.peers.get_mut(&to).expect("just admitted").queue.push_back(id);
         self.queued += 1;
         self.start_waiting(to, now);
@@ -94,18 +130,18 @@ impl<P: Ord + Copy> Endpoint<P> {
 
     /// Sends the first copy.
     fn start(&mut self, id: ExchangeId, now: Instant) {
+        let token = self.token_of(id);
         let exchange = self.outgoing.get_mut(&id).expect("the queue holds open exchanges");
         let peer = self.peers.get_mut(&exchange.peer).expect("a peer with exchanges is kept");
         let message_id = peer.ids.issue(now);
         exchange.bytes[2..HEADER_LEN].copy_from_slice(&message_id.0.to_be_bytes());
-        let token = (exchange.purpose == Purpose::Request).then(|| {
-            let token = free_token(peer, exchange.token.len(), &mut self.rng);
+        if let Some(token) = &token {
             exchange.bytes[HEADER_LEN..HEADER_LEN + token.len()].copy_from_slice(token.as_bytes());
-            exchange.token = token;
-            token
-        });
-        let initial = match exchange.kind {
-            Kind::Confirmable => peer.timer.initial(now, &mut self.rng),
+            exchange.token = token.clone();
+        }
+        let initial = match (exchange.kind, exchange.expects) {
+            (Kind::Confirmable, _) => peer.timer.initial(now, &mut self.rng),
+            (_, Expects::Nothing) => unconfirmed_wait(Duration::ZERO, exchange.bytes.len()),
             _ => unconfirmed_wait(self.config.response_timeout, exchange.bytes.len()),
         };
         peer.sent(message_id, token, id, now);
@@ -120,6 +156,20 @@ impl<P: Ord + Copy> Endpoint<P> {
         self.outbox.push(Output::Send { to, bytes, handle, copy: 0, purpose });
     }
 
+    /// The token that a request leaves with: a new one, or that of its observation.
+    fn token_of(&mut self, id: ExchangeId) -> Option<Token> {
+        let exchange = self.outgoing.get(&id).expect("the queue holds open exchanges");
+        if exchange.purpose != Purpose::Request {
+            return None;
+        }
+        let (peer, len) = (exchange.peer, exchange.token.len());
+        // RFC 7641 s3.3.1: the token of a request that registers again is the same.
+        if matches!(exchange.expects, Expects::Notifications(Some(_))) {
+            return Some(exchange.token.clone());
+        }
+        Some(self.free_token(peer, len))
+    }
+
     /// The time of an own exchange has come.
     pub(super) fn on_outgoing_due(&mut self, id: ExchangeId, now: Instant) {
         let Some(exchange) = self.outgoing.get_mut(&id) else { return };
@@ -132,7 +182,7 @@ impl<P: Ord + Copy> Endpoint<P> {
                     && now.since(transmission.started) <= TRANSMIT_SPAN_LIMIT =>
             {
                 let peer = self.peers.get_mut(&exchange.peer).expect("kept while open");
-                peer.window().on_timeout(now);
+                peer.resent(transmission.copy_left_at(), now);
                 let number = transmission.retransmissions + 1;
                 let Transmission { initial, rto: previous, .. } = *transmission;
                 let attempt = Attempt { initial, previous, number };
@@ -148,16 +198,42 @@ impl<P: Ord + Copy> Endpoint<P> {
                     purpose: exchange.purpose,
                 });
             }
+            Phase::Observing { .. } => self.register_again(id, now),
             Phase::Sent(_) | Phase::Acknowledged(_) => {
-                if let (Phase::Sent(_), true) = (exchange.phase, repeats) {
+                if let (Phase::Sent(transmission), true) = (exchange.phase, repeats) {
                     let peer = self.peers.get_mut(&exchange.peer).expect("kept while open");
-                    peer.window().on_timeout(now);
+                    peer.expired(id, transmission.copy_left_at(), now);
                     peer.timer.on_give_up(now);
                 }
-                self.abandon(id, DropReason::GaveUp, now);
+                self.expire(id, now);
             }
             Phase::Queued => {}
         }
+    }
+
+    /// Nothing came in time: a failure, unless nothing had to come.
+    fn expire(&mut self, id: ExchangeId, now: Instant) {
+        let Some(exchange) = self.outgoing.get(&id) else { return };
+        let acknowledged = matches!(exchange.phase, Phase::Acknowledged(_));
+        let over = match exchange.expects {
+            Expects::One | Expects::Notifications(_) => false,
+            Expects::Perhaps | Expects::Nothing => {
+                acknowledged || exchange.kind == Kind::NonConfirmable
+            }
+            Expects::Group => true,
+        };
+        if over {
+            self.finish(id, now);
+        } else {
+            self.abandon(id, DropReason::GaveUp, now);
+        }
+    }
+
+    /// Ends a request that no response is missing to.
+    pub(super) fn finish(&mut self, id: ExchangeId, now: Instant) {
+        let Some(exchange) = self.close(id, now) else { return };
+        self.outbox.push(Output::Over { handle: exchange.handle });
+        self.start_waiting(exchange.peer, now);
     }
 
     /// An ACK came for an exchange: its copies stop, the timer learns, the window opens.
@@ -174,9 +250,11 @@ impl<P: Ord + Copy> Endpoint<P> {
         let rtt = now.since(transmission.started);
         if exchange.kind == Kind::Confirmable {
             peer.timer.on_sample(rtt, transmission.retransmissions, now);
-            peer.window().on_acked(1, Some(rtt), now);
+            let sample = (transmission.retransmissions == 0).then_some(rtt);
+            peer.acknowledged(id, transmission.copy_left_at(), sample, now);
+        } else {
+            peer.discarded(id, now);
         }
-        peer.landed(id);
         self.deadlines.remove(&(transmission.due, id));
         let due = now + self.config.response_timeout;
         exchange.phase = Phase::Acknowledged(Transmission { due, ..transmission });
@@ -184,18 +262,18 @@ impl<P: Ord + Copy> Endpoint<P> {
         Some((exchange.handle, rtt, transmission.retransmissions))
     }
 
-    /// Ends a request with its response.
-    pub(super) fn complete(&mut self, id: ExchangeId, message: Message, now: Instant) {
+    /// Ends a request with its response, and an observation with its last.
+    pub(super) fn complete(&mut self, from: P, id: ExchangeId, message: Message, now: Instant) {
         let Some(exchange) = self.close(id, now) else { return };
-        let (Phase::Sent(transmission) | Phase::Acknowledged(transmission)) = exchange.phase else {
-            return;
+        let (rtt, retransmissions) = match exchange.phase {
+            Phase::Sent(transmission) | Phase::Acknowledged(transmission) => {
+                (now.since(transmission.started), transmission.retransmissions)
+            }
+            // What ends an observation answers no request of its own.
+            Phase::Queued | Phase::Observing { .. } => (Duration::ZERO, 0),
         };
-        self.outbox.push(Output::Response {
-            handle: exchange.handle,
-            message,
-            rtt: now.since(transmission.started),
-            retransmissions: transmission.retransmissions,
-        });
+        let handle = exchange.handle;
+        self.outbox.push(Output::Response { handle, from, message, rtt, retransmissions });
         self.start_waiting(exchange.peer, now);
     }
 
@@ -208,7 +286,19 @@ impl<P: Ord + Copy> Endpoint<P> {
 
     /// Takes an exchange out of every table.
     pub(super) fn close(&mut self, id: ExchangeId, now: Instant) -> Option<Outgoing<P>> {
+        self.release(id, now);
         let exchange = self.outgoing.remove(&id)?;
+        self.peers.get_mut(&exchange.peer).expect("a peer with exchanges is kept").forget(id);
+        if exchange.expects == Expects::Group {
+            self.groups.retain(|(_, one)| *one != id);
+        }
+        Some(exchange)
+    }
+
+    /// Gives back what the phase of an exchange holds: a message ID that is set aside, its place in
+    /// the window, its deadline.
+    pub(super) fn release(&mut self, id: ExchangeId, now: Instant) {
+        let Some(exchange) = self.outgoing.get(&id) else { return };
         let peer = self.peers.get_mut(&exchange.peer).expect("a peer with exchanges is kept");
         peer.last_used = now;
         match exchange.phase {
@@ -216,16 +306,13 @@ impl<P: Ord + Copy> Endpoint<P> {
                 peer.ids.release();
                 self.queued -= 1;
             }
-            Phase::Sent(Transmission { due, .. }) => {
-                peer.window().on_discarded(1, now);
-                self.deadlines.remove(&(due, id));
-            }
-            Phase::Acknowledged(Transmission { due, .. }) => {
+            Phase::Sent(Transmission { due, .. })
+            | Phase::Acknowledged(Transmission { due, .. })
+            | Phase::Observing { due } => {
                 self.deadlines.remove(&(due, id));
             }
         }
-        peer.forget(id);
-        Some(exchange)
+        peer.settle(id, now);
     }
 
     /// RFC 7252 s4.2: a sender MAY give up when the network says that the peer is unreachable.
@@ -240,16 +327,28 @@ impl<P: Ord + Copy> Endpoint<P> {
     }
 }
 
-/// RFC 7252 s5.3.1: tokens in use to one peer MUST differ, and SHOULD be random.
-fn free_token(peer: &Peer, len: usize, rng: &mut Rng) -> Token {
-    let mut number = rng.next_u64();
+/// RFC 7252 s5.3.1: tokens in use to one peer MUST differ, and SHOULD be random: the first free one
+/// from `number` on.
+pub(super) fn free_token(mut number: u64, len: usize, taken: impl Fn(&Token) -> bool) -> Token {
     loop {
         let token = Token::from_number(number, len);
-        if peer.by_token(token).is_none() {
+        if !taken(&token) {
             return token;
         }
         // Fewer exchanges may be open than there are tokens of the shortest length, so this ends.
         number = number.wrapping_add(1);
+    }
+}
+
+/// What a request's own options say about its responses.
+fn expectation(code: Code, options: &Options) -> Expects {
+    let observes = matches!(code, Code::GET | Code::FETCH)
+        && options.get_uint(OptionNumber::OBSERVE) == Some(observe::REGISTER);
+    match Unwanted::from_options(options.iter()) {
+        _ if observes => Expects::Notifications(None),
+        Some(Unwanted::EVERYTHING) => Expects::Nothing,
+        Some(unwanted) if unwanted != Unwanted::NOTHING => Expects::Perhaps,
+        _ => Expects::One,
     }
 }
 

@@ -3,11 +3,12 @@
 use lowmesh_machine::DropReason;
 use lowmesh_units::Instant;
 use lowmesh_wire::DecodeError;
-use lowmesh_wire::coap::{Class, Head, Kind, Message, MessageId, MessageView};
+use lowmesh_wire::coap::{Class, Head, Kind, Message, MessageId, MessageView, OptionNumber};
 
 use super::Endpoint;
 use crate::event::ExchangeId;
 use crate::event::{Discard, Output, Purpose};
+use crate::exchange::Expects;
 
 impl<P: Ord + Copy> Endpoint<P> {
     pub(super) fn on_datagram(&mut self, from: P, bytes: &[u8], now: Instant) {
@@ -27,7 +28,7 @@ impl<P: Ord + Copy> Endpoint<P> {
             (Kind::Reset, Class::Empty) => self.on_reset(from, view.message_id(), now),
             (Kind::Confirmable | Kind::NonConfirmable, Class::Request) => {
                 if self.admit(from, now) {
-                    self.on_request(from, &view, now);
+                    self.on_request(from, &view, false, now);
                 } else {
                     self.discard(from, Discard::Overloaded);
                 }
@@ -75,18 +76,43 @@ impl<P: Ord + Copy> Endpoint<P> {
         let Some(id) = confirmed else { return self.discard(from, Discard::Unmatched) };
         let Some((handle, rtt, retransmissions)) = self.acknowledge(id, now) else { return };
         self.outbox.push(Output::Acknowledged { handle, rtt, retransmissions });
-        if self.outgoing.get(&id).is_some_and(|one| one.purpose == Purpose::Response) {
-            self.close(id, now);
+        match self.outgoing.get(&id) {
+            Some(one) if one.purpose == Purpose::Response => {
+                self.close(id, now);
+            }
+            // A ping that is acknowledged instead of reset is answered too, if wrongly.
+            Some(one) if one.purpose == Purpose::Empty => {
+                self.close(id, now);
+                self.outbox.push(Output::Pong { handle, rtt, retransmissions });
+            }
+            Some(one) if one.expects == Expects::Nothing => self.finish(id, now),
+            _ => {}
         }
         self.start_waiting(from, now);
     }
 
     /// RFC 7252 s4.2: the peer lacks context for the message; it is not sent again.
     fn on_reset(&mut self, from: P, message_id: MessageId, now: Instant) {
-        match self.by_message_id(from, message_id) {
-            Some(id) => self.abandon(id, DropReason::Reset, now),
+        if let Some(id) = self.by_message_id(from, message_id) {
+            return match self.outgoing.get(&id).map(|one| one.purpose) {
+                // RFC 7252 s4.3: the RST is what a ping wants.
+                Some(Purpose::Empty) => self.on_pong(id, now),
+                _ => self.abandon(id, DropReason::Reset, now),
+            };
+        }
+        let notification =
+            self.peers.get_mut(&from).and_then(|one| one.take_unconfirmed(message_id));
+        match notification {
+            Some(handle) => self.fail(handle, DropReason::Reset),
             None => self.discard(from, Discard::Unmatched),
         }
+    }
+
+    fn on_pong(&mut self, id: ExchangeId, now: Instant) {
+        let Some((handle, rtt, retransmissions)) = self.acknowledge(id, now) else { return };
+        let Some(ping) = self.close(id, now) else { return };
+        self.outbox.push(Output::Pong { handle, rtt, retransmissions });
+        self.start_waiting(ping.peer, now);
     }
 
     /// A response in an ACK: message ID and token both have to match (RFC 7252 s5.3.2).
@@ -116,14 +142,24 @@ impl<P: Ord + Copy> Endpoint<P> {
         if self.is_duplicate(from, view, now) {
             return;
         }
-        let matched = self.peers.get(&from).and_then(|peer| peer.by_token(view.token()));
-        let Some(id) = matched else {
+        let token = view.token();
+        let matched = self.peers.get(&from).and_then(|peer| peer.by_token(&token));
+        let Some(id) = matched.or_else(|| self.group_by_token(&token)) else {
             self.discard(from, Discard::Unmatched);
-            return self.reject(from, view.kind(), view.message_id());
+            // RFC 7641 s3.6: RST to a notification that nobody wants any more ends its observation,
+            // NON ones included.
+            let notifies = view.option(OptionNumber::OBSERVE).is_some();
+            let kind = if notifies { Kind::Confirmable } else { view.kind() };
+            return self.reject(from, kind, view.message_id());
         };
+        // A member of a group may not be known yet.
+        if matched.is_none() && !self.admit(from, now) {
+            return self.discard(from, Discard::Overloaded);
+        }
         self.remember(from, view, now);
         // RFC 7252 s5.4.1: a response with an unrecognised critical option MUST be rejected (s4.2).
-        if view.options().first_unrecognised_critical(|_| false).is_some() {
+        let recognition = view.options().recognise(|number| self.knows(number));
+        if recognition.critical.is_some() {
             self.reject(from, view.kind(), view.message_id());
         } else if view.kind() == Kind::Confirmable {
             self.acknowledge_empty(from, view.message_id());
@@ -131,15 +167,31 @@ impl<P: Ord + Copy> Endpoint<P> {
         self.settle(from, id, view, now);
     }
 
-    /// Ends a request with the response in `view`, unless that has a critical option that nobody
-    /// knows: then the request is over without a response.
+    /// Ends a request with the response in `view`, unless more are to come, or it has a critical
+    /// option that nobody knows: then the request is over without a response.
     fn settle(&mut self, from: P, id: ExchangeId, view: &MessageView<'_>, now: Instant) {
-        match view.options().first_unrecognised_critical(|_| false) {
-            None => self.complete(id, Message::from(view), now),
-            Some(number) => {
-                self.discard(from, Discard::CriticalOption(number));
+        let recognition = view.options().recognise(|number| self.knows(number));
+        let expects = self.outgoing.get(&id).map(|one| one.expects);
+        if let Some(number) = recognition.critical {
+            self.discard(from, Discard::CriticalOption(number));
+            // One member of a group does not speak for the others.
+            if expects != Some(Expects::Group) {
                 self.abandon(id, DropReason::Malformed, now);
             }
+            return;
+        }
+        let mut message = Message::from(view);
+        if recognition.faulty_elective {
+            message.options.drop_faulty_electives();
+        }
+        match expects {
+            Some(Expects::Group) => self.on_group_response(from, id, message, now),
+            Some(Expects::Notifications(_)) => {
+                if let Some(last) = self.on_notification(from, id, message, now) {
+                    self.complete(from, id, last, now);
+                }
+            }
+            _ => self.complete(from, id, message, now),
         }
     }
 }

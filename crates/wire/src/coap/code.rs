@@ -74,6 +74,12 @@ impl Code {
     pub const PUT: Self = Self(3);
     /// 0.04 DELETE.
     pub const DELETE: Self = Self(4);
+    /// 0.05 FETCH (RFC 8132).
+    pub const FETCH: Self = Self(5);
+    /// 0.06 PATCH (RFC 8132).
+    pub const PATCH: Self = Self(6);
+    /// 0.07 iPATCH (RFC 8132).
+    pub const IPATCH: Self = Self(7);
     /// 2.01 Created.
     pub const CREATED: Self = Self::new(2, 1);
     /// 2.02 Deleted.
@@ -84,6 +90,8 @@ impl Code {
     pub const CHANGED: Self = Self::new(2, 4);
     /// 2.05 Content.
     pub const CONTENT: Self = Self::new(2, 5);
+    /// 2.31 Continue (RFC 7959).
+    pub const CONTINUE: Self = Self::new(2, 31);
     /// 4.00 Bad Request.
     pub const BAD_REQUEST: Self = Self::new(4, 0);
     /// 4.01 Unauthorized.
@@ -98,12 +106,20 @@ impl Code {
     pub const METHOD_NOT_ALLOWED: Self = Self::new(4, 5);
     /// 4.06 Not Acceptable.
     pub const NOT_ACCEPTABLE: Self = Self::new(4, 6);
+    /// 4.08 Request Entity Incomplete (RFC 7959).
+    pub const REQUEST_ENTITY_INCOMPLETE: Self = Self::new(4, 8);
+    /// 4.09 Conflict (RFC 8132).
+    pub const CONFLICT: Self = Self::new(4, 9);
     /// 4.12 Precondition Failed.
     pub const PRECONDITION_FAILED: Self = Self::new(4, 12);
     /// 4.13 Request Entity Too Large.
     pub const REQUEST_ENTITY_TOO_LARGE: Self = Self::new(4, 13);
     /// 4.15 Unsupported Content-Format.
     pub const UNSUPPORTED_CONTENT_FORMAT: Self = Self::new(4, 15);
+    /// 4.22 Unprocessable Entity (RFC 8132).
+    pub const UNPROCESSABLE_ENTITY: Self = Self::new(4, 22);
+    /// 4.29 Too Many Requests (RFC 8516).
+    pub const TOO_MANY_REQUESTS: Self = Self::new(4, 29);
     /// 5.00 Internal Server Error.
     pub const INTERNAL_SERVER_ERROR: Self = Self::new(5, 0);
     /// 5.01 Not Implemented.
@@ -116,6 +132,8 @@ impl Code {
     pub const GATEWAY_TIMEOUT: Self = Self::new(5, 4);
     /// 5.05 Proxying Not Supported.
     pub const PROXYING_NOT_SUPPORTED: Self = Self::new(5, 5);
+    /// 5.08 Hop Limit Reached (RFC 8768).
+    pub const HOP_LIMIT_REACHED: Self = Self::new(5, 8);
 
     /// The code `class.detail`; class has 3 bits, detail 5, higher bits are cut off.
     pub const fn new(class: u8, detail: u8) -> Self {

@@ -59,7 +59,11 @@ impl Message {
     /// How many octets [`Message::emit`] appends.
     pub fn encoded_len(&self) -> usize {
         let marker = usize::from(!self.payload.is_empty());
-        HEADER_LEN + self.token.len() + self.options.as_bytes().len() + marker + self.payload.len()
+        HEADER_LEN
+            + self.token.encoded_len()
+            + self.options.as_bytes().len()
+            + marker
+            + self.payload.len()
     }
     /// Appends the bytes of the message. A message of code 0.00 is its header alone (RFC 7252
     /// s4.1).
@@ -70,14 +74,20 @@ impl Message {
         }
         out.reserve(self.encoded_len());
         let [high, low] = self.message_id.0.to_be_bytes();
-        let first = VERSION << 6 | (self.kind as u8) << 4 | self.token.len() as u8;
+        let first = VERSION << 6 | (self.kind as u8) << 4 | self.token.nibble();
         out.extend_from_slice(&[first, self.code.0, high, low]);
-        out.extend_from_slice(self.token.as_bytes());
+        self.token.emit(out);
         out.extend_from_slice(self.options.as_bytes());
         if !self.payload.is_empty() {
             out.push(PAYLOAD_MARKER);
             out.extend_from_slice(&self.payload);
         }
+    }
+    /// The bytes of the message.
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.encoded_len());
+        self.emit(&mut bytes);
+        bytes
     }
     /// The first value of an option.
     pub fn option(&self, number: OptionNumber) -> Option<&[u8]> {
@@ -121,7 +131,8 @@ mod tests {
         let kind = Kind::from_bits(draws.below(4) as u8);
         let code = Code(1 + draws.below(255) as u8);
         let mut message = Message::new(kind, code, MessageId(draws.below(65_536) as u16));
-        message.token = Token::new(&draws.bytes(9)).expect("at most eight octets");
+        let token_len_max = [9, 30, 300][draws.below(3) as usize];
+        message.token = Token::new(&draws.bytes(token_len_max)).expect("short");
         for _ in 0..draws.below(6) {
             let number_max = [16, 400, 65_536][draws.below(3) as usize];
             let number = OptionNumber(draws.below(number_max) as u16);
@@ -156,7 +167,7 @@ mod tests {
                     Err(error) => assert!(error.offset <= len, "{error}"),
                     // Only a cut between options or within the payload leaves a valid message.
                     Ok(shorter) => {
-                        assert!(len >= HEADER_LEN + message.token.len());
+                        assert!(len >= HEADER_LEN + message.token.encoded_len());
                         assert_eq!(shorter.encoded_len(), len);
                     }
                 }

@@ -6,7 +6,7 @@
 //!
 //! The parts that other transports share are apart from the UDP header: `body` splits options from
 //! payload, so that the stream framing of RFC 8323 can put another header before it, and [`Token`]
-//! hides its storage, so that the long tokens of RFC 8974 fit in. What a message means (matching,
+//! takes the long tokens of RFC 8974 too. What a message means (matching,
 //! deduplication, methods) is the endpoint's.
 
 mod body;
@@ -15,6 +15,8 @@ mod content_format;
 mod message;
 mod option;
 mod options;
+pub mod signaling;
+pub mod stream;
 mod token;
 mod view;
 
@@ -22,8 +24,8 @@ pub use code::{Class, Code, Kind, MessageId};
 pub use content_format::ContentFormat;
 pub use message::Message;
 pub use option::{Definition, Format, OptionNumber, UintBytes, decode_uint, encode_uint};
-pub use options::{OptionRef, Options, OptionsIter};
-pub use token::Token;
+pub use options::{OptionRef, Options, OptionsIter, Recognition};
+pub use token::{TOKEN_LEN_EXTENDED_MAX, Token};
 pub use view::{Head, MessageView};
 
 /// Octets of the fixed header: version, type, token length, code, message ID (RFC 7252 s3, figure
@@ -33,7 +35,7 @@ pub const HEADER_LEN: usize = 4;
 pub const PAYLOAD_MARKER: u8 = 0xff;
 /// The only version (RFC 7252 s3).
 pub const VERSION: u8 = 1;
-/// The longest token of RFC 7252 s3, in octets.
+/// The longest token of RFC 7252 s3, in octets; longer ones need RFC 8974.
 pub const TOKEN_LEN_MAX: usize = 8;
 /// Name of the header in a [`crate::DecodeError`].
 const HEADER: &str = "CoAP";

@@ -1,4 +1,5 @@
-//! Option numbers, what they say about themselves, and their definitions (RFC 7252 s5.4 and s5.10).
+//! Option numbers, what they say about themselves, and their definitions (RFC 7252 s5.4 and s5.10,
+//! and the RFCs that came after it).
 
 use core::fmt;
 
@@ -15,11 +16,14 @@ pub enum Format {
     String,
 }
 
-/// A row of the table of options: RFC 7252 table 4.
+/// A row of the table of options: RFC 7252 table 4 and its like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Definition {
     /// Which option.
     pub number: OptionNumber,
+    /// The RFC that defines it. Every endpoint recognises those of RFC 7252; any other only where
+    /// something processes it.
+    pub rfc: u16,
     /// Its name in the registry.
     pub name: &'static str,
     /// May occur more than once (R).
@@ -32,37 +36,58 @@ pub struct Definition {
     pub len_max: u16,
 }
 
+impl Definition {
+    /// Whether `value` may follow an option numbered `previous`: its length is right, and it is not
+    /// repeated against the rules.
+    pub(super) fn admits(&self, value: &[u8], previous: Option<OptionNumber>) -> bool {
+        let lengths = usize::from(self.len_min)..=usize::from(self.len_max);
+        lengths.contains(&value.len()) && (self.repeatable || previous != Some(self.number))
+    }
+}
+
 /// An option's number, whose low bits say how to treat it when it is unknown (RFC 7252 s5.4.6).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OptionNumber(pub u16);
 
 const fn row(
+    rfc: u16,
     number: OptionNumber,
     name: &'static str,
     repeatable: bool,
     format: Format,
     len: (u16, u16),
 ) -> Definition {
-    Definition { number, name, repeatable, format, len_min: len.0, len_max: len.1 }
+    Definition { number, rfc, name, repeatable, format, len_min: len.0, len_max: len.1 }
 }
 
-/// RFC 7252 s5.10, table 4.
-const DEFINITIONS: [Definition; 15] = [
-    row(OptionNumber::IF_MATCH, "If-Match", true, Format::Opaque, (0, 8)),
-    row(OptionNumber::URI_HOST, "Uri-Host", false, Format::String, (1, 255)),
-    row(OptionNumber::ETAG, "ETag", true, Format::Opaque, (1, 8)),
-    row(OptionNumber::IF_NONE_MATCH, "If-None-Match", false, Format::Empty, (0, 0)),
-    row(OptionNumber::URI_PORT, "Uri-Port", false, Format::Uint, (0, 2)),
-    row(OptionNumber::LOCATION_PATH, "Location-Path", true, Format::String, (0, 255)),
-    row(OptionNumber::URI_PATH, "Uri-Path", true, Format::String, (0, 255)),
-    row(OptionNumber::CONTENT_FORMAT, "Content-Format", false, Format::Uint, (0, 2)),
-    row(OptionNumber::MAX_AGE, "Max-Age", false, Format::Uint, (0, 4)),
-    row(OptionNumber::URI_QUERY, "Uri-Query", true, Format::String, (0, 255)),
-    row(OptionNumber::ACCEPT, "Accept", false, Format::Uint, (0, 2)),
-    row(OptionNumber::LOCATION_QUERY, "Location-Query", true, Format::String, (0, 255)),
-    row(OptionNumber::PROXY_URI, "Proxy-Uri", false, Format::String, (1, 1034)),
-    row(OptionNumber::PROXY_SCHEME, "Proxy-Scheme", false, Format::String, (1, 255)),
-    row(OptionNumber::SIZE1, "Size1", false, Format::Uint, (0, 4)),
+/// RFC 7252 s5.10 table 4, with the options of later RFCs in between.
+const DEFINITIONS: [Definition; 24] = [
+    row(7252, OptionNumber::IF_MATCH, "If-Match", true, Format::Opaque, (0, 8)),
+    row(7252, OptionNumber::URI_HOST, "Uri-Host", false, Format::String, (1, 255)),
+    row(7252, OptionNumber::ETAG, "ETag", true, Format::Opaque, (1, 8)),
+    row(7252, OptionNumber::IF_NONE_MATCH, "If-None-Match", false, Format::Empty, (0, 0)),
+    row(7641, OptionNumber::OBSERVE, "Observe", false, Format::Uint, (0, 3)),
+    row(7252, OptionNumber::URI_PORT, "Uri-Port", false, Format::Uint, (0, 2)),
+    row(7252, OptionNumber::LOCATION_PATH, "Location-Path", true, Format::String, (0, 255)),
+    row(8613, OptionNumber::OSCORE, "OSCORE", false, Format::Opaque, (0, 255)),
+    row(7252, OptionNumber::URI_PATH, "Uri-Path", true, Format::String, (0, 255)),
+    row(7252, OptionNumber::CONTENT_FORMAT, "Content-Format", false, Format::Uint, (0, 2)),
+    row(7252, OptionNumber::MAX_AGE, "Max-Age", false, Format::Uint, (0, 4)),
+    row(7252, OptionNumber::URI_QUERY, "Uri-Query", true, Format::String, (0, 255)),
+    // RFC 8768 s3: one octet, but 0 and what is above 255 MUST be answered with 4.00 and so not be
+    // ignored for their length.
+    row(8768, OptionNumber::HOP_LIMIT, "Hop-Limit", false, Format::Uint, (0, 4)),
+    row(7252, OptionNumber::ACCEPT, "Accept", false, Format::Uint, (0, 2)),
+    row(7252, OptionNumber::LOCATION_QUERY, "Location-Query", true, Format::String, (0, 255)),
+    row(7959, OptionNumber::BLOCK2, "Block2", false, Format::Uint, (0, 3)),
+    row(7959, OptionNumber::BLOCK1, "Block1", false, Format::Uint, (0, 3)),
+    row(7959, OptionNumber::SIZE2, "Size2", false, Format::Uint, (0, 4)),
+    row(7252, OptionNumber::PROXY_URI, "Proxy-Uri", false, Format::String, (1, 1034)),
+    row(7252, OptionNumber::PROXY_SCHEME, "Proxy-Scheme", false, Format::String, (1, 255)),
+    row(7252, OptionNumber::SIZE1, "Size1", false, Format::Uint, (0, 4)),
+    row(9175, OptionNumber::ECHO, "Echo", false, Format::Opaque, (1, 40)),
+    row(7967, OptionNumber::NO_RESPONSE, "No-Response", false, Format::Uint, (0, 1)),
+    row(9175, OptionNumber::REQUEST_TAG, "Request-Tag", true, Format::Opaque, (0, 8)),
 ];
 
 impl OptionNumber {
@@ -74,10 +99,14 @@ impl OptionNumber {
     pub const ETAG: Self = Self(4);
     /// If-None-Match (s5.10.8.2).
     pub const IF_NONE_MATCH: Self = Self(5);
+    /// Observe: register, deregister, sequence number (RFC 7641 s2).
+    pub const OBSERVE: Self = Self(6);
     /// Uri-Port (s5.10.1).
     pub const URI_PORT: Self = Self(7);
     /// Location-Path (s5.10.7).
     pub const LOCATION_PATH: Self = Self(8);
+    /// OSCORE (RFC 8613 s2).
+    pub const OSCORE: Self = Self(9);
     /// Uri-Path, one segment each (s5.10.1).
     pub const URI_PATH: Self = Self(11);
     /// Content-Format (s5.10.3).
@@ -86,16 +115,30 @@ impl OptionNumber {
     pub const MAX_AGE: Self = Self(14);
     /// Uri-Query, one argument each (s5.10.1).
     pub const URI_QUERY: Self = Self(15);
+    /// Hop-Limit (RFC 8768 s3).
+    pub const HOP_LIMIT: Self = Self(16);
     /// Accept (s5.10.4).
     pub const ACCEPT: Self = Self(17);
     /// Location-Query (s5.10.7).
     pub const LOCATION_QUERY: Self = Self(20);
+    /// Block2: block of a response body (RFC 7959 s2.1).
+    pub const BLOCK2: Self = Self(23);
+    /// Block1: block of a request body (RFC 7959 s2.1).
+    pub const BLOCK1: Self = Self(27);
+    /// Size2: size of a response body (RFC 7959 s4).
+    pub const SIZE2: Self = Self(28);
     /// Proxy-Uri (s5.10.2).
     pub const PROXY_URI: Self = Self(35);
     /// Proxy-Scheme (s5.10.2).
     pub const PROXY_SCHEME: Self = Self(39);
     /// Size1 (s5.10.9).
     pub const SIZE1: Self = Self(60);
+    /// Echo: proof that a request is fresh (RFC 9175 s2.2).
+    pub const ECHO: Self = Self(252);
+    /// No-Response: which classes of response are not wanted (RFC 7967 s2).
+    pub const NO_RESPONSE: Self = Self(258);
+    /// Request-Tag: which body a block belongs to (RFC 9175 s3.2).
+    pub const REQUEST_TAG: Self = Self(292);
 
     /// Not to be ignored by who does not know it (s5.4.1).
     pub const fn is_critical(self) -> bool {
@@ -109,7 +152,7 @@ impl OptionNumber {
     pub const fn is_no_cache_key(self) -> bool {
         self.0 & 0x1e == 0x1c
     }
-    /// Its row of RFC 7252 table 4, if it has one.
+    /// Its row of the table of options, if it has one.
     pub fn definition(self) -> Option<&'static Definition> {
         DEFINITIONS
             .binary_search_by_key(&self, |definition| definition.number)
@@ -167,17 +210,19 @@ mod tests {
     }
 
     #[test]
-    fn number_bits_agree_with_the_columns_of_table_4() {
-        // C and U columns, in the order of the table.
-        let critical = [1, 3, 5, 7, 11, 15, 17, 35, 39];
-        let uncritical_unsafe = [14];
+    fn number_bits_agree_with_the_columns_of_the_tables_of_options() {
+        // C, U and N columns of RFC 7252 table 4, RFC 7641 s2, RFC 7959 s2.1 and s4, RFC 7967 s2, RFC
+        // 8613 s2, RFC 8768 s3, RFC 9175 s2.2.1 and s3.2.1.
+        let critical = [1, 3, 5, 7, 9, 11, 15, 17, 23, 27, 35, 39];
+        let uncritical_unsafe = [6, 14, 258];
         for definition in DEFINITIONS {
             let number = definition.number.0;
             assert_eq!(definition.number.is_critical(), critical.contains(&number));
-            let unsafe_to_forward =
-                [3, 7, 11, 15, 35, 39].contains(&number) || uncritical_unsafe.contains(&number);
+            let unsafe_to_forward = [3, 7, 11, 15, 23, 27, 35, 39].contains(&number)
+                || uncritical_unsafe.contains(&number);
             assert_eq!(definition.number.is_unsafe(), unsafe_to_forward, "{number}");
-            assert_eq!(definition.number.is_no_cache_key(), number == 60);
+            let no_cache_key = [28, 60, 252].contains(&number);
+            assert_eq!(definition.number.is_no_cache_key(), no_cache_key, "{number}");
         }
     }
 

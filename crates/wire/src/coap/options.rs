@@ -49,32 +49,37 @@ impl<'a> OptionsIter<'a> {
             .take_while(move |option| option.number == number)
             .map(|option| option.value)
     }
-    /// The first critical option that this message must be refused for, when the receiver knows the
-    /// options of RFC 7252 and those that `knows` says yes to.
+    /// What has to be done about these options, when the receiver processes those of RFC 7252 and
+    /// those that `knows` says yes to.
     ///
     /// An option of wrong length (s5.4.3) and the second of an option that is not repeatable
     /// (s5.4.5) count as not recognised.
-    pub fn first_unrecognised_critical(
-        self,
-        knows: impl Fn(OptionNumber) -> bool,
-    ) -> Option<OptionNumber> {
+    #[inline]
+    pub fn recognise(self, knows: impl Fn(OptionNumber) -> bool) -> Recognition {
+        let mut recognition = Recognition { critical: None, faulty_elective: false };
         let mut previous = None;
         for OptionRef { number, value } in self {
-            let recognised = match number.definition() {
-                Some(definition) => {
-                    let lengths = usize::from(definition.len_min)..=usize::from(definition.len_max);
-                    let repeated = previous == Some(number) && !definition.repeatable;
-                    lengths.contains(&value.len()) && !repeated
-                }
-                None => knows(number),
-            };
-            if number.is_critical() && !recognised {
-                return Some(number);
+            let definition = number.definition();
+            let sound = definition.is_none_or(|one| one.admits(value, previous));
+            let known = definition.is_some_and(|one| one.rfc == 7252) || knows(number);
+            if number.is_critical() && !(sound && known) {
+                recognition.critical = recognition.critical.or(Some(number));
             }
+            recognition.faulty_elective |= !number.is_critical() && !sound;
             previous = Some(number);
         }
-        None
+        recognition
     }
+}
+
+/// What the options of a message mean for its fate (RFC 7252 s5.4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recognition {
+    /// The first critical option that is not recognised: the message must be refused.
+    pub critical: Option<OptionNumber>,
+    /// An elective option has a wrong length or came once too often:
+    /// [`Options::drop_faulty_electives`] takes out what has to be ignored.
+    pub faulty_elective: bool,
 }
 
 impl<'a> Iterator for OptionsIter<'a> {
@@ -148,6 +153,47 @@ impl Options {
             query.split('&').for_each(|one| self.insert(OptionNumber::URI_QUERY, one.as_bytes()));
         }
     }
+    /// Keeps the options that `keep` says yes to.
+    pub fn retain(&mut self, mut keep: impl FnMut(OptionRef<'_>) -> bool) {
+        let mut kept = Self { bytes: Vec::with_capacity(self.bytes.len()), last: 0 };
+        for option in self.iter() {
+            if keep(option) {
+                kept.insert(option.number, option.value);
+            }
+        }
+        *self = kept;
+    }
+    /// Takes out every option numbered `number`; true if there was one.
+    pub fn remove(&mut self, number: OptionNumber) -> bool {
+        let found = self.get(number).is_some();
+        if found {
+            self.retain(|option| option.number != number);
+        }
+        found
+    }
+    /// Sets an option to one value, in place of those it had.
+    pub fn set(&mut self, number: OptionNumber, value: &[u8]) {
+        self.remove(number);
+        self.insert(number, value);
+    }
+    /// Sets an option to a number, in place of the values it had.
+    pub fn set_uint(&mut self, number: OptionNumber, value: u32) {
+        self.set(number, encode_uint(value).as_bytes());
+    }
+    /// The first value of an option as a number, if there is one of at most 32 bits.
+    pub fn get_uint(&self, number: OptionNumber) -> Option<u32> {
+        self.get(number).and_then(decode_uint)
+    }
+    /// RFC 7252 s5.4.1, s5.4.3, s5.4.5: takes out the elective options that MUST be ignored because
+    /// their length is wrong or they came once too often.
+    pub fn drop_faulty_electives(&mut self) {
+        let mut previous = None;
+        self.retain(|OptionRef { number, value }| {
+            let sound = number.definition().is_none_or(|one| one.admits(value, previous));
+            previous = Some(number);
+            sound || number.is_critical()
+        });
+    }
     /// Walks over all options in order.
     pub fn iter(&self) -> OptionsIter<'_> {
         OptionsIter::new(&self.bytes)
@@ -185,6 +231,10 @@ mod tests {
     use super::*;
 
     const NOTHING_MORE: fn(OptionNumber) -> bool = |_| false;
+
+    fn critical(options: &Options) -> Option<OptionNumber> {
+        options.iter().recognise(NOTHING_MORE).critical
+    }
 
     #[test]
     fn options_come_out_in_the_order_of_their_numbers_whatever_the_order_of_insertion() {
@@ -230,24 +280,66 @@ mod tests {
     fn an_unknown_critical_option_is_found_and_an_unknown_elective_one_is_not() {
         let mut options = Options::new();
         options.insert(OptionNumber(66), b"x");
-        assert_eq!(options.iter().first_unrecognised_critical(NOTHING_MORE), None);
+        assert_eq!(critical(&options), None);
         options.insert(OptionNumber(65), b"x");
-        let found = options.iter().first_unrecognised_critical(NOTHING_MORE);
-        assert_eq!(found, Some(OptionNumber(65)));
-        assert_eq!(options.iter().first_unrecognised_critical(|number| number.0 == 65), None);
+        assert_eq!(critical(&options), Some(OptionNumber(65)));
+        let knowing = options.iter().recognise(|number| number.0 == 65);
+        assert_eq!(knowing.critical, None);
+    }
+
+    #[test]
+    fn a_critical_option_of_a_later_rfc_is_recognised_only_by_who_processes_it() {
+        let mut options = Options::new();
+        options.insert_uint(OptionNumber::BLOCK2, 6);
+        assert_eq!(critical(&options), Some(OptionNumber::BLOCK2));
+        let knowing = |options: &Options| {
+            options.iter().recognise(|number| number == OptionNumber::BLOCK2).critical
+        };
+        assert_eq!(knowing(&options), None);
+        options.set(OptionNumber::BLOCK2, &[1, 2, 3, 4]);
+        assert_eq!(knowing(&options), Some(OptionNumber::BLOCK2), "its length is wrong");
     }
 
     #[test]
     fn a_wrong_length_or_a_second_copy_makes_a_critical_option_unrecognised() {
         let mut host = Options::new();
         host.insert(OptionNumber::URI_HOST, b"");
-        let found = host.iter().first_unrecognised_critical(NOTHING_MORE);
-        assert_eq!(found, Some(OptionNumber::URI_HOST));
+        assert_eq!(critical(&host), Some(OptionNumber::URI_HOST));
         let mut accept = Options::new();
         accept.insert_uint(OptionNumber::ACCEPT, 0);
-        assert_eq!(accept.iter().first_unrecognised_critical(NOTHING_MORE), None);
+        assert_eq!(critical(&accept), None);
         accept.insert_uint(OptionNumber::ACCEPT, 50);
-        let found = accept.iter().first_unrecognised_critical(NOTHING_MORE);
-        assert_eq!(found, Some(OptionNumber::ACCEPT));
+        assert_eq!(critical(&accept), Some(OptionNumber::ACCEPT));
+    }
+
+    #[test]
+    fn an_elective_option_of_wrong_length_or_once_too_often_is_dropped() {
+        let mut options = Options::new();
+        options.insert(OptionNumber::ETAG, b"");
+        options.insert(OptionNumber::ETAG, b"fine");
+        options.insert(OptionNumber::URI_HOST, b"");
+        options.insert_uint(OptionNumber::MAX_AGE, 1);
+        options.insert_uint(OptionNumber::MAX_AGE, 2);
+        assert!(options.iter().recognise(NOTHING_MORE).faulty_elective);
+        options.drop_faulty_electives();
+        let mut left = Options::new();
+        left.insert(OptionNumber::URI_HOST, b"");
+        left.insert(OptionNumber::ETAG, b"fine");
+        left.insert_uint(OptionNumber::MAX_AGE, 1);
+        assert_eq!(options, left);
+        assert!(!options.iter().recognise(NOTHING_MORE).faulty_elective);
+    }
+
+    #[test]
+    fn an_option_can_be_replaced_and_removed() {
+        let mut options = Options::new();
+        options.insert_path("/a/b");
+        options.set_uint(OptionNumber::OBSERVE, 1);
+        options.set_uint(OptionNumber::OBSERVE, 0);
+        assert_eq!(options.get_uint(OptionNumber::OBSERVE), Some(0));
+        assert!(options.remove(OptionNumber::OBSERVE) && !options.remove(OptionNumber::OBSERVE));
+        let mut path = Options::new();
+        path.insert_path("/a/b");
+        assert_eq!(options, path);
     }
 }

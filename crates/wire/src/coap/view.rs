@@ -10,8 +10,8 @@
 //! ```
 
 use super::{
-    Code, HEADER, HEADER_LEN, Kind, MessageId, OptionNumber, OptionsIter, TOKEN_LEN_MAX, Token,
-    VERSION, body,
+    Code, HEADER, HEADER_LEN, Kind, MessageId, OptionNumber, OptionsIter, Token, VERSION, body,
+    token,
 };
 use crate::{DecodeError, Problem};
 
@@ -70,20 +70,17 @@ impl<'a> MessageView<'a> {
                 _ => error("header", bytes.len(), Problem::Truncated),
             });
         };
-        let token_len = usize::from(bytes[0] & 0x0f);
-        // RFC 7252 s3: lengths 9-15 are reserved, MUST NOT be sent, and MUST be a message format
-        // error.
-        if token_len > TOKEN_LEN_MAX {
-            return Err(error("token length", 0, Problem::Value));
-        }
         // RFC 7252 s4.1: an Empty message has TKL 0 and nothing after the message ID, else a format
         // error.
         if head.code == Code::EMPTY && bytes.len() > HEADER_LEN {
             return Err(error("empty message", HEADER_LEN, Problem::Length));
         }
-        let start = HEADER_LEN + token_len;
-        let Some(token) = bytes.get(HEADER_LEN..start) else {
-            return Err(error("token", HEADER_LEN, Problem::Truncated));
+        let (token_len, extension) = token::read_length(bytes[0] & 0x0f, &bytes[HEADER_LEN..])
+            .map_err(|problem| error("token length", 0, problem))?;
+        let from = HEADER_LEN + extension;
+        let start = from + token_len;
+        let Some(token) = bytes.get(from..start) else {
+            return Err(error("token", from, Problem::Truncated));
         };
         let body::Body { options, payload } = body::split(&bytes[start..], start)?;
         Ok(Self { head, token, options, payload })
@@ -101,8 +98,13 @@ impl<'a> MessageView<'a> {
         self.head.message_id
     }
     /// The token.
+    #[inline]
     pub fn token(&self) -> Token {
         Token::new(self.token).expect("parse has checked the length")
+    }
+    /// How many octets the token has.
+    pub const fn token_len(&self) -> usize {
+        self.token.len()
     }
     /// Walks over the options in order.
     pub const fn options(&self) -> OptionsIter<'a> {
@@ -136,10 +138,20 @@ mod tests {
     }
 
     #[test]
-    fn a_reserved_token_length_is_a_format_error() {
-        for length in 9..=15 {
-            let bytes = [[0x40 | length, 1, 0, 1].as_slice(), &[0; 15]].concat();
-            assert_eq!(fault(&bytes), ("token length", Problem::Value));
+    fn the_reserved_token_length_is_a_format_error() {
+        let bytes = [[0x4f, 1, 0, 1].as_slice(), &[0; 15]].concat();
+        assert_eq!(fault(&bytes), ("token length", Problem::Value));
+    }
+
+    #[test]
+    fn an_extended_token_is_read_and_every_cut_in_it_is_a_format_error() {
+        // RFC 8974 s2.1: TKL 13, one octet of length (13 + 0), thirteen octets, Uri-Path "t".
+        let bytes = [&[0x4d, 1, 0, 1, 0][..], b"thirteen-oct.", b"\xb1t"].concat();
+        let view = MessageView::parse(&bytes).expect("valid");
+        assert_eq!(view.token().as_bytes(), b"thirteen-oct.");
+        assert_eq!(view.option(OptionNumber::URI_PATH), Some(&b"t"[..]));
+        for len in 4..bytes.len() - 2 {
+            assert!(fault(&bytes[..len]).0.starts_with("token"), "{len} octets");
         }
     }
 

@@ -1,0 +1,110 @@
+//! Notifications (RFC 7641): those of a server on their way to an observer, and those that a client
+//! gets for its observation.
+
+use lowmesh_machine::{Handle, Rejected};
+use lowmesh_units::{Duration, Instant};
+use lowmesh_wire::coap::{Class, Kind, Message, OptionNumber};
+
+use super::Endpoint;
+use super::outgoing::{NO_MESSAGE_ID, NO_ROOM, Wanted};
+use crate::event::{Discard, ExchangeId, Output, Purpose};
+use crate::exchange::{Expects, Phase};
+use crate::observe::Place;
+use crate::params::{MAX_AGE_DEFAULT, REGISTER_AGAIN_MAX, REGISTER_AGAIN_MIN};
+
+impl<P: Ord + Copy> Endpoint<P> {
+    /// The application tells an observer.
+    pub(super) fn notify(
+        &mut self,
+        peer: P,
+        message: Message,
+        handle: Handle,
+        now: Instant,
+    ) -> Result<(), Rejected> {
+        if !message.code.is_response() {
+            return Err(Rejected {
+                what: "notification",
+                why: "its code is not 2.xx, 4.xx or 5.xx",
+            });
+        }
+        if message.kind == Kind::Confirmable {
+            let (purpose, expects) = (Purpose::Response, Expects::One);
+            return self.enqueue(Wanted { peer, message, purpose, expects, handle }, now);
+        }
+        if !self.admit(peer, now) {
+            return Err(NO_ROOM);
+        }
+        let peer_state = self.peers.get_mut(&peer).expect("just admitted");
+        if !peer_state.ids.reserve(now) {
+            return Err(NO_MESSAGE_ID);
+        }
+        let message_id = peer_state.ids.issue(now);
+        // RFC 7641 s3.6: a client may answer a NON notification with RST to end it.
+        peer_state.expect_reset(message_id, handle);
+        let bytes = Message { message_id, ..message }.to_vec();
+        let (copy, purpose) = (0, Purpose::Response);
+        self.outbox.push(Output::Send { to: peer, bytes, handle, copy, purpose });
+        Ok(())
+    }
+
+    /// A response has come for a request that observes. `None` if it ends the request; else it is
+    /// dealt with.
+    pub(super) fn on_notification(
+        &mut self,
+        from: P,
+        id: ExchangeId,
+        message: Message,
+        now: Instant,
+    ) -> Option<Message> {
+        let exchange = self.outgoing.get_mut(&id)?;
+        let Expects::Notifications(newest) = exchange.expects else { return Some(message) };
+        // RFC 7641 s3.2: without the option, or with an error, the server keeps no observation.
+        let Some(sequence) = message.options.get_uint(OptionNumber::OBSERVE) else {
+            return Some(message);
+        };
+        if message.code.class() != Class::Success {
+            return Some(message);
+        }
+        let place = Place { sequence, arrived: now };
+        if newest.is_some_and(|newest| !place.is_after(newest)) {
+            self.discard(from, Discard::Stale);
+            return None;
+        }
+        exchange.expects = Expects::Notifications(Some(place));
+        let handle = exchange.handle;
+        self.release(id, now);
+        // RFC 7641 s3.3.1: to register again, the client SHOULD wait 5 to 15 s after Max-Age.
+        let jitter = self.rng.duration(REGISTER_AGAIN_MIN, REGISTER_AGAIN_MAX);
+        let due = now + max_age(&message) + jitter;
+        self.outgoing.get_mut(&id).expect("it is open").phase = Phase::Observing { due };
+        self.deadlines.insert((due, id));
+        self.outbox.push(Output::Notification { handle, from, message });
+        self.start_waiting(from, now);
+        None
+    }
+
+    /// The newest notification is no longer fresh: the request is sent once more, with its token.
+    pub(super) fn register_again(&mut self, id: ExchangeId, now: Instant) {
+        let Some(exchange) = self.outgoing.get_mut(&id) else { return };
+        let peer = self.peers.get_mut(&exchange.peer).expect("a peer with exchanges is kept");
+        let (to, due) = (exchange.peer, now + REGISTER_AGAIN_MAX);
+        if !peer.ids.reserve(now) {
+            // All message IDs are in use; some will be free later.
+            exchange.phase = Phase::Observing { due };
+            self.deadlines.insert((due, id));
+            return;
+        }
+        exchange.phase = Phase::Queued;
+        peer.queue.push_back(id);
+        self.queued += 1;
+        self.start_waiting(to, now);
+    }
+}
+
+/// RFC 7252 s5.10.5: how long a response is fresh.
+fn max_age(message: &Message) -> Duration {
+    message
+        .options
+        .get_uint(OptionNumber::MAX_AGE)
+        .map_or(MAX_AGE_DEFAULT, |seconds| Duration::from_secs(u64::from(seconds)))
+}

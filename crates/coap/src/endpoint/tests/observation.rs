@@ -1,0 +1,150 @@
+//! Observations (RFC 7641): a client's, and a server's notifications.
+
+use lowmesh_units::Duration;
+use lowmesh_wire::coap::{Code, Kind, Message, MessageId, OptionNumber, Token};
+
+use super::super::*;
+use super::*;
+use crate::observe::REGISTER;
+
+fn observe(client: &mut Endpoint<u16>) -> Message {
+    let mut message = RequestTemplate::get("/t");
+    message.options.insert_uint(OptionNumber::OBSERVE, REGISTER);
+    let input = Input::Request { peer: PEER, message, handle: Handle(1) };
+    client.handle(T0, input).expect("acceptable");
+    sent(&outputs(client)).remove(0)
+}
+
+fn state(get: &Message, kind: Kind, id: u16, sequence: u32) -> Message {
+    let mut message = response_to(get, kind);
+    message.message_id = MessageId(id);
+    message.options.insert_uint(OptionNumber::OBSERVE, sequence);
+    message.options.insert_uint(OptionNumber::MAX_AGE, 30);
+    message
+}
+
+/// A client whose observation has its first notification, sequence 10.
+fn observing() -> (Endpoint<u16>, Message) {
+    let mut client = endpoint(Config::default());
+    let get = observe(&mut client);
+    let first = state(&get, Kind::Acknowledgement, get.message_id.0, 10);
+    let out = receive(&mut client, &first, T0);
+    assert!(matches!(out[0], Output::Notification { handle: Handle(1), .. }), "{out:?}");
+    (client, get)
+}
+
+fn notified(outputs: &[Output<u16>]) -> bool {
+    outputs.iter().any(|one| matches!(one, Output::Notification { .. }))
+}
+
+#[test]
+fn a_request_that_observes_stays_open_and_takes_notifications() {
+    let (mut client, get) = observing();
+    let out = receive(&mut client, &state(&get, Kind::Confirmable, 0x5001, 11), T0);
+    assert!(notified(&out));
+    assert_eq!(sent(&out), [Message::new(Kind::Acknowledgement, Code::EMPTY, MessageId(0x5001))]);
+    let out = receive(&mut client, &state(&get, Kind::NonConfirmable, 0x5002, 12), T0);
+    assert!(notified(&out) && sent(&out).is_empty());
+    assert_eq!(client.open(), 1);
+}
+
+#[test]
+fn an_observation_leaves_the_window_to_the_next_request() {
+    let (mut client, _) = observing();
+    assert_eq!(sent(&ask(&mut client, 2, T0)).len(), 1);
+}
+
+#[test]
+fn an_older_notification_is_acknowledged_but_not_told() {
+    let (mut client, get) = observing();
+    let out = receive(&mut client, &state(&get, Kind::Confirmable, 0x5001, 9), T0);
+    assert_eq!(discards(&out), [Discard::Stale]);
+    assert_eq!(sent(&out)[0].kind, Kind::Acknowledgement);
+    assert_eq!(client.counters().stale, 1);
+}
+
+#[test]
+fn a_stale_observation_is_registered_again_with_the_same_token() {
+    let (mut client, get) = observing();
+    let (now, out) = wake(&mut client);
+    let wait = now.since(T0);
+    // RFC 7641 s3.3.1: Max-Age, then 5 to 15 s.
+    assert!(wait >= Duration::from_secs(35) && wait < Duration::from_secs(45), "{wait}");
+    let again = sent(&out).remove(0);
+    assert_eq!((&again.token, &again.options), (&get.token, &get.options));
+    assert_ne!(again.message_id, get.message_id);
+    let answer = state(&again, Kind::Acknowledgement, again.message_id.0, 11);
+    assert!(notified(&receive(&mut client, &answer, now)));
+    assert_eq!(client.open(), 1);
+}
+
+#[test]
+fn an_error_or_a_response_without_observe_ends_the_observation() {
+    for with_option in [false, true] {
+        let (mut client, get) = observing();
+        let mut last = response_to(&get, Kind::NonConfirmable);
+        last.message_id = MessageId(0x5001);
+        if with_option {
+            last.code = Code::NOT_FOUND;
+            last.options.insert_uint(OptionNumber::OBSERVE, 12);
+        }
+        assert!(has_response(&receive(&mut client, &last, T0), 1));
+        assert_eq!((client.open(), client.next_deadline()), (0, None));
+    }
+}
+
+#[test]
+fn a_notification_for_a_cancelled_observation_is_rejected_with_reset() {
+    let (mut client, get) = observing();
+    client.handle(T0, Input::Cancel { handle: Handle(1) }).expect("never fails");
+    assert_eq!((client.open(), client.next_deadline()), (0, None));
+    for (kind, id) in [(Kind::Confirmable, 0x5001), (Kind::NonConfirmable, 0x5002)] {
+        let out = receive(&mut client, &state(&get, kind, id, 11), T0);
+        assert_eq!(sent(&out), [Message::new(Kind::Reset, Code::EMPTY, MessageId(id))]);
+    }
+}
+
+#[test]
+fn a_client_that_is_not_heard_again_has_failed() {
+    let (mut client, _) = observing();
+    let failed = loop {
+        let (_, out) = wake(&mut client);
+        if !failures(&out).is_empty() {
+            break failures(&out);
+        }
+    };
+    assert_eq!(failed, [(1, DropReason::GaveUp)]);
+    assert_eq!(client.open(), 0);
+}
+
+fn notify(server: &mut Endpoint<u16>, confirmable: bool) -> Message {
+    let token = Token::from_number(0xabcd, 2);
+    let mut response = ResponseTemplate::new(Code::CONTENT);
+    response.options.insert_uint(OptionNumber::OBSERVE, 5);
+    let input = Input::Notify { peer: PEER, token, response, confirmable, handle: Handle(7) };
+    server.handle(T0, input).expect("acceptable");
+    sent(&outputs(server)).remove(0)
+}
+
+#[test]
+fn a_confirmable_notification_ends_with_its_acknowledgement() {
+    let mut server = endpoint(Config::default());
+    let sent_one = notify(&mut server, true);
+    assert_eq!((sent_one.kind, sent_one.token.as_bytes()), (Kind::Confirmable, &[0xab, 0xcd][..]));
+    let ack = Message::new(Kind::Acknowledgement, Code::EMPTY, sent_one.message_id);
+    let out = receive(&mut server, &ack, T0);
+    assert!(matches!(out[0], Output::Acknowledged { handle: Handle(7), .. }));
+    assert_eq!((server.open(), server.next_deadline()), (0, None));
+}
+
+#[test]
+fn a_reset_tells_that_the_observer_has_gone_for_both_kinds_of_notification() {
+    for confirmable in [true, false] {
+        let mut server = endpoint(Config::default());
+        let sent_one = notify(&mut server, confirmable);
+        let reset = Message::new(Kind::Reset, Code::EMPTY, sent_one.message_id);
+        let out = receive(&mut server, &reset, T0);
+        assert_eq!(failures(&out), [(7, DropReason::Reset)]);
+        assert_eq!(discards(&receive(&mut server, &reset, T0)), [Discard::Unmatched]);
+    }
+}

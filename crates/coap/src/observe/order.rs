@@ -1,0 +1,62 @@
+//! Which of two notifications is newer (RFC 7641 s3.4).
+
+use lowmesh_units::Instant;
+
+use crate::params::NOTIFICATION_ORDER_SPAN;
+
+/// Sequence numbers have 24 bits (RFC 7641 s3.4).
+pub const SEQUENCE_MODULUS: u32 = 1 << 24;
+
+/// Where a notification stands among those of its observation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The value of its Observe option, 24 bits.
+    pub sequence: u32,
+    /// When it arrived.
+    pub arrived: Instant,
+}
+
+impl Place {
+    /// Whether this one is newer than the newest so far.
+    ///
+    /// ```
+    /// use lowmesh_coap::observe::Place;
+    /// use lowmesh_units::Instant;
+    /// let place = |sequence, s| Place { sequence, arrived: Instant::from_secs(s) };
+    /// assert!(place(2, 0).is_after(place(1, 0)));
+    /// assert!(!place(1, 10).is_after(place(2, 0)));
+    /// assert!(place(1, 129).is_after(place(2, 0)), "the server may have started again");
+    /// ```
+    pub fn is_after(self, newest: Self) -> bool {
+        const HALF: u32 = SEQUENCE_MODULUS / 2;
+        let (v1, v2) = (newest.sequence, self.sequence);
+        // RFC 7641 s3.4: the three conditions, in its order.
+        (v1 < v2 && v2 - v1 < HALF)
+            || (v1 > v2 && v1 - v2 > HALF)
+            || self.arrived.since(newest.arrived) > NOTIFICATION_ORDER_SPAN
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn newer(v1: u32, v2: u32, seconds: u64) -> bool {
+        let first = Place { sequence: v1, arrived: Instant::ZERO };
+        Place { sequence: v2, arrived: Instant::from_secs(seconds) }.is_after(first)
+    }
+
+    #[test]
+    fn the_sequence_wraps_at_24_bits() {
+        assert!(newer(SEQUENCE_MODULUS - 1, 0, 0));
+        assert!(!newer(0, SEQUENCE_MODULUS - 1, 0));
+        assert!(newer(0, SEQUENCE_MODULUS / 2 - 1, 0));
+        assert!(!newer(0, SEQUENCE_MODULUS / 2, 0));
+    }
+
+    #[test]
+    fn the_same_number_is_not_newer_within_128_s() {
+        assert!(!newer(5, 5, 128));
+        assert!(newer(5, 5, 129));
+    }
+}
