@@ -17,6 +17,7 @@ mod show;
 mod store;
 mod table;
 mod tune;
+mod validate;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -41,6 +42,7 @@ enum Verb {
     Scenarios(scenarios::Args),
     Show(show::Args),
     Tune(tune::Args),
+    Validate(validate::Args),
 }
 
 fn main() -> ExitCode {
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         Verb::Scenarios(args) => scenarios::execute(args, stdout),
         Verb::Show(args) => show::execute(args, stdout),
         Verb::Tune(args) => tune::execute(args, &lowmesh_lab::simulate::simulate, stdout),
+        Verb::Validate(args) => validate::execute(args, &lowmesh_lab::simulate::simulate, stdout),
     };
     match result.and_then(|()| Ok(stdout.flush()?)) {
         Ok(()) => ExitCode::SUCCESS,
