@@ -239,7 +239,7 @@ impl Adaptation {
                 }
             }
             // RFC 4944 s5.1: a frame that is not LoWPAN is discarded.
-            Dispatch::NotLowpan | Dispatch::Other => {
+            Dispatch::NotLowpan | Dispatch::Other | Dispatch::Rfrag | Dispatch::RfragAck => {
                 self.outbox.push(Output::Accepted { handle });
                 self.drop_packet(handle, DropReason::Malformed);
             }

@@ -32,7 +32,8 @@ pub(crate) fn form(
     frame_payload: usize,
 ) -> Result<Form, DecodeError> {
     let mut headers = Vec::with_capacity(packet.len());
-    let mut covered = compress(packet, source, destination, contexts, Extent::Chain, &mut headers)?;
+    let mut covered =
+        compress(packet, source, destination, contexts, Extent::Chain, None, &mut headers)?;
     if headers.len() + packet.len() - covered <= frame_payload {
         headers.extend_from_slice(&packet[covered..]);
         return Ok(Form::Whole(headers));
@@ -40,7 +41,8 @@ pub(crate) fn form(
     if headers.len() + FIRST_OCTETS > frame_payload {
         // RFC 6282 s2: a header that does not fit into the first fragment is not compressed.
         headers.clear();
-        covered = compress(packet, source, destination, contexts, Extent::Ipv6Only, &mut headers)?;
+        covered =
+            compress(packet, source, destination, contexts, Extent::Ipv6Only, None, &mut headers)?;
         if headers.len() + FIRST_OCTETS > frame_payload {
             return Ok(Form::TooLarge);
         }

@@ -15,6 +15,7 @@ mod compress;
 mod fragment;
 pub mod params;
 mod reassemble;
+pub mod recover;
 
 pub use adapt::{Adaptation, Input, Output};
-pub use params::Config;
+pub use params::{Arq, Config, Recovery};

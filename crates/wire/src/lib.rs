@@ -18,7 +18,9 @@ pub mod ipv6;
 pub mod link_format;
 pub mod lowpan;
 pub mod neighbour;
+pub mod problem_details;
 pub mod rpl;
+pub mod senml;
 pub mod sixp;
 pub mod udp;
 
