@@ -4,8 +4,12 @@ use alloc::vec::Vec;
 
 use lowmesh_units::Eui64;
 use lowmesh_wire::DecodeError;
+use lowmesh_wire::ipv6::Header;
 use lowmesh_wire::lowpan::fragment::FIRST_OCTETS;
+use lowmesh_wire::lowpan::rfrag::RFRAG_OCTETS;
 use lowmesh_wire::lowpan::{Contexts, Extent, compress};
+
+use crate::params::Way;
 
 /// How a packet leaves.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,7 +23,7 @@ pub(crate) enum Form {
         /// Octets of the packet that they stand for.
         covered: usize,
     },
-    /// The headers alone are larger than a frame.
+    /// The headers alone are larger than a frame, or the way has no fragments.
     TooLarge,
 }
 
@@ -29,23 +33,72 @@ pub(crate) fn form(
     source: Eui64,
     destination: Option<Eui64>,
     contexts: &Contexts,
+    way: Way,
     frame_payload: usize,
 ) -> Result<Form, DecodeError> {
     let mut headers = Vec::with_capacity(packet.len());
-    let mut covered =
+    let covered =
         compress(packet, source, destination, contexts, Extent::Chain, None, &mut headers)?;
-    if headers.len() + packet.len() - covered <= frame_payload {
+    let octets = headers.len() + packet.len() - covered;
+    let grows = covered < packet.len() && may_outgrow_a_frame(packet, octets, way, frame_payload);
+    if octets <= frame_payload && !grows {
         headers.extend_from_slice(&packet[covered..]);
         return Ok(Form::Whole(headers));
     }
-    if headers.len() + FIRST_OCTETS > frame_payload {
+    if way == Way::EndToEnd {
+        return Ok(Form::TooLarge);
+    }
+    if headers.len() + FIRST_OCTETS <= frame_payload {
+        return Ok(Form::Fragments { headers, covered });
+    }
+    let headers = first_headers(packet, source, destination, contexts, None, frame_payload)?;
+    Ok(headers.map_or(Form::TooLarge, |(headers, covered)| Form::Fragments { headers, covered }))
+}
+
+/// True when ways FF and SFR send a packet of `octets` after compression in fragments although it fits into the
+/// first link's frame.
+///
+/// Every further link may compress it less. In fragments forwarders have room for that; a whole frame they would have
+/// to cut. Way FF allows for no compression at all, since only its first fragment can grow, which has headers alone (RFC
+/// 8930 s5.1); way SFR needs the room of a fragment's header. RIOT does both.
+fn may_outgrow_a_frame(packet: &[u8], octets: usize, way: Way, frame_payload: usize) -> bool {
+    let outgrows = match way {
+        Way::Forwarded => packet.len() > frame_payload,
+        Way::Recovered => octets + RFRAG_OCTETS > frame_payload,
+        Way::HopWise | Way::EndToEnd => false,
+    };
+    outgrows
+        && Header::parse(packet).is_ok_and(|header| {
+            !header.destination.is_link_local() && !header.destination.is_multicast()
+        })
+}
+
+/// The compressed headers of a first fragment and the octets of `beginning` that they stand for; `None` when
+/// no frame can hold them.
+pub(crate) fn first_headers(
+    beginning: &[u8],
+    source: Eui64,
+    destination: Option<Eui64>,
+    contexts: &Contexts,
+    datagram_size: Option<usize>,
+    frame_payload: usize,
+) -> Result<Option<(Vec<u8>, usize)>, DecodeError> {
+    let mut headers = Vec::with_capacity(frame_payload);
+    for extent in [Extent::Chain, Extent::Ipv6Only] {
         // RFC 6282 s2: a header that does not fit into the first fragment is not compressed.
         headers.clear();
-        covered =
-            compress(packet, source, destination, contexts, Extent::Ipv6Only, None, &mut headers)?;
-        if headers.len() + FIRST_OCTETS > frame_payload {
-            return Ok(Form::TooLarge);
+        let covered = compress(
+            beginning,
+            source,
+            destination,
+            contexts,
+            extent,
+            datagram_size,
+            &mut headers,
+        )?;
+        if headers.len() + FIRST_OCTETS <= frame_payload {
+            return Ok(Some((headers, covered)));
         }
     }
-    Ok(Form::Fragments { headers, covered })
+    Ok(None)
 }

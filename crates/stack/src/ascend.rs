@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use lowmesh_ipv6::{Decision, neighbour, packet, udp};
+use lowmesh_lowpan::Route;
 use lowmesh_machine::{DropReason, Dropped, Handle, Layer, Machine as _};
 use lowmesh_rpl::{Passage, Verdict};
 use lowmesh_units::{Eui64, Instant};
@@ -53,14 +54,12 @@ impl Node {
         if self.link.take_done(now, handle, dropped.is_none()) {
             return;
         }
-        if handle != Handle::NONE {
-            if let Some(dropped) = dropped {
-                self.failure = Some(dropped);
-            }
-            let delivered = dropped.is_none();
-            let input = lowmesh_lowpan::Input::FrameDone { handle, delivered };
-            expect_accepted(self.lowpan.handle(now, input));
+        if let Some(dropped) = dropped {
+            self.failure = Some(dropped);
         }
+        let delivered = dropped.is_none();
+        let input = lowmesh_lowpan::Input::FrameDone { handle, delivered };
+        expect_accepted(self.lowpan.handle(now, input));
     }
 
     /// What 6LoWPAN has to say.
@@ -77,6 +76,10 @@ impl Node {
             lowmesh_lowpan::Output::Packet { bytes, source, handle, .. } => {
                 self.on_packet(now, source, bytes, handle);
             }
+            lowmesh_lowpan::Output::RouteRequest { beginning, source, handle } => {
+                self.on_route_request(now, source, beginning, handle);
+            }
+            lowmesh_lowpan::Output::PacketDone { handle: Handle::NONE, .. } => {}
             lowmesh_lowpan::Output::PacketDone { handle, delivered: true } => {
                 self.note_packet(Packet::PassedOn(handle));
             }
@@ -95,21 +98,55 @@ impl Node {
     }
 
     fn on_packet(&mut self, now: Instant, from: Eui64, mut bytes: Vec<u8>, handle: Handle) {
+        let decision = self.ipv6.input(&mut bytes);
+        match self.route(now, from, decision, &mut bytes) {
+            Ok(None) => self.deliver(now, bytes, handle),
+            Ok(Some(next_hop)) => self.send_packet(now, bytes, Some(next_hop), handle),
+            Err(reason) => self.refuse(handle, Layer::Ipv6, reason),
+        }
+    }
+
+    /// RFC 8930: the first fragment tells where its packet goes.
+    fn on_route_request(
+        &mut self,
+        now: Instant,
+        from: Eui64,
+        mut beginning: Vec<u8>,
+        handle: Handle,
+    ) {
+        let decision = self.ipv6.input_beginning(&mut beginning);
+        let route = match self.route(now, from, decision, &mut beginning) {
+            Ok(None) => Route::Here,
+            Ok(Some(next_hop)) => Route::Via(next_hop),
+            Err(reason) => {
+                self.refuse(handle, Layer::Ipv6, reason);
+                Route::None
+            }
+        };
+        let input = lowmesh_lowpan::Input::RouteReply { beginning, route };
+        expect_accepted(self.lowpan.handle(now, input));
+    }
+
+    /// The neighbour that a packet goes to, or none if it is for this node; `bytes` may be its beginning.
+    fn route(
+        &mut self,
+        now: Instant,
+        from: Eui64,
+        decision: Decision,
+        bytes: &mut [u8],
+    ) -> Result<Option<Eui64>, DropReason> {
         let by_rpl = matches!(self.routing, Routing::Rpl(_));
-        match self.ipv6.input(&mut bytes) {
-            Decision::Deliver => self.deliver(now, &bytes, handle),
+        match decision {
+            Decision::Deliver => Ok(None),
             Decision::Forward { next_hop } if by_rpl => {
-                self.forward(now, from, next_hop, bytes, handle);
+                self.forward(now, from, next_hop, bytes).map(Some)
             }
-            Decision::Forward { next_hop } => {
-                self.send_packet(now, bytes, Some(next_hop.eui64()), handle);
-            }
+            Decision::Forward { next_hop } => Ok(Some(next_hop.eui64())),
             // The RPL layer below knows more about routes than the table does.
             Decision::Drop(DropReason::NoRoute) if by_rpl => {
-                let nowhere = Address::UNSPECIFIED;
-                self.forward(now, from, nowhere, bytes, handle);
+                self.forward(now, from, Address::UNSPECIFIED, bytes).map(Some)
             }
-            Decision::Drop(reason) => self.refuse(handle, Layer::Ipv6, reason),
+            Decision::Drop(reason) => Err(reason),
         }
     }
 
@@ -119,27 +156,24 @@ impl Node {
         now: Instant,
         from: Eui64,
         next_hop: Address,
-        mut bytes: Vec<u8>,
-        handle: Handle,
-    ) {
-        let Ok(header) = Header::parse(&bytes) else {
-            return self.refuse(handle, Layer::Ipv6, DropReason::Malformed);
-        };
-        let place = packet::find_rpl_option(&bytes);
+        bytes: &mut [u8],
+    ) -> Result<Eui64, DropReason> {
+        let header = Header::parse(bytes).map_err(|_| DropReason::Malformed)?;
+        let place = packet::find_rpl_option(bytes);
         let option = place.clone().and_then(|place| HopByHopOption::parse(&bytes[place]).ok());
         let passage = Passage {
             from: Some(Address::link_local(from).0),
             target: header.destination.0,
             // The step of a source route made the destination a neighbour: the next hop is its own.
             source_routed: next_hop == Address::link_local(header.destination.eui64())
-                && lowmesh_ipv6::source_route::is_present(&bytes),
+                && lowmesh_ipv6::source_route::is_present(bytes),
             option,
         };
-        let Routing::Rpl(rpl) = &mut self.routing else { return };
+        let Routing::Rpl(rpl) = &mut self.routing else { return Err(DropReason::NoRoute) };
         let (next, option) = match rpl.check_forward(now, &passage) {
             Verdict::Forward { next, option } => (next.address, option),
             Verdict::ForwardingError { to, option } => (to, option),
-            Verdict::Drop(reason) => return self.refuse(handle, Layer::Ipv6, reason),
+            Verdict::Drop(reason) => return Err(reason),
         };
         if let Some(place) = place {
             let mut renewed = Vec::with_capacity(place.len());
@@ -148,10 +182,10 @@ impl Node {
                 bytes[place].copy_from_slice(&renewed);
             }
         }
-        self.send_packet(now, bytes, Some(Address(next).eui64()), handle);
+        Ok(Address(next).eui64())
     }
 
-    fn deliver(&mut self, now: Instant, bytes: &[u8], handle: Handle) {
+    pub(crate) fn deliver_whole(&mut self, now: Instant, bytes: &[u8], handle: Handle) {
         let Ok(upper) = ipv6::upper_layer(bytes) else {
             return self.refuse(handle, Layer::Ipv6, DropReason::Malformed);
         };
@@ -230,7 +264,7 @@ impl Node {
     }
 
     /// A packet that came ends here; a broadcast has no book to be written in.
-    fn refuse(&mut self, handle: Handle, layer: Layer, reason: DropReason) {
+    pub(crate) fn refuse(&mut self, handle: Handle, layer: Layer, reason: DropReason) {
         if handle != Handle::NONE {
             self.dropped(handle, layer, reason);
         }

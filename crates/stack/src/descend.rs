@@ -95,7 +95,7 @@ impl Node {
                 let hop_limit = self.hop_limit;
                 let mut packet = packet::udp(&flow, hop_limit, bytes, |out| emit(option, out));
                 if self.add_source_route(&mut packet, destination) {
-                    self.send_packet(now, packet, Some(next_hop), handle);
+                    self.send_own(now, packet, Some(next_hop), handle);
                 } else {
                     self.dropped(handle, Layer::Ipv6, DropReason::NoRoute);
                 }
@@ -131,7 +131,7 @@ impl Node {
                     |out| emit(option, out),
                 );
                 if on_link || self.add_source_route(&mut packet, destination) {
-                    self.send_packet(now, packet, next_hop, handle);
+                    self.send_own(now, packet, next_hop, handle);
                 } else {
                     self.dropped(handle, Layer::Ipv6, DropReason::NoRoute);
                 }

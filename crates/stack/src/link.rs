@@ -138,14 +138,6 @@ impl Link {
         }
     }
 
-    /// The frames that wait.
-    pub(crate) fn handles(&self) -> Box<dyn Iterator<Item = Handle> + '_> {
-        match self {
-            Self::Slotted(slotted) => Box::new(slotted.mac.queues().handles()),
-            Self::Contended(csma) => Box::new(csma.handles()),
-        }
-    }
-
     /// The preferred parent is another one, or none.
     pub(crate) fn on_parent(&mut self, now: Instant, old: Option<Eui64>, new: Option<Eui64>) {
         if let Self::Slotted(slotted) = self {

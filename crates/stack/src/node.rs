@@ -35,6 +35,7 @@ use lowmesh_wire::ipv6::Address;
 use lowmesh_wire::lowpan::Contexts;
 
 use crate::config::{Config, ConfigError, LinkLayer, Routes};
+use crate::end_to_end::EndToEnd;
 use crate::event::{Class, Input, Network, Output, Packet, Peer, RadioOrder, Transaction};
 use crate::identity::Identity;
 use crate::link::{Link, LinkEvent, expect_accepted};
@@ -65,6 +66,7 @@ pub struct Node {
     pub(crate) id: NodeId,
     pub(crate) link: Link,
     pub(crate) lowpan: Adaptation,
+    pub(crate) end_to_end: EndToEnd,
     pub(crate) ipv6: Forwarder,
     pub(crate) routing: Routing,
     pub(crate) coap: Endpoint<Peer>,
@@ -132,11 +134,12 @@ impl Node {
                 Link::Contended(Box::new(Csma::new(csma.clone(), me, stream(Purpose::Mac))))
             }
         };
-        let mut lowpan_rng = stream(Purpose::Lowpan);
+        let lowpan_rng = stream(Purpose::Lowpan);
         Ok(Self {
             id,
             link,
-            lowpan: Adaptation::new(me, contexts, config.lowpan, &mut lowpan_rng),
+            lowpan: Adaptation::new(me, contexts, config.lowpan, lowpan_rng),
+            end_to_end: EndToEnd::new(config, &mut stream(Purpose::Lowpan)),
             ipv6,
             routing,
             coap: Endpoint::new(config.coap.clone(), stream(Purpose::Coap))?,
@@ -174,6 +177,7 @@ impl Node {
         if due(self.lowpan.next_deadline()) {
             self.lowpan.handle(now, lowmesh_lowpan::Input::Deadline)?;
         }
+        self.expire_reassembly(now);
         if let Routing::Rpl(rpl) = &mut self.routing
             && due(rpl.next_deadline())
         {
@@ -376,7 +380,8 @@ impl Machine for Node {
             Routing::Rpl(rpl) => rpl.next_deadline(),
             Routing::Static(_) => None,
         };
-        let network = earliest(self.lowpan.next_deadline(), rpl);
+        let fragments = self.end_to_end.reassembly.next_deadline();
+        let network = earliest(earliest(self.lowpan.next_deadline(), fragments), rpl);
         let ends = earliest(self.link.next_deadline(), self.coap.next_deadline());
         earliest(network, ends)
     }

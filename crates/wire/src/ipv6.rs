@@ -12,6 +12,7 @@
 
 mod address;
 mod extension;
+mod fragment;
 mod prefix;
 
 pub use address::{Address, Scope};
@@ -19,6 +20,7 @@ pub use extension::{
     Extension, ExtensionKind, Extensions, HeaderOption, OPTION_PAD_N, OPTION_PAD1, Options,
     UpperLayer, pad_to_eight, upper_layer,
 };
+pub use fragment::{FRAGMENT_HEADER_OCTETS, FRAGMENT_OFFSET_UNIT, FragmentHeader};
 pub use prefix::{ParsePrefixError, Prefix};
 
 use alloc::vec::Vec;

@@ -35,10 +35,10 @@ fn made_up(
     _: Sinks,
     _: &dyn Fn(Instant),
 ) -> Result<Outcome, RunError> {
-    if (seed, scenario.mac.retries) == (Seed(3), 4) {
+    if (seed, scenario.mac.retries()) == (Seed(3), 4) {
         return Err(RunError::Scenario("no luck".to_owned()));
     }
-    let trace_hash = seed.0 * 1000 + u64::from(scenario.mac.retries);
+    let trace_hash = seed.0 * 1000 + u64::from(scenario.mac.retries());
     Ok(Outcome { trace_hash, simulated: scenario.head.duration, ..Outcome::default() })
 }
 

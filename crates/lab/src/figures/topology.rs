@@ -82,7 +82,7 @@ fn network(scenario: &Scenario, seed: Seed, nodes: &[NodeDetail]) -> (Vec<Point>
 }
 
 fn links(medium: &dyn Medium, scenario: &Scenario, nodes: usize) -> Vec<Link> {
-    let mut channels = scenario.mac.hopping.channels();
+    let mut channels = scenario.mac.channels();
     channels.sort_unstable();
     channels.dedup();
     let mut links = Vec::new();

@@ -111,7 +111,7 @@ impl Receiving {
     }
 
     /// Octets held in buffers.
-    pub fn octets(&self) -> usize {
+    pub const fn octets(&self) -> usize {
         self.octets
     }
     /// The datagrams that are being put together.
@@ -121,39 +121,43 @@ impl Receiving {
             State::Complete { .. } => None,
         })
     }
-    /// True when the datagram is known here, so that its fragments are for this node.
-    pub fn knows(&self, source: Eui64, datagram_tag: u8) -> bool {
-        self.entries.iter().any(|entry| entry.name == (source, datagram_tag))
+    /// True when a fragment belongs to a datagram that is known here. A complete datagram does not keep its tag
+    /// from another of another size.
+    pub fn expects(&self, source: Eui64, header: &Rfrag) -> bool {
+        let named = |entry: &&Entry| entry.name == (source, header.datagram_tag);
+        self.entries.iter().find(named).is_some_and(|entry| match (&entry.state, header.part) {
+            (State::Complete { datagram_size: known }, Part::First { datagram_size }) => {
+                *known == usize::from(datagram_size)
+            }
+            _ => true,
+        })
     }
     /// When an entry has to be looked at.
     pub fn next_deadline(&self) -> Option<Instant> {
         self.entries.iter().map(|entry| entry.deadline).min()
     }
 
-    /// Takes in a fragment; the acknowledgement is for the fragment's source.
-    pub fn accept(&mut self, now: Instant, fragment: &Received<'_>) -> (Outcome, Option<RfragAck>) {
-        let Received { header, source, handle, .. } = *fragment;
+    /// Takes in a fragment, while the layer has `room` octets for another datagram; the acknowledgement is for
+    /// the fragment's source.
+    pub fn accept(
+        &mut self,
+        now: Instant,
+        fragment: &Received<'_>,
+        room: usize,
+    ) -> (Outcome, Option<RfragAck>) {
+        let Received { header, source, .. } = *fragment;
         let name = (source, header.datagram_tag);
         let at = self.entries.iter().position(|entry| entry.name == name);
         match (header.part, at) {
             (Part::Abort, at) => self.abort(at, &header),
-            (Part::First { datagram_size }, at) => {
-                let same = at.is_some_and(|at| self.size_of(at) == usize::from(datagram_size));
-                match at {
-                    Some(at) if same => self.take_in(now, at, fragment),
-                    Some(at) => {
-                        // The tag is used again: the datagram that had it will not be completed.
-                        let old = self.forget(at);
-                        let (outcome, ack) = self.open(now, name, datagram_size, fragment);
-                        match (old, outcome) {
-                            (Some(old), Outcome::Waiting) if old != handle => (dropped(old), ack),
-                            (_, outcome) => (outcome, ack),
-                        }
-                    }
-                    None => self.open(now, name, datagram_size, fragment),
-                }
+            (Part::First { datagram_size }, None) => {
+                self.open(now, name, datagram_size, fragment, room)
             }
-            (Part::Next { .. }, Some(at)) => self.take_in(now, at, fragment),
+            (Part::First { datagram_size }, Some(at)) if !self.expects(source, &header) => {
+                self.forget(at);
+                self.open(now, name, datagram_size, fragment, room)
+            }
+            (_, Some(at)) => self.take_in(now, at, fragment),
             (Part::Next { .. }, None) => (Outcome::Unknown, Some(null(header.datagram_tag))),
         }
     }
@@ -168,22 +172,17 @@ impl Receiving {
         }
     }
 
-    fn size_of(&self, at: usize) -> usize {
-        match &self.entries[at].state {
-            State::Open { bytes, .. } => bytes.len(),
-            State::Complete { datagram_size } => *datagram_size,
-        }
-    }
-
     fn open(
         &mut self,
         now: Instant,
         name: Name,
         datagram_size: u16,
         fragment: &Received<'_>,
+        room: usize,
     ) -> (Outcome, Option<RfragAck>) {
         let (size, handle) = (usize::from(datagram_size), fragment.handle);
-        if self.handles().count() >= self.buffers_max || self.octets + size > self.octets_max {
+        let room = room.min(self.octets_max - self.octets);
+        if self.handles().count() >= self.buffers_max || size > room {
             // RFC 8931 s6.3: an end that is out of buffers SHOULD say so with a NULL bitmap.
             let outcome = Outcome::Dropped { handle, reason: DropReason::BufferFull };
             return (outcome, Some(null(name.1)));
@@ -294,7 +293,11 @@ fn place(bytes: &mut [u8], arrivals: &mut Vec<Arrival>, fragment: &Received<'_>)
     let start = usize::from(fragment.header.part.offset());
     let end = start + fragment.data.len();
     let sequence = fragment.header.part.sequence();
-    if end > bytes.len() {
+    let other_size = match fragment.header.part {
+        Part::First { datagram_size } => usize::from(datagram_size) != bytes.len(),
+        Part::Next { .. } | Part::Abort => false,
+    };
+    if other_size || end > bytes.len() {
         return Fit::Contradiction;
     }
     let arrival = Arrival { sequence, start, end };
@@ -325,8 +328,4 @@ fn covers(arrivals: &[Arrival], size: usize) -> bool {
 /// The acknowledgement that gives a datagram up.
 pub const fn null(datagram_tag: u8) -> RfragAck {
     RfragAck { congestion: false, datagram_tag, bitmap: Bitmap::NULL }
-}
-
-const fn dropped(handle: Handle) -> Outcome {
-    Outcome::Dropped { handle, reason: DropReason::ReassemblyTimeout }
 }

@@ -21,8 +21,9 @@ use alloc::vec::Vec;
 use lowmesh_congestion::{Attempt, Message, Permit, Timer, Window};
 use lowmesh_machine::Handle;
 use lowmesh_units::{Duration, Eui64, Instant, Rng};
-use lowmesh_wire::lowpan::rfrag::{Bitmap, FRAGMENTS_MAX, Part, RFRAG_OCTETS, Rfrag, RfragAck};
+use lowmesh_wire::lowpan::rfrag::{Bitmap, FRAGMENTS_MAX, Part, Rfrag, RfragAck};
 
+use super::path::frame;
 use crate::params::{FIRST_FRAGMENT_SLACK, Recovery};
 
 /// What is known about a fragment. `Sent` and `Silent` tell when its latest copy left.
@@ -173,11 +174,12 @@ impl Sending {
         self.pieces.iter().position(|piece| piece.fate == Fate::Due)
     }
 
-    /// The next fragment; to be called when [`Sending::permits`] says so.
-    pub fn next_fragment(&mut self, now: Instant, rng: &mut Rng) -> Option<Vec<u8>> {
+    /// The next fragment, and whether it was sent before; to be called when [`Sending::permits`] says so.
+    pub fn next_fragment(&mut self, now: Instant, rng: &mut Rng) -> Option<(Vec<u8>, bool)> {
         let sequence = self.due()?;
         self.orders += 1;
         let piece = &mut self.pieces[sequence];
+        let is_copy = piece.copies > 0;
         piece.copies = piece.copies.saturating_add(1);
         piece.order = self.orders;
         piece.fate = Fate::Sent(now);
@@ -187,7 +189,7 @@ impl Sending {
         if ack_request {
             self.ask(sequence, now, rng);
         }
-        Some(self.frame(sequence, ack_request))
+        Some((self.frame(sequence, ack_request), is_copy))
     }
 
     /// RFC 8931 s6: a timer MUST protect the request; s7.1 leaves the timeout to a parameter.
@@ -214,24 +216,19 @@ impl Sending {
         let datagram_tag = self.datagram_tag;
         let header =
             Rfrag { congestion: false, datagram_tag, ack_request, fragment_size: size, part };
-        let mut frame = Vec::with_capacity(RFRAG_OCTETS + usize::from(size));
-        header.emit(&mut frame);
-        frame.extend_from_slice(&self.datagram[usize::from(offset)..usize::from(offset + size)]);
-        frame
+        frame(&header, &self.datagram[usize::from(offset)..usize::from(offset + size)])
     }
 
     /// The pseudo fragment that takes down the path (RFC 8931 s6.3).
     pub fn abort_frame(&self) -> Vec<u8> {
-        let mut frame = Vec::new();
-        Rfrag {
+        let header = Rfrag {
             congestion: false,
             datagram_tag: self.datagram_tag,
             ack_request: false,
             fragment_size: 0,
             part: Part::Abort,
-        }
-        .emit(&mut frame);
-        frame
+        };
+        frame(&header, &[])
     }
 
     /// An acknowledgement of this datagram came.

@@ -43,7 +43,7 @@ fn sending(octets: usize, config: &Config) -> Sending {
 fn burst(sending: &mut Sending, now: Instant) -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
     while sending.permits(now) == Permit::Now {
-        frames.extend(sending.next_fragment(now, &mut rng(1)));
+        frames.extend(sending.next_fragment(now, &mut rng(1)).map(|(frame, _)| frame));
     }
     frames
 }
@@ -64,7 +64,8 @@ fn ack(sequences: &[u8]) -> RfragAck {
 
 fn take_in(receiving: &mut Receiving, now: Instant, frame: &[u8]) -> (Outcome, Option<RfragAck>) {
     let (header, data) = Rfrag::parse(frame).expect("a whole frame");
-    receiving.accept(now, &Received { header, data, source: HERE, handle: Handle(7) })
+    let fragment = Received { header, data, source: HERE, handle: Handle(7) };
+    receiving.accept(now, &fragment, usize::MAX)
 }
 
 #[test]
@@ -363,8 +364,8 @@ impl Pair {
             let mut wake = self.sending.deadline();
             match self.sending.permits(self.now) {
                 Permit::Now => {
-                    let frame =
-                        self.sending.next_fragment(self.now, &mut rng(3)).expect("permitted");
+                    let next = self.sending.next_fragment(self.now, &mut rng(3));
+                    let (frame, _) = next.expect("it is permitted");
                     let snapshot = self.sending.window().snapshot();
                     self.most_outstanding = self.most_outstanding.max(snapshot.outstanding);
                     self.put(&frame);
@@ -496,7 +497,7 @@ proptest! {
                 Rfrag { congestion: false, datagram_tag, ack_request: true, fragment_size, part };
             let now = Instant::from_secs(at_second as u64);
             let fragment = Received { header, data: &data, source: HERE, handle: Handle(1) };
-            let (_, ack) = receiving.accept(now, &fragment);
+            let (_, ack) = receiving.accept(now, &fragment, usize::MAX);
             prop_assert!(ack.is_some(), "whoever asks is answered");
             prop_assert!(receiving.octets() <= config.reassembly_octets);
             while receiving.expire(now).is_some() {}
