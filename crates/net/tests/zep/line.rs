@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use lowmesh_lowpan::Way;
 use lowmesh_net::clock::fresh_seed;
 use lowmesh_net::service::Service;
 use lowmesh_net::zep::{self, Host, Remote, Settings};
@@ -42,13 +43,15 @@ fn identity(index: u16) -> Identity {
 }
 
 impl Line {
-    pub fn start() -> Self {
+    /// Nodes that carry large packets in this way.
+    pub fn start(way: Way) -> Self {
         let nodes: Vec<Eui64> = (0..NODES).map(node).collect();
         let air = Air::start(&nodes);
         let (to_test, said) = channel();
         let host = |index: u16| {
             let link = LinkLayer::Csma(zep::csma(PanId(0x23)));
-            let config = Config { link, ..Config::default() };
+            let mut config = Config { link, ..Config::default() };
+            config.lowpan.way = way;
             let node = Node::alone(&config, identity(index), fresh_seed()).expect("possible");
             let settings = Settings {
                 peer: air.address,

@@ -13,14 +13,15 @@ use lowmesh_stack::{COAP_PORT, DATAGRAM_PORT, ECHO_PORT};
 
 use line::Line;
 use lowmesh_coap::RequestTemplate;
+use lowmesh_lowpan::Way;
 use lowmesh_machine::Handle;
 
 /// Long enough for a machine that builds something else at the same time.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-#[test]
-fn requests_and_large_datagrams_go_over_a_forwarder_and_come_back() {
-    let line = Line::start();
+/// A request and datagrams small and large, there and back; what was on the air.
+fn converse(way: Way) -> Vec<Vec<u8>> {
+    let line = Line::start(way);
     let far = line.address(2);
     let get = Input::Request {
         peer: (far, COAP_PORT),
@@ -51,7 +52,15 @@ fn requests_and_large_datagrams_go_over_a_forwarder_and_come_back() {
     }
     let air = line.stop();
     assert!(!air.heard_directly(0, 2), "the ends never heard each other");
+    air.datagrams
+}
+
+#[test]
+fn requests_and_datagrams_go_over_a_forwarder_and_come_back_in_three_ways() {
+    // IPv6 fragments are cut for a compression that needs a context which all share; here there is none.
+    let ways = [Way::HopWise, Way::Forwarded, Way::Recovered];
+    let conversations: Vec<Vec<u8>> = ways.into_iter().flat_map(converse).collect();
     if let Some(file) = std::env::var_os("LOWMESH_ZEP_PCAP") {
-        capture::write(file.as_ref(), &air.datagrams).expect("the file can be written");
+        capture::write(file.as_ref(), &conversations).expect("the file can be written");
     }
 }
