@@ -6,6 +6,7 @@
 mod compare;
 mod failure;
 mod merge;
+mod node;
 mod progress;
 mod report;
 mod reproduce;
@@ -37,6 +38,7 @@ enum Verb {
     Rerun(rerun::Args),
     Compare(compare::Args),
     Merge(merge::Args),
+    Node(node::Args),
     Scenarios(scenarios::Args),
     Show(show::Args),
     Tune(tune::Args),
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         Verb::Rerun(args) => rerun::execute(args, &lowmesh_lab::simulate::simulate, stdout),
         Verb::Compare(args) => compare::execute(args, stdout),
         Verb::Merge(args) => merge::execute(args, stdout),
+        Verb::Node(args) => node::execute(args, stdout),
         Verb::Scenarios(args) => scenarios::execute(args, stdout),
         Verb::Show(args) => show::execute(args, stdout),
         Verb::Tune(args) => tune::execute(args, &lowmesh_lab::simulate::simulate, stdout),
