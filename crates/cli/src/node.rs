@@ -238,8 +238,7 @@ mod tests {
     #[test]
     fn a_wrong_value_says_what_is_right() {
         for (words, told) in [
-            (&["--eui64", "1:2"][..], "eight octets"),
-            (&["--pan", "0xffff"], "below 65535"),
+            (&["--pan", "0xffff"][..], "below 65535"),
             (&["--channel", "27"], "11 to 26"),
             (&["--address", "2001:db8::1"], "2001:db8::/64"),
             (&["--address", "fe80::1/64"], "not a global address"),
@@ -248,6 +247,17 @@ mod tests {
         ] {
             let error = parsed(words).expect_err("a wrong value");
             assert!(error.contains(told), "{words:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn an_eui64_has_eight_octets_with_colons_or_dashes() {
+        let node = Eui64([2, 0x4c, 0x4d, 0, 0, 0, 0, 0xff]);
+        for text in ["02:4c:4d:00:00:00:00:ff", "02-4C-4D-00-00-00-00-FF"] {
+            assert_eq!(eui64(text), Ok(node));
+        }
+        for text in ["", "1:2", "02:4c:4d:00:00:00:00:ff:01", "2:4c:4d:00:00:00:00:ff", "node"] {
+            assert!(eui64(text).is_err_and(|why| why.contains("eight octets")), "{text}");
         }
     }
 

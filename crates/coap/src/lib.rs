@@ -40,6 +40,7 @@ extern crate alloc;
 
 pub mod blockwise;
 mod config;
+pub mod echo;
 mod endpoint;
 mod event;
 mod exchange;

@@ -134,11 +134,10 @@ impl Node {
                 Link::Contended(Box::new(Csma::new(csma.clone(), me, stream(Purpose::Mac))))
             }
         };
-        let lowpan_rng = stream(Purpose::Lowpan);
         Ok(Self {
             id,
             link,
-            lowpan: Adaptation::new(me, contexts, config.lowpan, lowpan_rng),
+            lowpan: Adaptation::new(me, contexts, config.lowpan, stream(Purpose::Lowpan)),
             end_to_end: EndToEnd::new(config, &mut stream(Purpose::Lowpan)),
             ipv6,
             routing,

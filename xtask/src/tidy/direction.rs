@@ -16,7 +16,7 @@ const FLOORS: &[&[&str]] = &[
 ];
 
 const PROTOCOLS: &[&str] =
-    &["coap", "group", "tcp", "ipv6", "rpl", "multicast", "lowpan", "mac", "sixtop"];
+    &["coap", "oscore", "group", "tcp", "ipv6", "rpl", "multicast", "lowpan", "mac", "sixtop"];
 
 /// The only arrows between crates of one floor: what two layers tell each other, `stack` carries.
 const SIDEWAYS: &[(&str, &str)] = &[("group", "coap"), ("sixtop", "mac")];

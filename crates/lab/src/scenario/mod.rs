@@ -7,6 +7,7 @@
 mod builtin;
 mod conflicts;
 mod error;
+mod keys;
 mod mac;
 mod mesh;
 mod radio;
