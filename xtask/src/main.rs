@@ -21,6 +21,7 @@ mod product;
 mod swarm;
 mod test;
 mod tidy;
+mod zep;
 
 const USAGE: &str = "\
 cargo xtask COMMAND
@@ -31,6 +32,7 @@ cargo xtask COMMAND
   no-std        the device crates build without std
   determinism   the same seed gives the same trace, whatever the number of threads
   capture       a ten-minute capture that tshark must dissect without fault
+  zep           a conversation over ZEP that tshark must dissect without fault
   swarm         random small scenarios   [--count N] [--seed S] [--only S]
   bench         the speed table          [--quick]
   figures       docs/figures from real runs   [--readme: the results in README.md too]
@@ -56,6 +58,7 @@ fn run(args: &[String]) -> Result<()> {
         "no-std" => no_std::run(rest),
         "determinism" => determinism::run(rest),
         "capture" => capture::run(rest),
+        "zep" => zep::run(rest),
         "swarm" => swarm::run(rest),
         "bench" => bench::run(rest),
         "figures" => figures::run(rest),

@@ -46,8 +46,8 @@ impl Node {
                     self.note_transaction(Transaction::Failed(handle, reason));
                 }
             }
-            lowmesh_coap::Output::Request { exchange, from, message, .. } => {
-                self.outbox.push(Output::Request { exchange, from, message });
+            lowmesh_coap::Output::Request { exchange, from, message, multicast } => {
+                self.outbox.push(Output::Request { exchange, from, message, multicast });
             }
             // An empty acknowledgement says that the response comes later, which then ends the
             // transaction; what came to nothing is counted in the endpoint. The rest answers what
