@@ -44,6 +44,7 @@ pub mod echo;
 mod endpoint;
 mod event;
 mod exchange;
+pub mod host;
 mod message_ids;
 mod no_response;
 pub mod observe;
@@ -57,4 +58,5 @@ pub use endpoint::Endpoint;
 pub use event::{
     Counters, Discard, ExchangeId, Input, Output, Purpose, RequestTemplate, ResponseTemplate,
 };
+pub use host::{Host, HostLimits, Transport};
 pub use no_response::Unwanted;

@@ -70,6 +70,10 @@ impl<P: Ord + Copy> Endpoint<P> {
     pub const fn queued(&self) -> usize {
         self.queued
     }
+    /// The longest message that it sends, octets.
+    pub const fn message_len_max(&self) -> usize {
+        self.config.message_len_max
+    }
     /// What the retransmission timer of a peer believes, if the peer is known.
     pub fn timer_snapshot(&self, peer: P) -> Option<TimerSnapshot> {
         self.peers.get(&peer).map(|peer| peer.timer.snapshot())
