@@ -50,6 +50,8 @@ mod no_response;
 pub mod observe;
 pub mod params;
 mod peer;
+mod refusal;
+pub mod reliable;
 pub mod resource;
 mod seen;
 
@@ -60,3 +62,4 @@ pub use event::{
 };
 pub use host::{Host, HostLimits, Transport};
 pub use no_response::Unwanted;
+pub use reliable::{ConnectionLimits, Connections};

@@ -160,6 +160,12 @@ impl<P: Ord + Copy> Machine for Endpoint<P> {
             Input::GroupDatagram { from, bytes } => self.on_group_datagram(from, bytes, now),
             Input::Unreachable { peer } => self.on_unreachable(peer, now),
             Input::Deadline => self.on_deadline(now),
+            Input::Connected { .. } | Input::Release { .. } => {
+                return Err(Rejected {
+                    what: "connection",
+                    why: "an endpoint over datagrams has none",
+                });
+            }
         }
         Ok(())
     }

@@ -128,6 +128,10 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
                 let handle = self.client.name(handle);
                 self.outbox.push(Output::Send { to, bytes, handle, copy, purpose });
             }
+            Output::Close { peer } => {
+                self.server.on_unreachable(peer);
+                self.outbox.push(output);
+            }
             Output::Discarded { .. } => self.outbox.push(output),
         }
     }
@@ -165,9 +169,10 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
                 self.tell_waiting_observers(now);
                 self.transport.handle(now, Input::Deadline)
             }
-            Input::Datagram { .. } | Input::GroupDatagram { .. } => {
-                self.transport.handle(now, input)
-            }
+            Input::Datagram { .. }
+            | Input::GroupDatagram { .. }
+            | Input::Connected { .. }
+            | Input::Release { .. } => self.transport.handle(now, input),
         }
     }
 
