@@ -67,12 +67,16 @@ const SCALING: &[Row] = &[
 /// How often a running row is looked at.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Runs the table; `--quick` leaves the scaling rows out.
+/// Runs the table; `--quick` leaves the scaling rows out, `codec` runs the CoAP codec's bench instead.
 pub fn run(args: &[String]) -> Result<()> {
     let quick = match args {
         [] => false,
         [flag] if flag == "--quick" => true,
-        other => bail!("unknown arguments {other:?}; allowed: --quick"),
+        [what] if what == "codec" => {
+            let bench = ["bench", "--quiet", "--package", "lowmesh-wire", "--bench", "coap"];
+            return process::execute(process::cargo(&bench));
+        }
+        other => bail!("unknown arguments {other:?}; allowed: --quick, codec"),
     };
     let binary = product::build()?;
     println!(

@@ -32,7 +32,7 @@ cargo xtask COMMAND
   determinism   the same seed gives the same trace, whatever the number of threads
   capture       a ten-minute capture that tshark must dissect without fault
   swarm         random small scenarios   [--count N] [--seed S] [--only S]
-  bench         the speed table          [--quick]
+  bench         the speed table          [--quick]   [codec: the CoAP codec beside a peer]
   figures       docs/figures from real runs   [--readme: the results in README.md too]
   grenoble      derives the built-in Grenoble table   RAW OUT";
 

@@ -39,6 +39,7 @@
 extern crate alloc;
 
 pub mod blockwise;
+pub mod cache;
 mod config;
 pub mod echo;
 mod endpoint;

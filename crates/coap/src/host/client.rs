@@ -5,10 +5,11 @@ use alloc::vec::Vec;
 
 use lowmesh_machine::{DropReason, Handle, Rejected};
 use lowmesh_units::{Duration, Instant};
-use lowmesh_wire::coap::Message;
+use lowmesh_wire::coap::{Message, OptionNumber};
 
 use super::{Host, Transport};
 use crate::blockwise::{Limits, Progress, Transfer, TransferError};
+use crate::cache::Lookup;
 use crate::event::{Input, Output, RequestTemplate};
 
 /// Handles from here on are the host's own; an application's are below.
@@ -101,6 +102,17 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
     ) -> Result<(), Rejected> {
         if message.payload.len() > self.limits.body_max {
             return Err(Rejected { what: "request", why: "its body is longer than body_max" });
+        }
+        let mut message = message;
+        match self.cache.lookup(&peer, &message, now) {
+            Lookup::Fresh(message) => {
+                let (handle, rtt, retransmissions) = (name, Duration::ZERO, 0);
+                let from = peer;
+                self.outbox.push(Output::Response { handle, from, message, rtt, retransmissions });
+                return Ok(());
+            }
+            Lookup::Stale(tag) => message.options.insert(OptionNumber::ETAG, &tag),
+            Lookup::Missing => {}
         }
         // RFC 9175 s3.4: bodies that are under way at the same time have different tags.
         let tag = (self.client.serial as u32).to_be_bytes();
@@ -199,8 +211,13 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
     /// A whole response is there.
     fn deliver(&mut self, inner: Handle, from: P, message: Message, rtt: Duration, now: Instant) {
         let Some(ask) = self.client.asks.remove(&inner) else { return };
-        let Ask { name: handle, role, retransmissions, started, .. } = ask;
+        let Ask { name: handle, role, retransmissions, started, peer, transfer } = ask;
         let rtt = rtt.max(now.since(started));
+        let request = transfer.as_ref().map(Transfer::whole_request);
+        let message = match request.filter(|_| role == Role::Request) {
+            Some(request) => self.cache.take(&peer, request, message, now),
+            None => message,
+        };
         self.outbox.push(match role {
             Role::Notification => Output::Notification { handle, from, message },
             Role::Member | Role::Group => Output::GroupResponse { handle, from, message, rtt },

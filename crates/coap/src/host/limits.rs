@@ -16,6 +16,8 @@ pub struct HostLimits {
     pub assemblies_max: usize,
     /// Octets of representations that are kept for their later blocks.
     pub representations_max: usize,
+    /// Octets of responses that a client keeps for requests to come (RFC 7252 s5.6); 0 keeps none.
+    pub cache_max: usize,
     /// Observers over all resources.
     pub observers_max: usize,
     /// Observers with one peer's address.
@@ -34,6 +36,7 @@ impl Default for HostLimits {
             body_max: params::BODY_MAX,
             assemblies_max: params::ASSEMBLIES_MAX,
             representations_max: params::REPRESENTATIONS_MAX,
+            cache_max: 0,
             observers_max: params::OBSERVERS_MAX,
             observers_per_peer: params::OBSERVERS_PER_PEER,
             amplification_max: Some(params::AMPLIFICATION_MAX),

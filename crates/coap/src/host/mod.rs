@@ -32,6 +32,7 @@ use lowmesh_machine::{Handle, Machine, Outbox, Rejected, earliest};
 use lowmesh_units::{Instant, Rng};
 use lowmesh_wire::coap::OptionNumber;
 
+use crate::cache::Cache;
 use crate::event::{Input, Output};
 use crate::{Config, ConfigError, Endpoint};
 use client::Client;
@@ -49,6 +50,7 @@ pub struct Host<P, T> {
     rng: Rng,
     client: Client<P>,
     server: Server<P>,
+    cache: Cache<P>,
     outbox: Outbox<Output<P>>,
 }
 
@@ -70,8 +72,9 @@ impl<P: Ord + Copy> Host<P, Endpoint<P>> {
 impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
     /// A host over a transport that recognises [`EXTENSIONS`].
     pub fn new(transport: T, limits: HostLimits, rng: Rng) -> Self {
-        let server = Server::new(&limits);
-        Self { transport, limits, rng, client: Client::new(), server, outbox: Outbox::new() }
+        let (client, server) = (Client::new(), Server::new(&limits));
+        let cache = Cache::new(limits.cache_max);
+        Self { transport, limits, rng, client, server, cache, outbox: Outbox::new() }
     }
     /// The transport, to look at.
     pub const fn transport(&self) -> &T {

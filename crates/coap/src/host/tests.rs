@@ -18,6 +18,7 @@ const TRUSTING: HostLimits = HostLimits {
     body_max: 1 << 20,
     assemblies_max: 1 << 20,
     representations_max: 1 << 20,
+    cache_max: 0,
     observers_max: 16,
     observers_per_peer: 4,
     amplification_max: None,
@@ -292,6 +293,21 @@ fn the_reserved_block_size_is_answered_with_4_00_on_datagrams() {
     server.handle(T0, Input::Datagram { from: 1, bytes: &bytes }).expect("never fails");
     let Some(Output::Send { bytes, .. }) = server.poll_output() else { panic!("answered") };
     assert_eq!(Message::parse(&bytes).expect("own bytes").code, Code::BAD_REQUEST);
+}
+
+#[test]
+fn a_client_with_a_cache_asks_once_while_the_answer_is_fresh_and_then_validates_it() {
+    let mut pair = pair(TRUSTING, body(2000));
+    pair.client = host(1, HostLimits { cache_max: 10_000, ..TRUSTING });
+    for _ in 0..3 {
+        let heard = pair.ask(RequestTemplate::get("/large"));
+        assert_eq!(only_payload(&heard), ("response", body(2000)));
+    }
+    assert_eq!(pair.sizes[&SERVER].len(), 2, "two blocks, once");
+    pair.now += Duration::from_secs(61);
+    let heard = pair.ask(RequestTemplate::get("/large"));
+    assert_eq!(only_payload(&heard), ("response", body(2000)));
+    assert_eq!(pair.sizes[&SERVER].len(), 3, "one validation");
 }
 
 #[test]

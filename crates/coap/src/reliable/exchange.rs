@@ -98,7 +98,7 @@ impl<P: Ord + Copy> Connections<P> {
         (token, purpose, observes): (Token, Purpose, Option<StreamMessage>),
         now: Instant,
     ) -> bool {
-        let usable = self.connections.get(&peer).is_some_and(|one| one.state != State::Releasing);
+        let usable = self.open.get(&peer).is_some_and(|one| one.state != State::Releasing);
         let full = self.waiting.len() >= self.limits.open_max;
         if !usable || full {
             let reason = if usable { DropReason::QueueFull } else { DropReason::NoRoute };
@@ -180,7 +180,7 @@ impl<P: Ord + Copy> Connections<P> {
             return Err(NO_RESPONSE_CODE);
         }
         let message = StreamMessage { code, token, options, payload };
-        if !self.connections.contains_key(&peer) {
+        if !self.open.contains_key(&peer) {
             self.outbox.push(Output::Failed { handle, reason: DropReason::NoRoute });
             return Ok(());
         }
@@ -197,7 +197,7 @@ impl<P: Ord + Copy> Connections<P> {
 
     /// RFC 8323 s5.3.1: a message MUST NOT be longer than the peer takes.
     fn fits(&self, peer: P, message: &StreamMessage) -> bool {
-        self.connections.get(&peer).is_none_or(|one| {
+        self.open.get(&peer).is_none_or(|one| {
             let most = usize::try_from(one.peer.max_message_size).unwrap_or(usize::MAX);
             message.encoded_len(one.framing()) <= most
         })

@@ -44,7 +44,7 @@ use exchange::{Asked, Waiting};
 pub struct Connections<P> {
     limits: ConnectionLimits,
     rng: Rng,
-    connections: BTreeMap<P, Connection>,
+    open: BTreeMap<P, Connection>,
     /// Own requests and pings that wait for an answer.
     waiting: BTreeMap<ExchangeId, Waiting<P>>,
     by_token: BTreeMap<(P, Token), ExchangeId>,
@@ -62,7 +62,7 @@ impl<P: Ord + Copy> Connections<P> {
         Self {
             limits,
             rng,
-            connections: BTreeMap::new(),
+            open: BTreeMap::new(),
             waiting: BTreeMap::new(),
             by_token: BTreeMap::new(),
             asked: BTreeMap::new(),
@@ -74,11 +74,11 @@ impl<P: Ord + Copy> Connections<P> {
     }
     /// Connections that are not closed.
     pub fn len(&self) -> usize {
-        self.connections.len()
+        self.open.len()
     }
     /// True without connections.
     pub fn is_empty(&self) -> bool {
-        self.connections.is_empty()
+        self.open.is_empty()
     }
     /// How often messages came to nothing.
     pub const fn counters(&self) -> Counters {
@@ -98,7 +98,7 @@ impl<P: Ord + Copy> Connections<P> {
     }
     /// Sends a message on a connection, if that is still there.
     fn send(&mut self, to: P, message: &StreamMessage, handle: Handle, purpose: Purpose) {
-        let Some(connection) = self.connections.get(&to) else { return };
+        let Some(connection) = self.open.get(&to) else { return };
         let bytes = connection.bytes_of(message);
         self.outbox.push(Output::Send { to, bytes, handle, copy: 0, purpose });
     }
@@ -108,19 +108,19 @@ impl<P: Ord + Copy> Connections<P> {
     /// A driver has connected, or a peer has.
     fn on_connected(&mut self, peer: P, connection: Connection) {
         self.end(peer, DropReason::NoRoute);
-        if self.connections.len() >= self.limits.connections_max {
+        if self.open.len() >= self.limits.connections_max {
             self.discard(peer, Discard::Overloaded);
             self.outbox.push(Output::Close { peer });
             return;
         }
-        self.connections.insert(peer, connection);
+        self.open.insert(peer, connection);
         // RFC 8323 s5.3: a CSM MUST be the first message of both ends.
         let csm = Signal::Csm(self.limits.capabilities());
         self.signal(peer, csm, Token::EMPTY);
     }
     /// The connection ends at once: whatever is open on it has failed.
     fn end(&mut self, peer: P, reason: DropReason) {
-        if self.connections.remove(&peer).is_none() {
+        if self.open.remove(&peer).is_none() {
             return;
         }
         self.asked.retain(|_, asked| asked.peer != peer);
@@ -141,7 +141,7 @@ impl<P: Ord + Copy> Connections<P> {
     }
     /// The application wants a connection to end in order (RFC 8323 s5.5).
     fn release(&mut self, peer: P) {
-        let Some(connection) = self.connections.get_mut(&peer) else { return };
+        let Some(connection) = self.open.get_mut(&peer) else { return };
         if connection.state == State::Releasing {
             return;
         }
@@ -156,8 +156,7 @@ impl<P: Ord + Copy> Connections<P> {
     }
     /// Closes a connection that is being released once nothing is open on it.
     fn close_if_done(&mut self, peer: P) {
-        let releasing =
-            self.connections.get(&peer).is_some_and(|one| one.state == State::Releasing);
+        let releasing = self.open.get(&peer).is_some_and(|one| one.state == State::Releasing);
         // An observation would keep the connection for ever.
         let busy = self.asked.values().any(|asked| asked.peer == peer)
             || self.waiting.values().any(|one| one.peer == peer && one.due.is_some());
@@ -221,7 +220,7 @@ impl<P: Ord + Copy> Machine for Connections<P> {
 
 impl<P: Ord + Copy> Transport<P> for Connections<P> {
     fn block_limits(&self, peer: P) -> (Exponent, usize) {
-        let Some(connection) = self.connections.get(&peer) else { return (Exponent::MAX, 1024) };
+        let Some(connection) = self.open.get(&peer) else { return (Exponent::MAX, 1024) };
         let message_max = usize::try_from(connection.peer.max_message_size).unwrap_or(usize::MAX);
         let room = message_max.min(self.limits.message_max).saturating_sub(MESSAGE_OVERHEAD);
         // RFC 8323 s5.3.2: BERT is for peers that take it.

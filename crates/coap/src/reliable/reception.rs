@@ -18,14 +18,14 @@ use crate::refusal::refusal;
 impl<P: Ord + Copy> Connections<P> {
     pub(super) fn on_octets(&mut self, from: P, octets: &[u8], now: Instant) {
         let message_max = self.limits.message_max;
-        let Some(connection) = self.connections.get_mut(&from) else {
+        let Some(connection) = self.open.get_mut(&from) else {
             return self.discard(from, Discard::Unmatched);
         };
         let framing = connection.framing();
         let (frames, verdict) = connection.frames(octets, message_max);
         for frame in frames {
             // A message before may have ended the connection.
-            if !self.connections.contains_key(&from) {
+            if !self.open.contains_key(&from) {
                 return;
             }
             match StreamView::parse(&frame, framing) {
@@ -47,7 +47,7 @@ impl<P: Ord + Copy> Connections<P> {
     }
 
     fn on_message(&mut self, from: P, view: &StreamView<'_>, now: Instant) {
-        let state = self.connections.get(&from).map(|one| one.state);
+        let state = self.open.get(&from).map(|one| one.state);
         match view.code().class() {
             // RFC 8323 s3.4: an Empty message can always be sent and MUST be ignored.
             Class::Empty => {}
@@ -77,7 +77,7 @@ impl<P: Ord + Copy> Connections<P> {
         };
         match signal {
             Signal::Csm(capabilities) => {
-                if let Some(connection) = self.connections.get_mut(&from) {
+                if let Some(connection) = self.open.get_mut(&from) {
                     connection.peer.apply(capabilities);
                     if connection.state == State::Opening {
                         connection.state = State::Open;
@@ -91,7 +91,7 @@ impl<P: Ord + Copy> Connections<P> {
             }
             Signal::Pong { .. } => self.on_pong(from, &view.token(), now),
             Signal::Release { .. } => {
-                if let Some(connection) = self.connections.get_mut(&from) {
+                if let Some(connection) = self.open.get_mut(&from) {
                     connection.state = State::Releasing;
                 }
                 self.close_if_done(from);
