@@ -2,6 +2,7 @@
 
 use lowmesh_wire::coap::signaling::Signal;
 use lowmesh_wire::coap::stream::{Framing, StreamMessage, StreamView, frame_len};
+use lowmesh_wire::coap::uri::Uri;
 use lowmesh_wire::coap::{Code, ContentFormat, Message, MessageView, OptionNumber, Token};
 use lowmesh_wire::link_format::{Filter, links};
 use lowmesh_wire::problem_details::ProblemDetails;
@@ -16,6 +17,7 @@ pub fn targets() -> Vec<Target> {
         Target { name: "coap", corpus: messages(), accepts: message },
         Target { name: "coap_stream", corpus: framed(Framing::Stream), accepts: stream },
         Target { name: "coap_websocket", corpus: framed(Framing::WebSocket), accepts: websocket },
+        Target { name: "coap_uri", corpus: uris(), accepts: uri },
         Target { name: "link_format", corpus: documents(), accepts: link_format },
         Target { name: "link_format_filter", corpus: filters(), accepts: filter },
         Target { name: "senml_json", corpus: senml_json(), accepts: json },
@@ -114,6 +116,26 @@ fn unframed(octets: &[u8], framing: Framing) -> bool {
         let view = StreamView::parse(&bytes, framing).expect("our own");
         assert_eq!(Signal::parse(&view), Ok(signal));
     }
+    true
+}
+
+fn uris() -> Vec<Vec<u8>> {
+    [
+        "coap://example.com:5683/~sensors/temp.xml?a=1&b",
+        "coaps+tcp://[2001:db8::2:1%25eth0]/%E3%81%93",
+        "coap+ws://198.51.100.1:61616//%2F//?%2F%2F&?%26",
+    ]
+    .map(|text| text.as_bytes().to_vec())
+    .to_vec()
+}
+
+fn uri(octets: &[u8]) -> bool {
+    let text = core::str::from_utf8(octets).ok();
+    let Some(uri) = text.and_then(|text| text.parse::<Uri>().ok()) else { return false };
+    assert_eq!(uri.to_string().parse(), Ok(uri.clone()));
+    let mut options = lowmesh_wire::coap::Options::new();
+    uri.insert_into(&mut options);
+    assert_eq!(options.iter().recognise(|_| false).critical, None);
     true
 }
 
