@@ -31,6 +31,7 @@ cargo xtask COMMAND
   no-std        the device crates build without std
   determinism   the same seed gives the same trace, whatever the number of threads
   capture       a ten-minute capture that tshark must dissect without fault
+  fuzz          every decoder against mutated messages   SECONDS [--seed S] [--target NAME] [--case N]
   swarm         random small scenarios   [--count N] [--seed S] [--only S]
   bench         the speed table          [--quick]   [codec: the CoAP codec beside a peer]
   figures       docs/figures from real runs   [--readme: the results in README.md too]
@@ -56,6 +57,7 @@ fn run(args: &[String]) -> Result<()> {
         "no-std" => no_std::run(rest),
         "determinism" => determinism::run(rest),
         "capture" => capture::run(rest),
+        "fuzz" => fuzz(rest),
         "swarm" => swarm::run(rest),
         "bench" => bench::run(rest),
         "figures" => figures::run(rest),
@@ -66,6 +68,13 @@ fn run(args: &[String]) -> Result<()> {
         }
         other => bail!("there is no command {other:?}\n\n{USAGE}"),
     }
+}
+
+/// A program of its own, so that the gates build when a decoder does not.
+fn fuzz(args: &[String]) -> Result<()> {
+    let mut program = process::cargo(&["run", "--quiet", "--package", "lowmesh-fuzz", "--"]);
+    program.args(args);
+    process::execute(program)
 }
 
 #[cfg(feature = "grenoble")]

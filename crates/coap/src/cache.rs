@@ -52,13 +52,7 @@ pub struct Cache<P> {
 impl<P: Ord + Clone> Cache<P> {
     /// A cache of at most `octets_max` octets of options and payloads; 0 stores nothing.
     pub const fn new(octets_max: usize) -> Self {
-        Self {
-            entries: BTreeMap::new(),
-            by_use: BTreeMap::new(),
-            octets: 0,
-            octets_max,
-            serial: 0,
-        }
+        Self { entries: BTreeMap::new(), by_use: BTreeMap::new(), octets: 0, octets_max, serial: 0 }
     }
     /// Octets of options and payloads that are stored.
     pub const fn octets(&self) -> usize {

@@ -51,6 +51,7 @@ mod no_response;
 pub mod observe;
 pub mod params;
 mod peer;
+pub mod proxy;
 mod refusal;
 pub mod reliable;
 pub mod resource;

@@ -66,6 +66,8 @@ pub const MESSAGE_OVERHEAD: usize = 128;
 pub const STREAM_MESSAGE_MAX: usize = (64 << 10) + MESSAGE_OVERHEAD;
 /// Connections at once; ours.
 pub const CONNECTIONS_MAX: usize = 1024;
+/// Hop-Limit that a proxy starts with: RFC 8768 s3, 16.
+pub const HOP_LIMIT_DEFAULT: u32 = 16;
 /// Longest body that is put together, octets; ours.
 pub const BODY_MAX: usize = 1 << 20;
 /// Octets of unfinished request bodies over all peers; ours.

@@ -2,6 +2,15 @@
 
 use lowmesh_wire::coap::{Code, OptionNumber, OptionsIter, decode_uint};
 
+/// Whether a request asks for a forward proxy (RFC 7252 s5.10.2).
+pub(crate) fn is_for_proxy(options: OptionsIter<'_>) -> bool {
+    options.map(|option| option.number).any(names_proxy)
+}
+
+const fn names_proxy(number: OptionNumber) -> bool {
+    matches!(number, OptionNumber::PROXY_URI | OptionNumber::PROXY_SCHEME)
+}
+
 /// The code to refuse a request with, if its token of `token_len` octets or its options, which hold
 /// no unknown critical one, ask for it.
 pub(crate) fn refusal(
@@ -23,7 +32,7 @@ pub(crate) fn refusal(
                 return Some(Code::BAD_REQUEST);
             }
             // RFC 7252 s5.10.2: an endpoint that is no proxy MUST answer 5.05.
-            OptionNumber::PROXY_URI | OptionNumber::PROXY_SCHEME if !proxy => {
+            number if !proxy && names_proxy(number) => {
                 return Some(Code::PROXYING_NOT_SUPPORTED);
             }
             _ => {}

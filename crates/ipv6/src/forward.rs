@@ -39,9 +39,21 @@ impl Forwarder {
 
     /// Decides about a packet that came from a neighbour, and edits it for the next hop if it goes on.
     pub fn input(&self, packet: &mut [u8]) -> Decision {
-        let Ok(header) = Header::parse_packet(packet) else {
-            return Decision::Drop(DropReason::Malformed);
-        };
+        match Header::parse_packet(packet) {
+            Ok(header) => self.decide(packet, &header),
+            Err(_) => Decision::Drop(DropReason::Malformed),
+        }
+    }
+
+    /// The same for the beginning of a packet, all headers up to the upper layer; the rest follows the same way.
+    pub fn input_beginning(&self, beginning: &mut [u8]) -> Decision {
+        match Header::parse(beginning) {
+            Ok(header) => self.decide(beginning, &header),
+            Err(_) => Decision::Drop(DropReason::Malformed),
+        }
+    }
+
+    fn decide(&self, packet: &mut [u8], header: &Header) -> Decision {
         let here = self.addresses.contains(&header.destination);
         if header.destination.is_multicast() {
             // RFC 4291 s2.7: link-local groups are never forwarded; wider ones are the multicast engine's.
@@ -51,7 +63,7 @@ impl Forwarder {
             return match source_route::step(packet, &self.addresses) {
                 Ok(Step::Arrived) => Decision::Deliver,
                 // RFC 6554 s4.2: the route is strict, so the next segment is a neighbour.
-                Ok(Step::Next(next)) => hop(packet, &header, Some(neighbour(&next))),
+                Ok(Step::Next(next)) => hop(packet, header, Some(neighbour(&next))),
                 Err(reason) => Decision::Drop(reason),
             };
         }
@@ -64,7 +76,7 @@ impl Forwarder {
         {
             return Decision::Drop(DropReason::NotForUs);
         }
-        hop(packet, &header, self.routes.lookup(&header.destination))
+        hop(packet, header, self.routes.lookup(&header.destination))
     }
 
     /// The neighbour or group that a packet made here goes to first.
@@ -135,6 +147,23 @@ mod tests {
         forwarder.routes.insert(global(3), link_local(4)).expect("room");
         assert_eq!(forwarder.input(&mut bytes), Decision::Forward { next_hop: link_local(4) });
         assert_eq!(forwarder.first_hop(&bytes), Ok(link_local(4)));
+    }
+
+    #[test]
+    fn the_beginning_of_a_packet_goes_where_the_whole_does() {
+        for (destination, decision) in [
+            (global(1), Decision::Deliver),
+            (global(3), Decision::Forward { next_hop: link_local(0) }),
+            (link_local(3), Decision::Drop(DropReason::NotForUs)),
+        ] {
+            let mut whole = packet(global(2), destination, 9);
+            let mut beginning = whole[..48].to_vec();
+            assert_eq!(node(1).input(&mut whole), decision);
+            assert_eq!(node(1).input_beginning(&mut beginning), decision);
+            assert_eq!(beginning, whole[..48]);
+        }
+        let short = &mut [0x60; 39][..];
+        assert_eq!(node(1).input_beginning(short), Decision::Drop(DropReason::Malformed));
     }
 
     #[test]

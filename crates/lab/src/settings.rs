@@ -20,6 +20,7 @@ pub fn simulation(scenario: &Scenario) -> lowmesh_sim::Config {
         medium: air::medium(scenario),
         interferers: air::interferers(scenario),
         tx_power: air::tx_power(scenario),
+        carrier: lowmesh_sim::config::Carrier::default(),
         drift_max_ppm: scenario.clock.drift_ppm,
         boot_spread: scenario.clock.boot_spread,
         node: node(scenario),
@@ -39,8 +40,12 @@ fn traffic(scenario: &Scenario) -> traffic::Config {
         period: traffic.period,
         jitter: traffic.jitter,
         payload_octets: traffic.payload_bytes.into(),
-        confirmable: traffic.confirmable,
-        path: traffic.path.clone(),
+        application: traffic::Application::Coap {
+            confirmable: traffic.confirmable,
+            path: traffic.path.clone(),
+        },
+        readings_max: None,
+        hops_min: 0,
     }
 }
 

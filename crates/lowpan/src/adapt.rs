@@ -1,103 +1,40 @@
-//! The adaptation layer of one node as a machine: composition of `compress`, `fragment` and `reassemble`.
+//! The adaptation layer of one node as a machine: composition of `compress`, `fragment` and `reassemble`;
+//! fragments that pass through are `relay`'s.
 
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use lowmesh_machine::{DropReason, Dropped, Handle, Layer, Machine, Outbox, Rejected};
+use lowmesh_machine::{DropReason, Dropped, Handle, Layer, Machine, Outbox, Rejected, earliest};
 use lowmesh_units::{Eui64, Instant, Rng};
 use lowmesh_wire::lowpan::fragment::{NEXT_OCTETS, OFFSET_UNIT};
 use lowmesh_wire::lowpan::{Contexts, Dispatch, decompress};
 
 use crate::compress::{Form, form};
-use crate::fragment::Fragmented;
-use crate::params::{Config, MTU};
+use crate::event::{Counters, Input, Output};
+use crate::forward::VirtualReassembly;
+use crate::fragment::{First, Fragmented};
+use crate::frames::{Frames, Part};
+use crate::memory::PacketBuffer;
+use crate::params::{Config, MTU, REASSEMBLY_TIMEOUT_MAX, Way};
+use crate::passage::Passage;
 use crate::reassemble::{Fragment, Outcome, Reassembly};
-
-/// What can happen to the adaptation layer.
-#[derive(Debug)]
-pub enum Input<'a> {
-    /// An IPv6 packet is to go to a neighbour, or to all of them.
-    Packet {
-        /// The packet from its IPv6 header on.
-        bytes: Vec<u8>,
-        /// The next hop; `None` for a broadcast.
-        destination: Option<Eui64>,
-        /// Names the packet.
-        handle: Handle,
-    },
-    /// The MAC received a data frame.
-    Frame {
-        /// What is behind the MAC header.
-        payload: &'a [u8],
-        /// Who sent the frame.
-        source: Eui64,
-        /// Whom it is for; `None` for a broadcast.
-        destination: Option<Eui64>,
-        /// Names the packet that the frame is, or is a part of.
-        handle: Handle,
-    },
-    /// The MAC is done with a frame out of [`Output::Frame`]; due once for each.
-    FrameDone {
-        /// The frame's handle.
-        handle: Handle,
-        /// Acknowledged; for a broadcast, sent.
-        delivered: bool,
-    },
-    /// The time of [`Machine::next_deadline`] has come.
-    Deadline,
-}
-
-/// What the adaptation layer wants done.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Output {
-    /// Send a frame. Fragments of one packet come one after the other as the MAC confirms them.
-    Frame {
-        /// What goes behind the MAC header.
-        payload: Vec<u8>,
-        /// The next hop; `None` for a broadcast.
-        destination: Option<Eui64>,
-        /// Names the packet; the same for all its fragments.
-        handle: Handle,
-        /// No more frames of this packet will follow.
-        last: bool,
-    },
-    /// All frames of a packet are confirmed, or it was given up after one of them.
-    PacketDone {
-        /// Names the packet.
-        handle: Handle,
-        /// Every frame was delivered.
-        delivered: bool,
-    },
-    /// A neighbour's packet, or the first of its fragments, was taken over; `Packet` or `Dropped` follows,
-    /// at once or later.
-    Accepted {
-        /// Names the packet.
-        handle: Handle,
-    },
-    /// A neighbour sent an IPv6 packet.
-    Packet {
-        /// The packet from its IPv6 header on.
-        bytes: Vec<u8>,
-        /// The neighbour.
-        source: Eui64,
-        /// It came in broadcast frames.
-        broadcast: bool,
-        /// Names the packet.
-        handle: Handle,
-    },
-    /// A packet ended here.
-    Dropped(Dropped),
-}
+use crate::relay::Question;
 
 /// The adaptation layer of one node.
 #[derive(Debug)]
 pub struct Adaptation {
-    address: Eui64,
-    contexts: Contexts,
-    config: Config,
+    pub(crate) address: Eui64,
+    pub(crate) contexts: Contexts,
+    pub(crate) config: Config,
     datagram_tag: u16,
     fragmented: Vec<Fragmented>,
-    reassembly: Reassembly,
-    outbox: Outbox<Output>,
+    fragmented_octets: usize,
+    pub(crate) reassembly: Reassembly,
+    pub(crate) passing: VirtualReassembly<Passage>,
+    pub(crate) questions: VecDeque<Question>,
+    pub(crate) frames: Frames,
+    pub(crate) counters: Counters,
+    pub(crate) outbox: Outbox<Output>,
 }
 
 impl Adaptation {
@@ -111,22 +48,51 @@ impl Adaptation {
             // fragments from its earlier ones.
             datagram_tag: rng.next_u32() as u16,
             fragmented: Vec::new(),
+            fragmented_octets: 0,
             reassembly: Reassembly::new(&config),
+            passing: VirtualReassembly::new(
+                config.forwarded_datagrams,
+                config.reassembly_timeout.min(REASSEMBLY_TIMEOUT_MAX),
+            ),
+            questions: VecDeque::new(),
+            frames: Frames::default(),
+            counters: Counters::default(),
             outbox: Outbox::new(),
         }
     }
 
-    /// Octets that datagrams in reassembly hold now; at most the configured bound.
-    pub fn reassembly_octets(&self) -> usize {
-        self.reassembly.octets()
+    /// Octets of packet data that wait now; their sum is at most [`Config::packet_buffer_octets`].
+    pub const fn packet_buffer(&self) -> PacketBuffer {
+        PacketBuffer {
+            reassembly: self.reassembly.octets(),
+            fragmentation: self.fragmented_octets,
+            frames: self.frames.octets(),
+        }
     }
-    /// The packets that wait here: in reassembly, or being sent in fragments.
+    /// Octets that the packet buffer has left.
+    pub(crate) const fn room(&self) -> usize {
+        self.config.packet_buffer_octets.saturating_sub(self.packet_buffer().total())
+    }
+    /// The packets that wait here or in the MAC's queue, once for each copy: whole, in reassembly, being sent
+    /// in fragments, or passing through.
     pub fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
-        self.reassembly.handles().chain(self.fragmented.iter().map(|datagram| datagram.handle))
+        let fragmented = self.fragmented.iter().map(|datagram| datagram.handle);
+        let passing = self.passing.iter().map(|entry| entry.handle);
+        let asked = self.questions.iter().map(Question::handle);
+        let here = self.reassembly.handles().chain(fragmented);
+        here.chain(passing).chain(asked).chain(self.frames.whole_packets())
     }
     /// Packets that are being sent in fragments now; at most the configured bound.
     pub fn fragmented_datagrams(&self) -> usize {
         self.fragmented.len()
+    }
+    /// Datagrams whose fragments pass through now; at most the configured bound.
+    pub fn forwarded_datagrams(&self) -> usize {
+        self.passing.iter().count()
+    }
+    /// What was counted since the layer began.
+    pub const fn counters(&self) -> Counters {
+        self.counters
     }
 
     fn on_packet(
@@ -144,10 +110,15 @@ impl Adaptation {
             return Ok(());
         }
         let payload = self.config.frame_payload;
-        let form = form(&bytes, self.address, destination, &self.contexts, payload)
+        let way = self.config.way;
+        let form = form(&bytes, self.address, destination, &self.contexts, way, payload)
             .map_err(|_| MALFORMED)?;
         match form {
+            Form::Whole(payload) if payload.len() > self.room() => {
+                self.drop_packet(handle, DropReason::BufferFull);
+            }
             Form::Whole(payload) => {
+                self.frames.push(handle, Part::Whole, payload.len());
                 self.outbox.push(Output::Frame { payload, destination, handle, last: true });
             }
             Form::Fragments { headers, covered } if payload >= NEXT_OCTETS + OFFSET_UNIT => {
@@ -168,40 +139,82 @@ impl Adaptation {
         headers: Vec<u8>,
         covered: usize,
     ) {
-        if self.fragmented.len() >= self.config.fragmented_datagrams {
+        let room = self.room();
+        let full = self.fragmented.len() >= self.config.fragmented_datagrams;
+        if full || bytes.len() + self.config.frame_payload > room {
             self.drop_packet(handle, DropReason::BufferFull);
             return;
         }
-        // RFC 4944 s5.3: the sender increments datagram_tag for successive datagrams.
+        let first = match self.config.way {
+            Way::Forwarded => First::Headers,
+            Way::HopWise | Way::EndToEnd => First::Full,
+        };
+        let tag = self.next_datagram_tag();
+        self.fragmented_octets += bytes.len();
+        self.fragmented.push(Fragmented::new(
+            handle,
+            destination,
+            bytes,
+            headers,
+            covered,
+            first,
+            tag,
+        ));
+        self.advance(self.fragmented.len() - 1);
+    }
+
+    /// RFC 4944 s5.3: the sender increments datagram_tag for successive datagrams; RFC 8930 s5: for those that
+    /// pass through as well, so that no two on the air have the same.
+    pub(crate) fn next_datagram_tag(&mut self) -> u16 {
         let tag = self.datagram_tag;
         self.datagram_tag = tag.wrapping_add(1);
-        self.fragmented.push(Fragmented::new(handle, destination, bytes, headers, covered, tag));
-        self.advance(self.fragmented.len() - 1);
+        tag
     }
 
     /// Sends what the datagram `at` may have on the way.
     fn advance(&mut self, at: usize) {
-        let datagram = &mut self.fragmented[at];
-        while datagram.in_flight() < self.config.fragments_in_flight.max(1) {
+        while self.fragmented[at].in_flight() < self.config.fragments_in_flight.max(1) {
+            if self.room() < self.config.frame_payload {
+                if self.fragmented[at].in_flight() == 0 {
+                    let handle = self.remove_fragmented(at).handle;
+                    self.drop_packet(handle, DropReason::BufferFull);
+                }
+                return;
+            }
+            let datagram = &mut self.fragmented[at];
             let Some((payload, last)) = datagram.next_fragment(self.config.frame_payload) else {
-                break;
+                return;
             };
             let (destination, handle) = (datagram.destination, datagram.handle);
+            self.counters.fragments_sent += 1;
+            self.frames.push(handle, Part::Fragment, payload.len());
             self.outbox.push(Output::Frame { payload, destination, handle, last });
         }
     }
 
-    fn on_frame_done(&mut self, handle: Handle, delivered: bool) {
+    fn remove_fragmented(&mut self, at: usize) -> Fragmented {
+        let datagram = self.fragmented.remove(at);
+        self.fragmented_octets -= datagram.octets();
+        datagram
+    }
+
+    fn on_frame_done(&mut self, now: Instant, handle: Handle, delivered: bool) {
+        match self.frames.take(handle) {
+            Some(Part::Whole) => self.outbox.push(Output::PacketDone { handle, delivered }),
+            Some(Part::Fragment) => self.on_fragment_done(handle, delivered),
+            Some(Part::Forwarded) => self.on_forwarded(now, handle, delivered),
+            // Not one of ours: the MAC also sends frames of its own.
+            None => {}
+        }
+    }
+
+    fn on_fragment_done(&mut self, handle: Handle, delivered: bool) {
         let waiting = |datagram: &Fragmented| datagram.handle == handle && datagram.in_flight() > 0;
-        let Some(at) = self.fragmented.iter().position(waiting) else {
-            // A packet in a single frame: nothing to sum up.
-            self.outbox.push(Output::PacketDone { handle, delivered });
-            return;
-        };
+        let Some(at) = self.fragmented.iter().position(waiting) else { return };
         self.fragmented[at].on_confirmed(delivered);
         match self.fragmented[at].result() {
             Some(delivered) => {
-                self.fragmented.remove(at);
+                self.remove_fragmented(at);
                 self.outbox.push(Output::PacketDone { handle, delivered });
             }
             None => self.advance(at),
@@ -223,26 +236,35 @@ impl Adaptation {
                     Err(_) => self.drop_packet(handle, DropReason::Malformed),
                 }
             }
-            Dispatch::First | Dispatch::Next => {
-                let held = self.reassembly.holds(source, handle);
-                let outcome = self.reassembly.accept(now, fragment, &self.contexts);
-                let late = outcome == Outcome::Waiting && !self.reassembly.holds(source, handle);
-                if !held && !late {
-                    self.outbox.push(Output::Accepted { handle });
-                }
-                match outcome {
-                    Outcome::Waiting => {}
-                    Outcome::Complete { bytes, handle } => {
-                        self.outbox.push(Output::Packet { bytes, source, broadcast, handle });
-                    }
-                    Outcome::Dropped { handle, reason } => self.drop_packet(handle, reason),
-                }
-            }
+            Dispatch::First | Dispatch::Next => self.on_fragment(now, fragment),
             // RFC 4944 s5.1: a frame that is not LoWPAN is discarded.
-            Dispatch::NotLowpan | Dispatch::Other => {
+            Dispatch::NotLowpan | Dispatch::Other | Dispatch::Rfrag | Dispatch::RfragAck => {
                 self.outbox.push(Output::Accepted { handle });
                 self.drop_packet(handle, DropReason::Malformed);
             }
+        }
+    }
+
+    /// Takes a fragment of a datagram that is put together here.
+    pub(crate) fn reassemble(&mut self, now: Instant, fragment: &Fragment<'_>) {
+        let &Fragment { source, destination, handle, .. } = fragment;
+        let held = self.reassembly.holds(source, handle);
+        let room = self.room();
+        let outcome = self.reassembly.accept(now, fragment, &self.contexts, room);
+        let late = outcome == Outcome::Waiting && !self.reassembly.holds(source, handle);
+        if !held && !late {
+            self.outbox.push(Output::Accepted { handle });
+        }
+        self.on_outcome(source, destination.is_none(), outcome);
+    }
+
+    pub(crate) fn on_outcome(&mut self, source: Eui64, broadcast: bool, outcome: Outcome) {
+        match outcome {
+            Outcome::Waiting => {}
+            Outcome::Complete { bytes, handle } => {
+                self.outbox.push(Output::Packet { bytes, source, broadcast, handle });
+            }
+            Outcome::Dropped { handle, reason } => self.drop_packet(handle, reason),
         }
     }
 
@@ -251,9 +273,12 @@ impl Adaptation {
         while let Some(handle) = self.reassembly.expire(now) {
             self.drop_packet(handle, DropReason::ReassemblyTimeout);
         }
+        while let Some(entry) = self.passing.expire(now) {
+            self.drop_packet(entry.handle, DropReason::ReassemblyTimeout);
+        }
     }
 
-    fn drop_packet(&mut self, handle: Handle, reason: DropReason) {
+    pub(crate) fn drop_packet(&mut self, handle: Handle, reason: DropReason) {
         self.outbox.push(Output::Dropped(Dropped { handle, layer: Layer::Lowpan, reason }));
     }
 }
@@ -270,7 +295,10 @@ impl Machine for Adaptation {
             Input::Frame { payload, source, destination, handle } => {
                 self.on_frame(now, &Fragment { frame: payload, source, destination, handle });
             }
-            Input::FrameDone { handle, delivered } => self.on_frame_done(handle, delivered),
+            Input::FrameDone { handle, delivered } => self.on_frame_done(now, handle, delivered),
+            Input::RouteReply { beginning, route } => {
+                return self.on_route_reply(now, &beginning, route);
+            }
             Input::Deadline => self.on_deadline(now),
         }
         Ok(())
@@ -281,7 +309,7 @@ impl Machine for Adaptation {
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        self.reassembly.next_deadline()
+        earliest(self.reassembly.next_deadline(), self.passing.next_deadline())
     }
 }
 

@@ -4,8 +4,11 @@ use alloc::vec::Vec;
 
 use lowmesh_units::Eui64;
 use lowmesh_wire::DecodeError;
+use lowmesh_wire::ipv6::Header;
 use lowmesh_wire::lowpan::fragment::FIRST_OCTETS;
 use lowmesh_wire::lowpan::{Contexts, Extent, compress};
+
+use crate::params::Way;
 
 /// How a packet leaves.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,7 +22,7 @@ pub(crate) enum Form {
         /// Octets of the packet that they stand for.
         covered: usize,
     },
-    /// The headers alone are larger than a frame.
+    /// The headers alone are larger than a frame, or the way has no fragments.
     TooLarge,
 }
 
@@ -29,21 +32,64 @@ pub(crate) fn form(
     source: Eui64,
     destination: Option<Eui64>,
     contexts: &Contexts,
+    way: Way,
     frame_payload: usize,
 ) -> Result<Form, DecodeError> {
     let mut headers = Vec::with_capacity(packet.len());
-    let mut covered = compress(packet, source, destination, contexts, Extent::Chain, &mut headers)?;
-    if headers.len() + packet.len() - covered <= frame_payload {
+    let covered =
+        compress(packet, source, destination, contexts, Extent::Chain, None, &mut headers)?;
+    let fits = headers.len() + packet.len() - covered <= frame_payload;
+    if fits && !(covered < packet.len() && may_outgrow_a_frame(packet, way, frame_payload)) {
         headers.extend_from_slice(&packet[covered..]);
         return Ok(Form::Whole(headers));
     }
-    if headers.len() + FIRST_OCTETS > frame_payload {
+    if way == Way::EndToEnd {
+        return Ok(Form::TooLarge);
+    }
+    if headers.len() + FIRST_OCTETS <= frame_payload {
+        return Ok(Form::Fragments { headers, covered });
+    }
+    let headers = first_headers(packet, source, destination, contexts, None, frame_payload)?;
+    Ok(headers.map_or(Form::TooLarge, |(headers, covered)| Form::Fragments { headers, covered }))
+}
+
+/// True when way FF sends a packet in fragments although it fits into the first link's frame.
+///
+/// Every further link may compress it less, down to not at all. In fragments, the first of headers alone,
+/// forwarders have room for that; a whole frame they would have to cut (RFC 8930 s5.1). RIOT does the same.
+fn may_outgrow_a_frame(packet: &[u8], way: Way, frame_payload: usize) -> bool {
+    let beyond_the_link = Header::parse(packet).is_ok_and(|header| {
+        !header.destination.is_link_local() && !header.destination.is_multicast()
+    });
+    way == Way::Forwarded && beyond_the_link && packet.len() > frame_payload
+}
+
+/// The compressed headers of a first fragment and the octets of `beginning` that they stand for; `None` when
+/// no frame can hold them.
+pub(crate) fn first_headers(
+    beginning: &[u8],
+    source: Eui64,
+    destination: Option<Eui64>,
+    contexts: &Contexts,
+    datagram_size: Option<usize>,
+    frame_payload: usize,
+) -> Result<Option<(Vec<u8>, usize)>, DecodeError> {
+    let mut headers = Vec::with_capacity(frame_payload);
+    for extent in [Extent::Chain, Extent::Ipv6Only] {
         // RFC 6282 s2: a header that does not fit into the first fragment is not compressed.
         headers.clear();
-        covered = compress(packet, source, destination, contexts, Extent::Ipv6Only, &mut headers)?;
-        if headers.len() + FIRST_OCTETS > frame_payload {
-            return Ok(Form::TooLarge);
+        let covered = compress(
+            beginning,
+            source,
+            destination,
+            contexts,
+            extent,
+            datagram_size,
+            &mut headers,
+        )?;
+        if headers.len() + FIRST_OCTETS <= frame_payload {
+            return Ok(Some((headers, covered)));
         }
     }
-    Ok(Form::Fragments { headers, covered })
+    Ok(None)
 }

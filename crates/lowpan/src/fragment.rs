@@ -1,4 +1,4 @@
-//! The sender's side of hop-wise fragmentation: one datagram cut into link fragments (RFC 4944 s5.3).
+//! The sender's side of ways HWR and FF: one datagram cut into link fragments (RFC 4944 s5.3).
 //!
 //! ```text
 //! Sending --all sent, all confirmed--> done, delivered
@@ -18,6 +18,15 @@ enum Progress {
     Failed,
 }
 
+/// What the first fragment carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum First {
+    /// The headers and as much behind them as fits (RFC 4944).
+    Full,
+    /// Nothing but the headers, so that they may grow on the way (RFC 8930 s5.1).
+    Headers,
+}
+
 /// A datagram that is being sent in fragments.
 #[derive(Debug)]
 pub(crate) struct Fragmented {
@@ -26,6 +35,7 @@ pub(crate) struct Fragmented {
     packet: Vec<u8>,
     headers: Vec<u8>,
     covered: usize,
+    first: First,
     datagram_tag: u16,
     /// Octets of the packet that are in fragments already sent.
     sent: usize,
@@ -41,6 +51,7 @@ impl Fragmented {
         packet: Vec<u8>,
         headers: Vec<u8>,
         covered: usize,
+        first: First,
         datagram_tag: u16,
     ) -> Self {
         Self {
@@ -49,6 +60,7 @@ impl Fragmented {
             packet,
             headers,
             covered,
+            first,
             datagram_tag,
             sent: 0,
             in_flight: 0,
@@ -59,6 +71,10 @@ impl Fragmented {
     /// Fragments sent and not yet confirmed.
     pub fn in_flight(&self) -> usize {
         self.in_flight
+    }
+    /// Octets of the packet, which waits until its last fragment is confirmed.
+    pub fn octets(&self) -> usize {
+        self.packet.len()
     }
     /// True when nothing is left to send.
     pub fn is_sent(&self) -> bool {
@@ -84,7 +100,10 @@ impl Fragmented {
         } else {
             (self.sent, NEXT_OCTETS)
         };
-        let end = self.end_of(start, frame_payload - header_octets);
+        let end = match self.first {
+            First::Headers if first => self.covered,
+            _ => self.end_of(start, frame_payload - header_octets),
+        };
         let mut frame = Vec::with_capacity(header_octets + end - start);
         let header = FragmentHeader {
             datagram_size: self.packet.len() as u16,
@@ -125,7 +144,7 @@ mod tests {
 
     fn fragmented(octets: usize) -> Fragmented {
         let packet = (0..octets).map(|i| i as u8).collect();
-        Fragmented::new(Handle(1), None, packet, std::vec![0x7a; 6], 48, 7)
+        Fragmented::new(Handle(1), None, packet, std::vec![0x7a; 6], 48, First::Full, 7)
     }
 
     #[test]
@@ -143,6 +162,15 @@ mod tests {
             frames += 1;
         }
         assert_eq!((offset, frames), (333, 6));
+    }
+
+    #[test]
+    fn a_minimal_first_fragment_has_headers_alone() {
+        let mut datagram = Fragmented { first: First::Headers, ..fragmented(333) };
+        let (frame, last) = datagram.next_fragment(64).expect("the first fragment");
+        assert_eq!((frame.len(), last), (FIRST_OCTETS + 6, false));
+        let (frame, _) = datagram.next_fragment(64).expect("the second fragment");
+        assert_eq!(FragmentHeader::parse(&frame).map(|header| header.offset), Ok(48));
     }
 
     #[test]

@@ -2,19 +2,29 @@
 //!
 //! - [`Adaptation`] is the machine: packets in, frames out, and the mirror.
 //! - `compress` decides whether a packet goes as one frame or as fragments (RFC 6282).
-//! - `fragment` sends the fragments of one hop (RFC 4944 s5.3) and sums their confirmations.
+//! - `fragment` sends the fragments of a packet (RFC 4944 s5.3) and sums their confirmations.
 //! - `reassemble` puts them together again, within bounds of buffers, octets and time.
+//! - `relay` lets fragments pass without reassembly (RFC 8930): [`forward`] remembers where to, `passage` what went.
+//! - [`memory`]: octets in use, bounded for the whole layer, and the state that a device sets aside.
 //!
 //! Bytes are read and written by `wire::lowpan`; retries and queues of frames are left to the MAC, routes to
-//! `ipv6`. Forwarding of fragments (RFC 8930) and their recovery (RFC 8931) will stand beside `fragment`.
+//! `ipv6`, of which the layer asks by an output when a fragment is to go on. Recovery (RFC 8931) will stand
+//! beside `relay`.
 #![cfg_attr(not(test), no_std)]
 extern crate alloc;
 
 mod adapt;
 mod compress;
+mod event;
+pub mod forward;
 mod fragment;
+mod frames;
+pub mod memory;
 pub mod params;
+mod passage;
 mod reassemble;
+mod relay;
 
-pub use adapt::{Adaptation, Input, Output};
-pub use params::Config;
+pub use adapt::Adaptation;
+pub use event::{Counters, Input, Output, Route};
+pub use params::{Config, Way};

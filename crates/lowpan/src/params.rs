@@ -28,13 +28,51 @@ pub const FRAGMENTED_DATAGRAMS: usize = 8;
 /// that fails has no fragment left in the MAC's queue.
 pub const FRAGMENTS_IN_FLIGHT: usize = 1;
 
+/// Datagrams whose fragments pass through at once: no RFC; RIOT has 16, at least 1.
+pub const FORWARDED_DATAGRAMS: usize = 16;
+
+/// First fragments whose route is asked for and not yet told: ours; a driver answers before the next frame.
+pub const ROUTE_REQUESTS: usize = 8;
+
+/// Octets of everything that waits in the layer or in the MAC's queue on its behalf: no RFC; RIOT's packet
+/// buffer has 6 KiB. At least one packet of the MTU and one frame.
+pub const PACKET_BUFFER_OCTETS: usize = 6144;
+
 /// Octets that a frame leaves for 6LoWPAN: 127 (IEEE 802.15.4 s11.3) less FCS, frame control, sequence number,
 /// PAN and two EUI-64 (23) and a margin for a MAC header's information elements; at least 64.
 pub const FRAME_PAYLOAD: usize = 96;
 
+/// The ways of carrying a packet that is larger than a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Way {
+    /// HWR: every hop reassembles the packet and cuts it again (RFC 4944 s5.3).
+    #[default]
+    HopWise,
+    /// FF: fragments go on as they come (RFC 8930).
+    Forwarded,
+    /// E2E: no fragments here; the IPv6 layer cuts packets down to what fits into a frame (RFC 8200 s4.5).
+    EndToEnd,
+}
+
+impl Way {
+    /// Every way, in the order of reports.
+    pub const ALL: [Self; 3] = [Self::HopWise, Self::Forwarded, Self::EndToEnd];
+
+    /// The name that users see in scenarios and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::HopWise => "hwr",
+            Self::Forwarded => "ff",
+            Self::EndToEnd => "e2e",
+        }
+    }
+}
+
 /// What a network can choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
+    /// How packets larger than a frame go.
+    pub way: Way,
     /// Octets that a frame leaves for 6LoWPAN, [`FRAME_PAYLOAD`].
     pub frame_payload: usize,
     /// [`REASSEMBLY_TIMEOUT`]; cut to [`REASSEMBLY_TIMEOUT_MAX`].
@@ -47,17 +85,24 @@ pub struct Config {
     pub fragmented_datagrams: usize,
     /// [`FRAGMENTS_IN_FLIGHT`]; 0 is taken as 1.
     pub fragments_in_flight: usize,
+    /// [`FORWARDED_DATAGRAMS`].
+    pub forwarded_datagrams: usize,
+    /// [`PACKET_BUFFER_OCTETS`].
+    pub packet_buffer_octets: usize,
 }
 
 impl Default for Config {
     fn default() -> Self {
         Self {
+            way: Way::default(),
             frame_payload: FRAME_PAYLOAD,
             reassembly_timeout: REASSEMBLY_TIMEOUT,
             reassembly_buffers: REASSEMBLY_BUFFERS,
             reassembly_octets: REASSEMBLY_OCTETS,
             fragmented_datagrams: FRAGMENTED_DATAGRAMS,
             fragments_in_flight: FRAGMENTS_IN_FLIGHT,
+            forwarded_datagrams: FORWARDED_DATAGRAMS,
+            packet_buffer_octets: PACKET_BUFFER_OCTETS,
         }
     }
 }

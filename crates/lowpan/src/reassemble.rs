@@ -2,6 +2,12 @@
 //!
 //! A datagram that is complete, refused or bad stays known for one timeout, so that its late fragments
 //! neither open a new buffer nor count as a second loss.
+//!
+//! Two attacks that Hummen et al. (WiSec 2013) describe, and what is done about them. *Buffer reservation*: first
+//! fragments of ever new datagrams fill all buffers. The last free buffer is not given to a neighbour that
+//! already holds one, so that a neighbour alone cannot shut the others out. *Fragment duplication*: a bogus copy
+//! spoils a datagram. The first copy counts, so one of the same place and length changes nothing; one of another
+//! length makes the datagram begin anew, as RFC 4944 demands, and the upper layer's checksum guards the rest.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -16,16 +22,41 @@ use crate::params::{CLOSED_DATAGRAMS, Config, REASSEMBLY_TIMEOUT_MAX};
 
 /// What names a datagram on the air (RFC 4944 s5.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Name {
+pub(crate) struct Name {
     source: Eui64,
     destination: Option<Eui64>,
     datagram_size: u16,
     datagram_tag: u16,
 }
 
+impl Name {
+    pub const fn of(fragment: &Fragment<'_>, header: FragmentHeader) -> Self {
+        let &Fragment { source, destination, .. } = fragment;
+        let FragmentHeader { datagram_size, datagram_tag, .. } = header;
+        Self { source, destination, datagram_size, datagram_tag }
+    }
+    /// A datagram that came from `source` to this node alone, `here`.
+    pub const fn unicast(
+        source: Eui64,
+        here: Eui64,
+        datagram_size: u16,
+        datagram_tag: u16,
+    ) -> Self {
+        Self { source, destination: Some(here), datagram_size, datagram_tag }
+    }
+    /// Who sent its fragments.
+    pub const fn source(&self) -> Eui64 {
+        self.source
+    }
+    /// True when they went to all neighbours.
+    pub const fn is_broadcast(&self) -> bool {
+        self.destination.is_none()
+    }
+}
+
 /// A datagram with holes.
 #[derive(Debug)]
-struct Buffer {
+pub(crate) struct Buffer {
     name: Name,
     handle: Handle,
     deadline: Instant,
@@ -124,7 +155,7 @@ impl Reassembly {
     }
 
     /// Octets held in buffers.
-    pub fn octets(&self) -> usize {
+    pub const fn octets(&self) -> usize {
         self.octets
     }
 
@@ -137,26 +168,35 @@ impl Reassembly {
         Some(buffer.handle)
     }
 
-    /// Takes in a fragment with its header.
+    /// True while the datagram is being put together, and for one timeout after.
+    pub fn knows(&mut self, name: &Name, now: Instant) -> bool {
+        self.position(name).is_some() || self.is_closed(name, now)
+    }
+
+    fn position(&self, name: &Name) -> Option<usize> {
+        self.buffers.iter().position(|buffer| buffer.name == *name)
+    }
+
+    /// Takes in a fragment with its header; a new datagram finds `room` octets in the packet buffer.
     pub fn accept(
         &mut self,
         now: Instant,
         fragment: &Fragment<'_>,
         contexts: &Contexts,
+        room: usize,
     ) -> Outcome {
-        let &Fragment { frame, source, destination, handle } = fragment;
+        let &Fragment { frame, handle, .. } = fragment;
         let malformed = Outcome::Dropped { handle, reason: DropReason::Malformed };
         let Ok(header) = FragmentHeader::parse(frame) else { return malformed };
-        let FragmentHeader { datagram_size, datagram_tag, offset } = header;
-        let name = Name { source, destination, datagram_size, datagram_tag };
+        let offset = usize::from(header.offset);
+        let name = Name::of(fragment, header);
         if self.is_closed(&name, now) {
             return Outcome::Waiting;
         }
-        let place = self.buffers.iter().position(|buffer| buffer.name == name);
         let mut scratch = core::mem::take(&mut self.scratch);
         let data = data_of(header, fragment, contexts, &mut scratch);
-        let outcome = match (data, place) {
-            (Some(data), _) => self.place(now, place, name, usize::from(offset), data, handle),
+        let outcome = match (data, self.position(&name)) {
+            (Some(data), _) => self.place(now, name, offset, data, handle, room),
             (None, Some(at)) => {
                 let handle = self.close(at, now).handle;
                 Outcome::Dropped { handle, reason: DropReason::Malformed }
@@ -171,17 +211,19 @@ impl Reassembly {
         outcome
     }
 
-    fn place(
+    /// Takes in the octets of a fragment.
+    pub fn place(
         &mut self,
         now: Instant,
-        place: Option<usize>,
         name: Name,
         offset: usize,
         data: &[u8],
         handle: Handle,
+        room: usize,
     ) -> Outcome {
         let mut outcome = Outcome::Waiting;
-        let at = match place.map(|at| (at, self.buffers[at].fit(offset, data.len()))) {
+        let at = match self.position(&name).map(|at| (at, self.buffers[at].fit(offset, data.len())))
+        {
             Some((_, Fit::Duplicate)) => return outcome,
             Some((at, Fit::New)) => at,
             Some((at, Fit::Overlap)) => {
@@ -195,8 +237,7 @@ impl Reassembly {
                 self.open(now, name, handle)
             }
             None => {
-                let octets = self.octets + usize::from(name.datagram_size);
-                if self.buffers.len() >= self.buffers_max || octets > self.octets_max {
+                if !self.admits(&name, room) {
                     self.remember(name, now);
                     return Outcome::Dropped { handle, reason: DropReason::BufferFull };
                 }
@@ -210,6 +251,16 @@ impl Reassembly {
             return Outcome::Complete { bytes, handle };
         }
         outcome
+    }
+
+    /// True when a buffer may be opened for the datagram.
+    fn admits(&self, name: &Name, room: usize) -> bool {
+        let free = self.buffers_max.saturating_sub(self.buffers.len());
+        let holds_one = self.buffers.iter().any(|buffer| buffer.name.source == name.source);
+        let size = usize::from(name.datagram_size);
+        (free > 1 || free == 1 && !holds_one)
+            && self.octets + size <= self.octets_max
+            && size <= room
     }
 
     fn open(&mut self, now: Instant, name: Name, handle: Handle) -> usize {
@@ -238,7 +289,8 @@ impl Reassembly {
         buffer
     }
 
-    fn remember(&mut self, name: Name, now: Instant) {
+    /// Late fragments of the datagram are not wanted.
+    pub fn remember(&mut self, name: Name, now: Instant) {
         if self.closed.len() == CLOSED_DATAGRAMS {
             self.closed.pop_front();
         }

@@ -2,14 +2,25 @@
 
 use alloc::vec::Vec;
 
-use lowmesh_units::{Eui64, PanId};
+use lowmesh_units::{Duration, Eui64, PanId};
 use lowmesh_wire::ie::{self, TimeCorrection, TschBeacon};
 use lowmesh_wire::ieee802154::{Address, FCS_OCTETS, FrameType, Header, PHY_PACKET_MAX, Version};
+
+use crate::params::{OCTET, PHY_HEADER_OCTETS};
 
 /// Octets of the header of a data frame with extended addresses: control 2, sequence 1, PAN 2, addresses 16.
 pub const DATA_HEADER_OCTETS: usize = 21;
 /// Octets that a data frame can carry.
 pub const PAYLOAD_OCTETS_MAX: usize = PHY_PACKET_MAX - FCS_OCTETS - DATA_HEADER_OCTETS;
+
+/// Octets of an immediate acknowledgement without FCS.
+pub const IMMEDIATE_ACK_OCTETS: usize = 3;
+
+/// Time on the air of a MAC frame of `octets` (FCS not counted in), with its PHY header.
+pub const fn airtime(octets: usize) -> Duration {
+    let octets = octets as u64 + FCS_OCTETS as u64 + PHY_HEADER_OCTETS;
+    Duration::from_nanos(OCTET.as_nanos() * octets)
+}
 
 /// What a data frame carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +31,7 @@ pub enum Content<'a> {
     Sixtop(&'a [u8]),
 }
 
-/// A data frame from `source` to `destination`, or to everyone.
+/// A data frame of the 2015 edition from `source` to `destination`, or to everyone.
 pub fn data(
     pan: PanId,
     source: Eui64,
@@ -42,6 +53,34 @@ pub fn data(
         Content::Sixtop(message) => ie::emit_sixtop(message, &mut octets),
     }
     octets
+}
+
+/// A data frame of the 2006 edition, which every stack reads: the same fields, no information elements.
+pub fn data_2006(
+    pan: PanId,
+    source: Eui64,
+    destination: Option<Eui64>,
+    sequence: u8,
+    ack_request: bool,
+    payload: &[u8],
+) -> Vec<u8> {
+    let header = Header {
+        version: Version::V2006,
+        // Until 2015 the bit always meant that the source's PAN is that of the destination.
+        pan_id_compression: true,
+        ack_request,
+        sequence: Some(sequence),
+        ..header(FrameType::Data, pan, Some(source), destination)
+    };
+    let mut octets = Vec::with_capacity(DATA_HEADER_OCTETS + payload.len());
+    header.emit(&mut octets);
+    octets.extend_from_slice(payload);
+    octets
+}
+
+/// An immediate acknowledgement (s7.3.3), as editions before 2015 have it: it names no node.
+pub const fn immediate_ack(sequence: u8) -> [u8; IMMEDIATE_ACK_OCTETS] {
+    [0x02, 0x00, sequence]
 }
 
 /// An enhanced beacon.
@@ -118,6 +157,33 @@ mod tests {
         assert!(frame.header.ack_request);
         assert_eq!(frame.header.destination_pan, Some(PanId(1)));
         assert_eq!(frame.payload, payload);
+    }
+
+    #[test]
+    fn frames_of_the_2006_edition_are_those_that_riot_sends() {
+        let (to, from) = (NodeId(1).eui64(), NodeId(2).eui64());
+        let octets = data_2006(PanId(0x23), from, Some(to), 7, true, &[0x41]);
+        assert_eq!(octets[..5], [0x61, 0xdc, 7, 0x23, 0x00]);
+        assert_eq!(octets.len(), DATA_HEADER_OCTETS + 1);
+        let broadcast = data_2006(PanId(0x23), from, None, 8, false, &[0x41]);
+        let frame = Frame::parse(&broadcast).expect("own frame");
+        assert_eq!(frame.header.destination, Some(Address::BROADCAST));
+        assert!(!frame.header.ack_request);
+        assert_eq!(frame.payload, [0x41]);
+    }
+
+    #[test]
+    fn an_immediate_acknowledgement_reads_as_one() {
+        let octets = immediate_ack(0x6a);
+        let frame = Frame::parse(&octets).expect("own frame");
+        assert_eq!(frame.header.frame_type, FrameType::Ack);
+        assert_eq!((frame.header.sequence, frame.header.destination), (Some(0x6a), None));
+    }
+
+    #[test]
+    fn the_longest_frame_takes_the_standards_time() {
+        // macTsMaxTx: 4256 us for 127 octets and the PHY header.
+        assert_eq!(airtime(125), Duration::from_micros(4_256));
     }
 
     #[test]

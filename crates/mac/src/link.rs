@@ -2,11 +2,11 @@
 
 use alloc::vec::Vec;
 
-use lowmesh_units::{Dbm, Eui64, Instant};
+use lowmesh_units::{Dbm, Duration, Eui64, Instant};
 
 use crate::params::{
-    DUPLICATE_WINDOW, ETX_ALPHA_FIRST_PERCENT, ETX_ALPHA_PERCENT, ETX_FRESH, ETX_GUESS,
-    ETX_GUESS_RSSI, ETX_NOACK, ETX_UNIT, NEIGHBOURS_MAX,
+    ETX_ALPHA_FIRST_PERCENT, ETX_ALPHA_PERCENT, ETX_FRESH, ETX_GUESS, ETX_GUESS_RSSI, ETX_NOACK,
+    ETX_UNIT, NEIGHBOURS_MAX,
 };
 
 /// One neighbour.
@@ -46,12 +46,19 @@ impl LinkTable {
         link.rssi = Dbm(link.rssi.0 + (rssi.0 - link.rssi.0) / 8.0);
     }
 
-    /// True when the last frame from `peer` had this sequence number too, a moment ago: a retry whose
-    /// acknowledgement was lost (IEEE 802.15.4-2015 s6.7.2). Remembers the number.
-    pub fn is_duplicate(&mut self, now: Instant, peer: Eui64, sequence: u8, rssi: Dbm) -> bool {
+    /// True when the last frame from `peer` had this sequence number too, less than `window` ago: a retry
+    /// whose acknowledgement was lost (IEEE 802.15.4-2015 s6.7.2). Remembers the number.
+    pub fn is_duplicate(
+        &mut self,
+        now: Instant,
+        peer: Eui64,
+        sequence: u8,
+        rssi: Dbm,
+        window: Duration,
+    ) -> bool {
         let link = self.entry(now, peer, rssi);
         let last = link.sequence.replace((sequence, now));
-        last.is_some_and(|(s, when)| s == sequence && now.since(when) < DUPLICATE_WINDOW)
+        last.is_some_and(|(s, when)| s == sequence && now.since(when) < window)
     }
 
     /// A unicast frame to `peer` ended after `transmissions` copies. Returns the new ETX.
@@ -103,7 +110,7 @@ fn first_guess(rssi: Dbm) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowmesh_units::{Duration, NodeId};
+    use lowmesh_units::NodeId;
 
     const PEER: Eui64 = NodeId(1).eui64();
 
@@ -131,10 +138,14 @@ mod tests {
     fn a_repeated_sequence_number_is_a_duplicate_only_for_a_while() {
         let mut links = LinkTable::default();
         let start = Instant::from_secs(1);
-        assert!(!links.is_duplicate(start, PEER, 7, Dbm(-70.0)));
-        assert!(links.is_duplicate(start + Duration::from_secs(1), PEER, 7, Dbm(-70.0)));
-        assert!(!links.is_duplicate(start + Duration::from_secs(60), PEER, 7, Dbm(-70.0)));
-        assert!(!links.is_duplicate(start + Duration::from_secs(61), PEER, 8, Dbm(-70.0)));
+        let mut heard = |after: u64, sequence| {
+            let now = start + Duration::from_secs(after);
+            links.is_duplicate(now, PEER, sequence, Dbm(-70.0), Duration::from_secs(30))
+        };
+        assert!(!heard(0, 7));
+        assert!(heard(1, 7));
+        assert!(!heard(60, 7));
+        assert!(!heard(61, 8));
     }
 
     #[test]

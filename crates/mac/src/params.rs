@@ -24,6 +24,54 @@ pub const OCTET: Duration = Duration::from_micros(32);
 /// Octets before the MAC frame: preamble 4, SFD 1, PHR 1 (s12.1).
 pub const PHY_HEADER_OCTETS: u64 = 6;
 
+/// So many symbols: 62.5 ksymbol/s (s12.2.1), four bits each.
+const fn symbols(count: u64) -> Duration {
+    Duration::from_micros(16 * count)
+}
+
+/// macUnitBackoffPeriod (2011: aUnitBackoffPeriod): s8.4.2, 20 symbols; delays before sensing are whole numbers of it.
+pub const BACKOFF_PERIOD: Duration = symbols(20);
+/// phyCcaDuration: s11.3, 8 symbols.
+pub const CCA: Duration = symbols(8);
+/// aTurnaroundTime: s11.2, 12 symbols between receiving and sending.
+pub const TURNAROUND: Duration = symbols(12);
+/// macAckWaitDuration of this PHY: 2011 edition s6.4.3, 54 symbols from a frame's end, in which a whole
+/// acknowledgement fits after a turnaround.
+pub const IMM_ACK_WAIT: Duration = symbols(54);
+/// macSifsPeriod: s8.4.2, 12 symbols after a short frame (and its acknowledgement) before the same node sends again.
+pub const SIFS: Duration = symbols(12);
+/// macLifsPeriod: s8.4.2, 40 symbols after a long one.
+pub const LIFS: Duration = symbols(40);
+/// aMaxSifsFrameSize: s8.4.1, octets with FCS of the longest frame that counts as short.
+pub const SIFS_FRAME_OCTETS_MAX: usize = 18;
+
+/// macMinBe without TSCH: s8.4.2, default 3, from 0 to macMaxBe.
+pub const CSMA_BE_MIN: u8 = 3;
+/// macMaxBe without TSCH: s8.4.2, default 5.
+pub const CSMA_BE_MAX: u8 = 5;
+/// Largest macMaxBe: s8.4.2.
+pub const BE_LIMIT: u8 = 8;
+/// macMaxCsmaBackoffs: s8.4.2, default 4, from 0 to 5; we allow any.
+pub const CSMA_BACKOFFS_MAX: u8 = 4;
+/// macMaxFrameRetries: s8.4.2, default 3.
+pub const CSMA_RETRIES_MAX: u8 = 3;
+/// Largest macMaxFrameRetries: s8.4.2 allows 7, the AT86RF231 15.
+pub const RETRIES_LIMIT: u8 = 15;
+/// Frames that a node with the open radio holds for the air: Contiki's QUEUEBUF_NUM, 8.
+pub const CSMA_QUEUE_FRAMES_MAX: usize = 8;
+/// A repetition comes within this time: one frame's retries at macMaxBe with every CCA busy take 170 ms, and
+/// a sender with many neighbours may use the same number again after 256 frames of 4 ms.
+pub const CSMA_DUPLICATE_WINDOW: Duration = Duration::from_millis(500);
+
+/// How long an AT86RF231 stays busy: Lenders et al. 2021 s IV-C, "up to 4 ms" by logic analyser.
+pub const THIN_BUSY_MAX: Duration = Duration::from_millis(4);
+/// A frame put back is tried again at the latest after this: Lenders et al. 2021 s III-A, 5 ms.
+pub const THIN_REQUEUE: Duration = Duration::from_millis(5);
+/// Octets that a frame carries under RIOT's GNRC, which reserves 23 for the largest header of its own making.
+pub const THIN_PAYLOAD_OCTETS_MAX: usize = 102;
+/// Frames of the interface queue: the artefact of Lenders et al. 2021 builds RIOT with 64.
+pub const THIN_QUEUE_FRAMES_MAX: usize = 64;
+
 /// macMinBe in TSCH mode: s8.4.2.1, default 1.
 pub const BE_MIN: u8 = 1;
 /// macMaxBe in TSCH mode: Contiki-NG, 5. The standard's default (s8.4.2.1) is 7, which in a cell that comes

@@ -1,4 +1,5 @@
-//! Frames that wait for the air: one queue a neighbour and one for broadcast, bounded together.
+//! Frames that wait for the air. CSMA has one [`FrameQueue`]; TSCH has one a neighbour and one for broadcast,
+//! bounded together ([`Queues`]).
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -22,6 +23,8 @@ pub enum Priority {
 pub struct QueuedFrame {
     /// The octets for the air.
     pub octets: Vec<u8>,
+    /// For whom; `None` is everyone in range.
+    pub destination: Option<Eui64>,
     /// The datagram in it.
     pub handle: Handle,
     /// Who goes first.
@@ -54,12 +57,64 @@ impl Backoff {
     }
 }
 
+/// True when a frame of this priority may join `held` others where there is room for `data_max`.
+pub fn has_room(held: usize, data_max: usize, priority: Priority) -> bool {
+    let reserve = match priority {
+        Priority::Control => QUEUE_CONTROL_RESERVE,
+        Priority::Data => 0,
+    };
+    held < data_max + reserve
+}
+
+/// Frames in the order in which they go out; whoever owns it keeps it bounded ([`has_room`]).
+#[derive(Clone, Debug, Default)]
+pub struct FrameQueue(VecDeque<QueuedFrame>);
+
+impl FrameQueue {
+    /// The frame whose turn it is.
+    pub fn front(&self) -> Option<&QueuedFrame> {
+        self.0.front()
+    }
+    /// The same, to count its copies.
+    pub fn front_mut(&mut self) -> Option<&mut QueuedFrame> {
+        self.0.front_mut()
+    }
+    /// True when nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+    /// Frames waiting.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+    /// Frames waiting, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = &QueuedFrame> + '_ {
+        self.0.iter()
+    }
+
+    /// Control goes before data, but never before a frame that is being retried: its sequence number is out.
+    pub fn insert(&mut self, frame: QueuedFrame) {
+        let before =
+            |queued: &QueuedFrame| queued.transmissions == 0 && queued.priority > frame.priority;
+        let place = self.0.iter().position(before).unwrap_or(self.0.len());
+        self.0.insert(place, frame);
+    }
+    /// Takes the frame whose turn it is.
+    pub fn pop(&mut self) -> Option<QueuedFrame> {
+        self.0.pop_front()
+    }
+    /// Takes all.
+    pub fn drain(&mut self) -> impl Iterator<Item = QueuedFrame> + '_ {
+        self.0.drain(..)
+    }
+}
+
 /// The frames for one destination.
 #[derive(Clone, Debug)]
 pub struct NeighbourQueue {
     /// The neighbour; `None` is everyone.
     pub peer: Option<Eui64>,
-    frames: VecDeque<QueuedFrame>,
+    frames: FrameQueue,
     /// Its backoff in shared cells.
     pub backoff: Backoff,
 }
@@ -81,14 +136,6 @@ impl NeighbourQueue {
     pub fn len(&self) -> usize {
         self.frames.len()
     }
-
-    /// Control goes before data, but never before a frame that is being retried: its sequence number is out.
-    fn insert(&mut self, frame: QueuedFrame) {
-        let before =
-            |queued: &QueuedFrame| queued.transmissions == 0 && queued.priority > frame.priority;
-        let place = self.frames.iter().position(before).unwrap_or(self.frames.len());
-        self.frames.insert(place, frame);
-    }
 }
 
 /// All queues of a node, broadcast first, then in order of address.
@@ -103,8 +150,11 @@ pub struct Queues {
 impl Queues {
     /// Empty queues that hold up to `data_max` frames together, and a few more of control.
     pub fn new(data_max: usize, be_min: u8) -> Self {
-        let broadcast =
-            NeighbourQueue { peer: None, frames: VecDeque::new(), backoff: Backoff::new(be_min) };
+        let broadcast = NeighbourQueue {
+            peer: None,
+            frames: FrameQueue::default(),
+            backoff: Backoff::new(be_min),
+        };
         Self { all: Vec::from([broadcast]), held: 0, data_max, be_min }
     }
 
@@ -113,26 +163,25 @@ impl Queues {
         self.held
     }
 
-    /// Adds a frame for `peer`; gives it back when there is no room. True when the queue was empty before.
-    pub fn push(&mut self, peer: Option<Eui64>, frame: QueuedFrame) -> Result<bool, QueuedFrame> {
-        let reserve = match frame.priority {
-            Priority::Control => QUEUE_CONTROL_RESERVE,
-            Priority::Data => 0,
-        };
-        if self.held >= self.data_max + reserve {
+    /// Adds a frame to the queue of its destination; gives it back when there is no room. True when that queue
+    /// was empty before.
+    pub fn push(&mut self, frame: QueuedFrame) -> Result<bool, QueuedFrame> {
+        if !has_room(self.held, self.data_max, frame.priority) {
             return Err(frame);
         }
+        let peer = frame.destination;
         let place = match self.all.binary_search_by_key(&peer, |q| q.peer) {
             Ok(place) => place,
             Err(place) => {
                 let backoff = Backoff::new(self.be_min);
-                self.all.insert(place, NeighbourQueue { peer, frames: VecDeque::new(), backoff });
+                let frames = FrameQueue::default();
+                self.all.insert(place, NeighbourQueue { peer, frames, backoff });
                 place
             }
         };
         let queue = &mut self.all[place];
         let was_empty = queue.is_empty();
-        queue.insert(frame);
+        queue.frames.insert(frame);
         self.held += 1;
         Ok(was_empty)
     }
@@ -140,7 +189,7 @@ impl Queues {
     /// Takes the frame whose turn it is for `peer`.
     pub fn pop(&mut self, peer: Option<Eui64>) -> Option<QueuedFrame> {
         let queue = self.get_mut(peer)?;
-        let frame = queue.frames.pop_front()?;
+        let frame = queue.frames.pop()?;
         self.held -= 1;
         Some(frame)
     }
@@ -162,7 +211,7 @@ impl Queues {
     /// Removes all frames for `peer`.
     pub fn flush(&mut self, peer: Option<Eui64>) -> Vec<QueuedFrame> {
         let Some(queue) = self.get_mut(peer) else { return Vec::new() };
-        let frames: Vec<QueuedFrame> = queue.frames.drain(..).collect();
+        let frames: Vec<QueuedFrame> = queue.frames.drain().collect();
         self.held -= frames.len();
         frames
     }
@@ -170,7 +219,7 @@ impl Queues {
     /// Removes everything.
     pub fn flush_all(&mut self) -> Vec<QueuedFrame> {
         self.held = 0;
-        self.all.iter_mut().flat_map(|q| q.frames.drain(..)).collect()
+        self.all.iter_mut().flat_map(|q| q.frames.drain()).collect()
     }
 
     /// The datagrams of all waiting frames, for the conservation of packets.
@@ -184,8 +233,9 @@ mod tests {
     use super::*;
     use lowmesh_units::NodeId;
 
-    fn frame(handle: u64, priority: Priority) -> QueuedFrame {
-        QueuedFrame { octets: Vec::new(), handle: Handle(handle), priority, transmissions: 0 }
+    fn frame(destination: Option<Eui64>, handle: u64, priority: Priority) -> QueuedFrame {
+        let (octets, handle) = (Vec::new(), Handle(handle));
+        QueuedFrame { octets, destination, handle, priority, transmissions: 0 }
     }
     const PEER: Option<Eui64> = Some(NodeId(1).eui64());
 
@@ -193,11 +243,11 @@ mod tests {
     fn control_overtakes_data_but_not_a_retry() {
         let mut queues = Queues::new(8, 1);
         for n in 1..=2 {
-            queues.push(PEER, frame(n, Priority::Data)).expect("room");
+            queues.push(frame(PEER, n, Priority::Data)).expect("room");
         }
         let queue = queues.get_mut(PEER).expect("made above");
         queue.front_mut().expect("not empty").transmissions = 1;
-        queues.push(PEER, frame(3, Priority::Control)).expect("room");
+        queues.push(frame(PEER, 3, Priority::Control)).expect("room");
         let order: Vec<u64> =
             core::iter::from_fn(|| queues.pop(PEER)).map(|f| f.handle.0).collect();
         assert_eq!(order, [1, 3, 2]);
@@ -206,16 +256,16 @@ mod tests {
     #[test]
     fn the_bound_holds_over_all_queues_and_control_has_a_reserve() {
         let mut queues = Queues::new(2, 1);
-        queues.push(PEER, frame(1, Priority::Data)).expect("room");
-        queues.push(None, frame(2, Priority::Data)).expect("room");
+        queues.push(frame(PEER, 1, Priority::Data)).expect("room");
+        queues.push(frame(None, 2, Priority::Data)).expect("room");
         assert_eq!(
-            queues.push(PEER, frame(3, Priority::Data)).expect_err("full").handle,
+            queues.push(frame(PEER, 3, Priority::Data)).expect_err("full").handle,
             Handle(3)
         );
         for n in 0..QUEUE_CONTROL_RESERVE as u64 {
-            queues.push(PEER, frame(10 + n, Priority::Control)).expect("reserve");
+            queues.push(frame(PEER, 10 + n, Priority::Control)).expect("reserve");
         }
-        assert!(queues.push(PEER, frame(99, Priority::Control)).is_err());
+        assert!(queues.push(frame(PEER, 99, Priority::Control)).is_err());
         assert_eq!(queues.flush_all().len(), 2 + QUEUE_CONTROL_RESERVE);
         assert_eq!(queues.held(), 0);
     }

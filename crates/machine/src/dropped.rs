@@ -30,7 +30,7 @@ pub enum Layer {
     Application,
 }
 
-/// Why a packet ended.
+/// Why a packet ended. A new reason goes last: the places of the others stand in the hashes of traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DropReason {
     /// A bounded queue was full.
@@ -67,11 +67,13 @@ pub enum DropReason {
     GaveUp,
     /// The peer answered with a Reset (RFC 7252 s4.2).
     Reset,
+    /// The channel was busy each time that the node wanted to send (IEEE 802.15.4-2015 s6.2.5.1).
+    ChannelAccess,
 }
 
 impl DropReason {
     /// Every reason, in the order of reports.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::QueueFull,
         Self::NoAck,
         Self::Desynchronised,
@@ -89,6 +91,7 @@ impl DropReason {
         Self::NotForUs,
         Self::GaveUp,
         Self::Reset,
+        Self::ChannelAccess,
     ];
 
     /// The name that users see in tables and records.
@@ -111,6 +114,7 @@ impl DropReason {
             Self::NotForUs => "not_for_us",
             Self::GaveUp => "gave_up",
             Self::Reset => "reset",
+            Self::ChannelAccess => "channel_access",
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The event queue: for every node the next moment at which it must be called, and for every node the next
-//! slot in which it sends.
+//! The event queue: for every node the next moment at which it must be called, and the next thing that its
+//! radio does.
 //!
 //! An indexed binary heap with one place for each (node, kind): moving an event costs O(log n), nothing is
 //! allocated, and no stale event is ever popped. Order is by time, then kind, then node, so it depends on
@@ -12,6 +12,10 @@ use lowmesh_units::{Instant, NodeId};
 pub enum Kind {
     /// A deadline of the node's machines or its application.
     Deadline,
+    /// The node has sensed the channel; before frames of the same moment begin.
+    Sense,
+    /// A frame of the node ends or begins, outside of timeslots.
+    Frame,
     /// A slot in which the node sends; after all deadlines of the same moment.
     Slot,
 }
@@ -23,6 +27,8 @@ struct Key {
     node: NodeId,
 }
 
+/// How many kinds there are.
+const KINDS: usize = 4;
 /// No place in the heap.
 const ABSENT: u32 = u32::MAX;
 
@@ -31,13 +37,13 @@ const ABSENT: u32 = u32::MAX;
 pub struct Agenda {
     heap: Vec<Key>,
     /// Where each (node, kind) stands in the heap.
-    places: Vec<[u32; 2]>,
+    places: Vec<[u32; KINDS]>,
 }
 
 impl Agenda {
     /// An empty agenda for `nodes` nodes.
     pub fn new(nodes: usize) -> Self {
-        Self { heap: Vec::with_capacity(2 * nodes), places: vec![[ABSENT; 2]; nodes] }
+        Self { heap: Vec::with_capacity(2 * nodes), places: vec![[ABSENT; KINDS]; nodes] }
     }
 
     /// Moves an event, adds it, or with `None` removes it.
@@ -137,7 +143,8 @@ mod tests {
         let mut model: BTreeSet<(Instant, Kind, NodeId)> = BTreeSet::new();
         for _ in 0..20_000 {
             let node = NodeId(rng.below(20) as u16);
-            let kind = if rng.chance(0.5) { Kind::Slot } else { Kind::Deadline };
+            let kinds = [Kind::Deadline, Kind::Sense, Kind::Frame, Kind::Slot];
+            let kind = kinds[rng.below(KINDS as u32) as usize];
             if rng.chance(0.3) {
                 assert_eq!(agenda.pop(), model.pop_first());
                 continue;

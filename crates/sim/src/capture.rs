@@ -40,8 +40,8 @@ impl std::fmt::Debug for Capture {
 pub struct Captured<'a> {
     /// When it started.
     pub at: Instant,
-    /// In which slot.
-    pub asn: Asn,
+    /// In which slot, under TSCH.
+    pub asn: Option<Asn>,
     /// On which channel.
     pub channel: Channel,
     /// How strong it was sent.
@@ -71,7 +71,9 @@ impl Capture {
         put(record, tlv::RSS, &(frame.level.0 as f32).to_le_bytes());
         let channel = u16::from(frame.channel.number()).to_le_bytes();
         put(record, tlv::CHANNEL, &[channel[0], channel[1], 0]);
-        put(record, tlv::ASN, &frame.asn.0.to_le_bytes());
+        if let Some(asn) = frame.asn {
+            put(record, tlv::ASN, &asn.0.to_le_bytes());
+        }
         let length = record.len() as u16;
         record[2..4].copy_from_slice(&length.to_le_bytes());
         record.extend_from_slice(frame.octets);
@@ -125,7 +127,7 @@ mod tests {
         let mut capture = Capture::new(Box::new(Shared(bytes.clone()))).expect("memory");
         let octets = [0x02, 0x00, 0x6a];
         let channel = Channel::new(15).expect("in the band");
-        let (at, asn, level) = (Instant::from_millis(1_500), Asn(150), Dbm(0.0));
+        let (at, asn, level) = (Instant::from_millis(1_500), Some(Asn(150)), Dbm(0.0));
         capture.write(Captured { at, asn, channel, level, octets: &octets }).expect("memory");
         capture.finish().expect("memory");
         let bytes = bytes.lock().expect("one thread");

@@ -1,8 +1,9 @@
 //! What a run is made of.
 
 use lowmesh_stack::Config as NodeConfig;
-use lowmesh_units::{Dbm, Duration};
+use lowmesh_units::{Channel, Dbm, Duration};
 
+use crate::air::params::CCA_ENERGY_DBM;
 use crate::air::{Interferer, MediumSpec};
 use crate::energy::Currents;
 use crate::topology::TopologySpec;
@@ -21,6 +22,8 @@ pub struct Config {
     pub interferers: Vec<Interferer>,
     /// Power that every node sends with.
     pub tx_power: Dbm,
+    /// The radio of nodes whose MAC senses the channel.
+    pub carrier: Carrier,
     /// Largest drift of a clock, parts per million.
     pub drift_max_ppm: f64,
     /// Nodes boot at random within this time; the root boots first, at once.
@@ -31,4 +34,20 @@ pub struct Config {
     pub traffic: traffic::Config,
     /// The radio's currents.
     pub currents: Currents,
+}
+
+/// What a radio under a MAC with carrier sense is set to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Carrier {
+    /// The one channel of the network.
+    pub channel: Channel,
+    /// Energy at which the channel counts as busy, besides any frame that can be found.
+    pub energy: Dbm,
+}
+
+impl Default for Carrier {
+    fn default() -> Self {
+        let channel = Channel::new(26).expect("a channel of the band");
+        Self { channel, energy: Dbm(CCA_ENERGY_DBM) }
+    }
 }

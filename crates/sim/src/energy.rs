@@ -1,6 +1,6 @@
 //! From radio time to charge.
 
-use lowmesh_mac::tsch::account::RadioTime;
+use lowmesh_mac::account::RadioTime;
 
 /// Currents of a radio in milliamperes. The defaults are those of the CC2538 data sheet (SWRS096): 24 mA
 /// when sending at 0 dBm, 20 mA when receiving, 1.3 uA asleep.

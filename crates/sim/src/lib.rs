@@ -3,7 +3,9 @@
 //! | module | holds |
 //! |---|---|
 //! | [`config`], [`record`] | what goes into a run and what it leaves behind |
-//! | [`world`], `timeslot`, `flight`, `summary` | the loop, one slot on the air, the frames in it, the end of a run |
+//! | [`world`], `note`, `summary` | the loop, the books, the end of a run |
+//! | `timeslot`, `flight` | one slot on the air, the frames in it |
+//! | `carrier`, `radio` | frames in continuous time under carrier sense, one node's radio |
 //! | [`agenda`], [`clock`] | events in order, crystals that drift |
 //! | [`air`], [`topology`] | who hears whom, where nodes stand |
 //! | [`traffic`] | the application |
@@ -15,12 +17,15 @@
 pub mod agenda;
 pub mod air;
 pub mod capture;
+mod carrier;
 pub mod clock;
 pub mod config;
 pub mod energy;
 pub mod error;
 mod flight;
 pub mod ledger;
+mod note;
+mod radio;
 pub mod record;
 mod summary;
 mod timeslot;

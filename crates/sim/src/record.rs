@@ -60,6 +60,28 @@ pub struct Packets {
     pub queued: u64,
 }
 
+/// One UDP datagram of an application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Datagram {
+    /// Who sent it.
+    pub node: NodeId,
+    /// When it was given to the socket.
+    pub sent: Instant,
+    /// When the collector's socket first had it.
+    pub arrived: Option<Instant>,
+}
+
+/// Frames from one node to one neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct LinkUse {
+    /// Frames, whatever the number of copies.
+    pub frames: u64,
+    /// Copies after the first.
+    pub retransmissions: u64,
+    /// Sequence number of the last one.
+    pub(crate) sequence: Option<u8>,
+}
+
 /// What became of the frames that one neighbour was to acknowledge, every retry counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Frames {
@@ -133,7 +155,7 @@ pub struct Outcome {
     pub transactions: Vec<Transaction>,
     /// Requests that the collector's application executed (RFC 7252 s4.5: once for all copies of a message).
     pub executed: u64,
-    /// CoAP requests on their way to the server.
+    /// CoAP requests and datagrams on their way to the collector.
     pub up: Packets,
     /// CoAP responses on their way to the clients.
     pub down: Packets,
@@ -143,8 +165,12 @@ pub struct Outcome {
     pub drops: BTreeMap<(Layer, DropReason), u64>,
     /// Every packet that found a queue full: when and at which node, in order of time.
     pub overflows: Vec<(Instant, NodeId)>,
+    /// UDP datagrams of applications, in the order of sending.
+    pub datagrams: Vec<Datagram>,
     /// Frames to one neighbour.
     pub frames: Frames,
+    /// The same by sender and neighbour.
+    pub links: BTreeMap<(NodeId, NodeId), LinkUse>,
     /// One entry a node, root first.
     pub nodes: Vec<NodeSummary>,
 }

@@ -1,6 +1,7 @@
 //! The end of a run: what is left in the nodes becomes the outcome.
 
 use lowmesh_mac::tsch::cell::{Cell, CellKind, CellOptions, Placement};
+use lowmesh_mac::tsch::schedule::Schedule;
 use lowmesh_stack::event::Class;
 use lowmesh_units::{Eui64, Instant, NodeId};
 
@@ -84,14 +85,11 @@ impl World {
             }
             _ => None,
         };
-        self.nodes[node.index()].schedule().cells().filter_map(summary).collect()
+        let schedule = self.nodes[node.index()].schedule();
+        schedule.into_iter().flat_map(Schedule::cells).filter_map(summary).collect()
     }
 
     fn find(&self, address: Eui64) -> Option<NodeId> {
-        self.ids().find(|id| id.eui64() == address)
-    }
-
-    fn ids(&self) -> impl Iterator<Item = NodeId> + use<> {
-        (0..self.nodes.len() as u16).map(NodeId)
+        NodeId::from_eui64(address).filter(|id| id.index() < self.nodes.len())
     }
 }

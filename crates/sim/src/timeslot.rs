@@ -8,16 +8,15 @@
 //! Only nodes that may hear one of the frames are asked whether they listen. A slot in which nobody sends
 //! does not exist.
 
+use lowmesh_mac::frame::airtime;
 use lowmesh_mac::params::{PHY_HEADER_OCTETS, TX_ACK_DELAY, TX_OFFSET};
 use lowmesh_mac::tsch::Reception;
-use lowmesh_mac::tsch::account::airtime;
 use lowmesh_machine::Handle;
 use lowmesh_sixtop::params::HANDLE_FIRST;
 use lowmesh_units::{Asn, Channel, Instant, NodeId};
 use lowmesh_wire::ieee802154::FCS_OCTETS;
 
 use crate::air::{Noise, Signal, reception_draw, resolve};
-use crate::capture::Captured;
 use crate::flight::{Arrival, Flight, Scratch};
 use crate::trace::Fact;
 use crate::world::World;
@@ -38,6 +37,10 @@ impl World {
         self.scratch = scratch;
     }
 
+    fn asn(&self, now: Instant) -> Asn {
+        Asn::containing(now, self.config.node.mac.slot)
+    }
+
     /// Takes what goes out.
     fn launch(&mut self, now: Instant, scratch: &mut Scratch) {
         scratch.flights.clear();
@@ -48,8 +51,10 @@ impl World {
             };
             let lead_micros = self.clocks[from.index()].lead_micros(now);
             let start = shifted(now + TX_OFFSET, lead_micros);
-            self.note_sent(now, start, from, frame.channel, &frame.octets);
-            if frame.destination.is_some() {
+            let asn = Some(self.asn(now));
+            self.note_sent(now, start, from, asn, frame.channel, &frame.octets);
+            if let Some(to) = frame.destination {
+                self.note_attempt(from, to, &frame.octets);
                 self.outcome.frames.sent += 1;
                 self.outcome.frames.sixtop += u64::from(frame.handle.0 >= HANDLE_FIRST);
             }
@@ -57,25 +62,6 @@ impl World {
         }
         // `resolve` wants frames in the order in which they start.
         scratch.flights.sort_by_key(|flight| (flight.start, flight.from));
-    }
-
-    fn note_sent(
-        &mut self,
-        now: Instant,
-        at: Instant,
-        from: NodeId,
-        channel: Channel,
-        octets: &[u8],
-    ) {
-        let asn = Asn::containing(now, self.config.node.mac.slot);
-        self.trace.note(now, from, Fact::Sent { asn, channel, octets });
-        if let Some(capture) = &mut self.capture {
-            let frame = Captured { at, asn, channel, level: self.config.tx_power, octets };
-            if let Err(error) = capture.write(frame) {
-                self.capture = None;
-                self.capture_error.get_or_insert(error);
-            }
-        }
     }
 
     /// Finds who hears what: for each listener all frames on its channel.
@@ -185,7 +171,8 @@ impl World {
             let ack = match &flight.ack {
                 Some((acker, octets)) => {
                     let end = flight.start + airtime(flight.frame.octets.len()) + TX_ACK_DELAY;
-                    self.note_sent(now, end, *acker, flight.frame.channel, octets);
+                    let asn = Some(self.asn(now));
+                    self.note_sent(now, end, *acker, asn, flight.frame.channel, octets);
                     self.ack_arrives(now, index, &scratch.flights, &mut scratch.signals)
                 }
                 None => None,

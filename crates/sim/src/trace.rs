@@ -12,8 +12,8 @@ use xxhash_rust::xxh3::Xxh3;
 pub enum Fact<'a> {
     /// A frame went out.
     Sent {
-        /// In this slot,
-        asn: Asn,
+        /// In this slot, under TSCH,
+        asn: Option<Asn>,
         /// on this channel.
         channel: Channel,
         /// The frame without FCS.
@@ -94,7 +94,7 @@ impl Trace {
         let tail = match fact {
             Fact::Sent { asn, channel, octets: sent } => {
                 octets = sent;
-                [1, asn.0, u64::from(channel.number())]
+                [1, asn.map_or(u64::MAX, |asn| asn.0), u64::from(channel.number())]
             }
             Fact::Heard { from, rssi_dbm, octets } => {
                 [2 | (octets as u64) << 8, u64::from(from.0), rssi_dbm.to_bits()]
@@ -164,7 +164,10 @@ fn write_line(line: &mut String, now: Instant, node: NodeId, fact: Fact<'_>) {
     match fact {
         Fact::Sent { asn, channel, octets } => {
             start(line, "sent");
-            let _ = write!(line, ",\"asn\":{},\"channel\":{channel},\"octets\":\"", asn.0);
+            if let Some(asn) = asn {
+                let _ = write!(line, ",\"asn\":{}", asn.0);
+            }
+            let _ = write!(line, ",\"channel\":{channel},\"octets\":\"");
             for octet in octets {
                 let _ = write!(line, "{octet:02x}");
             }
@@ -294,7 +297,7 @@ mod tests {
         let time = Duration::from_millis(2500);
         vec![
             (
-                Fact::Sent { asn: Asn(200), channel, octets: &[0x41, 0x0f] },
+                Fact::Sent { asn: Some(Asn(200)), channel, octets: &[0x41, 0x0f] },
                 r#""event":"sent","asn":200,"channel":26,"octets":"410f""#,
             ),
             (

@@ -11,13 +11,32 @@ pub struct Config {
     pub period: Duration,
     /// Share of the period by which each gap varies: uniform in [1 - jitter, 1 + jitter].
     pub jitter: f64,
-    /// Octets of payload in a request.
+    /// Octets of payload in a request or datagram.
     pub payload_octets: usize,
-    /// Confirmable or not.
-    pub confirmable: bool,
-    /// The collector's resource, segments parted by slashes.
-    pub path: String,
+    /// What carries the readings.
+    pub application: Application,
+    /// Readings of a client; without a bound it goes on to the end.
+    pub readings_max: Option<u64>,
+    /// Only nodes at least so many hops below the root are clients, where routes are given.
+    pub hops_min: u16,
 }
+
+/// What carries the readings.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Application {
+    /// CoAP requests.
+    Coap {
+        /// Confirmable or not.
+        confirmable: bool,
+        /// The collector's resource, segments parted by slashes.
+        path: String,
+    },
+    /// UDP datagrams of [`DATAGRAM_OCTETS_MIN`] octets or more, which nobody answers.
+    Datagrams,
+}
+
+/// Octets by which the collector tells one datagram from another.
+pub const DATAGRAM_OCTETS_MIN: usize = 4;
 
 /// One client's clockwork. Its phase is random, so that clients do not send in step.
 #[derive(Debug)]
@@ -53,8 +72,9 @@ impl Client {
     pub fn take(&mut self, now: Instant, config: &Config) -> Option<Vec<u8>> {
         let due = self.next.filter(|due| *due <= now)?;
         let factor = self.rng.between(1.0 - config.jitter, 1.0 + config.jitter);
-        self.next = Some(due + config.period.mul_f64(factor));
         self.issued += 1;
+        let more = config.readings_max.is_none_or(|max| self.issued < max);
+        self.next = more.then(|| due + config.period.mul_f64(factor));
         Some(reading(self.issued, config.payload_octets))
     }
 }
@@ -76,8 +96,9 @@ mod tests {
             period: Duration::from_secs(10),
             jitter: 0.1,
             payload_octets: 20,
-            confirmable: true,
-            path: "sensor".into(),
+            application: Application::Coap { confirmable: true, path: "sensor".into() },
+            readings_max: None,
+            hops_min: 0,
         }
     }
 
@@ -96,6 +117,15 @@ mod tests {
         assert!(times[0] >= Instant::from_secs(60));
         assert!((95..=105).contains(&times.len()), "{}", times.len());
         assert!(times.windows(2).all(|w| w[1].since(w[0]) >= Duration::from_secs(9)));
+    }
+
+    #[test]
+    fn a_bounded_client_falls_silent_after_its_last_reading() {
+        let config = Config { readings_max: Some(3), ..config() };
+        let mut client = Client::new(Seed(1), NodeId(3));
+        client.activate(Instant::ZERO, &config);
+        let readings = core::iter::from_fn(|| client.take(client.next()?, &config));
+        assert_eq!(readings.count(), 3);
     }
 
     #[test]

@@ -6,24 +6,26 @@
 use std::io;
 
 use lowmesh_coap::{ExchangeId, RequestTemplate, ResponseTemplate};
-use lowmesh_mac::tsch::account::RadioTime;
-use lowmesh_machine::{DropReason, Handle, Machine as _, earliest};
-use lowmesh_stack::event::{Input, Network, Output, Packet, Transaction};
-use lowmesh_stack::{COAP_PORT, Node};
+use lowmesh_mac::account::RadioTime;
+use lowmesh_machine::{Handle, Machine as _, earliest};
+use lowmesh_stack::event::{Input, Output};
+use lowmesh_stack::{COAP_PORT, DATAGRAM_PORT, LinkLayer, Node};
 use lowmesh_units::{Instant, NodeId, Purpose, Rng, Seed};
 use lowmesh_wire::coap::Code;
 
 use crate::agenda::{Agenda, Kind};
 use crate::air::{Interference, Medium, Overlap, build};
 use crate::capture::Capture;
+use crate::carrier::Hearers;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::error::Error;
 use crate::flight::Scratch;
 use crate::ledger::Ledger;
-use crate::record::{Ending, NodeSummary, Outcome};
-use crate::trace::{Fact, Trace};
-use crate::traffic::Client;
+use crate::radio::Radio;
+use crate::record::{Datagram, Ending, NodeSummary, Outcome};
+use crate::trace::Trace;
+use crate::traffic::{Application, Client};
 
 /// The node that is the border router, the root of the DODAG and the collector.
 pub const ROOT: NodeId = NodeId(0);
@@ -57,12 +59,19 @@ pub struct World {
     pub(crate) interference: Interference,
     pub(crate) overlap: Overlap,
     pub(crate) noise_mw: f64,
+    /// Energy at which a sensed channel is busy.
+    pub(crate) energy_mw: f64,
     pub(crate) trace: Trace,
     pub(crate) capture: Option<Capture>,
     pub(crate) capture_error: Option<io::Error>,
     pub(crate) scratch: Scratch,
+    /// One a node under carrier sense; none under TSCH.
+    pub(crate) radios: Vec<Radio>,
+    pub(crate) hearers: Hearers,
+    /// Frames so far under carrier sense.
+    pub(crate) frames_begun: u64,
     agenda: Agenda,
-    clients: Vec<Client>,
+    pub(crate) clients: Vec<Client>,
     boots: Vec<Option<Instant>>,
     pub(crate) ledger: Ledger,
     pub(crate) outcome: Outcome,
@@ -96,6 +105,7 @@ impl World {
         Ok(Self {
             overlap: medium.overlap(),
             noise_mw: medium.noise().milliwatts(),
+            energy_mw: config.carrier.energy.milliwatts(),
             clocks: ids.clone().map(|id| Clock::new(seed, id, config.drift_max_ppm)).collect(),
             clients: ids.map(|id| Client::new(seed, id)).collect(),
             outcome: Outcome { nodes: vec![NodeSummary::default(); count], ..Outcome::default() },
@@ -103,6 +113,12 @@ impl World {
             trace: Trace::new(sinks.trace),
             capture_error: None,
             scratch: Scratch::default(),
+            radios: match config.node.link {
+                LinkLayer::Tsch => Vec::new(),
+                LinkLayer::Csma(_) => vec![Radio::default(); count],
+            },
+            hearers: Hearers::default(),
+            frames_begun: 0,
             ledger: Ledger::default(),
             now: Instant::ZERO,
             config,
@@ -137,6 +153,8 @@ impl World {
             self.change_air(time);
             match kind {
                 Kind::Deadline => self.deadline(time, node),
+                Kind::Sense => self.sensed(time, node),
+                Kind::Frame => self.frame_step(time, node),
                 Kind::Slot => self.timeslot(time, node),
             }
             events += 1;
@@ -171,7 +189,12 @@ impl World {
             self.tell(now, node, Input::Deadline);
         }
         if let Some(payload) = self.clients[node.index()].take(now, &self.config.traffic) {
-            self.issue(now, node, payload);
+            match self.config.traffic.application {
+                Application::Coap { confirmable, .. } => {
+                    self.issue(now, node, payload, confirmable);
+                }
+                Application::Datagrams => self.send_datagram(now, node, payload),
+            }
         }
         self.settle(now, node);
     }
@@ -183,7 +206,7 @@ impl World {
         debug_assert!(told.is_ok(), "{told:?}");
     }
 
-    fn issue(&mut self, now: Instant, node: NodeId, payload: Vec<u8>) {
+    fn issue(&mut self, now: Instant, node: NodeId, payload: Vec<u8>, confirmable: bool) {
         let server = self.nodes[ROOT.index()].global_address();
         let handle = Handle(self.outcome.transactions.len() as u64 + 1);
         self.outcome.transactions.push(crate::record::Transaction {
@@ -195,10 +218,28 @@ impl World {
             retransmissions: 0,
             rto: None,
         });
-        let traffic = &self.config.traffic;
-        let mut request = RequestTemplate::new(Code::POST, &traffic.path).with_payload(payload);
-        request.confirmable = traffic.confirmable;
+        let Application::Coap { path, .. } = &self.config.traffic.application else { return };
+        let mut request = RequestTemplate::new(Code::POST, path).with_payload(payload);
+        request.confirmable = confirmable;
         self.tell(now, node, Input::Request { peer: (server, COAP_PORT), request, handle });
+    }
+
+    /// The first octets of a datagram are its place in the record, for the collector to find it again.
+    fn send_datagram(&mut self, now: Instant, node: NodeId, mut payload: Vec<u8>) {
+        let number = (self.outcome.datagrams.len() as u32).to_be_bytes();
+        payload[..number.len()].copy_from_slice(&number);
+        self.outcome.datagrams.push(Datagram { node, sent: now, arrived: None });
+        let peer = (self.nodes[ROOT.index()].global_address(), DATAGRAM_PORT);
+        let source_port = DATAGRAM_PORT;
+        self.tell(now, node, Input::Datagram { source_port, peer, payload });
+    }
+
+    fn take_datagram(&mut self, now: Instant, payload: &[u8]) {
+        let number = payload.first_chunk().map(|octets| u32::from_be_bytes(*octets));
+        let record = number.and_then(|number| self.outcome.datagrams.get_mut(number as usize));
+        if let Some(record) = record {
+            record.arrived.get_or_insert(now);
+        }
     }
 
     /// Takes what a node has to say, and notes when it wants to be called again.
@@ -212,6 +253,8 @@ impl World {
                     self.clocks[node.index()].adjust(now, micros);
                 }
                 Output::Request { exchange, .. } => self.serve(now, node, exchange),
+                Output::Datagram { payload, .. } => self.take_datagram(now, &payload),
+                Output::Radio(order) => self.radios[node.index()].take(order),
             }
         }
         let index = node.index();
@@ -220,7 +263,13 @@ impl World {
         // Nothing happens at a node before it is switched on.
         let deadline = boot.or(machines.map(|due| due.max(now)));
         self.agenda.set(node, Kind::Deadline, deadline);
-        self.agenda.set(node, Kind::Slot, self.nodes[index].next_transmission());
+        match self.radios.get(index) {
+            Some(radio) => {
+                self.agenda.set(node, Kind::Sense, radio.sensed_at());
+                self.agenda.set(node, Kind::Frame, radio.next_frame_step());
+            }
+            None => self.agenda.set(node, Kind::Slot, self.nodes[index].next_transmission()),
+        }
     }
 
     /// The collector takes every reading (RFC 7252 s5.9.1.4: 2.04 Changed).
@@ -228,65 +277,5 @@ impl World {
         self.outcome.executed += 1;
         let response = ResponseTemplate::new(Code::CHANGED);
         self.tell(now, node, Input::Respond { exchange, response });
-    }
-
-    fn note_packet(&mut self, now: Instant, node: NodeId, packet: Packet) {
-        self.trace.note(now, node, Fact::Packet(packet));
-        match packet {
-            Packet::Born(handle, class) => self.ledger.born(handle, class),
-            Packet::Accepted(handle) => self.ledger.accepted(handle),
-            Packet::PassedOn(handle) => self.ledger.passed_on(handle),
-            Packet::Delivered(handle) => self.ledger.delivered(handle),
-            Packet::Dropped(dropped) => {
-                if dropped.reason == DropReason::QueueFull {
-                    self.outcome.overflows.push((now, node));
-                }
-                self.ledger.dropped(dropped);
-            }
-        }
-    }
-
-    fn note_transaction(&mut self, now: Instant, node: NodeId, event: Transaction) {
-        self.trace.note(now, node, Fact::Transaction(event));
-        let (Transaction::Sent(handle, _)
-        | Transaction::Resent(handle, _)
-        | Transaction::Acknowledged(handle, ..)
-        | Transaction::Failed(handle, ..)) = event;
-        let place = handle.0 as usize - 1;
-        let Some(record) = self.outcome.transactions.get_mut(place) else { return };
-        match event {
-            Transaction::Sent(_, rto) => {
-                record.sent = Some(now);
-                record.rto = Some(rto);
-            }
-            Transaction::Resent(_, copy) => record.retransmissions = copy,
-            Transaction::Acknowledged(_, _, retransmissions) => {
-                record.ended = Some(now);
-                record.ending = Ending::Acknowledged;
-                record.retransmissions = retransmissions;
-            }
-            Transaction::Failed(_, reason) => {
-                record.ended = Some(now);
-                record.ending = Ending::Failed(reason);
-            }
-        }
-    }
-
-    fn note_network(&mut self, now: Instant, node: NodeId, network: &Network) {
-        self.trace.note(now, node, Fact::Network(network));
-        let index = node.index();
-        let summary = &mut self.outcome.nodes[index];
-        match network {
-            Network::Desynchronised => summary.desynchronisations += 1,
-            Network::Parent(Some(_)) if summary.joined.is_some() => summary.parent_changes += 1,
-            _ => {}
-        }
-        if summary.joined.is_none() && self.nodes[index].is_joined() {
-            summary.joined = Some(now);
-            self.joined_radio[index] = self.nodes[index].radio_time(now);
-            if node != ROOT {
-                self.clients[index].activate(now, &self.config.traffic);
-            }
-        }
     }
 }

@@ -3,50 +3,21 @@
 use alloc::vec::Vec;
 
 use lowmesh_ipv6::{Decision, packet, udp};
-use lowmesh_mac::tsch;
+use lowmesh_lowpan::Route;
 use lowmesh_machine::{DropReason, Dropped, Handle, Layer, Machine as _};
 use lowmesh_rpl::{Passage, Verdict};
-use lowmesh_sixtop::machine::SixtopEvent;
-use lowmesh_sixtop::{Event, params::HANDLE_FIRST};
 use lowmesh_units::{Eui64, Instant};
 use lowmesh_wire::icmpv6::{self, Icmpv6};
 use lowmesh_wire::ipv6::{self, Address, Header};
 use lowmesh_wire::rpl::HopByHopOption;
 
-use crate::COAP_PORT;
-use crate::event::{Packet, Peer};
-use crate::node::Node;
+use crate::event::{Output, Packet, Peer};
+use crate::link::expect_accepted;
+use crate::node::{Node, Routing};
+use crate::{COAP_PORT, DATAGRAM_PORT};
 
 impl Node {
-    /// What the MAC has to say.
-    pub(crate) fn on_mac(&mut self, now: Instant, output: tsch::Output) {
-        match output {
-            tsch::Output::Received { source, cell, broadcast, payload, handle } => {
-                if let (Some(cell), false) = (cell, broadcast) {
-                    self.tell_sixtop(now, Event::Received { from: source, cell });
-                }
-                self.on_frame(now, source, broadcast, &payload, handle);
-            }
-            tsch::Output::Sixtop { source, cell, message } => {
-                if let Some(cell) = cell {
-                    self.tell_sixtop(now, Event::Received { from: source, cell });
-                }
-                self.drive_sixtop(now, SixtopEvent::Message { from: source, bytes: &message });
-            }
-            tsch::Output::Sent { handle, destination, .. } => {
-                if destination.is_some() {
-                    self.counters.frames_acked += 1;
-                }
-                self.on_frame_done(now, handle, None);
-            }
-            tsch::Output::Dropped { dropped, .. } => {
-                self.on_frame_done(now, dropped.handle, Some(dropped));
-            }
-            other => self.tell_network(now, &other),
-        }
-    }
-
-    fn on_frame(
+    pub(crate) fn on_frame(
         &mut self,
         now: Instant,
         source: Eui64,
@@ -59,12 +30,12 @@ impl Node {
         self.note_rssi(now, source);
         let destination = (!broadcast).then(|| self.ipv6.addresses.node());
         let input = lowmesh_lowpan::Input::Frame { payload, source, destination, handle };
-        Self::expect_accepted(self.lowpan.handle(now, input));
+        expect_accepted(self.lowpan.handle(now, input));
     }
 
     /// RPL wants an estimate of a link before the first frame goes over it.
     fn note_rssi(&mut self, now: Instant, source: Eui64) {
-        if let Some(link) = self.mac.links().get(source)
+        if let Some(link) = self.link.links().get(source)
             && link.samples == 0
         {
             let neighbour = Address::link_local(source).0;
@@ -74,18 +45,16 @@ impl Node {
     }
 
     /// A frame of this node is over; `dropped` tells why it did not arrive.
-    fn on_frame_done(&mut self, now: Instant, handle: Handle, dropped: Option<Dropped>) {
-        if handle.0 >= HANDLE_FIRST {
-            let acked = dropped.is_none();
-            self.drive_sixtop(now, SixtopEvent::FrameDone { handle, acked });
-        } else if handle != Handle::NONE {
-            if let Some(dropped) = dropped {
-                self.failure = Some(dropped);
-            }
-            let delivered = dropped.is_none();
-            let input = lowmesh_lowpan::Input::FrameDone { handle, delivered };
-            Self::expect_accepted(self.lowpan.handle(now, input));
+    pub(crate) fn on_frame_done(&mut self, now: Instant, handle: Handle, dropped: Option<Dropped>) {
+        if self.link.take_done(now, handle, dropped.is_none()) {
+            return;
         }
+        if let Some(dropped) = dropped {
+            self.failure = Some(dropped);
+        }
+        let delivered = dropped.is_none();
+        let input = lowmesh_lowpan::Input::FrameDone { handle, delivered };
+        expect_accepted(self.lowpan.handle(now, input));
     }
 
     /// What 6LoWPAN has to say.
@@ -102,6 +71,10 @@ impl Node {
             lowmesh_lowpan::Output::Packet { bytes, source, handle, .. } => {
                 self.on_packet(now, source, bytes, handle);
             }
+            lowmesh_lowpan::Output::RouteRequest { beginning, source, handle } => {
+                self.on_route_request(now, source, beginning, handle);
+            }
+            lowmesh_lowpan::Output::PacketDone { handle: Handle::NONE, .. } => {}
             lowmesh_lowpan::Output::PacketDone { handle, delivered: true } => {
                 self.note_packet(Packet::PassedOn(handle));
             }
@@ -120,15 +93,55 @@ impl Node {
     }
 
     fn on_packet(&mut self, now: Instant, from: Eui64, mut bytes: Vec<u8>, handle: Handle) {
-        match self.ipv6.input(&mut bytes) {
-            Decision::Deliver => self.deliver(now, &bytes, handle),
-            Decision::Forward { next_hop } => self.forward(now, from, next_hop, bytes, handle),
-            // The RPL layer below knows more about routes than the table does.
-            Decision::Drop(DropReason::NoRoute) => {
-                let nowhere = Address::UNSPECIFIED;
-                self.forward(now, from, nowhere, bytes, handle);
+        let decision = self.ipv6.input(&mut bytes);
+        match self.route(now, from, decision, &mut bytes) {
+            Ok(None) => self.deliver(now, &bytes, handle),
+            Ok(Some(next_hop)) => self.send_packet(now, bytes, Some(next_hop), handle),
+            Err(reason) => self.refuse(handle, Layer::Ipv6, reason),
+        }
+    }
+
+    /// RFC 8930: the first fragment tells where its packet goes.
+    fn on_route_request(
+        &mut self,
+        now: Instant,
+        from: Eui64,
+        mut beginning: Vec<u8>,
+        handle: Handle,
+    ) {
+        let decision = self.ipv6.input_beginning(&mut beginning);
+        let route = match self.route(now, from, decision, &mut beginning) {
+            Ok(None) => Route::Here,
+            Ok(Some(next_hop)) => Route::Via(next_hop),
+            Err(reason) => {
+                self.refuse(handle, Layer::Ipv6, reason);
+                Route::None
             }
-            Decision::Drop(reason) => self.refuse(handle, Layer::Ipv6, reason),
+        };
+        let input = lowmesh_lowpan::Input::RouteReply { beginning, route };
+        expect_accepted(self.lowpan.handle(now, input));
+    }
+
+    /// The neighbour that a packet goes to, or none if it is for this node; `bytes` may be its beginning.
+    fn route(
+        &mut self,
+        now: Instant,
+        from: Eui64,
+        decision: Decision,
+        bytes: &mut [u8],
+    ) -> Result<Option<Eui64>, DropReason> {
+        let by_rpl = matches!(self.routing, Routing::Rpl(_));
+        match decision {
+            Decision::Deliver => Ok(None),
+            Decision::Forward { next_hop } if by_rpl => {
+                self.forward(now, from, next_hop, bytes).map(Some)
+            }
+            Decision::Forward { next_hop } => Ok(Some(next_hop.eui64())),
+            // The RPL layer below knows more about routes than the table does.
+            Decision::Drop(DropReason::NoRoute) if by_rpl => {
+                self.forward(now, from, Address::UNSPECIFIED, bytes).map(Some)
+            }
+            Decision::Drop(reason) => Err(reason),
         }
     }
 
@@ -138,26 +151,24 @@ impl Node {
         now: Instant,
         from: Eui64,
         next_hop: Address,
-        mut bytes: Vec<u8>,
-        handle: Handle,
-    ) {
-        let Ok(header) = Header::parse(&bytes) else {
-            return self.refuse(handle, Layer::Ipv6, DropReason::Malformed);
-        };
-        let place = packet::find_rpl_option(&bytes);
+        bytes: &mut [u8],
+    ) -> Result<Eui64, DropReason> {
+        let header = Header::parse(bytes).map_err(|_| DropReason::Malformed)?;
+        let place = packet::find_rpl_option(bytes);
         let option = place.clone().and_then(|place| HopByHopOption::parse(&bytes[place]).ok());
         let passage = Passage {
             from: Some(Address::link_local(from).0),
             target: header.destination.0,
             // The step of a source route made the destination a neighbour: the next hop is its own.
             source_routed: next_hop == Address::link_local(header.destination.eui64())
-                && lowmesh_ipv6::source_route::is_present(&bytes),
+                && lowmesh_ipv6::source_route::is_present(bytes),
             option,
         };
-        let (next, option) = match self.rpl.check_forward(now, &passage) {
+        let Routing::Rpl(rpl) = &mut self.routing else { return Err(DropReason::NoRoute) };
+        let (next, option) = match rpl.check_forward(now, &passage) {
             Verdict::Forward { next, option } => (next.address, option),
             Verdict::ForwardingError { to, option } => (to, option),
-            Verdict::Drop(reason) => return self.refuse(handle, Layer::Ipv6, reason),
+            Verdict::Drop(reason) => return Err(reason),
         };
         if let Some(place) = place {
             let mut renewed = Vec::with_capacity(place.len());
@@ -166,7 +177,7 @@ impl Node {
                 bytes[place].copy_from_slice(&renewed);
             }
         }
-        self.send_packet(now, bytes, Some(Address(next).eui64()), handle);
+        Ok(Address(next).eui64())
     }
 
     fn deliver(&mut self, now: Instant, bytes: &[u8], handle: Handle) {
@@ -187,12 +198,16 @@ impl Node {
 
     fn deliver_udp(&mut self, now: Instant, bytes: &[u8]) -> Result<(), (Layer, DropReason)> {
         let received = udp::demultiplex(bytes).map_err(|reason| (Layer::Udp, reason))?;
-        if received.flow.destination_port != COAP_PORT {
-            return Err((Layer::Udp, DropReason::NoListener));
-        }
         let from: Peer = (received.flow.source, received.flow.source_port);
         let bytes = received.payload;
-        Self::expect_accepted(self.coap.handle(now, lowmesh_coap::Input::Datagram { from, bytes }));
+        match received.flow.destination_port {
+            COAP_PORT => {
+                let input = lowmesh_coap::Input::Datagram { from, bytes };
+                expect_accepted(self.coap.handle(now, input));
+            }
+            DATAGRAM_PORT => self.outbox.push(Output::Datagram { from, payload: bytes.to_vec() }),
+            _ => return Err((Layer::Udp, DropReason::NoListener)),
+        }
         Ok(())
     }
 

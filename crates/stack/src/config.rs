@@ -9,12 +9,16 @@ use lowmesh_sixtop::functions::msf::Msf;
 use lowmesh_sixtop::functions::orchestra::{Orchestra, Rule};
 use lowmesh_sixtop::params::{AliceParams, MinimalParams, MsfParams, OrchestraParams};
 
+use crate::tree::Tree;
+
 /// All layers' settings. Addresses and the role come with each node.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The MAC.
+    /// Which MAC gives the node its neighbours.
+    pub link: LinkLayer,
+    /// TSCH, where that is the MAC.
     pub mac: lowmesh_mac::config::Config,
-    /// Who decides about cells.
+    /// Who decides about the cells of TSCH.
     pub scheduling: Scheduling,
     /// 6LoWPAN.
     pub lowpan: lowmesh_lowpan::Config,
@@ -22,7 +26,9 @@ pub struct Config {
     pub prefix: [u8; 8],
     /// Hop limit of new packets.
     pub hop_limit: u8,
-    /// Routing; the addresses in it are replaced by each node's own.
+    /// Where routes come from.
+    pub routes: Routes,
+    /// RPL, where routes come from it; the addresses in it are replaced by each node's own.
     pub rpl: lowmesh_rpl::Config,
     /// CoAP.
     pub coap: lowmesh_coap::Config,
@@ -31,15 +37,35 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
+            link: LinkLayer::Tsch,
             mac: lowmesh_mac::config::Config::default(),
             scheduling: Scheduling::Msf(MsfParams::MSF),
             lowpan: lowmesh_lowpan::Config::default(),
             prefix: lowmesh_ipv6::params::PREFIX,
             hop_limit: lowmesh_ipv6::params::HOP_LIMIT,
+            routes: Routes::Rpl,
             rpl: lowmesh_rpl::Config::router([0; 16]),
             coap: lowmesh_coap::Config::default(),
         }
     }
+}
+
+/// A MAC.
+#[derive(Clone, Debug)]
+pub enum LinkLayer {
+    /// Timeslots and channel hopping.
+    Tsch,
+    /// Carrier sense.
+    Csma(lowmesh_mac::csma::Config),
+}
+
+/// Where routes come from.
+#[derive(Clone, Debug)]
+pub enum Routes {
+    /// RPL finds them.
+    Rpl,
+    /// They are given.
+    Static(Tree),
 }
 
 /// A scheduling function with its parameters.
@@ -73,6 +99,17 @@ pub enum ConfigError {
     /// Of RPL.
     #[error("rpl: {0}")]
     Rpl(#[from] lowmesh_rpl::ConfigError),
+    /// Of static routes.
+    #[error("routes: node {node}: {why}")]
+    Tree {
+        /// The node whose way up is wrong.
+        node: u16,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// Of the MAC.
+    #[error("mac: {0}")]
+    Csma(#[from] lowmesh_mac::csma::ConfigError),
     /// Of CoAP.
     #[error("coap: {0}")]
     Coap(#[from] lowmesh_coap::ConfigError),

@@ -5,9 +5,7 @@ use alloc::vec::Vec;
 use lowmesh_coap::Purpose;
 use lowmesh_ipv6::packet::{self, Flow};
 use lowmesh_ipv6::source_route;
-use lowmesh_mac::frame::Content;
 use lowmesh_mac::queue::Priority;
-use lowmesh_mac::tsch;
 use lowmesh_machine::{DropReason, Dropped, Handle, Layer, Machine as _};
 use lowmesh_rpl::{Destination, Passage, Verdict};
 use lowmesh_units::{Eui64, Instant};
@@ -17,7 +15,7 @@ use lowmesh_wire::rpl::HopByHopOption;
 
 use crate::COAP_PORT;
 use crate::event::{Class, Output, Packet, Peer, Transaction};
-use crate::node::Node;
+use crate::node::{Node, Routing};
 
 impl Node {
     /// What CoAP has to say.
@@ -31,7 +29,7 @@ impl Node {
                     Purpose::Request => Class::Request,
                     Purpose::Response | Purpose::Empty => Class::Response,
                 };
-                self.send_datagram(now, to, &bytes, class);
+                self.send_datagram(now, COAP_PORT, to, &bytes, class);
             }
             lowmesh_coap::Output::Started { handle, rto, .. } => {
                 if handle != Handle::NONE {
@@ -80,11 +78,18 @@ impl Node {
         }
     }
 
-    fn send_datagram(&mut self, now: Instant, to: Peer, bytes: &[u8], class: Class) {
+    pub(crate) fn send_datagram(
+        &mut self,
+        now: Instant,
+        source_port: u16,
+        to: Peer,
+        bytes: &[u8],
+        class: Class,
+    ) {
         let handle = self.born(class);
         let (destination, destination_port) = to;
         let source = self.ipv6.addresses.source_for(&destination);
-        let flow = Flow { source, destination, source_port: COAP_PORT, destination_port };
+        let flow = Flow { source, destination, source_port, destination_port };
         match self.way_to(now, destination) {
             Ok((next_hop, option)) => {
                 let hop_limit = self.hop_limit;
@@ -141,9 +146,13 @@ impl Node {
         now: Instant,
         destination: Address,
     ) -> Result<(Eui64, Option<HopByHopOption>), DropReason> {
+        let Routing::Rpl(rpl) = &mut self.routing else {
+            let next_hop = self.ipv6.routes.lookup(&destination).ok_or(DropReason::NoRoute)?;
+            return Ok((next_hop.eui64(), None));
+        };
         let passage =
             Passage { from: None, target: destination.0, source_routed: false, option: None };
-        match self.rpl.check_forward(now, &passage) {
+        match rpl.check_forward(now, &passage) {
             Verdict::Forward { next, option } => Ok((Address(next.address).eui64(), Some(option))),
             Verdict::ForwardingError { .. } => Err(DropReason::NoRoute),
             Verdict::Drop(reason) => Err(reason),
@@ -152,7 +161,8 @@ impl Node {
 
     /// At the root of a non-storing DODAG packets carry their way (RFC 6554). False when there is none.
     fn add_source_route(&self, packet: &mut Vec<u8>, destination: Address) -> bool {
-        let Some(hops) = self.rpl.source_route(&destination.0) else { return true };
+        let Routing::Rpl(rpl) = &self.routing else { return true };
+        let Some(hops) = rpl.source_route(&destination.0) else { return true };
         // The last hop is the destination itself, which needs no header when it is the first as well.
         let hops: Vec<Address> = hops.into_iter().map(Address).collect();
         match hops.split_last() {
@@ -183,9 +193,8 @@ impl Node {
         destination: Option<Eui64>,
         handle: Handle,
     ) {
-        let content = Content::Payload(payload);
         let priority = if self.is_own_control(handle) { Priority::Control } else { Priority::Data };
-        self.tell_mac(now, tsch::Input::Send { destination, content, priority, handle });
+        self.link.send(now, payload, destination, priority, handle);
     }
 
     fn born(&mut self, class: Class) -> Handle {

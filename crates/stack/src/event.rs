@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use lowmesh_coap::{ExchangeId, RequestTemplate, ResponseTemplate};
 use lowmesh_machine::{DropReason, Dropped, Handle};
-use lowmesh_units::{Duration, Eui64};
+use lowmesh_units::{Duration, Eui64, Instant};
 use lowmesh_wire::coap::Message;
 use lowmesh_wire::ipv6::Address;
 
@@ -14,7 +14,7 @@ pub type Peer = (Address, u16);
 /// What an IPv6 packet is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
-    /// A CoAP request, or a message of its client.
+    /// A CoAP request, another message of its client, or a datagram of the application.
     Request,
     /// A CoAP response, or a message of its server.
     Response,
@@ -48,6 +48,15 @@ pub enum Input {
         /// How.
         response: ResponseTemplate,
     },
+    /// The application sends a UDP datagram.
+    Datagram {
+        /// From this port,
+        source_port: u16,
+        /// to this endpoint,
+        peer: Peer,
+        /// with this in it.
+        payload: Vec<u8>,
+    },
     /// A deadline came.
     Deadline,
 }
@@ -70,10 +79,50 @@ pub enum Output {
     },
     /// Something about the node's place in the network.
     Network(Network),
+    /// A UDP datagram for the application, on [`DATAGRAM_PORT`](crate::DATAGRAM_PORT).
+    Datagram {
+        /// Who sent it.
+        from: Peer,
+        /// What is in it.
+        payload: Vec<u8>,
+    },
     /// Move the local clock: positive makes it later.
     AdjustClock {
         /// By so much.
         micros: i32,
+    },
+    /// The radio under a MAC with carrier sense is to do this; [`Node::radio`](crate::Node::radio) takes the
+    /// answer.
+    Radio(RadioOrder),
+}
+
+/// What a radio is to do; [`lowmesh_mac::csma::event`] says when and what to answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RadioOrder {
+    /// Sense the channel.
+    Sense {
+        /// From here on.
+        at: Instant,
+    },
+    /// Send a frame.
+    Transmit {
+        /// Its first symbol leaves here.
+        at: Instant,
+        /// The frame without FCS.
+        octets: Vec<u8>,
+        /// For whom; `None` is everyone in range.
+        destination: Option<Eui64>,
+        /// The datagram in it.
+        handle: Handle,
+    },
+    /// Send an acknowledgement.
+    Acknowledge {
+        /// Its first symbol leaves here.
+        at: Instant,
+        /// The frame without FCS.
+        octets: [u8; 3],
+        /// For whom.
+        destination: Eui64,
     },
 }
 

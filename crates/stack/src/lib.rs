@@ -7,18 +7,24 @@
 //! | [`node`] | the composition, and the short list of what layers tell each other sideways |
 //! | `descend` | from CoAP and RPL down to the MAC |
 //! | `ascend` | from the MAC up to CoAP and RPL |
+//! | `link` | the link layer, a closed choice: `slotted` (TSCH and 6top) or `contended` (CSMA) |
+//! | [`tree`] | routes that are given instead of found |
 //! | `radio` | the face towards the radio driver, and what the driver may ask |
 #![cfg_attr(not(test), no_std)]
 extern crate alloc;
 
 mod ascend;
 pub mod config;
+mod contended;
 mod descend;
 pub mod event;
+mod link;
 pub mod node;
 mod radio;
+mod slotted;
+pub mod tree;
 
-pub use config::{Config, ConfigError, Scheduling};
+pub use config::{Config, ConfigError, LinkLayer, Routes, Scheduling};
 pub use node::Node;
 
 /// How long a node stays synchronised without a place in a DODAG before it looks for a network again: ours,
@@ -28,6 +34,10 @@ const ORPHAN_MAX: lowmesh_units::Duration = lowmesh_units::Duration::from_secs(1
 
 /// The port of CoAP without security: RFC 7252 s6.1.
 pub const COAP_PORT: u16 = 5683;
+
+/// The port on which a node's application takes UDP datagrams: 61616, the first of those that RFC 6282 s4.3.3
+/// compresses to four bits.
+pub const DATAGRAM_PORT: u16 = 0xf0b0;
 
 #[cfg(test)]
 mod tests;

@@ -2,50 +2,88 @@
 
 use alloc::vec::Vec;
 
-use lowmesh_mac::tsch::account::RadioTime;
+use lowmesh_mac::account::RadioTime;
+use lowmesh_mac::csma;
 use lowmesh_mac::tsch::cell::CellKind;
 use lowmesh_mac::tsch::schedule::Schedule;
 use lowmesh_mac::tsch::{Reception, Transmission};
-use lowmesh_machine::Handle;
+use lowmesh_machine::{Handle, Machine as _};
 use lowmesh_units::{Channel, Eui64, Instant, Rank};
 use lowmesh_wire::ipv6::Address;
 
-use crate::node::{Counters, Node};
+use crate::link::{Link, expect_accepted};
+use crate::node::{Counters, Node, Routing};
+use crate::slotted::Slotted;
 
 impl Node {
-    /// When the next frame goes out.
+    fn slotted(&self) -> Option<&Slotted> {
+        match &self.link {
+            Link::Slotted(slotted) => Some(slotted),
+            Link::Contended(_) => None,
+        }
+    }
+    fn slotted_mut(&mut self) -> Option<&mut Slotted> {
+        match &mut self.link {
+            Link::Slotted(slotted) => Some(slotted),
+            Link::Contended(_) => None,
+        }
+    }
+
+    /// When the next frame goes out in a timeslot.
     pub fn next_transmission(&self) -> Option<Instant> {
-        self.mac.next_transmission()
+        self.slotted()?.mac.next_transmission()
     }
     /// Takes the frame for the slot that starts now; [`Node::finish`] must follow.
     pub fn transmit(&mut self, now: Instant) -> Option<Transmission> {
-        let frame = self.mac.transmit(now);
+        let frame = self.slotted_mut()?.mac.transmit(now);
         self.counters.frames_sent += u64::from(frame.is_some());
         frame
     }
     /// On which channel the radio listens in the slot that starts now.
     pub fn listens(&self, now: Instant) -> Option<Channel> {
-        self.mac.listens(now)
+        self.slotted()?.mac.listens(now)
     }
     /// A frame was received in the slot that started at `now`; returns the acknowledgement to send.
     pub fn receive(&mut self, now: Instant, heard: Reception<'_>) -> Option<Vec<u8>> {
-        let ack = self.mac.receive(now, heard);
+        let ack = self.slotted_mut()?.mac.receive(now, heard);
         self.settle(now);
         ack
     }
     /// The slot of [`Node::transmit`] is over; `ack` is what came back.
     pub fn finish(&mut self, now: Instant, ack: Option<Reception<'_>>) {
-        self.mac.finish(now, ack);
-        self.settle(now);
+        if let Some(slotted) = self.slotted_mut() {
+            slotted.mac.finish(now, ack);
+            self.settle(now);
+        }
     }
 
-    /// True when its clock is in step with a network.
-    pub const fn is_synchronised(&self) -> bool {
-        self.mac.is_synchronised()
+    /// The radio under a MAC with carrier sense answers a [`RadioOrder`](crate::event::RadioOrder), or hears
+    /// something.
+    pub fn radio(&mut self, now: Instant, input: csma::Input<'_>) {
+        if let Link::Contended(csma) = &mut self.link {
+            expect_accepted(csma.handle(now, input));
+            self.settle(now);
+        }
     }
-    /// True when it is in step and has a place in a DODAG.
+    /// True when a radio under a MAC with carrier sense can find a frame that begins now.
+    pub fn is_listening(&self) -> bool {
+        match &self.link {
+            Link::Slotted(_) => false,
+            Link::Contended(csma) => csma.listens(),
+        }
+    }
+
+    /// True when its link layer is up: the clock in step with a network, or the radio on.
+    pub fn is_synchronised(&self) -> bool {
+        self.link.is_up()
+    }
+    /// True when its link layer is up and it has a place in a DODAG, or a given one.
     pub fn is_joined(&self) -> bool {
-        self.mac.is_synchronised() && self.rpl.is_joined()
+        let placed = match &self.routing {
+            Routing::Rpl(rpl) => rpl.is_joined(),
+            Routing::Static(_) => true,
+        };
+        self.link.is_up() && placed
     }
     /// Its global address.
     pub const fn global_address(&self) -> Address {
@@ -53,11 +91,17 @@ impl Node {
     }
     /// Its preferred parent.
     pub fn parent(&self) -> Option<Eui64> {
-        self.rpl.preferred_parent().map(|address| Address(address).eui64())
+        match &self.routing {
+            Routing::Rpl(rpl) => rpl.preferred_parent().map(|address| Address(address).eui64()),
+            Routing::Static(place) => place.parent,
+        }
     }
-    /// Its rank.
-    pub fn rank(&self) -> Rank {
-        self.rpl.rank()
+    /// Its rank in a DODAG.
+    pub fn rank(&self) -> Option<Rank> {
+        match &self.routing {
+            Routing::Rpl(rpl) => Some(rpl.rank()),
+            Routing::Static(_) => None,
+        }
     }
     /// What it counted.
     pub const fn counters(&self) -> Counters {
@@ -65,30 +109,23 @@ impl Node {
     }
     /// Radio time up to `now`.
     pub fn radio_time(&self, now: Instant) -> RadioTime {
-        self.mac.radio_time(now)
+        match &self.link {
+            Link::Slotted(slotted) => slotted.mac.radio_time(now),
+            Link::Contended(csma) => csma.radio_time(now),
+        }
     }
-    /// Its cells.
-    pub const fn schedule(&self) -> &Schedule {
-        self.mac.schedule()
+    /// Its cells, under TSCH.
+    pub fn schedule(&self) -> Option<&Schedule> {
+        Some(self.slotted()?.mac.schedule())
     }
     /// Cells agreed on with neighbours.
     pub fn negotiated_cells(&self) -> u32 {
         let negotiated = |kind| kind == CellKind::Negotiated;
-        self.mac.schedule().cells().filter(|cell| negotiated(cell.kind)).count() as u32
+        let cells = self.schedule().into_iter().flat_map(Schedule::cells);
+        cells.filter(|cell| negotiated(cell.kind)).count() as u32
     }
-    /// Every packet that this node holds, once for each copy of its own.
+    /// Every packet that this node holds, once for each copy of its own; frames in the MAC's queue are of those.
     pub fn held(&self) -> Vec<Handle> {
-        let mut held: Vec<Handle> = self.lowpan.handles().collect();
-        let fragmented = held.len();
-        let named = |handle: &Handle| {
-            *handle != Handle::NONE && handle.0 < lowmesh_sixtop::params::HANDLE_FIRST
-        };
-        for handle in self.mac.queues().handles().filter(named) {
-            // Fragments of a datagram are one packet, and 6LoWPAN has it.
-            if !held[..fragmented].contains(&handle) {
-                held.push(handle);
-            }
-        }
-        held
+        self.lowpan.handles().filter(|handle| *handle != Handle::NONE).collect()
     }
 }

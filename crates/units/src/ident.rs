@@ -17,6 +17,13 @@ impl NodeId {
         let [high, low] = self.0.to_be_bytes();
         Eui64([0x02, b'L', b'M', 0, 0, 0, high, low])
     }
+    /// The node that has the EUI-64 `eui` by [`NodeId::eui64`].
+    pub const fn from_eui64(eui: Eui64) -> Option<Self> {
+        match eui.0 {
+            [0x02, b'L', b'M', 0, 0, 0, high, low] => Some(Self(u16::from_be_bytes([high, low]))),
+            _ => None,
+        }
+    }
 }
 impl fmt::Display for NodeId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -144,6 +151,12 @@ mod tests {
         let eui = NodeId(0x1234).eui64();
         assert_eq!(eui.interface_identifier()[0], 0x00);
         assert_eq!(Eui64::from_interface_identifier(eui.interface_identifier()), eui);
+    }
+
+    #[test]
+    fn a_simulated_node_is_known_by_its_eui64() {
+        assert_eq!(NodeId::from_eui64(NodeId(0x1234).eui64()), Some(NodeId(0x1234)));
+        assert_eq!(NodeId::from_eui64(Eui64([0; 8])), None);
     }
 
     #[test]

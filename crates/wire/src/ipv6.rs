@@ -98,8 +98,14 @@ impl Header {
 
     /// Reads the header of a whole packet, whose payload length has to agree with the bytes there are.
     pub fn parse_packet(packet: &[u8]) -> Result<Self, DecodeError> {
+        Self::parse_beginning(packet, packet.len())
+    }
+
+    /// Reads the header of a packet of `size` octets of which `packet` is the beginning.
+    pub fn parse_beginning(packet: &[u8], size: usize) -> Result<Self, DecodeError> {
         let header = Self::parse(packet)?;
-        if usize::from(header.payload_length) != packet.len() - HEADER_OCTETS {
+        let whole = usize::from(header.payload_length) + HEADER_OCTETS;
+        if whole != size || packet.len() > size {
             return Err(DecodeError {
                 header: "IPv6",
                 field: "payload length",
@@ -168,6 +174,17 @@ mod tests {
         bytes.push(0);
         let error = Header::parse_packet(&bytes).expect_err("one octet too many");
         assert_eq!(error.problem, Problem::Length);
+    }
+
+    #[test]
+    fn the_beginning_of_a_packet_is_measured_by_the_size_of_the_whole() {
+        let mut whole = Header { payload_length: 9, ..header() }.to_bytes().to_vec();
+        whole.extend_from_slice(&[7; 9]);
+        for end in HEADER_OCTETS..=whole.len() {
+            assert!(Header::parse_beginning(&whole[..end], whole.len()).is_ok());
+        }
+        assert!(Header::parse_beginning(&whole[..45], 48).is_err());
+        assert!(Header::parse_beginning(&whole, 45).is_err());
     }
 
     #[test]

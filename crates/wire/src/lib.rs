@@ -17,7 +17,9 @@ pub mod ieee802154;
 pub mod ipv6;
 pub mod link_format;
 pub mod lowpan;
+pub mod problem_details;
 pub mod rpl;
+pub mod senml;
 pub mod sixp;
 pub mod udp;
 

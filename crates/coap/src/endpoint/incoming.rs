@@ -11,7 +11,7 @@ use crate::event::{Discard, Output, Purpose, ResponseTemplate};
 use crate::exchange::{Answer, Expects, Incoming};
 use crate::no_response::Unwanted;
 use crate::params::{EXCHANGE_LIFETIME, NON_LIFETIME};
-use crate::refusal::refusal;
+use crate::refusal::{is_for_proxy, refusal};
 use crate::seen::Sighting;
 
 /// How a request is refused.
@@ -87,7 +87,11 @@ impl<P: Ord + Copy> Endpoint<P> {
             return;
         }
         self.remember(from, view, now);
-        let recognition = view.options().recognise(|number| self.knows(number));
+        // RFC 7252 s5.4.2: a proxy forwards what it does not know, if that is safe.
+        let relayed = self.config.proxy && is_for_proxy(view.options());
+        let recognition = view
+            .options()
+            .recognise(|number| self.knows(number) || (relayed && !number.is_unsafe()));
         if let Some(refused) = self.refused(from, view, recognition) {
             // RFC 7252 s8.2: a multicast request that nothing useful can be said to is ignored.
             match refused {

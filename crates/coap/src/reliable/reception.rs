@@ -13,7 +13,7 @@ use super::connection::State;
 use super::exchange::{Asked, Waiting};
 use crate::event::{Discard, Output, Purpose};
 use crate::no_response::Unwanted;
-use crate::refusal::refusal;
+use crate::refusal::{is_for_proxy, refusal};
 
 impl<P: Ord + Copy> Connections<P> {
     pub(super) fn on_octets(&mut self, from: P, octets: &[u8], now: Instant) {
@@ -115,7 +115,11 @@ impl<P: Ord + Copy> Connections<P> {
     }
 
     fn on_request(&mut self, from: P, view: &StreamView<'_>) {
-        let recognition = view.options().recognise(|number| self.knows(number));
+        // RFC 7252 s5.4.2: a proxy forwards what it does not know, if that is safe.
+        let relayed = self.limits.proxy && is_for_proxy(view.options());
+        let recognition = view
+            .options()
+            .recognise(|number| self.knows(number) || (relayed && !number.is_unsafe()));
         let token = view.token();
         let refused = match recognition.critical {
             Some(number) => {

@@ -217,9 +217,10 @@ fn an_abort_or_a_lost_connection_fails_what_is_open() {
         let mut machine = open();
         ask(&mut machine, RequestTemplate::get("/t"));
         let abort = Signal::Abort { bad_csm_option: None, diagnostic: "why".into() };
-        let out = match aborted {
-            true => receive(&mut machine, &abort.into_message(Token::EMPTY)),
-            false => input(&mut machine, Input::Unreachable { peer: PEER }),
+        let out = if aborted {
+            receive(&mut machine, &abort.into_message(Token::EMPTY))
+        } else {
+            input(&mut machine, Input::Unreachable { peer: PEER })
         };
         let reason = if aborted { DropReason::Reset } else { DropReason::NoRoute };
         assert_eq!(out[0], Output::Failed { handle: Handle(7), reason });

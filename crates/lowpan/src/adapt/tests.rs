@@ -245,7 +245,7 @@ fn without_a_free_buffer_a_datagram_is_dropped_once() {
     assert_eq!(receive(&mut receiver, 0, &first[0], 5), []);
     assert_eq!(receive(&mut receiver, 0, &second[0], 6), dropped(6, DropReason::BufferFull));
     assert_eq!(receive(&mut receiver, 0, &second[1], 6), []);
-    assert_eq!(receiver.reassembly_octets(), 248);
+    assert_eq!(receiver.packet_buffer().reassembly, 248);
 }
 
 #[test]
@@ -295,7 +295,7 @@ proptest::proptest! {
             let dispatch = [[0xc0, 0x50, 0, 1], [0xe0, 0x50, 0, 1]][usize::from(kind)];
             frame.splice(0..0, dispatch);
             receive(&mut receiver, at as u64, &frame, 1);
-            assert!(receiver.reassembly_octets() <= Config::default().reassembly_octets);
+            assert!(receiver.packet_buffer().reassembly <= Config::default().reassembly_octets);
         }
     }
 }

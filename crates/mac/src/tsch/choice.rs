@@ -150,8 +150,9 @@ mod tests {
         let mut queues = Queues::new(16, 1);
         for peer in peers {
             let (octets, handle) = (Vec::from([0]), Handle(1));
-            let frame = QueuedFrame { octets, handle, priority: Priority::Data, transmissions: 0 };
-            queues.push(*peer, frame).expect("there is room");
+            let (destination, priority) = (*peer, Priority::Data);
+            let frame = QueuedFrame { octets, destination, handle, priority, transmissions: 0 };
+            queues.push(frame).expect("there is room");
         }
         queues
     }

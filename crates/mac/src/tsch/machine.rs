@@ -16,11 +16,11 @@ use lowmesh_machine::{DropReason, Dropped, Handle, Layer, Machine, Outbox, Rejec
 use lowmesh_units::{Asn, Channel, Duration, Eui64, Instant, Rng};
 use lowmesh_wire::ie::{LinkSpec, SlotframeSpec, TschBeacon};
 
-use super::account::RadioTime;
 use super::cell::{CellId, CellOptions, Placement};
 use super::choice::{Choice, Situation};
 use super::schedule::Schedule;
 use super::sync::Synchronisation;
+use crate::account::RadioTime;
 use crate::config::Config;
 use crate::frame::{self, Content, PAYLOAD_OCTETS_MAX};
 use crate::link::LinkTable;
@@ -309,20 +309,15 @@ impl Tsch {
         self.join_metric = None;
         self.in_flight = None;
         for frame in self.queues.flush_all() {
-            self.drop_frame(&frame, None, DropReason::Desynchronised);
+            self.drop_frame(&frame, DropReason::Desynchronised);
         }
         self.outbox.push(Output::Desynchronised);
         self.scan(now);
     }
 
-    pub(super) fn drop_frame(
-        &mut self,
-        frame: &QueuedFrame,
-        destination: Option<Eui64>,
-        reason: DropReason,
-    ) {
+    pub(super) fn drop_frame(&mut self, frame: &QueuedFrame, reason: DropReason) {
         let dropped = Dropped { handle: frame.handle, layer: Layer::Mac, reason };
-        self.outbox.push(Output::Dropped { dropped, destination });
+        self.outbox.push(Output::Dropped { dropped, destination: frame.destination });
     }
 
     fn send(
@@ -349,18 +344,18 @@ impl Tsch {
             Some(_) => Vec::new(),
             None => frame::data(self.config.pan, self.me, destination, self.sequence, content),
         };
-        let queued = QueuedFrame { octets, handle, priority, transmissions: 0 };
+        let queued = QueuedFrame { octets, destination, handle, priority, transmissions: 0 };
         if let Some(reason) = refusal {
-            self.drop_frame(&queued, destination, reason);
+            self.drop_frame(&queued, reason);
             return;
         }
-        match self.queues.push(destination, queued) {
+        match self.queues.push(queued) {
             Ok(was_empty) => {
                 if let (true, Some(peer)) = (was_empty, destination) {
                     self.outbox.push(Output::QueueBusy(peer));
                 }
             }
-            Err(queued) => self.drop_frame(&queued, destination, DropReason::QueueFull),
+            Err(queued) => self.drop_frame(&queued, DropReason::QueueFull),
         }
     }
 
@@ -459,7 +454,7 @@ impl Tsch {
     fn flush(&mut self, peer: Eui64) {
         let frames = self.queues.flush(Some(peer));
         for frame in &frames {
-            self.drop_frame(frame, Some(peer), DropReason::NeighbourLost);
+            self.drop_frame(frame, DropReason::NeighbourLost);
         }
         if !frames.is_empty() {
             self.outbox.push(Output::QueueEmpty(peer));

@@ -7,11 +7,9 @@
 //! | `hopping`  | from (ASN, channel offset) to a channel                      |
 //! | `choice`   | which frame goes out in which cell                           |
 //! | `sync`     | the relation to the time source                              |
-//! | `account`  | radio time                                                   |
 //! | `machine`  | joining, beacons, keepalives, queues                         |
 //! | `slot`     | one timeslot at the sender and at the receiver               |
 
-pub mod account;
 pub mod cell;
 pub mod choice;
 pub mod hopping;

@@ -19,6 +19,7 @@ use super::cell::{CellId, CellOptions, CellUse};
 use super::choice::Traffic;
 use super::machine::{Output, State, Tsch};
 use crate::frame;
+use crate::params::DUPLICATE_WINDOW;
 use crate::queue::NeighbourQueue;
 
 /// A frame that goes out in this slot.
@@ -166,7 +167,7 @@ impl Tsch {
             return None;
         }
         let sequence = frame.header.sequence?;
-        if broadcast || !self.links.is_duplicate(slot_start, source, sequence, heard.rssi) {
+        if broadcast || !self.is_duplicate(slot_start, source, sequence, heard.rssi) {
             self.deliver(source, cell, broadcast, frame, heard.handle);
         }
         // s6.7.4.2: a repetition is acknowledged too, since its acknowledgement was lost.
@@ -176,6 +177,10 @@ impl Tsch {
         let ack = frame::ack(source, sequence, heard.late_micros);
         self.time.sent(ack.len());
         Some(ack)
+    }
+
+    fn is_duplicate(&mut self, now: Instant, source: Eui64, sequence: u8, rssi: Dbm) -> bool {
+        self.links.is_duplicate(now, source, sequence, rssi, DUPLICATE_WINDOW)
     }
 
     fn deliver(
@@ -279,7 +284,7 @@ impl Tsch {
                 queue.backoff.reset(be_min);
             }
             self.note_link(peer, frame.transmissions, false);
-            self.drop_frame(&frame, Some(peer), DropReason::NoAck);
+            self.drop_frame(&frame, DropReason::NoAck);
         }
         self.note_if_empty(peer);
     }

@@ -13,6 +13,7 @@ use super::mrm::MrmParams;
 use super::params::GRENOBLE_NODES;
 use super::playback::Playback;
 use super::spec::{MediumSpec, build};
+use super::tree_links::{TreeLink, TreeLinksParams};
 use super::unit_disk::DiskParams;
 use super::*;
 use crate::topology::{Topology, TopologySpec};
@@ -48,6 +49,13 @@ fn all(seed: Seed) -> Vec<Box<dyn Medium>> {
                 build(&MediumSpec::Fixed { pdr }, &Topology::unplaced(3), seed).expect("good")
             }
             "k7" => Box::new(Playback::new(trace())),
+            "links" => {
+                let link = |parent| TreeLink { parent: NodeId(parent), distance_m: 5.0, pdr: 0.9 };
+                let links = [0, 1, 1].map(link).to_vec();
+                let params =
+                    TreeLinksParams { links, reach_m: 6.5, reach_pdr: 0.975, exponent: 3.0 };
+                build(&MediumSpec::Links(params), &Topology::unplaced(4), seed).expect("good")
+            }
             "link-table" => {
                 let topology = Topology::unplaced(GRENOBLE_NODES);
                 build(&MediumSpec::Grenoble, &topology, seed).expect("good")
@@ -248,7 +256,8 @@ proptest! {
         let extra_mw = extra.map_or(0.0, |dbm| Dbm(dbm).milliwatts());
         let noise = Noise { floor_mw: Dbm(-98.0).milliwatts(), extra_mw };
         let capture = Overlap::Capture { threshold: 0.5 };
-        let rules = [Overlap::Sinr, Overlap::DictatedPdr, capture, Overlap::Collision];
+        let dictated = [Overlap::DictatedPdr, Overlap::DictatedSinr];
+        let rules = [Overlap::Sinr, dictated[0], dictated[1], capture, Overlap::Collision];
         for rule in rules {
             let judged = resolve(rule, &candidates, noise, |_| 60, |_| number);
             prop_assert!(judged.locked.is_none_or(|index| index < candidates.len()));

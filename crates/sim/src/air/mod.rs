@@ -47,8 +47,10 @@ pub mod pathloss;
 pub mod pister_hack;
 pub mod playback;
 pub mod position;
+pub mod receiver;
 pub mod reception;
 pub mod spec;
+pub mod tree_links;
 pub mod unit_disk;
 
 use core::fmt::Debug;
@@ -60,6 +62,7 @@ pub use interference::{Interference, Interferer};
 pub use links::{Link, Links};
 pub use overlap::Overlap;
 pub use position::Position;
+pub use receiver::{Arrival, Fate, FrameId, Receiver};
 pub use reception::{Noise, Resolution, Signal, reception_draw, resolve};
 pub use spec::{MediumSpec, build};
 

@@ -40,18 +40,23 @@ pub fn bit_error_rate(sinr: f64) -> f64 {
 
 /// The chance that all bits of `octets` octets arrive at a linear SINR.
 pub fn packet_success(sinr: f64, octets: usize) -> f64 {
+    libm::exp(log_success(sinr, octets as f64))
+}
+
+/// The natural logarithm of that chance, for a part of a frame: those of all parts add up.
+pub fn log_success(sinr: f64, octets: f64) -> f64 {
     if sinr >= SINR_MAX {
-        return 1.0;
+        return 0.0;
     }
     // NaN (no signal in no noise) carries nothing.
     if sinr.is_nan() || sinr <= 0.0 {
-        return 0.0;
+        return f64::NEG_INFINITY;
     }
     let place = sinr * STEPS;
     let step = place as usize;
     let table = &*LOG_BIT_SUCCESS;
     let log_bit = table[step] + (table[step + 1] - table[step]) * (place - step as f64);
-    libm::exp(log_bit * (8 * octets) as f64)
+    log_bit * (8.0 * octets)
 }
 
 #[cfg(test)]

@@ -8,6 +8,8 @@ pub enum Overlap {
     /// As before, and success is the link's PDR, times the PDR of an RSSI that stands as far above the
     /// noise as the SINR when anything interferes (6TiSCH simulator).
     DictatedPdr,
+    /// As the first, and success is the link's PDR times what the frames that interfere leave of it by their SINR.
+    DictatedSinr,
     /// A frame that fails its own draw is not there; of the others each takes the receiver over unless
     /// it is more than `threshold` (a linear ratio) weaker than the one before (Cooja MRM).
     Capture {

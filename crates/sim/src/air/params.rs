@@ -23,6 +23,9 @@ pub const LOCK_SNR: f64 = 0.5;
 /// (IEEE 802.15.4-2006 s6.3), 160 us. Until it ends a stronger frame takes the receiver.
 pub const SYNCHRONISATION_HEADER: Duration = Duration::from_micros(160);
 
+/// Energy at which a clear channel assessment finds the channel busy: -77 dBm, the reset value of the AT86RF231
+/// (and of the CC2420); IEEE 802.15.4-2015 s10.2.7 allows up to 10 dB over the required sensitivity of -85 dBm.
+pub const CCA_ENERGY_DBM: f64 = -77.0;
 /// Smallest probability for which a link is kept: under one frame in ten thousand, which no result can show.
 pub const PROBABILITY_MIN: f64 = 1e-4;
 

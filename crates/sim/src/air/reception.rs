@@ -64,10 +64,16 @@ pub fn resolve(
 ) -> Resolution {
     debug_assert!(candidates.is_sorted_by_key(|signal| signal.start), "in order of start");
     match rule {
-        Overlap::Sinr | Overlap::DictatedPdr => {
+        Overlap::Sinr | Overlap::DictatedPdr | Overlap::DictatedSinr => {
             let Some(locked) = lock(candidates, noise) else { return Resolution::default() };
             let others: f64 = sum_of_others(candidates, locked);
-            let chance = chance(candidates[locked], others, noise, || octets(locked));
+            let signal = candidates[locked];
+            let chance = match (rule, signal.pdr) {
+                (Overlap::DictatedSinr, Some(pdr)) => {
+                    pdr * undisturbed(signal, others, noise, || octets(locked))
+                }
+                _ => chance(signal, others, noise, || octets(locked)),
+            };
             let received = (draw(locked) < chance).then_some(locked);
             Resolution { received, locked: Some(locked), interfered: others > 0.0 }
         }
@@ -130,6 +136,15 @@ fn chance(signal: Signal, others_mw: f64, noise: Noise, octets: impl Fn() -> usi
         Some(pdr) if disturbance_mw <= 0.0 => pdr,
         Some(pdr) => pdr * pdr_at_sinr(signal.power_mw / (noise_mw() + disturbance_mw)),
     }
+}
+
+/// What `others_mw` of other frames and interferers leave of a frame that passes alone.
+fn undisturbed(signal: Signal, others_mw: f64, noise: Noise, octets: impl Fn() -> usize) -> f64 {
+    let disturbance_mw = others_mw + noise.extra_mw;
+    if disturbance_mw <= 0.0 {
+        return 1.0;
+    }
+    packet_success(signal.power_mw / disturbance_mw, octets())
 }
 
 fn capture(candidates: &[Signal], threshold: f64, passes: impl Fn(usize) -> bool) -> Resolution {
@@ -208,11 +223,26 @@ mod tests {
     }
 
     #[test]
+    fn a_dictated_frame_survives_a_much_weaker_one_and_not_an_equal_one_twice() {
+        let own = Some(0.9);
+        let decide = |others: &[f64], draw| {
+            let mut frames = vec![at(0, -60.0, own)];
+            frames.extend(others.iter().map(|dbm| at(300, *dbm, own)));
+            resolve(Overlap::DictatedSinr, &frames, NOISE, |_| 50, |_| draw).received
+        };
+        assert_eq!(decide(&[], 0.89), Some(0));
+        assert_eq!(decide(&[-75.0], 0.89), Some(0));
+        assert_eq!(decide(&[], 0.91), None);
+        assert_eq!(decide(&[-60.0, -60.0], 0.5), None);
+    }
+
+    #[test]
     fn an_interferer_disturbs_every_rule() {
         let loud = Noise { floor_mw: 1e-10, extra_mw: Dbm(-60.0).milliwatts() };
         let rules = [
             (Overlap::Sinr, None),
             (Overlap::DictatedPdr, Some(1.0)),
+            (Overlap::DictatedSinr, Some(1.0)),
             (Overlap::Capture { threshold: 0.5 }, Some(1.0)),
             (Overlap::Collision, Some(1.0)),
         ];

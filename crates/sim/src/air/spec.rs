@@ -12,6 +12,7 @@ use super::pathloss::{PathLoss, Radiated};
 use super::pister_hack::PisterHack;
 use super::playback::Playback;
 use super::position::Position;
+use super::tree_links::{TreeLinks, TreeLinksParams};
 use super::unit_disk::{DiskParams, UnitDisk};
 use crate::topology::Topology;
 
@@ -51,13 +52,15 @@ pub enum MediumSpec {
         /// Path of the table.
         file: String,
     },
+    /// `links`: the tree of good links of a deployment.
+    Links(TreeLinksParams),
     /// `link-table` with the built-in Grenoble measurement (50 nodes).
     Grenoble,
 }
 
 impl MediumSpec {
     /// The names of all media, for scenario files and their errors.
-    pub const NAMES: [&str; 9] = [
+    pub const NAMES: [&str; 10] = [
         "unit-disk",
         "friis",
         "two-ray",
@@ -67,10 +70,11 @@ impl MediumSpec {
         "fixed",
         "k7",
         "link-table",
+        "links",
     ];
 
     /// The medium called `name` with its default values; `None` for an unknown name and for those that
-    /// have none (`fixed`, `k7`). A `link-table` without a file is Grenoble's.
+    /// have none (`fixed`, `k7`, `links`). A `link-table` without a file is Grenoble's.
     pub fn named(name: &str) -> Option<Self> {
         let radiated =
             |path_loss| Self::Radiated { path_loss, tx_power: Dbm(0.0), noise: Dbm(NOISE_DBM) };
@@ -109,6 +113,10 @@ pub fn build(
         MediumSpec::Fixed { pdr } => {
             same_nodes("medium.pdr", pdr.len(), topology)?;
             Box::new(Tabled::fixed(pdr)?)
+        }
+        MediumSpec::Links(params) => {
+            same_nodes("topology.parents", params.links.len() + 1, topology)?;
+            Box::new(TreeLinks::new(params)?)
         }
         MediumSpec::K7 { file } => {
             let trace = K7::parse(file, &read(file)?)?;
@@ -165,6 +173,7 @@ fn check(spec: &MediumSpec) -> Result<(), ConfigError> {
         MediumSpec::PisterHack { tx_power } => dbm("medium.tx_power_dbm", tx_power),
         MediumSpec::Fixed { .. }
         | MediumSpec::K7 { .. }
+        | MediumSpec::Links(_)
         | MediumSpec::LinkTable { .. }
         | MediumSpec::Grenoble => Ok(()),
     }

@@ -125,7 +125,10 @@ fn at_rest_every_node_has_a_way_to_the_root_on_which_the_rank_falls() {
                 let chain = chain.unwrap_or_else(|| panic!("{name} seed {seed}: node {node}"));
                 // In a line the only way is along the line.
                 assert_eq!(chain.len(), node + 1, "{name} seed {seed}");
-                let ranks: Vec<u16> = chain.iter().map(|n| world.nodes()[*n].rank().0).collect();
+                let ranks: Vec<u16> = chain
+                    .iter()
+                    .map(|n| world.nodes()[*n].rank().map_or(0, |rank| rank.0))
+                    .collect();
                 assert!(ranks.windows(2).all(|r| r[0] > r[1]), "{name} seed {seed}: {ranks:?}");
             }
         }
@@ -157,7 +160,7 @@ fn negotiated(node: &Node, peer: Eui64, option: CellOptions) -> BTreeSet<(u16, u
         Placement::Fixed { slot, channel_offset } => (slot, channel_offset),
         Placement::Hashed { .. } => panic!("6P negotiates fixed cells"),
     };
-    node.schedule().cells().filter(ours).map(place).collect()
+    node.schedule().expect("a TSCH node").cells().filter(ours).map(place).collect()
 }
 
 /// Pairs whose sender sends in cells in which the receiver does not listen, or the other way round.

@@ -6,8 +6,10 @@
 //! | `determinism` | same seed, same run, whoever watches? |
 //! | `invariants` | what holds in every world, and at rest? |
 //! | `slots` | does the air keep its rules in every slot? |
+//! | `carrier` | what happens where nodes sense the channel instead of keeping slots? |
 //! | `indicators` | what do three small worlds come to? |
 
+mod carrier;
 mod determinism;
 mod indicators;
 mod invariants;

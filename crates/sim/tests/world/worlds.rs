@@ -5,9 +5,11 @@ use lowmesh_rpl::{Mode, Objective};
 use lowmesh_sim::air::interference::Loudness;
 use lowmesh_sim::air::unit_disk::DiskParams;
 use lowmesh_sim::air::{Interferer, MediumSpec};
+use lowmesh_sim::config::Carrier;
 use lowmesh_sim::energy::Currents;
 use lowmesh_sim::record::Outcome;
 use lowmesh_sim::topology::TopologySpec;
+use lowmesh_sim::traffic::Application;
 use lowmesh_sim::{Config, Sinks, World, traffic};
 use lowmesh_sixtop::functions::orchestra::Rule;
 use lowmesh_sixtop::params::{AliceParams, MinimalParams, MsfParams, OrchestraParams};
@@ -28,6 +30,7 @@ pub fn line(nodes: usize) -> Config {
         medium: disk(1.0),
         interferers: Vec::new(),
         tx_power: Dbm(0.0),
+        carrier: Carrier::default(),
         drift_max_ppm: 20.0,
         boot_spread: Duration::from_secs(1),
         node,
@@ -36,8 +39,9 @@ pub fn line(nodes: usize) -> Config {
             period: Duration::from_secs(10),
             jitter: 0.1,
             payload_octets: 20,
-            confirmable: true,
-            path: "sensor".into(),
+            application: Application::Coap { confirmable: true, path: "sensor".into() },
+            readings_max: None,
+            hops_min: 0,
         },
         currents: Currents::default(),
     }
@@ -112,7 +116,8 @@ pub fn random(number: u64) -> Config {
     config.node.coap.nstart = pick(&mut rng, &[1, 4]);
     config.traffic.period = Duration::from_millis(pick(&mut rng, &[500, 2_000, 30_000]));
     config.traffic.payload_octets = pick(&mut rng, &[1, 20, 120, 300]);
-    config.traffic.confirmable = rng.chance(0.7);
+    let (confirmable, path) = (rng.chance(0.7), "sensor".into());
+    config.traffic.application = Application::Coap { confirmable, path };
     config
 }
 

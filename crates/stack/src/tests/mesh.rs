@@ -12,6 +12,7 @@ use lowmesh_units::{Dbm, Duration, Instant, NodeId, Purpose, Seed};
 use lowmesh_wire::coap::{Code, Message};
 
 use crate::event::{Class, Input, Network, Output, Packet, Transaction};
+use crate::node::Routing;
 use crate::{COAP_PORT, Config, Node, Scheduling};
 
 const SLOT: Duration = Duration::from_millis(10);
@@ -100,7 +101,8 @@ impl Mesh {
     /// Does the root know a way down to `node`?
     fn way_from_root(&self, node: usize) -> bool {
         let address = self.nodes[node].global_address();
-        let next = self.nodes[0].rpl.next_hop(&address.0);
+        let Routing::Rpl(rpl) = &self.nodes[0].routing else { return false };
+        let next = rpl.next_hop(&address.0);
         next.is_some_and(|hop| hop.direction == lowmesh_rpl::Direction::Down)
     }
 
@@ -236,6 +238,7 @@ impl Mesh {
                     self.tell(node, Input::Respond { exchange, response });
                 }
                 Output::AdjustClock { micros } => assert_eq!(micros, 0, "clocks here are exact"),
+                Output::Datagram { .. } | Output::Radio(_) => panic!("{output:?} in this mesh"),
             }
         }
     }

@@ -5,7 +5,7 @@
 pub struct ContentFormat(pub u16);
 
 /// Registry names, by number.
-const NAMES: [(ContentFormat, &str); 11] = [
+const NAMES: [(ContentFormat, &str); 12] = [
     (ContentFormat::TEXT_PLAIN, "text/plain;charset=utf-8"),
     (ContentFormat::LINK_FORMAT, "application/link-format"),
     (ContentFormat::XML, "application/xml"),
@@ -17,6 +17,7 @@ const NAMES: [(ContentFormat, &str); 11] = [
     (ContentFormat::SENSML_JSON, "application/sensml+json"),
     (ContentFormat::SENML_CBOR, "application/senml+cbor"),
     (ContentFormat::COAP_GROUP_JSON, "application/coap-group+json"),
+    (ContentFormat::PROBLEM_DETAILS, "application/concise-problem-details+cbor"),
 ];
 
 impl ContentFormat {
@@ -42,6 +43,8 @@ impl ContentFormat {
     pub const SENML_CBOR: Self = Self(112);
     /// application/coap-group+json (RFC 7390).
     pub const COAP_GROUP_JSON: Self = Self(256);
+    /// application/concise-problem-details+cbor (RFC 9290).
+    pub const PROBLEM_DETAILS: Self = Self(257);
 
     /// The media type, if this codec knows it.
     pub fn name(self) -> Option<&'static str> {

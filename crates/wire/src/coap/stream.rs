@@ -5,7 +5,8 @@
 //!   +-------+-------+---------------------------+------+-------------------+
 //!   |  Len  |  TKL  | extended length, 0-4 oct. | Code | token, options... |
 //!   +-------+-------+---------------------------+------+-------------------+
-//!    Len 13: one octet more, 14: two, 15: four. It counts options, marker and payload.
+//!    Len 13: one octet more, 14: two, 15: four. It counts options, marker and payload. TKL 13 and
+//!    14 put the rest of the token's length before the token (RFC 8974 s2.1).
 //!    In a WebSocket message Len is 0 and the WebSocket frame says the length.
 //! ```
 //!
@@ -69,14 +70,13 @@ pub fn frame_len(bytes: &[u8], message_max: usize) -> Result<Option<usize>, Deco
 struct Lengths {
     /// Octets up to the code.
     head: usize,
-    /// Octets that say how long an extended token is, behind the code.
-    extension: usize,
-    token: usize,
+    /// Octets of the token, and of what says its length.
+    token: (usize, usize),
     body: usize,
 }
 
 impl Lengths {
-    /// `None` if the extended length, of the message or of its token, is not there yet.
+    /// `None` if the lengths are not all there yet.
     fn read(bytes: &[u8]) -> Result<Option<Self>, DecodeError> {
         let Some(first) = bytes.first() else { return Ok(None) };
         let (octets, step) = match first >> 4 {
@@ -85,25 +85,22 @@ impl Lengths {
             15 => (4, LEN_STEPS[2]),
             len => (0, usize::from(len)),
         };
-        let head = 1 + octets;
-        let extended = bytes.get(1..head);
-        let extended = extended
-            .map(|octets| octets.iter().fold(0_u64, |sum, octet| sum << 8 | u64::from(*octet)));
-        let after_code = bytes.get(head + 1..).unwrap_or(&[]);
-        let (token, extension) = match token::read_length(first & 0x0f, after_code) {
-            Ok(lengths) => lengths,
-            Err(Problem::Truncated) => return Ok(None),
-            Err(problem) => return Err(Framing::Stream.error("token length", 0, problem)),
-        };
-        let Some(extended) = extended else { return Ok(None) };
+        let Some(extended) = bytes.get(1..=octets) else { return Ok(None) };
+        let extended = extended.iter().fold(0_u64, |sum, octet| sum << 8 | u64::from(*octet));
         let body = usize::try_from(extended).ok().and_then(|extended| extended.checked_add(step));
         let Some(body) = body else {
             return Err(Framing::Stream.error("length", 1, Problem::Length));
         };
-        Ok(Some(Self { head, extension, token, body }))
+        let head = 1 + octets;
+        match token::read_length(first & 0x0f, bytes.get(head + 1..).unwrap_or_default()) {
+            Ok(token) => Ok(Some(Self { head, token, body })),
+            Err(Problem::Truncated) => Ok(None),
+            Err(problem) => Err(Framing::Stream.error("token length", 0, problem)),
+        }
     }
     fn total(self) -> Option<usize> {
-        self.body.checked_add(self.head + 1 + self.extension + self.token)
+        let (token, extension) = self.token;
+        self.body.checked_add(self.head + 1 + extension + token)
     }
 }
 
@@ -126,18 +123,16 @@ impl<'a> StreamView<'a> {
         let Some(first) = bytes.first() else {
             return Err(error("header", 0, Problem::Truncated));
         };
-        let (head, extension, token_len) = match framing {
+        let (head, (token_len, extension)) = match framing {
             Framing::Stream => {
                 let Some(lengths) = Lengths::read(bytes)? else {
-                    return Err(error("length", 1, Problem::Truncated));
+                    return Err(error("length", bytes.len(), Problem::Truncated));
                 };
                 match lengths.total() {
                     Some(total) if total > bytes.len() => {
                         return Err(error("length", bytes.len(), Problem::Truncated));
                     }
-                    Some(total) if total == bytes.len() => {
-                        (lengths.head, lengths.extension, lengths.token)
-                    }
+                    Some(total) if total == bytes.len() => (lengths.head, lengths.token),
                     _ => return Err(error("length", 0, Problem::Length)),
                 }
             }
@@ -146,10 +141,9 @@ impl<'a> StreamView<'a> {
                 return Err(error("length", 0, Problem::Value));
             }
             Framing::WebSocket => {
-                let rest = bytes.get(2..).unwrap_or(&[]);
-                let (token, extension) = token::read_length(first & 0x0f, rest)
-                    .map_err(|problem| error("token length", 0, problem))?;
-                (1, extension, token)
+                let rest = bytes.get(2..).unwrap_or_default();
+                let lengths = token::read_length(*first, rest);
+                (1, lengths.map_err(|problem| error("token length", 0, problem))?)
             }
         };
         let from = head + 1 + extension;
@@ -333,24 +327,24 @@ mod tests {
         assert!(frame_len(&[15], 1152).is_err());
         for framing in BOTH {
             let error = StreamMessage::parse(&[15, 1], framing).expect_err("reserved");
-            assert_eq!(error.field, "token length");
+            assert_eq!((error.field, error.problem), ("token length", Problem::Value));
         }
     }
 
     #[test]
-    fn an_extended_token_reads_back_and_no_prefix_of_it_does() {
-        for len in [13, 268, 269, 400] {
+    fn long_tokens_read_back_and_count_for_the_length_of_the_message() {
+        for len in [9, 13, 268, 269, 1000] {
             let mut message = put(20);
-            message.token = Token::new(&vec![5; len]).expect("at most 65,804");
+            message.token = Token::new(&vec![0xa5; len]).expect("short enough");
             for framing in BOTH {
-                let whole = bytes(&message, framing);
-                assert_eq!(StreamMessage::parse(&whole, framing).as_ref(), Ok(&message));
-                for end in 0..len {
-                    assert!(StreamView::parse(&whole[..end], framing).is_err(), "{end} octets");
-                }
+                let read = StreamMessage::parse(&bytes(&message, framing), framing);
+                assert_eq!(read.as_ref(), Ok(&message));
             }
             let stream = bytes(&message, Framing::Stream);
-            assert_eq!(frame_len(&stream, usize::MAX), Ok(Some(stream.len())));
+            assert_eq!(frame_len(&stream[..6], 1152), Ok(Some(stream.len())));
+            for end in 0..stream.len() {
+                assert!(StreamView::parse(&stream[..end], Framing::Stream).is_err());
+            }
         }
     }
 

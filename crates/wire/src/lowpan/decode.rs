@@ -50,16 +50,7 @@ struct Link<'a> {
 }
 
 fn copy(packet: &[u8], size: Option<usize>, out: &mut Vec<u8>) -> Result<(), DecodeError> {
-    match size {
-        None => Header::parse_packet(packet)?,
-        Some(size) => {
-            let header = Header::parse(packet)?;
-            if usize::from(header.payload_length) + HEADER_OCTETS != size || packet.len() > size {
-                return Err(Reader::new("IPv6", packet).error("payload length", Problem::Length));
-            }
-            header
-        }
-    };
+    Header::parse_beginning(packet, size.unwrap_or(packet.len()))?;
     out.extend_from_slice(packet);
     Ok(())
 }

@@ -35,25 +35,31 @@ pub enum Extent {
 
 /// Compresses the headers of `packet` for a frame from `link_src` to `link_dst` (`None`: broadcast) into `out`.
 ///
-/// Returns the octets of `packet` that the compressed headers stand for, a multiple of eight; what is
-/// behind them goes on the air as it is.
+/// A forwarder has only the beginning of a packet, what a first fragment brought; then `datagram_size` tells
+/// how large the whole is. Returns the octets of `packet` that the compressed headers stand for, a multiple of
+/// eight; what is behind them goes on the air as it is.
 pub fn compress(
     packet: &[u8],
     link_src: Eui64,
     link_dst: Option<Eui64>,
     contexts: &Contexts,
     extent: Extent,
+    datagram_size: Option<usize>,
     out: &mut Vec<u8>,
 ) -> Result<usize, DecodeError> {
-    let header = Header::parse_packet(packet)?;
+    let header = match datagram_size {
+        None => Header::parse_packet(packet)?,
+        Some(size) => Header::parse_beginning(packet, size)?,
+    };
+    let size = datagram_size.unwrap_or(packet.len());
     let mut next = match extent {
-        Extent::Chain => Compressible::find(packet, header.next_header, HEADER_OCTETS),
+        Extent::Chain => Compressible::find(packet, size, header.next_header, HEADER_OCTETS),
         Extent::Ipv6Only => None,
     };
     emit_iphc(&header, next.is_some(), link_src, link_dst, contexts, out);
     let mut covered = HEADER_OCTETS;
     while let Some(this) = next {
-        next = this.next(packet);
+        next = this.next(packet, size);
         covered += this.emit(next.is_some(), out);
     }
     Ok(covered)

@@ -1,8 +1,9 @@
-//! 6LoWPAN: header compression (RFC 6282) and fragment headers (RFC 4944).
+//! 6LoWPAN: header compression (RFC 6282) and fragment headers (RFC 4944, RFC 8931).
 //!
 //! - [`Dispatch`]: what a frame's first octet announces.
 //! - [`compress`] and [`decompress`]: IPHC and NHC over whole packets.
 //! - [`fragment`]: FRAG1 and FRAGN headers.
+//! - [`rfrag`]: recoverable fragments and their acknowledgements.
 //!
 //! Cutting datagrams up and putting them together again is left to the crate `lowpan`.
 
@@ -12,6 +13,7 @@ mod encode;
 pub mod fragment;
 mod nhc;
 mod prefix;
+pub mod rfrag;
 
 #[cfg(test)]
 mod tests;
@@ -36,7 +38,11 @@ pub enum Dispatch {
     First,
     /// `11100xxx`: a later fragment of a datagram.
     Next,
-    /// Something else: mesh, broadcast, a recoverable fragment, or not assigned.
+    /// `1110100x`: a recoverable fragment (RFC 8931 s5.1).
+    Rfrag,
+    /// `1110101x`: an acknowledgement of recoverable fragments (RFC 8931 s5.2).
+    RfragAck,
+    /// Something else: mesh, broadcast, or not assigned.
     Other,
 }
 
@@ -49,6 +55,8 @@ impl Dispatch {
             0x60..=0x7f => Self::Iphc,
             0xc0..=0xc7 => Self::First,
             0xe0..=0xe7 => Self::Next,
+            0xe8 | 0xe9 => Self::Rfrag,
+            0xea | 0xeb => Self::RfragAck,
             _ => Self::Other,
         }
     }

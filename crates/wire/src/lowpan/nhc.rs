@@ -40,23 +40,26 @@ pub(super) enum Compressible<'a> {
 
 impl<'a> Compressible<'a> {
     /// The header of type `next_header` at octet `at` of `packet`, if it can be compressed.
-    pub fn find(packet: &'a [u8], next_header: u8, at: usize) -> Option<Self> {
+    ///
+    /// `packet` may be the beginning of one of `size` octets.
+    pub fn find(packet: &'a [u8], size: usize, next_header: u8, at: usize) -> Option<Self> {
         if next_header == next_header::UDP {
             let datagram = packet.get(at..)?;
             let length = datagram.get(4..6)?;
             // RFC 6282 s4.3.2: the length is always elided, so it has to be what the lower layers tell.
-            let exact = usize::from(u16::from_be_bytes([length[0], length[1]])) == datagram.len();
+            let exact = usize::from(u16::from_be_bytes([length[0], length[1]])) + at == size;
             return (exact && datagram.len() >= udp::HEADER_OCTETS).then_some(Self::Udp(datagram));
         }
         let kind = ExtensionKind::from_next_header(next_header)?;
         let extension = Extension::parse(kind, packet, at).ok()?;
         let carried = &extension.bytes[2..extension.bytes.len() - trailing_padding(&extension)];
         // RFC 6282 s4.2: a header with more than 255 octets after the length is not compressed.
-        u8::try_from(carried.len()).is_ok().then_some(Self::Extension { extension, carried })
+        let short = u8::try_from(carried.len()).is_ok();
+        (short && restorable(&extension)).then_some(Self::Extension { extension, carried })
     }
 
     /// The header behind this one, if it can be compressed as well.
-    pub fn next(&self, packet: &'a [u8]) -> Option<Self> {
+    pub fn next(&self, packet: &'a [u8], size: usize) -> Option<Self> {
         match self {
             // What follows a fragment header may be the middle of a datagram.
             Self::Udp(_)
@@ -64,7 +67,8 @@ impl<'a> Compressible<'a> {
                 extension: Extension { kind: ExtensionKind::Fragment, .. }, ..
             } => None,
             Self::Extension { extension, .. } => {
-                Self::find(packet, extension.next_header, extension.offset + extension.bytes.len())
+                let behind = extension.offset + extension.bytes.len();
+                Self::find(packet, size, extension.next_header, behind)
             }
         }
     }
@@ -82,14 +86,26 @@ impl<'a> Compressible<'a> {
                 if !next_follows {
                     out.push(extension.next_header);
                 }
-                // RFC 6282 s4.2: the length counts octets here; a fragment header has none but a reserved octet.
-                out.push(match extension.kind {
-                    ExtensionKind::Fragment => extension.bytes[1],
-                    _ => carried.len() as u8,
-                });
+                // RFC 6282 s4.2: the length counts the octets behind it. A fragment header has a reserved octet
+                // in that place: Contiki-NG and RIOT write and need the length, Wireshark takes either.
+                out.push(carried.len() as u8);
                 out.extend_from_slice(carried);
                 extension.bytes.len()
             }
+        }
+    }
+}
+
+/// True when the decompressor gives the same header back.
+///
+/// What a fragment header has in the length's place is lost: it is reserved, and zero (RFC 8200 s4.5). Options
+/// that do not decode cannot be padded by the other end, which refuses them (RFC 6282 s4.2).
+fn restorable(extension: &Extension<'_>) -> bool {
+    match extension.kind {
+        ExtensionKind::Fragment => extension.bytes[1] == 0,
+        ExtensionKind::Routing => true,
+        ExtensionKind::HopByHop | ExtensionKind::DestinationOptions => {
+            extension.options().all(|option| option.is_ok())
         }
     }
 }
@@ -185,11 +201,13 @@ fn read_extension(
     out: &mut Vec<u8>,
 ) -> Result<(), DecodeError> {
     let length = reader.u8("length")?;
-    out.push(length);
     if kind == ExtensionKind::Fragment {
+        // RFC 8200 s4.5: eight octets, whatever stands in the place of the length; reserved is zero.
+        out.push(0);
         out.extend_from_slice(reader.take(6, "fragment header")?);
         return Ok(());
     }
+    out.push(length);
     let body = reader.take(usize::from(length), "extension header")?;
     out.extend_from_slice(body);
     if kind.has_options() {

@@ -29,7 +29,7 @@ fn octets(hex: &str) -> Vec<u8> {
 
 fn shrink(packet: &[u8], destination: Option<Eui64>, contexts: &Contexts) -> Vec<u8> {
     let mut frame = Vec::new();
-    let covered = compress(packet, HERE, destination, contexts, Extent::Chain, &mut frame)
+    let covered = compress(packet, HERE, destination, contexts, Extent::Chain, None, &mut frame)
         .expect("a whole packet");
     assert_eq!(covered % 8, 0);
     frame.extend_from_slice(&packet[covered..]);
@@ -112,6 +112,42 @@ fn every_prefix_of_a_frame_is_an_error_or_another_packet() {
 }
 
 #[test]
+fn the_beginning_of_a_packet_is_compressed_like_the_whole() {
+    let whole = downward();
+    let compressed = |packet: &[u8], size| {
+        let mut out = Vec::new();
+        let covered =
+            compress(packet, HERE, Some(THERE), &contexts(), Extent::Chain, size, &mut out)
+                .expect("an IPv6 header");
+        (covered, out)
+    };
+    let (covered, headers) = compressed(&whole, None);
+    for end in covered..=whole.len() {
+        assert_eq!(compressed(&whole[..end], Some(whole.len())), (covered, headers.clone()));
+    }
+    // Without the end of its UDP header a beginning is compressed up to what is whole.
+    assert_eq!(compressed(&whole[..covered - 1], Some(whole.len())).0, covered - 8);
+}
+
+#[test]
+fn a_fragment_header_keeps_its_octets_but_the_reserved_one() {
+    let fragment = [next_header::UDP, 0, 0x00, 0x49, 1, 2, 3, 4];
+    let whole = packet(
+        Address::global(PREFIX, HERE),
+        Address::global(PREFIX, THERE),
+        next_header::FRAGMENT,
+        &[&fragment[..], &[9; 16]].concat(),
+    );
+    let frame = shrink(&whole, Some(THERE), &contexts());
+    // IPHC in two octets, LOWPAN_NHC with EID 2, next header in line, six octets follow.
+    assert_eq!(frame[2..11], [0xe4, next_header::UDP, 6, 0x00, 0x49, 1, 2, 3, 4]);
+    assert_eq!(grow(&frame, Some(THERE)), Ok(whole.clone()));
+    let mut reserved = frame;
+    reserved[4] = 0;
+    assert_eq!(grow(&reserved, Some(THERE)), Ok(whole));
+}
+
+#[test]
 fn trailing_padding_is_left_away_and_comes_back() {
     for (option, carried) in [
         // PadN of three octets, Pad1, padding with data in it, padding behind padding, none.
@@ -167,7 +203,7 @@ fn a_context_that_the_link_lacks_is_an_error() {
     let error = decompress(&frame, HERE, Some(THERE), &Contexts::new(), None, &mut packet)
         .expect_err("no context");
     assert_eq!((error.field, error.problem), ("source address", Problem::Value));
-    assert_eq!(packet, []);
+    assert!(packet.is_empty());
 }
 
 #[test]
@@ -313,4 +349,17 @@ proptest! {
             prop_assert_eq!(packet.len(), 1);
         }
     }
+}
+
+#[test]
+fn a_header_whose_options_do_not_decode_is_carried_as_it_is() {
+    // An option that claims five octets where four are left.
+    let whole = packet(
+        Address::link_local(HERE),
+        Address::ALL_RPL_NODES,
+        next_header::HOP_BY_HOP,
+        &[next_header::ICMPV6, 0, 0x63, 5, 1, 2, 3, 4, 155, 1, 0, 0],
+    );
+    let frame = shrink(&whole, None, &Contexts::new());
+    assert_eq!(grow(&frame, None), Ok(whole));
 }

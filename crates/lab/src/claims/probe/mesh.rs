@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use lowmesh_mac::tsch::cell::CellOptions;
+use lowmesh_mac::tsch::schedule::Schedule;
 use lowmesh_sim::{Sinks, World};
 use lowmesh_units::{Instant, NodeId, Seed};
 
@@ -54,7 +55,7 @@ fn sending_cells(node: &lowmesh_stack::Node, peer: lowmesh_units::Eui64) -> u32 
             && cell.options.has(CellOptions::TX)
             && !cell.options.has(CellOptions::SHARED)
     };
-    node.schedule().cells().filter(own).count() as u32
+    node.schedule().into_iter().flat_map(Schedule::cells).filter(own).count() as u32
 }
 
 #[cfg(test)]

@@ -2,13 +2,8 @@
 
 use lowmesh_units::Duration;
 
-use crate::params::{ACK_WAIT, OCTET, PHY_HEADER_OCTETS, RX_WAIT};
-
-/// Time on the air of a MAC frame of `octets` (FCS not counted in), with its PHY header.
-pub const fn airtime(octets: usize) -> Duration {
-    let octets = octets as u64 + lowmesh_wire::ieee802154::FCS_OCTETS as u64 + PHY_HEADER_OCTETS;
-    Duration::from_nanos(OCTET.as_nanos() * octets)
-}
+use crate::frame::airtime;
+use crate::params::{ACK_WAIT, RX_WAIT};
 
 /// Radio time so far, by what the radio did. Idle listening in scheduled cells is not in it: the schedule
 /// counts those slots by arithmetic and [`RadioTime::with_idle_slots`] adds them.
@@ -54,12 +49,6 @@ impl RadioTime {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_longest_frame_takes_the_standards_time() {
-        // macTsMaxTx: 4256 us for 127 octets and the PHY header.
-        assert_eq!(airtime(125), Duration::from_micros(4_256));
-    }
 
     #[test]
     fn idle_slots_are_what_the_schedule_counts_less_what_was_used() {

@@ -1,0 +1,205 @@
+//! Way FF where nothing is lost: what passes, what is cut anew, and when a forwarder reassembles after all.
+
+use lowmesh_lowpan::{Config, Input, Route, Way};
+use lowmesh_machine::{DropReason, Handle, Machine as _};
+use lowmesh_units::{Duration, Instant};
+use lowmesh_wire::ipv6::HOP_LIMIT_OFFSET;
+use lowmesh_wire::lowpan::fragment::FragmentHeader;
+
+use crate::line::{Line, eui, packet};
+
+fn config(way: Way) -> Config {
+    Config { way, ..Config::default() }
+}
+fn forwarded() -> Config {
+    config(Way::Forwarded)
+}
+
+/// The packet as it is when it arrives over so many hops.
+fn after_hops(mut packet: Vec<u8>, forwarders: u8) -> Vec<u8> {
+    packet[HOP_LIMIT_OFFSET] -= forwarders;
+    packet
+}
+
+/// The frames that a neighbour sends for node 3 over node 1, cut in the way of `config`.
+fn frames_of(config: Config, octets: usize, salt: u8) -> Vec<Vec<u8>> {
+    let mut line = Line::new(4, config, 1);
+    line.send(packet(0, 3, octets, salt), 1);
+    line.run_to_rest();
+    line.sent.into_iter().filter(|(from, _)| *from == 0).map(|(_, payload)| payload).collect()
+}
+
+#[test]
+fn every_size_crosses_three_forwarders() {
+    for octets in (0..=1232).step_by(11) {
+        let mut line = Line::new(5, forwarded(), 1);
+        let whole = packet(0, 4, octets, 3);
+        line.send(whole.clone(), 1);
+        line.run_to_rest();
+        assert_eq!(line.delivered, [after_hops(whole, 3)], "{octets} octets");
+        assert_eq!(line.dropped, []);
+    }
+}
+
+#[test]
+fn a_forwarder_holds_no_datagram() {
+    let mut line = Line::new(4, forwarded(), 1);
+    line.send(packet(0, 3, 1000, 3), 1);
+    for step in 1..200 {
+        line.run_until(Instant::from_millis(step));
+        let held = line.nodes[1].packet_buffer();
+        assert_eq!((held.reassembly, held.fragmentation), (0, 0));
+    }
+    assert_eq!(line.delivered.len(), 1);
+    let forwarded = line.sent.iter().filter(|(from, _)| *from == 1).count() as u64;
+    assert_eq!(line.nodes[1].counters().fragments_forwarded, forwarded);
+}
+
+#[test]
+fn each_link_has_tags_of_its_own() {
+    let mut line = Line::new(4, forwarded(), 1);
+    line.send(packet(0, 3, 300, 3), 1);
+    line.send(packet(0, 3, 300, 4), 2);
+    line.run_to_rest();
+    assert_eq!(line.delivered.len(), 2);
+    for node in 0..3 {
+        let frames = line.sent.iter().filter(|(from, _)| *from == node);
+        let mut tags: Vec<u16> = frames
+            .map(|(_, frame)| FragmentHeader::parse(frame).expect("a fragment").datagram_tag)
+            .collect();
+        tags.sort_unstable();
+        tags.dedup();
+        assert_eq!(tags.len(), 2, "node {node}");
+    }
+}
+
+#[test]
+fn a_first_fragment_whose_headers_grow_is_cut_in_two() {
+    // A neighbour fills its first fragment; on the next link its own address is nine octets more.
+    let frames = frames_of(config(Way::HopWise), 300, 3);
+    let mut line = Line::new(4, forwarded(), 1);
+    for frame in &frames {
+        line.hear(1, eui(0), frame, 1);
+    }
+    line.run_to_rest();
+    assert_eq!(line.delivered, [after_hops(packet(0, 3, 300, 3), 2)]);
+    assert_eq!(line.nodes[1].counters().refragmented, 1);
+    assert_eq!(line.nodes[2].counters().refragmented, 0);
+}
+
+#[test]
+fn a_datagram_whose_first_fragment_is_late_is_reassembled() {
+    let frames = frames_of(forwarded(), 300, 3);
+    let mut line = Line::new(4, forwarded(), 1);
+    for at in [1, 0, 2, 3, 4] {
+        line.hear(1, eui(0), &frames[at], 1);
+    }
+    line.run_to_rest();
+    assert_eq!(line.delivered, [after_hops(packet(0, 3, 300, 3), 2)]);
+    assert_eq!(line.nodes[1].counters().fallbacks_order, 1);
+    assert_eq!(line.nodes[1].counters().fragments_forwarded, 0);
+}
+
+#[test]
+fn without_a_free_entry_a_datagram_is_reassembled() {
+    let settings = Config { forwarded_datagrams: 1, ..forwarded() };
+    let mut line = Line::new(4, settings, 1);
+    let (one, mut two) = (frames_of(settings, 300, 3), frames_of(settings, 300, 4));
+    for frame in &mut two {
+        frame[3] ^= 1;
+    }
+    for (first, second) in one.iter().zip(&two) {
+        line.hear(1, eui(0), first, 1);
+        line.hear(1, eui(0), second, 2);
+    }
+    line.run_to_rest();
+    line.delivered.sort_unstable();
+    let mut expected = [3, 4].map(|salt| after_hops(packet(0, 3, 300, salt), 2));
+    expected.sort_unstable();
+    assert_eq!(line.delivered, expected);
+    assert_eq!(line.nodes[1].counters().fallbacks_full, 1);
+}
+
+#[test]
+fn a_lost_fragment_ends_the_rest_at_every_forwarder() {
+    let frames = frames_of(forwarded(), 300, 3);
+    let mut line = Line::new(4, forwarded(), 1);
+    line.hear(1, eui(0), &frames[0], 1);
+    line.hear(1, eui(0), &frames[1], 1);
+    // Node 1's entry waits for the others until its time is over; so do node 2's, and node 3's buffer.
+    line.run_to_rest();
+    let reasons: Vec<_> = line.dropped.iter().map(|(node, d)| (*node, d.reason)).collect();
+    let late = DropReason::ReassemblyTimeout;
+    assert_eq!(reasons, [(1, late), (2, late), (3, late)]);
+    assert_eq!(line.delivered, Vec::<Vec<u8>>::new());
+}
+
+#[test]
+fn the_mac_s_failure_ends_a_passage() {
+    let frames = frames_of(forwarded(), 300, 3);
+    let mut line = Line::new(4, forwarded(), 1);
+    line.hear(1, eui(0), &frames[0], 1);
+    line.faults.loss = 1.0;
+    line.hear(1, eui(0), &frames[1], 1);
+    line.run_until(Instant::from_millis(10));
+    assert_eq!(line.nodes[1].forwarded_datagrams(), 0);
+    // What comes late opens nothing.
+    line.hear(1, eui(0), &frames[2], 1);
+    assert_eq!(line.nodes[1].handles().count(), 0);
+    line.run_to_rest();
+}
+
+#[test]
+fn without_room_in_the_packet_buffer_a_passage_ends() {
+    let settings = Config { packet_buffer_octets: 120, ..forwarded() };
+    let frames = frames_of(forwarded(), 300, 3);
+    let mut line = Line::new(4, settings, 1);
+    for frame in &frames {
+        line.hear(1, eui(0), frame, 1);
+    }
+    let reasons: Vec<_> = line.dropped.iter().map(|(_, dropped)| dropped.reason).collect();
+    assert_eq!(reasons, [DropReason::BufferFull]);
+    line.run_to_rest();
+}
+
+#[test]
+fn an_unanswered_question_keeps_its_packet_and_no_other() {
+    let frames = frames_of(forwarded(), 300, 3);
+    let mut line = Line::new(4, forwarded(), 1);
+    let node = &mut line.nodes[1];
+    let mut hear = |frame: &[u8]| {
+        let input = Input::Frame {
+            payload: frame,
+            source: eui(0),
+            destination: Some(eui(1)),
+            handle: Handle(1),
+        };
+        node.handle(Instant::ZERO, input).expect("a frame");
+    };
+    hear(&frames[0]);
+    hear(&frames[1]);
+    hear(&frames[0]);
+    assert_eq!(node.handles().count(), 1);
+    assert_eq!(node.counters().fragments_refused, 2);
+    assert_eq!(node.packet_buffer().total(), 0);
+}
+
+#[test]
+fn a_reply_without_a_question_is_rejected() {
+    let mut line = Line::new(2, forwarded(), 1);
+    let route = Route::Here;
+    let input = Input::RouteReply { beginning: Vec::new(), route };
+    assert!(line.nodes[1].handle(Instant::ZERO, input).is_err());
+}
+
+#[test]
+fn a_passage_has_the_time_of_a_reassembly() {
+    let settings = Config { reassembly_timeout: Duration::from_secs(3), ..forwarded() };
+    let mut line = Line::new(4, settings, 1);
+    let frames = frames_of(forwarded(), 300, 3);
+    line.hear(1, eui(0), &frames[0], 1);
+    line.run_until(Instant::from_millis(2999));
+    assert_eq!(line.nodes[1].forwarded_datagrams(), 1);
+    line.run_until(Instant::from_millis(3000));
+    assert_eq!(line.nodes[1].forwarded_datagrams(), 0);
+}

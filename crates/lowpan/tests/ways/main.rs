@@ -1,0 +1,7 @@
+//! The ways of carrying a large packet over several hops: how many fragments, what faults and attacks do.
+
+mod attacks;
+mod counts;
+mod faults;
+mod forwarding;
+mod line;

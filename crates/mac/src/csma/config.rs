@@ -1,0 +1,185 @@
+//! What can be set about a CSMA MAC, and the combinations that others have.
+
+use lowmesh_units::{Duration, PanId};
+
+use crate::frame::PAYLOAD_OCTETS_MAX;
+use crate::params::{
+    BE_LIMIT, CSMA_BACKOFFS_MAX, CSMA_BE_MAX, CSMA_BE_MIN, CSMA_QUEUE_FRAMES_MAX, CSMA_RETRIES_MAX,
+    RETRIES_LIMIT, THIN_BUSY_MAX, THIN_PAYLOAD_OCTETS_MAX, THIN_QUEUE_FRAMES_MAX, THIN_REQUEUE,
+    TURNAROUND,
+};
+
+/// Who confirms frames to a single neighbour, and how fast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Acknowledgement {
+    /// The radio, one turnaround after the frame's end.
+    Hardware,
+    /// The processor.
+    Software {
+        /// From the frame's end to the acknowledgement's start, at least one turnaround; senders wait as
+        /// much longer.
+        delay: Duration,
+    },
+    /// Nobody: a frame that is sent counts as delivered, and none is repeated.
+    None,
+}
+
+/// What the radio and its driver can do at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Radio {
+    /// The receiver is on whenever nothing is being sent, backoff included; a frame that came is out of the way
+    /// at once.
+    Open,
+    /// A radio that runs CSMA and retries by itself and has one buffer for both directions, under a driver
+    /// that waits for it (Lenders et al. 2021, sections III-A and IV-C; AT86RF231 with RIOT):
+    ///
+    /// - from the first backoff of a frame to its acknowledgement, or the end of its retries, nothing but
+    ///   acknowledgements is heard;
+    /// - after a frame came, the buffer is occupied for a time: nothing is heard, and so nothing acknowledged;
+    /// - a frame to be sent waits until the radio is free, and is tried again at the next sign of it.
+    Thin {
+        /// The buffer is occupied for a time drawn uniformly from zero to this.
+        busy_max: Duration,
+        /// A waiting frame is tried again not later than this after it was put back: some ends of being busy
+        /// (a broken frame, a frame for others) give no sign.
+        requeue: Duration,
+    },
+}
+
+/// Settings of a CSMA MAC; the defaults are those of the standard, for the 2.4 GHz O-QPSK PHY.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// The network.
+    pub pan: PanId,
+    /// Octets that a frame can carry: up to [`PAYLOAD_OCTETS_MAX`].
+    pub payload_octets_max: usize,
+    /// Data frames held for the air, beside the one that is on its way.
+    pub queue_frames_max: usize,
+    /// Copies after the first: macMaxFrameRetries.
+    pub retries_max: u8,
+    /// First backoff exponent: macMinBe.
+    pub be_min: u8,
+    /// Largest backoff exponent: macMaxBe.
+    pub be_max: u8,
+    /// Backoffs after the first before the channel counts as not to be had: macMaxCsmaBackoffs.
+    pub backoffs_max: u8,
+    /// Who confirms.
+    pub acknowledgement: Acknowledgement,
+    /// What goes on at the same time.
+    pub radio: Radio,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            pan: PanId(0xabcd),
+            payload_octets_max: PAYLOAD_OCTETS_MAX,
+            queue_frames_max: CSMA_QUEUE_FRAMES_MAX,
+            retries_max: CSMA_RETRIES_MAX,
+            be_min: CSMA_BE_MIN,
+            be_max: CSMA_BE_MAX,
+            backoffs_max: CSMA_BACKOFFS_MAX,
+            acknowledgement: Acknowledgement::Hardware,
+            radio: Radio::Open,
+        }
+    }
+}
+
+impl Config {
+    /// The thin MAC: RIOT's GNRC over an AT86RF231, as in Lenders et al. 2021.
+    pub fn thin() -> Self {
+        Self {
+            payload_octets_max: THIN_PAYLOAD_OCTETS_MAX,
+            queue_frames_max: THIN_QUEUE_FRAMES_MAX,
+            radio: Radio::Thin { busy_max: THIN_BUSY_MAX, requeue: THIN_REQUEUE },
+            ..Self::default()
+        }
+    }
+
+    /// CSMA over a null duty-cycling driver: no acknowledgements, no retries.
+    pub fn null() -> Self {
+        Self { acknowledgement: Acknowledgement::None, ..Self::default() }
+    }
+
+    /// Says which value is not possible.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let be = usize::from(self.be_max);
+        within("be_max", be, 0, BE_LIMIT.into())?;
+        within("be_min", self.be_min.into(), 0, be)?;
+        within("retries_max", self.retries_max.into(), 0, RETRIES_LIMIT.into())?;
+        within("payload_octets_max", self.payload_octets_max, 1, PAYLOAD_OCTETS_MAX)?;
+        if let Acknowledgement::Software { delay } = self.acknowledgement
+            && delay < TURNAROUND
+        {
+            let allowed = Allowed::AtLeast(TURNAROUND);
+            return Err(ConfigError { key: "acknowledgement.delay", allowed });
+        }
+        if let Radio::Thin { requeue, .. } = self.radio
+            && requeue.is_zero()
+        {
+            let allowed = Allowed::AtLeast(Duration::from_micros(1));
+            return Err(ConfigError { key: "radio.requeue", allowed });
+        }
+        Ok(())
+    }
+}
+
+fn within(key: &'static str, value: usize, low: usize, high: usize) -> Result<(), ConfigError> {
+    if (low..=high).contains(&value) {
+        return Ok(());
+    }
+    Err(ConfigError { key, allowed: Allowed::Between(low, high) })
+}
+
+/// A setting that is not possible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{key}` must be {allowed}")]
+pub struct ConfigError {
+    /// Which setting.
+    pub key: &'static str,
+    /// What it may be.
+    pub allowed: Allowed,
+}
+
+/// What a setting may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Allowed {
+    /// From the first to the second.
+    Between(usize, usize),
+    /// This or longer.
+    AtLeast(Duration),
+}
+
+impl core::fmt::Display for Allowed {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Between(low, high) => write!(f, "between {low} and {high}"),
+            Self::AtLeast(span) => write!(f, "at least {span}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ready_made_settings_are_possible() {
+        for config in [Config::default(), Config::thin(), Config::null()] {
+            assert_eq!(config.check(), Ok(()));
+        }
+    }
+
+    #[test]
+    fn what_is_not_possible_is_named_with_what_is() {
+        let default = Config::default();
+        let told = |config: Config| config.check().map_err(|error| std::format!("{error}"));
+        let below = Config { be_min: 6, ..default.clone() };
+        assert_eq!(told(below), Err("`be_min` must be between 0 and 5".into()));
+        let large = Config { payload_octets_max: 105, ..default.clone() };
+        assert_eq!(told(large), Err("`payload_octets_max` must be between 1 and 104".into()));
+        let delay = Duration::from_micros(191);
+        let hasty = Config { acknowledgement: Acknowledgement::Software { delay }, ..default };
+        assert_eq!(told(hasty), Err("`acknowledgement.delay` must be at least 192us".into()));
+    }
+}

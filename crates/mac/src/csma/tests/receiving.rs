@@ -1,0 +1,163 @@
+//! Frames that come in at an open radio.
+
+use lowmesh_machine::Handle;
+use lowmesh_units::{Instant, NodeId, PanId, Purpose, Rng, Seed};
+
+use super::bench::*;
+use crate::csma::{Acknowledgement, Config, Csma, Input, Output};
+use crate::frame;
+
+#[test]
+fn a_frame_is_delivered_and_acknowledged_after_a_turnaround() {
+    let mut bench = Bench::new(prompt());
+    let outputs = bench.hear(&frame_from(PEER, Some(ME), 9));
+    let received = Output::Received {
+        source: PEER,
+        broadcast: false,
+        payload: vec![1, 2, 3],
+        handle: Handle(77),
+    };
+    let (octets, destination) = (frame::immediate_ack(9), PEER);
+    let acknowledge = Output::Acknowledge { at: bench.now + micros(192), octets, destination };
+    assert_eq!(outputs, [received, acknowledge]);
+    assert!(!bench.mac.listens());
+    bench.wait(micros(192) + ACK);
+    assert_eq!(bench.tell(Input::Sent), []);
+    assert!(bench.mac.listens());
+}
+
+#[test]
+fn a_repeated_frame_is_acknowledged_again_but_not_delivered_again() {
+    let mut bench = Bench::new(prompt());
+    let mut hear = |sequence| {
+        let outputs = bench.hear(&frame_from(PEER, Some(ME), sequence));
+        bench.wait(micros(192) + ACK);
+        bench.tell(Input::Sent);
+        (outputs.iter().any(is_received), outputs.iter().any(is_acknowledge))
+    };
+    assert_eq!(hear(9), (true, true));
+    assert_eq!(hear(9), (false, true));
+    assert_eq!(hear(10), (true, true));
+    assert_eq!(bench.mac.counters().duplicates, 1);
+}
+
+#[test]
+fn the_same_number_is_news_when_it_comes_half_a_second_later() {
+    let mut bench = Bench::new(Config::null());
+    assert!(bench.hear(&frame_from(PEER, Some(ME), 9)).iter().any(is_received));
+    bench.wait(micros(500_000));
+    assert!(bench.hear(&frame_from(PEER, Some(ME), 9)).iter().any(is_received));
+}
+
+#[test]
+fn the_same_number_from_two_neighbours_is_two_frames() {
+    let mut bench = Bench::new(Config::null());
+    assert!(bench.hear(&frame_from(PEER, Some(ME), 9)).iter().any(is_received));
+    assert!(bench.hear(&frame_from(OTHER, Some(ME), 9)).iter().any(is_received));
+}
+
+#[test]
+fn frames_to_everyone_are_delivered_without_acknowledgement() {
+    let mut bench = Bench::new(prompt());
+    let outputs = bench.hear(&frame_from(PEER, None, 9));
+    assert!(matches!(outputs[..], [Output::Received { broadcast: true, .. }]), "{outputs:?}");
+}
+
+#[test]
+fn frames_for_others_and_of_other_networks_are_nothing() {
+    let mut bench = Bench::new(prompt());
+    assert_eq!(bench.hear(&frame_from(PEER, Some(OTHER), 9)), []);
+    let elsewhere = frame::data_2006(PanId(0x1111), PEER, Some(ME), 9, true, &[1]);
+    assert_eq!(bench.hear(&elsewhere), []);
+    assert_eq!(bench.mac.links().iter().count(), 0);
+}
+
+#[test]
+fn no_beginning_of_a_frame_upsets_the_mac() {
+    let mut bench = Bench::new(prompt());
+    let whole = frame_from(PEER, Some(ME), 9);
+    let header = whole.len() - 3;
+    for end in 0..header {
+        assert_eq!(bench.hear(&whole[..end]), [], "cut at {end}");
+    }
+}
+
+#[test]
+fn the_processor_acknowledges_later_than_the_radio_would() {
+    let acknowledgement = Acknowledgement::Software { delay: micros(700) };
+    let mut bench = Bench::new(Config { acknowledgement, ..prompt() });
+    let outputs = bench.hear(&frame_from(PEER, Some(ME), 9));
+    let [_, Output::Acknowledge { at, .. }] = outputs[..] else { panic!("{outputs:?}") };
+    assert_eq!(at.since(bench.now), micros(700));
+}
+
+#[test]
+fn a_mac_without_acknowledgements_gives_none() {
+    let mut bench = Bench::new(Config::null());
+    let outputs = bench.hear(&frame_from(PEER, Some(ME), 9));
+    assert!(matches!(outputs[..], [Output::Received { .. }]), "{outputs:?}");
+}
+
+#[test]
+fn the_open_radio_hears_during_backoff_and_takes_its_own_part_in_traffic_for_busy() {
+    let mut bench = Bench::new(prompt());
+    let asked = bench.send(Some(OTHER), 1);
+    assert!(bench.mac.listens());
+    bench.tell(Input::Incoming);
+    // In the middle of a frame, whatever was measured.
+    let asked = bench.sense(&asked, false);
+    assert!(matches!(asked[..], [Output::Sense { .. }]), "{asked:?}");
+    let outputs = bench.hear(&frame_from(PEER, Some(ME), 9));
+    assert!(outputs.iter().any(is_acknowledge));
+    // And while its own acknowledgement is on its way out.
+    let asked = bench.sense(&asked, false);
+    let [Output::Sense { at }] = asked[..] else { panic!("{asked:?}") };
+    bench.tell(Input::Sent);
+    bench.now = at;
+    assert!(matches!(bench.sense(&asked, false)[..], [Output::Transmit { .. }]));
+}
+
+#[test]
+fn a_frame_can_come_while_an_acknowledgement_is_waited_for() {
+    let mut bench = Bench::new(prompt());
+    let asked = bench.send(Some(PEER), 1);
+    let asked = bench.sense(&asked, false);
+    let (octets, _) = bench.transmit(&asked);
+    let outputs = bench.hear(&frame_from(OTHER, Some(ME), 9));
+    assert!(outputs.iter().any(is_received));
+    bench.wait(micros(192) + ACK);
+    bench.tell(Input::Sent);
+    let outputs = bench.hear(&frame::immediate_ack(octets[2]));
+    assert!(matches!(outputs[..], [.., Output::Sent { handle: Handle(1), .. }]), "{outputs:?}");
+}
+
+#[test]
+fn a_deaf_radio_hears_neither_the_start_nor_the_whole_of_a_frame() {
+    let mut bench = Bench::new(prompt());
+    let asked = bench.send(Some(OTHER), 1);
+    bench.sense(&asked, false);
+    assert!(bench.try_tell(Input::Incoming).is_err());
+    assert_eq!(bench.hear(&frame_from(PEER, Some(ME), 9)), []);
+}
+
+#[test]
+fn a_mac_that_is_off_neither_hears_nor_sends() {
+    let rng = Rng::stream(Seed(7), NodeId(1), Purpose::Mac);
+    let mac = Csma::new(Config::default(), ME, rng);
+    let mut bench = Bench { now: Instant::ZERO, mac };
+    assert!(!bench.mac.listens());
+    assert_eq!(bench.hear(&frame_from(PEER, Some(ME), 9)), []);
+    assert!(matches!(bench.send(Some(PEER), 1)[..], [Output::Dropped { .. }]));
+}
+
+#[test]
+fn the_radio_listens_whenever_it_does_not_send() {
+    let mut bench = Bench::new(prompt());
+    bench.wait(micros(10_000));
+    let asked = bench.send(None, 1);
+    let asked = bench.sense(&asked, false);
+    let (octets, _) = bench.transmit(&asked);
+    let time = bench.mac.radio_time(bench.now);
+    assert_eq!(time.tx, frame::airtime(octets.len()));
+    assert_eq!(time.on(), bench.now.since(Instant::from_secs(1)));
+}

@@ -1,0 +1,141 @@
+//! A security context: what two endpoints share, what one of them sends with, and what it expects
+//! (RFC 8613 s3).
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use crate::nonce::{Cipher, Deriver};
+use crate::params::{NONCE_LEN, REPLAY_WINDOW, RESERVATION};
+use crate::replay::{Replay, Window};
+use crate::sequence::Sequence;
+use crate::{Challenge, Identity, PartialIv, State, nonce};
+
+/// What a security context is derived from (RFC 8613 s3.2).
+#[derive(Clone, Copy)]
+pub struct Inputs<'a> {
+    /// The secret that both ends share.
+    pub master_secret: &'a [u8],
+    /// The salt, empty for none.
+    pub master_salt: &'a [u8],
+    /// Tells contexts with the same identities apart; at most 255 octets.
+    pub id_context: Option<&'a [u8]>,
+    /// What this end calls itself.
+    pub sender_id: Identity,
+    /// What the other end calls itself; never the same.
+    pub recipient_id: Identity,
+}
+
+impl fmt::Debug for Inputs<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inputs")
+            .field("id_context", &self.id_context)
+            .field("sender_id", &self.sender_id)
+            .field("recipient_id", &self.recipient_id)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Keys and counters for one peer. Its keys are wiped when it is dropped and never printed.
+#[derive(Debug)]
+pub struct SecurityContext {
+    pub(crate) common_iv: CommonIv,
+    pub(crate) id_context: Option<Box<[u8]>>,
+    pub(crate) sender_id: Identity,
+    pub(crate) sender: Cipher,
+    pub(crate) sequence: Sequence,
+    pub(crate) recipient_id: Identity,
+    pub(crate) recipient: Cipher,
+    pub(crate) replay: Replay,
+    /// Whether requests say the ID Context.
+    pub(crate) says_id_context: bool,
+    window: u8,
+    reservation: u32,
+}
+
+/// The seed of nonces; not to be printed (RFC 8613 s12.6).
+pub(crate) struct CommonIv([u8; NONCE_LEN]);
+
+impl fmt::Debug for CommonIv {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CommonIv(secret)")
+    }
+}
+
+impl CommonIv {
+    pub(crate) fn nonce(&self, id: Identity, piv: PartialIv) -> [u8; NONCE_LEN] {
+        nonce::nonce(&self.0, id, piv)
+    }
+}
+
+impl SecurityContext {
+    /// A context that has never been used: the sequence starts at 0, and nothing has come. One that
+    /// has been used is [resumed](Self::resume), or nonces come twice.
+    pub fn derive(inputs: &Inputs<'_>) -> Self {
+        let deriver = Deriver::new(inputs.master_secret, inputs.master_salt, inputs.id_context);
+        Self {
+            common_iv: CommonIv(deriver.common_iv()),
+            id_context: inputs.id_context.map(Box::from),
+            sender_id: inputs.sender_id,
+            sender: Cipher::new(&deriver.key(inputs.sender_id)),
+            sequence: Sequence::resume(0, RESERVATION),
+            recipient_id: inputs.recipient_id,
+            recipient: Cipher::new(&deriver.key(inputs.recipient_id)),
+            replay: Replay::Known(Window::new(REPLAY_WINDOW)),
+            says_id_context: inputs.id_context.is_some(),
+            window: REPLAY_WINDOW,
+            reservation: RESERVATION,
+        }
+    }
+    /// The same with a replay window of this size (1 to 63), and so many sequence numbers reserved
+    /// at once (from 1). Only before it is used or resumed.
+    #[must_use]
+    pub fn with_bounds(mut self, window: u8, reservation: u32) -> Self {
+        self.window = window.clamp(1, crate::params::REPLAY_WINDOW_MAX);
+        self.reservation = reservation.max(1);
+        self.sequence = Sequence::resume(0, self.reservation);
+        self.replay = Replay::Known(Window::new(self.window));
+        self
+    }
+    /// Whether requests say the ID Context; they do unless told otherwise (RFC 8613 s5.1).
+    #[must_use]
+    pub const fn with_id_context_said(mut self, says: bool) -> Self {
+        self.says_id_context = says && self.id_context.is_some();
+        self
+    }
+    /// Goes on after a restart with what was stored.
+    ///
+    /// Without a window in `state` the first request that verifies is challenged with an Echo
+    /// option made of `challenge`, which the caller draws at random (RFC 8613 appendix B.1.2).
+    pub fn resume(&mut self, state: &State, challenge: Challenge) {
+        self.sequence = Sequence::resume(state.sequence, self.reservation);
+        self.replay = match state.window {
+            Some((end, seen)) => Replay::Known(Window::resume(end, seen, self.window)),
+            None => Replay::Lost { challenge, size: self.window },
+        };
+    }
+    /// What has to be stored, as the `sequence` of a [`State`] without a window, before the
+    /// messages protected last leave; `None` if nothing new.
+    pub fn take_reservation(&mut self) -> Option<u64> {
+        self.sequence.take_reservation()
+    }
+    /// What to store at an orderly end: nothing is lost then.
+    pub fn state(&self) -> State {
+        let window = match self.replay {
+            Replay::Known(window) => Some((window.end, window.seen)),
+            Replay::Lost { .. } => None,
+        };
+        State { sequence: self.sequence.next(), window }
+    }
+    /// What this end calls itself.
+    pub const fn sender_id(&self) -> Identity {
+        self.sender_id
+    }
+    /// What the other end calls itself.
+    pub const fn recipient_id(&self) -> Identity {
+        self.recipient_id
+    }
+    /// The ID Context, if there is one.
+    pub fn id_context(&self) -> Option<&[u8]> {
+        self.id_context.as_deref()
+    }
+}

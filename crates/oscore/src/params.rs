@@ -1,0 +1,34 @@
+//! Numbers of RFC 8613, and the bounds that are ours.
+
+/// oscore_version: RFC 8613 s5.4.
+pub const VERSION: u8 = 1;
+/// AES-CCM-16-64-128 in the COSE registry: RFC 8152 s10.2, the one that must be implemented.
+pub const AEAD_ALGORITHM: i32 = 10;
+/// direct+HKDF-SHA-256 in the COSE registry: RFC 8152 s12.1.2.
+pub const HKDF_ALGORITHM: i32 = -10;
+/// Octets of a key: RFC 8152 s10.2.
+pub const KEY_LEN: usize = 16;
+/// Octets of a nonce and of the Common IV: RFC 8152 s10.2.
+pub const NONCE_LEN: usize = 13;
+/// Octets of the tag behind a ciphertext: RFC 8152 s10.2.
+pub const TAG_LEN: usize = 8;
+/// Octets of a Partial IV: RFC 8613 s5.2, 1 to 5.
+pub const PARTIAL_IV_LEN_MAX: usize = 5;
+/// Octets of a Sender or Recipient ID: RFC 8613 s3.3, 0 to the nonce's length less 6.
+pub const IDENTITY_LEN_MAX: usize = NONCE_LEN - 6;
+/// Octets of an ID Context: RFC 8613 s6.1 has one octet for its length.
+pub const ID_CONTEXT_LEN_MAX: usize = 255;
+/// Last Sender Sequence Number: RFC 8613 s7.2.1, below 2^40.
+pub const SEQUENCE_MAX: u64 = (1 << 40) - 1;
+/// Replay window: RFC 8613 s3.2.2, 32 numbers; 1 to 63 as in libcoap, at most 64 fit.
+pub const REPLAY_WINDOW: u8 = 32;
+/// Largest replay window: libcoap's bound.
+pub const REPLAY_WINDOW_MAX: u8 = 63;
+/// K of RFC 8613 appendix B.1.1, sequence numbers between two writes; libcoap's `ssn_freq`
+/// defaults to 1, which is a write per message.
+pub const RESERVATION: u32 = 1;
+/// Octets of a challenge in an Echo option: RFC 9175 s2.2.1 allows 1 to 40; ours is 64 bits of
+/// randomness, which appendix A of that RFC calls enough.
+pub const CHALLENGE_LEN: usize = 8;
+/// Recipients of one configuration; ours.
+pub const RECIPIENTS_MAX: usize = 1024;

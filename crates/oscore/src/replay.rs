@@ -1,0 +1,154 @@
+//! Replay protection of requests (RFC 8613 s7.4), and what stands in for it when the window is lost
+//! (appendix B.1.2).
+//!
+//! ```text
+//!    Lost ── a request with our Echo: its number is the lower limit ──► Window
+//! ```
+
+use crate::PartialIv;
+use crate::params::CHALLENGE_LEN;
+
+/// Octets of randomness for an Echo option, new at each start of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Challenge(pub [u8; CHALLENGE_LEN]);
+
+/// Which numbers have come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Window {
+    /// The number above all that have come.
+    pub(crate) end: u64,
+    /// Bit n: the number `end - 1 - n` has come.
+    pub(crate) seen: u64,
+    size: u8,
+}
+
+impl Window {
+    /// A window in which nothing has come.
+    pub(crate) const fn new(size: u8) -> Self {
+        Self { end: 0, seen: 0, size }
+    }
+    /// A window as it was stored.
+    pub(crate) const fn resume(end: u64, seen: u64, size: u8) -> Self {
+        Self { end, seen, size }
+    }
+    /// True for a number that has not come, and is not so old that nobody could tell.
+    pub(crate) fn admits(&self, piv: PartialIv) -> bool {
+        let Some(back) = self.end.checked_sub(piv.number() + 1) else { return true };
+        back < u64::from(self.size) && self.seen & (1 << back) == 0
+    }
+    /// The number has come, with a valid tag.
+    pub(crate) fn take(&mut self, piv: PartialIv) {
+        let number = piv.number();
+        let shift = |distance: u64| u32::try_from(distance).unwrap_or(u32::MAX);
+        if let Some(back) = self.end.checked_sub(number + 1) {
+            self.seen |= 1_u64.checked_shl(shift(back)).unwrap_or(0);
+        } else {
+            let step = shift(number + 1 - self.end);
+            self.seen = self.seen.checked_shl(step).unwrap_or(0) | 1;
+            self.end = number + 1;
+        }
+    }
+    /// Nothing up to this number is admitted any more.
+    const fn from_limit(piv: PartialIv, size: u8) -> Self {
+        Self { end: piv.number() + 1, seen: u64::MAX, size }
+    }
+}
+
+/// What a recipient context knows of the past.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Replay {
+    /// All of it.
+    Known(Window),
+    /// Nothing: the window was lost in a crash.
+    Lost { challenge: Challenge, size: u8 },
+}
+
+impl Replay {
+    /// Whether a request may be looked at: a lost window admits each, to challenge it.
+    pub(crate) fn admits(&self, piv: PartialIv) -> bool {
+        match self {
+            Self::Known(window) => window.admits(piv),
+            Self::Lost { .. } => true,
+        }
+    }
+    /// A request with a valid tag came, with this Echo. An error is the challenge to answer with.
+    pub(crate) fn take(&mut self, piv: PartialIv, echo: Option<&[u8]>) -> Result<(), Challenge> {
+        match self {
+            Self::Known(window) => window.take(piv),
+            Self::Lost { challenge, size } => {
+                if echo != Some(&challenge.0[..]) {
+                    return Err(*challenge);
+                }
+                // RFC 8613 appendix B.1.2: the Partial IV of the fresh request is the lower limit.
+                *self = Self::Known(Window::from_limit(piv, *size));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn piv(number: u64) -> PartialIv {
+        PartialIv::new(number).expect("below 2^40")
+    }
+
+    #[test]
+    fn a_number_that_fell_out_of_the_window_is_refused() {
+        let mut window = Window::new(32);
+        window.take(piv(40));
+        assert!(!window.admits(piv(40)));
+        assert!(window.admits(piv(9)));
+        assert!(!window.admits(piv(8)));
+        assert!(window.admits(piv(41)));
+    }
+
+    #[test]
+    fn a_far_jump_leaves_nothing_of_the_past_open() {
+        let mut window = Window::new(63);
+        window.take(piv(3));
+        window.take(piv((1 << 40) - 1));
+        assert!(window.admits(piv((1 << 40) - 2)));
+        assert!(!window.admits(piv(4)));
+    }
+
+    #[test]
+    fn a_lost_window_opens_with_its_own_echo_only_and_admits_nothing_older() {
+        let challenge = Challenge([7; 8]);
+        let mut replay = Replay::Lost { challenge, size: 32 };
+        assert_eq!(replay.take(piv(5), None), Err(challenge));
+        assert_eq!(replay.take(piv(6), Some(&[8; 8])), Err(challenge));
+        assert_eq!(replay.take(piv(7), Some(&[7; 8])), Ok(()));
+        for old in 0..=7 {
+            assert!(!replay.admits(piv(old)), "{old}");
+        }
+        assert!(replay.admits(piv(8)));
+    }
+
+    proptest! {
+        #[test]
+        fn no_number_is_admitted_twice_and_a_newer_one_always(
+            numbers in prop::collection::vec(0_u64..200, 1..300),
+            size in 1_u8..64,
+        ) {
+            let mut window = Window::new(size);
+            let mut taken = BTreeSet::new();
+            for number in numbers {
+                let newest = taken.last().is_none_or(|last| number > *last);
+                let open = taken.last().is_none_or(|last| number + u64::from(size) > *last);
+                let admitted = window.admits(piv(number));
+                prop_assert_eq!(admitted, newest || (open && !taken.contains(&number)));
+                if admitted {
+                    window.take(piv(number));
+                    taken.insert(number);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What outlives a restart (RFC 8613 s7.5), in the style of the configuration file.
+//!
+//! ```text
+//!   sender_sequence,integer,64      while running, and in the end
+//!   replay_end,integer,17           in the end only: the number after the last that came
+//!   replay_seen,hex,"000000000000ffff"
+//! ```
+//! While a context is in use only the first line is stored: after a crash the window is lost, and
+//! the Echo option stands in for it.
+
+use core::fmt;
+use core::str::FromStr;
+
+use crate::params::SEQUENCE_MAX;
+
+/// The part of a security context that changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct State {
+    /// The first sequence number that was never used.
+    pub sequence: u64,
+    /// The number after the last that came, and which of the 64 before it came, the latest in the
+    /// lowest bit; `None` if that is not known.
+    pub window: Option<(u64, u64)>,
+}
+
+impl State {
+    /// What is stored for [`crate::SecurityContext::take_reservation`].
+    pub const fn reserved(sequence: u64) -> Self {
+        Self { sequence, window: None }
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "sender_sequence,integer,{}", self.sequence)?;
+        if let Some((end, seen)) = self.window {
+            writeln!(f, "replay_end,integer,{end}")?;
+            writeln!(f, "replay_seen,hex,\"{seen:016x}\"")?;
+        }
+        Ok(())
+    }
+}
+
+/// A stored state that is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the stored OSCORE state is damaged at line {line}; delete it only along with its keys")]
+pub struct StateError {
+    /// The line, from 1.
+    pub line: usize,
+}
+
+impl FromStr for State {
+    type Err = StateError;
+
+    fn from_str(text: &str) -> Result<Self, StateError> {
+        let (mut sequence, mut end, mut seen) = (None, None, None);
+        for (place, line) in text.lines().enumerate() {
+            let (slot, value) = match line.trim().rsplit_once(',') {
+                Some(("sender_sequence,integer", value)) => (&mut sequence, value.parse().ok()),
+                Some(("replay_end,integer", value)) => (&mut end, value.parse().ok()),
+                Some(("replay_seen,hex", value)) => {
+                    let bits = u64::from_str_radix(value.trim_matches('"'), 16);
+                    (&mut seen, bits.ok())
+                }
+                _ => return Err(StateError { line: place + 1 }),
+            };
+            if value.is_none() || slot.is_some() {
+                return Err(StateError { line: place + 1 });
+            }
+            *slot = value;
+        }
+        let whole = |number: &u64| *number <= SEQUENCE_MAX + 1;
+        match (sequence.filter(whole), end, seen) {
+            (Some(sequence), None, None) => Ok(Self { sequence, window: None }),
+            (Some(sequence), Some(end), Some(seen)) if whole(&end) => {
+                Ok(Self { sequence, window: Some((end, seen)) })
+            }
+            _ => Err(StateError { line: text.lines().count().max(1) }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_reads_back() {
+        for state in [
+            State::reserved(0),
+            State::reserved(SEQUENCE_MAX + 1),
+            State { sequence: 7, window: Some((12, u64::MAX)) },
+            State { sequence: 7, window: Some((0, 0)) },
+        ] {
+            assert_eq!(state.to_string().parse(), Ok(state));
+        }
+    }
+
+    #[test]
+    fn a_damaged_state_is_refused_with_its_line() {
+        for (text, line) in [
+            ("", 1),
+            ("sender_sequence,integer,-1", 1),
+            ("sender_sequence,integer,1\nreplay_end,integer,3\n", 2),
+            ("sender_sequence,integer,1\nsender_sequence,integer,2", 2),
+            ("sender_sequence,integer,1\nwhat", 2),
+            ("sender_sequence,integer,1099511627777", 1),
+        ] {
+            assert_eq!(text.parse::<State>(), Err(StateError { line }), "{text}");
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! A medium for networks of which only the tree of good links is known, as testbed studies publish them: who is
+//! whose parent, how far away, and how many frames pass.
+//!
+//! Every pair needs a power all the same, since nodes that are no neighbours in the tree disturb and sense each
+//! other. Their distance is not known. Where the steps of the way between them go in directions that do not
+//! depend on each other, the mean of its square is the sum of the squares of the steps, and that is what is taken:
+//!
+//! ```text
+//!   d(a, b)^2 = sum over the links on the way from a to b of d(link)^2
+//!   P(d)      = P(reach) - 10 n log10(d / reach)
+//! ```
+//! P(reach) is the power that goes with the delivery ratio of a link as long as the reach (measured for the
+//! Pister-hack, like the ratio of pairs that are no link). Alone on the air the ratio decides; of frames that
+//! overlap the SINR.
+
+use lowmesh_units::{Dbm, NodeId};
+
+use super::error::ConfigError;
+use super::links::{Link, Links};
+use super::params::PISTER_HACK_NOISE_DBM;
+use super::pister_hack::{pdr_of_rssi, rssi_of_pdr};
+use super::{Medium, Overlap};
+
+/// The link from a node to its parent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TreeLink {
+    /// The parent.
+    pub parent: NodeId,
+    /// How far away, m; above 0.
+    pub distance_m: f64,
+    /// Share of frames that pass when nothing disturbs, both ways.
+    pub pdr: f64,
+}
+
+/// The whole tree and what surrounds it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TreeLinksParams {
+    /// The links of nodes 1, 2, ...; node 0 is the root.
+    pub links: Vec<TreeLink>,
+    /// Length of a link whose delivery ratio is `reach_pdr`, m.
+    pub reach_m: f64,
+    /// That ratio.
+    pub reach_pdr: f64,
+    /// Path loss exponent.
+    pub exponent: f64,
+}
+
+/// The medium named `links`.
+#[derive(Clone, Debug)]
+pub struct TreeLinks {
+    links: Links,
+}
+
+impl TreeLinks {
+    /// The medium of `params`, whose parents lead to the root.
+    pub fn new(params: &TreeLinksParams) -> Result<Self, ConfigError> {
+        check(params)?;
+        let near = |a: NodeId, b: NodeId| {
+            let to_parent = |node: NodeId| node.index().checked_sub(1).map(|i| params.links[i]);
+            let link = |node, parent| to_parent(node).filter(|link| link.parent == parent);
+            link(a, b).or_else(|| link(b, a))
+        };
+        let links = Links::flat(params.links.len() + 1, |tx, rx| {
+            let rssi = power(params, distance_m(&params.links, tx, rx));
+            let pdr = near(tx, rx).map_or_else(|| pdr_of_rssi(rssi), |link| link.pdr);
+            Some(Link::dictated(Dbm(rssi), pdr))
+        });
+        Ok(Self { links })
+    }
+}
+
+impl Medium for TreeLinks {
+    fn name(&self) -> &'static str {
+        "links"
+    }
+    fn links(&self) -> &Links {
+        &self.links
+    }
+    fn overlap(&self) -> Overlap {
+        Overlap::DictatedSinr
+    }
+    fn noise(&self) -> Dbm {
+        Dbm(PISTER_HACK_NOISE_DBM)
+    }
+}
+
+/// Power at a distance, dBm.
+fn power(params: &TreeLinksParams, distance_m: f64) -> f64 {
+    let loss_db = 10.0 * params.exponent * libm::log10(distance_m / params.reach_m);
+    rssi_of_pdr(params.reach_pdr) - loss_db
+}
+
+/// The root of the sum of squares on the way from `a` to `b` over the tree.
+fn distance_m(links: &[TreeLink], a: NodeId, b: NodeId) -> f64 {
+    let (mut a, mut b, mut square) = (a, b, 0.0);
+    let (mut depth_a, mut depth_b) = (depth(links, a), depth(links, b));
+    while a != b {
+        // The deeper of the two goes up.
+        let (node, depth) =
+            if depth_a >= depth_b { (&mut a, &mut depth_a) } else { (&mut b, &mut depth_b) };
+        let link = links[node.index() - 1];
+        square += link.distance_m * link.distance_m;
+        *node = link.parent;
+        *depth -= 1;
+    }
+    libm::sqrt(square)
+}
+
+fn depth(links: &[TreeLink], node: NodeId) -> usize {
+    let parent = |node: &NodeId| Some(links[node.index().checked_sub(1)?].parent);
+    core::iter::successors(Some(node), parent).skip(1).count()
+}
+
+fn check(params: &TreeLinksParams) -> Result<(), ConfigError> {
+    let nodes = params.links.len() + 1;
+    for (index, link) in params.links.iter().enumerate() {
+        let key = |name: &str| format!("topology.{name}[{index}]");
+        let mut at = NodeId(index as u16 + 1);
+        let mut steps = 0;
+        while let Some(place) = at.index().checked_sub(1) {
+            steps += 1;
+            at = match params.links.get(place) {
+                Some(link) if steps <= nodes => link.parent,
+                _ => {
+                    let allowed = "the parents of a node must lead to node 0";
+                    return Err(ConfigError::new(key("parents"), &link.parent, allowed));
+                }
+            };
+        }
+        ConfigError::within(&key("distances_m"), link.distance_m, 0.01, 1e6)?;
+        ConfigError::within(&key("pdr"), link.pdr, 0.0, 1.0)?;
+    }
+    ConfigError::within("radio.reach_m", params.reach_m, 0.01, 1e6)?;
+    ConfigError::within("radio.reach_pdr", params.reach_pdr, 0.01, 1.0)?;
+    ConfigError::within("radio.exponent", params.exponent, 1.0, 8.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowmesh_units::Channel;
+
+    fn tree(links: &[(u16, f64)]) -> TreeLinksParams {
+        let link = |(parent, distance_m): &(u16, f64)| TreeLink {
+            parent: NodeId(*parent),
+            distance_m: *distance_m,
+            pdr: 0.98,
+        };
+        let links = links.iter().map(link).collect();
+        TreeLinksParams { links, reach_m: 6.5, reach_pdr: 0.975, exponent: 3.0 }
+    }
+
+    #[test]
+    fn a_link_has_its_own_ratio_and_a_pair_that_is_none_that_of_its_power() {
+        // 0 - 1 - 2, and 3 below the root on the other side.
+        let params = tree(&[(0, 3.0), (1, 4.0), (0, 12.0)]);
+        let medium = TreeLinks::new(&params).expect("a good tree");
+        let channel = Channel::new(16).expect("in the band");
+        let link = |a, b| *medium.links().get(NodeId(a), NodeId(b), channel).expect("all have one");
+        assert_eq!(link(0, 1).pdr, Some(0.98));
+        assert_eq!(link(2, 1), link(1, 2));
+        // 3 and 4 m give 5 m; with 12 m more, 13 m: twice 6.5 m is 9 dB less.
+        assert!((distance_m(&params.links, NodeId(2), NodeId(0)) - 5.0).abs() < 1e-9);
+        let far = link(2, 3);
+        assert!((far.rssi.0 - (rssi_of_pdr(0.975) - 9.031)).abs() < 1e-3, "{far:?}");
+        assert_eq!(far.pdr, Some(pdr_of_rssi(far.rssi.0)));
+    }
+
+    #[test]
+    fn what_is_no_tree_is_refused() {
+        for links in [&[(2, 1.0), (1, 1.0)][..], &[(7, 1.0)]] {
+            let error = TreeLinks::new(&tree(links)).expect_err("no tree").to_string();
+            assert!(error.contains("topology.parents[0]"), "{error}");
+        }
+        let error = TreeLinks::new(&tree(&[(0, f64::NAN)])).expect_err("no length").to_string();
+        assert!(error.contains("topology.distances_m[0] = NaN"), "{error}");
+    }
+}

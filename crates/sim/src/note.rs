@@ -1,0 +1,118 @@
+//! The books of a run: frames, packets, transactions and nodes, as they are told, into trace, capture, ledger and
+//! outcome.
+
+use lowmesh_machine::DropReason;
+use lowmesh_stack::Routes;
+use lowmesh_stack::event::{Network, Packet, Transaction};
+use lowmesh_units::{Asn, Channel, Eui64, Instant, NodeId};
+
+use crate::capture::Captured;
+use crate::record::Ending;
+use crate::trace::Fact;
+use crate::world::{ROOT, World};
+
+impl World {
+    /// A frame goes out at `at`, in a slot or not.
+    pub(crate) fn note_sent(
+        &mut self,
+        now: Instant,
+        at: Instant,
+        from: NodeId,
+        asn: Option<Asn>,
+        channel: Channel,
+        octets: &[u8],
+    ) {
+        self.trace.note(now, from, Fact::Sent { asn, channel, octets });
+        if let Some(capture) = &mut self.capture {
+            let frame = Captured { at, asn, channel, level: self.config.tx_power, octets };
+            if let Err(error) = capture.write(frame) {
+                self.capture = None;
+                self.capture_error.get_or_insert(error);
+            }
+        }
+    }
+
+    /// A frame to one neighbour goes out: a new one, or one that went out before.
+    pub(crate) fn note_attempt(&mut self, from: NodeId, to: Eui64, octets: &[u8]) {
+        let Some(to) = NodeId::from_eui64(to) else { return };
+        let link = self.outcome.links.entry((from, to)).or_default();
+        // The sequence number is the third octet of the frames that our MACs make.
+        let sequence = octets.get(2).copied();
+        if link.sequence == sequence {
+            link.retransmissions += 1;
+        } else {
+            link.frames += 1;
+        }
+        link.sequence = sequence;
+    }
+
+    pub(crate) fn note_packet(&mut self, now: Instant, node: NodeId, packet: Packet) {
+        self.trace.note(now, node, Fact::Packet(packet));
+        match packet {
+            Packet::Born(handle, class) => self.ledger.born(handle, class),
+            Packet::Accepted(handle) => self.ledger.accepted(handle),
+            Packet::PassedOn(handle) => self.ledger.passed_on(handle),
+            Packet::Delivered(handle) => self.ledger.delivered(handle),
+            Packet::Dropped(dropped) => {
+                if dropped.reason == DropReason::QueueFull {
+                    self.outcome.overflows.push((now, node));
+                }
+                self.ledger.dropped(dropped);
+            }
+        }
+    }
+
+    pub(crate) fn note_transaction(&mut self, now: Instant, node: NodeId, event: Transaction) {
+        self.trace.note(now, node, Fact::Transaction(event));
+        let (Transaction::Sent(handle, _)
+        | Transaction::Resent(handle, _)
+        | Transaction::Acknowledged(handle, ..)
+        | Transaction::Failed(handle, ..)) = event;
+        let place = handle.0 as usize - 1;
+        let Some(record) = self.outcome.transactions.get_mut(place) else { return };
+        match event {
+            Transaction::Sent(_, rto) => {
+                record.sent = Some(now);
+                record.rto = Some(rto);
+            }
+            Transaction::Resent(_, copy) => record.retransmissions = copy,
+            Transaction::Acknowledged(_, _, retransmissions) => {
+                record.ended = Some(now);
+                record.ending = Ending::Acknowledged;
+                record.retransmissions = retransmissions;
+            }
+            Transaction::Failed(_, reason) => {
+                record.ended = Some(now);
+                record.ending = Ending::Failed(reason);
+            }
+        }
+    }
+
+    pub(crate) fn note_network(&mut self, now: Instant, node: NodeId, network: &Network) {
+        self.trace.note(now, node, Fact::Network(network));
+        let index = node.index();
+        let summary = &mut self.outcome.nodes[index];
+        match network {
+            Network::Desynchronised => summary.desynchronisations += 1,
+            Network::Parent(Some(_)) if summary.joined.is_some() => summary.parent_changes += 1,
+            _ => {}
+        }
+        if summary.joined.is_none() && self.nodes[index].is_joined() {
+            summary.joined = Some(now);
+            self.joined_radio[index] = self.nodes[index].radio_time(now);
+            if node != ROOT && self.is_client(node) {
+                self.clients[index].activate(now, &self.config.traffic);
+            }
+        }
+    }
+
+    /// Whether the node is far enough from the root to be a client; known only of given routes.
+    fn is_client(&self, node: NodeId) -> bool {
+        match &self.config.node.routes {
+            Routes::Rpl => true,
+            Routes::Static(tree) => {
+                tree.hops(node).is_some_and(|hops| hops >= self.config.traffic.hops_min)
+            }
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The link layer of a node: a closed choice, and what any of them tells the node.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use lowmesh_mac::csma::Csma;
+use lowmesh_mac::frame::Content;
+use lowmesh_mac::link::LinkTable;
+use lowmesh_mac::queue::Priority;
+use lowmesh_mac::tsch;
+use lowmesh_machine::{Dropped, Handle, Machine as _, Outbox, Rejected};
+use lowmesh_sixtop::Event;
+use lowmesh_units::{Eui64, Instant};
+
+use crate::contended;
+use crate::event::Output;
+use crate::slotted::Slotted;
+
+/// What gives a node its neighbours.
+#[derive(Debug)]
+pub(crate) enum Link {
+    /// Timeslots and channel hopping, with 6top.
+    Slotted(Box<Slotted>),
+    /// Carrier sense.
+    Contended(Box<Csma>),
+}
+
+/// What a link layer has to say to its node.
+#[derive(Debug)]
+pub(crate) enum LinkEvent {
+    /// Frames can be sent from now on.
+    Up,
+    /// They no longer can.
+    Down,
+    /// A frame came.
+    Received { source: Eui64, broadcast: bool, payload: Vec<u8>, handle: Handle },
+    /// A frame of this node is over: `acked` by a neighbour, or `dropped`, or sent to everyone.
+    Done { handle: Handle, acked: bool, dropped: Option<Dropped> },
+    /// The expected transmissions over a link changed.
+    Etx { peer: Eui64, etx: u16, fresh: bool },
+    /// The driver is to do this.
+    Driver(Output),
+}
+
+impl Link {
+    pub(crate) fn boot(&mut self, now: Instant) -> Option<LinkEvent> {
+        match self {
+            Self::Slotted(slotted) => {
+                slotted.boot(now);
+                None
+            }
+            Self::Contended(csma) => {
+                expect_accepted(csma.handle(now, lowmesh_mac::csma::Input::Start));
+                // There is nothing to join: a radio that is on has a link layer.
+                Some(LinkEvent::Up)
+            }
+        }
+    }
+
+    pub(crate) fn deadline(&mut self, now: Instant) {
+        match self {
+            Self::Slotted(slotted) => slotted.deadline(now),
+            Self::Contended(csma) => {
+                if csma.next_deadline().is_some_and(|due| due <= now) {
+                    expect_accepted(csma.handle(now, lowmesh_mac::csma::Input::Deadline));
+                }
+            }
+        }
+    }
+
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        match self {
+            Self::Slotted(slotted) => slotted.next_deadline(),
+            Self::Contended(csma) => csma.next_deadline(),
+        }
+    }
+
+    /// The next thing that it has to say.
+    pub(crate) fn poll(&mut self, now: Instant) -> Option<LinkEvent> {
+        match self {
+            Self::Slotted(slotted) => slotted.poll(now),
+            Self::Contended(csma) => {
+                csma.poll_output().map(|output| contended::event(csma, output))
+            }
+        }
+    }
+
+    /// Lets the sublayer over the MAC say one thing; false when it is silent.
+    pub(crate) fn step(&mut self, now: Instant, outbox: &mut Outbox<Output>) -> bool {
+        match self {
+            Self::Slotted(slotted) => slotted.step_sixtop(now, outbox),
+            Self::Contended(_) => false,
+        }
+    }
+
+    pub(crate) fn send(
+        &mut self,
+        now: Instant,
+        payload: &[u8],
+        destination: Option<Eui64>,
+        priority: Priority,
+        handle: Handle,
+    ) {
+        match self {
+            Self::Slotted(slotted) => {
+                let content = Content::Payload(payload);
+                slotted.tell_mac(now, tsch::Input::Send { destination, content, priority, handle });
+            }
+            Self::Contended(csma) => {
+                let input =
+                    lowmesh_mac::csma::Input::Send { destination, payload, priority, handle };
+                expect_accepted(csma.handle(now, input));
+            }
+        }
+    }
+
+    /// Takes the end of a frame if it was one of the link layer's own.
+    pub(crate) fn take_done(&mut self, now: Instant, handle: Handle, acked: bool) -> bool {
+        match self {
+            Self::Slotted(slotted) => slotted.take_done(now, handle, acked),
+            Self::Contended(_) => false,
+        }
+    }
+
+    /// What is known of the neighbours.
+    pub(crate) fn links(&self) -> &LinkTable {
+        match self {
+            Self::Slotted(slotted) => slotted.mac.links(),
+            Self::Contended(csma) => csma.links(),
+        }
+    }
+
+    /// True when frames can be sent.
+    pub(crate) fn is_up(&self) -> bool {
+        match self {
+            Self::Slotted(slotted) => slotted.mac.is_synchronised(),
+            Self::Contended(csma) => csma.is_on(),
+        }
+    }
+
+    /// The preferred parent is another one, or none.
+    pub(crate) fn on_parent(&mut self, now: Instant, old: Option<Eui64>, new: Option<Eui64>) {
+        if let Self::Slotted(slotted) = self {
+            slotted.on_parent(now, old, new);
+        }
+    }
+
+    /// What routing has to say to a scheduling function.
+    pub(crate) fn tell_sixtop(&mut self, now: Instant, event: Event) {
+        if let Self::Slotted(slotted) = self {
+            slotted.tell_sixtop(now, event);
+        }
+    }
+
+    /// Beacons carry this join metric from now on, or there are none.
+    pub(crate) fn set_beacons(&mut self, now: Instant, metric: Option<u8>) {
+        if let Self::Slotted(slotted) = self {
+            slotted.tell_mac(now, tsch::Input::SetBeacons(metric));
+        }
+    }
+}
+
+/// One layer's answer to another is never refused: all are composed here, and this is their contract.
+pub(crate) fn expect_accepted(result: Result<(), Rejected>) {
+    debug_assert!(result.is_ok(), "{result:?}");
+}
