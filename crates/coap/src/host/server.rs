@@ -341,7 +341,9 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
     fn notify(&mut self, told: Vec<Notification<P>>, now: Instant) {
         for Notification { id, peer, token, confirmable, key, block, response } in told {
             let handle = self.client.next();
-            let most = self.unbounded(peer);
+            // To an address that is not proven a notification is no larger than the shortest
+            // request deserves; the rest is there to be asked for.
+            let most = self.affordable(peer, 0);
             let wanted = block.map(Block::from_value);
             let tables = &mut self.server.representations;
             let response = tables.answer((peer, key), response, wanted, most, now);

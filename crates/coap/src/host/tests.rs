@@ -265,6 +265,41 @@ fn a_long_error_to_an_address_that_is_not_proven_becomes_a_challenge() {
 }
 
 #[test]
+fn a_forged_observer_is_told_once_and_little() {
+    let mut server = host(2, HostLimits { amplification_max: Some(3), ..TRUSTING });
+    let mut get = Message::new(Kind::NonConfirmable, Code::GET, MessageId(1));
+    get.options.insert_path("/t");
+    get.options.insert_uint(OptionNumber::OBSERVE, 0);
+    let bytes = get.to_vec();
+    server.handle(T0, Input::Datagram { from: 1, bytes: &bytes }).expect("never fails");
+    let mut notifications = Vec::new();
+    for second in 0..200 {
+        let now = Instant::from_secs(second);
+        server.changed("/t");
+        while let Some(output) = server.poll_output() {
+            match output {
+                Output::Request { exchange, .. } => {
+                    let mut response = ResponseTemplate::new(Code::CONTENT);
+                    response.payload = body(900);
+                    response.options.insert_uint(OptionNumber::OBSERVE, 0);
+                    let input = Input::Respond { exchange, response, handle: Handle::NONE };
+                    server.handle(now, input).expect("acceptable");
+                }
+                Output::Send { bytes, .. } => {
+                    notifications.push(Message::parse(&bytes).expect("own bytes"));
+                }
+                _ => {}
+            }
+        }
+        server.handle(now, Input::Deadline).expect("never fails");
+    }
+    // The response, then one CON in five copies, and the observer is gone.
+    assert_eq!((notifications.len(), server.observers()), (6, 0));
+    assert!(notifications[1..].iter().all(|one| one == &notifications[1]));
+    assert!(notifications[1].kind == Kind::Confirmable && notifications[1].payload.len() <= 64);
+}
+
+#[test]
 fn a_later_block_of_nothing_is_answered_with_4_08_unless_it_can_be_made_again() {
     let mut server = host(2, TRUSTING);
     for (id, code) in [(1, Code::POST), (2, Code::GET)] {
