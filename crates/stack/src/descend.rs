@@ -51,13 +51,15 @@ impl Node {
             }
             // An empty acknowledgement says that the response comes later, which then ends the
             // transaction; what came to nothing is counted in the endpoint. The rest answers what
-            // no application of a node asks for: observations, groups, pings, No-Response.
+            // no application of a node asks for: observations, groups, pings, No-Response,
+            // connections.
             lowmesh_coap::Output::Acknowledged { .. }
             | lowmesh_coap::Output::Discarded { .. }
             | lowmesh_coap::Output::Notification { .. }
             | lowmesh_coap::Output::GroupResponse { .. }
             | lowmesh_coap::Output::Pong { .. }
-            | lowmesh_coap::Output::Over { .. } => {}
+            | lowmesh_coap::Output::Over { .. }
+            | lowmesh_coap::Output::Close { .. } => {}
         }
     }
 
