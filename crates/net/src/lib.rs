@@ -1,0 +1,28 @@
+//! The protocol crates on real sockets. Here, and nowhere below, a clock is read, a thread is started and a
+//! seed is made.
+//!
+//! | module | drives |
+//! |---|---|
+//! | [`driver`] | a CoAP endpoint over UDP, or over DTLS |
+//! | [`udp`], [`multicast`] | the socket under it, and its groups |
+//! | [`dtls`] | sessions with pre-shared keys |
+//! | [`line`] | one connection for CoAP: TCP, TLS, WebSockets |
+//! | [`stream`], [`tls`], [`websocket`] | what a connection is made of |
+//! | [`oscore`] | a security context and its file |
+//! | [`resolve`] | from the host of a URI to addresses |
+//! | [`clock`] | the time of all drivers |
+
+pub mod clock;
+pub mod driver;
+pub mod dtls;
+mod icmp;
+pub mod line;
+pub mod multicast;
+pub mod oscore;
+pub mod params;
+pub mod peer;
+pub mod resolve;
+pub mod stream;
+pub mod tls;
+pub mod udp;
+pub mod websocket;
