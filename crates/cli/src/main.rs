@@ -4,6 +4,7 @@
 //! run failed, a file cannot be written), 2 the command line or the scenario is wrong.
 
 mod compare;
+mod dry;
 mod failure;
 mod merge;
 mod progress;

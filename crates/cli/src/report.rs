@@ -3,10 +3,9 @@
 //! `results.html` brings `results-figures/`. Files of a former report under the same name are replaced.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use lowmesh_lab::html::{self, Provenance};
-use lowmesh_lab::results::Results;
+use lowmesh_lab::html::Page;
 
 use crate::failure::Failure;
 
@@ -28,26 +27,23 @@ pub fn check(page: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Writes the page and the figures; returns the folder of the figures, if there are any.
-pub fn write(
-    page: &Path,
-    results: &Results,
-    provenance: &Provenance,
-) -> Result<Option<PathBuf>, Failure> {
-    let html::Page { html, figures } = html::page(results, provenance);
-    put(page, &html)?;
-    if figures.is_empty() {
-        return Ok(None);
+/// Writes the page and the figures, and says so unless it is to be `quiet`.
+pub fn write(file: &Path, page: &Page, quiet: bool) -> Result<(), Failure> {
+    put(file, &page.html)?;
+    if !page.figures.is_empty() {
+        let mut name = file.file_stem().unwrap_or_default().to_owned();
+        name.push("-figures");
+        let folder = file.with_file_name(name);
+        fs::create_dir_all(&folder)
+            .map_err(|error| Failure::own(format!("cannot make {}: {error}", folder.display())))?;
+        for (name, svg) in &page.figures {
+            put(&folder.join(name), svg)?;
+        }
     }
-    let mut name = page.file_stem().unwrap_or_default().to_owned();
-    name.push("-figures");
-    let folder = page.with_file_name(name);
-    fs::create_dir_all(&folder)
-        .map_err(|error| Failure::own(format!("cannot make {}: {error}", folder.display())))?;
-    for (name, svg) in &figures {
-        put(&folder.join(name), svg)?;
+    if !quiet {
+        eprintln!("report: {}", file.display());
     }
-    Ok(Some(folder))
+    Ok(())
 }
 
 fn put(path: &Path, text: &str) -> Result<(), Failure> {

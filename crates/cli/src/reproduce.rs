@@ -4,25 +4,24 @@
 //! are stored already, and tells for each claim what was claimed, what came out, and whether that is the same.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 
 use lowmesh_lab::batch::{Batch, Ended, How};
 use lowmesh_lab::claims::judge::{Evidence, judge};
-use lowmesh_lab::claims::{Answer, Claim, Measured, PAPERS, Paper, Sweep, Verdict};
+use lowmesh_lab::claims::{Answer, Claim, PAPERS, Paper, Sweep, Verdict};
+use lowmesh_lab::command::{Kept, quoted};
+use lowmesh_lab::html::{Extent, claims_page};
 use lowmesh_lab::plan::Plan;
 use lowmesh_lab::results::PointResult;
 use lowmesh_lab::scenario::sweep::Sweep as Axes;
 use lowmesh_lab::simulate::{Simulate, Sinks};
 use lowmesh_lab::store::Store;
-use lowmesh_units::Duration;
 use serde_json::json;
 
 use crate::failure::Failure;
 use crate::progress::{Meter, Style};
-use crate::store;
+use crate::{dry, report, store};
 
 /// Version of the JSON's shape.
 const SCHEMA: u32 = 1;
@@ -47,9 +46,12 @@ pub struct Args {
     /// Keep runs in this folder, and take from it those that are there.
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
-    /// Write the answers as a Markdown file too.
+    /// Write a report as one HTML page, and its figures as SVG files beside it.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    /// Say how many runs there are, how many of them are stored and how long the rest takes, and run nothing.
+    #[arg(long, short = 'n')]
+    dry_run: bool,
     /// Print nothing but results and errors.
     #[arg(long, short)]
     quiet: bool,
@@ -66,11 +68,22 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
         hint: Some("`lowmesh reproduce` lists them".to_owned()),
     })?;
     let claims = chosen(args, &paper)?;
-    let (evidence, failed) = gather(args, &paper, &claims, simulate)?;
+    args.report.as_deref().map(report::check).transpose()?;
+    let (whole, lengths) = whole_plan(args, &paper, &claims)?;
+    let store = Store::open(&store::location(args.store.as_deref())?)?;
+    let batch = Batch::new(&whole, whole.runs(), Some(&store));
+    if args.dry_run {
+        let how = dry::How { jobs: args.jobs, json: args.json };
+        return dry::execute(how, &whole, &batch, Some(&store), simulate, out);
+    }
+    let ended = run(args, &whole, batch, &store, simulate)?;
+    let failed = failed_runs(&whole, &ended);
+    let evidence = evidence(args, &lengths, ended);
     let answers: Vec<Answer> = claims.iter().map(|claim| judge(&paper, claim, &evidence)).collect();
-    if let Some(path) = &args.report {
-        fs::write(path, markdown(args, &paper, &answers))
-            .map_err(|error| Failure::own(format!("cannot write {}: {error}", path.display())))?;
+    if let Some(file) = &args.report {
+        let kept = store::kept(args.store.as_deref());
+        let how = Extent { command: again(args, &paper, &kept), kept };
+        report::write(file, &claims_page(&paper, &answers, &evidence, &how), args.quiet)?;
     }
     if args.json {
         write_json(args, &paper, &answers, out)?;
@@ -79,6 +92,21 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
     }
     out.flush()?;
     failed
+}
+
+/// The command that gives the same answers again.
+fn again(args: &Args, paper: &Paper, kept: &Kept) -> String {
+    let mut words = format!("lowmesh reproduce {}", paper.name);
+    if args.quick {
+        words.push_str(" --quick");
+    }
+    for claim in &args.claims {
+        words.extend([" --claim ", claim]);
+    }
+    if let Kept::In(folder) = kept {
+        words.extend([" --store ", &quoted(folder)]);
+    }
+    words
 }
 
 fn list(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
@@ -116,51 +144,63 @@ fn chosen<'p>(args: &Args, paper: &'p Paper) -> Result<Vec<&'p Claim>, Failure> 
     args.claims.iter().map(find).collect()
 }
 
-/// Makes the runs that `claims` need; of all claims, also those that only show how much assumptions matter.
-fn gather(
+/// Sweeps, each with the number of its points.
+type Lengths<'p> = Vec<(&'p Sweep, usize)>;
+
+/// The runs that `claims` need; of all claims, also those that only show how much assumptions matter. With the plan
+/// comes how many of its points each sweep has.
+fn whole_plan<'p>(
     args: &Args,
-    paper: &Paper,
+    paper: &'p Paper,
     claims: &[&Claim],
-    simulate: &Simulate<'_>,
-) -> Result<(Evidence, Result<(), Failure>), Failure> {
+) -> Result<(Plan, Lengths<'p>), Failure> {
     let needed = paper.needs(claims);
     let all = args.claims.is_empty();
     let sweeps = paper.sweeps.iter().filter(|sweep| all || needed.contains(sweep.name.as_str()));
     let mut whole = Plan { name: paper.name.clone(), sweep: Axes::default(), points: Vec::new() };
-    let mut lengths: Vec<(&Sweep, usize)> = Vec::new();
+    let mut lengths = Lengths::new();
     for sweep in sweeps {
         let plans = paper.plans(sweep, args.quick).map_err(Failure::own)?;
         let before = whole.points.len();
         whole.points.extend(plans.into_iter().flat_map(|plan| plan.points));
         lengths.push((sweep, whole.points.len() - before));
     }
-    let store = Store::open(&store::location(args.store.as_deref())?)?;
-    let ended = run(args, &whole, &store, simulate)?;
-    let mut points = ended.results.points.into_iter();
-    let mut by_sweep: BTreeMap<String, Vec<PointResult>> = BTreeMap::new();
-    for (sweep, length) in lengths {
-        by_sweep.insert(sweep.name.clone(), points.by_ref().take(length).collect());
-    }
-    by_sweep.retain(|_, points| !points.is_empty());
-    let failed = ended.failed.first().map_or(Ok(()), |(spec, failure)| {
-        let message = format!("{} runs failed; the first: {}", ended.failed.len(), failure.error);
-        let scenario = &whole.points[spec.point].scenario.head.name;
-        let hint =
-            format!("it was seed {} of {scenario}; the same command runs it again", spec.seed.0);
-        Err(Failure::Own { message, hint: Some(hint) })
-    });
-    Ok((Evidence { sweeps: by_sweep, tables: BTreeMap::new() }, failed))
+    Ok((whole, lengths))
 }
 
-fn run(args: &Args, plan: &Plan, store: &Store, simulate: &Simulate<'_>) -> Result<Ended, Failure> {
-    let batch = Batch::new(plan, plan.runs(), Some(store));
+/// The points of each sweep that was run.
+fn evidence(args: &Args, lengths: &Lengths<'_>, ended: Ended) -> Evidence {
+    let mut points = ended.results.points.into_iter();
+    let mut sweeps: BTreeMap<String, Vec<PointResult>> = BTreeMap::new();
+    for (sweep, length) in lengths {
+        sweeps.insert(sweep.name.clone(), points.by_ref().take(*length).collect());
+    }
+    sweeps.retain(|_, points| !points.is_empty());
+    Evidence { sweeps, quick: args.quick, ..Evidence::default() }
+}
+
+/// Turns failed runs into a failure.
+fn failed_runs(whole: &Plan, ended: &Ended) -> Result<(), Failure> {
+    let Some((spec, failure)) = ended.failed.first() else { return Ok(()) };
+    let message = format!("{} runs failed; the first: {}", ended.failed.len(), failure.error);
+    let scenario = &whole.points[spec.point].scenario.head.name;
+    let hint = format!("it was seed {} of {scenario}; the same command runs it again", spec.seed.0);
+    Err(Failure::Own { message, hint: Some(hint) })
+}
+
+fn run(
+    args: &Args,
+    plan: &Plan,
+    batch: Batch<'_>,
+    store: &Store,
+    simulate: &Simulate<'_>,
+) -> Result<Ended, Failure> {
     let (all, missing) = (batch.len(), batch.missing().len());
     let style = if args.quiet { Style::None } else { args.progress };
     if !args.quiet && all > 0 {
         eprintln!("{all} runs, {} of them stored in {}", all - missing, store.folder().display());
     }
-    let total = if missing == 0 { Duration::ZERO } else { batch.missing_time() };
-    let meter = Meter::new(style, missing as u64, total);
+    let meter = Meter::new(style, missing as u64, batch.missing_time());
     let how = How { jobs: args.jobs, fail_fast: false };
     let ended = batch.run(how, Sinks::default(), simulate, &|spec, progress| {
         meter.observe(&progress, &format!(" of {}", plan.points[spec.point].scenario.head.name));
@@ -169,18 +209,10 @@ fn run(args: &Args, plan: &Plan, store: &Store, simulate: &Simulate<'_>) -> Resu
     Ok(ended)
 }
 
-fn count(answers: &[Answer], verdict: Verdict) -> usize {
-    answers.iter().filter(|answer| answer.verdict == verdict).count()
-}
-
 fn summary(answers: &[Answer]) -> String {
-    format!(
-        "{} claims: {} reproduced, {} not reproduced, {} undecided",
-        answers.len(),
-        count(answers, Verdict::Reproduced),
-        count(answers, Verdict::NotReproduced),
-        count(answers, Verdict::Undecided)
-    )
+    let counts = Verdict::ALL.map(|one| format!("{} {}", one.count(answers), one.word()));
+    let plural = if answers.len() == 1 { "" } else { "s" };
+    format!("{} claim{plural}: {}", answers.len(), counts.join(", "))
 }
 
 fn write_json(
@@ -201,7 +233,7 @@ fn write_text(paper: &Paper, answers: &[Answer], out: &mut dyn Write) -> Result<
         writeln!(out, "{}  {}", answer.id, answer.verdict.word().to_uppercase())?;
         writeln!(out, "    {}", answer.text)?;
         writeln!(out, "    claimed   {}", answer.claimed)?;
-        writeln!(out, "    measured  {}", measured(answer))?;
+        writeln!(out, "    measured  {}", answer.measured_words())?;
         writeln!(out, "    why       {}", answer.why)?;
         if !answer.note.is_empty() {
             writeln!(out, "    note      {}", answer.note)?;
@@ -210,63 +242,6 @@ fn write_text(paper: &Paper, answers: &[Answer], out: &mut dyn Write) -> Result<
     }
     writeln!(out, "{}", summary(answers))?;
     Ok(())
-}
-
-/// What was measured, with its interval.
-fn measured(answer: &Answer) -> String {
-    match &answer.measured {
-        Measured::Nothing => "-".to_owned(),
-        Measured::Number(mean) => {
-            let interval = answer.ci95.map_or_else(String::new, |half| format!(" ± {half:.4}"));
-            format!("{mean:.4}{interval} (n = {})", answer.n)
-        }
-        Measured::Values(values) => {
-            let pairs: Vec<String> =
-                values.iter().map(|(key, value)| format!("{key} {}", plain(*value))).collect();
-            pairs.join(", ")
-        }
-    }
-}
-
-/// At most four digits after the point, none that say nothing.
-fn plain(value: f64) -> String {
-    let text = format!("{value:.4}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-fn markdown(args: &Args, paper: &Paper, answers: &[Answer]) -> String {
-    let mut text = format!(
-        "# {}\n\n{}; {}, {}; doi {}\n\n{}{}.\n\n## What had to be assumed\n\n",
-        paper.title,
-        paper.authors,
-        paper.venue,
-        paper.year,
-        paper.doi,
-        summary(answers),
-        if args.quick { " (quick runs)" } else { "" }
-    );
-    for assumption in &paper.assumptions {
-        _ = writeln!(text, "- {assumption}");
-    }
-    text.push_str(
-        "\n## Claims\n\n| claim | verdict | claimed | measured | why |\n|---|---|---|---|---|\n",
-    );
-    for answer in answers {
-        let cells = [
-            answer.id.clone(),
-            answer.verdict.word().to_owned(),
-            answer.claimed.clone(),
-            measured(answer),
-            answer.why.clone(),
-        ];
-        let cells = cells.map(|cell| cell.replace('|', "/").replace('\n', " "));
-        _ = writeln!(text, "| {} |", cells.join(" | "));
-    }
-    text.push_str("\n## To see it again\n\n");
-    for answer in answers {
-        _ = writeln!(text, "- {}: {}\n\n      {}", answer.id, answer.text, answer.command);
-    }
-    text
 }
 
 #[cfg(test)]

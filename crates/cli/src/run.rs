@@ -8,7 +8,8 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use lowmesh_lab::batch::{Batch, Ended, How};
-use lowmesh_lab::html::Provenance;
+use lowmesh_lab::command::Provenance;
+use lowmesh_lab::html::sweep_page;
 use lowmesh_lab::plan::{Plan, RunSpec, Shard};
 use lowmesh_lab::report::{Folder, Report};
 use lowmesh_lab::results::Results;
@@ -20,9 +21,7 @@ use lowmesh_lab::store::Store;
 
 use crate::failure::Failure;
 use crate::progress::{Meter, Style};
-use crate::{report, store, table};
-
-mod dry;
+use crate::{dry, report, store, table};
 
 /// Simulate a scenario, or every point of its sweep, over its seeds and report means with confidence intervals.
 #[derive(Debug, clap::Args)]
@@ -109,7 +108,8 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
         batch.force();
     }
     if args.dry_run {
-        return dry::execute(args, &plan, &batch, store.as_ref(), simulate, out);
+        let how = dry::How { jobs: args.jobs, json: args.json };
+        return dry::execute(how, &plan, &batch, store.as_ref(), simulate, out);
     }
     args.report.as_deref().map(report::check).transpose()?;
     let folder = args.out.as_deref().map(Folder::reserve).transpose()?;
@@ -118,7 +118,7 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
         batch.force_first();
     }
     let ended = run(args, &plan, batch, sinks, simulate)?;
-    write_page(args, &ended.results)?;
+    write_page(args, store.is_some(), &ended.results)?;
     if !plan.is_sweep() {
         return plain(args, &plan.points[0].scenario, ended, folder, out);
     }
@@ -211,16 +211,15 @@ fn plain(
     Err(Failure::Own { message, hint: Some(again(args, &[], seed)) })
 }
 
-/// Writes the report, if one is wanted.
-fn write_page(args: &Args, results: &Results) -> Result<(), Failure> {
-    let Some(page) = &args.report else { return Ok(()) };
-    let overrides = args.overrides.clone();
-    let provenance = Provenance { scenario: args.scenario.clone(), overrides };
-    report::write(page, results, &provenance)?;
-    if !args.quiet {
-        eprintln!("report: {}", page.display());
-    }
-    Ok(())
+/// Writes the report, if one is wanted; `kept` says whether the runs are in a store.
+fn write_page(args: &Args, kept: bool, results: &Results) -> Result<(), Failure> {
+    let Some(file) = &args.report else { return Ok(()) };
+    let provenance = Provenance {
+        scenario: args.scenario.clone(),
+        overrides: args.overrides.clone(),
+        store: kept.then(|| store::kept(args.store.as_deref())),
+    };
+    report::write(file, &sweep_page(results, &provenance), args.quiet)
 }
 
 fn overrides(args: &Args) -> Vec<String> {

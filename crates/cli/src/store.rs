@@ -3,6 +3,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
+use lowmesh_lab::command::Kept;
 use lowmesh_lab::store::{Store, StoreError};
 
 use crate::failure::Failure;
@@ -23,6 +24,11 @@ pub fn location(flag: Option<&Path>) -> Result<PathBuf, Failure> {
         message: "there is no folder to keep runs in".to_owned(),
         hint: Some("name one with --store DIR or LOWMESH_STORE".to_owned()),
     })
+}
+
+/// How a command tells another where the store is.
+pub fn kept(flag: Option<&Path>) -> Kept {
+    flag.map_or(Kept::AsUsual, |folder| Kept::In(folder.to_string_lossy().into_owned()))
 }
 
 /// A store that must be there already.

@@ -1,15 +1,20 @@
 //! `lowmesh tune`: searches the numbers of a retransmission timer for a scenario.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 
 use comfy_table::{CellAlignment, Table, presets};
+use lowmesh_lab::command::{Kept, Provenance, quoted};
+use lowmesh_lab::html::search_page;
 use lowmesh_lab::scenario::Scenario;
 use lowmesh_lab::simulate::Simulate;
 use lowmesh_lab::statistics::Estimate;
+use lowmesh_lab::store::Store;
 use lowmesh_lab::tune::{Compared, News, Objective, Plan, Request, TuneError, Tuned, Verdict};
 
 use crate::failure::Failure;
 use crate::progress::{Meter, Style};
+use crate::{report, store};
 
 /// Search the parameters of a retransmission timer that serve a scenario best.
 ///
@@ -41,6 +46,13 @@ pub struct Args {
     /// Replace one value of the scenario, as traffic.period=2s (repeatable).
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
+    /// Keep runs in this folder, and take from it those that are there; without, they are kept where
+    /// `lowmesh run` keeps those of sweeps.
+    #[arg(long, value_name = "DIR")]
+    store: Option<PathBuf>,
+    /// Write a report as one HTML page, and its figures as SVG files beside it.
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     /// Print JSON instead of the tables.
     #[arg(long)]
     json: bool,
@@ -64,6 +76,11 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
     let (timer, budget) = (scenario.coap.congestion, args.budget);
     let seeds = args.seeds.unwrap_or(scenario.head.seeds);
     let plan = Plan::new(Request { timer, objective, budget, seeds, jobs: args.jobs })?;
+    args.report.as_deref().map(report::check).transpose()?;
+    let store = Store::open(&store::location(args.store.as_deref())?)?;
+    if !args.quiet {
+        eprintln!("{} runs at most, kept in {}", plan.runs(), store.folder().display());
+    }
     let style = if args.quiet { Style::None } else { args.progress };
     let total = scenario.head.duration * u64::from(plan.runs());
     let meter = Meter::new(style, plan.runs().into(), total);
@@ -77,8 +94,13 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
             meter.line(&format!("comparing the best one on seeds {} to {}", first.0, last.0));
         }
     };
-    let tuned = plan.execute(&scenario, simulate, &observe);
+    let tuned = plan.execute(&scenario, Some(&store), simulate, &observe)?;
     meter.finish();
+    if let Some(file) = &args.report {
+        let kept = store::kept(args.store.as_deref());
+        let page = search_page(&tuned, &provenance(args, &kept), &again(args, &kept));
+        report::write(file, &page, args.quiet)?;
+    }
     if args.json {
         out.write_all(tuned.to_json().as_bytes())?;
     } else {
@@ -86,6 +108,29 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
     }
     out.flush()?;
     failed_runs(args, &tuned)
+}
+
+/// How runs of the search are made again; their timers are settings of the points.
+fn provenance(args: &Args, kept: &Kept) -> Provenance {
+    let scenario = args.scenario.clone();
+    Provenance { scenario, overrides: args.overrides.clone(), store: Some(kept.clone()) }
+}
+
+/// The command that gives the same result again.
+fn again(args: &Args, kept: &Kept) -> String {
+    let Args { scenario, timer, objective, budget, .. } = args;
+    let mut words = format!(
+        "lowmesh tune {} --timer {} --objective {objective} --budget {budget}",
+        quoted(scenario),
+        quoted(timer)
+    );
+    words.extend(args.seeds.map(|seeds| format!(" --seeds {seeds}")));
+    words.extend(args.seed.map(|seed| format!(" --seed {seed}")));
+    words.extend(args.overrides.iter().map(|set| format!(" --set {}", quoted(set))));
+    if let Kept::In(folder) = kept {
+        words.extend([" --store ", &quoted(folder)]);
+    }
+    words
 }
 
 impl From<TuneError> for Failure {

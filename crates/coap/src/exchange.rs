@@ -80,6 +80,13 @@ pub(crate) struct Transmission {
     pub(crate) due: Instant,
 }
 
+impl Transmission {
+    /// When the latest copy left, while its timeout runs.
+    pub(crate) fn copy_left_at(&self) -> Instant {
+        self.due - self.rto
+    }
+}
+
 /// A peer's request that the application has not answered yet.
 #[derive(Debug)]
 pub(crate) struct Incoming<P> {

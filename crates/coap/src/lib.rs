@@ -38,7 +38,9 @@
 #![cfg_attr(not(test), no_std)]
 extern crate alloc;
 
+pub mod blockwise;
 mod config;
+pub mod echo;
 mod endpoint;
 mod event;
 mod exchange;
@@ -47,6 +49,7 @@ mod no_response;
 pub mod observe;
 pub mod params;
 mod peer;
+pub mod resource;
 mod seen;
 
 pub use config::{Config, ConfigError};

@@ -39,8 +39,38 @@ pub const NOTIFICATION_ORDER_SPAN: Duration = Duration::from_secs(128);
 pub const REGISTER_AGAIN_MIN: Duration = Duration::from_secs(5);
 /// to this long before it registers again: RFC 7641 s3.3.1, 15 s.
 pub const REGISTER_AGAIN_MAX: Duration = Duration::from_secs(15);
+/// After this long without a sign of life a notification is CON: RFC 7641 s4.5, 24 h.
+pub const CONFIRM_AFTER: Duration = Duration::from_secs(24 * 3600);
+/// Between unconfirmed notifications to one observer, where no RTT is known: RFC 7641 s4.5.1, 3 s.
+pub const NOTIFICATION_GAP: Duration = Duration::from_secs(3);
 /// Max-Age of a response without the option: RFC 7252 s5.10.5, 60 s.
 pub const MAX_AGE_DEFAULT: Duration = Duration::from_secs(60);
+
+/// How often a body is read from the start because it changed under way; ours.
+pub const TRANSFER_RESTARTS_MAX: u8 = 3;
+
+/// An answer to an address that is not proven is at most this many times its request, both with
+/// [`DATAGRAM_OVERHEAD`]: the bound of RFC 9000 s8.1; RFC 9175 s2.4 asks for one.
+pub const AMPLIFICATION_MAX: usize = 3;
+/// Octets that IPv6 and UDP put around a message: RFC 8200 s3, 40, and RFC 768, 8.
+pub const DATAGRAM_OVERHEAD: usize = 48;
+/// Octets of an Echo value: RFC 9175 s2.2.1 allows 1 to 40, appendix A wants at least 64 bits.
+pub const ECHO_LEN: usize = 8;
+/// Peers whose address is proven, and as many that are asked to prove it; ours.
+pub const ECHO_PEERS_MAX: usize = 1024;
+/// Octets around a payload for header, token and options, when blocks are chosen: RFC 7252 s4.6
+/// leaves 128 between 1024 and 1152.
+pub const MESSAGE_OVERHEAD: usize = 128;
+/// Longest body that is put together, octets; ours.
+pub const BODY_MAX: usize = 1 << 20;
+/// Octets of unfinished request bodies over all peers; ours.
+pub const ASSEMBLIES_MAX: usize = 4 << 20;
+/// Octets of representations that are kept for their later blocks; ours.
+pub const REPRESENTATIONS_MAX: usize = 4 << 20;
+/// Observers over all resources; ours.
+pub const OBSERVERS_MAX: usize = 1024;
+/// Observers with one peer's address; ours.
+pub const OBSERVERS_PER_PEER: usize = 64;
 
 /// Message IDs of one peer: 16 bits (RFC 7252 s3).
 pub const MESSAGE_IDS: u32 = 1 << 16;

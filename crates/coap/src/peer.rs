@@ -5,9 +5,9 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use lowmesh_congestion::{Flight, Permit, Timer, Window, window};
+use lowmesh_congestion::{Message, Permit, Timer, Window, window};
 use lowmesh_machine::Handle;
-use lowmesh_units::{Instant, Rng};
+use lowmesh_units::{Duration, Instant, Rng};
 use lowmesh_wire::coap::{MessageId, Token};
 
 use crate::Config;
@@ -21,7 +21,6 @@ use crate::seen::Seen;
 pub(crate) struct Peer {
     pub(crate) timer: Box<dyn Timer>,
     window: window::Fixed,
-    outstanding: u32,
     pub(crate) ids: MessageIds,
     /// Sent and not acknowledged yet, by message ID.
     unacknowledged: Vec<(MessageId, ExchangeId)>,
@@ -44,7 +43,6 @@ impl Peer {
                 .timer(config.ack_timeout)
                 .expect("Config::check has tried the name and the numbers"),
             window: window::Fixed::new(config.nstart),
-            outstanding: 0,
             ids: MessageIds::new(rng.next_u32() as u16),
             unacknowledged: Vec::new(),
             unanswered: Vec::new(),
@@ -61,8 +59,7 @@ impl Peer {
     /// Whether one more interaction may start now. The fixed window never paces, so "later" means
     /// "not yet".
     pub(crate) fn permits(&self, now: Instant) -> bool {
-        let flight = Flight { now, outstanding: self.outstanding, size: 1 };
-        self.window.permits(&flight) == Permit::Now
+        self.window.permits(1, now) == Permit::Now
     }
     /// An exchange's first copy leaves; a request is then found by its token too.
     pub(crate) fn sent(
@@ -73,7 +70,6 @@ impl Peer {
         now: Instant,
     ) {
         self.window.on_sent(1, now);
-        self.outstanding += 1;
         self.unacknowledged.push((message_id, id));
         // A request that registers its observation again keeps its token.
         if let Some(token) = token
@@ -87,17 +83,44 @@ impl Peer {
     pub(crate) fn sent_to_group(&mut self, token: Token, id: ExchangeId) {
         self.unanswered.push((token, id));
     }
-    /// The exchange is no longer outstanding for the window (RFC 7252 s4.7): acknowledged, answered
-    /// or given up.
-    pub(crate) fn landed(&mut self, id: ExchangeId) {
-        if let Some(place) = self.unacknowledged.iter().position(|(_, one)| *one == id) {
-            self.unacknowledged.remove(place);
-            self.outstanding -= 1;
+    /// The latest copy of the exchange, which left at `sent`, was acknowledged after `rtt`; that is unknown when
+    /// there were several copies.
+    pub(crate) fn acknowledged(
+        &mut self,
+        id: ExchangeId,
+        sent: Instant,
+        rtt: Option<Duration>,
+        now: Instant,
+    ) {
+        if self.land(id) {
+            self.window.on_acked(Message { size: 1, sent }, rtt, now);
         }
     }
+    /// The latest copy of the exchange, which left at `sent`, timed out; another follows at once.
+    pub(crate) fn resent(&mut self, sent: Instant, now: Instant) {
+        self.window.on_timeout(&[Message { size: 1, sent }], now);
+        self.window.on_sent(1, now);
+    }
+    /// The last copy of the exchange, which left at `sent`, timed out.
+    pub(crate) fn expired(&mut self, id: ExchangeId, sent: Instant, now: Instant) {
+        if self.land(id) {
+            self.window.on_timeout(&[Message { size: 1, sent }], now);
+        }
+    }
+    /// The exchange is over, or its end will come without an acknowledgement.
+    pub(crate) fn discarded(&mut self, id: ExchangeId, now: Instant) {
+        if self.land(id) {
+            self.window.on_discarded(1, now);
+        }
+    }
+    /// The exchange is no longer outstanding for the window (RFC 7252 s4.7); true if it was.
+    fn land(&mut self, id: ExchangeId) -> bool {
+        let place = self.unacknowledged.iter().position(|(_, one)| *one == id);
+        place.map(|place| self.unacknowledged.remove(place)).is_some()
+    }
     /// The exchange neither waits nor is outstanding; its token may still be in use.
-    pub(crate) fn settle(&mut self, id: ExchangeId) {
-        self.landed(id);
+    pub(crate) fn settle(&mut self, id: ExchangeId, now: Instant) {
+        self.discarded(id, now);
         self.queue.retain(|one| *one != id);
     }
     /// The exchange, which has settled, is over.
@@ -131,8 +154,33 @@ impl Peer {
         all.dedup();
         all
     }
-    /// Tells the window how an interaction ended.
-    pub(crate) fn window(&mut self) -> &mut window::Fixed {
-        &mut self.window
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowmesh_units::{NodeId, Purpose, Seed};
+
+    #[test]
+    fn the_window_opens_once_for_each_end_of_an_exchange() {
+        let mut rng = Rng::stream(Seed(1), NodeId(1), Purpose::Coap);
+        let at = Instant::from_secs;
+        let config = Config { nstart: 4, ..Config::default() };
+        let mut peer = Peer::new(&config, at(0), &mut rng);
+        let outstanding = |peer: &Peer| peer.window.snapshot().outstanding;
+        for number in 0..4_u16 {
+            peer.sent(MessageId(number), None, ExchangeId(number.into()), at(0));
+        }
+        assert!(!peer.permits(at(0)));
+        peer.resent(at(0), at(3));
+        assert_eq!(outstanding(&peer), 4, "a copy takes the place of the one before");
+        peer.acknowledged(ExchangeId(0), at(3), None, at(4));
+        peer.expired(ExchangeId(1), at(0), at(5));
+        peer.discarded(ExchangeId(2), at(5));
+        assert_eq!(outstanding(&peer), 1);
+        for number in 0..4 {
+            peer.settle(ExchangeId(number), at(6));
+        }
+        assert_eq!(outstanding(&peer), 0, "an exchange ends once");
     }
 }

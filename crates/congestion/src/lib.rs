@@ -3,7 +3,9 @@
 //! - [`Timer`]: the retransmission timeout of one destination. [`timer::Rfc7252`],
 //!   [`timer::Cocoa`] with its named parameter sets, [`timer::Rfc6298`], [`timer::Fixed`];
 //!   [`timer_by_name`] makes one from a scenario's word, [`TimerSpec`] with a user's own numbers.
-//! - [`Window`]: how much may be on its way to one destination. [`window::Fixed`] (NSTART).
+//! - [`Window`]: how much may be on its way to one destination, and how far apart. [`window::Fixed`] (NSTART),
+//!   [`window::AppendixC`], [`window::Reno`] with and without ABE, [`window::Quic`], [`window::Lln`];
+//!   [`WindowSpec`] makes one from a scenario's word and the caller's limits.
 //!
 //! Neither has a clock, and both belong to one destination: the caller keeps one of each per peer
 //! and tells it what happened. Retransmission counts, queues and message formats stay with the
@@ -23,11 +25,15 @@ extern crate alloc;
 
 mod names;
 pub mod params;
+mod smoothed;
 mod spec;
 pub mod timer;
 pub mod window;
 
-pub use names::{TIMER_NAMES, UnknownTimer, cocoa_set, timer_by_name};
-pub use spec::{TimerError, TimerSpec};
+pub use names::{
+    TIMER_NAMES, UnknownTimer, UnknownWindow, WINDOW_NAMES, cocoa_set, timer_by_name,
+    window_by_name,
+};
+pub use spec::{TimerError, TimerSpec, WindowSpec};
 pub use timer::{Attempt, EstimatorSnapshot, Timer, TimerSnapshot};
-pub use window::{Flight, Permit, Window, WindowSnapshot};
+pub use window::{Message, Permit, Window, WindowSnapshot};

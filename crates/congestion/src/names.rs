@@ -1,4 +1,4 @@
-//! Timers by the words that scenario files and flags use.
+//! Timers and windows by the words that scenario files and flags use.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -6,11 +6,12 @@ use core::fmt;
 
 use lowmesh_units::Duration;
 
-use crate::Timer;
 use crate::timer::cocoa::parameters::{
     DRAFT_03, ECOAP, PAPER_TEXT, Parameters, SIX_COCOA, TABLE_2,
 };
 use crate::timer::{Cocoa, Fixed, Rfc6298, Rfc7252};
+use crate::window::{AppendixC, Limits, Lln, Quic, Reno};
+use crate::{Timer, Window, window};
 
 /// Every name that [`timer_by_name`] knows, for lists and for "did you mean". `cocoa` and
 /// `cocoa/table-2` are the same.
@@ -52,6 +53,22 @@ pub fn cocoa_set(name: &str) -> Option<&'static Parameters> {
     })
 }
 
+/// Every name that [`window_by_name`] knows.
+pub const WINDOW_NAMES: [&str; 6] = ["fixed", "appendix-c", "reno", "abe", "quic", "lln"];
+
+/// A new window of the kind called `name`.
+pub fn window_by_name(name: &str, limits: Limits) -> Result<Box<dyn Window>, UnknownWindow> {
+    Ok(match name {
+        "fixed" => Box::new(window::Fixed::new(limits.initial)),
+        "appendix-c" => Box::new(AppendixC::new(limits)),
+        "reno" => Box::new(Reno::new(limits)),
+        "abe" => Box::new(Reno::abe(limits)),
+        "quic" => Box::new(Quic::new(limits)),
+        "lln" => Box::new(Lln::new(limits)),
+        _ => return Err(UnknownWindow { name: name.to_string() }),
+    })
+}
+
 /// A name that no timer has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownTimer {
@@ -61,15 +78,26 @@ pub struct UnknownTimer {
 
 impl fmt::Display for UnknownTimer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no congestion control is called `{}`; there are ", self.name)?;
-        for (place, name) in TIMER_NAMES.iter().enumerate() {
-            let separator = if place == 0 { "" } else { ", " };
-            write!(f, "{separator}{name}")?;
-        }
-        Ok(())
+        let Self { name } = self;
+        write!(f, "no congestion control is called `{name}`; there are {}", TIMER_NAMES.join(", "))
     }
 }
 impl core::error::Error for UnknownTimer {}
+
+/// A name that no window has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownWindow {
+    /// What was asked for.
+    pub name: String,
+}
+
+impl fmt::Display for UnknownWindow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name } = self;
+        write!(f, "no congestion window is called `{name}`; there are {}", WINDOW_NAMES.join(", "))
+    }
+}
+impl core::error::Error for UnknownWindow {}
 
 #[cfg(test)]
 mod tests {
@@ -83,6 +111,17 @@ mod tests {
             assert!(TIMER_NAMES.contains(&timer.name()));
             assert!(timer.name() == name || name == "cocoa/table-2");
         }
+    }
+
+    #[test]
+    fn every_listed_name_makes_a_window_of_that_name() {
+        for name in WINDOW_NAMES {
+            let window = window_by_name(name, Limits::messages(2, 32)).expect("a listed name");
+            assert_eq!(window.name(), name);
+        }
+        let error = window_by_name("vegas", Limits::messages(2, 32)).expect_err("not built");
+        let text = error.to_string();
+        assert!(text.contains("`vegas`") && text.contains("appendix-c"), "{text}");
     }
 
     #[test]

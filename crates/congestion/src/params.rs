@@ -40,3 +40,51 @@ pub const COCOA_K_MAX: f64 = 16.0;
 pub const COCOA_FACTOR_MAX: f64 = 10.0;
 /// Largest threshold of the back-off factor: [`WAIT_MAX`]; no first timeout is longer.
 pub const COCOA_THRESHOLD_MAX: Duration = WAIT_MAX;
+
+/// Thresholds of SMSS at which the initial window falls to three and to two messages: RFC 5681 s3.1, octets.
+pub const RENO_INITIAL_WINDOW_SMSS: [u32; 2] = [1095, 2190];
+/// Loss window, LW: RFC 5681 s2, 1 message.
+pub const RENO_LOSS_WINDOW_MESSAGES: u32 = 1;
+/// Least ssthresh: RFC 5681 s3.1, equation 4, 2 messages.
+pub const RENO_THRESHOLD_MESSAGES_MIN: u32 = 2;
+/// beta_ecn: RFC 8511 s3, 0.8 as a fraction; between beta_loss of 1/2 and 1.
+pub const ABE_BETA_ECN: (u32, u32) = (4, 5);
+
+/// kInitialRtt: RFC 9002 s6.2.2, 333 ms.
+pub const QUIC_INITIAL_RTT: Duration = Duration::from_millis(333);
+/// kGranularity: RFC 9002 s6.1.2, 1 ms (RECOMMENDED).
+pub const QUIC_GRANULARITY: Duration = Duration::from_millis(1);
+/// kPersistentCongestionThreshold: RFC 9002 s7.6.1, 3 (RECOMMENDED). The implementation that Lenders et al. 2021
+/// measured has 3000 here, so that it never finds persistent congestion.
+pub const QUIC_PERSISTENT_CONGESTION_THRESHOLD: u64 = 3;
+/// N of the pacing rate: RFC 9002 s7.7, 1.25 as a fraction; 1 would leave the window unused.
+pub const QUIC_PACING: (u64, u64) = (5, 4);
+
+/// Largest window of `lln`: ours, 5 messages. The largest static window that Lenders et al. 2021 (s IV) ran with
+/// success; above 6 their delivery ratio fell drastically.
+pub const LLN_WINDOW_MESSAGES_MAX: u32 = 5;
+/// Clean windows before the first step of `lln`: ours, 2; from 1 (one a window is what Reno does).
+pub const LLN_PATIENCE: u32 = 2;
+/// Clean windows before a step of `lln` after many setbacks: ours, 8.
+pub const LLN_PATIENCE_MAX: u32 = 8;
+/// The unit of the stretch of `lln`: sixteenths.
+pub const LLN_STRETCH_ONE: u64 = 16;
+/// Largest stretch of `lln`: ours, 4 round trips between two messages.
+pub const LLN_STRETCH_MAX: u64 = 4 * LLN_STRETCH_ONE;
+/// What a loss at the least window does to the stretch: ours, 5/4.
+pub const LLN_STRETCH_LOSS: (u64, u64) = (5, 4);
+/// What a mark does to the stretch: ours, 3/2.
+pub const LLN_STRETCH_MARK: (u64, u64) = (3, 2);
+/// What a timeout does to the stretch: ours, 2, as the binary back-off of timers.
+pub const LLN_STRETCH_TIMEOUT: (u64, u64) = (2, 1);
+
+/// Messages of the initial window for messages of `smss` octets: RFC 5681 s3.1, 2 to 4.
+pub const fn reno_initial_messages(smss: u32) -> u32 {
+    if smss > RENO_INITIAL_WINDOW_SMSS[1] {
+        2
+    } else if smss > RENO_INITIAL_WINDOW_SMSS[0] {
+        3
+    } else {
+        4
+    }
+}

@@ -1,4 +1,5 @@
-//! Which timer a user wants: a name, and for CoCoA perhaps numbers of one's own.
+//! Which timer and which window a user wants: a name, for CoCoA perhaps numbers of one's own, for a window its
+//! limits.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -6,10 +7,13 @@ use core::fmt;
 
 use lowmesh_units::Duration;
 
-use crate::Timer;
-use crate::names::{UnknownTimer, cocoa_set, timer_by_name};
+use crate::names::{
+    UnknownTimer, UnknownWindow, WINDOW_NAMES, cocoa_set, timer_by_name, window_by_name,
+};
 use crate::timer::Cocoa;
 use crate::timer::cocoa::{OutOfBounds, Overrides};
+use crate::window::Limits;
+use crate::{Timer, Window};
 
 /// A timer by its name in [`crate::TIMER_NAMES`], with numbers laid over its parameter set.
 ///
@@ -49,6 +53,49 @@ impl TimerSpec {
         } else {
             Err(TimerError::NotCocoa { name: self.name.clone() })
         }
+    }
+}
+
+/// A window by its name in [`crate::WINDOW_NAMES`], with the caller's limits.
+///
+/// ```
+/// use lowmesh_congestion::{Permit, WindowSpec, window::Limits};
+/// use lowmesh_units::Instant;
+/// let mut window = WindowSpec::new("lln", Limits::messages(2, 32))?.window();
+/// assert_eq!(window.permits(1, Instant::ZERO), Permit::Now);
+/// window.on_sent(1, Instant::ZERO);
+/// assert_eq!(window.permits(1, Instant::ZERO), Permit::Blocked);
+/// # Ok::<(), lowmesh_congestion::UnknownWindow>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowSpec {
+    name: &'static str,
+    limits: Limits,
+}
+
+impl WindowSpec {
+    /// The window called `name`.
+    pub fn new(name: &str, limits: Limits) -> Result<Self, UnknownWindow> {
+        match WINDOW_NAMES.into_iter().find(|known| *known == name) {
+            Some(name) => Ok(Self { name, limits }),
+            None => Err(UnknownWindow { name: name.to_string() }),
+        }
+    }
+    /// A window of `window` that never changes.
+    pub const fn fixed(window: u32) -> Self {
+        Self { name: "fixed", limits: Limits::messages(window, window) }
+    }
+    /// A new window.
+    pub fn window(&self) -> Box<dyn Window> {
+        window_by_name(self.name, self.limits).expect("WindowSpec::new has looked it up")
+    }
+    /// The window's name.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+    /// The caller's limits.
+    pub const fn limits(&self) -> Limits {
+        self.limits
     }
 }
 
@@ -117,6 +164,13 @@ mod tests {
             let error = spec.timer(ACK_TIMEOUT).expect_err("no CoCoA");
             assert_eq!(error, TimerError::NotCocoa { name: name.to_string() });
         }
+    }
+
+    #[test]
+    fn a_window_of_a_name_that_none_has_is_refused_before_it_is_made() {
+        assert!(WindowSpec::new("renoo", Limits::messages(2, 32)).is_err());
+        let fixed = WindowSpec::fixed(5).window();
+        assert_eq!((fixed.name(), fixed.snapshot().window), ("fixed", 5));
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! What every timer and every window has to hold, whatever happens to it.
 
 use lowmesh_congestion::params::{ACK_TIMEOUT, RTO_MAX, RTO_MIN, WAIT_MAX};
+use lowmesh_congestion::window::Limits;
 use lowmesh_congestion::{
-    Attempt, Flight, Permit, TIMER_NAMES, Timer, Window, timer_by_name, window,
+    Attempt, Message, Permit, TIMER_NAMES, Timer, WINDOW_NAMES, Window, WindowSpec, timer_by_name,
 };
 use lowmesh_units::{Duration, Instant, NodeId, Purpose, Rng, Seed};
 use proptest::prelude::*;
@@ -118,41 +119,164 @@ proptest! {
     }
 
     #[test]
-    fn every_window_opens_when_nothing_is_on_its_way_and_stays_within_its_size(
-        signals in prop::collection::vec((0..6u8, 1..4u32), 0..80),
-        size in 0..9u32,
+    fn every_window_keeps_count_and_bounds_and_opens_when_nothing_is_on_its_way(
+        operations in prop::collection::vec(any_operation(), 0..120),
+        initial in 0..40u32,
+        max in 0..40u32,
+        message in 1..4u32,
     ) {
-        let mut windows: Vec<Box<dyn Window>> = vec![Box::new(window::Fixed::new(size))];
-        for window in &mut windows {
-            let mut outstanding = 0u32;
-            let mut now = Instant::ZERO;
-            for (signal, count) in &signals {
-                now += Duration::from_millis(10);
-                if *signal == 0 {
-                    let flight = Flight { now, outstanding, size: 1 };
-                    if window.permits(&flight) == Permit::Now {
-                        window.on_sent(1, now);
-                        outstanding += 1;
-                    }
-                } else {
-                    let gone = outstanding.min(*count);
-                    signal_end(window.as_mut(), *signal, gone, now);
-                    outstanding -= gone;
-                }
-                prop_assert!(outstanding <= window.snapshot().window);
+        for name in WINDOW_NAMES {
+            let limits = Limits { initial, min: 1, max, message };
+            let mut sender = Sender::new(name, limits);
+            for operation in &operations {
+                sender.apply(operation);
+                sender.check();
             }
-            let idle = Flight { now, outstanding: 0, size: 1 };
-            prop_assert_ne!(window.permits(&idle), Permit::Blocked);
+            sender.check_that_it_opens();
+        }
+    }
+
+    #[test]
+    fn every_window_answers_the_same_history_in_the_same_way(
+        operations in prop::collection::vec(any_operation(), 0..80),
+    ) {
+        for name in WINDOW_NAMES {
+            let run = || {
+                let mut sender = Sender::new(name, Limits::messages(2, 32));
+                let answers = operations.iter().map(|operation| {
+                    sender.apply(operation);
+                    (sender.window.snapshot(), sender.window.pacing_gap(1))
+                });
+                answers.collect::<Vec<_>>()
+            };
+            prop_assert_eq!(run(), run());
+        }
+    }
+
+    #[test]
+    fn no_window_grows_on_bad_news_alone(
+        operations in prop::collection::vec(any_operation(), 0..80),
+    ) {
+        for name in WINDOW_NAMES {
+            let mut sender = Sender::new(name, Limits::messages(8, 32));
+            for operation in &operations {
+                let before = sender.window.snapshot().window;
+                sender.apply(operation);
+                // Reno's ssthresh has a floor of two messages, which can lie above a window of one.
+                let most = if matches!(name, "reno" | "abe") { before.max(2) } else { before };
+                let good = matches!(operation, Operation::Acked { .. });
+                prop_assert!(good || sender.window.snapshot().window <= most, "{}: {:?}", name, operation);
+            }
         }
     }
 }
 
-fn signal_end(window: &mut dyn Window, signal: u8, gone: u32, now: Instant) {
-    match signal {
-        1 => window.on_discarded(gone, now),
-        2 => window.on_acked(gone, Some(Duration::from_millis(40)), now),
-        3 => window.on_lost(gone, now),
-        4 => window.on_timeout(now),
-        _ => window.on_ecn(now),
+/// Something that happens to a window.
+#[derive(Clone, Debug)]
+enum Operation {
+    Passed(Duration),
+    /// A message leaves if it may.
+    Sent(u32),
+    /// The oldest messages end.
+    Acked {
+        count: usize,
+        sampled: bool,
+    },
+    Lost(usize),
+    TimedOut(usize),
+    Discarded(usize),
+    /// A mark comes back for the oldest message.
+    Marked,
+}
+
+fn any_operation() -> impl Strategy<Value = Operation> {
+    prop_oneof![
+        2 => any_duration().prop_map(Operation::Passed),
+        6 => (1..4u32).prop_map(Operation::Sent),
+        3 => (0..9usize, any::<bool>())
+            .prop_map(|(count, sampled)| Operation::Acked { count, sampled }),
+        1 => (0..5usize).prop_map(Operation::Lost),
+        1 => (0..5usize).prop_map(Operation::TimedOut),
+        1 => (0..5usize).prop_map(Operation::Discarded),
+        1 => Just(Operation::Marked),
+    ]
+}
+
+/// A window, and what its caller knows.
+struct Sender {
+    window: Box<dyn Window>,
+    limits: Limits,
+    outstanding: Vec<Message>,
+    now: Instant,
+}
+
+impl Sender {
+    fn new(name: &str, limits: Limits) -> Self {
+        let window = WindowSpec::new(name, limits).expect("a listed name").window();
+        Self { window, limits, outstanding: Vec::new(), now: Instant::ZERO }
+    }
+    fn take(&mut self, count: usize) -> Vec<Message> {
+        self.outstanding.drain(..count.min(self.outstanding.len())).collect()
+    }
+    fn apply(&mut self, operation: &Operation) {
+        let now = self.now;
+        match *operation {
+            Operation::Passed(span) => self.now += span,
+            Operation::Sent(size) => {
+                if self.window.permits(size, now) == Permit::Now {
+                    self.window.on_sent(size, now);
+                    self.outstanding.push(Message { size, sent: now });
+                    let snapshot = self.window.snapshot();
+                    let alone = self.outstanding.len() == 1;
+                    assert!(alone || snapshot.outstanding <= snapshot.window);
+                }
+            }
+            Operation::Acked { count, sampled } => {
+                for message in self.take(count) {
+                    let rtt = sampled.then(|| now.since(message.sent));
+                    self.window.on_acked(message, rtt, now);
+                }
+            }
+            Operation::Lost(count) => {
+                let messages = self.take(count);
+                self.window.on_lost(&messages, now);
+            }
+            Operation::TimedOut(count) => {
+                let messages = self.take(count);
+                self.window.on_timeout(&messages, now);
+            }
+            Operation::Discarded(count) => {
+                for message in self.take(count) {
+                    self.window.on_discarded(message.size, now);
+                }
+            }
+            Operation::Marked => {
+                if let Some(message) = self.outstanding.first() {
+                    self.window.on_ecn(message.sent, now);
+                }
+            }
+        }
+    }
+    fn check(&self) {
+        let snapshot = self.window.snapshot();
+        let name = self.window.name();
+        let sent: u32 = self.outstanding.iter().map(|message| message.size).sum();
+        assert_eq!(snapshot.outstanding, sent, "{name}");
+        let most = self.limits.max.max(self.limits.initial).max(1);
+        assert!((1..=most).contains(&snapshot.window), "{name}: {snapshot:?}");
+        assert!(snapshot.threshold.is_none_or(|threshold| threshold >= 1), "{name}");
+    }
+    fn check_that_it_opens(&mut self) {
+        for message in self.take(usize::MAX) {
+            self.window.on_discarded(message.size, self.now);
+        }
+        match self.window.permits(1, self.now) {
+            Permit::Now => {}
+            Permit::At(later) => {
+                assert!(later > self.now);
+                assert_eq!(self.window.permits(1, later), Permit::Now);
+            }
+            Permit::Blocked => panic!("{} is closed with nothing on its way", self.window.name()),
+        }
     }
 }

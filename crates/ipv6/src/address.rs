@@ -28,6 +28,11 @@ impl Addresses {
             groups: Vec::new(),
         }
     }
+    /// The same with another global address, such as one that was given by hand.
+    pub const fn with_global(mut self, global: Address) -> Self {
+        self.global = global;
+        self
+    }
 
     /// The node's EUI-64.
     pub const fn node(&self) -> Eui64 {
@@ -48,6 +53,9 @@ impl Addresses {
             // RFC 4291 s2.8: every node is in all-nodes; RFC 6550 s20.19: every RPL node in all-RPL-nodes.
             *address == Address::ALL_RPL_NODES
                 || *address == Address::ALL_NODES
+                // RFC 4861 s7.2.1: the groups in which others ask for the node's addresses.
+                || *address == self.link_local.solicited_node()
+                || *address == self.global.solicited_node()
                 || self.groups.binary_search(address).is_ok()
         } else {
             *address == self.global || *address == self.link_local

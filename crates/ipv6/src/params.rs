@@ -1,11 +1,16 @@
 //! Numbers of the IPv6 layer, each with its source, unit and bounds.
 
+use lowmesh_units::Duration;
+
 /// The prefix of a mesh unless a scenario says otherwise: `fd00::/64`, a unique local one (RFC 4193).
 pub const PREFIX: [u8; 8] = [0xfd, 0, 0, 0, 0, 0, 0, 0];
 
 /// Hop limit of packets that a node makes: 64 (RFC 8200 names none, IANA's "IP Option Numbers" recommends 64,
 /// and RFC 6282 s3.1.1 compresses it to nothing); 1 to 255.
 pub const HOP_LIMIT: u8 = 64;
+
+/// Hop limit of messages that must not have passed a router: RFC 4861 s4.3 and s7.1, 255.
+pub const HOP_LIMIT_ON_LINK: u8 = 255;
 
 /// Routes of a node: no RFC; Contiki-NG's Cooja platform has 300; at least 1 at a root in storing mode.
 pub const ROUTES: usize = 300;
@@ -23,3 +28,24 @@ pub const RPL_OPTION_RFC9008: u8 = 0x23;
 
 /// Routing Type of RPL's source routing header: RFC 6554 s3.
 pub const SOURCE_ROUTE_TYPE: u8 = 3;
+
+/// Octets by which 6LoWPAN compresses a packet of IPv6 and UDP whose addresses are in context 0: 22, the sum of
+/// table 2 of Lenders et al., IEEE Access 9 (2021): IPHC -2, version to flow label 4, length 2, next header 1,
+/// prefixes 16; UDP -1 and length 2. Identifiers and hop limit stay.
+pub const COMPRESSION_GAIN: usize = 22;
+
+/// The same for a fragment: 20. Nothing behind its fragment header is compressed, and that takes one octet more
+/// than before (RFC 6282 s4.2).
+pub const COMPRESSION_GAIN_FRAGMENT: usize = 20;
+
+/// How long fragments wait for the rest: RFC 8200 s4.5, 60 s.
+pub const REASSEMBLY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Packets in reassembly at once: no RFC; RIOT has 1, at least 1.
+pub const REASSEMBLIES: usize = 4;
+
+/// Octets of a packet that is put together: RFC 8200 s5 demands 1500.
+pub const REASSEMBLED_OCTETS: usize = 1500;
+
+/// Ended packets whose late fragments are still known: no RFC; at least 1.
+pub const ENDED_PACKETS: usize = 8;

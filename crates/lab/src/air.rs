@@ -5,12 +5,13 @@ use lowmesh_sim::air::interference::Loudness;
 use lowmesh_sim::air::mrm::MrmParams;
 use lowmesh_sim::air::params::{SQUARE_NEIGHBOURS, SQUARE_PDR};
 use lowmesh_sim::air::pathloss::PathLoss;
+use lowmesh_sim::air::tree_links::{TreeLink, TreeLinksParams};
 use lowmesh_sim::air::unit_disk::DiskParams;
 use lowmesh_sim::air::{Interference, Interferer, MediumSpec, build};
 use lowmesh_sim::topology::TopologySpec;
-use lowmesh_units::{Channel, Dbm, Seed};
+use lowmesh_units::{Channel, Dbm, NodeId, Seed};
 
-use crate::scenario::{Medium, Scenario, Topology};
+use crate::scenario::{Links, Medium, Scenario, Topology, Tree};
 
 /// Where the nodes stand.
 pub fn topology(scenario: &Scenario) -> TopologySpec {
@@ -35,6 +36,7 @@ pub fn topology(scenario: &Scenario) -> TopologySpec {
         },
         Topology::Positions(positions) => TopologySpec::File(positions.file.clone()),
         Topology::Table(table) => TopologySpec::Unplaced { nodes: table.nodes.into() },
+        Topology::Tree(tree) => TopologySpec::Unplaced { nodes: tree.parents.len() + 1 },
     }
 }
 
@@ -74,6 +76,27 @@ pub fn medium(scenario: &Scenario) -> MediumSpec {
         Medium::K7(k7) => MediumSpec::K7 { file: k7.file.clone() },
         Medium::LinkTable(table) => MediumSpec::LinkTable { file: table.file.clone() },
         Medium::Grenoble(_) => MediumSpec::Grenoble,
+        Medium::Links(links) => MediumSpec::Links(tree_links(scenario, links)),
+    }
+}
+
+/// The links of the scenario's tree; without one there are none, which the medium refuses by its number of nodes.
+fn tree_links(scenario: &Scenario, links: &Links) -> TreeLinksParams {
+    let no_tree = Tree::default();
+    let tree = match &scenario.topology {
+        Topology::Tree(tree) => tree,
+        _ => &no_tree,
+    };
+    let link = |(index, parent): (usize, &u16)| TreeLink {
+        parent: NodeId(*parent),
+        distance_m: tree.distances_m.get(index).copied().unwrap_or(links.reach_m),
+        pdr: tree.pdr.get(index).copied().unwrap_or(links.pdr),
+    };
+    TreeLinksParams {
+        links: tree.parents.iter().enumerate().map(link).collect(),
+        reach_m: links.reach_m,
+        reach_pdr: links.pdr,
+        exponent: links.exponent,
     }
 }
 
@@ -106,6 +129,7 @@ pub fn tx_power(scenario: &Scenario) -> Dbm {
         | Medium::PdrMatrix(_)
         | Medium::K7(_)
         | Medium::LinkTable(_)
+        | Medium::Links(_)
         | Medium::Grenoble(_) => 0.0,
     })
 }

@@ -3,12 +3,14 @@
 //! Each finished run is stored at once, so that whatever ends the program costs the runs in flight and no others.
 //! Results are put together in the order of the plan from stored and fresh runs alike; nothing tells them apart.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use lowmesh_units::{Duration, Instant};
+use lowmesh_units::{Duration, Seed};
 
 use crate::plan::{Plan, RunSpec};
+use crate::probe;
 use crate::results::{PointResult, Results};
 use crate::runner::{Failure, Progress, Run, in_parallel, run_seed};
 use crate::scenario::Scenario;
@@ -44,9 +46,6 @@ pub struct Ended {
     /// Runs that were not begun, because another failed.
     pub skipped: usize,
 }
-
-/// Share of a run that a probe simulates.
-const PROBE_SHARE: f64 = 0.1;
 
 impl<'p> Batch<'p> {
     /// Looks up which of `specs` are stored.
@@ -155,59 +154,53 @@ impl<'p> Batch<'p> {
         Ended { results, failed, skipped }
     }
 
-    /// Wall time that the missing runs take on one core, in seconds, from the times of stored runs.
-    pub fn cost(&self) -> Option<f64> {
-        let pairs = || self.specs.iter().zip(&self.stored);
-        let of_run = |(spec, run): (&RunSpec, &Option<Run>)| {
-            let wall = run.as_ref().map(|run| run.wall_s).filter(|wall| *wall > 0.0)?;
-            Some((spec.point, wall, self.size(spec)))
-        };
-        let known: Vec<(usize, f64, f64)> = pairs().filter_map(of_run).collect();
-        let rate = |of: &dyn Fn(usize) -> bool| {
-            let known = known.iter().filter(|(point, ..)| of(*point));
-            let (walls, sizes) =
-                known.fold((0.0, 0.0), |sums, (_, wall, size)| (sums.0 + wall, sums.1 + size));
-            (sizes > 0.0).then(|| walls / sizes)
-        };
-        let everywhere = rate(&|_| true);
+    /// Wall time that the missing runs take with `jobs` runs at a time (0: one a core), in seconds.
+    ///
+    /// Points that have stored runs are estimated by these, the others by probes, which take some seconds. Absent if
+    /// the probes fail.
+    pub fn estimate(&self, jobs: usize, simulate: &Simulate<'_>) -> Option<f64> {
         let missing = self.missing();
-        let mut rates: std::collections::BTreeMap<usize, Option<f64>> =
-            std::collections::BTreeMap::new();
-        let cost = |spec: &RunSpec| {
-            let own =
-                *rates.entry(spec.point).or_insert_with(|| rate(&|point| point == spec.point));
-            own.or(everywhere).map(|rate| rate * self.size(spec))
+        let rates = self.rates();
+        let (known, unknown): (Vec<&RunSpec>, Vec<&RunSpec>) =
+            missing.iter().partition(|spec| rates.contains_key(&spec.point));
+        let known = known.into_iter().map(|spec| rates[&spec.point] * self.size(spec)).sum::<f64>();
+        // No more runs go at a time than there are.
+        let jobs = if jobs == 0 { cores() } else { jobs };
+        let at_a_time = jobs.min(missing.len()).max(1);
+        let scenarios: Vec<(&Scenario, Seed)> =
+            unknown.iter().map(|spec| (self.scenario(spec), spec.seed)).collect();
+        let unknown = if scenarios.is_empty() {
+            0.0
+        } else {
+            probe::rate(&scenarios, at_a_time, simulate)?
+                * unknown.iter().map(|spec| self.size(spec)).sum::<f64>()
         };
-        missing.iter().map(cost).sum()
+        Some((known + unknown) / at_a_time as f64)
     }
 
-    /// The same from a short piece of the missing run in the middle, which takes a moment of the machine.
-    pub fn probe(&self, simulate: &Simulate<'_>) -> Option<f64> {
-        let missing = self.missing();
-        let spec = missing.get(missing.len() / 2)?;
-        let mut scenario = self.scenario(spec).clone();
-        let whole = scenario.head.duration;
-        let part = whole.mul_f64(PROBE_SHARE).max(Duration::from_secs(1));
-        scenario.head.duration = part;
-        scenario.head.warmup = Duration::ZERO;
-        let run = run_seed(&scenario, spec.seed, Sinks::default(), simulate, &|_| ()).ok()?;
-        let simulated = (Instant::ZERO + part).as_secs_f64() * nodes(&scenario);
-        let sizes: f64 = missing.iter().map(|spec| self.size(spec)).sum();
-        Some(run.wall_s / simulated * sizes)
+    /// Seconds of a wall clock for a unit of size, of each point that has stored runs.
+    fn rates(&self) -> BTreeMap<usize, f64> {
+        let mut sums: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
+        for (spec, run) in self.specs.iter().zip(&self.stored) {
+            if let Some(run) = run.as_ref().filter(|run| run.wall_s > 0.0) {
+                let sum = sums.entry(spec.point).or_default();
+                *sum = (sum.0 + run.wall_s, sum.1 + self.size(spec));
+            }
+        }
+        sums.into_iter().map(|(point, (wall, size))| (point, wall / size)).collect()
     }
 
     /// What the length of a run grows with: simulated seconds of all nodes.
     fn size(&self, spec: &RunSpec) -> f64 {
-        let scenario = self.scenario(spec);
-        scenario.head.duration.as_secs_f64() * nodes(scenario)
+        probe::size(self.scenario(spec))
     }
 }
 
 /// A run that was made, or why not.
 type Made = Result<Run, Failure>;
 
-fn nodes(scenario: &Scenario) -> f64 {
-    scenario.topology.nodes().map_or(1.0, f64::from)
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 #[cfg(test)]

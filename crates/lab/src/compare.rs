@@ -110,10 +110,7 @@ pub fn points_of_store(store: &Store) -> Result<Vec<Side>, StoreError> {
     let mut points: BTreeMap<BTreeMap<String, String>, Side> = BTreeMap::new();
     for id in store.ids()? {
         let stored = store.stored(id)?;
-        let scenario = bare(&stored.scenario).to_toml().parse().unwrap_or_default();
-        let mut keys = BTreeMap::new();
-        flatten("", &scenario, &mut keys);
-        let side = points.entry(keys).or_default();
+        let side = points.entry(bare(&stored.scenario).keys()).or_default();
         side.runs.insert(stored.run.seed.0, numbers(&stored.run));
     }
     let all: BTreeSet<&String> = points.keys().flat_map(BTreeMap::keys).collect();
@@ -125,18 +122,6 @@ pub fn points_of_store(store: &Store) -> Result<Vec<Side>, StoreError> {
         Side { settings: differing.iter().filter_map(setting).collect(), runs: side.runs.clone() }
     };
     Ok(points.iter().map(side).collect())
-}
-
-/// Every key of a scenario's text, dotted, with its value as people write it.
-fn flatten(path: &str, table: &toml::Table, keys: &mut BTreeMap<String, String>) {
-    for (key, value) in table {
-        let dotted = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-        match value {
-            toml::Value::Table(inner) => flatten(&dotted, inner, keys),
-            toml::Value::String(text) => _ = keys.insert(dotted, text.clone()),
-            other => _ = keys.insert(dotted, other.to_string()),
-        }
-    }
 }
 
 fn numbers(run: &Run) -> BTreeMap<String, f64> {

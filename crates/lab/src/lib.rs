@@ -11,6 +11,7 @@
 //! - [`batch`]: runs what of a plan is not stored yet.
 //! - [`compare`]: two points, run by run.
 //! - [`results`]: the runs of every point of a sweep.
+//! - [`command`]: command lines that make points and runs again.
 //! - [`claims`]: claims of publications, judged by runs and by driving the code.
 //! - [`tune`]: searches the parameters of a retransmission timer.
 //! - [`figures`]: the figures of results as SVG; [`html`]: a page with all of them.
@@ -34,6 +35,7 @@
 pub mod air;
 pub mod batch;
 pub mod claims;
+pub mod command;
 pub mod compare;
 pub mod detail;
 pub mod figures;
@@ -42,6 +44,7 @@ pub mod identity;
 mod mechanism;
 pub mod metrics;
 pub mod plan;
+mod probe;
 pub mod report;
 pub mod results;
 pub mod runner;

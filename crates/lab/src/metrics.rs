@@ -70,6 +70,18 @@ pub struct Metrics {
     pub rto_gap_ratio: Option<f64>,
     /// Frames that carried 6P.
     pub sixp_frames: u64,
+    /// Datagrams that applications sent.
+    pub datagrams: u64,
+    /// Of these, those that reached the collector.
+    pub datagram_pdr: Option<f64>,
+    /// Median time of a datagram from socket to socket, of those that arrived.
+    pub latency_p50_ms: Option<f64>,
+    /// Its 95th percentile.
+    pub latency_p95_ms: Option<f64>,
+    /// Mean copies after the first of a node's frames to one neighbour, the root included.
+    pub link_retransmissions: Option<f64>,
+    /// Of the frames to one neighbour, every copy counted, those whose acknowledgement came.
+    pub link_success: Option<f64>,
     /// Packets that ended without arriving, by reason, over all layers.
     #[serde(deserialize_with = "read_drops")]
     pub drops: BTreeMap<&'static str, u64>,
@@ -78,13 +90,15 @@ pub struct Metrics {
 impl Metrics {
     /// Measures of mechanisms, which claims about them ask for. The table for people leaves them out; JSON and
     /// CSV have them.
-    pub const MECHANISMS: [&'static str; 6] = [
+    pub const MECHANISMS: [&'static str; 8] = [
         "queue_loss_share",
         "collision_share",
         "episode_median_s",
         "loss_raises_rto",
         "rto_gap_ratio",
         "sixp_frames",
+        "link_retransmissions",
+        "link_success",
     ];
 
     /// The metrics of a run whose first `warmup` is not measured.
@@ -107,6 +121,7 @@ impl Metrics {
             ..Self::default()
         };
         metrics.add_transactions(measured);
+        metrics.add_datagrams(outcome, warmup);
         metrics.add_nodes(outcome.nodes.get(1..).unwrap_or_default());
         for ((_, reason), count) in &outcome.drops {
             *metrics.drops.entry(reason.name()).or_default() += count;
@@ -139,6 +154,24 @@ impl Metrics {
         self.delay_p95_ms = percentile(&delays, 95.0);
     }
 
+    fn add_datagrams(&mut self, outcome: &Outcome, warmup: Duration) {
+        let start = Instant::ZERO + warmup;
+        let mut latencies = Vec::new();
+        for datagram in outcome.datagrams.iter().filter(|datagram| datagram.sent >= start) {
+            self.datagrams += 1;
+            let latency = datagram.arrived.map(|arrived| arrived.since(datagram.sent));
+            latencies.extend(latency.map(Duration::as_millis_f64));
+        }
+        latencies.sort_unstable_by(f64::total_cmp);
+        self.datagram_pdr = ratio(latencies.len() as u64, self.datagrams);
+        self.latency_p50_ms = percentile(&latencies, 50.0);
+        self.latency_p95_ms = percentile(&latencies, 95.0);
+        let copies: u64 = outcome.links.values().map(|link| link.retransmissions).sum();
+        self.link_retransmissions = ratio(copies, outcome.nodes.len() as u64);
+        let acked: u64 = outcome.nodes.iter().map(|node| node.frames_acked).sum();
+        self.link_success = ratio(acked, outcome.frames.sent);
+    }
+
     fn add_nodes(&mut self, nodes: &[NodeSummary]) {
         let mut joins: Vec<f64> =
             nodes.iter().filter_map(|node| node.joined).map(Instant::as_secs_f64).collect();
@@ -164,7 +197,7 @@ impl Metrics {
     }
 
     /// Every metric that is one number, with its name, in the order of reports.
-    pub fn numbers(&self) -> [(&'static str, Option<f64>); 26] {
+    pub fn numbers(&self) -> [(&'static str, Option<f64>); 32] {
         let count = |count: u64| Some(count as f64);
         [
             ("tdr", self.tdr),
@@ -193,6 +226,12 @@ impl Metrics {
             ("loss_raises_rto", self.loss_raises_rto),
             ("rto_gap_ratio", self.rto_gap_ratio),
             ("sixp_frames", count(self.sixp_frames)),
+            ("datagrams", count(self.datagrams)),
+            ("datagram_pdr", self.datagram_pdr),
+            ("latency_p50_ms", self.latency_p50_ms),
+            ("latency_p95_ms", self.latency_p95_ms),
+            ("link_retransmissions", self.link_retransmissions),
+            ("link_success", self.link_success),
         ]
     }
 }
@@ -222,6 +261,7 @@ fn ratio(part: u64, whole: u64) -> Option<f64> {
 mod tests {
     use super::*;
     use lowmesh_machine::Layer;
+    use lowmesh_sim::record::Datagram;
     use lowmesh_units::NodeId;
 
     fn transaction(issued_s: u64, delay_ms: u64, ending: Ending) -> Transaction {
@@ -294,6 +334,26 @@ mod tests {
         assert_eq!((metrics.join_time_s, metrics.join_last_s), (Some(10.0), Some(30.0)));
         assert_eq!(metrics.hops_mean, Some(1.5));
         assert!((metrics.duty_cycle.expect("two joined") - 0.15).abs() < 1e-12);
+    }
+
+    #[test]
+    fn datagrams_of_the_warm_up_are_not_measured_and_lost_ones_have_no_latency() {
+        let datagram = |sent_s: u64, latency_ms: Option<u64>| {
+            let sent = Instant::from_secs(sent_s);
+            let arrived = latency_ms.map(|ms| sent + Duration::from_millis(ms));
+            Datagram { node: NodeId(1), sent, arrived }
+        };
+        let datagrams = vec![
+            datagram(9, Some(1)),
+            datagram(10, Some(20)),
+            datagram(11, None),
+            datagram(12, Some(90)),
+            datagram(13, Some(40)),
+        ];
+        let outcome = Outcome { datagrams, ..Outcome::default() };
+        let metrics = Metrics::of(&outcome, Duration::from_secs(10));
+        assert_eq!((metrics.datagrams, metrics.datagram_pdr), (4, Some(0.75)));
+        assert_eq!((metrics.latency_p50_ms, metrics.latency_p95_ms), (Some(40.0), Some(90.0)));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use lowmesh_machine::DropReason;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::identity::Identity;
 use crate::metrics::Metrics;
@@ -44,6 +45,17 @@ impl PointResult {
             run.metrics.numbers().into_iter().find(|(name, _)| *name == metric).and_then(|(_, v)| v)
         };
         self.runs.iter().filter_map(of).collect()
+    }
+    /// A short name of the point, the same wherever it is shown, and another for other settings or values.
+    pub fn anchor(&self) -> String {
+        let settings = format!("{:?}", self.point.settings);
+        let hash = xxh3_64((settings + &self.point.scenario.to_toml()).as_bytes());
+        format!("p-{:010x}", hash & 0xff_ffff_ffff)
+    }
+    /// The settings in words, as `mac.retries = 3`.
+    pub fn words(&self) -> String {
+        let words = self.point.settings.iter().map(|(key, value)| format!("{key} = {value}"));
+        words.collect::<Vec<_>>().join(", ")
     }
     /// Mean and confidence interval of a metric.
     pub fn estimate(&self, metric: &str) -> Option<Estimate> {

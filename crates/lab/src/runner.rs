@@ -152,7 +152,7 @@ pub(crate) fn run_seed(
     clippy::disallowed_methods,
     reason = "a run's wall time is measured around it, not inside"
 )]
-fn wall_clock() -> std::time::Instant {
+pub(crate) fn wall_clock() -> std::time::Instant {
     std::time::Instant::now()
 }
 

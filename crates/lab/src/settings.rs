@@ -1,16 +1,21 @@
 //! A scenario in the simulator's own types; the air's part of it is in [`crate::air`].
 
 use lowmesh_congestion::TimerSpec;
+use lowmesh_mac::csma::{self, Acknowledgement};
 use lowmesh_mac::tsch::hopping::HoppingSequence;
+use lowmesh_sim::config::Carrier;
 use lowmesh_sim::energy::Currents;
 use lowmesh_sim::traffic;
 use lowmesh_sixtop::functions::orchestra::Rule;
 use lowmesh_sixtop::params::{AliceParams, MinimalParams, MsfParams, OrchestraParams};
-use lowmesh_stack::Scheduling;
-use lowmesh_units::Duration;
+use lowmesh_stack::{LinkLayer, Routes, Scheduling};
+use lowmesh_units::{Channel, Dbm, Duration};
 
 use crate::air;
-use crate::scenario::{Objective, OrchestraVariant, RplMode, Scenario, Schedule};
+use crate::scenario::{
+    self, Ack, Application, Csma, Mac, Objective, OrchestraVariant, RplMode, Scenario, Schedule,
+    Thin, Topology, Tsch,
+};
 
 /// Everything that a run is made of.
 pub fn simulation(scenario: &Scenario) -> lowmesh_sim::Config {
@@ -20,7 +25,7 @@ pub fn simulation(scenario: &Scenario) -> lowmesh_sim::Config {
         medium: air::medium(scenario),
         interferers: air::interferers(scenario),
         tx_power: air::tx_power(scenario),
-        carrier: lowmesh_sim::config::Carrier::default(),
+        carrier: carrier(&scenario.mac),
         drift_max_ppm: scenario.clock.drift_ppm,
         boot_spread: scenario.clock.boot_spread,
         node: node(scenario),
@@ -40,23 +45,36 @@ fn traffic(scenario: &Scenario) -> traffic::Config {
         period: traffic.period,
         jitter: traffic.jitter,
         payload_octets: traffic.payload_bytes.into(),
-        application: traffic::Application::Coap {
-            confirmable: traffic.confirmable,
-            path: traffic.path.clone(),
+        application: match traffic.application {
+            Application::Coap => traffic::Application::Coap {
+                confirmable: traffic.confirmable,
+                path: traffic.path.clone(),
+            },
+            Application::Udp => traffic::Application::Datagrams,
         },
-        readings_max: None,
-        hops_min: 0,
+        readings_max: traffic.packets.map(u64::from),
+        hops_min: traffic.hops_min,
     }
 }
 
 fn node(scenario: &Scenario) -> lowmesh_stack::Config {
+    let (link, frame_payload) = match &scenario.mac {
+        Mac::Tsch(_) => (LinkLayer::Tsch, lowmesh_mac::frame::PAYLOAD_OCTETS_MAX),
+        Mac::Csma(csma) => contended(csma_mac(csma)),
+        Mac::Thin(thin) => contended(thin_mac(thin)),
+    };
     lowmesh_stack::Config {
-        mac: mac(scenario),
+        link,
+        mac: match &scenario.mac {
+            Mac::Tsch(tsch) => tsch_mac(tsch),
+            Mac::Csma(_) | Mac::Thin(_) => lowmesh_mac::config::Config::default(),
+        },
+        routes: routes(scenario),
         scheduling: scheduling(&scenario.schedule, scenario.rpl.mode),
         lowpan: lowmesh_lowpan::Config {
             reassembly_buffers: scenario.lowpan.reassembly_buffers.into(),
             reassembly_timeout: scenario.lowpan.reassembly_timeout,
-            frame_payload: lowmesh_mac::frame::PAYLOAD_OCTETS_MAX,
+            frame_payload,
             ..lowmesh_lowpan::Config::default()
         },
         hop_limit: scenario.ipv6.hop_limit,
@@ -76,24 +94,79 @@ fn node(scenario: &Scenario) -> lowmesh_stack::Config {
     }
 }
 
-fn mac(scenario: &Scenario) -> lowmesh_mac::config::Config {
-    let mac = &scenario.mac;
+fn contended(config: csma::Config) -> (LinkLayer, usize) {
+    let payload = config.payload_octets_max;
+    (LinkLayer::Csma(config), payload)
+}
+
+/// Where routes come from; the scenario's reader refuses static ones without a good tree.
+fn routes(scenario: &Scenario) -> Routes {
+    match (&scenario.topology, scenario.head.routes) {
+        (Topology::Tree(tree), scenario::Routes::Static) => {
+            tree.steps().map_or(Routes::Rpl, Routes::Static)
+        }
+        _ => Routes::Rpl,
+    }
+}
+
+fn tsch_mac(tsch: &Tsch) -> lowmesh_mac::config::Config {
     let default = lowmesh_mac::config::Config::default();
     lowmesh_mac::config::Config {
         // The scenario's reader refuses an empty list, so the default is never taken.
-        hopping: HoppingSequence::new(mac.hopping.channels()).unwrap_or(default.hopping),
-        slot: Duration::from_millis(mac.slot_ms.into()),
-        guard: Duration::from_micros(mac.guard_us.into()),
-        queue_frames_max: mac.queue_frames.into(),
-        retries_max: mac.retries,
-        be_min: mac.be_min,
-        be_max: mac.be_max,
-        eb_period: mac.eb_period,
-        keepalive: mac.keepalive,
-        desynchronise: mac.desync,
-        scan_period: mac.scan_period,
+        hopping: HoppingSequence::new(tsch.hopping.channels()).unwrap_or(default.hopping),
+        slot: Duration::from_millis(tsch.slot_ms.into()),
+        guard: Duration::from_micros(tsch.guard_us.into()),
+        queue_frames_max: tsch.queue_frames.into(),
+        retries_max: tsch.retries,
+        be_min: tsch.be_min,
+        be_max: tsch.be_max,
+        eb_period: tsch.eb_period,
+        keepalive: tsch.keepalive,
+        desynchronise: tsch.desync,
+        scan_period: tsch.scan_period,
         pan: default.pan,
     }
+}
+
+fn csma_mac(csma: &Csma) -> csma::Config {
+    csma::Config {
+        queue_frames_max: csma.queue_frames.into(),
+        retries_max: csma.retries,
+        be_min: csma.be_min,
+        be_max: csma.be_max,
+        backoffs_max: csma.backoffs,
+        acknowledgement: match csma.ack {
+            Ack::Hardware => Acknowledgement::Hardware,
+            Ack::Software => Acknowledgement::Software { delay: csma.ack_delay },
+            Ack::None => Acknowledgement::None,
+        },
+        ..csma::Config::default()
+    }
+}
+
+fn thin_mac(thin: &Thin) -> csma::Config {
+    csma::Config {
+        queue_frames_max: thin.queue_frames.into(),
+        retries_max: thin.retries,
+        be_min: thin.be_min,
+        be_max: thin.be_max,
+        backoffs_max: thin.backoffs,
+        radio: csma::Radio::Thin { busy_max: thin.busy_max, requeue: thin.requeue },
+        ..csma::Config::thin()
+    }
+}
+
+/// The radio under carrier sense.
+fn carrier(mac: &Mac) -> Carrier {
+    let default = Carrier::default();
+    let (channel, energy) = match mac {
+        Mac::Tsch(_) => return default,
+        Mac::Csma(csma) => (csma.channel, csma.cca_dbm),
+        Mac::Thin(thin) => (thin.channel, thin.cca_dbm),
+    };
+    // The scenario's reader refuses other channels, so the default is never taken.
+    let channel = Channel::new(channel).unwrap_or(default.channel);
+    Carrier { channel, energy: Dbm(energy) }
 }
 
 /// What the sections of MSF and B-MSF have in common: two types, one set of keys but for the cells watched.

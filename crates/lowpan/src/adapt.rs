@@ -1,5 +1,7 @@
 //! The adaptation layer of one node as a machine: composition of `compress`, `fragment` and `reassemble`;
-//! fragments that pass through are `relay`'s.
+//! fragments that pass through are `relay`'s, recoverable ones `recovered`'s.
+
+pub(crate) mod recovered;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -9,6 +11,7 @@ use lowmesh_units::{Eui64, Instant, Rng};
 use lowmesh_wire::lowpan::fragment::{NEXT_OCTETS, OFFSET_UNIT};
 use lowmesh_wire::lowpan::{Contexts, Dispatch, decompress};
 
+use self::recovered::{Asker, Ended};
 use crate::compress::{Form, form};
 use crate::event::{Counters, Input, Output};
 use crate::forward::VirtualReassembly;
@@ -18,6 +21,7 @@ use crate::memory::PacketBuffer;
 use crate::params::{Config, MTU, REASSEMBLY_TIMEOUT_MAX, Way};
 use crate::passage::Passage;
 use crate::reassemble::{Fragment, Outcome, Reassembly};
+use crate::recover::{self, node::Node};
 use crate::relay::Question;
 
 /// The adaptation layer of one node.
@@ -32,6 +36,11 @@ pub struct Adaptation {
     pub(crate) reassembly: Reassembly,
     pub(crate) passing: VirtualReassembly<Passage>,
     pub(crate) questions: VecDeque<Question>,
+    /// Who asked for routes, oldest first.
+    pub(crate) askers: VecDeque<Asker>,
+    pub(crate) recovery: Node,
+    /// Copies that end when the MAC is done with their frames.
+    pub(crate) ended: Vec<Ended>,
     pub(crate) frames: Frames,
     pub(crate) counters: Counters,
     pub(crate) outbox: Outbox<Output>,
@@ -39,14 +48,16 @@ pub struct Adaptation {
 
 impl Adaptation {
     /// The layer of the node `address`, whose links share `contexts`; `rng` is the stream of purpose `Lowpan`.
-    pub fn new(address: Eui64, contexts: Contexts, config: Config, rng: &mut Rng) -> Self {
+    pub fn new(address: Eui64, contexts: Contexts, config: Config, mut rng: Rng) -> Self {
+        // RFC 4944 s5.3: the first datagram_tag is not defined; a random one tells a restarted node's
+        // fragments from its earlier ones.
+        let datagram_tag = rng.next_u32() as u16;
         Self {
             address,
+            recovery: Node::new(address, contexts.clone(), config, rng),
             contexts,
             config,
-            // RFC 4944 s5.3: the first datagram_tag is not defined; a random one tells a restarted node's
-            // fragments from its earlier ones.
-            datagram_tag: rng.next_u32() as u16,
+            datagram_tag,
             fragmented: Vec::new(),
             fragmented_octets: 0,
             reassembly: Reassembly::new(&config),
@@ -55,6 +66,8 @@ impl Adaptation {
                 config.reassembly_timeout.min(REASSEMBLY_TIMEOUT_MAX),
             ),
             questions: VecDeque::new(),
+            askers: VecDeque::new(),
+            ended: Vec::new(),
             frames: Frames::default(),
             counters: Counters::default(),
             outbox: Outbox::new(),
@@ -62,15 +75,15 @@ impl Adaptation {
     }
 
     /// Octets of packet data that wait now; their sum is at most [`Config::packet_buffer_octets`].
-    pub const fn packet_buffer(&self) -> PacketBuffer {
+    pub fn packet_buffer(&self) -> PacketBuffer {
         PacketBuffer {
-            reassembly: self.reassembly.octets(),
-            fragmentation: self.fragmented_octets,
+            reassembly: self.reassembly.octets() + self.recovery.receiving_octets(),
+            fragmentation: self.fragmented_octets + self.recovery.sending_octets(),
             frames: self.frames.octets(),
         }
     }
     /// Octets that the packet buffer has left.
-    pub(crate) const fn room(&self) -> usize {
+    pub(crate) fn room(&self) -> usize {
         self.config.packet_buffer_octets.saturating_sub(self.packet_buffer().total())
     }
     /// The packets that wait here or in the MAC's queue, once for each copy: whole, in reassembly, being sent
@@ -80,23 +93,34 @@ impl Adaptation {
         let passing = self.passing.iter().map(|entry| entry.handle);
         let asked = self.questions.iter().map(Question::handle);
         let here = self.reassembly.handles().chain(fragmented);
-        here.chain(passing).chain(asked).chain(self.frames.whole_packets())
+        let ended = self.ended.iter().map(|ended| ended.handle);
+        let others = here.chain(passing).chain(asked).chain(self.frames.whole_packets());
+        others.chain(self.recovery.handles()).chain(ended)
     }
     /// Packets that are being sent in fragments now; at most the configured bound.
     pub fn fragmented_datagrams(&self) -> usize {
-        self.fragmented.len()
+        self.fragmented.len() + self.recovery.datagrams().count()
+    }
+    /// Datagrams that are being sent in recoverable fragments now, with their windows.
+    pub fn recovered_datagrams(&self) -> impl Iterator<Item = &recover::Sending> {
+        self.recovery.datagrams()
     }
     /// Datagrams whose fragments pass through now; at most the configured bound.
     pub fn forwarded_datagrams(&self) -> usize {
-        self.passing.iter().count()
+        self.passing.iter().count() + self.recovery.forwarded_datagrams()
     }
     /// What was counted since the layer began.
     pub const fn counters(&self) -> Counters {
         self.counters
     }
+    /// What was counted of recoverable fragments.
+    pub const fn recovery_counters(&self) -> recover::Counters {
+        self.recovery.counters()
+    }
 
     fn on_packet(
         &mut self,
+        now: Instant,
         bytes: Vec<u8>,
         destination: Option<Eui64>,
         handle: Handle,
@@ -120,6 +144,13 @@ impl Adaptation {
             Form::Whole(payload) => {
                 self.frames.push(handle, Part::Whole, payload.len());
                 self.outbox.push(Output::Frame { payload, destination, handle, last: true });
+            }
+            Form::Fragments { headers, covered }
+                if way == Way::Recovered && destination.is_some() =>
+            {
+                if let Some(next_hop) = destination {
+                    self.send_recovered(now, &bytes, next_hop, handle, headers, covered);
+                }
             }
             Form::Fragments { headers, covered } if payload >= NEXT_OCTETS + OFFSET_UNIT => {
                 self.send_fragmented(bytes, destination, handle, headers, covered);
@@ -147,7 +178,7 @@ impl Adaptation {
         }
         let first = match self.config.way {
             Way::Forwarded => First::Headers,
-            Way::HopWise | Way::EndToEnd => First::Full,
+            Way::HopWise | Way::Recovered | Way::EndToEnd => First::Full,
         };
         let tag = self.next_datagram_tag();
         self.fragmented_octets += bytes.len();
@@ -203,9 +234,11 @@ impl Adaptation {
             Some(Part::Whole) => self.outbox.push(Output::PacketDone { handle, delivered }),
             Some(Part::Fragment) => self.on_fragment_done(handle, delivered),
             Some(Part::Forwarded) => self.on_forwarded(now, handle, delivered),
+            Some(Part::Recovered) => self.on_recovered_done(handle),
             // Not one of ours: the MAC also sends frames of its own.
             None => {}
         }
+        self.offer_room(now);
     }
 
     fn on_fragment_done(&mut self, handle: Handle, delivered: bool) {
@@ -237,8 +270,9 @@ impl Adaptation {
                 }
             }
             Dispatch::First | Dispatch::Next => self.on_fragment(now, fragment),
+            Dispatch::Rfrag | Dispatch::RfragAck => self.on_recoverable(now, fragment),
             // RFC 4944 s5.1: a frame that is not LoWPAN is discarded.
-            Dispatch::NotLowpan | Dispatch::Other | Dispatch::Rfrag | Dispatch::RfragAck => {
+            Dispatch::NotLowpan | Dispatch::Other => {
                 self.outbox.push(Output::Accepted { handle });
                 self.drop_packet(handle, DropReason::Malformed);
             }
@@ -276,6 +310,7 @@ impl Adaptation {
         while let Some(entry) = self.passing.expire(now) {
             self.drop_packet(entry.handle, DropReason::ReassemblyTimeout);
         }
+        self.on_recovery_deadline(now);
     }
 
     pub(crate) fn drop_packet(&mut self, handle: Handle, reason: DropReason) {
@@ -290,14 +325,17 @@ impl Machine for Adaptation {
     fn handle(&mut self, now: Instant, input: Input<'_>) -> Result<(), Rejected> {
         match input {
             Input::Packet { bytes, destination, handle } => {
-                return self.on_packet(bytes, destination, handle);
+                return self.on_packet(now, bytes, destination, handle);
             }
             Input::Frame { payload, source, destination, handle } => {
                 self.on_frame(now, &Fragment { frame: payload, source, destination, handle });
             }
             Input::FrameDone { handle, delivered } => self.on_frame_done(now, handle, delivered),
             Input::RouteReply { beginning, route } => {
-                return self.on_route_reply(now, &beginning, route);
+                return match self.askers.pop_front() {
+                    Some(Asker::Recovered) => self.on_recovered_route(now, &beginning, route),
+                    Some(Asker::Forwarded) | None => self.on_route_reply(now, &beginning, route),
+                };
             }
             Input::Deadline => self.on_deadline(now),
         }
@@ -309,7 +347,8 @@ impl Machine for Adaptation {
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        earliest(self.reassembly.next_deadline(), self.passing.next_deadline())
+        let here = earliest(self.reassembly.next_deadline(), self.passing.next_deadline());
+        earliest(here, self.recovery.next_deadline())
     }
 }
 

@@ -6,6 +6,7 @@ use lowmesh_units::Eui64;
 use lowmesh_wire::DecodeError;
 use lowmesh_wire::ipv6::Header;
 use lowmesh_wire::lowpan::fragment::FIRST_OCTETS;
+use lowmesh_wire::lowpan::rfrag::RFRAG_OCTETS;
 use lowmesh_wire::lowpan::{Contexts, Extent, compress};
 
 use crate::params::Way;
@@ -38,8 +39,9 @@ pub(crate) fn form(
     let mut headers = Vec::with_capacity(packet.len());
     let covered =
         compress(packet, source, destination, contexts, Extent::Chain, None, &mut headers)?;
-    let fits = headers.len() + packet.len() - covered <= frame_payload;
-    if fits && !(covered < packet.len() && may_outgrow_a_frame(packet, way, frame_payload)) {
+    let octets = headers.len() + packet.len() - covered;
+    let grows = covered < packet.len() && may_outgrow_a_frame(packet, octets, way, frame_payload);
+    if octets <= frame_payload && !grows {
         headers.extend_from_slice(&packet[covered..]);
         return Ok(Form::Whole(headers));
     }
@@ -53,15 +55,22 @@ pub(crate) fn form(
     Ok(headers.map_or(Form::TooLarge, |(headers, covered)| Form::Fragments { headers, covered }))
 }
 
-/// True when way FF sends a packet in fragments although it fits into the first link's frame.
+/// True when ways FF and SFR send a packet of `octets` after compression in fragments although it fits into the
+/// first link's frame.
 ///
-/// Every further link may compress it less, down to not at all. In fragments, the first of headers alone,
-/// forwarders have room for that; a whole frame they would have to cut (RFC 8930 s5.1). RIOT does the same.
-fn may_outgrow_a_frame(packet: &[u8], way: Way, frame_payload: usize) -> bool {
-    let beyond_the_link = Header::parse(packet).is_ok_and(|header| {
-        !header.destination.is_link_local() && !header.destination.is_multicast()
-    });
-    way == Way::Forwarded && beyond_the_link && packet.len() > frame_payload
+/// Every further link may compress it less. In fragments forwarders have room for that; a whole frame they would have
+/// to cut. Way FF allows for no compression at all, since only its first fragment can grow, which has headers alone (RFC
+/// 8930 s5.1); way SFR needs the room of a fragment's header. RIOT does both.
+fn may_outgrow_a_frame(packet: &[u8], octets: usize, way: Way, frame_payload: usize) -> bool {
+    let outgrows = match way {
+        Way::Forwarded => packet.len() > frame_payload,
+        Way::Recovered => octets + RFRAG_OCTETS > frame_payload,
+        Way::HopWise | Way::EndToEnd => false,
+    };
+    outgrows
+        && Header::parse(packet).is_ok_and(|header| {
+            !header.destination.is_link_local() && !header.destination.is_multicast()
+        })
 }
 
 /// The compressed headers of a first fragment and the octets of `beginning` that they stand for; `None` when

@@ -84,7 +84,7 @@ pub enum Output {
         /// Names the packet.
         handle: Handle,
     },
-    /// Way FF has the first fragment of a packet and wants to know where it goes, by [`Input::RouteReply`].
+    /// Way FF or SFR has the first fragment of a packet and wants to know where it goes, by [`Input::RouteReply`].
     RouteRequest {
         /// The packet from its IPv6 header on, as far as it has come: all its headers.
         beginning: Vec<u8>,

@@ -39,7 +39,7 @@ pub struct Entry<S> {
 /// All datagrams that pass through a node now, bounded in number and time.
 #[derive(Clone, Debug)]
 pub struct VirtualReassembly<S> {
-    /// In the order of their deadlines, for all have the same timeout.
+    /// In the order of their deadlines.
     entries: Vec<Entry<S>>,
     entries_max: usize,
     timeout: Duration,
@@ -67,9 +67,9 @@ impl<S> VirtualReassembly<S> {
         if self.position(incoming).is_some() {
             return Err(Rejected { what: WHAT, why: "the datagram has an entry" });
         }
-        let at = self.entries.len();
         let deadline = now + self.timeout;
-        self.entries.push(Entry { incoming, outgoing, handle, state, deadline });
+        let at = self.entries.partition_point(|other| other.deadline <= deadline);
+        self.entries.insert(at, Entry { incoming, outgoing, handle, state, deadline });
         Ok(&mut self.entries[at])
     }
 
@@ -92,10 +92,14 @@ impl<S> VirtualReassembly<S> {
 
     /// Gives the datagram a whole timeout again.
     pub fn refresh(&mut self, incoming: Label, now: Instant) {
+        self.expire_at(incoming, now + self.timeout);
+    }
+    /// Lets the datagram's time end at `deadline`.
+    pub fn expire_at(&mut self, incoming: Label, deadline: Instant) {
         if let Some(at) = self.position(incoming) {
-            let mut entry = self.entries.remove(at);
-            entry.deadline = now + self.timeout;
-            self.entries.push(entry);
+            let entry = Entry { deadline, ..self.entries.remove(at) };
+            let place = self.entries.partition_point(|other| other.deadline <= deadline);
+            self.entries.insert(place, entry);
         }
     }
     /// Forgets the datagram.
@@ -187,6 +191,15 @@ mod tests {
         assert_eq!(buffer.expire(at(15)).map(|entry| entry.handle), Some(Handle(2)));
         assert_eq!(buffer.expire(at(15)).map(|entry| entry.handle), Some(Handle(1)));
         assert_eq!((buffer.expire(at(15)), buffer.next_deadline()), (None, None));
+    }
+
+    #[test]
+    fn an_entry_whose_time_is_cut_short_ends_before_older_ones() {
+        let mut buffer = buffer(3);
+        buffer.expire_at(label(1, 3), at(5));
+        assert_eq!(buffer.next_deadline(), Some(at(5)));
+        assert_eq!(buffer.expire(at(5)).map(|entry| entry.handle), Some(Handle(3)));
+        assert_eq!(buffer.next_deadline(), Some(at(11)));
     }
 
     #[test]

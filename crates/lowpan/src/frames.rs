@@ -13,6 +13,8 @@ pub(crate) enum Part {
     Fragment,
     /// A fragment that passes through.
     Forwarded,
+    /// A recoverable fragment or its acknowledgement.
+    Recovered,
 }
 
 /// A frame in the MAC's queue.
@@ -42,6 +44,15 @@ impl Frames {
         let frame = self.frames.remove(at)?;
         self.octets -= frame.octets;
         Some(frame.part)
+    }
+    /// How many frames there are.
+    pub fn len(&self) -> usize {
+        self.frames.len()
+    }
+    /// True when a recoverable fragment of the packet `handle` is among them.
+    pub fn holds_recovered(&self, handle: Handle) -> bool {
+        let is_recovered = |frame: &Frame| frame.part == Part::Recovered && frame.handle == handle;
+        self.frames.iter().any(is_recovered)
     }
     /// Octets of all frames together.
     pub const fn octets(&self) -> usize {

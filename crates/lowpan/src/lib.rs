@@ -5,11 +5,11 @@
 //! - `fragment` sends the fragments of a packet (RFC 4944 s5.3) and sums their confirmations.
 //! - `reassemble` puts them together again, within bounds of buffers, octets and time.
 //! - `relay` lets fragments pass without reassembly (RFC 8930): [`forward`] remembers where to, `passage` what went.
+//! - [`recover`] has the two ends of recoverable fragments and the forwarders between them (RFC 8931).
 //! - [`memory`]: octets in use, bounded for the whole layer, and the state that a device sets aside.
 //!
 //! Bytes are read and written by `wire::lowpan`; retries and queues of frames are left to the MAC, routes to
-//! `ipv6`, of which the layer asks by an output when a fragment is to go on. Recovery (RFC 8931) will stand
-//! beside `relay`.
+//! `ipv6`, of which the layer asks by an output when a fragment is to go on.
 #![cfg_attr(not(test), no_std)]
 extern crate alloc;
 
@@ -23,8 +23,9 @@ pub mod memory;
 pub mod params;
 mod passage;
 mod reassemble;
+pub mod recover;
 mod relay;
 
 pub use adapt::Adaptation;
 pub use event::{Counters, Input, Output, Route};
-pub use params::{Config, Way};
+pub use params::{Arq, Config, Recovery, Way};

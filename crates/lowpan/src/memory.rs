@@ -43,12 +43,12 @@ impl StaticState {
     /// What a node with these settings sets aside.
     pub const fn of(config: &Config) -> Self {
         let forwarded = match config.way {
-            Way::Forwarded => config.forwarded_datagrams,
+            Way::Forwarded | Way::Recovered => config.forwarded_datagrams,
             Way::HopWise | Way::EndToEnd => 0,
         };
         let (fragmented, reassembled) = match config.way {
             Way::EndToEnd => (0, 0),
-            Way::HopWise | Way::Forwarded => {
+            Way::HopWise | Way::Forwarded | Way::Recovered => {
                 (config.fragmented_datagrams, config.reassembly_buffers)
             }
         };

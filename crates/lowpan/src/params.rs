@@ -1,5 +1,8 @@
 //! Numbers of the adaptation layer, each with its source, unit and bounds.
 
+use alloc::boxed::Box;
+
+use lowmesh_congestion::{TIMER_NAMES, Timer, UnknownTimer, WindowSpec, timer_by_name};
 use lowmesh_units::Duration;
 
 /// IPv6's least MTU: RFC 8200 s5, 1280 octets; RFC 4944 s4 gives the link no more.
@@ -42,6 +45,42 @@ pub const PACKET_BUFFER_OCTETS: usize = 6144;
 /// PAN and two EUI-64 (23) and a margin for a MAC header's information elements; at least 64.
 pub const FRAME_PAYLOAD: usize = 96;
 
+/// Room that the first recoverable fragment leaves for headers that grow on the way: RFC 8931 s4.1 asks for it without
+/// a number. 16 octets: both interface identifiers, when a forwarder has to carry them in line.
+pub const FIRST_FRAGMENT_SLACK: usize = 16;
+
+/// OptWindowSize: RFC 8931 s7.1 leaves it to the network, 1 to 32 fragments. 1 had the best delivery ratio in Lenders et
+/// al. 2021 (s IV); RIOT has 16.
+pub const WINDOW_FRAGMENTS: u32 = 1;
+
+/// OptARQTimeOut: RFC 8931 s7.1 leaves it to the network. 2.5 s is what Lenders et al. 2021 (table 4) had; RIOT has 0.7 s.
+pub const ARQ_TIMEOUT: Duration = Duration::from_millis(2500);
+
+/// MaxFragRetries: RFC 8931 s7.1 leaves it to the network, from 0. 4 is what Lenders et al. 2021 (table 4) had; RIOT has 2.
+pub const FRAGMENT_RETRIES: u8 = 4;
+
+/// MaxDatagramRetries: RFC 8931 s7.1 leaves it to the network, from 0.
+pub const DATAGRAM_RETRIES: u8 = 0;
+
+/// Inter-frame gap: RFC 8931 s4.2 wants the fragment before to be out of range on a single channel. 100 us as RIOT: the
+/// MAC's own turn-taking is the gap unless a network asks for more.
+pub const INTER_FRAME_GAP: Duration = Duration::from_micros(100);
+
+/// How long a datagram that is complete stays known, at its end and on its path: RFC 8931 s6.2, a short time, in which the
+/// last fragment may come again because its acknowledgement was lost.
+pub const COMPLETE_LINGER: Duration = Duration::from_secs(5);
+
+/// Complete datagrams that stay known at most: ours, at least 1.
+pub const COMPLETE_DATAGRAMS: usize = 16;
+
+/// Frames that wait for the inter-frame gap at most: no RFC; RIOT has 16. At least 2, so that an abort has room beside an
+/// acknowledgement.
+pub const RECOVERY_QUEUE_FRAMES: usize = 16;
+
+/// Frames in the queues at which a forwarder marks what passes: RFC 8931 s7.1 (UseECN) leaves it to the network. Half a
+/// queue, as Lenders et al. 2021 (s V): 4 of the 8 frames of their interface; from 1, and never when no queue is so long.
+pub const MARK_FRAMES: usize = 4;
+
 /// The ways of carrying a packet that is larger than a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Way {
@@ -50,19 +89,22 @@ pub enum Way {
     HopWise,
     /// FF: fragments go on as they come (RFC 8930).
     Forwarded,
+    /// SFR: fragments go on as they come, and the ends recover those that are lost (RFC 8931).
+    Recovered,
     /// E2E: no fragments here; the IPv6 layer cuts packets down to what fits into a frame (RFC 8200 s4.5).
     EndToEnd,
 }
 
 impl Way {
     /// Every way, in the order of reports.
-    pub const ALL: [Self; 3] = [Self::HopWise, Self::Forwarded, Self::EndToEnd];
+    pub const ALL: [Self; 4] = [Self::HopWise, Self::Forwarded, Self::Recovered, Self::EndToEnd];
 
     /// The name that users see in scenarios and tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::HopWise => "hwr",
             Self::Forwarded => "ff",
+            Self::Recovered => "sfr",
             Self::EndToEnd => "e2e",
         }
     }
@@ -89,6 +131,8 @@ pub struct Config {
     pub forwarded_datagrams: usize,
     /// [`PACKET_BUFFER_OCTETS`].
     pub packet_buffer_octets: usize,
+    /// Recoverable fragments.
+    pub recovery: Recovery,
 }
 
 impl Default for Config {
@@ -103,6 +147,72 @@ impl Default for Config {
             fragments_in_flight: FRAGMENTS_IN_FLIGHT,
             forwarded_datagrams: FORWARDED_DATAGRAMS,
             packet_buffer_octets: PACKET_BUFFER_OCTETS,
+            recovery: Recovery::default(),
         }
+    }
+}
+
+/// What a network can choose about recoverable fragments (RFC 8931 s7.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recovery {
+    /// The window of one datagram; a static one of [`WINDOW_FRAGMENTS`] by default.
+    pub window: WindowSpec,
+    /// The timer of one datagram; a fixed one of [`ARQ_TIMEOUT`] by default.
+    pub arq: Arq,
+    /// [`FRAGMENT_RETRIES`].
+    pub fragment_retries: u8,
+    /// [`DATAGRAM_RETRIES`].
+    pub datagram_retries: u8,
+    /// [`INTER_FRAME_GAP`].
+    pub inter_frame_gap: Duration,
+    /// [`MARK_FRAMES`].
+    pub mark_frames: usize,
+    /// [`COMPLETE_LINGER`].
+    pub linger: Duration,
+    /// [`COMPLETE_DATAGRAMS`].
+    pub complete_max: usize,
+}
+
+impl Default for Recovery {
+    fn default() -> Self {
+        Self {
+            window: WindowSpec::fixed(WINDOW_FRAGMENTS),
+            arq: Arq::fixed(ARQ_TIMEOUT),
+            fragment_retries: FRAGMENT_RETRIES,
+            datagram_retries: DATAGRAM_RETRIES,
+            inter_frame_gap: INTER_FRAME_GAP,
+            mark_frames: MARK_FRAMES,
+            linger: COMPLETE_LINGER,
+            complete_max: COMPLETE_DATAGRAMS,
+        }
+    }
+}
+
+/// The timer behind the acknowledgements of recoverable fragments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arq {
+    name: &'static str,
+    timeout: Duration,
+}
+
+impl Arq {
+    /// The timer called `name` in [`lowmesh_congestion::TIMER_NAMES`], which starts at `timeout`.
+    pub fn new(name: &str, timeout: Duration) -> Result<Self, UnknownTimer> {
+        match TIMER_NAMES.into_iter().find(|known| *known == name) {
+            Some(name) => Ok(Self { name, timeout }),
+            None => Err(UnknownTimer { name: name.into() }),
+        }
+    }
+    /// A timer that never changes.
+    pub const fn fixed(timeout: Duration) -> Self {
+        Self { name: "fixed", timeout }
+    }
+    /// Where it starts.
+    pub const fn timeout(&self) -> Duration {
+        self.timeout
+    }
+    /// A new timer.
+    pub fn timer(&self) -> Box<dyn Timer> {
+        timer_by_name(self.name, self.timeout).expect("Arq::new has looked the name up")
     }
 }

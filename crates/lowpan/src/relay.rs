@@ -17,6 +17,7 @@ use lowmesh_wire::lowpan::decompress;
 use lowmesh_wire::lowpan::fragment::FragmentHeader;
 
 use crate::adapt::Adaptation;
+use crate::adapt::recovered::Asker;
 use crate::event::{Output, Route};
 use crate::forward::Label;
 use crate::frames::Part;
@@ -103,6 +104,7 @@ impl Adaptation {
         let original = self.passing.is_full().then(|| beginning.clone());
         self.questions.push_back(Question { name, incoming, datagram_size, handle, original });
         self.outbox.push(Output::Accepted { handle });
+        self.askers.push_back(Asker::Forwarded);
         self.outbox.push(Output::RouteRequest { beginning, source, handle });
         true
     }

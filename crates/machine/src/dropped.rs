@@ -63,7 +63,7 @@ pub enum DropReason {
     NoListener,
     /// Not for this node, and not to be forwarded.
     NotForUs,
-    /// MAX_RETRANSMIT reached without an acknowledgement (RFC 7252 s4.2).
+    /// No retransmission is left, here (RFC 7252 s4.2) or at the other end, which said so (RFC 8931 s6.3).
     GaveUp,
     /// The peer answered with a Reset (RFC 7252 s4.2).
     Reset,

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use lowmesh_ipv6::{Decision, packet, udp};
+use lowmesh_ipv6::{Decision, neighbour, packet, udp};
 use lowmesh_lowpan::Route;
 use lowmesh_machine::{DropReason, Dropped, Handle, Layer, Machine as _};
 use lowmesh_rpl::{Passage, Verdict};
@@ -11,10 +11,10 @@ use lowmesh_wire::icmpv6::{self, Icmpv6};
 use lowmesh_wire::ipv6::{self, Address, Header};
 use lowmesh_wire::rpl::HopByHopOption;
 
-use crate::event::{Output, Packet, Peer};
+use crate::event::{Class, Output, Packet, Peer};
 use crate::link::expect_accepted;
 use crate::node::{Node, Routing};
-use crate::{COAP_PORT, DATAGRAM_PORT};
+use crate::{COAP_PORT, DATAGRAM_PORT, ECHO_PORT};
 
 impl Node {
     pub(crate) fn on_frame(
@@ -205,6 +205,10 @@ impl Node {
                 let input = lowmesh_coap::Input::Datagram { from, bytes };
                 expect_accepted(self.coap.handle(now, input));
             }
+            // Two echo services would keep each other busy for ever.
+            ECHO_PORT if from.1 != ECHO_PORT => {
+                self.send_datagram(now, ECHO_PORT, from, bytes, Class::Response);
+            }
             DATAGRAM_PORT => self.outbox.push(Output::Datagram { from, payload: bytes.to_vec() }),
             _ => return Err((Layer::Udp, DropReason::NoListener)),
         }
@@ -230,9 +234,20 @@ impl Node {
             }
             Icmpv6::EchoRequest(echo) => {
                 let mut reply = Vec::with_capacity(echo.data.len() + icmpv6::HEADER_LENGTH);
-                let here = self.ipv6.addresses.source_for(&header.source);
+                // RFC 4443 s4.2: what was asked at one address is answered from it.
+                let here = if header.destination.is_multicast() {
+                    self.ipv6.addresses.source_for(&header.source)
+                } else {
+                    header.destination
+                };
                 Icmpv6::EchoReply(echo).emit(&here.0, &source, &mut reply);
                 self.send_control(now, here, header.source, &reply);
+                Ok(())
+            }
+            Icmpv6::NeighbourSolicitation(message) => {
+                let answer = neighbour::answer(&self.ipv6.addresses, &header, &message)
+                    .map_err(|reason| (Layer::Ipv6, reason))?;
+                self.send_answer(now, answer, message.source_node);
                 Ok(())
             }
             _ => Ok(()),

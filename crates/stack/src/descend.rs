@@ -3,7 +3,9 @@
 use alloc::vec::Vec;
 
 use lowmesh_coap::Purpose;
+use lowmesh_ipv6::neighbour::Answer;
 use lowmesh_ipv6::packet::{self, Flow};
+use lowmesh_ipv6::params::HOP_LIMIT_ON_LINK;
 use lowmesh_ipv6::source_route;
 use lowmesh_mac::queue::Priority;
 use lowmesh_machine::{DropReason, Dropped, Handle, Layer, Machine as _};
@@ -138,12 +140,28 @@ impl Node {
         }
     }
 
+    /// Answers a neighbour: `node` is whoever asked, where that is known.
+    pub(crate) fn send_answer(&mut self, now: Instant, answer: Answer, node: Option<Eui64>) {
+        let Answer { source, destination, message } = answer;
+        let handle = self.born(Class::Control);
+        let mut payload = Vec::new();
+        Icmpv6::NeighbourAdvertisement(message).emit(&source.0, &destination.0, &mut payload);
+        let (next_header, limit) = (icmpv6::NEXT_HEADER, HOP_LIMIT_ON_LINK);
+        let packet = packet::plain(source, destination, next_header, limit, &payload, |_| ());
+        let neighbour = node.unwrap_or_else(|| destination.eui64());
+        let next_hop = (!destination.is_multicast()).then_some(neighbour);
+        self.send_packet(now, packet, next_hop, handle);
+    }
+
     /// The neighbour towards `destination`, and the RPL option that packets from here carry.
     fn way_to(
         &mut self,
         now: Instant,
         destination: Address,
     ) -> Result<(Eui64, Option<HopByHopOption>), DropReason> {
+        if destination.is_link_local() {
+            return Ok((destination.eui64(), None));
+        }
         let Routing::Rpl(rpl) = &mut self.routing else {
             let next_hop = self.ipv6.routes.lookup(&destination).ok_or(DropReason::NoRoute)?;
             return Ok((next_hop.eui64(), None));
@@ -205,9 +223,6 @@ impl Node {
         self.note_packet(Packet::Dropped(Dropped { handle, layer, reason }));
     }
 }
-
-/// RFC 4861 s4 and s7: messages that must not have passed a router have the largest hop limit.
-const HOP_LIMIT_ON_LINK: u8 = 255;
 
 fn emit(option: Option<HopByHopOption>, out: &mut Vec<u8>) {
     if let Some(option) = option {

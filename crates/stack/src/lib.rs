@@ -8,6 +8,7 @@
 //! | `descend` | from CoAP and RPL down to the MAC |
 //! | `ascend` | from the MAC up to CoAP and RPL |
 //! | `link` | the link layer, a closed choice: `slotted` (TSCH and 6top) or `contended` (CSMA) |
+//! | [`identity`] | a node by itself: its name, address and routes are given |
 //! | [`tree`] | routes that are given instead of found |
 //! | `radio` | the face towards the radio driver, and what the driver may ask |
 #![cfg_attr(not(test), no_std)]
@@ -18,6 +19,7 @@ pub mod config;
 mod contended;
 mod descend;
 pub mod event;
+pub mod identity;
 mod link;
 pub mod node;
 mod radio;
@@ -25,6 +27,7 @@ mod slotted;
 pub mod tree;
 
 pub use config::{Config, ConfigError, LinkLayer, Routes, Scheduling};
+pub use identity::Identity;
 pub use node::Node;
 
 /// How long a node stays synchronised without a place in a DODAG before it looks for a network again: ours,
@@ -34,6 +37,9 @@ const ORPHAN_MAX: lowmesh_units::Duration = lowmesh_units::Duration::from_secs(1
 
 /// The port of CoAP without security: RFC 7252 s6.1.
 pub const COAP_PORT: u16 = 5683;
+
+/// The port of the echo service: RFC 862, 7.
+pub const ECHO_PORT: u16 = 7;
 
 /// The port on which a node's application takes UDP datagrams: 61616, the first of those that RFC 6282 s4.3.3
 /// compresses to four bits.

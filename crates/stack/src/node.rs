@@ -36,6 +36,7 @@ use lowmesh_wire::lowpan::Contexts;
 
 use crate::config::{Config, ConfigError, LinkLayer, Routes};
 use crate::event::{Class, Input, Network, Output, Packet, Peer, RadioOrder, Transaction};
+use crate::identity::Identity;
 use crate::link::{Link, LinkEvent, expect_accepted};
 use crate::slotted::Slotted;
 use crate::tree::Place;
@@ -77,27 +78,15 @@ pub struct Node {
 }
 
 impl Node {
-    /// A node that is switched off.
+    /// A node of a planned network, switched off.
     pub fn new(
         config: &Config,
         id: NodeId,
         is_root: bool,
         seed: Seed,
     ) -> Result<Self, ConfigError> {
-        let me = id.eui64();
         let stream = |purpose| Rng::stream(seed, id, purpose);
-        let addresses = Addresses::new(me, config.prefix);
-        let link = match &config.link {
-            LinkLayer::Tsch => {
-                let function = config.scheduling.function();
-                let streams = (stream(Purpose::Mac), stream(Purpose::Sixtop));
-                Link::Slotted(Box::new(Slotted::new(&config.mac, function, me, is_root, streams)))
-            }
-            LinkLayer::Csma(csma) => {
-                csma.check()?;
-                Link::Contended(Box::new(Csma::new(csma.clone(), me, stream(Purpose::Mac))))
-            }
-        };
+        let addresses = Addresses::new(id.eui64(), config.prefix);
         let (routing, routes) = match &config.routes {
             Routes::Rpl => {
                 let rpl = rpl(config, &addresses, is_root)?;
@@ -109,12 +98,45 @@ impl Node {
             }
         };
         let contexts = Contexts::new().with(0, config.prefix);
-        let mut lowpan_rng = stream(Purpose::Lowpan);
+        let ipv6 = Forwarder::new(addresses, routes);
+        Self::assemble(config, id, is_root, seed, ipv6, routing, contexts)
+    }
+
+    /// A node by itself, switched off. What the settings say of routes, RPL and the prefix is not for it.
+    pub fn alone(config: &Config, identity: Identity, seed: Seed) -> Result<Self, ConfigError> {
+        let Identity { addresses, routes, contexts } = identity;
+        let ipv6 = Forwarder::new(addresses, routes);
+        let routing = Routing::Static(Place::alone());
+        Self::assemble(config, NodeId(0), true, seed, ipv6, routing, contexts)
+    }
+
+    fn assemble(
+        config: &Config,
+        id: NodeId,
+        is_root: bool,
+        seed: Seed,
+        ipv6: Forwarder,
+        routing: Routing,
+        contexts: Contexts,
+    ) -> Result<Self, ConfigError> {
+        let stream = |purpose| Rng::stream(seed, id, purpose);
+        let me = ipv6.addresses.node();
+        let link = match &config.link {
+            LinkLayer::Tsch => {
+                let function = config.scheduling.function();
+                let streams = (stream(Purpose::Mac), stream(Purpose::Sixtop));
+                Link::Slotted(Box::new(Slotted::new(&config.mac, function, me, is_root, streams)))
+            }
+            LinkLayer::Csma(csma) => {
+                csma.check()?;
+                Link::Contended(Box::new(Csma::new(csma.clone(), me, stream(Purpose::Mac))))
+            }
+        };
         Ok(Self {
             id,
             link,
-            lowpan: Adaptation::new(me, contexts, config.lowpan, &mut lowpan_rng),
-            ipv6: Forwarder::new(addresses, routes),
+            lowpan: Adaptation::new(me, contexts, config.lowpan, stream(Purpose::Lowpan)),
+            ipv6,
             routing,
             coap: Endpoint::new(config.coap.clone(), stream(Purpose::Coap))?,
             hop_limit: config.hop_limit,

@@ -111,6 +111,10 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    /// The place of a node outside of any tree.
+    pub(crate) const fn alone() -> Self {
+        Self { parent: None, children: Vec::new(), hops: 0 }
+    }
     /// The place of `node`.
     pub(crate) fn of(tree: &Tree, node: NodeId) -> Result<Self, ConfigError> {
         let outside = ConfigError::Tree { node: node.0, why: "it is not in the tree" };

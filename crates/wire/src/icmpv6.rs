@@ -1,4 +1,5 @@
-//! ICMPv6 messages (RFC 4443): errors, echo, and RPL control messages (type 155, RFC 6550 s6).
+//! ICMPv6 messages (RFC 4443): errors, echo, neighbour discovery (RFC 4861) and RPL control messages (type 155,
+//! RFC 6550 s6).
 //!
 //! The checksum covers the IPv6 pseudo header, so both faces ask for the addresses. What an error means
 //! to whom is left to the IPv6 layer; an unknown type is kept as bytes, since RFC 4443 s2.4 tells unknown
@@ -13,6 +14,7 @@
 use alloc::vec::Vec;
 
 use crate::checksum::pseudo_header_checksum;
+use crate::neighbour::{Advertisement, Solicitation};
 use crate::rpl;
 use crate::{DecodeError, Problem, Reader};
 
@@ -25,13 +27,15 @@ pub const HEADER_LENGTH: usize = 4;
 pub const INVOKING_MAX: usize = 1280 - 40 - 8;
 
 const HEADER: &str = "ICMPv6";
-// Types: RFC 4443 s3 and s4, RFC 6550 s6.
+// Types: RFC 4443 s3 and s4, RFC 4861 s4.3 and s4.4, RFC 6550 s6.
 const DESTINATION_UNREACHABLE: u8 = 1;
 const PACKET_TOO_BIG: u8 = 2;
 const TIME_EXCEEDED: u8 = 3;
 const PARAMETER_PROBLEM: u8 = 4;
 const ECHO_REQUEST: u8 = 128;
 const ECHO_REPLY: u8 = 129;
+const NEIGHBOUR_SOLICITATION: u8 = 135;
+const NEIGHBOUR_ADVERTISEMENT: u8 = 136;
 const RPL_CONTROL: u8 = 155;
 
 /// Identifier, sequence number and data of an echo: RFC 4443 s4.
@@ -128,6 +132,10 @@ pub enum Icmpv6 {
     EchoRequest(Echo),
     /// Type 129.
     EchoReply(Echo),
+    /// Type 135.
+    NeighbourSolicitation(Solicitation),
+    /// Type 136.
+    NeighbourAdvertisement(Advertisement),
     /// Type 155.
     Rpl(rpl::Message),
     /// Any other type.
@@ -172,6 +180,13 @@ impl Icmpv6 {
             }
             ECHO_REQUEST => Self::EchoRequest(Echo::parse(&mut reader)?),
             ECHO_REPLY => Self::EchoReply(Echo::parse(&mut reader)?),
+            // RFC 4861 s7.1.1, s7.1.2: the code is 0.
+            NEIGHBOUR_SOLICITATION if code == 0 => {
+                Self::NeighbourSolicitation(Solicitation::parse(reader.rest())?)
+            }
+            NEIGHBOUR_ADVERTISEMENT if code == 0 => {
+                Self::NeighbourAdvertisement(Advertisement::parse(reader.rest())?)
+            }
             RPL_CONTROL => Self::Rpl(rpl::Message::parse(code, reader.rest())?),
             _ => Self::Other { kind, code, body: reader.rest().to_vec() },
         };
@@ -196,6 +211,8 @@ impl Icmpv6 {
                 out.extend_from_slice(&echo.sequence.to_be_bytes());
                 out.extend_from_slice(&echo.data);
             }
+            Self::NeighbourSolicitation(message) => message.emit(out),
+            Self::NeighbourAdvertisement(message) => message.emit(out),
             Self::Rpl(message) => message.emit(out),
             Self::Other { body, .. } => out.extend_from_slice(body),
         }
@@ -216,6 +233,8 @@ impl Icmpv6 {
             Self::ParameterProblem { code, .. } => (PARAMETER_PROBLEM, *code),
             Self::EchoRequest(_) => (ECHO_REQUEST, 0),
             Self::EchoReply(_) => (ECHO_REPLY, 0),
+            Self::NeighbourSolicitation(_) => (NEIGHBOUR_SOLICITATION, 0),
+            Self::NeighbourAdvertisement(_) => (NEIGHBOUR_ADVERTISEMENT, 0),
             Self::Rpl(message) => (RPL_CONTROL, message.code()),
             Self::Other { kind, code, .. } => (*kind, *code),
         }
@@ -241,6 +260,7 @@ fn emit_error(word: u32, invoking: &[u8], out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ipv6::Address;
 
     const SRC: [u8; 16] = [0xfd; 16];
     const DST: [u8; 16] = [0xfe; 16];
@@ -260,7 +280,20 @@ mod tests {
             Icmpv6::EchoRequest(echo.clone()),
             Icmpv6::EchoReply(echo),
             Icmpv6::Rpl(rpl::Message::Dis(rpl::Dis::default())),
-            Icmpv6::Other { kind: 135, code: 0, body: vec![5; 20] },
+            Icmpv6::NeighbourSolicitation(Solicitation {
+                target: Address(SRC),
+                source_node: None,
+                registration: None,
+            }),
+            Icmpv6::NeighbourAdvertisement(Advertisement {
+                router: false,
+                solicited: true,
+                overriding: false,
+                target: Address(SRC),
+                target_node: None,
+                registration: None,
+            }),
+            Icmpv6::Other { kind: 133, code: 0, body: vec![5; 20] },
         ]
     }
 
@@ -304,6 +337,9 @@ mod tests {
     #[test]
     fn errors_are_told_from_queries() {
         let errors: Vec<bool> = examples().iter().map(Icmpv6::is_error).collect();
-        assert_eq!(errors, [true, true, true, true, true, false, false, false, false]);
+        assert_eq!(
+            errors,
+            [true, true, true, true, true, false, false, false, false, false, false]
+        );
     }
 }

@@ -12,12 +12,17 @@
 
 mod address;
 mod extension;
+mod fragment;
+mod prefix;
 
 pub use address::{Address, Scope};
 pub use extension::{
     Extension, ExtensionKind, Extensions, HeaderOption, OPTION_PAD_N, OPTION_PAD1, Options,
     UpperLayer, pad_to_eight, upper_layer,
 };
+pub use prefix::{ParsePrefixError, Prefix};
+
+pub use fragment::{FRAGMENT_HEADER_OCTETS, FRAGMENT_OFFSET_UNIT, FragmentHeader};
 
 use alloc::vec::Vec;
 

@@ -17,6 +17,7 @@ pub mod ieee802154;
 pub mod ipv6;
 pub mod link_format;
 pub mod lowpan;
+pub mod neighbour;
 pub mod problem_details;
 pub mod rpl;
 pub mod senml;

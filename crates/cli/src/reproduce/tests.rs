@@ -4,7 +4,9 @@ use clap::Parser;
 use lowmesh_lab::scenario::Scenario;
 use lowmesh_lab::simulate::RunError;
 use lowmesh_sim::record::{Ending, Outcome, Transaction};
-use lowmesh_units::{Instant, NodeId, Seed};
+use lowmesh_units::{Duration, Instant, NodeId, Seed};
+
+use std::fs;
 
 use super::*;
 
@@ -103,16 +105,19 @@ fn a_claim_is_told_with_what_was_measured_and_a_second_time_runs_nothing() {
 fn formulae_need_no_runs_and_stand_in_the_report() {
     let folder = Folder::new("formula");
     let store = folder.0.to_str().expect("a name");
-    let report = folder.0.join("report.md");
+    let report = folder.0.join("report.html");
     let file = report.to_str().expect("a name");
     let none = |_: &Scenario, _: Seed, _: Sinks, _: &dyn Fn(Instant)| panic!("nothing to run");
+    fs::create_dir(&folder.0).expect("no test takes the same name twice");
     let words = ["righetti2023", "--claim", "S000-03", "--store", store, "--report", file];
     let (text, result) = reproduce(&words, &none);
     assert!(result.is_ok(), "{result:?}");
     assert!(text.contains("S000-03  REPRODUCED"), "{text}");
-    assert!(text.ends_with("1 claims: 1 reproduced, 0 not reproduced, 0 undecided\n"), "{text}");
+    assert!(text.ends_with("1 claim: 1 reproduced, 0 not reproduced, 0 undecided\n"), "{text}");
     let report = fs::read_to_string(report).expect("it was written");
-    assert!(report.contains("| S000-03 | reproduced |"), "{report}");
+    assert!(report.contains("<tbody id=\"S000-03\">"), "{report}");
+    assert!(report.contains("<span class=\"verdict reproduced\">✓ reproduced</span>"), "{report}");
+    assert!(report.contains(">lowmesh reproduce righetti2023 --claim S000-03</code>"), "{report}");
 }
 
 #[test]

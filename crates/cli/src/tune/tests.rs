@@ -33,18 +33,43 @@ fn made_up(s: &Scenario, seed: Seed, _: Sinks, _: &dyn Fn(Instant)) -> Result<Ou
     Ok(Outcome { simulated, transactions: vec![transaction], ..Outcome::default() })
 }
 
-fn tune(line: &str) -> (Result<(), Failure>, String) {
-    let words = std::iter::once("tune").chain(line.split_whitespace());
+/// A store of the test's own, removed with the value.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let unique = format!("lowmesh-tune-{name}-{}", std::process::id());
+        Self(std::env::temp_dir().join(unique))
+    }
+}
+impl Drop for Folder {
+    fn drop(&mut self) {
+        _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Runs the verb with `simulate` and the store of `folder`.
+fn tune_with(
+    folder: &Folder,
+    line: &str,
+    simulate: &Simulate<'_>,
+) -> (Result<(), Failure>, String) {
+    let store = folder.0.to_str().expect("a name");
+    let words = ["tune", "--quiet", "--store", store].into_iter().chain(line.split_whitespace());
     let line = Line::try_parse_from(words).expect("the test's own line");
     let mut out = Vec::new();
-    let result = execute(&line.args, &made_up, &mut out);
+    let result = execute(&line.args, simulate, &mut out);
     (result, String::from_utf8(out).expect("text"))
+}
+
+fn tune(name: &str, line: &str) -> (Result<(), Failure>, String) {
+    tune_with(&Folder::new(name), line, &made_up)
 }
 
 #[test]
 fn the_best_set_is_printed_as_toml_that_a_scenario_takes() {
     let (result, text) =
-        tune("grid-25 --objective delay_p95 --budget 30 --seeds 3 --seed 20 --quiet");
+        tune("toml", "grid-25 --objective delay_p95 --budget 30 --seeds 3 --seed 20");
     result.expect("no run fails");
     assert!(
         text.starts_with("grid-25: 9 sets searched on seeds 20 to 25, compared on seeds 26 to 28")
@@ -58,7 +83,7 @@ fn the_best_set_is_printed_as_toml_that_a_scenario_takes() {
 #[test]
 fn json_holds_the_same_and_nothing_else_is_on_stdout() {
     let (result, text) =
-        tune("grid-25 --objective delay_p95 --budget 30 --seeds 3 --seed 20 --json --quiet");
+        tune("json", "grid-25 --objective delay_p95 --budget 30 --seeds 3 --seed 20 --json");
     result.expect("no run fails");
     let json: serde_json::Value = serde_json::from_str(&text).expect("one object");
     assert_eq!(json["schema"], 1);
@@ -71,7 +96,7 @@ fn json_holds_the_same_and_nothing_else_is_on_stdout() {
 
 #[test]
 fn a_failed_run_fails_the_verb_after_its_results_with_a_command_to_see_it() {
-    let (result, text) = tune("grid-25 --budget 30 --seeds 5 --seed 10 --quiet --set seeds=4");
+    let (result, text) = tune("failed", "grid-25 --budget 30 --seeds 5 --seed 10 --set seeds=4");
     assert!(text.contains("[cocoa]"), "{text}");
     let Err(Failure::Own { message, hint }) = result else { panic!("seed 13 failed") };
     assert!(message.ends_with("runs failed; seed 13: no luck"), "{message}");
@@ -87,8 +112,49 @@ fn what_cannot_be_tuned_is_refused_before_anything_runs() {
         ("grid-25 --timer cocao", "did you mean `cocoa`"),
         ("grid-25 --budget 3", "too small"),
     ] {
-        let (result, text) = tune(line);
+        let (result, text) = tune("refused", line);
         let Err(Failure::Usage { message, .. }) = result else { panic!("{line}") };
         assert!(message.contains(told) && text.is_empty(), "{message}");
     }
+}
+
+#[test]
+fn a_second_call_runs_only_what_is_missing_and_says_the_same() {
+    let folder = Folder::new("again");
+    let line = "grid-25 --objective delay_p95 --budget 30 --seeds 3 --seed 20 --json";
+    let (_, first) = tune_with(&folder, line, &made_up);
+    let mut stored: Vec<PathBuf> = std::fs::read_dir(&folder.0)
+        .expect("a store")
+        .map(|entry| entry.expect("readable").path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "json"))
+        .collect();
+    stored.sort();
+    assert_eq!(stored.len(), 30 + 3 * 4);
+    std::fs::remove_file(&stored[7]).expect("it is there");
+    let made = std::sync::Mutex::new(0);
+    let counting = |s: &Scenario, seed: Seed, sinks: Sinks, told: &dyn Fn(Instant)| {
+        *made.lock().expect("no test thread panics") += 1;
+        made_up(s, seed, sinks, told)
+    };
+    let (_, second) = tune_with(&folder, line, &counting);
+    assert_eq!(made.into_inner().expect("no test thread panics"), 1);
+    assert_eq!(second, first);
+}
+
+#[test]
+fn the_report_shows_search_and_comparison_with_a_command_for_every_set() {
+    let folder = Folder::new("page");
+    std::fs::create_dir(&folder.0).expect("no test takes the same name twice");
+    let file = folder.0.join("tuned.html");
+    let line = "grid-25 --objective delay_p95 --budget 30 --seeds 3 --seed 20 --report";
+    let (result, _) = tune_with(&folder, &format!("{line} {}", file.display()), &made_up);
+    result.expect("no run fails");
+    let html = std::fs::read_to_string(&file).expect("it was written");
+    for part in ["id=\"comparison\"", "id=\"search\"", "better than", "✓ better"] {
+        assert!(html.contains(part), "{part}");
+    }
+    let command = "lowmesh run grid-25 --set coap.congestion=6cocoa --seeds 3 --seed 26</code>";
+    assert!(html.contains(command), "no command of a published set");
+    assert_eq!(html.matches("class=\"point\"").count(), 9 + 4);
+    assert!(folder.0.join("tuned-figures/search.svg").is_file());
 }

@@ -1,7 +1,7 @@
 //! Own exchanges: requests and separate responses, from the queue to their end (RFC 7252 s4.2,
 //! s4.7, s5.2).
 
-use lowmesh_congestion::{Attempt, Window};
+use lowmesh_congestion::Attempt;
 use lowmesh_machine::{DropReason, Handle, Rejected};
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::{
@@ -182,7 +182,7 @@ impl<P: Ord + Copy> Endpoint<P> {
                     && now.since(transmission.started) <= TRANSMIT_SPAN_LIMIT =>
             {
                 let peer = self.peers.get_mut(&exchange.peer).expect("kept while open");
-                peer.window().on_timeout(now);
+                peer.resent(transmission.copy_left_at(), now);
                 let number = transmission.retransmissions + 1;
                 let Transmission { initial, rto: previous, .. } = *transmission;
                 let attempt = Attempt { initial, previous, number };
@@ -200,9 +200,9 @@ impl<P: Ord + Copy> Endpoint<P> {
             }
             Phase::Observing { .. } => self.register_again(id, now),
             Phase::Sent(_) | Phase::Acknowledged(_) => {
-                if let (Phase::Sent(_), true) = (exchange.phase, repeats) {
+                if let (Phase::Sent(transmission), true) = (exchange.phase, repeats) {
                     let peer = self.peers.get_mut(&exchange.peer).expect("kept while open");
-                    peer.window().on_timeout(now);
+                    peer.expired(id, transmission.copy_left_at(), now);
                     peer.timer.on_give_up(now);
                 }
                 self.expire(id, now);
@@ -250,9 +250,11 @@ impl<P: Ord + Copy> Endpoint<P> {
         let rtt = now.since(transmission.started);
         if exchange.kind == Kind::Confirmable {
             peer.timer.on_sample(rtt, transmission.retransmissions, now);
-            peer.window().on_acked(1, Some(rtt), now);
+            let sample = (transmission.retransmissions == 0).then_some(rtt);
+            peer.acknowledged(id, transmission.copy_left_at(), sample, now);
+        } else {
+            peer.discarded(id, now);
         }
-        peer.landed(id);
         self.deadlines.remove(&(transmission.due, id));
         let due = now + self.config.response_timeout;
         exchange.phase = Phase::Acknowledged(Transmission { due, ..transmission });
@@ -304,15 +306,13 @@ impl<P: Ord + Copy> Endpoint<P> {
                 peer.ids.release();
                 self.queued -= 1;
             }
-            Phase::Sent(Transmission { due, .. }) => {
-                peer.window().on_discarded(1, now);
-                self.deadlines.remove(&(due, id));
-            }
-            Phase::Acknowledged(Transmission { due, .. }) | Phase::Observing { due } => {
+            Phase::Sent(Transmission { due, .. })
+            | Phase::Acknowledged(Transmission { due, .. })
+            | Phase::Observing { due } => {
                 self.deadlines.remove(&(due, id));
             }
         }
-        peer.settle(id);
+        peer.settle(id, now);
     }
 
     /// RFC 7252 s4.2: a sender MAY give up when the network says that the peer is unreachable.

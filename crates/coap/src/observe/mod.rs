@@ -1,10 +1,13 @@
 //! Observing resources (RFC 7641): what both ends need besides the message layer.
 //!
-//! The endpoint keeps a client's observation open and puts its notifications in order ([`Place`]).
+//! The endpoint keeps a client's observation open and puts its notifications in order ([`Place`]);
+//! a server keeps its observers in a [`Registry`].
 
 mod order;
+mod registry;
 
 pub use order::{Place, SEQUENCE_MODULUS};
+pub use registry::{End, Notification, NotificationId, ObservationId, Registry};
 
 /// The value of Observe that registers: RFC 7641 s2.
 pub const REGISTER: u32 = 0;

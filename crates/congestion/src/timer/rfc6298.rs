@@ -3,23 +3,20 @@
 use lowmesh_units::{Duration, Instant, Rng};
 
 use super::{Attempt, EstimatorSnapshot, Timer, TimerSnapshot};
-use crate::params::{
-    BINARY_BACKOFF, RFC6298_ALPHA, RFC6298_BETA, RFC6298_INITIAL_RTO, RFC6298_K, RFC6298_MIN_RTO,
-    RTO_MAX,
-};
+use crate::params::{BINARY_BACKOFF, RFC6298_INITIAL_RTO, RFC6298_K, RFC6298_MIN_RTO, RTO_MAX};
+use crate::smoothed::Smoothed;
 
 /// SRTT and RTTVAR of unambiguous samples; a backed-off timeout stays until the next such sample.
 #[derive(Clone, Copy, Debug)]
 pub struct Rfc6298 {
-    /// (SRTT, RTTVAR), seconds.
-    estimate: Option<(f64, f64)>,
+    smoothed: Smoothed,
     rto: Duration,
 }
 
 impl Rfc6298 {
     /// A timer without samples that starts at `rto`.
     pub const fn starting_at(rto: Duration) -> Self {
-        Self { estimate: None, rto }
+        Self { smoothed: Smoothed::new(), rto }
     }
 }
 
@@ -45,24 +42,14 @@ impl Timer for Rfc6298 {
         if retransmissions > 0 {
             return;
         }
-        let r = rtt.as_secs_f64();
-        let (srtt, rttvar) = match self.estimate {
-            // RFC 6298 s2.2.
-            None => (r, r / 2.0),
-            // RFC 6298 s2.3: RTTVAR is updated with the old SRTT.
-            Some((srtt, rttvar)) => (
-                (1.0 - RFC6298_ALPHA) * srtt + RFC6298_ALPHA * r,
-                (1.0 - RFC6298_BETA) * rttvar + RFC6298_BETA * libm::fabs(srtt - r),
-            ),
-        };
-        self.estimate = Some((srtt, rttvar));
+        let (srtt, rttvar) = self.smoothed.update(rtt);
         // RFC 6298 s2.4: less than 1 s SHOULD be rounded up to 1 s; s2.5: a maximum MAY be placed.
         self.rto =
             Duration::from_secs_f64(srtt + RFC6298_K * rttvar).clamp(RFC6298_MIN_RTO, RTO_MAX);
     }
     fn on_give_up(&mut self, _now: Instant) {}
     fn snapshot(&self) -> TimerSnapshot {
-        let strong = self.estimate.map(|(srtt, rttvar)| EstimatorSnapshot {
+        let strong = self.smoothed.seconds().map(|(srtt, rttvar)| EstimatorSnapshot {
             srtt: Duration::from_secs_f64(srtt),
             rttvar: Duration::from_secs_f64(rttvar),
             rto: Duration::from_secs_f64(srtt + RFC6298_K * rttvar),

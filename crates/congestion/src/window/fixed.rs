@@ -2,19 +2,21 @@
 
 use lowmesh_units::{Duration, Instant};
 
-use super::{Flight, Permit, Window, WindowSnapshot};
+use super::flight::Flight;
+use super::{Message, Permit, Window, WindowSnapshot};
 use crate::params::NSTART;
 
 /// At most this much on its way.
 #[derive(Clone, Copy, Debug)]
 pub struct Fixed {
     window: u32,
+    flight: Flight,
 }
 
 impl Fixed {
     /// A window of `window` units; at least one, since a closed window would never open.
     pub fn new(window: u32) -> Self {
-        Self { window: window.max(1) }
+        Self { window: window.max(1), flight: Flight::default() }
     }
 }
 
@@ -25,23 +27,36 @@ impl Default for Fixed {
 }
 
 impl Window for Fixed {
-    fn permits(&self, flight: &Flight) -> Permit {
+    fn permits(&self, size: u32, now: Instant) -> Permit {
         // RFC 7252 s4.7: a client MUST strictly limit its simultaneous outstanding interactions to
         // NSTART.
-        let fits = flight.outstanding.saturating_add(flight.size) <= self.window;
-        if fits { Permit::Now } else { Permit::Blocked }
+        self.flight.permits(size, self.window, None, now)
     }
-    fn on_sent(&mut self, _size: u32, _now: Instant) {}
-    fn on_discarded(&mut self, _size: u32, _now: Instant) {}
-    fn on_acked(&mut self, _size: u32, _rtt: Option<Duration>, _now: Instant) {}
-    fn on_lost(&mut self, _size: u32, _now: Instant) {}
-    fn on_timeout(&mut self, _now: Instant) {}
-    fn on_ecn(&mut self, _now: Instant) {}
-    fn pacing_gap(&self, _size: u32) -> Duration {
-        Duration::ZERO
+    fn on_sent(&mut self, size: u32, now: Instant) {
+        self.flight.on_sent(size, self.window, now);
+    }
+    fn on_discarded(&mut self, size: u32, _now: Instant) {
+        self.flight.remove(size);
+    }
+    fn on_acked(&mut self, message: Message, _rtt: Option<Duration>, _now: Instant) {
+        self.flight.remove(message.size);
+    }
+    fn on_lost(&mut self, messages: &[Message], _now: Instant) {
+        self.flight.remove_all(messages);
+    }
+    fn on_timeout(&mut self, messages: &[Message], _now: Instant) {
+        self.flight.remove_all(messages);
+    }
+    fn on_ecn(&mut self, _sent: Instant, _now: Instant) {}
+    fn pacing_gap(&self, _size: u32) -> Option<Duration> {
+        None
     }
     fn snapshot(&self) -> WindowSnapshot {
-        WindowSnapshot { window: self.window, threshold: None }
+        WindowSnapshot {
+            window: self.window,
+            outstanding: self.flight.outstanding(),
+            threshold: None,
+        }
     }
     fn name(&self) -> &'static str {
         "fixed"
@@ -52,21 +67,23 @@ impl Window for Fixed {
 mod tests {
     use super::*;
 
-    fn permit(window: Fixed, outstanding: u32) -> Permit {
-        window.permits(&Flight { now: Instant::ZERO, outstanding, size: 1 })
+    fn permit_after(mut window: Fixed, sent: u32) -> Permit {
+        for _ in 0..sent {
+            window.on_sent(1, Instant::ZERO);
+        }
+        window.permits(1, Instant::ZERO)
     }
 
     #[test]
     fn one_interaction_at_a_time_is_the_default() {
-        assert_eq!(permit(Fixed::default(), 0), Permit::Now);
-        assert_eq!(permit(Fixed::default(), 1), Permit::Blocked);
+        assert_eq!(permit_after(Fixed::default(), 0), Permit::Now);
+        assert_eq!(permit_after(Fixed::default(), 1), Permit::Blocked);
     }
 
     #[test]
     fn a_window_is_full_at_its_size_and_never_closed() {
-        assert_eq!(permit(Fixed::new(4), 3), Permit::Now);
-        assert_eq!(permit(Fixed::new(4), 4), Permit::Blocked);
-        assert_eq!(permit(Fixed::new(4), u32::MAX), Permit::Blocked);
-        assert_eq!(permit(Fixed::new(0), 0), Permit::Now);
+        assert_eq!(permit_after(Fixed::new(4), 3), Permit::Now);
+        assert_eq!(permit_after(Fixed::new(4), 4), Permit::Blocked);
+        assert_eq!(permit_after(Fixed::new(0), 0), Permit::Now);
     }
 }

@@ -1,11 +1,21 @@
 //! How much may be on its way to one destination.
 //!
-//! The unit is the caller's: messages, fragments or octets. The caller counts what is on its way
-//! and says so in [`Flight`]; the window keeps only what it has learnt.
+//! The unit is the caller's: messages, fragments or octets. Everything sent ends in exactly one of
+//! four ways: acknowledged, lost, timed out or discarded; a copy that follows is sent anew. So a window
+//! can count for itself what is on its way.
 
+mod appendix_c;
 mod fixed;
+mod flight;
+mod lln;
+mod quic;
+mod reno;
 
+pub use appendix_c::AppendixC;
 pub use fixed::Fixed;
+pub use lln::Lln;
+pub use quic::Quic;
+pub use reno::Reno;
 
 use core::fmt::Debug;
 
@@ -14,38 +24,39 @@ use lowmesh_units::{Duration, Instant};
 /// Whether to send now, later or not at all.
 ///
 /// A known loss ([`Window::on_lost`]) and a timeout ([`Window::on_timeout`]) are different signals.
+/// When one packet brings several of them, acknowledgements come first.
 pub trait Window: Debug + Send {
-    /// Whether `flight.size` more may leave.
-    fn permits(&self, flight: &Flight) -> Permit;
-    /// `size` left at `now`.
+    /// Whether a message of `size` may leave. One always may, sooner or later, when nothing is on its way.
+    fn permits(&self, size: u32, now: Instant) -> Permit;
+    /// A message of `size` left at `now`.
     fn on_sent(&mut self, size: u32, now: Instant);
-    /// `size` that was sent is no longer of interest, without a verdict on the path.
+    /// A message of `size` is no longer of interest, without a verdict on the path.
     fn on_discarded(&mut self, size: u32, now: Instant);
-    /// `size` was acknowledged, `rtt` after it left if that is known.
-    fn on_acked(&mut self, size: u32, rtt: Option<Duration>, now: Instant);
-    /// `size` is known to be lost, while others came through.
-    fn on_lost(&mut self, size: u32, now: Instant);
-    /// Nothing came back for a whole timeout.
-    fn on_timeout(&mut self, now: Instant);
-    /// The path marked a packet instead of dropping it.
-    fn on_ecn(&mut self, now: Instant);
-    /// How long to wait after `size` left before the next may leave.
-    fn pacing_gap(&self, size: u32) -> Duration;
+    /// `message` was acknowledged, `rtt` after it left if that is known: no sample comes of a message
+    /// that was sent more than once, or whose acknowledgement had to wait for another.
+    fn on_acked(&mut self, message: Message, rtt: Option<Duration>, now: Instant);
+    /// `messages` are known to be lost, while others came through.
+    fn on_lost(&mut self, messages: &[Message], now: Instant);
+    /// Nothing came back for a whole timeout; `messages` are given up or will be sent anew.
+    fn on_timeout(&mut self, messages: &[Message], now: Instant);
+    /// The path marked a message that left at `sent` instead of dropping it.
+    fn on_ecn(&mut self, sent: Instant, now: Instant);
+    /// How long to wait after a message of `size` left before the next may leave; `None` when the window does
+    /// not pace. [`Window::permits`] counts with it.
+    fn pacing_gap(&self, size: u32) -> Option<Duration>;
     /// What it believes, for plots.
     fn snapshot(&self) -> WindowSnapshot;
     /// The name that scenario files use.
     fn name(&self) -> &'static str;
 }
 
-/// What is on its way, and what wants to follow.
+/// One message that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Flight {
-    /// When the question is asked.
-    pub now: Instant,
-    /// Sent and neither acknowledged, lost nor discarded.
-    pub outstanding: u32,
-    /// What wants to leave.
+pub struct Message {
+    /// Its size in the caller's unit.
     pub size: u32,
+    /// When its latest copy left.
+    pub sent: Instant,
 }
 
 /// The answer of a window.
@@ -55,7 +66,7 @@ pub enum Permit {
     Now,
     /// Ask again at that time: pacing.
     At(Instant),
-    /// Ask again when something has been acknowledged, lost or discarded.
+    /// Ask again when something has been acknowledged, lost, timed out or discarded.
     Blocked,
 }
 
@@ -64,6 +75,46 @@ pub enum Permit {
 pub struct WindowSnapshot {
     /// How much may be on its way.
     pub window: u32,
-    /// Where slow start ends, if the window has one.
+    /// How much is.
+    pub outstanding: u32,
+    /// Where slow start ends, if the window has one and has met its end.
     pub threshold: Option<u32>,
 }
+
+/// The numbers that a caller gives a window, all in its own unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Where the window starts (OptWindowSize of RFC 8931 s7.1). [`Reno`] starts by a rule of its own and
+    /// [`Lln`] at `min`.
+    pub initial: u32,
+    /// The window never falls below this (MinWindowSize); 0 is taken as 1.
+    pub min: u32,
+    /// The window never grows beyond this (MaxWindowSize, a receiver's window).
+    pub max: u32,
+    /// The largest message (SMSS of RFC 5681, max_datagram_size of RFC 9002); 0 is taken as 1.
+    pub message: u32,
+}
+
+impl Limits {
+    /// Windows of whole messages, from 1 up to `max`, that start at `initial`.
+    pub const fn messages(initial: u32, max: u32) -> Self {
+        Self { initial, min: 1, max, message: 1 }
+    }
+    /// The same with contradictions resolved: a floor above zero, and the ceiling above it.
+    fn checked(self) -> Self {
+        let min = self.min.max(1);
+        let max = self.max.max(min);
+        Self { initial: self.initial.clamp(min, max), min, max, message: self.message.max(1) }
+    }
+    fn clamp(&self, window: u32) -> u32 {
+        window.clamp(self.min, self.max)
+    }
+}
+
+/// When the latest of `messages` left.
+fn latest(messages: &[Message]) -> Option<Instant> {
+    messages.iter().map(|message| message.sent).max()
+}
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use lowmesh_sim::record::Outcome;
-use lowmesh_units::Seed;
+use lowmesh_units::Instant;
 
 use super::*;
 use crate::plan::Shard;
@@ -35,10 +35,10 @@ fn made_up(
     _: Sinks,
     _: &dyn Fn(Instant),
 ) -> Result<Outcome, RunError> {
-    if (seed, scenario.mac.retries) == (Seed(3), 4) {
+    if (seed, scenario.mac.retries()) == (Seed(3), 4) {
         return Err(RunError::Scenario("no luck".to_owned()));
     }
-    let trace_hash = seed.0 * 1000 + u64::from(scenario.mac.retries);
+    let trace_hash = seed.0 * 1000 + u64::from(scenario.mac.retries());
     Ok(Outcome { trace_hash, simulated: scenario.head.duration, ..Outcome::default() })
 }
 
@@ -142,14 +142,23 @@ fn a_store_that_cannot_be_written_ends_the_batch() {
 }
 
 #[test]
-fn the_cost_of_missing_runs_follows_from_those_that_are_stored() {
+fn the_time_of_missing_runs_follows_from_stored_ones_of_their_points_and_from_probes_of_others() {
     let (_scratch, store) = Scratch::new("cost");
     let plan = plan(2);
-    assert_eq!(Batch::new(&plan, plan.runs(), Some(&store)).cost(), None);
-    let ended = run(Batch::new(&plan, plan.runs()[..1].to_vec(), None), How::default());
-    let first = Run { wall_s: 2.0, ..ended.results.points[0].runs[0].clone() };
-    store.put(plan.runs()[0].id, &plan.points[0].scenario, &first).expect("writable");
-    let cost = Batch::new(&plan, plan.runs(), Some(&store)).cost().expect("one run is stored");
-    assert!((cost - 6.0).abs() < 1e-9, "three runs are missing: {cost}");
-    assert!(Batch::new(&plan, plan.runs(), None).probe(&made_up).is_some_and(|cost| cost >= 0.0));
+    let ended = run(Batch::new(&plan, plan.runs(), None), How::default());
+    let store_run = |index: usize, wall_s: f64| {
+        let spec = plan.runs()[index];
+        let first = Run { wall_s, ..ended.results.points[spec.point].runs[0].clone() };
+        store.put(spec.id, &plan.points[spec.point].scenario, &first).expect("writable");
+    };
+    let estimate = |jobs| {
+        let batch = Batch::new(&plan, plan.runs(), Some(&store));
+        batch.estimate(jobs, &made_up).expect("made-up runs succeed")
+    };
+    store_run(0, 2.0);
+    // One more run of the first point; those of the other are probed, and take nearly no time.
+    assert!((2.0..2.5).contains(&estimate(1)), "{}", estimate(1));
+    store_run(2, 4.0);
+    assert!((estimate(1) - 6.0).abs() < 1e-9);
+    assert!((estimate(8) - 3.0).abs() < 1e-9, "two runs are missing, so two go at a time");
 }

@@ -30,6 +30,16 @@ impl Verdict {
     }
 }
 
+impl Verdict {
+    /// All of them, the best first.
+    pub const ALL: [Self; 3] = [Self::Reproduced, Self::NotReproduced, Self::Undecided];
+
+    /// How many of `answers` have it.
+    pub fn count(self, answers: &[Answer]) -> usize {
+        answers.iter().filter(|answer| answer.verdict == self).count()
+    }
+}
+
 impl From<Outcome> for Verdict {
     fn from(outcome: Outcome) -> Self {
         match outcome {
@@ -80,7 +90,34 @@ pub struct Answer {
     pub note: String,
 }
 
+impl Measured {
+    /// In words, with the interval and the number of runs behind it.
+    fn words(&self, ci95: Option<f64>, n: usize) -> String {
+        match self {
+            Self::Nothing => "-".to_owned(),
+            Self::Number(mean) => {
+                let interval = ci95.map_or_else(String::new, |half| format!(" ± {half:.4}"));
+                format!("{mean:.4}{interval} (n = {n})")
+            }
+            Self::Values(values) => {
+                let pairs = values.iter().map(|(key, value)| format!("{key} {}", plain(*value)));
+                pairs.collect::<Vec<_>>().join(", ")
+            }
+        }
+    }
+}
+
+/// At most four digits after the point, none that say nothing.
+fn plain(value: f64) -> String {
+    let text = format!("{value:.4}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 impl Answer {
+    /// What was measured in words, with its interval and the number of runs behind it.
+    pub fn measured_words(&self) -> String {
+        self.measured.words(self.ci95, self.n)
+    }
     pub(super) fn undecided(claim: &Claim, why: &str) -> Self {
         Self {
             id: claim.id.clone(),

@@ -21,7 +21,6 @@
 //! be reached, and else is unclear. A claim is reproduced if all its tests hold, not reproduced if one fails.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use super::answer::{Answer, Measured, Verdict};
 use super::compare::{Outcome, compare};
@@ -29,6 +28,7 @@ use super::paper::{Claim, Op, Paper, Test, Wanted};
 use super::reference::{self, Table};
 use super::select::{self, BySeed, Comparison};
 use super::{probe, select::by_seed};
+use crate::command::Provenance;
 use crate::results::PointResult;
 use crate::statistics::Estimate;
 
@@ -39,6 +39,8 @@ pub struct Evidence {
     pub sweeps: BTreeMap<String, Vec<PointResult>>,
     /// Measured tables, by the name that tests call them.
     pub tables: BTreeMap<String, Table>,
+    /// Whether the runs are those of the quick extent.
+    pub quick: bool,
 }
 
 /// What came of one test.
@@ -74,7 +76,8 @@ pub fn judge(paper: &Paper, claim: &Claim, evidence: &Evidence) -> Answer {
     let mut answer = Answer::undecided(claim, "the claim has no test");
     let why: Vec<&str> = findings.iter().map(|one| one.why.as_str()).collect();
     answer.why = why.join("; ");
-    answer.command = format!("lowmesh reproduce {} --claim {}", paper.name, claim.id);
+    let quick = if evidence.quick { " --quick" } else { "" };
+    answer.command = format!("lowmesh reproduce {}{quick} --claim {}", paper.name, claim.id);
     if let Some(finding) = findings.into_iter().nth(shown) {
         answer.verdict = Verdict::from(outcome);
         answer.measured = finding.measured;
@@ -124,17 +127,18 @@ fn find(paper: &Paper, test: &Test, evidence: &Evidence) -> Finding {
     if comparisons.is_empty() {
         return Finding::unclear("no point of the sweep is meant".to_owned());
     }
+    let provenance = paper.provenance(&test.sweep, evidence.quick);
     if test.op == Op::MonotoneInc {
-        return trend(test, points, &comparisons);
+        return trend(test, points, &comparisons, &provenance);
     }
     if test.on_average {
         comparisons = vec![averaged(&comparisons)];
     }
-    compared(test, &comparisons)
+    compared(test, &comparisons, &provenance)
 }
 
 /// Holds each comparison against the claim and tells of the one that says most against it.
-fn compared(test: &Test, comparisons: &[Comparison<'_>]) -> Finding {
+fn compared(test: &Test, comparisons: &[Comparison<'_>], from: &Provenance) -> Finding {
     let judged: Vec<(Outcome, Option<Estimate>)> = comparisons
         .iter()
         .map(|one| (one.estimate(), one))
@@ -156,7 +160,7 @@ fn compared(test: &Test, comparisons: &[Comparison<'_>]) -> Finding {
         ci95: estimate.and_then(|e| e.ci95),
         n: estimate.map_or(0, |e| e.n),
         why,
-        command: Some(command(one.point)),
+        command: Some(from.point(one.point)),
     }
 }
 
@@ -223,19 +227,6 @@ fn short(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// The command that runs a point.
-fn command(point: &PointResult) -> String {
-    let name = point.setting("scenario").unwrap_or(&point.point.scenario.head.name);
-    let mut command = format!("lowmesh run {name}");
-    for (key, value) in point.point.settings.iter().filter(|(key, _)| key.contains('.')) {
-        // Writing to a String cannot fail.
-        _ = write!(command, " --set {key}={value}");
-    }
-    let head = &point.point.scenario.head;
-    _ = write!(command, " --set duration={} --seeds {}", head.duration, head.seeds);
-    command
-}
-
 /// The mean effect of all comparisons, by seed.
 fn averaged<'r>(comparisons: &[Comparison<'r>]) -> Comparison<'r> {
     let mean_of = |pick: for<'a> fn(&'a Comparison<'r>) -> &'a BySeed| {
@@ -258,7 +249,12 @@ fn averaged<'r>(comparisons: &[Comparison<'r>]) -> Comparison<'r> {
 }
 
 /// Whether the metric falls along the axis, for each curve.
-fn trend(test: &Test, points: &[PointResult], comparisons: &[Comparison<'_>]) -> Finding {
+fn trend(
+    test: &Test,
+    points: &[PointResult],
+    comparisons: &[Comparison<'_>],
+    from: &Provenance,
+) -> Finding {
     let axis = test.along.as_deref().unwrap_or_default();
     let mut curves: Vec<Vec<(String, String)>> = Vec::new();
     let mut judged = Vec::new();
@@ -295,7 +291,7 @@ fn trend(test: &Test, points: &[PointResult], comparisons: &[Comparison<'_>]) ->
             judged.len(),
             place.join(", ")
         ),
-        command: Some(command(point)),
+        command: Some(from.point(point)),
     }
 }
 

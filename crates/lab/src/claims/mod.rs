@@ -19,6 +19,7 @@ mod paper;
 pub mod probe;
 pub mod reference;
 mod select;
+mod sensitivity;
 
 pub use answer::{Answer, Measured, Verdict};
 pub use compare::Outcome;
@@ -26,3 +27,4 @@ pub use paper::{
     Claim, Extent, Grade, Kind, Op, PAPERS, Paper, PaperError, Part, Settings, Sweep, Test, Wanted,
 };
 pub use reference::Table;
+pub use sensitivity::Sensitivity;

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 
 use super::probe;
+use crate::command::Provenance;
 use crate::metrics::Metrics;
 use crate::plan::Plan;
 use crate::scenario::{BUILTINS, ConfigErrors};
@@ -302,10 +303,19 @@ impl Paper {
         needed
     }
 
+    /// How the runs of the sweep called `name` are made again; each point names its own scenario.
+    pub fn provenance(&self, name: &str, quick: bool) -> Provenance {
+        let sweep = self.sweeps.iter().find(|sweep| sweep.name == name);
+        let extent = sweep.and_then(|sweep| sweep.extent(quick));
+        // How many seeds there are stands with each point.
+        let sets = extent.into_iter().flat_map(|extent| &extent.set);
+        let overrides = sets.filter(|set| !set.starts_with("seeds=")).cloned().collect();
+        Provenance { overrides, ..Provenance::default() }
+    }
+
     /// The plans of a sweep, one for each part and scenario, with settings by which tests find their points.
     pub fn plans(&self, sweep: &Sweep, quick: bool) -> Result<Vec<Plan>, PaperError> {
-        let extent = if quick { sweep.quick.as_ref() } else { Some(&sweep.full) };
-        let Some(extent) = extent else { return Ok(Vec::new()) };
+        let Some(extent) = sweep.extent(quick) else { return Ok(Vec::new()) };
         let mut plans = Vec::new();
         for part in &sweep.parts {
             for scenario in &part.scenarios {
@@ -346,6 +356,13 @@ impl Paper {
             }
         }
         Ok(())
+    }
+}
+
+impl Sweep {
+    /// How much of it is run; nothing, of one that is not run in a hurry.
+    fn extent(&self, quick: bool) -> Option<&Extent> {
+        if quick { self.quick.as_ref() } else { Some(&self.full) }
     }
 }
 
@@ -413,6 +430,8 @@ fn plan(sweep: &Sweep, part: &Part, extent: &Extent, scenario: &str) -> Result<P
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::PointResult;
+    use crate::scenario::Scenario;
 
     #[test]
     fn every_built_in_publication_is_sound_and_stands_under_its_name() {
@@ -433,6 +452,30 @@ mod tests {
         assert_eq!(runs, 1200);
         let first = &plans[0].points[0].settings;
         assert_eq!(first[0], ("scenario".to_owned(), "grid-25".to_owned()));
+    }
+
+    #[test]
+    fn the_command_of_every_point_leads_to_its_very_runs() {
+        let paper = Paper::find("righetti2023").expect("built in");
+        for (sweep, quick) in paper.sweeps.iter().flat_map(|s| [(s, false), (s, true)]) {
+            let provenance = paper.provenance(&sweep.name, quick);
+            for plan in paper.plans(sweep, quick).expect("sound") {
+                for point in plan.points {
+                    let point = PointResult { point, runs: Vec::new(), failures: Vec::new() };
+                    let command = provenance.point(&point);
+                    let mut words = command.strip_prefix("lowmesh run ").expect("a run").split(' ');
+                    let name = words.next().expect("a scenario");
+                    let mut sets = Vec::new();
+                    while let (Some(flag), Some(value)) = (words.next(), words.next()) {
+                        let key = flag.trim_start_matches('-');
+                        let own = if key == "set" { String::new() } else { format!("{key}=") };
+                        sets.push(own + value);
+                    }
+                    let again = Scenario::load(name, &sets).unwrap_or_else(|e| panic!("{e}"));
+                    assert_eq!(again, point.point.scenario, "{command}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -1,15 +1,18 @@
 //! How the points of a sweep are laid out: which key is the x axis, what is a series, what is a panel of its own.
 //!
 //! The x axis is the numeric key with the most values. Every combination of the other keys is a series. More
-//! series than there are colours are spread over small panels, by numeric keys first and by `coap.` keys
-//! last, because congestion controls are what readers compare. A key that follows from the others (as
+//! series than a reader tells apart are spread over small panels, by numeric keys first and by `coap.` keys
+//! last, because congestion controls are what readers compare; values of one key stay together while there are
+//! colours for them. A key that follows from the others (as
 //! in a zipped sweep) tells nothing and is left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::style::SERIES_MAX;
-use crate::results::{PointResult, Results};
+use crate::results::PointResult;
 
+/// Series in one panel, if there is more than one key to spread over panels.
+const SERIES_WANTED: usize = 4;
 /// Panels in one figure at most; the data tables have all of them.
 pub const PANELS_MAX: usize = 12;
 
@@ -65,9 +68,9 @@ pub struct Arrangement<'r> {
 }
 
 impl<'r> Arrangement<'r> {
-    /// Lays out `results`.
-    pub fn of(results: &'r Results) -> Self {
-        let keys = swept_keys(results);
+    /// Lays out `points`.
+    pub fn of(points: &'r [PointResult]) -> Self {
+        let keys = swept_keys(points);
         let along = keys
             .iter()
             .filter(|(_, values)| numbers(values).is_some())
@@ -75,10 +78,10 @@ impl<'r> Arrangement<'r> {
             .max_by_key(|(key, values)| (values.len(), std::cmp::Reverse(rank(&keys, key))))
             .or(keys.first())
             .map(|(key, values)| along(key, values));
-        let others = telling_keys(results, &keys, along.as_ref());
+        let others = telling_keys(points, &keys, along.as_ref());
         let (facet_keys, series_keys) = split(&others);
         let mut facets: Vec<Group<'r, Group<'r, &'r PointResult>>> = Vec::new();
-        for point in &results.points {
+        for point in points {
             let title = picked(point, &facet_keys);
             let label = picked(point, &series_keys);
             let facet = entry(&mut facets, title);
@@ -138,9 +141,9 @@ type Group<'p, T> = (Vec<&'p str>, Vec<T>);
 type Keys = Vec<(String, Vec<String>)>;
 
 /// Keys with more than one value, each with its values in order of appearance.
-fn swept_keys(results: &Results) -> Keys {
+fn swept_keys(points: &[PointResult]) -> Keys {
     let mut keys: Keys = Vec::new();
-    for (key, value) in results.points.iter().flat_map(|point| &point.point.settings) {
+    for (key, value) in points.iter().flat_map(|point| &point.point.settings) {
         match keys.iter_mut().find(|(other, _)| other == key) {
             Some((_, values)) if values.contains(value) => {}
             Some((_, values)) => values.push(value.clone()),
@@ -164,20 +167,26 @@ fn along(key: &str, values: &[String]) -> Along {
     let mut both: Vec<(f64, String)> = numbers.into_iter().zip(values.iter().cloned()).collect();
     both.sort_by(|a, b| a.0.total_cmp(&b.0));
     // A unit stands behind the number, or last in the key's name.
+    let (words, own) = words_and_unit(name);
+    let unit = if unit.is_empty() { own } else { unit };
+    let label = if unit.is_empty() { words } else { format!("{words} ({unit})") };
+    let (numbers, values) = both.into_iter().unzip();
+    Along { key: key.to_owned(), label, values, numbers: Some(numbers) }
+}
+
+/// The last part of a key in words, and the unit that it ends with: `noise_dbm` is the noise in dBm.
+fn words_and_unit(name: &str) -> (String, &str) {
     let suffixes = ["s", "ms", "m", "dbm", "db", "frames", "us"];
-    let (name, unit) = match name.rsplit_once('_') {
-        Some((stem, suffix)) if unit.is_empty() && suffixes.contains(&suffix) => (stem, suffix),
-        _ => (name, unit),
+    let (stem, unit) = match name.rsplit_once('_') {
+        Some((stem, suffix)) if suffixes.contains(&suffix) => (stem, suffix),
+        _ => (name, ""),
     };
     let unit = match unit {
         "dbm" => "dBm",
         "db" => "dB",
         unit => unit,
     };
-    let words = name.replace('_', " ");
-    let label = if unit.is_empty() { words } else { format!("{words} ({unit})") };
-    let (numbers, values) = both.into_iter().unzip();
-    Along { key: key.to_owned(), label, values, numbers: Some(numbers) }
+    (stem.replace('_', " "), unit)
 }
 
 /// All values as numbers in one unit; durations of different units come out in seconds.
@@ -210,7 +219,7 @@ fn numbers(values: &[String]) -> Option<(Vec<f64>, &'static str)> {
 }
 
 /// The keys besides the x axis, without those that follow from the ones before them.
-fn telling_keys(results: &Results, keys: &Keys, along: Option<&Along>) -> Keys {
+fn telling_keys(points: &[PointResult], keys: &Keys, along: Option<&Along>) -> Keys {
     let mut kept: Keys = Vec::new();
     for (key, values) in keys {
         if along.is_some_and(|along| along.key == *key) {
@@ -219,7 +228,7 @@ fn telling_keys(results: &Results, keys: &Keys, along: Option<&Along>) -> Keys {
         let mut known: Vec<&str> = kept.iter().map(|(key, _)| key.as_str()).collect();
         known.extend(along.map(|along| along.key.as_str()));
         let mut seen: BTreeMap<Vec<&str>, BTreeSet<&str>> = BTreeMap::new();
-        for point in &results.points {
+        for point in points {
             let value = point.setting(key).unwrap_or_default();
             seen.entry(picked(point, &known)).or_default().insert(value);
         }
@@ -239,8 +248,9 @@ fn split(keys: &Keys) -> (Vec<&str>, Vec<&str>) {
     order.sort_by_key(reluctance);
     let mut series: usize = keys.iter().map(|(_, values)| values.len()).product();
     let mut facet: Vec<&str> = Vec::new();
-    for (key, values) in order {
-        if series <= SERIES_MAX {
+    for (index, (key, values)) in order.iter().enumerate() {
+        let last = index + 1 == order.len();
+        if series <= if last { SERIES_MAX } else { SERIES_WANTED } {
             break;
         }
         facet.push(key);
@@ -276,12 +286,13 @@ fn order_of_labels<'p, P>(facets: &[Group<'p, Group<'p, P>>]) -> Vec<Vec<&'p str
 }
 
 /// "rows 8, cocoa": numbers need the key's name, names do not.
-fn named(keys: &[&str], values: &[&str]) -> String {
+pub(super) fn named(keys: &[&str], values: &[&str]) -> String {
     let words = |(key, value): (&&str, &&str)| {
         let bare = value.trim_matches('"');
-        let name = key.rsplit('.').next().unwrap_or(key).replace('_', " ");
+        let (name, unit) = words_and_unit(key.rsplit('.').next().unwrap_or(key));
         let named = numbers(&[bare.to_owned()]).is_none() && !matches!(bare, "true" | "false");
-        if named { bare.to_owned() } else { format!("{name} {bare}") }
+        let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
+        if named { bare.to_owned() } else { format!("{name} {bare}{unit}") }
     };
     keys.iter().zip(values).map(words).collect::<Vec<_>>().join(", ")
 }
@@ -309,7 +320,7 @@ mod tests {
             ],
             1,
         );
-        let arrangement = Arrangement::of(&results);
+        let arrangement = Arrangement::of(&results.points);
         let along = arrangement.along.expect("a sweep");
         assert_eq!((along.key.as_str(), along.label.as_str()), ("traffic.period", "period (s)"));
         assert_eq!(along.values, ["500ms", "2s", "10s"]);
@@ -332,14 +343,30 @@ mod tests {
             ],
             1,
         );
-        let arrangement = Arrangement::of(&results);
+        let arrangement = Arrangement::of(&results.points);
         let titles: Vec<_> = arrangement.facets.iter().map(|f| f.title.as_str()).collect();
-        assert_eq!(titles, ["rows 5", "rows 8"]);
-        let labels: Vec<_> =
-            arrangement.facets[1].series.iter().map(|s| s.label.as_str()).collect();
-        assert_eq!(labels[..2], ["default, b-msf", "default, alice"]);
-        assert_eq!(labels[4..], ["6cocoa, b-msf", "6cocoa, alice"]);
+        assert_eq!(titles, ["rows 5, b-msf", "rows 5, alice", "rows 8, b-msf", "rows 8, alice"]);
+        for facet in &arrangement.facets {
+            let labels: Vec<_> = facet.series.iter().map(|s| (s.label.as_str(), s.style)).collect();
+            assert_eq!(labels, [("default", 0), ("cocoa", 1), ("6cocoa", 2)]);
+        }
         assert_eq!(arrangement.along.expect("a sweep").label, "period (s)");
+    }
+
+    #[test]
+    fn a_number_is_told_with_its_key_and_unit_and_a_name_alone() {
+        let keys = ["radio.noise_dbm", "traffic.period", "coap.congestion", "topology.rows"];
+        let told = named(&keys, &["-80.0", "2s", "cocoa", "5"]);
+        assert_eq!(told, "noise -80.0 dBm, period 2s, cocoa, rows 5");
+    }
+
+    #[test]
+    fn values_of_one_key_stay_in_one_panel_while_there_are_colours() {
+        let timers: &[&str] = &["default", "cocoa", "6cocoa", "fixed", "rfc6298", "cocoa/ecoap"];
+        let swept = [("coap.congestion", timers), ("traffic.period", &["2s", "4s"])];
+        let results = results(&swept, 1);
+        let arrangement = Arrangement::of(&results.points);
+        assert_eq!((arrangement.facets.len(), arrangement.facets[0].series.len()), (1, 6));
     }
 
     #[test]
@@ -350,15 +377,18 @@ mod tests {
             let rows = point.setting("topology.rows").expect("swept").to_owned();
             point.point.settings.insert(1, ("topology.cols".to_owned(), rows));
         }
-        let labels: Vec<String> =
-            Arrangement::of(&results).facets[0].series.iter().map(|s| s.label.clone()).collect();
+        let labels: Vec<String> = Arrangement::of(&results.points).facets[0]
+            .series
+            .iter()
+            .map(|s| s.label.clone())
+            .collect();
         assert_eq!(labels, ["a", "b"]);
     }
 
     #[test]
     fn without_a_sweep_there_is_one_series_without_a_name() {
         let results = results(&[], 3);
-        let arrangement = Arrangement::of(&results);
+        let arrangement = Arrangement::of(&results.points);
         assert!(arrangement.along.is_none());
         let slice = arrangement.slice(None);
         assert_eq!((slice.len(), slice[0].0.as_str()), (1, ""));
@@ -367,7 +397,7 @@ mod tests {
     #[test]
     fn names_that_are_no_numbers_can_be_an_axis_too() {
         let results = results(&[("coap.congestion", &["default", "cocoa"])], 1);
-        let along = Arrangement::of(&results).along.expect("a sweep");
+        let along = Arrangement::of(&results.points).along.expect("a sweep");
         assert_eq!((along.numbers, along.label.as_str()), (None, "congestion"));
     }
 }

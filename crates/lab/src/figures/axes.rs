@@ -67,6 +67,11 @@ impl Axis {
         axis
     }
 
+    /// From `low` to `high` without numbers or label.
+    pub const fn bare(low: f64, high: f64) -> Self {
+        Self { scale: Scale::Linear(low, high), ticks: Vec::new(), label: String::new() }
+    }
+
     /// Where a value lies, from 0 to 1; values outside lie on the edge.
     fn share(&self, value: f64) -> f64 {
         let share = match self.scale {
@@ -145,9 +150,14 @@ impl Panel {
         }
         sheet.line(&[(left, top), (left, bottom), (right, bottom)], "axis");
         let below = (left + width / 2.0, bottom + 42.0);
+        let beside = (left - 60.0, top + height / 2.0);
         sheet.text(below, &panel.x.label, Anchor::Middle, "small");
-        sheet.upward((left - 60.0, top + height / 2.0), &panel.y.label, "small");
-        sheet.text((left, top - 11.0), title, Anchor::Start, "bold");
+        if !panel.y.label.is_empty() {
+            sheet.upward(beside, &panel.y.label, "small");
+        }
+        if !title.is_empty() {
+            sheet.text((left, top - 11.0), title, Anchor::Start, "bold");
+        }
         panel
     }
 

@@ -37,10 +37,12 @@ pub fn distribution(arrangement: &Arrangement<'_>) -> Option<Figure> {
                 let at =
                     |p: usize| Some(panel.at(percentile_of(point, p)? * 1e-3, p as f64 / 100.0));
                 let curve: Vec<_> = (0..=100).filter_map(at).collect();
-                sheet.line(&curve, &style::line(series.style));
-                for &at in curve.iter().skip(25).step_by(25).take(3) {
-                    sheet.mark(at, series.style, &style::fill(series.style));
-                }
+                sheet.linked(&point.anchor(), &point.words(), |sheet| {
+                    sheet.line(&curve, &style::line(series.style));
+                    for &at in curve.iter().skip(25).step_by(25).take(3) {
+                        sheet.mark(at, series.style, &style::fill(series.style));
+                    }
+                });
             }
         }
     }
@@ -88,11 +90,12 @@ fn distribution_data(panels: &[Facet<'_>]) -> Data {
     for facet in panels {
         for series in &facet.series {
             for point in &series.points {
+                let anchor = point.anchor();
                 for percent in 0..=100 {
                     let Some(delay) = percentile_of(point, percent) else { continue };
                     let delay = Data::number(Some((delay * 10.0).round() / 10.0));
                     let (panel, label) = (facet.title.clone(), series.label.clone());
-                    data.rows.push(vec![panel, label, percent.to_string(), delay]);
+                    data.push(&anchor, vec![panel, label, percent.to_string(), delay]);
                 }
             }
         }
@@ -123,30 +126,32 @@ fn hops_of(point: &PointResult) -> Vec<Hop> {
 
 /// Boxes from the 25th to the 75th percentile with whiskers from the 5th to the 95th.
 pub fn by_hops(slice: &[(String, &PointResult)], place: &str) -> Option<Figure> {
-    let panels: Vec<_> = slice.iter().map(|(words, point)| (words, hops_of(point))).collect();
     let panels: Vec<_> =
-        panels.into_iter().filter(|(_, hops)| !hops.is_empty()).take(PANELS_MAX).collect();
-    let farthest = panels.iter().flat_map(|(_, hops)| hops).map(|hop| hop.hops).max()?;
-    let ends = |p: usize| panels.iter().flat_map(|(_, hops)| hops).map(move |hop| hop.delays_ms[p]);
+        slice.iter().map(|(words, point)| (words, point.anchor(), hops_of(point))).collect();
+    let panels: Vec<_> =
+        panels.into_iter().filter(|(.., hops)| !hops.is_empty()).take(PANELS_MAX).collect();
+    let farthest = panels.iter().flat_map(|(.., hops)| hops).map(|hop| hop.hops).max()?;
+    let ends =
+        |p: usize| panels.iter().flat_map(|(.., hops)| hops).map(move |hop| hop.delays_ms[p]);
     let low = ends(0).filter(|delay| *delay > 0.0).reduce(f64::min)? * 1e-3;
     let high = ends(4).reduce(f64::max)? * 1e-3;
     let grid = Grid::new(panels.len(), &Vec::new());
     let mut sheet = grid.sheet();
     let mut data =
         Data::new(&["series", "hops", "n", "p5_ms", "p25_ms", "p50_ms", "p75_ms", "p95_ms"]);
-    for (index, (words, hops)) in panels.iter().enumerate() {
+    for (index, (words, anchor, hops)) in panels.iter().enumerate() {
         let names: Vec<String> = (1..=farthest).map(|hop| hop.to_string()).collect();
         let x = Axis::named(&names, "hops to the root");
         let y = Axis::logarithmic(low, high, "delay (s)");
         let panel = Panel::draw(&mut sheet, grid.area(index), x, y, words);
         let width = (panel.area().width / f64::from(farthest) * 0.5).min(30.0);
         for hop in hops {
-            draw_box(&mut sheet, &panel, hop, width);
+            sheet.linked(anchor, "", |sheet| draw_box(sheet, &panel, hop, width));
             let mut row = vec![(*words).clone(), hop.hops.to_string(), hop.n.to_string()];
             row.extend(
                 hop.delays_ms.map(|delay| Data::number(Some((delay * 10.0).round() / 10.0))),
             );
-            data.rows.push(row);
+            data.push(anchor, row);
         }
     }
     Some(Figure {

@@ -13,10 +13,19 @@ const CAUSES_MAX: usize = 6;
 /// Height of a bar with its room.
 const PITCH: f64 = 34.0;
 
+/// The drops of one point.
+struct Bar<'p> {
+    words: &'p str,
+    anchor: String,
+    causes: Vec<(String, f64)>,
+}
+
 /// Mean drops a run by cause, the most frequent first over all points.
 pub fn draw(slice: &[(String, &PointResult)], place: &str) -> Option<Figure> {
-    let bars: Vec<(&str, Vec<(String, f64)>)> =
-        slice.iter().map(|(words, point)| (words.as_str(), causes(point))).collect();
+    let bars: Vec<Bar<'_>> = slice
+        .iter()
+        .map(|(words, point)| Bar { words, anchor: point.anchor(), causes: causes(point) })
+        .collect();
     let ranking = ranking(&bars);
     if ranking.is_empty() {
         return None;
@@ -31,16 +40,18 @@ pub fn draw(slice: &[(String, &PointResult)], place: &str) -> Option<Figure> {
     }
     let shown = &bars[..bars.len().min(BARS_MAX)];
     let total = |causes: &[(String, f64)]| causes.iter().map(|(_, n)| n).sum::<f64>();
-    let high = shown.iter().map(|(_, causes)| total(causes)).fold(f64::MIN_POSITIVE, f64::max);
+    let high = shown.iter().map(|bar| total(&bar.causes)).fold(f64::MIN_POSITIVE, f64::max);
     // A grid without panels' margins has room for the legend and the bars alone.
     let grid = Grid::with(1, &legend, 1, shown.len() as f64 * PITCH);
     let mut sheet = grid.sheet();
-    let longest = shown.iter().map(|(words, _)| words.chars().count()).max().unwrap_or(0);
+    let longest = shown.iter().map(|bar| bar.words.chars().count()).max().unwrap_or(0);
     let left = 14.0 + longest as f64 * 8.4;
     let room = WIDTH - left - 90.0;
-    for (index, (words, causes)) in shown.iter().enumerate() {
+    for (index, Bar { words, anchor, causes }) in shown.iter().enumerate() {
         let top = grid.area(0).top + index as f64 * PITCH;
-        sheet.text((left - 8.0, top + 19.0), words, Anchor::End, "small");
+        sheet.linked(anchor, "", |sheet| {
+            sheet.text((left - 8.0, top + 19.0), words, Anchor::End, "small");
+        });
         let end = draw_bar(&mut sheet, causes, (left, top), room / high, colour);
         let step = if high < 10.0 { 0.1 } else { 1.0 };
         let sum = number(total(causes), step);
@@ -91,9 +102,9 @@ fn causes(point: &PointResult) -> Vec<(String, f64)> {
 }
 
 /// All causes, the most frequent first; by name where that does not decide.
-fn ranking(bars: &[(&str, Vec<(String, f64)>)]) -> Vec<String> {
+fn ranking(bars: &[Bar<'_>]) -> Vec<String> {
     let mut sums: std::collections::BTreeMap<&str, f64> = std::collections::BTreeMap::new();
-    for (cause, n) in bars.iter().flat_map(|(_, causes)| causes) {
+    for (cause, n) in bars.iter().flat_map(|bar| &bar.causes) {
         *sums.entry(cause).or_default() += n;
     }
     let mut ranking: Vec<_> = sums.into_iter().collect();
@@ -101,11 +112,12 @@ fn ranking(bars: &[(&str, Vec<(String, f64)>)]) -> Vec<String> {
     ranking.into_iter().map(|(cause, _)| cause.to_owned()).collect()
 }
 
-fn data(bars: &[(&str, Vec<(String, f64)>)]) -> Data {
+fn data(bars: &[Bar<'_>]) -> Data {
     let mut data = Data::new(&["series", "cause", "drops_per_run"]);
-    for (words, causes) in bars {
-        for (cause, n) in causes {
-            data.rows.push(vec![(*words).to_owned(), cause.clone(), Data::number(Some(*n))]);
+    for bar in bars {
+        for (cause, n) in &bar.causes {
+            let row = vec![bar.words.to_owned(), cause.clone(), Data::number(Some(*n))];
+            data.push(&bar.anchor, row);
         }
     }
     data

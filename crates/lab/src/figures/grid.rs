@@ -10,7 +10,7 @@ pub const WIDTH: f64 = 860.0;
 /// Height of a row of the legend.
 const ROW: f64 = 24.0;
 /// Width of a letter, on average.
-const LETTER: f64 = 8.6;
+pub const LETTER: f64 = 8.6;
 
 /// What the legend tells: words and the style they stand for.
 pub type Legend = Vec<(String, usize)>;

@@ -6,12 +6,15 @@
 pub mod arrangement;
 pub mod axes;
 mod delay;
+pub mod differences;
 mod drops;
+pub mod forest;
 pub mod grid;
 pub mod lines;
 #[cfg(test)]
 pub(crate) mod made_up;
 mod schedule;
+pub mod search;
 pub mod sheet;
 pub mod style;
 mod timeline;
@@ -22,7 +25,10 @@ use std::fmt::Write as _;
 use arrangement::Arrangement;
 use sheet::Sheet;
 
-use crate::results::Results;
+use crate::results::PointResult;
+
+/// Metrics of [`main_figures`].
+const MAIN_METRICS: usize = 2;
 
 /// One figure.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,12 +63,21 @@ pub struct Data {
     pub columns: Vec<String>,
     /// Rows, each with as many fields as there are columns; what is absent is empty.
     pub rows: Vec<Vec<String>>,
+    /// For each row the anchor of the point that it tells of, as far as rows tell of points.
+    pub anchors: Vec<String>,
 }
 
 impl Data {
     /// A table without rows.
     pub fn new(columns: &[&str]) -> Self {
-        Self { columns: columns.iter().map(|&name| name.to_owned()).collect(), rows: Vec::new() }
+        let columns = columns.iter().map(|&name| name.to_owned()).collect();
+        Self { columns, rows: Vec::new(), anchors: Vec::new() }
+    }
+
+    /// Adds a row that tells of the point with this anchor.
+    pub fn push(&mut self, anchor: &str, row: Vec<String>) {
+        self.rows.push(row);
+        self.anchors.push(anchor.to_owned());
     }
 
     /// A number as short as it can be with six digits after the point; empty if there is none.
@@ -92,24 +107,49 @@ impl Data {
     }
 }
 
-/// Every figure that `results` have data for.
-pub fn figures(results: &Results) -> Vec<Figure> {
-    let arrangement = Arrangement::of(results);
+/// Every figure that `points` have data for.
+pub fn figures(points: &[PointResult]) -> Vec<Figure> {
+    let arrangement = Arrangement::of(points);
     let mut figures: Vec<Figure> =
         lines::METRICS.iter().filter_map(|metric| lines::draw(&arrangement, *metric)).collect();
     figures.extend(delay::distribution(&arrangement));
-    let hardest = arrangement.hardest().map(ToOwned::to_owned);
-    let place = match (&arrangement.along, &hardest) {
-        (Some(along), Some(value)) => format!(" at {} = {value}", along.key),
-        _ => String::new(),
-    };
-    let slice = arrangement.slice(hardest.as_deref());
+    let (slice, place) = hardest(&arrangement);
     figures.extend(delay::by_hops(&slice, &place));
     figures.extend(drops::draw(&slice, &place));
     figures.extend(timeline::draw(&slice, &place));
     figures.extend(topology::draw(&slice));
     figures.extend(schedule::draw(&slice));
     figures
+}
+
+/// The figures of a sweep that stands beside another: the first metrics, and drops.
+pub fn main_figures(points: &[PointResult]) -> Vec<Figure> {
+    let arrangement = Arrangement::of(points);
+    let metrics = lines::METRICS.iter().take(MAIN_METRICS);
+    let mut figures: Vec<Figure> =
+        metrics.filter_map(|metric| lines::draw(&arrangement, *metric)).collect();
+    let (slice, place) = hardest(&arrangement);
+    figures.extend(drops::draw(&slice, &place));
+    figures
+}
+
+/// One point of each series where transactions are lost most, and words that tell where that is; of an axis of
+/// names, the points of all of them.
+fn hardest<'r>(arrangement: &Arrangement<'r>) -> (Vec<(String, &'r PointResult)>, String) {
+    let Some(along) = &arrangement.along else { return (arrangement.slice(None), String::new()) };
+    if along.numbers.is_none() {
+        let mut all = Vec::new();
+        for value in &along.values {
+            for (words, point) in arrangement.slice(Some(value)) {
+                let comma = if words.is_empty() { "" } else { ", " };
+                all.push((format!("{value}{comma}{words}"), point));
+            }
+        }
+        return (all, String::new());
+    }
+    let hardest = arrangement.hardest();
+    let place = hardest.map_or_else(String::new, |value| format!(" at {} = {value}", along.key));
+    (arrangement.slice(hardest), place)
 }
 
 #[cfg(test)]

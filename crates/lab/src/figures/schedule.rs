@@ -41,7 +41,7 @@ pub fn draw(slice: &[(String, &PointResult)]) -> Vec<Figure> {
                 cells.len()
             ),
             sheet: matrix(cells, slots),
-            data: data(cells),
+            data: data(&point.anchor(), cells),
         }
     };
     with_cells.take(SCHEDULES_MAX).enumerate().map(figure).collect()
@@ -124,13 +124,13 @@ fn legend(sheet: &mut Sheet) {
     }
 }
 
-fn data(cells: &[Cell]) -> Data {
+fn data(anchor: &str, cells: &[Cell]) -> Data {
     let mut data = Data::new(&["node", "peer", "slot", "channel_offset", "shared"]);
     for cell in cells {
         let numbers = [cell.node, cell.peer, cell.slot, cell.channel_offset];
         let mut row: Vec<String> = numbers.iter().map(ToString::to_string).collect();
         row.push(cell.shared.to_string());
-        data.rows.push(row);
+        data.push(anchor, row);
     }
     data
 }

@@ -120,6 +120,18 @@ impl Sheet {
         ));
     }
 
+    /// What `draw` draws leads to the place called `anchor` on the page, if there is one; `tip` is what the pointer
+    /// is told.
+    pub fn linked(&mut self, anchor: &str, tip: &str, draw: impl FnOnce(&mut Self)) {
+        if anchor.is_empty() {
+            return draw(self);
+        }
+        let (anchor, tip) = (escaped(anchor), titled(tip));
+        self.add(format_args!("<a href=\"#{anchor}\">{tip}"));
+        draw(self);
+        self.add(format_args!("</a>"));
+    }
+
     /// The sheet as a file of its own, with its style.
     pub fn to_file(&self, title: &str) -> String {
         let style = format!("<style>{STYLE}</style>\n");

@@ -18,7 +18,7 @@ pub const STYLE: &str = "\
 .band{fill-opacity:.14}.soft{fill-opacity:.35}\
 .l0{stroke:#0072b2}.l1{stroke:#e69f00}.l2{stroke:#009e73}.l3{stroke:#d55e00}.l4{stroke:#cc79a7}.l5{stroke:#56b4e9}\
 .f0{fill:#0072b2}.f1{fill:#e69f00}.f2{fill:#009e73}.f3{fill:#d55e00}.f4{fill:#cc79a7}.f5{fill:#56b4e9}\
-.f6{fill:#999}.none{fill:#fff;stroke:#888}.edge{stroke:#fff;stroke-width:1}\
+.f6{fill:#999}.lx{stroke:#999}.none{fill:#fff;stroke:#888}.edge{stroke:#fff;stroke-width:1}\
 .d1{stroke-dasharray:8 4}.d2{stroke-dasharray:2.5 3.5}.d3{stroke-dasharray:10 3 2.5 3}\
 .d4{stroke-dasharray:5 2.5}.d5{stroke-dasharray:14 4}\
 .link{fill:none}.fig text.node{fill:#000}\

@@ -33,7 +33,7 @@ fn check_well_formed(svg: &str) {
 
 #[test]
 fn every_figure_of_a_sweep_is_there_and_well_formed() {
-    let figures = figures(&sweep());
+    let figures = figures(&sweep().points);
     let names: Vec<&str> = figures.iter().map(|figure| figure.name.as_str()).collect();
     assert_eq!(
         names,
@@ -65,10 +65,60 @@ fn every_figure_of_a_sweep_is_there_and_well_formed() {
 
 #[test]
 fn one_point_alone_has_no_lines_over_a_key() {
-    let names: Vec<String> = figures(&results(&[], 2)).into_iter().map(|f| f.name).collect();
+    let names: Vec<String> = figures(&results(&[], 2).points).into_iter().map(|f| f.name).collect();
     let all =
         ["delay-distribution", "delay-by-hops", "drops", "rtt-rto", "topology-1", "schedule-1"];
     assert_eq!(names, all);
+}
+
+#[test]
+fn figures_of_single_points_show_every_name_of_an_axis_of_names() {
+    let results = results(&[("schedule.function", &["msf", "b-msf"])], 2);
+    let figures = main_figures(&results.points);
+    let names: Vec<&str> = figures.iter().map(|figure| figure.name.as_str()).collect();
+    assert_eq!(names, ["lines-tdr", "lines-delay-p95-ms", "drops"]);
+    let bars: Vec<&str> = figures[2].data.rows.iter().map(|row| row[0].as_str()).collect();
+    assert_eq!(bars, ["msf", "msf", "b-msf", "b-msf"]);
+}
+
+#[test]
+fn a_mark_leads_to_its_point() {
+    let results = results(&[("traffic.period", &["2s", "4s"])], 2);
+    let figure = &main_figures(&results.points)[0];
+    let anchors: Vec<String> = results.points.iter().map(PointResult::anchor).collect();
+    assert_eq!(figure.data.anchors, anchors);
+    for anchor in anchors {
+        assert!(figure.to_inline().contains(&format!("<a href=\"#{anchor}\">")), "{anchor}");
+    }
+    check_well_formed(&figure.to_svg());
+}
+
+#[test]
+fn differences_are_paired_with_the_value_that_was_taken() {
+    let points = results(
+        &[("radio.noise_dbm", &["-81.6", "-80.0"]), ("coap.congestion", &["default", "cocoa"])],
+        3,
+    )
+    .points;
+    let values = |at: usize| points[at].values("tdr");
+    let pairs: Vec<(f64, f64)> = values(0).into_iter().zip(values(2)).collect();
+    let (key, taken) = ("radio.noise_dbm".to_owned(), "-81.6".to_owned());
+    let found = crate::claims::Sensitivity { points: points.clone(), key, taken };
+    let figure = differences::draw(&found).expect("common seeds");
+    check_well_formed(&figure.to_svg());
+    assert!(figure.title.ends_with("against noise -81.6 dBm"), "{}", figure.title);
+    assert_eq!(figure.data.rows.len(), 4, "two metrics of two congestion controls");
+    let row = &figure.data.rows[0];
+    assert_eq!(row[..3], ["default", "-80.0", "tdr"]);
+    let mean = pairs.iter().map(|(a, b)| b - a).sum::<f64>() / 3.0;
+    assert_eq!((row[5].as_str(), row[7].as_str()), (Data::number(Some(mean)).as_str(), "3"));
+    assert_eq!(figure.data.anchors[0], points[2].anchor());
+    // Without a common seed there is nothing to subtract.
+    let mut apart = found;
+    for run in apart.points[2..].iter_mut().flat_map(|point| &mut point.runs) {
+        run.seed.0 += 100;
+    }
+    assert_eq!(differences::draw(&apart), None);
 }
 
 #[test]
@@ -79,12 +129,12 @@ fn figures_without_data_are_left_out() {
         run.metrics.tdr = Some(f64::NAN);
         run.detail = Detail::default();
     }
-    assert_eq!(figures(&results), []);
+    assert_eq!(figures(&results.points), []);
 }
 
 #[test]
 fn a_band_has_the_ends_of_the_interval() {
-    let figures = figures(&sweep());
+    let figures = figures(&sweep().points);
     let svg = figures[0].to_svg();
     assert_eq!(svg.matches("class=\"band f0\"").count(), 3, "one in each of three panels");
     let rows = &figures[0].data.rows;

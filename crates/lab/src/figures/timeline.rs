@@ -8,35 +8,50 @@ use super::{Data, Figure};
 use crate::detail::Series;
 use crate::results::PointResult;
 
+/// Panels that stand in one column; more of them stand in two.
+const COLUMN_MAX: usize = 4;
+
+/// One node's life.
+struct Life {
+    words: String,
+    title: String,
+    anchor: String,
+    series: Series,
+    minutes: f64,
+}
+
 /// The life of the farthest node in the first run of each point that has one.
 pub fn draw(slice: &[(String, &PointResult)], place: &str) -> Option<Figure> {
     let of = |(words, point): &(String, &PointResult)| {
         let run = point.runs.iter().find(|run| run.detail.series.is_some())?;
         let series = run.detail.series.clone().filter(|series| !series.samples.is_empty())?;
         let title = format!("{words}{}node {}, seed {}", separator(words), series.node, run.seed.0);
-        Some((words.clone(), title, series, run.simulated.as_secs_f64() / 60.0))
+        let minutes = run.simulated.as_secs_f64() / 60.0;
+        let words = words.clone();
+        Some(Life { words, title, anchor: point.anchor(), series, minutes })
     };
     let panels: Vec<_> = slice.iter().filter_map(of).take(PANELS_MAX).collect();
     if panels.is_empty() {
         return None;
     }
-    let end = panels.iter().map(|(.., end)| *end).fold(1.0, f64::max);
-    let samples = || panels.iter().flat_map(|(_, _, series, _)| &series.samples);
+    let end = panels.iter().map(|life| life.minutes).fold(1.0, f64::max);
+    let samples = || panels.iter().flat_map(|life| &life.series.samples);
     let times = || samples().flat_map(|s| [s.rtt_ms, s.rto_ms]).flatten();
     let usable = |time: &f32| time.is_finite() && *time > 0.0;
     let low = f64::from(times().filter(usable).reduce(f32::min).unwrap_or(1e3)) * 1e-3;
     let high = f64::from(times().filter(usable).reduce(f32::max).unwrap_or(1e3)) * 1e-3;
     let legend: Legend =
         vec![("RTO".to_owned(), 0), ("RTT".to_owned(), 1), ("given up".to_owned(), 3)];
-    let grid = Grid::with(panels.len(), &legend, 1, if panels.len() > 4 { 150.0 } else { 210.0 });
+    let (columns, height) = if panels.len() > COLUMN_MAX { (2, 170.0) } else { (1, 210.0) };
+    let grid = Grid::with(panels.len(), &legend, columns, height);
     let mut sheet = grid.sheet();
     let mut data = Data::new(&["series", "node", "t_s", "rtt_ms", "rto_ms", "retransmissions"]);
-    for (index, (words, title, series, _)) in panels.iter().enumerate() {
+    for (index, Life { words, title, anchor, series, .. }) in panels.iter().enumerate() {
         let x = Axis::covering(0.0, end, true, "time (min)");
         let y = Axis::logarithmic(low, high, "RTT, RTO (s)");
         let panel = Panel::draw(&mut sheet, grid.area(index), x, y, title);
-        draw_series(&mut sheet, &panel, series);
-        note(&mut data, words, series);
+        sheet.linked(anchor, "", |sheet| draw_series(sheet, &panel, series));
+        note(&mut data, words, anchor, series);
     }
     grid.draw_fillings(&mut sheet, &legend, |style| format!("f{style}"));
     Some(Figure {
@@ -71,16 +86,17 @@ fn draw_series(sheet: &mut Sheet, panel: &Panel, series: &Series) {
     }
 }
 
-fn note(data: &mut Data, words: &str, series: &Series) {
+fn note(data: &mut Data, words: &str, anchor: &str, series: &Series) {
     let number = |value: Option<f32>| value.map_or_else(String::new, |value| value.to_string());
     for sample in &series.samples {
-        data.rows.push(vec![
+        let row = vec![
             words.to_owned(),
             series.node.to_string(),
             sample.t_s.to_string(),
             number(sample.rtt_ms),
             number(sample.rto_ms),
             sample.retransmissions.to_string(),
-        ]);
+        ];
+        data.push(anchor, row);
     }
 }

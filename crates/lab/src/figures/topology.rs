@@ -58,7 +58,7 @@ pub fn draw(slice: &[(String, &PointResult)]) -> Vec<Figure> {
                       the colour changes with each hop."
                 .to_owned(),
             sheet: sheet(&places, &links, nodes),
-            data: data(&links, nodes),
+            data: data(&point.anchor(), &links, nodes),
         });
     }
     figures
@@ -82,7 +82,7 @@ fn network(scenario: &Scenario, seed: Seed, nodes: &[NodeDetail]) -> (Vec<Point>
 }
 
 fn links(medium: &dyn Medium, scenario: &Scenario, nodes: usize) -> Vec<Link> {
-    let mut channels = scenario.mac.hopping.channels();
+    let mut channels = scenario.mac.channels();
     channels.sort_unstable();
     channels.dedup();
     let mut links = Vec::new();
@@ -201,10 +201,10 @@ fn legend(sheet: &mut Sheet) {
     sheet.text((702.0, 27.0), "preferred parent", Anchor::Start, "small");
 }
 
-fn data(links: &[Link], nodes: &[NodeDetail]) -> Data {
+fn data(anchor: &str, links: &[Link], nodes: &[NodeDetail]) -> Data {
     let mut data = Data::new(&["kind", "node", "other", "quality", "hops", "tdr", "duty_cycle"]);
     for (node, detail) in nodes.iter().enumerate() {
-        data.rows.push(vec![
+        let row = vec![
             "parent".to_owned(),
             node.to_string(),
             detail.parent.map_or_else(String::new, |parent| parent.to_string()),
@@ -212,13 +212,14 @@ fn data(links: &[Link], nodes: &[NodeDetail]) -> Data {
             detail.hops.map_or_else(String::new, |hops| hops.to_string()),
             Data::number(detail.tdr.map(f64::from)),
             Data::number(detail.duty_cycle.map(f64::from)),
-        ]);
+        ];
+        data.push(anchor, row);
     }
     for Link { from, to, quality } in links {
         let mut row = vec!["link".to_owned(), from.to_string(), to.to_string()];
         row.push(Data::number(Some((quality * 1e4).round() / 1e4)));
         row.resize(data.columns.len(), String::new());
-        data.rows.push(row);
+        data.push(anchor, row);
     }
     data
 }

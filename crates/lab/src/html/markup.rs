@@ -8,7 +8,7 @@ use crate::figures::sheet::escaped;
 /// Rows of a table on the page at most; its CSV has all of them.
 pub const ROWS_MAX: usize = 200;
 
-/// A table of the first rows; columns of numbers stand to the right.
+/// A table of the first rows; columns of numbers stand to the right. Rows that tell of a point lead to it.
 pub fn table(data: &Data) -> String {
     let rows = &data.rows[..data.rows.len().min(ROWS_MAX)];
     let numeric: Vec<&str> = (0..data.columns.len())
@@ -24,11 +24,19 @@ pub fn table(data: &Data) -> String {
     for (name, class) in data.columns.iter().zip(&numeric) {
         _ = write!(html, "<th{class}>{}</th>", escaped(name));
     }
-    html.push_str("</tr></thead>\n<tbody>");
-    for row in rows {
+    let linked = !data.anchors.is_empty();
+    html.push_str(if linked {
+        "<th>again</th></tr></thead>\n<tbody>"
+    } else {
+        "</tr></thead>\n<tbody>"
+    });
+    for (index, row) in rows.iter().enumerate() {
         html.push_str("<tr>");
         for (field, class) in row.iter().zip(&numeric) {
             _ = write!(html, "<td{class}>{}</td>", escaped(field));
+        }
+        if let Some(anchor) = data.anchors.get(index) {
+            _ = write!(html, "<td><a href=\"#{anchor}\">command</a></td>");
         }
         html.push_str("</tr>\n");
     }
@@ -44,9 +52,9 @@ pub fn table(data: &Data) -> String {
     html
 }
 
-/// A link that carries the table as CSV and saves it as `file`.
-pub fn csv_link(data: &Data, file: &str, words: &str) -> String {
-    let (mut uri, csv) = ("data:text/csv;charset=utf-8,".to_owned(), data.to_csv());
+/// A link that carries `csv` and saves it as `file`.
+pub fn csv_link(csv: &str, file: &str, words: &str) -> String {
+    let mut uri = "data:text/csv;charset=utf-8,".to_owned();
     for &octet in csv.as_bytes() {
         // RFC 3986 s2.3 and s2.2: unreserved characters, and a comma, stand for themselves.
         if octet.is_ascii_alphanumeric() || b"-._~,".contains(&octet) {
@@ -58,18 +66,24 @@ pub fn csv_link(data: &Data, file: &str, words: &str) -> String {
     format!("<a download=\"{}\" href=\"{uri}\">{}</a>", escaped(file), escaped(words))
 }
 
+/// Sentences as markup; what stands in backticks is set as code.
+pub fn prose(words: &str) -> String {
+    let mut html = String::new();
+    for (index, part) in escaped(words).split('`').enumerate() {
+        html.push_str(match index % 2 {
+            0 if index > 0 => "</code>",
+            1 => "<code>",
+            _ => "",
+        });
+        html.push_str(part);
+    }
+    // A backtick alone opens what nothing closes.
+    if words.matches('`').count() % 2 == 1 { escaped(words) } else { html }
+}
+
 /// A command that one click selects.
 pub fn command(words: &str) -> String {
     format!("<code class=\"cmd\">{}</code>", escaped(words))
-}
-
-/// One word of a command line, quoted if a shell would take it apart.
-pub fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 #[cfg(test)]
@@ -77,19 +91,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_reaches_the_program_through_a_shell_as_it_is() {
-        assert_eq!(quoted("traffic.period=2s"), "traffic.period=2s");
-        assert_eq!(quoted("a b"), "'a b'");
-        assert_eq!(quoted("it's"), "'it'\\''s'");
-        assert_eq!(quoted("mac.hopping=[15,25]"), "'mac.hopping=[15,25]'");
-        assert_eq!(quoted(""), "''");
+    fn words_in_backticks_are_code_and_a_backtick_alone_is_itself() {
+        assert_eq!(prose("`a` < `b`."), "<code>a</code> &lt; <code>b</code>.");
+        assert_eq!(prose("a ` b"), "a ` b");
+        assert_eq!(prose("plain"), "plain");
     }
 
     #[test]
     fn a_link_carries_the_whole_table() {
         let mut data = Data::new(&["a", "b"]);
         data.rows.push(vec!["1 %".to_owned(), "\"x\", y".to_owned()]);
-        let link = csv_link(&data, "f.csv", "CSV");
+        let link = csv_link(&data.to_csv(), "f.csv", "CSV");
         assert!(link.contains("utf-8,a,b%0A1%20%25,%22%22%22x%22%22,%20y%22%0A\""), "{link}");
     }
 

@@ -12,8 +12,10 @@ pub struct Builtin {
 /// All of them, in alphabetical order.
 pub const BUILTINS: &[Builtin] = &[
     Builtin { name: "grenoble-50", text: include_str!("../../../../scenarios/grenoble-50.toml") },
+    Builtin { name: "grenoble-t", text: include_str!("../../../../scenarios/grenoble-t.toml") },
     Builtin { name: "grid-25", text: include_str!("../../../../scenarios/grid-25.toml") },
     Builtin { name: "grid-64", text: include_str!("../../../../scenarios/grid-64.toml") },
+    Builtin { name: "lille-50", text: include_str!("../../../../scenarios/lille-50.toml") },
     Builtin { name: "pister-26", text: include_str!("../../../../scenarios/pister-26.toml") },
     Builtin { name: "pister-64", text: include_str!("../../../../scenarios/pister-64.toml") },
 ];
@@ -21,7 +23,8 @@ pub const BUILTINS: &[Builtin] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::Scenario;
+    use crate::scenario::{Scenario, Topology};
+    use lowmesh_units::NodeId;
 
     #[test]
     fn every_built_in_is_a_valid_scenario_under_its_own_name() {
@@ -34,11 +37,30 @@ mod tests {
     }
 
     #[test]
+    fn the_networks_of_fragment_forwarding_are_those_of_the_paper() {
+        for (name, nodes, hops, sources) in [("lille-50", 50, 6, 47), ("grenoble-t", 8, 4, 6)] {
+            let scenario = Scenario::load(name, &[]).expect("a built-in");
+            let Topology::Tree(tree) = &scenario.topology else { panic!("{name} is no tree") };
+            let tree = tree.steps().expect("its parents lead to the root");
+            assert_eq!(tree.nodes(), nodes);
+            let all: Vec<u16> =
+                (0..nodes as u16).filter_map(|node| tree.hops(NodeId(node))).collect();
+            assert_eq!(all.iter().max(), Some(&hops));
+            let senders = all.iter().filter(|hops| **hops >= scenario.traffic.hops_min);
+            assert_eq!(senders.count(), sources);
+        }
+        let lille = Scenario::load("lille-50", &[]).expect("a built-in");
+        let Topology::Tree(tree) = &lille.topology else { panic!("a tree") };
+        assert_eq!(tree.parents.iter().filter(|parent| **parent == 0).count(), 2);
+        assert!(tree.distances_m.iter().all(|distance| (1.0..=6.5).contains(distance)));
+    }
+
+    #[test]
     fn the_grids_are_those_of_the_paper() {
         for (name, nodes) in [("grid-25", 25), ("grid-64", 64)] {
             let scenario = Scenario::load(name, &[]).expect("a built-in");
             assert_eq!(scenario.topology.nodes(), Some(nodes));
-            assert_eq!((scenario.mac.queue_frames, scenario.coap.queue), (16, 32));
+            assert_eq!((scenario.mac.queue_frames(), scenario.coap.queue), (16, 32));
             assert_eq!(scenario.head.seeds, 10);
         }
     }

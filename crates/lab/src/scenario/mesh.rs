@@ -1,53 +1,15 @@
-//! `[mac]`, `[clock]`, `[energy]`, `[lowpan]`, `[ipv6]` and `[rpl]`: the layers under the transport.
+//! `[clock]`, `[energy]`, `[lowpan]`, `[ipv6]` and `[rpl]`: the layers under the transport.
 //!
 //! Defaults are those of Contiki-NG 5.0 unless an RFC or a paper is named.
 
 use lowmesh_units::Duration;
 
 use super::section::section;
-use super::value::{Any, Hopping, Within, choice};
+use super::value::{Any, Within, choice};
 
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3600);
-
-choice! {
-    /// The medium access.
-    MacKind {
-        /// Timeslots and channel hopping (IEEE 802.15.4-2015 s6.2.6).
-        Tsch = "tsch",
-    }
-}
-
-section! {
-    /// Medium access.
-    Mac {
-        /// The medium access.
-        kind: MacKind = MacKind::Tsch, Any;
-        /// Data frames that wait in one node at most (Righetti et al. 2023, table 1: 16).
-        queue_frames: u16 = 16, Within(1, 1024);
-        /// Retries of a unicast frame after the first attempt.
-        retries: u8 = 7, Within(0, 15);
-        /// Smallest back-off exponent in shared cells.
-        be_min: u8 = 1, Within(0, 8);
-        /// Largest back-off exponent in shared cells (IEEE 802.15.4-2015 s8.4.2.1: 7; Contiki-NG: 5).
-        be_max: u8 = 5, Within(1, 8);
-        /// Channels in hopping order; `4_4` is Contiki-NG's default.
-        hopping: Hopping = Hopping::Sixteen, Any;
-        /// Time between two enhanced beacons of a node.
-        eb_period: Duration = Duration::from_secs(16), Within(MS * 100, HOUR);
-        /// Silence from the time source after which a frame is sent to resynchronise.
-        keepalive: Duration = Duration::from_secs(12), Within(SECOND, HOUR);
-        /// Silence from the time source after which synchronisation is lost.
-        desync: Duration = Duration::from_secs(120), Within(SECOND, HOUR);
-        /// Time that a scanning node stays on a channel.
-        scan_period: Duration = SECOND, Within(MS * 100, HOUR);
-        /// How far off a frame may start and still be heard, on each side, in microseconds.
-        guard_us: u32 = 1100, Within(100, 2000);
-        /// Length of a timeslot, in milliseconds.
-        slot_ms: u16 = 10, Within(5, 100);
-    }
-}
 
 section! {
     /// Clocks of the nodes.
@@ -86,6 +48,16 @@ section! {
     Ipv6 {
         /// Hop limit of new packets (RFC 8200 s3; the value of RFC 1700: 64).
         hop_limit: u8 = 64, Within(1, 255);
+    }
+}
+
+choice! {
+    /// Where routes come from.
+    Routes {
+        /// RPL finds them.
+        Rpl = "rpl",
+        /// They are those of the tree in `[topology]`, and there is no routing message.
+        Static = "static",
     }
 }
 

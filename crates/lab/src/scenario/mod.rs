@@ -5,7 +5,10 @@
 //! `docs/topics/scenarios.md`. What the simulator makes of it is the business of [`crate::simulate`].
 
 mod builtin;
+mod conflicts;
 mod error;
+mod keys;
+mod mac;
 mod mesh;
 mod radio;
 mod range;
@@ -22,20 +25,20 @@ mod value;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
-use lowmesh_congestion::cocoa_set;
 use lowmesh_units::{Duration, Seed};
 use toml::de::DeTable;
 
 pub use builtin::{BUILTINS, Builtin};
 pub use error::{ConfigError, ConfigErrors, Fault, Origin};
-pub use mesh::{Clock, Energy, Ipv6, Lowpan, Mac, MacKind, Objective, Rpl, RplMode};
+pub use mac::{Ack, Csma, Mac, Thin, Tsch};
+pub use mesh::{Clock, Energy, Ipv6, Lowpan, Objective, Routes, Rpl, RplMode};
 pub use radio::{
-    Burst, Friis, Grenoble, K7, LinkTable, LogDistance, Medium, Mrm, PdrMatrix, PisterHack, Radio,
-    TwoRay, UnitDisk, Wifi,
+    Burst, Friis, Grenoble, K7, LinkTable, Links, LogDistance, Medium, Mrm, PdrMatrix, PisterHack,
+    Radio, TwoRay, UnitDisk, Wifi,
 };
 pub use schedule::{Alice, BMsf, Minimal, Msf, Orchestra, OrchestraVariant, Schedule};
-pub use topology::{Grid, Line, Positions, Random, Star, Table, Topology};
-pub use traffic::{Coap, Cocoa, Congestion, Traffic};
+pub use topology::{Grid, Line, Positions, Random, Star, Table, Topology, Tree};
+pub use traffic::{Application, Coap, Cocoa, Congestion, Traffic};
 pub use value::Hopping;
 
 use section::{Cursor, Lines, Section, section};
@@ -53,6 +56,8 @@ section! {
         duration: Duration = Duration::from_secs(3600), Within(Duration::from_secs(1), Duration::from_secs(31 * 86_400));
         /// Requests issued before this are not measured (Righetti et al. 2023, table 1: 12 min).
         warmup: Duration = Duration::from_secs(720), Within(Duration::ZERO, Duration::from_secs(31 * 86_400));
+        /// Where routes come from.
+        routes: Routes = Routes::Rpl, Any;
         /// Runs, each with a seed of its own.
         seeds: u32 = 10, Within(1, 100_000);
         /// Seed of the first run; the others count up from it.
@@ -301,140 +306,4 @@ impl Scenario {
         let Head { seed, seeds, .. } = self.head;
         (0..u64::from(seeds)).map(move |i| Seed(seed.wrapping_add(i)))
     }
-
-    /// Values that are each allowed, but not together.
-    fn conflicts(&self, source: &str) -> Vec<ConfigError> {
-        let mut errors = Vec::new();
-        let mut check = |wrong: bool, key: &str, message: String| {
-            if wrong {
-                let (source, key) = (source.to_owned(), key.to_owned());
-                let fault = Fault::Conflict(message);
-                errors.push(ConfigError { source, origin: Origin::Whole, key, fault });
-            }
-        };
-        let Head { duration, warmup, .. } = self.head;
-        check(
-            warmup >= duration,
-            "warmup",
-            format!("{warmup} leaves nothing to measure of a duration of {duration}"),
-        );
-        let start = self.traffic.start;
-        check(
-            start >= duration,
-            "traffic.start",
-            format!("{start} is not before the end of the run at {duration}"),
-        );
-        let Mac { be_min, be_max, .. } = self.mac;
-        check(be_min > be_max, "mac.be_min", format!("{be_min} is above mac.be_max = {be_max}"));
-        let Mac { keepalive, desync, .. } = self.mac;
-        check(
-            keepalive >= desync,
-            "mac.keepalive",
-            format!("{keepalive} is not below mac.desync = {desync}"),
-        );
-        if let Some((low, high, wait_min, wait_max)) = match &self.schedule {
-            Schedule::Msf(msf) => Some((msf.lim_low, msf.lim_high, msf.wait_min, msf.wait_max)),
-            Schedule::BMsf(msf) => Some((msf.lim_low, msf.lim_high, msf.wait_min, msf.wait_max)),
-            _ => None,
-        } {
-            let message = format!("{low} is not below schedule.lim_high = {high}");
-            check(low >= high, "schedule.lim_low", message);
-            let message = format!("{wait_min} is above schedule.wait_max = {wait_max}");
-            check(wait_min > wait_max, "schedule.wait_min", message);
-        }
-        self.cocoa_conflicts(&mut check);
-        self.schedule_conflicts(&mut check);
-        self.medium_conflicts(&mut check);
-        errors
-    }
-
-    /// Whether the numbers of `[cocoa]` make a parameter set.
-    fn cocoa_conflicts(&self, check: &mut impl FnMut(bool, &str, String)) {
-        if self.cocoa.is_empty() {
-            return;
-        }
-        let name = self.coap.congestion.name();
-        let Some(set) = cocoa_set(name) else {
-            let message = format!(
-                "\"{name}\" has none of the keys of [cocoa]; write cocoa, 6cocoa or a variant, or leave [cocoa] out"
-            );
-            return check(true, "coap.congestion", message);
-        };
-        if let Err(error) = self.cocoa.overrides().over(set) {
-            let (lower, upper) = (set.backoff.lower, set.backoff.upper);
-            let lower = self.cocoa.vbf_lower.unwrap_or(lower);
-            let upper = self.cocoa.vbf_upper.unwrap_or(upper);
-            // The reader has held every single value against its bounds.
-            let message = format!("{lower} is above cocoa.vbf_upper = {upper}");
-            check(true, &format!("cocoa.{}", error.key), message);
-        }
-    }
-
-    /// Whether the scheduling function can learn what it must know.
-    fn schedule_conflicts(&self, check: &mut impl FnMut(bool, &str, String)) {
-        let needs_children = match &self.schedule {
-            Schedule::Alice(_) => Some("alice"),
-            Schedule::Orchestra(o) if o.variant == OrchestraVariant::Sender => {
-                Some("orchestra with variant = \"sender\"")
-            }
-            _ => None,
-        };
-        if let Some(name) = needs_children {
-            let message = format!(
-                "{name} listens to a node's children, which only rpl.mode = \"storing\" tells"
-            );
-            check(self.rpl.mode == RplMode::NonStoring, "schedule.function", message);
-        }
-    }
-
-    /// Whether the medium and the topology know of the same nodes.
-    fn medium_conflicts(&self, check: &mut impl FnMut(bool, &str, String)) {
-        let medium = self.radio.medium.name();
-        let placed = !matches!(self.topology, Topology::Table(_));
-        let own_table = matches!(
-            self.radio.medium,
-            Medium::PdrMatrix(_) | Medium::K7(_) | Medium::LinkTable(_) | Medium::Grenoble(_)
-        );
-        check(
-            own_table && placed,
-            "topology.kind",
-            format!(
-                "medium \"{medium}\" says itself who hears whom; write kind = \"table\" with its number of nodes"
-            ),
-        );
-        check(
-            !own_table && !placed,
-            "topology.kind",
-            format!("medium \"{medium}\" needs places; write another kind than \"table\""),
-        );
-        if let Medium::UnitDisk(disk) = &self.radio.medium {
-            let UnitDisk { range_m, interference_range_m, .. } = disk;
-            check(
-                interference_range_m < range_m,
-                "radio.interference_range_m",
-                format!("{interference_range_m} is below radio.range_m = {range_m}"),
-            );
-        }
-        let expected = match &self.radio.medium {
-            Medium::Grenoble(_) => Some(GRENOBLE_NODES),
-            Medium::PdrMatrix(pdr) => Some(pdr.matrix.len() as u32),
-            _ => None,
-        };
-        if let (Some(nodes), Some(expected)) = (self.topology.nodes(), expected) {
-            check(
-                !placed && nodes != expected,
-                "topology.nodes",
-                format!("{nodes} is not the {expected} nodes of medium \"{medium}\""),
-            );
-        }
-        let nodes = self.topology.nodes().unwrap_or_default();
-        check(
-            nodes > topology::NODES_MAX.into(),
-            "topology.rows",
-            format!("{nodes} nodes are more than the {} that a run can have", topology::NODES_MAX),
-        );
-    }
 }
-
-/// Nodes in the Grenoble trace of January 2018.
-const GRENOBLE_NODES: u32 = 50;

@@ -65,6 +65,8 @@ variants! {
         "link-table" => LinkTable,
         /// Real link qualities of the FIT IoT-LAB site in Grenoble, built in.
         "grenoble" => Grenoble,
+        /// The tree of `[topology]`: good links with their lengths, and what the others get from them.
+        "links" => Links,
     }
 }
 
@@ -172,6 +174,19 @@ section! {
 section! {
     /// The built-in Grenoble table: 50 nodes, mean delivery ratio and power by link and channel; no keys.
     Grenoble {
+    }
+}
+
+section! {
+    /// The tree of good links of a deployment.
+    Links {
+        /// Delivery ratio of a link alone on the air, where the tree does not say it (Lenders et al. 2021: at least 0.975).
+        pdr: f64 = 0.975, Within(0.0, 1.0);
+        /// Length of a link that has just this ratio, in metres; other distances are measured against it
+        /// (Lenders et al. 2021: links of up to 6.5 m were taken).
+        reach_m: f64 = 6.5, Within(0.01, 100_000.0);
+        /// Path loss exponent, by which pairs that are no link hear each other less.
+        exponent: f64 = 3.0, Within(1.0, 8.0);
     }
 }
 

@@ -63,7 +63,7 @@ fn a_misspelt_name_is_told_with_the_one_that_was_meant() {
 fn a_misspelt_kind_gives_one_error_and_none_about_its_keys() {
     assert_eq!(
         errors("name = \"x\"\n[topology]\nkind = \"lines\"\nnodes = 4\n", &[]),
-        "my.toml:3: topology.kind = \"lines\": must be one of grid, line, star, random, positions, table; \
+        "my.toml:3: topology.kind = \"lines\": must be one of grid, line, star, random, positions, table, tree; \
          did you mean `line`?"
     );
 }
@@ -151,7 +151,7 @@ fn numbers_of_cocoa_are_held_against_bounds_and_against_the_set() {
 
 #[test]
 fn an_override_goes_through_the_same_checks_and_names_its_flag() {
-    assert_eq!(parse("name = \"x\"", &["mac.retries=3"]).mac.retries, 3);
+    assert_eq!(parse("name = \"x\"", &["mac.retries=3"]).mac.retries(), 3);
     assert_eq!(
         errors("name = \"x\"", &["mac.retries=many"]),
         "--set mac.retries=many: mac.retries = many: must be a whole number from 0 to 15"
@@ -177,7 +177,7 @@ fn texts_on_flags_need_no_quotes() {
     let scenario = parse("name = \"x\"", &flags);
     assert_eq!(scenario.head.duration, Duration::from_secs(1200));
     assert_eq!(scenario.coap.congestion, Congestion::SixCocoa);
-    assert_eq!(scenario.mac.hopping, Hopping::Sixteen);
+    assert_eq!(scenario.mac.tsch().map(|tsch| &tsch.hopping), Some(&Hopping::Sixteen));
     assert_eq!(scenario.head.name, "y");
 }
 
@@ -228,6 +228,8 @@ fn the_resolved_scenario_reads_back_as_itself() {
         "name = \"a \\\"quoted\\\" name\"\n[mac]\nhopping = [11, 26]\n",
         "name = \"x\"\n[radio]\nmedium = \"pdr-matrix\"\nmatrix = [[0, 0.5], [1, 0]]\n\
          [topology]\nkind = \"table\"\nnodes = 2\n",
+        "name = \"x\"\nroutes = \"static\"\n[topology]\nkind = \"tree\"\nparents = [0, 1]\npdr = [1, 0.5]\n\
+         [radio]\nmedium = \"links\"\n[mac]\nkind = \"thin\"\n[traffic]\npackets = 3\n",
         "name = \"x\"\n[[radio.wifi]]\n[[radio.burst]]\n[schedule]\nfunction = \"orchestra\"\n",
     ];
     for text in texts {
@@ -329,7 +331,10 @@ fn every_default_in_the_manual_is_the_one_in_force() {
     compare("medium = \"pister-hack\"`", &|lines| PisterHack::default().write(lines));
     compare("## `[[radio.wifi]]`", &|lines| Wifi::default().write(lines));
     compare("## `[[radio.burst]]`", &|lines| Burst::default().write(lines));
-    compare("## `[mac]`", &|lines| Mac::default().write(lines));
+    compare("kind = \"tsch\"`", &|lines| Tsch::default().write(lines));
+    compare("kind = \"csma\"`", &|lines| Csma::default().write(lines));
+    compare("kind = \"thin\"`", &|lines| Thin::default().write(lines));
+    compare("medium = \"links\"`", &|lines| Links::default().write(lines));
     compare("function = \"minimal\"`", &|lines| Minimal::default().write(lines));
     compare("function = \"msf\"`", &|lines| Msf::default().write(lines));
     compare("function = \"b-msf\"`", &|lines| BMsf::default().write(lines));
@@ -368,6 +373,50 @@ proptest::proptest! {
             proptest::prop_assert_eq!(again, Ok(scenario));
         }
     }
+}
+
+#[test]
+fn what_needs_a_tree_says_so_and_a_tree_says_what_is_wrong_with_it() {
+    let tree = |lines: &str| format!("name = \"x\"\n[topology]\nkind = \"tree\"\n{lines}");
+    let links = "[radio]\nmedium = \"links\"\n";
+    for (text, expected) in [
+        (
+            "name = \"x\"\nroutes = \"static\"\n".to_owned(),
+            "routes: \"static\" takes the routes of a tree",
+        ),
+        (format!("name = \"x\"\n{links}"), "medium \"links\" is one of a tree"),
+        (
+            tree(""),
+            "topology.parents is missing: it must be a list of whole numbers, 1 to 4095 of them",
+        ),
+        (
+            tree(&format!("parents = [2, 1]\n{links}")),
+            "topology.parents: routes: node 1: its parents lead in a circle",
+        ),
+        (
+            tree(&format!("parents = [0, 1]\npdr = [0.5]\n{links}")),
+            "topology.pdr: 1 numbers for the 2 nodes",
+        ),
+        (tree(&format!("parents = [0]\npdr = [1.5]\n{links}")), "each from 0 to 1"),
+        (tree("parents = [0]\n"), "medium \"mrm\" needs places"),
+    ] {
+        let told = errors(&text, &[]);
+        assert!(told.contains(expected), "{told}");
+    }
+}
+
+#[test]
+fn keys_of_one_mac_do_not_apply_to_another() {
+    let told = errors("name = \"x\"\n[mac]\nkind = \"csma\"\nslot_ms = 10\n", &[]);
+    assert!(
+        told.starts_with("my.toml:4: mac.slot_ms: does not apply to kind = \"csma\""),
+        "{told}"
+    );
+    let told = errors("name = \"x\"\n[traffic]\nhops_min = 2\n", &[]);
+    assert!(
+        told.contains("traffic.hops_min: 2 can only be known of routes = \"static\""),
+        "{told}"
+    );
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! `[topology]`: how many nodes there are and where they stand; node 0 is the root.
 
 use super::section::{section, variants};
-use super::value::{NotEmpty, Within};
+use super::value::{NotEmpty, Rule, Within};
+use lowmesh_units::NodeId;
 
 /// The most nodes in a run: a simulated node's number has to fit the tables of the radio.
 pub const NODES_MAX: u16 = 4096;
@@ -21,6 +22,8 @@ variants! {
         "positions" => Positions,
         /// No places: the radio's own table says who hears whom.
         "table" => Table,
+        /// The tree of good links, without places.
+        "tree" => Tree,
     }
 }
 
@@ -82,6 +85,51 @@ section! {
     }
 }
 
+section! {
+    /// A tree, as testbed studies publish them.
+    Tree {
+        /// The parent of node 1, of node 2, and so on; node 0 is the root.
+        parents: Vec<u16> = Vec::new(), AtLeastOne;
+        /// The distance of node 1, 2, ... from its parent, in metres; without, all are `radio.reach_m`.
+        distances_m: Vec<f64> = Vec::new(), Each(0.01, 100_000.0);
+        /// The delivery ratio of the link of node 1, 2, ... to its parent; without, all are `radio.pdr`.
+        pdr: Vec<f64> = Vec::new(), Each(0.0, 1.0);
+    }
+}
+
+impl Tree {
+    /// The tree in the form of static routes.
+    pub fn steps(&self) -> Result<lowmesh_stack::tree::Tree, lowmesh_stack::ConfigError> {
+        let parents = self.parents.iter().map(|parent| Some(NodeId(*parent)));
+        let parents: Vec<_> = std::iter::once(None).chain(parents).collect();
+        lowmesh_stack::tree::Tree::new(&parents)
+    }
+}
+
+/// A list with something in it.
+struct AtLeastOne;
+
+impl Rule<Vec<u16>> for AtLeastOne {
+    fn admits(&self, list: &Vec<u16>) -> bool {
+        (1..usize::from(NODES_MAX)).contains(&list.len())
+    }
+    fn words(&self) -> String {
+        format!(", 1 to {} of them", NODES_MAX - 1)
+    }
+}
+
+/// A list of numbers from the first to the second.
+struct Each(f64, f64);
+
+impl Rule<Vec<f64>> for Each {
+    fn admits(&self, list: &Vec<f64>) -> bool {
+        list.iter().all(|number| (self.0..=self.1).contains(number))
+    }
+    fn words(&self) -> String {
+        format!(", each from {} to {}", self.0, self.1)
+    }
+}
+
 impl Topology {
     /// How many nodes there are, if the scenario itself says so (a file of positions does not).
     pub fn nodes(&self) -> Option<u32> {
@@ -92,6 +140,7 @@ impl Topology {
             Self::Random(random) => Some(random.nodes.into()),
             Self::Positions(_) => None,
             Self::Table(table) => Some(table.nodes.into()),
+            Self::Tree(tree) => Some(tree.parents.len() as u32 + 1),
         }
     }
 }

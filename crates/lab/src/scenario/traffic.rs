@@ -112,17 +112,34 @@ impl Cocoa {
     }
 }
 
+choice! {
+    /// What carries the readings of the nodes.
+    Application {
+        /// CoAP requests, which the root answers.
+        Coap = "coap",
+        /// UDP datagrams, which nobody answers.
+        Udp = "udp",
+    }
+}
+
 section! {
-    /// What each node but the root POSTs to the root; each starts at a random moment of its first period.
+    /// What each node but the root sends to the root; each starts at a random moment of its first period.
     Traffic {
+        /// What carries it.
+        application: Application = Application::Coap, Any;
         /// Time between two requests of a node.
         period: Duration = Duration::from_secs(30), Within(MS * 10, DAY);
         /// When the first requests are due.
         start: Duration = Duration::from_secs(360), Within(Duration::ZERO, DAY);
         /// Share of the period by which each gap varies, up and down.
         jitter: f64 = 0.1, Within(0.0, 1.0);
-        /// Octets of payload in a request.
-        payload_bytes: u16 = 20, Within(0, 1024);
+        /// Requests or datagrams of a node; without it, as many as the duration takes.
+        packets: Option<u32> = None, Within(1, u32::MAX);
+        /// Only nodes at least so many hops below the root send, where `routes = "static"` tells (Lenders et al.
+        /// 2021: 2).
+        hops_min: u16 = 1, Within(1, 255);
+        /// Octets of payload in a request or datagram.
+        payload_bytes: u16 = 20, Within(0, 1232);
         /// Whether requests are confirmable (RFC 7252 s2.1).
         confirmable: bool = true, Any;
         /// Their Uri-Path, segments parted by slashes.

@@ -108,6 +108,25 @@ impl<T: Value> Value for Option<T> {
     }
 }
 
+macro_rules! lists {
+    ($($type:ty: $noun:literal),*) => {$(
+        impl Value for Vec<$type> {
+            fn noun() -> String {
+                $noun.to_owned()
+            }
+            fn read(value: &DeValue<'_>) -> Result<Self, Mismatch> {
+                let numbers = value.as_array().ok_or(WRONG_TYPE)?;
+                numbers.iter().map(|number| <$type>::read(number.get_ref())).collect()
+            }
+            fn write(&self) -> Option<String> {
+                let numbers: Vec<String> = self.iter().filter_map(Value::write).collect();
+                (!numbers.is_empty()).then(|| format!("[{}]", numbers.join(", ")))
+            }
+        }
+    )*};
+}
+lists!(u16: "a list of whole numbers", f64: "a list of numbers");
+
 /// Rows of numbers, for a matrix written in the scenario itself.
 impl Value for Vec<Vec<f64>> {
     fn noun() -> String {

@@ -18,9 +18,11 @@ pub use objective::Objective;
 pub use outcome::{Compared, Gain, Tuned, Verdict};
 pub use space::Candidate;
 
+use crate::identity::Identity;
 use crate::runner::{Failure, Progress, Run, in_parallel, run_seed};
 use crate::scenario::{Congestion, Scenario};
 use crate::simulate::{Simulate, Sinks};
+use crate::store::{Store, StoreError};
 use halving::Rung;
 
 /// Candidates of a search at least, the published sets included: below this nothing would be halved.
@@ -105,17 +107,21 @@ impl Plan {
         halving::cost(&self.rungs) + self.request.seeds * (self.published.len() as u32 + 1)
     }
 
-    /// Searches and compares.
+    /// Searches and compares. Every run is kept in `store`, if there is one, as soon as it ends, and taken from
+    /// there if it is there already.
+    ///
+    /// An error means that the store could not be written; runs stored before that are kept.
     pub fn execute(
         &self,
         scenario: &Scenario,
+        store: Option<&Store>,
         simulate: &Simulate<'_>,
         observe: &(dyn Fn(News<'_>) + Sync),
-    ) -> Tuned {
-        let mut bench =
-            Bench { scenario, jobs: self.request.jobs, simulate, observe, failures: vec![] };
-        let (candidates, winner) = self.search(&mut bench);
-        let winner = &candidates[winner];
+    ) -> Result<Tuned, StoreError> {
+        let jobs = self.request.jobs;
+        let mut bench = Bench { scenario, jobs, store, simulate, observe, failures: vec![] };
+        let (searched, winner) = self.search(&mut bench)?;
+        let winner = &searched[winner].candidate.clone();
         let first =
             scenario.head.seed.wrapping_add(self.rungs.last().map_or(0, |r| r.seeds.into()));
         let seeds: Vec<Seed> =
@@ -127,43 +133,55 @@ impl Plan {
         }
         let pairs: Vec<(&Candidate, Seed)> =
             contenders.iter().flat_map(|one| seeds.iter().map(move |seed| (one, *seed))).collect();
-        let mut runs = bench.run(&pairs).into_iter();
-        let contenders: Vec<(Candidate, Vec<Option<Run>>)> = contenders
+        let mut runs = bench.run(&pairs)?.into_iter();
+        let compared: Vec<Tried> = contenders
             .into_iter()
-            .map(|one| (one, runs.by_ref().take(seeds.len()).collect()))
+            .map(|candidate| Tried { candidate, runs: runs.by_ref().take(seeds.len()).collect() })
             .collect();
-        Tuned::new(scenario, self, winner, &seeds, &contenders, bench.failures)
+        let found = Found { searched, winner: winner.clone(), compared, held_out: seeds };
+        Ok(Tuned::new(scenario, self, found, bench.failures))
     }
 
-    /// All candidates, and which of them won.
-    fn search(&self, bench: &mut Bench<'_>) -> (Vec<Candidate>, usize) {
+    /// All candidates with their runs, and which of them won.
+    fn search(&self, bench: &mut Bench<'_>) -> Result<(Vec<Tried>, usize), StoreError> {
         let count = self.rungs[0].candidates;
         let drawn = count - self.published.len() as u32;
-        let mut candidates = self.published.clone();
         let base = Seed(bench.scenario.head.seed);
-        candidates.extend(space::draw(self.request.timer, drawn, base));
-        let mut left: Vec<usize> = (0..candidates.len()).collect();
-        let mut scores: Vec<Vec<Option<f64>>> = vec![Vec::new(); candidates.len()];
+        let drawn = space::draw(self.request.timer, drawn, base);
+        let mut tried: Vec<Tried> = self
+            .published
+            .iter()
+            .cloned()
+            .chain(drawn)
+            .map(|candidate| Tried { candidate, runs: Vec::new() })
+            .collect();
+        let mut left: Vec<usize> = (0..tried.len()).collect();
         for (i, rung) in self.rungs.iter().enumerate() {
             (bench.observe)(News::Rung(*rung));
             if i > 0 {
-                left = halving::best(&rows(&left, &scores), rung.candidates as usize);
+                left = halving::best(&self.scores(&left, &tried), rung.candidates as usize);
             }
-            let known = scores[left[0]].len() as u64;
+            let known = tried[left[0]].runs.len() as u64;
             let seeds = known..u64::from(rung.seeds);
             let pairs: Vec<(&Candidate, Seed)> = left
                 .iter()
-                .flat_map(|one| seeds.clone().map(|seed| (&candidates[*one], seed)))
+                .flat_map(|one| seeds.clone().map(|seed| (&tried[*one].candidate, seed)))
                 .map(|(one, seed)| (one, Seed(base.0.wrapping_add(seed))))
                 .collect();
-            let mut runs = bench.run(&pairs).into_iter();
+            let mut runs = bench.run(&pairs)?.into_iter();
             for one in &left {
-                let runs = runs.by_ref().take((seeds.end - seeds.start) as usize);
-                scores[*one].extend(runs.map(|run| run.map(|run| self.score(&run))));
+                let new = runs.by_ref().take((seeds.end - seeds.start) as usize);
+                tried[*one].runs.extend(new);
             }
         }
-        let winner = halving::best(&rows(&left, &scores), 1)[0];
-        (candidates, winner)
+        let winner = halving::best(&self.scores(&left, &tried), 1)[0];
+        Ok((tried, winner))
+    }
+
+    /// The scores of the candidates that are left, one a seed.
+    fn scores(&self, left: &[usize], tried: &[Tried]) -> Vec<(usize, Vec<Option<f64>>)> {
+        let score = |run: &Option<Run>| run.as_ref().map(|run| self.score(run));
+        left.iter().map(|one| (*one, tried[*one].runs.iter().map(score).collect())).collect()
     }
 
     /// A run's value, turned so that more is better.
@@ -173,36 +191,63 @@ impl Plan {
     }
 }
 
-/// The scores of the candidates that are left.
-fn rows(left: &[usize], scores: &[Vec<Option<f64>>]) -> Vec<(usize, Vec<Option<f64>>)> {
-    left.iter().map(|one| (*one, scores[*one].clone())).collect()
+/// A candidate with its runs, one a seed; a run that failed is none.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tried {
+    /// The candidate.
+    pub candidate: Candidate,
+    /// Its runs, in the order of seeds.
+    pub runs: Vec<Option<Run>>,
+}
+
+/// What search and comparison came to.
+struct Found {
+    searched: Vec<Tried>,
+    winner: Candidate,
+    compared: Vec<Tried>,
+    held_out: Vec<Seed>,
 }
 
 /// Where candidates are run.
 struct Bench<'b> {
     scenario: &'b Scenario,
     jobs: usize,
+    store: Option<&'b Store>,
     simulate: &'b Simulate<'b>,
     observe: &'b (dyn Fn(News<'_>) + Sync),
     failures: Vec<(Candidate, Failure)>,
 }
 
 impl Bench<'_> {
-    /// Runs every pair; a failed run is noted and has no place-holder's numbers.
-    fn run(&mut self, pairs: &[(&Candidate, Seed)]) -> Vec<Option<Run>> {
-        let observe = |progress: Progress<'_>| (self.observe)(News::Run(progress));
+    /// Makes the run of every pair, or takes it from the store; a failed run is noted and has no place-holder's
+    /// numbers.
+    fn run(&mut self, pairs: &[(&Candidate, Seed)]) -> Result<Vec<Option<Run>>, StoreError> {
         let results = in_parallel(self.jobs, pairs, |_, (candidate, seed)| {
-            let scenario = candidate.scenario(self.scenario);
-            run_seed(&scenario, *seed, Sinks::default(), self.simulate, &observe)
+            self.one(&candidate.scenario(self.scenario), *seed)
         });
-        let note =
-            |(result, (candidate, _)): (Result<Run, Failure>, &(&Candidate, Seed))| match result {
-                Ok(run) => Some(run),
-                Err(failure) => {
-                    self.failures.push(((*candidate).clone(), failure));
-                    None
-                }
-            };
-        results.into_iter().zip(pairs).map(note).collect()
+        let mut runs = Vec::new();
+        for (result, (candidate, _)) in results.into_iter().zip(pairs) {
+            let run = result?.map_err(|failure| {
+                self.failures.push(((*candidate).clone(), failure));
+            });
+            // How long a run took is no result.
+            runs.push(run.ok().map(|run| Run { wall_s: 0.0, ..run }));
+        }
+        Ok(runs)
+    }
+
+    fn one(&self, scenario: &Scenario, seed: Seed) -> Result<Result<Run, Failure>, StoreError> {
+        let observe = |progress: Progress<'_>| (self.observe)(News::Run(progress));
+        let id = Identity::of(scenario).run(seed);
+        if let Some(run) = self.store.and_then(|store| store.get(id)) {
+            observe(Progress::Advanced(scenario.head.duration));
+            observe(Progress::Finished(&run));
+            return Ok(Ok(run));
+        }
+        let made = run_seed(scenario, seed, Sinks::default(), self.simulate, &observe);
+        if let (Ok(run), Some(store)) = (&made, self.store) {
+            store.put(id, scenario, run)?;
+        }
+        Ok(made)
     }
 }

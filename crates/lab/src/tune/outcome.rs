@@ -1,10 +1,11 @@
 //! What a search came to: the winner against the published sets, on seeds that the search has not seen.
 
-use lowmesh_units::Seed;
 use serde::{Serialize, Serializer};
 
-use super::{Candidate, Objective, Plan};
+use super::halving::Rung;
+use super::{Candidate, Found, Objective, Plan, Tried};
 use crate::report::{SCHEMA, VERSION};
+use crate::results::{Point, PointResult};
 use crate::runner::{Failure, Run};
 use crate::scenario::Scenario;
 use crate::statistics::Estimate;
@@ -29,6 +30,12 @@ pub struct Tuned {
     pub compared: Vec<Compared>,
     /// Runs that failed, with what they ran.
     pub failures: Vec<(Candidate, Failure)>,
+    /// The rungs of the search.
+    pub rungs: Vec<Rung>,
+    /// The points of the search, a candidate each, with its runs on all rungs that it reached.
+    pub searched: Vec<PointResult>,
+    /// The points of the comparison, in the order of `compared`.
+    pub held_out: Vec<PointResult>,
 }
 
 /// One set on the seeds of the comparison.
@@ -106,14 +113,14 @@ impl Tuned {
     pub(super) fn new(
         scenario: &Scenario,
         plan: &Plan,
-        best: &Candidate,
-        held_out: &[Seed],
-        contenders: &[(Candidate, Vec<Option<Run>>)],
+        found: Found,
         failures: Vec<(Candidate, Failure)>,
     ) -> Self {
         let objective = plan.request.objective;
-        let ours = contenders.iter().find(|(one, _)| one == best).map_or(&[][..], |(_, runs)| runs);
-        let compared = contenders.iter().map(|(candidate, runs)| {
+        let Found { searched, winner, compared: tried, held_out } = found;
+        let ours = tried.iter().find(|one| one.candidate == winner);
+        let ours = ours.map_or(&[][..], |one| &one.runs);
+        let compared = tried.iter().map(|Tried { candidate, runs }| {
             let estimate = |value: &dyn Fn(&Run) -> Option<f64>| {
                 Estimate::of(runs.iter().flatten().filter_map(value))
             };
@@ -123,20 +130,40 @@ impl Tuned {
                 tdr: estimate(&|run| run.metrics.tdr),
                 delay_p95_ms: estimate(&|run| run.metrics.delay_p95_ms),
                 retransmissions: estimate(&|run| run.metrics.retransmissions_per_transaction),
-                gain: (candidate != best).then(|| Gain::between(objective, ours, runs)),
+                gain: (*candidate != winner).then(|| Gain::between(objective, ours, runs)),
             }
         });
+        let compared = compared.collect();
         let first = scenario.head.seed;
+        let point = |tried: &Tried, first: u64| {
+            let mut scenario = tried.candidate.scenario(scenario);
+            (scenario.head.seed, scenario.head.seeds) = (first, tried.runs.len() as u32);
+            let pair = |flag: &String| {
+                flag.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()))
+            };
+            let settings = tried.candidate.flags().iter().filter_map(pair).collect();
+            let of_this = failures.iter().filter(|(candidate, _)| *candidate == tried.candidate);
+            let seeds = first..first.saturating_add(tried.runs.len() as u64);
+            let here = of_this.filter(|(_, failure)| seeds.contains(&failure.seed.0));
+            PointResult {
+                point: Point { settings, scenario },
+                runs: tried.runs.iter().flatten().cloned().collect(),
+                failures: here.map(|(_, failure)| failure.clone()).collect(),
+            }
+        };
         let rungs = plan.rungs();
         let last = rungs.last().map_or(0, |rung| u64::from(rung.seeds) - 1);
         Self {
             scenario: scenario.head.name.clone(),
             objective,
-            best: best.clone(),
+            best: winner,
             candidates: rungs[0].candidates,
             search_seeds: (first, first.wrapping_add(last)),
             held_out_seeds: (held_out[0].0, held_out[held_out.len() - 1].0),
-            compared: compared.collect(),
+            compared,
+            rungs: rungs.to_vec(),
+            searched: searched.iter().map(|tried| point(tried, first)).collect(),
+            held_out: tried.iter().map(|tried| point(tried, held_out[0].0)).collect(),
             failures,
         }
     }

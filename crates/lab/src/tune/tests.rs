@@ -69,7 +69,10 @@ fn indifferent(
 }
 
 fn tune(request: Request, simulate: &Simulate<'_>) -> Tuned {
-    Plan::new(request).expect("a possible request").execute(&scenario(), simulate, &|_| ())
+    Plan::new(request)
+        .expect("a possible request")
+        .execute(&scenario(), None, simulate, &|_| ())
+        .expect("no store")
 }
 
 #[test]
@@ -168,7 +171,7 @@ fn no_seed_of_the_comparison_was_used_in_the_search_and_all_sets_share_seeds() {
         }
     };
     let plan = Plan::new(request(Congestion::Cocoa, Objective::Tdr)).expect("possible");
-    let tuned = plan.execute(&scenario(), &simulate, &observe);
+    let tuned = plan.execute(&scenario(), None, &simulate, &observe).expect("no store");
     let (_, search, comparison) = used.into_inner().expect("no test thread panics");
     assert_eq!(search, (100..118).map(Seed).collect());
     let seeds: BTreeSet<Seed> = comparison.iter().map(|(seed, _)| *seed).collect();
@@ -186,7 +189,7 @@ fn as_many_runs_are_made_as_were_announced() {
         }
     };
     let plan = Plan::new(request(Congestion::Cocoa, Objective::Tdr)).expect("possible");
-    plan.execute(&scenario(), &wants_weak, &observe);
+    plan.execute(&scenario(), None, &wants_weak, &observe).expect("no store");
     assert_eq!(ended.into_inner().expect("no test thread panics"), plan.runs());
 }
 

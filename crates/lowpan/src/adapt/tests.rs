@@ -11,8 +11,8 @@ const THERE: Eui64 = NodeId(2).eui64();
 const PREFIX: [u8; 8] = [0xfd, 0, 0, 0, 0, 0, 0, 0];
 
 fn layer(address: Eui64, config: Config) -> Adaptation {
-    let mut rng = Rng::stream(Seed(1), NodeId(1), Purpose::Lowpan);
-    Adaptation::new(address, Contexts::new().with(0, PREFIX), config, &mut rng)
+    let rng = Rng::stream(Seed(1), NodeId(1), Purpose::Lowpan);
+    Adaptation::new(address, Contexts::new().with(0, PREFIX), config, rng)
 }
 
 fn packet(data: usize) -> Vec<u8> {

@@ -17,8 +17,8 @@ const FRAME_PAYLOAD: usize = 102;
 /// What node 0 sends to node 1 for node 4.
 fn frames(way: Way, octets: usize) -> Vec<Vec<u8>> {
     let config = Config { way, frame_payload: FRAME_PAYLOAD, ..Config::default() };
-    let mut rng = Rng::stream(Seed(1), NodeId(1), Purpose::Lowpan);
-    let mut layer = Adaptation::new(eui(0), Contexts::new().with(0, PREFIX), config, &mut rng);
+    let rng = Rng::stream(Seed(1), NodeId(1), Purpose::Lowpan);
+    let mut layer = Adaptation::new(eui(0), Contexts::new().with(0, PREFIX), config, rng);
     let (bytes, handle) = (packet(0, 4, octets, 0), Handle(1));
     let input = Input::Packet { bytes, destination: Some(eui(1)), handle };
     layer.handle(Instant::ZERO, input).expect("a whole packet");

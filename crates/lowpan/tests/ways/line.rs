@@ -82,8 +82,8 @@ impl Line {
     /// `nodes` of them, with the same settings.
     pub fn new(nodes: usize, config: Config, seed: u64) -> Self {
         let layer = |index: usize| {
-            let mut rng = Rng::stream(Seed(seed), NodeId(index as u16), Purpose::Lowpan);
-            Adaptation::new(eui(index), Contexts::new().with(0, PREFIX), config, &mut rng)
+            let rng = Rng::stream(Seed(seed), NodeId(index as u16), Purpose::Lowpan);
+            Adaptation::new(eui(index), Contexts::new().with(0, PREFIX), config, rng)
         };
         Self {
             nodes: (0..nodes).map(layer).collect(),

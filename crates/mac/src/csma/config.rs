@@ -2,11 +2,11 @@
 
 use lowmesh_units::{Duration, PanId};
 
-use crate::frame::PAYLOAD_OCTETS_MAX;
+use crate::frame::{IMMEDIATE_ACK_OCTETS, PAYLOAD_OCTETS_MAX, airtime};
 use crate::params::{
     BE_LIMIT, CSMA_BACKOFFS_MAX, CSMA_BE_MAX, CSMA_BE_MIN, CSMA_QUEUE_FRAMES_MAX, CSMA_RETRIES_MAX,
-    RETRIES_LIMIT, THIN_BUSY_MAX, THIN_PAYLOAD_OCTETS_MAX, THIN_QUEUE_FRAMES_MAX, THIN_REQUEUE,
-    TURNAROUND,
+    IMM_ACK_WAIT, RETRIES_LIMIT, THIN_BUSY_MAX, THIN_PAYLOAD_OCTETS_MAX, THIN_QUEUE_FRAMES_MAX,
+    THIN_REQUEUE, TURNAROUND,
 };
 
 /// Who confirms frames to a single neighbour, and how fast.
@@ -65,6 +65,8 @@ pub struct Config {
     pub backoffs_max: u8,
     /// Who confirms.
     pub acknowledgement: Acknowledgement,
+    /// How long an acknowledgement that comes one turnaround after the frame is waited for: macAckWaitDuration.
+    pub ack_wait: Duration,
     /// What goes on at the same time.
     pub radio: Radio,
 }
@@ -80,6 +82,7 @@ impl Default for Config {
             be_max: CSMA_BE_MAX,
             backoffs_max: CSMA_BACKOFFS_MAX,
             acknowledgement: Acknowledgement::Hardware,
+            ack_wait: IMM_ACK_WAIT,
             radio: Radio::Open,
         }
     }
@@ -108,6 +111,10 @@ impl Config {
         within("be_min", self.be_min.into(), 0, be)?;
         within("retries_max", self.retries_max.into(), 0, RETRIES_LIMIT.into())?;
         within("payload_octets_max", self.payload_octets_max, 1, PAYLOAD_OCTETS_MAX)?;
+        let least = TURNAROUND + airtime(IMMEDIATE_ACK_OCTETS);
+        if self.ack_wait < least {
+            return Err(ConfigError { key: "ack_wait", allowed: Allowed::AtLeast(least) });
+        }
         if let Acknowledgement::Software { delay } = self.acknowledgement
             && delay < TURNAROUND
         {
@@ -179,6 +186,8 @@ mod tests {
         let large = Config { payload_octets_max: 105, ..default.clone() };
         assert_eq!(told(large), Err("`payload_octets_max` must be between 1 and 104".into()));
         let delay = Duration::from_micros(191);
+        let deaf = Config { ack_wait: Duration::from_micros(543), ..default.clone() };
+        assert_eq!(told(deaf), Err("`ack_wait` must be at least 544us".into()));
         let hasty = Config { acknowledgement: Acknowledgement::Software { delay }, ..default };
         assert_eq!(told(hasty), Err("`acknowledgement.delay` must be at least 192us".into()));
     }

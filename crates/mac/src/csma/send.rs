@@ -10,7 +10,7 @@ use super::config::Acknowledgement;
 use super::event::Output;
 use super::machine::{Csma, Outgoing, Progress, Receiver};
 use crate::frame::airtime;
-use crate::params::{IMM_ACK_WAIT, LIFS, SIFS, SIFS_FRAME_OCTETS_MAX, TURNAROUND};
+use crate::params::{LIFS, SIFS, SIFS_FRAME_OCTETS_MAX, TURNAROUND};
 use crate::queue::QueuedFrame;
 
 impl Csma {
@@ -91,8 +91,8 @@ impl Csma {
 
     fn ack_wait(&self) -> Duration {
         match self.config.acknowledgement {
-            Acknowledgement::Software { delay } => IMM_ACK_WAIT + (delay - TURNAROUND),
-            Acknowledgement::Hardware | Acknowledgement::None => IMM_ACK_WAIT,
+            Acknowledgement::Software { delay } => self.config.ack_wait + (delay - TURNAROUND),
+            Acknowledgement::Hardware | Acknowledgement::None => self.config.ack_wait,
         }
     }
 

@@ -1,12 +1,14 @@
-//! Nodes on an air of their own, slot by slot.
+//! Nodes on an air of their own, slot by slot, and two by themselves.
 //!
 //! | file | asks |
 //! |---|---|
 //! | `mesh` | (the air, the clock, the book of packets) |
 //! | `formation` | who joins, who falls out and comes back |
 //! | `delivery` | do packets arrive over several hops, whole and in fragments |
+//! | `alone` | two nodes without a planned network: what a stranger may ask of them |
 //! | `endings` | what becomes of those that do not |
 
+mod alone;
 mod delivery;
 mod endings;
 mod formation;

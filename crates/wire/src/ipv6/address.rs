@@ -75,6 +75,17 @@ impl Address {
         Eui64::from_interface_identifier(self.interface_identifier())
     }
 
+    /// The group of those who might have this address: `ff02::1:ff00:0/104` and its last 24 bits (RFC 4291 s2.7.1).
+    pub const fn solicited_node(&self) -> Self {
+        let mut group = Self::link_local_group(0);
+        group.0[11] = 1;
+        group.0[12] = 0xff;
+        group.0[13] = self.0[13];
+        group.0[14] = self.0[14];
+        group.0[15] = self.0[15];
+        group
+    }
+
     /// True for `::`.
     pub fn is_unspecified(&self) -> bool {
         *self == Self::UNSPECIFIED
@@ -145,6 +156,13 @@ mod tests {
         assert_eq!(format!("{}", Address::ALL_RPL_NODES), "ff02::1a");
         assert_eq!(Address::ALL_NODES.multicast_scope(), Some(Scope::LINK_LOCAL));
         assert_eq!(Address::link_local(NODE).multicast_scope(), None);
+    }
+
+    #[test]
+    fn the_group_of_a_neighbour_solicitation_has_the_last_24_bits() {
+        // The example of RFC 4291 s2.7.1.
+        let address = Address::from(Ipv6Addr::new(0x4037, 0, 0, 0, 1, 0x800, 0x200e, 0x8c6c));
+        assert_eq!(format!("{}", address.solicited_node()), "ff02::1:ff0e:8c6c");
     }
 
     #[test]

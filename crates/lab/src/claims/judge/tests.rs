@@ -1,5 +1,7 @@
 //! Tests of the model that judges claims, with made-up runs.
 
+use std::fmt::Write as _;
+
 use super::*;
 use crate::claims::select::tests::point;
 
@@ -23,7 +25,7 @@ fn paper(claims: &[&str]) -> Paper {
 
 fn evidence(points: Vec<PointResult>) -> Evidence {
     let sweeps = BTreeMap::from([("s".to_owned(), points)]);
-    Evidence { sweeps, tables: BTreeMap::new() }
+    Evidence { sweeps, ..Evidence::default() }
 }
 
 fn verdict(tests: &str, points: Vec<PointResult>) -> Answer {

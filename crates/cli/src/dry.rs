@@ -1,4 +1,4 @@
-//! `lowmesh run -n`: what would be run, and how long it would take.
+//! `-n`: what would be run, and how long it would take.
 
 use std::io::Write;
 
@@ -8,12 +8,20 @@ use lowmesh_lab::simulate::Simulate;
 use lowmesh_lab::store::Store;
 use serde_json::json;
 
-use super::Args;
 use crate::failure::Failure;
+
+/// How the verb was called.
+#[derive(Clone, Copy, Debug)]
+pub struct How {
+    /// Runs at a time; 0 for one a core.
+    pub jobs: usize,
+    /// Whether to write JSON.
+    pub json: bool,
+}
 
 /// Writes numbers of runs and the time that those missing take.
 pub fn execute(
-    args: &Args,
+    how: How,
     plan: &Plan,
     batch: &Batch<'_>,
     store: Option<&Store>,
@@ -21,17 +29,8 @@ pub fn execute(
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     let (runs, points, missing) = (batch.len(), plan.points.len(), batch.missing().len());
-    let jobs = match args.jobs {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        jobs => jobs,
-    };
-    let seconds = (missing > 0).then(|| {
-        // No more runs go at a time than there are.
-        let jobs = jobs.min(missing) as f64;
-        batch.cost().or_else(|| batch.probe(simulate)).map(|cost| cost / jobs)
-    });
-    let seconds = seconds.unwrap_or(Some(0.0));
-    if args.json {
+    let seconds = batch.estimate(how.jobs, simulate);
+    if how.json {
         let dry = json!({
             "schema": 1, "scenario": plan.name, "points": points, "runs": runs,
             "stored": runs - missing, "missing": missing, "estimated_s": seconds,
@@ -46,6 +45,10 @@ pub fn execute(
         writeln!(out, "stored: {} in {folder}", runs - missing)?;
     }
     let time = seconds.map_or_else(|| "unknown time".to_owned(), about);
+    let jobs = match how.jobs {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        jobs => jobs,
+    };
     writeln!(out, "to run: {missing}, {time} with {jobs} at a time")?;
     Ok(())
 }

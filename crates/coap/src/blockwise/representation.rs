@@ -1,0 +1,238 @@
+//! Response bodies that go block by block (RFC 7959 s2.4): the first block leaves with the
+//! response, the others are asked for.
+
+use alloc::collections::BTreeMap;
+
+use lowmesh_units::Instant;
+use lowmesh_wire::coap::{Code, OptionNumber};
+
+use super::block::{Block, Exponent};
+use super::key::RequestKey;
+use crate::event::ResponseTemplate;
+use crate::params::EXCHANGE_LIFETIME;
+use crate::resource::EntityTag;
+
+#[derive(Debug)]
+struct Stored {
+    response: ResponseTemplate,
+    expires: Instant,
+}
+
+/// The bodies whose later blocks may be asked for, at most so many octets of them.
+#[derive(Debug)]
+pub struct Representations<P> {
+    stored: BTreeMap<(P, RequestKey), Stored>,
+    octets: usize,
+    octets_max: usize,
+}
+
+impl<P: Ord + Copy> Representations<P> {
+    /// At most `octets_max` octets; a body longer than that is made anew for each block.
+    pub const fn new(octets_max: usize) -> Self {
+        Self { stored: BTreeMap::new(), octets: 0, octets_max }
+    }
+    /// Octets that are kept.
+    pub const fn octets(&self) -> usize {
+        self.octets
+    }
+    /// The block of a whole `response` that `asked` is about, or its first if nothing was asked.
+    /// If blocks are left, the response is kept for them.
+    ///
+    /// `most` is the largest block that may leave, and `room` how many octets of payload a message
+    /// holds, which counts only for BERT.
+    pub fn answer(
+        &mut self,
+        place: (P, RequestKey),
+        response: ResponseTemplate,
+        asked: Option<Block>,
+        (most, room): (Exponent, usize),
+        now: Instant,
+    ) -> ResponseTemplate {
+        let mut response = response;
+        let limit = if most.is_bert() { room } else { most.size() };
+        if asked.is_none() && response.payload.len() <= limit {
+            return response;
+        }
+        if response.options.get(OptionNumber::ETAG).is_none() {
+            // RFC 7959 s2.4: the tag tells blocks of different representations apart.
+            let tag = EntityTag::of(&response.payload);
+            response.options.insert(OptionNumber::ETAG, tag.as_bytes());
+        }
+        let block = slice(&response, asked, most, room);
+        self.forget(&place);
+        if block.options.get_uint(OptionNumber::BLOCK2).is_some_and(|value| value & 8 != 0) {
+            self.keep(place, response, now);
+        }
+        block
+    }
+    /// A later block of what is kept; `None` if nothing is.
+    pub fn later(
+        &mut self,
+        place: &(P, RequestKey),
+        asked: Block,
+        (most, room): (Exponent, usize),
+        now: Instant,
+    ) -> Option<ResponseTemplate> {
+        let stored = self.stored.get_mut(place).filter(|stored| stored.expires > now)?;
+        stored.expires = now + EXCHANGE_LIFETIME;
+        Some(slice(&stored.response, Some(asked), most, room))
+    }
+
+    fn keep(&mut self, place: (P, RequestKey), response: ResponseTemplate, now: Instant) {
+        let len = response.payload.len();
+        if len > self.octets_max {
+            return;
+        }
+        while self.octets + len > self.octets_max {
+            let oldest = self.stored.iter().min_by_key(|(_, stored)| stored.expires);
+            let Some(oldest) = oldest.map(|(place, _)| place.clone()) else { break };
+            self.forget(&oldest);
+        }
+        self.octets += len;
+        self.stored.insert(place, Stored { response, expires: now + EXCHANGE_LIFETIME });
+    }
+
+    fn forget(&mut self, place: &(P, RequestKey)) {
+        if let Some(Stored { response, .. }) = self.stored.remove(place) {
+            self.octets -= response.payload.len();
+        }
+    }
+}
+
+/// One block of a whole response, no larger than was asked for and than may leave.
+fn slice(
+    response: &ResponseTemplate,
+    asked: Option<Block>,
+    most: Exponent,
+    room: usize,
+) -> ResponseTemplate {
+    let wanted = asked.unwrap_or(Block { number: 0, more: false, exponent: most });
+    let exponent = wanted.exponent.min(most);
+    let offset = wanted.offset();
+    let whole = &response.payload;
+    if offset >= whole.len() && offset > 0 {
+        return ResponseTemplate::new(Code::BAD_REQUEST);
+    }
+    let size = exponent.size();
+    let len = if exponent.is_bert() { (room / size).max(1) * size } else { size };
+    let end = whole.len().min(offset + len);
+    let more = end < whole.len();
+    // RFC 7959 s2.4: a server may use smaller blocks than asked for, with the number that follows.
+    let Some(block) = Block::at(offset, more, exponent) else {
+        return ResponseTemplate::new(Code::BAD_REQUEST);
+    };
+    let mut part = ResponseTemplate {
+        code: response.code,
+        options: response.options.clone(),
+        payload: whole[offset..end].to_vec(),
+    };
+    block.write(&mut part.options, OptionNumber::BLOCK2);
+    if offset == 0 && more {
+        // RFC 7959 s4: how long the whole is.
+        part.options.set_uint(OptionNumber::SIZE2, whole.len() as u32);
+    }
+    part
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowmesh_wire::coap::Options;
+
+    const T0: Instant = Instant::ZERO;
+    const UDP: (Exponent, usize) = (Exponent::MAX, 1024);
+
+    fn place(peer: u8) -> (u8, RequestKey) {
+        (peer, RequestKey::from_parts(Code::GET, &Options::new()))
+    }
+
+    fn content(len: usize) -> ResponseTemplate {
+        let payload = (0..len).map(|at| at as u8).collect();
+        ResponseTemplate::new(Code::CONTENT).with_payload(payload)
+    }
+
+    fn block(response: &ResponseTemplate) -> Block {
+        let block = Block::read(response.options.iter(), OptionNumber::BLOCK2);
+        block.expect("three octets").expect("present")
+    }
+
+    fn asked(number: u32, szx: u8) -> Block {
+        let exponent = Exponent::new(szx).expect("at most 7");
+        Block { number, more: false, exponent }
+    }
+
+    fn more(block: Block) -> Block {
+        Block { more: true, ..block }
+    }
+
+    #[test]
+    fn a_body_that_fits_into_one_message_leaves_as_it_is() {
+        let mut kept = Representations::new(10_000);
+        assert_eq!(kept.answer(place(1), content(1024), None, UDP, T0), content(1024));
+        assert_eq!(kept.octets(), 0);
+    }
+
+    #[test]
+    fn a_long_body_leaves_in_blocks_with_one_tag_and_its_size() {
+        let mut kept = Representations::new(10_000);
+        let first = kept.answer(place(1), content(2500), None, UDP, T0);
+        assert_eq!((block(&first), first.payload.len()), (more(asked(0, 6)), 1024));
+        assert_eq!(first.options.get_uint(OptionNumber::SIZE2), Some(2500));
+        let last = kept.later(&place(1), asked(2, 6), UDP, T0).expect("kept");
+        assert_eq!((block(&last), last.payload.len()), (asked(2, 6), 452));
+        let tag = |response: &ResponseTemplate| {
+            response.options.get(OptionNumber::ETAG).map(<[u8]>::to_vec)
+        };
+        assert_eq!(tag(&first), tag(&last));
+        assert!(tag(&first).is_some());
+    }
+
+    #[test]
+    fn the_client_may_ask_for_smaller_blocks_and_the_server_may_send_them() {
+        let mut kept = Representations::new(10_000);
+        let small = kept.answer(place(1), content(200), Some(asked(0, 2)), UDP, T0);
+        assert_eq!((block(&small), small.payload.len()), (more(asked(0, 2)), 64));
+        // Block 1 of 128 is block 4 of 32.
+        let most = (Exponent::new(1).expect("small"), 32);
+        let smaller = kept.later(&place(1), asked(1, 3), most, T0).expect("kept");
+        assert_eq!((block(&smaller), smaller.payload[0]), (more(asked(4, 1)), 128));
+    }
+
+    #[test]
+    fn a_block_past_the_end_is_answered_with_4_00() {
+        let mut kept = Representations::new(10_000);
+        kept.answer(place(1), content(2048), None, UDP, T0);
+        let past = kept.later(&place(1), asked(2, 6), UDP, T0).expect("kept");
+        assert_eq!(past.code, Code::BAD_REQUEST);
+    }
+
+    #[test]
+    fn bert_sends_as_many_blocks_as_a_message_holds() {
+        let mut kept = Representations::new(100_000);
+        let bert = (Exponent::BERT, 5000);
+        let first = kept.answer(place(1), content(10_000), None, bert, T0);
+        assert_eq!((block(&first), first.payload.len()), (more(asked(0, 7)), 4096));
+        let last = kept.later(&place(1), asked(8, 7), bert, T0).expect("kept");
+        assert_eq!((block(&last).more, last.payload.len()), (false, 10_000 - 8192));
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded_and_the_oldest_goes_first() {
+        let mut kept = Representations::new(5000);
+        for (peer, second) in [(1, 0), (2, 1), (3, 2)] {
+            kept.answer(place(peer), content(2000), None, UDP, Instant::from_secs(second));
+        }
+        assert_eq!(kept.octets(), 4000);
+        assert!(kept.later(&place(1), asked(1, 6), UDP, T0).is_none());
+        assert!(kept.later(&place(3), asked(1, 6), UDP, T0).is_some());
+        kept.answer(place(4), content(6000), None, UDP, T0);
+        assert_eq!(kept.octets(), 4000, "too long to be kept at all");
+    }
+
+    #[test]
+    fn what_is_kept_expires() {
+        let mut kept = Representations::new(5000);
+        kept.answer(place(1), content(2000), None, UDP, T0);
+        assert!(kept.later(&place(1), asked(1, 6), UDP, T0 + EXCHANGE_LIFETIME).is_none());
+    }
+}

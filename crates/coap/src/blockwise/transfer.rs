@@ -1,0 +1,280 @@
+//! A client's side of one request whose bodies may need blocks (RFC 7959 s2.4 to s2.10, s3.3).
+//!
+//! ```text
+//!   Uploading ── 2.31 ──> Uploading ── last block answered ──┐
+//!      └────── whole request in one message ─────────────────┴─> answered whole: Done
+//!                                      first block of a body ──> Downloading ── last: Done
+//! ```
+
+use alloc::vec::Vec;
+
+use lowmesh_wire::coap::{Class, Code, Message, OptionNumber};
+
+use super::block::{Block, Exponent};
+use crate::event::RequestTemplate;
+use crate::params::TRANSFER_RESTARTS_MAX;
+
+/// What a transfer may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The largest blocks.
+    pub exponent: Exponent,
+    /// Octets of payload in one message; counts for [`Exponent::BERT`] alone.
+    pub payload_max: usize,
+    /// The longest body of a response that is put together, octets.
+    pub body_max: usize,
+}
+
+impl Limits {
+    /// Octets of body that leave in one message.
+    fn chunk(&self, exponent: Exponent) -> usize {
+        let size = exponent.size();
+        if exponent.is_bert() { (self.payload_max / size).max(1) * size } else { size }
+    }
+}
+
+/// What a response leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// The next request, of [`Transfer::request`], has to be sent.
+    Ask,
+    /// The response, whole.
+    Done(Message),
+    /// It cannot go on.
+    Failed(TransferError),
+}
+
+/// Why a transfer cannot go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TransferError {
+    /// The server's block option is not what was asked for, or its block has a wrong size.
+    #[error("the server's block is not the one that was asked for")]
+    WrongBlock,
+    /// The body of the response is longer than the client takes.
+    #[error("the body of the response is longer than is taken here")]
+    TooLarge,
+    /// The resource changed again and again while its body was on the way.
+    #[error("the resource keeps changing faster than its body can be read")]
+    KeepsChanging,
+    /// The body of the request has more blocks than there are numbers for.
+    #[error("the body of the request is too long for blocks of this size")]
+    TooManyBlocks,
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// The request's body is on its way; `offset` octets of it are there.
+    Uploading { offset: usize, exponent: Exponent, sent: Option<Block> },
+    /// The response's body is on its way.
+    Downloading { first: Message, body: Vec<u8>, exponent: Exponent },
+}
+
+/// One request and its response, whatever number of messages they take.
+#[derive(Debug)]
+pub struct Transfer {
+    request: RequestTemplate,
+    limits: Limits,
+    phase: Phase,
+    /// The newest Echo value of the server (RFC 9175 s2.3).
+    echo: Option<Vec<u8>>,
+    /// 4.01 with Echo has been answered once; a second one is for the application.
+    echoed: bool,
+    restarts: u8,
+}
+
+impl Transfer {
+    /// A transfer of `request`, whose payload is its whole body.
+    ///
+    /// `tag` becomes its Request-Tag if the body needs blocks: it tells bodies apart that are under
+    /// way at the same time (RFC 9175 s3.4), so no other transfer to the server may have it now.
+    pub fn new(request: RequestTemplate, limits: Limits, tag: &[u8]) -> Self {
+        let mut request = request;
+        if request.payload.len() > limits.chunk(limits.exponent)
+            && request.options.get(OptionNumber::REQUEST_TAG).is_none()
+        {
+            request.options.insert(OptionNumber::REQUEST_TAG, tag);
+        }
+        let phase = Phase::Uploading { offset: 0, exponent: limits.exponent, sent: None };
+        Self { request, limits, phase, echo: None, echoed: false, restarts: 0 }
+    }
+    /// A transfer that goes on from a first block that has come already: a notification, or the
+    /// answer of a member of a group.
+    pub fn resume(request: RequestTemplate, limits: Limits, first: Message) -> (Self, Progress) {
+        let mut transfer = Self::new(request, limits, &[]);
+        // Only the representation is asked for, not its observation (RFC 7959 s3.4).
+        transfer.request.options.remove(OptionNumber::OBSERVE);
+        let progress = transfer.on_response(first);
+        (transfer, progress)
+    }
+    /// The request to send now.
+    pub fn request(&mut self) -> Result<RequestTemplate, TransferError> {
+        let mut message = RequestTemplate {
+            code: self.request.code,
+            confirmable: self.request.confirmable,
+            options: self.request.options.clone(),
+            payload: Vec::new(),
+        };
+        match &mut self.phase {
+            Phase::Uploading { offset, exponent, sent } => {
+                let body = &self.request.payload;
+                let end = body.len().min(*offset + self.limits.chunk(*exponent));
+                let more = end < body.len();
+                *sent = None;
+                if *offset > 0 || more {
+                    let block = Block::at(*offset, more, *exponent);
+                    let block = block.ok_or(TransferError::TooManyBlocks)?;
+                    block.write(&mut message.options, OptionNumber::BLOCK1);
+                    if *offset == 0 {
+                        // RFC 7959 s4: how long the whole is.
+                        message.options.set_uint(OptionNumber::SIZE1, body.len() as u32);
+                    }
+                    *sent = Some(block);
+                }
+                message.payload = body[*offset..end].to_vec();
+            }
+            Phase::Downloading { body, exponent, .. } => {
+                let block = Block::at(body.len(), false, *exponent);
+                let block = block.ok_or(TransferError::TooManyBlocks)?;
+                // What selects the first block only, or was the request's own.
+                message.options.remove(OptionNumber::OBSERVE);
+                message.options.remove(OptionNumber::ETAG);
+                block.write(&mut message.options, OptionNumber::BLOCK2);
+            }
+        }
+        if let Some(echo) = &self.echo {
+            message.options.set(OptionNumber::ECHO, echo);
+        }
+        Ok(message)
+    }
+    /// A response to the request that was sent last.
+    pub fn on_response(&mut self, response: Message) -> Progress {
+        let fresh_echo = self.take_echo(&response);
+        if response.code == Code::UNAUTHORIZED && fresh_echo && !self.echoed {
+            // RFC 9175 s2.3: the same request again, with the value.
+            self.echoed = true;
+            return Progress::Ask;
+        }
+        match &self.phase {
+            Phase::Uploading { .. } => self.on_upload_response(response, fresh_echo),
+            Phase::Downloading { .. } => self.on_block(response),
+        }
+    }
+
+    /// Remembers the Echo option of a response; true if it has one.
+    fn take_echo(&mut self, response: &Message) -> bool {
+        let Some(value) = response.options.get(OptionNumber::ECHO) else { return false };
+        self.echo = Some(value.to_vec());
+        true
+    }
+
+    fn on_upload_response(&mut self, response: Message, fresh_echo: bool) -> Progress {
+        let Phase::Uploading { offset, exponent, sent } = &mut self.phase else {
+            return Progress::Failed(TransferError::WrongBlock);
+        };
+        let Ok(answered) = Block::read(response.options.iter(), OptionNumber::BLOCK1) else {
+            return Progress::Failed(TransferError::WrongBlock);
+        };
+        let whole = !sent.is_some_and(|sent| sent.more);
+        if let (Some(sent), Some(answered)) = (*sent, answered) {
+            let smaller = answered.exponent < *exponent;
+            if response.code == Code::REQUEST_ENTITY_TOO_LARGE && sent.number == 0 && smaller {
+                // RFC 7959 s2.9.3: the server wants smaller blocks from the start.
+                *exponent = answered.exponent;
+                return Progress::Ask;
+            }
+            if !whole && response.code.class() == Class::Success {
+                if answered.number != sent.number {
+                    return Progress::Failed(TransferError::WrongBlock);
+                }
+                // RFC 7959 s2.3: the next block begins where this one ended, in the size that the
+                // server prefers.
+                *offset += self.limits.chunk(*exponent);
+                *exponent = (*exponent).min(answered.exponent);
+                return Progress::Ask;
+            }
+        }
+        if response.code == Code::CONTINUE {
+            return Progress::Failed(TransferError::WrongBlock);
+        }
+        self.on_first_block(response, fresh_echo)
+    }
+
+    /// The response to the whole request, or its first block.
+    fn on_first_block(&mut self, response: Message, fresh_echo: bool) -> Progress {
+        let asked = self.request.options.iter();
+        let asked = Block::read(asked, OptionNumber::BLOCK2).ok().flatten();
+        let block = match Block::read(response.options.iter(), OptionNumber::BLOCK2) {
+            Ok(Some(block)) if block.more => block,
+            Ok(_) => return Progress::Done(response),
+            Err(_) => return Progress::Failed(TransferError::WrongBlock),
+        };
+        // The application asked for one later block: it gets that and no other.
+        if asked.is_some_and(|asked| asked.number > 0) {
+            return Progress::Done(response);
+        }
+        let reads = matches!(self.request.code, Code::GET | Code::FETCH);
+        if fresh_echo && !self.echoed && reads {
+            // A server that does not trust our address yet sends small blocks and an Echo value:
+            // with the value in the request the same body may come in large ones.
+            self.echoed = true;
+            return Progress::Ask;
+        }
+        if block.number != 0 || !block.admits(response.payload.len()) {
+            return Progress::Failed(TransferError::WrongBlock);
+        }
+        let announced = response.options.get_uint(OptionNumber::SIZE2).unwrap_or(0);
+        if announced as usize > self.limits.body_max {
+            return Progress::Failed(TransferError::TooLarge);
+        }
+        let mut first = response;
+        let body = core::mem::take(&mut first.payload);
+        let exponent = block.exponent.min(self.limits.exponent);
+        self.phase = Phase::Downloading { first, body, exponent };
+        Progress::Ask
+    }
+
+    fn on_block(&mut self, response: Message) -> Progress {
+        let Phase::Downloading { first, body, exponent } = &mut self.phase else {
+            return Progress::Failed(TransferError::WrongBlock);
+        };
+        if response.code.class() != Class::Success {
+            return Progress::Done(response);
+        }
+        let block = Block::read(response.options.iter(), OptionNumber::BLOCK2).ok().flatten();
+        let Some(block) = block else { return Progress::Failed(TransferError::WrongBlock) };
+        let tag = OptionNumber::ETAG;
+        if response.options.get(tag) != first.options.get(tag) || response.code != first.code {
+            // RFC 7959 s2.4: blocks with different tags MUST NOT be put together.
+            return self.restart();
+        }
+        if block.offset() != body.len() || !block.admits(response.payload.len()) {
+            return Progress::Failed(TransferError::WrongBlock);
+        }
+        if body.len() + response.payload.len() > self.limits.body_max {
+            return Progress::Failed(TransferError::TooLarge);
+        }
+        body.extend_from_slice(&response.payload);
+        if block.more {
+            *exponent = (*exponent).min(block.exponent);
+            return Progress::Ask;
+        }
+        let mut whole = first.clone();
+        whole.payload = core::mem::take(body);
+        whole.options.remove(OptionNumber::BLOCK2);
+        Progress::Done(whole)
+    }
+
+    /// The resource changed while its body was on the way: from the start.
+    fn restart(&mut self) -> Progress {
+        let reads = matches!(self.request.code, Code::GET | Code::FETCH);
+        self.restarts += 1;
+        if !reads || self.restarts > TRANSFER_RESTARTS_MAX {
+            return Progress::Failed(TransferError::KeepsChanging);
+        }
+        self.phase = Phase::Uploading { offset: 0, exponent: self.limits.exponent, sent: None };
+        Progress::Ask
+    }
+}
+
+#[cfg(test)]
+mod tests;

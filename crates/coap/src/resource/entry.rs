@@ -1,0 +1,134 @@
+//! One resource: what is known about it without asking the application (RFC 7252 s5.8 to s5.10, RFC
+//! 6690 s3).
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use lowmesh_wire::coap::{Code, ContentFormat, Message, OptionNumber};
+
+use super::condition::{State, check_conditions};
+use super::methods::Methods;
+use super::negotiation::{content_format, number};
+
+/// A resource and what is known about it without asking the application.
+#[derive(Clone, Debug)]
+pub struct Resource<R> {
+    value: R,
+    methods: Methods,
+    attributes: Vec<(String, Option<String>)>,
+    formats: Vec<ContentFormat>,
+    consumes: Vec<ContentFormat>,
+    observable: bool,
+    multicast: bool,
+    hidden: bool,
+    subtree: bool,
+    conditional: bool,
+}
+
+impl<R> Resource<R> {
+    /// A resource with these methods; `value` is the application's.
+    pub const fn new(methods: Methods, value: R) -> Self {
+        Self {
+            value,
+            methods,
+            attributes: Vec::new(),
+            formats: Vec::new(),
+            consumes: Vec::new(),
+            observable: false,
+            multicast: false,
+            hidden: false,
+            subtree: false,
+            conditional: false,
+        }
+    }
+    /// Lists it with a link attribute (RFC 6690 s3), such as `rt`.
+    pub fn attribute(mut self, name: &str, value: &str) -> Self {
+        self.attributes.push((name.into(), Some(value.into())));
+        self
+    }
+    /// Lists it with a link attribute that has no value.
+    pub fn flag(mut self, name: &str) -> Self {
+        self.attributes.push((name.into(), None));
+        self
+    }
+    /// A format of its representations: listed as `ct`. With at least one, a request that accepts
+    /// none of them is answered with 4.06.
+    pub fn format(mut self, format: ContentFormat) -> Self {
+        self.formats.push(format);
+        self
+    }
+    /// A format that it takes in a request. With at least one, any other is answered with 4.15.
+    pub fn consumes(mut self, format: ContentFormat) -> Self {
+        self.consumes.push(format);
+        self
+    }
+    /// Clients may observe it (RFC 7641).
+    pub fn observable(self) -> Self {
+        Self { observable: true, ..self }
+    }
+    /// It answers requests that came by multicast; others are silent (RFC 7252 s8.2).
+    pub fn multicast(self) -> Self {
+        Self { multicast: true, ..self }
+    }
+    /// It is not listed under `/.well-known/core`.
+    pub fn hidden(self) -> Self {
+        Self { hidden: true, ..self }
+    }
+    /// It stands for every path below its own too, whether something exists there or not.
+    pub fn subtree(self) -> Self {
+        Self { subtree: true, ..self }
+    }
+    /// The application checks If-Match and If-None-Match itself, with
+    /// [`check_conditions`](super::check_conditions), for it knows the entity tag.
+    pub fn conditional(self) -> Self {
+        Self { conditional: true, ..self }
+    }
+    /// The application's value.
+    pub const fn value(&self) -> &R {
+        &self.value
+    }
+    /// Whether clients may observe it.
+    pub const fn is_observable(&self) -> bool {
+        self.observable
+    }
+    pub(super) const fn is_hidden(&self) -> bool {
+        self.hidden
+    }
+    pub(super) fn attributes(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        self.attributes.iter().map(|(name, value)| (name.as_str(), value.as_deref()))
+    }
+    pub(super) fn formats(&self) -> &[ContentFormat] {
+        &self.formats
+    }
+
+    pub(super) const fn is_multicast(&self) -> bool {
+        self.multicast
+    }
+    pub(super) const fn is_subtree(&self) -> bool {
+        self.subtree
+    }
+
+    /// Why a request cannot be performed on this resource, if so.
+    pub(super) fn refusal(&self, request: &Message) -> Option<Code> {
+        if !self.methods.contains(request.code) {
+            return Some(Code::METHOD_NOT_ALLOWED);
+        }
+        // What exists below a subtree, or under which tag, only the application knows.
+        if !self.conditional && !self.subtree {
+            let here = check_conditions(&request.options, State::Present(None));
+            if let Err(code) = here {
+                return Some(code);
+            }
+        }
+        let fits = |formats: &[ContentFormat], wanted: Option<ContentFormat>| {
+            formats.is_empty() || wanted.is_none_or(|wanted| formats.contains(&wanted))
+        };
+        if !fits(&self.consumes, content_format(&request.options)) {
+            // RFC 7252 s5.10.3 and s5.9.2.11.
+            return Some(Code::UNSUPPORTED_CONTENT_FORMAT);
+        }
+        // RFC 7252 s5.10.4: 4.06 MUST be sent if the preferred format cannot be returned.
+        (!fits(&self.formats, number(&request.options, OptionNumber::ACCEPT)))
+            .then_some(Code::NOT_ACCEPTABLE)
+    }
+}

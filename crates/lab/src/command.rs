@@ -1,0 +1,153 @@
+//! Command lines that make points and runs again.
+
+use std::fmt::Write as _;
+
+use lowmesh_units::Seed;
+
+use crate::identity::Identity;
+use crate::results::PointResult;
+use crate::runner::Run;
+
+/// Digits of a run's name in a command: two runs that share them are not to be expected in any store.
+const NAME_DIGITS: usize = 16;
+
+/// Where results come from, for the commands that make them again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Provenance {
+    /// The scenario as it was given: a built-in name or a file. A point that has a setting `scenario` comes from
+    /// the one named there.
+    pub scenario: String,
+    /// `--set` flags that were given, without those of the sweep.
+    pub overrides: Vec<String>,
+    /// The store that has the runs, if they are kept.
+    pub store: Option<Kept>,
+}
+
+/// Where runs are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// Where the program looks without being told.
+    AsUsual,
+    /// In the folder of `--store`.
+    In(String),
+}
+
+impl Provenance {
+    /// The command that runs one point again, with all its seeds.
+    pub fn point(&self, point: &PointResult) -> String {
+        let head = &point.point.scenario.head;
+        format!("{} --seeds {} --seed {}", self.scenario_of(point), head.seeds, head.seed)
+    }
+
+    /// The command that makes one run of a point again: by its name if it is kept, by its scenario if it is not.
+    pub fn run(&self, point: &PointResult, seed: Seed) -> String {
+        let Some(kept) = &self.store else {
+            return format!("{} --seeds 1 --seed {}", self.scenario_of(point), seed.0);
+        };
+        rerun(kept, &Identity::of(&point.point.scenario), seed)
+    }
+
+    /// The command for each run of a point, in the order of seeds; of runs that are not kept there is none.
+    pub fn runs(&self, point: &PointResult) -> Vec<(Seed, String)> {
+        let Some(kept) = &self.store else { return Vec::new() };
+        let identity = Identity::of(&point.point.scenario);
+        let one = |run: &Run| (run.seed, rerun(kept, &identity, run.seed));
+        point.runs.iter().map(one).collect()
+    }
+
+    /// `lowmesh run` with the scenario of a point.
+    fn scenario_of(&self, point: &PointResult) -> String {
+        let name = point.setting("scenario").unwrap_or(&self.scenario);
+        let mut words = format!("lowmesh run {}", quoted(name));
+        // Settings that are no keys of the scenario are names for readers. A later value of a key stands.
+        let keys = point.point.scenario.keys();
+        let settings = point.point.settings.iter().filter(|(key, _)| keys.contains_key(key));
+        let settings = settings.map(|(key, value)| (key.as_str(), value.as_str()));
+        let given = self.overrides.iter().filter_map(|set| set.split_once('='));
+        let mut sets: Vec<(&str, &str)> = Vec::new();
+        for (key, value) in given.chain(settings) {
+            sets.retain(|(other, _)| *other != key);
+            sets.push((key, value));
+        }
+        for (key, value) in sets {
+            // Writing to a String cannot fail.
+            _ = write!(words, " --set {}", quoted(&format!("{key}={value}")));
+        }
+        words
+    }
+}
+
+fn rerun(kept: &Kept, identity: &Identity, seed: Seed) -> String {
+    let name = identity.run(seed).to_string();
+    let store = match kept {
+        Kept::AsUsual => String::new(),
+        Kept::In(folder) => format!(" --store {}", quoted(folder)),
+    };
+    format!("lowmesh rerun {}{store}", &name[..NAME_DIGITS])
+}
+
+/// One word of a command line, quoted if a shell would take it apart.
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figures::made_up::results;
+    use crate::plan::Plan;
+    use crate::results::PointResult;
+
+    #[test]
+    fn a_word_reaches_the_program_through_a_shell_as_it_is() {
+        assert_eq!(quoted("traffic.period=2s"), "traffic.period=2s");
+        assert_eq!(quoted("a b"), "'a b'");
+        assert_eq!(quoted("it's"), "'it'\\''s'");
+        assert_eq!(quoted("mac.hopping=[15,25]"), "'mac.hopping=[15,25]'");
+        assert_eq!(quoted(""), "''");
+    }
+
+    #[test]
+    fn a_point_is_made_again_with_the_settings_that_are_keys_of_its_scenario() {
+        let mut results = results(&[("scenario", &["grid-64"]), ("mac.retries", &["3"])], 2);
+        let point = &mut results.points[0];
+        point.point.settings.push(("note".to_owned(), "as in table 1".to_owned()));
+        let overrides = vec!["mac.retries=7".to_owned(), "duration=30min".to_owned()];
+        let mut provenance = Provenance { overrides, ..Provenance::default() };
+        let run = "lowmesh run grid-64 --set duration=30min --set mac.retries=3";
+        assert_eq!(provenance.point(point), format!("{run} --seeds 10 --seed 1"));
+        assert_eq!(provenance.run(point, Seed(2)), format!("{run} --seeds 1 --seed 2"));
+        assert!(provenance.runs(point).is_empty());
+        provenance.store = Some(Kept::In("my runs".to_owned()));
+        let rerun = provenance.run(point, Seed(2));
+        assert!(rerun.starts_with("lowmesh rerun ") && rerun.ends_with(" --store 'my runs'"));
+        assert_eq!(provenance.runs(point)[1], (Seed(2), rerun));
+    }
+
+    #[test]
+    fn a_command_leads_to_the_very_runs_of_its_point() {
+        let overrides = ["traffic.period=2s".to_owned()];
+        let text = "coap.congestion=default,6cocoa";
+        let swept = [&overrides[..], &[format!("sweep.{text}")]].concat();
+        let plan = Plan::load("grid-25", &swept).expect("a sweep");
+        let provenance = Provenance {
+            scenario: "grid-25".to_owned(),
+            overrides: overrides.to_vec(),
+            store: None,
+        };
+        for (point, spec) in plan.points.iter().zip(plan.runs().chunks(10)) {
+            let point =
+                PointResult { point: point.clone(), runs: Vec::new(), failures: Vec::new() };
+            let command = provenance.point(&point);
+            let sets = command.split(" --set ").skip(1);
+            let sets: Vec<String> =
+                sets.map(|set| set.split(' ').next().unwrap_or_default().to_owned()).collect();
+            let again = Plan::load("grid-25", &sets).expect("the command is right");
+            assert_eq!(again.runs()[0].id, spec[0].id);
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The page of `lowmesh reproduce`: what became of the claims of a publication, and the runs behind it.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use super::document::{Document, Page, facts, program};
+use super::markup::{command, csv_link, prose};
+use super::points;
+use crate::claims::judge::Evidence;
+use crate::claims::{Answer, Grade, Paper, Sensitivity, Sweep, Verdict};
+use crate::command::{Kept, Provenance};
+use crate::figures::sheet::escaped;
+use crate::figures::{differences, figures, main_figures};
+use crate::results::{PointResult, Results};
+
+/// What of a publication was reproduced, and how.
+#[derive(Clone, Debug)]
+pub struct Extent {
+    /// The command that makes the page again.
+    pub command: String,
+    /// Where its runs are kept.
+    pub kept: Kept,
+}
+
+/// Makes the page of `answers` to claims of `paper`.
+pub fn claims_page(paper: &Paper, answers: &[Answer], evidence: &Evidence, how: &Extent) -> Page {
+    let mut page = Document::new(&paper.title, lead(paper, answers, evidence, how));
+    page.section("claims", "Claims");
+    page.add(&claims(answers));
+    if !paper.assumptions.is_empty() {
+        page.section("assumptions", "What had to be assumed");
+        page.add("<ul>\n");
+        for assumption in &paper.assumptions {
+            page.add(&format!("<li>{}</li>\n", prose(assumption)));
+        }
+        page.add("</ul>\n");
+    }
+    let largest = largest(paper, evidence);
+    let mut listed: Vec<(&Sweep, Vec<PointResult>, Provenance)> = Vec::new();
+    for sweep in &paper.sweeps {
+        let Some(own) = evidence.sweeps.get(&sweep.name) else { continue };
+        let sensitivity = Sensitivity::of(paper, &sweep.name, &evidence.sweeps);
+        let shown = sensitivity.as_ref().map_or(own, |found| &found.points).clone();
+        add_sweep(
+            &mut page,
+            sweep,
+            &shown,
+            sensitivity.as_ref(),
+            Some(sweep.name.as_str()) == largest,
+        );
+        let provenance = paper.provenance(&sweep.name, evidence.quick);
+        listed.push((sweep, shown, Provenance { store: Some(how.kept.clone()), ..provenance }));
+    }
+    let missing = paper.sweeps.iter().filter(|sweep| !evidence.sweeps.contains_key(&sweep.name));
+    let missing: Vec<&Sweep> = missing.collect();
+    if !missing.is_empty() {
+        page.section("not-run", "What was not run");
+        page.add("<ul>\n");
+        for sweep in missing {
+            let (name, purpose) = (escaped(&sweep.name), escaped(&sweep.purpose));
+            page.add(&format!("<li><code>{name}</code>: {purpose}</li>\n"));
+        }
+        page.add("</ul>\n");
+    }
+    add_commands(&mut page, &listed);
+    page.finish()
+}
+
+/// The sweep that has the most points; of several, the first.
+fn largest<'p>(paper: &'p Paper, evidence: &Evidence) -> Option<&'p str> {
+    let size = |sweep: &&Sweep| evidence.sweeps.get(&sweep.name).map(Vec::len);
+    paper.sweeps.iter().rev().max_by_key(size).map(|sweep| sweep.name.as_str())
+}
+
+/// The publication, how many claims hold, and what was run.
+fn lead(paper: &Paper, answers: &[Answer], evidence: &Evidence, how: &Extent) -> String {
+    let Paper { authors, venue, year, doi, .. } = paper;
+    let mut html = format!(
+        "<p>{}<br>{}, {year}, doi {}</p>\n<ul class=\"counts\">\n",
+        escaped(authors),
+        escaped(venue),
+        escaped(doi)
+    );
+    for verdict in Verdict::ALL {
+        // Writing to a String cannot fail, here and below.
+        let named = answers.iter().filter(|answer| answer.verdict == verdict);
+        let links = named.map(|answer| format!("<a href=\"#{0}\">{0}</a>", escaped(&answer.id)));
+        let links = links.collect::<Vec<_>>().join(" ");
+        let count = verdict.count(answers);
+        _ = writeln!(html, "<li><b>{count}</b> {}<small>{links}</small></li>", mark(verdict));
+    }
+    html.push_str("</ul>\n");
+    let points: Vec<PointResult> = evidence.sweeps.values().flatten().cloned().collect();
+    html.push_str(&facts(&[
+        ("Claims", answers.len().to_string()),
+        (
+            "Extent",
+            if evidence.quick { "quick: fewer points and seeds, shorter runs" } else { "full" }
+                .to_owned(),
+        ),
+        ("Runs", points::run_count(&points)),
+        ("Seeds", points::seed_range(&points)),
+        ("A run", points::run_length(&points)),
+        ("Program", program()),
+    ]));
+    html.push_str(&command(&how.command));
+    html.push('\n');
+    html
+}
+
+/// A verdict as a sign and a word.
+fn mark(verdict: Verdict) -> String {
+    let (sign, class) = match verdict {
+        Verdict::Reproduced => ("✓", "reproduced"),
+        Verdict::NotReproduced => ("✗", "not_reproduced"),
+        Verdict::Undecided => ("?", "undecided"),
+    };
+    format!("<span class=\"verdict {class}\">{sign} {}</span>", verdict.word())
+}
+
+/// Every claim: three rows that belong together.
+fn claims(answers: &[Answer]) -> String {
+    let mut html = "<table class=\"claims\"><colgroup><col style=\"width:6.5rem\"><col style=\"width:10.5rem\"><col><col></colgroup>\n\
+                    <thead><tr><th>claim</th><th>verdict</th><th>claimed</th><th>measured ± 95 % CI (runs)</th></tr></thead>\n"
+        .to_owned();
+    for answer in answers {
+        let grade = match answer.grade {
+            Grade::Hard => "hard",
+            Grade::Soft => "soft",
+        };
+        let [id, claimed, text, why] =
+            [&answer.id, &answer.claimed, &answer.text, &answer.why].map(|words| prose(words));
+        let note = match answer.note.as_str() {
+            "" => String::new(),
+            note => format!("<p class=\"note\">Reading: {}</p>", prose(note)),
+        };
+        _ = write!(
+            html,
+            "<tbody id=\"{id}\">\n<tr class=\"facts\"><td><b>{id}</b><br>{grade}</td><td>{}</td><td data-label=\"claimed\">{claimed}</td>\
+             <td data-label=\"measured\">{}</td></tr>\n\
+             <tr class=\"words\"><td></td><td colspan=\"3\"><p>{text}</p><p class=\"note\">Why: {why}</p>{note}</td></tr>\n\
+             <tr><td></td><td colspan=\"3\">{}</td></tr>\n</tbody>\n",
+            mark(answer.verdict),
+            escaped(&answer.measured_words()),
+            command(&answer.command)
+        );
+    }
+    html.push_str("</table>\n");
+    html
+}
+
+/// The figures of one sweep: all of the largest, the main ones of the others.
+fn add_sweep(
+    page: &mut Document,
+    sweep: &Sweep,
+    points: &[PointResult],
+    sensitivity: Option<&Sensitivity>,
+    all: bool,
+) {
+    let Sweep { name, purpose, .. } = sweep;
+    page.section(&format!("sweep-{name}"), &format!("Sweep {name}"));
+    page.add(&format!("<p>{}</p>\n", escaped(purpose)));
+    let results = Results { name: name.clone(), points: points.to_vec() };
+    let csv = csv_link(&results.to_csv(), &format!("{name}-runs.csv"), "CSV of all runs");
+    page.add(&format!(
+        "<p class=\"note\">{} points, {} runs, seeds {}. {csv}</p>\n",
+        points.len(),
+        points::run_count(points),
+        points::seed_range(points)
+    ));
+    let prefix = format!("{name}-");
+    if let Some(figure) = sensitivity.and_then(differences::draw) {
+        page.figure(&prefix, &figure);
+    }
+    let figures = if all { figures(points) } else { main_figures(points) };
+    for figure in &figures {
+        page.figure(&prefix, figure);
+    }
+    if figures.is_empty() {
+        page.add("<p>No run finished, so there is nothing to draw.</p>\n");
+    }
+}
+
+/// Commands of all points, failed runs, parameters.
+fn add_commands(page: &mut Document, listed: &[(&Sweep, Vec<PointResult>, Provenance)]) {
+    if listed.is_empty() {
+        return;
+    }
+    page.section("again", "Run it again");
+    page.add(points::NOTE);
+    let mut told = BTreeSet::new();
+    for (sweep, points, provenance) in listed {
+        let heading = format!("Commands of all points of the sweep {}", sweep.name);
+        page.add(&points::commands(points, provenance, &heading, &mut told));
+    }
+    let failures = listed.iter().map(|(_, points, from)| points::failures(points, from));
+    let failures: String = failures.collect();
+    if !failures.is_empty() {
+        page.section("failures", "Failed runs");
+        page.add(&failures);
+    }
+    page.section("parameters", "Parameters");
+    page.add("<p class=\"note\">Those of the first point of each scenario; others differ in the settings told with them.</p>\n");
+    let mut seen: Vec<&str> = Vec::new();
+    for point in listed.iter().flat_map(|(_, points, _)| points) {
+        let scenario = point.setting("scenario").unwrap_or(&point.point.scenario.head.name);
+        if !seen.contains(&scenario) {
+            page.add(&points::parameters(point, &format!("{scenario} with every value")));
+            seen.push(scenario);
+        }
+    }
+}

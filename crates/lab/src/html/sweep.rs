@@ -1,0 +1,131 @@
+//! The page of `lowmesh run`: the points of a scenario or of its sweep.
+
+use std::collections::BTreeSet;
+
+use super::document::{Document, Page, facts, program};
+use super::markup::{csv_link, table};
+use super::points;
+use crate::command::Provenance;
+use crate::figures::sheet::escaped;
+use crate::figures::{Data, figures};
+use crate::metrics::Metrics;
+use crate::results::{PointResult, Results};
+
+/// Metrics of the table of a sweep.
+const SUMMARY: [&str; 6] = [
+    "tdr",
+    "pdr_up",
+    "delay_p50_ms",
+    "delay_p95_ms",
+    "retransmissions_per_transaction",
+    "duty_cycle",
+];
+
+/// Makes the page of `results`.
+pub fn sweep_page(results: &Results, provenance: &Provenance) -> Page {
+    let points = &results.points;
+    let mut page = Document::new(&results.name, lead(points));
+    page.section("results", "Results");
+    page.add(&summary(results));
+    page.section("figures", "Figures");
+    let figures = figures(points);
+    for figure in &figures {
+        page.figure("", figure);
+    }
+    if figures.is_empty() {
+        page.add("<p>No run finished, so there is nothing to draw.</p>\n");
+    }
+    page.section("again", "Run it again");
+    page.add(points::NOTE);
+    let told = &mut BTreeSet::new();
+    page.add(&points::commands(points, provenance, "Commands of all points", told));
+    let failures = points::failures(points, provenance);
+    if !failures.is_empty() {
+        page.section("failures", "Failed runs");
+        page.add(&failures);
+    }
+    if let Some(first) = points.first() {
+        page.section("parameters", "Parameters");
+        if points.len() > 1 {
+            page.add("<p class=\"note\">Those of the first point; the others differ in the swept keys alone.</p>\n");
+        }
+        page.add(&points::parameters(first, "The scenario with every value"));
+    }
+    page.finish()
+}
+
+/// What was run, with what, how often.
+fn lead(points: &[PointResult]) -> String {
+    let scenario = points.first().map(|point| &point.point.scenario);
+    let description = scenario.map_or("", |scenario| scenario.head.description.as_str());
+    let description = match description {
+        "" => String::new(),
+        words => format!("<p>{}</p>\n", escaped(words)),
+    };
+    description
+        + &facts(&[
+            ("Points", points.len().to_string()),
+            ("Runs", points::run_count(points)),
+            ("Seeds", points::seed_range(points)),
+            ("A run", points::run_length(points)),
+            ("Program", program()),
+        ])
+}
+
+/// All metrics of a single point, or the main ones of each point.
+fn summary(results: &Results) -> String {
+    let data = match results.points.as_slice() {
+        [point] => all_metrics(point),
+        points => main_metrics(&results.keys(), points),
+    };
+    let file = format!("{}-runs.csv", file_name(&results.name));
+    let runs = csv_link(&results.to_csv(), &file, "CSV of all runs");
+    format!(
+        "<p class=\"note\">Means over the seeds with 95 % confidence intervals (Student's t). {runs}</p>\n{}",
+        table(&data)
+    )
+}
+
+fn all_metrics(point: &PointResult) -> Data {
+    let mut data = Data::new(&["metric", "mean", "ci95", "n"]);
+    for (name, _) in Metrics::default().numbers() {
+        let estimate = point.estimate(name);
+        data.rows.push(vec![
+            name.to_owned(),
+            rounded(estimate.map(|e| e.mean)),
+            rounded(estimate.and_then(|e| e.ci95)),
+            estimate.map_or(0, |e| e.n).to_string(),
+        ]);
+    }
+    data
+}
+
+fn main_metrics(keys: &[&str], points: &[PointResult]) -> Data {
+    let mut data = Data::new(keys);
+    data.columns.extend(SUMMARY.map(ToOwned::to_owned));
+    for point in points {
+        let setting = |key: &&str| point.setting(key).unwrap_or_default().to_owned();
+        let mut row: Vec<String> = keys.iter().map(setting).collect();
+        row.extend(SUMMARY.map(|metric| with_interval(point, metric)));
+        data.push(&point.anchor(), row);
+    }
+    data
+}
+
+/// "0.9812 ± 0.0041".
+fn with_interval(point: &PointResult, metric: &str) -> String {
+    let Some(estimate) = point.estimate(metric) else { return String::new() };
+    let mean = rounded(Some(estimate.mean));
+    estimate.ci95.map_or(mean.clone(), |half| format!("{mean} ± {}", rounded(Some(half))))
+}
+
+/// Four digits after the point for small numbers, one for large ones.
+fn rounded(value: Option<f64>) -> String {
+    let decimals = |value: f64| if value.abs() < 10.0 { 4 } else { 1 };
+    value.map_or_else(String::new, |value| format!("{value:.*}", decimals(value)))
+}
+
+/// A name that every file system takes.
+fn file_name(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '-' }).collect()
+}

@@ -1,0 +1,188 @@
+//! Values of a scenario that are each allowed, but not together.
+
+use lowmesh_congestion::cocoa_set;
+
+use super::error::{ConfigError, Fault, Origin};
+use super::{
+    Application, Head, Medium, OrchestraVariant, Routes, RplMode, Scenario, Schedule, Topology,
+    Traffic, Tsch, UnitDisk, topology,
+};
+
+impl Scenario {
+    /// Values that are each allowed, but not together.
+    pub(super) fn conflicts(&self, source: &str) -> Vec<ConfigError> {
+        let mut errors = Vec::new();
+        let mut check = |wrong: bool, key: &str, message: String| {
+            if wrong {
+                let (source, key) = (source.to_owned(), key.to_owned());
+                let fault = Fault::Conflict(message);
+                errors.push(ConfigError { source, origin: Origin::Whole, key, fault });
+            }
+        };
+        let Head { duration, warmup, .. } = self.head;
+        check(
+            warmup >= duration,
+            "warmup",
+            format!("{warmup} leaves nothing to measure of a duration of {duration}"),
+        );
+        let start = self.traffic.start;
+        check(
+            start >= duration,
+            "traffic.start",
+            format!("{start} is not before the end of the run at {duration}"),
+        );
+        let (be_min, be_max) = self.mac.exponents();
+        check(be_min > be_max, "mac.be_min", format!("{be_min} is above mac.be_max = {be_max}"));
+        if let Some(Tsch { keepalive, desync, .. }) = self.mac.tsch() {
+            let message = format!("{keepalive} is not below mac.desync = {desync}");
+            check(keepalive >= desync, "mac.keepalive", message);
+        }
+        if let Some((low, high, wait_min, wait_max)) = match &self.schedule {
+            Schedule::Msf(msf) => Some((msf.lim_low, msf.lim_high, msf.wait_min, msf.wait_max)),
+            Schedule::BMsf(msf) => Some((msf.lim_low, msf.lim_high, msf.wait_min, msf.wait_max)),
+            _ => None,
+        } {
+            let message = format!("{low} is not below schedule.lim_high = {high}");
+            check(low >= high, "schedule.lim_low", message);
+            let message = format!("{wait_min} is above schedule.wait_max = {wait_max}");
+            check(wait_min > wait_max, "schedule.wait_min", message);
+        }
+        self.cocoa_conflicts(&mut check);
+        self.schedule_conflicts(&mut check);
+        self.medium_conflicts(&mut check);
+        self.tree_conflicts(&mut check);
+        self.traffic_conflicts(&mut check);
+        errors
+    }
+
+    /// Whether the numbers of `[cocoa]` make a parameter set.
+    fn cocoa_conflicts(&self, check: &mut impl FnMut(bool, &str, String)) {
+        if self.cocoa.is_empty() {
+            return;
+        }
+        let name = self.coap.congestion.name();
+        let Some(set) = cocoa_set(name) else {
+            let message = format!(
+                "\"{name}\" has none of the keys of [cocoa]; write cocoa, 6cocoa or a variant, or leave [cocoa] out"
+            );
+            return check(true, "coap.congestion", message);
+        };
+        if let Err(error) = self.cocoa.overrides().over(set) {
+            let (lower, upper) = (set.backoff.lower, set.backoff.upper);
+            let lower = self.cocoa.vbf_lower.unwrap_or(lower);
+            let upper = self.cocoa.vbf_upper.unwrap_or(upper);
+            // The reader has held every single value against its bounds.
+            let message = format!("{lower} is above cocoa.vbf_upper = {upper}");
+            check(true, &format!("cocoa.{}", error.key), message);
+        }
+    }
+
+    /// Whether the scheduling function can learn what it must know.
+    fn schedule_conflicts(&self, check: &mut impl FnMut(bool, &str, String)) {
+        let needs_children = match &self.schedule {
+            Schedule::Alice(_) => Some("alice"),
+            Schedule::Orchestra(o) if o.variant == OrchestraVariant::Sender => {
+                Some("orchestra with variant = \"sender\"")
+            }
+            _ => None,
+        };
+        if let Some(name) = needs_children {
+            let message = format!(
+                "{name} listens to a node's children, which only rpl.mode = \"storing\" tells"
+            );
+            check(self.rpl.mode == RplMode::NonStoring, "schedule.function", message);
+        }
+    }
+
+    /// Whether the medium and the topology know of the same nodes.
+    fn medium_conflicts(&self, check: &mut impl FnMut(bool, &str, String)) {
+        let medium = self.radio.medium.name();
+        let placed = !matches!(self.topology, Topology::Table(_) | Topology::Tree(_));
+        let own_table = matches!(
+            self.radio.medium,
+            Medium::PdrMatrix(_)
+                | Medium::K7(_)
+                | Medium::LinkTable(_)
+                | Medium::Grenoble(_)
+                | Medium::Links(_)
+        );
+        check(
+            own_table && placed,
+            "topology.kind",
+            format!(
+                "medium \"{medium}\" says itself who hears whom; write kind = \"table\" with its number of nodes"
+            ),
+        );
+        check(
+            !own_table && !placed,
+            "topology.kind",
+            format!(
+                "medium \"{medium}\" needs places; write another kind than \"table\" or \"tree\""
+            ),
+        );
+        if let Medium::UnitDisk(disk) = &self.radio.medium {
+            let UnitDisk { range_m, interference_range_m, .. } = disk;
+            check(
+                interference_range_m < range_m,
+                "radio.interference_range_m",
+                format!("{interference_range_m} is below radio.range_m = {range_m}"),
+            );
+        }
+        let expected = match &self.radio.medium {
+            Medium::Grenoble(_) => Some(GRENOBLE_NODES),
+            Medium::PdrMatrix(pdr) => Some(pdr.matrix.len() as u32),
+            _ => None,
+        };
+        if let (Some(nodes), Some(expected)) = (self.topology.nodes(), expected) {
+            check(
+                !placed && nodes != expected,
+                "topology.nodes",
+                format!("{nodes} is not the {expected} nodes of medium \"{medium}\""),
+            );
+        }
+        let nodes = self.topology.nodes().unwrap_or_default();
+        check(
+            nodes > topology::NODES_MAX.into(),
+            "topology.rows",
+            format!("{nodes} nodes are more than the {} that a run can have", topology::NODES_MAX),
+        );
+    }
+}
+
+impl Scenario {
+    /// Whether what needs a tree has one.
+    fn tree_conflicts(&self, check: &mut impl FnMut(bool, &str, String)) {
+        let Topology::Tree(tree) = &self.topology else {
+            let links = matches!(self.radio.medium, Medium::Links(_));
+            let message = "medium \"links\" is one of a tree; write kind = \"tree\"".to_owned();
+            check(links, "topology.kind", message);
+            let message = "\"static\" takes the routes of a tree; write topology.kind = \"tree\"";
+            check(self.head.routes == Routes::Static, "routes", message.to_owned());
+            return;
+        };
+        for (key, list) in [("distances_m", &tree.distances_m), ("pdr", &tree.pdr)] {
+            let (given, wanted) = (list.len(), tree.parents.len());
+            let message = format!("{given} numbers for the {wanted} nodes of topology.parents");
+            check(![0, wanted].contains(&given), &format!("topology.{key}"), message);
+        }
+        if let Err(error) = tree.steps() {
+            check(true, "topology.parents", error.to_string());
+        }
+    }
+
+    /// Whether the traffic can be what it is to be.
+    fn traffic_conflicts(&self, check: &mut impl FnMut(bool, &str, String)) {
+        let Traffic { application, payload_bytes, hops_min, .. } = self.traffic;
+        let least = lowmesh_sim::traffic::DATAGRAM_OCTETS_MIN;
+        check(
+            application == Application::Udp && usize::from(payload_bytes) < least,
+            "traffic.payload_bytes",
+            format!("{payload_bytes} is below the {least} by which a datagram is known again"),
+        );
+        let message = format!("{hops_min} can only be known of routes = \"static\"");
+        check(self.head.routes == Routes::Rpl && hops_min > 1, "traffic.hops_min", message);
+    }
+}
+
+/// Nodes in the Grenoble trace of January 2018.
+const GRENOBLE_NODES: u32 = 50;

@@ -1,0 +1,158 @@
+//! `[mac]`: how nodes share the channel.
+
+use lowmesh_mac::params;
+use lowmesh_sim::air::params::CCA_ENERGY_DBM;
+use lowmesh_units::{Channel, Duration};
+
+use super::section::{section, variants};
+use super::value::{Any, Hopping, Within, choice};
+
+const MS: Duration = Duration::from_millis(1);
+const SECOND: Duration = Duration::from_secs(1);
+const HOUR: Duration = Duration::from_secs(3600);
+
+variants! {
+    /// Medium access.
+    Mac by "kind" {
+        /// Timeslots and channel hopping (IEEE 802.15.4-2015 s6.2.6).
+        "tsch" => Tsch,
+        /// Carrier sense, unslotted (IEEE 802.15.4-2015 s6.2.5.1).
+        "csma" => Csma,
+        /// The same under a driver that waits for a radio with one buffer (Lenders et al. 2021).
+        "thin" => Thin,
+    }
+}
+
+section! {
+    /// Timeslots and channel hopping.
+    Tsch {
+        /// Data frames that wait in one node at most (Righetti et al. 2023, table 1: 16).
+        queue_frames: u16 = 16, Within(1, 1024);
+        /// Retries of a unicast frame after the first attempt.
+        retries: u8 = 7, Within(0, 15);
+        /// Smallest back-off exponent in shared cells.
+        be_min: u8 = 1, Within(0, 8);
+        /// Largest back-off exponent in shared cells (IEEE 802.15.4-2015 s8.4.2.1: 7; Contiki-NG: 5).
+        be_max: u8 = 5, Within(1, 8);
+        /// Channels in hopping order; `4_4` is Contiki-NG's default.
+        hopping: Hopping = Hopping::Sixteen, Any;
+        /// Time between two enhanced beacons of a node.
+        eb_period: Duration = Duration::from_secs(16), Within(MS * 100, HOUR);
+        /// Silence from the time source after which a frame is sent to resynchronise.
+        keepalive: Duration = Duration::from_secs(12), Within(SECOND, HOUR);
+        /// Silence from the time source after which synchronisation is lost.
+        desync: Duration = Duration::from_secs(120), Within(SECOND, HOUR);
+        /// Time that a scanning node stays on a channel.
+        scan_period: Duration = SECOND, Within(MS * 100, HOUR);
+        /// How far off a frame may start and still be heard, on each side, in microseconds.
+        guard_us: u32 = 1100, Within(100, 2000);
+        /// Length of a timeslot, in milliseconds.
+        slot_ms: u16 = 10, Within(5, 100);
+    }
+}
+
+choice! {
+    /// Who confirms frames to one neighbour.
+    Ack {
+        /// The radio, one turnaround after the frame.
+        Hardware = "hardware",
+        /// The processor, `ack_delay` after the frame.
+        Software = "software",
+        /// Nobody: a frame that is sent counts as delivered.
+        None = "none",
+    }
+}
+
+section! {
+    /// Carrier sense.
+    Csma {
+        /// Data frames that wait in one node at most (Contiki: 8).
+        queue_frames: u16 = params::CSMA_QUEUE_FRAMES_MAX as u16, Within(1, 1024);
+        /// Retries of a unicast frame after the first attempt (macMaxFrameRetries: 3).
+        retries: u8 = params::CSMA_RETRIES_MAX, Within(0, 15);
+        /// First back-off exponent (macMinBe: 3).
+        be_min: u8 = params::CSMA_BE_MIN, Within(0, 8);
+        /// Largest back-off exponent (macMaxBe: 5).
+        be_max: u8 = params::CSMA_BE_MAX, Within(1, 8);
+        /// Back-offs after the first before the channel is given up (macMaxCsmaBackoffs: 4).
+        backoffs: u8 = params::CSMA_BACKOFFS_MAX, Within(0, 15);
+        /// Who confirms frames.
+        ack: Ack = Ack::Hardware, Any;
+        /// From a frame to its acknowledgement in software (Contiki on a CC2538: about 0.5 ms).
+        ack_delay: Duration = Duration::from_micros(500), Within(params::TURNAROUND, MS * 100);
+        /// The channel.
+        channel: u8 = 26, Within(11, 26);
+        /// Energy at which the channel counts as busy, besides any frame that can be received.
+        cca_dbm: f64 = CCA_ENERGY_DBM, Within(-150.0, 0.0);
+    }
+}
+
+section! {
+    /// The thin MAC: RIOT's GNRC over an AT86RF231.
+    Thin {
+        /// Data frames that wait in one node at most (artefact of Lenders et al. 2021: 64, and 8 in its second study).
+        queue_frames: u16 = params::THIN_QUEUE_FRAMES_MAX as u16, Within(1, 1024);
+        /// Retries of a unicast frame after the first attempt (macMaxFrameRetries: 3).
+        retries: u8 = params::CSMA_RETRIES_MAX, Within(0, 15);
+        /// First back-off exponent (macMinBe: 3).
+        be_min: u8 = params::CSMA_BE_MIN, Within(0, 8);
+        /// Largest back-off exponent (macMaxBe: 5).
+        be_max: u8 = params::CSMA_BE_MAX, Within(1, 8);
+        /// Back-offs after the first before the channel is given up (macMaxCsmaBackoffs: 4).
+        backoffs: u8 = params::CSMA_BACKOFFS_MAX, Within(0, 15);
+        /// A received frame occupies the radio's buffer for a time drawn from zero to this.
+        busy_max: Duration = params::THIN_BUSY_MAX, Within(Duration::ZERO, SECOND);
+        /// A frame that found the radio busy is tried again at the latest after this.
+        requeue: Duration = params::THIN_REQUEUE, Within(MS, SECOND);
+        /// The channel (Lenders et al. 2021: 16).
+        channel: u8 = 16, Within(11, 26);
+        /// Energy at which the channel counts as busy, besides any frame that can be received.
+        cca_dbm: f64 = CCA_ENERGY_DBM, Within(-150.0, 0.0);
+    }
+}
+
+impl Mac {
+    /// The settings of TSCH, if that is the MAC.
+    pub fn tsch(&self) -> Option<&Tsch> {
+        match self {
+            Self::Tsch(tsch) => Some(tsch),
+            Self::Csma(_) | Self::Thin(_) => None,
+        }
+    }
+
+    /// Every channel that frames go out on.
+    pub fn channels(&self) -> Vec<Channel> {
+        match self {
+            Self::Tsch(tsch) => tsch.hopping.channels(),
+            Self::Csma(csma) => Channel::new(csma.channel).into_iter().collect(),
+            Self::Thin(thin) => Channel::new(thin.channel).into_iter().collect(),
+        }
+    }
+
+    /// First and largest back-off exponent.
+    pub fn exponents(&self) -> (u8, u8) {
+        match self {
+            Self::Tsch(tsch) => (tsch.be_min, tsch.be_max),
+            Self::Csma(csma) => (csma.be_min, csma.be_max),
+            Self::Thin(thin) => (thin.be_min, thin.be_max),
+        }
+    }
+
+    /// Data frames that wait in one node at most.
+    pub fn queue_frames(&self) -> u16 {
+        match self {
+            Self::Tsch(tsch) => tsch.queue_frames,
+            Self::Csma(csma) => csma.queue_frames,
+            Self::Thin(thin) => thin.queue_frames,
+        }
+    }
+
+    /// Retries of a unicast frame.
+    pub fn retries(&self) -> u8 {
+        match self {
+            Self::Tsch(tsch) => tsch.retries,
+            Self::Csma(csma) => csma.retries,
+            Self::Thin(thin) => thin.retries,
+        }
+    }
+}

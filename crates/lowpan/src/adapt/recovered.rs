@@ -1,0 +1,154 @@
+//! Way SFR: packets go in recoverable fragments (RFC 8931). What one node does with them is [`crate::recover`]'s; here it
+//! meets compression, the packet buffer and the books.
+
+use alloc::vec::Vec;
+
+use lowmesh_machine::{DropReason, Handle, Rejected};
+use lowmesh_units::{Eui64, Instant};
+use lowmesh_wire::lowpan::decompress;
+
+use super::Adaptation;
+use crate::event::{Output, Route};
+use crate::frames::Part;
+use crate::reassemble::Fragment;
+use crate::recover::node::{self, Surroundings};
+
+/// Which way asked for a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asker {
+    Forwarded,
+    Recovered,
+}
+
+/// A copy of a packet that has ended while frames of it were in the MAC's queue: another node may yet take it over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ended {
+    pub handle: Handle,
+    dropped: Option<DropReason>,
+}
+
+impl Adaptation {
+    /// Sends a packet whose compressed `headers` stand for its first `covered` octets.
+    pub(crate) fn send_recovered(
+        &mut self,
+        now: Instant,
+        packet: &[u8],
+        next_hop: Eui64,
+        handle: Handle,
+        mut headers: Vec<u8>,
+        covered: usize,
+    ) {
+        headers.extend_from_slice(&packet[covered..]);
+        if headers.len() + self.config.frame_payload > self.room() {
+            self.drop_packet(handle, DropReason::BufferFull);
+            return;
+        }
+        let around = self.surroundings();
+        self.recovery.send(now, handle, next_hop, headers, around);
+        self.drain_recovery();
+    }
+
+    /// Takes a frame with a dispatch of RFC 8931.
+    pub(crate) fn on_recoverable(&mut self, now: Instant, fragment: &Fragment<'_>) {
+        let &Fragment { frame, source, destination, handle } = fragment;
+        let around = self.surroundings();
+        // RFC 8931 s6: fragments are for one neighbour, who acknowledges them.
+        let is_taken =
+            destination.is_some() && self.recovery.on_frame(now, frame, source, handle, around);
+        if !is_taken {
+            self.outbox.push(Output::Accepted { handle });
+            self.drop_packet(handle, DropReason::Malformed);
+        }
+        self.drain_recovery();
+    }
+
+    /// The driver's answer to a question out of a recoverable fragment.
+    pub(crate) fn on_recovered_route(
+        &mut self,
+        now: Instant,
+        beginning: &[u8],
+        route: Route,
+    ) -> Result<(), Rejected> {
+        let around = self.surroundings();
+        self.recovery.on_route_reply(now, beginning, route, around)?;
+        self.drain_recovery();
+        Ok(())
+    }
+
+    pub(crate) fn on_recovery_deadline(&mut self, now: Instant) {
+        if self.recovery.next_deadline().is_some_and(|deadline| deadline <= now) {
+            let around = self.surroundings();
+            self.recovery.on_deadline(now, around);
+            self.drain_recovery();
+        }
+    }
+
+    /// The MAC is done with a frame of this way. Whether the next node has it does not matter: the ends find out.
+    pub(crate) fn on_recovered_done(&mut self, handle: Handle) {
+        if !self.frames.holds_recovered(handle) {
+            while let Some(at) = self.ended.iter().position(|ended| ended.handle == handle) {
+                let Ended { dropped, .. } = self.ended.remove(at);
+                self.close_copy(handle, dropped);
+            }
+        }
+    }
+
+    /// The MAC is done with any frame, so that there may be room for another.
+    pub(crate) fn offer_room(&mut self, now: Instant) {
+        if self.recovery.is_sending() {
+            let around = self.surroundings();
+            self.recovery.on_frame_done(now, around);
+            self.drain_recovery();
+        }
+    }
+
+    fn surroundings(&self) -> Surroundings {
+        Surroundings { room: self.room(), backlog: self.frames.len() }
+    }
+
+    fn drain_recovery(&mut self) {
+        while let Some(output) = self.recovery.poll_output() {
+            match output {
+                node::Output::Frame { payload, destination, handle } => {
+                    self.frames.push(handle, Part::Recovered, payload.len());
+                    let destination = Some(destination);
+                    // Whether another follows is known only when it is due.
+                    self.outbox.push(Output::Frame { payload, destination, handle, last: false });
+                }
+                node::Output::Accepted { handle } => self.outbox.push(Output::Accepted { handle }),
+                node::Output::RouteRequest { beginning, source, handle } => {
+                    self.askers.push_back(Asker::Recovered);
+                    self.outbox.push(Output::RouteRequest { beginning, source, handle });
+                }
+                node::Output::Datagram { datagram, source, handle } => {
+                    self.on_datagram(&datagram, source, handle);
+                }
+                node::Output::Ended { handle, dropped } if self.frames.holds_recovered(handle) => {
+                    self.ended.push(Ended { handle, dropped });
+                }
+                node::Output::Ended { handle, dropped } => self.close_copy(handle, dropped),
+            }
+        }
+    }
+
+    fn on_datagram(&mut self, datagram: &[u8], source: Eui64, handle: Handle) {
+        let mut bytes = Vec::with_capacity(datagram.len() + 64);
+        let here = Some(self.address);
+        match decompress(datagram, source, here, &self.contexts, None, &mut bytes) {
+            Ok(()) => {
+                self.outbox.push(Output::Packet { bytes, source, broadcast: false, handle });
+            }
+            Err(_) => self.drop_packet(handle, DropReason::Malformed),
+        }
+    }
+
+    fn close_copy(&mut self, handle: Handle, dropped: Option<DropReason>) {
+        match dropped {
+            None => self.outbox.push(Output::PacketDone { handle, delivered: true }),
+            Some(reason) => self.drop_packet(handle, reason),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

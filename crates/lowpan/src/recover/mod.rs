@@ -1,0 +1,28 @@
+//! Recoverable fragments (RFC 8931): the compressed datagram crosses several hops in fragments, and the ends see
+//! to it that all arrive.
+//!
+//! ```text
+//!   Sending ----RFRAG(X)---> forwarders ----RFRAG(X)---> Receiving        fragments, in any order
+//!     ^                                                     |
+//!     +------RFRAG-ACK------ forwarders <----RFRAG-ACK------+             bitmap, backwards along the path
+//! ```
+//!
+//! - `send`: the fragmenting end. One timer and one window of `congestion` for each datagram.
+//! - `receive`: the reassembling end.
+//! - `path`: what a forwarder changes in a fragment, and what it remembers.
+//! - `node`: all three of one node, with the gap between their frames.
+//!
+//! Headers are `wire::lowpan::rfrag`'s; compression, the choice of the way and the routes are left to
+//! the adaptation layer.
+
+pub(crate) mod node;
+pub(crate) mod path;
+mod receive;
+mod send;
+
+pub use node::Counters;
+pub use receive::{Outcome, Received, Receiving, null};
+pub use send::{Ending, Sending};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,570 @@
+//! All that one node does with recoverable fragments: fragmenting end, forwarder, reassembling end
+//! (RFC 8931 s6).
+//!
+//! ```text
+//!   RFRAG, first      known here: taken in | else RouteRequest: via a neighbour: path opened, goes on
+//!                                                               here, or no path is free: taken in
+//!                                                               nowhere: NULL bitmap
+//!   RFRAG, later      goes on along its path | taken in | NULL bitmap
+//!   RFRAG, abort      goes on and takes down its path | frees the buffer
+//!   RFRAG-ACK         for a datagram sent from here | goes back along its path | dropped
+//! ```
+//!
+//! Every frame that leaves is an inter-frame gap behind the one before. Compressing and decompressing whole packets, and
+//! the routes, are left to the adaptation layer and its driver.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use lowmesh_congestion::Permit;
+use lowmesh_machine::{DropReason, Handle, Outbox, Rejected, earliest};
+use lowmesh_units::{Eui64, Instant, Rng};
+use lowmesh_wire::ipv6::upper_layer;
+use lowmesh_wire::lowpan::Contexts;
+use lowmesh_wire::lowpan::rfrag::{Bitmap, Part, RFRAG_OCTETS, Rfrag, RfragAck};
+
+use super::path::{Link, Path, beginning, first_onward, next_onward};
+use super::{Ending, Outcome, Received, Receiving, Sending, null};
+use crate::event::Route;
+use crate::forward::{Label, VirtualReassembly};
+use crate::params::{Config, REASSEMBLY_TIMEOUT_MAX, RECOVERY_QUEUE_FRAMES, ROUTE_REQUESTS, Way};
+
+/// What the node wants done.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Output {
+    /// Send a frame. Acknowledgements and aborts bear no name.
+    Frame { payload: Vec<u8>, destination: Eui64, handle: Handle },
+    /// The first fragment of a neighbour's packet was taken over.
+    Accepted { handle: Handle },
+    /// Where does the packet go that begins so?
+    RouteRequest { beginning: Vec<u8>, source: Eui64, handle: Handle },
+    /// A compressed datagram is whole.
+    Datagram { datagram: Vec<u8>, source: Eui64, handle: Handle },
+    /// A packet is through, or this node's copy of it has ended for the reason given.
+    Ended { handle: Handle, dropped: Option<DropReason> },
+}
+
+/// What the node has to know about the layer around it, as of now.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Surroundings {
+    /// Octets that the packet buffer has left.
+    pub room: usize,
+    /// Frames in the MAC's queue.
+    pub backlog: usize,
+}
+
+/// What the node counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Fragments sent for the first time.
+    pub sent: u64,
+    /// Fragments sent again.
+    pub resent: u64,
+    /// Fragments that passed through.
+    pub forwarded: u64,
+    /// Fragments that were marked here, for the queue was long.
+    pub marked: u64,
+    /// Acknowledgements with E that came back to the fragmenting end.
+    pub marks_reported: u64,
+    /// Datagrams that were reassembled here, though they go on, for no path was free or the headers outgrew the frame.
+    pub fallbacks: u64,
+    /// Frames that found the queue before the gap full.
+    pub overflowed: u64,
+}
+
+/// A first fragment whose route the driver was asked for.
+#[derive(Debug)]
+struct Question {
+    header: Rfrag,
+    data: Vec<u8>,
+    source: Eui64,
+    size: usize,
+    handle: Handle,
+}
+
+/// A frame that waits for the gap.
+#[derive(Debug)]
+struct Waiting {
+    payload: Vec<u8>,
+    destination: Eui64,
+    handle: Handle,
+}
+
+/// Recoverable fragments of one node.
+#[derive(Debug)]
+pub(crate) struct Node {
+    address: Eui64,
+    contexts: Contexts,
+    config: Config,
+    datagram_tag: u8,
+    rng: Rng,
+    sending: VecDeque<Sending>,
+    receiving: Receiving,
+    paths: VirtualReassembly<Path>,
+    questions: VecDeque<Question>,
+    queue: VecDeque<Waiting>,
+    around: Surroundings,
+    /// When the next frame may leave.
+    gap_ends: Instant,
+    deadline: Option<Instant>,
+    counters: Counters,
+    outbox: Outbox<Output>,
+}
+
+impl Node {
+    pub fn new(address: Eui64, contexts: Contexts, config: Config, mut rng: Rng) -> Self {
+        let timeout = config.reassembly_timeout.min(REASSEMBLY_TIMEOUT_MAX);
+        Self {
+            address,
+            contexts,
+            config,
+            datagram_tag: rng.next_u32() as u8,
+            rng,
+            sending: VecDeque::new(),
+            receiving: Receiving::new(&config),
+            paths: VirtualReassembly::new(config.forwarded_datagrams, timeout),
+            questions: VecDeque::new(),
+            queue: VecDeque::new(),
+            around: Surroundings::default(),
+            gap_ends: Instant::ZERO,
+            deadline: None,
+            counters: Counters::default(),
+            outbox: Outbox::new(),
+        }
+    }
+
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outbox.pop()
+    }
+    pub const fn next_deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+    pub const fn counters(&self) -> Counters {
+        self.counters
+    }
+    /// Octets of datagrams that are being put together.
+    pub const fn receiving_octets(&self) -> usize {
+        self.receiving.octets()
+    }
+    /// Octets of datagrams that are being sent, and of frames that wait for the gap.
+    pub fn sending_octets(&self) -> usize {
+        let waiting: usize = self.queue.iter().map(|waiting| waiting.payload.len()).sum();
+        waiting + self.sending.iter().map(Sending::octets).sum::<usize>()
+    }
+    /// Datagrams that are being sent from here.
+    pub fn datagrams(&self) -> impl Iterator<Item = &Sending> {
+        self.sending.iter()
+    }
+    /// Datagrams whose fragments pass through.
+    pub fn forwarded_datagrams(&self) -> usize {
+        self.paths.iter().filter(|entry| !entry.state.is_complete).count()
+    }
+    /// The packets that wait here, once for each copy.
+    pub fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
+        let open = self.paths.iter().filter(|entry| !entry.state.is_complete);
+        let passing = open.map(|entry| entry.handle);
+        let asked = self.questions.iter().map(|question| question.handle);
+        let sending = self.sending.iter().map(Sending::handle);
+        sending.chain(self.receiving.handles()).chain(passing).chain(asked)
+    }
+
+    /// Sends a compressed datagram.
+    pub fn send(
+        &mut self,
+        now: Instant,
+        handle: Handle,
+        next_hop: Eui64,
+        datagram: Vec<u8>,
+        around: Surroundings,
+    ) {
+        self.around = around;
+        if self.sending.len() >= self.config.fragmented_datagrams {
+            self.end(handle, Some(DropReason::BufferFull));
+            return;
+        }
+        let tag = self.free_tag(next_hop);
+        let room = self.config.frame_payload.saturating_sub(RFRAG_OCTETS);
+        match Sending::new(handle, next_hop, datagram, tag, room, &self.config.recovery) {
+            Some(sending) => self.sending.push_back(sending),
+            None => self.end(handle, Some(DropReason::TooLarge)),
+        }
+        self.work(now);
+    }
+
+    /// A tag that no datagram from here to `next_hop` has (RFC 8931 s5.1: temporarily unique for its source).
+    fn free_tag(&mut self, next_hop: Eui64) -> u8 {
+        loop {
+            let tag = self.datagram_tag;
+            self.datagram_tag = tag.wrapping_add(1);
+            let label = Label { neighbour: next_hop, tag: tag.into() };
+            let is_own = |one: &Sending| one.datagram_tag() == tag && one.next_hop() == next_hop;
+            // Fewer datagrams are on their way than there are tags, so this ends.
+            if self.paths.find_outgoing(label).is_none() && !self.sending.iter().any(is_own) {
+                return tag;
+            }
+        }
+    }
+
+    /// True while datagrams are sent from here.
+    pub fn is_sending(&self) -> bool {
+        !self.sending.is_empty()
+    }
+
+    /// Takes a frame with a dispatch of RFC 8931 from the neighbour `source`; false when it is malformed.
+    pub fn on_frame(
+        &mut self,
+        now: Instant,
+        frame: &[u8],
+        source: Eui64,
+        handle: Handle,
+        around: Surroundings,
+    ) -> bool {
+        self.around = around;
+        if let Ok((header, data)) = Rfrag::parse(frame) {
+            self.on_fragment(now, &Received { header, data, source, handle });
+        } else if let Ok(ack) = RfragAck::parse(frame) {
+            self.on_ack(now, ack, source);
+        } else {
+            return false;
+        }
+        self.work(now);
+        true
+    }
+
+    fn on_fragment(&mut self, now: Instant, fragment: &Received<'_>) {
+        let &Received { header, source, .. } = fragment;
+        let incoming = Label { neighbour: source, tag: header.datagram_tag.into() };
+        let is_first = matches!(header.part, Part::First { .. });
+        if is_first && !self.receiving.expects(source, &header) && self.ask(fragment) {
+            return;
+        }
+        if !is_first && self.paths.find(incoming).is_some() {
+            self.forward_next(now, incoming, fragment);
+        } else {
+            self.take_in(now, fragment);
+        }
+    }
+
+    /// Asks where a first fragment goes; false if that cannot be told from it.
+    fn ask(&mut self, fragment: &Received<'_>) -> bool {
+        let &Received { header, data, source, handle } = fragment;
+        if self.config.way != Way::Recovered || self.questions.len() >= ROUTE_REQUESTS {
+            return false;
+        }
+        let link = Link { source, destination: self.address, contexts: &self.contexts };
+        let Some((beginning, size)) = beginning(&header, data, link) else { return false };
+        // A route may stand in headers that are not all in the first fragment.
+        if upper_layer(&beginning).is_err() {
+            return false;
+        }
+        self.questions.push_back(Question { header, data: data.to_vec(), source, size, handle });
+        self.outbox.push(Output::Accepted { handle });
+        self.outbox.push(Output::RouteRequest { beginning, source, handle });
+        true
+    }
+
+    /// The driver's answer to the oldest question.
+    pub fn on_route_reply(
+        &mut self,
+        now: Instant,
+        beginning: &[u8],
+        route: Route,
+        around: Surroundings,
+    ) -> Result<(), Rejected> {
+        self.around = around;
+        let Some(question) = self.questions.pop_front() else {
+            return Err(Rejected { what: "route", why: "no first fragment waits for one" });
+        };
+        match route {
+            // RFC 8931 s6.1.2: what cannot be forwarded is answered with a NULL bitmap.
+            Route::None => {
+                self.acknowledge(question.source, null(question.header.datagram_tag));
+            }
+            Route::Via(next_hop) => self.forward_first(now, &question, beginning, next_hop),
+            Route::Here => self.take_in_accepted(now, &question.received()),
+        }
+        self.work(now);
+        Ok(())
+    }
+
+    /// Opens a path, or finds the one there is, and lets the first fragment go on.
+    fn forward_first(
+        &mut self,
+        now: Instant,
+        question: &Question,
+        beginning: &[u8],
+        next_hop: Eui64,
+    ) {
+        let &Question { source, size, handle, .. } = question;
+        let header = self.marked(&question.header);
+        let incoming = Label { neighbour: source, tag: header.datagram_tag.into() };
+        let known = self.paths.find(incoming).map(|entry| entry.outgoing);
+        let same = known.filter(|outgoing| outgoing.neighbour == next_hop);
+        if known.is_some() && same.is_none() {
+            // RFC 8931 s6: the first fragment, sent again, establishes a new path.
+            self.close_path(incoming, DropReason::NeighbourLost);
+        }
+        if same.is_none() && self.paths.is_full() {
+            self.close_complete_path();
+        }
+        let outgoing = same
+            .unwrap_or_else(|| Label { neighbour: next_hop, tag: self.free_tag(next_hop).into() });
+        let link = Link { source: self.address, destination: next_hop, contexts: &self.contexts };
+        let tag = outgoing.tag as u8;
+        let payload = self.config.frame_payload;
+        let onward = first_onward(&header, beginning, size, tag, link, payload);
+        let state = onward.as_ref().map(|(_, shift)| Path { shift: *shift, is_complete: false });
+        let opened = match (same, state) {
+            (Some(_), Some(_)) => {
+                // The copy of a fragment is no second copy of the packet.
+                self.end(handle, None);
+                true
+            }
+            (None, Some(state)) => self.paths.open(now, incoming, outgoing, handle, state).is_ok(),
+            (_, None) => false,
+        };
+        if let Some((frame, _)) = onward.filter(|_| opened) {
+            self.count_forwarded(&question.header, &header);
+            self.push(frame, next_hop, handle);
+        } else {
+            self.counters.fallbacks += 1;
+            self.take_in_accepted(now, &question.received());
+        }
+    }
+
+    fn forward_next(&mut self, now: Instant, incoming: Label, fragment: &Received<'_>) {
+        let Some(entry) = self.paths.find(incoming) else { return };
+        let (to, handle, path) = (entry.outgoing, entry.handle, entry.state);
+        let header = self.marked(&fragment.header);
+        let Some(frame) = next_onward(&header, fragment.data, to.tag as u8, path.shift) else {
+            return;
+        };
+        if header.part == Part::Abort && !header.ack_request {
+            // RFC 8931 s6.3: the path and all associated state are destroyed.
+            self.close_path(incoming, DropReason::GaveUp);
+            self.push(frame, to.neighbour, Handle::NONE);
+            return;
+        }
+        if !path.is_complete {
+            self.paths.refresh(incoming, now);
+        }
+        self.count_forwarded(&fragment.header, &header);
+        self.push(frame, to.neighbour, handle);
+    }
+
+    /// The header of a fragment that passes: marked when the queues are long.
+    fn marked(&self, header: &Rfrag) -> Rfrag {
+        // RFC 8931 s5.1: E is set by routers where the fragment meets congestion.
+        let queued = self.around.backlog + self.queue.len();
+        let congested = queued >= self.config.recovery.mark_frames;
+        Rfrag { congestion: header.congestion || congested, ..*header }
+    }
+    fn count_forwarded(&mut self, before: &Rfrag, after: &Rfrag) {
+        self.counters.forwarded += 1;
+        self.counters.marked += u64::from(after.congestion && !before.congestion);
+    }
+
+    /// Ends the copy that passed, unless it is through.
+    fn close_path(&mut self, incoming: Label, reason: DropReason) {
+        if let Some(entry) = self.paths.close(incoming)
+            && !entry.state.is_complete
+        {
+            self.end(entry.handle, Some(reason));
+        }
+    }
+
+    /// Forgets the oldest path whose datagram is through, to have room.
+    fn close_complete_path(&mut self) {
+        let oldest = self.paths.iter().find(|entry| entry.state.is_complete);
+        if let Some(incoming) = oldest.map(|entry| entry.incoming) {
+            self.paths.close(incoming);
+        }
+    }
+
+    /// Takes in a fragment for this node.
+    fn take_in(&mut self, now: Instant, fragment: &Received<'_>) {
+        let &Received { header, source, handle, .. } = fragment;
+        let opens =
+            matches!(header.part, Part::First { .. }) && !self.receiving.expects(source, &header);
+        if opens {
+            self.outbox.push(Output::Accepted { handle });
+        }
+        self.take_in_accepted(now, fragment);
+    }
+
+    fn take_in_accepted(&mut self, now: Instant, fragment: &Received<'_>) {
+        let source = fragment.source;
+        let (outcome, ack) = self.receiving.accept(now, fragment, self.around.room);
+        match outcome {
+            Outcome::Complete { datagram, handle } => {
+                self.outbox.push(Output::Datagram { datagram, source, handle });
+            }
+            Outcome::Dropped { handle, reason } => self.end(handle, Some(reason)),
+            Outcome::Waiting | Outcome::Unknown => {}
+        }
+        if let Some(ack) = ack {
+            self.acknowledge(source, ack);
+        }
+    }
+
+    fn acknowledge(&mut self, to: Eui64, ack: RfragAck) {
+        let mut payload = Vec::new();
+        ack.emit(&mut payload);
+        self.push(payload, to, Handle::NONE);
+    }
+
+    fn on_ack(&mut self, now: Instant, ack: RfragAck, from: Eui64) {
+        let tag = ack.datagram_tag;
+        let is_own = |one: &Sending| one.datagram_tag() == tag && one.next_hop() == from;
+        if let Some(at) = self.sending.iter().position(is_own) {
+            self.counters.marks_reported += u64::from(ack.congestion);
+            if let Some(ending) = self.sending[at].on_ack(&ack, now) {
+                self.end_sending(at, ending);
+            }
+            return;
+        }
+        let outgoing = Label { neighbour: from, tag: tag.into() };
+        // RFC 8931 s6.2: without a path for it the acknowledgement MUST be dropped silently.
+        let Some(entry) = self.paths.find_outgoing(outgoing) else { return };
+        let (back, handle, was_complete) = (entry.incoming, entry.handle, entry.state.is_complete);
+        match ack.bitmap {
+            Bitmap::FULL if !was_complete => {
+                // RFC 8931 s6.2: a short timer, upon which the path is destroyed.
+                entry.state.is_complete = true;
+                self.paths.expire_at(back, now + self.config.recovery.linger);
+                self.end(handle, None);
+            }
+            Bitmap::FULL => {}
+            Bitmap::NULL => self.close_path(back, DropReason::Reset),
+            _ if was_complete => {}
+            _ => self.paths.refresh(back, now),
+        }
+        self.acknowledge(back.neighbour, RfragAck { datagram_tag: back.tag as u8, ..ack });
+    }
+
+    fn end_sending(&mut self, at: usize, ending: Ending) {
+        let (handle, next_hop) = (self.sending[at].handle(), self.sending[at].next_hop());
+        if ending == Ending::GaveUp {
+            // RFC 8931 s6.3: a pseudo fragment cleans up the path.
+            let abort = self.sending[at].abort_frame();
+            self.queue.retain(|waiting| waiting.handle != handle || handle == Handle::NONE);
+            self.push(abort, next_hop, Handle::NONE);
+        }
+        if ending != Ending::Delivered {
+            let tag = self.free_tag(next_hop);
+            if self.sending[at].restart(tag) {
+                return;
+            }
+        }
+        self.sending.remove(at);
+        self.end(
+            handle,
+            match ending {
+                Ending::Delivered => None,
+                Ending::Refused => Some(DropReason::Reset),
+                Ending::GaveUp => Some(DropReason::GaveUp),
+            },
+        );
+    }
+
+    /// This node's copy of a packet is over.
+    fn end(&mut self, handle: Handle, dropped: Option<DropReason>) {
+        self.outbox.push(Output::Ended { handle, dropped });
+    }
+
+    /// The time of [`Node::next_deadline`] has come.
+    pub fn on_deadline(&mut self, now: Instant, around: Surroundings) {
+        self.around = around;
+        while let Some((handle, source, ack)) = self.receiving.expire(now) {
+            self.end(handle, Some(DropReason::ReassemblyTimeout));
+            self.acknowledge(source, ack);
+        }
+        while let Some(entry) = self.paths.expire(now) {
+            if !entry.state.is_complete {
+                self.end(entry.handle, Some(DropReason::ReassemblyTimeout));
+            }
+        }
+        let mut at = 0;
+        while at < self.sending.len() {
+            let before = self.sending.len();
+            if let Some(ending) = self.sending[at].on_timeout(now) {
+                self.end_sending(at, ending);
+            }
+            at += usize::from(self.sending.len() == before);
+        }
+        self.work(now);
+    }
+
+    /// The MAC is done with a frame, so that there may be room for another.
+    pub fn on_frame_done(&mut self, now: Instant, around: Surroundings) {
+        self.around = around;
+        self.work(now);
+    }
+
+    /// Puts a frame behind those that wait for the gap. One that has no room is lost, and recovered by its ends.
+    fn push(&mut self, payload: Vec<u8>, destination: Eui64, handle: Handle) {
+        if self.queue.len() < RECOVERY_QUEUE_FRAMES && payload.len() <= self.around.room {
+            self.around.room -= payload.len();
+            self.queue.push_back(Waiting { payload, destination, handle });
+        } else {
+            self.counters.overflowed += 1;
+        }
+    }
+
+    /// Sends what may leave, and works out when to come back.
+    fn work(&mut self, now: Instant) {
+        while self.gap_ends <= now {
+            let Some(Waiting { payload, destination, handle }) = self.next_frame(now) else {
+                break;
+            };
+            self.outbox.push(Output::Frame { payload, destination, handle });
+            // RFC 8931 s4.2: the sender MUST keep a gap between frames.
+            self.gap_ends = now + self.config.recovery.inter_frame_gap;
+        }
+        let mut deadline = earliest(self.receiving.next_deadline(), self.paths.next_deadline());
+        let has_room = self.has_room();
+        for sending in &self.sending {
+            deadline = earliest(deadline, sending.deadline());
+            let at = match sending.permits(now) {
+                // Without room the next confirmation of the MAC is what brings it.
+                Permit::Now if has_room => Some(self.gap_ends),
+                Permit::At(at) => Some(at.max(self.gap_ends)),
+                Permit::Now | Permit::Blocked => None,
+            };
+            deadline = earliest(deadline, at);
+        }
+        let gap = (!self.queue.is_empty()).then_some(self.gap_ends);
+        self.deadline = earliest(deadline, gap);
+    }
+
+    /// True when the packet buffer takes another frame of this node's own.
+    fn has_room(&self) -> bool {
+        self.around.room >= self.config.frame_payload
+    }
+
+    /// What passes through and acknowledgements go first, then the datagrams of this node in turn.
+    fn next_frame(&mut self, now: Instant) -> Option<Waiting> {
+        if let Some(waiting) = self.queue.pop_front() {
+            return Some(waiting);
+        }
+        if !self.has_room() {
+            return None;
+        }
+        let at = self.sending.iter().position(|sending| sending.permits(now) == Permit::Now)?;
+        let mut sending = self.sending.remove(at)?;
+        let (payload, is_copy) = sending.next_fragment(now, &mut self.rng)?;
+        self.around.room -= payload.len();
+        self.counters.resent += u64::from(is_copy);
+        self.counters.sent += u64::from(!is_copy);
+        let (destination, handle) = (sending.next_hop(), sending.handle());
+        self.sending.push_back(sending);
+        Some(Waiting { payload, destination, handle })
+    }
+}
+
+impl Question {
+    fn received(&self) -> Received<'_> {
+        let Self { header, data, source, handle, .. } = self;
+        Received { header: *header, data, source: *source, handle: *handle }
+    }
+}

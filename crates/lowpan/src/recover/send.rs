@@ -1,0 +1,378 @@
+//! The fragmenting end: sends the fragments of one datagram, asks for acknowledgements, and sends again what did not
+//! arrive (RFC 8931 s6).
+//!
+//! ```text
+//!          leaves                in the bitmap
+//!   Due ------------> Sent ----------------------> Received
+//!    ^                 |  \   not in it, though later ones are     ^
+//!    |                 |   +----------------> Due                  |
+//!    |                 | nothing came for a whole timeout          |
+//!    |                 v                                           |
+//!    +-------------- Silent ---------------------------------------+
+//!      the one that asked;                  in a later bitmap
+//!      or not in a later bitmap
+//! ```
+//!
+//! What a link-layer acknowledgement says about the first hop is not used: only the other end knows.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use lowmesh_congestion::{Attempt, Message, Permit, Timer, Window};
+use lowmesh_machine::Handle;
+use lowmesh_units::{Duration, Eui64, Instant, Rng};
+use lowmesh_wire::lowpan::rfrag::{Bitmap, FRAGMENTS_MAX, Part, Rfrag, RfragAck};
+
+use super::path::frame;
+use crate::params::{FIRST_FRAGMENT_SLACK, Recovery};
+
+/// What is known about a fragment. `Sent` and `Silent` tell when its latest copy left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// To be sent: for the first time, or again.
+    Due,
+    /// On its way.
+    Sent(Instant),
+    /// Nothing came back for a whole timeout; the next acknowledgement tells.
+    Silent(Instant),
+    /// The other end has it.
+    Received,
+}
+
+/// One fragment of the datagram.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    offset: u16,
+    size: u16,
+    copies: u8,
+    /// Which of all copies that left was its latest.
+    order: u32,
+    fate: Fate,
+}
+
+impl Piece {
+    /// When the latest copy left, while nothing is known of it.
+    const fn unsettled(&self) -> Option<Instant> {
+        match self.fate {
+            Fate::Sent(at) | Fate::Silent(at) => Some(at),
+            Fate::Due | Fate::Received => None,
+        }
+    }
+}
+
+/// A fragment with X set that waits for its acknowledgement.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    sequence: usize,
+    wait: Duration,
+    deadline: Instant,
+}
+
+/// Timeouts that followed each other without any news between them.
+#[derive(Clone, Copy, Debug)]
+struct Silence {
+    /// The wait for the first copy.
+    initial: Duration,
+    /// The wait that has just run out.
+    previous: Duration,
+    timeouts: u8,
+}
+
+/// How a datagram ended at its fragmenting end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The other end has all of it.
+    Delivered,
+    /// A NULL bitmap came: some node gave it up, and the path is clean.
+    Refused,
+    /// No retries are left; the path is still there.
+    GaveUp,
+}
+
+/// One datagram on its way in recoverable fragments.
+#[derive(Debug)]
+pub struct Sending {
+    handle: Handle,
+    next_hop: Eui64,
+    datagram_tag: u8,
+    datagram: Vec<u8>,
+    pieces: Vec<Piece>,
+    window: Box<dyn Window>,
+    timer: Box<dyn Timer>,
+    asked: Option<Asked>,
+    silence: Option<Silence>,
+    orders: u32,
+    fragment_retries: u8,
+    datagram_retries: u8,
+    recovery: Recovery,
+}
+
+impl Sending {
+    /// A compressed `datagram` in fragments of at most `room` octets; `None` when it would take more than 32.
+    pub fn new(
+        handle: Handle,
+        next_hop: Eui64,
+        datagram: Vec<u8>,
+        datagram_tag: u8,
+        room: usize,
+        recovery: &Recovery,
+    ) -> Option<Self> {
+        Some(Self {
+            handle,
+            next_hop,
+            datagram_tag,
+            pieces: pieces(datagram.len(), room)?,
+            datagram,
+            window: recovery.window.window(),
+            timer: recovery.arq.timer(),
+            asked: None,
+            silence: None,
+            orders: 0,
+            fragment_retries: recovery.fragment_retries,
+            datagram_retries: recovery.datagram_retries,
+            recovery: *recovery,
+        })
+    }
+
+    /// Names the packet.
+    pub const fn handle(&self) -> Handle {
+        self.handle
+    }
+    /// The neighbour that gets the fragments.
+    pub const fn next_hop(&self) -> Eui64 {
+        self.next_hop
+    }
+    /// The tag under which the datagram goes to that neighbour.
+    pub const fn datagram_tag(&self) -> u8 {
+        self.datagram_tag
+    }
+    /// Octets of the compressed datagram.
+    pub fn octets(&self) -> usize {
+        self.datagram.len()
+    }
+    /// Whether a fragment may leave; [`Permit::Blocked`] also when none has to.
+    pub fn permits(&self, now: Instant) -> Permit {
+        match self.due() {
+            Some(_) => self.window.permits(1, now),
+            None => Permit::Blocked,
+        }
+    }
+    /// When the acknowledgement that was asked for is late.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.asked.map(|asked| asked.deadline)
+    }
+    /// The window, for plots.
+    pub fn window(&self) -> &dyn Window {
+        self.window.as_ref()
+    }
+    /// Fragments of the datagram.
+    pub fn fragments(&self) -> usize {
+        self.pieces.len()
+    }
+
+    fn due(&self) -> Option<usize> {
+        self.pieces.iter().position(|piece| piece.fate == Fate::Due)
+    }
+
+    /// The next fragment, and whether it was sent before; to be called when [`Sending::permits`] says so.
+    pub fn next_fragment(&mut self, now: Instant, rng: &mut Rng) -> Option<(Vec<u8>, bool)> {
+        let sequence = self.due()?;
+        self.orders += 1;
+        let piece = &mut self.pieces[sequence];
+        let is_copy = piece.copies > 0;
+        piece.copies = piece.copies.saturating_add(1);
+        piece.order = self.orders;
+        piece.fate = Fate::Sent(now);
+        self.window.on_sent(1, now);
+        // RFC 8931 s6: X marks the end of a window, and MUST be set on the last fragment.
+        let ack_request = self.due().is_none() || self.window.permits(1, now) == Permit::Blocked;
+        if ack_request {
+            self.ask(sequence, now, rng);
+        }
+        Some((self.frame(sequence, ack_request), is_copy))
+    }
+
+    /// RFC 8931 s6: a timer MUST protect the request; s7.1 leaves the timeout to a parameter.
+    fn ask(&mut self, sequence: usize, now: Instant, rng: &mut Rng) {
+        let wait = match &mut self.silence {
+            Some(Silence { initial, previous, timeouts }) => {
+                let (initial, number) = (*initial, *timeouts);
+                let attempt = Attempt { initial, previous: *previous, number };
+                *previous = self.timer.backoff(attempt, rng);
+                *previous
+            }
+            None => self.timer.initial(now, rng),
+        };
+        self.asked = Some(Asked { sequence, wait, deadline: now + wait });
+    }
+
+    fn frame(&self, sequence: usize, ack_request: bool) -> Vec<u8> {
+        let Piece { offset, size, .. } = self.pieces[sequence];
+        let part = match sequence {
+            // RFC 8931 s5.1: the offset of the first fragment is the size of the compressed datagram.
+            0 => Part::First { datagram_size: self.datagram.len() as u16 },
+            _ => Part::Next { sequence: sequence as u8, offset },
+        };
+        let datagram_tag = self.datagram_tag;
+        let header =
+            Rfrag { congestion: false, datagram_tag, ack_request, fragment_size: size, part };
+        frame(&header, &self.datagram[usize::from(offset)..usize::from(offset + size)])
+    }
+
+    /// The pseudo fragment that takes down the path (RFC 8931 s6.3).
+    pub fn abort_frame(&self) -> Vec<u8> {
+        let header = Rfrag {
+            congestion: false,
+            datagram_tag: self.datagram_tag,
+            ack_request: false,
+            fragment_size: 0,
+            part: Part::Abort,
+        };
+        frame(&header, &[])
+    }
+
+    /// An acknowledgement of this datagram came.
+    pub fn on_ack(&mut self, ack: &RfragAck, now: Instant) -> Option<Ending> {
+        // RFC 8931 s6.3: upon a NULL bitmap the fragmenting end MUST abort.
+        if ack.bitmap == Bitmap::NULL {
+            return Some(Ending::Refused);
+        }
+        let news = self.settle(ack.bitmap, now);
+        if ack.congestion {
+            // RFC 8931 s5.2: E says that one of the fragments since the last acknowledgement met congestion.
+            self.window.on_ecn(news.unwrap_or(now), now);
+        }
+        if self.pieces.iter().all(|piece| piece.fate == Fate::Received) {
+            return Some(Ending::Delivered);
+        }
+        if news.is_some() {
+            self.silence = None;
+        }
+        self.keep_asking(now);
+        self.exhausted()
+    }
+
+    /// Settles what the bitmap is about; returns when the latest fragment left of those that are new in it.
+    fn settle(&mut self, bitmap: Bitmap, now: Instant) -> Option<Instant> {
+        let asked = self.asked.map(|asked| asked.sequence);
+        let (mut latest, mut newest) = (None, 0);
+        for (sequence, piece) in self.pieces.iter_mut().enumerate() {
+            if !bitmap.contains(sequence as u8) || piece.fate == Fate::Received {
+                continue;
+            }
+            if let Some(sent) = piece.unsettled() {
+                latest = latest.max(Some(sent));
+                newest = newest.max(piece.order);
+                let sample = (asked == Some(sequence)).then(|| now.since(sent));
+                if let Some(rtt) = sample {
+                    self.timer.on_sample(rtt, piece.copies - 1, now);
+                    self.asked = None;
+                }
+                if piece.fate == Fate::Sent(sent) {
+                    let rtt = sample.filter(|_| piece.copies == 1);
+                    self.window.on_acked(Message { size: 1, sent }, rtt, now);
+                }
+            }
+            piece.fate = Fate::Received;
+        }
+        let mut lost = Vec::new();
+        for piece in &mut self.pieces {
+            // What left before a fragment that arrived, and is not in the bitmap, did not arrive.
+            let Some(sent) = piece.unsettled().filter(|_| piece.order < newest) else { continue };
+            if piece.fate == Fate::Sent(sent) {
+                lost.push(Message { size: 1, sent });
+            }
+            piece.fate = Fate::Due;
+        }
+        let is_due = |asked: &Asked| self.pieces[asked.sequence].fate == Fate::Due;
+        self.asked = self.asked.filter(|asked| !is_due(asked));
+        if !lost.is_empty() {
+            self.window.on_lost(&lost, now);
+        }
+        latest
+    }
+
+    /// Without a request under way and a fragment that may leave nothing would ever come back: the latest
+    /// fragment asks again.
+    fn keep_asking(&mut self, now: Instant) {
+        if self.asked.is_some() || self.permits(now) != Permit::Blocked {
+            return;
+        }
+        let unsettled = self.pieces.iter_mut().filter(|piece| piece.unsettled().is_some());
+        if let Some(piece) = unsettled.max_by_key(|piece| piece.order) {
+            if matches!(piece.fate, Fate::Sent(_)) {
+                self.window.on_discarded(1, now);
+            }
+            piece.fate = Fate::Due;
+        }
+    }
+
+    /// [`Ending::GaveUp`] when a fragment that is due has no retries left.
+    fn exhausted(&self) -> Option<Ending> {
+        let retries = self.fragment_retries;
+        let spent = |piece: &Piece| piece.fate == Fate::Due && piece.copies > retries;
+        self.pieces.iter().any(spent).then_some(Ending::GaveUp)
+    }
+
+    /// The acknowledgement that was asked for did not come.
+    pub fn on_timeout(&mut self, now: Instant) -> Option<Ending> {
+        let asked = self.asked.filter(|asked| asked.deadline <= now)?;
+        let mut silent = Vec::new();
+        for piece in &mut self.pieces {
+            if let Fate::Sent(sent) = piece.fate {
+                silent.push(Message { size: 1, sent });
+                piece.fate = Fate::Silent(sent);
+            }
+        }
+        self.window.on_timeout(&silent, now);
+        self.asked = None;
+        let previous = asked.wait;
+        self.silence = Some(match self.silence {
+            Some(Silence { initial, timeouts, .. }) => {
+                Silence { initial, previous, timeouts: timeouts.saturating_add(1) }
+            }
+            None => Silence { initial: previous, previous, timeouts: 1 },
+        });
+        // RFC 8931 s6: the fragment that carries X MAY be sent again upon a timeout.
+        self.pieces[asked.sequence].fate = Fate::Due;
+        let ending = self.exhausted();
+        if ending.is_some() {
+            self.timer.on_give_up(now);
+        }
+        ending
+    }
+
+    /// Begins again from scratch under another tag, if datagram retries are left (RFC 8931 s7.1).
+    pub fn restart(&mut self, datagram_tag: u8) -> bool {
+        if self.datagram_retries == 0 {
+            return false;
+        }
+        self.datagram_retries -= 1;
+        self.datagram_tag = datagram_tag;
+        self.window = self.recovery.window.window();
+        self.asked = None;
+        self.silence = None;
+        for piece in &mut self.pieces {
+            (piece.copies, piece.fate) = (0, Fate::Due);
+        }
+        true
+    }
+}
+
+/// Cuts a datagram of `size` octets. The first fragment leaves room for headers that grow on the way
+/// (RFC 8931 s4.1).
+fn pieces(size: usize, room: usize) -> Option<Vec<Piece>> {
+    let slack = if size <= room { 0 } else { FIRST_FRAGMENT_SLACK };
+    let first = room.checked_sub(slack).filter(|first| *first > 0)?.min(size);
+    let count = 1 + (size - first).div_ceil(room);
+    if count > FRAGMENTS_MAX || size == 0 {
+        return None;
+    }
+    let piece = |sequence: usize| {
+        let offset = if sequence == 0 { 0 } else { first + (sequence - 1) * room };
+        let end = (first + sequence * room).min(size);
+        let (offset, size) = (offset as u16, (end - offset) as u16);
+        Piece { offset, size, copies: 0, order: 0, fate: Fate::Due }
+    };
+    Some((0..count).map(piece).collect())
+}

@@ -1,0 +1,219 @@
+//! Nodes by themselves, which know each other by given routes alone: what a stranger's stack may ask of them.
+
+use std::net::Ipv6Addr;
+
+use lowmesh_ipv6::packet;
+use lowmesh_mac::csma::{self, Input as RadioInput};
+use lowmesh_mac::frame::airtime;
+use lowmesh_mac::params::CCA;
+use lowmesh_machine::{Handle, Machine as _};
+use lowmesh_units::{Dbm, Instant, NodeId, Seed};
+use lowmesh_wire::icmpv6::{self, Echo, Icmpv6};
+use lowmesh_wire::ieee802154::{self, Frame};
+use lowmesh_wire::ipv6::{self, Address, Header, Prefix};
+use lowmesh_wire::lowpan::{Contexts, decompress};
+use lowmesh_wire::neighbour::{Advertisement, Solicitation};
+
+use crate::event::{Input, Output, RadioOrder};
+use crate::{Config, DATAGRAM_PORT, ECHO_PORT, Identity, LinkLayer, Node};
+
+const LINKS: [Address; 2] =
+    [Address::link_local(NodeId(0).eui64()), Address::link_local(NodeId(1).eui64())];
+
+fn global(index: u16) -> Address {
+    Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, index + 1).into()
+}
+
+/// Two nodes that hear every frame of each other.
+struct Pair {
+    now: Instant,
+    nodes: [Node; 2],
+    orders: Vec<(Instant, usize, RadioOrder)>,
+    /// What reached the applications.
+    datagrams: Vec<(usize, (Address, u16), Vec<u8>)>,
+    /// The frames that node 1 sent.
+    answers: Vec<Vec<u8>>,
+}
+
+impl Pair {
+    fn new() -> Self {
+        let csma = csma::Config::default();
+        let config = Config { link: LinkLayer::Csma(csma), ..Config::default() };
+        let node = |index: u16| {
+            let other = 1 - index;
+            let way = Prefix::new(global(other), 128).expect("128 bits");
+            let identity = Identity::new(NodeId(index).eui64())
+                .with_address(global(index))
+                .with_route(way, LINKS[usize::from(other)])
+                .expect("a neighbour");
+            Node::alone(&config, identity, Seed(u64::from(index))).expect("possible settings")
+        };
+        let nodes = [node(0), node(1)];
+        let (orders, datagrams) = (Vec::new(), Vec::new());
+        let mut pair = Self { now: Instant::ZERO, nodes, orders, datagrams, answers: Vec::new() };
+        pair.tell(0, Input::Boot);
+        pair.tell(1, Input::Boot);
+        pair
+    }
+
+    fn tell(&mut self, who: usize, input: Input) {
+        self.nodes[who].handle(self.now, input).expect("acceptable");
+        self.drain(who);
+    }
+    fn drain(&mut self, who: usize) {
+        while let Some(output) = self.nodes[who].poll_output() {
+            match output {
+                Output::Radio(order) => {
+                    let at = match &order {
+                        RadioOrder::Sense { at } => *at + CCA,
+                        RadioOrder::Transmit { at, octets, .. } => *at + airtime(octets.len()),
+                        RadioOrder::Acknowledge { at, octets, .. } => *at + airtime(octets.len()),
+                    };
+                    self.orders.push((at, who, order));
+                }
+                Output::Datagram { from, payload } => self.datagrams.push((who, from, payload)),
+                _ => {}
+            }
+        }
+    }
+
+    /// Lets things happen until all are at rest.
+    fn run(&mut self) {
+        for _ in 0..1_000 {
+            let order = (0..self.orders.len()).min_by_key(|i| self.orders[*i].0);
+            let deadline =
+                (0..2).filter_map(|who| Some((self.nodes[who].next_deadline()?, who))).min();
+            match (order, deadline) {
+                (Some(place), _) if deadline.is_none_or(|(due, _)| self.orders[place].0 <= due) => {
+                    let (at, who, order) = self.orders.remove(place);
+                    self.now = at;
+                    self.obey(who, &order);
+                }
+                (_, Some((due, who))) => {
+                    self.now = due;
+                    self.tell(who, Input::Deadline);
+                }
+                _ => return,
+            }
+        }
+        panic!("they never come to rest");
+    }
+
+    fn obey(&mut self, who: usize, order: &RadioOrder) {
+        let octets = match order {
+            RadioOrder::Sense { .. } => {
+                self.nodes[who].radio(self.now, RadioInput::Sensed { busy: false });
+                return self.drain(who);
+            }
+            RadioOrder::Transmit { octets, .. } => {
+                if who == 1 {
+                    self.answers.push(octets.clone());
+                }
+                &octets[..]
+            }
+            RadioOrder::Acknowledge { octets, .. } => &octets[..],
+        };
+        self.nodes[who].radio(self.now, RadioInput::Sent);
+        let heard = RadioInput::Received { octets, rssi: Dbm(-50.0), handle: Handle::NONE };
+        self.nodes[1 - who].radio(self.now, heard);
+        self.drain(who);
+        self.drain(1 - who);
+    }
+
+    /// A message of node 0 to node 1, and what came back.
+    fn ask(&mut self, source: Address, destination: Address, message: &Icmpv6) -> Vec<Icmpv6> {
+        let mut payload = Vec::new();
+        message.emit(&source.0, &destination.0, &mut payload);
+        let next_header = icmpv6::NEXT_HEADER;
+        let packet = packet::plain(source, destination, next_header, 255, &payload, |_| ());
+        let to = (!destination.is_multicast()).then(|| NodeId(1).eui64());
+        self.nodes[0].send_packet(self.now, packet, to, Handle(1));
+        self.nodes[0].settle(self.now);
+        self.drain(0);
+        self.run();
+        let answers = std::mem::take(&mut self.answers);
+        answers.iter().map(|frame| message_in(&packet_in(frame))).collect()
+    }
+}
+
+/// The packet in a data frame that carries a whole one from node 1.
+fn packet_in(octets: &[u8]) -> Vec<u8> {
+    let frame = Frame::parse(octets).expect("a frame of ours");
+    let to = match frame.header.destination {
+        Some(ieee802154::Address::Extended(node)) => Some(node),
+        _ => None,
+    };
+    let (from, contexts, mut packet) = (NodeId(1).eui64(), Contexts::new(), Vec::new());
+    decompress(frame.payload, from, to, &contexts, None, &mut packet).expect("a whole packet");
+    packet
+}
+
+/// The message in a packet, with its checksum and hop limit checked.
+fn message_in(packet: &[u8]) -> Icmpv6 {
+    let header = Header::parse(packet).expect("a packet of ours");
+    assert_eq!(header.next_header, icmpv6::NEXT_HEADER);
+    Icmpv6::parse(&packet[ipv6::HEADER_OCTETS..], &header.source.0, &header.destination.0)
+        .expect("a message of ours")
+}
+
+#[test]
+fn who_asks_for_an_address_is_told_the_node() {
+    for target in [LINKS[1], global(1)] {
+        let mut pair = Pair::new();
+        let question =
+            Solicitation { target, source_node: Some(NodeId(0).eui64()), registration: None };
+        let message = Icmpv6::NeighbourSolicitation(question);
+        let answers = pair.ask(LINKS[0], target.solicited_node(), &message);
+        let advertisement = Advertisement {
+            router: true,
+            solicited: true,
+            overriding: true,
+            target,
+            target_node: Some(NodeId(1).eui64()),
+            registration: None,
+        };
+        assert_eq!(answers, [Icmpv6::NeighbourAdvertisement(advertisement)]);
+    }
+}
+
+#[test]
+fn a_ping_is_answered_from_the_address_that_was_pinged() {
+    let echo = Echo { identifier: 1, sequence: 2, data: vec![7; 30] };
+    for (source, destination) in [(LINKS[0], LINKS[1]), (global(0), global(1))] {
+        let mut pair = Pair::new();
+        let answers = pair.ask(source, destination, &Icmpv6::EchoRequest(echo.clone()));
+        assert_eq!(answers, [Icmpv6::EchoReply(echo.clone())]);
+    }
+}
+
+#[test]
+fn a_datagram_to_port_7_comes_back() {
+    let mut pair = Pair::new();
+    for octets in [3, 300] {
+        let payload = vec![0x5a; octets];
+        let peer = (global(1), ECHO_PORT);
+        pair.tell(
+            0,
+            Input::Datagram { source_port: DATAGRAM_PORT, peer, payload: payload.clone() },
+        );
+        pair.answers.clear();
+        pair.run();
+        assert_eq!(pair.datagrams.pop(), Some((0, peer, payload)));
+    }
+}
+
+#[test]
+fn two_echo_services_do_not_keep_each_other_busy() {
+    let mut pair = Pair::new();
+    let peer = (LINKS[1], ECHO_PORT);
+    pair.tell(0, Input::Datagram { source_port: ECHO_PORT, peer, payload: vec![1] });
+    pair.run();
+    assert_eq!(pair.answers, Vec::<Vec<u8>>::new());
+}
+
+#[test]
+fn a_route_goes_over_a_neighbour_alone() {
+    let way = Prefix::new(global(0), 64).expect("64 bits");
+    let given = Identity::new(NodeId(0).eui64()).with_route(way, global(1));
+    assert!(given.is_err_and(|refusal| refusal.why.contains("link-local")));
+}
