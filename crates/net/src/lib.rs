@@ -3,10 +3,30 @@
 //!
 //! | module | drives |
 //! |---|---|
+//! | [`driver`] | a CoAP endpoint over UDP, or over DTLS |
+//! | [`udp`], [`multicast`] | the socket under it, and its groups |
+//! | [`dtls`] | sessions with pre-shared keys |
+//! | [`line`] | one connection for CoAP: TCP, TLS, WebSockets |
+//! | [`stream`], [`tls`], [`websocket`] | what a connection is made of |
+//! | [`oscore`] | a security context and its file |
+//! | [`resolve`] | from the host of a URI to addresses |
 //! | [`zep`] | a whole node over IEEE 802.15.4 frames in UDP |
 //! | [`service`] | what such a node answers over CoAP |
 //! | [`clock`] | the time of all drivers |
 
 pub mod clock;
+pub mod driver;
+pub mod dtls;
+mod icmp;
+pub mod line;
+pub mod multicast;
+pub mod oscore;
+pub mod params;
+pub mod peer;
+pub mod resolve;
 pub mod service;
+pub mod stream;
+pub mod tls;
+pub mod udp;
+pub mod websocket;
 pub mod zep;

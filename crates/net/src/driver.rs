@@ -1,0 +1,238 @@
+//! A CoAP endpoint on a UDP socket, with DTLS in between if there are keys.
+//!
+//! ```text
+//!   application  ── handle(input) ──►  machine  ── Send ──►  (sessions)  ──►  socket
+//!                ◄── next().await ──            ◄── Datagram ──
+//! ```
+//! The machine is that of the simulator: an `Endpoint`, or anything else with its inputs and outputs.
+
+use std::collections::VecDeque;
+use std::io;
+use std::time::Instant as SystemInstant;
+
+use lowmesh_coap::{Input, Output};
+use lowmesh_machine::{Machine, Rejected};
+use lowmesh_units::Instant;
+
+use crate::clock::Clock;
+use crate::dtls::{Event, Sessions};
+use crate::params::UNSENT_MAX;
+use crate::peer::Peer;
+use crate::udp::Udp;
+
+/// What a driver can drive.
+pub trait Datagrams: for<'a> Machine<Input<'a> = Input<'a, Peer>, Output = Output<Peer>> {}
+impl<M: for<'a> Machine<Input<'a> = Input<'a, Peer>, Output = Output<Peer>>> Datagrams for M {}
+
+/// Drives `M`. Dropping it drops what has not been sent yet.
+#[derive(Debug)]
+pub struct Driver<M> {
+    udp: Udp,
+    sessions: Option<Sessions>,
+    machine: M,
+    clock: Clock,
+    /// The clock's time 0 to the microsecond, in the form that dimpl and tokio take.
+    epoch: SystemInstant,
+    unsent: VecDeque<(Peer, Vec<u8>)>,
+    outputs: VecDeque<Output<Peer>>,
+    lost: u64,
+}
+
+impl<M: Datagrams> Driver<M> {
+    /// Over plain UDP.
+    #[allow(clippy::disallowed_methods, reason = "this is the driver's clock")]
+    pub fn new(udp: Udp, machine: M) -> Self {
+        let clock = Clock::start();
+        Self {
+            udp,
+            sessions: None,
+            machine,
+            clock,
+            epoch: SystemInstant::now(),
+            unsent: VecDeque::new(),
+            outputs: VecDeque::new(),
+            lost: 0,
+        }
+    }
+    /// Over DTLS.
+    pub fn secure(udp: Udp, sessions: Sessions, machine: M) -> Self {
+        Self { sessions: Some(sessions), ..Self::new(udp, machine) }
+    }
+    /// The socket, to join groups or to learn its port.
+    pub const fn udp(&self) -> &Udp {
+        &self.udp
+    }
+    /// The machine, to look at.
+    pub const fn machine(&self) -> &M {
+        &self.machine
+    }
+    /// The machine, to change something that is no input.
+    pub const fn machine_mut(&mut self) -> &mut M {
+        &mut self.machine
+    }
+    /// Datagrams lost since there was no room for them here.
+    pub const fn lost(&self) -> u64 {
+        self.lost
+    }
+    /// Tells the machine something: a request, an answer.
+    pub fn handle(&mut self, input: Input<'_, Peer>) -> Result<(), Rejected> {
+        let now = self.clock.now();
+        let result = self.machine.handle(now, input);
+        self.work(now);
+        result
+    }
+    /// The next thing that the application has to know. May be dropped and called again at any time.
+    ///
+    /// An error is one of the socket, after which nothing works any more.
+    pub async fn next(&mut self) -> io::Result<Output<Peer>> {
+        loop {
+            if let Some(output) = self.outputs.pop_front() {
+                return Ok(output);
+            }
+            let deadline = self.next_deadline();
+            let until = deadline.map(|due| tokio::time::Instant::from_std(self.system(due)));
+            let sleep = async {
+                match until {
+                    Some(until) => tokio::time::sleep_until(until).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                readable = self.udp.readable() => { readable?; self.receive()?; }
+                writable = self.udp.writable(), if !self.unsent.is_empty() => writable?,
+                () = sleep => self.wake(),
+            }
+            self.work(self.clock.now());
+        }
+    }
+    /// Sends what can be sent without waiting, and ends all sessions.
+    pub fn close(mut self) {
+        let now = self.clock.now();
+        let at = self.system(now);
+        if let Some(sessions) = &mut self.sessions {
+            sessions.close(at);
+        }
+        self.work(now);
+    }
+
+    fn system(&self, then: Instant) -> SystemInstant {
+        self.epoch + std::time::Duration::from_nanos(then.as_nanos())
+    }
+    fn next_deadline(&self) -> Option<Instant> {
+        let handshakes = self.sessions.as_ref().and_then(Sessions::next_deadline).map(|due| {
+            let nanos = due.saturating_duration_since(self.epoch).as_nanos();
+            Instant::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+        });
+        handshakes.into_iter().chain(self.machine.next_deadline()).min()
+    }
+    fn wake(&mut self) {
+        let now = self.clock.now();
+        let at = self.system(now);
+        if let Some(sessions) = &mut self.sessions {
+            sessions.on_deadline(at);
+        }
+        if self.machine.next_deadline().is_some_and(|due| due <= now) {
+            let _always_taken = self.machine.handle(now, Input::Deadline);
+        }
+    }
+    /// Reads a batch.
+    fn receive(&mut self) -> io::Result<()> {
+        // The errors first, or they come instead of a datagram.
+        for address in self.udp.unreachable() {
+            if let Ok(peer) = self.udp.peer(address) {
+                self.unreachable(peer);
+            }
+        }
+        let now = self.clock.now();
+        let at = self.system(now);
+        let (machine, sessions) = (&mut self.machine, &mut self.sessions);
+        let read = self.udp.receive(|arrival| {
+            let (from, bytes) = (arrival.peer, arrival.bytes);
+            match sessions {
+                Some(sessions) => sessions.on_datagram(at, from, bytes),
+                // Bytes of a peer are never an error of ours.
+                None if arrival.to_group => {
+                    let _always_taken = machine.handle(now, Input::GroupDatagram { from, bytes });
+                }
+                None => {
+                    let _always_taken = machine.handle(now, Input::Datagram { from, bytes });
+                }
+            }
+        });
+        match read {
+            Err(error) if !is_of_a_peer(error.kind()) => Err(error),
+            _ => Ok(()),
+        }
+    }
+    fn unreachable(&mut self, peer: Peer) {
+        let now = self.clock.now();
+        let _always_taken = self.machine.handle(now, Input::Unreachable { peer });
+    }
+    /// Does what machine and sessions want until they want nothing.
+    fn work(&mut self, now: Instant) {
+        let at = self.system(now);
+        loop {
+            let mut idle = true;
+            while let Some(output) = self.machine.poll_output() {
+                idle = false;
+                match (output, &mut self.sessions) {
+                    (Output::Send { to, bytes, .. }, Some(sessions)) => {
+                        sessions.send(at, to, &bytes);
+                    }
+                    (Output::Send { to, bytes, .. }, None) => self.queue(to, bytes),
+                    (output, _) => self.outputs.push_back(output),
+                }
+            }
+            while let Some(event) = self.sessions.as_mut().and_then(Sessions::poll_event) {
+                idle = false;
+                match event {
+                    Event::Transmit { to, bytes } => self.queue(to, bytes),
+                    Event::Received { from, bytes } => {
+                        let datagram = Input::Datagram { from, bytes: &bytes };
+                        let _always_taken = self.machine.handle(now, datagram);
+                    }
+                    Event::Lost { peer, .. } => self.unreachable(peer),
+                }
+            }
+            if idle {
+                break;
+            }
+        }
+        self.flush();
+    }
+    fn queue(&mut self, to: Peer, bytes: Vec<u8>) {
+        if self.unsent.len() < UNSENT_MAX {
+            self.unsent.push_back((to, bytes));
+        } else {
+            self.lost += 1;
+        }
+    }
+    fn flush(&mut self) {
+        while let Some((to, bytes)) = self.unsent.front() {
+            let to = *to;
+            match self.udp.send(to, bytes) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if is_unreachable(error.kind()) => self.unreachable(to),
+                // Too long for the way, or without permission: lost, as on the way.
+                Err(_) => self.lost += 1,
+                Ok(()) => {}
+            }
+            self.unsent.pop_front();
+        }
+    }
+}
+
+/// Errors that say something of one peer, and nothing of the socket.
+fn is_of_a_peer(kind: io::ErrorKind) -> bool {
+    matches!(kind, io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) || is_unreachable(kind)
+}
+
+fn is_unreachable(kind: io::ErrorKind) -> bool {
+    matches!(
+        kind,
+        io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::HostUnreachable
+            | io::ErrorKind::NetworkUnreachable
+    )
+}

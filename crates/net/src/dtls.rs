@@ -1,0 +1,323 @@
+//! DTLS 1.2 with pre-shared keys (RFC 6347, RFC 4279; RFC 7252 s9.1.3.1): a session for each peer, between a socket
+//! and a CoAP endpoint that both see datagrams.
+//!
+//! ```text
+//!   endpoint -- send --> Sessions -- Event::Transmit --> socket
+//!   endpoint <-- Event::Received -- Sessions <-- on_datagram -- socket
+//! ```
+//! The handshakes, records and their timers are dimpl's. Nothing here waits or reads a clock.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use dimpl::{Config, Dtls, Output, PskResolver};
+use zeroize::Zeroizing;
+
+use crate::params::{
+    DTLS_MTU, HANDSHAKE_RTO, HANDSHAKE_TIMEOUT, IDENTITY_LEN_MAX, KEY_LEN_MAX, SESSIONS_MAX,
+    WAITING_MAX,
+};
+use crate::peer::Peer;
+
+/// Pre-shared keys by identity; wiped when dropped, and never printed.
+#[derive(Clone, Default)]
+pub struct Keys(BTreeMap<Vec<u8>, Zeroizing<Vec<u8>>>);
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Keys({} identities)", self.0.len())
+    }
+}
+
+/// Keys that cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    /// Longer than others take.
+    #[error("an identity has at most {IDENTITY_LEN_MAX} octets")]
+    Identity,
+    /// Empty, or longer than others take.
+    #[error("a pre-shared key has 1 to {KEY_LEN_MAX} octets")]
+    Key,
+}
+
+impl Keys {
+    /// No keys.
+    pub fn new() -> Self {
+        Self::default()
+    }
+    /// The same with one more.
+    pub fn with(mut self, identity: &[u8], key: &[u8]) -> Result<Self, KeyError> {
+        if identity.len() > IDENTITY_LEN_MAX {
+            return Err(KeyError::Identity);
+        }
+        if key.is_empty() || key.len() > KEY_LEN_MAX {
+            return Err(KeyError::Key);
+        }
+        self.0.insert(identity.to_vec(), Zeroizing::new(key.to_vec()));
+        Ok(self)
+    }
+}
+
+impl PskResolver for Keys {
+    fn resolve(&self, identity: &[u8]) -> Option<Vec<u8>> {
+        self.0.get(identity).map(|key| key.to_vec())
+    }
+}
+
+/// What comes of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Send this datagram.
+    Transmit {
+        /// To whom.
+        to: Peer,
+        /// Records.
+        bytes: Vec<u8>,
+    },
+    /// A datagram came, and verifies.
+    Received {
+        /// From whom.
+        from: Peer,
+        /// What was in it.
+        bytes: Vec<u8>,
+    },
+    /// A session ended without being asked to: nothing sent to the peer arrives.
+    Lost {
+        /// Which.
+        peer: Peer,
+        /// Why, for people.
+        reason: String,
+    },
+}
+
+/// A session, by what it can do.
+///
+/// ```text
+///   Handshake ── finished ──► Open ── an error, or the peer's close ──► gone
+///       └── timeout, wrong key ──► gone
+/// ```
+struct Session {
+    dtls: Dtls,
+    deadline: Option<Instant>,
+    state: State,
+    /// Grows with each use, so that the one used longest ago is known.
+    used: u64,
+}
+
+enum State {
+    /// What is to be sent waits.
+    Handshake(VecDeque<Vec<u8>>),
+    Open,
+}
+
+/// All sessions of a socket.
+pub struct Sessions {
+    client: Option<Arc<Config>>,
+    server: Option<Arc<Config>>,
+    all: BTreeMap<Peer, Session>,
+    events: VecDeque<Event>,
+    buffer: Vec<u8>,
+    uses: u64,
+}
+
+impl fmt::Debug for Sessions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sessions").field("peers", &self.all.keys()).finish_non_exhaustive()
+    }
+}
+
+impl Sessions {
+    /// Sessions that we open, as `identity`.
+    pub fn client(identity: &[u8], key: &[u8]) -> Result<Self, KeyError> {
+        let keys = Arc::new(Keys::new().with(identity, key)?);
+        let client = configuration(|builder| builder.with_psk_client(identity.to_vec(), keys));
+        Ok(Self::new(Some(client), None))
+    }
+    /// Sessions that others open, who know one of the keys.
+    pub fn server(keys: Keys, hint: Option<&[u8]>) -> Self {
+        let (keys, hint) = (Arc::new(keys), hint.map(<[u8]>::to_vec));
+        Self::new(None, Some(configuration(|builder| builder.with_psk_server(hint, keys))))
+    }
+    fn new(client: Option<Arc<Config>>, server: Option<Arc<Config>>) -> Self {
+        let (all, events) = (BTreeMap::new(), VecDeque::new());
+        Self { client, server, all, events, buffer: vec![0; 2 * DTLS_MTU], uses: 0 }
+    }
+    /// Sessions that are open or opening.
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+    /// True without any session.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+    /// The next thing that came of it.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+    /// When [`Sessions::on_deadline`] is due.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.all.values().filter_map(|session| session.deadline).min()
+    }
+    /// Time has passed.
+    pub fn on_deadline(&mut self, now: Instant) {
+        let due = |(peer, session): (&Peer, &Session)| {
+            session.deadline.is_some_and(|deadline| deadline <= now).then_some(*peer)
+        };
+        let due: Vec<Peer> = self.all.iter().filter_map(due).collect();
+        for peer in due {
+            self.with(peer, now, |_| Ok(()));
+        }
+    }
+    /// A datagram came from the socket.
+    pub fn on_datagram(&mut self, now: Instant, from: Peer, bytes: &[u8]) {
+        if !self.all.contains_key(&from) {
+            let Some(config) = self.server.clone().filter(|_| opens(bytes)) else { return };
+            self.insert(from, Dtls::new_12_psk(config, now));
+        }
+        self.with(from, now, |session| session.dtls.handle_packet(bytes));
+    }
+    /// The endpoint sends a datagram. To a peer without session one is opened; what is sent then
+    /// waits for its end, up to a bound.
+    pub fn send(&mut self, now: Instant, to: Peer, bytes: &[u8]) {
+        if !self.all.contains_key(&to) {
+            let Some(config) = self.client.clone() else {
+                // A server cannot call its clients back.
+                let reason = "the client's session is over".to_owned();
+                self.events.push_back(Event::Lost { peer: to, reason });
+                return;
+            };
+            let mut dtls = Dtls::new_12_psk(config, now);
+            dtls.set_active(true);
+            self.insert(to, dtls);
+        }
+        self.with(to, now, |session| match &mut session.state {
+            State::Open => session.dtls.send_application_data(bytes).map(|_| ()),
+            State::Handshake(waiting) => {
+                if waiting.len() < WAITING_MAX {
+                    waiting.push_back(bytes.to_vec());
+                }
+                Ok(())
+            }
+        });
+    }
+    /// Ends all sessions in order.
+    pub fn close(&mut self, now: Instant) {
+        let peers: Vec<Peer> = self.all.keys().copied().collect();
+        for peer in peers {
+            self.with(peer, now, |session| session.dtls.close());
+            self.all.remove(&peer);
+        }
+    }
+
+    fn insert(&mut self, peer: Peer, dtls: Dtls) {
+        if self.all.len() >= SESSIONS_MAX {
+            // A handshake that goes nowhere is given up before a session that works.
+            let rank = |(_, session): &(&Peer, &Session)| {
+                (matches!(session.state, State::Open), session.used)
+            };
+            if let Some(oldest) = self.all.iter().min_by_key(rank).map(|(peer, _)| *peer) {
+                self.lose(oldest, "too many sessions".to_owned());
+            }
+        }
+        let state = State::Handshake(VecDeque::new());
+        self.all.insert(peer, Session { dtls, deadline: None, state, used: self.uses });
+    }
+    /// Does something with a session, and then what it wants.
+    fn with(
+        &mut self,
+        peer: Peer,
+        now: Instant,
+        act: impl FnOnce(&mut Session) -> Result<(), dimpl::Error>,
+    ) {
+        let Some(session) = self.all.get_mut(&peer) else { return };
+        self.uses += 1;
+        session.used = self.uses;
+        let events = &mut self.events;
+        let done = session
+            .dtls
+            .handle_timeout(now)
+            .and_then(|()| session.drain(peer, &mut self.buffer, events))
+            .and_then(|_| act(session))
+            .and_then(|()| session.drain(peer, &mut self.buffer, events));
+        match done {
+            Ok(Outcome::Lives) => {}
+            Ok(Outcome::Closed) => self.lose(peer, "the peer has closed the session".to_owned()),
+            Err(error) => self.lose(peer, error.to_string()),
+        }
+    }
+    fn lose(&mut self, peer: Peer, reason: String) {
+        self.all.remove(&peer);
+        self.events.push_back(Event::Lost { peer, reason });
+    }
+}
+
+/// What is left of a session after it has been drained.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    Lives,
+    Closed,
+}
+
+impl Session {
+    /// Turns what dimpl wants into events. After the handshake sends what has waited.
+    fn drain(
+        &mut self,
+        peer: Peer,
+        buffer: &mut Vec<u8>,
+        events: &mut VecDeque<Event>,
+    ) -> Result<Outcome, dimpl::Error> {
+        let mut outcome = Outcome::Lives;
+        loop {
+            match self.dtls.poll_output(buffer) {
+                Output::Packet(bytes) => {
+                    events.push_back(Event::Transmit { to: peer, bytes: bytes.to_vec() });
+                }
+                Output::ApplicationData(bytes) => {
+                    events.push_back(Event::Received { from: peer, bytes: bytes.to_vec() });
+                }
+                Output::BufferTooSmall { needed } => buffer.resize(needed, 0),
+                Output::Connected => {
+                    if let State::Handshake(waiting) =
+                        std::mem::replace(&mut self.state, State::Open)
+                    {
+                        for bytes in waiting {
+                            self.dtls.send_application_data(&bytes)?;
+                        }
+                    }
+                }
+                Output::CloseNotify => outcome = Outcome::Closed,
+                Output::Timeout(deadline) => {
+                    self.deadline = Some(deadline);
+                    return Ok(outcome);
+                }
+                // Certificates and keys for media, which pre-shared keys do without.
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Whether a datagram can be a ClientHello: a handshake record whose message is of type 1 (RFC 6347
+/// s4.1 and s4.2.2).
+fn opens(bytes: &[u8]) -> bool {
+    const HANDSHAKE: u8 = 22;
+    const CLIENT_HELLO: u8 = 1;
+    const RECORD_HEADER_LEN: usize = 13;
+    bytes.first() == Some(&HANDSHAKE) && bytes.get(RECORD_HEADER_LEN) == Some(&CLIENT_HELLO)
+}
+
+fn configuration(keys: impl FnOnce(dimpl::ConfigBuilder) -> dimpl::ConfigBuilder) -> Arc<Config> {
+    let builder = Config::builder()
+        .mtu(DTLS_MTU)
+        .flight_start_rto(HANDSHAKE_RTO)
+        .handshake_timeout(HANDSHAKE_TIMEOUT)
+        // RFC 7252 s9.1.3.1: TLS_PSK_WITH_AES_128_CCM_8, the one that must be implemented.
+        .dtls12_cipher_suites(&[dimpl::crypto::Dtls12CipherSuite::PSK_AES128_CCM_8])
+        .dtls13_cipher_suites(&[]);
+    Arc::new(keys(builder).build().expect("all numbers are constants"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+//! Two ends in time that the test makes: handshakes, wrong keys, loss, and strangers.
+
+use std::time::Duration;
+
+use super::*;
+
+/// Both ends, and what is on its way between them.
+struct Pair {
+    now: Instant,
+    client: Sessions,
+    server: Sessions,
+    received: Vec<(bool, Vec<u8>)>,
+    lost: Vec<String>,
+}
+
+const CLIENT: fn() -> Peer = || peer(1);
+const SERVER: fn() -> Peer = || peer(2);
+
+fn peer(port: u16) -> Peer {
+    Peer::new(([127, 0, 0, 1], port).into(), None)
+}
+
+fn keys(key: &[u8]) -> Keys {
+    Keys::new().with(b"device-01", key).expect("short enough")
+}
+
+impl Pair {
+    #[allow(clippy::disallowed_methods, reason = "dimpl counts from a time that the system made")]
+    fn new(key: &[u8]) -> Self {
+        Self {
+            now: Instant::now(),
+            client: Sessions::client(b"device-01", key).expect("short enough"),
+            server: Sessions::server(keys(b"the right key"), None),
+            received: Vec::new(),
+            lost: Vec::new(),
+        }
+    }
+    /// Lets datagrams go to and fro until none is left; `keeps` decides which arrive.
+    fn run(&mut self, keeps: &mut impl FnMut() -> bool) {
+        loop {
+            let mut idle = true;
+            for from_client in [true, false] {
+                let (here, there) = if from_client {
+                    (&mut self.client, &mut self.server)
+                } else {
+                    (&mut self.server, &mut self.client)
+                };
+                while let Some(event) = here.poll_event() {
+                    idle = false;
+                    match event {
+                        Event::Transmit { bytes, .. } => {
+                            let from = if from_client { CLIENT() } else { SERVER() };
+                            if keeps() {
+                                there.on_datagram(self.now, from, &bytes);
+                            }
+                        }
+                        Event::Received { bytes, .. } => self.received.push((from_client, bytes)),
+                        Event::Lost { reason, .. } => self.lost.push(reason),
+                    }
+                }
+            }
+            if idle {
+                return;
+            }
+        }
+    }
+    fn pass(&mut self, time: Duration) {
+        self.now += time;
+        self.client.on_deadline(self.now);
+        self.server.on_deadline(self.now);
+    }
+}
+
+#[test]
+fn what_is_sent_before_the_handshake_arrives_after_it_and_the_answer_too() {
+    let mut pair = Pair::new(b"the right key");
+    pair.client.send(pair.now, SERVER(), b"get");
+    pair.run(&mut || true);
+    assert_eq!(pair.received, [(false, b"get".to_vec())]);
+    pair.server.send(pair.now, CLIENT(), b"content");
+    pair.run(&mut || true);
+    assert_eq!(pair.received[1], (true, b"content".to_vec()));
+    assert!(pair.lost.is_empty());
+}
+
+#[test]
+fn with_the_wrong_key_nothing_arrives_and_the_session_is_lost() {
+    let mut pair = Pair::new(b"a wrong key");
+    pair.client.send(pair.now, SERVER(), b"get");
+    for _ in 0..60 {
+        pair.run(&mut || true);
+        pair.pass(Duration::from_secs(1));
+    }
+    pair.run(&mut || true);
+    assert!(pair.received.is_empty());
+    assert!(!pair.lost.is_empty());
+    assert!(pair.client.is_empty(), "{:?}", pair.lost);
+}
+
+#[test]
+fn a_handshake_over_a_link_that_loses_every_third_datagram_succeeds() {
+    let mut pair = Pair::new(b"the right key");
+    let mut count = 0;
+    let mut keeps = || {
+        count += 1;
+        count % 3 != 0
+    };
+    pair.client.send(pair.now, SERVER(), b"get");
+    for _ in 0..40 {
+        pair.run(&mut keeps);
+        pair.pass(Duration::from_secs(1));
+    }
+    // The data itself is CoAP's to repeat.
+    pair.client.send(pair.now, SERVER(), b"again");
+    pair.client.send(pair.now, SERVER(), b"again");
+    pair.run(&mut keeps);
+    assert!(pair.received.contains(&(false, b"again".to_vec())), "{:?}", pair.lost);
+}
+
+#[test]
+fn strangers_make_no_session_and_a_server_opens_none() {
+    let mut server = Pair::new(b"the right key").server;
+    let now = Pair::new(b"x").now;
+    for bytes in [&b""[..], b"\x40\x01\x00\x01", &[22; 40], &[23; 40]] {
+        server.on_datagram(now, CLIENT(), bytes);
+    }
+    assert!(server.is_empty());
+    server.send(now, CLIENT(), b"notification");
+    assert!(matches!(server.poll_event(), Some(Event::Lost { .. })));
+}
+
+#[test]
+fn a_session_that_is_closed_is_gone_at_both_ends() {
+    let mut pair = Pair::new(b"the right key");
+    pair.client.send(pair.now, SERVER(), b"get");
+    pair.run(&mut || true);
+    assert_eq!((pair.client.len(), pair.server.len()), (1, 1));
+    pair.client.close(pair.now);
+    pair.run(&mut || true);
+    assert!(pair.client.is_empty() && pair.server.is_empty());
+}
+
+#[test]
+fn changed_records_are_dropped() {
+    let mut pair = Pair::new(b"the right key");
+    pair.client.send(pair.now, SERVER(), b"get");
+    pair.run(&mut || true);
+    pair.received.clear();
+    pair.client.send(pair.now, SERVER(), b"put");
+    let Some(Event::Transmit { bytes, .. }) = pair.client.poll_event() else {
+        panic!("a record to send");
+    };
+    for at in 0..bytes.len() {
+        let mut changed = bytes.clone();
+        changed[at] ^= 1;
+        pair.server.on_datagram(pair.now, CLIENT(), &changed);
+    }
+    pair.run(&mut || true);
+    assert!(pair.received.is_empty());
+}
+
+#[test]
+fn identities_and_keys_have_bounds_and_are_not_printed() {
+    assert_eq!(Keys::new().with(b"a", b"").err(), Some(KeyError::Key));
+    assert_eq!(Keys::new().with(b"a", &[0; 65]).err(), Some(KeyError::Key));
+    assert_eq!(Keys::new().with(&[0; 129], b"k").err(), Some(KeyError::Identity));
+    assert_eq!(format!("{:?}", keys(b"secret")), "Keys(1 identities)");
+}

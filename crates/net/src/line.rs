@@ -1,0 +1,204 @@
+//! One connection for CoAP, whatever its URI's scheme: TCP, TLS, WebSockets, WebSockets over TLS (RFC 8323).
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+
+use lowmesh_wire::coap::stream::StreamMessage;
+use lowmesh_wire::coap::uri::{Host, Scheme, Uri};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::resolve::{ResolveError, resolve};
+use crate::stream::{Connection, StreamError};
+use crate::tls::{Alpn, TlsClient, TlsError, TlsServer};
+use crate::udp::BindError;
+use crate::websocket::{UpgradeError, WebSocket};
+
+/// Any stream of bytes.
+pub trait Pipe: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Pipe for S {}
+
+/// An open connection.
+pub struct Line {
+    /// Who is at the other end.
+    pub peer: SocketAddr,
+    wire: Wire,
+}
+
+enum Wire {
+    Stream(Connection<Box<dyn Pipe>>),
+    WebSocket(Box<WebSocket<Box<dyn Pipe>>>),
+}
+
+impl fmt::Debug for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Line").field("peer", &self.peer).finish_non_exhaustive()
+    }
+}
+
+/// A connection that cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The host leads nowhere.
+    #[error(transparent)]
+    Resolve(#[from] ResolveError),
+    /// Nobody answers.
+    #[error("cannot connect to {address}: {error}")]
+    Connect {
+        /// Where.
+        address: SocketAddr,
+        /// Why not.
+        error: io::Error,
+    },
+    /// The handshake of TLS.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// A scheme with an `s`, and nothing to trust.
+    #[error("{0} needs certificates of authorities to trust")]
+    NoTrust(&'static str),
+    /// The handshake of WebSockets.
+    #[error(transparent)]
+    Upgrade(#[from] UpgradeError),
+    /// A scheme of datagrams.
+    #[error("{0} has no connections")]
+    Datagrams(&'static str),
+}
+
+impl Line {
+    /// Connects to the host of a URI as its scheme says, to the first of its addresses that answers.
+    pub async fn connect(uri: &Uri, tls: Option<&TlsClient>) -> Result<Self, ConnectError> {
+        if !uri.scheme.is_reliable() {
+            return Err(ConnectError::Datagrams(uri.scheme.name()));
+        }
+        let trust = match (uri.scheme.is_secure(), tls) {
+            (true, None) => return Err(ConnectError::NoTrust(uri.scheme.name())),
+            (true, Some(tls)) => Some(tls),
+            (false, _) => None,
+        };
+        let (stream, peer) = first_that_answers(&resolve(uri).await?).await?;
+        let host = match &uri.host {
+            Host::Name(name) => name.clone(),
+            Host::V4(address) => address.to_string(),
+            Host::V6(address, _) => address.to_string(),
+        };
+        let websocket = matches!(uri.scheme, Scheme::CoapWs | Scheme::CoapsWs);
+        let pipe: Box<dyn Pipe> = match trust {
+            None => Box::new(stream),
+            Some(tls) => {
+                // RFC 8323 s8.2: at its default port a server may go without ALPN.
+                let usual = uri.port() == Scheme::CoapsTcp.default_port();
+                let alpn = if usual || websocket { Alpn::Optional } else { Alpn::Required };
+                Box::new(tls.connect(&host, stream, alpn).await?)
+            }
+        };
+        let wire = if websocket {
+            let host = if host.contains(':') { format!("[{host}]") } else { host };
+            let authority = match uri.explicit_port {
+                Some(port) => format!("{host}:{port}"),
+                None => host,
+            };
+            Wire::WebSocket(Box::new(WebSocket::connect(&authority, pipe).await?))
+        } else {
+            Wire::Stream(Connection::new(pipe))
+        };
+        Ok(Self { peer, wire })
+    }
+    /// The next message. May be dropped and called again at any time: nothing is lost.
+    pub async fn receive(&mut self) -> Result<StreamMessage, StreamError> {
+        match &mut self.wire {
+            Wire::Stream(one) => one.receive().await,
+            Wire::WebSocket(one) => one.receive().await,
+        }
+    }
+    /// Sends a message. Must not be dropped before it is done, or half a message is sent.
+    pub async fn send(&mut self, message: &StreamMessage) -> io::Result<()> {
+        match &mut self.wire {
+            Wire::Stream(one) => one.send(message).await,
+            Wire::WebSocket(one) => one.send(message).await,
+        }
+    }
+    /// Says that nothing more comes from here.
+    pub async fn close(self) -> io::Result<()> {
+        match self.wire {
+            Wire::Stream(one) => one.close().await,
+            Wire::WebSocket(one) => one.close().await,
+        }
+    }
+}
+
+async fn first_that_answers(
+    addresses: &[SocketAddr],
+) -> Result<(TcpStream, SocketAddr), ConnectError> {
+    let mut last = None;
+    for address in addresses {
+        match TcpStream::connect(address).await {
+            Ok(stream) => {
+                // Requests are small and wait for their answers: to gather them would only delay.
+                let _as_it_was = stream.set_nodelay(true);
+                return Ok((stream, *address));
+            }
+            Err(error) => last = Some(ConnectError::Connect { address: *address, error }),
+        }
+    }
+    Err(last.expect("a host that resolves has an address"))
+}
+
+/// A port at which connections are taken.
+#[derive(Debug)]
+pub struct Listener {
+    socket: TcpListener,
+    websocket: bool,
+    tls: Option<TlsServer>,
+}
+
+impl Listener {
+    /// Opens a port for a scheme of connections; `tls` for those with an `s`.
+    pub async fn bind(
+        address: SocketAddr,
+        scheme: Scheme,
+        tls: Option<TlsServer>,
+    ) -> Result<Self, BindError> {
+        let socket = TcpListener::bind(address).await;
+        let socket = socket.map_err(|error| BindError::new(address, error))?;
+        let websocket = matches!(scheme, Scheme::CoapWs | Scheme::CoapsWs);
+        Ok(Self { socket, websocket, tls: tls.filter(|_| scheme.is_secure()) })
+    }
+    /// Its own address.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+    /// The next who connects. The handshakes come after, with [`Incoming::open`], so that a slow
+    /// peer keeps nobody waiting.
+    pub async fn accept(&self) -> io::Result<Incoming> {
+        let (stream, peer) = self.socket.accept().await?;
+        let _as_it_was = stream.set_nodelay(true);
+        Ok(Incoming { stream, peer, websocket: self.websocket, tls: self.tls.clone() })
+    }
+}
+
+/// A connection before its handshakes.
+#[derive(Debug)]
+pub struct Incoming {
+    stream: TcpStream,
+    /// Who it is.
+    pub peer: SocketAddr,
+    websocket: bool,
+    tls: Option<TlsServer>,
+}
+
+impl Incoming {
+    /// Shakes hands. To be given up after a while by who calls.
+    pub async fn open(self) -> Result<Line, ConnectError> {
+        let pipe: Box<dyn Pipe> = match &self.tls {
+            None => Box::new(self.stream),
+            Some(tls) => Box::new(tls.accept(self.stream).await?),
+        };
+        let wire = if self.websocket {
+            Wire::WebSocket(Box::new(WebSocket::accept(pipe).await?))
+        } else {
+            Wire::Stream(Connection::new(pipe))
+        };
+        Ok(Line { peer: self.peer, wire })
+    }
+}

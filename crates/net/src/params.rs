@@ -1,0 +1,41 @@
+//! Numbers of the drivers, and the bounds that are ours.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
+
+/// All CoAP Nodes, IPv4: RFC 7252 s12.8.
+pub const ALL_COAP_NODES_V4: Ipv4Addr = Ipv4Addr::new(224, 0, 1, 187);
+/// All CoAP Nodes, link-local: RFC 7252 s12.8.
+pub const ALL_COAP_NODES_LINK: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0xfd);
+/// All CoAP Nodes, site-local: RFC 7252 s12.8.
+pub const ALL_COAP_NODES_SITE: Ipv6Addr = Ipv6Addr::new(0xff05, 0, 0, 0, 0, 0, 0, 0xfd);
+/// Datagrams read with one call of the system; ours.
+pub const BATCH: usize = 32;
+/// Octets of the buffer for one datagram, or for several of one sender that the system has put
+/// together: a UDP datagram at most.
+pub const BUFFER_LEN: usize = 65_536;
+/// Datagrams that wait for room in the socket; ours. More are lost, as in any queue on the way.
+pub const UNSENT_MAX: usize = 1024;
+/// DTLS sessions at once; ours, at some 10 kB each.
+pub const SESSIONS_MAX: usize = 1024;
+/// Datagrams that wait for a handshake, each session; ours.
+pub const WAITING_MAX: usize = 16;
+/// Octets of a DTLS datagram: IPv6's least MTU less the headers of IPv6 and UDP.
+pub const DTLS_MTU: usize = 1280 - 48;
+/// First retransmission of a handshake: RFC 7925 s11 wants 9 s in constrained networks, RFC 6347
+/// s4.2.4.1 1 s; ours is the latter.
+pub const HANDSHAKE_RTO: Duration = Duration::from_secs(1);
+/// A handshake is given up after: RFC 6347 leaves it open; dimpl's default.
+pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(40);
+/// Longest identity and key: RFC 4279 s5.3 asks for identities of 128 and keys of 64 octets.
+pub const IDENTITY_LEN_MAX: usize = 128;
+/// Longest pre-shared key, octets: RFC 4279 s5.3.
+pub const KEY_LEN_MAX: usize = 64;
+/// The largest message that is taken from a byte stream, octets; ours, several blocks of BERT.
+pub const STREAM_MESSAGE_MAX: usize = 65_536 + 1152;
+/// ALPN identifier of CoAP over TLS: RFC 8323 s8.2.
+pub const ALPN: &[u8] = b"coap";
+/// Path of CoAP over WebSockets: RFC 8323 s8.3.
+pub const WEBSOCKET_PATH: &str = "/.well-known/coap";
+/// Subprotocol of CoAP over WebSockets: RFC 8323 s4.1.
+pub const WEBSOCKET_PROTOCOL: &str = "coap";

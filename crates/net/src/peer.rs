@@ -1,0 +1,69 @@
+//! Who is at the other end of a datagram socket, and of which of our addresses.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+/// A peer's address, and ours that it talks to.
+///
+/// A machine with several addresses answers from the one that was asked, or the answer is not
+/// recognised (RFC 7252 s4.1 and s5.3.2). So whom we talk to from two of our addresses is two peers.
+/// [`crate::udp::Udp::peer`] makes the peer for an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Peer {
+    /// Theirs. IPv4 is never written as IPv6.
+    pub address: SocketAddr,
+    /// Ours; `None` for a group, and for a member of one that asks the whole group.
+    pub local: Option<IpAddr>,
+}
+
+impl Peer {
+    /// A peer, and the address of ours that it talks to.
+    pub fn new(address: SocketAddr, local: Option<IpAddr>) -> Self {
+        Self { address: canonical(address), local }
+    }
+    /// True for a group of peers.
+    pub const fn is_group(&self) -> bool {
+        match self.address {
+            SocketAddr::V4(address) => address.ip().is_multicast(),
+            SocketAddr::V6(address) => address.ip().is_multicast(),
+        }
+    }
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.address.fmt(f)
+    }
+}
+
+/// One form for each address: no IPv4 inside of IPv6, no flow label.
+pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
+    match (address, address.ip().to_canonical()) {
+        (SocketAddr::V6(mut address), IpAddr::V6(_)) => {
+            address.set_flowinfo(0);
+            SocketAddr::V6(address)
+        }
+        (_, ip) => SocketAddr::new(ip, address.port()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ipv4_address_inside_of_ipv6_is_the_ipv4_address() {
+        let mapped: SocketAddr = "[::ffff:192.0.2.1]:5683".parse().expect("an address");
+        assert_eq!(Peer::new(mapped, None).to_string(), "192.0.2.1:5683");
+    }
+
+    #[test]
+    fn groups_are_known_by_their_addresses() {
+        for (text, group) in
+            [("[ff02::fd]:5683", true), ("224.0.1.187:1", true), ("[::1]:1", false)]
+        {
+            let address: SocketAddr = text.parse().expect("an address");
+            assert_eq!(Peer::new(address, None).is_group(), group, "{text}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! TLS for CoAP (RFC 8323 s8.2, s9): certificates, and the ALPN identifier `coap`.
+
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
+
+use crate::params::ALPN;
+
+/// Certificates or keys that cannot be used, or a handshake that failed.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file that is not PEM, or has nothing of the kind in it.
+    #[error("there is no {0} in this PEM file")]
+    Pem(&'static str),
+    /// Certificates that do not fit: to the key, or to anything.
+    #[error("these certificates cannot be used: {0}")]
+    Certificates(#[from] rustls::Error),
+    /// The name of a host that no certificate can have.
+    #[error("{0:?} is not a name that a certificate can have")]
+    Name(String),
+    /// The handshake.
+    #[error("the TLS handshake failed: {0}")]
+    Handshake(#[from] std::io::Error),
+    /// RFC 8323 s8.2: what answers at another port than 5684 must choose `coap`.
+    #[error("the server speaks TLS, but not CoAP (it did not choose `coap` by ALPN)")]
+    NotCoap,
+}
+
+/// What a client trusts.
+#[derive(Clone)]
+pub struct TlsClient(TlsConnector);
+
+/// What a server shows.
+#[derive(Clone)]
+pub struct TlsServer(TlsAcceptor);
+
+impl std::fmt::Debug for TlsClient {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TlsClient")
+    }
+}
+impl std::fmt::Debug for TlsServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TlsServer")
+    }
+}
+
+/// Whether the peer has to say that it speaks CoAP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alpn {
+    /// RFC 8323 s8.2: at every port but 5684.
+    Required,
+    /// At port 5684, and under WebSockets, which have a subprotocol of their own.
+    Optional,
+}
+
+impl TlsClient {
+    /// Trusts those whom one of these authorities has certified (PEM).
+    pub fn trusting(authorities: &[u8]) -> Result<Self, TlsError> {
+        let mut roots = RootCertStore::empty();
+        for certificate in certificates(authorities)? {
+            roots.add(certificate)?;
+        }
+        let builder = ClientConfig::builder_with_provider(provider());
+        let builder = builder.with_safe_default_protocol_versions()?;
+        let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+        config.alpn_protocols = vec![ALPN.to_vec()];
+        Ok(Self(Arc::new(config).into()))
+    }
+    /// Shakes hands with the host of this name or address.
+    pub async fn connect<S: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        host: &str,
+        stream: S,
+        alpn: Alpn,
+    ) -> Result<client::TlsStream<S>, TlsError> {
+        let name = ServerName::try_from(host.to_owned());
+        let name = name.map_err(|_| TlsError::Name(host.to_owned()))?;
+        let stream = self.0.connect(name, stream).await?;
+        let chosen = stream.get_ref().1.alpn_protocol();
+        match (chosen, alpn) {
+            (Some(ALPN), _) | (None, Alpn::Optional) => Ok(stream),
+            _ => Err(TlsError::NotCoap),
+        }
+    }
+}
+
+impl TlsServer {
+    /// Shows this chain of certificates (PEM), to which this key belongs (PEM).
+    pub fn new(chain: &[u8], key: &[u8]) -> Result<Self, TlsError> {
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| TlsError::Pem("private key"))?;
+        let builder = ServerConfig::builder_with_provider(provider());
+        let builder = builder.with_safe_default_protocol_versions()?;
+        let mut config =
+            builder.with_no_client_auth().with_single_cert(certificates(chain)?, key)?;
+        config.alpn_protocols = vec![ALPN.to_vec()];
+        Ok(Self(Arc::new(config).into()))
+    }
+    /// Shakes hands with a client.
+    pub async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        stream: S,
+    ) -> Result<server::TlsStream<S>, TlsError> {
+        Ok(self.0.accept(stream).await?)
+    }
+}
+
+fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    match all {
+        Ok(all) if !all.is_empty() => Ok(all),
+        _ => Err(TlsError::Pem("certificate")),
+    }
+}
+
+fn provider() -> Arc<rustls::crypto::CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
+}

@@ -1,0 +1,184 @@
+//! A UDP socket that reads many datagrams with one call and knows to which address each was sent.
+
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+
+use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
+
+use crate::icmp::next_undelivered;
+use crate::params::{BATCH, BUFFER_LEN};
+use crate::peer::{Peer, canonical};
+
+/// A datagram that came.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival<'a> {
+    /// From whom, and to which address of ours; to none in particular if it came to a group.
+    pub peer: Peer,
+    /// It came to a group (RFC 7252 s8).
+    pub to_group: bool,
+    /// Its payload.
+    pub bytes: &'a [u8],
+}
+
+/// A socket that cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// Somebody else has the port.
+    #[error("port {} is in use at {}", .0.port(), .0.ip())]
+    InUse(SocketAddr),
+    /// The system does not let us have it.
+    #[error("no permission for port {} at {}", .0.port(), .0.ip())]
+    Denied(SocketAddr),
+    /// The address is not ours.
+    #[error("{} is not an address of this machine", .0.ip())]
+    NotOurs(SocketAddr),
+    /// Anything else.
+    #[error("cannot open a UDP socket at {address}: {error}")]
+    Other {
+        /// Where.
+        address: SocketAddr,
+        /// What the system says.
+        error: io::Error,
+    },
+}
+
+impl BindError {
+    pub(crate) fn new(address: SocketAddr, error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::AddrInUse => Self::InUse(address),
+            io::ErrorKind::PermissionDenied => Self::Denied(address),
+            io::ErrorKind::AddrNotAvailable => Self::NotOurs(address),
+            _ => Self::Other { address, error },
+        }
+    }
+}
+
+/// A bound socket.
+#[derive(Debug)]
+pub struct Udp {
+    socket: UdpSocket,
+    state: UdpSocketState,
+    local: SocketAddr,
+    buffers: Vec<Vec<u8>>,
+}
+
+impl Udp {
+    /// Opens a socket. At `[::]` it takes IPv4 too, where the system can.
+    pub fn bind(address: SocketAddr) -> Result<Self, BindError> {
+        open(address).map_err(|error| BindError::new(address, error))
+    }
+    /// Opens a socket for requests of our own: at a free port, for IPv6 and IPv4.
+    pub fn ephemeral() -> Result<Self, BindError> {
+        let any = SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0));
+        // A machine without IPv6 still has IPv4.
+        Self::bind(any).or_else(|_| Self::bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))))
+    }
+    /// Its own address.
+    pub const fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+    /// The peer at an address, or the group: with the address of ours from which the system reaches
+    /// it. An error of the kind `NetworkUnreachable` means that there is no route.
+    pub fn peer(&self, address: SocketAddr) -> io::Result<Peer> {
+        let group = Peer::new(address, None);
+        if group.is_group() {
+            return Ok(group);
+        }
+        let ours = match (self.local.ip(), group.address) {
+            (IpAddr::V6(Ipv6Addr::UNSPECIFIED), SocketAddr::V4(_)) => Ipv4Addr::UNSPECIFIED.into(),
+            (ours, _) => ours,
+        };
+        // Connecting a datagram socket sends nothing; it asks the routing table.
+        let probe = std::net::UdpSocket::bind((ours, 0))?;
+        probe.connect(group.address)?;
+        Ok(Peer { local: Some(probe.local_addr()?.ip()), ..group })
+    }
+    /// What options can be set on.
+    pub(crate) fn socket(&self) -> SockRef<'_> {
+        SockRef::from(&self.socket)
+    }
+    /// Waits until datagrams can be read, or errors.
+    pub async fn readable(&self) -> io::Result<()> {
+        self.socket.ready(Interest::READABLE | Interest::ERROR).await.map(drop)
+    }
+    /// Waits until a datagram can be sent.
+    pub async fn writable(&self) -> io::Result<()> {
+        self.socket.writable().await
+    }
+    /// Reads what has come, up to a batch; `each` is called for every datagram. An error of the
+    /// kind `WouldBlock` means that nothing has.
+    pub fn receive(&mut self, mut each: impl FnMut(Arrival<'_>)) -> io::Result<()> {
+        let mut metas = [RecvMeta::default(); BATCH];
+        let (socket, state) = (&self.socket, &self.state);
+        let mut buffers = self.buffers.iter_mut();
+        let mut slices: [IoSliceMut<'_>; BATCH] = std::array::from_fn(|_| {
+            IoSliceMut::new(buffers.next().expect("there are as many as a batch has"))
+        });
+        let read = || state.recv(socket.into(), &mut slices, &mut metas);
+        let count = socket.try_io(Interest::READABLE, read)?;
+        for (buffer, meta) in self.buffers.iter().zip(&metas).take(count) {
+            let to = meta.dst_ip.map(|ip| ip.to_canonical());
+            let to_group = to.is_some_and(|ip| ip.is_multicast());
+            let local = to.filter(|_| !to_group);
+            let peer = Peer { address: canonical(meta.addr), local };
+            // An empty datagram has a stride of zero too; it is a malformed message.
+            for bytes in buffer[..meta.len].chunks(meta.stride.max(1)) {
+                each(Arrival { peer, to_group, bytes });
+            }
+        }
+        Ok(())
+    }
+    /// Sends a datagram. An error of the kind `WouldBlock` means that there is no room now.
+    pub fn send(&self, to: Peer, bytes: &[u8]) -> io::Result<()> {
+        let transmit = Transmit {
+            destination: self.reachable(to.address),
+            ecn: None,
+            contents: bytes,
+            segment_size: None,
+            src_ip: to.local.filter(|ip| !ip.is_unspecified()).map(|ip| self.mapped(ip)),
+        };
+        self.socket
+            .try_io(Interest::WRITABLE, || self.state.try_send((&self.socket).into(), &transmit))
+    }
+    /// The addresses of peers that ICMP messages say cannot be reached.
+    pub fn unreachable(&self) -> Vec<SocketAddr> {
+        let next = || next_undelivered(&self.socket);
+        let undelivered = std::iter::from_fn(|| self.socket.try_io(Interest::ERROR, next).ok());
+        undelivered.map(canonical).collect()
+    }
+    /// The form in which an IPv6 socket has an IPv4 address.
+    fn reachable(&self, to: SocketAddr) -> SocketAddr {
+        match (self.local, to) {
+            (SocketAddr::V6(_), SocketAddr::V4(v4)) => {
+                SocketAddrV6::new(v4.ip().to_ipv6_mapped(), v4.port(), 0, 0).into()
+            }
+            _ => to,
+        }
+    }
+    /// IPv4 control messages carry IPv4 addresses, on IPv6 sockets too.
+    fn mapped(&self, ip: IpAddr) -> IpAddr {
+        match (self.local, ip) {
+            (SocketAddr::V6(_), IpAddr::V4(v4)) => IpAddr::V6(v4.to_ipv6_mapped()),
+            _ => ip,
+        }
+    }
+}
+
+fn open(address: SocketAddr) -> io::Result<Udp> {
+    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(!address.ip().is_unspecified())?;
+    }
+    socket.bind(&address.into())?;
+    socket.set_nonblocking(true)?;
+    let socket = UdpSocket::from_std(socket.into())?;
+    let state = UdpSocketState::new((&socket).into())?;
+    // Without the errors a peer that is gone is found by timeouts alone.
+    let _without_errors = state.enable_transport_errors((&socket).into());
+    let local = socket.local_addr()?;
+    let buffers = (0..BATCH).map(|_| vec![0; BUFFER_LEN]).collect();
+    Ok(Udp { socket, state, local, buffers })
+}

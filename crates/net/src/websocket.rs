@@ -1,0 +1,158 @@
+//! CoAP messages over WebSockets (RFC 8323 s4): one binary message each.
+
+use std::io;
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use lowmesh_wire::coap::stream::{Framing, StreamMessage};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, Response};
+use tokio_tungstenite::tungstenite::http::{HeaderValue, StatusCode, header};
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_tungstenite::{WebSocketStream, accept_hdr_async_with_config, client_async_with_config};
+
+use crate::params::{STREAM_MESSAGE_MAX, WEBSOCKET_PATH, WEBSOCKET_PROTOCOL};
+use crate::stream::StreamError;
+
+/// A WebSocket that carries CoAP messages.
+#[derive(Debug)]
+pub struct WebSocket<S> {
+    inner: WebSocketStream<S>,
+}
+
+/// A handshake that failed.
+#[derive(Debug, thiserror::Error)]
+pub enum UpgradeError {
+    /// The other end does not speak CoAP over WebSockets.
+    #[error("the peer does not speak CoAP over WebSockets: {0}")]
+    Refused(String),
+    /// A host that cannot stand in a request.
+    #[error("{0:?} cannot stand in a request as its host")]
+    Host(String),
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
+    /// Upgrades a connection to `authority`, the host and port of the URI.
+    pub async fn connect(authority: &str, stream: S) -> Result<Self, UpgradeError> {
+        // RFC 8323 s8.3: the well-known path; s4.1: the subprotocol MUST be asked for.
+        let url = format!("ws://{authority}{WEBSOCKET_PATH}");
+        let request = url.into_client_request();
+        let mut request = request.map_err(|_| UpgradeError::Host(authority.to_owned()))?;
+        let protocol = HeaderValue::from_static(WEBSOCKET_PROTOCOL);
+        request.headers_mut().insert(header::SEC_WEBSOCKET_PROTOCOL, protocol);
+        let upgraded = client_async_with_config(request, stream, Some(config())).await;
+        let (inner, _) = upgraded.map_err(|error| UpgradeError::Refused(error.to_string()))?;
+        Ok(Self { inner })
+    }
+    /// Takes a client that asks for CoAP.
+    pub async fn accept(stream: S) -> Result<Self, UpgradeError> {
+        let accepted = accept_hdr_async_with_config(stream, choose, Some(config())).await;
+        let inner = accepted.map_err(|error| UpgradeError::Refused(error.to_string()))?;
+        Ok(Self { inner })
+    }
+    /// The next message. May be dropped and called again at any time: nothing is lost.
+    pub async fn receive(&mut self) -> Result<StreamMessage, StreamError> {
+        loop {
+            match self.inner.next().await {
+                Some(Ok(Message::Binary(bytes))) => {
+                    return Ok(StreamMessage::parse(&bytes, Framing::WebSocket)?);
+                }
+                // Pings are answered below; RFC 8323 s4.2 has binary messages only.
+                Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
+                Some(Ok(Message::Text(_))) => {
+                    let text = io::Error::new(io::ErrorKind::InvalidData, "a text message");
+                    return Err(StreamError::Broken(text));
+                }
+                Some(Ok(Message::Close(_)) | Err(Error::ConnectionClosed)) | None => {
+                    return Err(StreamError::Closed);
+                }
+                Some(Err(error)) => return Err(StreamError::Broken(io::Error::other(error))),
+            }
+        }
+    }
+    /// Sends a message.
+    pub async fn send(&mut self, message: &StreamMessage) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        message.emit(Framing::WebSocket, &mut bytes);
+        self.inner.send(Message::Binary(bytes.into())).await.map_err(io::Error::other)
+    }
+    /// Says that nothing more comes from here.
+    pub async fn close(mut self) -> io::Result<()> {
+        self.inner.close(None).await.map_err(io::Error::other)
+    }
+}
+
+fn config() -> WebSocketConfig {
+    WebSocketConfig::default()
+        .max_message_size(Some(STREAM_MESSAGE_MAX))
+        .max_frame_size(Some(STREAM_MESSAGE_MAX))
+}
+
+/// A server's side of the handshake: the path and the subprotocol have to be right.
+#[expect(clippy::result_large_err, reason = "the type of tungstenite's callback")]
+fn choose(request: &Request, mut response: Response) -> Result<Response, ErrorResponse> {
+    let refused = |status: StatusCode, why: &str| {
+        let mut refused = ErrorResponse::new(Some(why.to_owned()));
+        *refused.status_mut() = status;
+        refused
+    };
+    if request.uri().path() != WEBSOCKET_PATH {
+        return Err(refused(StatusCode::NOT_FOUND, "CoAP is at /.well-known/coap\n"));
+    }
+    let offered = request.headers().get_all(header::SEC_WEBSOCKET_PROTOCOL);
+    let mut offered = offered.iter().filter_map(|list| list.to_str().ok());
+    if !offered.any(|list| list.split(',').any(|one| one.trim() == WEBSOCKET_PROTOCOL)) {
+        return Err(refused(StatusCode::BAD_REQUEST, "the subprotocol has to be coap\n"));
+    }
+    let protocol = HeaderValue::from_static(WEBSOCKET_PROTOCOL);
+    response.headers_mut().insert(header::SEC_WEBSOCKET_PROTOCOL, protocol);
+    Ok(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use lowmesh_wire::coap::{Code, Token};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn messages_go_both_ways_after_the_handshake() {
+        let (here, there) = tokio::io::duplex(4096);
+        let server = tokio::spawn(WebSocket::accept(there));
+        let mut client = WebSocket::connect("example.org", here).await.expect("a CoAP server");
+        let mut server = server.await.expect("no panic").expect("a CoAP client");
+        let mut ping = StreamMessage::new(Code::PING);
+        ping.token = Token::from_number(0x42, 1);
+        client.send(&ping).await.expect("open");
+        assert_eq!(server.receive().await.expect("whole"), ping);
+        server.send(&ping).await.expect("open");
+        assert_eq!(client.receive().await.expect("whole"), ping);
+        client.close().await.expect("open");
+        assert!(matches!(server.receive().await, Err(StreamError::Closed)));
+    }
+
+    async fn status(request: &str) -> String {
+        let (mut here, there) = tokio::io::duplex(4096);
+        let server = tokio::spawn(WebSocket::accept(there));
+        here.write_all(request.as_bytes()).await.expect("open");
+        let mut answer = vec![0; 12];
+        here.read_exact(&mut answer).await.expect("an answer");
+        assert!(server.await.expect("no panic").is_err());
+        String::from_utf8(answer).expect("text")
+    }
+
+    #[tokio::test]
+    async fn another_path_and_another_subprotocol_are_refused() {
+        let request = |path: &str, protocol: &str| {
+            format!(
+                "GET {path} HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+                 Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\
+                 Sec-WebSocket-Protocol: {protocol}\r\n\r\n"
+            )
+        };
+        assert_eq!(status(&request("/", "coap")).await, "HTTP/1.1 404");
+        assert_eq!(status(&request("/.well-known/coap", "chat")).await, "HTTP/1.1 400");
+    }
+}

@@ -1,0 +1,148 @@
+//! The simulator's endpoint on real sockets: loopback, groups, DTLS, a peer that is not there.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::time::Duration;
+
+use lowmesh_coap::{Config, Endpoint, Input, Output, RequestTemplate, ResponseTemplate};
+use lowmesh_machine::{DropReason, Handle};
+use lowmesh_net::clock::fresh_seed;
+use lowmesh_net::driver::Driver;
+use lowmesh_net::dtls::{Keys, Sessions};
+use lowmesh_net::multicast::Interface;
+use lowmesh_net::peer::Peer;
+use lowmesh_net::udp::Udp;
+use lowmesh_units::{NodeId, Purpose, Rng};
+use lowmesh_wire::coap::Code;
+
+type End = Driver<Endpoint<Peer>>;
+
+fn endpoint() -> Endpoint<Peer> {
+    let rng = Rng::stream(fresh_seed(), NodeId(0), Purpose::Coap);
+    Endpoint::new(Config::default(), rng).expect("the defaults")
+}
+
+fn plain(address: &str) -> End {
+    let udp = Udp::bind(address.parse().expect("an address")).expect("a free port");
+    Driver::new(udp, endpoint())
+}
+
+/// Where a socket at any address is reached on this machine.
+fn reached(end: &End, ip: IpAddr) -> SocketAddr {
+    SocketAddr::new(ip, end.udp().local_addr().port())
+}
+
+/// Answers requests with their path for ever.
+async fn serve(mut server: End) {
+    loop {
+        if let Output::Request { exchange, message, .. } = server.next().await.expect("a socket") {
+            let path = message.options.iter().next().expect("a path").value.to_vec();
+            let response = ResponseTemplate::new(Code::CONTENT).with_payload(path);
+            let handle = Handle::NONE;
+            server.handle(Input::Respond { exchange, response, handle }).expect("just asked");
+        }
+    }
+}
+
+async fn get(client: &mut End, address: SocketAddr, path: &str) -> Result<Vec<u8>, DropReason> {
+    let peer = client.udp().peer(address).expect("a route to ourselves");
+    let message = RequestTemplate::get(path);
+    client.handle(Input::Request { peer, message, handle: Handle(1) }).expect("room for one");
+    let answer = async {
+        loop {
+            match client.next().await.expect("a socket") {
+                Output::Response { message, .. } => return Ok(message.payload),
+                Output::Failed { reason, .. } => return Err(reason),
+                _ => {}
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), answer).await.expect("an end within 30 s")
+}
+
+#[tokio::test]
+async fn a_request_over_ipv4_and_ipv6_is_answered_from_the_address_that_was_asked() {
+    let server = plain("[::]:0");
+    let v6 = reached(&server, Ipv6Addr::LOCALHOST.into());
+    // Not the address that the system would answer from by itself.
+    let v4 = reached(&server, [127, 0, 0, 2].into());
+    let served = tokio::spawn(serve(server));
+    for peer in [v6, v4] {
+        let mut client = Driver::new(Udp::ephemeral().expect("a free port"), endpoint());
+        assert_eq!(get(&mut client, peer, "/temp").await, Ok(b"temp".to_vec()));
+    }
+    served.abort();
+}
+
+#[tokio::test]
+async fn a_peer_whose_port_is_closed_is_found_at_once() {
+    let gone = plain("127.0.0.1:0");
+    let peer = reached(&gone, [127, 0, 0, 1].into());
+    drop(gone);
+    let mut client = Driver::new(Udp::ephemeral().expect("a free port"), endpoint());
+    let asked = tokio::time::timeout(Duration::from_secs(2), get(&mut client, peer, "/temp"));
+    assert_eq!(asked.await.expect("within 2 s"), Err(DropReason::NoRoute));
+}
+
+/// An interface that carries groups of IPv6, if this machine has one.
+fn link_with_groups() -> Option<Interface> {
+    let socket = std::net::UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).ok()?;
+    let group: Ipv6Addr = "ff02::fd".parse().expect("an address");
+    // Connecting a datagram socket sends nothing; it asks the routing table.
+    let carries = |one: &Interface| socket.connect(SocketAddrV6::new(group, 9, 0, one.0)).is_ok();
+    Interface::all().into_iter().find(carries)
+}
+
+#[tokio::test]
+async fn a_member_of_a_group_answers_from_its_own_address() {
+    let Some(link) = link_with_groups() else {
+        println!("no interface here carries groups of IPv6");
+        return;
+    };
+    let server = plain("[::]:0");
+    let group: Ipv6Addr = "ff02::fd".parse().expect("an address");
+    server.udp().join(group.into(), link).expect("the interface carries groups");
+    let port = server.udp().local_addr().port();
+    let served = tokio::spawn(serve(server));
+    let mut client = Driver::new(Udp::ephemeral().expect("a free port"), endpoint());
+    let address = SocketAddrV6::new(group, port, 0, link.0);
+    let message = RequestTemplate::get("/everybody");
+    let wait = lowmesh_units::Duration::from_secs(20);
+    let (group, handle) = (client.udp().peer(address.into()).expect("a group"), Handle(7));
+    client.handle(Input::RequestGroup { group, message, wait, handle }).expect("room for one");
+    let answer = async {
+        loop {
+            if let Output::GroupResponse { message, from, .. } =
+                client.next().await.expect("a socket")
+            {
+                return (message.payload, from.is_group());
+            }
+        }
+    };
+    let answer = tokio::time::timeout(Duration::from_secs(20), answer).await;
+    assert_eq!(answer.expect("within the leisure"), (b"everybody".to_vec(), false));
+    served.abort();
+}
+
+#[tokio::test]
+async fn over_dtls_the_right_key_is_answered() {
+    let keys = Keys::new().with(b"me", b"secret").expect("short");
+    let udp = Udp::bind("[::1]:0".parse().expect("an address")).expect("a free port");
+    let server = Driver::secure(udp, Sessions::server(keys, None), endpoint());
+    let peer = reached(&server, Ipv6Addr::LOCALHOST.into());
+    let served = tokio::spawn(serve(server));
+    let sessions = Sessions::client(b"me", b"secret").expect("short");
+    let udp = Udp::ephemeral().expect("a free port");
+    let mut client = Driver::secure(udp, sessions, endpoint());
+    assert_eq!(get(&mut client, peer, "/secret").await, Ok(b"secret".to_vec()));
+    client.close();
+    served.abort();
+}
+
+#[tokio::test]
+async fn a_port_in_use_and_an_address_that_is_not_ours_are_told_apart() {
+    let first = plain("127.0.0.1:0");
+    let error = Udp::bind(first.udp().local_addr()).expect_err("taken").to_string();
+    assert!(error.contains("in use"), "{error}");
+    let error = Udp::bind("192.0.2.1:0".parse().expect("an address")).expect_err("not ours");
+    assert!(error.to_string().contains("not an address of this machine"), "{error}");
+}
