@@ -1,5 +1,5 @@
 //! The CSMA MAC as a machine: its queue, its states, and whose turn it is. How a frame gets out is in
-//! [`send`](super::send), how one comes in in [`receive`](super::receive).
+//! `send`, how one comes in in `receive`.
 //!
 //! ```text
 //!                        CCA busy: another backoff            no acknowledgement: another copy
