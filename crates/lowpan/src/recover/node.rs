@@ -286,7 +286,6 @@ impl Node {
         if ending == Ending::GaveUp {
             // RFC 8931 s6.3: a pseudo fragment cleans up the path.
             let abort = self.sending[at].abort_frame();
-            self.queue.retain(|waiting| waiting.handle != handle || handle == Handle::NONE);
             self.push(abort, next_hop, Handle::NONE);
         }
         if ending != Ending::Delivered {
@@ -296,7 +295,7 @@ impl Node {
             }
         }
         self.sending.remove(at);
-        self.end(
+        self.end_with_frames(
             handle,
             match ending {
                 Ending::Delivered => None,
@@ -304,6 +303,12 @@ impl Node {
                 Ending::GaveUp => Some(DropReason::GaveUp),
             },
         );
+    }
+
+    /// This node's copy of a packet is over, and what waits of it for the gap serves no one any more.
+    fn end_with_frames(&mut self, handle: Handle, dropped: Option<DropReason>) {
+        self.queue.retain(|waiting| waiting.handle != handle || handle == Handle::NONE);
+        self.end(handle, dropped);
     }
 
     /// This node's copy of a packet is over.
@@ -320,7 +325,7 @@ impl Node {
         }
         while let Some(entry) = self.paths.expire(now) {
             if !entry.state.is_complete {
-                self.end(entry.handle, Some(DropReason::ReassemblyTimeout));
+                self.end_with_frames(entry.handle, Some(DropReason::ReassemblyTimeout));
             }
         }
         let mut at = 0;

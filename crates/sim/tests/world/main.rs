@@ -6,6 +6,7 @@
 //! | `determinism` | same seed, same run, whoever watches? |
 //! | `invariants` | what holds in every world, and at rest? |
 //! | `slots` | does the air keep its rules in every slot? |
+//! | `recovery` | do recoverable fragments keep the books under load, and what do windows do? |
 //! | `carrier` | what happens where nodes sense the channel instead of keeping slots? |
 //! | `indicators` | what do three small worlds come to? |
 
@@ -13,6 +14,7 @@ mod carrier;
 mod determinism;
 mod indicators;
 mod invariants;
+mod recovery;
 mod slots;
 mod ways;
 mod worlds;

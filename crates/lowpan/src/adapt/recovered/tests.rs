@@ -521,8 +521,12 @@ proptest! {
         datagrams in prop::collection::vec(150usize..1232, 1..5),
         hops in 2usize..5,
         datagram_retries in 0u8..2,
+        gap_us in prop_oneof![Just(100u64), 5_000..200_000u64],
+        linger_us in prop_oneof![Just(250u64), Just(5_000_000)],
     ) {
         let mut config = config(WINDOW_NAMES[window], 3);
+        config.recovery.inter_frame_gap = Duration::from_micros(gap_us);
+        config.recovery.linger = Duration::from_micros(linger_us);
         config.recovery.datagram_retries = datagram_retries;
         config.forwarded_datagrams = 2;
         let mut line = Line::new(vec![config; hops + 1], fates);

@@ -93,6 +93,7 @@ impl Node {
         let header = self.marked(&question.header);
         let incoming = question.incoming();
         let known = self.paths.find(incoming).map(|entry| entry.outgoing);
+        let is_complete = self.paths.find(incoming).is_some_and(|entry| entry.state.is_complete);
         let same = known.filter(|outgoing| outgoing.neighbour == next_hop);
         if known.is_some() && same.is_none() {
             // RFC 8931 s6: the first fragment, sent again, establishes a new path.
@@ -119,7 +120,7 @@ impl Node {
         };
         if let Some((frame, _)) = onward.filter(|_| opened) {
             self.count_forwarded(&question.header, &header);
-            self.push(frame, next_hop, handle);
+            self.push(frame, next_hop, name(handle, is_complete && same.is_some()));
         } else {
             self.counters.fallbacks += 1;
             self.take_in_accepted(now, &question.received());
@@ -143,7 +144,7 @@ impl Node {
             self.paths.refresh(incoming, now);
         }
         self.count_forwarded(&fragment.header, &header);
-        self.push(frame, to.neighbour, handle);
+        self.push(frame, to.neighbour, name(handle, path.is_complete));
     }
 
     /// The header of a fragment that passes: marked when the queues are long.
@@ -163,7 +164,7 @@ impl Node {
         if let Some(entry) = self.paths.close(incoming)
             && !entry.state.is_complete
         {
-            self.end(entry.handle, Some(reason));
+            self.end_with_frames(entry.handle, Some(reason));
         }
     }
 
@@ -186,7 +187,7 @@ impl Node {
                 // RFC 8931 s6.2: a short timer, upon which the path is destroyed.
                 entry.state.is_complete = true;
                 self.paths.expire_at(back, now + self.config.recovery.linger);
-                self.end(handle, None);
+                self.end_with_frames(handle, None);
             }
             Bitmap::FULL => {}
             Bitmap::NULL => self.close_path(back, DropReason::Reset),
@@ -195,4 +196,9 @@ impl Node {
         }
         self.acknowledge(back.neighbour, RfragAck { datagram_tag: back.tag as u8, ..ack });
     }
+}
+
+/// The name that a fragment goes on under: none when its packet is through, so that it is no copy of it.
+const fn name(handle: Handle, is_complete: bool) -> Handle {
+    if is_complete { Handle::NONE } else { handle }
 }
