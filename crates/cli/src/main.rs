@@ -7,6 +7,7 @@ mod compare;
 mod dry;
 mod failure;
 mod merge;
+mod node;
 mod progress;
 mod report;
 mod reproduce;
@@ -17,6 +18,7 @@ mod show;
 mod store;
 mod table;
 mod tune;
+mod validate;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -38,9 +40,11 @@ enum Verb {
     Rerun(rerun::Args),
     Compare(compare::Args),
     Merge(merge::Args),
+    Node(node::Args),
     Scenarios(scenarios::Args),
     Show(show::Args),
     Tune(tune::Args),
+    Validate(validate::Args),
 }
 
 fn main() -> ExitCode {
@@ -52,9 +56,11 @@ fn main() -> ExitCode {
         Verb::Rerun(args) => rerun::execute(args, &lowmesh_lab::simulate::simulate, stdout),
         Verb::Compare(args) => compare::execute(args, stdout),
         Verb::Merge(args) => merge::execute(args, stdout),
+        Verb::Node(args) => node::execute(args, stdout),
         Verb::Scenarios(args) => scenarios::execute(args, stdout),
         Verb::Show(args) => show::execute(args, stdout),
         Verb::Tune(args) => tune::execute(args, &lowmesh_lab::simulate::simulate, stdout),
+        Verb::Validate(args) => validate::execute(args, &lowmesh_lab::simulate::simulate, stdout),
     };
     match result.and_then(|()| Ok(stdout.flush()?)) {
         Ok(()) => ExitCode::SUCCESS,

@@ -95,8 +95,9 @@ fn tree_links(scenario: &Scenario, links: &Links) -> TreeLinksParams {
     TreeLinksParams {
         links: tree.parents.iter().enumerate().map(link).collect(),
         reach_m: links.reach_m,
-        reach_pdr: links.pdr,
+        margin_db: links.margin_db,
         exponent: links.exponent,
+        sigma_db: links.shadowing_db,
     }
 }
 

@@ -14,6 +14,7 @@
 //! - [`command`]: command lines that make points and runs again.
 //! - [`claims`]: claims of publications, judged by runs and by driving the code.
 //! - [`tune`]: searches the parameters of a retransmission timer.
+//! - [`validate`]: the simulator beside measurements of real networks.
 //! - [`figures`]: the figures of results as SVG; [`html`]: a page with all of them.
 //! - [`report`]: JSON, CSV and the folder of results.
 //!
@@ -54,3 +55,4 @@ pub mod simulate;
 pub mod statistics;
 pub mod store;
 pub mod tune;
+pub mod validate;

@@ -9,7 +9,7 @@ use lowmesh_sim::traffic;
 use lowmesh_sixtop::functions::orchestra::Rule;
 use lowmesh_sixtop::params::{AliceParams, MinimalParams, MsfParams, OrchestraParams};
 use lowmesh_stack::{LinkLayer, Routes, Scheduling};
-use lowmesh_units::{Channel, Dbm, Duration};
+use lowmesh_units::{Channel, Dbm, Duration, NodeId};
 
 use crate::air;
 use crate::scenario::{
@@ -53,6 +53,9 @@ fn traffic(scenario: &Scenario) -> traffic::Config {
             Application::Udp => traffic::Application::Datagrams,
         },
         readings_max: traffic.packets.map(u64::from),
+        window: traffic.window.map(usize::from),
+        service: traffic.service,
+        silent: traffic.silent.iter().map(|node| NodeId(*node)).collect(),
         hops_min: traffic.hops_min,
     }
 }
@@ -144,6 +147,7 @@ fn csma_mac(csma: &Csma) -> csma::Config {
         retries_max: csma.retries,
         be_min: csma.be_min,
         be_max: csma.be_max,
+        be_growth: csma.be_growth,
         backoffs_max: csma.backoffs,
         acknowledgement: match csma.ack {
             Ack::Hardware => Acknowledgement::Hardware,

@@ -68,6 +68,9 @@ impl World {
         | Transaction::Resent(handle, _)
         | Transaction::Acknowledged(handle, ..)
         | Transaction::Failed(handle, ..)) = event;
+        if matches!(event, Transaction::Acknowledged(..) | Transaction::Failed(..)) {
+            self.clients[node.index()].ended(handle);
+        }
         let place = handle.0 as usize - 1;
         let Some(record) = self.outcome.transactions.get_mut(place) else { return };
         match event {
@@ -108,6 +111,9 @@ impl World {
 
     /// Whether the node is far enough from the root to be a client; known only of given routes.
     fn is_client(&self, node: NodeId) -> bool {
+        if self.config.traffic.silent.contains(&node) {
+            return false;
+        }
         match &self.config.node.routes {
             Routes::Rpl => true,
             Routes::Static(tree) => {

@@ -1,5 +1,8 @@
 //! The application: clients that report readings, and the collector that takes them.
 
+use std::collections::VecDeque;
+
+use lowmesh_machine::Handle;
 use lowmesh_units::{Duration, Instant, NodeId, Purpose, Rng, Seed};
 
 /// When and what clients send.
@@ -17,6 +20,13 @@ pub struct Config {
     pub application: Application,
     /// Readings of a client; without a bound it goes on to the end.
     pub readings_max: Option<u64>,
+    /// Requests of a client from the oldest that is not over to the newest; a reading that finds no room among
+    /// them is left out.
+    pub window: Option<usize>,
+    /// How long the collector takes to answer a request.
+    pub service: Duration,
+    /// Nodes that are no clients.
+    pub silent: Vec<NodeId>,
     /// Only nodes at least so many hops below the root are clients, where routes are given.
     pub hops_min: u16,
 }
@@ -45,13 +55,15 @@ pub struct Client {
     next: Option<Instant>,
     issued: u64,
     active: bool,
+    /// Its requests from the oldest that is not over on, and which of them are over.
+    open: VecDeque<(Handle, bool)>,
 }
 
 impl Client {
     /// The client of `node`; silent until [`Client::activate`].
     pub fn new(seed: Seed, node: NodeId) -> Self {
         let rng = Rng::stream(seed, node, Purpose::Traffic);
-        Self { rng, next: None, issued: 0, active: false }
+        Self { rng, next: None, issued: 0, active: false, open: VecDeque::new() }
     }
 
     /// The node has joined: from now on, and from the start of traffic on, it sends.
@@ -68,14 +80,30 @@ impl Client {
         self.next
     }
 
-    /// Takes the request that is due at `now`: its payload.
+    /// A request of this client is under way.
+    pub fn began(&mut self, handle: Handle) {
+        self.open.push_back((handle, false));
+    }
+
+    /// A request is over, in one way or another.
+    pub fn ended(&mut self, handle: Handle) {
+        if let Some(entry) = self.open.iter_mut().find(|(open, _)| *open == handle) {
+            entry.1 = true;
+        }
+        while self.open.front().is_some_and(|(_, over)| *over) {
+            self.open.pop_front();
+        }
+    }
+
+    /// Takes the reading that is due at `now`: its payload; none is due, or it found no room.
     pub fn take(&mut self, now: Instant, config: &Config) -> Option<Vec<u8>> {
         let due = self.next.filter(|due| *due <= now)?;
         let factor = self.rng.between(1.0 - config.jitter, 1.0 + config.jitter);
         self.issued += 1;
         let more = config.readings_max.is_none_or(|max| self.issued < max);
         self.next = more.then(|| due + config.period.mul_f64(factor));
-        Some(reading(self.issued, config.payload_octets))
+        let room = config.window.is_none_or(|window| self.open.len() < window);
+        room.then(|| reading(self.issued, config.payload_octets))
     }
 }
 
@@ -98,6 +126,9 @@ mod tests {
             payload_octets: 20,
             application: Application::Coap { confirmable: true, path: "sensor".into() },
             readings_max: None,
+            window: None,
+            service: Duration::ZERO,
+            silent: Vec::new(),
             hops_min: 0,
         }
     }
@@ -126,6 +157,23 @@ mod tests {
         client.activate(Instant::ZERO, &config);
         let readings = core::iter::from_fn(|| client.take(client.next()?, &config));
         assert_eq!(readings.count(), 3);
+    }
+
+    #[test]
+    fn a_window_stays_shut_until_its_oldest_request_is_over() {
+        let config = Config { window: Some(2), ..config() };
+        let mut client = Client::new(Seed(1), NodeId(3));
+        client.activate(Instant::ZERO, &config);
+        let first = client.next().expect("no bound");
+        assert!(client.take(first, &config).is_some());
+        client.began(Handle(1));
+        client.began(Handle(2));
+        client.ended(Handle(2));
+        let second = client.next().expect("no bound");
+        assert_eq!(client.take(second, &config), None, "left out, not kept for later");
+        client.ended(Handle(1));
+        let third = client.next().expect("no bound");
+        assert!(third > second && client.take(third, &config).is_some());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Time goes from event to event, never from slot to slot. What a node does it does in its machines; the
 //! world only carries frames, keeps clocks and writes the books.
 
+use std::collections::VecDeque;
 use std::io;
 
 use lowmesh_coap::{ExchangeId, RequestTemplate, ResponseTemplate};
@@ -73,6 +74,8 @@ pub struct World {
     agenda: Agenda,
     pub(crate) clients: Vec<Client>,
     boots: Vec<Option<Instant>>,
+    /// Requests that the collector works on, and when it is done.
+    answers: VecDeque<(Instant, ExchangeId)>,
     pub(crate) ledger: Ledger,
     pub(crate) outcome: Outcome,
     /// Radio time of each node at the moment it joined.
@@ -128,6 +131,7 @@ impl World {
             interference,
             agenda,
             boots,
+            answers: VecDeque::new(),
             joined_radio: vec![RadioTime::default(); count],
         })
     }
@@ -188,6 +192,9 @@ impl World {
         if due.is_some_and(|due| due <= now) {
             self.tell(now, node, Input::Deadline);
         }
+        if node == ROOT {
+            self.answer_due(now);
+        }
         if let Some(payload) = self.clients[node.index()].take(now, &self.config.traffic) {
             match self.config.traffic.application {
                 Application::Coap { confirmable, .. } => {
@@ -209,6 +216,7 @@ impl World {
     fn issue(&mut self, now: Instant, node: NodeId, payload: Vec<u8>, confirmable: bool) {
         let server = self.nodes[ROOT.index()].global_address();
         let handle = Handle(self.outcome.transactions.len() as u64 + 1);
+        self.clients[node.index()].began(handle);
         self.outcome.transactions.push(crate::record::Transaction {
             node,
             issued: now,
@@ -259,7 +267,10 @@ impl World {
         }
         let index = node.index();
         let boot = self.boots[index];
-        let machines = earliest(self.nodes[index].next_deadline(), self.clients[index].next());
+        let mut machines = earliest(self.nodes[index].next_deadline(), self.clients[index].next());
+        if node == ROOT {
+            machines = earliest(machines, self.answers.front().map(|(due, _)| *due));
+        }
         // Nothing happens at a node before it is switched on.
         let deadline = boot.or(machines.map(|due| due.max(now)));
         self.agenda.set(node, Kind::Deadline, deadline);
@@ -272,9 +283,25 @@ impl World {
         }
     }
 
-    /// The collector takes every reading (RFC 7252 s5.9.1.4: 2.04 Changed).
+    /// The collector takes every reading (RFC 7252 s5.9.1.4: 2.04 Changed), and answers when it is done with it.
     fn serve(&mut self, now: Instant, node: NodeId, exchange: ExchangeId) {
         self.outcome.executed += 1;
+        if self.config.traffic.service.is_zero() || node != ROOT {
+            self.answer(now, node, exchange);
+        } else {
+            self.answers.push_back((now + self.config.traffic.service, exchange));
+        }
+    }
+
+    /// Answers what the collector is done with.
+    fn answer_due(&mut self, now: Instant) {
+        while let Some(&(_, exchange)) = self.answers.front().filter(|(due, _)| *due <= now) {
+            self.answers.pop_front();
+            self.answer(now, ROOT, exchange);
+        }
+    }
+
+    fn answer(&mut self, now: Instant, node: NodeId, exchange: ExchangeId) {
         let response = ResponseTemplate::new(Code::CHANGED);
         self.tell(now, node, Input::Respond { exchange, response });
     }

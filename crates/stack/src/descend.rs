@@ -47,18 +47,20 @@ impl Node {
                     self.note_transaction(Transaction::Failed(handle, reason));
                 }
             }
-            lowmesh_coap::Output::Request { exchange, from, message, .. } => {
-                self.outbox.push(Output::Request { exchange, from, message });
+            lowmesh_coap::Output::Request { exchange, from, message, multicast } => {
+                self.outbox.push(Output::Request { exchange, from, message, multicast });
             }
             // An empty acknowledgement says that the response comes later, which then ends the
             // transaction; what came to nothing is counted in the endpoint. The rest answers what
-            // no application of a node asks for: observations, groups, pings, No-Response.
+            // no application of a node asks for: observations, groups, pings, No-Response,
+            // connections.
             lowmesh_coap::Output::Acknowledged { .. }
             | lowmesh_coap::Output::Discarded { .. }
             | lowmesh_coap::Output::Notification { .. }
             | lowmesh_coap::Output::GroupResponse { .. }
             | lowmesh_coap::Output::Pong { .. }
-            | lowmesh_coap::Output::Over { .. } => {}
+            | lowmesh_coap::Output::Over { .. }
+            | lowmesh_coap::Output::Close { .. } => {}
         }
     }
 

@@ -76,6 +76,8 @@ pub enum Output {
         from: Peer,
         /// What.
         message: Message,
+        /// It came to a group: an answer is optional, and errors are not sent (RFC 7252 s8.2).
+        multicast: bool,
     },
     /// Something about the node's place in the network.
     Network(Network),

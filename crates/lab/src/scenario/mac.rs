@@ -74,6 +74,8 @@ section! {
         be_min: u8 = params::CSMA_BE_MIN, Within(0, 8);
         /// Largest back-off exponent (macMaxBe: 5).
         be_max: u8 = params::CSMA_BE_MAX, Within(1, 8);
+        /// What each copy of a frame adds to the first back-off exponent of the next (the standard: 0; Contiki before NG: 1).
+        be_growth: u8 = 0, Within(0, 4);
         /// Back-offs after the first before the channel is given up (macMaxCsmaBackoffs: 4).
         backoffs: u8 = params::CSMA_BACKOFFS_MAX, Within(0, 15);
         /// Who confirms frames.

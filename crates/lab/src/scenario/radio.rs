@@ -182,11 +182,15 @@ section! {
     Links {
         /// Delivery ratio of a link alone on the air, where the tree does not say it (Lenders et al. 2021: at least 0.975).
         pdr: f64 = 0.975, Within(0.0, 1.0);
-        /// Length of a link that has just this ratio, in metres; other distances are measured against it
-        /// (Lenders et al. 2021: links of up to 6.5 m were taken).
+        /// Length of a link whose power is `margin_db` above that at which nothing is received, in metres; other
+        /// distances are measured against it (Lenders et al. 2021: links of up to 6.5 m were taken).
         reach_m: f64 = 6.5, Within(0.01, 100_000.0);
+        /// That margin, in dB: how far beyond its own links a node is heard. 13 dB go with a delivery ratio of 0.975.
+        margin_db: f64 = 13.0, Within(0.0, 100.0);
         /// Path loss exponent, by which pairs that are no link hear each other less.
         exponent: f64 = 3.0, Within(1.0, 8.0);
+        /// Standard deviation of the shadowing of pairs that are no link, in dB.
+        shadowing_db: f64 = 3.0, Within(0.0, 20.0);
     }
 }
 

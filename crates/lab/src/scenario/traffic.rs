@@ -138,6 +138,13 @@ section! {
         /// Only nodes at least so many hops below the root send, where `routes = "static"` tells (Lenders et al.
         /// 2021: 2).
         hops_min: u16 = 1, Within(1, 255);
+        /// Nodes that forward only and send nothing of their own.
+        silent: Vec<u16> = Vec::new(), Any;
+        /// Requests of a node from the oldest that is not over to the newest; a reading that finds no room among them
+        /// is left out. Without it, every reading goes to the endpoint.
+        window: Option<u16> = None, Within(1, 4096);
+        /// How long the root takes to answer a request.
+        service: Duration = Duration::ZERO, Within(Duration::ZERO, Duration::from_secs(60));
         /// Octets of payload in a request or datagram.
         payload_bytes: u16 = 20, Within(0, 1232);
         /// Whether requests are confirmable (RFC 7252 s2.1).

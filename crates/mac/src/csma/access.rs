@@ -24,9 +24,11 @@ pub(super) struct ChannelAccess {
 }
 
 impl ChannelAccess {
-    /// A first try.
-    pub(super) fn new(config: &Config) -> Self {
-        Self { backoffs: 0, exponent: config.be_min }
+    /// A first try for the copy that follows `copies` others.
+    pub(super) fn new(config: &Config, copies: u8) -> Self {
+        let growth = config.be_growth.saturating_mul(copies);
+        let exponent = config.be_min.saturating_add(growth).min(config.be_max);
+        Self { backoffs: 0, exponent }
     }
     /// How long to wait before sensing.
     pub(super) fn delay(self, rng: &mut Rng) -> Duration {
@@ -49,7 +51,7 @@ mod tests {
     fn windows_double_from_be_min_to_be_max_and_the_fifth_busy_channel_is_the_last() {
         let config = Config::default();
         let mut rng = Rng::stream(Seed(1), NodeId(0), Purpose::Mac);
-        let tries = core::iter::successors(Some(ChannelAccess::new(&config)), |access| {
+        let tries = core::iter::successors(Some(ChannelAccess::new(&config, 0)), |access| {
             access.after_busy(&config)
         });
         let longest: Vec<u64> = tries
@@ -62,10 +64,20 @@ mod tests {
     }
 
     #[test]
+    fn the_first_window_of_a_copy_grows_only_where_it_is_set_to() {
+        let exponents = |be_growth| {
+            let config = Config { be_growth, ..Config::default() };
+            [0, 1, 2, 255].map(|copies| ChannelAccess::new(&config, copies).exponent)
+        };
+        assert_eq!(exponents(0), [3; 4]);
+        assert_eq!(exponents(1), [3, 4, 5, 5]);
+    }
+
+    #[test]
     fn without_backoff_the_channel_is_sensed_at_once_and_once() {
         let config = Config { be_min: 0, be_max: 0, backoffs_max: 0, ..Config::default() };
         let mut rng = Rng::stream(Seed(1), NodeId(0), Purpose::Mac);
-        let access = ChannelAccess::new(&config);
+        let access = ChannelAccess::new(&config, 0);
         assert!((0..20).all(|_| access.delay(&mut rng).is_zero()));
         assert_eq!(access.after_busy(&config), None);
     }

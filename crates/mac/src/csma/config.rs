@@ -61,6 +61,9 @@ pub struct Config {
     pub be_min: u8,
     /// Largest backoff exponent: macMaxBe.
     pub be_max: u8,
+    /// What each copy adds to the first backoff exponent of the next: 0 by the standard; with 1 the window doubles
+    /// with every transmission, as in Contiki's CSMA before NG.
+    pub be_growth: u8,
     /// Backoffs after the first before the channel counts as not to be had: macMaxCsmaBackoffs.
     pub backoffs_max: u8,
     /// Who confirms.
@@ -80,6 +83,7 @@ impl Default for Config {
             retries_max: CSMA_RETRIES_MAX,
             be_min: CSMA_BE_MIN,
             be_max: CSMA_BE_MAX,
+            be_growth: 0,
             backoffs_max: CSMA_BACKOFFS_MAX,
             acknowledgement: Acknowledgement::Hardware,
             ack_wait: IMM_ACK_WAIT,

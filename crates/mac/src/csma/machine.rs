@@ -215,7 +215,7 @@ impl Csma {
             return;
         }
         if let Some(frame) = self.queue.pop() {
-            self.access(now, frame, ChannelAccess::new(&self.config));
+            self.access(now, frame, ChannelAccess::new(&self.config, 0));
         }
     }
 

@@ -117,7 +117,8 @@ impl Csma {
         let Some(Outgoing { frame, .. }) = self.outgoing.take() else { return };
         // s6.7.4.3: macMaxFrameRetries copies follow the first, each after a channel access of its own.
         if frame.transmissions <= self.config.retries_max {
-            self.access(now, frame, ChannelAccess::new(&self.config));
+            let access = ChannelAccess::new(&self.config, frame.transmissions);
+            self.access(now, frame, access);
             return;
         }
         if let Some(peer) = frame.destination {

@@ -14,7 +14,7 @@ use lowmesh_units::{Duration, Instant};
 
 use super::modulation::log_success;
 use super::overlap::Overlap;
-use super::params::{LOCK_SNR, SYNCHRONISATION_HEADER};
+use super::params::{CO_CHANNEL_LOSS, LOCK_SNR, SYNCHRONISATION_HEADER};
 use super::pister_hack::{noise_mw, pdr_at_sinr};
 use super::reception::{Noise, Signal};
 
@@ -193,7 +193,9 @@ impl Lock {
         let power_mw = self.arrival.signal.power_mw;
         let sinr = match (self.arrival.signal.pdr, rule) {
             (None, _) => power_mw / (noise.floor_mw + disturbance_mw),
-            (Some(_), Overlap::DictatedSinr) if disturbance_mw > 0.0 => power_mw / disturbance_mw,
+            (Some(_), Overlap::DictatedSinr) if disturbance_mw > 0.0 => {
+                power_mw / (CO_CHANNEL_LOSS * disturbance_mw)
+            }
             (Some(_), _) => return,
         };
         self.log_chance += log_success(sinr, octets(piece));

@@ -116,7 +116,7 @@ pub fn build(
         }
         MediumSpec::Links(params) => {
             same_nodes("topology.parents", params.links.len() + 1, topology)?;
-            Box::new(TreeLinks::new(params)?)
+            Box::new(TreeLinks::new(params, seed)?)
         }
         MediumSpec::K7 { file } => {
             let trace = K7::parse(file, &read(file)?)?;

@@ -7,18 +7,19 @@
 //!
 //! ```text
 //!   d(a, b)^2 = sum over the links on the way from a to b of d(link)^2
-//!   P(d)      = P(reach) - 10 n log10(d / reach)
+//!   P(d)      = P(nothing received) + margin - 10 n log10(d / reach) + shadowing(a, b)
 //! ```
-//! P(reach) is the power that goes with the delivery ratio of a link as long as the reach (measured for the
-//! Pister-hack, like the ratio of pairs that are no link). Alone on the air the ratio decides; of frames that
+//! The margin tells how far beyond its own links a node is heard. A pair that is no link has the delivery ratio
+//! that goes with its power (measured for the Pister-hack). Alone on the air the ratio decides; of frames that
 //! overlap the SINR.
 
-use lowmesh_units::{Dbm, NodeId};
+use lowmesh_units::rng::draw_normal;
+use lowmesh_units::{Dbm, NodeId, Purpose, Seed};
 
 use super::error::ConfigError;
 use super::links::{Link, Links};
-use super::params::PISTER_HACK_NOISE_DBM;
-use super::pister_hack::{pdr_of_rssi, rssi_of_pdr};
+use super::params::{PDR_TABLE_FIRST_DBM, PISTER_HACK_NOISE_DBM};
+use super::pister_hack::pdr_of_rssi;
 use super::{Medium, Overlap};
 
 /// The link from a node to its parent.
@@ -37,12 +38,14 @@ pub struct TreeLink {
 pub struct TreeLinksParams {
     /// The links of nodes 1, 2, ...; node 0 is the root.
     pub links: Vec<TreeLink>,
-    /// Length of a link whose delivery ratio is `reach_pdr`, m.
+    /// The distance at which the power is `margin_db` above that at which nothing is received, m.
     pub reach_m: f64,
-    /// That ratio.
-    pub reach_pdr: f64,
+    /// That margin, dB.
+    pub margin_db: f64,
     /// Path loss exponent.
     pub exponent: f64,
+    /// Standard deviation of the shadowing of pairs that are no link, dB.
+    pub sigma_db: f64,
 }
 
 /// The medium named `links`.
@@ -53,7 +56,7 @@ pub struct TreeLinks {
 
 impl TreeLinks {
     /// The medium of `params`, whose parents lead to the root.
-    pub fn new(params: &TreeLinksParams) -> Result<Self, ConfigError> {
+    pub fn new(params: &TreeLinksParams, seed: Seed) -> Result<Self, ConfigError> {
         check(params)?;
         let near = |a: NodeId, b: NodeId| {
             let to_parent = |node: NodeId| node.index().checked_sub(1).map(|i| params.links[i]);
@@ -61,9 +64,12 @@ impl TreeLinks {
             link(a, b).or_else(|| link(b, a))
         };
         let links = Links::flat(params.links.len() + 1, |tx, rx| {
-            let rssi = power(params, distance_m(&params.links, tx, rx));
-            let pdr = near(tx, rx).map_or_else(|| pdr_of_rssi(rssi), |link| link.pdr);
-            Some(Link::dictated(Dbm(rssi), pdr))
+            let level = power(params, distance_m(&params.links, tx, rx));
+            if let Some(link) = near(tx, rx) {
+                return Some(Link::dictated(Dbm(level), link.pdr));
+            }
+            let rssi = level + params.sigma_db * shadowing(seed, tx, rx);
+            Some(Link::dictated(Dbm(rssi), pdr_of_rssi(rssi)))
         });
         Ok(Self { links })
     }
@@ -87,7 +93,13 @@ impl Medium for TreeLinks {
 /// Power at a distance, dBm.
 fn power(params: &TreeLinksParams, distance_m: f64) -> f64 {
     let loss_db = 10.0 * params.exponent * libm::log10(distance_m / params.reach_m);
-    rssi_of_pdr(params.reach_pdr) - loss_db
+    PDR_TABLE_FIRST_DBM + params.margin_db - loss_db
+}
+
+/// A normal number for a pair, the same both ways.
+fn shadowing(seed: Seed, a: NodeId, b: NodeId) -> f64 {
+    let (low, high) = (a.min(b), a.max(b));
+    draw_normal(seed, Purpose::Shadowing, low.0.into(), high.0.into())
 }
 
 /// The root of the sum of squares on the way from `a` to `b` over the tree.
@@ -131,7 +143,8 @@ fn check(params: &TreeLinksParams) -> Result<(), ConfigError> {
         ConfigError::within(&key("pdr"), link.pdr, 0.0, 1.0)?;
     }
     ConfigError::within("radio.reach_m", params.reach_m, 0.01, 1e6)?;
-    ConfigError::within("radio.reach_pdr", params.reach_pdr, 0.01, 1.0)?;
+    ConfigError::within("radio.margin_db", params.margin_db, 0.0, 100.0)?;
+    ConfigError::within("radio.shadowing_db", params.sigma_db, 0.0, 20.0)?;
     ConfigError::within("radio.exponent", params.exponent, 1.0, 8.0)
 }
 
@@ -147,14 +160,14 @@ mod tests {
             pdr: 0.98,
         };
         let links = links.iter().map(link).collect();
-        TreeLinksParams { links, reach_m: 6.5, reach_pdr: 0.975, exponent: 3.0 }
+        TreeLinksParams { links, reach_m: 6.5, margin_db: 13.0, exponent: 3.0, sigma_db: 0.0 }
     }
 
     #[test]
     fn a_link_has_its_own_ratio_and_a_pair_that_is_none_that_of_its_power() {
         // 0 - 1 - 2, and 3 below the root on the other side.
         let params = tree(&[(0, 3.0), (1, 4.0), (0, 12.0)]);
-        let medium = TreeLinks::new(&params).expect("a good tree");
+        let medium = TreeLinks::new(&params, Seed(1)).expect("a good tree");
         let channel = Channel::new(16).expect("in the band");
         let link = |a, b| *medium.links().get(NodeId(a), NodeId(b), channel).expect("all have one");
         assert_eq!(link(0, 1).pdr, Some(0.98));
@@ -162,17 +175,18 @@ mod tests {
         // 3 and 4 m give 5 m; with 12 m more, 13 m: twice 6.5 m is 9 dB less.
         assert!((distance_m(&params.links, NodeId(2), NodeId(0)) - 5.0).abs() < 1e-9);
         let far = link(2, 3);
-        assert!((far.rssi.0 - (rssi_of_pdr(0.975) - 9.031)).abs() < 1e-3, "{far:?}");
+        assert!((far.rssi.0 - (-97.0 + 13.0 - 9.031)).abs() < 1e-3, "{far:?}");
         assert_eq!(far.pdr, Some(pdr_of_rssi(far.rssi.0)));
     }
 
     #[test]
     fn what_is_no_tree_is_refused() {
         for links in [&[(2, 1.0), (1, 1.0)][..], &[(7, 1.0)]] {
-            let error = TreeLinks::new(&tree(links)).expect_err("no tree").to_string();
+            let error = TreeLinks::new(&tree(links), Seed(1)).expect_err("no tree").to_string();
             assert!(error.contains("topology.parents[0]"), "{error}");
         }
-        let error = TreeLinks::new(&tree(&[(0, f64::NAN)])).expect_err("no length").to_string();
+        let error =
+            TreeLinks::new(&tree(&[(0, f64::NAN)]), Seed(1)).expect_err("no length").to_string();
         assert!(error.contains("topology.distances_m[0] = NaN"), "{error}");
     }
 }

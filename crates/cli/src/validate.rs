@@ -1,0 +1,103 @@
+//! `lowmesh validate`: the simulator beside measurements of a real network, which the user has in a folder.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use lowmesh_lab::simulate::Simulate;
+use lowmesh_lab::validate::ecoap::{self, Effect, Error, Figures, How, Validation};
+use lowmesh_units::Duration;
+
+use crate::failure::Failure;
+
+/// Hold the simulator against measurements of a real network.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    network: Network,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Network {
+    /// 20 clients on a fixed tree over CSMA, default timer and CoCoA, periods of 100 ms to 10 s (Vallati et al. 2020).
+    Ecoap(Ecoap),
+}
+
+#[derive(Debug, clap::Args)]
+struct Ecoap {
+    /// The folder with conditions.csv, topology_pint_static.csv and tx.
+    folder: PathBuf,
+    /// Number of runs of each condition.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    seeds: u32,
+    /// Length of a run; the testbed's were 16 min.
+    #[arg(long, value_name = "TIME", default_value = "16min")]
+    duration: Duration,
+    /// Runs at a time; all cores unless given.
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    jobs: usize,
+    /// Print JSON instead of the table.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the model and prints it beside the measurements.
+pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+    let Network::Ecoap(args) = &args.network;
+    let how = How { seeds: args.seeds, duration: args.duration, jobs: args.jobs };
+    let validation = ecoap::validate(&args.folder, how, simulate).map_err(|error| match error {
+        Error::Run(_) => Failure::own(error),
+        Error::Data(_) | Error::Model(_) => {
+            Failure::Usage { message: error.to_string(), hint: None }
+        }
+    })?;
+    if args.json {
+        let text = serde_json::to_string_pretty(&validation).map_err(Failure::own)?;
+        return Ok(writeln!(out, "{text}")?);
+    }
+    table(out, &validation)
+}
+
+fn table(out: &mut dyn Write, validation: &Validation) -> Result<(), Failure> {
+    writeln!(out, "measured | simulated\n")?;
+    writeln!(
+        out,
+        "{:<8} {:>6}  {:>13}  {:>15}  {:>13}  {:>13}  {:>13}  {:>13}",
+        "timer", "period", "acked/s", "tdr", "p50 ms", "p95 ms", "link success", "one copy"
+    )?;
+    for condition in &validation.conditions {
+        let (a, b): (Figures, Figures) = (condition.measured, condition.simulated);
+        let pair = |a: f64, b: f64, digits: usize| format!("{a:.digits$} | {b:.digits$}");
+        writeln!(
+            out,
+            "{:<8} {:>6}  {:>13}  {:>15}  {:>13}  {:>13}  {:>13}  {:>13}",
+            condition.algorithm,
+            condition.period_ms,
+            pair(a.throughput_tps, b.throughput_tps, 1),
+            pair(a.tdr, b.tdr, 4),
+            pair(a.rtt_p50_ms, b.rtt_p50_ms, 0),
+            pair(a.rtt_p95_ms, b.rtt_p95_ms, 0),
+            pair(a.link_success, b.link_success, 2),
+            pair(a.first_attempts, b.first_attempts, 2),
+        )?;
+    }
+    writeln!(out, "\nmedian time of first attempts at light load, ms")?;
+    for hop in &validation.light_rtt {
+        let (a, b) = (hop.measured_ms, hop.simulated_ms);
+        writeln!(out, "{:>4} hops  {a:>6.1} | {b:>6.1}", hop.hops)?;
+    }
+    let told = |effect: &Option<Effect>, of: fn(&Effect) -> f64| {
+        effect.as_ref().map_or_else(|| "-".to_owned(), |effect| format!("{:.2}", of(effect)))
+    };
+    let both = |of| {
+        let (a, b) = (&validation.measured_effect, &validation.simulated_effect);
+        format!("{} | {}", told(a, of), told(b, of))
+    };
+    writeln!(out, "\nCoCoA by default at 250 ms")?;
+    writeln!(out, "{:>16}  {}", "throughput", both(|effect| effect.throughput_ratio))?;
+    writeln!(out, "{:>16}  {}", "p95", both(|effect| effect.rtt_p95_ratio))?;
+    writeln!(out, "\nmean error of the model")?;
+    for error in &validation.errors {
+        writeln!(out, "{:>16}  {:>5.1} %", error.figure, 100.0 * error.mean_relative)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,4 @@
+//! The simulator held against measurements of real networks, which are read from a folder and never come along.
+
+pub mod ecoap;
+mod measured;
