@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use lowmesh_ipv6::reassemble::Outcome;
 use lowmesh_ipv6::{Decision, neighbour, packet, udp};
 use lowmesh_lowpan::Route;
 use lowmesh_machine::{DropReason, Dropped, Handle, Layer, Machine as _};
@@ -185,7 +186,42 @@ impl Node {
         Ok(Address(next).eui64())
     }
 
-    pub(crate) fn deliver_whole(&mut self, now: Instant, bytes: &[u8], handle: Handle) {
+    /// Takes a packet that is for this node, or a fragment of one.
+    fn deliver(&mut self, now: Instant, packet: Vec<u8>, handle: Handle) {
+        match self.end_to_end.reassembly.accept(now, packet, handle) {
+            Outcome::Whole(packet) => self.deliver_whole(now, &packet, handle),
+            Outcome::Begun => {}
+            Outcome::Merged => self.merged(handle),
+            Outcome::Complete { packet, kept } => {
+                if kept.is_some() {
+                    self.merged(handle);
+                }
+                self.deliver_whole(now, &packet, kept.unwrap_or(handle));
+            }
+            Outcome::Dropped { reason, kept } => {
+                self.refuse(handle, Layer::Ipv6, reason);
+                if let Some(kept) = kept {
+                    self.refuse(kept, Layer::Ipv6, reason);
+                }
+            }
+        }
+    }
+
+    /// The copy of a fragment is part of another one now.
+    fn merged(&mut self, handle: Handle) {
+        if handle != Handle::NONE {
+            self.note_packet(Packet::PassedOn(handle));
+        }
+    }
+
+    /// Ends the packets whose fragments did not all come.
+    pub(crate) fn expire_reassembly(&mut self, now: Instant) {
+        while let Some(handle) = self.end_to_end.reassembly.expire(now) {
+            self.refuse(handle, Layer::Ipv6, DropReason::ReassemblyTimeout);
+        }
+    }
+
+    fn deliver_whole(&mut self, now: Instant, bytes: &[u8], handle: Handle) {
         let Ok(upper) = ipv6::upper_layer(bytes) else {
             return self.refuse(handle, Layer::Ipv6, DropReason::Malformed);
         };
@@ -264,7 +300,7 @@ impl Node {
     }
 
     /// A packet that came ends here; a broadcast has no book to be written in.
-    pub(crate) fn refuse(&mut self, handle: Handle, layer: Layer, reason: DropReason) {
+    fn refuse(&mut self, handle: Handle, layer: Layer, reason: DropReason) {
         if handle != Handle::NONE {
             self.dropped(handle, layer, reason);
         }

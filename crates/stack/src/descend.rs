@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use lowmesh_coap::Purpose;
+use lowmesh_ipv6::fragment::fragments;
 use lowmesh_ipv6::neighbour::Answer;
 use lowmesh_ipv6::packet::{self, Flow};
 use lowmesh_ipv6::params::HOP_LIMIT_ON_LINK;
@@ -186,6 +187,30 @@ impl Node {
         match hops.split_last() {
             Some((_, [])) | None => true,
             Some((_, before)) => source_route::insert(packet, before),
+        }
+    }
+
+    /// Sends a packet that was made here, in way E2E cut to what fits into a frame.
+    pub(crate) fn send_own(
+        &mut self,
+        now: Instant,
+        packet: Vec<u8>,
+        destination: Option<Eui64>,
+        handle: Handle,
+    ) {
+        let Some((octets_max, identification)) = self.end_to_end.cut(&packet) else {
+            return self.send_packet(now, packet, destination, handle);
+        };
+        match fragments(&packet, octets_max, identification) {
+            Ok(fragments) => {
+                for (index, fragment) in fragments.enumerate() {
+                    if index > 0 {
+                        self.note_packet(Packet::Accepted(handle));
+                    }
+                    self.send_packet(now, fragment, destination, handle);
+                }
+            }
+            Err(reason) => self.dropped(handle, Layer::Ipv6, reason),
         }
     }
 
