@@ -47,7 +47,7 @@ impl Transaction {
     }
 }
 
-/// What became of the IPv6 packets of one kind; every packet is in exactly one of the last three.
+/// What became of the IPv6 packets of one kind; every packet is delivered, dropped or queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Packets {
     /// Packets that a node brought into the world.
@@ -56,6 +56,8 @@ pub struct Packets {
     pub delivered: u64,
     /// Packets that ended on the way.
     pub dropped: u64,
+    /// Those of them that found a queue full.
+    pub overflowed: u64,
     /// Packets still in some queue when the run ended.
     pub queued: u64,
 }
