@@ -67,12 +67,15 @@ const SCALING: &[Row] = &[
 /// How often a running row is looked at.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Runs the table; `--quick` leaves the scaling rows out.
+/// Runs the table; `--quick` leaves the scaling rows out; `codec` and `server` run those benches of
+/// CoAP instead.
 pub fn run(args: &[String]) -> Result<()> {
     let quick = match args {
         [] => false,
         [flag] if flag == "--quick" => true,
-        other => bail!("unknown arguments {other:?}; allowed: --quick"),
+        [what] if what == "codec" => return run_bench("lowmesh-wire", "coap"),
+        [what] if what == "server" => return run_bench("lowmesh-coap", "server"),
+        other => bail!("unknown arguments {other:?}; allowed: --quick, codec, server"),
     };
     let binary = product::build()?;
     println!(
@@ -90,6 +93,11 @@ pub fn run(args: &[String]) -> Result<()> {
         bail!("{missed} row(s) miss their target (memory: below {MEMORY_MAX_MB} MB)");
     }
     Ok(())
+}
+
+/// Runs a bench of one crate.
+fn run_bench(package: &str, bench: &str) -> Result<()> {
+    process::execute(process::cargo(&["bench", "-q", "-p", package, "--bench", bench]))
 }
 
 /// What one run took.

@@ -21,6 +21,7 @@ mod product;
 mod swarm;
 mod test;
 mod tidy;
+mod zep;
 
 const USAGE: &str = "\
 cargo xtask COMMAND
@@ -31,8 +32,10 @@ cargo xtask COMMAND
   no-std        the device crates build without std
   determinism   the same seed gives the same trace, whatever the number of threads
   capture       a ten-minute capture that tshark must dissect without fault
+  zep           a conversation over ZEP that tshark must dissect without fault
+  fuzz          every decoder against mutated messages   SECONDS [--seed S] [--target NAME] [--case N]
   swarm         random small scenarios   [--count N] [--seed S] [--only S]
-  bench         the speed table          [--quick]
+  bench         the speed table          [--quick]   [codec, server: those of CoAP]
   figures       docs/figures from real runs   [--readme: the results in README.md too]
   grenoble      derives the built-in Grenoble table   RAW OUT";
 
@@ -56,6 +59,8 @@ fn run(args: &[String]) -> Result<()> {
         "no-std" => no_std::run(rest),
         "determinism" => determinism::run(rest),
         "capture" => capture::run(rest),
+        "zep" => zep::run(rest),
+        "fuzz" => fuzz(rest),
         "swarm" => swarm::run(rest),
         "bench" => bench::run(rest),
         "figures" => figures::run(rest),
@@ -66,6 +71,13 @@ fn run(args: &[String]) -> Result<()> {
         }
         other => bail!("there is no command {other:?}\n\n{USAGE}"),
     }
+}
+
+/// A program of its own, so that the gates build when a decoder does not.
+fn fuzz(args: &[String]) -> Result<()> {
+    let mut program = process::cargo(&["run", "--quiet", "--package", "lowmesh-fuzz", "--"]);
+    program.args(args);
+    process::execute(program)
 }
 
 #[cfg(feature = "grenoble")]

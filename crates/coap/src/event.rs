@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use lowmesh_machine::{DropReason, Handle};
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::DecodeError;
+use lowmesh_wire::coap::stream::Framing;
 use lowmesh_wire::coap::{
     Code, HEADER_LEN, Kind, Message, MessageId, OptionNumber, Options, Token,
 };
@@ -150,6 +151,21 @@ pub enum Input<'a, P> {
         /// The application's name for the datagram that carries it.
         handle: Handle,
     },
+    /// A connection to `peer` is there, whoever made it (RFC 8323). Its octets come as
+    /// [`Input::Datagram`]s, cut anywhere, or for WebSockets message by message; its end is
+    /// [`Input::Unreachable`].
+    Connected {
+        /// The connection's name.
+        peer: P,
+        /// How messages lie on it.
+        framing: Framing,
+    },
+    /// The application wants a connection to end in order: what is open on it is finished first
+    /// (RFC 8323 s5.5).
+    Release {
+        /// Which.
+        peer: P,
+    },
     /// A datagram came.
     Datagram {
         /// From whom.
@@ -288,6 +304,11 @@ pub enum Output<P> {
         /// [`DropReason::Reset`] says that the observer has gone.
         reason: DropReason,
     },
+    /// A connection is over: close it once everything is sent (RFC 8323 s5.5, s5.6).
+    Close {
+        /// Which.
+        peer: P,
+    },
     /// A datagram came to nothing.
     Discarded {
         /// From whom.
@@ -343,6 +364,20 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Nothing has happened.
+    pub(crate) const fn new() -> Self {
+        Self {
+            malformed: 0,
+            misplaced: 0,
+            duplicates: 0,
+            unmatched: 0,
+            critical_options: 0,
+            overloaded: 0,
+            pings: 0,
+            stale: 0,
+            forgotten_early: 0,
+        }
+    }
     pub(crate) fn count(&mut self, cause: Discard) {
         let counter = match cause {
             Discard::Malformed(_) => &mut self.malformed,

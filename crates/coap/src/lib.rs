@@ -1,9 +1,17 @@
-//! A CoAP endpoint without IO: client and server in one (RFC 7252).
+//! CoAP without IO: client, server and proxy (RFC 7252 and what came after it).
+//!
+//! ```text
+//!   resource::Router   path -> resource; discovery, preconditions, formats
+//!   Host               bodies of any length, observers, proof of addresses, cache
+//!   Endpoint           exchanges over datagrams
+//!   Connections        exchanges over byte streams (RFC 8323)
+//! ```
+//! Each stands alone; endpoint, connections and host have the same inputs and outputs.
 //!
 //! [`Endpoint`] turns requests into datagrams and datagrams into requests and responses: message
 //! and token matching, retransmission, deduplication, piggybacked and separate responses,
-//! multicast, observations, and congestion control per peer out of `lowmesh-congestion`. It is generic over the peer's address, so a simulated mesh and a
-//! socket drive the same code.
+//! multicast, observations, and congestion control per peer out of `lowmesh-congestion`. It is
+//! generic over the peer's address, so a simulated mesh and a socket drive the same code.
 //!
 //! ```
 //! use lowmesh_coap::{Config, Endpoint, Input, Output, RequestTemplate, ResponseTemplate};
@@ -34,21 +42,26 @@
 //! # Ok::<(), lowmesh_coap::ConfigError>(())
 //! ```
 //!
-//! Left to others: resources and methods (the application), block-wise transfer, security.
+//! Left to others: what resources do (the application), sockets and names (the driver), security.
 #![cfg_attr(not(test), no_std)]
 extern crate alloc;
 
 pub mod blockwise;
+pub mod cache;
 mod config;
 pub mod echo;
 mod endpoint;
 mod event;
 mod exchange;
+pub mod host;
 mod message_ids;
 mod no_response;
 pub mod observe;
 pub mod params;
 mod peer;
+pub mod proxy;
+mod refusal;
+pub mod reliable;
 pub mod resource;
 mod seen;
 
@@ -57,4 +70,6 @@ pub use endpoint::Endpoint;
 pub use event::{
     Counters, Discard, ExchangeId, Input, Output, Purpose, RequestTemplate, ResponseTemplate,
 };
+pub use host::{Host, HostLimits, Transport};
 pub use no_response::Unwanted;
+pub use reliable::{ConnectionLimits, Connections};

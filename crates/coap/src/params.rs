@@ -61,6 +61,13 @@ pub const ECHO_PEERS_MAX: usize = 1024;
 /// Octets around a payload for header, token and options, when blocks are chosen: RFC 7252 s4.6
 /// leaves 128 between 1024 and 1152.
 pub const MESSAGE_OVERHEAD: usize = 128;
+/// Longest message on a connection, octets, told as Max-Message-Size; ours, 64 blocks and what is
+/// around them. RFC 8323 s5.3.1 has 1152 as base.
+pub const STREAM_MESSAGE_MAX: usize = (64 << 10) + MESSAGE_OVERHEAD;
+/// Connections at once; ours.
+pub const CONNECTIONS_MAX: usize = 1024;
+/// Hop-Limit that a proxy starts with: RFC 8768 s3, 16.
+pub const HOP_LIMIT_DEFAULT: u32 = 16;
 /// Longest body that is put together, octets; ours.
 pub const BODY_MAX: usize = 1 << 20;
 /// Octets of unfinished request bodies over all peers; ours.

@@ -11,13 +11,18 @@ use lowmesh_wire::coap::{Kind, MessageId};
 use crate::params::{EXCHANGE_LIFETIME, NON_LIFETIME};
 
 /// The messages of one peer, oldest first, at most as many as the caller lets in.
+///
+/// Message IDs lie apart from what belongs to them: nearly every message is new, and to find that
+/// out two octets a message are read instead of a whole record.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Seen(VecDeque<Record>);
+pub(crate) struct Seen {
+    ids: VecDeque<MessageId>,
+    records: VecDeque<Record>,
+}
 
-/// One message that came.
+/// One message that came; its ID has the same place.
 #[derive(Clone, Debug)]
 struct Record {
-    message_id: MessageId,
     kind: Kind,
     expires: Instant,
     reply: Option<Reply>,
@@ -52,14 +57,19 @@ const fn lifetime(kind: Kind) -> Duration {
 
 impl Seen {
     pub(crate) fn len(&self) -> usize {
-        self.0.len()
+        self.records.len()
     }
     /// Looks a message up. A duplicate is remembered for a whole lifetime more: with a slow timer
     /// the copies of one message can span longer than one EXCHANGE_LIFETIME.
     pub(crate) fn sight(&mut self, id: MessageId, now: Instant) -> Sighting<'_> {
-        // The newest are the likeliest.
-        let found = self.0.iter_mut().rev().find(|one| one.message_id == id && now < one.expires);
-        let Some(record) = found else { return Sighting::New };
+        let (older, newer) = self.ids.as_slices();
+        if !newer.contains(&id) && !older.contains(&id) {
+            return Sighting::New;
+        }
+        let mut same = self.records.iter_mut().zip(&self.ids).filter(|(_, one)| **one == id);
+        let Some((record, _)) = same.find(|(record, _)| now < record.expires) else {
+            return Sighting::New;
+        };
         record.expires = now + lifetime(record.kind);
         match &mut record.reply {
             None => Sighting::Duplicate,
@@ -71,24 +81,28 @@ impl Seen {
     }
     /// Forgets what has expired at the old end; returns how many.
     pub(crate) fn forget_expired(&mut self, now: Instant) -> usize {
-        let before = self.0.len();
-        while self.0.front().is_some_and(|record| record.expires <= now) {
-            self.0.pop_front();
+        let before = self.len();
+        while self.records.front().is_some_and(|record| record.expires <= now) {
+            self.forget_oldest();
         }
-        before - self.0.len()
+        before - self.len()
     }
     /// Forgets the oldest before its time; false when there is none.
     pub(crate) fn forget_oldest(&mut self) -> bool {
-        self.0.pop_front().is_some()
+        self.ids.pop_front();
+        self.records.pop_front().is_some()
     }
     /// Remembers a new message.
     pub(crate) fn remember(&mut self, message_id: MessageId, kind: Kind, now: Instant) {
         let expires = now + lifetime(kind);
-        self.0.push_back(Record { message_id, kind, expires, reply: None });
+        self.ids.push_back(message_id);
+        self.records.push_back(Record { kind, expires, reply: None });
     }
     /// Keeps the answer of a message for its duplicates, in place of an earlier one.
     pub(crate) fn keep_reply(&mut self, id: MessageId, bytes: Vec<u8>, handle: Handle) {
-        if let Some(record) = self.0.iter_mut().rev().find(|record| record.message_id == id) {
+        // The newest are the likeliest.
+        if let Some(place) = self.ids.iter().rposition(|one| *one == id) {
+            let record = &mut self.records[place];
             record.reply = Some(Reply { bytes, handle, copies: 0 });
         }
     }

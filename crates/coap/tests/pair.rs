@@ -128,6 +128,7 @@ impl World {
                 Output::Notification { .. }
                 | Output::GroupResponse { .. }
                 | Output::Pong { .. }
+                | Output::Close { .. }
                 | Output::Over { .. } => panic!("nobody asked for that: {output:?}"),
             }
         }

@@ -74,12 +74,7 @@ fn node(scenario: &Scenario) -> lowmesh_stack::Config {
         },
         routes: routes(scenario),
         scheduling: scheduling(&scenario.schedule, scenario.rpl.mode),
-        lowpan: lowmesh_lowpan::Config {
-            reassembly_buffers: scenario.lowpan.reassembly_buffers.into(),
-            reassembly_timeout: scenario.lowpan.reassembly_timeout,
-            frame_payload,
-            ..lowmesh_lowpan::Config::default()
-        },
+        lowpan: lowpan(scenario, frame_payload),
         hop_limit: scenario.ipv6.hop_limit,
         rpl: rpl(scenario),
         coap: lowmesh_coap::Config {
@@ -95,6 +90,21 @@ fn node(scenario: &Scenario) -> lowmesh_stack::Config {
         },
         ..lowmesh_stack::Config::default()
     }
+}
+
+fn lowpan(scenario: &Scenario, frame_payload: usize) -> lowmesh_lowpan::Config {
+    let lowpan = &scenario.lowpan;
+    let mut config = lowmesh_lowpan::Config {
+        reassembly_buffers: lowpan.reassembly_buffers.into(),
+        reassembly_octets: lowpan.reassembly_octets as usize,
+        reassembly_timeout: lowpan.reassembly_timeout,
+        fragmented_datagrams: lowpan.fragmentation_buffers.into(),
+        packet_buffer_octets: lowpan.packet_buffer_octets as usize,
+        frame_payload,
+        ..lowmesh_lowpan::Config::default()
+    };
+    scenario.fragments.apply(&mut config);
+    config
 }
 
 fn contended(config: csma::Config) -> (LinkLayer, usize) {

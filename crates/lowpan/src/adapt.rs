@@ -1,7 +1,8 @@
 //! The adaptation layer of one node as a machine: composition of `compress`, `fragment` and `reassemble`;
 //! fragments that pass through are `relay`'s, recoverable ones `recovered`'s.
 
-pub(crate) mod recovered;
+mod recovered;
+mod relay;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -11,39 +12,37 @@ use lowmesh_units::{Eui64, Instant, Rng};
 use lowmesh_wire::lowpan::fragment::{NEXT_OCTETS, OFFSET_UNIT};
 use lowmesh_wire::lowpan::{Contexts, Dispatch, decompress};
 
-use self::recovered::{Asker, Ended};
+use self::recovered::Asker;
+use self::relay::Question;
 use crate::compress::{Form, form};
 use crate::event::{Counters, Input, Output};
 use crate::forward::VirtualReassembly;
 use crate::fragment::{First, Fragmented};
-use crate::frames::{Frames, Part};
+use crate::frames::{End, Frames, Part};
 use crate::memory::PacketBuffer;
 use crate::params::{Config, MTU, REASSEMBLY_TIMEOUT_MAX, Way};
 use crate::passage::Passage;
 use crate::reassemble::{Fragment, Outcome, Reassembly};
 use crate::recover::{self, node::Node};
-use crate::relay::Question;
 
 /// The adaptation layer of one node.
 #[derive(Debug)]
 pub struct Adaptation {
-    pub(crate) address: Eui64,
-    pub(crate) contexts: Contexts,
-    pub(crate) config: Config,
+    address: Eui64,
+    contexts: Contexts,
+    config: Config,
     datagram_tag: u16,
     fragmented: Vec<Fragmented>,
     fragmented_octets: usize,
-    pub(crate) reassembly: Reassembly,
-    pub(crate) passing: VirtualReassembly<Passage>,
-    pub(crate) questions: VecDeque<Question>,
+    reassembly: Reassembly,
+    passing: VirtualReassembly<Passage>,
+    questions: VecDeque<Question>,
     /// Who asked for routes, oldest first.
-    pub(crate) askers: VecDeque<Asker>,
-    pub(crate) recovery: Node,
-    /// Copies that end when the MAC is done with their frames.
-    pub(crate) ended: Vec<Ended>,
-    pub(crate) frames: Frames,
-    pub(crate) counters: Counters,
-    pub(crate) outbox: Outbox<Output>,
+    askers: VecDeque<Asker>,
+    recovery: Node,
+    frames: Frames,
+    counters: Counters,
+    outbox: Outbox<Output>,
 }
 
 impl Adaptation {
@@ -67,7 +66,6 @@ impl Adaptation {
             ),
             questions: VecDeque::new(),
             askers: VecDeque::new(),
-            ended: Vec::new(),
             frames: Frames::default(),
             counters: Counters::default(),
             outbox: Outbox::new(),
@@ -83,7 +81,7 @@ impl Adaptation {
         }
     }
     /// Octets that the packet buffer has left.
-    pub(crate) fn room(&self) -> usize {
+    fn room(&self) -> usize {
         self.config.packet_buffer_octets.saturating_sub(self.packet_buffer().total())
     }
     /// The packets that wait here or in the MAC's queue, once for each copy: whole, in reassembly, being sent
@@ -93,7 +91,7 @@ impl Adaptation {
         let passing = self.passing.iter().map(|entry| entry.handle);
         let asked = self.questions.iter().map(Question::handle);
         let here = self.reassembly.handles().chain(fragmented);
-        let ended = self.ended.iter().map(|ended| ended.handle);
+        let ended = self.frames.ended_packets();
         let others = here.chain(passing).chain(asked).chain(self.frames.whole_packets());
         others.chain(self.recovery.handles()).chain(ended)
     }
@@ -196,7 +194,7 @@ impl Adaptation {
 
     /// RFC 4944 s5.3: the sender increments datagram_tag for successive datagrams; RFC 8930 s5: for those that
     /// pass through as well, so that no two on the air have the same.
-    pub(crate) fn next_datagram_tag(&mut self) -> u16 {
+    fn next_datagram_tag(&mut self) -> u16 {
         let tag = self.datagram_tag;
         self.datagram_tag = tag.wrapping_add(1);
         tag
@@ -230,15 +228,34 @@ impl Adaptation {
     }
 
     fn on_frame_done(&mut self, now: Instant, handle: Handle, delivered: bool) {
-        match self.frames.take(handle) {
-            Some(Part::Whole) => self.outbox.push(Output::PacketDone { handle, delivered }),
-            Some(Part::Fragment) => self.on_fragment_done(handle, delivered),
-            Some(Part::Forwarded) => self.on_forwarded(now, handle, delivered),
-            Some(Part::Recovered) => self.on_recovered_done(handle),
-            // Not one of ours: the MAC also sends frames of its own.
-            None => {}
+        // A frame that is not one of ours: the MAC also sends some of its own.
+        let Some(part) = self.frames.take(handle) else { return };
+        match part {
+            Part::Whole => self.outbox.push(Output::PacketDone { handle, delivered }),
+            Part::Fragment => self.on_fragment_done(handle, delivered),
+            Part::Forwarded => self.on_forwarded(now, handle, delivered),
+            // Whether the next node has it does not matter: the ends find out.
+            Part::Recovered => {}
+        }
+        while let Some(end) = self.frames.take_ended(handle, part) {
+            self.close_copy(handle, end);
         }
         self.offer_room(now);
+    }
+
+    /// A copy of a packet is over, with the last of its frames that are of this kind.
+    fn end_copy(&mut self, handle: Handle, part: Part, end: End) {
+        if let Some(end) = self.frames.end(handle, part, end) {
+            self.close_copy(handle, end);
+        }
+    }
+
+    fn close_copy(&mut self, handle: Handle, end: End) {
+        match end {
+            End::PassedOn => self.outbox.push(Output::PacketDone { handle, delivered: true }),
+            End::Failed => self.outbox.push(Output::PacketDone { handle, delivered: false }),
+            End::Dropped(reason) => self.drop_packet(handle, reason),
+        }
     }
 
     fn on_fragment_done(&mut self, handle: Handle, delivered: bool) {
@@ -280,7 +297,7 @@ impl Adaptation {
     }
 
     /// Takes a fragment of a datagram that is put together here.
-    pub(crate) fn reassemble(&mut self, now: Instant, fragment: &Fragment<'_>) {
+    fn reassemble(&mut self, now: Instant, fragment: &Fragment<'_>) {
         let &Fragment { source, destination, handle, .. } = fragment;
         let held = self.reassembly.holds(source, handle);
         let room = self.room();
@@ -292,7 +309,7 @@ impl Adaptation {
         self.on_outcome(source, destination.is_none(), outcome);
     }
 
-    pub(crate) fn on_outcome(&mut self, source: Eui64, broadcast: bool, outcome: Outcome) {
+    fn on_outcome(&mut self, source: Eui64, broadcast: bool, outcome: Outcome) {
         match outcome {
             Outcome::Waiting => {}
             Outcome::Complete { bytes, handle } => {
@@ -308,12 +325,13 @@ impl Adaptation {
             self.drop_packet(handle, DropReason::ReassemblyTimeout);
         }
         while let Some(entry) = self.passing.expire(now) {
-            self.drop_packet(entry.handle, DropReason::ReassemblyTimeout);
+            let end = End::Dropped(DropReason::ReassemblyTimeout);
+            self.end_copy(entry.handle, Part::Forwarded, end);
         }
         self.on_recovery_deadline(now);
     }
 
-    pub(crate) fn drop_packet(&mut self, handle: Handle, reason: DropReason) {
+    fn drop_packet(&mut self, handle: Handle, reason: DropReason) {
         self.outbox.push(Output::Dropped(Dropped { handle, layer: Layer::Lowpan, reason }));
     }
 }

@@ -1,8 +1,9 @@
 //! Frames handed to the MAC and not yet confirmed: what each is a part of, and how many octets wait there.
 
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
-use lowmesh_machine::Handle;
+use lowmesh_machine::{DropReason, Handle};
 
 /// What a frame carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,34 +26,72 @@ struct Frame {
     octets: usize,
 }
 
+/// How a copy of a packet ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The next node has it.
+    PassedOn,
+    /// The MAC did not get a part of it through.
+    Failed,
+    /// It was given up here.
+    Dropped(DropReason),
+}
+
+/// A copy that has ended while frames of it were in the MAC's queue: another node may yet take it over.
+#[derive(Clone, Copy, Debug)]
+struct Ended {
+    handle: Handle,
+    part: Part,
+    end: End,
+}
+
 /// All frames of the layer in the MAC's queue, as many as that has room for.
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
     /// In the order in which they were handed over.
-    frames: VecDeque<Frame>,
+    waiting: VecDeque<Frame>,
     octets: usize,
+    ended: Vec<Ended>,
 }
 
 impl Frames {
     pub fn push(&mut self, handle: Handle, part: Part, octets: usize) {
-        self.frames.push_back(Frame { handle, part, octets });
+        self.waiting.push_back(Frame { handle, part, octets });
         self.octets += octets;
     }
     /// Takes the oldest frame of the packet `handle`; `None` when there is none.
     pub fn take(&mut self, handle: Handle) -> Option<Part> {
-        let at = self.frames.iter().position(|frame| frame.handle == handle)?;
-        let frame = self.frames.remove(at)?;
+        let at = self.waiting.iter().position(|frame| frame.handle == handle)?;
+        let frame = self.waiting.remove(at)?;
         self.octets -= frame.octets;
         Some(frame.part)
     }
     /// How many frames there are.
     pub fn len(&self) -> usize {
-        self.frames.len()
+        self.waiting.len()
     }
-    /// True when a recoverable fragment of the packet `handle` is among them.
-    pub fn holds_recovered(&self, handle: Handle) -> bool {
-        let is_recovered = |frame: &Frame| frame.part == Part::Recovered && frame.handle == handle;
-        self.frames.iter().any(is_recovered)
+    /// The copy whose frames are of this kind ends; `Some` if none of them is left, and else it waits for them.
+    pub fn end(&mut self, handle: Handle, part: Part, end: End) -> Option<End> {
+        if self.holds(handle, part) {
+            self.ended.push(Ended { handle, part, end });
+            return None;
+        }
+        Some(end)
+    }
+    /// A copy that has ended and whose last frame was taken.
+    pub fn take_ended(&mut self, handle: Handle, part: Part) -> Option<End> {
+        if self.ended.is_empty() || self.holds(handle, part) {
+            return None;
+        }
+        let at = self.ended.iter().position(|e| e.handle == handle && e.part == part)?;
+        Some(self.ended.remove(at).end)
+    }
+    /// The packets whose copies have ended but for their frames.
+    pub fn ended_packets(&self) -> impl Iterator<Item = Handle> + '_ {
+        self.ended.iter().map(|ended| ended.handle)
+    }
+    fn holds(&self, handle: Handle, part: Part) -> bool {
+        self.waiting.iter().any(|frame| frame.part == part && frame.handle == handle)
     }
     /// Octets of all frames together.
     pub const fn octets(&self) -> usize {
@@ -60,7 +99,7 @@ impl Frames {
     }
     /// The packets that are in one frame each.
     pub fn whole_packets(&self) -> impl Iterator<Item = Handle> + '_ {
-        self.frames.iter().filter(|frame| frame.part == Part::Whole).map(|frame| frame.handle)
+        self.waiting.iter().filter(|frame| frame.part == Part::Whole).map(|frame| frame.handle)
     }
 }
 
@@ -79,5 +118,23 @@ mod tests {
         assert_eq!(frames.take(Handle(1)), Some(Part::Fragment));
         assert_eq!(frames.take(Handle(1)), Some(Part::Forwarded));
         assert_eq!((frames.take(Handle(1)), frames.octets()), (None, 20));
+    }
+
+    #[test]
+    fn a_copy_ends_with_its_last_frame() {
+        let (handle, part) = (Handle(1), Part::Forwarded);
+        let mut frames = Frames::default();
+        assert_eq!(frames.end(handle, part, End::Failed), Some(End::Failed));
+        frames.push(handle, part, 96);
+        frames.push(handle, part, 96);
+        frames.push(handle, Part::Whole, 20);
+        let end = End::Dropped(DropReason::ReassemblyTimeout);
+        assert_eq!(frames.end(handle, part, end), None);
+        assert_eq!(frames.take(handle), Some(part));
+        assert_eq!(frames.take_ended(handle, part), None);
+        assert_eq!(frames.ended_packets().collect::<Vec<_>>(), [handle]);
+        assert_eq!(frames.take(handle), Some(part));
+        assert_eq!(frames.take_ended(handle, part), Some(end));
+        assert_eq!(frames.take_ended(handle, part), None);
     }
 }

@@ -24,7 +24,6 @@ pub mod params;
 mod passage;
 mod reassemble;
 pub mod recover;
-mod relay;
 
 pub use adapt::Adaptation;
 pub use event::{Counters, Input, Output, Route};

@@ -7,6 +7,8 @@ use crate::fragment::Fragmented;
 use crate::params::{Config, Way};
 use crate::passage::Passage;
 use crate::reassemble::Buffer;
+use crate::recover::path::Path;
+use crate::recover::{Receiving, Sending};
 
 /// Octets of packet data that wait, by where they wait. The packet buffer bounds their sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -52,10 +54,18 @@ impl StaticState {
                 (config.fragmented_datagrams, config.reassembly_buffers)
             }
         };
+        let (fragmenting, reassembling, passing) = match config.way {
+            Way::HopWise | Way::Forwarded | Way::EndToEnd => {
+                (size_of::<Fragmented>(), size_of::<Buffer>(), size_of::<Entry<Passage>>())
+            }
+            Way::Recovered => {
+                (Sending::STATIC_OCTETS, Receiving::STATIC_OCTETS, size_of::<Entry<Path>>())
+            }
+        };
         Self {
-            fragmentation_buffer: fragmented * size_of::<Fragmented>(),
-            reassembly_buffer: reassembled * size_of::<Buffer>(),
-            virtual_reassembly_buffer: forwarded * size_of::<Entry<Passage>>(),
+            fragmentation_buffer: fragmented * fragmenting,
+            reassembly_buffer: reassembled * reassembling,
+            virtual_reassembly_buffer: forwarded * passing,
         }
     }
     /// All octets.
@@ -75,6 +85,15 @@ mod tests {
         assert_eq!(hop_wise.virtual_reassembly_buffer, 0);
         assert!(forwarded.total() > hop_wise.total());
         assert_eq!(state(Way::EndToEnd).total(), 0);
+    }
+
+    #[test]
+    fn recovery_costs_its_ends_more_and_its_forwarders_less_than_forwarding() {
+        let state = |way| StaticState::of(&Config { way, ..Config::default() });
+        let (forwarded, recovered) = (state(Way::Forwarded), state(Way::Recovered));
+        assert!(recovered.fragmentation_buffer > forwarded.fragmentation_buffer);
+        assert!(recovered.reassembly_buffer > forwarded.reassembly_buffer);
+        assert!(recovered.virtual_reassembly_buffer < forwarded.virtual_reassembly_buffer);
     }
 
     #[test]

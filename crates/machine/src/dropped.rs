@@ -65,7 +65,7 @@ pub enum DropReason {
     NotForUs,
     /// No retransmission is left, here (RFC 7252 s4.2) or at the other end, which said so (RFC 8931 s6.3).
     GaveUp,
-    /// The peer answered with a Reset (RFC 7252 s4.2).
+    /// The peer answered with a Reset (RFC 7252 s4.2), or refused the datagram (RFC 8931 s6.3).
     Reset,
     /// The channel was busy each time that the node wanted to send (IEEE 802.15.4-2015 s6.2.5.1).
     ChannelAccess,

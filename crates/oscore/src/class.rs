@@ -8,10 +8,8 @@
 //! ```
 //! No option is of Class I.
 
-use alloc::string::String;
-use alloc::vec::Vec;
-
 use lowmesh_wire::coap::stream::StreamMessage;
+use lowmesh_wire::coap::uri::percent_decode;
 use lowmesh_wire::coap::{Code, OptionNumber, OptionRef, Options};
 
 use crate::ProtectError;
@@ -109,36 +107,20 @@ fn split_proxy_uri(
     }
     let (path, query) = rest[end..].split_once('?').unwrap_or((&rest[end..], ""));
     outer.insert(OptionNumber::PROXY_URI, &uri.as_bytes()[..scheme.len() + 3 + end]);
+    let decoded = |part| percent_decode(part).ok_or(ProtectError::ProxyUri);
     // RFC 7252 s6.4: `/` and nothing are the same path; parts are percent-decoded.
     let segments = path.strip_prefix('/').unwrap_or(path);
     if !segments.is_empty() {
         for segment in segments.split('/') {
-            inner.insert(OptionNumber::URI_PATH, &percent_decoded(segment));
+            inner.insert(OptionNumber::URI_PATH, &decoded(segment)?);
         }
     }
     if !query.is_empty() {
         for argument in query.split('&') {
-            inner.insert(OptionNumber::URI_QUERY, &percent_decoded(argument));
+            inner.insert(OptionNumber::URI_QUERY, &decoded(argument)?);
         }
     }
     Ok(())
-}
-
-/// A `%` that no two hexadecimal digits follow stays as it is.
-fn percent_decoded(text: &str) -> Vec<u8> {
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let pair = tail.first_chunk::<2>().filter(|_| *first == b'%');
-        let octet = pair.and_then(|pair| {
-            let digits = String::from_utf8_lossy(pair);
-            let plain = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-            plain.then(|| u8::from_str_radix(&digits, 16).ok()).flatten()
-        });
-        decoded.push(octet.unwrap_or(*first));
-        rest = if octet.is_some() { &tail[2..] } else { tail };
-    }
-    decoded
 }
 
 #[cfg(test)]
@@ -170,7 +152,7 @@ mod tests {
             let parts = proxied(uri).expect("a URI");
             assert!(parts.inner.is_empty(), "{uri}");
         }
-        for uri in ["coap:/h", "://h", "coap:///path", "nothing"] {
+        for uri in ["coap:/h", "://h", "coap:///path", "nothing", "coap://h/%4"] {
             assert_eq!(proxied(uri).err(), Some(ProtectError::ProxyUri), "{uri}");
         }
     }

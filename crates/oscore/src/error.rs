@@ -16,7 +16,7 @@ pub enum ProtectError {
     /// Neither a request nor a response, whichever was wanted.
     #[error("{0} is not the code of what is to be protected")]
     Code(Code),
-    /// A Proxy-Uri that is not a URI with an authority.
+    /// A Proxy-Uri that is not a URI with an authority, or not percent-encoded.
     #[error("Proxy-Uri is not a URI with an authority, so it cannot be split")]
     ProxyUri,
     /// All 2^40 sequence numbers are used (RFC 8613 s7.2.1).

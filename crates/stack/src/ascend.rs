@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use lowmesh_ipv6::reassemble::Outcome;
 use lowmesh_ipv6::{Decision, neighbour, packet, udp};
 use lowmesh_lowpan::Route;
 use lowmesh_machine::{DropReason, Dropped, Handle, Layer, Machine as _};
@@ -26,7 +27,12 @@ impl Node {
         handle: Handle,
     ) {
         // A broadcast has one copy, the sender's; here it is heard, not taken over.
-        let handle = if broadcast { Handle::NONE } else { handle };
+        let handle = match handle {
+            _ if broadcast => Handle::NONE,
+            // A driver that traces nothing knows no names, but what goes on from here needs one.
+            Handle::NONE => self.next_handle(Class::Request),
+            known => known,
+        };
         self.note_rssi(now, source);
         let destination = (!broadcast).then(|| self.ipv6.addresses.node());
         let input = lowmesh_lowpan::Input::Frame { payload, source, destination, handle };
@@ -95,7 +101,7 @@ impl Node {
     fn on_packet(&mut self, now: Instant, from: Eui64, mut bytes: Vec<u8>, handle: Handle) {
         let decision = self.ipv6.input(&mut bytes);
         match self.route(now, from, decision, &mut bytes) {
-            Ok(None) => self.deliver(now, &bytes, handle),
+            Ok(None) => self.deliver(now, bytes, handle),
             Ok(Some(next_hop)) => self.send_packet(now, bytes, Some(next_hop), handle),
             Err(reason) => self.refuse(handle, Layer::Ipv6, reason),
         }
@@ -180,7 +186,42 @@ impl Node {
         Ok(Address(next).eui64())
     }
 
-    fn deliver(&mut self, now: Instant, bytes: &[u8], handle: Handle) {
+    /// Takes a packet that is for this node, or a fragment of one.
+    fn deliver(&mut self, now: Instant, packet: Vec<u8>, handle: Handle) {
+        match self.end_to_end.reassembly.accept(now, packet, handle) {
+            Outcome::Whole(packet) => self.deliver_whole(now, &packet, handle),
+            Outcome::Begun => {}
+            Outcome::Merged => self.merged(handle),
+            Outcome::Complete { packet, kept } => {
+                if kept.is_some() {
+                    self.merged(handle);
+                }
+                self.deliver_whole(now, &packet, kept.unwrap_or(handle));
+            }
+            Outcome::Dropped { reason, kept } => {
+                self.refuse(handle, Layer::Ipv6, reason);
+                if let Some(kept) = kept {
+                    self.refuse(kept, Layer::Ipv6, reason);
+                }
+            }
+        }
+    }
+
+    /// The copy of a fragment is part of another one now.
+    fn merged(&mut self, handle: Handle) {
+        if handle != Handle::NONE {
+            self.note_packet(Packet::PassedOn(handle));
+        }
+    }
+
+    /// Ends the packets whose fragments did not all come.
+    pub(crate) fn expire_reassembly(&mut self, now: Instant) {
+        while let Some(handle) = self.end_to_end.reassembly.expire(now) {
+            self.refuse(handle, Layer::Ipv6, DropReason::ReassemblyTimeout);
+        }
+    }
+
+    fn deliver_whole(&mut self, now: Instant, bytes: &[u8], handle: Handle) {
         let Ok(upper) = ipv6::upper_layer(bytes) else {
             return self.refuse(handle, Layer::Ipv6, DropReason::Malformed);
         };
@@ -199,14 +240,18 @@ impl Node {
     fn deliver_udp(&mut self, now: Instant, bytes: &[u8]) -> Result<(), (Layer, DropReason)> {
         let received = udp::demultiplex(bytes).map_err(|reason| (Layer::Udp, reason))?;
         let from: Peer = (received.flow.source, received.flow.source_port);
-        let bytes = received.payload;
+        let (bytes, to_group) = (received.payload, received.flow.destination.is_multicast());
         match received.flow.destination_port {
             COAP_PORT => {
-                let input = lowmesh_coap::Input::Datagram { from, bytes };
+                let input = if to_group {
+                    lowmesh_coap::Input::GroupDatagram { from, bytes }
+                } else {
+                    lowmesh_coap::Input::Datagram { from, bytes }
+                };
                 expect_accepted(self.coap.handle(now, input));
             }
-            // Two echo services would keep each other busy for ever.
-            ECHO_PORT if from.1 != ECHO_PORT => {
+            // Two echo services would keep each other busy for ever, and a group would answer all at once.
+            ECHO_PORT if from.1 != ECHO_PORT && !to_group => {
                 self.send_datagram(now, ECHO_PORT, from, bytes, Class::Response);
             }
             DATAGRAM_PORT => self.outbox.push(Output::Datagram { from, payload: bytes.to_vec() }),

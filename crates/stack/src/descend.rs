@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use lowmesh_coap::Purpose;
+use lowmesh_ipv6::fragment::fragments;
 use lowmesh_ipv6::neighbour::Answer;
 use lowmesh_ipv6::packet::{self, Flow};
 use lowmesh_ipv6::params::HOP_LIMIT_ON_LINK;
@@ -46,18 +47,20 @@ impl Node {
                     self.note_transaction(Transaction::Failed(handle, reason));
                 }
             }
-            lowmesh_coap::Output::Request { exchange, from, message, .. } => {
-                self.outbox.push(Output::Request { exchange, from, message });
+            lowmesh_coap::Output::Request { exchange, from, message, multicast } => {
+                self.outbox.push(Output::Request { exchange, from, message, multicast });
             }
             // An empty acknowledgement says that the response comes later, which then ends the
             // transaction; what came to nothing is counted in the endpoint. The rest answers what
-            // no application of a node asks for: observations, groups, pings, No-Response.
+            // no application of a node asks for: observations, groups, pings, No-Response,
+            // connections.
             lowmesh_coap::Output::Acknowledged { .. }
             | lowmesh_coap::Output::Discarded { .. }
             | lowmesh_coap::Output::Notification { .. }
             | lowmesh_coap::Output::GroupResponse { .. }
             | lowmesh_coap::Output::Pong { .. }
-            | lowmesh_coap::Output::Over { .. } => {}
+            | lowmesh_coap::Output::Over { .. }
+            | lowmesh_coap::Output::Close { .. } => {}
         }
     }
 
@@ -95,7 +98,7 @@ impl Node {
                 let hop_limit = self.hop_limit;
                 let mut packet = packet::udp(&flow, hop_limit, bytes, |out| emit(option, out));
                 if self.add_source_route(&mut packet, destination) {
-                    self.send_packet(now, packet, Some(next_hop), handle);
+                    self.send_own(now, packet, Some(next_hop), handle);
                 } else {
                     self.dropped(handle, Layer::Ipv6, DropReason::NoRoute);
                 }
@@ -131,7 +134,7 @@ impl Node {
                     |out| emit(option, out),
                 );
                 if on_link || self.add_source_route(&mut packet, destination) {
-                    self.send_packet(now, packet, next_hop, handle);
+                    self.send_own(now, packet, next_hop, handle);
                 } else {
                     self.dropped(handle, Layer::Ipv6, DropReason::NoRoute);
                 }
@@ -184,6 +187,30 @@ impl Node {
         match hops.split_last() {
             Some((_, [])) | None => true,
             Some((_, before)) => source_route::insert(packet, before),
+        }
+    }
+
+    /// Sends a packet that was made here, in way E2E cut to what fits into a frame.
+    pub(crate) fn send_own(
+        &mut self,
+        now: Instant,
+        packet: Vec<u8>,
+        destination: Option<Eui64>,
+        handle: Handle,
+    ) {
+        let Some((octets_max, identification)) = self.end_to_end.cut(&packet) else {
+            return self.send_packet(now, packet, destination, handle);
+        };
+        match fragments(&packet, octets_max, identification) {
+            Ok(fragments) => {
+                for (index, fragment) in fragments.enumerate() {
+                    if index > 0 {
+                        self.note_packet(Packet::Accepted(handle));
+                    }
+                    self.send_packet(now, fragment, destination, handle);
+                }
+            }
+            Err(reason) => self.dropped(handle, Layer::Ipv6, reason),
         }
     }
 

@@ -61,6 +61,10 @@ impl Rng {
         rng.set_stream(u64::from(node.0) << 8 | purpose as u64);
         Self(rng)
     }
+    /// A stream of its own, seeded by a draw of this one: for a part that a machine hands out.
+    pub fn fork(&mut self) -> Self {
+        Self(ChaCha8Rng::seed_from_u64(self.next_u64()))
+    }
     /// A number of 32 bits.
     pub fn next_u32(&mut self) -> u32 {
         self.0.next_u32()
@@ -155,6 +159,16 @@ mod tests {
         assert_ne!(base, first(2, 1, Purpose::Mac));
         assert_ne!(base, first(1, 2, Purpose::Mac));
         assert_ne!(base, first(1, 1, Purpose::Coap));
+    }
+
+    #[test]
+    fn a_fork_repeats_with_its_parent_and_differs_from_it() {
+        let parent = || Rng::stream(Seed(1), NodeId(1), Purpose::Coap);
+        let (mut one, mut two) = (parent(), parent());
+        let (mut fork, mut same) = (one.fork(), two.fork());
+        let draws = (fork.next_u64(), one.next_u64());
+        assert_eq!(draws, (same.next_u64(), two.next_u64()));
+        assert_ne!(draws.0, draws.1);
     }
 
     #[test]

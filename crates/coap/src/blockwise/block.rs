@@ -77,8 +77,12 @@ impl Block {
     pub fn read(options: OptionsIter<'_>, option: OptionNumber) -> Result<Option<Self>, BadBlock> {
         let Some(value) = options.values(option).next() else { return Ok(None) };
         let value = decode_uint(value).filter(|_| value.len() <= 3).ok_or(BadBlock)?;
+        Ok(Some(Self::from_value(value)))
+    }
+    /// The block that a value of three octets stands for.
+    pub const fn from_value(value: u32) -> Self {
         let exponent = Exponent(value as u8 & 7);
-        Ok(Some(Self { number: value >> 4, more: value & 8 != 0, exponent }))
+        Self { number: value >> 4, more: value & 8 != 0, exponent }
     }
     /// The block of this size that begins at `offset`, if it has a number.
     pub fn at(offset: usize, more: bool, exponent: Exponent) -> Option<Self> {

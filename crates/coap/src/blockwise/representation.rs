@@ -38,8 +38,8 @@ impl<P: Ord + Copy> Representations<P> {
     /// The block of a whole `response` that `asked` is about, or its first if nothing was asked.
     /// If blocks are left, the response is kept for them.
     ///
-    /// `most` is the largest block that may leave, and `room` how many octets of payload a message
-    /// holds, which counts only for BERT.
+    /// `most` is the largest block that may leave, and `room` how many octets of payload leave
+    /// without being cut into blocks; with BERT, how many a message holds.
     pub fn answer(
         &mut self,
         place: (P, RequestKey),
@@ -49,8 +49,7 @@ impl<P: Ord + Copy> Representations<P> {
         now: Instant,
     ) -> ResponseTemplate {
         let mut response = response;
-        let limit = if most.is_bert() { room } else { most.size() };
-        if asked.is_none() && response.payload.len() <= limit {
+        if asked.is_none() && response.payload.len() <= room {
             return response;
         }
         if response.options.get(OptionNumber::ETAG).is_none() {

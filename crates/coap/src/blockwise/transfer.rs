@@ -106,6 +106,10 @@ impl Transfer {
         let progress = transfer.on_response(first);
         (transfer, progress)
     }
+    /// The request as the application made it.
+    pub const fn whole_request(&self) -> &RequestTemplate {
+        &self.request
+    }
     /// The request to send now.
     pub fn request(&mut self) -> Result<RequestTemplate, TransferError> {
         let mut message = RequestTemplate {

@@ -2,9 +2,7 @@
 
 use lowmesh_machine::{Handle, Rejected};
 use lowmesh_units::Instant;
-use lowmesh_wire::coap::{
-    Code, Kind, Message, MessageId, MessageView, OptionNumber, Recognition, Token, decode_uint,
-};
+use lowmesh_wire::coap::{Code, Kind, Message, MessageId, MessageView, Recognition, Token};
 
 use super::Endpoint;
 use super::outgoing::{NO_MESSAGE_ID, NO_ROOM, TOO_LONG, Wanted};
@@ -13,6 +11,7 @@ use crate::event::{Discard, Output, Purpose, ResponseTemplate};
 use crate::exchange::{Answer, Expects, Incoming};
 use crate::no_response::Unwanted;
 use crate::params::{EXCHANGE_LIFETIME, NON_LIFETIME};
+use crate::refusal::{is_for_proxy, refusal};
 use crate::seen::Sighting;
 
 /// How a request is refused.
@@ -88,10 +87,14 @@ impl<P: Ord + Copy> Endpoint<P> {
             return;
         }
         self.remember(from, view, now);
-        let recognition = view.options().recognise(|number| self.knows(number));
-        if let Some(refusal) = self.refusal(from, view, recognition) {
+        // RFC 7252 s5.4.2: a proxy forwards what it does not know, if that is safe.
+        let relayed = self.config.proxy && is_for_proxy(view.options());
+        let recognition = view
+            .options()
+            .recognise(|number| self.knows(number) || (relayed && !number.is_unsafe()));
+        if let Some(refused) = self.refused(from, view, recognition) {
             // RFC 7252 s8.2: a multicast request that nothing useful can be said to is ignored.
-            match refusal {
+            match refused {
                 Refusal::Answered(code) if !multicast => self.refuse(from, view, code, now),
                 Refusal::Answered(_) | Refusal::Silent => {}
             }
@@ -119,7 +122,7 @@ impl<P: Ord + Copy> Endpoint<P> {
     }
 
     /// Why this endpoint cannot let the application decide about a request, if so.
-    fn refusal(
+    fn refused(
         &mut self,
         from: P,
         view: &MessageView<'_>,
@@ -136,20 +139,8 @@ impl<P: Ord + Copy> Endpoint<P> {
                 Refusal::Silent
             });
         }
-        // RFC 8974 s2.2.2: a token that will never be handled SHOULD be answered with 4.00, not RST.
-        if view.token_len() > self.config.peer_token_len_max {
-            return Some(Refusal::Answered(Code::BAD_REQUEST));
-        }
-        // RFC 8768 s3: a value of 0 or above 255 MUST be rejected with 4.00.
-        let hops = view.option(OptionNumber::HOP_LIMIT).map(decode_uint);
-        if hops.is_some_and(|hops| !hops.is_some_and(|hops| (1..=255).contains(&hops))) {
-            return Some(Refusal::Answered(Code::BAD_REQUEST));
-        }
-        // RFC 7252 s5.10.2: an endpoint that is no proxy MUST answer 5.05.
-        let proxied = |option: OptionNumber| view.option(option).is_some();
-        let for_others = proxied(OptionNumber::PROXY_URI) || proxied(OptionNumber::PROXY_SCHEME);
-        (for_others && !self.config.proxy)
-            .then_some(Refusal::Answered(Code::PROXYING_NOT_SUPPORTED))
+        refusal(view.options(), view.token_len(), self.config.peer_token_len_max, self.config.proxy)
+            .map(Refusal::Answered)
     }
 
     fn refuse(&mut self, from: P, view: &MessageView<'_>, code: Code, now: Instant) {

@@ -70,6 +70,10 @@ impl<P: Ord + Copy> Endpoint<P> {
     pub const fn queued(&self) -> usize {
         self.queued
     }
+    /// The longest message that it sends, octets.
+    pub const fn message_len_max(&self) -> usize {
+        self.config.message_len_max
+    }
     /// What the retransmission timer of a peer believes, if the peer is known.
     pub fn timer_snapshot(&self, peer: P) -> Option<TimerSnapshot> {
         self.peers.get(&peer).map(|peer| peer.timer.snapshot())
@@ -156,6 +160,12 @@ impl<P: Ord + Copy> Machine for Endpoint<P> {
             Input::GroupDatagram { from, bytes } => self.on_group_datagram(from, bytes, now),
             Input::Unreachable { peer } => self.on_unreachable(peer, now),
             Input::Deadline => self.on_deadline(now),
+            Input::Connected { .. } | Input::Release { .. } => {
+                return Err(Rejected {
+                    what: "connection",
+                    why: "an endpoint over datagrams has none",
+                });
+            }
         }
         Ok(())
     }

@@ -35,6 +35,8 @@ pub struct Notification<P> {
     pub token: Token,
     /// CON or NON.
     pub confirmable: bool,
+    /// What the request and those for later blocks of the state have in common.
+    pub key: RequestKey,
     /// The Block2 option of the request, which says what size of blocks the client prefers.
     pub block: Option<u32>,
     /// The state, Observe option included.
@@ -190,10 +192,14 @@ impl<P: Ord + Copy> Registry<P> {
             self.remove(peer, &token);
         }
     }
-    /// The observations of a path, with the request that the application has to answer anew.
-    pub fn on_path(&self, path: &[&[u8]]) -> Vec<(ObservationId, Message)> {
+    /// The observations of a path, each with one of its observers and the request that the
+    /// application has to answer anew.
+    pub fn on_path(&self, path: &[&[u8]]) -> Vec<(ObservationId, P, Message)> {
         let matching = self.observations.iter().filter(|(_, one)| one.path == path);
-        matching.map(|(id, one)| (*id, one.request.clone())).collect()
+        let with_observer = matching.filter_map(|(id, one)| {
+            one.observers.first().map(|first| (*id, first.peer, one.request.clone()))
+        });
+        with_observer.collect()
     }
     /// The application has answered for an observation: who is to be told now. An error ends it.
     pub fn on_state(
@@ -239,6 +245,10 @@ impl<P: Ord + Copy> Registry<P> {
         }
         self.tell(observation, peer, &token, now)
     }
+    /// The observer that a notification is on its way to.
+    pub fn peer_of(&self, id: NotificationId) -> Option<P> {
+        self.on_their_way.get(&id).map(|(_, peer, _)| *peer)
+    }
     /// Who is to be told now that time has passed.
     pub fn on_deadline(&mut self, now: Instant) -> Vec<Notification<P>> {
         let mut due = Vec::new();
@@ -268,7 +278,7 @@ impl<P: Ord + Copy> Registry<P> {
         let notification = NotificationId(self.next());
         let observation = self.observations.get_mut(&id)?;
         let state = observation.latest.clone()?;
-        let sequence = observation.sequence;
+        let (sequence, key) = (observation.sequence, RequestKey::of(&observation.request));
         let observer = observation.observers.iter_mut().find(|one| one.is(peer, token))?;
         observer.behind = true;
         if observer.on_its_way.is_some() {
@@ -300,7 +310,7 @@ impl<P: Ord + Copy> Registry<P> {
             self.remember(notification, (id, peer, token.clone()));
         }
         let token = token.clone();
-        Some(Notification { id: notification, peer, token, confirmable, block, response })
+        Some(Notification { id: notification, peer, token, confirmable, key, block, response })
     }
 
     /// Keeps the way from a notification to its observer; of unconfirmed ones, which nothing ends,
@@ -347,7 +357,7 @@ impl<P> Observation<P> {
     }
 }
 
-impl<P: PartialEq> Observer<P> {
+impl<P: Copy + PartialEq> Observer<P> {
     fn is(&self, peer: P, token: &Token) -> bool {
         self.peer == peer && self.token == *token
     }

@@ -59,6 +59,12 @@ impl Wishes {
             *response = ResponseTemplate::new(Code::NOT_ACCEPTABLE);
             return;
         }
+        let untagged = response.options.get(OptionNumber::ETAG).is_none();
+        if untagged && !self.known.is_empty() && response.code == Code::CONTENT {
+            // The tag may be one that was made of the representation when it left in blocks.
+            let tag = EntityTag::of(&response.payload);
+            response.options.insert(OptionNumber::ETAG, tag.as_bytes());
+        }
         let tag = response.options.get(OptionNumber::ETAG).and_then(EntityTag::new);
         if response.code == Code::CONTENT && tag.is_some_and(|tag| self.known.contains(&tag)) {
             // RFC 7252 s5.9.1.3: 2.03 MUST include the tag and MUST NOT include a payload.
@@ -103,6 +109,18 @@ mod tests {
         let before = response.clone();
         Wishes::of(&get(OptionNumber::ACCEPT, &[60])).apply(&mut response);
         assert_eq!(response, before);
+    }
+
+    #[test]
+    fn a_representation_without_tag_is_known_by_the_tag_that_follows_from_it() {
+        let plain = || ResponseTemplate::new(Code::CONTENT).with_payload(b"{}".to_vec());
+        let tag = EntityTag::of(b"{}");
+        let mut response = plain();
+        Wishes::of(&get(OptionNumber::ETAG, tag.as_bytes())).apply(&mut response);
+        assert_eq!((response.code, response.payload.len()), (Code::VALID, 0));
+        let mut response = plain();
+        Wishes::of(&get(OptionNumber::ACCEPT, &[50])).apply(&mut response);
+        assert_eq!(response, plain(), "nobody asked for a tag");
     }
 
     #[test]

@@ -12,11 +12,18 @@ use crate::plan::Plan;
 use crate::scenario::{BUILTINS, ConfigErrors};
 
 /// The publications that come with the program: name, paper, claims.
-pub const PAPERS: &[(&str, &str, &str)] = &[(
-    "righetti2023",
-    include_str!("../../../../papers/righetti2023/paper.toml"),
-    include_str!("../../../../papers/righetti2023/claims.toml"),
-)];
+pub const PAPERS: &[(&str, &str, &str)] = &[
+    (
+        "righetti2023",
+        include_str!("../../../../papers/righetti2023/paper.toml"),
+        include_str!("../../../../papers/righetti2023/claims.toml"),
+    ),
+    (
+        "lenders2021",
+        include_str!("../../../../papers/lenders2021/paper.toml"),
+        include_str!("../../../../papers/lenders2021/claims.toml"),
+    ),
+];
 
 /// Settings by their names.
 pub type Settings = BTreeMap<String, String>;

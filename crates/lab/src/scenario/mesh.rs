@@ -38,6 +38,13 @@ section! {
     Lowpan {
         /// Datagrams that one node reassembles at a time (Contiki-NG: 2).
         reassembly_buffers: u16 = 4, Within(1, 256);
+        /// Octets of all datagrams together that one node reassembles (ours: two packets of the least MTU).
+        reassembly_octets: u32 = 2560, Within(80, 1_000_000);
+        /// Datagrams that one node sends in fragments at a time (Lenders et al. 2021: 64, and 4 in its second study).
+        fragmentation_buffers: u16 = 8, Within(1, 1024);
+        /// Octets of packets and frames that wait in one node at most (Lenders et al. 2021: 6 KiB, and 40 KiB in its second
+        /// study).
+        packet_buffer_octets: u32 = 6144, Within(1408, 1_000_000);
         /// Life of an unfinished datagram (RFC 4944 s5.3: 60 s at most; RIOT's evaluation: 10 s).
         reassembly_timeout: Duration = Duration::from_secs(10), Within(MS * 100, Duration::from_secs(60));
     }

@@ -7,6 +7,7 @@
 mod builtin;
 mod conflicts;
 mod error;
+mod fragments;
 mod keys;
 mod mac;
 mod mesh;
@@ -30,6 +31,7 @@ use toml::de::DeTable;
 
 pub use builtin::{BUILTINS, Builtin};
 pub use error::{ConfigError, ConfigErrors, Fault, Origin};
+pub use fragments::{EndToEnd, Forwarded, Fragments, HopWise, Recovered, Window};
 pub use mac::{Ack, Csma, Mac, Thin, Tsch};
 pub use mesh::{Clock, Energy, Ipv6, Lowpan, Objective, Routes, Rpl, RplMode};
 pub use radio::{
@@ -82,6 +84,8 @@ pub struct Scenario {
     pub rpl: Rpl,
     /// 6LoWPAN adaptation.
     pub lowpan: Lowpan,
+    /// How packets larger than a frame go.
+    pub fragments: Fragments,
     /// IPv6 forwarding.
     pub ipv6: Ipv6,
     /// CoAP endpoints.
@@ -112,6 +116,7 @@ impl Section for Scenario {
             schedule: cursor.section("schedule"),
             rpl: cursor.section("rpl"),
             lowpan: cursor.section("lowpan"),
+            fragments: cursor.section("fragments"),
             ipv6: cursor.section("ipv6"),
             coap: cursor.section("coap"),
             cocoa: cursor.section("cocoa"),
@@ -128,6 +133,7 @@ impl Section for Scenario {
         lines.section("schedule", &self.schedule);
         lines.section("rpl", &self.rpl);
         lines.section("lowpan", &self.lowpan);
+        lines.section("fragments", &self.fragments);
         lines.section("ipv6", &self.ipv6);
         lines.section("coap", &self.coap);
         if !self.cocoa.is_empty() {
@@ -143,7 +149,7 @@ impl Section for Scenario {
 type ListKeys = fn() -> Vec<&'static str>;
 
 /// Every section with the function that lists its keys.
-const SECTIONS: [(&str, ListKeys); 14] = [
+const SECTIONS: [(&str, ListKeys); 15] = [
     ("topology", Topology::keys),
     ("radio", Radio::keys),
     ("radio.wifi", Wifi::keys),
@@ -152,6 +158,7 @@ const SECTIONS: [(&str, ListKeys); 14] = [
     ("schedule", Schedule::keys),
     ("rpl", Rpl::keys),
     ("lowpan", Lowpan::keys),
+    ("fragments", Fragments::keys),
     ("ipv6", Ipv6::keys),
     ("coap", Coap::keys),
     ("cocoa", Cocoa::keys),

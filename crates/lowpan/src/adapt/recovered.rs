@@ -9,27 +9,20 @@ use lowmesh_wire::lowpan::decompress;
 
 use super::Adaptation;
 use crate::event::{Output, Route};
-use crate::frames::Part;
+use crate::frames::{End, Part};
 use crate::reassemble::Fragment;
 use crate::recover::node::{self, Surroundings};
 
 /// Which way asked for a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asker {
+pub(super) enum Asker {
     Forwarded,
     Recovered,
 }
 
-/// A copy of a packet that has ended while frames of it were in the MAC's queue: another node may yet take it over.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ended {
-    pub handle: Handle,
-    dropped: Option<DropReason>,
-}
-
 impl Adaptation {
     /// Sends a packet whose compressed `headers` stand for its first `covered` octets.
-    pub(crate) fn send_recovered(
+    pub(super) fn send_recovered(
         &mut self,
         now: Instant,
         packet: &[u8],
@@ -49,7 +42,7 @@ impl Adaptation {
     }
 
     /// Takes a frame with a dispatch of RFC 8931.
-    pub(crate) fn on_recoverable(&mut self, now: Instant, fragment: &Fragment<'_>) {
+    pub(super) fn on_recoverable(&mut self, now: Instant, fragment: &Fragment<'_>) {
         let &Fragment { frame, source, destination, handle } = fragment;
         let around = self.surroundings();
         // RFC 8931 s6: fragments are for one neighbour, who acknowledges them.
@@ -63,7 +56,7 @@ impl Adaptation {
     }
 
     /// The driver's answer to a question out of a recoverable fragment.
-    pub(crate) fn on_recovered_route(
+    pub(super) fn on_recovered_route(
         &mut self,
         now: Instant,
         beginning: &[u8],
@@ -75,7 +68,7 @@ impl Adaptation {
         Ok(())
     }
 
-    pub(crate) fn on_recovery_deadline(&mut self, now: Instant) {
+    pub(super) fn on_recovery_deadline(&mut self, now: Instant) {
         if self.recovery.next_deadline().is_some_and(|deadline| deadline <= now) {
             let around = self.surroundings();
             self.recovery.on_deadline(now, around);
@@ -83,18 +76,8 @@ impl Adaptation {
         }
     }
 
-    /// The MAC is done with a frame of this way. Whether the next node has it does not matter: the ends find out.
-    pub(crate) fn on_recovered_done(&mut self, handle: Handle) {
-        if !self.frames.holds_recovered(handle) {
-            while let Some(at) = self.ended.iter().position(|ended| ended.handle == handle) {
-                let Ended { dropped, .. } = self.ended.remove(at);
-                self.close_copy(handle, dropped);
-            }
-        }
-    }
-
     /// The MAC is done with any frame, so that there may be room for another.
-    pub(crate) fn offer_room(&mut self, now: Instant) {
+    pub(super) fn offer_room(&mut self, now: Instant) {
         if self.recovery.is_sending() {
             let around = self.surroundings();
             self.recovery.on_frame_done(now, around);
@@ -123,10 +106,10 @@ impl Adaptation {
                 node::Output::Datagram { datagram, source, handle } => {
                     self.on_datagram(&datagram, source, handle);
                 }
-                node::Output::Ended { handle, dropped } if self.frames.holds_recovered(handle) => {
-                    self.ended.push(Ended { handle, dropped });
+                node::Output::Ended { handle, dropped } => {
+                    let end = dropped.map_or(End::PassedOn, End::Dropped);
+                    self.end_copy(handle, Part::Recovered, end);
                 }
-                node::Output::Ended { handle, dropped } => self.close_copy(handle, dropped),
             }
         }
     }
@@ -139,13 +122,6 @@ impl Adaptation {
                 self.outbox.push(Output::Packet { bytes, source, broadcast: false, handle });
             }
             Err(_) => self.drop_packet(handle, DropReason::Malformed),
-        }
-    }
-
-    fn close_copy(&mut self, handle: Handle, dropped: Option<DropReason>) {
-        match dropped {
-            None => self.outbox.push(Output::PacketDone { handle, delivered: true }),
-            Some(reason) => self.drop_packet(handle, reason),
         }
     }
 }

@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 
 use lowmesh_machine::{DropReason, Handle};
 use lowmesh_units::{Duration, Eui64, Instant};
-use lowmesh_wire::lowpan::rfrag::{Bitmap, Part, Rfrag, RfragAck};
+use lowmesh_wire::lowpan::rfrag::{Bitmap, FRAGMENTS_MAX, Part, Rfrag, RfragAck};
 
 use crate::params::{Config, REASSEMBLY_TIMEOUT_MAX};
 
@@ -96,6 +96,9 @@ pub struct Receiving {
 }
 
 impl Receiving {
+    /// Octets of state for one datagram without its octets, all 32 fragments set aside.
+    pub const STATIC_OCTETS: usize = size_of::<Entry>() + FRAGMENTS_MAX * size_of::<Arrival>();
+
     /// No datagram yet; `config` sets the bounds.
     pub fn new(config: &Config) -> Self {
         Self {

@@ -108,6 +108,10 @@ pub struct Sending {
 }
 
 impl Sending {
+    /// Octets of state without the datagram, all 32 fragments set aside. Of window and timer only the references
+    /// count: their sizes differ by algorithm.
+    pub const STATIC_OCTETS: usize = size_of::<Self>() + FRAGMENTS_MAX * size_of::<Piece>();
+
     /// A compressed `datagram` in fragments of at most `room` octets; `None` when it would take more than 32.
     pub fn new(
         handle: Handle,

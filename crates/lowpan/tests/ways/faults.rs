@@ -32,7 +32,7 @@ proptest! {
 
     #[test]
     fn what_arrives_was_sent_and_nothing_stays(
-        forwarded: bool,
+        way in prop_oneof![Just(Way::HopWise), Just(Way::Forwarded), Just(Way::Recovered)],
         nodes in 2usize..6,
         faults in faults(),
         packets in proptest::collection::vec((0usize..1200, 0u64..4000), 1..12),
@@ -40,7 +40,6 @@ proptest! {
         entries in 1usize..5,
         seed: u64,
     ) {
-        let way = if forwarded { Way::Forwarded } else { Way::HopWise };
         let config = Config {
             way,
             fragments_in_flight: in_flight,

@@ -14,4 +14,5 @@ mod determinism;
 mod indicators;
 mod invariants;
 mod slots;
+mod ways;
 mod worlds;

@@ -18,6 +18,7 @@ mod options;
 pub mod signaling;
 pub mod stream;
 mod token;
+pub mod uri;
 mod view;
 
 pub use code::{Class, Code, Kind, MessageId};

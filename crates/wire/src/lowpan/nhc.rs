@@ -96,10 +96,18 @@ impl<'a> Compressible<'a> {
     }
 }
 
-/// True when nothing is lost with the octet that gives way to the length: what a fragment header has in that
-/// place is reserved, and zero (RFC 8200 s4.5).
+/// True when the decompressor gives the same header back.
+///
+/// What a fragment header has in the length's place is lost: it is reserved, and zero (RFC 8200 s4.5). Options
+/// that do not decode cannot be padded by the other end, which refuses them (RFC 6282 s4.2).
 fn restorable(extension: &Extension<'_>) -> bool {
-    extension.kind != ExtensionKind::Fragment || extension.bytes[1] == 0
+    match extension.kind {
+        ExtensionKind::Fragment => extension.bytes[1] == 0,
+        ExtensionKind::Routing => true,
+        ExtensionKind::HopByHop | ExtensionKind::DestinationOptions => {
+            extension.options().all(|option| option.is_ok())
+        }
+    }
 }
 
 /// Octets of the padding option that the decompressor will put back by itself (RFC 6282 s4.2).

@@ -350,3 +350,16 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_header_whose_options_do_not_decode_is_carried_as_it_is() {
+    // An option that claims five octets where four are left.
+    let whole = packet(
+        Address::link_local(HERE),
+        Address::ALL_RPL_NODES,
+        next_header::HOP_BY_HOP,
+        &[next_header::ICMPV6, 0, 0x63, 5, 1, 2, 3, 4, 155, 1, 0, 0],
+    );
+    let frame = shrink(&whole, None, &Contexts::new());
+    assert_eq!(grow(&frame, None), Ok(whole));
+}

@@ -25,7 +25,7 @@ fn state(text: &str) -> ResponseTemplate {
 /// Changes the only observation of `/t`.
 fn change(registry: &mut Registry<u8>, text: &str, now: Instant) -> Vec<Notification<u8>> {
     let found = registry.on_path(&[b"t"]);
-    let [(id, _)] = found[..] else { panic!("one observation, not {}", found.len()) };
+    let [(id, ..)] = found[..] else { panic!("one observation, not {}", found.len()) };
     registry.on_state(id, state(text), now)
 }
 
@@ -153,7 +153,7 @@ fn an_error_is_told_without_observe_and_ends_the_observation() {
     let mut registry = registry();
     registry.register(1, &request(Kind::Confirmable, "/t", 1), true, T0);
     registry.register(2, &request(Kind::NonConfirmable, "/t", 1), true, T0);
-    let [(id, _)] = registry.on_path(&[b"t"])[..] else { panic!("one") };
+    let [(id, ..)] = registry.on_path(&[b"t"])[..] else { panic!("one") };
     let told = registry.on_state(id, ResponseTemplate::new(Code::NOT_FOUND), T0);
     assert_eq!(told.len(), 2);
     assert!(told.iter().all(|one| one.response.options.is_empty()));

@@ -164,13 +164,18 @@ fn measured_data_can_be_the_reference() {
 }
 
 #[test]
-fn formulae_of_the_built_in_publication_are_those_of_the_code() {
-    let paper = Paper::find("righetti2023").expect("built in");
-    let ids = ["S000-01", "S000-02", "S000-03", "S000-04", "S000-05", "S000-08", "S000-09"];
-    for id in ids {
-        let claim = paper.claim(id).expect("it is there");
-        let answer = judge(&paper, claim, &Evidence::default());
-        assert_eq!(answer.verdict, Verdict::Reproduced, "{id}: {}", answer.why);
+fn formulae_of_the_built_in_publications_are_those_of_the_code() {
+    let righetti: &[_] =
+        &["S000-01", "S000-02", "S000-03", "S000-04", "S000-05", "S000-08", "S000-09"];
+    let lenders: &[_] =
+        &["S004-04", "S004-05", "S004-07", "S004-32", "S004-33", "S004-38", "S004-40"];
+    for (name, ids) in [("righetti2023", righetti), ("lenders2021", lenders)] {
+        let paper = Paper::find(name).expect("built in");
+        for id in ids {
+            let claim = paper.claim(id).expect("it is there");
+            let answer = judge(&paper, claim, &Evidence::default());
+            assert_eq!(answer.verdict, Verdict::Reproduced, "{id}: {}", answer.why);
+        }
     }
 }
 

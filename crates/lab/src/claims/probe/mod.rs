@@ -2,12 +2,15 @@
 //!
 //! A claim about a rule is decided by what the code does, not by a constant that says the same as the claim. Each
 //! probe is a word and a subject: `timer cocoa` drives the timer of that name, `setup grid-25` reads the simulator's own
-//! configuration of that scenario, `mesh alice` simulates a small mesh with that scheduling function.
+//! configuration of that scenario, `mesh alice` simulates a small mesh with that scheduling function, `window reno` drives
+//! that congestion window, `fragments sfr` cuts packets that way.
 
 mod client;
+mod fragments;
 mod mesh;
 mod setup;
 mod timer;
+mod window;
 
 use std::collections::BTreeMap;
 
@@ -21,6 +24,8 @@ pub fn is_known(name: &str) -> bool {
         Some(("setup", scenario)) => {
             crate::scenario::BUILTINS.iter().any(|builtin| builtin.name == scenario)
         }
+        Some(("window", window)) => lowmesh_congestion::WINDOW_NAMES.contains(&window),
+        Some(("fragments", way)) => ["hwr", "ff", "sfr"].contains(&way),
         Some(("mesh", function)) => ["alice", "b-msf", "msf"].contains(&function),
         _ => false,
     }
@@ -33,6 +38,8 @@ pub fn run(name: &str) -> Result<Values, String> {
         Some(("client", timer)) => client::probe(timer),
         Some(("setup", scenario)) => setup::probe(scenario),
         Some(("mesh", function)) => mesh::probe(function),
+        Some(("window", window)) => window::probe(window),
+        Some(("fragments", way)) => fragments::probe(way),
         _ => Err(format!("there is no probe `{name}`")),
     }
 }
@@ -47,11 +54,21 @@ mod tests {
 
     #[test]
     fn a_probe_that_is_known_runs_and_another_is_refused() {
-        for name in ["timer cocoa", "client default", "setup grid-64"] {
+        for name in
+            ["timer cocoa", "client default", "setup grid-64", "window quic", "fragments ff"]
+        {
             assert!(is_known(name), "{name}");
             assert!(!run(name).unwrap_or_else(|error| panic!("{name}: {error}")).is_empty());
         }
-        for name in ["timer", "timer quartz", "setup none", "mesh orchestra", ""] {
+        for name in [
+            "timer",
+            "timer quartz",
+            "setup none",
+            "mesh orchestra",
+            "window w",
+            "fragments e2e",
+            "",
+        ] {
             assert!(!is_known(name), "{name}");
         }
         assert!(run("nose").is_err());

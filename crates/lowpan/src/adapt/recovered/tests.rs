@@ -430,6 +430,60 @@ fn a_first_fragment_that_comes_again_uses_the_path_there_is() {
     assert!(line.is_empty());
 }
 
+/// What a forwarder says to one frame of the first node, whose packets go to `next`.
+fn forwarded(forwarder: &mut Adaptation, frame: &[u8], next: Eui64) -> Vec<Output> {
+    let (source, destination) = (node(0), Some(node(1)));
+    let input = Input::Frame { payload: frame, source, destination, handle: HANDLE };
+    forwarder.handle(Instant::ZERO, input).expect("frames are never rejected");
+    let mut said = Vec::new();
+    while let Some(output) = forwarder.poll_output() {
+        if let Output::RouteRequest { beginning, .. } = output {
+            let input = Input::RouteReply { beginning, route: Route::Via(next) };
+            forwarder.handle(Instant::ZERO, input).expect("it has asked");
+        } else {
+            said.push(output);
+        }
+    }
+    said
+}
+
+#[test]
+fn a_first_fragment_that_comes_again_after_the_route_changed_opens_another_path() {
+    let mut config = config("fixed", 1);
+    config.recovery.inter_frame_gap = Duration::ZERO;
+    let mut line = Line::new(vec![config; 2], vec![Fate::Lost]);
+    line.send(300, HANDLE);
+    line.run_until(|line| line.log.len() == 1);
+    let first = line.log[0].2.clone();
+    let mut forwarder = Line::new(vec![config; 2], vec![]).nodes.remove(1);
+    let way = |said: &[Output]| match said.last() {
+        Some(Output::Frame { payload, destination, .. }) => (payload[1], *destination),
+        other => panic!("{other:?} is no frame"),
+    };
+    let (tag, destination) = way(&forwarded(&mut forwarder, &first, node(2)));
+    assert_eq!(destination, Some(node(2)));
+    let said = forwarded(&mut forwarder, &first, node(3));
+    let (other_tag, destination) = way(&said);
+    assert_eq!(destination, Some(node(3)));
+    assert_ne!(tag, other_tag);
+    let lost = |output: &Output| matches!(output, Output::Dropped(one) if one.reason == DropReason::NeighbourLost);
+    // The copy that went the old way waits for its frame in the MAC's queue.
+    assert!(!said.iter().any(lost));
+    assert_eq!((forwarder.forwarded_datagrams(), forwarder.handles().count()), (1, 2));
+}
+
+#[test]
+fn an_acknowledgement_without_a_path_leaves_no_trace() {
+    let mut line = Line::new(vec![config("fixed", 1); 2], vec![]);
+    let mut payload = Vec::new();
+    RfragAck { congestion: false, datagram_tag: 9, bitmap: Bitmap::FULL }.emit(&mut payload);
+    let (source, destination) = (node(1), Some(node(0)));
+    let input = Input::Frame { payload: &payload, source, destination, handle: HANDLE };
+    line.nodes[0].handle(Instant::ZERO, input).expect("frames are never rejected");
+    assert_eq!(line.nodes[0].poll_output(), None);
+    assert!(line.is_empty());
+}
+
 #[test]
 fn all_windows_drive_several_datagrams_over_a_line_that_loses_every_seventh_frame() {
     let mut fates = vec![Fate::Arrives; 6];

@@ -16,18 +16,18 @@ use lowmesh_wire::ipv6::upper_layer;
 use lowmesh_wire::lowpan::decompress;
 use lowmesh_wire::lowpan::fragment::FragmentHeader;
 
-use crate::adapt::Adaptation;
-use crate::adapt::recovered::Asker;
+use super::Adaptation;
+use super::recovered::Asker;
 use crate::event::{Output, Route};
 use crate::forward::Label;
-use crate::frames::Part;
+use crate::frames::{End, Part};
 use crate::params::{ROUTE_REQUESTS, Way};
 use crate::passage::{Onward, Passage, first_frames, next_frame};
 use crate::reassemble::{Fragment, Name};
 
 /// A first fragment whose route the driver was asked for.
 #[derive(Debug)]
-pub(crate) struct Question {
+pub(super) struct Question {
     name: Name,
     incoming: Label,
     datagram_size: u16,
@@ -44,7 +44,7 @@ impl Question {
 
 impl Adaptation {
     /// Takes a fragment of RFC 4944.
-    pub(crate) fn on_fragment(&mut self, now: Instant, fragment: &Fragment<'_>) {
+    pub(super) fn on_fragment(&mut self, now: Instant, fragment: &Fragment<'_>) {
         let unicast = fragment.destination.is_some();
         if self.config.way == Way::Forwarded
             && unicast
@@ -110,7 +110,7 @@ impl Adaptation {
     }
 
     /// The driver's answer to the oldest question.
-    pub(crate) fn on_route_reply(
+    pub(super) fn on_route_reply(
         &mut self,
         now: Instant,
         beginning: &[u8],
@@ -209,8 +209,7 @@ impl Adaptation {
         }
         let payload = next_frame(header, data, outgoing.tag);
         if payload.len() > room {
-            self.end_passage(now, incoming);
-            self.drop_packet(handle, DropReason::BufferFull);
+            self.end_passage(now, incoming, End::Dropped(DropReason::BufferFull));
             return;
         }
         passage.in_flight += 1;
@@ -226,23 +225,25 @@ impl Adaptation {
     }
 
     /// The MAC is done with a fragment that passed through.
-    pub(crate) fn on_forwarded(&mut self, now: Instant, handle: Handle, delivered: bool) {
+    pub(super) fn on_forwarded(&mut self, now: Instant, handle: Handle, delivered: bool) {
         let waits = |passage: &Passage| passage.in_flight > 0;
         // Without an entry the datagram has ended while its frame was in the queue.
         let Some(entry) = self.passing.find_handle(handle, waits) else { return };
         let incoming = entry.incoming;
         let passage = &mut entry.state;
         passage.in_flight -= 1;
-        // One lost fragment makes the others useless.
-        if !delivered || (passage.is_complete() && passage.in_flight == 0) {
-            self.end_passage(now, incoming);
-            self.outbox.push(Output::PacketDone { handle, delivered });
+        if !delivered {
+            // One lost fragment makes the others useless.
+            self.end_passage(now, incoming, End::Failed);
+        } else if passage.is_complete() && passage.in_flight == 0 {
+            self.end_passage(now, incoming, End::PassedOn);
         }
     }
 
     /// Forgets a datagram but for its late fragments.
-    fn end_passage(&mut self, now: Instant, incoming: Label) {
+    fn end_passage(&mut self, now: Instant, incoming: Label, end: End) {
         if let Some(entry) = self.passing.close(incoming) {
+            self.end_copy(entry.handle, Part::Forwarded, end);
             let Label { neighbour, tag } = incoming;
             let size = entry.state.datagram_size;
             self.reassembly.remember(Name::unicast(neighbour, self.address, size, tag), now);

@@ -1,0 +1,210 @@
+//! A host: what an application talks to. Above the exchanges of a transport it puts bodies of any
+//! length (RFC 7959), observers (RFC 7641), proof of addresses (RFC 9175), and answers that fit what
+//! the client wishes (RFC 7252 s5.10).
+//!
+//! ```text
+//!   application     whole requests and responses; `changed(path)`
+//!       |
+//!     Host          transfers | assemblies, representations, observers, challenges
+//!       |
+//!    Transport      Endpoint (datagrams) or Connections (byte streams)
+//! ```
+//!
+//! A host takes the inputs and gives the outputs of its transport, so a driver does not care which
+//! of the two it drives. [`Input::Notify`] is the one that it keeps to itself: an application says
+//! [`Host::changed`] and is asked for the new state with [`Output::Request`]s like any other.
+//!
+//! A response that carries Observe, with any value, says that the application keeps the observation
+//! that its request asks for.
+
+mod client;
+mod limits;
+mod server;
+mod transport;
+
+#[cfg(test)]
+mod tests;
+
+pub use limits::HostLimits;
+pub use transport::Transport;
+
+use lowmesh_machine::{Handle, Machine, Outbox, Rejected, earliest};
+use lowmesh_units::{Instant, Rng};
+use lowmesh_wire::coap::OptionNumber;
+
+use crate::cache::Cache;
+use crate::event::{Input, Output};
+use crate::{Config, ConfigError, Endpoint};
+use client::Client;
+use server::Server;
+
+/// The critical options beyond RFC 7252 that a host processes: what [`Config::extensions`] of its
+/// endpoint has to name.
+pub const EXTENSIONS: [OptionNumber; 2] = [OptionNumber::BLOCK1, OptionNumber::BLOCK2];
+
+/// Client and server of one address over the transport `T`; `P` is the address of a peer.
+#[derive(Debug)]
+pub struct Host<P, T> {
+    transport: T,
+    limits: HostLimits,
+    rng: Rng,
+    client: Client<P>,
+    server: Server<P>,
+    cache: Cache<P>,
+    outbox: Outbox<Output<P>>,
+}
+
+impl<P: Ord + Copy> Host<P, Endpoint<P>> {
+    /// A host over datagrams.
+    pub fn over_datagrams(
+        config: Config,
+        limits: HostLimits,
+        rng: Rng,
+    ) -> Result<Self, ConfigError> {
+        let mut config = config;
+        config.extensions.extend(EXTENSIONS);
+        let mut rng = rng;
+        let endpoint = Endpoint::new(config, rng.fork())?;
+        Ok(Self::new(endpoint, limits, rng))
+    }
+}
+
+impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
+    /// A host over a transport that recognises [`EXTENSIONS`].
+    pub fn new(transport: T, limits: HostLimits, rng: Rng) -> Self {
+        let (client, server) = (Client::new(), Server::new(&limits));
+        let cache = Cache::new(limits.cache_max);
+        Self { transport, limits, rng, client, server, cache, outbox: Outbox::new() }
+    }
+    /// The transport, to look at.
+    pub const fn transport(&self) -> &T {
+        &self.transport
+    }
+    /// How many observers the server has.
+    pub fn observers(&self) -> usize {
+        self.server.observers()
+    }
+    /// The state of the resource at a path has changed: its observers are to be told. For each
+    /// different request among them comes an [`Output::Request`] that asks for the new state.
+    pub fn changed(&mut self, path: &str) {
+        self.server.changed(path, &mut self.outbox);
+    }
+
+    /// Deals with what the transport wants until it wants nothing.
+    fn drain(&mut self, now: Instant) {
+        while let Some(output) = self.transport.poll_output() {
+            self.on_output(output, now);
+        }
+    }
+
+    fn on_output(&mut self, output: Output<P>, now: Instant) {
+        match output {
+            Output::Request { exchange, from, message, multicast } => {
+                self.on_request(exchange, from, message, multicast, now);
+            }
+            Output::Response { handle, from, message, rtt, retransmissions } => {
+                self.on_response(handle, from, message, (rtt, retransmissions), now);
+            }
+            Output::Notification { handle, from, message } => {
+                self.on_notification(handle, from, message, now);
+            }
+            Output::GroupResponse { handle, from, message, rtt } => {
+                self.on_group_response(handle, from, message, rtt, now);
+            }
+            Output::Over { handle } => self.on_over(handle),
+            Output::Failed { handle, reason } => self.on_failed(handle, reason, now),
+            Output::Acknowledged { handle, rtt, retransmissions } => {
+                if !self.on_notification_acknowledged(handle, now) {
+                    let handle = self.client.name(handle);
+                    self.outbox.push(Output::Acknowledged { handle, rtt, retransmissions });
+                }
+            }
+            Output::Pong { handle, rtt, retransmissions } => {
+                let handle = self.client.close(handle);
+                self.outbox.push(Output::Pong { handle, rtt, retransmissions });
+            }
+            Output::Started { handle, rto, at } => {
+                let handle = self.client.name(handle);
+                self.outbox.push(Output::Started { handle, rto, at });
+            }
+            Output::Send { to, bytes, handle, copy, purpose } => {
+                let handle = self.client.name(handle);
+                self.outbox.push(Output::Send { to, bytes, handle, copy, purpose });
+            }
+            Output::Close { peer } => {
+                self.server.on_unreachable(peer);
+                self.outbox.push(output);
+            }
+            Output::Discarded { .. } => self.outbox.push(output),
+        }
+    }
+
+    fn input(&mut self, now: Instant, input: Input<'_, P>) -> Result<(), Rejected> {
+        match input {
+            Input::Request { peer, message, handle } => self.ask(peer, message, handle, now),
+            Input::RequestGroup { group, message, wait, handle } => {
+                self.ask_group(group, message, wait, handle, now)
+            }
+            Input::Ping { peer, handle } => {
+                let inner = self.client.open_plain(peer, handle);
+                let asked = self.transport.handle(now, Input::Ping { peer, handle: inner });
+                self.keep_if_accepted(inner, asked)
+            }
+            Input::Cancel { handle } => self.cancel(handle, now),
+            Input::Notify { .. } => Err(Rejected {
+                what: "notification",
+                why: "a host notifies by itself: say which path has changed",
+            }),
+            Input::Respond { exchange, response, handle } => {
+                self.respond(exchange, response, handle, now)
+            }
+            Input::Decline { exchange } => {
+                if self.server.forget(exchange) {
+                    return Ok(());
+                }
+                self.transport.handle(now, Input::Decline { exchange })
+            }
+            Input::Unreachable { peer } => {
+                self.server.on_unreachable(peer);
+                self.transport.handle(now, Input::Unreachable { peer })
+            }
+            Input::Deadline => {
+                self.tell_waiting_observers(now);
+                self.transport.handle(now, Input::Deadline)
+            }
+            Input::Datagram { .. }
+            | Input::GroupDatagram { .. }
+            | Input::Connected { .. }
+            | Input::Release { .. } => self.transport.handle(now, input),
+        }
+    }
+
+    /// A request whose transport did not take it leaves no trace.
+    fn keep_if_accepted(
+        &mut self,
+        inner: Handle,
+        asked: Result<(), Rejected>,
+    ) -> Result<(), Rejected> {
+        if asked.is_err() {
+            self.client.close(inner);
+        }
+        asked
+    }
+}
+
+impl<P: Ord + Copy, T: Transport<P>> Machine for Host<P, T> {
+    type Input<'a> = Input<'a, P>;
+    type Output = Output<P>;
+
+    fn handle(&mut self, now: Instant, input: Input<'_, P>) -> Result<(), Rejected> {
+        let result = self.input(now, input);
+        self.drain(now);
+        result
+    }
+    fn poll_output(&mut self) -> Option<Output<P>> {
+        self.outbox.pop()
+    }
+    fn next_deadline(&self) -> Option<Instant> {
+        earliest(self.transport.next_deadline(), self.server.next_deadline())
+    }
+}

@@ -1,0 +1,189 @@
+//! What a proxy does to requests and responses on their way (RFC 7252 s5.7, RFC 8768).
+//!
+//! [`forward`] says where a request that came to a proxy is meant for and what to send there;
+//! [`back`] makes the response for the client of what came back. Between the two stands whoever
+//! knows addresses: it resolves the host, asks with a [`Host`](crate::Host) of the right scheme,
+//! whose cache is the proxy's cache, and turns a failure into [`failure`].
+//!
+//! ```
+//! use lowmesh_coap::proxy::{Forward, forward};
+//! use lowmesh_wire::coap::{Code, Kind, Message, MessageId, OptionNumber};
+//! let mut get = Message::new(Kind::Confirmable, Code::GET, MessageId(1));
+//! get.options.insert(OptionNumber::PROXY_URI, b"coap://example.net/temp");
+//! let Forward { target, request } = forward(&get, |_| false).expect("a request for a proxy");
+//! assert_eq!(target.to_string(), "coap://example.net/temp");
+//! assert_eq!(request.options.get(OptionNumber::URI_PATH), Some(&b"temp"[..]));
+//! ```
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::str;
+
+use lowmesh_machine::DropReason;
+use lowmesh_wire::coap::uri::{Host, Scheme, Uri};
+use lowmesh_wire::coap::{Code, Kind, Message, OptionNumber, Options};
+
+use crate::event::{RequestTemplate, ResponseTemplate};
+use crate::params::HOP_LIMIT_DEFAULT;
+use crate::refusal;
+
+/// A request on its way to where it is meant for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forward {
+    /// Where.
+    pub target: Uri,
+    /// What to ask there.
+    pub request: RequestTemplate,
+}
+
+/// Whether a request asks for a forward proxy.
+pub fn is_for_proxy(options: &Options) -> bool {
+    refusal::is_for_proxy(options.iter())
+}
+
+/// What a forward proxy does with a request that [`is_for_proxy`]; `Err` is the code to answer
+/// with. `knows` says which unsafe options beyond RFC 7252 the proxy processes.
+pub fn forward(request: &Message, knows: impl Fn(OptionNumber) -> bool) -> Result<Forward, Code> {
+    let target = target(&request.options)?;
+    let mut options = Options::new();
+    target.insert_into(&mut options);
+    relay(request, target, options, knows)
+}
+
+/// What a reverse proxy does with a request: it goes to `target`, whose path is put before that of
+/// the request.
+pub fn reverse(
+    request: &Message,
+    target: Uri,
+    knows: impl Fn(OptionNumber) -> bool,
+) -> Result<Forward, Code> {
+    let mut target = target;
+    target.path.extend(texts(&request.options, OptionNumber::URI_PATH)?);
+    target.query.extend(texts(&request.options, OptionNumber::URI_QUERY)?);
+    let mut options = Options::new();
+    target.insert_into(&mut options);
+    relay(request, target, options, knows)
+}
+
+/// The request for the next hop: `options` name its target, the others are taken over.
+fn relay(
+    request: &Message,
+    target: Uri,
+    options: Options,
+    knows: impl Fn(OptionNumber) -> bool,
+) -> Result<Forward, Code> {
+    let mut options = options;
+    for option in &request.options {
+        match option.number {
+            // What names the target, or is for this hop alone.
+            OptionNumber::URI_HOST
+            | OptionNumber::URI_PORT
+            | OptionNumber::URI_PATH
+            | OptionNumber::URI_QUERY
+            | OptionNumber::PROXY_URI
+            | OptionNumber::PROXY_SCHEME
+            | OptionNumber::HOP_LIMIT
+            | OptionNumber::BLOCK1
+            | OptionNumber::BLOCK2
+            | OptionNumber::REQUEST_TAG
+            | OptionNumber::ECHO => {}
+            number if is_forwarded(number, &knows) => options.insert(number, option.value),
+            // RFC 7252 s5.7.2: a proxy MUST answer 4.02 to an unsafe option that it does not know.
+            number if number.is_critical() => return Err(Code::BAD_OPTION),
+            // RFC 7252 s5.4.2: an elective one is left out.
+            _ => {}
+        }
+    }
+    let hops = request.options.get_uint(OptionNumber::HOP_LIMIT).unwrap_or(HOP_LIMIT_DEFAULT);
+    // RFC 8768 s3: each proxy takes one away, and forwards nothing that has none left.
+    let left = hops.saturating_sub(1);
+    if left == 0 {
+        return Err(Code::HOP_LIMIT_REACHED);
+    }
+    options.insert_uint(OptionNumber::HOP_LIMIT, left);
+    let request = RequestTemplate {
+        code: request.code,
+        confirmable: request.kind == Kind::Confirmable,
+        options,
+        payload: request.payload.clone(),
+    };
+    Ok(Forward { target, request })
+}
+
+/// The response for the client; 5.02 if it has an unsafe option that the proxy does not know (RFC
+/// 7252 s5.7.1).
+pub fn back(response: Message, knows: impl Fn(OptionNumber) -> bool) -> ResponseTemplate {
+    let mut options = response.options;
+    let stranger = |number: OptionNumber| !is_forwarded(number, &knows);
+    if options.iter().any(|one| stranger(one.number) && one.number.is_critical()) {
+        return ResponseTemplate::new(Code::BAD_GATEWAY);
+    }
+    // Blocks and challenges are between neighbours.
+    options.retain(|one| {
+        !stranger(one.number)
+            && !matches!(
+                one.number,
+                OptionNumber::BLOCK1 | OptionNumber::BLOCK2 | OptionNumber::ECHO
+            )
+    });
+    ResponseTemplate { code: response.code, options, payload: response.payload }
+}
+
+/// What a client hears when the next hop gave no response.
+pub const fn failure(reason: DropReason) -> Code {
+    match reason {
+        // RFC 7252 s5.9.3.5: no timely response.
+        DropReason::GaveUp => Code::GATEWAY_TIMEOUT,
+        // RFC 7252 s5.9.3.4: the proxy cannot serve it now.
+        DropReason::QueueFull => Code::SERVICE_UNAVAILABLE,
+        // RFC 7252 s5.9.3.3: the next hop's answer is no good, or it cannot be reached.
+        _ => Code::BAD_GATEWAY,
+    }
+}
+
+/// An option of RFC 7252 or of the other RFCs that this crate processes, one that `knows` says yes
+/// to, or one that is safe to forward unknown (RFC 7252 s5.4.2).
+fn is_forwarded(number: OptionNumber, knows: &impl Fn(OptionNumber) -> bool) -> bool {
+    number.definition().is_some() || knows(number) || !number.is_unsafe()
+}
+
+/// Where a request for a forward proxy is meant for (RFC 7252 s5.7.2, s5.10.2).
+fn target(options: &Options) -> Result<Uri, Code> {
+    if let Some(uri) = options.get(OptionNumber::PROXY_URI) {
+        // RFC 7252 s5.10.2: Proxy-Uri goes before all the others.
+        let uri = str::from_utf8(uri).map_err(|_| Code::BAD_OPTION)?;
+        return uri.parse().map_err(|_| Code::PROXYING_NOT_SUPPORTED);
+    }
+    let scheme = options.get(OptionNumber::PROXY_SCHEME).ok_or(Code::BAD_OPTION)?;
+    let known = Scheme::ALL.into_iter().find(|one| one.name().as_bytes() == scheme);
+    // RFC 7252 s5.10.2: a scheme that the proxy does not serve is 5.05.
+    let scheme = known.ok_or(Code::PROXYING_NOT_SUPPORTED)?;
+    let host = options.get(OptionNumber::URI_HOST).ok_or(Code::BAD_OPTION)?;
+    let host = str::from_utf8(host).map_err(|_| Code::BAD_OPTION)?;
+    let port = options.get_uint(OptionNumber::URI_PORT).map(u16::try_from);
+    let explicit_port = port.transpose().map_err(|_| Code::BAD_OPTION)?;
+    let path = texts(options, OptionNumber::URI_PATH)?;
+    let query = texts(options, OptionNumber::URI_QUERY)?;
+    Ok(Uri { scheme, host: host_of(host)?, explicit_port, path, query })
+}
+
+/// The host that a Uri-Host names: an address is written as in a URI (RFC 7252 s5.10.1).
+fn host_of(text: &str) -> Result<Host, Code> {
+    let inside = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    if let Some(address) = inside {
+        return address
+            .parse()
+            .map(|address| Host::V6(address, None))
+            .map_err(|_| Code::BAD_OPTION);
+    }
+    Ok(text.parse().map_or_else(|_| Host::Name(text.to_ascii_lowercase()), Host::V4))
+}
+
+/// The values of an option as text.
+fn texts(options: &Options, number: OptionNumber) -> Result<Vec<String>, Code> {
+    let text = |value| str::from_utf8(value).map(String::from).map_err(|_| Code::BAD_OPTION);
+    options.iter().values(number).map(text).collect()
+}
+
+#[cfg(test)]
+mod tests;

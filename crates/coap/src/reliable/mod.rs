@@ -1,0 +1,233 @@
+//! CoAP over connections: TCP, TLS, WebSockets (RFC 8323).
+//!
+//! [`Connections`] is to byte streams what [`Endpoint`](crate::Endpoint) is to datagrams, with the
+//! same inputs and outputs: there are no message IDs, acknowledgements or retransmissions, requests
+//! and responses match by token alone, and signaling messages say what the ends can do and how the
+//! connection ends.
+//!
+//! ```text
+//!              Connected            CSM of the peer        Release of either
+//!   (driver) ------------> Opening ----------------> Open -------------------> Releasing
+//!                             |                        |      nothing open any more |
+//!                             +--- first message no CSM, format error, Abort -------+--> Close
+//! ```
+//!
+//! The driver connects, cuts nothing, and closes when it is told [`Output::Close`].
+
+mod connection;
+mod exchange;
+mod limits;
+mod reception;
+
+#[cfg(test)]
+mod tests;
+
+pub use limits::ConnectionLimits;
+
+use alloc::collections::{BTreeMap, BTreeSet};
+
+use lowmesh_machine::{DropReason, Handle, Machine, Outbox, Rejected};
+use lowmesh_units::{Instant, Rng};
+use lowmesh_wire::coap::signaling::Signal;
+use lowmesh_wire::coap::stream::StreamMessage;
+use lowmesh_wire::coap::{OptionNumber, Token};
+
+use crate::Transport;
+use crate::blockwise::Exponent;
+use crate::event::{Counters, Discard, ExchangeId, Input, Output, Purpose};
+use crate::params::MESSAGE_OVERHEAD;
+use connection::{Connection, State};
+use exchange::{Asked, Waiting};
+
+/// Client and server over connections; `P` names a connection.
+#[derive(Debug)]
+pub struct Connections<P> {
+    limits: ConnectionLimits,
+    rng: Rng,
+    open: BTreeMap<P, Connection>,
+    /// Own requests and pings that wait for an answer.
+    waiting: BTreeMap<ExchangeId, Waiting<P>>,
+    by_token: BTreeMap<(P, Token), ExchangeId>,
+    /// Requests of peers that the application has not answered.
+    asked: BTreeMap<ExchangeId, Asked<P>>,
+    deadlines: BTreeSet<(Instant, ExchangeId)>,
+    serial: u64,
+    outbox: Outbox<Output<P>>,
+    counters: Counters,
+}
+
+impl<P: Ord + Copy> Connections<P> {
+    /// No connection yet. All random numbers come from `rng`.
+    pub const fn new(limits: ConnectionLimits, rng: Rng) -> Self {
+        Self {
+            limits,
+            rng,
+            open: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            by_token: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
+            serial: 0,
+            outbox: Outbox::new(),
+            counters: Counters::new(),
+        }
+    }
+    /// Connections that are not closed.
+    pub fn len(&self) -> usize {
+        self.open.len()
+    }
+    /// True without connections.
+    pub fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+    /// How often messages came to nothing.
+    pub const fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    const fn next_id(&mut self) -> ExchangeId {
+        self.serial += 1;
+        ExchangeId(self.serial)
+    }
+    fn knows(&self, number: OptionNumber) -> bool {
+        self.limits.extensions.contains(&number)
+    }
+    fn discard(&mut self, from: P, cause: Discard) {
+        self.counters.count(cause);
+        self.outbox.push(Output::Discarded { from, cause });
+    }
+    /// Sends a message on a connection, if that is still there.
+    fn send(&mut self, to: P, message: &StreamMessage, handle: Handle, purpose: Purpose) {
+        let Some(connection) = self.open.get(&to) else { return };
+        let bytes = connection.bytes_of(message);
+        self.outbox.push(Output::Send { to, bytes, handle, copy: 0, purpose });
+    }
+    fn signal(&mut self, to: P, signal: Signal, token: Token) {
+        self.send(to, &signal.into_message(token), Handle::NONE, Purpose::Empty);
+    }
+    /// A driver has connected, or a peer has.
+    fn on_connected(&mut self, peer: P, connection: Connection) {
+        self.end(peer, DropReason::NoRoute);
+        if self.open.len() >= self.limits.connections_max {
+            self.discard(peer, Discard::Overloaded);
+            self.outbox.push(Output::Close { peer });
+            return;
+        }
+        self.open.insert(peer, connection);
+        // RFC 8323 s5.3: a CSM MUST be the first message of both ends.
+        let csm = Signal::Csm(self.limits.capabilities());
+        self.signal(peer, csm, Token::EMPTY);
+    }
+    /// The connection ends at once: whatever is open on it has failed.
+    fn end(&mut self, peer: P, reason: DropReason) {
+        if self.open.remove(&peer).is_none() {
+            return;
+        }
+        self.asked.retain(|_, asked| asked.peer != peer);
+        let open = self.waiting.iter().filter(|(_, waiting)| waiting.peer == peer);
+        let open: alloc::vec::Vec<ExchangeId> = open.map(|(id, _)| *id).collect();
+        for id in open {
+            if let Some(Waiting { handle, .. }) = self.forget(id) {
+                self.outbox.push(Output::Failed { handle, reason });
+            }
+        }
+    }
+    /// Ends a connection whose peer broke the rules (RFC 8323 s5.6).
+    fn abort(&mut self, peer: P, bad_csm_option: Option<u16>, diagnostic: &str) {
+        let diagnostic = diagnostic.into();
+        self.signal(peer, Signal::Abort { bad_csm_option, diagnostic }, Token::EMPTY);
+        self.end(peer, DropReason::Malformed);
+        self.outbox.push(Output::Close { peer });
+    }
+    /// The application wants a connection to end in order (RFC 8323 s5.5).
+    fn release(&mut self, peer: P) {
+        let Some(connection) = self.open.get_mut(&peer) else { return };
+        if connection.state == State::Releasing {
+            return;
+        }
+        connection.state = State::Releasing;
+        let release = Signal::Release {
+            alternatives: alloc::vec::Vec::new(),
+            hold_off: None,
+            diagnostic: alloc::string::String::new(),
+        };
+        self.signal(peer, release, Token::EMPTY);
+        self.close_if_done(peer);
+    }
+    /// Closes a connection that is being released once nothing is open on it.
+    fn close_if_done(&mut self, peer: P) {
+        let releasing = self.open.get(&peer).is_some_and(|one| one.state == State::Releasing);
+        // An observation would keep the connection for ever.
+        let busy = self.asked.values().any(|asked| asked.peer == peer)
+            || self.waiting.values().any(|one| one.peer == peer && one.due.is_some());
+        if releasing && !busy {
+            self.end(peer, DropReason::NoRoute);
+            self.outbox.push(Output::Close { peer });
+        }
+    }
+    fn on_deadline(&mut self, now: Instant) {
+        while let Some((due, id)) = self.deadlines.first().copied()
+            && due <= now
+        {
+            if let Some(Waiting { peer, handle, .. }) = self.forget(id) {
+                self.outbox.push(Output::Failed { handle, reason: DropReason::GaveUp });
+                self.close_if_done(peer);
+            }
+            self.deadlines.remove(&(due, id));
+        }
+    }
+}
+
+impl<P: Ord + Copy> Machine for Connections<P> {
+    type Input<'a> = Input<'a, P>;
+    type Output = Output<P>;
+
+    fn handle(&mut self, now: Instant, input: Input<'_, P>) -> Result<(), Rejected> {
+        match input {
+            Input::Connected { peer, framing } => {
+                self.on_connected(peer, Connection::new(framing));
+            }
+            Input::Release { peer } => self.release(peer),
+            Input::Unreachable { peer } => self.end(peer, DropReason::NoRoute),
+            Input::Datagram { from, bytes } => self.on_octets(from, bytes, now),
+            Input::Request { peer, message, handle } => self.request(peer, message, handle, now)?,
+            Input::Ping { peer, handle } => self.ping(peer, handle, now),
+            Input::Cancel { handle } => self.cancel(handle),
+            Input::Respond { exchange, response, handle } => {
+                self.respond(exchange, response, handle)?;
+            }
+            Input::Decline { exchange } => self.decline(exchange)?,
+            Input::Notify { peer, token, response, confirmable, handle } => {
+                self.notify(peer, token, response, confirmable, handle)?;
+            }
+            Input::Deadline => self.on_deadline(now),
+            Input::RequestGroup { .. } | Input::GroupDatagram { .. } => {
+                return Err(Rejected {
+                    what: "multicast",
+                    why: "a connection has one peer: use an endpoint over datagrams",
+                });
+            }
+        }
+        Ok(())
+    }
+    fn poll_output(&mut self) -> Option<Output<P>> {
+        self.outbox.pop()
+    }
+    fn next_deadline(&self) -> Option<Instant> {
+        self.deadlines.first().map(|(due, _)| *due)
+    }
+}
+
+impl<P: Ord + Copy> Transport<P> for Connections<P> {
+    fn block_limits(&self, peer: P) -> (Exponent, usize) {
+        let Some(connection) = self.open.get(&peer) else { return (Exponent::MAX, 1024) };
+        let message_max = usize::try_from(connection.peer.max_message_size).unwrap_or(usize::MAX);
+        let room = message_max.min(self.limits.message_max).saturating_sub(MESSAGE_OVERHEAD);
+        // RFC 8323 s5.3.2: BERT is for peers that take it.
+        let most = if connection.peer.bert() { Exponent::BERT } else { Exponent::fitting(room) };
+        (most, room)
+    }
+    fn proves_addresses(&self) -> bool {
+        true
+    }
+}

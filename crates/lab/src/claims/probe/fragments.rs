@@ -1,0 +1,159 @@
+//! Into how many fragments a node cuts packets, and what recoverable ones look like on the air.
+
+use lowmesh_congestion::WindowSpec;
+use lowmesh_lowpan::{Adaptation, Config, Input, Output, Recovery, Way};
+use lowmesh_machine::{Handle, Machine as _};
+use lowmesh_units::{Duration, Eui64, Instant, NodeId, Purpose, Rng, Seed};
+use lowmesh_wire::ipv6::{Address, Header, next_header};
+use lowmesh_wire::lowpan::Contexts;
+use lowmesh_wire::lowpan::fragment::FIRST_OCTETS;
+use lowmesh_wire::lowpan::rfrag::{Bitmap, Part, RFRAG_OCTETS, Rfrag, RfragAck};
+use lowmesh_wire::udp::Datagram;
+
+use super::{Values, values};
+
+const PREFIX: [u8; 8] = [0xfd, 0, 0, 0, 0, 0, 0, 0];
+/// What a frame with long addresses leaves for 6LoWPAN in the publication's network, octets.
+const FRAME_PAYLOAD: usize = 102;
+/// Payloads of the publication, octets.
+const PAYLOAD_STEP: usize = 16;
+const PAYLOAD_MOST: usize = 1024;
+/// Octets that IPv6 and UDP headers have before compression.
+const HEADERS: usize = 48;
+
+/// Fragments by payload when packets go the way called `name`.
+pub fn probe(name: &str) -> Result<Values, String> {
+    let way = Way::ALL.into_iter().find(|way| way.name() == name);
+    let way = way.ok_or_else(|| format!("there is no way `{name}`"))?;
+    let mut found = Values::new();
+    let (mut before, mut surplus) = (1, 0);
+    for payload in (PAYLOAD_STEP..=PAYLOAD_MOST).step_by(PAYLOAD_STEP) {
+        let count = frames(way, payload)?.len();
+        if count > before {
+            found.insert(format!("limit_{before}"), payload as f64);
+        }
+        before = count;
+        surplus = surplus.max(count.saturating_sub(frames(Way::HopWise, payload)?.len()));
+    }
+    found.insert("most".to_owned(), before as f64);
+    found.insert("beyond_hop_wise".to_owned(), surplus as f64);
+    let first = frames(way, PAYLOAD_MOST)?.remove(0);
+    match way {
+        Way::Forwarded => {
+            // Only compressed headers: fewer octets than they stand for.
+            let headers_alone = first.len() - FIRST_OCTETS < HEADERS;
+            found.insert("headers_alone".to_owned(), f64::from(u8::from(headers_alone)));
+        }
+        Way::Recovered => found.extend(recoverable(&frames(way, PAYLOAD_MOST)?)?),
+        Way::HopWise | Way::EndToEnd => {}
+    }
+    Ok(found)
+}
+
+/// What node 1 sends to node 2 for node 5.
+fn frames(way: Way, payload: usize) -> Result<Vec<Vec<u8>>, String> {
+    // The whole bitmap as window and no gap, so that all fragments leave at once.
+    let recovery = Recovery {
+        window: WindowSpec::fixed(32),
+        inter_frame_gap: Duration::ZERO,
+        ..Recovery::default()
+    };
+    let config = Config { way, frame_payload: FRAME_PAYLOAD, recovery, ..Config::default() };
+    let address = |node: u16| NodeId(node).eui64();
+    let contexts = Contexts::new().with(0, PREFIX);
+    let rng = Rng::stream(Seed(1), NodeId(1), Purpose::Lowpan);
+    let mut layer = Adaptation::new(address(1), contexts, config, rng);
+    let bytes = packet(address(1), address(5), payload);
+    let (destination, handle) = (Some(address(2)), Handle(1));
+    let input = Input::Packet { bytes, destination, handle };
+    layer.handle(Instant::ZERO, input).map_err(|error| error.to_string())?;
+    let mut frames = Vec::new();
+    while let Some(output) = layer.poll_output() {
+        if let Output::Frame { payload, handle, .. } = output {
+            frames.push(payload);
+            let done = Input::FrameDone { handle, delivered: true };
+            layer.handle(Instant::ZERO, done).map_err(|error| error.to_string())?;
+        }
+    }
+    if frames.is_empty() { Err(format!("{payload} octets do not leave")) } else { Ok(frames) }
+}
+
+/// A UDP packet between ports that do not compress.
+fn packet(from: Eui64, to: Eui64, payload: usize) -> Vec<u8> {
+    let (source, destination) = (Address::global(PREFIX, from), Address::global(PREFIX, to));
+    let mut bytes = Vec::with_capacity(HEADERS + payload);
+    Header {
+        traffic_class: 0,
+        flow_label: 0,
+        payload_length: 8 + payload as u16,
+        next_header: next_header::UDP,
+        hop_limit: 64,
+        source,
+        destination,
+    }
+    .emit(&mut bytes);
+    let data = vec![0; payload];
+    let datagram = Datagram { source_port: 6383, destination_port: 6383, payload: &data };
+    datagram.emit(&source, &destination, &mut bytes);
+    bytes
+}
+
+/// The fields of recoverable fragments and their acknowledgement.
+fn recoverable(frames: &[Vec<u8>]) -> Result<Values, String> {
+    let headers: Result<Vec<Rfrag>, _> =
+        frames.iter().map(|frame| Rfrag::parse(frame).map(|(header, _)| header)).collect();
+    let headers = headers.map_err(|error| error.to_string())?;
+    let octets: usize = frames.iter().map(|frame| frame.len() - RFRAG_OCTETS).sum();
+    let size_in_first = headers[0].part == Part::First { datagram_size: octets as u16 };
+    let asked = headers.iter().filter(|header| header.ack_request).count();
+    let asks_last = asked == 1 && headers.last().is_some_and(|header| header.ack_request);
+    // How many values of a field come back as they went out.
+    let survive = |change: &dyn Fn(u16) -> Rfrag| {
+        let comes_back = |value: &u16| {
+            let mut bytes = Vec::new();
+            let header = change(*value);
+            header.emit(&mut bytes);
+            bytes.resize(bytes.len() + usize::from(header.fragment_size), 0);
+            Rfrag::parse(&bytes).is_ok_and(|(parsed, _)| parsed == header)
+        };
+        (0..=1024).filter(comes_back).count() as f64
+    };
+    let next =
+        Rfrag { part: Part::Next { sequence: 1, offset: 9 }, fragment_size: 1, ..headers[0] };
+    let sequence = |value: u16| Rfrag {
+        part: Part::Next { sequence: value.min(255) as u8, offset: 9 },
+        ..next
+    };
+    let mut ack = Vec::new();
+    let bitmap = Bitmap(0x8000_0001);
+    RfragAck { congestion: true, datagram_tag: 7, bitmap }.emit(&mut ack);
+    let echo = RfragAck::parse(&ack).is_ok_and(|ack| ack.congestion && ack.bitmap == bitmap);
+    Ok(values([
+        ("header_octets", RFRAG_OCTETS as f64),
+        ("ack_octets", ack.len() as f64),
+        ("size_in_first_offset", f64::from(u8::from(size_in_first))),
+        ("asks_on_last", f64::from(u8::from(asks_last))),
+        // Sequence 0 is the first fragment's.
+        ("sequences", survive(&sequence) + 1.0),
+        ("sizes", survive(&|value| Rfrag { fragment_size: value, ..next })),
+        ("ack_echoes_e", f64::from(u8::from(echo))),
+        ("bitmap_bits", f64::from(Bitmap::FULL.count())),
+    ]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ways_cut_at_payloads_of_their_own() {
+        let limit = |way| probe(way).expect("it is known")["limit_1"];
+        assert!(limit("ff") < limit("sfr") && limit("sfr") < limit("hwr"));
+        assert!(probe("pigeon").is_err());
+    }
+
+    #[test]
+    fn end_to_end_has_no_fragments_here() {
+        assert!(probe("e2e").expect_err("too large").contains("do not leave"));
+    }
+}

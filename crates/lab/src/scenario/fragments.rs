@@ -1,0 +1,188 @@
+//! `[fragments]`: how packets larger than a frame go.
+
+use lowmesh_congestion::WindowSpec;
+use lowmesh_congestion::window::Limits;
+use lowmesh_lowpan::params;
+use lowmesh_lowpan::{Config, Way};
+use lowmesh_units::Duration;
+
+use super::section::{section, variants};
+use super::value::{Any, Within, choice};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+variants! {
+    /// How packets larger than a frame go.
+    Fragments by "way" {
+        /// Every hop reassembles the packet and cuts it again (RFC 4944).
+        "hwr" => HopWise,
+        /// Fragments go on as they come (RFC 8930).
+        "ff" => Forwarded,
+        /// Fragments go on as they come, and the ends recover those that are lost (RFC 8931).
+        "sfr" => Recovered,
+        /// The source cuts packets so that each fits into one frame (RFC 8200).
+        "e2e" => EndToEnd,
+    }
+}
+
+section! {
+    /// Every hop reassembles.
+    HopWise {
+        /// Fragments of one packet that wait in the MAC's queue at most.
+        in_flight: u8 = params::FRAGMENTS_IN_FLIGHT as u8, Within(1, 64);
+    }
+}
+
+section! {
+    /// Fragments go on as they come.
+    Forwarded {
+        /// Fragments of one packet that wait in the source's queue at most.
+        in_flight: u8 = params::FRAGMENTS_IN_FLIGHT as u8, Within(1, 64);
+        /// Packets that pass through one node at a time (RIOT: 16); further ones are reassembled.
+        entries: u16 = params::FORWARDED_DATAGRAMS as u16, Within(1, 1024);
+    }
+}
+
+choice! {
+    /// The window of recoverable fragments.
+    Window {
+        /// It stays as it is.
+        Fixed = "fixed",
+        /// RFC 8931, appendix C.
+        AppendixC = "appendix-c",
+        /// RFC 5681.
+        Reno = "reno",
+        /// RFC 8511.
+        Abe = "abe",
+        /// RFC 9002, with pacing.
+        Quic = "quic",
+        /// Ours for low-power networks, with pacing.
+        Lln = "lln",
+    }
+}
+
+section! {
+    /// The ends recover what is lost.
+    Recovered {
+        /// Packets that pass through one node at a time (RIOT: 16); further ones are reassembled.
+        entries: u16 = params::FORWARDED_DATAGRAMS as u16, Within(1, 1024);
+        /// Congestion control of one packet's fragments.
+        window: Window = Window::Fixed, Any;
+        /// Fragments that one may send before the first acknowledgement (RFC 8931 s7.1: OptWindowSize).
+        window_fragments: u8 = params::WINDOW_FRAGMENTS as u8, Within(1, 32);
+        /// How long a source waits for an acknowledgement (RFC 8931 s7.1: OptARQTimeOut; Lenders et al. 2021: 2.5 s).
+        arq_timeout: Duration = params::ARQ_TIMEOUT, Within(Duration::from_millis(1), HOUR);
+        /// Retries of a fragment (RFC 8931 s7.1: MaxFragRetries; Lenders et al. 2021: 4).
+        fragment_retries: u8 = params::FRAGMENT_RETRIES, Within(0, 255);
+        /// Retries of a whole packet (RFC 8931 s7.1: MaxDatagramRetries).
+        datagram_retries: u8 = params::DATAGRAM_RETRIES, Within(0, 255);
+        /// Time between two fragments of one node (RFC 8931 s4.2; RIOT: 0.1 ms).
+        inter_frame_gap: Duration = params::INTER_FRAME_GAP, Within(Duration::ZERO, HOUR);
+        /// Frames in a node's queues at which it marks what passes as congested.
+        mark_frames: u16 = params::MARK_FRAMES as u16, Within(1, 1024);
+    }
+}
+
+section! {
+    /// The source cuts packets to fit a frame.
+    EndToEnd {
+    }
+}
+
+impl Fragments {
+    /// Puts the choice into 6LoWPAN's settings.
+    pub fn apply(&self, config: &mut Config) {
+        match self {
+            Self::HopWise(hop_wise) => {
+                config.way = Way::HopWise;
+                config.fragments_in_flight = hop_wise.in_flight.into();
+            }
+            Self::Forwarded(forwarded) => {
+                config.way = Way::Forwarded;
+                config.fragments_in_flight = forwarded.in_flight.into();
+                config.forwarded_datagrams = forwarded.entries.into();
+            }
+            Self::Recovered(recovered) => {
+                config.way = Way::Recovered;
+                config.forwarded_datagrams = recovered.entries.into();
+                recovered.apply(&mut config.recovery);
+            }
+            Self::EndToEnd(_) => config.way = Way::EndToEnd,
+        }
+    }
+}
+
+impl Recovered {
+    fn apply(&self, recovery: &mut params::Recovery) {
+        let initial = u32::from(self.window_fragments);
+        let window = match self.window {
+            Window::Fixed => Ok(WindowSpec::fixed(initial)),
+            other => WindowSpec::new(other.name(), Limits::messages(initial, WINDOW_MAX)),
+        };
+        // The choices are the windows that there are; a test holds them against each other.
+        recovery.window = window.unwrap_or(recovery.window);
+        recovery.arq = params::Arq::fixed(self.arq_timeout);
+        recovery.fragment_retries = self.fragment_retries;
+        recovery.datagram_retries = self.datagram_retries;
+        recovery.inter_frame_gap = self.inter_frame_gap;
+        recovery.mark_frames = self.mark_frames.into();
+    }
+}
+
+/// MaxWindowSize: RFC 8931 s7.1, at most the 32 fragments of a datagram.
+const WINDOW_MAX: u32 = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+
+    fn applied(lines: &str) -> Config {
+        let text = format!("name = \"x\"\n[fragments]\n{lines}");
+        let scenario = Scenario::parse("x", &text, &[]).expect("a scenario");
+        let mut config = Config::default();
+        scenario.fragments.apply(&mut config);
+        config
+    }
+
+    #[test]
+    fn every_way_has_its_name_in_scenarios() {
+        let names: Vec<&str> = Way::ALL.into_iter().map(Way::name).collect();
+        assert_eq!(Fragments::NAMES, names);
+        for way in Way::ALL {
+            assert_eq!(applied(&format!("way = {:?}", way.name())).way, way);
+        }
+    }
+
+    #[test]
+    fn every_window_can_be_chosen() {
+        for name in lowmesh_congestion::WINDOW_NAMES {
+            let config =
+                applied(&format!("way = \"sfr\"\nwindow = {name:?}\nwindow_fragments = 2"));
+            assert_eq!(config.recovery.window.name(), name);
+            assert_eq!(config.recovery.window.limits().initial, 2);
+        }
+    }
+
+    #[test]
+    fn the_numbers_of_a_way_reach_its_settings() {
+        let config = applied("way = \"ff\"\nentries = 7\nin_flight = 3");
+        assert_eq!((config.forwarded_datagrams, config.fragments_in_flight), (7, 3));
+        let config =
+            applied("way = \"sfr\"\narq_timeout = \"1200ms\"\ninter_frame_gap = \"170ms\"");
+        assert_eq!(config.recovery.arq.timeout(), Duration::from_millis(1200));
+        assert_eq!(config.recovery.inter_frame_gap, Duration::from_millis(170));
+    }
+
+    #[test]
+    fn what_nothing_is_said_of_is_as_it_was() {
+        assert_eq!(applied(""), Config::default());
+    }
+
+    #[test]
+    fn keys_of_one_way_do_not_apply_to_another() {
+        let text = "name = \"x\"\n[fragments]\nway = \"hwr\"\nwindow = \"quic\"\n";
+        let errors = Scenario::parse("x", text, &[]).expect_err("HWR has no window").to_string();
+        assert!(errors.contains("fragments.window: does not apply to way = \"hwr\""), "{errors}");
+    }
+}

@@ -1,0 +1,72 @@
+//! The time and the seeds of drivers: the only places below the faces that ask the operating system for either.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher as _, Hasher as _};
+
+use lowmesh_units::{Duration, Instant, Seed};
+
+/// Seconds from the beginning of NTP's era (1900) to that of Unix (1970): RFC 5905 figure 4.
+const NTP_TO_UNIX_S: u64 = 2_208_988_800;
+
+/// A clock whose time 0 is when it was made.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock(std::time::Instant);
+
+impl Clock {
+    /// Starts now.
+    #[allow(clippy::disallowed_methods, reason = "this is the driver's clock")]
+    pub fn start() -> Self {
+        Self(std::time::Instant::now())
+    }
+    /// The time since the start.
+    pub fn now(&self) -> Instant {
+        Instant::from_nanos(u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+    /// How long to wait from now until `then`.
+    pub fn until(&self, then: Instant) -> std::time::Duration {
+        std::time::Duration::from_nanos(then.since(self.now()).as_nanos())
+    }
+}
+
+/// The time of day as NTP has it (RFC 5905 s6): seconds since 1900 in the upper half, their fractions in the
+/// lower; 0, which NTP keeps for "unknown", for a clock before 1970.
+#[allow(clippy::disallowed_methods, reason = "this is the driver's clock")]
+pub fn ntp_timestamp() -> u64 {
+    let now = std::time::SystemTime::now();
+    now.duration_since(std::time::UNIX_EPOCH).map_or(0, |since| {
+        let fraction = (u64::from(since.subsec_nanos()) << 32) / Duration::from_secs(1).as_nanos();
+        (since.as_secs() + NTP_TO_UNIX_S) << 32 | fraction
+    })
+}
+
+/// A seed that nobody can foresee, out of the keys that the operating system gives hash maps.
+pub fn fresh_seed() -> Seed {
+    Seed(RandomState::new().build_hasher().finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_goes_forward_and_knows_how_long_is_left() {
+        let clock = Clock::start();
+        let first = clock.now();
+        let later = first + Duration::from_secs(100);
+        let left = clock.until(later).as_secs_f64();
+        assert!(left > 50.0 && left <= 100.0, "{left}");
+        assert!(clock.now() >= first);
+        assert!(clock.until(first).is_zero());
+    }
+
+    #[test]
+    fn the_time_of_day_is_this_century() {
+        // 2020-01-01 in NTP's seconds.
+        assert!(ntp_timestamp() >> 32 > 3_786_825_600);
+    }
+
+    #[test]
+    fn two_seeds_differ() {
+        assert_ne!(fresh_seed(), fresh_seed());
+    }
+}

@@ -1,0 +1,85 @@
+//! Packets larger than a frame over several hops, in each of the four ways.
+
+use lowmesh_lowpan::Way;
+use lowmesh_mac::csma;
+use lowmesh_sim::Config;
+use lowmesh_sim::air::MediumSpec;
+use lowmesh_sim::record::Outcome;
+use lowmesh_sim::topology::TopologySpec;
+use lowmesh_sim::traffic::Application;
+use lowmesh_stack::tree::Tree;
+use lowmesh_stack::{LinkLayer, Routes};
+use lowmesh_units::{Duration, NodeId};
+
+use crate::worlds::{line, run};
+
+/// Four nodes in a row send datagrams of 400 octets to the root; links deliver `pdr`.
+fn row(way: Way, pdr: f64) -> Config {
+    let mut config = line(5);
+    let parents = [None, Some(0), Some(1), Some(2), Some(3)].map(|p| p.map(NodeId));
+    config.node.routes = Routes::Static(Tree::new(&parents).expect("a tree"));
+    config.node.link = LinkLayer::Csma(csma::Config::default());
+    config.node.lowpan.way = way;
+    config.topology = TopologySpec::Unplaced { nodes: 5 };
+    let near = |a: usize, b: usize| if a.abs_diff(b) == 1 { pdr } else { 0.0 };
+    let matrix = (0..5).map(|a| (0..5).map(|b| near(a, b)).collect()).collect();
+    config.medium = MediumSpec::Fixed { pdr: matrix };
+    config.traffic.application = Application::Datagrams;
+    config.traffic.start = Duration::from_secs(1);
+    config.traffic.period = Duration::from_secs(10);
+    config.traffic.jitter = 0.5;
+    config.traffic.payload_octets = 400;
+    config.duration = Duration::from_secs(300);
+    config
+}
+
+fn arrived(outcome: &Outcome) -> f64 {
+    let arrived = outcome.datagrams.iter().filter(|d| d.arrived.is_some()).count();
+    arrived as f64 / outcome.datagrams.len() as f64
+}
+
+#[test]
+fn every_way_carries_large_packets_over_contended_hops() {
+    for way in Way::ALL {
+        let outcome = run(row(way, 1.0), 1);
+        assert!(outcome.datagrams.len() > 100);
+        assert!(arrived(&outcome) > 0.7, "{}: {}", way.name(), arrived(&outcome));
+    }
+}
+
+#[test]
+fn every_way_carries_large_packets_over_timeslots() {
+    for way in Way::ALL {
+        let mut config = row(way, 1.0);
+        config.node.link = LinkLayer::Tsch;
+        config.traffic.start = Duration::from_secs(300);
+        config.traffic.period = Duration::from_secs(30);
+        config.duration = Duration::from_secs(900);
+        let outcome = run(config, 1);
+        assert!(arrived(&outcome) > 0.9, "{}: {}", way.name(), arrived(&outcome));
+    }
+}
+
+#[test]
+fn recovery_brings_back_what_bad_links_lose() {
+    let config = |way| {
+        let mut config = row(way, 0.8);
+        let mac = csma::Config { retries_max: 0, ..csma::Config::default() };
+        config.node.link = LinkLayer::Csma(mac);
+        config
+    };
+    let (forwarded, recovered) = (run(config(Way::Forwarded), 1), run(config(Way::Recovered), 1));
+    assert!(arrived(&recovered) > arrived(&forwarded) + 0.1);
+}
+
+#[test]
+fn rpl_s_option_goes_along_with_a_forwarded_packet() {
+    let mut config = line(4);
+    config.node.link = LinkLayer::Csma(csma::Config::default());
+    config.node.lowpan.way = Way::Forwarded;
+    config.traffic.payload_octets = 300;
+    let outcome = run(config, 1);
+    let over = outcome.transactions.iter().filter(|t| t.ended.is_some()).count();
+    let good = outcome.transactions.iter().filter(|t| t.delay().is_some()).count();
+    assert!(over > 100 && good * 100 > over * 95, "{good} of {over}");
+}
