@@ -169,6 +169,8 @@ pub struct Outcome {
     pub overflows: Vec<(Instant, NodeId)>,
     /// UDP datagrams of applications, in the order of sending.
     pub datagrams: Vec<Datagram>,
+    /// Octets of packets that all nodes held, once a second from the first second on.
+    pub buffered_octets: Vec<u64>,
     /// Frames to one neighbour.
     pub frames: Frames,
     /// The same by sender and neighbour.
