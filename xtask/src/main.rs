@@ -21,6 +21,7 @@ mod product;
 mod swarm;
 mod test;
 mod tidy;
+mod zep;
 
 const USAGE: &str = "\
 cargo xtask COMMAND
@@ -32,6 +33,7 @@ cargo xtask COMMAND
   determinism   the same seed gives the same trace, whatever the number of threads
   capture       a ten-minute capture that tshark must dissect without fault
   fuzz          every decoder against mutated messages   SECONDS [--seed S] [--target NAME] [--case N]
+  zep           a conversation over ZEP that tshark must dissect without fault
   swarm         random small scenarios   [--count N] [--seed S] [--only S]
   bench         the speed table          [--quick]
   figures       docs/figures from real runs   [--readme: the results in README.md too]
@@ -58,6 +60,7 @@ fn run(args: &[String]) -> Result<()> {
         "determinism" => determinism::run(rest),
         "capture" => capture::run(rest),
         "fuzz" => fuzz(rest),
+        "zep" => zep::run(rest),
         "swarm" => swarm::run(rest),
         "bench" => bench::run(rest),
         "figures" => figures::run(rest),

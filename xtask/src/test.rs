@@ -6,7 +6,7 @@
 use anyhow::{Context, Result, bail};
 
 use crate::process::{self, Stopwatch};
-use crate::{capture, check, determinism, no_std, tidy};
+use crate::{capture, check, determinism, no_std, tidy, zep};
 
 type Stage = (&'static str, fn() -> Result<()>);
 
@@ -19,7 +19,8 @@ const STAGES: &[Stage] = &[
     ("same seed, same trace", || determinism::run(&[])),
 ];
 
-const EXTERNAL: &[Stage] = &[("capture read by tshark", || capture::run(&[]))];
+const EXTERNAL: &[Stage] =
+    &[("capture read by tshark", || capture::run(&[])), ("ZEP read by tshark", || zep::run(&[]))];
 
 /// Runs all stages and stops at the first that fails.
 pub fn run(args: &[String]) -> Result<()> {

@@ -7,6 +7,7 @@ mod compare;
 mod dry;
 mod failure;
 mod merge;
+mod node;
 mod progress;
 mod report;
 mod reproduce;
@@ -38,6 +39,7 @@ enum Verb {
     Rerun(rerun::Args),
     Compare(compare::Args),
     Merge(merge::Args),
+    Node(node::Args),
     Scenarios(scenarios::Args),
     Show(show::Args),
     Tune(tune::Args),
@@ -52,6 +54,7 @@ fn main() -> ExitCode {
         Verb::Rerun(args) => rerun::execute(args, &lowmesh_lab::simulate::simulate, stdout),
         Verb::Compare(args) => compare::execute(args, stdout),
         Verb::Merge(args) => merge::execute(args, stdout),
+        Verb::Node(args) => node::execute(args, stdout),
         Verb::Scenarios(args) => scenarios::execute(args, stdout),
         Verb::Show(args) => show::execute(args, stdout),
         Verb::Tune(args) => tune::execute(args, &lowmesh_lab::simulate::simulate, stdout),

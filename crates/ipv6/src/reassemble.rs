@@ -41,8 +41,13 @@ pub enum Outcome {
     Begun,
     /// A further fragment, kept or not needed; its own copy is over.
     Merged,
-    /// It was the last that was missing: this is the packet.
-    Complete(Vec<u8>),
+    /// Nothing is missing.
+    Complete {
+        /// The packet as if it had never been cut.
+        packet: Vec<u8>,
+        /// The name under which its other fragments waited; none when it came in one.
+        kept: Option<Handle>,
+    },
     /// It ends here, and with it all that came of its packet: `kept`, if something was.
     Dropped {
         /// Why.
@@ -147,7 +152,8 @@ impl Reassembly {
         let Ok(ip) = Header::parse_packet(&packet) else { return refused(DropReason::Malformed) };
         if part.header.is_atomic() {
             // RFC 6946 s4: a packet that is whole does not meet fragments with its identification.
-            return Outcome::Complete(assemble(part.headers(), part.data()));
+            let packet = assemble(part.headers(), part.data());
+            return Outcome::Complete { packet, kept: None };
         }
         let name = Name {
             source: ip.source,
@@ -195,7 +201,8 @@ impl Reassembly {
                 let buffer = self.buffers.remove(at);
                 self.remember(buffer.name, now);
                 let headers = buffer.headers.expect("a complete packet has its first fragment");
-                Outcome::Complete(assemble(headers, &buffer.data))
+                let packet = assemble(headers, &buffer.data);
+                Outcome::Complete { packet, kept: Some(buffer.handle) }
             }
         }
     }

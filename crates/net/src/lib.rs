@@ -10,6 +10,8 @@
 //! | [`stream`], [`tls`], [`websocket`] | what a connection is made of |
 //! | [`oscore`] | a security context and its file |
 //! | [`resolve`] | from the host of a URI to addresses |
+//! | [`zep`] | a whole node over IEEE 802.15.4 frames in UDP |
+//! | [`service`] | what such a node answers over CoAP |
 //! | [`clock`] | the time of all drivers |
 
 pub mod clock;
@@ -22,7 +24,9 @@ pub mod oscore;
 pub mod params;
 pub mod peer;
 pub mod resolve;
+pub mod service;
 pub mod stream;
 pub mod tls;
 pub mod udp;
 pub mod websocket;
+pub mod zep;

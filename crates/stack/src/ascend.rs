@@ -26,7 +26,12 @@ impl Node {
         handle: Handle,
     ) {
         // A broadcast has one copy, the sender's; here it is heard, not taken over.
-        let handle = if broadcast { Handle::NONE } else { handle };
+        let handle = match handle {
+            _ if broadcast => Handle::NONE,
+            // A driver that traces nothing knows no names, but what goes on from here needs one.
+            Handle::NONE => self.next_handle(Class::Request),
+            known => known,
+        };
         self.note_rssi(now, source);
         let destination = (!broadcast).then(|| self.ipv6.addresses.node());
         let input = lowmesh_lowpan::Input::Frame { payload, source, destination, handle };
@@ -95,7 +100,7 @@ impl Node {
     fn on_packet(&mut self, now: Instant, from: Eui64, mut bytes: Vec<u8>, handle: Handle) {
         let decision = self.ipv6.input(&mut bytes);
         match self.route(now, from, decision, &mut bytes) {
-            Ok(None) => self.deliver(now, &bytes, handle),
+            Ok(None) => self.deliver(now, bytes, handle),
             Ok(Some(next_hop)) => self.send_packet(now, bytes, Some(next_hop), handle),
             Err(reason) => self.refuse(handle, Layer::Ipv6, reason),
         }
@@ -180,7 +185,7 @@ impl Node {
         Ok(Address(next).eui64())
     }
 
-    fn deliver(&mut self, now: Instant, bytes: &[u8], handle: Handle) {
+    pub(crate) fn deliver_whole(&mut self, now: Instant, bytes: &[u8], handle: Handle) {
         let Ok(upper) = ipv6::upper_layer(bytes) else {
             return self.refuse(handle, Layer::Ipv6, DropReason::Malformed);
         };
@@ -199,14 +204,18 @@ impl Node {
     fn deliver_udp(&mut self, now: Instant, bytes: &[u8]) -> Result<(), (Layer, DropReason)> {
         let received = udp::demultiplex(bytes).map_err(|reason| (Layer::Udp, reason))?;
         let from: Peer = (received.flow.source, received.flow.source_port);
-        let bytes = received.payload;
+        let (bytes, to_group) = (received.payload, received.flow.destination.is_multicast());
         match received.flow.destination_port {
             COAP_PORT => {
-                let input = lowmesh_coap::Input::Datagram { from, bytes };
+                let input = if to_group {
+                    lowmesh_coap::Input::GroupDatagram { from, bytes }
+                } else {
+                    lowmesh_coap::Input::Datagram { from, bytes }
+                };
                 expect_accepted(self.coap.handle(now, input));
             }
-            // Two echo services would keep each other busy for ever.
-            ECHO_PORT if from.1 != ECHO_PORT => {
+            // Two echo services would keep each other busy for ever, and a group would answer all at once.
+            ECHO_PORT if from.1 != ECHO_PORT && !to_group => {
                 self.send_datagram(now, ECHO_PORT, from, bytes, Class::Response);
             }
             DATAGRAM_PORT => self.outbox.push(Output::Datagram { from, payload: bytes.to_vec() }),
@@ -255,7 +264,7 @@ impl Node {
     }
 
     /// A packet that came ends here; a broadcast has no book to be written in.
-    fn refuse(&mut self, handle: Handle, layer: Layer, reason: DropReason) {
+    pub(crate) fn refuse(&mut self, handle: Handle, layer: Layer, reason: DropReason) {
         if handle != Handle::NONE {
             self.dropped(handle, layer, reason);
         }

@@ -46,8 +46,8 @@ impl Node {
                     self.note_transaction(Transaction::Failed(handle, reason));
                 }
             }
-            lowmesh_coap::Output::Request { exchange, from, message, .. } => {
-                self.outbox.push(Output::Request { exchange, from, message });
+            lowmesh_coap::Output::Request { exchange, from, message, multicast } => {
+                self.outbox.push(Output::Request { exchange, from, message, multicast });
             }
             // An empty acknowledgement says that the response comes later, which then ends the
             // transaction; what came to nothing is counted in the endpoint. The rest answers what
@@ -95,7 +95,7 @@ impl Node {
                 let hop_limit = self.hop_limit;
                 let mut packet = packet::udp(&flow, hop_limit, bytes, |out| emit(option, out));
                 if self.add_source_route(&mut packet, destination) {
-                    self.send_packet(now, packet, Some(next_hop), handle);
+                    self.send_own(now, packet, Some(next_hop), handle);
                 } else {
                     self.dropped(handle, Layer::Ipv6, DropReason::NoRoute);
                 }
@@ -131,7 +131,7 @@ impl Node {
                     |out| emit(option, out),
                 );
                 if on_link || self.add_source_route(&mut packet, destination) {
-                    self.send_packet(now, packet, next_hop, handle);
+                    self.send_own(now, packet, next_hop, handle);
                 } else {
                     self.dropped(handle, Layer::Ipv6, DropReason::NoRoute);
                 }

@@ -76,6 +76,8 @@ pub enum Output {
         from: Peer,
         /// What.
         message: Message,
+        /// It came to a group: an answer is optional, and errors are not sent (RFC 7252 s8.2).
+        multicast: bool,
     },
     /// Something about the node's place in the network.
     Network(Network),
@@ -131,9 +133,9 @@ pub enum RadioOrder {
 pub enum Packet {
     /// This node made it.
     Born(Handle, Class),
-    /// This node took it from a neighbour (or the first fragment of it).
+    /// This node took it from a neighbour (or the first fragment of it), or has one more part of it to send.
     Accepted(Handle),
-    /// A neighbour has it; this node's copy is gone.
+    /// A neighbour has it, or another copy here took it in; this copy is gone.
     PassedOn(Handle),
     /// It is for this node, and here.
     Delivered(Handle),

@@ -7,6 +7,7 @@
 //! | [`node`] | the composition, and the short list of what layers tell each other sideways |
 //! | `descend` | from CoAP and RPL down to the MAC |
 //! | `ascend` | from the MAC up to CoAP and RPL |
+//! | `end_to_end` | packets cut and put together at the ends, where 6LoWPAN has no fragments |
 //! | `link` | the link layer, a closed choice: `slotted` (TSCH and 6top) or `contended` (CSMA) |
 //! | [`identity`] | a node by itself: its name, address and routes are given |
 //! | [`tree`] | routes that are given instead of found |
@@ -18,6 +19,7 @@ mod ascend;
 pub mod config;
 mod contended;
 mod descend;
+mod end_to_end;
 pub mod event;
 pub mod identity;
 mod link;

@@ -35,6 +35,7 @@ use lowmesh_wire::ipv6::Address;
 use lowmesh_wire::lowpan::Contexts;
 
 use crate::config::{Config, ConfigError, LinkLayer, Routes};
+use crate::end_to_end::EndToEnd;
 use crate::event::{Class, Input, Network, Output, Packet, Peer, RadioOrder, Transaction};
 use crate::identity::Identity;
 use crate::link::{Link, LinkEvent, expect_accepted};
@@ -65,6 +66,7 @@ pub struct Node {
     pub(crate) id: NodeId,
     pub(crate) link: Link,
     pub(crate) lowpan: Adaptation,
+    pub(crate) end_to_end: EndToEnd,
     pub(crate) ipv6: Forwarder,
     pub(crate) routing: Routing,
     pub(crate) coap: Endpoint<Peer>,
@@ -136,6 +138,7 @@ impl Node {
             id,
             link,
             lowpan: Adaptation::new(me, contexts, config.lowpan, stream(Purpose::Lowpan)),
+            end_to_end: EndToEnd::new(config, &mut stream(Purpose::Lowpan)),
             ipv6,
             routing,
             coap: Endpoint::new(config.coap.clone(), stream(Purpose::Coap))?,
@@ -173,6 +176,7 @@ impl Node {
         if due(self.lowpan.next_deadline()) {
             self.lowpan.handle(now, lowmesh_lowpan::Input::Deadline)?;
         }
+        self.expire_reassembly(now);
         if let Routing::Rpl(rpl) = &mut self.routing
             && due(rpl.next_deadline())
         {
@@ -375,7 +379,8 @@ impl Machine for Node {
             Routing::Rpl(rpl) => rpl.next_deadline(),
             Routing::Static(_) => None,
         };
-        let network = earliest(self.lowpan.next_deadline(), rpl);
+        let fragments = self.end_to_end.reassembly.next_deadline();
+        let network = earliest(earliest(self.lowpan.next_deadline(), fragments), rpl);
         let ends = earliest(self.link.next_deadline(), self.coap.next_deadline());
         earliest(network, ends)
     }

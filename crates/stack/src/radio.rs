@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use lowmesh_lowpan::Adaptation;
 use lowmesh_mac::account::RadioTime;
 use lowmesh_mac::csma;
 use lowmesh_mac::tsch::cell::CellKind;
@@ -124,8 +125,18 @@ impl Node {
         let cells = self.schedule().into_iter().flat_map(Schedule::cells);
         cells.filter(|cell| negotiated(cell.kind)).count() as u32
     }
+    /// Octets of packet data that wait in its packet buffer: in 6LoWPAN, in the MAC's queue, and in IPv6
+    /// fragments that wait for others.
+    pub fn packet_buffer_octets(&self) -> usize {
+        self.lowpan.packet_buffer().total() + self.end_to_end.reassembly.octets()
+    }
+    /// Its adaptation layer: windows and counters of the ways of carrying fragments.
+    pub const fn lowpan(&self) -> &Adaptation {
+        &self.lowpan
+    }
     /// Every packet that this node holds, once for each copy of its own; frames in the MAC's queue are of those.
     pub fn held(&self) -> Vec<Handle> {
-        self.lowpan.handles().filter(|handle| *handle != Handle::NONE).collect()
+        let cut = self.end_to_end.reassembly.handles();
+        self.lowpan.handles().chain(cut).filter(|handle| *handle != Handle::NONE).collect()
     }
 }

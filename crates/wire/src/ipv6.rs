@@ -20,9 +20,8 @@ pub use extension::{
     Extension, ExtensionKind, Extensions, HeaderOption, OPTION_PAD_N, OPTION_PAD1, Options,
     UpperLayer, pad_to_eight, upper_layer,
 };
-pub use prefix::{ParsePrefixError, Prefix};
-
 pub use fragment::{FRAGMENT_HEADER_OCTETS, FRAGMENT_OFFSET_UNIT, FragmentHeader};
+pub use prefix::{ParsePrefixError, Prefix};
 
 use alloc::vec::Vec;
 

@@ -22,6 +22,9 @@ fn at(seconds: u64) -> Instant {
 fn give(reassembly: &mut Reassembly, part: &[u8]) -> Outcome {
     reassembly.accept(at(1), part.to_vec(), Handle(5))
 }
+fn complete(packet: Vec<u8>) -> Outcome {
+    Outcome::Complete { packet, kept: Some(Handle(5)) }
+}
 fn dropped(reason: DropReason, kept: Option<u64>) -> Outcome {
     Outcome::Dropped { reason, kept: kept.map(Handle) }
 }
@@ -38,7 +41,7 @@ fn fragments_in_any_order_make_their_packet() {
         let outcomes: Vec<_> = order.iter().map(|part| give(&mut reassembly, part)).collect();
         assert_eq!(outcomes[0], Outcome::Begun);
         assert!(outcomes[1..count - 1].iter().all(|outcome| *outcome == Outcome::Merged));
-        assert_eq!(outcomes[count - 1], Outcome::Complete(packet(400)));
+        assert_eq!(outcomes[count - 1], complete(packet(400)));
         assert_eq!((reassembly.next_deadline(), reassembly.octets()), (None, 0));
     }
 }
@@ -58,19 +61,19 @@ fn packets_of_two_identifications_do_not_mix() {
         outcomes.push(give(&mut reassembly, first));
         outcomes.push(give(&mut reassembly, second));
     }
-    let complete = outcomes.iter().filter(|o| **o == Outcome::Complete(packet(300)));
-    assert_eq!(complete.count(), 2);
+    let whole = outcomes.iter().filter(|o| **o == complete(packet(300)));
+    assert_eq!(whole.count(), 2);
 }
 
 #[test]
 fn a_copy_of_a_fragment_changes_nothing_and_a_late_one_opens_nothing() {
     let mut reassembly = Reassembly::new(Config::default());
     let parts = parts(300, 7);
-    let mut complete = 0;
+    let mut times = 0;
     for part in parts.iter().flat_map(|part| [part, part]) {
-        complete += u32::from(give(&mut reassembly, part) == Outcome::Complete(packet(300)));
+        times += u32::from(give(&mut reassembly, part) == complete(packet(300)));
     }
-    assert_eq!((complete, reassembly.handles().count()), (1, 0));
+    assert_eq!((times, reassembly.handles().count()), (1, 0));
 }
 
 #[test]
@@ -105,7 +108,8 @@ fn an_atomic_fragment_does_not_meet_the_others() {
     assert_eq!(give(&mut reassembly, &parts(300, 7)[0]), Outcome::Begun);
     let atomic: Vec<Vec<u8>> = fragments(&packet(50), 1280, 7).expect("a whole packet").collect();
     assert_eq!(atomic.len(), 1);
-    assert_eq!(give(&mut reassembly, &atomic[0]), Outcome::Complete(packet(50)));
+    let whole = Outcome::Complete { packet: packet(50), kept: None };
+    assert_eq!(give(&mut reassembly, &atomic[0]), whole);
     assert_eq!(reassembly.handles().count(), 1);
 }
 
@@ -187,7 +191,7 @@ proptest::proptest! {
             header.emit(&mut bytes);
             bytes.resize(bytes.len() + octets, 7);
             while reassembly.expire(now).is_some() {}
-            if let Outcome::Complete(packet) = reassembly.accept(now, bytes, Handle(1)) {
+            if let Outcome::Complete { packet, .. } = reassembly.accept(now, bytes, Handle(1)) {
                 proptest::prop_assert!(Header::parse_packet(&packet).is_ok());
                 // Everything that came is a seven: no hole was filled with zeros.
                 proptest::prop_assert!(packet[40..].iter().all(|octet| *octet == 7));
