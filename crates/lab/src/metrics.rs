@@ -370,7 +370,7 @@ mod tests {
     #[test]
     fn packets_in_queues_are_in_no_delivery_ratio() {
         let outcome = Outcome {
-            up: Packets { sent: 10, delivered: 6, dropped: 2, queued: 2 },
+            up: Packets { sent: 10, delivered: 6, dropped: 2, queued: 2, ..Packets::default() },
             ..Outcome::default()
         };
         assert_eq!(Metrics::of(&outcome, Duration::ZERO).pdr_up, Some(0.75));
