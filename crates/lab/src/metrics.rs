@@ -80,6 +80,8 @@ pub struct Metrics {
     pub latency_p95_ms: Option<f64>,
     /// Mean copies after the first of a node's frames to one neighbour, the root included.
     pub link_retransmissions: Option<f64>,
+    /// Mean octets of packets that a node held after the warm-up, the root included.
+    pub buffered_octets: Option<f64>,
     /// Of the frames to one neighbour, every copy counted, those whose acknowledgement came.
     pub link_success: Option<f64>,
     /// Packets that ended without arriving, by reason, over all layers.
@@ -90,7 +92,7 @@ pub struct Metrics {
 impl Metrics {
     /// Measures of mechanisms, which claims about them ask for. The table for people leaves them out; JSON and
     /// CSV have them.
-    pub const MECHANISMS: [&'static str; 8] = [
+    pub const MECHANISMS: [&'static str; 9] = [
         "queue_loss_share",
         "collision_share",
         "episode_median_s",
@@ -98,6 +100,7 @@ impl Metrics {
         "rto_gap_ratio",
         "sixp_frames",
         "link_retransmissions",
+        "buffered_octets",
         "link_success",
     ];
 
@@ -168,6 +171,9 @@ impl Metrics {
         self.latency_p95_ms = percentile(&latencies, 95.0);
         let copies: u64 = outcome.links.values().map(|link| link.retransmissions).sum();
         self.link_retransmissions = ratio(copies, outcome.nodes.len() as u64);
+        let samples = outcome.buffered_octets.iter().skip(warmup.as_secs() as usize);
+        let samples: Vec<f64> = samples.map(|octets| *octets as f64).collect();
+        self.buffered_octets = mean(&samples).map(|octets| octets / outcome.nodes.len() as f64);
         let acked: u64 = outcome.nodes.iter().map(|node| node.frames_acked).sum();
         self.link_success = ratio(acked, outcome.frames.sent);
     }
@@ -197,7 +203,7 @@ impl Metrics {
     }
 
     /// Every metric that is one number, with its name, in the order of reports.
-    pub fn numbers(&self) -> [(&'static str, Option<f64>); 32] {
+    pub fn numbers(&self) -> [(&'static str, Option<f64>); 33] {
         let count = |count: u64| Some(count as f64);
         [
             ("tdr", self.tdr),
@@ -231,6 +237,7 @@ impl Metrics {
             ("latency_p50_ms", self.latency_p50_ms),
             ("latency_p95_ms", self.latency_p95_ms),
             ("link_retransmissions", self.link_retransmissions),
+            ("buffered_octets", self.buffered_octets),
             ("link_success", self.link_success),
         ]
     }
@@ -350,8 +357,12 @@ mod tests {
             datagram(12, Some(90)),
             datagram(13, Some(40)),
         ];
-        let outcome = Outcome { datagrams, ..Outcome::default() };
+        // Two nodes; the first ten seconds are the warm-up.
+        let buffered_octets = [vec![9; 10], vec![4, 8]].concat();
+        let nodes = vec![NodeSummary::default(); 2];
+        let outcome = Outcome { datagrams, buffered_octets, nodes, ..Outcome::default() };
         let metrics = Metrics::of(&outcome, Duration::from_secs(10));
+        assert_eq!(metrics.buffered_octets, Some(3.0));
         assert_eq!((metrics.datagrams, metrics.datagram_pdr), (4, Some(0.75)));
         assert_eq!((metrics.latency_p50_ms, metrics.latency_p95_ms), (Some(40.0), Some(90.0)));
     }

@@ -47,7 +47,7 @@ impl Transaction {
     }
 }
 
-/// What became of the IPv6 packets of one kind; every packet is in exactly one of the last three.
+/// What became of the IPv6 packets of one kind; every packet is delivered, dropped or queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Packets {
     /// Packets that a node brought into the world.
@@ -56,6 +56,8 @@ pub struct Packets {
     pub delivered: u64,
     /// Packets that ended on the way.
     pub dropped: u64,
+    /// Those of them that found a queue full.
+    pub overflowed: u64,
     /// Packets still in some queue when the run ended.
     pub queued: u64,
 }
@@ -167,6 +169,8 @@ pub struct Outcome {
     pub overflows: Vec<(Instant, NodeId)>,
     /// UDP datagrams of applications, in the order of sending.
     pub datagrams: Vec<Datagram>,
+    /// Octets of packets that all nodes held, once a second from the first second on.
+    pub buffered_octets: Vec<u64>,
     /// Frames to one neighbour.
     pub frames: Frames,
     /// The same by sender and neighbour.

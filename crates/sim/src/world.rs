@@ -154,6 +154,7 @@ impl World {
             self.agenda.pop();
             self.now = time;
             self.change_air(time);
+            self.sample_buffers(time);
             match kind {
                 Kind::Deadline => self.deadline(time, node),
                 Kind::Sense => self.sensed(time, node),
@@ -164,6 +165,14 @@ impl World {
             if events.is_multiple_of(PROGRESS_EVENTS) {
                 progress(time);
             }
+        }
+    }
+
+    /// Looks into the nodes once for each second that is over. Nothing changed in them since the last event.
+    fn sample_buffers(&mut self, now: Instant) {
+        while (self.outcome.buffered_octets.len() as u64) < now.since(Instant::ZERO).as_secs() {
+            let held = self.nodes.iter().map(|node| node.packet_buffer_octets() as u64).sum();
+            self.outcome.buffered_octets.push(held);
         }
     }
 
