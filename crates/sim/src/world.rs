@@ -8,7 +8,7 @@ use std::io;
 
 use lowmesh_coap::{ExchangeId, RequestTemplate, ResponseTemplate};
 use lowmesh_mac::account::RadioTime;
-use lowmesh_machine::{Handle, Machine as _, earliest};
+use lowmesh_machine::{Handle, Machine as _, earliest, expect_accepted};
 use lowmesh_stack::event::{Input, Output};
 use lowmesh_stack::{COAP_PORT, DATAGRAM_PORT, LinkLayer, Node};
 use lowmesh_units::{Instant, NodeId, Purpose, Rng, Seed};
@@ -17,11 +17,10 @@ use lowmesh_wire::coap::Code;
 use crate::agenda::{Agenda, Kind};
 use crate::air::{Interference, Medium, Overlap, build};
 use crate::capture::Capture;
-use crate::carrier::Hearers;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::error::Error;
-use crate::flight::Scratch;
+use crate::flight::{Hearers, Scratch};
 use crate::ledger::Ledger;
 use crate::radio::Radio;
 use crate::record::{Datagram, Ending, NodeSummary, Outcome};
@@ -216,10 +215,8 @@ impl World {
     }
 
     fn tell(&mut self, now: Instant, node: NodeId, input: Input) {
-        // A node refuses what makes no sense in its state, such as an answer to a forgotten request;
-        // that is the driver's mistake, and this driver makes none.
-        let told = self.nodes[node.index()].handle(now, input);
-        debug_assert!(told.is_ok(), "{told:?}");
+        // A node refuses what makes no sense in its state, such as an answer to a forgotten request.
+        expect_accepted(self.nodes[node.index()].handle(now, input));
     }
 
     fn issue(&mut self, now: Instant, node: NodeId, payload: Vec<u8>, confirmable: bool) {
