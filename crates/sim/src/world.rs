@@ -23,6 +23,7 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::flight::Scratch;
 use crate::ledger::Ledger;
+use crate::occupancy::Occupancy;
 use crate::radio::Radio;
 use crate::record::{Datagram, Ending, NodeSummary, Outcome};
 use crate::trace::Trace;
@@ -78,6 +79,8 @@ pub struct World {
     answers: VecDeque<(Instant, ExchangeId)>,
     pub(crate) ledger: Ledger,
     pub(crate) outcome: Outcome,
+    /// The packet buffer of each node.
+    pub(crate) buffers: Vec<Occupancy>,
     /// Radio time of each node at the moment it joined.
     pub(crate) joined_radio: Vec<RadioTime>,
     now: Instant,
@@ -132,6 +135,7 @@ impl World {
             agenda,
             boots,
             answers: VecDeque::new(),
+            buffers: vec![Occupancy::default(); count],
             joined_radio: vec![RadioTime::default(); count],
         })
     }
@@ -266,6 +270,7 @@ impl World {
             }
         }
         let index = node.index();
+        self.buffers[index].set(now, self.nodes[index].packet_buffer_octets());
         let boot = self.boots[index];
         let mut machines = earliest(self.nodes[index].next_deadline(), self.clients[index].next());
         if node == ROOT {
