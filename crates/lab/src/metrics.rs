@@ -13,7 +13,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::mechanism;
-use crate::statistics::{mean, percentile};
+use crate::statistics::{mean, percentile, slope};
 
 /// The numbers of one run; an absent one had nothing to be computed from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -80,10 +80,35 @@ pub struct Metrics {
     pub latency_p95_ms: Option<f64>,
     /// Mean copies after the first of a node's frames to one neighbour, the root included.
     pub link_retransmissions: Option<f64>,
-    /// Mean octets of packets that a node held after the warm-up, the root included.
-    pub buffered_octets: Option<f64>,
     /// Of the frames to one neighbour, every copy counted, those whose acknowledgement came.
     pub link_success: Option<f64>,
+    /// Growth of a datagram's latency with each hop (least squares), of those that arrived.
+    #[serde(default)]
+    pub latency_per_hop_ms: Option<f64>,
+    /// Mean octets in a node's packet buffer, the root included.
+    #[serde(default)]
+    pub packet_buffer_mean_octets: Option<f64>,
+    /// The most octets in any node's packet buffer.
+    #[serde(default)]
+    pub packet_buffer_most_octets: Option<f64>,
+    /// Fragments sent by the nodes that cut packets.
+    #[serde(default)]
+    pub fragments_sent: u64,
+    /// Recoverable fragments sent again.
+    #[serde(default)]
+    pub fragments_resent: u64,
+    /// Fragments that passed through nodes.
+    #[serde(default)]
+    pub fragments_forwarded: u64,
+    /// Packets that a node reassembled though their fragments were to pass through.
+    #[serde(default)]
+    pub fallbacks: u64,
+    /// Fragments marked as having met congestion.
+    #[serde(default)]
+    pub marks_set: u64,
+    /// Of these, those that no acknowledgement of their own brought to the fragmenting end.
+    #[serde(default)]
+    pub marks_unreported: u64,
     /// Packets that ended without arriving, by reason, over all layers.
     #[serde(deserialize_with = "read_drops")]
     pub drops: BTreeMap<&'static str, u64>,
@@ -92,7 +117,7 @@ pub struct Metrics {
 impl Metrics {
     /// Measures of mechanisms, which claims about them ask for. The table for people leaves them out; JSON and
     /// CSV have them.
-    pub const MECHANISMS: [&'static str; 9] = [
+    pub const MECHANISMS: [&'static str; 17] = [
         "queue_loss_share",
         "collision_share",
         "episode_median_s",
@@ -100,8 +125,16 @@ impl Metrics {
         "rto_gap_ratio",
         "sixp_frames",
         "link_retransmissions",
-        "buffered_octets",
         "link_success",
+        "latency_per_hop_ms",
+        "packet_buffer_mean_octets",
+        "packet_buffer_most_octets",
+        "fragments_sent",
+        "fragments_resent",
+        "fragments_forwarded",
+        "fallbacks",
+        "marks_set",
+        "marks_unreported",
     ];
 
     /// The metrics of a run whose first `warmup` is not measured.
@@ -125,6 +158,7 @@ impl Metrics {
         };
         metrics.add_transactions(measured);
         metrics.add_datagrams(outcome, warmup);
+        metrics.add_fragments(outcome);
         metrics.add_nodes(outcome.nodes.get(1..).unwrap_or_default());
         for ((_, reason), count) in &outcome.drops {
             *metrics.drops.entry(reason.name()).or_default() += count;
@@ -160,22 +194,38 @@ impl Metrics {
     fn add_datagrams(&mut self, outcome: &Outcome, warmup: Duration) {
         let start = Instant::ZERO + warmup;
         let mut latencies = Vec::new();
+        let mut by_hops = Vec::new();
         for datagram in outcome.datagrams.iter().filter(|datagram| datagram.sent >= start) {
             self.datagrams += 1;
             let latency = datagram.arrived.map(|arrived| arrived.since(datagram.sent));
-            latencies.extend(latency.map(Duration::as_millis_f64));
+            let latency = latency.map(Duration::as_millis_f64);
+            latencies.extend(latency);
+            let hops = outcome.nodes.get(datagram.node.index()).and_then(|node| node.hops);
+            by_hops.extend(hops.map(f64::from).zip(latency));
         }
         latencies.sort_unstable_by(f64::total_cmp);
+        self.latency_per_hop_ms = slope(&by_hops);
         self.datagram_pdr = ratio(latencies.len() as u64, self.datagrams);
         self.latency_p50_ms = percentile(&latencies, 50.0);
         self.latency_p95_ms = percentile(&latencies, 95.0);
         let copies: u64 = outcome.links.values().map(|link| link.retransmissions).sum();
         self.link_retransmissions = ratio(copies, outcome.nodes.len() as u64);
-        let samples = outcome.buffered_octets.iter().skip(warmup.as_secs() as usize);
-        let samples: Vec<f64> = samples.map(|octets| *octets as f64).collect();
-        self.buffered_octets = mean(&samples).map(|octets| octets / outcome.nodes.len() as f64);
         let acked: u64 = outcome.nodes.iter().map(|node| node.frames_acked).sum();
         self.link_success = ratio(acked, outcome.frames.sent);
+    }
+
+    fn add_fragments(&mut self, outcome: &Outcome) {
+        let fragments = outcome.fragments;
+        self.fragments_sent = fragments.sent;
+        self.fragments_resent = fragments.resent;
+        self.fragments_forwarded = fragments.forwarded;
+        self.fallbacks = fragments.fallbacks;
+        self.marks_set = fragments.marked;
+        self.marks_unreported = fragments.marked.saturating_sub(fragments.marks_reported);
+        let means: Vec<f64> = outcome.nodes.iter().map(|node| node.buffer_mean_octets).collect();
+        self.packet_buffer_mean_octets = mean(&means);
+        let most = outcome.nodes.iter().map(|node| node.buffer_most_octets).max();
+        self.packet_buffer_most_octets = most.map(|octets| octets as f64);
     }
 
     fn add_nodes(&mut self, nodes: &[NodeSummary]) {
@@ -203,7 +253,7 @@ impl Metrics {
     }
 
     /// Every metric that is one number, with its name, in the order of reports.
-    pub fn numbers(&self) -> [(&'static str, Option<f64>); 33] {
+    pub fn numbers(&self) -> [(&'static str, Option<f64>); 41] {
         let count = |count: u64| Some(count as f64);
         [
             ("tdr", self.tdr),
@@ -237,8 +287,16 @@ impl Metrics {
             ("latency_p50_ms", self.latency_p50_ms),
             ("latency_p95_ms", self.latency_p95_ms),
             ("link_retransmissions", self.link_retransmissions),
-            ("buffered_octets", self.buffered_octets),
             ("link_success", self.link_success),
+            ("latency_per_hop_ms", self.latency_per_hop_ms),
+            ("packet_buffer_mean_octets", self.packet_buffer_mean_octets),
+            ("packet_buffer_most_octets", self.packet_buffer_most_octets),
+            ("fragments_sent", count(self.fragments_sent)),
+            ("fragments_resent", count(self.fragments_resent)),
+            ("fragments_forwarded", count(self.fragments_forwarded)),
+            ("fallbacks", count(self.fallbacks)),
+            ("marks_set", count(self.marks_set)),
+            ("marks_unreported", count(self.marks_unreported)),
         ]
     }
 }
@@ -348,7 +406,8 @@ mod tests {
         let datagram = |sent_s: u64, latency_ms: Option<u64>| {
             let sent = Instant::from_secs(sent_s);
             let arrived = latency_ms.map(|ms| sent + Duration::from_millis(ms));
-            Datagram { node: NodeId(1), sent, arrived }
+            let node = NodeId(if sent_s == 13 { 2 } else { 1 });
+            Datagram { node, sent, arrived }
         };
         let datagrams = vec![
             datagram(9, Some(1)),
@@ -357,14 +416,14 @@ mod tests {
             datagram(12, Some(90)),
             datagram(13, Some(40)),
         ];
-        // Two nodes; the first ten seconds are the warm-up.
-        let buffered_octets = [vec![9; 10], vec![4, 8]].concat();
-        let nodes = vec![NodeSummary::default(); 2];
-        let outcome = Outcome { datagrams, buffered_octets, nodes, ..Outcome::default() };
+        let hops = |hops| NodeSummary { hops: Some(hops), ..NodeSummary::default() };
+        let nodes = vec![hops(0), hops(2), hops(4)];
+        let outcome = Outcome { datagrams, nodes, ..Outcome::default() };
         let metrics = Metrics::of(&outcome, Duration::from_secs(10));
-        assert_eq!(metrics.buffered_octets, Some(3.0));
         assert_eq!((metrics.datagrams, metrics.datagram_pdr), (4, Some(0.75)));
         assert_eq!((metrics.latency_p50_ms, metrics.latency_p95_ms), (Some(40.0), Some(90.0)));
+        // 55 ms in the mean over two hops, 40 ms over four.
+        assert_eq!(metrics.latency_per_hop_ms, Some(-7.5));
     }
 
     #[test]

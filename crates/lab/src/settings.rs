@@ -75,6 +75,7 @@ fn node(scenario: &Scenario) -> lowmesh_stack::Config {
         routes: routes(scenario),
         scheduling: scheduling(&scenario.schedule, scenario.rpl.mode),
         lowpan: lowpan(scenario, frame_payload),
+        root_reassembly_buffers: scenario.lowpan.root_reassembly_buffers.map(usize::from),
         hop_limit: scenario.ipv6.hop_limit,
         rpl: rpl(scenario),
         coap: lowmesh_coap::Config {

@@ -44,6 +44,16 @@ pub fn percentile(sorted: &[f64], percent: f64) -> Option<f64> {
     sorted.get(rank.max(1) - 1).copied()
 }
 
+/// How much the second of each pair grows with the first, by least squares; absent unless two of the first differ.
+pub fn slope(pairs: &[(f64, f64)]) -> Option<f64> {
+    let firsts: Vec<f64> = pairs.iter().map(|(first, _)| *first).collect();
+    let seconds: Vec<f64> = pairs.iter().map(|(_, second)| *second).collect();
+    let (x, y) = (mean(&firsts)?, mean(&seconds)?);
+    let spread: f64 = firsts.iter().map(|first| (first - x) * (first - x)).sum();
+    let common: f64 = pairs.iter().map(|(first, second)| (first - x) * (second - y)).sum();
+    (spread > 0.0).then(|| common / spread)
+}
+
 /// The 0.975 quantile of Student's t distribution with `freedom` degrees of freedom.
 ///
 /// Found by bisection of the closed forms for whole degrees (Abramowitz and Stegun 26.7.3 and 26.7.4).

@@ -261,7 +261,7 @@ impl Adaptation {
     fn on_fragment_done(&mut self, handle: Handle, delivered: bool) {
         let waiting = |datagram: &Fragmented| datagram.handle == handle && datagram.in_flight() > 0;
         let Some(at) = self.fragmented.iter().position(waiting) else { return };
-        self.fragmented[at].on_confirmed(delivered);
+        self.fragmented[at].on_confirmed(delivered, self.config.abandon);
         match self.fragmented[at].result() {
             Some(delivered) => {
                 self.remove_fragmented(at);

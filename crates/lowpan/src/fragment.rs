@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! Sending --all sent, all confirmed--> done, delivered
-//!    \--one failed--> Failed --those on the way confirmed--> done, not delivered
+//!    |\--one failed, it is abandoned--> Failed --those on the way confirmed--> done, not delivered
+//!     \--one failed, it goes on------> Lossy --all sent, all confirmed------> done, not delivered
 //! ```
 
 use alloc::vec::Vec;
@@ -15,6 +16,7 @@ use lowmesh_wire::lowpan::fragment::{FIRST_OCTETS, FragmentHeader, NEXT_OCTETS, 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     Sending,
+    Lossy,
     Failed,
 }
 
@@ -84,6 +86,7 @@ impl Fragmented {
     pub fn result(&self) -> Option<bool> {
         match (self.in_flight, self.progress) {
             (0, Progress::Failed) => Some(false),
+            (0, Progress::Lossy) if self.is_sent() => Some(false),
             (0, Progress::Sending) if self.is_sent() => Some(true),
             _ => None,
         }
@@ -129,11 +132,11 @@ impl Fragmented {
         (start + room) / OFFSET_UNIT * OFFSET_UNIT
     }
 
-    /// The MAC is done with one of the fragments.
-    pub fn on_confirmed(&mut self, delivered: bool) {
+    /// The MAC is done with one of the fragments; if it failed, the rest is abandoned or goes on.
+    pub fn on_confirmed(&mut self, delivered: bool, abandon: bool) {
         self.in_flight -= 1;
         if !delivered {
-            self.progress = Progress::Failed;
+            self.progress = if abandon { Progress::Failed } else { Progress::Lossy };
         }
     }
 }
@@ -178,8 +181,21 @@ mod tests {
         let mut datagram = fragmented(333);
         assert!(datagram.next_fragment(64).is_some());
         assert_eq!(datagram.result(), None);
-        datagram.on_confirmed(false);
+        datagram.on_confirmed(false, true);
         assert_eq!(datagram.next_fragment(64), None);
+        assert_eq!(datagram.result(), Some(false));
+    }
+
+    #[test]
+    fn a_datagram_that_goes_on_after_a_loss_sends_everything_and_has_failed() {
+        let mut datagram = fragmented(100);
+        let mut delivered = false;
+        while datagram.next_fragment(64).is_some() {
+            assert_eq!(datagram.result(), None);
+            datagram.on_confirmed(delivered, false);
+            delivered = true;
+        }
+        assert!(datagram.is_sent());
         assert_eq!(datagram.result(), Some(false));
     }
 }

@@ -25,13 +25,15 @@ pub(crate) struct Passage {
     pub datagram_size: u16,
     /// Fragments handed to the MAC and not yet confirmed.
     pub in_flight: usize,
+    /// One of them was lost.
+    pub lossy: bool,
     /// One bit for each unit of eight octets that went on.
     passed: [u64; WORDS],
 }
 
 impl Passage {
     pub const fn new(datagram_size: u16) -> Self {
-        Self { datagram_size, in_flight: 0, passed: [0; WORDS] }
+        Self { datagram_size, in_flight: 0, lossy: false, passed: [0; WORDS] }
     }
 
     /// Marks the octets of a fragment; false when it is not one of this datagram's, or some of it went on before.

@@ -10,6 +10,7 @@
 //! | [`agenda`], [`clock`] | events in order, crystals that drift |
 //! | [`air`], [`topology`] | who hears whom, where nodes stand |
 //! | [`traffic`] | the application |
+//! | `occupancy` | how full packet buffers are |
 //! | [`ledger`] | every packet ends in exactly one way |
 //! | [`trace`], [`capture`] | the record stream and its hash; frames for Wireshark |
 //!
@@ -26,6 +27,7 @@ pub mod error;
 mod flight;
 pub mod ledger;
 mod note;
+mod occupancy;
 mod radio;
 pub mod record;
 mod summary;

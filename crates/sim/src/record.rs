@@ -84,6 +84,35 @@ pub struct LinkUse {
     pub(crate) sequence: Option<u8>,
 }
 
+/// Fragments of packets below IPv6, over all nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Fragments {
+    /// Fragments that nodes sent of packets that they cut, each once.
+    pub sent: u64,
+    /// Recoverable fragments sent again from where they were cut.
+    pub resent: u64,
+    /// Fragments that passed through a node.
+    pub forwarded: u64,
+    /// Packets in transit that a node reassembled, though their fragments were to pass through.
+    pub fallbacks: u64,
+    /// Recoverable fragments that a node marked as having met congestion (RFC 8931 s5: E).
+    pub marked: u64,
+    /// Acknowledgements with that mark that came back to where the packet was cut.
+    pub marks_reported: u64,
+}
+
+impl Fragments {
+    /// Adds what one more node did.
+    pub(crate) const fn add(&mut self, other: Self) {
+        self.sent += other.sent;
+        self.resent += other.resent;
+        self.forwarded += other.forwarded;
+        self.fallbacks += other.fallbacks;
+        self.marked += other.marked;
+        self.marks_reported += other.marks_reported;
+    }
+}
+
 /// What became of the frames that one neighbour was to acknowledge, every retry counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Frames {
@@ -144,6 +173,10 @@ pub struct NodeSummary {
     pub negotiated_cells: u32,
     /// Those of them that it may send in.
     pub sending_cells: Vec<NegotiatedCell>,
+    /// Octets of packet data that waited in it, mean over the run.
+    pub buffer_mean_octets: f64,
+    /// The most of them at once.
+    pub buffer_most_octets: usize,
 }
 
 /// Everything that a run leaves behind.
@@ -169,8 +202,8 @@ pub struct Outcome {
     pub overflows: Vec<(Instant, NodeId)>,
     /// UDP datagrams of applications, in the order of sending.
     pub datagrams: Vec<Datagram>,
-    /// Octets of packets that all nodes held, once a second from the first second on.
-    pub buffered_octets: Vec<u64>,
+    /// What the adaptation layers of all nodes did with packets larger than a frame.
+    pub fragments: Fragments,
     /// Frames to one neighbour.
     pub frames: Frames,
     /// The same by sender and neighbour.

@@ -2,17 +2,18 @@
 
 use lowmesh_mac::tsch::cell::{Cell, CellKind, CellOptions, Placement};
 use lowmesh_mac::tsch::schedule::Schedule;
+use lowmesh_stack::Node;
 use lowmesh_stack::event::Class;
 use lowmesh_units::{Eui64, Instant, NodeId};
 
 use crate::error::Error;
-use crate::record::{NegotiatedCell, Outcome};
+use crate::record::{Fragments, NegotiatedCell, Outcome};
 use crate::world::{ROOT, World};
 
 impl World {
     /// Closes the books at `end`.
     pub(crate) fn finish(mut self, end: Instant) -> Result<Outcome, Error> {
-        let held = self.nodes.iter().flat_map(lowmesh_stack::Node::held);
+        let held = self.nodes.iter().flat_map(Node::held);
         self.ledger.check(held).map_err(Error::Books)?;
         for index in 0..self.nodes.len() {
             self.summarise(end, NodeId(index as u16));
@@ -39,6 +40,7 @@ impl World {
         let hops = self.hops(id);
         let parent = self.nodes[index].parent().and_then(|parent| self.find(parent));
         let sending_cells = self.sending_cells(id);
+        let buffer = self.buffers[index];
         let node = &self.nodes[index];
         let radio = node.radio_time(end);
         let summary = &mut self.outcome.nodes[index];
@@ -57,6 +59,9 @@ impl World {
         summary.frames_sent = counters.frames_sent;
         summary.frames_acked = counters.frames_acked;
         summary.negotiated_cells = node.negotiated_cells();
+        summary.buffer_mean_octets = buffer.mean(end);
+        summary.buffer_most_octets = buffer.most();
+        self.outcome.fragments.add(fragments(node));
     }
 
     /// Hops from `node` to the root over preferred parents; none while there is a loop or a gap.
@@ -91,5 +96,18 @@ impl World {
 
     fn find(&self, address: Eui64) -> Option<NodeId> {
         NodeId::from_eui64(address).filter(|id| id.index() < self.nodes.len())
+    }
+}
+
+/// What `node` counted of fragments, whichever way they went.
+fn fragments(node: &Node) -> Fragments {
+    let (plain, recovered) = (node.lowpan().counters(), node.lowpan().recovery_counters());
+    Fragments {
+        sent: plain.fragments_sent + recovered.sent,
+        resent: recovered.resent,
+        forwarded: plain.fragments_forwarded + recovered.forwarded,
+        fallbacks: plain.fallbacks_order + plain.fallbacks_full + recovered.fallbacks,
+        marked: recovered.marked,
+        marks_reported: recovered.marks_reported,
     }
 }

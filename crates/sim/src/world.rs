@@ -22,6 +22,7 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::flight::{Hearers, Scratch};
 use crate::ledger::Ledger;
+use crate::occupancy::Occupancy;
 use crate::radio::Radio;
 use crate::record::{Datagram, Ending, NodeSummary, Outcome};
 use crate::trace::Trace;
@@ -77,6 +78,8 @@ pub struct World {
     answers: VecDeque<(Instant, ExchangeId)>,
     pub(crate) ledger: Ledger,
     pub(crate) outcome: Outcome,
+    /// The packet buffer of each node.
+    pub(crate) buffers: Vec<Occupancy>,
     /// Radio time of each node at the moment it joined.
     pub(crate) joined_radio: Vec<RadioTime>,
     now: Instant,
@@ -131,6 +134,7 @@ impl World {
             agenda,
             boots,
             answers: VecDeque::new(),
+            buffers: vec![Occupancy::default(); count],
             joined_radio: vec![RadioTime::default(); count],
         })
     }
@@ -154,7 +158,6 @@ impl World {
             self.agenda.pop();
             self.now = time;
             self.change_air(time);
-            self.sample_buffers(time);
             match kind {
                 Kind::Deadline => self.deadline(time, node),
                 Kind::Sense => self.sensed(time, node),
@@ -165,14 +168,6 @@ impl World {
             if events.is_multiple_of(PROGRESS_EVENTS) {
                 progress(time);
             }
-        }
-    }
-
-    /// Looks into the nodes once for each second that is over. Nothing changed in them since the last event.
-    fn sample_buffers(&mut self, now: Instant) {
-        while (self.outcome.buffered_octets.len() as u64) < now.since(Instant::ZERO).as_secs() {
-            let held = self.nodes.iter().map(|node| node.packet_buffer_octets() as u64).sum();
-            self.outcome.buffered_octets.push(held);
         }
     }
 
@@ -272,6 +267,7 @@ impl World {
             }
         }
         let index = node.index();
+        self.buffers[index].set(now, self.nodes[index].packet_buffer_octets());
         let boot = self.boots[index];
         let mut machines = earliest(self.nodes[index].next_deadline(), self.clients[index].next());
         if node == ROOT {

@@ -22,6 +22,8 @@ pub struct Config {
     pub scheduling: Scheduling,
     /// 6LoWPAN.
     pub lowpan: lowmesh_lowpan::Config,
+    /// Datagrams that the root reassembles at a time, if other than `lowpan` says: it is the end of many paths.
+    pub root_reassembly_buffers: Option<usize>,
     /// The first 64 bits of every global address, which is also 6LoWPAN's context 0.
     pub prefix: [u8; 8],
     /// Hop limit of new packets.
@@ -41,6 +43,7 @@ impl Default for Config {
             mac: lowmesh_mac::config::Config::default(),
             scheduling: Scheduling::Msf(MsfParams::MSF),
             lowpan: lowmesh_lowpan::Config::default(),
+            root_reassembly_buffers: None,
             prefix: lowmesh_ipv6::params::PREFIX,
             hop_limit: lowmesh_ipv6::params::HOP_LIMIT,
             routes: Routes::Rpl,

@@ -5,10 +5,8 @@
 
 use lowmesh_ipv6::params::{COMPRESSION_GAIN, COMPRESSION_GAIN_FRAGMENT};
 use lowmesh_ipv6::reassemble::{self, Reassembly};
-use lowmesh_lowpan::Way;
+use lowmesh_lowpan::{Config, Way};
 use lowmesh_units::Rng;
-
-use crate::config::Config;
 
 /// The ends of way E2E.
 #[derive(Debug)]
@@ -30,14 +28,14 @@ struct Limit {
 impl EndToEnd {
     /// The ends at one node; `rng` is a stream of purpose `Lowpan`.
     pub fn new(config: &Config, rng: &mut Rng) -> Self {
-        let frame = config.lowpan.frame_payload;
+        let frame = config.frame_payload;
         let limit =
             Limit { packet: frame + COMPRESSION_GAIN, fragment: frame + COMPRESSION_GAIN_FRAGMENT };
-        let timeout = config.lowpan.reassembly_timeout;
-        let packets = config.lowpan.reassembly_buffers;
+        let timeout = config.reassembly_timeout;
+        let packets = config.reassembly_buffers;
         let reassembly = reassemble::Config { packets, timeout, ..Default::default() };
         Self {
-            limit: (config.lowpan.way == Way::EndToEnd).then_some(limit),
+            limit: (config.way == Way::EndToEnd).then_some(limit),
             identification: rng.next_u32(),
             reassembly: Reassembly::new(reassembly),
         }

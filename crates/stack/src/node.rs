@@ -122,6 +122,10 @@ impl Node {
     ) -> Result<Self, ConfigError> {
         let stream = |purpose| Rng::stream(seed, id, purpose);
         let me = ipv6.addresses.node();
+        let mut lowpan = config.lowpan;
+        if let Some(buffers) = config.root_reassembly_buffers.filter(|_| is_root) {
+            lowpan.reassembly_buffers = buffers;
+        }
         let link = match &config.link {
             LinkLayer::Tsch => {
                 let function = config.scheduling.function();
@@ -136,8 +140,8 @@ impl Node {
         Ok(Self {
             id,
             link,
-            lowpan: Adaptation::new(me, contexts, config.lowpan, stream(Purpose::Lowpan)),
-            end_to_end: EndToEnd::new(config, &mut stream(Purpose::Lowpan)),
+            lowpan: Adaptation::new(me, contexts, lowpan, stream(Purpose::Lowpan)),
+            end_to_end: EndToEnd::new(&lowpan, &mut stream(Purpose::Lowpan)),
             ipv6,
             routing,
             coap: Endpoint::new(config.coap.clone(), stream(Purpose::Coap))?,

@@ -20,16 +20,19 @@ pub struct Metric {
     pub from_zero: bool,
     /// What the metric's values are multiplied with to get the axis' unit.
     pub factor: f64,
+    /// Whether it is drawn for runs with datagrams alone.
+    pub of_datagrams: bool,
 }
 
 /// The metrics that are drawn.
-pub const METRICS: [Metric; 6] = [
+pub const METRICS: [Metric; 11] = [
     Metric {
         name: "tdr",
         title: "Transaction delivery ratio",
         label: "delivery ratio",
         from_zero: false,
         factor: 1.0,
+        of_datagrams: false,
     },
     Metric {
         name: "delay_p95_ms",
@@ -37,6 +40,7 @@ pub const METRICS: [Metric; 6] = [
         label: "delay p95 (s)",
         from_zero: true,
         factor: 1e-3,
+        of_datagrams: false,
     },
     Metric {
         name: "delay_p50_ms",
@@ -44,6 +48,7 @@ pub const METRICS: [Metric; 6] = [
         label: "delay p50 (s)",
         from_zero: true,
         factor: 1e-3,
+        of_datagrams: false,
     },
     Metric {
         name: "retransmissions_per_transaction",
@@ -51,6 +56,7 @@ pub const METRICS: [Metric; 6] = [
         label: "retransmissions",
         from_zero: true,
         factor: 1.0,
+        of_datagrams: false,
     },
     Metric {
         name: "pdr_up",
@@ -58,6 +64,7 @@ pub const METRICS: [Metric; 6] = [
         label: "delivery ratio",
         from_zero: false,
         factor: 1.0,
+        of_datagrams: false,
     },
     Metric {
         name: "duty_cycle",
@@ -65,6 +72,47 @@ pub const METRICS: [Metric; 6] = [
         label: "duty cycle (%)",
         from_zero: true,
         factor: 100.0,
+        of_datagrams: false,
+    },
+    Metric {
+        name: "datagram_pdr",
+        title: "Delivery ratio of datagrams",
+        label: "delivery ratio",
+        from_zero: true,
+        factor: 1.0,
+        of_datagrams: true,
+    },
+    Metric {
+        name: "latency_p50_ms",
+        title: "Latency of datagrams, median",
+        label: "latency p50 (s)",
+        from_zero: true,
+        factor: 1e-3,
+        of_datagrams: true,
+    },
+    Metric {
+        name: "latency_per_hop_ms",
+        title: "Latency of datagrams for each hop",
+        label: "latency a hop (s)",
+        from_zero: true,
+        factor: 1e-3,
+        of_datagrams: true,
+    },
+    Metric {
+        name: "packet_buffer_mean_octets",
+        title: "Packet buffer, mean of all nodes",
+        label: "octets",
+        from_zero: true,
+        factor: 1.0,
+        of_datagrams: true,
+    },
+    Metric {
+        name: "link_retransmissions",
+        title: "Retransmissions of the link layer",
+        label: "copies a node",
+        from_zero: true,
+        factor: 1.0,
+        of_datagrams: true,
     },
 ];
 
@@ -108,11 +156,14 @@ fn x_axis(along: &Along) -> Axis {
 
 /// Mean with lower and upper end of its interval, in the axis' unit; a ratio's interval ends at 0 and 1.
 fn interval(point: &PointResult, metric: Metric) -> Option<(f64, f64, f64)> {
+    if metric.of_datagrams && point.estimate("datagram_pdr").is_none() {
+        return None;
+    }
     let estimate = point.estimate(metric.name)?;
     let half = estimate.ci95.unwrap_or(0.0);
     let (mut low, mut high) = (estimate.mean - half, estimate.mean + half);
     low = low.max(0.0);
-    if matches!(metric.name, "tdr" | "pdr_up" | "duty_cycle") {
+    if matches!(metric.name, "tdr" | "pdr_up" | "duty_cycle" | "datagram_pdr") {
         high = high.min(1.0);
     }
     Some((estimate.mean * metric.factor, low * metric.factor, high * metric.factor))

@@ -30,6 +30,8 @@ section! {
     HopWise {
         /// Fragments of one packet that wait in the MAC's queue at most.
         in_flight: u8 = params::FRAGMENTS_IN_FLIGHT as u8, Within(1, 64);
+        /// Whether the rest of a packet stays here when one of its fragments is lost on the link (RIOT sends it).
+        abandon: bool = params::ABANDON, Any;
     }
 }
 
@@ -38,6 +40,8 @@ section! {
     Forwarded {
         /// Fragments of one packet that wait in the source's queue at most.
         in_flight: u8 = params::FRAGMENTS_IN_FLIGHT as u8, Within(1, 64);
+        /// Whether the rest of a packet stays here when one of its fragments is lost on the link (RIOT sends it).
+        abandon: bool = params::ABANDON, Any;
         /// Packets that pass through one node at a time (RIOT: 16); further ones are reassembled.
         entries: u16 = params::FORWARDED_DATAGRAMS as u16, Within(1, 1024);
     }
@@ -96,10 +100,12 @@ impl Fragments {
             Self::HopWise(hop_wise) => {
                 config.way = Way::HopWise;
                 config.fragments_in_flight = hop_wise.in_flight.into();
+                config.abandon = hop_wise.abandon;
             }
             Self::Forwarded(forwarded) => {
                 config.way = Way::Forwarded;
                 config.fragments_in_flight = forwarded.in_flight.into();
+                config.abandon = forwarded.abandon;
                 config.forwarded_datagrams = forwarded.entries.into();
             }
             Self::Recovered(recovered) => {
@@ -166,8 +172,9 @@ mod tests {
 
     #[test]
     fn the_numbers_of_a_way_reach_its_settings() {
-        let config = applied("way = \"ff\"\nentries = 7\nin_flight = 3");
+        let config = applied("way = \"ff\"\nentries = 7\nin_flight = 3\nabandon = false");
         assert_eq!((config.forwarded_datagrams, config.fragments_in_flight), (7, 3));
+        assert!(!config.abandon);
         let config =
             applied("way = \"sfr\"\narq_timeout = \"1200ms\"\ninter_frame_gap = \"170ms\"");
         assert_eq!(config.recovery.arq.timeout(), Duration::from_millis(1200));

@@ -38,6 +38,8 @@ section! {
     Lowpan {
         /// Datagrams that one node reassembles at a time (Contiki-NG: 2).
         reassembly_buffers: u16 = 4, Within(1, 256);
+        /// The same at the root, if it is other there (Lenders et al. 2021: 16 at the sink, 1 elsewhere).
+        root_reassembly_buffers: Option<u16> = None, Within(1, 256);
         /// Octets of all datagrams together that one node reassembles (ours: two packets of the least MTU).
         reassembly_octets: u32 = 2560, Within(80, 1_000_000);
         /// Datagrams that one node sends in fragments at a time (Lenders et al. 2021: 64, and 4 in its second study).

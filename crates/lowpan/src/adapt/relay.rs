@@ -232,10 +232,12 @@ impl Adaptation {
         let incoming = entry.incoming;
         let passage = &mut entry.state;
         passage.in_flight -= 1;
-        if !delivered {
-            // One lost fragment makes the others useless.
+        passage.lossy |= !delivered;
+        let over = passage.is_complete() && passage.in_flight == 0;
+        // One lost fragment makes the others useless.
+        if passage.lossy && (over || self.config.abandon) {
             self.end_passage(now, incoming, End::Failed);
-        } else if passage.is_complete() && passage.in_flight == 0 {
+        } else if over {
             self.end_passage(now, incoming, End::PassedOn);
         }
     }

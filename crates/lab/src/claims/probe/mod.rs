@@ -3,11 +3,14 @@
 //! A claim about a rule is decided by what the code does, not by a constant that says the same as the claim. Each
 //! probe is a word and a subject: `timer cocoa` drives the timer of that name, `setup grid-25` reads the simulator's own
 //! configuration of that scenario, `mesh alice` simulates a small mesh with that scheduling function, `window reno` drives
-//! that congestion window, `fragments sfr` cuts packets that way.
+//! that congestion window, `fragments sfr` cuts packets that way, `network lille-50` reads the configuration of a scenario
+//! with given routes, `memory lille-50` adds up what its nodes set aside.
 
 mod client;
 mod fragments;
+mod memory;
 mod mesh;
+mod network;
 mod setup;
 mod timer;
 mod window;
@@ -21,11 +24,11 @@ pub type Values = BTreeMap<String, f64>;
 pub fn is_known(name: &str) -> bool {
     match name.split_once(' ') {
         Some(("timer" | "client", timer)) => lowmesh_congestion::TIMER_NAMES.contains(&timer),
-        Some(("setup", scenario)) => {
+        Some(("setup" | "network" | "memory", scenario)) => {
             crate::scenario::BUILTINS.iter().any(|builtin| builtin.name == scenario)
         }
         Some(("window", window)) => lowmesh_congestion::WINDOW_NAMES.contains(&window),
-        Some(("fragments", way)) => ["hwr", "ff", "sfr"].contains(&way),
+        Some(("fragments", way)) => ["hwr", "ff", "sfr", "e2e"].contains(&way),
         Some(("mesh", function)) => ["alice", "b-msf", "msf"].contains(&function),
         _ => false,
     }
@@ -37,6 +40,8 @@ pub fn run(name: &str) -> Result<Values, String> {
         Some(("timer", timer)) => timer::probe(timer),
         Some(("client", timer)) => client::probe(timer),
         Some(("setup", scenario)) => setup::probe(scenario),
+        Some(("network", scenario)) => network::probe(scenario),
+        Some(("memory", scenario)) => memory::probe(scenario),
         Some(("mesh", function)) => mesh::probe(function),
         Some(("window", window)) => window::probe(window),
         Some(("fragments", way)) => fragments::probe(way),
@@ -66,7 +71,7 @@ mod tests {
             "setup none",
             "mesh orchestra",
             "window w",
-            "fragments e2e",
+            "fragments pigeon",
             "",
         ] {
             assert!(!is_known(name), "{name}");
