@@ -30,6 +30,12 @@ const SPEED: &[Row] = &[
         args: &["grid-64", "--set", "traffic.period=2s"],
         target: Some(200.0),
     },
+    Row { name: "lille-50", args: &["lille-50"], target: Some(500.0) },
+    Row {
+        name: "lille-50, 512 octets",
+        args: &["lille-50", "--set", "traffic.payload_bytes=512"],
+        target: Some(500.0),
+    },
 ];
 
 /// The same load a node on ever larger grids. A frame is a cell in which something happens, so the column
@@ -59,6 +65,23 @@ const SCALING: &[Row] = &[
             "topology.rows=32",
             "--set",
             "topology.cols=32",
+        ],
+        target: None,
+    },
+    Row {
+        name: "grid of 32 x 32, CSMA",
+        args: &[
+            "grid-64",
+            "--set",
+            "traffic.period=60s",
+            "--set",
+            "topology.rows=32",
+            "--set",
+            "topology.cols=32",
+            "--set",
+            "mac.kind=csma",
+            "--set",
+            "duration=20min",
         ],
         target: None,
     },

@@ -95,9 +95,9 @@ fn table(out: &mut dyn Write, validation: &Validation) -> Result<(), Failure> {
     writeln!(out, "\nCoCoA by default at 250 ms")?;
     writeln!(out, "{:>16}  {}", "throughput", both(|effect| effect.throughput_ratio))?;
     writeln!(out, "{:>16}  {}", "p95", both(|effect| effect.rtt_p95_ratio))?;
-    writeln!(out, "\nmean error of the model")?;
+    writeln!(out, "\nmean error of the model, as a factor")?;
     for error in &validation.errors {
-        writeln!(out, "{:>16}  {:>5.1} %", error.figure, 100.0 * error.mean_relative)?;
+        writeln!(out, "{:>16}  {:.3}", error.figure, error.factor)?;
     }
     Ok(())
 }

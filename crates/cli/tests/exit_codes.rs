@@ -22,7 +22,10 @@ fn listing_scenarios_ends_with_0() {
         .lines()
         .filter_map(|line| Some(line.split(' ').next()?.to_owned()))
         .collect();
-    assert_eq!(names, ["grenoble-50", "grenoble-t", "grid-25", "grid-64", "lille-50", "pister-26", "pister-64"]);
+    assert_eq!(
+        names,
+        ["grenoble-50", "grenoble-t", "grid-25", "grid-64", "lille-50", "pister-26", "pister-64"]
+    );
 }
 
 #[test]

@@ -107,6 +107,8 @@ pub const OPEN_MAX_LIMIT: usize = 16_384;
 pub const INCOMING_MAX: usize = 256;
 /// Peers remembered; ours.
 pub const PEERS_MAX: usize = 1024;
+/// Idle peers that are looked at to find one to forget; ours.
+pub const ADMISSION_SAMPLE: usize = 8;
 /// Messages remembered per peer against duplicates; ours: 247 s of a request every 2 s, doubled up.
 pub const DEDUP_PER_PEER: usize = 256;
 /// Messages remembered against duplicates over all peers; ours.

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use lowmesh_coap::blockwise::Exponent;
 use lowmesh_coap::{
-    Config, Connections, Endpoint, ExchangeId, Host, HostLimits, Input, Output, RequestTemplate,
-    ResponseTemplate,
+    Config, ConnectionLimits, Endpoint, ExchangeId, Host, HostLimits, Input, Output,
+    RequestTemplate, ResponseTemplate,
 };
 use lowmesh_machine::{Handle, Machine};
 use lowmesh_units::{Duration, Instant, NodeId, Purpose, Rng, Seed};
@@ -347,9 +347,9 @@ proptest! {
     fn a_host_over_connections_endures_whatever_happens(
         steps in prop::collection::vec(step(), 0..60),
     ) {
-        let rng = |node| Rng::stream(Seed(4), NodeId(node), Purpose::Coap);
-        let connections = Connections::new(lowmesh_coap::ConnectionLimits::default(), rng(1));
-        let mut host = Host::new(connections, HostLimits::default(), rng(2));
+        let rng = Rng::stream(Seed(4), NodeId(1), Purpose::Coap);
+        let limits = ConnectionLimits::default();
+        let mut host = Host::over_connections(limits, HostLimits::default(), rng);
         let framing = Framing::WebSocket;
         host.handle(Instant::ZERO, Input::Connected { peer: 1, framing }).expect("fine");
         let csm = [0_u8, 0xe1];

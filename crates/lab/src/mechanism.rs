@@ -17,14 +17,12 @@ const EPISODE_GAP: Duration = Duration::from_secs(10);
 /// For so long after a loss, transactions are "after" it.
 const AFTERMATH: Duration = Duration::from_secs(600);
 
-/// Share of packets that ended without arriving which found a queue full.
+/// Share of the packets of applications that ended without arriving which found a queue full. Routing is left
+/// out: it probes links that are bad, and loses on them what no queue has to do with.
 pub fn queue_loss_share(outcome: &Outcome) -> Option<f64> {
-    let all: u64 = outcome.drops.values().sum();
-    let full = |(_, reason): &(_, lowmesh_machine::DropReason)| {
-        *reason == lowmesh_machine::DropReason::QueueFull
-    };
-    let queue: u64 = outcome.drops.iter().filter(|(key, _)| full(key)).map(|(_, n)| n).sum();
-    (all > 0).then(|| queue as f64 / all as f64)
+    let lost = outcome.up.dropped + outcome.down.dropped;
+    let full = outcome.up.overflowed + outcome.down.overflowed;
+    (lost > 0).then(|| full as f64 / lost as f64)
 }
 
 /// Share of frames to one neighbour that were lost because another node sent.
@@ -134,8 +132,7 @@ impl Losses {
 
 #[cfg(test)]
 mod tests {
-    use lowmesh_machine::{DropReason, Layer};
-    use lowmesh_sim::record::{Frames, NodeSummary};
+    use lowmesh_sim::record::{Frames, NodeSummary, Packets};
 
     use super::*;
 
@@ -172,12 +169,11 @@ mod tests {
 
     #[test]
     fn losses_are_split_by_cause() {
-        let drops = BTreeMap::from([
-            ((Layer::Mac, DropReason::QueueFull), 6),
-            ((Layer::Mac, DropReason::NoAck), 2),
-        ]);
+        let up = Packets { dropped: 3, overflowed: 2, ..Packets::default() };
+        let down = Packets { dropped: 5, overflowed: 4, ..Packets::default() };
+        let control = Packets { dropped: 90, ..Packets::default() };
         let frames = Frames { sent: 100, collided: 3, ..Frames::default() };
-        let outcome = Outcome { drops, frames, ..Outcome::default() };
+        let outcome = Outcome { up, down, control, frames, ..Outcome::default() };
         assert_eq!(queue_loss_share(&outcome), Some(0.75));
         assert_eq!(collision_share(&outcome), Some(0.03));
     }

@@ -80,17 +80,13 @@ pub struct Metrics {
     pub latency_p95_ms: Option<f64>,
     /// Mean copies after the first of a node's frames to one neighbour, the root included.
     pub link_retransmissions: Option<f64>,
+    /// Mean octets of packets that a node held after the warm-up, the root included.
+    pub buffered_octets: Option<f64>,
     /// Of the frames to one neighbour, every copy counted, those whose acknowledgement came.
     pub link_success: Option<f64>,
     /// Growth of a datagram's latency with each hop (least squares), of those that arrived.
     #[serde(default)]
     pub latency_per_hop_ms: Option<f64>,
-    /// Mean octets in a node's packet buffer, the root included.
-    #[serde(default)]
-    pub packet_buffer_mean_octets: Option<f64>,
-    /// The most octets in any node's packet buffer.
-    #[serde(default)]
-    pub packet_buffer_most_octets: Option<f64>,
     /// Fragments sent by the nodes that cut packets.
     #[serde(default)]
     pub fragments_sent: u64,
@@ -117,7 +113,7 @@ pub struct Metrics {
 impl Metrics {
     /// Measures of mechanisms, which claims about them ask for. The table for people leaves them out; JSON and
     /// CSV have them.
-    pub const MECHANISMS: [&'static str; 17] = [
+    pub const MECHANISMS: [&'static str; 16] = [
         "queue_loss_share",
         "collision_share",
         "episode_median_s",
@@ -125,10 +121,9 @@ impl Metrics {
         "rto_gap_ratio",
         "sixp_frames",
         "link_retransmissions",
+        "buffered_octets",
         "link_success",
         "latency_per_hop_ms",
-        "packet_buffer_mean_octets",
-        "packet_buffer_most_octets",
         "fragments_sent",
         "fragments_resent",
         "fragments_forwarded",
@@ -210,6 +205,9 @@ impl Metrics {
         self.latency_p95_ms = percentile(&latencies, 95.0);
         let copies: u64 = outcome.links.values().map(|link| link.retransmissions).sum();
         self.link_retransmissions = ratio(copies, outcome.nodes.len() as u64);
+        let samples = outcome.buffered_octets.iter().skip(warmup.as_secs() as usize);
+        let samples: Vec<f64> = samples.map(|octets| *octets as f64).collect();
+        self.buffered_octets = mean(&samples).map(|octets| octets / outcome.nodes.len() as f64);
         let acked: u64 = outcome.nodes.iter().map(|node| node.frames_acked).sum();
         self.link_success = ratio(acked, outcome.frames.sent);
     }
@@ -222,10 +220,6 @@ impl Metrics {
         self.fallbacks = fragments.fallbacks;
         self.marks_set = fragments.marked;
         self.marks_unreported = fragments.marked.saturating_sub(fragments.marks_reported);
-        let means: Vec<f64> = outcome.nodes.iter().map(|node| node.buffer_mean_octets).collect();
-        self.packet_buffer_mean_octets = mean(&means);
-        let most = outcome.nodes.iter().map(|node| node.buffer_most_octets).max();
-        self.packet_buffer_most_octets = most.map(|octets| octets as f64);
     }
 
     fn add_nodes(&mut self, nodes: &[NodeSummary]) {
@@ -253,7 +247,7 @@ impl Metrics {
     }
 
     /// Every metric that is one number, with its name, in the order of reports.
-    pub fn numbers(&self) -> [(&'static str, Option<f64>); 41] {
+    pub fn numbers(&self) -> [(&'static str, Option<f64>); 40] {
         let count = |count: u64| Some(count as f64);
         [
             ("tdr", self.tdr),
@@ -287,10 +281,9 @@ impl Metrics {
             ("latency_p50_ms", self.latency_p50_ms),
             ("latency_p95_ms", self.latency_p95_ms),
             ("link_retransmissions", self.link_retransmissions),
+            ("buffered_octets", self.buffered_octets),
             ("link_success", self.link_success),
             ("latency_per_hop_ms", self.latency_per_hop_ms),
-            ("packet_buffer_mean_octets", self.packet_buffer_mean_octets),
-            ("packet_buffer_most_octets", self.packet_buffer_most_octets),
             ("fragments_sent", count(self.fragments_sent)),
             ("fragments_resent", count(self.fragments_resent)),
             ("fragments_forwarded", count(self.fragments_forwarded)),
@@ -416,10 +409,13 @@ mod tests {
             datagram(12, Some(90)),
             datagram(13, Some(40)),
         ];
+        // The first ten seconds are the warm-up.
+        let buffered_octets = [vec![9; 10], vec![4, 8]].concat();
         let hops = |hops| NodeSummary { hops: Some(hops), ..NodeSummary::default() };
         let nodes = vec![hops(0), hops(2), hops(4)];
-        let outcome = Outcome { datagrams, nodes, ..Outcome::default() };
+        let outcome = Outcome { datagrams, buffered_octets, nodes, ..Outcome::default() };
         let metrics = Metrics::of(&outcome, Duration::from_secs(10));
+        assert_eq!(metrics.buffered_octets, Some(2.0));
         assert_eq!((metrics.datagrams, metrics.datagram_pdr), (4, Some(0.75)));
         assert_eq!((metrics.latency_p50_ms, metrics.latency_p95_ms), (Some(40.0), Some(90.0)));
         // 55 ms in the mean over two hops, 40 ms over four.
@@ -429,7 +425,7 @@ mod tests {
     #[test]
     fn packets_in_queues_are_in_no_delivery_ratio() {
         let outcome = Outcome {
-            up: Packets { sent: 10, delivered: 6, dropped: 2, queued: 2 },
+            up: Packets { sent: 10, delivered: 6, dropped: 2, queued: 2, ..Packets::default() },
             ..Outcome::default()
         };
         assert_eq!(Metrics::of(&outcome, Duration::ZERO).pdr_up, Some(0.75));

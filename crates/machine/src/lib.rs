@@ -62,3 +62,9 @@ pub fn earliest(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
         (one, None) | (None, one) => one,
     }
 }
+
+/// For the answer of a machine that its driver never asks what it must refuse: a refusal is the driver's mistake,
+/// found by every build with assertions and without effect in the others.
+pub fn expect_accepted(answer: Result<(), Rejected>) {
+    debug_assert!(answer.is_ok(), "{answer:?}");
+}

@@ -16,7 +16,7 @@ use lowmesh_units::Instant;
 
 use crate::clock::Clock;
 use crate::dtls::{Event, Sessions};
-use crate::params::UNSENT_MAX;
+use crate::params::{LOSSES_MAX, UNSENT_MAX};
 use crate::peer::Peer;
 use crate::udp::Udp;
 
@@ -36,6 +36,16 @@ pub struct Driver<M> {
     unsent: VecDeque<(Peer, Vec<u8>)>,
     outputs: VecDeque<Output<Peer>>,
     lost: u64,
+    losses: VecDeque<SessionLoss>,
+}
+
+/// A DTLS session that ended by itself. The endpoint is told that its peer cannot be reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionLoss {
+    /// Whose.
+    pub peer: Peer,
+    /// Why, for people: a wrong key shows as a handshake without an end.
+    pub reason: String,
 }
 
 impl<M: Datagrams> Driver<M> {
@@ -52,6 +62,7 @@ impl<M: Datagrams> Driver<M> {
             unsent: VecDeque::new(),
             outputs: VecDeque::new(),
             lost: 0,
+            losses: VecDeque::new(),
         }
     }
     /// Over DTLS.
@@ -73,6 +84,10 @@ impl<M: Datagrams> Driver<M> {
     /// Datagrams lost since there was no room for them here.
     pub const fn lost(&self) -> u64 {
         self.lost
+    }
+    /// The next DTLS session that was lost; the oldest are forgotten when nobody asks.
+    pub fn take_session_loss(&mut self) -> Option<SessionLoss> {
+        self.losses.pop_front()
     }
     /// Tells the machine something: a request, an answer.
     pub fn handle(&mut self, input: Input<'_, Peer>) -> Result<(), Rejected> {
@@ -164,12 +179,26 @@ impl<M: Datagrams> Driver<M> {
             _ => Ok(()),
         }
     }
+    /// The network says that a peer cannot be reached: of secure ones their sessions decide.
     fn unreachable(&mut self, peer: Peer) {
+        match &mut self.sessions {
+            Some(sessions) => sessions.on_unreachable(peer),
+            None => self.give_up(peer),
+        }
+    }
+    fn give_up(&mut self, peer: Peer) {
         let now = self.clock.now();
         let _always_taken = self.machine.handle(now, Input::Unreachable { peer });
     }
     /// Does what machine and sessions want until they want nothing.
     fn work(&mut self, now: Instant) {
+        self.exchange(now);
+        // Who cannot be reached may make them want something again.
+        while self.flush() {
+            self.exchange(now);
+        }
+    }
+    fn exchange(&mut self, now: Instant) {
         let at = self.system(now);
         loop {
             let mut idle = true;
@@ -191,14 +220,19 @@ impl<M: Datagrams> Driver<M> {
                         let datagram = Input::Datagram { from, bytes: &bytes };
                         let _always_taken = self.machine.handle(now, datagram);
                     }
-                    Event::Lost { peer, .. } => self.unreachable(peer),
+                    Event::Lost { peer, reason } => {
+                        if self.losses.len() == LOSSES_MAX {
+                            self.losses.pop_front();
+                        }
+                        self.losses.push_back(SessionLoss { peer, reason });
+                        self.give_up(peer);
+                    }
                 }
             }
             if idle {
                 break;
             }
         }
-        self.flush();
     }
     fn queue(&mut self, to: Peer, bytes: Vec<u8>) {
         if self.unsent.len() < UNSENT_MAX {
@@ -207,18 +241,24 @@ impl<M: Datagrams> Driver<M> {
             self.lost += 1;
         }
     }
-    fn flush(&mut self) {
+    /// Sends what there is room for; true if that showed that a peer cannot be reached.
+    fn flush(&mut self) -> bool {
+        let mut news = false;
         while let Some((to, bytes)) = self.unsent.front() {
             let to = *to;
             match self.udp.send(to, bytes) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) if is_unreachable(error.kind()) => self.unreachable(to),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if is_unreachable(error.kind()) => {
+                    self.unreachable(to);
+                    news = true;
+                }
                 // Too long for the way, or without permission: lost, as on the way.
                 Err(_) => self.lost += 1,
                 Ok(()) => {}
             }
             self.unsent.pop_front();
         }
+        news
     }
 }
 

@@ -102,6 +102,8 @@ struct Session {
     dtls: Dtls,
     deadline: Option<Instant>,
     state: State,
+    /// What the client has drawn for this handshake; `None` if we are the client.
+    random: Option<[u8; RANDOM_LEN]>,
     /// Grows with each use, so that the one used longest ago is known.
     used: u64,
 }
@@ -112,11 +114,21 @@ enum State {
     Open,
 }
 
+/// A peer may begin anew while its old session still stands, as after a restart. Until the new one is open the old one
+/// stays, since anybody can send a ClientHello in its name (RFC 6347 s4.2.8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Standing {
+    Settled,
+    Renewing,
+}
+
+type Key = (Peer, Standing);
+
 /// All sessions of a socket.
 pub struct Sessions {
     client: Option<Arc<Config>>,
     server: Option<Arc<Config>>,
-    all: BTreeMap<Peer, Session>,
+    all: BTreeMap<Key, Session>,
     events: VecDeque<Event>,
     buffer: Vec<u8>,
     uses: u64,
@@ -162,26 +174,63 @@ impl Sessions {
     }
     /// Time has passed.
     pub fn on_deadline(&mut self, now: Instant) {
-        let due = |(peer, session): (&Peer, &Session)| {
-            session.deadline.is_some_and(|deadline| deadline <= now).then_some(*peer)
+        let due = |(key, session): (&Key, &Session)| {
+            session.deadline.is_some_and(|deadline| deadline <= now).then_some(*key)
         };
-        let due: Vec<Peer> = self.all.iter().filter_map(due).collect();
-        for peer in due {
-            self.with(peer, now, |_| Ok(()));
+        let due: Vec<Key> = self.all.iter().filter_map(due).collect();
+        for key in due {
+            self.with(key, now, |_| Ok(()));
         }
     }
     /// A datagram came from the socket.
     pub fn on_datagram(&mut self, now: Instant, from: Peer, bytes: &[u8]) {
-        if !self.all.contains_key(&from) {
-            let Some(config) = self.server.clone().filter(|_| opens(bytes)) else { return };
-            self.insert(from, Dtls::new_12_psk(config, now));
+        let settled = (from, Standing::Settled);
+        let key = match (hello(bytes), &self.server) {
+            (Some(random), Some(config)) => {
+                let config = config.clone();
+                self.key_for_hello(now, from, random, config)
+            }
+            // A handshake goes on with its records; data is of the session that is open.
+            _ if is_handshake(bytes) && self.all.contains_key(&(from, Standing::Renewing)) => {
+                (from, Standing::Renewing)
+            }
+            _ => settled,
+        };
+        self.with(key, now, |session| session.dtls.handle_packet(bytes));
+        self.settle(from);
+    }
+    /// The session that a ClientHello belongs to, which may be a new one.
+    fn key_for_hello(
+        &mut self,
+        now: Instant,
+        from: Peer,
+        random: [u8; RANDOM_LEN],
+        config: Arc<Config>,
+    ) -> Key {
+        let [settled, renewing] = [(from, Standing::Settled), (from, Standing::Renewing)];
+        let known = |key: &Key| self.all.get(key).is_some_and(|one| one.random == Some(random));
+        if let Some(key) = [settled, renewing].into_iter().find(known) {
+            return key;
         }
-        self.with(from, now, |session| session.dtls.handle_packet(bytes));
+        let open = |session: &Session| matches!(session.state, State::Open);
+        let key = if self.all.get(&settled).is_some_and(open) { renewing } else { settled };
+        self.insert(key, Dtls::new_12_psk(config, now), Some(random));
+        key
+    }
+    /// A renewed session that is open takes the place of the old one.
+    fn settle(&mut self, peer: Peer) {
+        let renewing = (peer, Standing::Renewing);
+        if self.all.get(&renewing).is_some_and(|one| matches!(one.state, State::Open))
+            && let Some(session) = self.all.remove(&renewing)
+        {
+            self.all.insert((peer, Standing::Settled), session);
+        }
     }
     /// The endpoint sends a datagram. To a peer without session one is opened; what is sent then
     /// waits for its end, up to a bound.
     pub fn send(&mut self, now: Instant, to: Peer, bytes: &[u8]) {
-        if !self.all.contains_key(&to) {
+        let key = (to, Standing::Settled);
+        if !self.all.contains_key(&key) {
             let Some(config) = self.client.clone() else {
                 // A server cannot call its clients back.
                 let reason = "the client's session is over".to_owned();
@@ -190,9 +239,9 @@ impl Sessions {
             };
             let mut dtls = Dtls::new_12_psk(config, now);
             dtls.set_active(true);
-            self.insert(to, dtls);
+            self.insert(key, dtls, None);
         }
-        self.with(to, now, |session| match &mut session.state {
+        self.with(key, now, |session| match &mut session.state {
             State::Open => session.dtls.send_application_data(bytes).map(|_| ()),
             State::Handshake(waiting) => {
                 if waiting.len() < WAITING_MAX {
@@ -202,54 +251,66 @@ impl Sessions {
             }
         });
     }
+    /// The network says that a peer cannot be reached. Anybody can say so, so a session that is open
+    /// does not mind.
+    pub fn on_unreachable(&mut self, peer: Peer) {
+        let opening = |session: &Session| matches!(session.state, State::Handshake(_));
+        let key = (peer, Standing::Settled);
+        if self.all.get(&key).is_some_and(opening) {
+            self.lose(key, "the peer cannot be reached".to_owned());
+        }
+    }
     /// Ends all sessions in order.
     pub fn close(&mut self, now: Instant) {
-        let peers: Vec<Peer> = self.all.keys().copied().collect();
-        for peer in peers {
-            self.with(peer, now, |session| session.dtls.close());
-            self.all.remove(&peer);
+        let keys: Vec<Key> = self.all.keys().copied().collect();
+        for key in keys {
+            self.with(key, now, |session| session.dtls.close());
+            self.all.remove(&key);
         }
     }
 
-    fn insert(&mut self, peer: Peer, dtls: Dtls) {
+    fn insert(&mut self, key: Key, dtls: Dtls, random: Option<[u8; RANDOM_LEN]>) {
         if self.all.len() >= SESSIONS_MAX {
             // A handshake that goes nowhere is given up before a session that works.
-            let rank = |(_, session): &(&Peer, &Session)| {
+            let rank = |(_, session): &(&Key, &Session)| {
                 (matches!(session.state, State::Open), session.used)
             };
-            if let Some(oldest) = self.all.iter().min_by_key(rank).map(|(peer, _)| *peer) {
+            if let Some(oldest) = self.all.iter().min_by_key(rank).map(|(key, _)| *key) {
                 self.lose(oldest, "too many sessions".to_owned());
             }
         }
         let state = State::Handshake(VecDeque::new());
-        self.all.insert(peer, Session { dtls, deadline: None, state, used: self.uses });
+        self.all.insert(key, Session { dtls, deadline: None, state, random, used: self.uses });
     }
     /// Does something with a session, and then what it wants.
     fn with(
         &mut self,
-        peer: Peer,
+        key: Key,
         now: Instant,
         act: impl FnOnce(&mut Session) -> Result<(), dimpl::Error>,
     ) {
-        let Some(session) = self.all.get_mut(&peer) else { return };
+        let Some(session) = self.all.get_mut(&key) else { return };
         self.uses += 1;
         session.used = self.uses;
         let events = &mut self.events;
         let done = session
             .dtls
             .handle_timeout(now)
-            .and_then(|()| session.drain(peer, &mut self.buffer, events))
+            .and_then(|()| session.drain(key.0, &mut self.buffer, events))
             .and_then(|_| act(session))
-            .and_then(|()| session.drain(peer, &mut self.buffer, events));
+            .and_then(|()| session.drain(key.0, &mut self.buffer, events));
         match done {
             Ok(Outcome::Lives) => {}
-            Ok(Outcome::Closed) => self.lose(peer, "the peer has closed the session".to_owned()),
-            Err(error) => self.lose(peer, error.to_string()),
+            Ok(Outcome::Closed) => self.lose(key, "the peer has closed the session".to_owned()),
+            Err(error) => self.lose(key, error.to_string()),
         }
     }
-    fn lose(&mut self, peer: Peer, reason: String) {
-        self.all.remove(&peer);
-        self.events.push_back(Event::Lost { peer, reason });
+    /// Nobody misses a session that was to replace one which still stands.
+    fn lose(&mut self, key: Key, reason: String) {
+        self.all.remove(&key);
+        if let (peer, Standing::Settled) = key {
+            self.events.push_back(Event::Lost { peer, reason });
+        }
     }
 }
 
@@ -299,13 +360,29 @@ impl Session {
     }
 }
 
-/// Whether a datagram can be a ClientHello: a handshake record whose message is of type 1 (RFC 6347
-/// s4.1 and s4.2.2).
-fn opens(bytes: &[u8]) -> bool {
-    const HANDSHAKE: u8 = 22;
+/// Content type of handshake records, and of ChangeCipherSpec among them (RFC 6347 s4.1).
+const HANDSHAKE: u8 = 22;
+const CHANGE_CIPHER_SPEC: u8 = 20;
+/// Octets that a client draws for a handshake (RFC 5246 s7.4.1.2).
+const RANDOM_LEN: usize = 32;
+
+fn is_handshake(record: &[u8]) -> bool {
+    matches!(record.first(), Some(&HANDSHAKE | &CHANGE_CIPHER_SPEC))
+}
+
+/// The client's random of a datagram that is a ClientHello in the clear (RFC 6347 s4.1 and s4.2.2).
+///
+/// ```text
+///   | record header (13): type, version, epoch 0.. | handshake header (12): 1, .. | version (2) | random (32)
+/// ```
+fn hello(bytes: &[u8]) -> Option<[u8; RANDOM_LEN]> {
     const CLIENT_HELLO: u8 = 1;
-    const RECORD_HEADER_LEN: usize = 13;
-    bytes.first() == Some(&HANDSHAKE) && bytes.get(RECORD_HEADER_LEN) == Some(&CLIENT_HELLO)
+    const EPOCH: std::ops::Range<usize> = 3..5;
+    const MESSAGE_TYPE: usize = 13;
+    const RANDOM: usize = 13 + 12 + 2;
+    let in_the_clear = bytes.first() == Some(&HANDSHAKE) && bytes.get(EPOCH) == Some(&[0, 0]);
+    let wanted = in_the_clear && bytes.get(MESSAGE_TYPE) == Some(&CLIENT_HELLO);
+    bytes.get(RANDOM..)?.first_chunk().copied().filter(|_| wanted)
 }
 
 fn configuration(keys: impl FnOnce(dimpl::ConfigBuilder) -> dimpl::ConfigBuilder) -> Arc<Config> {

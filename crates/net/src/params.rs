@@ -18,6 +18,8 @@ pub const BUFFER_LEN: usize = 65_536;
 pub const UNSENT_MAX: usize = 1024;
 /// DTLS sessions at once; ours, at some 10 kB each.
 pub const SESSIONS_MAX: usize = 1024;
+/// Lost sessions that are remembered for whoever asks; ours.
+pub const LOSSES_MAX: usize = 16;
 /// Datagrams that wait for a handshake, each session; ours.
 pub const WAITING_MAX: usize = 16;
 /// Octets of a DTLS datagram: IPv6's least MTU less the headers of IPv6 and UDP.

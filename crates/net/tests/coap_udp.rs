@@ -134,8 +134,21 @@ async fn over_dtls_the_right_key_is_answered() {
     let udp = Udp::ephemeral().expect("a free port");
     let mut client = Driver::secure(udp, sessions, endpoint());
     assert_eq!(get(&mut client, peer, "/secret").await, Ok(b"secret".to_vec()));
+    assert_eq!(client.take_session_loss(), None);
     client.close();
     served.abort();
+}
+
+#[tokio::test]
+async fn over_dtls_a_server_that_is_gone_is_told_with_a_reason() {
+    let gone = plain("127.0.0.1:0");
+    let address = reached(&gone, [127, 0, 0, 1].into());
+    let sessions = Sessions::client(b"me", b"secret").expect("short");
+    let mut client = Driver::secure(Udp::ephemeral().expect("a free port"), sessions, endpoint());
+    drop(gone);
+    let asked = tokio::time::timeout(Duration::from_secs(2), get(&mut client, address, "/secret"));
+    assert_eq!(asked.await.expect("within 2 s"), Err(DropReason::NoRoute));
+    assert!(client.take_session_loss().is_some_and(|loss| loss.reason.contains("reached")));
 }
 
 #[tokio::test]

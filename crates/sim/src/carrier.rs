@@ -11,22 +11,14 @@
 
 use lowmesh_mac::csma::Input;
 use lowmesh_mac::params::PHY_HEADER_OCTETS;
-use lowmesh_units::{Dbm, Instant, NodeId};
+use lowmesh_units::{Instant, NodeId};
 use lowmesh_wire::ieee802154::FCS_OCTETS;
 
 use crate::air::{Arrival, Fate, FrameId, Noise, Signal, reception_draw, resolve};
+use crate::flight::Hearers;
 use crate::radio::Outgoing;
 use crate::trace::Fact;
 use crate::world::World;
-
-/// Room that is used again for each frame.
-#[derive(Debug, Default)]
-pub(crate) struct Hearers {
-    /// The nodes whose radio found the frame that begins.
-    found: Vec<NodeId>,
-    /// The nodes whose radio was with the frame that ends, and how loud it was.
-    ended: Vec<(NodeId, Fate, Dbm)>,
-}
 
 impl World {
     /// The node has sensed the channel for long enough.

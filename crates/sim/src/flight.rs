@@ -1,9 +1,9 @@
-//! Frames on the air in one timeslot, as plain values.
+//! Frames on the air and those who hear them, as plain values: in one timeslot, or in continuous time.
 
 use lowmesh_mac::tsch::Transmission;
-use lowmesh_units::{Instant, NodeId};
+use lowmesh_units::{Dbm, Instant, NodeId};
 
-use crate::air::Signal;
+use crate::air::{Fate, Signal};
 
 /// A frame that is on the air in this slot.
 #[derive(Debug)]
@@ -32,4 +32,13 @@ pub(crate) struct Scratch {
     pub(crate) flights: Vec<Flight>,
     pub(crate) arrivals: Vec<Arrival>,
     pub(crate) signals: Vec<Signal>,
+}
+
+/// Room that is used again for each frame under carrier sense.
+#[derive(Debug, Default)]
+pub(crate) struct Hearers {
+    /// The nodes whose radio found the frame that begins.
+    pub(crate) found: Vec<NodeId>,
+    /// The nodes whose radio was with the frame that ends, and how loud it was.
+    pub(crate) ended: Vec<(NodeId, Fate, Dbm)>,
 }

@@ -83,6 +83,7 @@ impl Ledger {
             _ if entry.delivered => packets.delivered += 1,
             Some(cause) => {
                 packets.dropped += 1;
+                packets.overflowed += u64::from(cause.1 == DropReason::QueueFull);
                 *self.drops.entry(cause).or_default() += 1;
             }
             None => packets.delivered += 1,

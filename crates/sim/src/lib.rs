@@ -4,12 +4,12 @@
 //! |---|---|
 //! | [`config`], [`record`] | what goes into a run and what it leaves behind |
 //! | [`world`], `note`, `summary` | the loop, the books, the end of a run |
-//! | `timeslot`, `flight` | one slot on the air, the frames in it |
+//! | `timeslot` | one slot on the air: who sends, who listens, who gets what |
 //! | `carrier`, `radio` | frames in continuous time under carrier sense, one node's radio |
+//! | `flight` | frames on the air and those who hear them |
 //! | [`agenda`], [`clock`] | events in order, crystals that drift |
 //! | [`air`], [`topology`] | who hears whom, where nodes stand |
 //! | [`traffic`] | the application |
-//! | `occupancy` | how full packet buffers are |
 //! | [`ledger`] | every packet ends in exactly one way |
 //! | [`trace`], [`capture`] | the record stream and its hash; frames for Wireshark |
 //!
@@ -26,7 +26,6 @@ pub mod error;
 mod flight;
 pub mod ledger;
 mod note;
-mod occupancy;
 mod radio;
 pub mod record;
 mod summary;

@@ -47,7 +47,7 @@ impl Transaction {
     }
 }
 
-/// What became of the IPv6 packets of one kind; every packet is in exactly one of the last three.
+/// What became of the IPv6 packets of one kind; every packet is delivered, dropped or queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Packets {
     /// Packets that a node brought into the world.
@@ -56,6 +56,8 @@ pub struct Packets {
     pub delivered: u64,
     /// Packets that ended on the way.
     pub dropped: u64,
+    /// Those of them that found a queue full.
+    pub overflowed: u64,
     /// Packets still in some queue when the run ended.
     pub queued: u64,
 }
@@ -171,10 +173,6 @@ pub struct NodeSummary {
     pub negotiated_cells: u32,
     /// Those of them that it may send in.
     pub sending_cells: Vec<NegotiatedCell>,
-    /// Octets of packet data that waited in it, mean over the run.
-    pub buffer_mean_octets: f64,
-    /// The most of them at once.
-    pub buffer_most_octets: usize,
 }
 
 /// Everything that a run leaves behind.
@@ -202,6 +200,8 @@ pub struct Outcome {
     pub datagrams: Vec<Datagram>,
     /// What the adaptation layers of all nodes did with packets larger than a frame.
     pub fragments: Fragments,
+    /// Octets of packets that all nodes held, once a second from the first second on.
+    pub buffered_octets: Vec<u64>,
     /// Frames to one neighbour.
     pub frames: Frames,
     /// The same by sender and neighbour.

@@ -40,7 +40,6 @@ impl World {
         let hops = self.hops(id);
         let parent = self.nodes[index].parent().and_then(|parent| self.find(parent));
         let sending_cells = self.sending_cells(id);
-        let buffer = self.buffers[index];
         let node = &self.nodes[index];
         let radio = node.radio_time(end);
         let summary = &mut self.outcome.nodes[index];
@@ -59,8 +58,6 @@ impl World {
         summary.frames_sent = counters.frames_sent;
         summary.frames_acked = counters.frames_acked;
         summary.negotiated_cells = node.negotiated_cells();
-        summary.buffer_mean_octets = buffer.mean(end);
-        summary.buffer_most_octets = buffer.most();
         self.outcome.fragments.add(fragments(node));
     }
 

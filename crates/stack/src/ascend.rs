@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use lowmesh_ipv6::reassemble::Outcome;
 use lowmesh_ipv6::{Decision, neighbour, packet, udp};
 use lowmesh_lowpan::Route;
-use lowmesh_machine::{DropReason, Dropped, Handle, Layer, Machine as _};
+use lowmesh_machine::{DropReason, Dropped, Handle, Layer, Machine as _, expect_accepted};
 use lowmesh_rpl::{Passage, Verdict};
 use lowmesh_units::{Eui64, Instant};
 use lowmesh_wire::icmpv6::{self, Icmpv6};
@@ -13,9 +13,8 @@ use lowmesh_wire::ipv6::{self, Address, Header};
 use lowmesh_wire::rpl::HopByHopOption;
 
 use crate::event::{Class, Output, Packet, Peer};
-use crate::link::expect_accepted;
 use crate::node::{Node, Routing};
-use crate::{COAP_PORT, DATAGRAM_PORT, ECHO_PORT};
+use crate::params::{COAP_PORT, DATAGRAM_PORT, ECHO_PORT};
 
 impl Node {
     pub(crate) fn on_frame(

@@ -9,7 +9,7 @@ use lowmesh_sixtop::functions::msf::Msf;
 use lowmesh_sixtop::functions::orchestra::{Orchestra, Rule};
 use lowmesh_sixtop::params::{AliceParams, MinimalParams, MsfParams, OrchestraParams};
 
-use crate::tree::Tree;
+use crate::tree::{Tree, TreeError};
 
 /// All layers' settings. Addresses and the role come with each node.
 #[derive(Clone, Debug)]
@@ -103,13 +103,8 @@ pub enum ConfigError {
     #[error("rpl: {0}")]
     Rpl(#[from] lowmesh_rpl::ConfigError),
     /// Of static routes.
-    #[error("routes: node {node}: {why}")]
-    Tree {
-        /// The node whose way up is wrong.
-        node: u16,
-        /// What is wrong with it.
-        why: &'static str,
-    },
+    #[error("routes: {0}")]
+    Tree(#[from] TreeError),
     /// Of the MAC.
     #[error("mac: {0}")]
     Csma(#[from] lowmesh_mac::csma::ConfigError),

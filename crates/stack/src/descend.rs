@@ -16,9 +16,9 @@ use lowmesh_wire::icmpv6::{self, Icmpv6};
 use lowmesh_wire::ipv6::Address;
 use lowmesh_wire::rpl::HopByHopOption;
 
-use crate::COAP_PORT;
 use crate::event::{Class, Output, Packet, Peer, Transaction};
 use crate::node::{Node, Routing};
+use crate::params::COAP_PORT;
 
 impl Node {
     /// What CoAP has to say.

@@ -27,7 +27,7 @@ use lowmesh_coap::Endpoint;
 use lowmesh_ipv6::{Addresses, Forwarder, RouteTable};
 use lowmesh_lowpan::Adaptation;
 use lowmesh_mac::csma::Csma;
-use lowmesh_machine::{Dropped, Handle, Machine, Outbox, Rejected, earliest};
+use lowmesh_machine::{Dropped, Handle, Machine, Outbox, Rejected, earliest, expect_accepted};
 use lowmesh_rpl::Rpl;
 use lowmesh_sixtop::Event;
 use lowmesh_units::{Eui64, Instant, NodeId, Purpose, Rng, Seed};
@@ -38,8 +38,7 @@ use crate::config::{Config, ConfigError, LinkLayer, Routes};
 use crate::end_to_end::EndToEnd;
 use crate::event::{Class, Input, Network, Output, Packet, Peer, RadioOrder, Transaction};
 use crate::identity::Identity;
-use crate::link::{Link, LinkEvent, expect_accepted};
-use crate::slotted::Slotted;
+use crate::link::{Link, LinkEvent, Slotted};
 use crate::tree::Place;
 
 /// What a node counts.

@@ -8,13 +8,12 @@ use lowmesh_mac::csma;
 use lowmesh_mac::tsch::cell::CellKind;
 use lowmesh_mac::tsch::schedule::Schedule;
 use lowmesh_mac::tsch::{Reception, Transmission};
-use lowmesh_machine::{Handle, Machine as _};
+use lowmesh_machine::{Handle, Machine as _, expect_accepted};
 use lowmesh_units::{Channel, Eui64, Instant, Rank};
 use lowmesh_wire::ipv6::Address;
 
-use crate::link::{Link, expect_accepted};
+use crate::link::{Link, Slotted};
 use crate::node::{Counters, Node, Routing};
-use crate::slotted::Slotted;
 
 impl Node {
     fn slotted(&self) -> Option<&Slotted> {

@@ -10,11 +10,19 @@ use lowmesh_ipv6::{Addresses, RouteTable};
 use lowmesh_units::{Eui64, NodeId};
 use lowmesh_wire::ipv6::Address;
 
-use crate::config::ConfigError;
-
 /// Who is whose parent; shared by all nodes of a network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tree(Arc<[Step]>);
+
+/// A node whose way up is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("node {node}: {why}")]
+pub struct TreeError {
+    /// Which node.
+    pub node: NodeId,
+    /// What is wrong with its way.
+    pub why: &'static str,
+}
 
 /// One node's way up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,10 +34,10 @@ struct Step {
 
 impl Tree {
     /// The tree in which node i has the parent `parents[i]`; node 0 is its root and alone has none.
-    pub fn new(parents: &[Option<NodeId>]) -> Result<Self, ConfigError> {
+    pub fn new(parents: &[Option<NodeId>]) -> Result<Self, TreeError> {
         let mut steps = Vec::with_capacity(parents.len());
         for (index, parent) in parents.iter().enumerate() {
-            let wrong = |why| ConfigError::Tree { node: index as u16, why };
+            let wrong = |why| TreeError { node: NodeId(index as u16), why };
             match (index, parent) {
                 (0, Some(_)) => return Err(wrong("it is the root and has a parent")),
                 (1.., None) => return Err(wrong("it has no parent")),
@@ -116,8 +124,8 @@ impl Place {
         Self { parent: None, children: Vec::new(), hops: 0 }
     }
     /// The place of `node`.
-    pub(crate) fn of(tree: &Tree, node: NodeId) -> Result<Self, ConfigError> {
-        let outside = ConfigError::Tree { node: node.0, why: "it is not in the tree" };
+    pub(crate) fn of(tree: &Tree, node: NodeId) -> Result<Self, TreeError> {
+        let outside = TreeError { node, why: "it is not in the tree" };
         Ok(Self {
             hops: tree.hops(node).ok_or(outside)?,
             parent: tree.parent(node).map(NodeId::eui64),
@@ -131,7 +139,7 @@ mod tests {
     use super::*;
     use alloc::string::ToString;
 
-    fn tree(parents: &[i32]) -> Result<Tree, ConfigError> {
+    fn tree(parents: &[i32]) -> Result<Tree, TreeError> {
         let parents: Vec<_> = parents.iter().map(|p| u16::try_from(*p).ok().map(NodeId)).collect();
         Tree::new(&parents)
     }
@@ -155,10 +163,10 @@ mod tests {
     #[test]
     fn what_is_no_tree_is_refused_with_its_node() {
         for (parents, expected) in [
-            (&[-1, 2, 1][..], "routes: node 1: its parents lead in a circle"),
-            (&[1, 0], "routes: node 0: it is the root and has a parent"),
-            (&[-1, -1], "routes: node 1: it has no parent"),
-            (&[-1, 7], "routes: node 1: its parent is no node"),
+            (&[-1, 2, 1][..], "node 1: its parents lead in a circle"),
+            (&[1, 0], "node 0: it is the root and has a parent"),
+            (&[-1, -1], "node 1: it has no parent"),
+            (&[-1, 7], "node 1: its parent is no node"),
         ] {
             assert_eq!(tree(parents).expect_err(expected).to_string(), expected);
         }

@@ -46,7 +46,7 @@ fn made_up(
             transaction(Ending::Acknowledged, 100 * seed.0),
             transaction(Ending::Failed(lowmesh_machine::DropReason::GaveUp), 0),
         ],
-        up: Packets { sent: 4, delivered: 3, dropped: 1, queued: 0 },
+        up: Packets { sent: 4, delivered: 3, dropped: 1, ..Packets::default() },
         nodes: vec![NodeSummary::default(); 2],
         ..Outcome::default()
     })

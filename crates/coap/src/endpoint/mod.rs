@@ -9,6 +9,7 @@ mod reception;
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
+use core::ops::Bound;
 
 use lowmesh_congestion::TimerSnapshot;
 use lowmesh_machine::{DropReason, Handle, Machine, Outbox, Rejected};
@@ -18,6 +19,7 @@ use lowmesh_wire::coap::{Kind, MessageId, OptionNumber, Token};
 use crate::event::ExchangeId;
 use crate::event::{Counters, Discard, Input, Output};
 use crate::exchange::{Incoming, Outgoing};
+use crate::params::ADMISSION_SAMPLE;
 use crate::peer::Peer;
 use crate::{Config, ConfigError};
 
@@ -27,6 +29,8 @@ pub struct Endpoint<P> {
     config: Config,
     rng: Rng,
     peers: BTreeMap<P, Peer>,
+    /// The peer that was forgotten last to make room.
+    hand: Option<P>,
     outgoing: BTreeMap<ExchangeId, Outgoing<P>>,
     incoming: BTreeMap<ExchangeId, Incoming<P>>,
     /// Requests to groups, by token: their answers come from other addresses than they went to.
@@ -51,6 +55,7 @@ impl<P: Ord + Copy> Endpoint<P> {
             config,
             rng,
             peers: BTreeMap::new(),
+            hand: None,
             outgoing: BTreeMap::new(),
             incoming: BTreeMap::new(),
             groups: Vec::new(),
@@ -98,27 +103,34 @@ impl<P: Ord + Copy> Endpoint<P> {
         self.counters.count(cause);
         self.outbox.push(Output::Discarded { from, cause });
     }
-    /// Makes room for a peer that is not known yet, by forgetting the one that has been idle
-    /// longest; false when all have exchanges. Who stays unknown to the table may be a spoofed
-    /// address, so the table never grows past its bound.
+    /// Makes room for a peer that is not known yet, by forgetting one that is idle; false when all
+    /// have exchanges. Who stays unknown to the table may be a spoofed address, so the table never
+    /// grows past its bound.
     fn admit(&mut self, peer: P, now: Instant) -> bool {
         if let Some(known) = self.peers.get_mut(&peer) {
             known.last_used = now;
             return true;
         }
         if self.peers.len() >= self.config.peers_max {
-            let idle = self.peers.iter().filter(|(_, one)| one.is_idle());
-            let Some(oldest) = idle.min_by_key(|(_, one)| one.last_used).map(|(key, _)| *key)
-            else {
-                return false;
-            };
+            let Some(oldest) = self.idle_peer() else { return false };
             if let Some(gone) = self.peers.remove(&oldest) {
                 self.remembered -= gone.seen.len();
                 self.counters.forgotten_early += gone.seen.len() as u64;
             }
+            self.hand = Some(oldest);
         }
         self.peers.insert(peer, Peer::new(&self.config, now, &mut self.rng));
         true
+    }
+    /// The peer idle longest among the next few after the one that was forgotten last: in a flood
+    /// of forged addresses, to look at all of them for each datagram would be the heavier load.
+    fn idle_peer(&self) -> Option<P> {
+        let after = self.hand.map_or(Bound::Unbounded, Bound::Excluded);
+        let before = self.hand.map_or(Bound::Unbounded, Bound::Included);
+        let next = self.peers.range((after, Bound::Unbounded));
+        let next = next.chain(self.peers.range((Bound::Unbounded, before)));
+        let idle = next.filter(|(_, one)| one.is_idle()).take(ADMISSION_SAMPLE);
+        idle.min_by_key(|(_, one)| one.last_used).map(|(peer, _)| *peer)
     }
     fn on_deadline(&mut self, now: Instant) {
         while let Some((due, id)) = self.deadlines.first().copied() {

@@ -300,8 +300,8 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
 
     /// Says that a request is over once nothing of it is on its way.
     fn finish_group(&mut self, handle: Handle) {
-        let busy = self.client.asks.values().any(|ask| ask.name == handle);
-        if let Some(place) = self.client.over.iter().position(|one| *one == handle && !busy) {
+        let Some(place) = self.client.over.iter().position(|one| *one == handle) else { return };
+        if !self.client.asks.values().any(|ask| ask.name == handle) {
             self.client.over.remove(place);
             self.outbox.push(Output::Over { handle });
         }

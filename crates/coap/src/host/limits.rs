@@ -7,8 +7,8 @@ use crate::params;
 /// on the open Internet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostLimits {
-    /// The largest blocks, both ways. A transport may make them smaller, or with
-    /// [`Exponent::BERT`] put several into a message.
+    /// The largest blocks, both ways, as far as the transport takes them: with [`Exponent::BERT`]
+    /// 1024 octets on datagrams, and several such blocks a message on connections.
     pub exponent: Exponent,
     /// The longest body that is put together, of a request or of a response, octets.
     pub body_max: usize,
@@ -32,7 +32,7 @@ pub struct HostLimits {
 impl Default for HostLimits {
     fn default() -> Self {
         Self {
-            exponent: Exponent::MAX,
+            exponent: Exponent::BERT,
             body_max: params::BODY_MAX,
             assemblies_max: params::ASSEMBLIES_MAX,
             representations_max: params::REPRESENTATIONS_MAX,

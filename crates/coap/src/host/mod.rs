@@ -16,6 +16,48 @@
 //!
 //! A response that carries Observe, with any value, says that the application keeps the observation
 //! that its request asks for.
+//!
+//! ```
+//! use lowmesh_coap::{Config, Host, HostLimits, Input, Output, RequestTemplate, ResponseTemplate};
+//! use lowmesh_machine::{Handle, Machine};
+//! use lowmesh_units::{Instant, NodeId, Purpose, Rng, Seed};
+//! use lowmesh_wire::coap::Code;
+//!
+//! let host = |node| {
+//!     let rng = Rng::stream(Seed(1), NodeId(node), Purpose::Coap);
+//!     Host::over_datagrams(Config::default(), HostLimits::default(), rng)
+//! };
+//! let (mut client, mut server) = (host(1)?, host(2)?);
+//! let now = Instant::ZERO;
+//! let message = RequestTemplate::new(Code::PUT, "/firmware").with_payload(vec![7; 5000]);
+//! client.handle(now, Input::Request { peer: "server", message, handle: Handle(1) }).unwrap();
+//! // Block after block goes up; the application sees one request.
+//! let code = loop {
+//!     while let Some(output) = server.poll_output() {
+//!         match output {
+//!             Output::Send { bytes, .. } => {
+//!                 client.handle(now, Input::Datagram { from: "server", bytes: &bytes }).unwrap();
+//!             }
+//!             Output::Request { exchange, message, .. } => {
+//!                 assert_eq!(message.payload.len(), 5000);
+//!                 let response = ResponseTemplate::new(Code::CHANGED);
+//!                 let handle = Handle::NONE;
+//!                 server.handle(now, Input::Respond { exchange, response, handle }).unwrap();
+//!             }
+//!             _ => {}
+//!         }
+//!     }
+//!     match client.poll_output().expect("the exchange goes on") {
+//!         Output::Send { bytes, .. } => {
+//!             server.handle(now, Input::Datagram { from: "client", bytes: &bytes }).unwrap();
+//!         }
+//!         Output::Response { message, .. } => break message.code,
+//!         _ => {}
+//!     }
+//! };
+//! assert_eq!(code, Code::CHANGED);
+//! # Ok::<(), lowmesh_coap::ConfigError>(())
+//! ```
 
 mod client;
 mod limits;
@@ -34,7 +76,7 @@ use lowmesh_wire::coap::OptionNumber;
 
 use crate::cache::Cache;
 use crate::event::{Input, Output};
-use crate::{Config, ConfigError, Endpoint};
+use crate::{Config, ConfigError, ConnectionLimits, Connections, Endpoint};
 use client::Client;
 use server::Server;
 
@@ -66,6 +108,16 @@ impl<P: Ord + Copy> Host<P, Endpoint<P>> {
         let mut rng = rng;
         let endpoint = Endpoint::new(config, rng.fork())?;
         Ok(Self::new(endpoint, limits, rng))
+    }
+}
+
+impl<P: Ord + Copy> Host<P, Connections<P>> {
+    /// A host over connections.
+    pub fn over_connections(connections: ConnectionLimits, limits: HostLimits, rng: Rng) -> Self {
+        let mut connections = connections;
+        connections.extensions.extend(EXTENSIONS);
+        let mut rng = rng;
+        Self::new(Connections::new(connections, rng.fork()), limits, rng)
     }
 }
 

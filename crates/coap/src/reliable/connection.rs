@@ -48,7 +48,7 @@ impl Connection {
     ) -> (Vec<Vec<u8>>, Result<(), DecodeError>) {
         if self.framing == Framing::WebSocket {
             // A WebSocket keeps messages apart by itself (RFC 8323 s4.2).
-            return (alloc::vec![octets.to_vec()], Ok(()));
+            return (Vec::from([octets.to_vec()]), Ok(()));
         }
         self.buffer.extend_from_slice(octets);
         let (mut frames, mut at) = (Vec::new(), 0);

@@ -1,7 +1,7 @@
 //! Requests and responses on connections, from the application's side (RFC 8323 s3 and s7).
 
 use lowmesh_machine::{DropReason, Handle, Rejected};
-use lowmesh_units::Instant;
+use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::signaling::Signal;
 use lowmesh_wire::coap::stream::StreamMessage;
 use lowmesh_wire::coap::{Code, OptionNumber, Token};
@@ -189,7 +189,7 @@ impl<P: Ord + Copy> Connections<P> {
         }
         self.send(peer, &message, handle, Purpose::Response);
         if confirmable {
-            let rtt = lowmesh_units::Duration::ZERO;
+            let rtt = Duration::ZERO;
             self.outbox.push(Output::Acknowledged { handle, rtt, retransmissions: 0 });
         }
         Ok(())

@@ -25,6 +25,8 @@ mod tests;
 pub use limits::ConnectionLimits;
 
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::String;
+use alloc::vec::Vec;
 
 use lowmesh_machine::{DropReason, Handle, Machine, Outbox, Rejected};
 use lowmesh_units::{Instant, Rng};
@@ -125,7 +127,7 @@ impl<P: Ord + Copy> Connections<P> {
         }
         self.asked.retain(|_, asked| asked.peer != peer);
         let open = self.waiting.iter().filter(|(_, waiting)| waiting.peer == peer);
-        let open: alloc::vec::Vec<ExchangeId> = open.map(|(id, _)| *id).collect();
+        let open: Vec<ExchangeId> = open.map(|(id, _)| *id).collect();
         for id in open {
             if let Some(Waiting { handle, .. }) = self.forget(id) {
                 self.outbox.push(Output::Failed { handle, reason });
@@ -146,11 +148,8 @@ impl<P: Ord + Copy> Connections<P> {
             return;
         }
         connection.state = State::Releasing;
-        let release = Signal::Release {
-            alternatives: alloc::vec::Vec::new(),
-            hold_off: None,
-            diagnostic: alloc::string::String::new(),
-        };
+        let release =
+            Signal::Release { alternatives: Vec::new(), hold_off: None, diagnostic: String::new() };
         self.signal(peer, release, Token::EMPTY);
         self.close_if_done(peer);
     }

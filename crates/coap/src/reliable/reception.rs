@@ -1,6 +1,6 @@
 //! Octets have come on a connection: whole messages, and what they are (RFC 8323 s3 to s5).
 
-use lowmesh_machine::Handle;
+use lowmesh_machine::{DropReason, Handle};
 use lowmesh_units::Instant;
 use lowmesh_wire::coap::signaling::{Signal, SignalError};
 use lowmesh_wire::coap::stream::{StreamMessage, StreamView};
@@ -97,7 +97,7 @@ impl<P: Ord + Copy> Connections<P> {
                 self.close_if_done(from);
             }
             Signal::Abort { .. } => {
-                self.end(from, lowmesh_machine::DropReason::Reset);
+                self.end(from, DropReason::Reset);
                 self.outbox.push(Output::Close { peer: from });
             }
         }
@@ -153,7 +153,7 @@ impl<P: Ord + Copy> Connections<P> {
         if let Some(number) = recognition.critical {
             self.discard(from, Discard::CriticalOption(number));
             if let Some(Waiting { handle, .. }) = self.forget(id) {
-                let reason = lowmesh_machine::DropReason::Malformed;
+                let reason = DropReason::Malformed;
                 self.outbox.push(Output::Failed { handle, reason });
             }
             return self.close_if_done(from);

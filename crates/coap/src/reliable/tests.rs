@@ -9,7 +9,7 @@ use lowmesh_wire::coap::stream::{Framing, StreamView};
 
 use super::*;
 use crate::event::{RequestTemplate, ResponseTemplate};
-use crate::host::{EXTENSIONS, Host, HostLimits};
+use crate::host::{Host, HostLimits};
 
 const PEER: u8 = 3;
 const T0: Instant = Instant::ZERO;
@@ -282,10 +282,8 @@ fn a_message_longer_than_the_peer_takes_is_refused() {
 #[test]
 fn hosts_move_long_bodies_in_long_blocks() {
     let host = |node| {
-        let extensions = EXTENSIONS.to_vec();
-        let limits = ConnectionLimits { message_max: 5000, extensions, ..Default::default() };
-        let bert = HostLimits { exponent: Exponent::BERT, ..HostLimits::default() };
-        Host::new(Connections::new(limits, rng(node)), bert, rng(node + 10))
+        let limits = ConnectionLimits { message_max: 5000, ..Default::default() };
+        Host::over_connections(limits, HostLimits::default(), rng(node))
     };
     let (mut client, mut server) = (host(1), host(2));
     for host in [&mut client, &mut server] {

@@ -99,7 +99,7 @@ pub const METRICS: [Metric; 11] = [
         of_datagrams: true,
     },
     Metric {
-        name: "packet_buffer_mean_octets",
+        name: "buffered_octets",
         title: "Packet buffer, mean of all nodes",
         label: "octets",
         from_zero: true,

@@ -394,7 +394,7 @@ fn what_needs_a_tree_says_so_and_a_tree_says_what_is_wrong_with_it() {
         ),
         (
             tree(&format!("parents = [2, 1]\n{links}")),
-            "topology.parents: routes: node 1: its parents lead in a circle",
+            "topology.parents: node 1: its parents lead in a circle",
         ),
         (
             tree(&format!("parents = [0, 1]\npdr = [0.5]\n{links}")),

@@ -99,7 +99,7 @@ section! {
 
 impl Tree {
     /// The tree in the form of static routes.
-    pub fn steps(&self) -> Result<lowmesh_stack::tree::Tree, lowmesh_stack::ConfigError> {
+    pub fn steps(&self) -> Result<lowmesh_stack::tree::Tree, lowmesh_stack::tree::TreeError> {
         let parents = self.parents.iter().map(|parent| Some(NodeId(*parent)));
         let parents: Vec<_> = std::iter::once(None).chain(parents).collect();
         lowmesh_stack::tree::Tree::new(&parents)

@@ -10,6 +10,7 @@ use lowmesh_sim::record::{Ending, Outcome, Transaction};
 use lowmesh_units::{Duration, Instant, Seed};
 use serde::Serialize;
 
+pub use super::condition::Figures;
 pub use super::measured::DataError;
 use super::measured::Measured;
 use crate::runner::in_parallel;
@@ -19,37 +20,6 @@ use crate::statistics::{mean, percentile};
 
 /// The model but for the tree, the period and the timer.
 const MODEL: &str = include_str!("ecoap.toml");
-
-/// What a condition comes to, measured or simulated.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Figures {
-    /// Acknowledged transactions a second, all clients together.
-    pub throughput_tps: f64,
-    /// Transaction delivery ratio of those whose first copy was sent.
-    pub tdr: f64,
-    /// Median time from the first copy to the acknowledgement, ms.
-    pub rtt_p50_ms: f64,
-    /// Its 95th percentile, ms.
-    pub rtt_p95_ms: f64,
-    /// Of frames to one neighbour, every copy counted, those that were acknowledged.
-    pub link_success: f64,
-    /// Of the acknowledged transactions, those that needed one copy.
-    pub first_attempts: f64,
-}
-
-impl Figures {
-    /// Every figure with its name.
-    pub const fn all(&self) -> [(&'static str, f64); 6] {
-        [
-            ("throughput_tps", self.throughput_tps),
-            ("tdr", self.tdr),
-            ("rtt_p50_ms", self.rtt_p50_ms),
-            ("rtt_p95_ms", self.rtt_p95_ms),
-            ("link_success", self.link_success),
-            ("first_attempts", self.first_attempts),
-        ]
-    }
-}
 
 /// One condition.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -84,13 +54,14 @@ pub struct Effect {
     pub rtt_p95_ratio: f64,
 }
 
-/// The mean over all conditions of how far the model is off, as a share of what was measured.
+/// The mean over all conditions of how far the model is off, as a factor: twice as much and half as much are equally
+/// wrong, since the figures go over two orders of magnitude.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct FigureError {
     /// The figure's name.
     pub figure: &'static str,
-    /// Mean of |simulated - measured| / measured.
-    pub mean_relative: f64,
+    /// exp of the mean of |ln(simulated / measured)|; 1 is right.
+    pub factor: f64,
 }
 
 /// The model beside the measurements.
@@ -271,10 +242,10 @@ fn errors(conditions: &[Condition]) -> Vec<FigureError> {
     let one = |(place, (figure, _)): (usize, (&'static str, f64))| {
         let off = |condition: &Condition| {
             let (_, measured) = condition.measured.all()[place];
-            (condition.simulated.all()[place].1 - measured).abs() / measured
+            libm::fabs(libm::log(condition.simulated.all()[place].1 / measured))
         };
-        let mean_relative = mean(&conditions.iter().map(off).collect::<Vec<_>>())?;
-        Some(FigureError { figure, mean_relative })
+        let mean_log = mean(&conditions.iter().map(off).collect::<Vec<_>>())?;
+        Some(FigureError { figure, factor: libm::exp(mean_log) })
     };
     Figures::default().all().into_iter().enumerate().filter_map(one).collect()
 }
@@ -304,17 +275,19 @@ mod tests {
     }
 
     #[test]
-    fn the_effect_is_cocoas_figures_by_the_defaults_and_the_error_a_mean_share() {
+    fn the_effect_is_cocoas_figures_by_the_defaults_and_the_error_a_mean_factor() {
         let conditions = [
-            condition("default", (20.0, 2000.0), (25.0, 3000.0)),
+            condition("default", (20.0, 2000.0), (80.0, 3000.0)),
             condition("cocoa", (30.0, 1000.0), (30.0, 900.0)),
         ];
         let measured = effect(&conditions, |c| c.measured).expect("both are there");
         assert_eq!((measured.throughput_ratio, measured.rtt_p95_ratio), (1.5, 0.5));
         assert_eq!(effect(&conditions[..1], |c| c.measured), None);
         let errors = errors(&conditions);
-        assert!((errors[0].mean_relative - 0.125).abs() < 1e-12, "{errors:?}");
-        assert_eq!((errors[3].figure, errors[1].mean_relative), ("rtt_p95_ms", 0.0));
+        // Four times as much and right: twice as much on the whole.
+        assert!((errors[0].factor - 2.0).abs() < 1e-12, "{errors:?}");
+        assert_eq!(errors[3].figure, "rtt_p95_ms");
+        assert!((errors[1].factor - 1.0).abs() < 1e-12, "{errors:?}");
     }
 
     #[test]

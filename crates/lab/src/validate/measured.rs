@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
 
-use super::ecoap::Figures;
+use super::condition::Figures;
 use crate::statistics::percentile;
 
 /// Why a folder cannot be read.

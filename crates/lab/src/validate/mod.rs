@@ -1,4 +1,5 @@
 //! The simulator held against measurements of real networks, which are read from a folder and never come along.
 
+mod condition;
 pub mod ecoap;
 mod measured;

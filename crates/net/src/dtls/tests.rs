@@ -166,3 +166,64 @@ fn identities_and_keys_have_bounds_and_are_not_printed() {
     assert_eq!(Keys::new().with(&[0; 129], b"k").err(), Some(KeyError::Identity));
     assert_eq!(format!("{:?}", keys(b"secret")), "Keys(1 identities)");
 }
+
+#[test]
+fn a_handshake_ends_with_a_message_that_nobody_is_there_and_an_open_session_does_not() {
+    let mut pair = Pair::new(b"the right key");
+    pair.client.send(pair.now, SERVER(), b"get");
+    pair.client.on_unreachable(SERVER());
+    assert!(pair.client.is_empty());
+    let events: Vec<Event> = std::iter::from_fn(|| pair.client.poll_event()).collect();
+    assert!(matches!(events.last(), Some(Event::Lost { .. })), "{events:?}");
+    pair.client.send(pair.now, SERVER(), b"get");
+    pair.run(&mut || true);
+    pair.client.on_unreachable(SERVER());
+    assert_eq!(pair.client.len(), 1);
+    assert_eq!(pair.received, [(false, b"get".to_vec())]);
+}
+
+#[test]
+fn a_client_that_begins_anew_from_the_same_port_is_taken() {
+    let mut pair = Pair::new(b"the right key");
+    pair.client.send(pair.now, SERVER(), b"before");
+    pair.run(&mut || true);
+    // It restarts, and says nothing about it.
+    pair.client = Sessions::client(b"device-01", b"the right key").expect("short enough");
+    pair.client.send(pair.now, SERVER(), b"after");
+    pair.run(&mut || true);
+    pair.server.send(pair.now, CLIENT(), b"answer");
+    pair.run(&mut || true);
+    let expected =
+        [(false, b"before".to_vec()), (false, b"after".to_vec()), (true, b"answer".to_vec())];
+    assert_eq!(pair.received, expected);
+    assert_eq!(pair.server.len(), 1);
+}
+
+#[test]
+fn a_stranger_who_begins_in_the_name_of_a_client_does_not_end_its_session() {
+    let mut pair = Pair::new(b"the right key");
+    pair.client.send(pair.now, SERVER(), b"get");
+    pair.run(&mut || true);
+    let mut stranger = Sessions::client(b"device-01", b"a wrong key").expect("short enough");
+    stranger.send(pair.now, SERVER(), b"put");
+    for _ in 0..60 {
+        while let Some(event) = stranger.poll_event() {
+            if let Event::Transmit { bytes, .. } = event {
+                pair.server.on_datagram(pair.now, CLIENT(), &bytes);
+            }
+        }
+        // What the server answers goes to the address, where the stranger may listen.
+        while let Some(event) = pair.server.poll_event() {
+            match event {
+                Event::Transmit { bytes, .. } => stranger.on_datagram(pair.now, SERVER(), &bytes),
+                other => panic!("{other:?}"),
+            }
+        }
+        pair.pass(Duration::from_secs(1));
+        stranger.on_deadline(pair.now);
+    }
+    pair.client.send(pair.now, SERVER(), b"still here");
+    pair.run(&mut || true);
+    assert_eq!(pair.received.last(), Some(&(false, b"still here".to_vec())));
+    assert_eq!(pair.server.len(), 1);
+}

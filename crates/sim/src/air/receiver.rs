@@ -161,13 +161,10 @@ impl Receiver {
 
     /// Closes the piece that lasted until `now`.
     fn account(&mut self, rule: Overlap, noise: Noise, now: Instant) {
-        let others = |held: FrameId| -> f64 {
-            let others = self.arriving.iter().filter(|arrival| arrival.frame != held);
-            others.map(|arrival| arrival.signal.power_mw).sum()
-        };
-        let Some(lock) = &self.lock else { return };
-        let others_mw = others(lock.arrival.frame);
-        let lock = self.lock.as_mut().expect("it was there a line ago");
+        let Some(lock) = &mut self.lock else { return };
+        let held = lock.arrival.frame;
+        let others = self.arriving.iter().filter(|arrival| arrival.frame != held);
+        let others_mw = others.map(|arrival| arrival.signal.power_mw).sum();
         lock.pass(rule, others_mw, noise, now);
     }
 }

@@ -242,7 +242,9 @@ mod tests {
     fn through_bytes(message: &StreamMessage) -> Result<Signal, SignalError> {
         let mut bytes = Vec::new();
         message.emit(Framing::Stream, &mut bytes);
-        Signal::parse(&StreamView::parse(&bytes, Framing::Stream).expect("own bytes"))
+        let view = StreamView::parse(&bytes, Framing::Stream).expect("own bytes");
+        assert_eq!(Signal::parse(&view), Signal::parse(&message.as_view()));
+        Signal::parse(&view)
     }
 
     #[test]

@@ -202,6 +202,15 @@ impl StreamMessage {
     pub fn parse(bytes: &[u8], framing: Framing) -> Result<Self, DecodeError> {
         StreamView::parse(bytes, framing).map(|view| Self::from(&view))
     }
+    /// The same, borrowed: what [`super::signaling::Signal::parse`] reads.
+    pub fn as_view(&self) -> StreamView<'_> {
+        StreamView {
+            code: self.code,
+            token: self.token.as_bytes(),
+            options: self.options.as_bytes(),
+            payload: &self.payload,
+        }
+    }
     /// How many octets [`StreamMessage::emit`] appends.
     pub fn encoded_len(&self, framing: Framing) -> usize {
         let body = self.body_len();

@@ -280,6 +280,20 @@ fn a_full_table_of_peers_forgets_the_one_idle_longest_and_never_a_busy_one() {
 }
 
 #[test]
+fn a_flood_of_strangers_never_pushes_out_a_busy_peer_nor_grows_the_table() {
+    let mut client = endpoint(Config { peers_max: 50, incoming_max: 5000, ..Config::default() });
+    ask(&mut client, 1, T0);
+    let ping = request(Kind::NonConfirmable, 1).to_vec();
+    for stranger in 0..5000_u16 {
+        let from = 100 + stranger.wrapping_mul(7919) % 60_000;
+        client.handle(T0, Input::Datagram { from, bytes: &ping }).expect("never fails");
+        outputs(&mut client);
+    }
+    assert!(client.peers.contains_key(&PEER));
+    assert_eq!((client.peers.len(), client.remembered), (50, 49));
+}
+
+#[test]
 fn more_messages_than_there_are_ids_are_refused_and_nothing_changes() {
     let mut client = endpoint(Config::default());
     let peer = |client: &mut Endpoint<u16>| {

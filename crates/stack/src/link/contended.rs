@@ -3,8 +3,8 @@
 use lowmesh_mac::csma::{self, Csma};
 use lowmesh_mac::params::ETX_FRESH;
 
+use super::event::LinkEvent;
 use crate::event::{Output, RadioOrder};
-use crate::link::LinkEvent;
 
 /// What the MAC said, for the node or through it for the driver of the radio.
 pub(crate) fn event(mac: &Csma, output: csma::Output) -> LinkEvent {

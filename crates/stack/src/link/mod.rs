@@ -1,20 +1,25 @@
-//! The link layer of a node: a closed choice, and what any of them tells the node.
+//! The link layer of a node, a closed choice: timeslots in `slotted`, carrier sense in `contended`. What any of
+//! them tells the node is in `event`.
+
+mod contended;
+mod event;
+mod slotted;
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 
 use lowmesh_mac::csma::Csma;
 use lowmesh_mac::frame::Content;
 use lowmesh_mac::link::LinkTable;
 use lowmesh_mac::queue::Priority;
 use lowmesh_mac::tsch;
-use lowmesh_machine::{Dropped, Handle, Machine as _, Outbox, Rejected};
+use lowmesh_machine::{Handle, Machine as _, Outbox, expect_accepted};
 use lowmesh_sixtop::Event;
 use lowmesh_units::{Eui64, Instant};
 
-use crate::contended;
+pub(crate) use event::LinkEvent;
+pub(crate) use slotted::Slotted;
+
 use crate::event::Output;
-use crate::slotted::Slotted;
 
 /// What gives a node its neighbours.
 #[derive(Debug)]
@@ -23,23 +28,6 @@ pub(crate) enum Link {
     Slotted(Box<Slotted>),
     /// Carrier sense.
     Contended(Box<Csma>),
-}
-
-/// What a link layer has to say to its node.
-#[derive(Debug)]
-pub(crate) enum LinkEvent {
-    /// Frames can be sent from now on.
-    Up,
-    /// They no longer can.
-    Down,
-    /// A frame came.
-    Received { source: Eui64, broadcast: bool, payload: Vec<u8>, handle: Handle },
-    /// A frame of this node is over: `acked` by a neighbour, or `dropped`, or sent to everyone.
-    Done { handle: Handle, acked: bool, dropped: Option<Dropped> },
-    /// The expected transmissions over a link changed.
-    Etx { peer: Eui64, etx: u16, fresh: bool },
-    /// The driver is to do this.
-    Driver(Output),
 }
 
 impl Link {
@@ -158,9 +146,4 @@ impl Link {
             slotted.tell_mac(now, tsch::Input::SetBeacons(metric));
         }
     }
-}
-
-/// One layer's answer to another is never refused: all are composed here, and this is their contract.
-pub(crate) fn expect_accepted(result: Result<(), Rejected>) {
-    debug_assert!(result.is_ok(), "{result:?}");
 }

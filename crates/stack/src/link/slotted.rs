@@ -11,15 +11,15 @@ use lowmesh_mac::params::ETX_FRESH;
 use lowmesh_mac::queue::Priority;
 use lowmesh_mac::tsch::cell::Placement;
 use lowmesh_mac::tsch::{self, Tsch};
-use lowmesh_machine::{Handle, Machine as _, Outbox, earliest};
+use lowmesh_machine::{Handle, Machine as _, Outbox, earliest, expect_accepted};
 use lowmesh_sixtop::machine::{Change, SixtopEvent};
 use lowmesh_sixtop::params::HANDLE_FIRST;
 use lowmesh_sixtop::{Event, SchedulingFunction, Sixtop};
 use lowmesh_units::{Eui64, Instant, Rng};
 
-use crate::ORPHAN_MAX;
+use super::event::LinkEvent;
 use crate::event::{Network, Output};
-use crate::link::{LinkEvent, expect_accepted};
+use crate::params::ORPHAN_MAX;
 
 /// TSCH with its scheduling function.
 #[derive(Debug)]

@@ -1,0 +1,18 @@
+//! Numbers of a node that belong to none of its layers, each with its source, unit and bounds.
+
+use lowmesh_units::Duration;
+
+/// How long a node stays synchronised without a place in a DODAG before it looks for a network again: no RFC,
+/// ours is 180 s, longer than RPL's local repair takes. Nodes cut off together give each other the time; they
+/// would drift away from the network as one and never hear it again.
+pub const ORPHAN_MAX: Duration = Duration::from_secs(180);
+
+/// The port of CoAP without security: RFC 7252 s6.1.
+pub const COAP_PORT: u16 = 5683;
+
+/// The port of the echo service: RFC 862, 7.
+pub const ECHO_PORT: u16 = 7;
+
+/// The port on which a node's application takes UDP datagrams: 61616, the first of those that RFC 6282 s4.3.3
+/// compresses to four bits.
+pub const DATAGRAM_PORT: u16 = 0xf0b0;
