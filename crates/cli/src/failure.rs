@@ -6,6 +6,10 @@ use std::process::ExitCode;
 
 use lowmesh_lab::report::FolderError;
 use lowmesh_lab::scenario::LoadError;
+use lowmesh_net::line::ConnectError;
+use lowmesh_net::resolve::ResolveError;
+use lowmesh_net::tls::TlsError;
+use lowmesh_net::udp::BindError;
 
 /// A failed verb.
 #[derive(Debug)]
@@ -24,6 +28,27 @@ pub enum Failure {
         /// What would help.
         hint: Option<String>,
     },
+    /// Nobody answered, or nobody can be reached.
+    NoAnswer {
+        /// What happened.
+        message: String,
+        /// What would help.
+        hint: &'static str,
+    },
+    /// A server answered with an error: 4.xx or 5.xx.
+    Refused {
+        /// The digit before the point.
+        class: u8,
+        /// Code and diagnostic payload.
+        message: String,
+    },
+    /// Keys or certificates do not fit.
+    Security {
+        /// What happened.
+        message: String,
+        /// What would help.
+        hint: &'static str,
+    },
     /// Whoever read our output has enough, as `head` does.
     EnoughRead,
 }
@@ -34,9 +59,27 @@ impl Failure {
         Self::Own { message: message.to_string(), hint: None }
     }
 
+    /// A failure that the user can mend.
+    pub fn usage(message: impl Display, hint: &str) -> Self {
+        Self::Usage { message: message.to_string(), hint: Some(hint.to_owned()) }
+    }
+    /// Silence.
+    pub fn no_answer(message: impl Display, hint: &'static str) -> Self {
+        Self::NoAnswer { message: message.to_string(), hint }
+    }
+
     /// Writes it to stderr.
     pub fn tell(&self) {
-        let (Self::Usage { message, hint } | Self::Own { message, hint }) = self else { return };
+        let (message, hint) = match self {
+            Self::Usage { message, hint } | Self::Own { message, hint } => {
+                (message, hint.as_deref())
+            }
+            Self::NoAnswer { message, hint } | Self::Security { message, hint } => {
+                (message, Some(*hint))
+            }
+            Self::Refused { message, .. } => (message, None),
+            Self::EnoughRead => return,
+        };
         for line in message.lines() {
             eprintln!("error: {line}");
         }
@@ -50,7 +93,52 @@ impl Failure {
         match self {
             Self::Usage { .. } => ExitCode::from(2),
             Self::Own { .. } => ExitCode::from(1),
+            Self::NoAnswer { .. } => ExitCode::from(3),
+            Self::Refused { class, .. } => ExitCode::from(*class),
+            Self::Security { .. } => ExitCode::from(6),
             Self::EnoughRead => ExitCode::SUCCESS,
+        }
+    }
+}
+
+impl From<BindError> for Failure {
+    fn from(error: BindError) -> Self {
+        let hint = match &error {
+            BindError::InUse(_) => "choose another with --port, or end the program that has it",
+            BindError::Denied(_) => {
+                "ports below 1024 are for the system; choose another with --port"
+            }
+            BindError::NotOurs(_) => "`ip address` lists the addresses of this machine",
+            BindError::Other { .. } => "is the network up?",
+        };
+        Self::usage(error, hint)
+    }
+}
+
+impl From<ResolveError> for Failure {
+    fn from(error: ResolveError) -> Self {
+        Self::usage(error, "give a name that is known here, an IPv4 address, or [an IPv6 address]")
+    }
+}
+
+impl From<TlsError> for Failure {
+    fn from(error: TlsError) -> Self {
+        let hint = "does --cafile hold the authority that has signed the server's certificate?";
+        Self::Security { message: error.to_string(), hint }
+    }
+}
+
+impl From<ConnectError> for Failure {
+    fn from(error: ConnectError) -> Self {
+        match error {
+            ConnectError::Resolve(error) => error.into(),
+            ConnectError::Tls(error) => error.into(),
+            ConnectError::NoTrust(_) => Self::usage(error, "give --cafile FILE"),
+            ConnectError::Datagrams(_) => Self::usage(error, "use coap+tcp"),
+            ConnectError::Connect { .. } | ConnectError::Upgrade(_) => Self::no_answer(
+                error,
+                "is a server running there, at this port and for this scheme?",
+            ),
         }
     }
 }

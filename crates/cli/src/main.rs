@@ -1,9 +1,14 @@
 //! The lowmesh command: reads the command line, calls one verb, turns its end into an exit code.
 //!
 //! Data goes to stdout, everything else to stderr. Exit codes: 0 done, 1 something went wrong on our side (a
-//! run failed, a file cannot be written), 2 the command line or the scenario is wrong.
+//! run failed, a file cannot be written), 2 the command line or the scenario is wrong; of the CoAP verbs also
+//! 3 no answer, 4 and 5 the server's error, 6 security.
 
+mod answer;
+mod body;
+mod channel;
 mod compare;
+mod diagnostic;
 mod dry;
 mod failure;
 mod merge;
@@ -11,6 +16,7 @@ mod node;
 mod progress;
 mod report;
 mod reproduce;
+mod request;
 mod rerun;
 mod run;
 mod scenarios;
@@ -24,8 +30,9 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use lowmesh_wire::coap::Code;
 
-/// Simulate meshes of constrained nodes and compare their protocols.
+/// Simulate meshes of constrained nodes, compare their protocols, and talk CoAP.
 #[derive(Debug, Parser)]
 #[command(name = "lowmesh", version, arg_required_else_help = true)]
 struct Cli {
@@ -45,6 +52,20 @@ enum Verb {
     Show(show::Args),
     Tune(tune::Args),
     Validate(validate::Args),
+    /// Ask for a resource and print it
+    Get(request::Args),
+    /// Put a resource at its place
+    Put(request::Args),
+    /// Give something to a resource to work on
+    Post(request::Args),
+    /// Remove a resource
+    Delete(request::Args),
+    /// Ask for a part of a resource (RFC 8132)
+    Fetch(request::Args),
+    /// Change a part of a resource (RFC 8132)
+    Patch(request::Args),
+    /// Change a part of a resource, where twice is as good as once (RFC 8132)
+    Ipatch(request::Args),
 }
 
 fn main() -> ExitCode {
@@ -61,6 +82,13 @@ fn main() -> ExitCode {
         Verb::Show(args) => show::execute(args, stdout),
         Verb::Tune(args) => tune::execute(args, &lowmesh_lab::simulate::simulate, stdout),
         Verb::Validate(args) => validate::execute(args, &lowmesh_lab::simulate::simulate, stdout),
+        Verb::Get(args) => request::execute(Code::GET, args, stdout),
+        Verb::Put(args) => request::execute(Code::PUT, args, stdout),
+        Verb::Post(args) => request::execute(Code::POST, args, stdout),
+        Verb::Delete(args) => request::execute(Code::DELETE, args, stdout),
+        Verb::Fetch(args) => request::execute(Code::FETCH, args, stdout),
+        Verb::Patch(args) => request::execute(Code::PATCH, args, stdout),
+        Verb::Ipatch(args) => request::execute(Code::IPATCH, args, stdout),
     };
     match result.and_then(|()| Ok(stdout.flush()?)) {
         Ok(()) => ExitCode::SUCCESS,

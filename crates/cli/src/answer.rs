@@ -1,0 +1,157 @@
+//! What a server has answered: data to stdout, all about it to stderr, errors as failures.
+
+use std::io::{IsTerminal as _, Write};
+use std::path::PathBuf;
+
+use lowmesh_net::peer::Peer;
+use lowmesh_units::Duration;
+use lowmesh_wire::coap::{Class, Code, ContentFormat, Format, Message, OptionNumber, OptionRef};
+
+use crate::body::{plain, pretty};
+use crate::diagnostic::hex;
+use crate::failure::Failure;
+
+/// How answers are shown.
+#[derive(Debug, clap::Args)]
+#[group(id = "answer")]
+pub struct Args {
+    /// One JSON object for each answer
+    #[arg(long, conflicts_with = "pretty")]
+    json: bool,
+    /// Lay link-format, JSON, CBOR and SenML out for reading, as on a terminal
+    #[arg(long)]
+    pretty: bool,
+    /// Write the payload to a file
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["json", "pretty"])]
+    pub output: Option<PathBuf>,
+    /// Show messages, options and timers on stderr
+    #[arg(short, long)]
+    pub verbose: bool,
+}
+
+impl Args {
+    /// Whether payloads go to stdout as they are.
+    pub fn is_raw(&self) -> bool {
+        let laid_out = self.json || self.pretty || std::io::stdout().is_terminal();
+        self.output.is_none() && !laid_out
+    }
+}
+
+/// Shows one answer; an error code becomes a failure.
+pub fn show(
+    args: &Args,
+    message: &Message,
+    from: Peer,
+    rtt: Option<Duration>,
+    out: &mut impl Write,
+) -> Result<(), Failure> {
+    if args.verbose {
+        eprintln!("{} from {}{}", title(message.code), from.address, timing(rtt));
+        for option in &message.options {
+            eprintln!("  {}", option_line(option));
+        }
+    }
+    let format = content_format(message);
+    if args.json {
+        writeln!(out, "{}", object(message, from, rtt))?;
+    }
+    if let Class::ClientError | Class::ServerError = message.code.class() {
+        let diagnostic = match format {
+            // RFC 7252 s5.5.2: without a format, the payload of an error is for people.
+            _ if message.payload.is_empty() => String::new(),
+            None | Some(ContentFormat::TEXT_PLAIN) => format!(": {}", plain(&message.payload)),
+            Some(_) => format!(": {}", pretty(format, &message.payload)),
+        };
+        let class = message.code.0 >> 5;
+        let message = title(message.code) + &diagnostic;
+        return Err(Failure::Refused { class, message });
+    }
+    if args.json {
+        return Ok(());
+    }
+    if let Some(file) = &args.output {
+        return std::fs::write(file, &message.payload)
+            .map_err(|error| Failure::own(format!("cannot write {}: {error}", file.display())));
+    }
+    if message.payload.is_empty() {
+        return Ok(());
+    }
+    if args.is_raw() {
+        out.write_all(&message.payload)?;
+    } else {
+        writeln!(out, "{}", pretty(format, &message.payload))?;
+    }
+    Ok(())
+}
+
+fn timing(rtt: Option<Duration>) -> String {
+    rtt.map(|rtt| format!(" after {:.1} ms", rtt.as_secs_f64() * 1000.0)).unwrap_or_default()
+}
+
+fn content_format(message: &Message) -> Option<ContentFormat> {
+    let number = message.options.get_uint(OptionNumber::CONTENT_FORMAT)?;
+    u16::try_from(number).ok().map(ContentFormat)
+}
+
+/// The code with its name, as in `4.04 Not Found`.
+fn title(code: Code) -> String {
+    let name = match code {
+        Code::CREATED => "Created",
+        Code::DELETED => "Deleted",
+        Code::VALID => "Valid",
+        Code::CHANGED => "Changed",
+        Code::CONTENT => "Content",
+        Code::BAD_REQUEST => "Bad Request",
+        Code::UNAUTHORIZED => "Unauthorized",
+        Code::BAD_OPTION => "Bad Option",
+        Code::FORBIDDEN => "Forbidden",
+        Code::NOT_FOUND => "Not Found",
+        Code::METHOD_NOT_ALLOWED => "Method Not Allowed",
+        Code::NOT_ACCEPTABLE => "Not Acceptable",
+        Code::REQUEST_ENTITY_INCOMPLETE => "Request Entity Incomplete",
+        Code::CONFLICT => "Conflict",
+        Code::PRECONDITION_FAILED => "Precondition Failed",
+        Code::REQUEST_ENTITY_TOO_LARGE => "Request Entity Too Large",
+        Code::UNSUPPORTED_CONTENT_FORMAT => "Unsupported Content-Format",
+        Code::UNPROCESSABLE_ENTITY => "Unprocessable Entity",
+        Code::TOO_MANY_REQUESTS => "Too Many Requests",
+        Code::INTERNAL_SERVER_ERROR => "Internal Server Error",
+        Code::NOT_IMPLEMENTED => "Not Implemented",
+        Code::BAD_GATEWAY => "Bad Gateway",
+        Code::SERVICE_UNAVAILABLE => "Service Unavailable",
+        Code::GATEWAY_TIMEOUT => "Gateway Timeout",
+        Code::PROXYING_NOT_SUPPORTED => "Proxying Not Supported",
+        Code::HOP_LIMIT_REACHED => "Hop Limit Reached",
+        _ => return code.to_string(),
+    };
+    format!("{code} {name}")
+}
+
+fn option_line(option: OptionRef<'_>) -> String {
+    let definition = option.number.definition();
+    let name = match definition {
+        Some(definition) => definition.name.to_owned(),
+        None => format!("option {}", option.number.0),
+    };
+    let value = match definition.map(|definition| definition.format) {
+        Some(Format::Uint) => option.as_uint().map(|number| number.to_string()),
+        Some(Format::String) => option.as_str().map(|text| plain(text.as_bytes())),
+        Some(Format::Empty) => Some(String::new()),
+        Some(Format::Opaque) | None => None,
+    };
+    format!("{name}: {}", value.unwrap_or_else(|| hex(option.value)))
+}
+
+fn object(message: &Message, from: Peer, rtt: Option<Duration>) -> serde_json::Value {
+    let text = std::str::from_utf8(&message.payload).ok();
+    serde_json::json!({
+        "schema": 1,
+        "code": message.code.to_string(),
+        "from": from.address.to_string(),
+        "rtt_ms": rtt.map(|rtt| rtt.as_secs_f64() * 1000.0),
+        "options": message.options.iter().map(option_line).collect::<Vec<_>>(),
+        "content_format": content_format(message).map(|format| format.0),
+        "payload": text,
+        "payload_hex": text.is_none().then(|| hex(&message.payload)),
+    })
+}

@@ -1,0 +1,260 @@
+//! The way to one server, whatever its URI's scheme: UDP, DTLS, TCP, TLS, WebSockets. All that waits
+//! is here; the host of `lowmesh-coap` does the rest, with the same inputs and outputs over all of them.
+
+use std::future::Future;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+
+use lowmesh_coap::blockwise::Exponent;
+use lowmesh_coap::{Config, ConnectionLimits, Connections, Endpoint, Host, HostLimits};
+use lowmesh_coap::{Input, Output};
+use lowmesh_machine::{Machine as _, Rejected};
+use lowmesh_net::clock::{Clock, fresh_seed};
+use lowmesh_net::driver::Driver;
+use lowmesh_net::dtls::Sessions;
+use lowmesh_net::line::Line;
+use lowmesh_net::peer::Peer;
+use lowmesh_net::resolve::resolve;
+use lowmesh_net::tls::TlsClient;
+use lowmesh_net::udp::Udp;
+use lowmesh_units::{NodeId, Purpose, Rng};
+use lowmesh_wire::coap::stream::{Framing, StreamMessage};
+use lowmesh_wire::coap::uri::{Scheme, Uri};
+
+use crate::failure::Failure;
+
+/// How to reach the server.
+#[derive(Debug, clap::Args)]
+#[group(id = "channel")]
+pub struct Args {
+    /// Over TCP or TLS although the scheme is coap or coaps
+    #[arg(short, long)]
+    reliable: bool,
+    /// Local port, for coap and coaps
+    #[arg(short, long, value_name = "PORT")]
+    port: Option<u16>,
+    /// Local address, for coap and coaps
+    #[arg(short, long, value_name = "ADDRESS")]
+    address: Option<IpAddr>,
+    /// Pre-shared key for coaps, or @FILE that holds it
+    #[arg(short = 'k', long, value_name = "KEY", requires = "identity")]
+    psk: Option<String>,
+    /// Identity that goes with the key
+    #[arg(short = 'u', long, value_name = "NAME", requires = "psk")]
+    identity: Option<String>,
+    /// Certificates (PEM) of the authorities to trust, for coaps+tcp and coaps+ws
+    #[arg(long, value_name = "FILE")]
+    cafile: Option<PathBuf>,
+    /// Largest block of a long body, octets
+    #[arg(short, long, value_name = "OCTETS", value_parser = block)]
+    block: Option<Exponent>,
+    /// Retransmission timer: default, rfc6298, cocoa, 6cocoa and their relatives
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    cc: String,
+}
+
+fn block(text: &str) -> Result<Exponent, String> {
+    let size: Option<usize> = text.parse().ok();
+    let fits = size.filter(|size| Exponent::fitting(*size).size() == *size);
+    fits.map(Exponent::fitting)
+        .ok_or_else(|| "a block has 16, 32, 64, 128, 256, 512 or 1024 octets".to_owned())
+}
+
+/// Reads a URI of any scheme.
+pub fn uri(text: &str) -> Result<Uri, Failure> {
+    text.parse().map_err(|error| {
+        let message = format!("{text:?} is no URI for CoAP: {error}");
+        Failure::usage(message, "write it as in coap://[::1]/hello")
+    })
+}
+
+/// Runs the asynchronous part of a verb.
+pub fn wait<T>(task: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(Failure::own)?.block_on(task)
+}
+
+/// An open way to a server, or to a group of them.
+pub struct Channel {
+    /// Whom requests are for.
+    pub peer: Peer,
+    way: Way,
+}
+
+enum Way {
+    Datagrams(Box<Driver<Host<Peer, Endpoint<Peer>>>>),
+    Line(Box<Connected>),
+}
+
+struct Connected {
+    line: Line,
+    host: Host<Peer, Connections<Peer>>,
+    clock: Clock,
+}
+
+impl Channel {
+    /// Opens the way to the host of a URI.
+    pub async fn open(args: &Args, uri: &Uri) -> Result<Self, Failure> {
+        let mut uri = uri.clone();
+        if args.reliable {
+            uri.scheme = match uri.scheme {
+                Scheme::Coap => Scheme::CoapTcp,
+                Scheme::Coaps => Scheme::CoapsTcp,
+                reliable => reliable,
+            };
+        }
+        if uri.scheme.is_reliable() { connect(args, &uri).await } else { bind(args, &uri).await }
+    }
+    /// Asks for something.
+    pub fn handle(&mut self, input: Input<'_, Peer>) -> Result<(), Rejected> {
+        match &mut self.way {
+            Way::Datagrams(driver) => driver.handle(input),
+            Way::Line(one) => one.host.handle(one.clock.now(), input),
+        }
+    }
+    /// The next thing that happens.
+    pub async fn next(&mut self) -> Result<Output<Peer>, Failure> {
+        match &mut self.way {
+            Way::Datagrams(driver) => driver.next().await.map_err(Failure::own),
+            Way::Line(one) => one.next().await,
+        }
+    }
+    /// Why a secure session ended, if one did.
+    pub fn take_session_loss(&mut self) -> Option<String> {
+        match &mut self.way {
+            Way::Datagrams(driver) => driver.take_session_loss().map(|loss| loss.reason),
+            Way::Line(_) => None,
+        }
+    }
+    /// Takes leave.
+    pub async fn close(self) {
+        match self.way {
+            Way::Datagrams(driver) => driver.close(),
+            // What was asked for is here already.
+            Way::Line(one) => _ = one.line.close().await,
+        }
+    }
+}
+
+impl Connected {
+    async fn next(&mut self) -> Result<Output<Peer>, Failure> {
+        let gone = |error| Failure::no_answer(error, "is it a CoAP server that listens there?");
+        loop {
+            while let Some(output) = self.host.poll_output() {
+                match output {
+                    Output::Send { bytes, .. } => {
+                        let message = StreamMessage::parse(&bytes, Framing::WebSocket)
+                            .expect("a host sends whole messages");
+                        self.line.send(&message).await.map_err(|error| gone(error.to_string()))?;
+                    }
+                    Output::Close { .. } => {
+                        return Err(gone("the connection was ended by its server".to_owned()));
+                    }
+                    other => return Ok(other),
+                }
+            }
+            let due = self.host.next_deadline().map(|due| self.clock.until(due));
+            let sleep = async {
+                match due {
+                    Some(due) => tokio::time::sleep(due).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                message = self.line.receive() => {
+                    let message = message.map_err(|error| gone(error.to_string()))?;
+                    let mut bytes = Vec::new();
+                    message.emit(Framing::WebSocket, &mut bytes);
+                    let from = Peer::new(self.line.peer, None);
+                    let datagram = Input::Datagram { from, bytes: &bytes };
+                    let _always_taken = self.host.handle(self.clock.now(), datagram);
+                }
+                () = sleep => {
+                    let _always_taken = self.host.handle(self.clock.now(), Input::Deadline);
+                }
+            }
+        }
+    }
+}
+
+fn limits(args: &Args) -> HostLimits {
+    let defaults = HostLimits::default();
+    HostLimits { exponent: args.block.unwrap_or(defaults.exponent), ..defaults }
+}
+
+fn rng() -> Rng {
+    Rng::stream(fresh_seed(), NodeId(0), Purpose::Coap)
+}
+
+async fn bind(args: &Args, uri: &Uri) -> Result<Channel, Failure> {
+    let config = Config { timer: args.cc.as_str().into(), ..Config::default() };
+    let host = Host::over_datagrams(config, limits(args), rng())
+        .map_err(|error| Failure::usage(error, "--cc chooses the retransmission timer"))?;
+    let udp = if args.address.is_none() && args.port.is_none() {
+        Udp::ephemeral()
+    } else {
+        let address = args.address.unwrap_or(Ipv6Addr::UNSPECIFIED.into());
+        Udp::bind(SocketAddr::new(address, args.port.unwrap_or(0)))
+    }?;
+    let sessions = match (&args.psk, &args.identity) {
+        (Some(key), Some(identity)) if uri.scheme.is_secure() => {
+            let key = secret(key)?;
+            let sessions = Sessions::client(identity.as_bytes(), &key);
+            Some(sessions.map_err(|error| Failure::usage(error, "see --psk and --identity"))?)
+        }
+        _ if uri.scheme.is_secure() => {
+            return Err(Failure::usage("coaps needs a key", "give --psk KEY --identity NAME"));
+        }
+        _ => None,
+    };
+    let address = *resolve(uri).await?.first().expect("a host that resolves has an address");
+    let driver = match sessions {
+        Some(sessions) => Driver::secure(udp, sessions, host),
+        None => Driver::new(udp, host),
+    };
+    let peer = driver.udp().peer(address).map_err(|error| {
+        let message = format!("there is no way to {}: {error}", address.ip());
+        Failure::no_answer(message, "is the network up, and is it one with this kind of address?")
+    })?;
+    if peer.is_group() && uri.scheme.is_secure() {
+        return Err(Failure::usage("DTLS reaches no groups", "ask them with coap://"));
+    }
+    Ok(Channel { peer, way: Way::Datagrams(Box::new(driver)) })
+}
+
+async fn connect(args: &Args, uri: &Uri) -> Result<Channel, Failure> {
+    if args.port.is_some() || args.address.is_some() {
+        let message = format!("{} chooses its own local address", uri.scheme.name());
+        return Err(Failure::usage(message, "--port and --address are for coap and coaps"));
+    }
+    let trust = match &args.cafile {
+        None => None,
+        Some(file) => {
+            let pem = std::fs::read(file).map_err(|error| {
+                let message = format!("cannot read {}: {error}", file.display());
+                Failure::usage(message, "--cafile takes a PEM file")
+            })?;
+            Some(TlsClient::trusting(&pem)?)
+        }
+    };
+    let line = Line::connect(uri, trust.as_ref()).await?;
+    let peer = Peer::new(line.peer, None);
+    let host = Host::over_connections(ConnectionLimits::default(), limits(args), rng());
+    let mut connected = Connected { line, host, clock: Clock::start() };
+    // A line has whole messages, as WebSockets have, whatever it is made of.
+    let greeting = Input::Connected { peer, framing: Framing::WebSocket };
+    connected.host.handle(connected.clock.now(), greeting).map_err(Failure::own)?;
+    Ok(Channel { peer, way: Way::Line(Box::new(connected)) })
+}
+
+/// A secret as given, or the first line of `@FILE`.
+fn secret(text: &str) -> Result<Vec<u8>, Failure> {
+    let Some(file) = text.strip_prefix('@') else { return Ok(text.as_bytes().to_vec()) };
+    let read = std::fs::read_to_string(file).map_err(|error| {
+        Failure::usage(
+            format!("cannot read {file}: {error}"),
+            "--psk @FILE takes a file's first line",
+        )
+    })?;
+    Ok(read.lines().next().unwrap_or_default().as_bytes().to_vec())
+}
