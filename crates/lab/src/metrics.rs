@@ -5,6 +5,7 @@
 //! in none of the nodes' metrics. `docs/topics/results.md` defines each for readers of results.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use lowmesh_machine::DropReason;
 use lowmesh_sim::record::{Ending, NodeSummary, Outcome, Packets, Transaction};
@@ -250,6 +251,20 @@ impl Metrics {
         self.duty_cycle = mean_of(&|node| joined(node).then_some(node.duty_cycle));
         self.charge_mc = mean_of(&|node| Some(node.charge_mc));
         self.parent_changes = mean_of(&|node| joined(node).then(|| f64::from(node.parent_changes)));
+    }
+
+    /// Adds its fields to a line of CSV, each behind a comma: the numbers, then the drops by reason.
+    pub fn add_fields(&self, csv: &mut String) {
+        for (_, value) in self.numbers() {
+            csv.push(',');
+            if let Some(value) = value {
+                // Writing to a String cannot fail.
+                _ = write!(csv, "{value}");
+            }
+        }
+        for reason in DropReason::ALL {
+            _ = write!(csv, ",{}", self.drops.get(reason.name()).unwrap_or(&0));
+        }
     }
 
     /// Every metric that is one number, with its name, in the order of reports.

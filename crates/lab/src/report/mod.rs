@@ -84,15 +84,7 @@ impl Report {
             let sim_s = run.simulated.as_secs_f64();
             // Writing to a String cannot fail.
             _ = write!(csv, "\n{},{:016x},{sim_s},{:.3}", run.seed.0, run.trace_hash, run.wall_s);
-            for (_, value) in run.metrics.numbers() {
-                csv.push(',');
-                if let Some(value) = value {
-                    _ = write!(csv, "{value}");
-                }
-            }
-            for reason in DropReason::ALL {
-                _ = write!(csv, ",{}", run.metrics.drops.get(reason.name()).unwrap_or(&0));
-            }
+            run.metrics.add_fields(&mut csv);
         }
         csv.push('\n');
         csv
