@@ -131,6 +131,7 @@ fn tsch_mac(tsch: &Tsch) -> lowmesh_mac::config::Config {
         slot: Duration::from_millis(tsch.slot_ms.into()),
         guard: Duration::from_micros(tsch.guard_us.into()),
         queue_frames_max: tsch.queue_frames.into(),
+        burst_frames_max: tsch.burst_frames,
         retries_max: tsch.retries,
         be_min: tsch.be_min,
         be_max: tsch.be_max,
@@ -246,6 +247,7 @@ fn rpl(scenario: &Scenario) -> lowmesh_rpl::Config {
     let rpl = &scenario.rpl;
     let objective = match rpl.objective {
         Objective::Mrhof => lowmesh_rpl::Objective::Mrhof,
+        Objective::MrhofClassic => lowmesh_rpl::Objective::MrhofClassic,
         Objective::Of0 => lowmesh_rpl::Objective::Of0,
     };
     let mode = match rpl.mode {

@@ -20,6 +20,8 @@ pub struct Config {
     pub queue_frames_max: usize,
     /// Copies after the first.
     pub retries_max: u8,
+    /// Frames in a row that one cell may start; 0 or 1 for no bursts.
+    pub burst_frames_max: u8,
     /// Smallest backoff exponent in shared cells.
     pub be_min: u8,
     /// Largest backoff exponent in shared cells.
@@ -43,6 +45,7 @@ impl Default for Config {
             guard: params::RX_WAIT / 2,
             queue_frames_max: params::QUEUE_FRAMES_MAX,
             retries_max: params::RETRIES_MAX,
+            burst_frames_max: params::BURST_FRAMES_MAX,
             be_min: params::BE_MIN,
             be_max: params::BE_MAX,
             eb_period: params::EB_PERIOD,

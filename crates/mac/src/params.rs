@@ -77,6 +77,9 @@ pub const BE_MIN: u8 = 1;
 /// macMaxBe in TSCH mode: Contiki-NG, 5. The standard's default (s8.4.2.1) is 7, which in a cell that comes
 /// once a second is a wait of two minutes, during which a node's whole queue fills up behind one bad link.
 pub const BE_MAX: u8 = 5;
+/// Frames in a row from one cell (s7.2.1.3, Frame Pending): none, as the simulations this is compared with have
+/// it; Contiki-NG's default is 32.
+pub const BURST_FRAMES_MAX: u8 = 0;
 /// macMaxFrameRetries: s8.4.2.1 says 3; Contiki-NG has 7 in TSCH.
 pub const RETRIES_MAX: u8 = 7;
 

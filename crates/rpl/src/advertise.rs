@@ -213,7 +213,8 @@ impl Rpl {
             neighbour.global = sender_address(dio, &from);
             if neighbour.etx == Etx::DEAD && rank != Rank::INFINITE {
                 // It was given up, and is heard again: worth a try, after all others.
-                (neighbour.etx, neighbour.fresh) = (Etx(params::ETX_AFTER_LOSS), false);
+                (neighbour.etx, neighbour.fresh_until) =
+                    (Etx(params::ETX_AFTER_LOSS), Instant::ZERO);
             }
         }
     }

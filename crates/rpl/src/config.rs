@@ -134,7 +134,7 @@ impl Config {
         self.objective = objective;
         self.min_hop_rank_increase = match objective {
             Objective::Of0 => params::MIN_HOP_RANK_INCREASE_OF0,
-            Objective::Mrhof => params::MIN_HOP_RANK_INCREASE_MRHOF,
+            Objective::Mrhof | Objective::MrhofClassic => params::MIN_HOP_RANK_INCREASE_MRHOF,
         };
         self.max_rank_increase = params::MAX_RANK_INCREASE_HOPS * self.min_hop_rank_increase;
         self

@@ -34,7 +34,8 @@ pub(crate) struct Neighbour {
     /// Its global address.
     pub(crate) global: Address,
     pub(crate) etx: Etx,
-    pub(crate) fresh: bool,
+    /// Until when `etx` counts as measured.
+    pub(crate) fresh_until: Instant,
     /// It refused a DAO; until then it comes last in the choice of parents.
     pub(crate) refused_until: Instant,
     /// When it was last probed, so that probes go round.
@@ -74,7 +75,7 @@ impl Neighbours {
     /// would ever measure them again.
     pub(crate) fn forgive_links(&mut self) {
         for neighbour in self.list.iter_mut().filter(|n| n.etx.0 > params::MAX_LINK_METRIC) {
-            (neighbour.etx, neighbour.fresh) = (Etx(params::ETX_AFTER_LOSS), false);
+            (neighbour.etx, neighbour.fresh_until) = (Etx(params::ETX_AFTER_LOSS), Instant::ZERO);
         }
     }
 
@@ -122,7 +123,7 @@ impl Neighbour {
             dtsn: Sequence::START,
             global: address,
             etx: Etx::DEFAULT,
-            fresh: false,
+            fresh_until: Instant::ZERO,
             refused_until: Instant::ZERO,
             probed: Instant::ZERO,
         }

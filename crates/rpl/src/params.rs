@@ -69,6 +69,13 @@ pub const MAX_PATH_COST: u32 = 32768;
 pub const MRHOF_SWITCH_THRESHOLD: u32 = 192;
 /// A smaller gain is taken after it lasted this long: Lite, 10 min.
 pub const MRHOF_SWITCH_AFTER: Duration = Duration::from_secs(600);
+/// PARENT_SWITCH_THRESHOLD: Classic, 96 = .75 ETX.
+pub const CLASSIC_SWITCH_THRESHOLD: u32 = 96;
+/// How long a link estimate is fresh after the last frame: Classic and Lite, 10 min.
+pub const FRESH_FOR: Duration = Duration::from_secs(600);
+/// Latest probe of a neighbour that would be chosen if its link were measured. Ours, Imin: a few of them give
+/// an estimate within half a minute.
+pub const URGENT_PROBE: Duration = Duration::from_secs(4);
 /// Parent switch threshold with OF0: 640 = 2.5 hops, what 6TiSCH simulations use (RFC 6552 has none).
 pub const OF0_SWITCH_THRESHOLD: u32 = 640;
 /// MINIMUM_STEP_OF_RANK and MAXIMUM_STEP_OF_RANK: RFC 6552 s6.3.

@@ -20,14 +20,35 @@ pub(crate) struct Choice {
     pub(crate) parent: Address,
     /// Some neighbour is better than the parent, but not by enough to switch at once.
     pub(crate) better_waits: bool,
+    /// Some neighbour would be the parent if its link were measured.
+    pub(crate) unmeasured: Option<Address>,
 }
+
+/// A neighbour that may be the parent; the least is the best.
+type Candidate = (bool, Rank, Address);
 
 impl Rpl {
     /// The parent that this node should have in `dodag`, if any will do.
     pub(crate) fn choose(&self, dodag: &Dodag, now: Instant) -> Option<Choice> {
-        let mut best: Option<(bool, Rank, Address)> = None;
+        let choice = self.best(dodag, now, |_| true)?;
+        let stale = |address| self.neighbours.get(&address).is_some_and(|n| n.fresh_until <= now);
+        if !self.config.objective.measures_first() || !stale(choice.parent) {
+            return Some(choice);
+        }
+        let fresh = self.best(dodag, now, |neighbour| neighbour.fresh_until > now);
+        Some(Choice { unmeasured: Some(choice.parent), ..fresh.unwrap_or(choice) })
+    }
+
+    /// The best of those neighbours that `may` be chosen, with hysteresis.
+    fn best(
+        &self,
+        dodag: &Dodag,
+        now: Instant,
+        may: impl Fn(&Neighbour) -> bool,
+    ) -> Option<Choice> {
+        let mut best: Option<Candidate> = None;
         let mut current = None;
-        for neighbour in self.neighbours.iter() {
+        for neighbour in self.neighbours.iter().filter(|neighbour| may(neighbour)) {
             let Some(rank) = self.rank_below(dodag, neighbour) else { continue };
             let candidate = (neighbour.refused_until > now, rank, neighbour.address);
             if dodag.parent == Some(neighbour.address) {
@@ -39,7 +60,7 @@ impl Rpl {
         }
         let best = best?;
         let Some(current) = current else {
-            return Some(Choice { parent: best.2, better_waits: false });
+            return Some(Choice { parent: best.2, better_waits: false, unmeasured: None });
         };
         // RFC 6719 s3.3: hysteresis. A parent that refuses is left without.
         let gain = u32::from(current.1.0.saturating_sub(best.1.0));
@@ -51,7 +72,7 @@ impl Rpl {
             || gain > self.config.objective.switch_threshold()
             || (gain > 0 && dodag.better_since.is_some_and(lasting));
         let parent = if switch { best.2 } else { current.2 };
-        Some(Choice { parent, better_waits: !switch && gain > 0 })
+        Some(Choice { parent, better_waits: !switch && gain > 0, unmeasured: None })
     }
 
     /// The rank this node would have below `neighbour`; `None` when it must not be a parent.
@@ -100,6 +121,10 @@ impl Rpl {
     }
 
     fn settle(&mut self, now: Instant, choice: Choice) -> bool {
+        if choice.unmeasured.is_some() && self.config.probe_period.is_some() {
+            let soon = self.jittered(params::URGENT_PROBE / 2);
+            self.timers.set_no_later(Timer::Probe, now + soon);
+        }
         let Some(dodag) = self.member_mut() else { return false };
         dodag.better_since = choice.better_waits.then(|| dodag.better_since.unwrap_or(now));
         let old = dodag.parent;
@@ -197,8 +222,9 @@ impl Rpl {
         let keep = self.preferred_parent();
         let Some(neighbour) = self.neighbours.entry(address, Rank::INFINITE, keep) else { return };
         let worse = etx > neighbour.etx;
-        neighbour.fresh = fresh;
-        if etx == neighbour.etx {
+        let measured = fresh && neighbour.fresh_until <= now;
+        neighbour.fresh_until = if fresh { now + params::FRESH_FOR } else { Instant::ZERO };
+        if etx == neighbour.etx && !measured {
             return;
         }
         neighbour.etx = etx;
@@ -212,6 +238,9 @@ impl Rpl {
             (true, true) | (false, false) => {
                 self.reconsider(now);
             }
+            (false, true) if measured => {
+                self.reconsider(now);
+            }
             (false, true) => {}
         }
     }
@@ -221,7 +250,8 @@ impl Rpl {
     /// through its new parent.
     pub(crate) fn on_unreachable(&mut self, now: Instant, address: Address) {
         if let Some(neighbour) = self.neighbours.get_mut(&address) {
-            (neighbour.etx, neighbour.fresh, neighbour.rank) = (Etx::DEAD, false, Rank::INFINITE);
+            (neighbour.etx, neighbour.rank) = (Etx::DEAD, Rank::INFINITE);
+            neighbour.fresh_until = Instant::ZERO;
             self.reconsider(now);
         }
     }
@@ -233,22 +263,24 @@ impl Rpl {
         }
     }
 
-    /// Sends a unicast DIO over the link most worth knowing: the parent's first, then the one that could
-    /// give the best rank; in turn. The link layer measures it and reports back.
+    /// Sends a unicast DIO over the link most worth knowing: that of the parent to be, then the parent's, then
+    /// the one that could give the best rank; in turn. The link layer measures it and reports back.
     pub(crate) fn probe(&mut self, now: Instant) {
+        self.schedule_probe(now);
         self.reconsider(now);
         let Some(dodag) = self.member() else { return };
         let min_hop = dodag.configuration.min_hop_rank_increase;
+        let unmeasured = self.choose(dodag, now).and_then(|choice| choice.unmeasured);
         let candidate = self
             .neighbours
             .iter()
-            .filter(|neighbour| !neighbour.fresh)
+            .filter(|neighbour| neighbour.fresh_until <= now)
             .filter(|neighbour| dodag.dag_rank(neighbour.rank) < dodag.dag_rank(dodag.rank))
             .min_by_key(|neighbour| {
-                let is_parent = dodag.parent == Some(neighbour.address);
+                let address = Some(neighbour.address);
                 // A link is worth what a perfect one would give: its own guess may be what is wrong.
                 let hope = neighbour.rank.0.saturating_add(min_hop);
-                (!is_parent, neighbour.probed, hope)
+                (unmeasured != address, dodag.parent != address, neighbour.probed, hope)
             })
             .map(|neighbour| neighbour.address);
         if let Some(address) = candidate {
@@ -257,6 +289,5 @@ impl Rpl {
             }
             self.unicast_dio(address);
         }
-        self.schedule_probe(now);
     }
 }

@@ -30,6 +30,9 @@ section! {
         queue_frames: u16 = 16, Within(1, 1024);
         /// Retries of a unicast frame after the first attempt.
         retries: u8 = 7, Within(0, 15);
+        /// Frames that one cell may start when more wait for the same neighbour, in slots that follow each other
+        /// (IEEE 802.15.4-2015 s7.2.1.3, Frame Pending; Contiki-NG: 32); 0 or 1 is one frame a cell.
+        burst_frames: u8 = 0, Within(0, 32);
         /// Smallest back-off exponent in shared cells.
         be_min: u8 = 1, Within(0, 8);
         /// Largest back-off exponent in shared cells (IEEE 802.15.4-2015 s8.4.2.1: 7; Contiki-NG: 5).

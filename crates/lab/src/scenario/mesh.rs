@@ -85,6 +85,8 @@ choice! {
     Objective {
         /// Least transmissions, with hysteresis (RFC 6719).
         Mrhof = "mrhof",
+        /// The same with the hysteresis of Contiki-NG's RPL Classic, .75 ETX, and measured links first.
+        MrhofClassic = "mrhof/classic",
         /// Fewest hops over good links (RFC 6552).
         Of0 = "of0",
     }

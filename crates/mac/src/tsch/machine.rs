@@ -16,8 +16,9 @@ use lowmesh_machine::{DropReason, Dropped, Handle, Layer, Machine, Outbox, Rejec
 use lowmesh_units::{Asn, Channel, Duration, Eui64, Instant, Rng};
 use lowmesh_wire::ie::{LinkSpec, SlotframeSpec, TschBeacon};
 
+use super::burst::{Burst, InFlight};
 use super::cell::{CellId, CellOptions, Placement};
-use super::choice::{Choice, Situation};
+use super::choice::Situation;
 use super::schedule::Schedule;
 use super::sync::Synchronisation;
 use crate::account::RadioTime;
@@ -153,7 +154,8 @@ pub struct Tsch {
     pub(super) sequence: u8,
     /// First slot that is not over.
     pub(super) next_slot: Asn,
-    pub(super) in_flight: Option<Choice>,
+    pub(super) in_flight: Option<InFlight>,
+    pub(super) burst: Option<Burst>,
     /// The slot of the next transmission, recomputed after each change.
     next_transmission: Option<Asn>,
 }
@@ -179,6 +181,7 @@ impl Tsch {
             sequence,
             next_slot: Asn(0),
             in_flight: None,
+            burst: None,
             next_transmission: None,
         }
     }
@@ -248,7 +251,10 @@ impl Tsch {
     /// Looks again for the next slot to send in; to be called after whatever could move it.
     pub(super) fn look_ahead(&mut self) {
         self.next_transmission = match self.state {
-            State::Synchronised(_) => self.situation().next(self.next_slot),
+            State::Synchronised(_) => match self.burst_ahead() {
+                (Some(asn), _) => Some(asn),
+                (None, free) => self.situation().next(free),
+            },
             _ => None,
         };
     }
@@ -308,6 +314,7 @@ impl Tsch {
         self.beacon_due = None;
         self.join_metric = None;
         self.in_flight = None;
+        self.burst = None;
         for frame in self.queues.flush_all() {
             self.drop_frame(&frame, DropReason::Desynchronised);
         }

@@ -6,10 +6,12 @@
 //! | `schedule` | the table of cells, and arithmetic over it                   |
 //! | `hopping`  | from (ASN, channel offset) to a channel                      |
 //! | `choice`   | which frame goes out in which cell                           |
+//! | `burst`    | several frames in a row to one neighbour                     |
 //! | `sync`     | the relation to the time source                              |
 //! | `machine`  | joining, beacons, keepalives, queues                         |
 //! | `slot`     | one timeslot at the sender and at the receiver               |
 
+mod burst;
 pub mod cell;
 pub mod choice;
 pub mod hopping;

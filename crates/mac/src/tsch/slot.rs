@@ -56,15 +56,15 @@ impl Tsch {
             return None;
         }
         self.next_slot = asn + 1;
-        let Some(choice) = self.situation().choose(asn) else {
+        let Some(mut departure) = self.departure(asn) else {
             self.look_ahead();
             return None;
         };
+        let choice = departure.choice;
         if self.schedule.at(asn).any(|(c, _)| c.options.has(CellOptions::RX)) {
             self.time.listening_slots_used += 1;
         }
-        let channel = self.config.hopping.channel(asn, choice.channel_offset);
-        let (octets, destination, handle) = match choice.traffic {
+        let (mut octets, destination, handle) = match choice.traffic {
             Traffic::Beacon => {
                 self.sequence = self.sequence.wrapping_add(1);
                 let tsch = self.beacon(asn);
@@ -74,10 +74,15 @@ impl Tsch {
             Traffic::Broadcast => self.take_copy(None)?,
             Traffic::Unicast(peer) => self.take_copy(Some(peer))?,
         };
+        if let Some(peer) = destination {
+            departure.pending = self.mark_pending(peer, departure.follows, &mut octets);
+        }
         self.time.sent(octets.len());
-        self.schedule.note_use(choice.cell, |u: &mut CellUse| u.sent += 1);
-        self.in_flight = Some(choice);
-        Some(Transmission { channel, octets, destination, handle })
+        if departure.follows == 0 {
+            self.schedule.note_use(choice.cell, |u: &mut CellUse| u.sent += 1);
+        }
+        self.in_flight = Some(departure);
+        Some(Transmission { channel: departure.channel, octets, destination, handle })
     }
 
     fn take_copy(&mut self, peer: Option<Eui64>) -> Option<(Vec<u8>, Option<Eui64>, Handle)> {
@@ -96,6 +101,9 @@ impl Tsch {
             }
             State::Synchronised(_) => {
                 let asn = self.asn(now);
+                if let Some((channel, _)) = self.burst_heard(asn) {
+                    return Some(channel);
+                }
                 let (_, channel_offset) = self.listening_cell(asn)?;
                 Some(self.config.hopping.channel(asn, channel_offset))
             }
@@ -150,10 +158,16 @@ impl Tsch {
     ) -> Option<Vec<u8>> {
         let asn = self.asn(slot_start);
         self.next_slot = self.next_slot.max(asn + 1);
-        let cell = self.listening_cell(asn).map(|(cell, _)| cell);
-        if let Some(cell) = cell {
-            self.schedule.note_use(cell, |u| u.received += 1);
-        }
+        let channel = self.listens(slot_start);
+        let cell = if let Some((_, cell)) = self.burst_heard(asn) {
+            cell
+        } else {
+            let cell = self.listening_cell(asn).map(|(cell, _)| cell);
+            if let Some(cell) = cell {
+                self.schedule.note_use(cell, |u| u.received += 1);
+            }
+            cell
+        };
         self.links.note_heard(slot_start, source, heard.rssi);
         if self.time_source() == Some(source) {
             self.correct_clock(slot_start, -heard.late_micros);
@@ -173,6 +187,11 @@ impl Tsch {
         // s6.7.4.2: a repetition is acknowledged too, since its acknowledgement was lost.
         if broadcast || !frame.header.ack_request {
             return None;
+        }
+        if frame.header.frame_pending
+            && let Some(channel) = channel
+        {
+            self.stay_on(asn, channel, cell);
         }
         let ack = frame::ack(source, sequence, heard.late_micros);
         self.time.sent(ack.len());
@@ -210,7 +229,8 @@ impl Tsch {
 
     /// The slot of [`Tsch::transmit`] is over; `ack` is what came back, if anything did.
     pub fn finish(&mut self, slot_start: Instant, ack: Option<Reception<'_>>) {
-        let Some(choice) = self.in_flight.take() else { return };
+        let Some(sent) = self.in_flight.take() else { return };
+        let choice = sent.choice;
         match choice.traffic {
             Traffic::Beacon => self.schedule_beacon(),
             Traffic::Broadcast => {
@@ -223,7 +243,10 @@ impl Tsch {
                 self.time.waited_for_ack(ack.map(|a| a.octets.len()));
                 let acked = ack.is_some_and(|a| self.accept_ack(slot_start, peer, a));
                 if acked {
-                    self.schedule.note_use(choice.cell, |u| u.acked += 1);
+                    if sent.follows == 0 {
+                        self.schedule.note_use(choice.cell, |u| u.acked += 1);
+                    }
+                    self.go_on(self.asn(slot_start), sent);
                     self.finish_acked(peer);
                 } else {
                     self.finish_unacked(peer, choice.shared);

@@ -22,10 +22,14 @@ struct Pair {
 
 impl Pair {
     fn new() -> Self {
+        Self::with_bursts(0)
+    }
+    fn with_bursts(burst_frames_max: u8) -> Self {
         let mac = |node: u16| {
             let rng = Rng::stream(Seed(5), NodeId(node), Purpose::Mac);
             // One beacon in sixteen meets the channel that a scanning node listens on.
-            let config = Config { eb_period: Duration::from_secs(2), ..Config::default() };
+            let eb_period = Duration::from_secs(2);
+            let config = Config { eb_period, burst_frames_max, ..Config::default() };
             Tsch::new(config, NodeId(node).eui64(), rng)
         };
         let mut pair = Self {
@@ -98,7 +102,18 @@ impl Pair {
         self.drain();
     }
     fn joined() -> Self {
-        let mut pair = Self::new();
+        Self::new().join()
+    }
+    /// Joined, without beacons, and with nothing in the queues.
+    fn quiet(self) -> Self {
+        let mut pair = self.join();
+        pair.tell(0, Input::SetBeacons(None));
+        pair.run(Duration::from_secs(1));
+        pair.outputs = [Vec::new(), Vec::new()];
+        pair
+    }
+    fn join(self) -> Self {
+        let mut pair = self;
         pair.run(Duration::from_secs(120));
         assert!(pair.macs[1].is_synchronised());
         pair.install(1);
@@ -184,4 +199,63 @@ fn a_frame_for_an_unsynchronised_mac_is_dropped_with_its_reason() {
     let last = pair.outputs[1].last().cloned();
     let Some(Output::Dropped { dropped, .. }) = last else { panic!("not dropped: {last:?}") };
     assert_eq!((dropped.handle, dropped.reason), (Handle(9), DropReason::NotJoined));
+}
+
+/// How many of five frames that wait for one neighbour are there after one slotframe.
+fn arrived_in_one_slotframe(burst_frames_max: u8) -> usize {
+    let mut pair = Pair::with_bursts(burst_frames_max).quiet();
+    for handle in 1..=5 {
+        pair.send(1, A, handle);
+    }
+    pair.run(Duration::from_millis(110));
+    pair.outputs[0].iter().filter(|o| matches!(o, Output::Received { .. })).count()
+}
+
+#[test]
+fn frames_for_one_neighbour_follow_each_other_up_to_the_bound_of_a_burst() {
+    assert_eq!([0, 1, 2, 3, 32].map(arrived_in_one_slotframe), [1, 1, 2, 3, 5]);
+}
+
+#[test]
+fn only_the_first_frame_of_a_burst_is_use_of_its_cell() {
+    let mut pair = Pair::with_bursts(8).quiet();
+    let before = pair.macs.each_ref().map(|mac| mac.schedule().cells().next().map(|c| c.used));
+    for handle in 1..=3 {
+        pair.send(1, A, handle);
+    }
+    pair.run(Duration::from_millis(110));
+    let [at_a, at_b] = [0, 1].map(|who| {
+        let used = pair.macs[who].schedule().cells().next().map(|c| c.used).expect("the cell");
+        let old = before[who].expect("the cell");
+        [used.sent - old.sent, used.acked - old.acked, used.received - old.received]
+    });
+    assert_eq!((at_a, at_b), ([0, 0, 1], [1, 1, 0]));
+}
+
+#[test]
+fn a_burst_ends_with_the_frame_that_gets_no_answer() {
+    let mut pair = Pair::with_bursts(8).quiet();
+    pair.open[1] = false;
+    pair.send(1, A, 1);
+    pair.send(1, A, 2);
+    let first = pair.macs[1].next_transmission().expect("there is a cell");
+    pair.run(first.since(pair.now) + Duration::from_millis(10));
+    let next = pair.macs[1].next_transmission().expect("it tries again");
+    assert!(next > pair.now + Duration::from_millis(50), "the cell comes again, no slot before");
+}
+
+#[test]
+fn staying_on_for_a_burst_costs_radio_time() {
+    let mut pair = Pair::with_bursts(8).quiet();
+    pair.send(1, A, 1);
+    pair.send(1, A, 2);
+    let first = pair.macs[1].next_transmission().expect("there is a cell");
+    pair.run(first.since(pair.now) + Duration::from_millis(10));
+    // The second frame does not come through: the receiver listened for it in vain.
+    pair.open[1] = false;
+    let before = pair.macs[0].radio_time(pair.now).rx;
+    pair.run(Duration::from_millis(10));
+    assert_eq!(pair.macs[0].listens(pair.now), None, "the burst is over");
+    let idle = pair.macs[0].radio_time(pair.now).rx - before;
+    assert!(idle < Duration::from_millis(1), "the wait was counted when the burst began: {idle}");
 }

@@ -24,6 +24,8 @@ pub trait ObjectiveFunction {
     fn switch_threshold(&self) -> u32;
     /// A smaller gain is worth a switch when it lasts this long, if ever.
     fn switch_after(&self) -> Option<Duration>;
+    /// Whether a neighbour must have a fresh link estimate to be chosen, as long as some neighbour has one.
+    fn measures_first(&self) -> bool;
 }
 
 /// The objective functions by name.
@@ -34,11 +36,13 @@ pub enum Objective {
     /// `mrhof`.
     #[default]
     Mrhof,
+    /// `mrhof/classic`.
+    MrhofClassic,
 }
 
 impl Objective {
     /// All of them, in the order of reports.
-    pub const ALL: [Self; 2] = [Self::Of0, Self::Mrhof];
+    pub const ALL: [Self; 3] = [Self::Of0, Self::Mrhof, Self::MrhofClassic];
 
     /// The one that scenario files call `name`.
     pub fn named(name: &str) -> Option<Self> {
@@ -48,7 +52,8 @@ impl Objective {
     const fn function(self) -> &'static dyn ObjectiveFunction {
         match self {
             Self::Of0 => &Of0,
-            Self::Mrhof => &Mrhof,
+            Self::Mrhof => &Mrhof::RFC_6719,
+            Self::MrhofClassic => &Mrhof::CLASSIC,
         }
     }
 }
@@ -68,6 +73,9 @@ impl ObjectiveFunction for Objective {
     }
     fn switch_after(&self) -> Option<Duration> {
         self.function().switch_after()
+    }
+    fn measures_first(&self) -> bool {
+        self.function().measures_first()
     }
 }
 
@@ -118,7 +126,7 @@ mod tests {
             assert_eq!(Objective::named(objective.name()), Some(objective));
         }
         assert_eq!(Objective::named("OF0"), None);
-        assert_eq!(Objective::ALL.map(|objective| objective.code_point()), [0, 1]);
+        assert_eq!(Objective::ALL.map(|objective| objective.code_point()), [0, 1, 1]);
     }
 
     #[test]

@@ -9,11 +9,33 @@ use crate::params;
 
 /// Minimum rank with hysteresis.
 #[derive(Clone, Copy, Debug)]
-pub struct Mrhof;
+pub struct Mrhof {
+    name: &'static str,
+    switch_threshold: u32,
+    switch_after: Option<Duration>,
+    measures_first: bool,
+}
+
+impl Mrhof {
+    /// With the threshold of RFC 6719 s5; a smaller gain counts once it has lasted.
+    pub const RFC_6719: Self = Self {
+        name: "mrhof",
+        switch_threshold: params::MRHOF_SWITCH_THRESHOLD,
+        switch_after: Some(params::MRHOF_SWITCH_AFTER),
+        measures_first: false,
+    };
+    /// As RPL Classic of Contiki-NG, its implementation with storing mode, has it.
+    pub const CLASSIC: Self = Self {
+        name: "mrhof/classic",
+        switch_threshold: params::CLASSIC_SWITCH_THRESHOLD,
+        switch_after: None,
+        measures_first: true,
+    };
+}
 
 impl ObjectiveFunction for Mrhof {
     fn name(&self) -> &'static str {
-        "mrhof"
+        self.name
     }
     fn code_point(&self) -> u16 {
         1
@@ -27,10 +49,13 @@ impl ObjectiveFunction for Mrhof {
         if cost > params::MAX_PATH_COST { Rank::INFINITE } else { rank_of(cost) }
     }
     fn switch_threshold(&self) -> u32 {
-        params::MRHOF_SWITCH_THRESHOLD
+        self.switch_threshold
     }
     fn switch_after(&self) -> Option<Duration> {
-        Some(params::MRHOF_SWITCH_AFTER)
+        self.switch_after
+    }
+    fn measures_first(&self) -> bool {
+        self.measures_first
     }
 }
 
@@ -40,12 +65,12 @@ mod tests {
 
     #[test]
     fn rank_adds_up_etx() {
-        assert_eq!(Mrhof.rank_through(Rank(128), Etx::from_f64(1.5), 128), Rank(320));
-        assert_eq!(Mrhof.rank_through(Rank(128), Etx(1), 128), Rank(256));
+        assert_eq!(Mrhof::RFC_6719.rank_through(Rank(128), Etx::from_f64(1.5), 128), Rank(320));
+        assert_eq!(Mrhof::RFC_6719.rank_through(Rank(128), Etx(1), 128), Rank(256));
     }
 
     #[test]
     fn a_path_beyond_the_largest_cost_will_not_do() {
-        assert_eq!(Mrhof.rank_through(Rank(32700), Etx(128), 128), Rank::INFINITE);
+        assert_eq!(Mrhof::RFC_6719.rank_through(Rank(32700), Etx(128), 128), Rank::INFINITE);
     }
 }

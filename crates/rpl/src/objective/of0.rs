@@ -35,6 +35,9 @@ impl ObjectiveFunction for Of0 {
     fn switch_after(&self) -> Option<Duration> {
         None
     }
+    fn measures_first(&self) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::network::{global, link_local, rng};
 use crate::dodag::Dodag;
-use crate::{Config, Destination, Etx, Input, Mode, Output, Rpl};
+use crate::{Config, Destination, Etx, Input, Mode, Objective, Output, Rpl};
 
 fn dio(rank: u16) -> Dio {
     let dodag = Dodag::of_root(global(0), &Config::root(link_local(0), global(0)));
@@ -230,6 +230,49 @@ fn a_link_without_fresh_estimate_is_probed_by_a_unicast_dio() {
     assert!(probes(&outputs) >= 1);
     script.etx(0, 1.5);
     assert_eq!(probes(&script.pass(Duration::from_secs(600))), 0);
+}
+
+#[test]
+fn an_estimate_grows_old_and_the_link_is_probed_again() {
+    let mut script = Script::joined();
+    script.etx(0, 1.5);
+    let later = script.pass(Duration::from_secs(900));
+    let dio = |(to, message): &(Destination, &Message)| {
+        *to == Destination::Unicast(link_local(0)) && message.name() == "dio"
+    };
+    assert!(sent(&later).iter().any(dio));
+}
+
+#[test]
+fn rpl_classic_probes_a_better_neighbour_before_it_moves() {
+    let config = Config::router(link_local(1)).with_objective(Objective::MrhofClassic);
+    let mut script = Script::of(config);
+    script.hear(0, &Message::Dio(dio(640)));
+    script.etx(0, 1.0);
+    script.hear(2, &Message::Dio(dio(128)));
+    assert_eq!(script.parent(), Some(0), "the link to 2 is not measured");
+    let soon = script.pass(Duration::from_secs(4));
+    let probe = |(to, message): &(Destination, &Message)| {
+        *to == Destination::Unicast(link_local(2)) && message.name() == "dio"
+    };
+    assert!(sent(&soon).iter().any(probe));
+    script.etx(2, 1.0);
+    assert_eq!(script.parent(), Some(2));
+}
+
+#[test]
+fn rpl_classic_moves_for_three_quarters_of_a_transmission() {
+    let parent_after = |gain: u16| {
+        let config = Config::router(link_local(1)).with_objective(Objective::MrhofClassic);
+        let mut script = Script::of(config);
+        script.hear(0, &Message::Dio(dio(400)));
+        script.etx(0, 1.0);
+        script.etx(2, 1.0);
+        script.hear(2, &Message::Dio(dio(400 - gain)));
+        script.pass(Duration::from_secs(590));
+        script.parent()
+    };
+    assert_eq!((parent_after(96), parent_after(97)), (Some(0), Some(2)));
 }
 
 #[test]

@@ -42,7 +42,7 @@ pub fn probe(name: &str) -> Result<Values, String> {
         ("network_buffer", config.node.mac.queue_frames_max as f64),
         ("storing", f64::from(u8::from(scenario.rpl.mode == RplMode::Storing))),
         ("rpl_storing", f64::from(u8::from(config.node.rpl.mode == Mode::Storing))),
-        ("mrhof", f64::from(u8::from(config.node.rpl.objective == Objective::Mrhof))),
+        ("mrhof", f64::from(u8::from(config.node.rpl.objective != Objective::Of0))),
     ]);
     if let Scheduling::Msf(msf) = config.node.scheduling {
         found.extend(values([
