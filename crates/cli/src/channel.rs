@@ -26,6 +26,9 @@ use crate::failure::Failure;
 
 /// How long one answer is waited for: what libcoap's client waits.
 const WAIT_S: f64 = 90.0;
+/// How long the answers of a group are waited for unless the user says otherwise: DEFAULT_LEISURE (RFC 7252 s8.2), 5 s,
+/// and the way there and back.
+const GROUP_WAIT_S: f64 = 8.0;
 const KEY_HINT: &str = "are --identity and --psk what the server knows?";
 
 /// How to reach the server.
@@ -71,6 +74,18 @@ pub fn uri(text: &str) -> Result<Uri, Failure> {
         let message = format!("{text:?} is no URI for CoAP: {error}");
         Failure::usage(message, "write it as in coap://[::1]/hello")
     })
+}
+
+/// Reads a URI, or the host of one: a name, an address, with or without a port.
+pub fn host_or_uri(text: &str) -> Result<Uri, Failure> {
+    let address = text.split_once('%').map_or(text, |(address, _zone)| address);
+    if text.contains("://") {
+        uri(text)
+    } else if address.parse::<Ipv6Addr>().is_ok() {
+        uri(&format!("coap://[{text}]"))
+    } else {
+        uri(&format!("coap://{text}"))
+    }
 }
 
 /// Runs the asynchronous part of a verb.
@@ -227,6 +242,11 @@ impl Connected {
 /// How long an answer is waited for.
 pub fn patience(timeout: Option<f64>) -> Duration {
     Duration::from_secs_f64(timeout.unwrap_or(WAIT_S))
+}
+
+/// How long the answers of a group are waited for.
+pub fn group_patience(timeout: Option<f64>) -> lowmesh_units::Duration {
+    lowmesh_units::Duration::from_secs_f64(timeout.unwrap_or(GROUP_WAIT_S))
 }
 
 /// What it means that a request was not taken.

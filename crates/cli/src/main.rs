@@ -9,11 +9,13 @@ mod body;
 mod channel;
 mod compare;
 mod diagnostic;
+mod discover;
 mod dry;
 mod failure;
 mod merge;
 mod node;
 mod observe;
+mod ping;
 mod progress;
 mod report;
 mod reproduce;
@@ -70,6 +72,10 @@ enum Verb {
     Ipatch(template::Args),
     /// Print a resource each time that it changes, until Ctrl-C (RFC 7641)
     Observe(observe::Args),
+    /// List the resources of a server, or of all servers of a group (RFC 6690)
+    Discover(discover::Args),
+    /// Ask whether a CoAP endpoint is there, and how long the way takes
+    Ping(ping::Args),
 }
 
 fn main() -> ExitCode {
@@ -94,6 +100,8 @@ fn main() -> ExitCode {
         Verb::Patch(args) => request::execute(Code::PATCH, args, stdout),
         Verb::Ipatch(args) => request::execute(Code::IPATCH, args, stdout),
         Verb::Observe(args) => observe::execute(Code::GET, &args.request, args.count, stdout),
+        Verb::Discover(args) => discover::execute(args, stdout),
+        Verb::Ping(args) => ping::execute(args, stdout),
     };
     match result.and_then(|()| Ok(stdout.flush()?)) {
         Ok(()) => ExitCode::SUCCESS,
