@@ -12,6 +12,7 @@ mod diagnostic;
 mod discover;
 mod dry;
 mod failure;
+mod manual;
 mod merge;
 mod node;
 mod observe;
@@ -33,7 +34,7 @@ mod validate;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use lowmesh_wire::coap::Code;
 
 /// Simulate meshes of constrained nodes, compare their protocols, and talk CoAP.
@@ -76,6 +77,10 @@ enum Verb {
     Discover(discover::Args),
     /// Ask whether a CoAP endpoint is there, and how long the way takes
     Ping(ping::Args),
+    /// Print the script with which a shell completes this command
+    Completions(manual::Completions),
+    /// Write manual pages into a folder
+    Man(manual::Pages),
 }
 
 fn main() -> ExitCode {
@@ -102,6 +107,8 @@ fn main() -> ExitCode {
         Verb::Observe(args) => observe::execute(Code::GET, &args.request, args.count, stdout),
         Verb::Discover(args) => discover::execute(args, stdout),
         Verb::Ping(args) => ping::execute(args, stdout),
+        Verb::Completions(args) => manual::complete(args, &mut Cli::command(), stdout),
+        Verb::Man(args) => manual::print(args, Cli::command()),
     };
     match result.and_then(|()| Ok(stdout.flush()?)) {
         Ok(()) => ExitCode::SUCCESS,
@@ -118,7 +125,6 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        use clap::CommandFactory as _;
         Cli::command().debug_assert();
     }
 }
