@@ -28,15 +28,19 @@ fn every_verb_is_completed_in_every_shell() {
 #[test]
 fn every_verb_has_a_manual_page() {
     let folder = Folder::new("man");
-    let output = lowmesh(&["man", &folder.path("man1")]);
+    let output = lowmesh(&["man", &folder.path("")]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(verbs().contains(&"observe".to_owned()));
+    let mut pages = vec!["lowmesh.1".to_owned()];
     for verb in verbs() {
-        let page = folder.read(&format!("man1/lowmesh-{verb}.1"));
+        let name = format!("lowmesh-{verb}.1");
         let begin = format!(".TH lowmesh-{verb} 1");
-        assert!(page.contains(&begin), "{verb}");
+        assert!(folder.read(&name).contains(&begin), "{verb}");
+        pages.push(name);
     }
-    assert!(folder.read("man1/lowmesh.1").contains("lowmesh\\-observe(1)"));
+    pages.sort();
+    assert_eq!(folder.names(), pages);
+    assert!(folder.read("lowmesh.1").contains("lowmesh\\-observe(1)"));
 }
 
 #[test]
