@@ -173,6 +173,10 @@ impl Channel {
             };
         }
         match reason {
+            DropReason::NoRoute if self.peer.is_group() => {
+                let hint = "say by which interface that has multicast, as in [ff02::fd%25eth0]";
+                Failure::no_answer(format!("there is no way to the group {}", address.ip()), hint)
+            }
             DropReason::NoRoute => {
                 let hint = "is a server running there, at this port? is there a route?";
                 Failure::no_answer(format!("{address} cannot be reached"), hint)
@@ -290,6 +294,16 @@ async fn bind(args: &Args, uri: &Uri) -> Result<Channel, Failure> {
         _ => None,
     };
     let address = *resolve(uri).await?.first().expect("a host that resolves has an address");
+    if let Some(local) = args.address
+        && !local.is_unspecified()
+        && local.is_ipv4() != address.is_ipv4()
+    {
+        let message = format!("{local} and {} are not of one kind", address.ip());
+        return Err(Failure::usage(
+            message,
+            "give --address one of the server's kind, or leave it out",
+        ));
+    }
     let driver = match sessions {
         Some(sessions) => Driver::secure(udp, sessions, host),
         None => Driver::new(udp, host),
@@ -316,7 +330,11 @@ async fn connect(args: &Args, uri: &Uri) -> Result<Channel, Failure> {
                 let message = format!("cannot read {}: {error}", file.display());
                 Failure::usage(message, "--cafile takes a PEM file")
             })?;
-            Some(TlsClient::trusting(&pem)?)
+            let trust = TlsClient::trusting(&pem).map_err(|error| {
+                let message = format!("{}: {error}", file.display());
+                Failure::usage(message, "--cafile takes the certificates of authorities, as PEM")
+            })?;
+            Some(trust)
         }
     };
     let line = Line::connect(uri, trust.as_ref()).await?;
