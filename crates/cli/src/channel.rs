@@ -348,7 +348,7 @@ async fn connect(args: &Args, uri: &Uri) -> Result<Channel, Failure> {
 }
 
 /// A secret as given, or the first line of `@FILE`.
-fn secret(text: &str) -> Result<Vec<u8>, Failure> {
+pub fn secret(text: &str) -> Result<Vec<u8>, Failure> {
     let Some(file) = text.strip_prefix('@') else { return Ok(text.as_bytes().to_vec()) };
     let read = std::fs::read_to_string(file).map_err(|error| {
         Failure::usage(

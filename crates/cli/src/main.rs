@@ -24,6 +24,7 @@ mod request;
 mod rerun;
 mod run;
 mod scenarios;
+mod serve;
 mod show;
 mod store;
 mod table;
@@ -54,6 +55,7 @@ enum Verb {
     Merge(merge::Args),
     Node(node::Args),
     Scenarios(scenarios::Args),
+    Serve(serve::Args),
     Show(show::Args),
     Tune(tune::Args),
     Validate(validate::Args),
@@ -94,6 +96,7 @@ fn main() -> ExitCode {
         Verb::Merge(args) => merge::execute(args, stdout),
         Verb::Node(args) => node::execute(args, stdout),
         Verb::Scenarios(args) => scenarios::execute(args, stdout),
+        Verb::Serve(args) => serve::execute(args),
         Verb::Show(args) => show::execute(args, stdout),
         Verb::Tune(args) => tune::execute(args, &lowmesh_lab::simulate::simulate, stdout),
         Verb::Validate(args) => validate::execute(args, &lowmesh_lab::simulate::simulate, stdout),
