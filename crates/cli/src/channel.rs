@@ -6,7 +6,9 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 use lowmesh_coap::blockwise::Exponent;
-use lowmesh_coap::{Config, ConnectionLimits, Connections, Endpoint, Host, HostLimits};
+use lowmesh_coap::{
+    Config, CongestionControl, ConnectionLimits, Connections, Endpoint, Host, HostLimits,
+};
 use lowmesh_coap::{Input, Output};
 use lowmesh_machine::{Machine as _, Rejected};
 use lowmesh_net::clock::{Clock, fresh_seed};
@@ -187,7 +189,8 @@ fn rng() -> Rng {
 }
 
 async fn bind(args: &Args, uri: &Uri) -> Result<Channel, Failure> {
-    let config = Config { timer: args.cc.as_str().into(), ..Config::default() };
+    let config =
+        Config { congestion: CongestionControl::new(args.cc.as_str()), ..Config::default() };
     let host = Host::over_datagrams(config, limits(args), rng())
         .map_err(|error| Failure::usage(error, "--cc chooses the retransmission timer"))?;
     let udp = if args.address.is_none() && args.port.is_none() {
