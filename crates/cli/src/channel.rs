@@ -50,7 +50,7 @@ pub struct Args {
     /// Largest block of a long body, octets
     #[arg(short, long, value_name = "OCTETS", value_parser = block)]
     block: Option<Exponent>,
-    /// Retransmission timer: default, rfc6298, cocoa, 6cocoa and their relatives
+    /// Retransmission timer: default, rfc6298, cocoa, 6cocoa and their relatives, fasor
     #[arg(long, value_name = "NAME", default_value = "default")]
     cc: String,
 }

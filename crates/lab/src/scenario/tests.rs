@@ -55,7 +55,7 @@ fn a_misspelt_name_is_told_with_the_one_that_was_meant() {
     assert_eq!(
         errors("name = \"x\"\n[coap]\ncongestion = \"cocoaa\"\n", &[]),
         "my.toml:3: coap.congestion = \"cocoaa\": must be one of default, cocoa, cocoa/table-2, \
-         cocoa/paper-text, cocoa/draft-03, cocoa/ecoap, 6cocoa, rfc6298, fixed; did you mean `cocoa`?"
+         cocoa/paper-text, cocoa/draft-03, cocoa/ecoap, 6cocoa, fasor, rfc6298, fixed; did you mean `cocoa`?"
     );
 }
 
