@@ -48,6 +48,7 @@ extern crate alloc;
 
 pub mod blockwise;
 pub mod cache;
+mod chosen_token;
 mod config;
 mod congestion;
 pub mod echo;

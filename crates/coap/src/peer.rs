@@ -95,9 +95,9 @@ impl Peer {
             self.unanswered.push((token, id));
         }
     }
-    /// A request to a group, which this peer stands for, leaves: it is no interaction with one peer,
-    /// so the window does not count it.
-    pub(crate) fn sent_to_group(&mut self, token: Token, id: ExchangeId) {
+    /// A request has a token before it leaves, or counts for no window, as one to the group that
+    /// this peer stands for.
+    pub(crate) fn hold_token(&mut self, token: Token, id: ExchangeId) {
         self.unanswered.push((token, id));
     }
     /// The latest copy of the exchange, which left at `sent`, was acknowledged after `rtt`; that is unknown when

@@ -19,6 +19,7 @@ use lowmesh_wire::coap::{Kind, MessageId, OptionNumber, Token};
 use crate::event::ExchangeId;
 use crate::event::{Counters, Discard, Input, Output};
 use crate::exchange::{Incoming, Outgoing};
+use crate::observe::NO_DEREGISTRATION;
 use crate::params::ADMISSION_SAMPLE;
 use crate::peer::Peer;
 use crate::{Config, ConfigError, CongestionControl};
@@ -180,6 +181,7 @@ impl<P: Ord + Copy> Machine for Endpoint<P> {
             Input::GroupDatagram { from, bytes } => self.on_group_datagram(from, bytes, now),
             Input::Unreachable { peer } => self.on_unreachable(peer, now),
             Input::Deadline => self.on_deadline(now),
+            Input::Deregister { .. } => return Err(NO_DEREGISTRATION),
             Input::Connected { .. } | Input::Release { .. } => {
                 return Err(Rejected {
                     what: "connection",

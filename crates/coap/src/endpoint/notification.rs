@@ -29,7 +29,9 @@ impl<P: Ord + Copy> Endpoint<P> {
         }
         if message.kind == Kind::Confirmable {
             let (purpose, expects) = (Purpose::Response, Expects::One);
-            return self.enqueue(Wanted { peer, message, purpose, expects, handle }, now);
+            let holds_token = false;
+            let wanted = Wanted { peer, message, purpose, expects, handle, holds_token };
+            return self.enqueue(wanted, now);
         }
         if !self.admit(peer, now) {
             return Err(NO_ROOM);

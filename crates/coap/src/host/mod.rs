@@ -214,6 +214,7 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
                 self.keep_if_accepted(inner, asked)
             }
             Input::Cancel { handle } => self.cancel(handle, now),
+            Input::Deregister { handle } => self.deregister(handle, now),
             Input::Notify { .. } => Err(Rejected {
                 what: "notification",
                 why: "a host notifies by itself: say which path has changed",

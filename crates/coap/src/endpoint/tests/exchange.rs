@@ -3,7 +3,7 @@
 use std::vec::Vec;
 
 use lowmesh_units::Duration;
-use lowmesh_wire::coap::{Code, Kind, Message, MessageId};
+use lowmesh_wire::coap::{Code, Kind, Message, MessageId, Token};
 
 use super::super::*;
 use super::*;
@@ -317,4 +317,31 @@ fn a_request_without_a_method_is_refused() {
     let message = RequestTemplate::new(Code::CONTENT, "/t");
     let input = Input::Request { peer: PEER, message, handle: Handle(1) };
     assert!(client.handle(T0, input).is_err());
+}
+
+#[test]
+fn a_token_of_the_application_is_its_own_from_the_queue_to_the_answer() {
+    let mut endpoint = endpoint(Config::default());
+    ask(&mut endpoint, 1, T0);
+    let message = || RequestTemplate::get("/t").with_token(Token::from_number(0, 4));
+    let request = |handle| Input::Request { peer: PEER, message: message(), handle };
+    // NSTART 1: it waits behind the first.
+    endpoint.handle(T0, request(Handle(2))).expect("acceptable");
+    let refused = endpoint.handle(T0, request(Handle(3))).expect_err("in use");
+    assert_eq!(refused.what, "token");
+    endpoint.handle(T0, Input::Cancel { handle: Handle(1) }).expect("never fails");
+    let sent = sent(&outputs(&mut endpoint)).remove(0);
+    assert_eq!(sent.token, Token::from_number(0, 4));
+    receive(&mut endpoint, &response_to(&sent, Kind::Acknowledgement), T0);
+    endpoint.handle(T0, request(Handle(4))).expect("free again");
+}
+
+#[test]
+fn a_token_of_more_than_eight_octets_is_refused() {
+    let mut endpoint = endpoint(Config::default());
+    let token = Token::new(&[1; 9]).expect("an extended token");
+    let message = RequestTemplate::get("/t").with_token(token);
+    let input = Input::Request { peer: PEER, message, handle: Handle(1) };
+    assert!(endpoint.handle(T0, input).is_err());
+    assert_eq!(endpoint.open(), 0);
 }
