@@ -7,7 +7,7 @@ use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::DecodeError;
 use lowmesh_wire::coap::stream::Framing;
 use lowmesh_wire::coap::{
-    Code, HEADER_LEN, Kind, Message, MessageId, OptionNumber, Options, Token,
+    Code, ContentFormat, HEADER_LEN, Kind, Message, MessageId, OptionNumber, Options, Token,
 };
 
 /// Names one exchange within its endpoint.
@@ -75,6 +75,16 @@ impl ResponseTemplate {
     /// The same response with a payload.
     pub fn with_payload(self, payload: Vec<u8>) -> Self {
         Self { payload, ..self }
+    }
+    /// The same response with one more option.
+    pub fn with_option(mut self, number: OptionNumber, value: &[u8]) -> Self {
+        self.options.insert(number, value);
+        self
+    }
+    /// The same response with the format of its payload.
+    pub fn with_format(mut self, format: ContentFormat) -> Self {
+        self.options.insert_uint(OptionNumber::CONTENT_FORMAT, format.0.into());
+        self
     }
     /// Octets of the datagram that carries it behind a token of `token_len` octets.
     pub(crate) fn encoded_len(&self, token_len: usize) -> usize {

@@ -77,9 +77,11 @@ impl<M: Datagrams> Driver<M> {
     pub const fn machine(&self) -> &M {
         &self.machine
     }
-    /// The machine, to change something that is no input.
-    pub const fn machine_mut(&mut self) -> &mut M {
-        &mut self.machine
+    /// Changes something of the machine that is no input, and does what it then wants.
+    pub fn change<R>(&mut self, change: impl FnOnce(&mut M) -> R) -> R {
+        let result = change(&mut self.machine);
+        self.work(self.clock.now());
+        result
     }
     /// Datagrams lost since there was no room for them here.
     pub const fn lost(&self) -> u64 {
@@ -95,6 +97,10 @@ impl<M: Datagrams> Driver<M> {
         let result = self.machine.handle(now, input);
         self.work(now);
         result
+    }
+    /// What the application has to know, if there is anything already.
+    pub fn poll(&mut self) -> Option<Output<Peer>> {
+        self.outputs.pop_front()
     }
     /// The next thing that the application has to know. May be dropped and called again at any time.
     ///

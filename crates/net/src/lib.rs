@@ -4,6 +4,7 @@
 //! | module | drives |
 //! |---|---|
 //! | [`driver`] | a CoAP endpoint over UDP, or over DTLS |
+//! | [`server`] | resources as functions, over all transports at once |
 //! | [`udp`], [`multicast`] | the socket under it, and its groups |
 //! | [`dtls`] | sessions with pre-shared keys |
 //! | [`line`] | one connection for CoAP: TCP, TLS, WebSockets |
@@ -26,6 +27,7 @@ pub mod oscore;
 pub mod params;
 pub mod peer;
 pub mod resolve;
+pub mod server;
 pub mod service;
 pub mod stream;
 pub mod tls;

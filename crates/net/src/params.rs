@@ -35,6 +35,18 @@ pub const IDENTITY_LEN_MAX: usize = 128;
 pub const KEY_LEN_MAX: usize = 64;
 /// The largest message that is taken from a byte stream, octets; ours, several blocks of BERT.
 pub const STREAM_MESSAGE_MAX: usize = 65_536 + 1152;
+/// Connections that a server takes at once; ours: each may hold two bodies.
+pub const SERVED_CONNECTIONS_MAX: usize = 256;
+/// How long a client may take to shake hands over TLS or WebSockets; ours.
+pub const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
+/// How long a server that ends waits for the answers that are being made; ours.
+pub const GRACE: Duration = Duration::from_secs(5);
+/// How often a server that ends looks whether it is done; ours.
+pub const END_LOOK: Duration = Duration::from_millis(20);
+/// How long a server waits when the system gives it no connection, as without file descriptors; ours.
+pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Changes of resources that a server has not looked at yet; ours. Past it every resource counts as changed.
+pub const CHANGES_MAX: usize = 256;
 /// ALPN identifier of CoAP over TLS: RFC 8323 s8.2.
 pub const ALPN: &[u8] = b"coap";
 /// Path of CoAP over WebSockets: RFC 8323 s8.3.
