@@ -325,9 +325,10 @@ impl<P: Ord + Copy> Endpoint<P> {
             }
             Phase::Sent(Transmission { due, .. })
             | Phase::Acknowledged(Transmission { due, .. })
-            | Phase::Observing { due } => {
+            | Phase::Observing { due: Some(due) } => {
                 self.deadlines.remove(&(due, id));
             }
+            Phase::Observing { due: None } => {}
         }
         peer.settle(id, now);
     }
