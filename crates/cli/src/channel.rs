@@ -4,16 +4,17 @@
 use std::future::Future;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use lowmesh_coap::blockwise::Exponent;
 use lowmesh_coap::{
     Config, CongestionControl, ConnectionLimits, Connections, Endpoint, Host, HostLimits,
 };
 use lowmesh_coap::{Input, Output};
-use lowmesh_machine::{Machine as _, Rejected};
+use lowmesh_machine::{DropReason, Machine as _, Rejected};
 use lowmesh_net::clock::{Clock, fresh_seed};
 use lowmesh_net::driver::Driver;
-use lowmesh_net::dtls::Sessions;
+use lowmesh_net::dtls::{LossCause, Sessions};
 use lowmesh_net::line::Line;
 use lowmesh_net::peer::Peer;
 use lowmesh_net::resolve::resolve;
@@ -24,6 +25,10 @@ use lowmesh_wire::coap::stream::{Framing, StreamMessage};
 use lowmesh_wire::coap::uri::{Scheme, Uri};
 
 use crate::failure::Failure;
+
+/// How long one answer is waited for: what libcoap's client waits.
+const WAIT_S: f64 = 90.0;
+const KEY_HINT: &str = "are --identity and --psk what the server knows?";
 
 /// How to reach the server.
 #[derive(Debug, clap::Args)]
@@ -95,8 +100,12 @@ struct Connected {
 }
 
 impl Channel {
-    /// Opens the way to the host of a URI.
-    pub async fn open(args: &Args, uri: &Uri) -> Result<Self, Failure> {
+    /// Opens the way to the host of a URI, within `limit`.
+    pub async fn open(args: &Args, uri: &Uri, limit: Duration) -> Result<Self, Failure> {
+        let opening = tokio::time::timeout(limit, Self::open_at_last(args, uri)).await;
+        opening.unwrap_or_else(|_| Err(silence(limit)))
+    }
+    async fn open_at_last(args: &Args, uri: &Uri) -> Result<Self, Failure> {
         let mut uri = uri.clone();
         if args.reliable {
             uri.scheme = match uri.scheme {
@@ -121,11 +130,49 @@ impl Channel {
             Way::Line(one) => one.next().await,
         }
     }
-    /// Why a secure session ended, if one did.
-    pub fn take_session_loss(&mut self) -> Option<String> {
-        match &mut self.way {
-            Way::Datagrams(driver) => driver.take_session_loss().map(|loss| loss.reason),
-            Way::Line(_) => None,
+    /// What it means that nothing has come within `limit`.
+    pub fn silence(&self, limit: Duration) -> Failure {
+        match &self.way {
+            Way::Datagrams(driver) if driver.is_shaking_hands(self.peer) => {
+                let message =
+                    format!("the handshake was not over within {} s", limit.as_secs_f64());
+                Failure::Security { message, hint: KEY_HINT }
+            }
+            _ => silence(limit),
+        }
+    }
+    /// What it means that a request has failed.
+    pub fn failure(&mut self, reason: DropReason) -> Failure {
+        let address = self.peer.address;
+        if let Way::Datagrams(driver) = &mut self.way
+            && let Some(loss) = driver.take_session_loss()
+        {
+            let hint = "is a DTLS server running there, at this port?";
+            return match loss.cause {
+                LossCause::Handshake => Failure::Security { message: loss.reason, hint: KEY_HINT },
+                LossCause::Unheard => {
+                    Failure::no_answer(format!("{address}: {}", loss.reason), hint)
+                }
+                LossCause::Closed => Failure::no_answer(
+                    format!("the session with {address} is over: {}", loss.reason),
+                    "ask again",
+                ),
+            };
+        }
+        match reason {
+            DropReason::NoRoute => {
+                let hint = "is a server running there, at this port? is there a route?";
+                Failure::no_answer(format!("{address} cannot be reached"), hint)
+            }
+            DropReason::Reset => Failure::no_answer(
+                format!("{address} rejected the message"),
+                "is it a CoAP server?",
+            ),
+            reason => {
+                let message = format!("no answer from {address}: {}", reason.name());
+                let hint = "is the server there? `lowmesh get -v` shows the timers";
+                Failure::no_answer(message, hint)
+            }
         }
     }
     /// Takes leave.
@@ -177,6 +224,21 @@ impl Connected {
             }
         }
     }
+}
+
+/// How long an answer is waited for.
+pub fn patience(timeout: Option<f64>) -> Duration {
+    Duration::from_secs_f64(timeout.unwrap_or(WAIT_S))
+}
+
+/// What it means that a request was not taken.
+pub fn refused(error: Rejected) -> Failure {
+    Failure::usage(error, "the server was not asked")
+}
+
+fn silence(limit: Duration) -> Failure {
+    let message = format!("no answer within {} s", limit.as_secs_f64());
+    Failure::no_answer(message, "is the server there? `--timeout` waits longer")
 }
 
 fn limits(args: &Args) -> HostLimits {

@@ -67,6 +67,11 @@ impl Failure {
     pub fn no_answer(message: impl Display, hint: &'static str) -> Self {
         Self::NoAnswer { message: message.to_string(), hint }
     }
+    /// Silence of a whole group.
+    pub fn no_member() -> Self {
+        let hint = "are there members on this link? [ff02::fd%25eth0] says which link";
+        Self::no_answer("nobody of the group answered", hint)
+    }
 
     /// Writes it to stderr.
     pub fn tell(&self) {

@@ -13,6 +13,7 @@ mod dry;
 mod failure;
 mod merge;
 mod node;
+mod observe;
 mod progress;
 mod report;
 mod reproduce;
@@ -23,6 +24,7 @@ mod scenarios;
 mod show;
 mod store;
 mod table;
+mod template;
 mod tune;
 mod validate;
 
@@ -53,19 +55,21 @@ enum Verb {
     Tune(tune::Args),
     Validate(validate::Args),
     /// Ask for a resource and print it
-    Get(request::Args),
+    Get(template::Args),
     /// Put a resource at its place
-    Put(request::Args),
+    Put(template::Args),
     /// Give something to a resource to work on
-    Post(request::Args),
+    Post(template::Args),
     /// Remove a resource
-    Delete(request::Args),
+    Delete(template::Args),
     /// Ask for a part of a resource (RFC 8132)
-    Fetch(request::Args),
+    Fetch(template::Args),
     /// Change a part of a resource (RFC 8132)
-    Patch(request::Args),
+    Patch(template::Args),
     /// Change a part of a resource, where twice is as good as once (RFC 8132)
-    Ipatch(request::Args),
+    Ipatch(template::Args),
+    /// Print a resource each time that it changes, until Ctrl-C (RFC 7641)
+    Observe(observe::Args),
 }
 
 fn main() -> ExitCode {
@@ -89,6 +93,7 @@ fn main() -> ExitCode {
         Verb::Fetch(args) => request::execute(Code::FETCH, args, stdout),
         Verb::Patch(args) => request::execute(Code::PATCH, args, stdout),
         Verb::Ipatch(args) => request::execute(Code::IPATCH, args, stdout),
+        Verb::Observe(args) => observe::execute(Code::GET, &args.request, args.count, stdout),
     };
     match result.and_then(|()| Ok(stdout.flush()?)) {
         Ok(()) => ExitCode::SUCCESS,

@@ -29,6 +29,9 @@ pub const DTLS_MTU: usize = 1280 - 48;
 pub const HANDSHAKE_RTO: Duration = Duration::from_secs(1);
 /// A handshake is given up after: RFC 6347 leaves it open; dimpl's default.
 pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(40);
+/// A client's handshake is given up so long after the peer's first answer: ours; four copies of a flight with the timers
+/// of RFC 6347 s4.2.4.1. A server that cannot read the client's last flight says nothing (s4.1.2.7).
+pub const HANDSHAKE_STALL: Duration = Duration::from_secs(15);
 /// Longest identity and key: RFC 4279 s5.3 asks for identities of 128 and keys of 64 octets.
 pub const IDENTITY_LEN_MAX: usize = 128;
 /// Longest pre-shared key, octets: RFC 4279 s5.3.

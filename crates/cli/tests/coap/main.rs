@@ -1,0 +1,5 @@
+//! The verbs of CoAP through the built command: what is printed where, and the code they end with.
+
+mod observations;
+mod requests;
+mod server;
