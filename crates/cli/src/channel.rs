@@ -7,13 +7,18 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use lowmesh_coap::blockwise::Exponent;
-use lowmesh_coap::{Config, ConnectionLimits, Connections, Endpoint, Host, HostLimits};
+use lowmesh_coap::{
+    Config, CongestionControl, ConnectionLimits, Connections, Endpoint, Host, HostLimits,
+};
 use lowmesh_coap::{Input, Output};
 use lowmesh_machine::{DropReason, Machine as _, Rejected};
 use lowmesh_net::clock::{Clock, fresh_seed};
 use lowmesh_net::driver::Driver;
 use lowmesh_net::dtls::{LossCause, Sessions};
 use lowmesh_net::line::Line;
+use lowmesh_net::oscore::{
+    Contexts, Plain, Protected, Protection, over_connections, over_datagrams,
+};
 use lowmesh_net::peer::Peer;
 use lowmesh_net::resolve::resolve;
 use lowmesh_net::tls::TlsClient;
@@ -53,10 +58,13 @@ pub struct Args {
     /// Certificates (PEM) of the authorities to trust, for coaps+tcp and coaps+ws
     #[arg(long, value_name = "FILE")]
     cafile: Option<PathBuf>,
+    /// Security context for OSCORE, in libcoap's file format; its state is kept beside the file
+    #[arg(short = 'E', long, value_name = "FILE")]
+    oscore: Option<PathBuf>,
     /// Largest block of a long body, octets
     #[arg(short, long, value_name = "OCTETS", value_parser = block)]
     block: Option<Exponent>,
-    /// Retransmission timer: default, rfc6298, cocoa, 6cocoa and their relatives
+    /// Retransmission timer: default, rfc6298, cocoa, 6cocoa and their relatives, fasor
     #[arg(long, value_name = "NAME", default_value = "default")]
     cc: String,
 }
@@ -99,16 +107,20 @@ pub struct Channel {
     /// Whom requests are for.
     pub peer: Peer,
     way: Way,
+    contexts: Option<Contexts>,
 }
 
+/// A host whose messages may be protected.
+type ProtectedHost<T> = Host<Peer, Protected<Peer, T>>;
+
 enum Way {
-    Datagrams(Box<Driver<Host<Peer, Endpoint<Peer>>>>),
+    Datagrams(Box<Driver<ProtectedHost<Endpoint<Peer>>>>),
     Line(Box<Connected>),
 }
 
 struct Connected {
     line: Line,
-    host: Host<Peer, Connections<Peer>>,
+    host: ProtectedHost<Connections<Peer>>,
     clock: Clock,
 }
 
@@ -127,7 +139,13 @@ impl Channel {
                 reliable => reliable,
             };
         }
-        if uri.scheme.is_reliable() { connect(args, &uri).await } else { bind(args, &uri).await }
+        let contexts = args.oscore.as_deref().map(Contexts::open).transpose()?;
+        let (peer, way) = if uri.scheme.is_reliable() {
+            connect(args, &uri, contexts.clone()).await
+        } else {
+            bind(args, &uri, contexts.clone()).await
+        }?;
+        Ok(Self { peer, way, contexts })
     }
     /// Asks for something.
     pub fn handle(&mut self, input: Input<'_, Peer>) -> Result<(), Rejected> {
@@ -172,6 +190,11 @@ impl Channel {
                 ),
             };
         }
+        if let Some(refusal) = self.contexts.as_ref().and_then(Contexts::take_refusal) {
+            let message = format!("no protected answer from {address}: {refusal}");
+            let hint = "has the server this security context, sender and recipient exchanged?";
+            return Failure::Security { message, hint };
+        }
         match reason {
             DropReason::NoRoute if self.peer.is_group() => {
                 let hint = "say by which interface that has multicast, as in [ff02::fd%25eth0]";
@@ -194,6 +217,10 @@ impl Channel {
     }
     /// Takes leave.
     pub async fn close(self) {
+        if let Some(contexts) = self.contexts {
+            // What is not stored now costs the next request numbers, or a challenge.
+            let _stored = contexts.close();
+        }
         match self.way {
             Way::Datagrams(driver) => driver.close(),
             // What was asked for is here already.
@@ -272,9 +299,15 @@ fn rng() -> Rng {
     Rng::stream(fresh_seed(), NodeId(0), Purpose::Coap)
 }
 
-async fn bind(args: &Args, uri: &Uri) -> Result<Channel, Failure> {
-    let config = Config { timer: args.cc.as_str().into(), ..Config::default() };
-    let host = Host::over_datagrams(config, limits(args), rng())
+fn protection(contexts: Option<Contexts>) -> Option<Protection> {
+    let plain_requests = Plain::Refused;
+    contexts.map(|contexts| Protection { contexts, own_requests: Some(0), plain_requests })
+}
+
+async fn bind(args: &Args, uri: &Uri, contexts: Option<Contexts>) -> Result<(Peer, Way), Failure> {
+    let config =
+        Config { congestion: CongestionControl::new(args.cc.as_str()), ..Config::default() };
+    let host = over_datagrams(config, limits(args), protection(contexts), rng())
         .map_err(|error| Failure::usage(error, "--cc chooses the retransmission timer"))?;
     let udp = if args.address.is_none() && args.port.is_none() {
         Udp::ephemeral()
@@ -315,10 +348,14 @@ async fn bind(args: &Args, uri: &Uri) -> Result<Channel, Failure> {
     if peer.is_group() && uri.scheme.is_secure() {
         return Err(Failure::usage("DTLS reaches no groups", "ask them with coap://"));
     }
-    Ok(Channel { peer, way: Way::Datagrams(Box::new(driver)) })
+    Ok((peer, Way::Datagrams(Box::new(driver))))
 }
 
-async fn connect(args: &Args, uri: &Uri) -> Result<Channel, Failure> {
+async fn connect(
+    args: &Args,
+    uri: &Uri,
+    contexts: Option<Contexts>,
+) -> Result<(Peer, Way), Failure> {
     if args.port.is_some() || args.address.is_some() {
         let message = format!("{} chooses its own local address", uri.scheme.name());
         return Err(Failure::usage(message, "--port and --address are for coap and coaps"));
@@ -339,12 +376,13 @@ async fn connect(args: &Args, uri: &Uri) -> Result<Channel, Failure> {
     };
     let line = Line::connect(uri, trust.as_ref()).await?;
     let peer = Peer::new(line.peer, None);
-    let host = Host::over_connections(ConnectionLimits::default(), limits(args), rng());
+    let connections = ConnectionLimits::default();
+    let host = over_connections(connections, limits(args), protection(contexts), rng());
     let mut connected = Connected { line, host, clock: Clock::start() };
     // A line has whole messages, as WebSockets have, whatever it is made of.
     let greeting = Input::Connected { peer, framing: Framing::WebSocket };
     connected.host.handle(connected.clock.now(), greeting).map_err(Failure::own)?;
-    Ok(Channel { peer, way: Way::Line(Box::new(connected)) })
+    Ok((peer, Way::Line(Box::new(connected))))
 }
 
 /// A secret as given, or the first line of `@FILE`.

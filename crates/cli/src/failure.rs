@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use lowmesh_lab::report::FolderError;
 use lowmesh_lab::scenario::LoadError;
 use lowmesh_net::line::ConnectError;
+use lowmesh_net::oscore::OpenError;
 use lowmesh_net::resolve::ResolveError;
 use lowmesh_net::tls::TlsError;
 use lowmesh_net::udp::BindError;
@@ -138,6 +139,17 @@ impl From<TlsError> for Failure {
     fn from(error: TlsError) -> Self {
         let hint = "does --cafile hold the authority that has signed the server's certificate?";
         Self::Security { message: error.to_string(), hint }
+    }
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Self {
+        let hint = match &error {
+            OpenError::Read { .. } => "--oscore takes a file of `keyword,encoding,value` lines",
+            OpenError::Configuration { .. } => "coap-oscore-conf(5) of libcoap has the form",
+            OpenError::Store(_) => "the state of a security context lies beside its file",
+        };
+        Self::usage(error, hint)
     }
 }
 

@@ -13,6 +13,7 @@
 //! | [`resolve`] | from the host of a URI to addresses |
 //! | [`zep`] | a whole node over IEEE 802.15.4 frames in UDP |
 //! | [`service`] | what such a node answers over CoAP |
+//! | [`metrics`] | what timers, windows and counters show to monitoring |
 //! | [`clock`] | the time of all drivers |
 
 pub mod clock;
@@ -20,6 +21,7 @@ pub mod driver;
 pub mod dtls;
 mod icmp;
 pub mod line;
+pub mod metrics;
 pub mod multicast;
 pub mod oscore;
 pub mod params;

@@ -2,5 +2,6 @@
 
 mod discovery;
 mod observations;
+mod oscore;
 mod requests;
 mod server;

@@ -1,7 +1,7 @@
 //! Own exchanges: requests and separate responses, from the queue to their end (RFC 7252 s4.2,
 //! s4.7, s5.2).
 
-use lowmesh_congestion::Attempt;
+use lowmesh_congestion::{Attempt, Permit};
 use lowmesh_machine::{DropReason, Handle, Rejected};
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::{
@@ -120,7 +120,7 @@ impl<P: Ord + Copy> Endpoint<P> {
             return Ok(());
         }
         let peer = self.peers.get_mut(&to).expect("just admitted");
-        let starts = peer.queue.is_empty() && peer.permits(now);
+        let starts = peer.queue.is_empty() && peer.permits(now) == Permit::Now;
         if !starts && self.queued >= self.config.queue_max {
             self.fail(handle, DropReason::QueueFull);
             return Ok(());
@@ -145,20 +145,8 @@ impl<P: Ord + Copy> Endpoint<P> {
         Ok(())
     }
 
-    /// Sends from the queue of a peer what its window permits.
-    pub(super) fn start_waiting(&mut self, to: P, now: Instant) {
-        while let Some(peer) = self.peers.get_mut(&to) {
-            if !peer.permits(now) {
-                return;
-            }
-            let Some(id) = peer.queue.pop_front() else { return };
-            self.queued -= 1;
-            self.start(id, now);
-        }
-    }
-
     /// Sends the first copy.
-    fn start(&mut self, id: ExchangeId, now: Instant) {
+    pub(super) fn start(&mut self, id: ExchangeId, now: Instant) {
         let token = self.token_of(id);
         let exchange = self.outgoing.get_mut(&id).expect("the queue holds open exchanges");
         let peer = self.peers.get_mut(&exchange.peer).expect("a peer with exchanges is kept");
@@ -337,9 +325,10 @@ impl<P: Ord + Copy> Endpoint<P> {
             }
             Phase::Sent(Transmission { due, .. })
             | Phase::Acknowledged(Transmission { due, .. })
-            | Phase::Observing { due } => {
+            | Phase::Observing { due: Some(due) } => {
                 self.deadlines.remove(&(due, id));
             }
+            Phase::Observing { due: None } => {}
         }
         peer.settle(id, now);
     }

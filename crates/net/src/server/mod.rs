@@ -54,6 +54,7 @@ use crate::clock::fresh_seed;
 use crate::driver::Driver;
 use crate::dtls::{Keys, Sessions};
 use crate::line::{Incoming, Listener};
+use crate::oscore::{Contexts, Plain, Protected, Protection, over_connections, over_datagrams};
 use crate::params::ACCEPT_PAUSE;
 use crate::peer::Peer;
 use crate::tls::TlsServer;
@@ -73,6 +74,7 @@ pub struct Server {
     limits: Limits,
     datagrams: Vec<Datagrams>,
     listeners: Vec<Listener>,
+    protection: Option<Protection>,
 }
 
 impl Server {
@@ -85,7 +87,13 @@ impl Server {
             limits,
             datagrams: Vec::new(),
             listeners: Vec::new(),
+            protection: None,
         })
+    }
+    /// Takes requests that are protected with one of these OSCORE contexts (RFC 8613), at every port; to be said before
+    /// the first `listen`. When the server has ended, [`Contexts::close`] stores what lets the next one go on.
+    pub fn protect(&mut self, contexts: Contexts, plain_requests: Plain) {
+        self.protection = Some(Protection { contexts, own_requests: None, plain_requests });
     }
     /// Puts a resource at an absolute path, in place of one that was there.
     pub fn insert(&mut self, path: &str, resource: Resource<Handler>) {
@@ -127,7 +135,7 @@ impl Server {
     /// Serves until `stop`, or until a socket fails. At the end observers are told with 5.03, answers that are being made
     /// leave, connections are released (RFC 8323 s5.5) and sessions closed, all within [`Limits::grace`].
     pub async fn run(self, stop: impl Future<Output = ()>) -> io::Result<()> {
-        let Self { router, changes, limits, datagrams, listeners } = self;
+        let Self { router, changes, limits, datagrams, listeners, protection } = self;
         let site = Arc::new(Site { router, changes });
         let (limits, (tell, stopped)) = (Arc::new(limits), watch::channel(false));
         let places = Arc::new(Semaphore::new(limits.connections_max));
@@ -147,6 +155,7 @@ impl Server {
                 site: site.clone(),
                 limits: limits.clone(),
                 places: places.clone(),
+                protection: protection.clone(),
                 stop: stopped.clone(),
             };
             tasks.spawn(reception.run(listener));
@@ -169,11 +178,12 @@ impl Server {
     fn add(
         &mut self,
         udp: Udp,
-        drive: impl FnOnce(Udp, Host<Peer, Endpoint<Peer>>) -> Datagrams,
+        drive: impl FnOnce(Udp, Host<Peer, Protected<Peer, Endpoint<Peer>>>) -> Datagrams,
     ) -> SocketAddr {
         let address = udp.local_addr();
         let (config, limits) = (self.limits.datagrams.clone(), self.limits.host.clone());
-        let host = Host::over_datagrams(config, limits, rng()).expect("`new` has checked it");
+        let host = over_datagrams(config, limits, self.protection.clone(), rng());
+        let host = host.expect("`new` has checked it");
         self.datagrams.push(drive(udp, host));
         address
     }
@@ -188,6 +198,7 @@ struct Reception {
     site: Arc<Site>,
     limits: Arc<Limits>,
     places: Arc<Semaphore>,
+    protection: Option<Protection>,
     stop: watch::Receiver<bool>,
 }
 
@@ -223,14 +234,15 @@ impl Reception {
     /// One connection, from its handshakes to its end.
     fn serve(&self, incoming: Incoming) -> impl Future<Output = io::Result<()>> + use<> {
         let (site, limits, mut stop) = (self.site.clone(), self.limits.clone(), self.stop.clone());
+        let protection = self.protection.clone();
         async move {
             let opening = tokio::time::timeout(limits.handshake_max, incoming.open());
             let line = tokio::select! {
                 line = opening => line?.map_err(io::Error::other)?,
                 _ = stop.wait_for(|stop| *stop) => return Ok(()),
             };
-            let host =
-                Host::over_connections(limits.connection.clone(), limits.of_connection(), rng());
+            let (connection, kept) = (limits.connection.clone(), limits.of_connection());
+            let host = over_connections(connection, kept, protection, rng());
             let pending_max = limits.connection.incoming_max;
             let attendant = Attendant::new(Connected::new(line, host), site, pending_max);
             let (way, result) = attendant.serve(stop, limits.grace).await;

@@ -12,6 +12,7 @@ use lowmesh_wire::coap::stream::{Framing, StreamMessage};
 use crate::clock::Clock;
 use crate::driver::Driver;
 use crate::line::Line;
+use crate::oscore::Protected;
 use crate::peer::Peer;
 use crate::stream::StreamError;
 
@@ -32,7 +33,7 @@ pub(super) trait Way: Send {
 }
 
 /// Over UDP or DTLS.
-pub(super) type Datagrams = Driver<Host<Peer, Endpoint<Peer>>>;
+pub(super) type Datagrams = Driver<Host<Peer, Protected<Peer, Endpoint<Peer>>>>;
 
 impl Way for Datagrams {
     fn poll(&mut self) -> Option<Output<Peer>> {
@@ -49,7 +50,7 @@ impl Way for Datagrams {
     }
     fn release(&mut self) {}
     fn is_done(&self) -> bool {
-        self.machine().transport().open() == 0
+        self.machine().transport().transport().open() == 0
     }
 }
 
@@ -57,13 +58,13 @@ impl Way for Datagrams {
 pub(super) struct Connected {
     line: Line,
     peer: Peer,
-    host: Host<Peer, Connections<Peer>>,
+    host: Host<Peer, Protected<Peer, Connections<Peer>>>,
     clock: Clock,
 }
 
 impl Connected {
     /// Greets the peer at the other end of `line`.
-    pub(super) fn new(line: Line, host: Host<Peer, Connections<Peer>>) -> Self {
+    pub(super) fn new(line: Line, host: Host<Peer, Protected<Peer, Connections<Peer>>>) -> Self {
         let peer = Peer::new(line.peer, None);
         let mut connected = Self { line, peer, host, clock: Clock::start() };
         // A line has whole messages, as WebSockets have, whatever it is made of.

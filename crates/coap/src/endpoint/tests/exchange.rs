@@ -94,22 +94,22 @@ fn an_empty_ack_stops_the_copies_and_the_separate_response_ends_the_request() {
 
 #[test]
 fn a_separate_response_before_the_ack_ends_the_request_without_an_rtt_sample() {
-    let mut client = endpoint(Config { timer: "cocoa".into(), ..Config::default() });
+    let mut client = endpoint(with_timer("cocoa"));
     let get = sent(&ask(&mut client, 1, T0)).remove(0);
     let mut content = response_to(&get, Kind::NonConfirmable);
     content.message_id = MessageId(0x4444);
     assert!(has_response(&receive(&mut client, &content, Instant::from_secs(1)), 1));
-    assert_eq!(client.timer_snapshot(PEER).expect("known").srtt, None);
+    assert_eq!(client.congestion(PEER).expect("known").estimate.srtt, None);
     let late = Message::new(Kind::Acknowledgement, Code::EMPTY, get.message_id);
     assert_eq!(discards(&receive(&mut client, &late, T0)), [Discard::Unmatched]);
 }
 
 #[test]
 fn the_round_trip_time_of_an_acknowledged_request_reaches_the_timer_of_its_peer() {
-    let mut client = endpoint(Config { timer: "cocoa".into(), ..Config::default() });
+    let mut client = endpoint(with_timer("cocoa"));
     let get = sent(&ask(&mut client, 1, T0)).remove(0);
     receive(&mut client, &response_to(&get, Kind::Acknowledgement), Instant::from_secs(1));
-    let snapshot = client.timer_snapshot(PEER).expect("known");
+    let snapshot = client.congestion(PEER).expect("known").estimate;
     assert_eq!(snapshot.srtt, Some(Duration::from_secs(1)));
     assert_eq!(snapshot.rto, Duration::from_millis(2500));
 }

@@ -171,3 +171,14 @@ fn a_request_with_the_token_of_an_observation_takes_its_place() {
         "the first is over: {heard:?}"
     );
 }
+
+#[test]
+fn an_observation_that_is_protected_is_not_registered_again_with_the_same_octets() {
+    let config = Config { extensions: vec![OptionNumber::OSCORE], ..Config::default() };
+    let mut client = endpoint(config);
+    let get = observe(&mut client);
+    let mut first = state(&get, Kind::Acknowledgement, get.message_id.0, 10);
+    first.options.insert(OptionNumber::OSCORE, b"");
+    assert!(notified(&receive(&mut client, &first, T0)));
+    assert_eq!((client.open(), client.next_deadline()), (1, None));
+}
