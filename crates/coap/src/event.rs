@@ -7,7 +7,7 @@ use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::DecodeError;
 use lowmesh_wire::coap::stream::Framing;
 use lowmesh_wire::coap::{
-    Code, HEADER_LEN, Kind, Message, MessageId, OptionNumber, Options, Token,
+    Code, ContentFormat, HEADER_LEN, Kind, Message, MessageId, OptionNumber, Options, Token,
 };
 
 /// Names one exchange within its endpoint.
@@ -25,6 +25,10 @@ pub struct RequestTemplate {
     pub options: Options,
     /// The payload, if any.
     pub payload: Vec<u8>,
+    /// The token to send it with; without one a free one is drawn. It takes the place of an
+    /// observation with this token (RFC 7641 s3.3.1, s3.6), and is refused while another request
+    /// has it.
+    pub token: Option<Token>,
 }
 
 impl RequestTemplate {
@@ -32,7 +36,7 @@ impl RequestTemplate {
     pub fn new(method: Code, path: &str) -> Self {
         let mut options = Options::new();
         options.insert_path(path);
-        Self { code: method, confirmable: true, options, payload: Vec::new() }
+        Self { code: method, confirmable: true, options, payload: Vec::new(), token: None }
     }
     /// A confirmable GET for `path`.
     pub fn get(path: &str) -> Self {
@@ -45,6 +49,10 @@ impl RequestTemplate {
     /// The same request with a payload.
     pub fn with_payload(self, payload: Vec<u8>) -> Self {
         Self { payload, ..self }
+    }
+    /// The same request with a token of the application's choice.
+    pub fn with_token(self, token: Token) -> Self {
+        Self { token: Some(token), ..self }
     }
 }
 
@@ -67,6 +75,16 @@ impl ResponseTemplate {
     /// The same response with a payload.
     pub fn with_payload(self, payload: Vec<u8>) -> Self {
         Self { payload, ..self }
+    }
+    /// The same response with one more option.
+    pub fn with_option(mut self, number: OptionNumber, value: &[u8]) -> Self {
+        self.options.insert(number, value);
+        self
+    }
+    /// The same response with the format of its payload.
+    pub fn with_format(mut self, format: ContentFormat) -> Self {
+        self.options.insert_uint(OptionNumber::CONTENT_FORMAT, format.0.into());
+        self
     }
     /// Octets of the datagram that carries it behind a token of `token_len` octets.
     pub(crate) fn encoded_len(&self, token_len: usize) -> usize {
@@ -119,6 +137,14 @@ pub enum Input<'a, P> {
     /// The application is no longer interested in what came under this name; nothing more will.
     Cancel {
         /// Which request, observation, notification or ping.
+        handle: Handle,
+    },
+    /// The application is no longer interested in an observation, and tells the server at once (RFC
+    /// 7641 s3.6). Ends in [`Output::Response`] or [`Output::Failed`], or in [`Output::Over`] if there
+    /// was nothing to tell. A host does it; below one it is a request with Observe 1 and the
+    /// observation's token.
+    Deregister {
+        /// Which observation.
         handle: Handle,
     },
     /// The application tells an observer about a change (RFC 7641 s4.2). A CON ends in
@@ -280,7 +306,7 @@ pub enum Output<P> {
         retransmissions: u8,
     },
     /// A request is over as it was meant to be, and no response is outstanding: the wait for a
-    /// group has passed, or No-Response was obeyed.
+    /// group has passed, No-Response was obeyed, or an observation ended that had not begun.
     Over {
         /// Which request.
         handle: Handle,

@@ -4,6 +4,7 @@
 //! | module | drives |
 //! |---|---|
 //! | [`driver`] | a CoAP endpoint over UDP, or over DTLS |
+//! | [`server`] | resources as functions, over all transports at once |
 //! | [`udp`], [`multicast`] | the socket under it, and its groups |
 //! | [`dtls`] | sessions with pre-shared keys |
 //! | [`line`] | one connection for CoAP: TCP, TLS, WebSockets |
@@ -12,6 +13,7 @@
 //! | [`resolve`] | from the host of a URI to addresses |
 //! | [`zep`] | a whole node over IEEE 802.15.4 frames in UDP |
 //! | [`service`] | what such a node answers over CoAP |
+//! | [`metrics`] | what timers, windows and counters show to monitoring |
 //! | [`clock`] | the time of all drivers |
 
 pub mod clock;
@@ -19,11 +21,13 @@ pub mod driver;
 pub mod dtls;
 mod icmp;
 pub mod line;
+pub mod metrics;
 pub mod multicast;
 pub mod oscore;
 pub mod params;
 pub mod peer;
 pub mod resolve;
+pub mod server;
 pub mod service;
 pub mod stream;
 pub mod tls;

@@ -111,11 +111,25 @@ impl Line {
             Wire::WebSocket(one) => one.receive().await,
         }
     }
-    /// Sends a message. Must not be dropped before it is done, or half a message is sent.
+    /// Sends a message. Dropped before it is done, it goes on with the next.
     pub async fn send(&mut self, message: &StreamMessage) -> io::Result<()> {
         match &mut self.wire {
             Wire::Stream(one) => one.send(message).await,
             Wire::WebSocket(one) => one.send(message).await,
+        }
+    }
+    /// Puts a message behind those that [`Line::flush`] sends.
+    pub fn queue(&mut self, message: &StreamMessage) {
+        match &mut self.wire {
+            Wire::Stream(one) => one.queue(message),
+            Wire::WebSocket(one) => one.queue(message),
+        }
+    }
+    /// Sends what is queued. May be dropped and called again at any time.
+    pub async fn flush(&mut self) -> io::Result<()> {
+        match &mut self.wire {
+            Wire::Stream(one) => one.flush().await,
+            Wire::WebSocket(one) => one.flush().await,
         }
     }
     /// Says that nothing more comes from here.

@@ -29,12 +29,27 @@ pub const DTLS_MTU: usize = 1280 - 48;
 pub const HANDSHAKE_RTO: Duration = Duration::from_secs(1);
 /// A handshake is given up after: RFC 6347 leaves it open; dimpl's default.
 pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(40);
+/// A client's handshake is given up so long after the peer's first answer: ours; four copies of a flight with the timers
+/// of RFC 6347 s4.2.4.1. A server that cannot read the client's last flight says nothing (s4.1.2.7).
+pub const HANDSHAKE_STALL: Duration = Duration::from_secs(15);
 /// Longest identity and key: RFC 4279 s5.3 asks for identities of 128 and keys of 64 octets.
 pub const IDENTITY_LEN_MAX: usize = 128;
 /// Longest pre-shared key, octets: RFC 4279 s5.3.
 pub const KEY_LEN_MAX: usize = 64;
 /// The largest message that is taken from a byte stream, octets; ours, several blocks of BERT.
 pub const STREAM_MESSAGE_MAX: usize = 65_536 + 1152;
+/// Connections that a server takes at once; ours: each may hold two bodies.
+pub const SERVED_CONNECTIONS_MAX: usize = 256;
+/// How long a client may take to shake hands over TLS or WebSockets; ours.
+pub const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
+/// How long a server that ends waits for the answers that are being made; ours.
+pub const GRACE: Duration = Duration::from_secs(5);
+/// How often a server that ends looks whether it is done; ours.
+pub const END_LOOK: Duration = Duration::from_millis(20);
+/// How long a server waits when the system gives it no connection, as without file descriptors; ours.
+pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Changes of resources that a server has not looked at yet; ours. Past it every resource counts as changed.
+pub const CHANGES_MAX: usize = 256;
 /// ALPN identifier of CoAP over TLS: RFC 8323 s8.2.
 pub const ALPN: &[u8] = b"coap";
 /// Path of CoAP over WebSockets: RFC 8323 s8.3.

@@ -73,11 +73,24 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.start += len;
         Ok(Some(message))
     }
-    /// Sends a message. Must not be dropped before it is done, or half a message is sent.
+    /// Sends a message. Dropped before it is done, it goes on with the next.
     pub async fn send(&mut self, message: &StreamMessage) -> io::Result<()> {
-        self.outgoing.clear();
+        self.queue(message);
+        self.flush().await
+    }
+    /// Puts a message behind those that [`Connection::flush`] sends.
+    pub fn queue(&mut self, message: &StreamMessage) {
         message.emit(Framing::Stream, &mut self.outgoing);
-        self.stream.write_all(&self.outgoing).await?;
+    }
+    /// Sends what is queued. May be dropped and called again at any time.
+    pub async fn flush(&mut self) -> io::Result<()> {
+        while !self.outgoing.is_empty() {
+            let sent = self.stream.write(&self.outgoing).await?;
+            if sent == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            self.outgoing.drain(..sent);
+        }
         self.stream.flush().await
     }
     /// Says that nothing more comes from here.
@@ -134,6 +147,20 @@ mod tests {
         here.write_all(&[0x31, 0x01, 0x42]).await.expect("open");
         drop(here);
         assert!(matches!(there.receive().await, Err(StreamError::Broken(_))));
+    }
+
+    #[tokio::test]
+    async fn a_send_that_is_given_up_goes_on_later() {
+        let (here, there) = tokio::io::duplex(64);
+        let (mut here, mut there) = (Connection::new(here), Connection::new(there));
+        let long = message(300);
+        let wait = std::time::Duration::from_millis(5);
+        assert!(tokio::time::timeout(wait, here.send(&long)).await.is_err());
+        let rest = tokio::spawn(async move { here.send(&message(2)).await });
+        for len in [300, 2] {
+            assert_eq!(there.receive().await.expect("whole"), message(len));
+        }
+        rest.await.expect("no panic").expect("open");
     }
 
     #[tokio::test]

@@ -1,5 +1,7 @@
 //! CoAP messages over WebSockets (RFC 8323 s4): one binary message each.
 
+use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::io;
 
 use futures_util::{SinkExt as _, StreamExt as _};
@@ -19,6 +21,7 @@ use crate::stream::StreamError;
 #[derive(Debug)]
 pub struct WebSocket<S> {
     inner: WebSocketStream<S>,
+    outgoing: VecDeque<Vec<u8>>,
 }
 
 /// A handshake that failed.
@@ -43,13 +46,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
         request.headers_mut().insert(header::SEC_WEBSOCKET_PROTOCOL, protocol);
         let upgraded = client_async_with_config(request, stream, Some(config())).await;
         let (inner, _) = upgraded.map_err(|error| UpgradeError::Refused(error.to_string()))?;
-        Ok(Self { inner })
+        Ok(Self { inner, outgoing: VecDeque::new() })
     }
     /// Takes a client that asks for CoAP.
     pub async fn accept(stream: S) -> Result<Self, UpgradeError> {
         let accepted = accept_hdr_async_with_config(stream, choose, Some(config())).await;
         let inner = accepted.map_err(|error| UpgradeError::Refused(error.to_string()))?;
-        Ok(Self { inner })
+        Ok(Self { inner, outgoing: VecDeque::new() })
     }
     /// The next message. May be dropped and called again at any time: nothing is lost.
     pub async fn receive(&mut self) -> Result<StreamMessage, StreamError> {
@@ -71,11 +74,28 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
             }
         }
     }
-    /// Sends a message.
+    /// Sends a message. Dropped before it is done, it goes on with the next.
     pub async fn send(&mut self, message: &StreamMessage) -> io::Result<()> {
+        self.queue(message);
+        self.flush().await
+    }
+    /// Puts a message behind those that [`WebSocket::flush`] sends.
+    pub fn queue(&mut self, message: &StreamMessage) {
         let mut bytes = Vec::new();
         message.emit(Framing::WebSocket, &mut bytes);
-        self.inner.send(Message::Binary(bytes.into())).await.map_err(io::Error::other)
+        self.outgoing.push_back(bytes);
+    }
+    /// Sends what is queued. May be dropped and called again at any time.
+    pub async fn flush(&mut self) -> io::Result<()> {
+        while !self.outgoing.is_empty() {
+            let ready = poll_fn(|context| self.inner.poll_ready_unpin(context)).await;
+            ready.map_err(io::Error::other)?;
+            if let Some(bytes) = self.outgoing.pop_front() {
+                let sent = self.inner.start_send_unpin(Message::Binary(bytes.into()));
+                sent.map_err(io::Error::other)?;
+            }
+        }
+        self.inner.flush().await.map_err(io::Error::other)
     }
     /// Says that nothing more comes from here.
     pub async fn close(mut self) -> io::Result<()> {

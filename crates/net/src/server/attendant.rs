@@ -1,0 +1,162 @@
+//! Serves one way: takes its requests to the resources and their answers back, until the way or the server ends.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use lowmesh_coap::{ExchangeId, Input, Output, ResponseTemplate};
+use lowmesh_machine::Handle;
+use lowmesh_wire::coap::Code;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{broadcast, watch};
+
+use super::handler::Reply;
+use super::site::{Finish, Outcome, Site};
+use super::way::Way;
+use crate::params::END_LOOK;
+use crate::peer::Peer;
+
+type Pending = Pin<Box<dyn Future<Output = (ExchangeId, ResponseTemplate)> + Send>>;
+
+/// ```text
+///   Serving ── stop ──► Ending: what has begun is finished, what comes is answered with 5.03
+///      └── the way ends ──► over ◄── nothing left, or the grace is over ──┘
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Serving,
+    Ending,
+    Over,
+}
+
+/// Serves one way.
+pub(super) struct Attendant<W> {
+    way: W,
+    site: Arc<Site>,
+    pending: FuturesUnordered<Pending>,
+    pending_max: usize,
+    state: State,
+}
+
+impl<W: Way> Attendant<W> {
+    /// At most `pending_max` answers are made at a time.
+    pub(super) fn new(way: W, site: Arc<Site>, pending_max: usize) -> Self {
+        Self { way, site, pending: FuturesUnordered::new(), pending_max, state: State::Serving }
+    }
+    /// Serves until the way ends, or until `stop` and at most `grace` longer; gives the way back.
+    pub(super) async fn serve(
+        mut self,
+        mut stop: watch::Receiver<bool>,
+        grace: Duration,
+    ) -> (W, io::Result<()>) {
+        let mut changes = self.site.changes.subscribe();
+        let result = tokio::select! {
+            result = self.run(&mut changes) => result,
+            // An error says that the server is gone, which is a stop too.
+            _ = stop.wait_for(|stop| *stop) => Ok(()),
+        };
+        if result.is_ok() && self.state == State::Serving {
+            self.end();
+            let rest = tokio::time::timeout(grace, self.run(&mut changes));
+            let rest = rest.await.unwrap_or(Ok(()));
+            return (self.way, rest);
+        }
+        (self.way, result)
+    }
+    /// Goes on until nothing is left to do. May be dropped and called again at any time.
+    async fn run(&mut self, changes: &mut broadcast::Receiver<Arc<str>>) -> io::Result<()> {
+        loop {
+            while let Some(output) = self.way.poll() {
+                self.on_output(output);
+            }
+            match self.state {
+                State::Over => return Ok(()),
+                State::Ending if self.pending.is_empty() && self.way.is_done() => return Ok(()),
+                State::Serving | State::Ending => {}
+            }
+            tokio::select! {
+                biased;
+                Some((exchange, response)) = self.pending.next() => {
+                    self.respond(exchange, response);
+                }
+                change = changes.recv() => self.on_change(change),
+                output = self.way.next() => self.on_output(output?),
+                // Acknowledgements come to nothing that the application hears of.
+                () = tokio::time::sleep(END_LOOK), if self.state == State::Ending => {}
+            }
+        }
+    }
+    /// The server ends.
+    fn end(&mut self) {
+        self.state = State::Ending;
+        // RFC 7641 s4.2: observers are told with an error that no more will come.
+        self.all_changed();
+        self.way.release();
+    }
+    fn on_change(&mut self, change: Result<Arc<str>, RecvError>) {
+        match change {
+            Ok(path) => self.way.changed(&path),
+            // What was missed can be anything.
+            Err(RecvError::Lagged(_)) => self.all_changed(),
+            Err(RecvError::Closed) => {}
+        }
+    }
+    fn all_changed(&mut self) {
+        let site = self.site.clone();
+        for path in site.observable() {
+            self.way.changed(&path);
+        }
+    }
+    fn on_output(&mut self, output: Output<Peer>) {
+        match output {
+            Output::Request { exchange, from, message, multicast } => {
+                let busy = self.pending.len() >= self.pending_max || self.state != State::Serving;
+                if busy {
+                    self.decline(exchange, multicast);
+                    return;
+                }
+                match self.site.ask(from, message, multicast) {
+                    Outcome::Reply(Reply::Now(response), finish) => {
+                        self.respond(exchange, finish.apply(response));
+                    }
+                    Outcome::Reply(Reply::Later(answer), finish) => {
+                        self.pending.push(Box::pin(finished(exchange, answer, finish)));
+                    }
+                    Outcome::Silence => {
+                        let _expired = self.way.handle(Input::Decline { exchange });
+                    }
+                }
+            }
+            Output::Close { .. } => self.state = State::Over,
+            // A server has nothing to say to what became of its answers.
+            _ => {}
+        }
+    }
+    /// There is no time for a request.
+    fn decline(&mut self, exchange: ExchangeId, multicast: bool) {
+        if multicast {
+            let _expired = self.way.handle(Input::Decline { exchange });
+        } else {
+            self.respond(exchange, ResponseTemplate::new(Code::SERVICE_UNAVAILABLE));
+        }
+    }
+    fn respond(&mut self, exchange: ExchangeId, response: ResponseTemplate) {
+        let handle = Handle::NONE;
+        // Who asked may be gone. What cannot be sent as it is, as an answer that is too long, is our mistake.
+        if self.way.handle(Input::Respond { exchange, response, handle }).is_err() {
+            let response = ResponseTemplate::new(Code::INTERNAL_SERVER_ERROR);
+            let _gone = self.way.handle(Input::Respond { exchange, response, handle });
+        }
+    }
+}
+
+async fn finished(
+    exchange: ExchangeId,
+    answer: impl Future<Output = ResponseTemplate>,
+    finish: Finish,
+) -> (ExchangeId, ResponseTemplate) {
+    (exchange, finish.apply(answer.await))
+}

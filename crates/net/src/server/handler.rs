@@ -1,0 +1,102 @@
+//! What an application does with a request: a function, or an asynchronous one.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+
+use lowmesh_coap::ResponseTemplate;
+use lowmesh_coap::resource::content_format;
+use lowmesh_wire::coap::{Code, ContentFormat, Message, OptionNumber};
+
+use crate::peer::Peer;
+
+/// What a resource is asked: a whole request, whatever it came over and in how many blocks.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Who asks.
+    pub peer: Peer,
+    /// What, all options included.
+    pub message: Message,
+    /// It came to a group that the server belongs to.
+    pub multicast: bool,
+    /// Segments of the path that are the resource's own.
+    pub(super) depth: usize,
+}
+
+impl Request {
+    /// The method.
+    pub const fn method(&self) -> Code {
+        self.message.code
+    }
+    /// The payload.
+    pub fn payload(&self) -> &[u8] {
+        &self.message.payload
+    }
+    /// The segments of the path behind the resource's own: what a subtree is asked for.
+    pub fn below(&self) -> impl Iterator<Item = &[u8]> {
+        self.values(OptionNumber::URI_PATH).skip(self.depth)
+    }
+    /// The arguments of the query.
+    pub fn arguments(&self) -> impl Iterator<Item = &[u8]> {
+        self.values(OptionNumber::URI_QUERY)
+    }
+    /// The format of the payload, if the client says it.
+    pub fn format(&self) -> Option<ContentFormat> {
+        content_format(&self.message.options)
+    }
+    /// The format that the client wants, if it says it.
+    pub fn accept(&self) -> Option<ContentFormat> {
+        let number = self.message.options.get_uint(OptionNumber::ACCEPT)?;
+        u16::try_from(number).ok().map(ContentFormat)
+    }
+    fn values(&self, number: OptionNumber) -> impl Iterator<Item = &[u8]> {
+        self.message.options.iter().values(number)
+    }
+}
+
+/// An answer that is being made.
+pub(super) type Pending = Pin<Box<dyn Future<Output = ResponseTemplate> + Send>>;
+
+/// An answer, or the way to it.
+pub(super) enum Reply {
+    Now(ResponseTemplate),
+    Later(Pending),
+}
+
+type AtOnce = dyn Fn(&Request) -> ResponseTemplate + Send + Sync;
+type InTime = dyn Fn(Request) -> Pending + Send + Sync;
+
+/// The function behind a resource. The same one serves all transports, and as many requests at a time as there are.
+pub struct Handler(Function);
+
+enum Function {
+    AtOnce(Box<AtOnce>),
+    InTime(Box<InTime>),
+}
+
+impl fmt::Debug for Handler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Handler")
+    }
+}
+
+impl Handler {
+    /// A function that answers at once. It must not wait: nothing else is served meanwhile.
+    pub fn new(answer: impl Fn(&Request) -> ResponseTemplate + Send + Sync + 'static) -> Self {
+        Self(Function::AtOnce(Box::new(answer)))
+    }
+    /// An asynchronous function. A client that has to wait longer than a second gets its answer in a message of its own
+    /// (RFC 7252 s5.2.2).
+    pub fn later<A>(answer: impl Fn(Request) -> A + Send + Sync + 'static) -> Self
+    where
+        A: Future<Output = ResponseTemplate> + Send + 'static,
+    {
+        Self(Function::InTime(Box::new(move |request| Box::pin(answer(request)))))
+    }
+    pub(super) fn call(&self, request: Request) -> Reply {
+        match &self.0 {
+            Function::AtOnce(answer) => Reply::Now(answer(&request)),
+            Function::InTime(answer) => Reply::Later(answer(request)),
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! A server on loopback, asked over every transport.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use lowmesh_coap::resource::Methods;
+use lowmesh_coap::{
+    Config, ConnectionLimits, HostLimits, Input, Output, RequestTemplate, ResponseTemplate,
+};
+use lowmesh_machine::{DropReason, Handle};
+use lowmesh_wire::coap::{Code, Message, OptionNumber};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use super::way::Way;
+use super::*;
+use crate::line::Line;
+
+/// The server's own authority is one for these tests only.
+const AUTHORITY: &[u8] = include_bytes!("../../tests/tls/ca.pem");
+const CHAIN: &[u8] = include_bytes!("../../tests/tls/server.pem");
+const KEY: &[u8] = include_bytes!("../../tests/tls/server.key");
+
+fn text(text: &str) -> ResponseTemplate {
+    ResponseTemplate::new(Code::CONTENT).with_payload(text.into())
+}
+
+/// A server with a few resources, and what ends it.
+struct Running {
+    changes: Changes,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<io::Result<()>>,
+}
+
+fn resources(server: &mut Server) {
+    server.insert("/hello", Resource::new(Methods::GET, Handler::new(|_| text("hello"))));
+    let later = Handler::later(async |_| {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        text("at last")
+    });
+    server.insert("/later", Resource::new(Methods::GET, later));
+    let len = Handler::new(|request| text(&request.payload().len().to_string()));
+    server.insert("/len", Resource::new(Methods::POST, len));
+    let below = Handler::new(|request| text(&format!("{} below", request.below().count())));
+    server.insert("/tree", Resource::new(Methods::GET, below).subtree());
+    let count = AtomicU32::new(0);
+    let count = Handler::new(move |_| text(&count.fetch_add(1, Ordering::Relaxed).to_string()));
+    server.insert("/counter", Resource::new(Methods::GET, count).observable());
+}
+
+fn run(mut server: Server) -> Running {
+    resources(&mut server);
+    let (stop, stopped) = oneshot::channel();
+    let changes = server.changes();
+    let task = tokio::spawn(server.run(async {
+        let _either_way = stopped.await;
+    }));
+    Running { changes, stop, task }
+}
+
+fn server(limits: Limits) -> Server {
+    Server::new(limits).expect("possible limits")
+}
+
+fn loopback() -> SocketAddr {
+    "[::1]:0".parse().expect("an address")
+}
+
+/// A client that is a way too, with one request open at most.
+struct Client<W> {
+    way: W,
+    peer: Peer,
+}
+
+fn datagrams(to: SocketAddr, sessions: Option<Sessions>) -> Client<Datagrams> {
+    protected(to, sessions, None)
+}
+
+fn protected(
+    to: SocketAddr,
+    sessions: Option<Sessions>,
+    protection: Option<Protection>,
+) -> Client<Datagrams> {
+    let udp = Udp::ephemeral().expect("a free port");
+    let peer = udp.peer(to).expect("a route to ourselves");
+    let host = over_datagrams(Config::default(), HostLimits::default(), protection, rng());
+    let host = host.expect("the defaults");
+    let way = match sessions {
+        Some(sessions) => Driver::secure(udp, sessions, host),
+        None => Driver::new(udp, host),
+    };
+    Client { way, peer }
+}
+
+fn connected(line: Line) -> Client<Connected> {
+    let peer = Peer::new(line.peer, None);
+    let limits = HostLimits::default();
+    let host = over_connections(ConnectionLimits::default(), limits, None, rng());
+    Client { way: Connected::new(line, host), peer }
+}
+
+impl<W: Way> Client<W> {
+    fn send(&mut self, message: RequestTemplate) {
+        let input = Input::Request { peer: self.peer, message, handle: Handle(1) };
+        self.way.handle(input).expect("room for one");
+    }
+    async fn hear(&mut self) -> Result<Message, DropReason> {
+        let heard = async {
+            loop {
+                match self.way.next().await.expect("an open way") {
+                    Output::Response { message, .. } | Output::Notification { message, .. } => {
+                        return Ok(message);
+                    }
+                    Output::Failed { reason, .. } => return Err(reason),
+                    _ => {}
+                }
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), heard).await.expect("an end within 20 s")
+    }
+    /// False once the way is closed.
+    async fn is_served(&mut self) -> bool {
+        self.send(RequestTemplate::get("/hello"));
+        loop {
+            match self.way.next().await {
+                Ok(Output::Response { .. }) => return true,
+                Ok(_) => {}
+                Err(_) => return false,
+            }
+        }
+    }
+    async fn ask(&mut self, message: RequestTemplate) -> (Code, String) {
+        self.send(message);
+        let message = self.hear().await.expect("an answer");
+        (message.code, String::from_utf8(message.payload).expect("text"))
+    }
+    async fn check(&mut self) {
+        let hello = self.ask(RequestTemplate::get("/hello")).await;
+        assert_eq!(hello, (Code::CONTENT, "hello".to_owned()));
+        let long = RequestTemplate::new(Code::POST, "/len").with_payload(vec![7; 20_000]);
+        assert_eq!(self.ask(long).await.1, "20000");
+        assert_eq!(self.ask(RequestTemplate::get("/tree/a/b")).await.1, "2 below");
+        assert_eq!(self.ask(RequestTemplate::get("/none")).await.0, Code::NOT_FOUND);
+        assert_eq!(self.ask(RequestTemplate::get("/later")).await.1, "at last");
+    }
+}
+
+#[tokio::test]
+async fn one_server_answers_over_two_udp_addresses_and_dtls() {
+    let mut server = server(Limits::default());
+    let v4 = server.listen_udp("127.0.0.1:0".parse().expect("an address")).expect("free");
+    let v6 = server.listen_udp(loopback()).expect("free");
+    let keys = Keys::new().with(b"me", b"secret").expect("short");
+    let secure = server.listen_dtls(loopback(), keys, Some(b"try me")).expect("free");
+    let running = run(server);
+    datagrams(v4, None).check().await;
+    datagrams(v6, None).check().await;
+    let sessions = Sessions::client(b"me", b"secret").expect("short");
+    datagrams(secure, Some(sessions)).check().await;
+    running.stop.send(()).expect("it runs");
+    running.task.await.expect("no panic").expect("no failure");
+}
+
+#[tokio::test]
+async fn a_server_with_contexts_answers_who_has_one_and_refuses_others() {
+    let folder = std::env::temp_dir().join(format!("lowmesh-server-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a place for files");
+    let contexts = |ours, theirs| {
+        let text = format!(
+            "master_secret,ascii,0123456789abcdef\nsender_id,ascii,{ours}\n\
+             recipient_id,ascii,{theirs}\nssn_freq,integer,100\n"
+        );
+        let file = folder.join(ours);
+        std::fs::write(&file, text).expect("a disk");
+        Contexts::open(&file).expect("our own")
+    };
+    let mut server = server(Limits::default());
+    let kept = contexts("server", "client");
+    server.protect(kept.clone(), Plain::Refused);
+    let address = server.listen_udp(loopback()).expect("free");
+    let running = run(server);
+    let protection = Protection {
+        contexts: contexts("client", "server"),
+        own_requests: Some(0),
+        plain_requests: Plain::Refused,
+    };
+    protected(address, None, Some(protection)).check().await;
+    let (code, _) = datagrams(address, None).ask(RequestTemplate::get("/hello")).await;
+    assert_eq!(code, Code::UNAUTHORIZED);
+    running.stop.send(()).expect("it runs");
+    running.task.await.expect("no panic").expect("no failure");
+    kept.close().expect("a disk");
+    let state = std::fs::read_to_string(folder.join("server.736572766572-636c69656e74.state"));
+    assert!(state.expect("beside its file").contains("replay_seen"));
+    let _left_behind = std::fs::remove_dir_all(&folder);
+}
+
+#[tokio::test]
+async fn one_server_answers_over_connections_of_every_scheme() {
+    let mut server = server(Limits::default());
+    let mut uris = Vec::new();
+    for scheme in [Scheme::CoapTcp, Scheme::CoapsTcp, Scheme::CoapWs, Scheme::CoapsWs] {
+        let tls = TlsServer::new(CHAIN, KEY).expect("our own");
+        let any = "127.0.0.1:0".parse().expect("an address");
+        let bound = server.listen_connections(any, scheme, Some(tls)).await.expect("free");
+        uris.push(format!("{}://localhost:{}/", scheme.name(), bound.port()));
+    }
+    let running = run(server);
+    let trust = crate::tls::TlsClient::trusting(AUTHORITY).expect("our own");
+    for uri in &uris {
+        let line = Line::connect(&uri.parse().expect("a URI"), Some(&trust)).await;
+        connected(line.expect("our own server")).check().await;
+    }
+    running.stop.send(()).expect("it runs");
+    running.task.await.expect("no panic").expect("no failure");
+}
+
+#[tokio::test]
+async fn observers_hear_of_changes_and_of_the_end() {
+    let mut server = server(Limits::default());
+    let address = server.listen_udp(loopback()).expect("free");
+    let running = run(server);
+    let mut client = datagrams(address, None);
+    let mut observe = RequestTemplate::get("/counter");
+    observe.options.insert_uint(OptionNumber::OBSERVE, 0);
+    client.send(observe);
+    for state in ["0", "1", "2"] {
+        let heard = client.hear().await.expect("a state");
+        assert_eq!(heard.payload, state.as_bytes());
+        running.changes.tell("/counter");
+    }
+    assert_eq!(client.hear().await.expect("a state").payload, b"3");
+    running.stop.send(()).expect("it runs");
+    assert_eq!(client.hear().await.expect("the end").code, Code::SERVICE_UNAVAILABLE);
+    running.task.await.expect("no panic").expect("no failure");
+}
+
+#[tokio::test]
+async fn a_server_that_ends_finishes_what_it_has_begun() {
+    let mut server = server(Limits::default());
+    let address = server.listen_udp(loopback()).expect("free");
+    let any = "127.0.0.1:0".parse().expect("an address");
+    let tcp = server.listen_connections(any, Scheme::CoapTcp, None).await.expect("free");
+    let running = run(server);
+    let uri = format!("coap+tcp://{tcp}/").parse().expect("a URI");
+    let mut line = connected(Line::connect(&uri, None).await.expect("our own server"));
+    let mut client = datagrams(address, None);
+    client.send(RequestTemplate::get("/later"));
+    line.send(RequestTemplate::get("/later"));
+    // The requests arrive; the answers take longer.
+    let both = async { tokio::join!(client.hear(), line.hear()) };
+    assert!(tokio::time::timeout(Duration::from_millis(50), both).await.is_err());
+    running.stop.send(()).expect("it runs");
+    assert_eq!(client.hear().await.expect("an answer").payload, b"at last");
+    assert_eq!(line.hear().await.expect("an answer").payload, b"at last");
+    running.task.await.expect("no panic").expect("no failure");
+}
+
+#[tokio::test]
+async fn requests_and_bodies_beyond_the_limits_are_refused() {
+    let limits = Limits {
+        datagrams: Config { incoming_max: 1, ..Config::default() },
+        host: HostLimits { body_max: 2000, ..HostLimits::default() },
+        ..Limits::default()
+    };
+    let mut server = server(limits);
+    let address = server.listen_udp(loopback()).expect("free");
+    let running = run(server);
+    let mut client = datagrams(address, None);
+    let long = RequestTemplate::new(Code::POST, "/len").with_payload(vec![7; 3000]);
+    assert_eq!(client.ask(long).await.0, Code::REQUEST_ENTITY_TOO_LARGE);
+    running.stop.send(()).expect("it runs");
+    running.task.await.expect("no panic").expect("no failure");
+}
+
+#[tokio::test]
+async fn a_connection_beyond_the_limit_is_closed_and_one_that_leaves_makes_room() {
+    let mut server = server(Limits { connections_max: 1, ..Limits::default() });
+    let any = "127.0.0.1:0".parse().expect("an address");
+    let tcp = server.listen_connections(any, Scheme::CoapTcp, None).await.expect("free");
+    let running = run(server);
+    let uri = format!("coap+tcp://{tcp}/").parse().expect("a URI");
+    let mut first = connected(Line::connect(&uri, None).await.expect("our own server"));
+    assert_eq!(first.ask(RequestTemplate::get("/hello")).await.1, "hello");
+    let mut second = connected(Line::connect(&uri, None).await.expect("the system accepts"));
+    assert!(!second.is_served().await);
+    first.way.close().await.expect("open");
+    let mut third = loop {
+        // The place is free once the server has seen the end.
+        let mut third = connected(Line::connect(&uri, None).await.expect("the system accepts"));
+        if third.is_served().await {
+            break third;
+        }
+    };
+    third.check().await;
+    running.stop.send(()).expect("it runs");
+    running.task.await.expect("no panic").expect("no failure");
+}
+
+#[tokio::test]
+async fn limits_that_are_not_possible_are_refused() {
+    let datagrams = Config { peers_max: 0, ..Config::default() };
+    let refused = Server::new(Limits { datagrams, ..Limits::default() });
+    assert!(refused.expect_err("nobody").to_string().contains("peers_max"));
+}

@@ -1,0 +1,146 @@
+//! What requests come by and answers leave by: a UDP address with all its peers, or one connection.
+
+use std::future::Future;
+use std::io;
+
+use lowmesh_coap::{Connections, Endpoint, Host, Input, Output};
+use lowmesh_machine::{Machine as _, Rejected};
+use lowmesh_wire::coap::Token;
+use lowmesh_wire::coap::signaling::Signal;
+use lowmesh_wire::coap::stream::{Framing, StreamMessage};
+
+use crate::clock::Clock;
+use crate::driver::Driver;
+use crate::line::Line;
+use crate::oscore::Protected;
+use crate::peer::Peer;
+use crate::stream::StreamError;
+
+/// One of them. What it gives out first is what came first.
+pub(super) trait Way: Send {
+    /// What has happened already.
+    fn poll(&mut self) -> Option<Output<Peer>>;
+    /// The next thing that happens. May be dropped and called again at any time.
+    fn next(&mut self) -> impl Future<Output = io::Result<Output<Peer>>> + Send;
+    /// The application says something.
+    fn handle(&mut self, input: Input<'_, Peer>) -> Result<(), Rejected>;
+    /// The state of the resource at `path` has changed.
+    fn changed(&mut self, path: &str);
+    /// The server ends: says so to whom it can be said.
+    fn release(&mut self);
+    /// Everything that was sent has arrived. A connection says that by itself, with [`Output::Close`].
+    fn is_done(&self) -> bool;
+}
+
+/// Over UDP or DTLS.
+pub(super) type Datagrams = Driver<Host<Peer, Protected<Peer, Endpoint<Peer>>>>;
+
+impl Way for Datagrams {
+    fn poll(&mut self) -> Option<Output<Peer>> {
+        self.poll()
+    }
+    fn next(&mut self) -> impl Future<Output = io::Result<Output<Peer>>> + Send {
+        self.next()
+    }
+    fn handle(&mut self, input: Input<'_, Peer>) -> Result<(), Rejected> {
+        self.handle(input)
+    }
+    fn changed(&mut self, path: &str) {
+        self.change(|host| host.changed(path));
+    }
+    fn release(&mut self) {}
+    fn is_done(&self) -> bool {
+        self.machine().transport().transport().open() == 0
+    }
+}
+
+/// Over one connection.
+pub(super) struct Connected {
+    line: Line,
+    peer: Peer,
+    host: Host<Peer, Protected<Peer, Connections<Peer>>>,
+    clock: Clock,
+}
+
+impl Connected {
+    /// Greets the peer at the other end of `line`.
+    pub(super) fn new(line: Line, host: Host<Peer, Protected<Peer, Connections<Peer>>>) -> Self {
+        let peer = Peer::new(line.peer, None);
+        let mut connected = Self { line, peer, host, clock: Clock::start() };
+        // A line has whole messages, as WebSockets have, whatever it is made of.
+        let greeting = Input::Connected { peer, framing: Framing::WebSocket };
+        let _always_taken = connected.handle(greeting);
+        connected
+    }
+    /// Sends what is left, and closes.
+    pub(super) async fn close(mut self) -> io::Result<()> {
+        self.line.flush().await?;
+        self.line.close().await
+    }
+    fn on_message(&mut self, message: Result<StreamMessage, StreamError>) -> io::Result<()> {
+        match message {
+            Ok(message) => {
+                let mut bytes = Vec::new();
+                message.emit(Framing::WebSocket, &mut bytes);
+                let _always_taken = self.handle(Input::Datagram { from: self.peer, bytes: &bytes });
+                Ok(())
+            }
+            Err(StreamError::Malformed(error)) => {
+                // RFC 8323 s5.6: who cannot go on says why in an Abort.
+                let abort = Signal::Abort { bad_csm_option: None, diagnostic: error.to_string() };
+                self.line.queue(&abort.into_message(Token::EMPTY));
+                Err(io::Error::new(io::ErrorKind::InvalidData, error.to_string()))
+            }
+            Err(StreamError::Closed) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Err(StreamError::Broken(error)) => Err(error),
+        }
+    }
+}
+
+impl Way for Connected {
+    fn poll(&mut self) -> Option<Output<Peer>> {
+        loop {
+            match self.host.poll_output()? {
+                Output::Send { bytes, .. } => {
+                    let message = StreamMessage::parse(&bytes, Framing::WebSocket);
+                    self.line.queue(&message.expect("a host sends whole messages"));
+                }
+                other => return Some(other),
+            }
+        }
+    }
+    async fn next(&mut self) -> io::Result<Output<Peer>> {
+        loop {
+            if let Some(output) = self.poll() {
+                return Ok(output);
+            }
+            // Who does not read its answers is not read either (back-pressure).
+            self.line.flush().await?;
+            let due = self.host.next_deadline().map(|due| self.clock.until(due));
+            let sleep = async {
+                match due {
+                    Some(due) => tokio::time::sleep(due).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                message = self.line.receive() => self.on_message(message)?,
+                () = sleep => {
+                    let _always_taken = self.handle(Input::Deadline);
+                }
+            }
+        }
+    }
+    fn handle(&mut self, input: Input<'_, Peer>) -> Result<(), Rejected> {
+        self.host.handle(self.clock.now(), input)
+    }
+    fn changed(&mut self, path: &str) {
+        self.host.changed(path);
+    }
+    fn release(&mut self) {
+        let _always_taken = self.handle(Input::Release { peer: self.peer });
+    }
+    fn is_done(&self) -> bool {
+        false
+    }
+}
