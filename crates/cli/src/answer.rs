@@ -56,17 +56,7 @@ pub fn show(
     if args.json {
         writeln!(out, "{}", object(message, from, rtt))?;
     }
-    if let Class::ClientError | Class::ServerError = message.code.class() {
-        let diagnostic = match format {
-            // RFC 7252 s5.5.2: without a format, the payload of an error is for people.
-            _ if message.payload.is_empty() => String::new(),
-            None | Some(ContentFormat::TEXT_PLAIN) => format!(": {}", plain(&message.payload)),
-            Some(_) => format!(": {}", pretty(format, &message.payload)),
-        };
-        let class = message.code.0 >> 5;
-        let message = title(message.code) + &diagnostic;
-        return Err(Failure::Refused { class, message });
-    }
+    accept(message)?;
     if args.json {
         return Ok(());
     }
@@ -114,6 +104,22 @@ pub fn tell(verbose: bool, output: &Output<Peer>) {
         Output::Discarded { from, cause } => eprintln!("from {}: dropped, {cause:?}", from.address),
         _ => {}
     }
+}
+
+/// The failure that an error code is.
+pub fn accept(message: &Message) -> Result<(), Failure> {
+    if !matches!(message.code.class(), Class::ClientError | Class::ServerError) {
+        return Ok(());
+    }
+    let format = content_format(message);
+    let diagnostic = match format {
+        // RFC 7252 s5.5.2: without a format, the payload of an error is for people.
+        _ if message.payload.is_empty() => String::new(),
+        None | Some(ContentFormat::TEXT_PLAIN) => format!(": {}", plain(&message.payload)),
+        Some(_) => format!(": {}", pretty(format, &message.payload)),
+    };
+    let (class, message) = (message.code.0 >> 5, title(message.code) + &diagnostic);
+    Err(Failure::Refused { class, message })
 }
 
 fn timing(rtt: Option<Duration>) -> String {

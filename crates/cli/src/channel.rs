@@ -31,6 +31,9 @@ use crate::failure::Failure;
 
 /// How long one answer is waited for: what libcoap's client waits.
 const WAIT_S: f64 = 90.0;
+/// How long the answers of a group are waited for unless the user says otherwise: DEFAULT_LEISURE (RFC 7252 s8.2), 5 s,
+/// and the way there and back.
+const GROUP_WAIT_S: f64 = 8.0;
 const KEY_HINT: &str = "are --identity and --psk what the server knows?";
 
 /// How to reach the server.
@@ -79,6 +82,18 @@ pub fn uri(text: &str) -> Result<Uri, Failure> {
         let message = format!("{text:?} is no URI for CoAP: {error}");
         Failure::usage(message, "write it as in coap://[::1]/hello")
     })
+}
+
+/// Reads a URI, or the host of one: a name, an address, with or without a port.
+pub fn host_or_uri(text: &str) -> Result<Uri, Failure> {
+    let address = text.split_once('%').map_or(text, |(address, _zone)| address);
+    if text.contains("://") {
+        uri(text)
+    } else if address.parse::<Ipv6Addr>().is_ok() {
+        uri(&format!("coap://[{text}]"))
+    } else {
+        uri(&format!("coap://{text}"))
+    }
 }
 
 /// Runs the asynchronous part of a verb.
@@ -181,6 +196,10 @@ impl Channel {
             return Failure::Security { message, hint };
         }
         match reason {
+            DropReason::NoRoute if self.peer.is_group() => {
+                let hint = "say by which interface that has multicast, as in [ff02::fd%25eth0]";
+                Failure::no_answer(format!("there is no way to the group {}", address.ip()), hint)
+            }
             DropReason::NoRoute => {
                 let hint = "is a server running there, at this port? is there a route?";
                 Failure::no_answer(format!("{address} cannot be reached"), hint)
@@ -256,6 +275,11 @@ pub fn patience(timeout: Option<f64>) -> Duration {
     Duration::from_secs_f64(timeout.unwrap_or(WAIT_S))
 }
 
+/// How long the answers of a group are waited for.
+pub fn group_patience(timeout: Option<f64>) -> lowmesh_units::Duration {
+    lowmesh_units::Duration::from_secs_f64(timeout.unwrap_or(GROUP_WAIT_S))
+}
+
 /// What it means that a request was not taken.
 pub fn refused(error: Rejected) -> Failure {
     Failure::usage(error, "the server was not asked")
@@ -303,6 +327,16 @@ async fn bind(args: &Args, uri: &Uri, contexts: Option<Contexts>) -> Result<(Pee
         _ => None,
     };
     let address = *resolve(uri).await?.first().expect("a host that resolves has an address");
+    if let Some(local) = args.address
+        && !local.is_unspecified()
+        && local.is_ipv4() != address.is_ipv4()
+    {
+        let message = format!("{local} and {} are not of one kind", address.ip());
+        return Err(Failure::usage(
+            message,
+            "give --address one of the server's kind, or leave it out",
+        ));
+    }
     let driver = match sessions {
         Some(sessions) => Driver::secure(udp, sessions, host),
         None => Driver::new(udp, host),
@@ -333,7 +367,11 @@ async fn connect(
                 let message = format!("cannot read {}: {error}", file.display());
                 Failure::usage(message, "--cafile takes a PEM file")
             })?;
-            Some(TlsClient::trusting(&pem)?)
+            let trust = TlsClient::trusting(&pem).map_err(|error| {
+                let message = format!("{}: {error}", file.display());
+                Failure::usage(message, "--cafile takes the certificates of authorities, as PEM")
+            })?;
+            Some(trust)
         }
     };
     let line = Line::connect(uri, trust.as_ref()).await?;
@@ -348,7 +386,7 @@ async fn connect(
 }
 
 /// A secret as given, or the first line of `@FILE`.
-fn secret(text: &str) -> Result<Vec<u8>, Failure> {
+pub fn secret(text: &str) -> Result<Vec<u8>, Failure> {
     let Some(file) = text.strip_prefix('@') else { return Ok(text.as_bytes().to_vec()) };
     let read = std::fs::read_to_string(file).map_err(|error| {
         Failure::usage(

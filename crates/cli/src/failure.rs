@@ -123,7 +123,15 @@ impl From<BindError> for Failure {
 
 impl From<ResolveError> for Failure {
     fn from(error: ResolveError) -> Self {
-        Self::usage(error, "give a name that is known here, an IPv4 address, or [an IPv6 address]")
+        let hint = match &error {
+            ResolveError::Zone(_) | ResolveError::NoZone(_) => {
+                "name a link of this machine behind the address, as in [ff02::fd%25eth0]"
+            }
+            ResolveError::Unknown { .. } | ResolveError::NoAddress(_) => {
+                "give a name that is known here, an IPv4 address, or [an IPv6 address]"
+            }
+        };
+        Self::usage(error, hint)
     }
 }
 

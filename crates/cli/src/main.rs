@@ -9,11 +9,14 @@ mod body;
 mod channel;
 mod compare;
 mod diagnostic;
+mod discover;
 mod dry;
 mod failure;
+mod manual;
 mod merge;
 mod node;
 mod observe;
+mod ping;
 mod progress;
 mod report;
 mod reproduce;
@@ -21,6 +24,7 @@ mod request;
 mod rerun;
 mod run;
 mod scenarios;
+mod serve;
 mod show;
 mod store;
 mod table;
@@ -31,7 +35,7 @@ mod validate;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use lowmesh_wire::coap::Code;
 
 /// Simulate meshes of constrained nodes, compare their protocols, and talk CoAP.
@@ -51,6 +55,7 @@ enum Verb {
     Merge(merge::Args),
     Node(node::Args),
     Scenarios(scenarios::Args),
+    Serve(serve::Args),
     Show(show::Args),
     Tune(tune::Args),
     Validate(validate::Args),
@@ -70,6 +75,14 @@ enum Verb {
     Ipatch(template::Args),
     /// Print a resource each time that it changes, until Ctrl-C (RFC 7641)
     Observe(observe::Args),
+    /// List the resources of a server, or of all servers of a group (RFC 6690)
+    Discover(discover::Args),
+    /// Ask whether a CoAP endpoint is there, and how long the way takes
+    Ping(ping::Args),
+    /// Print the script with which a shell completes this command
+    Completions(manual::Completions),
+    /// Write manual pages into a folder
+    Man(manual::Pages),
 }
 
 fn main() -> ExitCode {
@@ -83,6 +96,7 @@ fn main() -> ExitCode {
         Verb::Merge(args) => merge::execute(args, stdout),
         Verb::Node(args) => node::execute(args, stdout),
         Verb::Scenarios(args) => scenarios::execute(args, stdout),
+        Verb::Serve(args) => serve::execute(args),
         Verb::Show(args) => show::execute(args, stdout),
         Verb::Tune(args) => tune::execute(args, &lowmesh_lab::simulate::simulate, stdout),
         Verb::Validate(args) => validate::execute(args, &lowmesh_lab::simulate::simulate, stdout),
@@ -94,6 +108,10 @@ fn main() -> ExitCode {
         Verb::Patch(args) => request::execute(Code::PATCH, args, stdout),
         Verb::Ipatch(args) => request::execute(Code::IPATCH, args, stdout),
         Verb::Observe(args) => observe::execute(Code::GET, &args.request, args.count, stdout),
+        Verb::Discover(args) => discover::execute(args, stdout),
+        Verb::Ping(args) => ping::execute(args, stdout),
+        Verb::Completions(args) => manual::complete(args, &mut Cli::command(), stdout),
+        Verb::Man(args) => manual::print(args, Cli::command()),
     };
     match result.and_then(|()| Ok(stdout.flush()?)) {
         Ok(()) => ExitCode::SUCCESS,
@@ -110,7 +128,6 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        use clap::CommandFactory as _;
         Cli::command().debug_assert();
     }
 }

@@ -5,19 +5,15 @@ use std::io::Write;
 
 use lowmesh_coap::{Input, Output, RequestTemplate};
 use lowmesh_machine::Handle;
-use lowmesh_units::Duration;
 use lowmesh_wire::coap::Code;
 use lowmesh_wire::coap::uri::Uri;
 
 use crate::answer;
-use crate::channel::{self, Channel, patience, refused};
+use crate::channel::{self, Channel, group_patience, patience, refused};
 use crate::failure::Failure;
 use crate::observe;
 use crate::template::{Args, next_hop, template};
 
-/// How long the answers of a group are waited for unless `--timeout` says otherwise: DEFAULT_LEISURE (RFC 7252
-/// s8.2), 5 s, and the way there and back.
-pub const GROUP_WAIT_S: f64 = 8.0;
 /// The one thing that is asked for.
 const HANDLE: Handle = Handle(1);
 
@@ -44,7 +40,7 @@ async fn ask(
             let message = "the answers of a group do not go into one file";
             return Err(Failure::usage(message, "--json prints them one a line"));
         }
-        let wait = Duration::from_secs_f64(args.timeout.unwrap_or(GROUP_WAIT_S));
+        let wait = group_patience(args.timeout);
         channel
             .handle(Input::RequestGroup { group: peer, message, wait, handle })
             .map_err(refused)?;

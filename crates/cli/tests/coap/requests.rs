@@ -65,6 +65,22 @@ fn a_port_where_nobody_listens_ends_with_3_at_once() {
 }
 
 #[test]
+fn where_there_is_no_way_the_end_is_3_and_says_what_is_missing() {
+    // The one address that the system refuses on every machine.
+    let broadcast = lowmesh(&["get", "coap://255.255.255.255/"]);
+    assert_eq!(broadcast.status.code(), Some(3), "{}", stderr(&broadcast));
+    assert!(stderr(&broadcast).starts_with("error: there is no way to 255.255.255.255"));
+    let loopback = if cfg!(target_os = "linux") { "lo" } else { "lo0" };
+    let group = format!("coap://[ff02::fd%25{loopback}]:9/none");
+    for verb in ["get", "discover"] {
+        let ended = lowmesh(&[verb, &group, "-B", "0.2"]);
+        assert_eq!(ended.status.code(), Some(3), "{}", stderr(&ended));
+        assert!(stderr(&ended).contains("%25eth0"), "{}", stderr(&ended));
+        assert_eq!(stderr(&ended).lines().count(), 2, "{}", stderr(&ended));
+    }
+}
+
+#[test]
 fn silence_ends_with_3_when_the_time_is_over() {
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
     let address = silent.local_addr().expect("bound");
@@ -87,6 +103,11 @@ fn bad_input_ends_with_2_and_a_hint() {
         (&["get", "coaps+tcp://127.0.0.1/"], "--cafile"),
         (&["get", "coap://127.0.0.1/", "--cc", "coca"], "6cocoa"),
         (&["get", "coap://127.0.0.1/", "-b", "100"], "1024"),
+        (&["get", "coap://[ff02::fd%25nolink]/"], "hint: name a link"),
+        (&["get", "coap://127.0.0.1/", "-a", "::1"], "not of one kind"),
+        (&["get", "coap://127.0.0.1/", "-a", "192.0.2.77"], "not an address of this machine"),
+        (&["get", "coaps://127.0.0.1/", "-u", "us", "-k", "@no/such/file"], "no/such/file"),
+        (&["get", "coaps+tcp://127.0.0.1/", "--cafile", "Cargo.toml"], "Cargo.toml: there is no"),
         (&["get", "coap://127.0.0.1/", "-T", "0x123"], "two hexadecimal digits"),
         (&["put", "coap://127.0.0.1/", "-s", "1"], "only GET and FETCH"),
         (&["observe", "coap://224.0.1.187/"], "discover"),

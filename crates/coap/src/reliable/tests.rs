@@ -355,3 +355,21 @@ fn hosts_move_long_bodies_in_long_blocks() {
     // 5 messages of 4096 octets each way, a CSM, and the last block's answer begins the way back.
     assert_eq!(messages, 1 + 4 + 5);
 }
+
+#[test]
+fn a_pong_without_token_answers_the_oldest_ping() {
+    let mut machine = open();
+    for handle in [1, 2] {
+        input(&mut machine, Input::Ping { peer: PEER, handle: Handle(handle) });
+    }
+    for handle in [1, 2] {
+        let pong = Signal::Pong { custody: true }.into_message(Token::EMPTY);
+        let out = receive(&mut machine, &pong);
+        assert!(
+            matches!(out[..], [Output::Pong { handle: Handle(one), .. }] if one == handle),
+            "{out:?}"
+        );
+    }
+    let pong = Signal::Pong { custody: false }.into_message(Token::EMPTY);
+    assert!(matches!(receive(&mut machine, &pong)[..], [Output::Discarded { .. }]));
+}

@@ -1,0 +1,54 @@
+//! Resources to try a client with: a greeting, a counter, the time.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use lowmesh_coap::resource::{Methods, Resource};
+use lowmesh_net::clock::ntp_timestamp;
+use lowmesh_net::server::{Handler, Server};
+use lowmesh_wire::coap::ContentFormat;
+
+use super::reply::text;
+
+/// Puts them into a server.
+pub fn resources(server: &mut Server) {
+    let hello = Handler::new(|_| text("hello world"));
+    let hello = Resource::new(Methods::GET, hello).format(ContentFormat::TEXT_PLAIN);
+    server.insert("/hello", hello.attribute("title", "A greeting").multicast());
+    let executions = AtomicU64::new(0);
+    let count =
+        Handler::new(move |_| text((executions.fetch_add(1, Ordering::Relaxed) + 1).to_string()));
+    let count = Resource::new(Methods::POST, count);
+    server.insert("/count", count.attribute("title", "How often it was executed"));
+    let time = Resource::new(Methods::GET, Handler::new(|_| text(time_of_day(ntp_timestamp()))));
+    let time = time.format(ContentFormat::TEXT_PLAIN).observable();
+    server.insert("/time", time.attribute("title", "The time of day, UTC").multicast());
+    tick(server, "/time", Duration::from_secs(1));
+}
+
+/// Says again and again that a resource has changed.
+pub fn tick(server: &Server, path: &'static str, period: Duration) {
+    let changes = server.changes();
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(period).await;
+            changes.tell(path);
+        }
+    });
+}
+
+/// Of a time stamp of NTP, whose upper half has the seconds since midnight of 1900-01-01.
+fn time_of_day(ntp: u64) -> String {
+    let seconds = (ntp >> 32) % (24 * 3600);
+    format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_day_has_hours_minutes_and_seconds() {
+        assert_eq!(time_of_day((3 * 24 * 3600 + 3723) << 32 | 99), "01:02:03");
+    }
+}

@@ -1,0 +1,292 @@
+//! The resources that the CoAP plugtests of ETSI ask of a server (their test descriptions TD_COAP_CORE, LINK, BLOCK and
+//! OBS), so that any client can be tried with them.
+//!
+//! `/obs-non` notifies unconfirmed whoever has asked unconfirmed, as every resource here does; `/obs-reset` ends its
+//! observations on POST.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use lowmesh_coap::ResponseTemplate;
+use lowmesh_coap::resource::{Methods, Resource, State, check_conditions};
+use lowmesh_net::server::{Changes, Handler, Request, Server};
+use lowmesh_wire::coap::{Code, ContentFormat, OptionNumber};
+
+use super::demo::tick;
+use super::reply::{Document, code, error, lock, text};
+
+/// How often `/obs` and its relatives change; their representations are fresh for as long.
+const PERIOD: Duration = Duration::from_secs(5);
+/// How long `/separate` takes: longer than the second after which a request is acknowledged without its answer.
+const SEPARATE_AFTER: Duration = Duration::from_millis(1500);
+/// Bodies that `/large-create` keeps.
+const CREATED_MAX: usize = 8;
+/// How long `/obs-reset` answers with the error that ends observations.
+const RESET_FOR: Duration = Duration::from_millis(100);
+
+/// Puts them into a server.
+pub fn resources(server: &mut Server) {
+    core(server);
+    conditional(server);
+    links(server);
+    large(server);
+    observable(server);
+}
+
+/// A resource that a function answers for.
+fn put(
+    server: &mut Server,
+    path: &str,
+    methods: Methods,
+    answer: impl Fn(&Request) -> ResponseTemplate + Send + Sync + 'static,
+) {
+    server.insert(path, Resource::new(methods, Handler::new(answer)));
+}
+
+/// A text in octets.
+const fn plain(body: Vec<u8>) -> Document {
+    Document { body, format: ContentFormat::TEXT_PLAIN }
+}
+
+/// Lines of 64 octets, `len` octets in all.
+fn lines(len: usize) -> Vec<u8> {
+    let line = |number: usize| format!("{number:>4} {:-<58}\n", "what a large body is made of ");
+    (1..).flat_map(|number| line(number).into_bytes()).take(len).collect()
+}
+
+fn core(server: &mut Server) {
+    put(
+        server,
+        "/test",
+        Methods::GET | Methods::POST | Methods::PUT | Methods::DELETE,
+        |request| {
+            match request.method() {
+                Code::GET => text(format!("{} bytes of payload", request.payload().len())),
+                // TD_COAP_CORE_16: a place of three segments.
+                Code::POST => ["location1", "location2", "location3"].iter().fold(
+                    code(Code::CREATED),
+                    |response, segment| {
+                        response.with_option(OptionNumber::LOCATION_PATH, segment.as_bytes())
+                    },
+                ),
+                Code::PUT => code(Code::CHANGED),
+                _ => code(Code::DELETED),
+            }
+        },
+    );
+    put(server, "/seg1/seg2/seg3", Methods::GET, |_| text("three segments"));
+    put(server, "/query", Methods::GET, |request| {
+        let arguments: Vec<_> = request.arguments().map(String::from_utf8_lossy).collect();
+        text(arguments.join("\n"))
+    });
+    put(server, "/location-query", Methods::POST, |_| {
+        ["first=1", "second=2"].iter().fold(code(Code::CREATED), |response, argument| {
+            response.with_option(OptionNumber::LOCATION_QUERY, argument.as_bytes())
+        })
+    });
+    let separate = Handler::later(async |_| {
+        tokio::time::sleep(SEPARATE_AFTER).await;
+        text("an answer of its own")
+    });
+    server
+        .insert("/separate", Resource::new(Methods::GET | Methods::PUT | Methods::POST, separate));
+    let formats = Handler::new(|request| match request.accept() {
+        Some(ContentFormat::XML) => {
+            let body = b"<answer>as XML</answer>".to_vec();
+            Document { body, format: ContentFormat::XML }.content()
+        }
+        _ => text("as text"),
+    });
+    let formats = Resource::new(Methods::GET, formats);
+    let formats = formats.format(ContentFormat::TEXT_PLAIN).format(ContentFormat::XML);
+    server.insert("/multi-format", formats);
+}
+
+/// Resources whose existence or tag a request can make its condition.
+fn conditional(server: &mut Server) {
+    let document = Mutex::new(Document::text("a text with a tag"));
+    let validate = Handler::new(move |request| {
+        let mut document = lock(&document);
+        let state = State::Present(Some(document.tag()));
+        match (check_conditions(&request.message.options, state), request.method()) {
+            (Err(refused), _) => code(refused),
+            (Ok(()), Code::PUT) => {
+                *document = Document::of(request);
+                code(Code::CHANGED).with_option(OptionNumber::ETAG, document.tag().as_bytes())
+            }
+            (Ok(()), _) => document.clone().tagged(),
+        }
+    });
+    server.insert("/validate", Resource::new(Methods::GET | Methods::PUT, validate).conditional());
+    for path in ["/create1", "/create2", "/create3"] {
+        let place: Mutex<Option<Document>> = Mutex::new(None);
+        let create = Handler::new(move |request| create(&mut lock(&place), request));
+        let create = Resource::new(Methods::GET | Methods::PUT | Methods::DELETE, create);
+        server.insert(path, create.conditional());
+    }
+}
+
+/// What a place that is empty at first answers.
+fn create(place: &mut Option<Document>, request: &Request) -> ResponseTemplate {
+    let state = place.as_ref().map_or(State::Absent, |here| State::Present(Some(here.tag())));
+    if let Err(refused) = check_conditions(&request.message.options, state) {
+        return code(refused);
+    }
+    match request.method() {
+        Code::PUT => {
+            let new = place.replace(Document::of(request)).is_none();
+            code(if new { Code::CREATED } else { Code::CHANGED })
+        }
+        // RFC 7252 s5.8.4: 2.02 whether it was there or not.
+        Code::DELETE => {
+            *place = None;
+            code(Code::DELETED)
+        }
+        _ => place.clone().map_or(code(Code::NOT_FOUND), Document::tagged),
+    }
+}
+
+/// Resources that discovery tells apart.
+fn links(server: &mut Server) {
+    for (path, types, interface) in [
+        ("/link1", "Type1 Type2", "If1"),
+        ("/link2", "Type2 Type3", "If2"),
+        ("/link3", "Type1 Type3", "foo"),
+    ] {
+        let link = Resource::new(Methods::GET, Handler::new(move |_| text(path)));
+        server.insert(path, link.attribute("rt", types).attribute("if", interface));
+    }
+    let path = Handler::new(|_| {
+        let body = b"</path/sub1>,</path/sub2>,</path/sub3>".to_vec();
+        Document { body, format: ContentFormat::LINK_FORMAT }.content()
+    });
+    server.insert("/path", Resource::new(Methods::GET, path).format(ContentFormat::LINK_FORMAT));
+    for path in ["/path/sub1", "/path/sub2", "/path/sub3"] {
+        put(server, path, Methods::GET, move |_| text(path));
+    }
+}
+
+/// Bodies that take several blocks.
+fn large(server: &mut Server) {
+    let body = lines(2000);
+    let len = body.len().to_string();
+    let large = Handler::new(move |_| plain(body.clone()).tagged());
+    server.insert("/large", Resource::new(Methods::GET, large).attribute("sz", &len));
+    let document = Mutex::new(plain(lines(1500)));
+    put(server, "/large-update", Methods::GET | Methods::PUT, move |request| {
+        let mut document = lock(&document);
+        if request.method() == Code::PUT {
+            *document = Document::of(request);
+            return code(Code::CHANGED);
+        }
+        document.clone().tagged()
+    });
+    put(server, "/large-post", Methods::POST, |request| {
+        // TD_COAP_BLOCK_06: a large body comes and a large one goes.
+        plain(request.payload().to_ascii_uppercase()).content()
+    });
+    let created: Mutex<(usize, Vec<(usize, Document)>)> = Mutex::new((0, Vec::new()));
+    let create = Handler::new(move |request| {
+        let (last, all) = &mut *lock(&created);
+        let place = request.below().next().map(|place| String::from_utf8_lossy(place).parse());
+        match (request.method(), place) {
+            (Code::POST, None) => {
+                *last += 1;
+                if all.len() == CREATED_MAX {
+                    all.remove(0);
+                }
+                all.push((*last, Document::of(request)));
+                code(Code::CREATED)
+                    .with_option(OptionNumber::LOCATION_PATH, b"large-create")
+                    .with_option(OptionNumber::LOCATION_PATH, last.to_string().as_bytes())
+            }
+            (Code::GET, None) => text(format!("{} bodies; POST one more", all.len())),
+            (Code::GET, Some(place)) => {
+                let found = all.iter().find(|(number, _)| Ok(*number) == place);
+                found.map_or(code(Code::NOT_FOUND), |(_, document)| document.clone().tagged())
+            }
+            _ => error(Code::METHOD_NOT_ALLOWED, "POST goes to /large-create itself"),
+        }
+    });
+    let create = Resource::new(Methods::GET | Methods::POST, create);
+    server.insert("/large-create", create.subtree());
+}
+
+/// Resources that change.
+fn observable(server: &mut Server) {
+    for (path, len) in [("/obs", 0), ("/obs-non", 0), ("/obs-large", 2000)] {
+        let (document, changes) = (Some(plain(lines(len))), server.changes());
+        let observed = Mutex::new(Observed { document, asked: 0 });
+        let observed = Handler::new(move |request| {
+            let answer = lock(&observed).answer(request);
+            if request.method() != Code::GET {
+                changes.tell(path);
+            }
+            answer
+        });
+        let methods = Methods::GET | Methods::PUT | Methods::DELETE;
+        server.insert(path, Resource::new(methods, observed).observable());
+        tick(server, path, PERIOD);
+    }
+    reset(server, server.changes());
+}
+
+/// A resource that changes by itself and can be changed.
+struct Observed {
+    /// Empty: the state is how often it was asked for. `None`: deleted, until the next PUT.
+    document: Option<Document>,
+    asked: u32,
+}
+
+impl Observed {
+    fn answer(&mut self, request: &Request) -> ResponseTemplate {
+        match request.method() {
+            Code::PUT => {
+                self.document = Some(Document::of(request));
+                code(Code::CHANGED)
+            }
+            Code::DELETE => {
+                self.document = None;
+                code(Code::DELETED)
+            }
+            _ => self.state(),
+        }
+    }
+    fn state(&mut self) -> ResponseTemplate {
+        self.asked += 1;
+        let Some(document) = &self.document else { return code(Code::NOT_FOUND) };
+        let mut response = if document.body.is_empty() {
+            text(format!("state {}", self.asked))
+        } else {
+            document.clone().content()
+        };
+        // Fresh until the next change.
+        response.options.insert_uint(OptionNumber::MAX_AGE, PERIOD.as_secs() as u32);
+        response
+    }
+}
+
+/// A resource whose observations end on POST.
+fn reset(server: &mut Server, changes: Changes) {
+    let over = Arc::new(AtomicBool::new(false));
+    let reset = Handler::new(move |request| {
+        if request.method() == Code::POST {
+            over.store(true, Ordering::Relaxed);
+            changes.tell("/obs-reset");
+            let over = over.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep(RESET_FOR).await;
+                over.store(false, Ordering::Relaxed);
+            });
+            return code(Code::CHANGED);
+        }
+        // RFC 7641 s4.2: an error ends the observations.
+        if over.load(Ordering::Relaxed) {
+            return error(Code::SERVICE_UNAVAILABLE, "observe again");
+        }
+        text("POST ends all observations")
+    });
+    let reset = Resource::new(Methods::GET | Methods::POST, reset);
+    server.insert("/obs-reset", reset.observable());
+}

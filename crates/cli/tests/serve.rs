@@ -1,0 +1,280 @@
+//! `lowmesh serve` as its users have it: started, asked over its transports, and ended.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+
+/// An authority and a server that it has certified, for localhost. Made for tests only.
+const TLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../net/tests/tls");
+
+fn lowmesh(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_lowmesh")).args(args).output().expect("the command was built")
+}
+
+/// A server that ends with the test.
+struct Server {
+    child: Child,
+    /// What it serves, as `scheme://address`.
+    served: Vec<String>,
+}
+
+impl Server {
+    fn start(args: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lowmesh"));
+        command.args(["serve", "--port", "0", "-a", "127.0.0.1"]).args(args);
+        let mut child = command.stderr(Stdio::piped()).spawn().expect("the command was built");
+        let told = BufReader::new(child.stderr.take().expect("piped")).lines();
+        let told = told.map_while(Result::ok).take_while(|line| !line.contains("Ctrl-C"));
+        let served = told.filter_map(|line| Some(line.strip_prefix("serving ")?.to_owned()));
+        let served = served.collect();
+        Self { child, served }
+    }
+    fn demo() -> Self {
+        Self::start(&["--demo"])
+    }
+    fn uri(&self, scheme: &str, path: &str) -> String {
+        let start = format!("{scheme}://");
+        let authority = self.served.iter().find(|served| served.starts_with(&start));
+        format!("{}{path}", authority.expect("it is served"))
+    }
+    /// The exit code and what was printed: the payload, or the error.
+    fn ask(&self, verb: &str, path: &str, args: &[&str]) -> (i32, String) {
+        let uri = self.uri("coap", path);
+        let ended = lowmesh(&[&[verb, &uri], args].concat());
+        let printed = [ended.stdout, ended.stderr].concat();
+        (ended.status.code().expect("no signal"), String::from_utf8_lossy(&printed).into_owned())
+    }
+    fn get(&self, path: &str) -> String {
+        let (code, printed) = self.ask("get", path, &[]);
+        assert_eq!(code, 0, "{path}: {printed}");
+        printed
+    }
+    fn json(&self, path: &str, args: &[&str]) -> serde_json::Value {
+        let (_, printed) = self.ask("get", path, &[args, &["--json"]].concat());
+        serde_json::from_str(&printed).unwrap_or_else(|error| panic!("{error}: {printed}"))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _gone_already = self.child.kill();
+        let _gone_already = self.child.wait();
+    }
+}
+
+/// A folder that goes with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str, files: &[(&str, &[u8])]) -> Self {
+        let folder = std::env::temp_dir().join(format!("lowmesh-{}-{name}", std::process::id()));
+        for (file, content) in files {
+            let path = folder.join(file);
+            std::fs::create_dir_all(path.parent().expect("inside")).expect("a place for files");
+            std::fs::write(path, content).expect("a place for files");
+        }
+        Self(folder)
+    }
+    fn path(&self) -> &str {
+        self.0.to_str().expect("a plain path")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _left_behind = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn the_demo_greets_counts_and_lists_itself() {
+    let server = Server::demo();
+    assert_eq!(server.get("/hello"), "hello world");
+    for count in ["1", "2"] {
+        assert_eq!(server.ask("post", "/count", &[]), (0, count.to_owned()));
+    }
+    assert_eq!(server.get("/time").len(), "12:34:56".len());
+    let all = server.get("/.well-known/core");
+    for path in ["/hello", "/time", "/obs", "/large", "/separate", "/seg1/seg2/seg3"] {
+        assert!(all.contains(&format!("<{path}>")), "{all}");
+    }
+    assert!(!all.contains("/large-create/"), "{all}");
+    let of_type = server.get("/.well-known/core?rt=Type2");
+    assert_eq!(of_type.matches("</link").count(), 2, "{of_type}");
+}
+
+#[test]
+fn the_resources_of_the_plugtests_answer_as_their_descriptions_say() {
+    let server = Server::demo();
+    assert_eq!(server.ask("put", "/test", &["-e", "x"]).0, 0);
+    assert_eq!(server.ask("delete", "/test", &[]).0, 0);
+    assert_eq!(server.get("/seg1/seg2/seg3"), "three segments");
+    assert_eq!(server.get("/query?first=1&second=2"), "first=1\nsecond=2");
+    assert_eq!(server.get("/separate"), "an answer of its own");
+    assert_eq!(server.ask("get", "/multi-format", &["-A", "xml"]).1, "<answer>as XML</answer>");
+    assert_eq!(server.ask("get", "/multi-format", &["-A", "cbor"]).0, 4);
+    assert_eq!(server.get("/large").len(), 2000);
+    assert!(server.get("/path").contains("</path/sub1>"));
+    // TD_COAP_CORE_20 to 23: tags and conditions.
+    let tag = server.json("/validate", &[])["options"].to_string();
+    assert!(tag.to_lowercase().contains("etag"), "{tag}");
+    let stale = server.ask("put", "/validate", &["-e", "new", "-O", "if-match,0x01"]);
+    assert!(stale.1.contains("4.12"), "{stale:?}");
+    assert_eq!(server.ask("get", "/create1", &[]).0, 4);
+    let create = ["-e", "here", "-O", "if-none-match"];
+    assert_eq!(server.ask("put", "/create1", &create).0, 0);
+    assert!(server.ask("put", "/create1", &create).1.contains("4.12"));
+    assert_eq!(server.get("/create1"), "here");
+}
+
+#[test]
+fn large_bodies_go_up_come_down_and_stay() {
+    let server = Server::demo();
+    let body = "0123456789".repeat(300);
+    assert_eq!(server.ask("put", "/large-update", &["-e", &body, "-b", "64"]).0, 0);
+    assert_eq!(server.get("/large-update"), body);
+    assert_eq!(server.ask("post", "/large-create", &["-e", &body]).0, 0);
+    assert_eq!(server.get("/large-create/1"), body);
+    assert_eq!(server.ask("get", "/large-create/2", &[]).0, 4);
+    let upper = server.ask("post", "/large-post", &["-e", &"ab".repeat(1000)]);
+    assert_eq!(upper.1, "AB".repeat(1000));
+}
+
+#[test]
+fn one_server_speaks_every_scheme() {
+    let (cert, key) = (format!("{TLS}/server.pem"), format!("{TLS}/server.key"));
+    let server = Server::start(&[
+        "--demo",
+        "-k",
+        "secret",
+        "-u",
+        "me",
+        "--cert",
+        &cert,
+        "--key",
+        &key,
+        "--ws-port",
+        "0",
+    ]);
+    let trust = format!("{TLS}/ca.pem");
+    for scheme in ["coap", "coap+tcp", "coaps", "coaps+tcp", "coaps+ws"] {
+        // The certificate is for localhost.
+        let uri = server.uri(scheme, "/hello").replace("127.0.0.1", "localhost");
+        let uri =
+            if scheme == "coap" || scheme == "coaps" { server.uri(scheme, "/hello") } else { uri };
+        let with: &[&str] = match scheme {
+            "coaps" => &["-k", "secret", "-u", "me"],
+            "coaps+tcp" | "coaps+ws" => &["--cafile", &trust],
+            _ => &[],
+        };
+        let ended = lowmesh(&[&["get", &uri], with].concat());
+        let stderr = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.stdout, b"hello world", "{scheme}: {stderr}");
+    }
+}
+
+#[test]
+fn files_have_formats_tags_and_a_list_and_nothing_else_is_served() {
+    let long = vec![b'x'; 20_000];
+    let folder = Folder::new(
+        "files",
+        &[("a.json", b"{}"), ("sub/long.bin", &long), (".hidden", b"no"), ("c d.txt", b"blank")],
+    );
+    let server = Server::start(&[folder.path()]);
+    let answer = server.json("/a.json", &[]);
+    assert_eq!((&answer["content_format"], &answer["payload"]), (&50.into(), &"{}".into()));
+    assert_eq!(server.get("/sub/long.bin").len(), long.len());
+    assert_eq!(server.get("/c%20d.txt"), "blank");
+    let all = server.get("/.well-known/core");
+    assert_eq!(
+        all,
+        "</a.json>;sz=\"2\";ct=50,</c%20d.txt>;sz=\"5\";ct=0,</sub/long.bin>;sz=\"20000\";ct=42"
+    );
+    assert_eq!(server.get("/.well-known/core?ct=50"), "</a.json>;sz=\"2\";ct=50");
+    for path in [
+        "/none",
+        "/.hidden",
+        "/sub",
+        "/..",
+        "/sub/../../etc/passwd",
+        "/sub%2Flong.bin",
+        "/%2e%2e/x",
+    ] {
+        assert_eq!(server.ask("get", path, &[]).0, 4, "{path}");
+    }
+    let refused = server.ask("put", "/new.txt", &["-e", "x"]);
+    assert!(refused.1.contains("4.05"), "{refused:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_out_of_the_folder_is_not_followed() {
+    let outside = Folder::new("outside", &[("secret", b"secret")]);
+    let folder = Folder::new("linked", &[("a", b"a")]);
+    std::os::unix::fs::symlink(&outside.0, folder.0.join("way")).expect("a link");
+    std::os::unix::fs::symlink(folder.0.join("a"), folder.0.join("b")).expect("a link");
+    let server = Server::start(&["-w", folder.path()]);
+    assert_eq!(server.get("/b"), "a", "inside");
+    assert_eq!(server.ask("get", "/way/secret", &[]).0, 4);
+    assert_eq!(server.ask("put", "/way/new", &["-e", "x"]).0, 4);
+    assert_eq!(server.ask("delete", "/way/secret", &[]).0, 4);
+    assert!(outside.0.join("secret").exists() && !outside.0.join("new").exists());
+}
+
+#[test]
+fn a_writable_folder_takes_files_under_conditions() {
+    let folder = Folder::new("writable", &[("old.txt", b"old")]);
+    let server = Server::start(&["--writable", folder.path()]);
+    let body = "long ".repeat(1000);
+    assert_eq!(server.ask("put", "/new.txt", &["-e", &body]).0, 0);
+    assert_eq!(server.get("/new.txt"), body);
+    let condition = server.ask("put", "/old.txt", &["-e", "x", "-O", "if-none-match"]);
+    assert!(condition.1.contains("4.12"), "{condition:?}");
+    assert_eq!(server.get("/old.txt"), "old");
+    assert_eq!(server.ask("put", "/no/such/folder", &["-e", "x"]).0, 4);
+    for _ in 0..2 {
+        assert_eq!(server.ask("delete", "/old.txt", &[]).0, 0, "there or not");
+    }
+    assert!(!folder.0.join("old.txt").exists());
+    let left: Vec<_> = std::fs::read_dir(&folder.0).expect("it is there").collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+}
+
+#[test]
+fn what_cannot_be_served_ends_with_2_and_a_hint() {
+    let taken = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let port = taken.local_addr().expect("bound").port().to_string();
+    for (args, told) in [
+        (&["serve", "--demo", "-a", "127.0.0.1", "-p", &port][..], "in use"),
+        (&["serve", "no/such/folder"], "no/such/folder"),
+        (&["serve", "--demo", "-a", "192.0.2.1"], "not an address of this machine"),
+        (&["serve", "--demo", "-p", "65535", "-a", "127.0.0.1"], "65535"),
+        (&["serve", "--demo", "-p", "0", "--cert", "none.pem", "--key", "none.key"], "none.pem"),
+        (&["serve"], "DIR"),
+        (&["serve", "--demo", "--writable"], "--writable"),
+    ] {
+        let ended = lowmesh(args);
+        let stderr = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert_eq!(ended.status.code(), Some(2), "{args:?}: {stderr}");
+        assert!(stderr.contains(told), "{args:?}: {stderr}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_ends_it_with_0_and_after_what_it_has_begun() {
+    let mut server = Server::demo();
+    let uri = server.uri("coap+tcp", "/separate");
+    let asking = std::thread::spawn(move || lowmesh(&["get", &uri]));
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    let id = server.child.id().to_string();
+    let interrupted = Command::new("kill").args(["-INT", &id]).status().expect("kill is there");
+    assert!(interrupted.success());
+    assert_eq!(asking.join().expect("no panic").stdout, b"an answer of its own");
+    assert_eq!(server.child.wait().expect("it ran").code(), Some(0));
+    let mut rest = String::new();
+    if let Some(mut stderr) = server.child.stderr.take() {
+        stderr.read_to_string(&mut rest).expect("text");
+    }
+    assert_eq!(rest, "");
+}
