@@ -11,7 +11,7 @@ use lowmesh_coap::{Input, Output, RequestTemplate, ResponseTemplate};
 use lowmesh_machine::Handle;
 use lowmesh_units::{NodeId, Purpose, Rng};
 use lowmesh_wire::coap::uri::{Scheme, Uri};
-use lowmesh_wire::coap::{Code, Message};
+use lowmesh_wire::coap::{Code, Message, OptionNumber};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
@@ -43,6 +43,10 @@ pub(super) struct Upstream {
 
 impl Upstream {
     pub(super) fn open(limits: ProxyLimits) -> Result<Self, ProxyError> {
+        let mut limits = limits;
+        // RFC 8613 s2: the option is safe to forward, whatever it protects.
+        limits.datagrams.extensions.push(OptionNumber::OSCORE);
+        limits.connection.extensions.push(OptionNumber::OSCORE);
         let host = over_datagrams(limits.datagrams.clone(), limits.host.clone(), None, rng())?;
         let driver: Datagrams = Driver::new(Udp::ephemeral()?, host);
         let (datagrams, asks) = mpsc::channel(PROXY_QUEUE_MAX);

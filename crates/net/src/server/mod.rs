@@ -46,6 +46,7 @@ use std::sync::Arc;
 use lowmesh_coap::resource::{Resource, Router};
 use lowmesh_coap::{ConfigError, Endpoint, Host};
 use lowmesh_units::{NodeId, Purpose, Rng};
+use lowmesh_wire::coap::OptionNumber;
 use lowmesh_wire::coap::uri::Scheme;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -110,6 +111,11 @@ impl Server {
     pub(crate) fn relay(&mut self, handler: Handler, all: bool) {
         self.limits.datagrams.proxy = true;
         self.limits.connection.proxy = true;
+        if all {
+            // RFC 8613 s2: the option is safe to forward; what it protects is for whom the proxy stands for.
+            self.limits.datagrams.extensions.push(OptionNumber::OSCORE);
+            self.limits.connection.extensions.push(OptionNumber::OSCORE);
+        }
         self.relay = Some(Relay { handler, all });
     }
     /// Serves `coap` at an address; `[::]` takes IPv4 too. The server joins All CoAP Nodes (RFC 7252 s12.8) at every
