@@ -17,7 +17,7 @@ use crate::peer::Peer;
 use crate::stream::StreamError;
 
 /// One of them. What it gives out first is what came first.
-pub(super) trait Way: Send {
+pub(crate) trait Way: Send {
     /// What has happened already.
     fn poll(&mut self) -> Option<Output<Peer>>;
     /// The next thing that happens. May be dropped and called again at any time.
@@ -33,7 +33,7 @@ pub(super) trait Way: Send {
 }
 
 /// Over UDP or DTLS.
-pub(super) type Datagrams = Driver<Host<Peer, Protected<Peer, Endpoint<Peer>>>>;
+pub(crate) type Datagrams = Driver<Host<Peer, Protected<Peer, Endpoint<Peer>>>>;
 
 impl Way for Datagrams {
     fn poll(&mut self) -> Option<Output<Peer>> {
@@ -55,7 +55,7 @@ impl Way for Datagrams {
 }
 
 /// Over one connection.
-pub(super) struct Connected {
+pub(crate) struct Connected {
     line: Line,
     peer: Peer,
     host: Host<Peer, Protected<Peer, Connections<Peer>>>,
@@ -64,7 +64,7 @@ pub(super) struct Connected {
 
 impl Connected {
     /// Greets the peer at the other end of `line`.
-    pub(super) fn new(line: Line, host: Host<Peer, Protected<Peer, Connections<Peer>>>) -> Self {
+    pub(crate) fn new(line: Line, host: Host<Peer, Protected<Peer, Connections<Peer>>>) -> Self {
         let peer = Peer::new(line.peer, None);
         let mut connected = Self { line, peer, host, clock: Clock::start() };
         // A line has whole messages, as WebSockets have, whatever it is made of.
@@ -73,7 +73,7 @@ impl Connected {
         connected
     }
     /// Sends what is left, and closes.
-    pub(super) async fn close(mut self) -> io::Result<()> {
+    pub(crate) async fn close(mut self) -> io::Result<()> {
         self.line.flush().await?;
         self.line.close().await
     }
