@@ -94,6 +94,7 @@ fn tree_links(scenario: &Scenario, links: &Links) -> TreeLinksParams {
     };
     TreeLinksParams {
         links: tree.parents.iter().enumerate().map(link).collect(),
+        places_m: tree.places_m(),
         reach_m: links.reach_m,
         margin_db: links.margin_db,
         exponent: links.exponent,

@@ -89,6 +89,9 @@ pub struct Metrics {
     /// Mean octets in a node's packet buffer, the root included.
     #[serde(default)]
     pub packet_buffer_mean_octets: Option<f64>,
+    /// The most octets in a node's packet buffer, mean of all nodes but the root.
+    #[serde(default)]
+    pub packet_buffer_peak_octets: Option<f64>,
     /// The most octets in any node's packet buffer.
     #[serde(default)]
     pub packet_buffer_most_octets: Option<f64>,
@@ -110,6 +113,9 @@ pub struct Metrics {
     /// Of these, those that no acknowledgement of their own brought to the fragmenting end.
     #[serde(default)]
     pub marks_unreported: u64,
+    /// Of the packets sent in recoverable fragments, those during which the gap between fragments changed.
+    #[serde(default)]
+    pub gap_changes: Option<f64>,
     /// Packets that ended without arriving, by reason, over all layers.
     #[serde(deserialize_with = "read_drops")]
     pub drops: BTreeMap<&'static str, u64>,
@@ -118,7 +124,7 @@ pub struct Metrics {
 impl Metrics {
     /// Measures of mechanisms, which claims about them ask for. The table for people leaves them out; JSON and
     /// CSV have them.
-    pub const MECHANISMS: [&'static str; 17] = [
+    pub const MECHANISMS: [&'static str; 19] = [
         "queue_loss_share",
         "collision_share",
         "episode_median_s",
@@ -129,6 +135,7 @@ impl Metrics {
         "link_success",
         "latency_per_hop_ms",
         "packet_buffer_mean_octets",
+        "packet_buffer_peak_octets",
         "packet_buffer_most_octets",
         "fragments_sent",
         "fragments_resent",
@@ -136,6 +143,7 @@ impl Metrics {
         "fallbacks",
         "marks_set",
         "marks_unreported",
+        "gap_changes",
     ];
 
     /// The metrics of a run whose first `warmup` is not measured.
@@ -221,10 +229,14 @@ impl Metrics {
         self.fragments_resent = fragments.resent;
         self.fragments_forwarded = fragments.forwarded;
         self.fallbacks = fragments.fallbacks;
+        self.gap_changes = ratio(fragments.gaps_changed, fragments.recovered);
         self.marks_set = fragments.marked;
         self.marks_unreported = fragments.marked.saturating_sub(fragments.marks_reported);
         let means: Vec<f64> = outcome.nodes.iter().map(|node| node.buffer_mean_octets).collect();
         self.packet_buffer_mean_octets = mean(&means);
+        let others = outcome.nodes.get(1..).unwrap_or_default();
+        let peaks: Vec<f64> = others.iter().map(|node| node.buffer_most_octets as f64).collect();
+        self.packet_buffer_peak_octets = mean(&peaks);
         let most = outcome.nodes.iter().map(|node| node.buffer_most_octets).max();
         self.packet_buffer_most_octets = most.map(|octets| octets as f64);
     }
@@ -268,7 +280,7 @@ impl Metrics {
     }
 
     /// Every metric that is one number, with its name, in the order of reports.
-    pub fn numbers(&self) -> [(&'static str, Option<f64>); 41] {
+    pub fn numbers(&self) -> [(&'static str, Option<f64>); 43] {
         let count = |count: u64| Some(count as f64);
         [
             ("tdr", self.tdr),
@@ -305,6 +317,7 @@ impl Metrics {
             ("link_success", self.link_success),
             ("latency_per_hop_ms", self.latency_per_hop_ms),
             ("packet_buffer_mean_octets", self.packet_buffer_mean_octets),
+            ("packet_buffer_peak_octets", self.packet_buffer_peak_octets),
             ("packet_buffer_most_octets", self.packet_buffer_most_octets),
             ("fragments_sent", count(self.fragments_sent)),
             ("fragments_resent", count(self.fragments_resent)),
@@ -312,6 +325,7 @@ impl Metrics {
             ("fallbacks", count(self.fallbacks)),
             ("marks_set", count(self.marks_set)),
             ("marks_unreported", count(self.marks_unreported)),
+            ("gap_changes", self.gap_changes),
         ]
     }
 }

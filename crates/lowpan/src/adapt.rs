@@ -20,7 +20,7 @@ use crate::forward::VirtualReassembly;
 use crate::fragment::{First, Fragmented};
 use crate::frames::{End, Frames, Part};
 use crate::memory::PacketBuffer;
-use crate::params::{Config, MTU, REASSEMBLY_TIMEOUT_MAX, Way};
+use crate::params::{Config, MTU, Manner, REASSEMBLY_TIMEOUT_MAX, Way};
 use crate::passage::Passage;
 use crate::reassemble::{Fragment, Outcome, Reassembly};
 use crate::recover::{self, node::Node};
@@ -261,7 +261,7 @@ impl Adaptation {
     fn on_fragment_done(&mut self, handle: Handle, delivered: bool) {
         let waiting = |datagram: &Fragmented| datagram.handle == handle && datagram.in_flight() > 0;
         let Some(at) = self.fragmented.iter().position(waiting) else { return };
-        self.fragmented[at].on_confirmed(delivered, self.config.abandon);
+        self.fragmented[at].on_confirmed(delivered, self.config.manner == Manner::Own);
         match self.fragmented[at].result() {
             Some(delivered) => {
                 self.remove_fragmented(at);

@@ -27,4 +27,4 @@ pub mod recover;
 
 pub use adapt::Adaptation;
 pub use event::{Counters, Input, Output, Route};
-pub use params::{Arq, Config, Recovery, Way};
+pub use params::{Arq, Config, Manner, Recovery, Way};

@@ -31,10 +31,6 @@ pub const FRAGMENTED_DATAGRAMS: usize = 8;
 /// that fails has no fragment left in the MAC's queue.
 pub const FRAGMENTS_IN_FLIGHT: usize = 1;
 
-/// Whether a datagram of ways HWR and FF ends when the MAC cannot deliver one of its fragments: no RFC; the rest is of no use
-/// to the next node, so yes. RIOT sends it all the same.
-pub const ABANDON: bool = true;
-
 /// Datagrams whose fragments pass through at once: no RFC; RIOT has 16, at least 1.
 pub const FORWARDED_DATAGRAMS: usize = 16;
 
@@ -114,6 +110,38 @@ impl Way {
     }
 }
 
+/// What a node does where the RFCs leave it the choice, and stacks differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Manner {
+    /// Ours: what cannot be completed any more holds nothing and costs nothing.
+    #[default]
+    Own,
+    /// That of GNRC, the stack of RIOT (`gnrc_sixlowpan_frag` of 2019 to 2025), which Lenders et al. 2021 measured:
+    ///
+    /// - a datagram goes on when the MAC could not deliver one of its fragments;
+    /// - a datagram that was refused, or is over, is not known any more: its next fragment takes a buffer;
+    /// - each fragment gives its datagram a whole reassembly timeout again;
+    /// - a first fragment passes only while a reassembly buffer is free, though it takes none;
+    /// - a fragmenting end that gives a datagram up does not take down its path;
+    /// - a fragmenting end marks its own fragments, too, when its queues are long;
+    /// - frames of recoverable fragments leave at once: neither the inter-frame gap nor a window's pacing is kept. (The
+    ///   time since the last frame is computed as the last less now, in unsigned arithmetic, and is never below the gap.)
+    Gnrc,
+}
+
+impl Manner {
+    /// Every manner.
+    pub const ALL: [Self; 2] = [Self::Own, Self::Gnrc];
+
+    /// The name that users see in scenarios.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Own => "own",
+            Self::Gnrc => "gnrc",
+        }
+    }
+}
+
 /// What a network can choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -131,8 +159,8 @@ pub struct Config {
     pub fragmented_datagrams: usize,
     /// [`FRAGMENTS_IN_FLIGHT`]; 0 is taken as 1.
     pub fragments_in_flight: usize,
-    /// [`ABANDON`].
-    pub abandon: bool,
+    /// What the RFCs leave open.
+    pub manner: Manner,
     /// [`FORWARDED_DATAGRAMS`].
     pub forwarded_datagrams: usize,
     /// [`PACKET_BUFFER_OCTETS`].
@@ -151,7 +179,7 @@ impl Default for Config {
             reassembly_octets: REASSEMBLY_OCTETS,
             fragmented_datagrams: FRAGMENTED_DATAGRAMS,
             fragments_in_flight: FRAGMENTS_IN_FLIGHT,
-            abandon: ABANDON,
+            manner: Manner::Own,
             forwarded_datagrams: FORWARDED_DATAGRAMS,
             packet_buffer_octets: PACKET_BUFFER_OCTETS,
             recovery: Recovery::default(),

@@ -18,7 +18,7 @@ use lowmesh_units::{Duration, Eui64, Instant};
 use lowmesh_wire::lowpan::fragment::{FragmentHeader, OFFSET_UNIT};
 use lowmesh_wire::lowpan::{Contexts, decompress};
 
-use crate::params::{CLOSED_DATAGRAMS, Config, REASSEMBLY_TIMEOUT_MAX};
+use crate::params::{CLOSED_DATAGRAMS, Config, Manner, REASSEMBLY_TIMEOUT_MAX};
 
 /// What names a datagram on the air (RFC 4944 s5.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +114,7 @@ pub(crate) struct Fragment<'a> {
 /// All datagrams in reassembly.
 #[derive(Debug)]
 pub(crate) struct Reassembly {
-    /// In the order of their deadlines, for all have the same timeout.
+    /// In the order of their deadlines.
     buffers: Vec<Buffer>,
     /// Datagrams that ended, and until when they stay known; in that order.
     closed: VecDeque<(Name, Instant)>,
@@ -124,6 +124,7 @@ pub(crate) struct Reassembly {
     octets_max: usize,
     buffers_max: usize,
     timeout: Duration,
+    manner: Manner,
 }
 
 impl Reassembly {
@@ -137,6 +138,7 @@ impl Reassembly {
             buffers_max: config.reassembly_buffers,
             // RFC 4944 s5.3: the reassembly timeout is at most 60 s.
             timeout: config.reassembly_timeout.min(REASSEMBLY_TIMEOUT_MAX),
+            manner: config.manner,
         }
     }
 
@@ -154,6 +156,10 @@ impl Reassembly {
         self.buffers.iter().map(|buffer| buffer.handle)
     }
 
+    /// True while no datagram more can be put together.
+    pub const fn is_full(&self) -> bool {
+        self.buffers.len() >= self.buffers_max
+    }
     /// Octets held in buffers.
     pub const fn octets(&self) -> usize {
         self.octets
@@ -225,6 +231,7 @@ impl Reassembly {
         let at = match self.position(&name).map(|at| (at, self.buffers[at].fit(offset, data.len())))
         {
             Some((_, Fit::Duplicate)) => return outcome,
+            Some((at, Fit::New)) if self.manner == Manner::Gnrc => self.prolong(at, now),
             Some((at, Fit::New)) => at,
             Some((at, Fit::Overlap)) => {
                 // RFC 4944 s5.3: an overlap that differs in size or offset discards what has accumulated; a
@@ -257,8 +264,9 @@ impl Reassembly {
     fn admits(&self, name: &Name, room: usize) -> bool {
         let free = self.buffers_max.saturating_sub(self.buffers.len());
         let holds_one = self.buffers.iter().any(|buffer| buffer.name.source == name.source);
+        let keeps_last = self.manner == Manner::Own && holds_one;
         let size = usize::from(name.datagram_size);
-        (free > 1 || free == 1 && !holds_one)
+        (free > 1 || free == 1 && !keeps_last)
             && self.octets + size <= self.octets_max
             && size <= room
     }
@@ -277,6 +285,13 @@ impl Reassembly {
         self.buffers.len() - 1
     }
 
+    /// Gives a datagram a whole timeout again; returns its new place.
+    fn prolong(&mut self, at: usize, now: Instant) -> usize {
+        let buffer = self.buffers.remove(at);
+        self.buffers.push(Buffer { deadline: now + self.timeout, ..buffer });
+        self.buffers.len() - 1
+    }
+
     fn remove(&mut self, at: usize) -> Buffer {
         let buffer = self.buffers.remove(at);
         self.octets -= buffer.bytes.len();
@@ -291,6 +306,9 @@ impl Reassembly {
 
     /// Late fragments of the datagram are not wanted.
     pub fn remember(&mut self, name: Name, now: Instant) {
+        if self.manner == Manner::Gnrc {
+            return;
+        }
         if self.closed.len() == CLOSED_DATAGRAMS {
             self.closed.pop_front();
         }

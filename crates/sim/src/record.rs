@@ -95,6 +95,10 @@ pub struct Fragments {
     pub forwarded: u64,
     /// Packets in transit that a node reassembled, though their fragments were to pass through.
     pub fallbacks: u64,
+    /// Packets in recoverable fragments that are over at the node that cut them.
+    pub recovered: u64,
+    /// Of these, those during which the gap between fragments changed.
+    pub gaps_changed: u64,
     /// Recoverable fragments that a node marked as having met congestion (RFC 8931 s5: E).
     pub marked: u64,
     /// Acknowledgements with that mark that came back to where the packet was cut.
@@ -108,6 +112,8 @@ impl Fragments {
         self.resent += other.resent;
         self.forwarded += other.forwarded;
         self.fallbacks += other.fallbacks;
+        self.recovered += other.recovered;
+        self.gaps_changed += other.gaps_changed;
         self.marked += other.marked;
         self.marks_reported += other.marks_reported;
     }

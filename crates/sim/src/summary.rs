@@ -107,6 +107,8 @@ fn fragments(node: &Node) -> Fragments {
         resent: recovered.resent,
         forwarded: plain.fragments_forwarded + recovered.forwarded,
         fallbacks: plain.fallbacks_order + plain.fallbacks_full + recovered.fallbacks,
+        recovered: recovered.ended,
+        gaps_changed: recovered.gaps_changed,
         marked: recovered.marked,
         marks_reported: recovered.marks_reported,
     }

@@ -52,7 +52,13 @@ mod tests {
         let lille = Scenario::load("lille-50", &[]).expect("a built-in");
         let Topology::Tree(tree) = &lille.topology else { panic!("a tree") };
         assert_eq!(tree.parents.iter().filter(|parent| **parent == 0).count(), 2);
-        assert!(tree.distances_m.iter().all(|distance| (1.0..=6.5).contains(distance)));
+        let places = tree.places_m();
+        assert_eq!(places.len(), 50);
+        for (index, parent) in tree.parents.iter().enumerate() {
+            let (a, b) = (places[index + 1], places[usize::from(*parent)]);
+            let square: f64 = a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum();
+            assert!((2.19..=6.51).contains(&square.sqrt()), "node {} to {parent}", index + 1);
+        }
     }
 
     #[test]

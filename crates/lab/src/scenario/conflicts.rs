@@ -165,6 +165,17 @@ impl Scenario {
             let message = format!("{given} numbers for the {wanted} nodes of topology.parents");
             check(![0, wanted].contains(&given), &format!("topology.{key}"), message);
         }
+        let nodes = tree.parents.len() + 1;
+        let x_given = tree.x_m.len();
+        for (key, given, needed) in [
+            ("x_m", x_given, false),
+            ("y_m", tree.y_m.len(), x_given > 0),
+            ("z_m", tree.z_m.len(), false),
+        ] {
+            let is_wrong = given != nodes && (given > 0 || needed);
+            let message = format!("{given} numbers for the {nodes} nodes of the tree");
+            check(is_wrong, &format!("topology.{key}"), message);
+        }
         if let Err(error) = tree.steps() {
             check(true, "topology.parents", error.to_string());
         }

@@ -25,13 +25,23 @@ variants! {
     }
 }
 
+choice! {
+    /// What a node does where the RFCs leave it the choice.
+    Manner {
+        /// What cannot be completed any more holds nothing.
+        Own = "own",
+        /// As RIOT's stack does.
+        Gnrc = "gnrc",
+    }
+}
+
 section! {
     /// Every hop reassembles.
     HopWise {
         /// Fragments of one packet that wait in the MAC's queue at most.
         in_flight: u8 = params::FRAGMENTS_IN_FLIGHT as u8, Within(1, 64);
-        /// Whether the rest of a packet stays here when one of its fragments is lost on the link (RIOT sends it).
-        abandon: bool = params::ABANDON, Any;
+        /// What a node does where the RFCs leave it the choice.
+        manner: Manner = Manner::Own, Any;
     }
 }
 
@@ -40,8 +50,8 @@ section! {
     Forwarded {
         /// Fragments of one packet that wait in the source's queue at most.
         in_flight: u8 = params::FRAGMENTS_IN_FLIGHT as u8, Within(1, 64);
-        /// Whether the rest of a packet stays here when one of its fragments is lost on the link (RIOT sends it).
-        abandon: bool = params::ABANDON, Any;
+        /// What a node does where the RFCs leave it the choice.
+        manner: Manner = Manner::Own, Any;
         /// Packets that pass through one node at a time (RIOT: 16); further ones are reassembled.
         entries: u16 = params::FORWARDED_DATAGRAMS as u16, Within(1, 1024);
     }
@@ -70,6 +80,8 @@ section! {
     Recovered {
         /// Packets that pass through one node at a time (RIOT: 16); further ones are reassembled.
         entries: u16 = params::FORWARDED_DATAGRAMS as u16, Within(1, 1024);
+        /// What a node does where the RFCs leave it the choice.
+        manner: Manner = Manner::Own, Any;
         /// Congestion control of one packet's fragments.
         window: Window = Window::Fixed, Any;
         /// Fragments that one may send before the first acknowledgement (RFC 8931 s7.1: OptWindowSize).
@@ -100,20 +112,30 @@ impl Fragments {
             Self::HopWise(hop_wise) => {
                 config.way = Way::HopWise;
                 config.fragments_in_flight = hop_wise.in_flight.into();
-                config.abandon = hop_wise.abandon;
+                config.manner = hop_wise.manner.into();
             }
             Self::Forwarded(forwarded) => {
                 config.way = Way::Forwarded;
                 config.fragments_in_flight = forwarded.in_flight.into();
-                config.abandon = forwarded.abandon;
+                config.manner = forwarded.manner.into();
                 config.forwarded_datagrams = forwarded.entries.into();
             }
             Self::Recovered(recovered) => {
                 config.way = Way::Recovered;
                 config.forwarded_datagrams = recovered.entries.into();
+                config.manner = recovered.manner.into();
                 recovered.apply(&mut config.recovery);
             }
             Self::EndToEnd(_) => config.way = Way::EndToEnd,
+        }
+    }
+}
+
+impl From<Manner> for params::Manner {
+    fn from(manner: Manner) -> Self {
+        match manner {
+            Manner::Own => Self::Own,
+            Manner::Gnrc => Self::Gnrc,
         }
     }
 }
@@ -172,9 +194,9 @@ mod tests {
 
     #[test]
     fn the_numbers_of_a_way_reach_its_settings() {
-        let config = applied("way = \"ff\"\nentries = 7\nin_flight = 3\nabandon = false");
+        let config = applied("way = \"ff\"\nentries = 7\nin_flight = 3\nmanner = \"gnrc\"");
         assert_eq!((config.forwarded_datagrams, config.fragments_in_flight), (7, 3));
-        assert!(!config.abandon);
+        assert_eq!(config.manner, params::Manner::Gnrc);
         let config =
             applied("way = \"sfr\"\narq_timeout = \"1200ms\"\ninter_frame_gap = \"170ms\"");
         assert_eq!(config.recovery.arq.timeout(), Duration::from_millis(1200));

@@ -90,14 +90,27 @@ section! {
     Tree {
         /// The parent of node 1, of node 2, and so on; node 0 is the root.
         parents: Vec<u16> = Vec::new(), AtLeastOne;
-        /// The distance of node 1, 2, ... from its parent, in metres; without, all are `radio.reach_m`.
+        /// The distance of node 1, 2, ... from its parent, in metres; without, all are `radio.reach_m`, unless places are known.
         distances_m: Vec<f64> = Vec::new(), Each(0.01, 100_000.0);
+        /// Where node 0, 1, ... stands, in metres; without, distances of nodes that are no link are estimated.
+        x_m: Vec<f64> = Vec::new(), Each(-100_000.0, 100_000.0);
+        /// The second axis; as many as of the first.
+        y_m: Vec<f64> = Vec::new(), Each(-100_000.0, 100_000.0);
+        /// How high; as many, or none when all stand level.
+        z_m: Vec<f64> = Vec::new(), Each(-100_000.0, 100_000.0);
         /// The delivery ratio of the link of node 1, 2, ... to its parent; without, all are `radio.pdr`.
         pdr: Vec<f64> = Vec::new(), Each(0.0, 1.0);
     }
 }
 
 impl Tree {
+    /// Where the nodes stand, if that is known of all of them.
+    pub fn places_m(&self) -> Vec<[f64; 3]> {
+        let level = vec![0.0; self.x_m.len()];
+        let heights = if self.z_m.is_empty() { &level } else { &self.z_m };
+        let places = self.x_m.iter().zip(&self.y_m).zip(heights);
+        places.map(|((x, y), z)| [*x, *y, *z]).collect()
+    }
     /// The tree in the form of static routes.
     pub fn steps(&self) -> Result<lowmesh_stack::tree::Tree, lowmesh_stack::tree::TreeError> {
         let parents = self.parents.iter().map(|parent| Some(NodeId(*parent)));

@@ -21,7 +21,7 @@ use super::recovered::Asker;
 use crate::event::{Output, Route};
 use crate::forward::Label;
 use crate::frames::{End, Part};
-use crate::params::{ROUTE_REQUESTS, Way};
+use crate::params::{Manner, ROUTE_REQUESTS, Way};
 use crate::passage::{Onward, Passage, first_frames, next_frame};
 use crate::reassemble::{Fragment, Name};
 
@@ -89,7 +89,8 @@ impl Adaptation {
         incoming: Label,
     ) -> bool {
         let &Fragment { frame, source, destination, handle } = fragment;
-        if self.questions.len() >= ROUTE_REQUESTS {
+        let has_no_buffer = self.config.manner == Manner::Gnrc && self.reassembly.is_full();
+        if has_no_buffer || self.questions.len() >= ROUTE_REQUESTS {
             return false;
         }
         let datagram_size = header.datagram_size;
@@ -235,7 +236,7 @@ impl Adaptation {
         passage.lossy |= !delivered;
         let over = passage.is_complete() && passage.in_flight == 0;
         // One lost fragment makes the others useless.
-        if passage.lossy && (over || self.config.abandon) {
+        if passage.lossy && (over || self.config.manner == Manner::Own) {
             self.end_passage(now, incoming, End::Failed);
         } else if over {
             self.end_passage(now, incoming, End::PassedOn);

@@ -20,7 +20,7 @@ use alloc::vec::Vec;
 
 use lowmesh_congestion::Permit;
 use lowmesh_machine::{DropReason, Handle, Outbox, earliest};
-use lowmesh_units::{Eui64, Instant, Rng};
+use lowmesh_units::{Duration, Eui64, Instant, Rng};
 use lowmesh_wire::lowpan::Contexts;
 use lowmesh_wire::lowpan::rfrag::{Part, RFRAG_OCTETS, Rfrag, RfragAck};
 
@@ -28,7 +28,7 @@ use self::forwarder::Question;
 use super::path::Path;
 use super::{Ending, Outcome, Received, Receiving, Sending};
 use crate::forward::{Label, VirtualReassembly};
-use crate::params::{Config, REASSEMBLY_TIMEOUT_MAX, RECOVERY_QUEUE_FRAMES};
+use crate::params::{Config, Manner, REASSEMBLY_TIMEOUT_MAX, RECOVERY_QUEUE_FRAMES};
 
 /// What the node wants done.
 #[derive(Debug, PartialEq, Eq)]
@@ -71,6 +71,10 @@ pub struct Counters {
     pub fallbacks: u64,
     /// Frames that found the queue before the gap full.
     pub overflowed: u64,
+    /// Datagrams that ended at their fragmenting end.
+    pub ended: u64,
+    /// Of these, those during which the gap between fragments changed.
+    pub gaps_changed: u64,
 }
 
 /// A frame that waits for the gap.
@@ -175,7 +179,7 @@ impl Node {
         }
         let tag = self.free_tag(next_hop);
         let room = self.config.frame_payload.saturating_sub(RFRAG_OCTETS);
-        match Sending::new(handle, next_hop, datagram, tag, room, &self.config.recovery) {
+        match Sending::new(handle, next_hop, datagram, tag, room, &self.config) {
             Some(sending) => self.sending.push_back(sending),
             None => self.end(handle, Some(DropReason::TooLarge)),
         }
@@ -283,7 +287,7 @@ impl Node {
 
     fn end_sending(&mut self, at: usize, ending: Ending) {
         let (handle, next_hop) = (self.sending[at].handle(), self.sending[at].next_hop());
-        if ending == Ending::GaveUp {
+        if ending == Ending::GaveUp && self.config.manner == Manner::Own {
             // RFC 8931 s6.3: a pseudo fragment cleans up the path.
             let abort = self.sending[at].abort_frame();
             self.push(abort, next_hop, Handle::NONE);
@@ -294,6 +298,8 @@ impl Node {
                 return;
             }
         }
+        self.counters.ended += 1;
+        self.counters.gaps_changed += u64::from(self.sending[at].gap_changed());
         self.sending.remove(at);
         self.end_with_frames(
             handle,
@@ -362,8 +368,9 @@ impl Node {
                 break;
             };
             self.outbox.push(Output::Frame { payload, destination, handle });
+            self.around.backlog += 1;
             // RFC 8931 s4.2: the sender MUST keep a gap between frames.
-            self.gap_ends = now + self.config.recovery.inter_frame_gap;
+            self.gap_ends = now + self.gap();
         }
         let mut deadline = earliest(self.receiving.next_deadline(), self.paths.next_deadline());
         let has_room = self.has_room();
@@ -381,6 +388,13 @@ impl Node {
         self.deadline = earliest(deadline, gap);
     }
 
+    const fn gap(&self) -> Duration {
+        match self.config.manner {
+            Manner::Own => self.config.recovery.inter_frame_gap,
+            Manner::Gnrc => Duration::ZERO,
+        }
+    }
+
     /// True when the packet buffer takes another frame of this node's own.
     fn has_room(&self) -> bool {
         self.around.room >= self.config.frame_payload
@@ -396,7 +410,12 @@ impl Node {
         }
         let at = self.sending.iter().position(|sending| sending.permits(now) == Permit::Now)?;
         let mut sending = self.sending.remove(at)?;
-        let (payload, is_copy) = sending.next_fragment(now, &mut self.rng)?;
+        let (mut header, is_copy) = sending.next_fragment(now, &mut self.rng)?;
+        if self.config.manner == Manner::Gnrc && self.is_congested() {
+            header.congestion = true;
+            self.counters.marked += 1;
+        }
+        let payload = sending.frame(&header);
         self.around.room -= payload.len();
         self.counters.resent += u64::from(is_copy);
         self.counters.sent += u64::from(!is_copy);

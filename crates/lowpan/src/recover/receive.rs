@@ -135,6 +135,10 @@ impl Receiving {
             _ => true,
         })
     }
+    /// True while no datagram more can be put together.
+    pub fn is_full(&self) -> bool {
+        self.handles().count() >= self.buffers_max
+    }
     /// When an entry has to be looked at.
     pub fn next_deadline(&self) -> Option<Instant> {
         self.entries.iter().map(|entry| entry.deadline).min()
@@ -185,7 +189,7 @@ impl Receiving {
     ) -> (Outcome, Option<RfragAck>) {
         let (size, handle) = (usize::from(datagram_size), fragment.handle);
         let room = room.min(self.octets_max - self.octets);
-        if self.handles().count() >= self.buffers_max || size > room {
+        if self.is_full() || size > room {
             // RFC 8931 s6.3: an end that is out of buffers SHOULD say so with a NULL bitmap.
             let outcome = Outcome::Dropped { handle, reason: DropReason::BufferFull };
             return (outcome, Some(null(name.1)));

@@ -24,7 +24,7 @@ use lowmesh_units::{Duration, Eui64, Instant, Rng};
 use lowmesh_wire::lowpan::rfrag::{Bitmap, FRAGMENTS_MAX, Part, Rfrag, RfragAck};
 
 use super::path::frame;
-use crate::params::{FIRST_FRAGMENT_SLACK, Recovery};
+use crate::params::{Config, FIRST_FRAGMENT_SLACK, Manner, Recovery};
 
 /// What is known about a fragment. `Sent` and `Silent` tell when its latest copy left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +105,10 @@ pub struct Sending {
     fragment_retries: u8,
     datagram_retries: u8,
     recovery: Recovery,
+    manner: Manner,
+    /// The gap behind a fragment at the start.
+    first_gap: Duration,
+    gap_changed: bool,
 }
 
 impl Sending {
@@ -119,15 +123,19 @@ impl Sending {
         datagram: Vec<u8>,
         datagram_tag: u8,
         room: usize,
-        recovery: &Recovery,
+        config: &Config,
     ) -> Option<Self> {
+        let recovery = &config.recovery;
+        let window = recovery.window.window();
         Some(Self {
             handle,
             next_hop,
             datagram_tag,
             pieces: pieces(datagram.len(), room)?,
             datagram,
-            window: recovery.window.window(),
+            first_gap: gap(window.as_ref(), recovery),
+            gap_changed: false,
+            window,
             timer: recovery.arq.timer(),
             asked: None,
             silence: None,
@@ -135,6 +143,7 @@ impl Sending {
             fragment_retries: recovery.fragment_retries,
             datagram_retries: recovery.datagram_retries,
             recovery: *recovery,
+            manner: config.manner,
         })
     }
 
@@ -157,7 +166,10 @@ impl Sending {
     /// Whether a fragment may leave; [`Permit::Blocked`] also when none has to.
     pub fn permits(&self, now: Instant) -> Permit {
         match self.due() {
-            Some(_) => self.window.permits(1, now),
+            Some(_) => match (self.window.permits(1, now), self.manner) {
+                (Permit::At(_), Manner::Gnrc) => Permit::Now,
+                (permit, Manner::Own | Manner::Gnrc) => permit,
+            },
             None => Permit::Blocked,
         }
     }
@@ -169,6 +181,14 @@ impl Sending {
     pub fn window(&self) -> &dyn Window {
         self.window.as_ref()
     }
+    /// The gap behind a fragment of the datagram: the window's or the node's, whichever is longer.
+    pub fn gap(&self) -> Duration {
+        gap(self.window.as_ref(), &self.recovery)
+    }
+    /// Whether that gap has ever been another than at the start.
+    pub const fn gap_changed(&self) -> bool {
+        self.gap_changed
+    }
     /// Fragments of the datagram.
     pub fn fragments(&self) -> usize {
         self.pieces.len()
@@ -179,7 +199,7 @@ impl Sending {
     }
 
     /// The next fragment, and whether it was sent before; to be called when [`Sending::permits`] says so.
-    pub fn next_fragment(&mut self, now: Instant, rng: &mut Rng) -> Option<(Vec<u8>, bool)> {
+    pub fn next_fragment(&mut self, now: Instant, rng: &mut Rng) -> Option<(Rfrag, bool)> {
         let sequence = self.due()?;
         self.orders += 1;
         let piece = &mut self.pieces[sequence];
@@ -193,7 +213,7 @@ impl Sending {
         if ack_request {
             self.ask(sequence, now, rng);
         }
-        Some((self.frame(sequence, ack_request), is_copy))
+        Some((self.header(sequence, ack_request), is_copy))
     }
 
     /// RFC 8931 s6: a timer MUST protect the request; s7.1 leaves the timeout to a parameter.
@@ -210,7 +230,7 @@ impl Sending {
         self.asked = Some(Asked { sequence, wait, deadline: now + wait });
     }
 
-    fn frame(&self, sequence: usize, ack_request: bool) -> Vec<u8> {
+    fn header(&self, sequence: usize, ack_request: bool) -> Rfrag {
         let Piece { offset, size, .. } = self.pieces[sequence];
         let part = match sequence {
             // RFC 8931 s5.1: the offset of the first fragment is the size of the compressed datagram.
@@ -218,9 +238,13 @@ impl Sending {
             _ => Part::Next { sequence: sequence as u8, offset },
         };
         let datagram_tag = self.datagram_tag;
-        let header =
-            Rfrag { congestion: false, datagram_tag, ack_request, fragment_size: size, part };
-        frame(&header, &self.datagram[usize::from(offset)..usize::from(offset + size)])
+        Rfrag { congestion: false, datagram_tag, ack_request, fragment_size: size, part }
+    }
+
+    /// The fragment behind a header of [`Sending::next_fragment`], as it goes on the air.
+    pub fn frame(&self, header: &Rfrag) -> Vec<u8> {
+        let Piece { offset, size, .. } = self.pieces[usize::from(header.part.sequence())];
+        frame(header, &self.datagram[usize::from(offset)..usize::from(offset + size)])
     }
 
     /// The pseudo fragment that takes down the path (RFC 8931 s6.3).
@@ -252,6 +276,7 @@ impl Sending {
         if news.is_some() {
             self.silence = None;
         }
+        self.gap_changed |= self.gap() != self.first_gap;
         self.keep_asking(now);
         self.exhausted()
     }
@@ -329,6 +354,7 @@ impl Sending {
             }
         }
         self.window.on_timeout(&silent, now);
+        self.gap_changed |= self.gap() != self.first_gap;
         self.asked = None;
         let previous = asked.wait;
         self.silence = Some(match self.silence {
@@ -361,6 +387,10 @@ impl Sending {
         }
         true
     }
+}
+
+fn gap(window: &dyn Window, recovery: &Recovery) -> Duration {
+    window.pacing_gap(1).unwrap_or_default().max(recovery.inter_frame_gap)
 }
 
 /// Cuts a datagram of `size` octets. The first fragment leaves room for headers that grow on the way

@@ -35,15 +35,15 @@ fn config(window: &str, initial: u32) -> Config {
 }
 
 fn sending(octets: usize, config: &Config) -> Sending {
-    let recovery = &config.recovery;
-    Sending::new(Handle(7), THERE, datagram(octets), 0x55, ROOM, recovery).expect("it fits")
+    Sending::new(Handle(7), THERE, datagram(octets), 0x55, ROOM, config).expect("it fits")
 }
 
 /// All fragments that may leave at `now`.
 fn burst(sending: &mut Sending, now: Instant) -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
     while sending.permits(now) == Permit::Now {
-        frames.extend(sending.next_fragment(now, &mut rng(1)).map(|(frame, _)| frame));
+        let next = sending.next_fragment(now, &mut rng(1));
+        frames.extend(next.map(|(header, _)| sending.frame(&header)));
     }
     frames
 }
@@ -83,8 +83,8 @@ fn the_first_fragment_leaves_room_and_the_last_asks() {
 #[test]
 fn thirty_two_fragments_are_the_most() {
     let most = ROOM - 16 + 31 * ROOM;
-    let recovery = Recovery::default();
-    let new = |octets| Sending::new(Handle(7), THERE, datagram(octets), 1, ROOM, &recovery);
+    let config = Config::default();
+    let new = |octets| Sending::new(Handle(7), THERE, datagram(octets), 1, ROOM, &config);
     assert_eq!(new(most).map(|sending| sending.fragments()), Some(32));
     assert!(new(most + 1).is_none());
 }
@@ -365,7 +365,8 @@ impl Pair {
             match self.sending.permits(self.now) {
                 Permit::Now => {
                     let next = self.sending.next_fragment(self.now, &mut rng(3));
-                    let (frame, _) = next.expect("it is permitted");
+                    let (header, _) = next.expect("it is permitted");
+                    let frame = self.sending.frame(&header);
                     let snapshot = self.sending.window().snapshot();
                     self.most_outstanding = self.most_outstanding.max(snapshot.outstanding);
                     self.put(&frame);

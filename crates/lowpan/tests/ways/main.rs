@@ -4,4 +4,5 @@ mod attacks;
 mod counts;
 mod faults;
 mod forwarding;
+mod gnrc;
 mod line;

@@ -53,7 +53,14 @@ fn all(seed: Seed) -> Vec<Box<dyn Medium>> {
                 let link = |parent| TreeLink { parent: NodeId(parent), distance_m: 5.0, pdr: 0.9 };
                 let links = [0, 1, 1].map(link).to_vec();
                 let (reach_m, margin_db, exponent, sigma_db) = (6.5, 13.0, 3.0, 3.0);
-                let params = TreeLinksParams { links, reach_m, margin_db, exponent, sigma_db };
+                let params = TreeLinksParams {
+                    links,
+                    places_m: Vec::new(),
+                    reach_m,
+                    margin_db,
+                    exponent,
+                    sigma_db,
+                };
                 build(&MediumSpec::Links(params), &Topology::unplaced(4), seed).expect("good")
             }
             "link-table" => {

@@ -2,7 +2,7 @@
 //! whose parent, how far away, and how many frames pass.
 //!
 //! Every pair needs a power all the same, since nodes that are no neighbours in the tree disturb and sense each
-//! other. Their distance is not known. Where the steps of the way between them go in directions that do not
+//! other. Their distance is that of their places, if these are known. Else, where the steps of the way between them go in directions that do not
 //! depend on each other, the mean of its square is the sum of the squares of the steps, and that is what is taken:
 //!
 //! ```text
@@ -38,6 +38,8 @@ pub struct TreeLink {
 pub struct TreeLinksParams {
     /// The links of nodes 1, 2, ...; node 0 is the root.
     pub links: Vec<TreeLink>,
+    /// Where node 0, 1, ... stands, m; empty when that is not known.
+    pub places_m: Vec<[f64; 3]>,
     /// The distance at which the power is `margin_db` above that at which nothing is received, m.
     pub reach_m: f64,
     /// That margin, dB.
@@ -47,6 +49,9 @@ pub struct TreeLinksParams {
     /// Standard deviation of the shadowing of pairs that are no link, dB.
     pub sigma_db: f64,
 }
+
+/// Nodes at one place are taken to be so far apart, m: the least distance that a scenario can give.
+const LEAST_M: f64 = 0.01;
 
 /// The medium named `links`.
 #[derive(Clone, Debug)]
@@ -64,7 +69,7 @@ impl TreeLinks {
             link(a, b).or_else(|| link(b, a))
         };
         let links = Links::flat(params.links.len() + 1, |tx, rx| {
-            let level = power(params, distance_m(&params.links, tx, rx));
+            let level = power(params, distance_m(params, tx, rx));
             if let Some(link) = near(tx, rx) {
                 return Some(Link::dictated(Dbm(level), link.pdr));
             }
@@ -102,8 +107,13 @@ fn shadowing(seed: Seed, a: NodeId, b: NodeId) -> f64 {
     draw_normal(seed, Purpose::Shadowing, low.0.into(), high.0.into())
 }
 
-/// The root of the sum of squares on the way from `a` to `b` over the tree.
-fn distance_m(links: &[TreeLink], a: NodeId, b: NodeId) -> f64 {
+/// Between places, or the root of the sum of squares on the way from `a` to `b` over the tree.
+fn distance_m(params: &TreeLinksParams, a: NodeId, b: NodeId) -> f64 {
+    if let (Some(a), Some(b)) = (params.places_m.get(a.index()), params.places_m.get(b.index())) {
+        let square = |axis: usize| (a[axis] - b[axis]) * (a[axis] - b[axis]);
+        return libm::sqrt(square(0) + square(1) + square(2)).max(LEAST_M);
+    }
+    let links = &params.links;
     let (mut a, mut b, mut square) = (a, b, 0.0);
     let (mut depth_a, mut depth_b) = (depth(links, a), depth(links, b));
     while a != b {
@@ -125,6 +135,11 @@ fn depth(links: &[TreeLink], node: NodeId) -> usize {
 
 fn check(params: &TreeLinksParams) -> Result<(), ConfigError> {
     let nodes = params.links.len() + 1;
+    let places = params.places_m.len();
+    if places != 0 && places != nodes {
+        let allowed = "a place of every node, or none";
+        return Err(ConfigError::new("topology.x_m".to_owned(), &places, allowed));
+    }
     for (index, link) in params.links.iter().enumerate() {
         let key = |name: &str| format!("topology.{name}[{index}]");
         let mut at = NodeId(index as u16 + 1);
@@ -160,7 +175,8 @@ mod tests {
             pdr: 0.98,
         };
         let links = links.iter().map(link).collect();
-        TreeLinksParams { links, reach_m: 6.5, margin_db: 13.0, exponent: 3.0, sigma_db: 0.0 }
+        let (reach_m, margin_db, exponent, sigma_db) = (6.5, 13.0, 3.0, 0.0);
+        TreeLinksParams { links, places_m: Vec::new(), reach_m, margin_db, exponent, sigma_db }
     }
 
     #[test]
@@ -173,10 +189,22 @@ mod tests {
         assert_eq!(link(0, 1).pdr, Some(0.98));
         assert_eq!(link(2, 1), link(1, 2));
         // 3 and 4 m give 5 m; with 12 m more, 13 m: twice 6.5 m is 9 dB less.
-        assert!((distance_m(&params.links, NodeId(2), NodeId(0)) - 5.0).abs() < 1e-9);
+        assert!((distance_m(&params, NodeId(2), NodeId(0)) - 5.0).abs() < 1e-9);
         let far = link(2, 3);
         assert!((far.rssi.0 - (-97.0 + 13.0 - 9.031)).abs() < 1e-3, "{far:?}");
         assert_eq!(far.pdr, Some(pdr_of_rssi(far.rssi.0)));
+    }
+
+    #[test]
+    fn places_that_are_known_count_instead_of_the_steps_of_the_way() {
+        let mut params = tree(&[(0, 3.0), (1, 3.0)]);
+        params.places_m = vec![[0.0; 3], [3.0, 0.0, 0.0], [3.0, 0.0, 3.5]];
+        TreeLinks::new(&params, Seed(1)).expect("a place of every node");
+        let distance = distance_m(&params, NodeId(2), NodeId(0));
+        assert!((distance - libm::sqrt(9.0 + 12.25)).abs() < 1e-9, "{distance}");
+        params.places_m.pop();
+        let error = TreeLinks::new(&params, Seed(1)).expect_err("one is missing").to_string();
+        assert!(error.contains("topology.x_m = 2"), "{error}");
     }
 
     #[test]

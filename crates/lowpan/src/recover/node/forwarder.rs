@@ -12,7 +12,7 @@ use super::super::{Received, null};
 use super::{Node, Output, Surroundings};
 use crate::event::Route;
 use crate::forward::Label;
-use crate::params::{ROUTE_REQUESTS, Way};
+use crate::params::{Manner, ROUTE_REQUESTS, Way};
 
 /// A first fragment whose route the driver was asked for.
 #[derive(Debug)]
@@ -41,7 +41,9 @@ impl Node {
     /// Asks where a first fragment goes; false if that cannot be told from it.
     pub(super) fn ask(&mut self, fragment: &Received<'_>) -> bool {
         let &Received { header, data, source, handle } = fragment;
-        if self.config.way != Way::Recovered || self.questions.len() >= ROUTE_REQUESTS {
+        let has_no_buffer = self.config.manner == Manner::Gnrc && self.receiving.is_full();
+        let is_busy = has_no_buffer || self.questions.len() >= ROUTE_REQUESTS;
+        if self.config.way != Way::Recovered || is_busy {
             return false;
         }
         let link = Link { source, destination: self.address, contexts: &self.contexts };
@@ -150,9 +152,10 @@ impl Node {
     /// The header of a fragment that passes: marked when the queues are long.
     fn marked(&self, header: &Rfrag) -> Rfrag {
         // RFC 8931 s5.1: E is set by routers where the fragment meets congestion.
-        let queued = self.around.backlog + self.queue.len();
-        let congested = queued >= self.config.recovery.mark_frames;
-        Rfrag { congestion: header.congestion || congested, ..*header }
+        Rfrag { congestion: header.congestion || self.is_congested(), ..*header }
+    }
+    pub(super) fn is_congested(&self) -> bool {
+        self.around.backlog + self.queue.len() >= self.config.recovery.mark_frames
     }
     fn count_forwarded(&mut self, before: &Rfrag, after: &Rfrag) {
         self.counters.forwarded += 1;

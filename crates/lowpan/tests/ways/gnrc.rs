@@ -1,0 +1,167 @@
+//! What RIOT's stack does where the RFCs leave the choice, beside what ours does.
+
+use lowmesh_lowpan::{Config, Manner, Recovery, Way};
+use lowmesh_machine::DropReason;
+use lowmesh_units::{Duration, Instant};
+use lowmesh_wire::lowpan::rfrag::Rfrag;
+
+use crate::line::{Faults, Line, eui, packet};
+
+fn config(way: Way, manner: Manner) -> Config {
+    Config { way, manner, reassembly_buffers: 1, ..Config::default() }
+}
+
+/// The frames of a packet from node 0 on their way to node 1, which node 0 names with the tag `tag`.
+fn frames(way: Way, octets: usize, tag: u8) -> Vec<Vec<u8>> {
+    let mut line = Line::new(4, config(way, Manner::Own), 1);
+    line.send(packet(0, 3, octets, tag), 1);
+    line.run_to_rest();
+    let mut frames: Vec<Vec<u8>> =
+        line.sent.into_iter().filter(|(from, _)| *from == 0).map(|(_, frame)| frame).collect();
+    for frame in &mut frames {
+        frame[3] = tag;
+    }
+    frames
+}
+
+fn line(way: Way, manner: Manner) -> Line {
+    Line::new(4, config(way, manner), 1)
+}
+
+#[test]
+fn the_rest_of_a_refused_datagram_takes_the_next_buffer_only_as_gnrc_does() {
+    for (manner, held) in [(Manner::Own, 0), (Manner::Gnrc, 348)] {
+        let (one, other) = (frames(Way::HopWise, 300, 1), frames(Way::HopWise, 300, 2));
+        let mut line = line(Way::HopWise, manner);
+        line.hear(1, eui(0), &one[0], 1);
+        line.hear(1, eui(0), &other[0], 2);
+        for frame in &one[1..] {
+            line.hear(1, eui(0), frame, 1);
+        }
+        line.hear(1, eui(0), &other[1], 2);
+        assert_eq!(line.nodes[1].packet_buffer().reassembly, held, "{manner:?}");
+        line.run_to_rest();
+        assert_eq!(line.delivered.len(), 1);
+    }
+}
+
+#[test]
+fn each_fragment_gives_a_whole_timeout_again_only_as_gnrc_does() {
+    for (manner, arrives) in [(Manner::Own, 0), (Manner::Gnrc, 1)] {
+        let frames = frames(Way::HopWise, 300, 1);
+        let mut line = line(Way::HopWise, manner);
+        for frame in &frames {
+            line.hear(1, eui(0), frame, 1);
+            line.run_until(line.now + Duration::from_secs(6));
+        }
+        line.run_to_rest();
+        assert_eq!(line.delivered.len(), arrives, "{manner:?}");
+    }
+}
+
+#[test]
+fn while_the_buffer_is_taken_first_fragments_pass_only_as_ours_do() {
+    for (manner, arrives) in [(Manner::Own, 1), (Manner::Gnrc, 0)] {
+        let (stray, passing) = (frames(Way::Forwarded, 300, 1), frames(Way::Forwarded, 300, 2));
+        let mut line = line(Way::Forwarded, manner);
+        line.hear(1, eui(0), &stray[2], 1);
+        for frame in &passing {
+            line.hear(1, eui(0), frame, 2);
+        }
+        line.run_to_rest();
+        assert_eq!(line.delivered.len(), arrives, "{manner:?}");
+        assert!(
+            line.dropped
+                .iter()
+                .any(|(node, dropped)| *node == 1
+                    && (dropped.reason == DropReason::ReassemblyTimeout))
+        );
+    }
+}
+
+#[test]
+fn a_datagram_goes_on_after_a_lost_fragment_only_as_gnrc_does() {
+    for (manner, sent) in [(Manner::Own, 1), (Manner::Gnrc, 5)] {
+        let mut line = line(Way::Forwarded, manner);
+        line.faults = Faults { loss: 1.0, ..Faults::default() };
+        line.send(packet(0, 3, 300, 1), 1);
+        line.run_to_rest();
+        assert_eq!(line.sent.len(), sent, "{manner:?}");
+    }
+}
+
+#[test]
+fn a_path_is_taken_down_by_a_sender_that_gives_up_only_as_ours_does() {
+    for (manner, aborts) in [(Manner::Own, true), (Manner::Gnrc, false)] {
+        let mut line = line(Way::Recovered, manner);
+        line.faults = Faults { loss: 1.0, ..Faults::default() };
+        line.send(packet(0, 3, 300, 1), 1);
+        line.run_to_rest();
+        let header = |frame: &[u8]| Rfrag::parse(frame).expect("a fragment").0;
+        let aborted = line.sent.iter().any(|(_, frame)| header(frame).fragment_size == 0);
+        assert_eq!(aborted, aborts, "{manner:?}");
+        assert!(line.dropped.iter().any(|(_, dropped)| dropped.reason == DropReason::GaveUp));
+    }
+}
+
+#[test]
+fn the_gap_between_recoverable_fragments_is_kept_only_as_ours_is() {
+    for (manner, at_once) in [(Manner::Own, 1), (Manner::Gnrc, 4)] {
+        let recovery = Recovery {
+            window: lowmesh_congestion::WindowSpec::fixed(32),
+            inter_frame_gap: Duration::from_secs(1),
+            ..Recovery::default()
+        };
+        let mut line = Line::new(2, Config { recovery, ..config(Way::Recovered, manner) }, 1);
+        line.send(packet(0, 1, 300, 1), 1);
+        line.run_until(Instant::ZERO);
+        assert_eq!(line.sent.len(), at_once, "{manner:?}");
+    }
+}
+
+#[test]
+fn a_source_marks_its_own_fragments_only_as_gnrc_does() {
+    for (manner, marked) in [(Manner::Own, 0), (Manner::Gnrc, 2)] {
+        let recovery = Recovery {
+            window: lowmesh_congestion::WindowSpec::fixed(32),
+            inter_frame_gap: Duration::ZERO,
+            mark_frames: 2,
+            ..Recovery::default()
+        };
+        let mut line = Line::new(2, Config { recovery, ..config(Way::Recovered, manner) }, 1);
+        line.send(packet(0, 1, 300, 1), 1);
+        line.run_until(Instant::ZERO);
+        assert_eq!(line.nodes[0].recovery_counters().marked, marked, "{manner:?}");
+    }
+}
+
+#[test]
+fn faults_leave_nothing_behind_in_either_manner() {
+    for manner in Manner::ALL {
+        for way in [Way::HopWise, Way::Forwarded, Way::Recovered] {
+            for seed in 1..20 {
+                let mut line = Line::new(4, config(way, manner), seed);
+                line.faults = Faults {
+                    loss: 0.1,
+                    ack_loss: 0.05,
+                    copy: 0.1,
+                    delay_max: Duration::from_millis(10),
+                };
+                for handle in 1..4 {
+                    line.send(packet(0, 3, 500, handle as u8), handle);
+                }
+                line.run_to_rest();
+                for arrived in &line.delivered {
+                    let data = &arrived[48..];
+                    let salt = data[0];
+                    let whole = data.iter().enumerate();
+                    assert!(
+                        whole
+                            .into_iter()
+                            .all(|(i, byte)| *byte == (i as u8).wrapping_mul(7) ^ salt)
+                    );
+                }
+            }
+        }
+    }
+}
