@@ -251,10 +251,11 @@ impl Tsch {
     /// Looks again for the next slot to send in; to be called after whatever could move it.
     pub(super) fn look_ahead(&mut self) {
         self.next_transmission = match self.state {
-            State::Synchronised(_) => match self.burst_ahead() {
-                (Some(asn), _) => Some(asn),
-                (None, free) => self.situation().next(free),
-            },
+            State::Synchronised(_) => {
+                let from = self.next_slot;
+                let (claimed, free) = self.burst.map_or((None, from), |burst| burst.ahead(from));
+                claimed.or_else(|| self.situation().next(free))
+            }
             _ => None,
         };
     }

@@ -15,11 +15,12 @@ use lowmesh_machine::{DropReason, Handle};
 use lowmesh_units::{Asn, Channel, Dbm, Eui64, Instant};
 use lowmesh_wire::ieee802154::{Address, Frame, FrameType};
 
+use super::burst::{Burst, InFlight};
 use super::cell::{CellId, CellOptions, CellUse};
 use super::choice::Traffic;
 use super::machine::{Output, State, Tsch};
 use crate::frame;
-use crate::params::DUPLICATE_WINDOW;
+use crate::params::{DUPLICATE_WINDOW, RX_WAIT};
 use crate::queue::NeighbourQueue;
 
 /// A frame that goes out in this slot.
@@ -75,7 +76,8 @@ impl Tsch {
             Traffic::Unicast(peer) => self.take_copy(Some(peer))?,
         };
         if let Some(peer) = destination {
-            departure.pending = self.mark_pending(peer, departure.follows, &mut octets);
+            let waiting = self.queues.get(Some(peer)).map_or(0, NeighbourQueue::len);
+            departure.mark(&mut octets, waiting, self.config.burst_frames_max);
         }
         self.time.sent(octets.len());
         if departure.follows == 0 {
@@ -83,6 +85,27 @@ impl Tsch {
         }
         self.in_flight = Some(departure);
         Some(Transmission { channel: departure.channel, octets, destination, handle })
+    }
+
+    /// What goes out in slot `asn`: the rest of a burst, or what the schedule says.
+    fn departure(&mut self, asn: Asn) -> Option<InFlight> {
+        if let Some(next) = self.burst.take().and_then(|burst| burst.sends(asn))
+            && let Traffic::Unicast(peer) = next.choice.traffic
+            && self.queues.get(Some(peer)).is_some_and(|queue| !queue.is_empty())
+        {
+            return Some(next);
+        }
+        let choice = self.situation().choose(asn)?;
+        Some(InFlight::first(choice, self.config.hopping.channel(asn, choice.channel_offset)))
+    }
+
+    /// A frame for this node in slot `asn` said that more follow.
+    fn stay_on(&mut self, asn: Asn, channel: Channel, cell: Option<CellId>) {
+        // A slot in which the schedule has the node listen is counted already.
+        if self.listening_cell(asn + 1).is_none() {
+            self.time.rx += RX_WAIT;
+        }
+        self.burst = Some(Burst::heard(asn, channel, cell));
     }
 
     fn take_copy(&mut self, peer: Option<Eui64>) -> Option<(Vec<u8>, Option<Eui64>, Handle)> {
@@ -101,7 +124,7 @@ impl Tsch {
             }
             State::Synchronised(_) => {
                 let asn = self.asn(now);
-                if let Some((channel, _)) = self.burst_heard(asn) {
+                if let Some((channel, _)) = self.burst.and_then(|burst| burst.listens(asn)) {
                     return Some(channel);
                 }
                 let (_, channel_offset) = self.listening_cell(asn)?;
@@ -159,7 +182,7 @@ impl Tsch {
         let asn = self.asn(slot_start);
         self.next_slot = self.next_slot.max(asn + 1);
         let channel = self.listens(slot_start);
-        let cell = if let Some((_, cell)) = self.burst_heard(asn) {
+        let cell = if let Some((_, cell)) = self.burst.and_then(|burst| burst.listens(asn)) {
             cell
         } else {
             let cell = self.listening_cell(asn).map(|(cell, _)| cell);
@@ -246,7 +269,7 @@ impl Tsch {
                     if sent.follows == 0 {
                         self.schedule.note_use(choice.cell, |u| u.acked += 1);
                     }
-                    self.go_on(self.asn(slot_start), sent);
+                    self.burst = Burst::after(self.asn(slot_start), sent);
                     self.finish_acked(peer);
                 } else {
                     self.finish_unacked(peer, choice.shared);
