@@ -69,12 +69,11 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
 async fn serve(args: &Args) -> Result<(), Failure> {
     let limits = Limits { grace: GRACE, ..Limits::default() };
     let mut server = Server::new(limits).map_err(Failure::own)?;
-    match &args.folder {
-        Some(folder) => folder::resources(&mut server, folder, args.writable)?,
-        None => {
-            demo::resources(&mut server);
-            plugtest::resources(&mut server);
-        }
+    if let Some(folder) = &args.folder {
+        folder::resources(&mut server, folder, args.writable)?;
+    } else {
+        demo::resources(&mut server);
+        plugtest::resources(&mut server);
     }
     for address in addresses(args) {
         listen(args, &mut server, address).await?;

@@ -5,6 +5,7 @@ use std::io;
 
 use lowmesh_coap::{Connections, Endpoint, Host, Input, Output};
 use lowmesh_machine::{Machine as _, Rejected};
+use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::Token;
 use lowmesh_wire::coap::signaling::Signal;
 use lowmesh_wire::coap::stream::{Framing, StreamMessage};
@@ -59,13 +60,22 @@ pub(super) struct Connected {
     peer: Peer,
     host: Host<Peer, Connections<Peer>>,
     clock: Clock,
+    /// When silence has lasted too long.
+    idle: Instant,
+    idle_max: Duration,
 }
 
 impl Connected {
-    /// Greets the peer at the other end of `line`.
-    pub(super) fn new(line: Line, host: Host<Peer, Connections<Peer>>) -> Self {
-        let peer = Peer::new(line.peer, None);
-        let mut connected = Self { line, peer, host, clock: Clock::start() };
+    /// Greets the peer at the other end of `line`, who may be silent for `idle_max`.
+    pub(super) fn new(
+        line: Line,
+        host: Host<Peer, Connections<Peer>>,
+        idle_max: std::time::Duration,
+    ) -> Self {
+        let (peer, clock) = (Peer::new(line.peer, None), Clock::start());
+        let idle_max = Duration::from_nanos(u64::try_from(idle_max.as_nanos()).unwrap_or(u64::MAX));
+        let idle = clock.now() + idle_max;
+        let mut connected = Self { line, peer, host, clock, idle, idle_max };
         // A line has whole messages, as WebSockets have, whatever it is made of.
         let greeting = Input::Connected { peer, framing: Framing::WebSocket };
         let _always_taken = connected.handle(greeting);
@@ -76,9 +86,21 @@ impl Connected {
         self.line.flush().await?;
         self.line.close().await
     }
+    fn on_deadline(&mut self) {
+        let now = self.clock.now();
+        if now >= self.idle {
+            self.idle = now + self.idle_max;
+            // Who observes is silent because nothing changes.
+            if self.host.observers() == 0 {
+                self.release();
+            }
+        }
+        let _always_taken = self.handle(Input::Deadline);
+    }
     fn on_message(&mut self, message: Result<StreamMessage, StreamError>) -> io::Result<()> {
         match message {
             Ok(message) => {
+                self.idle = self.clock.now() + self.idle_max;
                 let mut bytes = Vec::new();
                 message.emit(Framing::WebSocket, &mut bytes);
                 let _always_taken = self.handle(Input::Datagram { from: self.peer, bytes: &bytes });
@@ -115,18 +137,11 @@ impl Way for Connected {
             }
             // Who does not read its answers is not read either (back-pressure).
             self.line.flush().await?;
-            let due = self.host.next_deadline().map(|due| self.clock.until(due));
-            let sleep = async {
-                match due {
-                    Some(due) => tokio::time::sleep(due).await,
-                    None => std::future::pending().await,
-                }
-            };
+            let due = self.host.next_deadline().map_or(self.idle, |due| due.min(self.idle));
+            let sleep = tokio::time::sleep(self.clock.until(due));
             tokio::select! {
                 message = self.line.receive() => self.on_message(message)?,
-                () = sleep => {
-                    let _always_taken = self.handle(Input::Deadline);
-                }
+                () = sleep => self.on_deadline(),
             }
         }
     }
