@@ -232,8 +232,8 @@ impl Reception {
             let host =
                 Host::over_connections(limits.connection.clone(), limits.of_connection(), rng());
             let pending_max = limits.connection.incoming_max;
-            let attendant =
-                Attendant::new(Connected::new(line, host, limits.idle_max), site, pending_max);
+            let connected = Connected::new(line, host).release_after(limits.idle_max);
+            let attendant = Attendant::new(connected, site, pending_max);
             let (way, result) = attendant.serve(stop, limits.grace).await;
             tokio::time::timeout(limits.grace, way.close()).await??;
             result

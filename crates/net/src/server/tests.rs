@@ -90,7 +90,7 @@ fn connected(line: Line) -> Client<Connected> {
     let limits = HostLimits::default();
     let host: Host<Peer, Connections<Peer>> =
         Host::over_connections(ConnectionLimits::default(), limits, rng());
-    Client { way: Connected::new(line, host, crate::params::IDLE_MAX), peer }
+    Client { way: Connected::new(line, host), peer }
 }
 
 impl<W: Way> Client<W> {

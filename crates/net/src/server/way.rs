@@ -4,7 +4,7 @@ use std::future::Future;
 use std::io;
 
 use lowmesh_coap::{Connections, Endpoint, Host, Input, Output};
-use lowmesh_machine::{Machine as _, Rejected};
+use lowmesh_machine::{Machine as _, Rejected, earliest};
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::Token;
 use lowmesh_wire::coap::signaling::Signal;
@@ -60,26 +60,26 @@ pub(super) struct Connected {
     peer: Peer,
     host: Host<Peer, Connections<Peer>>,
     clock: Clock,
-    /// When silence has lasted too long.
-    idle: Instant,
-    idle_max: Duration,
+    /// How long the peer may be silent, and until when.
+    silence: Option<(Duration, Instant)>,
 }
 
 impl Connected {
-    /// Greets the peer at the other end of `line`, who may be silent for `idle_max`.
-    pub(super) fn new(
-        line: Line,
-        host: Host<Peer, Connections<Peer>>,
-        idle_max: std::time::Duration,
-    ) -> Self {
-        let (peer, clock) = (Peer::new(line.peer, None), Clock::start());
-        let idle_max = Duration::from_nanos(u64::try_from(idle_max.as_nanos()).unwrap_or(u64::MAX));
-        let idle = clock.now() + idle_max;
-        let mut connected = Self { line, peer, host, clock, idle, idle_max };
+    /// Greets the peer at the other end of `line`.
+    pub(super) fn new(line: Line, host: Host<Peer, Connections<Peer>>) -> Self {
+        let peer = Peer::new(line.peer, None);
+        let mut connected = Self { line, peer, host, clock: Clock::start(), silence: None };
         // A line has whole messages, as WebSockets have, whatever it is made of.
         let greeting = Input::Connected { peer, framing: Framing::WebSocket };
         let _always_taken = connected.handle(greeting);
         connected
+    }
+    /// The peer is released after so long a silence.
+    pub(super) fn release_after(mut self, silence: std::time::Duration) -> Self {
+        let silence = u64::try_from(silence.as_nanos()).unwrap_or(u64::MAX);
+        let silence = Duration::from_nanos(silence);
+        self.silence = Some((silence, self.clock.now() + silence));
+        self
     }
     /// Sends what is left, and closes.
     pub(super) async fn close(mut self) -> io::Result<()> {
@@ -88,8 +88,8 @@ impl Connected {
     }
     fn on_deadline(&mut self) {
         let now = self.clock.now();
-        if now >= self.idle {
-            self.idle = now + self.idle_max;
+        if self.silence.is_some_and(|(_, until)| until <= now) {
+            self.heard();
             // Who observes is silent because nothing changes.
             if self.host.observers() == 0 {
                 self.release();
@@ -97,10 +97,15 @@ impl Connected {
         }
         let _always_taken = self.handle(Input::Deadline);
     }
+    fn heard(&mut self) {
+        if let Some((silence, until)) = &mut self.silence {
+            *until = self.clock.now() + *silence;
+        }
+    }
     fn on_message(&mut self, message: Result<StreamMessage, StreamError>) -> io::Result<()> {
         match message {
             Ok(message) => {
-                self.idle = self.clock.now() + self.idle_max;
+                self.heard();
                 let mut bytes = Vec::new();
                 message.emit(Framing::WebSocket, &mut bytes);
                 let _always_taken = self.handle(Input::Datagram { from: self.peer, bytes: &bytes });
@@ -137,8 +142,14 @@ impl Way for Connected {
             }
             // Who does not read its answers is not read either (back-pressure).
             self.line.flush().await?;
-            let due = self.host.next_deadline().map_or(self.idle, |due| due.min(self.idle));
-            let sleep = tokio::time::sleep(self.clock.until(due));
+            let silent = self.silence.map(|(_, until)| until);
+            let due = earliest(self.host.next_deadline(), silent).map(|due| self.clock.until(due));
+            let sleep = async {
+                match due {
+                    Some(due) => tokio::time::sleep(due).await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 message = self.line.receive() => self.on_message(message)?,
                 () = sleep => self.on_deadline(),
