@@ -3,6 +3,7 @@
 use std::io::{IsTerminal as _, Write};
 use std::path::PathBuf;
 
+use lowmesh_coap::Output;
 use lowmesh_net::peer::Peer;
 use lowmesh_units::Duration;
 use lowmesh_wire::coap::{Class, Code, ContentFormat, Format, Message, OptionNumber, OptionRef};
@@ -31,7 +32,7 @@ pub struct Args {
 
 impl Args {
     /// Whether payloads go to stdout as they are.
-    pub fn is_raw(&self) -> bool {
+    fn is_raw(&self) -> bool {
         let laid_out = self.json || self.pretty || std::io::stdout().is_terminal();
         self.output.is_none() && !laid_out
     }
@@ -55,17 +56,7 @@ pub fn show(
     if args.json {
         writeln!(out, "{}", object(message, from, rtt))?;
     }
-    if let Class::ClientError | Class::ServerError = message.code.class() {
-        let diagnostic = match format {
-            // RFC 7252 s5.5.2: without a format, the payload of an error is for people.
-            _ if message.payload.is_empty() => String::new(),
-            None | Some(ContentFormat::TEXT_PLAIN) => format!(": {}", plain(&message.payload)),
-            Some(_) => format!(": {}", pretty(format, &message.payload)),
-        };
-        let class = message.code.0 >> 5;
-        let message = title(message.code) + &diagnostic;
-        return Err(Failure::Refused { class, message });
-    }
+    accept(message)?;
     if args.json {
         return Ok(());
     }
@@ -82,6 +73,53 @@ pub fn show(
         writeln!(out, "{}", pretty(format, &message.payload))?;
     }
     Ok(())
+}
+
+/// Shows one answer of several: raw payloads have to be told apart, and are wanted at once.
+pub fn show_one_of_many(
+    args: &Args,
+    message: &Message,
+    from: Peer,
+    rtt: Option<Duration>,
+    out: &mut impl Write,
+) -> Result<(), Failure> {
+    show(args, message, from, rtt, out)?;
+    if args.is_raw() && !message.payload.ends_with(b"\n") {
+        writeln!(out)?;
+    }
+    Ok(out.flush()?)
+}
+
+/// Tells on stderr what happens before an answer comes, if somebody wants to know.
+pub fn tell(verbose: bool, output: &Output<Peer>) {
+    if !verbose {
+        return;
+    }
+    match output {
+        Output::Started { rto, .. } => eprintln!("sent; first timeout {:.3} s", rto.as_secs_f64()),
+        Output::Acknowledged { rtt, retransmissions, .. } => eprintln!(
+            "acknowledged after {:.1} ms and {retransmissions} retransmissions; the answer follows",
+            rtt.as_secs_f64() * 1000.0
+        ),
+        Output::Discarded { from, cause } => eprintln!("from {}: dropped, {cause:?}", from.address),
+        _ => {}
+    }
+}
+
+/// The failure that an error code is.
+pub fn accept(message: &Message) -> Result<(), Failure> {
+    if !matches!(message.code.class(), Class::ClientError | Class::ServerError) {
+        return Ok(());
+    }
+    let format = content_format(message);
+    let diagnostic = match format {
+        // RFC 7252 s5.5.2: without a format, the payload of an error is for people.
+        _ if message.payload.is_empty() => String::new(),
+        None | Some(ContentFormat::TEXT_PLAIN) => format!(": {}", plain(&message.payload)),
+        Some(_) => format!(": {}", pretty(format, &message.payload)),
+    };
+    let (class, message) = (message.code.0 >> 5, title(message.code) + &diagnostic);
+    Err(Failure::Refused { class, message })
 }
 
 fn timing(rtt: Option<Duration>) -> String {
@@ -148,6 +186,7 @@ fn object(message: &Message, from: Peer, rtt: Option<Duration>) -> serde_json::V
         "schema": 1,
         "code": message.code.to_string(),
         "from": from.address.to_string(),
+        "observe": message.options.get_uint(OptionNumber::OBSERVE),
         "rtt_ms": rtt.map(|rtt| rtt.as_secs_f64() * 1000.0),
         "options": message.options.iter().map(option_line).collect::<Vec<_>>(),
         "content_format": content_format(message).map(|format| format.0),

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use lowmesh_lab::report::FolderError;
 use lowmesh_lab::scenario::LoadError;
 use lowmesh_net::line::ConnectError;
+use lowmesh_net::oscore::OpenError;
 use lowmesh_net::resolve::ResolveError;
 use lowmesh_net::tls::TlsError;
 use lowmesh_net::udp::BindError;
@@ -67,6 +68,11 @@ impl Failure {
     pub fn no_answer(message: impl Display, hint: &'static str) -> Self {
         Self::NoAnswer { message: message.to_string(), hint }
     }
+    /// Silence of a whole group.
+    pub fn no_member() -> Self {
+        let hint = "are there members on this link? [ff02::fd%25eth0] says which link";
+        Self::no_answer("nobody of the group answered", hint)
+    }
 
     /// Writes it to stderr.
     pub fn tell(&self) {
@@ -117,7 +123,15 @@ impl From<BindError> for Failure {
 
 impl From<ResolveError> for Failure {
     fn from(error: ResolveError) -> Self {
-        Self::usage(error, "give a name that is known here, an IPv4 address, or [an IPv6 address]")
+        let hint = match &error {
+            ResolveError::Zone(_) | ResolveError::NoZone(_) => {
+                "name a link of this machine behind the address, as in [ff02::fd%25eth0]"
+            }
+            ResolveError::Unknown { .. } | ResolveError::NoAddress(_) => {
+                "give a name that is known here, an IPv4 address, or [an IPv6 address]"
+            }
+        };
+        Self::usage(error, hint)
     }
 }
 
@@ -125,6 +139,17 @@ impl From<TlsError> for Failure {
     fn from(error: TlsError) -> Self {
         let hint = "does --cafile hold the authority that has signed the server's certificate?";
         Self::Security { message: error.to_string(), hint }
+    }
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Self {
+        let hint = match &error {
+            OpenError::Read { .. } => "--oscore takes a file of `keyword,encoding,value` lines",
+            OpenError::Configuration { .. } => "coap-oscore-conf(5) of libcoap has the form",
+            OpenError::Store(_) => "the state of a security context lies beside its file",
+        };
+        Self::usage(error, hint)
     }
 }
 

@@ -9,11 +9,17 @@ mod body;
 mod channel;
 mod compare;
 mod diagnostic;
+mod discover;
 mod dry;
 mod failure;
+mod manual;
 mod merge;
 mod node;
+mod observe;
+mod ping;
+mod ports;
 mod progress;
+mod proxy;
 mod report;
 mod reproduce;
 mod request;
@@ -24,13 +30,14 @@ mod serve;
 mod show;
 mod store;
 mod table;
+mod template;
 mod tune;
 mod validate;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use lowmesh_wire::coap::Code;
 
 /// Simulate meshes of constrained nodes, compare their protocols, and talk CoAP.
@@ -51,23 +58,34 @@ enum Verb {
     Node(node::Args),
     Scenarios(scenarios::Args),
     Serve(serve::Args),
+    Proxy(proxy::Args),
     Show(show::Args),
     Tune(tune::Args),
     Validate(validate::Args),
     /// Ask for a resource and print it
-    Get(request::Args),
+    Get(template::Args),
     /// Put a resource at its place
-    Put(request::Args),
+    Put(template::Args),
     /// Give something to a resource to work on
-    Post(request::Args),
+    Post(template::Args),
     /// Remove a resource
-    Delete(request::Args),
+    Delete(template::Args),
     /// Ask for a part of a resource (RFC 8132)
-    Fetch(request::Args),
+    Fetch(template::Args),
     /// Change a part of a resource (RFC 8132)
-    Patch(request::Args),
+    Patch(template::Args),
     /// Change a part of a resource, where twice is as good as once (RFC 8132)
-    Ipatch(request::Args),
+    Ipatch(template::Args),
+    /// Print a resource each time that it changes, until Ctrl-C (RFC 7641)
+    Observe(observe::Args),
+    /// List the resources of a server, or of all servers of a group (RFC 6690)
+    Discover(discover::Args),
+    /// Ask whether a CoAP endpoint is there, and how long the way takes
+    Ping(ping::Args),
+    /// Print the script with which a shell completes this command
+    Completions(manual::Completions),
+    /// Write manual pages into a folder
+    Man(manual::Pages),
 }
 
 fn main() -> ExitCode {
@@ -82,6 +100,7 @@ fn main() -> ExitCode {
         Verb::Node(args) => node::execute(args, stdout),
         Verb::Scenarios(args) => scenarios::execute(args, stdout),
         Verb::Serve(args) => serve::execute(args),
+        Verb::Proxy(args) => proxy::execute(args),
         Verb::Show(args) => show::execute(args, stdout),
         Verb::Tune(args) => tune::execute(args, &lowmesh_lab::simulate::simulate, stdout),
         Verb::Validate(args) => validate::execute(args, &lowmesh_lab::simulate::simulate, stdout),
@@ -92,6 +111,11 @@ fn main() -> ExitCode {
         Verb::Fetch(args) => request::execute(Code::FETCH, args, stdout),
         Verb::Patch(args) => request::execute(Code::PATCH, args, stdout),
         Verb::Ipatch(args) => request::execute(Code::IPATCH, args, stdout),
+        Verb::Observe(args) => observe::execute(Code::GET, &args.request, args.count, stdout),
+        Verb::Discover(args) => discover::execute(args, stdout),
+        Verb::Ping(args) => ping::execute(args, stdout),
+        Verb::Completions(args) => manual::complete(args, &mut Cli::command(), stdout),
+        Verb::Man(args) => manual::print(args, Cli::command()),
     };
     match result.and_then(|()| Ok(stdout.flush()?)) {
         Ok(()) => ExitCode::SUCCESS,
@@ -108,7 +132,6 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        use clap::CommandFactory as _;
         Cli::command().debug_assert();
     }
 }

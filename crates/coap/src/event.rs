@@ -25,6 +25,10 @@ pub struct RequestTemplate {
     pub options: Options,
     /// The payload, if any.
     pub payload: Vec<u8>,
+    /// The token to send it with; without one a free one is drawn. It takes the place of an
+    /// observation with this token (RFC 7641 s3.3.1, s3.6), and is refused while another request
+    /// has it.
+    pub token: Option<Token>,
 }
 
 impl RequestTemplate {
@@ -32,7 +36,7 @@ impl RequestTemplate {
     pub fn new(method: Code, path: &str) -> Self {
         let mut options = Options::new();
         options.insert_path(path);
-        Self { code: method, confirmable: true, options, payload: Vec::new() }
+        Self { code: method, confirmable: true, options, payload: Vec::new(), token: None }
     }
     /// A confirmable GET for `path`.
     pub fn get(path: &str) -> Self {
@@ -45,6 +49,10 @@ impl RequestTemplate {
     /// The same request with a payload.
     pub fn with_payload(self, payload: Vec<u8>) -> Self {
         Self { payload, ..self }
+    }
+    /// The same request with a token of the application's choice.
+    pub fn with_token(self, token: Token) -> Self {
+        Self { token: Some(token), ..self }
     }
 }
 
@@ -129,6 +137,14 @@ pub enum Input<'a, P> {
     /// The application is no longer interested in what came under this name; nothing more will.
     Cancel {
         /// Which request, observation, notification or ping.
+        handle: Handle,
+    },
+    /// The application is no longer interested in an observation, and tells the server at once (RFC
+    /// 7641 s3.6). Ends in [`Output::Response`] or [`Output::Failed`], or in [`Output::Over`] if there
+    /// was nothing to tell. A host does it; below one it is a request with Observe 1 and the
+    /// observation's token.
+    Deregister {
+        /// Which observation.
         handle: Handle,
     },
     /// The application tells an observer about a change (RFC 7641 s4.2). A CON ends in
@@ -290,7 +306,7 @@ pub enum Output<P> {
         retransmissions: u8,
     },
     /// A request is over as it was meant to be, and no response is outstanding: the wait for a
-    /// group has passed, or No-Response was obeyed.
+    /// group has passed, No-Response was obeyed, or an observation ended that had not begun.
     Over {
         /// Which request.
         handle: Handle,

@@ -58,10 +58,10 @@ pub(crate) enum Phase {
     Sent(Transmission),
     /// A request whose ACK was empty; its response comes by itself.
     Acknowledged(Transmission),
-    /// A request with an observation that is fresh until `due`.
+    /// A request with an observation.
     Observing {
-        /// When to register again.
-        due: Instant,
+        /// When to register again; `None` leaves that to whoever has protected the request.
+        due: Option<Instant>,
     },
 }
 

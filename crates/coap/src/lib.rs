@@ -48,9 +48,12 @@ extern crate alloc;
 
 pub mod blockwise;
 pub mod cache;
+mod chosen_token;
 mod config;
+mod congestion;
 pub mod echo;
 mod endpoint;
+mod error;
 mod event;
 mod exchange;
 pub mod host;
@@ -65,8 +68,10 @@ pub mod reliable;
 pub mod resource;
 mod seen;
 
-pub use config::{Config, ConfigError};
+pub use config::Config;
+pub use congestion::{CongestionControl, CongestionSnapshot};
 pub use endpoint::Endpoint;
+pub use error::ConfigError;
 pub use event::{
     Counters, Discard, ExchangeId, Input, Output, Purpose, RequestTemplate, ResponseTemplate,
 };

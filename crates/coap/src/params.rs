@@ -105,6 +105,9 @@ pub const OPEN_MAX: usize = 256;
 pub const OPEN_MAX_LIMIT: usize = 16_384;
 /// Requests of peers that the application has not answered yet; ours.
 pub const INCOMING_MAX: usize = 256;
+/// Interactions that an adaptive window lets be outstanding with one peer at most; ours, as many as wait at
+/// most.
+pub const WINDOW_MAX: u32 = 32;
 /// Peers remembered; ours.
 pub const PEERS_MAX: usize = 1024;
 /// Idle peers that are looked at to find one to forget; ours.

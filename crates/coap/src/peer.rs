@@ -5,22 +5,24 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use lowmesh_congestion::{Message, Permit, Timer, Window, window};
+use lowmesh_congestion::{Message, Permit, Timer, Window};
 use lowmesh_machine::Handle;
 use lowmesh_units::{Duration, Instant, Rng};
 use lowmesh_wire::coap::{MessageId, Token};
 
-use crate::Config;
 use crate::event::ExchangeId;
 use crate::message_ids::MessageIds;
 use crate::params::UNCONFIRMED_MAX;
 use crate::seen::Seen;
+use crate::{CongestionControl, CongestionSnapshot};
 
 /// One peer. The lists are as short as the window and the bounds of [`Config`] make them.
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) timer: Box<dyn Timer>,
-    window: window::Fixed,
+    window: Box<dyn Window>,
+    /// When the window, which paces, is to be asked again.
+    pub(crate) paced: Option<Instant>,
     pub(crate) ids: MessageIds,
     /// Sent and not acknowledged yet, by message ID.
     unacknowledged: Vec<(MessageId, ExchangeId)>,
@@ -35,14 +37,13 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// A peer that nothing is known about. `config` has been checked.
-    pub(crate) fn new(config: &Config, now: Instant, rng: &mut Rng) -> Self {
+    /// A peer that nothing is known about. The choice has been checked.
+    pub(crate) fn new(chosen: &CongestionControl, now: Instant, rng: &mut Rng) -> Self {
+        let (timer, window) = chosen.sender();
         Self {
-            timer: config
-                .timer
-                .timer(config.ack_timeout)
-                .expect("Config::check has tried the name and the numbers"),
-            window: window::Fixed::new(config.nstart),
+            timer,
+            window,
+            paced: None,
             ids: MessageIds::new(rng.next_u32() as u16),
             unacknowledged: Vec::new(),
             unanswered: Vec::new(),
@@ -56,10 +57,26 @@ impl Peer {
     pub(crate) fn is_idle(&self) -> bool {
         self.unacknowledged.is_empty() && self.unanswered.is_empty() && self.queue.is_empty()
     }
-    /// Whether one more interaction may start now. The fixed window never paces, so "later" means
-    /// "not yet".
-    pub(crate) fn permits(&self, now: Instant) -> bool {
-        self.window.permits(1, now) == Permit::Now
+    /// Whether one more interaction may start.
+    pub(crate) fn permits(&self, now: Instant) -> Permit {
+        self.window.permits(1, now)
+    }
+    /// Another timer and another window, which know nothing but what is on its way.
+    pub(crate) fn replace_sender(&mut self, chosen: &CongestionControl, now: Instant) {
+        (self.timer, self.window) = chosen.sender();
+        for _ in &self.unacknowledged {
+            self.window.on_sent(1, now);
+        }
+    }
+    /// What the timer and the window believe.
+    pub(crate) fn congestion(&self) -> CongestionSnapshot {
+        CongestionSnapshot {
+            timer: self.timer.name(),
+            estimate: self.timer.snapshot(),
+            window: self.window.name(),
+            occupancy: self.window.snapshot(),
+            queued: self.queue.len(),
+        }
     }
     /// An exchange's first copy leaves; a request is then found by its token too.
     pub(crate) fn sent(
@@ -78,9 +95,9 @@ impl Peer {
             self.unanswered.push((token, id));
         }
     }
-    /// A request to a group, which this peer stands for, leaves: it is no interaction with one peer,
-    /// so the window does not count it.
-    pub(crate) fn sent_to_group(&mut self, token: Token, id: ExchangeId) {
+    /// A request has a token before it leaves, or counts for no window, as one to the group that
+    /// this peer stands for.
+    pub(crate) fn hold_token(&mut self, token: Token, id: ExchangeId) {
         self.unanswered.push((token, id));
     }
     /// The latest copy of the exchange, which left at `sent`, was acknowledged after `rtt`; that is unknown when
@@ -165,13 +182,12 @@ mod tests {
     fn the_window_opens_once_for_each_end_of_an_exchange() {
         let mut rng = Rng::stream(Seed(1), NodeId(1), Purpose::Coap);
         let at = Instant::from_secs;
-        let config = Config { nstart: 4, ..Config::default() };
-        let mut peer = Peer::new(&config, at(0), &mut rng);
+        let mut peer = Peer::new(&CongestionControl::default().with_nstart(4), at(0), &mut rng);
         let outstanding = |peer: &Peer| peer.window.snapshot().outstanding;
         for number in 0..4_u16 {
             peer.sent(MessageId(number), None, ExchangeId(number.into()), at(0));
         }
-        assert!(!peer.permits(at(0)));
+        assert_eq!(peer.permits(at(0)), Permit::Blocked);
         peer.resent(at(0), at(3));
         assert_eq!(outstanding(&peer), 4, "a copy takes the place of the one before");
         peer.acknowledged(ExchangeId(0), at(3), None, at(4));

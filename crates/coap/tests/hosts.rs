@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use lowmesh_coap::blockwise::Exponent;
 use lowmesh_coap::{
-    Config, ConnectionLimits, Endpoint, ExchangeId, Host, HostLimits, Input, Output,
-    RequestTemplate, ResponseTemplate,
+    Config, CongestionControl, ConnectionLimits, Endpoint, ExchangeId, Host, HostLimits, Input,
+    Output, RequestTemplate, ResponseTemplate,
 };
 use lowmesh_machine::{Handle, Machine};
 use lowmesh_units::{Duration, Instant, NodeId, Purpose, Rng, Seed};
@@ -50,7 +50,8 @@ struct World {
 impl World {
     fn new(loss: f64, seed: u64, limits: &HostLimits) -> Self {
         let rng = |node| Rng::stream(Seed(seed), NodeId(node), Purpose::Coap);
-        let config = Config { nstart: 4, queue_max: 1000, ..Config::default() };
+        let congestion = CongestionControl::default().with_nstart(4);
+        let config = Config { congestion, queue_max: 1000, ..Config::default() };
         let host = |node| {
             Host::over_datagrams(config.clone(), limits.clone(), rng(node)).expect("possible")
         };

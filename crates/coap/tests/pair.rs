@@ -7,7 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lowmesh_coap::{
-    Config, Endpoint, ExchangeId, Input, Output, RequestTemplate, ResponseTemplate,
+    Config, CongestionControl, Endpoint, ExchangeId, Input, Output, RequestTemplate,
+    ResponseTemplate,
 };
 use lowmesh_machine::{Handle, Machine};
 use lowmesh_units::{Duration, Instant, NodeId, Purpose, Rng, Seed};
@@ -28,6 +29,7 @@ struct Conditions {
     slow_answers: f64,
     /// Share of requests that are NON.
     unconfirmed: f64,
+    window: &'static str,
     nstart: u32,
 }
 
@@ -37,6 +39,7 @@ const CALM: Conditions = Conditions {
     delay_max: Duration::from_millis(40),
     slow_answers: 0.0,
     unconfirmed: 0.0,
+    window: "fixed",
     nstart: 1,
 };
 
@@ -70,9 +73,10 @@ struct World {
 
 impl World {
     fn new(conditions: Conditions, timer: &str, seed: u64) -> Self {
+        let congestion =
+            CongestionControl::new(timer).with_window(conditions.window, conditions.nstart);
         let config = Config {
-            nstart: conditions.nstart,
-            timer: timer.into(),
+            congestion: congestion.expect("a listed name"),
             queue_max: 100_000,
             open_max: 16_384,
             dedup_per_peer: 100_000,
@@ -298,15 +302,16 @@ fn a_timer_slower_than_the_dedup_record_gives_up_in_time() {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 48,
+        cases: 96,
         failure_persistence: None,
         ..ProptestConfig::default()
     })]
 
     #[test]
-    fn every_timer_over_every_link_keeps_requests_whole(
+    fn every_timer_and_window_over_every_link_keep_requests_whole(
         seed in any::<u64>(),
         timer in prop::sample::select(lowmesh_congestion::TIMER_NAMES.to_vec()),
+        window in prop::sample::select(lowmesh_congestion::WINDOW_NAMES.to_vec()),
         loss in 0.0..0.6f64,
         duplication in 0.0..0.5f64,
         delay_max_ms in 10..20_000u64,
@@ -317,7 +322,7 @@ proptest! {
     ) {
         let delay_max = Duration::from_millis(delay_max_ms);
         let conditions =
-            Conditions { loss, duplication, delay_max, slow_answers, unconfirmed, nstart };
+            Conditions { loss, duplication, delay_max, slow_answers, unconfirmed, window, nstart };
         let mut world = World::new(conditions, timer, seed);
         let answered = world.exchange(60, Duration::from_millis(gap_ms));
         prop_assert!(answered <= 60);

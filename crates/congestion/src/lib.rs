@@ -1,7 +1,7 @@
 //! A sender is a timer and a window: when to send again, and whether to send at all.
 //!
 //! - [`Timer`]: the retransmission timeout of one destination. [`timer::Rfc7252`],
-//!   [`timer::Cocoa`] with its named parameter sets, [`timer::Rfc6298`], [`timer::Fixed`];
+//!   [`timer::Cocoa`] with its named parameter sets, [`timer::Fasor`], [`timer::Rfc6298`], [`timer::Fixed`];
 //!   [`timer_by_name`] makes one from a scenario's word, [`TimerSpec`] with a user's own numbers.
 //! - [`Window`]: how much may be on its way to one destination, and how far apart. [`window::Fixed`] (NSTART),
 //!   [`window::AppendixC`], [`window::Reno`] with and without ABE, [`window::Quic`], [`window::Lln`];

@@ -9,13 +9,13 @@ use lowmesh_units::Duration;
 use crate::timer::cocoa::parameters::{
     DRAFT_03, ECOAP, PAPER_TEXT, Parameters, SIX_COCOA, TABLE_2,
 };
-use crate::timer::{Cocoa, Fixed, Rfc6298, Rfc7252};
+use crate::timer::{Cocoa, Fasor, Fixed, Rfc6298, Rfc7252};
 use crate::window::{AppendixC, Limits, Lln, Quic, Reno};
 use crate::{Timer, Window, window};
 
 /// Every name that [`timer_by_name`] knows, for lists and for "did you mean". `cocoa` and
 /// `cocoa/table-2` are the same.
-pub const TIMER_NAMES: [&str; 9] = [
+pub const TIMER_NAMES: [&str; 10] = [
     "default",
     "cocoa",
     "cocoa/table-2",
@@ -23,6 +23,7 @@ pub const TIMER_NAMES: [&str; 9] = [
     "cocoa/draft-03",
     "cocoa/ecoap",
     "6cocoa",
+    "fasor",
     "rfc6298",
     "fixed",
 ];
@@ -35,6 +36,7 @@ pub fn timer_by_name(name: &str, ack_timeout: Duration) -> Result<Box<dyn Timer>
     }
     Ok(match name {
         "default" => Box::new(Rfc7252::new(ack_timeout)),
+        "fasor" => Box::new(Fasor::starting_at(ack_timeout)),
         "rfc6298" => Box::new(Rfc6298::starting_at(ack_timeout)),
         "fixed" => Box::new(Fixed::new(ack_timeout)),
         _ => return Err(UnknownTimer { name: name.to_string() }),

@@ -23,6 +23,20 @@ pub const RFC6298_BETA: f64 = 0.25;
 /// K: RFC 6298 s2.2, weight of the variance in the RTO.
 pub const RFC6298_K: f64 = 4.0;
 
+/// RTTVAR of the first sample R: RFC 6298 s2.2, R/2.
+pub const RFC6298_FIRST_DEVIATION: f64 = 0.5;
+
+/// RTTVAR of the first sample R: draft-ietf-core-fasor-02 s4.1, R/2K with the K of RFC 6298, which makes the first
+/// RTO 1.5 R. The draft's pseudocode has R/2 and a K of 1 for this sample instead: the same RTO, and a longer
+/// one after the second sample. The text is followed.
+pub const FASOR_FIRST_DEVIATION: f64 = 0.5 / RFC6298_K;
+/// SRTT that dithers the initial RTO: draft-ietf-core-fasor-02 s4.1, a third of it.
+pub const FASOR_INITIAL_SHARE: f64 = 1.0 / 3.0;
+/// Least part of SRTT that is added to FastRTO: draft-ietf-core-fasor-02 s4.1, 1/4; at most it is the whole.
+pub const FASOR_DITHER_MIN: f64 = 0.25;
+/// SlowRTO in times that an acknowledgement took: draft-ietf-core-fasor-02 s4.2, 1.5.
+pub const FASOR_SLOW_FACTOR: f64 = 1.5;
+
 /// Largest RTO before dithering: RFC 6298 s2.5 allows a cap of no less than 60 s, and
 /// draft-ietf-core-cocoa-03 builds on that algorithm.
 pub const RTO_MAX: Duration = Duration::from_secs(60);

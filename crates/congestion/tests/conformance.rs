@@ -49,7 +49,9 @@ fn check_waits(timer: &mut dyn Timer, now: Instant, retransmissions: u8, rng: &m
     for number in 1..=retransmissions {
         let wait = timer.backoff(Attempt { initial, previous, number }, rng);
         assert!((RTO_MIN..=WAIT_MAX).contains(&wait), "{}: wait {wait}", timer.name());
-        assert!(wait >= previous, "{}: {wait} after {previous}", timer.name());
+        // FASOR takes its slow step once and goes on with the fast ones (draft-ietf-core-fasor-02 s4.3).
+        let slow_step = timer.name() == "fasor" && number <= 2;
+        assert!(slow_step || wait >= previous, "{}: {wait} after {previous}", timer.name());
         previous = wait;
     }
 }

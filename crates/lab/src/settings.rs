@@ -1,5 +1,6 @@
 //! A scenario in the simulator's own types; the air's part of it is in [`crate::air`].
 
+use lowmesh_coap::CongestionControl;
 use lowmesh_congestion::TimerSpec;
 use lowmesh_mac::csma::{self, Acknowledgement};
 use lowmesh_mac::tsch::hopping::HoppingSequence;
@@ -79,18 +80,20 @@ fn node(scenario: &Scenario) -> lowmesh_stack::Config {
         hop_limit: scenario.ipv6.hop_limit,
         rpl: rpl(scenario),
         coap: lowmesh_coap::Config {
-            nstart: scenario.coap.nstart.into(),
+            congestion: congestion(scenario),
             queue_max: scenario.coap.queue.into(),
             max_retransmit: scenario.coap.max_retransmit,
-            timer: TimerSpec {
-                name: scenario.coap.congestion.name().into(),
-                cocoa: scenario.cocoa.overrides(),
-            },
-            ack_timeout: scenario.coap.ack_timeout,
             ..lowmesh_coap::Config::default()
         },
         ..lowmesh_stack::Config::default()
     }
+}
+
+fn congestion(scenario: &Scenario) -> CongestionControl {
+    let name = scenario.coap.congestion.name().into();
+    CongestionControl::new(TimerSpec { name, cocoa: scenario.cocoa.overrides() })
+        .with_nstart(scenario.coap.nstart.into())
+        .with_ack_timeout(scenario.coap.ack_timeout)
 }
 
 fn lowpan(scenario: &Scenario, frame_payload: usize) -> lowmesh_lowpan::Config {

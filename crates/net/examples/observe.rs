@@ -3,15 +3,15 @@
 
 use std::error::Error;
 
-use lowmesh_coap::{Config, Host, HostLimits, Input, Output, RequestTemplate};
+use lowmesh_coap::{Config, CongestionControl, Host, HostLimits, Input, Output, RequestTemplate};
 use lowmesh_machine::Handle;
 use lowmesh_net::clock::fresh_seed;
 use lowmesh_net::driver::Driver;
 use lowmesh_net::resolve::resolve;
 use lowmesh_net::udp::Udp;
 use lowmesh_units::{NodeId, Purpose, Rng};
+use lowmesh_wire::coap::OptionNumber;
 use lowmesh_wire::coap::uri::Uri;
-use lowmesh_wire::coap::{Code, OptionNumber, Options};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -20,17 +20,15 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let count: u32 = arguments.next().map_or(Ok(5), |count| count.parse())?;
 
     let rng = Rng::stream(fresh_seed(), NodeId(0), Purpose::Coap);
-    let config = Config { timer: "cocoa".into(), ..Config::default() };
+    let config = Config { congestion: CongestionControl::new("cocoa"), ..Config::default() };
     let host = Host::over_datagrams(config, HostLimits::default(), rng)?;
     let mut driver = Driver::new(Udp::ephemeral()?, host);
     let peer = driver.udp().peer(resolve(&uri).await?[0])?;
 
-    let mut options = Options::new();
-    uri.insert_into(&mut options);
+    let mut message = RequestTemplate::get("/");
+    uri.insert_into(&mut message.options);
     // RFC 7641 s2: 0 registers.
-    options.insert_uint(OptionNumber::OBSERVE, 0);
-    let message =
-        RequestTemplate { code: Code::GET, confirmable: true, options, payload: Vec::new() };
+    message.options.insert_uint(OptionNumber::OBSERVE, 0);
     let handle = Handle(1);
     driver.handle(Input::Request { peer, message, handle })?;
     for _ in 0..count {

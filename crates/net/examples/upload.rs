@@ -10,8 +10,8 @@ use lowmesh_net::driver::Driver;
 use lowmesh_net::resolve::resolve;
 use lowmesh_net::udp::Udp;
 use lowmesh_units::{NodeId, Purpose, Rng};
+use lowmesh_wire::coap::Code;
 use lowmesh_wire::coap::uri::Uri;
-use lowmesh_wire::coap::{Code, Options};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -28,9 +28,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut driver = Driver::new(Udp::ephemeral()?, host);
     let peer = driver.udp().peer(resolve(&uri).await?[0])?;
 
-    let mut options = Options::new();
-    uri.insert_into(&mut options);
-    let message = RequestTemplate { code: Code::PUT, confirmable: true, options, payload };
+    let mut message = RequestTemplate::new(Code::PUT, "/").with_payload(payload);
+    uri.insert_into(&mut message.options);
     driver.handle(Input::Request { peer, message, handle: Handle(1) })?;
     let mut blocks = 0;
     loop {

@@ -15,7 +15,7 @@ use lowmesh_machine::{Machine, Rejected};
 use lowmesh_units::Instant;
 
 use crate::clock::Clock;
-use crate::dtls::{Event, Sessions};
+use crate::dtls::{Event, LossCause, Sessions};
 use crate::params::{LOSSES_MAX, UNSENT_MAX};
 use crate::peer::Peer;
 use crate::udp::Udp;
@@ -44,7 +44,9 @@ pub struct Driver<M> {
 pub struct SessionLoss {
     /// Whose.
     pub peer: Peer,
-    /// Why, for people: a wrong key shows as a handshake without an end.
+    /// What it means.
+    pub cause: LossCause,
+    /// Why, for people.
     pub reason: String,
 }
 
@@ -90,6 +92,10 @@ impl<M: Datagrams> Driver<M> {
     /// The next DTLS session that was lost; the oldest are forgotten when nobody asks.
     pub fn take_session_loss(&mut self) -> Option<SessionLoss> {
         self.losses.pop_front()
+    }
+    /// True while the DTLS handshake with a peer, who has answered, has not come to its end.
+    pub fn is_shaking_hands(&self, peer: Peer) -> bool {
+        self.sessions.as_ref().is_some_and(|sessions| sessions.is_shaking_hands(peer))
     }
     /// Tells the machine something: a request, an answer.
     pub fn handle(&mut self, input: Input<'_, Peer>) -> Result<(), Rejected> {
@@ -226,11 +232,11 @@ impl<M: Datagrams> Driver<M> {
                         let datagram = Input::Datagram { from, bytes: &bytes };
                         let _always_taken = self.machine.handle(now, datagram);
                     }
-                    Event::Lost { peer, reason } => {
+                    Event::Lost { peer, cause, reason } => {
                         if self.losses.len() == LOSSES_MAX {
                             self.losses.pop_front();
                         }
-                        self.losses.push_back(SessionLoss { peer, reason });
+                        self.losses.push_back(SessionLoss { peer, cause, reason });
                         self.give_up(peer);
                     }
                 }

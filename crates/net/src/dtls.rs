@@ -16,8 +16,8 @@ use dimpl::{Config, Dtls, Output, PskResolver};
 use zeroize::Zeroizing;
 
 use crate::params::{
-    DTLS_MTU, HANDSHAKE_RTO, HANDSHAKE_TIMEOUT, IDENTITY_LEN_MAX, KEY_LEN_MAX, SESSIONS_MAX,
-    WAITING_MAX,
+    DTLS_MTU, HANDSHAKE_RTO, HANDSHAKE_STALL, HANDSHAKE_TIMEOUT, IDENTITY_LEN_MAX, KEY_LEN_MAX,
+    SESSIONS_MAX, WAITING_MAX,
 };
 use crate::peer::Peer;
 
@@ -87,9 +87,22 @@ pub enum Event {
     Lost {
         /// Which.
         peer: Peer,
+        /// What it means.
+        cause: LossCause,
         /// Why, for people.
         reason: String,
     },
+}
+
+/// What the loss of a session means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LossCause {
+    /// The peer was not heard at all.
+    Unheard,
+    /// The peer shook hands, and did not come to an end: the keys do not fit.
+    Handshake,
+    /// It was open, or could have been, and has ended.
+    Closed,
 }
 
 /// A session, by what it can do.
@@ -104,6 +117,8 @@ struct Session {
     state: State,
     /// What the client has drawn for this handshake; `None` if we are the client.
     random: Option<[u8; RANDOM_LEN]>,
+    /// When the peer was heard first.
+    heard: Option<Instant>,
     /// Grows with each use, so that the one used longest ago is known.
     used: u64,
 }
@@ -170,12 +185,12 @@ impl Sessions {
     }
     /// When [`Sessions::on_deadline`] is due.
     pub fn next_deadline(&self) -> Option<Instant> {
-        self.all.values().filter_map(|session| session.deadline).min()
+        self.all.values().filter_map(Session::due).min()
     }
     /// Time has passed.
     pub fn on_deadline(&mut self, now: Instant) {
         let due = |(key, session): (&Key, &Session)| {
-            session.deadline.is_some_and(|deadline| deadline <= now).then_some(*key)
+            session.due().is_some_and(|due| due <= now).then_some(*key)
         };
         let due: Vec<Key> = self.all.iter().filter_map(due).collect();
         for key in due {
@@ -196,7 +211,10 @@ impl Sessions {
             }
             _ => settled,
         };
-        self.with(key, now, |session| session.dtls.handle_packet(bytes));
+        self.with(key, now, |session| {
+            session.heard = session.heard.or(Some(now));
+            session.dtls.handle_packet(bytes)
+        });
         self.settle(from);
     }
     /// The session that a ClientHello belongs to, which may be a new one.
@@ -234,7 +252,8 @@ impl Sessions {
             let Some(config) = self.client.clone() else {
                 // A server cannot call its clients back.
                 let reason = "the client's session is over".to_owned();
-                self.events.push_back(Event::Lost { peer: to, reason });
+                let cause = LossCause::Closed;
+                self.events.push_back(Event::Lost { peer: to, cause, reason });
                 return;
             };
             let mut dtls = Dtls::new_12_psk(config, now);
@@ -257,8 +276,14 @@ impl Sessions {
         let opening = |session: &Session| matches!(session.state, State::Handshake(_));
         let key = (peer, Standing::Settled);
         if self.all.get(&key).is_some_and(opening) {
-            self.lose(key, "the peer cannot be reached".to_owned());
+            self.lose(key, LossCause::Unheard, "the peer cannot be reached".to_owned());
         }
+    }
+    /// True while a peer shakes hands and the end has not come, as with keys that do not fit.
+    pub fn is_shaking_hands(&self, peer: Peer) -> bool {
+        self.all.get(&(peer, Standing::Settled)).is_some_and(|session| {
+            matches!(session.state, State::Handshake(_)) && session.heard.is_some()
+        })
     }
     /// Ends all sessions in order.
     pub fn close(&mut self, now: Instant) {
@@ -276,11 +301,12 @@ impl Sessions {
                 (matches!(session.state, State::Open), session.used)
             };
             if let Some(oldest) = self.all.iter().min_by_key(rank).map(|(key, _)| *key) {
-                self.lose(oldest, "too many sessions".to_owned());
+                self.lose(oldest, LossCause::Closed, "too many sessions".to_owned());
             }
         }
         let state = State::Handshake(VecDeque::new());
-        self.all.insert(key, Session { dtls, deadline: None, state, random, used: self.uses });
+        let (deadline, heard, used) = (None, None, self.uses);
+        self.all.insert(key, Session { dtls, deadline, state, random, heard, used });
     }
     /// Does something with a session, and then what it wants.
     fn with(
@@ -290,6 +316,10 @@ impl Sessions {
         act: impl FnOnce(&mut Session) -> Result<(), dimpl::Error>,
     ) {
         let Some(session) = self.all.get_mut(&key) else { return };
+        if session.stalls_from().is_some_and(|stall| stall <= now) {
+            let reason = "the peer began the handshake and does not finish it".to_owned();
+            return self.lose(key, LossCause::Handshake, reason);
+        }
         self.uses += 1;
         session.used = self.uses;
         let events = &mut self.events;
@@ -301,15 +331,24 @@ impl Sessions {
             .and_then(|()| session.drain(key.0, &mut self.buffer, events));
         match done {
             Ok(Outcome::Lives) => {}
-            Ok(Outcome::Closed) => self.lose(key, "the peer has closed the session".to_owned()),
-            Err(error) => self.lose(key, error.to_string()),
+            Ok(Outcome::Closed) => {
+                self.lose(key, LossCause::Closed, "the peer has closed the session".to_owned());
+            }
+            Err(error) => {
+                let cause = match (&session.state, session.heard) {
+                    (State::Open, _) => LossCause::Closed,
+                    (State::Handshake(_), Some(_)) => LossCause::Handshake,
+                    (State::Handshake(_), None) => LossCause::Unheard,
+                };
+                self.lose(key, cause, error.to_string());
+            }
         }
     }
     /// Nobody misses a session that was to replace one which still stands.
-    fn lose(&mut self, key: Key, reason: String) {
+    fn lose(&mut self, key: Key, cause: LossCause, reason: String) {
         self.all.remove(&key);
         if let (peer, Standing::Settled) = key {
-            self.events.push_back(Event::Lost { peer, reason });
+            self.events.push_back(Event::Lost { peer, cause, reason });
         }
     }
 }
@@ -322,6 +361,15 @@ enum Outcome {
 }
 
 impl Session {
+    /// When something has to happen.
+    fn due(&self) -> Option<Instant> {
+        [self.deadline, self.stalls_from()].into_iter().flatten().min()
+    }
+    /// From when on our handshake has been without its end for too long.
+    fn stalls_from(&self) -> Option<Instant> {
+        let ours = matches!(self.state, State::Handshake(_)) && self.random.is_none();
+        self.heard.filter(|_| ours).map(|heard| heard + HANDSHAKE_STALL)
+    }
     /// Turns what dimpl wants into events. After the handshake sends what has waited.
     fn drain(
         &mut self,

@@ -29,6 +29,9 @@ pub const DTLS_MTU: usize = 1280 - 48;
 pub const HANDSHAKE_RTO: Duration = Duration::from_secs(1);
 /// A handshake is given up after: RFC 6347 leaves it open; dimpl's default.
 pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(40);
+/// A client's handshake is given up so long after the peer's first answer: ours; four copies of a flight with the timers
+/// of RFC 6347 s4.2.4.1. A server that cannot read the client's last flight says nothing (s4.1.2.7).
+pub const HANDSHAKE_STALL: Duration = Duration::from_secs(15);
 /// Longest identity and key: RFC 4279 s5.3 asks for identities of 128 and keys of 64 octets.
 pub const IDENTITY_LEN_MAX: usize = 128;
 /// Longest pre-shared key, octets: RFC 4279 s5.3.
@@ -49,6 +52,14 @@ pub const END_LOOK: Duration = Duration::from_millis(20);
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Changes of resources that a server has not looked at yet; ours. Past it every resource counts as changed.
 pub const CHANGES_MAX: usize = 256;
+/// Octets of answers that a proxy keeps; ours.
+pub const PROXY_CACHE_MAX: usize = 4 << 20;
+/// Connections of a proxy to origins; ours.
+pub const PROXY_CONNECTIONS_MAX: usize = 64;
+/// Requests that wait for a proxy's socket or for one of its connections; ours.
+pub const PROXY_QUEUE_MAX: usize = 256;
+/// How long a proxy keeps a connection that nobody needs; ours.
+pub const PROXY_IDLE: Duration = Duration::from_secs(60);
 /// ALPN identifier of CoAP over TLS: RFC 8323 s8.2.
 pub const ALPN: &[u8] = b"coap";
 /// Path of CoAP over WebSockets: RFC 8323 s8.3.

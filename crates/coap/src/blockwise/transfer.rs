@@ -103,6 +103,7 @@ impl Transfer {
         let mut transfer = Self::new(request, limits, &[]);
         // Only the representation is asked for, not its observation (RFC 7959 s3.4).
         transfer.request.options.remove(OptionNumber::OBSERVE);
+        transfer.request.token = None;
         let progress = transfer.on_response(first);
         (transfer, progress)
     }
@@ -117,9 +118,11 @@ impl Transfer {
             confirmable: self.request.confirmable,
             options: self.request.options.clone(),
             payload: Vec::new(),
+            token: None,
         };
         match &mut self.phase {
             Phase::Uploading { offset, exponent, sent } => {
+                message.token.clone_from(&self.request.token);
                 let body = &self.request.payload;
                 let end = body.len().min(*offset + self.limits.chunk(*exponent));
                 let more = end < body.len();

@@ -6,6 +6,7 @@ use lowmesh_wire::coap::{Class, Kind, Message, MessageId, MessageView, Token};
 
 use super::Endpoint;
 use super::outgoing::{NO_MESSAGE_ID, NOT_A_METHOD, TOO_LONG, free_token};
+use crate::chosen_token::{TOKEN_IN_USE, check_len};
 use crate::event::{Discard, ExchangeId, Output, Purpose, RequestTemplate, ResponseTemplate};
 use crate::exchange::{Answer, Expects, Outgoing, Phase, Transmission};
 use crate::params::GROUP_REQUESTS_MAX;
@@ -20,13 +21,20 @@ impl<P: Ord + Copy> Endpoint<P> {
         handle: Handle,
         now: Instant,
     ) -> Result<(), Rejected> {
-        let RequestTemplate { code, options, payload, .. } = template;
+        let RequestTemplate { code, options, payload, token: chosen, .. } = template;
         if !code.is_request() {
             return Err(NOT_A_METHOD);
         }
         // RFC 7252 s8.1: such a request MUST be Non-confirmable.
         let kind = Kind::NonConfirmable;
-        let token = Token::from_number(0, self.config.token_len);
+        if let Some(token) = &chosen {
+            check_len(token)?;
+            if self.has_token(token) {
+                return Err(TOKEN_IN_USE);
+            }
+        }
+        // Unless it is chosen, only the number of its octets is right yet.
+        let token = chosen.clone().unwrap_or_else(|| Token::from_number(0, self.config.token_len));
         let mut message = Message { kind, code, message_id: MessageId(0), token, options, payload };
         if message.encoded_len() > self.config.message_len_max {
             return Err(TOO_LONG);
@@ -39,14 +47,14 @@ impl<P: Ord + Copy> Endpoint<P> {
             return Ok(());
         }
         let id = self.next_id();
-        let token = self.free_group_token();
+        let token = chosen.unwrap_or_else(|| self.free_group_token());
         let peer = self.peers.get_mut(&group).expect("just admitted");
         if !peer.ids.reserve(now) {
             return Err(NO_MESSAGE_ID);
         }
         message.message_id = peer.ids.issue(now);
         message.token = token.clone();
-        peer.sent_to_group(token.clone(), id);
+        peer.hold_token(token.clone(), id);
         self.groups.push((token.clone(), id));
         let due = now + wait;
         let transmission =
@@ -76,11 +84,14 @@ impl<P: Ord + Copy> Endpoint<P> {
         loop {
             let len = self.config.token_len;
             let token = Token::from_number(self.rng.next_u64(), len);
-            let used = |token: &Token| self.peers.values().any(|one| one.by_token(token).is_some());
-            if !used(&token) {
+            if !self.has_token(&token) {
                 return token;
             }
         }
+    }
+    /// True if a request to anybody has the token.
+    fn has_token(&self, token: &Token) -> bool {
+        self.peers.values().any(|one| one.by_token(token).is_some())
     }
 
     /// A token for a request to `peer` that no request to the same peer or to a group has.

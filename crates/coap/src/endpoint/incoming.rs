@@ -179,7 +179,9 @@ impl<P: Ord + Copy> Endpoint<P> {
             Answer::Separate => {
                 let message = response.into_message(Kind::Confirmable, MessageId(0), token);
                 let (purpose, expects) = (Purpose::Response, Expects::One);
-                self.enqueue(Wanted { peer, message, purpose, expects, handle }, now)?;
+                let holds_token = false;
+                let wanted = Wanted { peer, message, purpose, expects, handle, holds_token };
+                self.enqueue(wanted, now)?;
             }
             Answer::Multicast => {
                 self.hold(exchange, response, handle, now);

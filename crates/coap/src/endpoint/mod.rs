@@ -6,22 +6,23 @@ mod incoming;
 mod notification;
 mod outgoing;
 mod reception;
+mod window;
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::ops::Bound;
 
-use lowmesh_congestion::TimerSnapshot;
-use lowmesh_machine::{DropReason, Handle, Machine, Outbox, Rejected};
+use lowmesh_machine::{DropReason, Handle, Machine, Outbox, Rejected, earliest};
 use lowmesh_units::{Instant, Rng};
 use lowmesh_wire::coap::{Kind, MessageId, OptionNumber, Token};
 
 use crate::event::ExchangeId;
 use crate::event::{Counters, Discard, Input, Output};
 use crate::exchange::{Incoming, Outgoing};
+use crate::observe::NO_DEREGISTRATION;
 use crate::params::ADMISSION_SAMPLE;
 use crate::peer::Peer;
-use crate::{Config, ConfigError};
+use crate::{Config, ConfigError, CongestionControl};
 
 /// Client and server of one address; `P` is the address of a peer.
 #[derive(Debug)]
@@ -29,6 +30,8 @@ pub struct Endpoint<P> {
     config: Config,
     rng: Rng,
     peers: BTreeMap<P, Peer>,
+    /// Destinations with a congestion control of their own.
+    chosen: BTreeMap<P, CongestionControl>,
     /// The peer that was forgotten last to make room.
     hand: Option<P>,
     outgoing: BTreeMap<ExchangeId, Outgoing<P>>,
@@ -37,6 +40,9 @@ pub struct Endpoint<P> {
     groups: Vec<(Token, ExchangeId)>,
     /// When an exchange wants to be looked at: one entry for each that waits for time.
     deadlines: BTreeSet<(Instant, ExchangeId)>,
+    /// When the window of a peer, which paces, is to be asked again: one entry for each that something
+    /// waits for.
+    paced: BTreeSet<(Instant, P)>,
     /// Number of the next exchange.
     serial: u64,
     /// Own exchanges that wait for the window.
@@ -55,11 +61,13 @@ impl<P: Ord + Copy> Endpoint<P> {
             config,
             rng,
             peers: BTreeMap::new(),
+            chosen: BTreeMap::new(),
             hand: None,
             outgoing: BTreeMap::new(),
             incoming: BTreeMap::new(),
             groups: Vec::new(),
             deadlines: BTreeSet::new(),
+            paced: BTreeSet::new(),
             serial: 0,
             queued: 0,
             remembered: 0,
@@ -78,10 +86,6 @@ impl<P: Ord + Copy> Endpoint<P> {
     /// The longest message that it sends, octets.
     pub const fn message_len_max(&self) -> usize {
         self.config.message_len_max
-    }
-    /// What the retransmission timer of a peer believes, if the peer is known.
-    pub fn timer_snapshot(&self, peer: P) -> Option<TimerSnapshot> {
-        self.peers.get(&peer).map(|peer| peer.timer.snapshot())
     }
     /// How often datagrams came to nothing.
     pub const fn counters(&self) -> Counters {
@@ -114,12 +118,16 @@ impl<P: Ord + Copy> Endpoint<P> {
         if self.peers.len() >= self.config.peers_max {
             let Some(oldest) = self.idle_peer() else { return false };
             if let Some(gone) = self.peers.remove(&oldest) {
+                if let Some(then) = gone.paced {
+                    self.paced.remove(&(then, oldest));
+                }
                 self.remembered -= gone.seen.len();
                 self.counters.forgotten_early += gone.seen.len() as u64;
             }
             self.hand = Some(oldest);
         }
-        self.peers.insert(peer, Peer::new(&self.config, now, &mut self.rng));
+        let chosen = self.chosen.get(&peer).unwrap_or(&self.config.congestion);
+        self.peers.insert(peer, Peer::new(chosen, now, &mut self.rng));
         true
     }
     /// The peer idle longest among the next few after the one that was forgotten last: in a flood
@@ -144,6 +152,7 @@ impl<P: Ord + Copy> Endpoint<P> {
                 self.on_incoming_due(id, now);
             }
         }
+        self.on_paced(now);
     }
 }
 
@@ -172,6 +181,7 @@ impl<P: Ord + Copy> Machine for Endpoint<P> {
             Input::GroupDatagram { from, bytes } => self.on_group_datagram(from, bytes, now),
             Input::Unreachable { peer } => self.on_unreachable(peer, now),
             Input::Deadline => self.on_deadline(now),
+            Input::Deregister { .. } => return Err(NO_DEREGISTRATION),
             Input::Connected { .. } | Input::Release { .. } => {
                 return Err(Rejected {
                     what: "connection",
@@ -185,7 +195,8 @@ impl<P: Ord + Copy> Machine for Endpoint<P> {
         self.outbox.pop()
     }
     fn next_deadline(&self) -> Option<Instant> {
-        self.deadlines.first().map(|(due, _)| *due)
+        let exchange = self.deadlines.first().map(|(due, _)| *due);
+        earliest(exchange, self.paced.first().map(|(then, _)| *then))
     }
 }
 

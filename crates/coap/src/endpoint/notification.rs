@@ -29,7 +29,9 @@ impl<P: Ord + Copy> Endpoint<P> {
         }
         if message.kind == Kind::Confirmable {
             let (purpose, expects) = (Purpose::Response, Expects::One);
-            return self.enqueue(Wanted { peer, message, purpose, expects, handle }, now);
+            let holds_token = false;
+            let wanted = Wanted { peer, message, purpose, expects, handle, holds_token };
+            return self.enqueue(wanted, now);
         }
         if !self.admit(peer, now) {
             return Err(NO_ROOM);
@@ -73,11 +75,17 @@ impl<P: Ord + Copy> Endpoint<P> {
         exchange.expects = Expects::Notifications(Some(place));
         let handle = exchange.handle;
         self.release(id, now);
-        // RFC 7641 s3.3.1: to register again, the client SHOULD wait 5 to 15 s after Max-Age.
-        let jitter = self.rng.duration(REGISTER_AGAIN_MIN, REGISTER_AGAIN_MAX);
-        let due = now + max_age(&message) + jitter;
+        // RFC 8613 s4.1.3.1 and s7.4: the Max-Age that counts is inside, and the same octets once more would
+        // be a replay.
+        let due = if message.options.get(OptionNumber::OSCORE).is_some() {
+            None
+        } else {
+            // RFC 7641 s3.3.1: to register again, the client SHOULD wait 5 to 15 s after Max-Age.
+            let jitter = self.rng.duration(REGISTER_AGAIN_MIN, REGISTER_AGAIN_MAX);
+            Some(now + max_age(&message) + jitter)
+        };
         self.outgoing.get_mut(&id).expect("it is open").phase = Phase::Observing { due };
-        self.deadlines.insert((due, id));
+        self.deadlines.extend(due.map(|due| (due, id)));
         self.outbox.push(Output::Notification { handle, from, message });
         self.start_waiting(from, now);
         None
@@ -90,7 +98,7 @@ impl<P: Ord + Copy> Endpoint<P> {
         let (to, due) = (exchange.peer, now + REGISTER_AGAIN_MAX);
         if !peer.ids.reserve(now) {
             // All message IDs are in use; some will be free later.
-            exchange.phase = Phase::Observing { due };
+            exchange.phase = Phase::Observing { due: Some(due) };
             self.deadlines.insert((due, id));
             return;
         }

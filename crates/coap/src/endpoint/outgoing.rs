@@ -1,7 +1,7 @@
 //! Own exchanges: requests and separate responses, from the queue to their end (RFC 7252 s4.2,
 //! s4.7, s5.2).
 
-use lowmesh_congestion::Attempt;
+use lowmesh_congestion::{Attempt, Permit};
 use lowmesh_machine::{DropReason, Handle, Rejected};
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::{
@@ -9,6 +9,7 @@ use lowmesh_wire::coap::{
 };
 
 use super::Endpoint;
+use crate::chosen_token::{TOKEN_IN_USE, check_len};
 use crate::event::ExchangeId;
 use crate::event::{Output, Purpose, RequestTemplate};
 use crate::exchange::{Expects, Outgoing, Phase, Transmission};
@@ -24,6 +25,8 @@ pub(super) struct Wanted<P> {
     pub(super) purpose: Purpose,
     pub(super) expects: Expects,
     pub(super) handle: Handle,
+    /// A request that leaves with the token that it has.
+    pub(super) holds_token: bool,
 }
 
 /// The message IDs of a peer are all in use.
@@ -52,24 +55,45 @@ impl<P: Ord + Copy> Endpoint<P> {
         handle: Handle,
         now: Instant,
     ) -> Result<(), Rejected> {
-        let RequestTemplate { code, confirmable, options, payload } = template;
+        let RequestTemplate { code, confirmable, options, payload, token } = template;
         if !code.is_request() {
             return Err(NOT_A_METHOD);
         }
         let expects = expectation(code, &options);
         let kind = if confirmable { Kind::Confirmable } else { Kind::NonConfirmable };
-        // The token's octets are drawn when the request leaves; here only their number matters.
-        let token = Token::from_number(0, self.config.token_len);
+        let holds_token = token.is_some();
+        let token = match token {
+            Some(token) => self.take_over(peer, token, now)?,
+            // The octets are drawn when the request leaves; here only their number matters.
+            None => Token::from_number(0, self.config.token_len),
+        };
         let message = Message { kind, code, message_id: MessageId(0), token, options, payload };
         let purpose = Purpose::Request;
-        self.enqueue(Wanted { peer, message, purpose, expects, handle }, now)
+        self.enqueue(Wanted { peer, message, purpose, expects, handle, holds_token }, now)
+    }
+
+    /// Takes a token for a new request. An observation that has it ends without a word: the new
+    /// request speaks for it (RFC 7641 s3.6).
+    fn take_over(&mut self, peer: P, token: Token, now: Instant) -> Result<Token, Rejected> {
+        check_len(&token)?;
+        if self.group_by_token(&token).is_some() {
+            return Err(TOKEN_IN_USE);
+        }
+        if let Some(id) = self.peers.get(&peer).and_then(|peer| peer.by_token(&token)) {
+            let observes = |one: &Outgoing<P>| matches!(one.expects, Expects::Notifications(_));
+            if !self.outgoing.get(&id).is_some_and(observes) {
+                return Err(TOKEN_IN_USE);
+            }
+            self.close(id, now);
+        }
+        Ok(token)
     }
 
     /// The application wants to know whether a peer is there.
     pub(super) fn ping(&mut self, peer: P, handle: Handle, now: Instant) -> Result<(), Rejected> {
         let message = Message::new(Kind::Confirmable, Code::EMPTY, MessageId(0));
         let (purpose, expects) = (Purpose::Empty, Expects::One);
-        self.enqueue(Wanted { peer, message, purpose, expects, handle }, now)
+        self.enqueue(Wanted { peer, message, purpose, expects, handle, holds_token: false }, now)
     }
 
     /// The application is no longer interested. What the peer still sends about it is answered as
@@ -87,7 +111,7 @@ impl<P: Ord + Copy> Endpoint<P> {
 
     /// Takes a message in: it starts now, waits for the window, or fails for want of room.
     pub(super) fn enqueue(&mut self, wanted: Wanted<P>, now: Instant) -> Result<(), Rejected> {
-        let Wanted { peer: to, message, purpose, expects, handle } = wanted;
+        let Wanted { peer: to, message, purpose, expects, handle, holds_token } = wanted;
         if message.encoded_len() > self.config.message_len_max {
             return Err(TOO_LONG);
         }
@@ -96,7 +120,7 @@ impl<P: Ord + Copy> Endpoint<P> {
             return Ok(());
         }
         let peer = self.peers.get_mut(&to).expect("just admitted");
-        let starts = peer.queue.is_empty() && peer.permits(now);
+        let starts = peer.queue.is_empty() && peer.permits(now) == Permit::Now;
         if !starts && self.queued >= self.config.queue_max {
             self.fail(handle, DropReason::QueueFull);
             return Ok(());
@@ -107,29 +131,22 @@ impl<P: Ord + Copy> Endpoint<P> {
         let bytes = message.to_vec();
         let id = self.next_id();
         let (token, kind) = (message.token, message.kind);
+        let held = holds_token.then(|| token.clone());
         let phase = Phase::Queued;
         let outgoing = Outgoing { peer: to, handle, token, kind, purpose, expects, bytes, phase };
         self.outgoing.insert(id, outgoing);
-        self.peers.get_mut(&to).expect("just admitted").queue.push_back(id);
+        let peer = self.peers.get_mut(&to).expect("just admitted");
+        peer.queue.push_back(id);
+        if let Some(token) = held {
+            peer.hold_token(token, id);
+        }
         self.queued += 1;
         self.start_waiting(to, now);
         Ok(())
     }
 
-    /// Sends from the queue of a peer what its window permits.
-    pub(super) fn start_waiting(&mut self, to: P, now: Instant) {
-        while let Some(peer) = self.peers.get_mut(&to) {
-            if !peer.permits(now) {
-                return;
-            }
-            let Some(id) = peer.queue.pop_front() else { return };
-            self.queued -= 1;
-            self.start(id, now);
-        }
-    }
-
     /// Sends the first copy.
-    fn start(&mut self, id: ExchangeId, now: Instant) {
+    pub(super) fn start(&mut self, id: ExchangeId, now: Instant) {
         let token = self.token_of(id);
         let exchange = self.outgoing.get_mut(&id).expect("the queue holds open exchanges");
         let peer = self.peers.get_mut(&exchange.peer).expect("a peer with exchanges is kept");
@@ -156,7 +173,7 @@ impl<P: Ord + Copy> Endpoint<P> {
         self.outbox.push(Output::Send { to, bytes, handle, copy: 0, purpose });
     }
 
-    /// The token that a request leaves with: a new one, or that of its observation.
+    /// The token that a request leaves with: a new one, or that which it has.
     fn token_of(&mut self, id: ExchangeId) -> Option<Token> {
         let exchange = self.outgoing.get(&id).expect("the queue holds open exchanges");
         if exchange.purpose != Purpose::Request {
@@ -164,7 +181,7 @@ impl<P: Ord + Copy> Endpoint<P> {
         }
         let (peer, len) = (exchange.peer, exchange.token.len());
         // RFC 7641 s3.3.1: the token of a request that registers again is the same.
-        if matches!(exchange.expects, Expects::Notifications(Some(_))) {
+        if self.peers.get(&peer).and_then(|peer| peer.by_token(&exchange.token)) == Some(id) {
             return Some(exchange.token.clone());
         }
         Some(self.free_token(peer, len))
@@ -308,9 +325,10 @@ impl<P: Ord + Copy> Endpoint<P> {
             }
             Phase::Sent(Transmission { due, .. })
             | Phase::Acknowledged(Transmission { due, .. })
-            | Phase::Observing { due } => {
+            | Phase::Observing { due: Some(due) } => {
                 self.deadlines.remove(&(due, id));
             }
+            Phase::Observing { due: None } => {}
         }
         peer.settle(id, now);
     }

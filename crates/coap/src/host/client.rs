@@ -5,12 +5,13 @@ use alloc::vec::Vec;
 
 use lowmesh_machine::{DropReason, Handle, Rejected};
 use lowmesh_units::{Duration, Instant};
-use lowmesh_wire::coap::{Message, OptionNumber};
+use lowmesh_wire::coap::{Message, OptionNumber, Token};
 
 use super::{Host, Transport};
 use crate::blockwise::{Limits, Progress, Transfer, TransferError};
 use crate::cache::Lookup;
 use crate::event::{Input, Output, RequestTemplate};
+use crate::observe::DEREGISTER;
 
 /// Handles from here on are the host's own; an application's are below.
 const OWN: u64 = 1 << 63;
@@ -22,6 +23,8 @@ enum Role {
     Request,
     /// A request to a group, whose first blocks come from its members.
     Group,
+    /// The end of an observation, whose answer is not read on.
+    Deregistration,
     /// The rest of a notification.
     Notification,
     /// The rest of a group member's answer.
@@ -39,6 +42,15 @@ struct Ask<P> {
     transfer: Option<Transfer>,
     started: Instant,
     retransmissions: u8,
+    /// The token of the observation that the server keeps for it.
+    observation: Option<Token>,
+}
+
+impl<P> Ask<P> {
+    const fn new(peer: P, name: Handle, role: Role, started: Instant) -> Self {
+        let (transfer, retransmissions, observation) = (None, 0, None);
+        Self { peer, name, role, transfer, started, retransmissions, observation }
+    }
 }
 
 /// All requests of a host that are not over.
@@ -66,8 +78,7 @@ impl<P: Copy> Client<P> {
     }
     /// Something without a transfer, under the application's name.
     pub(super) fn open_plain(&mut self, peer: P, name: Handle) -> Handle {
-        let (role, started) = (Role::Plain, Instant::ZERO);
-        self.open(Ask { peer, name, role, transfer: None, started, retransmissions: 0 })
+        self.open(Ask::new(peer, name, Role::Plain, Instant::ZERO))
     }
     /// The application's name for what the transport knows as `inner`.
     pub(super) fn name(&self, inner: Handle) -> Handle {
@@ -117,10 +128,8 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         // RFC 9175 s3.4: bodies that are under way at the same time have different tags.
         let tag = (self.client.serial as u32).to_be_bytes();
         let transfer = Transfer::new(message, self.transfer_limits(peer), &tag);
-        let transfer = Some(transfer);
-        let ask =
-            Ask { peer, name, role: Role::Request, transfer, started: now, retransmissions: 0 };
-        let inner = self.client.open(ask);
+        let ask = Ask::new(peer, name, Role::Request, now);
+        let inner = self.client.open(Ask { transfer: Some(transfer), ..ask });
         let sent = self.send_next(inner, now);
         self.keep_if_accepted(inner, sent)
     }
@@ -135,15 +144,7 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         now: Instant,
     ) -> Result<(), Rejected> {
         let transfer = Some(Transfer::new(message.clone(), self.transfer_limits(group), &[]));
-        let ask = Ask {
-            peer: group,
-            name,
-            role: Role::Group,
-            transfer,
-            started: now,
-            retransmissions: 0,
-        };
-        let inner = self.client.open(ask);
+        let inner = self.client.open(Ask { transfer, ..Ask::new(group, name, Role::Group, now) });
         let input = Input::RequestGroup { group, message, wait, handle: inner };
         let asked = self.transport.handle(now, input);
         self.keep_if_accepted(inner, asked)
@@ -159,6 +160,27 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
             self.transport.handle(now, Input::Cancel { handle })?;
         }
         Ok(())
+    }
+
+    /// The application is no longer interested in an observation, and tells the server.
+    pub(super) fn deregister(&mut self, name: Handle, now: Instant) -> Result<(), Rejected> {
+        let observes = |ask: &Ask<P>| ask.name == name && ask.observation.is_some();
+        let found = self.client.asks.iter().find(|(_, ask)| observes(ask)).map(|(inner, _)| *inner);
+        let ask = found.and_then(|inner| self.client.asks.remove(&inner));
+        let Some(Ask { peer, transfer: Some(transfer), observation, .. }) = ask else {
+            self.cancel(name, now)?;
+            self.outbox.push(Output::Over { handle: name });
+            return Ok(());
+        };
+        // The rest of a notification may still be on its way.
+        self.cancel(name, now)?;
+        // RFC 7641 s3.6: the same request, ETag aside, with the observation's token and Observe 1.
+        let mut message = transfer.whole_request().clone();
+        message.options.set_uint(OptionNumber::OBSERVE, DEREGISTER);
+        message.token = observation;
+        let inner = self.client.open(Ask::new(peer, name, Role::Deregistration, now));
+        let asked = self.transport.handle(now, Input::Request { peer, message, handle: inner });
+        self.keep_if_accepted(inner, asked)
     }
 
     /// Sends the next request of a transfer.
@@ -184,7 +206,9 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
     ) {
         let Some(ask) = self.client.asks.get_mut(&inner) else { return };
         ask.retransmissions = ask.retransmissions.saturating_add(retransmissions);
-        let Some(transfer) = &mut ask.transfer else { return };
+        let Some(transfer) = &mut ask.transfer else {
+            return self.deliver(inner, from, message, rtt, now);
+        };
         let progress = transfer.on_response(message);
         self.on_progress(inner, from, progress, rtt, now);
     }
@@ -211,7 +235,7 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
     /// A whole response is there.
     fn deliver(&mut self, inner: Handle, from: P, message: Message, rtt: Duration, now: Instant) {
         let Some(ask) = self.client.asks.remove(&inner) else { return };
-        let Ask { name: handle, role, retransmissions, started, peer, transfer } = ask;
+        let Ask { name: handle, role, retransmissions, started, peer, transfer, .. } = ask;
         let rtt = rtt.max(now.since(started));
         let request = transfer.as_ref().map(Transfer::whole_request);
         let message = match request.filter(|_| role == Role::Request) {
@@ -221,7 +245,7 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         self.outbox.push(match role {
             Role::Notification => Output::Notification { handle, from, message },
             Role::Member | Role::Group => Output::GroupResponse { handle, from, message, rtt },
-            Role::Request | Role::Plain => {
+            Role::Request | Role::Deregistration | Role::Plain => {
                 Output::Response { handle, from, message, rtt, retransmissions }
             }
         });
@@ -235,7 +259,7 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
             // The observation goes on, and other members may still answer.
             Role::Notification => {}
             Role::Member => self.finish_group(handle),
-            Role::Request | Role::Group | Role::Plain => {
+            Role::Request | Role::Group | Role::Deregistration | Role::Plain => {
                 self.outbox.push(Output::Failed { handle, reason });
             }
         }
@@ -243,6 +267,9 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
 
     /// The state of an observed resource, or its first block.
     pub(super) fn on_notification(&mut self, inner: Handle, from: P, first: Message, now: Instant) {
+        if let Some(ask) = self.client.asks.get_mut(&inner) {
+            ask.observation = Some(first.token.clone());
+        }
         // A newer state replaces what is still coming in of an older one.
         let name = self.client.name(inner);
         let older = self
@@ -285,8 +312,7 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         let Some(request) = ask.transfer.as_ref().map(Transfer::whole_request) else { return };
         let (request, name) = (request.clone(), ask.name);
         let (transfer, progress) = Transfer::resume(request, limits, first);
-        let transfer = Some(transfer);
-        let part = Ask { peer: from, name, role, transfer, started: now, retransmissions: 0 };
+        let part = Ask { transfer: Some(transfer), ..Ask::new(from, name, role, now) };
         let part = self.client.open(part);
         self.on_progress(part, from, progress, rtt, now);
     }

@@ -76,7 +76,7 @@ use lowmesh_wire::coap::OptionNumber;
 
 use crate::cache::Cache;
 use crate::event::{Input, Output};
-use crate::{Config, ConfigError, ConnectionLimits, Connections, Endpoint};
+use crate::{Config, ConfigError, CongestionControl, ConnectionLimits, Connections, Endpoint};
 use client::Client;
 use server::Server;
 
@@ -108,6 +108,17 @@ impl<P: Ord + Copy> Host<P, Endpoint<P>> {
         let mut rng = rng;
         let endpoint = Endpoint::new(config, rng.fork())?;
         Ok(Self::new(endpoint, limits, rng))
+    }
+    /// See [`Endpoint::choose_congestion_control`].
+    pub fn choose_congestion_control(
+        &mut self,
+        peer: P,
+        chosen: Option<CongestionControl>,
+        now: Instant,
+    ) -> Result<(), ConfigError> {
+        self.transport.choose_congestion_control(peer, chosen, now)?;
+        self.drain(now);
+        Ok(())
     }
 }
 
@@ -203,6 +214,7 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
                 self.keep_if_accepted(inner, asked)
             }
             Input::Cancel { handle } => self.cancel(handle, now),
+            Input::Deregister { handle } => self.deregister(handle, now),
             Input::Notify { .. } => Err(Rejected {
                 what: "notification",
                 why: "a host notifies by itself: say which path has changed",

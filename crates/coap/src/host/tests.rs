@@ -181,6 +181,59 @@ fn a_cancelled_observation_ends_at_the_next_notification() {
 }
 
 #[test]
+fn an_observation_is_deregistered_at_once_with_its_own_token() {
+    for len in [3, 3000] {
+        let mut pair = pair(TRUSTING, body(len));
+        pair.ask(observe("/large"));
+        assert_eq!(pair.server.observers(), 1);
+        pair.client.handle(T0, Input::Deregister { handle: Handle(7) }).expect("acceptable");
+        let heard = pair.settle();
+        let [Output::Response { handle: Handle(7), message, .. }] = &heard[..] else {
+            panic!("{heard:?}")
+        };
+        assert_eq!(message.options.get(OptionNumber::OBSERVE), None);
+        assert_eq!(pair.server.observers(), 0);
+        pair.server.changed("/large");
+        assert_eq!(pair.settle(), []);
+    }
+}
+
+#[test]
+fn where_nothing_is_observed_there_is_nothing_to_deregister() {
+    let mut pair = pair(TRUSTING, body(3));
+    let message = observe("/large");
+    let input = Input::Request { peer: SERVER, message, handle: Handle(7) };
+    pair.client.handle(T0, input).expect("acceptable");
+    pair.client.handle(T0, Input::Deregister { handle: Handle(7) }).expect("acceptable");
+    let heard: Vec<_> = core::iter::from_fn(|| pair.client.poll_output()).collect();
+    assert_eq!(heard.last(), Some(&Output::Over { handle: Handle(7) }));
+}
+
+#[test]
+fn a_token_of_the_application_is_that_of_every_block_that_goes_up() {
+    let mut client = host(1, TRUSTING);
+    let token = Token::from_number(0x1234, 2);
+    let message = RequestTemplate::new(Code::PUT, "/put").with_payload(body(1500));
+    let message = message.with_token(token.clone());
+    let input = Input::Request { peer: SERVER, message, handle: Handle(7) };
+    client.handle(T0, input).expect("acceptable");
+    for block in 0..2 {
+        let sent = core::iter::from_fn(|| client.poll_output()).find_map(|output| match output {
+            Output::Send { bytes, .. } => Some(Message::parse(&bytes).expect("own bytes")),
+            _ => None,
+        });
+        let sent = sent.expect("a block");
+        assert_eq!(sent.token, token);
+        let mut ack = Message::new(Kind::Acknowledgement, Code::CONTINUE, sent.message_id);
+        ack.token = sent.token;
+        Block { number: block, more: true, exponent: Exponent::MAX }
+            .write(&mut ack.options, OptionNumber::BLOCK1);
+        let bytes = ack.to_vec();
+        client.handle(T0, Input::Datagram { from: SERVER, bytes: &bytes }).expect("never fails");
+    }
+}
+
+#[test]
 fn a_request_that_deregisters_ends_the_observation() {
     let mut server = host(2, TRUSTING);
     for (observe, observers) in [(0, 1), (1, 0)] {

@@ -9,7 +9,16 @@ mod registry;
 pub use order::{Place, SEQUENCE_MODULUS};
 pub use registry::{End, Notification, NotificationId, ObservationId, Registry};
 
+use lowmesh_machine::Rejected;
+
 /// The value of Observe that registers: RFC 7641 s2.
 pub const REGISTER: u32 = 0;
 /// The value of Observe that deregisters: RFC 7641 s2.
 pub const DEREGISTER: u32 = 1;
+
+/// What a transport says to [`Input::Deregister`](crate::Input::Deregister): the whole request is
+/// known above it only.
+pub(crate) const NO_DEREGISTRATION: Rejected = Rejected {
+    what: "deregistration",
+    why: "below a host it is a request with Observe 1 and the observation's token",
+};

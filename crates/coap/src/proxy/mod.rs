@@ -106,6 +106,7 @@ fn relay(
         confirmable: request.kind == Kind::Confirmable,
         options,
         payload: request.payload.clone(),
+        token: None,
     };
     Ok(Forward { target, request })
 }

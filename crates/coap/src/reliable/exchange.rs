@@ -8,6 +8,7 @@ use lowmesh_wire::coap::{Code, OptionNumber, Token};
 
 use super::Connections;
 use super::connection::State;
+use crate::chosen_token::{TOKEN_IN_USE, check_len};
 use crate::event::{ExchangeId, Output, Purpose, RequestTemplate, ResponseTemplate};
 use crate::no_response::Unwanted;
 use crate::observe::{DEREGISTER, REGISTER};
@@ -52,14 +53,17 @@ impl<P: Ord + Copy> Connections<P> {
         handle: Handle,
         now: Instant,
     ) -> Result<(), Rejected> {
-        let RequestTemplate { code, options, payload, .. } = template;
+        let RequestTemplate { code, options, payload, token, .. } = template;
         if !code.is_request() {
             return Err(Rejected {
                 what: "request",
                 why: "its code is not a method (0.01 to 0.31)",
             });
         }
-        let token = self.free_token(peer);
+        let token = match token {
+            Some(token) => self.take_over(peer, token)?,
+            None => self.free_token(peer),
+        };
         let reads = matches!(code, Code::GET | Code::FETCH);
         let observes = reads && options.get_uint(OptionNumber::OBSERVE) == Some(REGISTER);
         let silent = Unwanted::from_options(options.iter()) == Some(Unwanted::EVERYTHING);
@@ -78,6 +82,19 @@ impl<P: Ord + Copy> Connections<P> {
             }
         }
         Ok(())
+    }
+
+    /// Takes a token for a new request. An observation that has it ends without a word: the new
+    /// request speaks for it (RFC 7641 s3.6, RFC 8323 s7.4).
+    fn take_over(&mut self, peer: P, token: Token) -> Result<Token, Rejected> {
+        check_len(&token)?;
+        if let Some(id) = self.by_token(peer, &token) {
+            if self.waiting.get(&id).is_none_or(|one| one.observes.is_none()) {
+                return Err(TOKEN_IN_USE);
+            }
+            self.forget(id);
+        }
+        Ok(token)
     }
 
     /// The application wants to know whether the peer is there (RFC 8323 s5.4).

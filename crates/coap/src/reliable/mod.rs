@@ -37,6 +37,7 @@ use lowmesh_wire::coap::{OptionNumber, Token};
 use crate::Transport;
 use crate::blockwise::Exponent;
 use crate::event::{Counters, Discard, ExchangeId, Input, Output, Purpose};
+use crate::observe::NO_DEREGISTRATION;
 use crate::params::MESSAGE_OVERHEAD;
 use connection::{Connection, State};
 use exchange::{Asked, Waiting};
@@ -200,6 +201,7 @@ impl<P: Ord + Copy> Machine for Connections<P> {
                 self.notify(peer, token, response, confirmable, handle)?;
             }
             Input::Deadline => self.on_deadline(now),
+            Input::Deregister { .. } => return Err(NO_DEREGISTRATION),
             Input::RequestGroup { .. } | Input::GroupDatagram { .. } => {
                 return Err(Rejected {
                     what: "multicast",

@@ -104,9 +104,13 @@ impl<P: Ord + Copy> Connections<P> {
     }
 
     fn on_pong(&mut self, from: P, token: &Token, now: Instant) {
-        let ping = self
-            .by_token(from, token)
-            .filter(|id| self.waiting.get(id).is_some_and(|one| one.purpose == Purpose::Empty));
+        let is_ping = |one: &Waiting<P>| one.peer == from && one.purpose == Purpose::Empty;
+        let ping = if token.is_empty() {
+            // RFC 8323 s5.4 wants the token back; libcoap 4.3 sends none, and answers in order.
+            self.waiting.iter().find(|(_, one)| is_ping(one)).map(|(id, _)| *id)
+        } else {
+            self.by_token(from, token).filter(|id| self.waiting.get(id).is_some_and(is_ping))
+        };
         let Some(Waiting { handle, started, .. }) = ping.and_then(|id| self.forget(id)) else {
             return self.discard(from, Discard::Unmatched);
         };

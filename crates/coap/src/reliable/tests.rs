@@ -259,6 +259,34 @@ fn a_cancelled_observation_is_deregistered_by_a_request() {
 }
 
 #[test]
+fn a_request_with_the_token_of_an_observation_takes_its_place() {
+    let mut machine = open();
+    let mut observe = RequestTemplate::get("/t");
+    observe.options.insert_uint(OptionNumber::OBSERVE, 0);
+    let get = ask(&mut machine, observe.clone());
+    let mut state = StreamMessage::new(Code::CONTENT);
+    state.token = get.token.clone();
+    state.options.insert(OptionNumber::OBSERVE, b"");
+    receive(&mut machine, &state);
+    observe.options.set_uint(OptionNumber::OBSERVE, 1);
+    let last = ask(&mut machine, observe.with_token(get.token.clone()));
+    assert_eq!(last.token, get.token);
+    state.options.remove(OptionNumber::OBSERVE);
+    let out = receive(&mut machine, &state);
+    assert!(matches!(out[..], [Output::Response { .. }]), "{out:?}");
+}
+
+#[test]
+fn a_token_that_an_open_request_has_is_refused() {
+    let mut machine = open();
+    let get = || RequestTemplate::get("/t").with_token(Token::from_number(9, 8));
+    assert_eq!(ask(&mut machine, get()).token, Token::from_number(9, 8));
+    let again = Input::Request { peer: PEER, message: get(), handle: Handle(8) };
+    let refused = machine.handle(T0, again).expect_err("in use");
+    assert_eq!(refused.what, "token");
+}
+
+#[test]
 fn a_server_without_room_says_so() {
     let limits = ConnectionLimits { incoming_max: 1, ..ConnectionLimits::default() };
     let mut machine = Connections::new(limits, rng(1));
@@ -326,4 +354,22 @@ fn hosts_move_long_bodies_in_long_blocks() {
     assert_eq!(heard.expect("a response").payload, body);
     // 5 messages of 4096 octets each way, a CSM, and the last block's answer begins the way back.
     assert_eq!(messages, 1 + 4 + 5);
+}
+
+#[test]
+fn a_pong_without_token_answers_the_oldest_ping() {
+    let mut machine = open();
+    for handle in [1, 2] {
+        input(&mut machine, Input::Ping { peer: PEER, handle: Handle(handle) });
+    }
+    for handle in [1, 2] {
+        let pong = Signal::Pong { custody: true }.into_message(Token::EMPTY);
+        let out = receive(&mut machine, &pong);
+        assert!(
+            matches!(out[..], [Output::Pong { handle: Handle(one), .. }] if one == handle),
+            "{out:?}"
+        );
+    }
+    let pong = Signal::Pong { custody: false }.into_message(Token::EMPTY);
+    assert!(matches!(receive(&mut machine, &pong)[..], [Output::Discarded { .. }]));
 }

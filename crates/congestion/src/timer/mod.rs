@@ -1,11 +1,13 @@
 //! The retransmission timer of one destination.
 
 pub mod cocoa;
+mod fasor;
 mod fixed;
 mod rfc6298;
 mod rfc7252;
 
 pub use cocoa::Cocoa;
+pub use fasor::Fasor;
 pub use fixed::Fixed;
 pub use rfc6298::Rfc6298;
 pub use rfc7252::Rfc7252;
@@ -57,9 +59,9 @@ pub struct TimerSnapshot {
     pub srtt: Option<Duration>,
     /// Its mean deviation.
     pub rttvar: Option<Duration>,
-    /// The estimator of exchanges without retransmission (CoCoA), once it has a sample.
+    /// What exchanges without retransmission say (CoCoA, FASOR), once there was one.
     pub strong: Option<EstimatorSnapshot>,
-    /// The estimator of exchanges with retransmissions (CoCoA), once it has a sample.
+    /// What exchanges with retransmissions say (CoCoA; FASOR: its SlowRTO), while that counts.
     pub weak: Option<EstimatorSnapshot>,
 }
 

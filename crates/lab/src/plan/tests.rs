@@ -113,7 +113,7 @@ fn a_swept_value_that_is_wrong_is_told_once_with_its_line() {
     assert_eq!(
         errors(&TWO.replace("6cocoa", "6cocao"), &[]),
         "my.toml:6: coap.congestion = \"6cocao\": must be one of default, cocoa, cocoa/table-2, \
-         cocoa/paper-text, cocoa/draft-03, cocoa/ecoap, 6cocoa, rfc6298, fixed; did you mean `6cocoa`?"
+         cocoa/paper-text, cocoa/draft-03, cocoa/ecoap, 6cocoa, fasor, rfc6298, fixed; did you mean `6cocoa`?"
     );
 }
 

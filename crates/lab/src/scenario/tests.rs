@@ -55,7 +55,7 @@ fn a_misspelt_name_is_told_with_the_one_that_was_meant() {
     assert_eq!(
         errors("name = \"x\"\n[coap]\ncongestion = \"cocoaa\"\n", &[]),
         "my.toml:3: coap.congestion = \"cocoaa\": must be one of default, cocoa, cocoa/table-2, \
-         cocoa/paper-text, cocoa/draft-03, cocoa/ecoap, 6cocoa, rfc6298, fixed; did you mean `cocoa`?"
+         cocoa/paper-text, cocoa/draft-03, cocoa/ecoap, 6cocoa, fasor, rfc6298, fixed; did you mean `cocoa`?"
     );
 }
 
@@ -123,7 +123,7 @@ fn numbers_over_a_cocoa_set_reach_the_timer_and_read_back() {
     let laid = scenario.cocoa.overrides();
     assert_eq!((laid.alpha, laid.k_weak, laid.beta), (Some(0.5), Some(1.0), None));
     assert_eq!(laid.vbf_lower, Some(Duration::from_secs(3)));
-    let spec = crate::settings::simulation(&scenario).node.coap.timer;
+    let spec = crate::settings::simulation(&scenario).node.coap.congestion.timer;
     assert_eq!((spec.name.as_str(), spec.cocoa), ("6cocoa", laid));
     assert_eq!(parse(&scenario.to_toml(), &[]), scenario);
 }

@@ -27,6 +27,8 @@ choice! {
         CocoaEcoap = "cocoa/ecoap",
         /// CoCoA tuned for 6TiSCH (Righetti et al. 2023).
         SixCocoa = "6cocoa",
+        /// Fast and slow timeouts (draft-ietf-core-fasor-02).
+        Fasor = "fasor",
         /// TCP's timer (RFC 6298).
         Rfc6298 = "rfc6298",
         /// Always the same timeout.

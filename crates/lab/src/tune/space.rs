@@ -234,6 +234,10 @@ mod tests {
             assert!(can_tune(timer), "{}", timer.name());
             assert!(draw(timer, 2, Seed(1)).iter().all(|one| one.to_toml().lines().count() > 2));
         }
-        assert!(!can_tune(Congestion::Rfc6298) && !can_tune(Congestion::Fixed));
+        assert!(
+            !can_tune(Congestion::Fasor)
+                && !can_tune(Congestion::Rfc6298)
+                && !can_tune(Congestion::Fixed)
+        );
     }
 }

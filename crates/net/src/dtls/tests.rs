@@ -10,7 +10,7 @@ struct Pair {
     client: Sessions,
     server: Sessions,
     received: Vec<(bool, Vec<u8>)>,
-    lost: Vec<String>,
+    lost: Vec<(LossCause, String)>,
 }
 
 const CLIENT: fn() -> Peer = || peer(1);
@@ -55,7 +55,7 @@ impl Pair {
                             }
                         }
                         Event::Received { bytes, .. } => self.received.push((from_client, bytes)),
-                        Event::Lost { reason, .. } => self.lost.push(reason),
+                        Event::Lost { cause, reason, .. } => self.lost.push((cause, reason)),
                     }
                 }
             }
@@ -95,6 +95,35 @@ fn with_the_wrong_key_nothing_arrives_and_the_session_is_lost() {
     assert!(pair.received.is_empty());
     assert!(!pair.lost.is_empty());
     assert!(pair.client.is_empty(), "{:?}", pair.lost);
+}
+
+#[test]
+fn a_handshake_that_begins_and_does_not_end_is_a_question_of_keys() {
+    let mut pair = Pair::new(b"a wrong key");
+    pair.client.send(pair.now, SERVER(), b"get");
+    assert!(!pair.client.is_shaking_hands(SERVER()), "nobody was heard");
+    pair.run(&mut || true);
+    assert!(pair.client.is_shaking_hands(SERVER()));
+    for _ in 0..HANDSHAKE_STALL.as_secs() {
+        assert!(!pair.client.is_empty(), "{:?}", pair.lost);
+        pair.pass(Duration::from_secs(1));
+        pair.run(&mut || true);
+    }
+    assert!(pair.client.is_empty());
+    let causes: Vec<LossCause> = pair.lost.iter().map(|(cause, _)| *cause).collect();
+    assert!(causes.iter().all(|cause| *cause == LossCause::Handshake), "{:?}", pair.lost);
+}
+
+#[test]
+fn a_peer_that_is_not_heard_says_nothing_of_keys() {
+    let mut pair = Pair::new(b"the right key");
+    pair.client.send(pair.now, SERVER(), b"get");
+    for _ in 0..60 {
+        pair.run(&mut || false);
+        pair.pass(Duration::from_secs(1));
+    }
+    pair.run(&mut || false);
+    assert!(matches!(pair.lost[..], [(LossCause::Unheard, _)]), "{:?}", pair.lost);
 }
 
 #[test]

@@ -46,6 +46,7 @@ use std::sync::Arc;
 use lowmesh_coap::resource::{Resource, Router};
 use lowmesh_coap::{ConfigError, Endpoint, Host};
 use lowmesh_units::{NodeId, Purpose, Rng};
+use lowmesh_wire::coap::OptionNumber;
 use lowmesh_wire::coap::uri::Scheme;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -54,6 +55,7 @@ use crate::clock::fresh_seed;
 use crate::driver::Driver;
 use crate::dtls::{Keys, Sessions};
 use crate::line::{Incoming, Listener};
+use crate::oscore::{Contexts, Plain, Protected, Protection, over_connections, over_datagrams};
 use crate::params::ACCEPT_PAUSE;
 use crate::peer::Peer;
 use crate::tls::TlsServer;
@@ -62,8 +64,8 @@ use attendant::Attendant;
 pub use handler::{Handler, Request};
 pub use limits::Limits;
 pub use site::Changes;
-use site::Site;
-use way::{Connected, Datagrams};
+use site::{Relay, Site};
+pub(crate) use way::{Connected, Datagrams, Way};
 
 /// Resources, and the ports at which they are served.
 #[derive(Debug)]
@@ -73,6 +75,8 @@ pub struct Server {
     limits: Limits,
     datagrams: Vec<Datagrams>,
     listeners: Vec<Listener>,
+    protection: Option<Protection>,
+    relay: Option<Relay>,
 }
 
 impl Server {
@@ -85,7 +89,14 @@ impl Server {
             limits,
             datagrams: Vec::new(),
             listeners: Vec::new(),
+            protection: None,
+            relay: None,
         })
+    }
+    /// Takes requests that are protected with one of these OSCORE contexts (RFC 8613), at every port; to be said before
+    /// the first `listen`. When the server has ended, [`Contexts::close`] stores what lets the next one go on.
+    pub fn protect(&mut self, contexts: Contexts, plain_requests: Plain) {
+        self.protection = Some(Protection { contexts, own_requests: None, plain_requests });
     }
     /// Puts a resource at an absolute path, in place of one that was there.
     pub fn insert(&mut self, path: &str, resource: Resource<Handler>) {
@@ -94,6 +105,18 @@ impl Server {
     /// By which observers get to know that a resource has changed.
     pub fn changes(&self) -> Changes {
         self.changes.clone()
+    }
+    /// Gives requests that are for a proxy to `handler`, or with `all` every request: what
+    /// [`Proxy::serve`](crate::proxy::Proxy::serve) does. To be said before the first `listen`.
+    pub(crate) fn relay(&mut self, handler: Handler, all: bool) {
+        self.limits.datagrams.proxy = true;
+        self.limits.connection.proxy = true;
+        if all {
+            // RFC 8613 s2: the option is safe to forward; what it protects is for whom the proxy stands for.
+            self.limits.datagrams.extensions.push(OptionNumber::OSCORE);
+            self.limits.connection.extensions.push(OptionNumber::OSCORE);
+        }
+        self.relay = Some(Relay { handler, all });
     }
     /// Serves `coap` at an address; `[::]` takes IPv4 too. The server joins All CoAP Nodes (RFC 7252 s12.8) at every
     /// interface; which resources answer groups, [`Resource::multicast`] says. Returns the address with its port.
@@ -127,8 +150,8 @@ impl Server {
     /// Serves until `stop`, or until a socket fails. At the end observers are told with 5.03, answers that are being made
     /// leave, connections are released (RFC 8323 s5.5) and sessions closed, all within [`Limits::grace`].
     pub async fn run(self, stop: impl Future<Output = ()>) -> io::Result<()> {
-        let Self { router, changes, limits, datagrams, listeners } = self;
-        let site = Arc::new(Site { router, changes });
+        let Self { router, changes, limits, datagrams, listeners, protection, relay } = self;
+        let site = Arc::new(Site { router, changes, relay });
         let (limits, (tell, stopped)) = (Arc::new(limits), watch::channel(false));
         let places = Arc::new(Semaphore::new(limits.connections_max));
         let mut tasks = JoinSet::new();
@@ -147,6 +170,7 @@ impl Server {
                 site: site.clone(),
                 limits: limits.clone(),
                 places: places.clone(),
+                protection: protection.clone(),
                 stop: stopped.clone(),
             };
             tasks.spawn(reception.run(listener));
@@ -169,11 +193,12 @@ impl Server {
     fn add(
         &mut self,
         udp: Udp,
-        drive: impl FnOnce(Udp, Host<Peer, Endpoint<Peer>>) -> Datagrams,
+        drive: impl FnOnce(Udp, Host<Peer, Protected<Peer, Endpoint<Peer>>>) -> Datagrams,
     ) -> SocketAddr {
         let address = udp.local_addr();
         let (config, limits) = (self.limits.datagrams.clone(), self.limits.host.clone());
-        let host = Host::over_datagrams(config, limits, rng()).expect("`new` has checked it");
+        let host = over_datagrams(config, limits, self.protection.clone(), rng());
+        let host = host.expect("`new` has checked it");
         self.datagrams.push(drive(udp, host));
         address
     }
@@ -188,6 +213,7 @@ struct Reception {
     site: Arc<Site>,
     limits: Arc<Limits>,
     places: Arc<Semaphore>,
+    protection: Option<Protection>,
     stop: watch::Receiver<bool>,
 }
 
@@ -223,14 +249,15 @@ impl Reception {
     /// One connection, from its handshakes to its end.
     fn serve(&self, incoming: Incoming) -> impl Future<Output = io::Result<()>> + use<> {
         let (site, limits, mut stop) = (self.site.clone(), self.limits.clone(), self.stop.clone());
+        let protection = self.protection.clone();
         async move {
             let opening = tokio::time::timeout(limits.handshake_max, incoming.open());
             let line = tokio::select! {
                 line = opening => line?.map_err(io::Error::other)?,
                 _ = stop.wait_for(|stop| *stop) => return Ok(()),
             };
-            let host =
-                Host::over_connections(limits.connection.clone(), limits.of_connection(), rng());
+            let (connection, kept) = (limits.connection.clone(), limits.of_connection());
+            let host = over_connections(connection, kept, protection, rng());
             let pending_max = limits.connection.incoming_max;
             let connected = Connected::new(line, host).release_after(limits.idle_max);
             let attendant = Attendant::new(connected, site, pending_max);

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use lowmesh_coap::resource::Methods;
 use lowmesh_coap::{
-    Config, ConnectionLimits, Connections, HostLimits, Input, Output, RequestTemplate,
-    ResponseTemplate,
+    Config, ConnectionLimits, HostLimits, Input, Output, RequestTemplate, ResponseTemplate,
 };
 use lowmesh_machine::{DropReason, Handle};
 use lowmesh_wire::coap::{Code, Message, OptionNumber};
@@ -74,9 +73,17 @@ struct Client<W> {
 }
 
 fn datagrams(to: SocketAddr, sessions: Option<Sessions>) -> Client<Datagrams> {
+    protected(to, sessions, None)
+}
+
+fn protected(
+    to: SocketAddr,
+    sessions: Option<Sessions>,
+    protection: Option<Protection>,
+) -> Client<Datagrams> {
     let udp = Udp::ephemeral().expect("a free port");
     let peer = udp.peer(to).expect("a route to ourselves");
-    let host = Host::over_datagrams(Config::default(), HostLimits::default(), rng());
+    let host = over_datagrams(Config::default(), HostLimits::default(), protection, rng());
     let host = host.expect("the defaults");
     let way = match sessions {
         Some(sessions) => Driver::secure(udp, sessions, host),
@@ -88,8 +95,7 @@ fn datagrams(to: SocketAddr, sessions: Option<Sessions>) -> Client<Datagrams> {
 fn connected(line: Line) -> Client<Connected> {
     let peer = Peer::new(line.peer, None);
     let limits = HostLimits::default();
-    let host: Host<Peer, Connections<Peer>> =
-        Host::over_connections(ConnectionLimits::default(), limits, rng());
+    let host = over_connections(ConnectionLimits::default(), limits, None, rng());
     Client { way: Connected::new(line, host), peer }
 }
 
@@ -153,6 +159,40 @@ async fn one_server_answers_over_two_udp_addresses_and_dtls() {
     datagrams(secure, Some(sessions)).check().await;
     running.stop.send(()).expect("it runs");
     running.task.await.expect("no panic").expect("no failure");
+}
+
+#[tokio::test]
+async fn a_server_with_contexts_answers_who_has_one_and_refuses_others() {
+    let folder = std::env::temp_dir().join(format!("lowmesh-server-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a place for files");
+    let contexts = |ours, theirs| {
+        let text = format!(
+            "master_secret,ascii,0123456789abcdef\nsender_id,ascii,{ours}\n\
+             recipient_id,ascii,{theirs}\nssn_freq,integer,100\n"
+        );
+        let file = folder.join(ours);
+        std::fs::write(&file, text).expect("a disk");
+        Contexts::open(&file).expect("our own")
+    };
+    let mut server = server(Limits::default());
+    let kept = contexts("server", "client");
+    server.protect(kept.clone(), Plain::Refused);
+    let address = server.listen_udp(loopback()).expect("free");
+    let running = run(server);
+    let protection = Protection {
+        contexts: contexts("client", "server"),
+        own_requests: Some(0),
+        plain_requests: Plain::Refused,
+    };
+    protected(address, None, Some(protection)).check().await;
+    let (code, _) = datagrams(address, None).ask(RequestTemplate::get("/hello")).await;
+    assert_eq!(code, Code::UNAUTHORIZED);
+    running.stop.send(()).expect("it runs");
+    running.task.await.expect("no panic").expect("no failure");
+    kept.close().expect("a disk");
+    let state = std::fs::read_to_string(folder.join("server.736572766572-636c69656e74.state"));
+    assert!(state.expect("beside its file").contains("replay_seen"));
+    let _left_behind = std::fs::remove_dir_all(&folder);
 }
 
 #[tokio::test]

@@ -13,11 +13,12 @@ use lowmesh_wire::coap::stream::{Framing, StreamMessage};
 use crate::clock::Clock;
 use crate::driver::Driver;
 use crate::line::Line;
+use crate::oscore::Protected;
 use crate::peer::Peer;
 use crate::stream::StreamError;
 
 /// One of them. What it gives out first is what came first.
-pub(super) trait Way: Send {
+pub(crate) trait Way: Send {
     /// What has happened already.
     fn poll(&mut self) -> Option<Output<Peer>>;
     /// The next thing that happens. May be dropped and called again at any time.
@@ -33,7 +34,7 @@ pub(super) trait Way: Send {
 }
 
 /// Over UDP or DTLS.
-pub(super) type Datagrams = Driver<Host<Peer, Endpoint<Peer>>>;
+pub(crate) type Datagrams = Driver<Host<Peer, Protected<Peer, Endpoint<Peer>>>>;
 
 impl Way for Datagrams {
     fn poll(&mut self) -> Option<Output<Peer>> {
@@ -50,15 +51,15 @@ impl Way for Datagrams {
     }
     fn release(&mut self) {}
     fn is_done(&self) -> bool {
-        self.machine().transport().open() == 0
+        self.machine().transport().transport().open() == 0
     }
 }
 
 /// Over one connection.
-pub(super) struct Connected {
+pub(crate) struct Connected {
     line: Line,
     peer: Peer,
-    host: Host<Peer, Connections<Peer>>,
+    host: Host<Peer, Protected<Peer, Connections<Peer>>>,
     clock: Clock,
     /// How long the peer may be silent, and until when.
     silence: Option<(Duration, Instant)>,
@@ -66,7 +67,7 @@ pub(super) struct Connected {
 
 impl Connected {
     /// Greets the peer at the other end of `line`.
-    pub(super) fn new(line: Line, host: Host<Peer, Connections<Peer>>) -> Self {
+    pub(crate) fn new(line: Line, host: Host<Peer, Protected<Peer, Connections<Peer>>>) -> Self {
         let peer = Peer::new(line.peer, None);
         let mut connected = Self { line, peer, host, clock: Clock::start(), silence: None };
         // A line has whole messages, as WebSockets have, whatever it is made of.
@@ -82,7 +83,7 @@ impl Connected {
         self
     }
     /// Sends what is left, and closes.
-    pub(super) async fn close(mut self) -> io::Result<()> {
+    pub(crate) async fn close(mut self) -> io::Result<()> {
         self.line.flush().await?;
         self.line.close().await
     }

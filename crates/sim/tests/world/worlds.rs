@@ -1,5 +1,6 @@
 //! Worlds for tests: a plain one to vary, and random ones, each from one number.
 
+use lowmesh_coap::CongestionControl;
 use lowmesh_mac::tsch::hopping::HoppingSequence;
 use lowmesh_rpl::{Mode, Objective};
 use lowmesh_sim::air::interference::Loudness;
@@ -116,7 +117,8 @@ pub fn random(number: u64) -> Config {
     config.node.mac.retries_max = pick(&mut rng, &[0, 1, 7]);
     config.node.mac.eb_period = Duration::from_secs(pick(&mut rng, &[2, 16]));
     config.node.lowpan.reassembly_buffers = pick(&mut rng, &[1, 4]);
-    config.node.coap.nstart = pick(&mut rng, &[1, 4]);
+    let nstart = pick(&mut rng, &[1, 4]);
+    config.node.coap.congestion = CongestionControl::default().with_nstart(nstart);
     config.traffic.period = Duration::from_millis(pick(&mut rng, &[500, 2_000, 30_000]));
     config.traffic.payload_octets = pick(&mut rng, &[1, 20, 120, 300]);
     let (confirmable, path) = (rng.chance(0.7), "sensor".into());

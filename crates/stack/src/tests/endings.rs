@@ -8,7 +8,7 @@ use lowmesh_wire::ipv6::Address;
 use super::mesh::{Mesh, config};
 use crate::COAP_PORT;
 use crate::event::{Class, Input};
-use lowmesh_coap::RequestTemplate;
+use lowmesh_coap::{CongestionControl, RequestTemplate};
 
 /// The reasons for which packets that `node` made as requests ended.
 fn ends(mesh: &Mesh, node: usize) -> Vec<(Layer, DropReason)> {
@@ -58,7 +58,7 @@ fn what_nobody_acknowledges_ends_at_the_mac() {
 fn a_burst_beyond_the_queue_ends_as_queue_full_and_the_rest_arrives() {
     let mut settings = config(Mode::Storing);
     settings.mac.queue_frames_max = 4;
-    settings.coap.nstart = 16;
+    settings.coap.congestion = CongestionControl::default().with_nstart(16);
     let mut mesh = Mesh::formed(&settings, 2, 1.0);
     mesh.run(Duration::from_secs(30));
     let handles: Vec<Handle> = (0..12).map(|n| mesh.post(1, 0, vec![n])).collect();

@@ -3,7 +3,7 @@
 use std::vec::Vec;
 
 use lowmesh_units::Duration;
-use lowmesh_wire::coap::{Code, Kind, Message, MessageId};
+use lowmesh_wire::coap::{Code, Kind, Message, MessageId, Token};
 
 use super::super::*;
 use super::*;
@@ -94,22 +94,22 @@ fn an_empty_ack_stops_the_copies_and_the_separate_response_ends_the_request() {
 
 #[test]
 fn a_separate_response_before_the_ack_ends_the_request_without_an_rtt_sample() {
-    let mut client = endpoint(Config { timer: "cocoa".into(), ..Config::default() });
+    let mut client = endpoint(with_timer("cocoa"));
     let get = sent(&ask(&mut client, 1, T0)).remove(0);
     let mut content = response_to(&get, Kind::NonConfirmable);
     content.message_id = MessageId(0x4444);
     assert!(has_response(&receive(&mut client, &content, Instant::from_secs(1)), 1));
-    assert_eq!(client.timer_snapshot(PEER).expect("known").srtt, None);
+    assert_eq!(client.congestion(PEER).expect("known").estimate.srtt, None);
     let late = Message::new(Kind::Acknowledgement, Code::EMPTY, get.message_id);
     assert_eq!(discards(&receive(&mut client, &late, T0)), [Discard::Unmatched]);
 }
 
 #[test]
 fn the_round_trip_time_of_an_acknowledged_request_reaches_the_timer_of_its_peer() {
-    let mut client = endpoint(Config { timer: "cocoa".into(), ..Config::default() });
+    let mut client = endpoint(with_timer("cocoa"));
     let get = sent(&ask(&mut client, 1, T0)).remove(0);
     receive(&mut client, &response_to(&get, Kind::Acknowledgement), Instant::from_secs(1));
-    let snapshot = client.timer_snapshot(PEER).expect("known");
+    let snapshot = client.congestion(PEER).expect("known").estimate;
     assert_eq!(snapshot.srtt, Some(Duration::from_secs(1)));
     assert_eq!(snapshot.rto, Duration::from_millis(2500));
 }
@@ -317,4 +317,31 @@ fn a_request_without_a_method_is_refused() {
     let message = RequestTemplate::new(Code::CONTENT, "/t");
     let input = Input::Request { peer: PEER, message, handle: Handle(1) };
     assert!(client.handle(T0, input).is_err());
+}
+
+#[test]
+fn a_token_of_the_application_is_its_own_from_the_queue_to_the_answer() {
+    let mut endpoint = endpoint(Config::default());
+    ask(&mut endpoint, 1, T0);
+    let message = || RequestTemplate::get("/t").with_token(Token::from_number(0, 4));
+    let request = |handle| Input::Request { peer: PEER, message: message(), handle };
+    // NSTART 1: it waits behind the first.
+    endpoint.handle(T0, request(Handle(2))).expect("acceptable");
+    let refused = endpoint.handle(T0, request(Handle(3))).expect_err("in use");
+    assert_eq!(refused.what, "token");
+    endpoint.handle(T0, Input::Cancel { handle: Handle(1) }).expect("never fails");
+    let sent = sent(&outputs(&mut endpoint)).remove(0);
+    assert_eq!(sent.token, Token::from_number(0, 4));
+    receive(&mut endpoint, &response_to(&sent, Kind::Acknowledgement), T0);
+    endpoint.handle(T0, request(Handle(4))).expect("free again");
+}
+
+#[test]
+fn a_token_of_more_than_eight_octets_is_refused() {
+    let mut endpoint = endpoint(Config::default());
+    let token = Token::new(&[1; 9]).expect("an extended token");
+    let message = RequestTemplate::get("/t").with_token(token);
+    let input = Input::Request { peer: PEER, message, handle: Handle(1) };
+    assert!(endpoint.handle(T0, input).is_err());
+    assert_eq!(endpoint.open(), 0);
 }

@@ -133,3 +133,16 @@ fn nothing_wrong_that_comes_by_multicast_is_answered() {
     server.handle(T0, malformed).expect("never fails");
     assert_eq!(sent(&outputs(&mut server)), []);
 }
+
+#[test]
+fn a_token_of_the_application_is_for_one_group_at_a_time() {
+    let mut endpoint = endpoint(Config::default());
+    let mut request = |group, handle| {
+        let message = RequestTemplate::get("/t").with_token(Token::from_number(5, 3));
+        let wait = Duration::from_secs(5);
+        let input = Input::RequestGroup { group, message, wait, handle: Handle(handle) };
+        endpoint.handle(T0, input).map(|()| sent(&outputs(&mut endpoint)).remove(0).token)
+    };
+    assert_eq!(request(90, 1).ok(), Some(Token::from_number(5, 3)));
+    assert!(request(91, 2).is_err(), "answers come from anyone");
+}

@@ -4,6 +4,7 @@ mod exchange;
 mod group;
 mod observation;
 mod rejection;
+mod window;
 
 use std::vec::Vec;
 
@@ -19,6 +20,10 @@ pub(super) const T0: Instant = Instant::ZERO;
 pub(super) fn endpoint(config: Config) -> Endpoint<u16> {
     let rng = Rng::stream(Seed(11), NodeId(1), Stream::Coap);
     Endpoint::new(config, rng).expect("a possible configuration")
+}
+
+pub(super) fn with_timer(name: &str) -> Config {
+    Config { congestion: CongestionControl::new(name), ..Config::default() }
 }
 
 /// Drains the endpoint.

@@ -148,3 +148,37 @@ fn a_reset_tells_that_the_observer_has_gone_for_both_kinds_of_notification() {
         assert_eq!(discards(&receive(&mut server, &reset, T0)), [Discard::Unmatched]);
     }
 }
+
+#[test]
+fn a_request_with_the_token_of_an_observation_takes_its_place() {
+    let mut endpoint = endpoint(Config::default());
+    let mut template = RequestTemplate::get("/t");
+    template.options.insert_uint(OptionNumber::OBSERVE, 0);
+    let request = |message, handle| Input::Request { peer: PEER, message, handle };
+    endpoint.handle(T0, request(template.clone(), Handle(1))).expect("acceptable");
+    let registration = sent(&outputs(&mut endpoint)).remove(0);
+    let mut state = response_to(&registration, Kind::Acknowledgement);
+    state.options.insert_uint(OptionNumber::OBSERVE, 4);
+    receive(&mut endpoint, &state, T0);
+    template.options.set_uint(OptionNumber::OBSERVE, 1);
+    let message = template.with_token(registration.token.clone());
+    endpoint.handle(T0, request(message, Handle(2))).expect("acceptable");
+    let last = sent(&outputs(&mut endpoint)).remove(0);
+    assert_eq!((&last.token, endpoint.open()), (&registration.token, 1));
+    let heard = receive(&mut endpoint, &response_to(&last, Kind::Acknowledgement), T0);
+    assert!(
+        matches!(heard[..], [Output::Response { handle: Handle(2), .. }]),
+        "the first is over: {heard:?}"
+    );
+}
+
+#[test]
+fn an_observation_that_is_protected_is_not_registered_again_with_the_same_octets() {
+    let config = Config { extensions: vec![OptionNumber::OSCORE], ..Config::default() };
+    let mut client = endpoint(config);
+    let get = observe(&mut client);
+    let mut first = state(&get, Kind::Acknowledgement, get.message_id.0, 10);
+    first.options.insert(OptionNumber::OSCORE, b"");
+    assert!(notified(&receive(&mut client, &first, T0)));
+    assert_eq!((client.open(), client.next_deadline()), (1, None));
+}

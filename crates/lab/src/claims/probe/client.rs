@@ -1,6 +1,6 @@
 //! What a CoAP client sends to a server that never answers.
 
-use lowmesh_coap::{Config, Endpoint, Input, Output, RequestTemplate};
+use lowmesh_coap::{Config, CongestionControl, Endpoint, Input, Output, RequestTemplate};
 use lowmesh_machine::{Handle, Machine as _};
 use lowmesh_units::{Instant, NodeId, Purpose, Rng, Seed};
 
@@ -8,7 +8,7 @@ use super::{Values, values};
 
 /// Copies of one request, and the factors from one wait to the next.
 pub fn probe(timer: &str) -> Result<Values, String> {
-    let config = Config { timer: timer.into(), ..Config::default() };
+    let config = Config { congestion: CongestionControl::new(timer), ..Config::default() };
     let rng = Rng::stream(Seed(1), NodeId(1), Purpose::Coap);
     let mut client = Endpoint::new(config, rng).map_err(|error| error.to_string())?;
     let mut now = Instant::ZERO;

@@ -47,6 +47,9 @@ pub enum StoreError {
         /// Where.
         error: StateError,
     },
+    /// The contexts have been closed, or there is none of this number.
+    #[error("there is no such security context any more")]
+    Closed,
     /// The message cannot be protected.
     #[error(transparent)]
     Protect(#[from] ProtectError),

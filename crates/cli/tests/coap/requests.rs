@@ -1,91 +1,10 @@
 //! The verbs of CoAP against a server of ours on loopback: what is printed where, and the code they end with.
 
-use std::net::SocketAddr;
-use std::process::{Command, Output as Ended};
-use std::sync::mpsc;
-
-use lowmesh_coap::resource::{Methods, Resource, Route, Router};
-use lowmesh_coap::{Config, Host, HostLimits, Input, Output, ResponseTemplate};
-use lowmesh_machine::Handle;
-use lowmesh_net::clock::fresh_seed;
-use lowmesh_net::driver::Driver;
-use lowmesh_net::udp::Udp;
-use lowmesh_units::{NodeId, Purpose, Rng};
-use lowmesh_wire::coap::{Code, ContentFormat, Message, OptionNumber};
-
-#[derive(Clone, Copy)]
-enum Thing {
-    Echo,
-    Json,
-    Large,
-    Broken,
-}
-
-fn router() -> Router<Thing> {
-    let mut router = Router::new();
-    router.insert("/echo", Resource::new(Methods::ALL, Thing::Echo));
-    router.insert("/json", Resource::new(Methods::GET, Thing::Json));
-    router.insert("/large", Resource::new(Methods::GET, Thing::Large));
-    router.insert("/broken", Resource::new(Methods::GET, Thing::Broken));
-    router
-}
-
-fn perform(thing: Thing, request: &Message) -> ResponseTemplate {
-    let content =
-        |payload: &[u8]| ResponseTemplate::new(Code::CONTENT).with_payload(payload.into());
-    match thing {
-        Thing::Echo => content(&[&[b'0' + request.code.0][..], &request.payload].concat()),
-        Thing::Json => {
-            let mut response = content(b"{\"a\":1}");
-            let format = ContentFormat::JSON.0.into();
-            response.options.insert_uint(OptionNumber::CONTENT_FORMAT, format);
-            response
-        }
-        Thing::Large => content(&[b'x'; 5000]),
-        Thing::Broken => ResponseTemplate::new(Code::INTERNAL_SERVER_ERROR),
-    }
-}
-
-async fn serve(address: mpsc::Sender<SocketAddr>) {
-    let rng = Rng::stream(fresh_seed(), NodeId(0), Purpose::Coap);
-    let host = Host::over_datagrams(Config::default(), HostLimits::default(), rng);
-    let udp = Udp::bind("127.0.0.1:0".parse().expect("an address")).expect("a free port");
-    address.send(udp.local_addr()).expect("the test waits");
-    let mut driver = Driver::new(udp, host.expect("the defaults are possible"));
-    let router = router();
-    while let Ok(output) = driver.next().await {
-        let Output::Request { exchange, message, multicast, .. } = output else { continue };
-        let response = match router.route(&message, multicast) {
-            Route::Resource { resource, .. } => perform(*resource.value(), &message),
-            Route::Answer(response) => response,
-            Route::Ignore => continue,
-        };
-        let respond = Input::Respond { exchange, response, handle: Handle::NONE };
-        driver.handle(respond).expect("the exchange is open");
-    }
-}
-
-/// Starts a server that lives as long as the test, and returns its authority.
-fn server() -> SocketAddr {
-    let (tell, told) = mpsc::channel();
-    std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.expect("a runtime").block_on(serve(tell));
-    });
-    told.recv().expect("the server has a port")
-}
-
-fn lowmesh(args: &[&str]) -> Ended {
-    Command::new(env!("CARGO_BIN_EXE_lowmesh")).args(args).output().expect("the command was built")
-}
-
-fn stderr(ended: &Ended) -> String {
-    String::from_utf8_lossy(&ended.stderr).into_owned()
-}
+use crate::server::{Server, lowmesh, stderr};
 
 #[test]
 fn every_method_reaches_the_server_with_its_payload() {
-    let uri = format!("coap://{}/echo", server());
+    let uri = Server::start().uri("/echo");
     for (verb, told) in [
         ("get", "1"),
         ("post", "2a b"),
@@ -105,7 +24,7 @@ fn every_method_reaches_the_server_with_its_payload() {
 
 #[test]
 fn a_long_body_comes_whole_in_blocks_of_any_size() {
-    let uri = format!("coap://{}/large", server());
+    let uri = Server::start().uri("/large");
     for block in ["64", "1024"] {
         let ended = lowmesh(&["get", &uri, "-b", block]);
         assert_eq!(ended.stdout, [b'x'; 5000], "{}", stderr(&ended));
@@ -114,18 +33,18 @@ fn a_long_body_comes_whole_in_blocks_of_any_size() {
 
 #[test]
 fn the_errors_of_a_server_are_exit_codes() {
-    let server = server();
-    let missing = lowmesh(&["get", &format!("coap://{server}/none")]);
+    let server = Server::start();
+    let missing = lowmesh(&["get", &server.uri("/none")]);
     assert_eq!(missing.status.code(), Some(4));
     assert!(stderr(&missing).starts_with("error: 4.04 Not Found"), "{}", stderr(&missing));
     assert_eq!(missing.stdout, b"");
-    let broken = lowmesh(&["get", &format!("coap://{server}/broken"), "-N"]);
+    let broken = lowmesh(&["get", &server.uri("/broken"), "-N"]);
     assert_eq!(broken.status.code(), Some(5), "{}", stderr(&broken));
 }
 
 #[test]
 fn json_is_laid_out_on_request_and_answers_are_json_on_request() {
-    let uri = format!("coap://{}/json", server());
+    let uri = Server::start().uri("/json");
     assert_eq!(lowmesh(&["get", &uri]).stdout, b"{\"a\":1}");
     assert_eq!(lowmesh(&["get", &uri, "--pretty"]).stdout, b"{\n  \"a\": 1\n}\n");
     let ended = lowmesh(&["get", &uri, "--json"]);
@@ -142,6 +61,22 @@ fn a_port_where_nobody_listens_ends_with_3_at_once() {
         let ended = lowmesh(&["get", &format!("{scheme}://127.0.0.1:{port}/")]);
         assert_eq!(ended.status.code(), Some(3), "{scheme}: {}", stderr(&ended));
         assert!(stderr(&ended).contains("\nhint: "), "{}", stderr(&ended));
+    }
+}
+
+#[test]
+fn where_there_is_no_way_the_end_is_3_and_says_what_is_missing() {
+    // The one address that the system refuses on every machine.
+    let broadcast = lowmesh(&["get", "coap://255.255.255.255/"]);
+    assert_eq!(broadcast.status.code(), Some(3), "{}", stderr(&broadcast));
+    assert!(stderr(&broadcast).starts_with("error: there is no way to 255.255.255.255"));
+    let loopback = if cfg!(target_os = "linux") { "lo" } else { "lo0" };
+    let group = format!("coap://[ff02::fd%25{loopback}]:9/none");
+    for verb in ["get", "discover"] {
+        let ended = lowmesh(&[verb, &group, "-B", "0.2"]);
+        assert_eq!(ended.status.code(), Some(3), "{}", stderr(&ended));
+        assert!(stderr(&ended).contains("%25eth0"), "{}", stderr(&ended));
+        assert_eq!(stderr(&ended).lines().count(), 2, "{}", stderr(&ended));
     }
 }
 
@@ -168,6 +103,14 @@ fn bad_input_ends_with_2_and_a_hint() {
         (&["get", "coaps+tcp://127.0.0.1/"], "--cafile"),
         (&["get", "coap://127.0.0.1/", "--cc", "coca"], "6cocoa"),
         (&["get", "coap://127.0.0.1/", "-b", "100"], "1024"),
+        (&["get", "coap://[ff02::fd%25nolink]/"], "hint: name a link"),
+        (&["get", "coap://127.0.0.1/", "-a", "::1"], "not of one kind"),
+        (&["get", "coap://127.0.0.1/", "-a", "192.0.2.77"], "not an address of this machine"),
+        (&["get", "coaps://127.0.0.1/", "-u", "us", "-k", "@no/such/file"], "no/such/file"),
+        (&["get", "coaps+tcp://127.0.0.1/", "--cafile", "Cargo.toml"], "Cargo.toml: there is no"),
+        (&["get", "coap://127.0.0.1/", "-T", "0x123"], "two hexadecimal digits"),
+        (&["put", "coap://127.0.0.1/", "-s", "1"], "only GET and FETCH"),
+        (&["observe", "coap://224.0.1.187/"], "discover"),
         (&["put", "coap://127.0.0.1/", "-e", "100%"], "%25"),
         (&["put", "coap://127.0.0.1/", "-f", "no/such/file"], "no/such/file"),
         (&["get", "coap://127.0.0.1/", "-a", "127.0.0.1", "-p", &port], "in use"),
@@ -177,4 +120,33 @@ fn bad_input_ends_with_2_and_a_hint() {
         assert!(stderr(&ended).contains(told), "{args:?}: {}", stderr(&ended));
         assert_eq!(ended.stdout, b"", "{args:?}");
     }
+}
+
+#[test]
+fn a_request_goes_out_with_the_token_that_is_asked_for() {
+    let uri = Server::start().uri("/token");
+    for (text, token) in [("0x0102", &[1, 2][..]), ("abcdefgh", b"abcdefgh")] {
+        assert_eq!(lowmesh(&["get", &uri, "-T", text]).stdout, token);
+    }
+}
+
+#[test]
+fn a_key_or_an_identity_that_the_server_does_not_know_ends_with_6() {
+    let server = Server::secure("us", "secret");
+    let uri = format!("coaps://{}/echo", server.address);
+    let right = lowmesh(&["get", &uri, "-u", "us", "-k", "secret"]);
+    assert_eq!((right.status.code(), &right.stdout[..]), (Some(0), &b"1"[..]));
+    for (identity, key) in [("us", "wrong"), ("them", "secret")] {
+        let ended = lowmesh(&["get", &uri, "-u", identity, "-k", key, "-B", "2"]);
+        assert_eq!(ended.status.code(), Some(6), "{}", stderr(&ended));
+        assert!(stderr(&ended).contains("\nhint: are --identity and --psk "), "{}", stderr(&ended));
+    }
+}
+
+#[test]
+fn a_secure_server_that_is_silent_is_no_question_of_keys() {
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let uri = format!("coaps://{}/", silent.local_addr().expect("bound"));
+    let ended = lowmesh(&["get", &uri, "-u", "us", "-k", "secret", "-B", "0.3"]);
+    assert_eq!(ended.status.code(), Some(3), "{}", stderr(&ended));
 }

@@ -1,0 +1,253 @@
+//! `lowmesh discover`: what a server has, or every server of a group (RFC 6690 s4; RFC 7252 s7 and s8).
+
+use std::io::Write;
+
+use comfy_table::{Table, presets};
+use lowmesh_coap::{Input, Output, RequestTemplate};
+use lowmesh_machine::Handle;
+use lowmesh_net::peer::Peer;
+use lowmesh_wire::coap::uri::Uri;
+use lowmesh_wire::coap::{ContentFormat, Message, OptionNumber};
+use lowmesh_wire::link_format::{Filter, Link, links};
+
+use crate::answer;
+use crate::channel::{self, Channel, group_patience, patience, refused};
+use crate::failure::Failure;
+use crate::template::seconds;
+
+/// The one thing that is asked for.
+const HANDLE: Handle = Handle(1);
+/// Attributes with a column of their own, in its order: RFC 6690 s3, RFC 7252 s7.2.1, RFC 7641 s6.
+const COLUMNS: [&str; 6] = ["rt", "if", "ct", "sz", "obs", "title"];
+
+/// The command line of `discover`
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Exit codes: 0 done, 2 usage, 3 no answer, 4 the server says 4.xx, 5 it says 5.xx, 6 security.\n\
+    [ff02::fd%eth0] and 224.0.1.187 are all CoAP servers of a link."
+)]
+pub struct Args {
+    /// A host, a group, or a URI; without a path in it, /.well-known/core is asked
+    #[arg(value_name = "HOST|URI")]
+    target: String,
+    /// Only links that match, as in `rt=temperature` or `href=/sensors/*`
+    #[arg(value_name = "NAME=VALUE", value_parser = filter)]
+    filters: Vec<String>,
+    /// Without acknowledgement (NON)
+    #[arg(short = 'N', long)]
+    non: bool,
+    /// Seconds to wait
+    #[arg(short = 'B', long, value_name = "SECONDS", value_parser = seconds)]
+    timeout: Option<f64>,
+    /// One JSON object for each server
+    #[arg(long)]
+    json: bool,
+    /// Show timers on stderr
+    #[arg(short, long)]
+    verbose: bool,
+    #[command(flatten)]
+    channel: channel::Args,
+}
+
+fn filter(text: &str) -> Result<String, String> {
+    match Filter::parse(text) {
+        Some(_) => Ok(text.to_owned()),
+        None => Err("a filter is an attribute and a value, as in rt=temperature".to_owned()),
+    }
+}
+
+/// Asks, and lists what comes.
+pub fn execute(args: &Args, out: &mut impl Write) -> Result<(), Failure> {
+    let mut uri = channel::host_or_uri(&args.target)?;
+    if uri.path.is_empty() {
+        uri.path = [".well-known", "core"].map(str::to_owned).into();
+    }
+    uri.query.extend(args.filters.iter().cloned());
+    let documents = channel::wait(ask(args, &uri))?;
+    let servers: Vec<(Peer, Vec<Link<'_>>)> = documents
+        .iter()
+        .map(|(from, document)| Ok((*from, read(*from, document)?)))
+        .collect::<Result<_, Failure>>()?;
+    for (from, links) in servers.iter().filter(|_| args.json) {
+        writeln!(out, "{}", object(*from, links))?;
+    }
+    if !args.json {
+        let rows = table(&servers);
+        for line in rows.lines() {
+            writeln!(out, "{}", line.trim_end())?;
+        }
+    }
+    Ok(())
+}
+
+/// The documents that came, each with who has sent it.
+async fn ask(args: &Args, uri: &Uri) -> Result<Vec<(Peer, String)>, Failure> {
+    let limit = patience(args.timeout);
+    let mut channel = Channel::open(&args.channel, uri, limit).await?;
+    let mut message = RequestTemplate::get("");
+    message.confirmable = !args.non;
+    uri.insert_into(&mut message.options);
+    message.options.insert_uint(OptionNumber::ACCEPT, ContentFormat::LINK_FORMAT.0.into());
+    let (peer, handle) = (channel.peer, HANDLE);
+    let documents = if peer.is_group() {
+        let wait = group_patience(args.timeout);
+        let request = Input::RequestGroup { group: peer, message, wait, handle };
+        channel.handle(request).map_err(refused)?;
+        gather(args, &mut channel).await
+    } else {
+        channel.handle(Input::Request { peer, message, handle }).map_err(refused)?;
+        let answered = tokio::time::timeout(limit, gather(args, &mut channel)).await;
+        answered.unwrap_or_else(|_| Err(channel.silence(limit)))
+    };
+    channel.close().await;
+    documents
+}
+
+async fn gather(args: &Args, channel: &mut Channel) -> Result<Vec<(Peer, String)>, Failure> {
+    let (mut documents, mut refusal) = (Vec::new(), None);
+    loop {
+        match channel.next().await? {
+            Output::Response { from, message, .. } => {
+                answer::accept(&message)?;
+                return Ok(vec![(from, text(from, message)?)]);
+            }
+            // What one member does wrong takes nothing from the others.
+            Output::GroupResponse { from, message, .. } => {
+                match answer::accept(&message).and_then(|()| text(from, message)) {
+                    Ok(document) => documents.push((from, document)),
+                    Err(failure) => refusal = Some(failure),
+                }
+            }
+            Output::Over { .. } if documents.is_empty() => {
+                return Err(refusal.unwrap_or_else(Failure::no_member));
+            }
+            Output::Over { .. } => return Ok(documents),
+            Output::Failed { reason, .. } => return Err(channel.failure(reason)),
+            other => answer::tell(args.verbose, &other),
+        }
+    }
+}
+
+fn text(from: Peer, message: Message) -> Result<String, Failure> {
+    String::from_utf8(message.payload).map_err(|_| no_links(from, "it is not UTF-8"))
+}
+
+fn read(from: Peer, document: &str) -> Result<Vec<Link<'_>>, Failure> {
+    links(document).collect::<Result<_, _>>().map_err(|error| no_links(from, &error.to_string()))
+}
+
+fn no_links(from: Peer, why: &str) -> Failure {
+    Failure::Own {
+        message: format!("what {from} has sent is no list of links: {why}"),
+        hint: Some("`lowmesh get` shows it as it is".to_owned()),
+    }
+}
+
+fn table(servers: &[(Peer, Vec<Link<'_>>)]) -> Table {
+    let all = || servers.iter().flat_map(|(_, links)| links);
+    let used = |name: &&str| all().any(|link| link.attribute(name).is_some());
+    let columns: Vec<&str> = COLUMNS.into_iter().filter(used).collect();
+    let several = servers.len() > 1;
+    let mut table = Table::new();
+    let head = several.then_some("server").into_iter().chain(["resource"]);
+    table.load_style(presets::NOTHING).set_header(head.chain(columns.iter().copied()));
+    for (from, links) in servers {
+        for link in links {
+            let server = several.then(|| from.to_string()).into_iter();
+            let cells = columns.iter().map(|name| cell(link, name));
+            table.add_row(server.chain([shown(link.target)]).chain(cells));
+        }
+    }
+    table
+}
+
+fn cell(link: &Link<'_>, name: &str) -> String {
+    match link.attribute(name) {
+        None => String::new(),
+        Some(formats) if name == "ct" => {
+            formats.split_whitespace().map(format_name).collect::<Vec<_>>().join(", ")
+        }
+        Some(value) if value.is_empty() => "yes".to_owned(),
+        Some(value) => shown(&value),
+    }
+}
+
+fn format_name(number: &str) -> String {
+    let known = number.parse().ok().and_then(|number| ContentFormat(number).name());
+    known.map_or_else(|| shown(number), str::to_owned)
+}
+
+/// Control characters of a peer do not reach a terminal.
+fn shown(text: &str) -> String {
+    text.replace(char::is_control, "\u{fffd}")
+}
+
+fn object(from: Peer, links: &[Link<'_>]) -> serde_json::Value {
+    let link = |link: &Link<'_>| {
+        let mut attributes = serde_json::Map::new();
+        for attribute in link.attributes() {
+            let value = attribute.value().map_or(true.into(), |value| value.into_owned().into());
+            // RFC 6690 s3: the first of a name counts.
+            attributes.entry(attribute.name).or_insert(value);
+        }
+        serde_json::json!({"href": link.target, "attributes": attributes})
+    };
+    serde_json::json!({
+        "schema": 1,
+        "from": from.address.to_string(),
+        "links": links.iter().map(link).collect::<Vec<_>>(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DOCUMENT: &str = r#"</a>;rt="t";ct="0 50",</b>;obs;rt="u",<coap://x/c>"#;
+
+    fn servers(count: u16) -> Vec<(Peer, Vec<Link<'static>>)> {
+        let peer = |port| Peer::new(([192, 0, 2, 1], port).into(), None);
+        (1..=count).map(|port| (peer(port), read(peer(port), DOCUMENT).expect("links"))).collect()
+    }
+
+    fn lines(servers: &[(Peer, Vec<Link<'_>>)]) -> Vec<String> {
+        let words = |line: String| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        table(servers).lines().map(words).collect()
+    }
+
+    #[test]
+    fn a_table_has_the_columns_that_some_link_fills() {
+        let expected = [
+            "resource rt ct obs",
+            "/a t text/plain;charset=utf-8, application/json",
+            "/b u yes",
+            "coap://x/c",
+        ];
+        assert_eq!(lines(&servers(1)), expected);
+    }
+
+    #[test]
+    fn links_of_several_servers_are_told_apart() {
+        let lines = lines(&servers(2));
+        assert_eq!(lines.len(), 7);
+        assert!(lines[4].starts_with("192.0.2.1:2 /a"), "{lines:?}");
+    }
+
+    #[test]
+    fn a_program_gets_every_attribute_by_its_name() {
+        let [(from, links)] = &servers(1)[..] else { panic!("one") };
+        let object = object(*from, links);
+        assert_eq!(object["from"], "192.0.2.1:1");
+        assert_eq!(
+            object["links"][1],
+            serde_json::json!({
+                "href": "/b", "attributes": {"obs": true, "rt": "u"}
+            })
+        );
+    }
+
+    #[test]
+    fn control_characters_do_not_reach_the_terminal() {
+        assert_eq!(shown("/a\u{1b}[2J"), "/a\u{fffd}[2J");
+    }
+}

@@ -1,0 +1,190 @@
+//! A request as the user gives it: a URI, a payload, options, and how to reach the server.
+
+use std::io::Read as _;
+
+use lowmesh_coap::RequestTemplate;
+use lowmesh_wire::coap::uri::{Uri, percent_decode};
+use lowmesh_wire::coap::{
+    Code, ContentFormat, Format, OptionNumber, Options, TOKEN_LEN_MAX, Token, encode_uint,
+};
+
+use crate::answer;
+use crate::body::format;
+use crate::channel;
+use crate::failure::Failure;
+
+/// Send one request and print its answer
+#[derive(Debug, clap::Args)]
+#[group(id = "template")]
+#[command(after_help = "The payload of the answer goes to stdout, everything else to stderr.\n\
+    Exit codes: 0 done, 2 usage, 3 no answer, 4 the server says 4.xx, 5 it says 5.xx, 6 security.\n\
+    A group, as in coap://[ff02::fd%25eth0]/hello, is waited for until the time is over.")]
+pub struct Args {
+    /// coap://, coaps://, coap+tcp://, coaps+tcp://, coap+ws:// or coaps+ws://
+    pub uri: String,
+    /// Payload; %XX stands for one octet
+    #[arg(short = 'e', long = "text", value_name = "TEXT", conflicts_with = "file")]
+    text: Option<String>,
+    /// File whose octets are the payload; `-` is stdin
+    #[arg(short = 'f', long = "file", value_name = "FILE")]
+    file: Option<String>,
+    /// Format of the payload: a number, a media type, or a name such as json or cbor
+    #[arg(short = 't', long, value_name = "FORMAT", value_parser = format)]
+    content_format: Option<ContentFormat>,
+    /// Format wished for
+    #[arg(short = 'A', long, value_name = "FORMAT", value_parser = format)]
+    accept: Option<ContentFormat>,
+    /// Without acknowledgement (NON)
+    #[arg(short = 'N', long)]
+    non: bool,
+    /// Seconds to wait for an answer
+    #[arg(short = 'B', long, value_name = "SECONDS", value_parser = seconds)]
+    pub timeout: Option<f64>,
+    /// Seconds to observe the resource; `observe` goes on until Ctrl-C without
+    #[arg(short = 's', long = "observe", value_name = "SECONDS", value_parser = seconds)]
+    pub observe: Option<f64>,
+    /// Token of the request, in hexadecimal behind 0x, or as text
+    #[arg(short = 'T', long, value_name = "TOKEN", value_parser = token)]
+    token: Option<Token>,
+    /// One more option, as in `4,0xa1b2` or `if-none-match`; may be given several times
+    #[arg(short = 'O', long = "option", value_name = "OPTION,VALUE", value_parser = option)]
+    options: Vec<(OptionNumber, Vec<u8>)>,
+    /// Proxy that is to ask
+    #[arg(short = 'P', long, value_name = "URI")]
+    proxy: Option<String>,
+    #[command(flatten)]
+    pub channel: channel::Args,
+    #[command(flatten)]
+    pub answer: answer::Args,
+}
+
+/// A span of time as a user gives it.
+pub fn seconds(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number| *number > 0.0 && *number <= 86_400.0);
+    number.ok_or_else(|| "give seconds, above 0 and at most 86400".to_owned())
+}
+
+fn option(text: &str) -> Result<(OptionNumber, Vec<u8>), String> {
+    let (name, value) = text.split_once(',').unwrap_or((text, ""));
+    let number = match name.parse() {
+        Ok(number) => Some(OptionNumber(number)),
+        Err(_) => (0..=u16::MAX).map(OptionNumber).find(|number| {
+            number.definition().is_some_and(|row| row.name.eq_ignore_ascii_case(name))
+        }),
+    };
+    let number = number.ok_or_else(|| format!("{name:?} is neither a number nor an option"))?;
+    if let Some(digits) = value.strip_prefix("0x") {
+        return octets(digits).map(|value| (number, value));
+    }
+    let value = match number.definition().map(|row| row.format) {
+        Some(Format::Uint) => {
+            let value = value.parse().map_err(|_| format!("{name} takes a number"))?;
+            encode_uint(value).as_bytes().to_vec()
+        }
+        _ => value.as_bytes().to_vec(),
+    };
+    Ok((number, value))
+}
+
+fn token(text: &str) -> Result<Token, String> {
+    let octets = match text.strip_prefix("0x") {
+        Some(digits) => octets(digits)?,
+        None => text.as_bytes().to_vec(),
+    };
+    let token = Token::new(&octets).filter(|token| token.len() <= TOKEN_LEN_MAX);
+    token.ok_or_else(|| format!("a token has at most {TOKEN_LEN_MAX} octets"))
+}
+
+fn octets(digits: &str) -> Result<Vec<u8>, String> {
+    let wrong = || "behind 0x come two hexadecimal digits for each octet".to_owned();
+    let pairs = digits.as_bytes().chunks(2);
+    let octet = |pair: &[u8]| {
+        let text = std::str::from_utf8(pair).ok().filter(|text| text.len() == 2)?;
+        u8::from_str_radix(text, 16).ok()
+    };
+    pairs.map(|pair| octet(pair).ok_or_else(wrong)).collect()
+}
+
+/// Whom to ask: the server of the URI, or the proxy.
+pub fn next_hop(args: &Args) -> Result<Uri, Failure> {
+    channel::uri(args.proxy.as_deref().unwrap_or(&args.uri))
+}
+
+/// What to ask.
+pub fn template(method: Code, args: &Args) -> Result<RequestTemplate, Failure> {
+    let target = channel::uri(&args.uri)?;
+    let mut options = Options::new();
+    if args.proxy.is_some() {
+        // RFC 7252 s5.10.2: Proxy-Uri stands alone, without Uri-Host, Uri-Port, Uri-Path, Uri-Query.
+        options.insert(OptionNumber::PROXY_URI, args.uri.as_bytes());
+    } else {
+        target.insert_into(&mut options);
+    }
+    if let Some(ContentFormat(number)) = args.content_format {
+        options.insert_uint(OptionNumber::CONTENT_FORMAT, number.into());
+    }
+    if let Some(ContentFormat(number)) = args.accept {
+        options.insert_uint(OptionNumber::ACCEPT, number.into());
+    }
+    for (number, value) in &args.options {
+        options.insert(*number, value);
+    }
+    let (confirmable, token, payload) = (!args.non, args.token.clone(), payload(args)?);
+    Ok(RequestTemplate { code: method, confirmable, options, payload, token })
+}
+
+fn payload(args: &Args) -> Result<Vec<u8>, Failure> {
+    if let Some(text) = &args.text {
+        return percent_decode(text).ok_or_else(|| {
+            Failure::usage(
+                format!("--text {text}: a % has two hexadecimal digits"),
+                "write % as %25",
+            )
+        });
+    }
+    let read = match args.file.as_deref() {
+        None => return Ok(Vec::new()),
+        Some("-") => {
+            let mut octets = Vec::new();
+            std::io::stdin().read_to_end(&mut octets).map(|_| octets)
+        }
+        Some(file) => std::fs::read(file),
+    };
+    let file = args.file.as_deref().unwrap_or("-");
+    read.map_err(|error| {
+        Failure::usage(
+            format!("cannot read {file}: {error}"),
+            "--file takes a path, or - for stdin",
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_have_numbers_and_names() {
+        assert_eq!(option("4,0xa1b2"), Ok((OptionNumber::ETAG, vec![0xa1, 0xb2])));
+        assert_eq!(option("etag,abc"), Ok((OptionNumber::ETAG, b"abc".to_vec())));
+        assert_eq!(option("if-none-match"), Ok((OptionNumber::IF_NONE_MATCH, Vec::new())));
+        assert_eq!(option("hop-limit,16"), Ok((OptionNumber::HOP_LIMIT, vec![16])));
+        assert!(option("etga,1").is_err_and(|why| why.contains("etga")));
+        assert!(option("4,0xa").is_err_and(|why| why.contains("two hexadecimal digits")));
+    }
+
+    #[test]
+    fn a_token_is_text_or_octets_and_not_longer_than_others_take() {
+        assert_eq!(token("0x01ff").map(|one| one.as_bytes().to_vec()), Ok(vec![1, 0xff]));
+        assert_eq!(token("tok").map(|one| one.as_bytes().to_vec()), Ok(b"tok".to_vec()));
+        assert!(token("123456789").is_err_and(|why| why.contains("8 octets")));
+    }
+
+    #[test]
+    fn seconds_are_positive() {
+        assert_eq!(seconds("2.5"), Ok(2.5));
+        for wrong in ["0", "-1", "NaN", "inf", "soon"] {
+            assert!(seconds(wrong).is_err(), "{wrong}");
+        }
+    }
+}

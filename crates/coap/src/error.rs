@@ -1,0 +1,27 @@
+//! The user's mistakes: settings that are not possible.
+
+use lowmesh_congestion::{TimerError, UnknownWindow};
+
+/// A setting that is not possible.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// A number out of its bounds.
+    #[error("{key} = {value} is not possible: {allowed}")]
+    OutOfBounds {
+        /// The setting.
+        key: &'static str,
+        /// What it was set to.
+        value: usize,
+        /// What it can be.
+        allowed: &'static str,
+    },
+    /// A timer that does not exist, or not with these numbers.
+    #[error("timer: {0}")]
+    Timer(TimerError),
+    /// A window that does not exist.
+    #[error("window: {0}")]
+    Window(UnknownWindow),
+    /// More destinations with a congestion control of their own than peers are remembered.
+    #[error("{0} destinations have a congestion control of their own already: raise peers_max")]
+    Choices(usize),
+}

@@ -1,0 +1,191 @@
+//! Requests of one's own, and what answers them (RFC 8613 s8.1 and s8.4).
+
+use lowmesh_coap::params::{MAX_AGE_DEFAULT, REGISTER_AGAIN_MAX, REGISTER_AGAIN_MIN};
+use lowmesh_coap::{Input, Output, RequestTemplate, Transport};
+use lowmesh_machine::{DropReason, Handle, Rejected};
+use lowmesh_oscore::Pending;
+use lowmesh_units::{Duration, Instant};
+use lowmesh_wire::coap::stream::StreamMessage;
+use lowmesh_wire::coap::{Message, OptionNumber, Token};
+
+use super::{Protected, Protection, inside, stream};
+use crate::oscore::stored::StoreError;
+
+/// A request that may still get responses.
+#[derive(Debug)]
+pub(super) struct Asked<P> {
+    peer: P,
+    context: usize,
+    /// As the host made it, to be protected anew when it is registered again.
+    request: RequestTemplate,
+    /// What responses belong to, the newest first: of an observation, its latest two registrations.
+    pending: Vec<Pending>,
+    /// The token that it has, once a notification has shown it.
+    token: Option<Token>,
+    /// When to register again.
+    due: Option<Instant>,
+}
+
+/// Registrations of an observation whose notifications are still understood; ours: while one is being renewed, its
+/// predecessor's may be under way.
+const REGISTRATIONS_MAX: usize = 2;
+
+impl<P: Ord + Copy, T: Transport<P>> Protected<P, T> {
+    /// The host asks.
+    pub(super) fn request(
+        &mut self,
+        peer: P,
+        message: RequestTemplate,
+        handle: Handle,
+        now: Instant,
+    ) -> Result<(), Rejected> {
+        let protection = self.protection.as_ref();
+        let Some((protection, context)) =
+            protection.and_then(|one| one.own_requests.map(|context| (one, context)))
+        else {
+            return self.transport.handle(now, Input::Request { peer, message, handle });
+        };
+        let (outer, pending) = seal(protection, context, &message)?;
+        let token = message.token.clone();
+        self.transport.handle(now, Input::Request { peer, message: outer, handle })?;
+        // A request with the token of an observation takes its place (RFC 7641 s3.6).
+        if let Some(token) = &token {
+            let taken = |one: &Asked<P>| one.peer == peer && one.token.as_ref() == Some(token);
+            let before = self.asked.iter().find(|(_, one)| taken(one)).map(|(handle, _)| *handle);
+            if let Some(handle) = before {
+                self.forget_asked(handle);
+            }
+        }
+        let pending = vec![pending];
+        let asked = Asked { peer, context, request: message, pending, token, due: None };
+        self.asked.insert(handle, asked);
+        Ok(())
+    }
+    /// A response has come: what is inside, or `None` if that is told already.
+    pub(super) fn open_response(&mut self, handle: Handle, outer: Message) -> Option<Message> {
+        if !self.asked.contains_key(&handle) {
+            return Some(outer);
+        }
+        let opened = self.open(handle, &outer);
+        self.forget_asked(handle);
+        if opened.is_none() {
+            // RFC 8613 s8.4: it is discarded. The exchange below is over, so this request is.
+            self.outbox.push(Output::Failed { handle, reason: DropReason::Malformed });
+        }
+        opened
+    }
+    /// A response to a request that observes has come, and more may follow.
+    pub(super) fn on_notification(
+        &mut self,
+        handle: Handle,
+        from: P,
+        outer: Message,
+        now: Instant,
+    ) {
+        if !self.asked.contains_key(&handle) {
+            self.outbox.push(Output::Notification { handle, from, message: outer });
+            return;
+        }
+        // RFC 8613 s8.4.2: one that does not verify is discarded, and the observation stays.
+        let Some(message) = self.open(handle, &outer) else { return };
+        if message.options.get(OptionNumber::OBSERVE).is_none() {
+            // RFC 8613 s4.1.3.5.2: what has no Observe inside is a last response, whatever is outside.
+            self.forget_asked(handle);
+            let _always_taken = self.transport.handle(now, Input::Cancel { handle });
+            let (rtt, retransmissions) = (Duration::ZERO, 0);
+            let last = Output::Response { handle, from, message, rtt, retransmissions };
+            self.outbox.push(last);
+            return;
+        }
+        // RFC 7641 s3.3.1: to register again, the client SHOULD wait 5 to 15 s after Max-Age; which is inside.
+        let max_age = message.options.get_uint(OptionNumber::MAX_AGE);
+        let fresh = max_age.map_or(MAX_AGE_DEFAULT, |seconds| Duration::from_secs(seconds.into()));
+        let jitter = self.rng.duration(REGISTER_AGAIN_MIN, REGISTER_AGAIN_MAX);
+        self.wake_at(handle, now + fresh + jitter);
+        if let Some(asked) = self.asked.get_mut(&handle) {
+            asked.token = Some(outer.token.clone());
+        }
+        self.outbox.push(Output::Notification { handle, from, message });
+    }
+    /// The request of a handle is over.
+    pub(super) fn forget_asked(&mut self, handle: Handle) {
+        if let Some(Asked { due: Some(due), .. }) = self.asked.remove(&handle) {
+            self.due.remove(&(due, handle));
+        }
+    }
+    /// Observations that are no longer fresh: each is asked for anew under its token. The octets of before would be a
+    /// replay, so the transport does not do it.
+    pub(super) fn register_again(&mut self, now: Instant) {
+        while let Some((due, handle)) = self.due.first().copied()
+            && due <= now
+        {
+            self.due.pop_first();
+            let (Some(asked), Some(protection)) = (self.asked.get_mut(&handle), &self.protection)
+            else {
+                continue;
+            };
+            asked.due = None;
+            let (peer, token) = (asked.peer, asked.token.clone());
+            let sealed = seal(protection, asked.context, &asked.request);
+            let sent = sealed.and_then(|(message, pending)| {
+                let message = RequestTemplate { token, ..message };
+                self.transport.handle(now, Input::Request { peer, message, handle })?;
+                Ok(pending)
+            });
+            match sent {
+                Ok(pending) => {
+                    asked.pending.insert(0, pending);
+                    asked.pending.truncate(REGISTRATIONS_MAX);
+                }
+                Err(_) => self.wake_at(handle, now + REGISTER_AGAIN_MAX),
+            }
+        }
+    }
+
+    fn open(&mut self, handle: Handle, outer: &Message) -> Option<Message> {
+        let (asked, protection) = (self.asked.get_mut(&handle)?, self.protection.as_ref()?);
+        let contexts = &protection.contexts;
+        let opened = contexts.unprotect_response(asked.context, &mut asked.pending, &stream(outer));
+        opened.ok().map(|inner| inside(outer, inner))
+    }
+    fn wake_at(&mut self, handle: Handle, due: Instant) {
+        let Some(asked) = self.asked.get_mut(&handle) else { return };
+        if let Some(before) = asked.due.replace(due) {
+            self.due.remove(&(before, handle));
+        }
+        self.due.insert((due, handle));
+    }
+}
+
+/// The request that leaves.
+fn seal(
+    protection: &Protection,
+    context: usize,
+    message: &RequestTemplate,
+) -> Result<(RequestTemplate, Pending), Rejected> {
+    let RequestTemplate { code, confirmable, options, payload, token } = message;
+    let plain = StreamMessage {
+        code: *code,
+        token: Token::EMPTY,
+        options: options.clone(),
+        payload: payload.clone(),
+    };
+    let (outer, pending) = protection
+        .contexts
+        .protect_request(context, &plain)
+        .map_err(|error| Rejected { what: "request", why: why(&error) })?;
+    let StreamMessage { code, options, payload, .. } = outer;
+    let (confirmable, token) = (*confirmable, token.clone());
+    Ok((RequestTemplate { code, confirmable, options, payload, token }, pending))
+}
+
+/// Why nothing can be protected.
+pub(super) const fn why(error: &StoreError) -> &'static str {
+    match error {
+        StoreError::Protect(_) => {
+            "OSCORE cannot protect it: it is protected already, or the context is used up"
+        }
+        StoreError::Closed => "its security context has been closed",
+        _ => "the state of its security context cannot be stored",
+    }
+}

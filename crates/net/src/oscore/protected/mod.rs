@@ -1,0 +1,247 @@
+//! A transport whose requests and responses are protected with OSCORE (RFC 8613 s8), for a host to stand on.
+//!
+//! Each message of the host is protected by itself, so blocks and their numbers are inside (s4.1.3.4.1), and a
+//! challenge with Echo (appendix B.1.2) is the host's to answer. What does not verify never gets up to the host.
+//!
+//! Left out: blocks that a proxy made of a protected message (s4.1.3.4.2), and groups (Group OSCORE).
+
+mod client;
+mod server;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lowmesh_coap::blockwise::Exponent;
+use lowmesh_coap::{
+    Config, ConfigError, ConnectionLimits, Connections, Endpoint, ExchangeId, Host, HostLimits,
+    Input, Output, Transport, host,
+};
+use lowmesh_machine::{DropReason, Handle, Machine, Outbox, Rejected, earliest};
+use lowmesh_units::{Instant, Rng};
+use lowmesh_wire::coap::stream::StreamMessage;
+use lowmesh_wire::coap::{Message, OptionNumber, Options, Token};
+
+use super::contexts::Contexts;
+use client::Asked;
+use server::{Answering, Observed};
+
+/// What is protected, and with what.
+#[derive(Clone, Debug)]
+pub struct Protection {
+    /// The contexts.
+    pub contexts: Contexts,
+    /// The number of the context that requests of one's own are protected with; `None` leaves them plain.
+    pub own_requests: Option<usize>,
+    /// What becomes of requests of peers that are not protected.
+    pub plain_requests: Plain,
+}
+
+/// What becomes of requests that are not protected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plain {
+    /// The application gets them as any other.
+    Served,
+    /// They are answered with 4.01 (RFC 8613 s8.2).
+    Refused,
+}
+
+/// A transport, and what is protected on it; without [`Protection`] it is the transport as it was.
+#[derive(Debug)]
+pub struct Protected<P, T> {
+    transport: T,
+    protection: Option<Protection>,
+    rng: Rng,
+    /// Own requests that are protected and may still get responses.
+    asked: BTreeMap<Handle, Asked<P>>,
+    /// Protected requests of peers that the application has not answered.
+    answering: BTreeMap<ExchangeId, Answering<P>>,
+    /// Observations that the application keeps, plain ones (`None`) too: whose is not known here is never told.
+    observed: BTreeMap<(P, Token), Option<Observed>>,
+    observed_max: usize,
+    /// When observations are to be registered again.
+    due: BTreeSet<(Instant, Handle)>,
+    outbox: Outbox<Output<P>>,
+}
+
+/// A host over datagrams that protects with OSCORE what `protection` says.
+pub fn over_datagrams<P: Ord + Copy>(
+    config: Config,
+    limits: HostLimits,
+    protection: Option<Protection>,
+    rng: Rng,
+) -> Result<Host<P, Protected<P, Endpoint<P>>>, ConfigError> {
+    let (mut config, mut rng) = (config, rng);
+    config.extensions.extend(extensions(protection.as_ref()));
+    let endpoint = Endpoint::new(config, rng.fork())?;
+    let protected = Protected::new(endpoint, protection, limits.observers_max, rng.fork());
+    Ok(Host::new(protected, limits, rng))
+}
+
+/// A host over connections that protects with OSCORE what `protection` says.
+pub fn over_connections<P: Ord + Copy>(
+    connections: ConnectionLimits,
+    limits: HostLimits,
+    protection: Option<Protection>,
+    rng: Rng,
+) -> Host<P, Protected<P, Connections<P>>> {
+    let (mut connections, mut rng) = (connections, rng);
+    connections.extensions.extend(extensions(protection.as_ref()));
+    let connections = Connections::new(connections, rng.fork());
+    let protected = Protected::new(connections, protection, limits.observers_max, rng.fork());
+    Host::new(protected, limits, rng)
+}
+
+/// The critical options that the transport has to let through. Without contexts OSCORE is unknown, and a request
+/// with it is answered with 4.02.
+fn extensions(protection: Option<&Protection>) -> impl Iterator<Item = OptionNumber> {
+    host::EXTENSIONS.into_iter().chain(protection.map(|_| OptionNumber::OSCORE))
+}
+
+impl<P: Ord + Copy, T: Transport<P>> Protected<P, T> {
+    fn new(transport: T, protection: Option<Protection>, observed_max: usize, rng: Rng) -> Self {
+        Self {
+            transport,
+            protection,
+            rng,
+            asked: BTreeMap::new(),
+            answering: BTreeMap::new(),
+            observed: BTreeMap::new(),
+            observed_max,
+            due: BTreeSet::new(),
+            outbox: Outbox::new(),
+        }
+    }
+    /// The transport, to look at.
+    pub const fn transport(&self) -> &T {
+        &self.transport
+    }
+    /// Opens and seals what the transport gives out, until that is nothing.
+    fn drain(&mut self, now: Instant) {
+        while let Some(output) = self.transport.poll_output() {
+            if self.protection.is_none() {
+                self.outbox.push(output);
+            } else {
+                self.on_output(output, now);
+            }
+        }
+    }
+    fn on_output(&mut self, output: Output<P>, now: Instant) {
+        match output {
+            Output::Response { handle, from, message, rtt, retransmissions } => {
+                if let Some(message) = self.open_response(handle, message) {
+                    let output = Output::Response { handle, from, message, rtt, retransmissions };
+                    self.outbox.push(output);
+                }
+            }
+            Output::Notification { handle, from, message } => {
+                self.on_notification(handle, from, message, now);
+            }
+            Output::Request { exchange, from, message, multicast } => {
+                self.on_request(exchange, from, message, multicast, now);
+            }
+            Output::Failed { handle, reason } => {
+                self.forget_asked(handle);
+                // What found no room is told again, later.
+                if reason != DropReason::QueueFull {
+                    self.forget_observed(handle);
+                }
+                self.outbox.push(output);
+            }
+            Output::Over { handle } => {
+                self.forget_asked(handle);
+                self.outbox.push(output);
+            }
+            Output::Close { peer } => {
+                self.forget_peer(peer);
+                self.outbox.push(output);
+            }
+            other => self.outbox.push(other),
+        }
+    }
+    fn forget_peer(&mut self, peer: P) {
+        self.observed.retain(|(observer, _), _| *observer != peer);
+    }
+    fn input(&mut self, now: Instant, input: Input<'_, P>) -> Result<(), Rejected> {
+        match input {
+            Input::Request { peer, message, handle } => self.request(peer, message, handle, now),
+            Input::Respond { exchange, response, handle } => {
+                self.respond(exchange, response, handle, now)
+            }
+            Input::Notify { peer, token, response, confirmable, handle } => {
+                let notification = server::Telling { peer, token, confirmable, handle };
+                self.notify(notification, response, now)
+            }
+            Input::Decline { exchange } => {
+                self.answering.remove(&exchange);
+                self.transport.handle(now, Input::Decline { exchange })
+            }
+            Input::Cancel { handle } => {
+                self.forget_asked(handle);
+                self.transport.handle(now, Input::Cancel { handle })
+            }
+            Input::Unreachable { peer } => {
+                self.forget_peer(peer);
+                self.transport.handle(now, Input::Unreachable { peer })
+            }
+            Input::Deadline => {
+                self.register_again(now);
+                self.transport.handle(now, Input::Deadline)
+            }
+            other => self.transport.handle(now, other),
+        }
+    }
+}
+
+impl<P: Ord + Copy, T: Transport<P>> Machine for Protected<P, T> {
+    type Input<'a> = Input<'a, P>;
+    type Output = Output<P>;
+
+    fn handle(&mut self, now: Instant, input: Input<'_, P>) -> Result<(), Rejected> {
+        let result = if self.protection.is_none() {
+            self.transport.handle(now, input)
+        } else {
+            self.input(now, input)
+        };
+        self.drain(now);
+        result
+    }
+    fn poll_output(&mut self) -> Option<Output<P>> {
+        self.outbox.pop()
+    }
+    fn next_deadline(&self) -> Option<Instant> {
+        let again = self.due.first().map(|(due, _)| *due);
+        earliest(self.transport.next_deadline(), again)
+    }
+}
+
+impl<P: Ord + Copy, T: Transport<P>> Transport<P> for Protected<P, T> {
+    fn block_limits(&self, peer: P) -> (Exponent, usize) {
+        self.transport.block_limits(peer)
+    }
+    fn proves_addresses(&self) -> bool {
+        self.transport.proves_addresses()
+    }
+}
+
+/// A message in the form that OSCORE works on, which has neither type nor message ID.
+fn stream(message: &Message) -> StreamMessage {
+    let Message { code, token, options, payload, .. } = message;
+    StreamMessage {
+        code: *code,
+        token: token.clone(),
+        options: options.clone(),
+        payload: payload.clone(),
+    }
+}
+
+/// What was inside, with the type and the message ID of the outside.
+fn inside(outer: &Message, inner: StreamMessage) -> Message {
+    let StreamMessage { code, token, options, payload } = inner;
+    Message { kind: outer.kind, message_id: outer.message_id, code, token, options, payload }
+}
+
+fn is_protected(options: &Options) -> bool {
+    options.get(OptionNumber::OSCORE).is_some()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,204 @@
+//! Requests of peers, and what answers them (RFC 8613 s8.2 and s8.3).
+
+use lowmesh_coap::observe::{DEREGISTER, REGISTER};
+use lowmesh_coap::params::INCOMING_MAX;
+use lowmesh_coap::{ExchangeId, Input, Output, ResponseTemplate, Transport};
+use lowmesh_machine::{Handle, Rejected};
+use lowmesh_oscore::{Received, Refusal};
+use lowmesh_units::Instant;
+use lowmesh_wire::coap::stream::StreamMessage;
+use lowmesh_wire::coap::{Class, Code, Message, OptionNumber, Token};
+
+use super::client::why;
+use super::{Plain, Protected, Protection, inside, is_protected, stream};
+use crate::oscore::contexts::Opened;
+
+/// A request that the application has not answered, and that wants a protected answer or may observe.
+#[derive(Debug)]
+pub(super) struct Answering<P> {
+    peer: P,
+    token: Token,
+    /// `None` for a plain request.
+    secured: Option<Secured>,
+    registers: bool,
+}
+
+/// What an answer needs.
+#[derive(Debug)]
+struct Secured {
+    context: usize,
+    received: Received,
+}
+
+/// An observation.
+#[derive(Debug)]
+pub(super) struct Observed {
+    secured: Secured,
+    /// The newest notification, by whose failure the observer's end is known.
+    latest: Handle,
+}
+
+/// A notification on its way down.
+pub(super) struct Telling<P> {
+    pub(super) peer: P,
+    pub(super) token: Token,
+    pub(super) confirmable: bool,
+    pub(super) handle: Handle,
+}
+
+impl<P: Ord + Copy, T: Transport<P>> Protected<P, T> {
+    /// A peer asks.
+    pub(super) fn on_request(
+        &mut self,
+        exchange: ExchangeId,
+        from: P,
+        message: Message,
+        multicast: bool,
+        now: Instant,
+    ) {
+        let Some(protection) = &self.protection else { return };
+        let (message, secured) = if is_protected(&message.options) {
+            match protection.contexts.unprotect_request(&stream(&message)) {
+                Ok(Ok(Opened { request, received, context })) => {
+                    (inside(&message, request), Some(Secured { context, received }))
+                }
+                Ok(Err(refusal)) => return self.refuse(exchange, &refusal, multicast, now),
+                // What cannot be stored must not be used.
+                Err(_) => {
+                    let response = ResponseTemplate::new(Code::INTERNAL_SERVER_ERROR);
+                    return self.answer(exchange, response, multicast, now);
+                }
+            }
+        } else if protection.plain_requests == Plain::Refused {
+            let response = ResponseTemplate::new(Code::UNAUTHORIZED);
+            return self.answer(exchange, response, multicast, now);
+        } else {
+            (message, None)
+        };
+        let reads = matches!(message.code, Code::GET | Code::FETCH);
+        let observe = message.options.get_uint(OptionNumber::OBSERVE).filter(|_| reads);
+        if observe == Some(DEREGISTER) {
+            self.observed.remove(&(from, message.token.clone()));
+        }
+        let registers = observe == Some(REGISTER);
+        if secured.is_some() || registers {
+            // The transport forgets requests that stay without an answer; here the oldest go. One that is forgotten
+            // here is not answered below either, where its answer would leave in the open.
+            if self.answering.len() >= INCOMING_MAX
+                && let Some((exchange, _)) = self.answering.pop_first()
+            {
+                let _expired = self.transport.handle(now, Input::Decline { exchange });
+            }
+            let token = message.token.clone();
+            self.answering.insert(exchange, Answering { peer: from, token, secured, registers });
+        }
+        self.outbox.push(Output::Request { exchange, from, message, multicast });
+    }
+    /// RFC 8613 s8.2: a request that is refused may be answered in the open; with Max-Age 0.
+    fn refuse(&mut self, exchange: ExchangeId, refusal: &Refusal, multicast: bool, now: Instant) {
+        let response = match refusal.response() {
+            Some(StreamMessage { code, options, payload, .. }) => {
+                ResponseTemplate { code, options, payload }
+            }
+            None => ResponseTemplate::new(Code::INTERNAL_SERVER_ERROR),
+        };
+        self.answer(exchange, response, multicast, now);
+    }
+    /// Answers in the host's place; a group's client hears of no errors (RFC 7252 s8.2).
+    fn answer(
+        &mut self,
+        exchange: ExchangeId,
+        response: ResponseTemplate,
+        multicast: bool,
+        now: Instant,
+    ) {
+        let handle = Handle::NONE;
+        // A request that has expired meanwhile needs no answer.
+        let _expired = if multicast {
+            self.transport.handle(now, Input::Decline { exchange })
+        } else {
+            self.transport.handle(now, Input::Respond { exchange, response, handle })
+        };
+    }
+    /// The host answers.
+    pub(super) fn respond(
+        &mut self,
+        exchange: ExchangeId,
+        response: ResponseTemplate,
+        handle: Handle,
+        now: Instant,
+    ) -> Result<(), Rejected> {
+        let (Some(protection), Some(answering)) =
+            (&self.protection, self.answering.get_mut(&exchange))
+        else {
+            return self.transport.handle(now, Input::Respond { exchange, response, handle });
+        };
+        let mut response = response;
+        let full = self.observed.len() >= self.observed_max;
+        let place = (answering.peer, answering.token.clone());
+        let success = response.code.class() == Class::Success;
+        let mut registers =
+            answering.registers && success && response.options.get(OptionNumber::OBSERVE).is_some();
+        if registers && full && !self.observed.contains_key(&place) {
+            // RFC 7641 s4.1: a server that cannot keep one more leaves the option out.
+            response.options.remove(OptionNumber::OBSERVE);
+            registers = false;
+        }
+        if let Some(secured) = &mut answering.secured {
+            response = secured.seal(protection, response)?;
+        }
+        self.transport.handle(now, Input::Respond { exchange, response, handle })?;
+        // One that could not leave is answered anew, and must then be protected too.
+        if let Some(Answering { secured, .. }) = self.answering.remove(&exchange)
+            && registers
+        {
+            let observed = secured.map(|secured| Observed { secured, latest: Handle::NONE });
+            self.observed.insert(place, observed);
+        }
+        Ok(())
+    }
+    /// The host tells an observer.
+    pub(super) fn notify(
+        &mut self,
+        telling: Telling<P>,
+        response: ResponseTemplate,
+        now: Instant,
+    ) -> Result<(), Rejected> {
+        let Telling { peer, token, confirmable, handle } = telling;
+        let mut response = response;
+        let why = "its observation is not known here";
+        let (Some(protection), Some(observed)) =
+            (&self.protection, self.observed.get_mut(&(peer, token.clone())))
+        else {
+            return Err(Rejected { what: "notification", why });
+        };
+        if let Some(observed) = observed {
+            response = observed.secured.seal(protection, response)?;
+            observed.latest = handle;
+        }
+        self.transport.handle(now, Input::Notify { peer, token, response, confirmable, handle })
+    }
+    /// A notification did not get through, or its observer did not want it.
+    pub(super) fn forget_observed(&mut self, notification: Handle) {
+        if notification == Handle::NONE {
+            return;
+        }
+        let latest = |one: &Observed| one.latest == notification;
+        self.observed.retain(|_, one| !one.as_ref().is_some_and(latest));
+    }
+}
+
+impl Secured {
+    fn seal(
+        &mut self,
+        protection: &Protection,
+        response: ResponseTemplate,
+    ) -> Result<ResponseTemplate, Rejected> {
+        let ResponseTemplate { code, options, payload } = response;
+        let plain = StreamMessage { code, token: Token::EMPTY, options, payload };
+        let sealed = protection.contexts.protect_response(self.context, &mut self.received, &plain);
+        let StreamMessage { code, options, payload, .. } =
+            sealed.map_err(|error| Rejected { what: "response", why: why(&error) })?;
+        Ok(ResponseTemplate { code, options, payload })
+    }
+}
