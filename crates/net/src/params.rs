@@ -42,6 +42,8 @@ pub const STREAM_MESSAGE_MAX: usize = 65_536 + 1152;
 pub const SERVED_CONNECTIONS_MAX: usize = 256;
 /// How long a client may take to shake hands over TLS or WebSockets; ours.
 pub const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
+/// How long a connection may be silent; ours: others may want its place.
+pub const IDLE_MAX: Duration = Duration::from_secs(600);
 /// How long a server that ends waits for the answers that are being made; ours.
 pub const GRACE: Duration = Duration::from_secs(5);
 /// How often a server that ends looks whether it is done; ours.

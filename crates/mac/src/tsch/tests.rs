@@ -29,7 +29,7 @@ impl Pair {
             let rng = Rng::stream(Seed(5), NodeId(node), Purpose::Mac);
             // One beacon in sixteen meets the channel that a scanning node listens on.
             let eb_period = Duration::from_secs(2);
-            let config = Config { eb_period, burst_frames_max, ..Config::default() };
+            let config = Config { burst_frames_max, eb_period, ..Config::default() };
             Tsch::new(config, NodeId(node).eui64(), rng)
         };
         let mut pair = Self {

@@ -259,7 +259,8 @@ impl Reception {
             let (connection, kept) = (limits.connection.clone(), limits.of_connection());
             let host = over_connections(connection, kept, protection, rng());
             let pending_max = limits.connection.incoming_max;
-            let attendant = Attendant::new(Connected::new(line, host), site, pending_max);
+            let connected = Connected::new(line, host).release_after(limits.idle_max);
+            let attendant = Attendant::new(connected, site, pending_max);
             let (way, result) = attendant.serve(stop, limits.grace).await;
             tokio::time::timeout(limits.grace, way.close()).await??;
             result
