@@ -1,8 +1,8 @@
 """A CoAP server made with aiocoap, for `cargo xtask interop`.
 
-    aiocoap_server.py PORT [OSCORE_FOLDER]
+    aiocoap_server.py PORT OSCORE_FOLDER
 
-UDP and TCP at PORT, WebSockets at PORT + 3000 (aiocoap's choice). Says `ready` once it listens.
+UDP and TCP at PORT, WebSockets at PORT + 3000 (aiocoap's choice). Says `ready` to stderr once it listens.
 """
 
 import asyncio
@@ -10,6 +10,8 @@ import sys
 
 import aiocoap
 from aiocoap import resource
+from aiocoap.credentials import CredentialsMap
+from aiocoap.oscore_sitewrapper import OscoreSiteWrapper
 
 PERIOD_S = 0.2
 SLOWER_THAN_AN_ACK_S = 0.5
@@ -45,6 +47,8 @@ class Body(resource.Resource):
 class Count(resource.ObservableResource):
     """Counts while somebody looks."""
 
+    observers = {}
+
     def __init__(self, pad):
         super().__init__()
         self.pad = pad
@@ -60,7 +64,7 @@ class Count(resource.ObservableResource):
         self.timer = asyncio.get_running_loop().call_later(PERIOD_S, self.tick)
 
     def update_observation_count(self, observers):
-        print("observers", observers, flush=True)
+        self.observers[self] = observers
         if observers and self.timer is None:
             self.wind()
         elif not observers and self.timer is not None:
@@ -71,7 +75,14 @@ class Count(resource.ObservableResource):
         return aiocoap.Message(payload=b"%d" % self.count + self.pad)
 
 
-async def main(port):
+class Observers(resource.Resource):
+    """How many observe what counts."""
+
+    async def render_get(self, request):
+        return aiocoap.Message(payload=b"%d" % sum(Count.observers.values()))
+
+
+async def main(port, oscore_folder):
     site = resource.Site()
     wkc = resource.WKCResource(site.get_resources_as_linkheader, impl_info=None)
     site.add_resource([".well-known", "core"], wkc)
@@ -80,12 +91,18 @@ async def main(port):
     site.add_resource(["body"], Body())
     site.add_resource(["count"], Count(b""))
     site.add_resource(["large-count"], Count(b"." * 3000))
-    server = await aiocoap.Context.create_server_context(site, bind=("::1", port))
-    print("ready", flush=True)
+    site.add_resource(["observers"], Observers())
+    credentials = CredentialsMap()
+    credentials.load_from_dict({":peer": {"oscore": {"basedir": oscore_folder}}})
+    site = OscoreSiteWrapper(site, credentials)
+    server = await aiocoap.Context.create_server_context(
+        site, bind=("::1", port), server_credentials=credentials
+    )
+    print("ready", file=sys.stderr, flush=True)
     try:
         await asyncio.get_running_loop().create_future()
     finally:
         await server.shutdown()
 
 
-asyncio.run(main(int(sys.argv[1])))
+asyncio.run(main(int(sys.argv[1]), sys.argv[2]))

@@ -14,6 +14,7 @@ mod determinism;
 mod figures;
 #[cfg(feature = "grenoble")]
 mod grenoble;
+mod interop;
 mod metadata;
 mod no_std;
 mod process;
@@ -21,6 +22,7 @@ mod product;
 mod swarm;
 mod test;
 mod tidy;
+mod tools;
 mod zep;
 
 const USAGE: &str = "\
@@ -33,6 +35,7 @@ cargo xtask COMMAND
   determinism   the same seed gives the same trace, whatever the number of threads
   capture       a ten-minute capture that tshark must dissect without fault
   zep           a conversation over ZEP that tshark must dissect without fault
+  interop       CoAP with libcoap and aiocoap in both directions, read by tshark
   fuzz          every decoder against mutated messages   SECONDS [--seed S] [--target NAME] [--case N]
   swarm         random small scenarios   [--count N] [--seed S] [--only S]
   bench         the speed table          [--quick]   [codec, server, coap DIR: those of CoAP]
@@ -60,6 +63,7 @@ fn run(args: &[String]) -> Result<()> {
         "determinism" => determinism::run(rest),
         "capture" => capture::run(rest),
         "zep" => zep::run(rest),
+        "interop" => interop::run(rest),
         "fuzz" => fuzz(rest),
         "swarm" => swarm::run(rest),
         "bench" => bench::run(rest),

@@ -1,12 +1,12 @@
 //! `test`: everything a change must pass, in the order in which a fault is cheapest to find.
 //!
 //! A machine with nothing but a Rust toolchain can run it: what else is needed (tshark) is installed when
-//! the user is root, and otherwise named.
+//! the user is root, and otherwise named; peers for CoAP that cannot be had are skipped, and that is said.
 
 use anyhow::{Context, Result, bail};
 
 use crate::process::{self, Stopwatch};
-use crate::{capture, check, determinism, no_std, tidy, zep};
+use crate::{capture, check, determinism, interop, no_std, tidy, tools, zep};
 
 type Stage = (&'static str, fn() -> Result<()>);
 
@@ -19,8 +19,11 @@ const STAGES: &[Stage] = &[
     ("same seed, same trace", || determinism::run(&[])),
 ];
 
-const EXTERNAL: &[Stage] =
-    &[("capture read by tshark", || capture::run(&[])), ("ZEP read by tshark", || zep::run(&[]))];
+const EXTERNAL: &[Stage] = &[
+    ("capture read by tshark", || capture::run(&[])),
+    ("ZEP read by tshark", || zep::run(&[])),
+    ("CoAP with libcoap and aiocoap, read by tshark", || interop::run(&[])),
+];
 
 /// Runs all stages and stops at the first that fails.
 pub fn run(args: &[String]) -> Result<()> {
@@ -34,7 +37,7 @@ pub fn run(args: &[String]) -> Result<()> {
     let whole = Stopwatch::start();
     let mut stages: Vec<Stage> = Vec::new();
     if external {
-        stages.push(("tools", tools));
+        stages.push(("tools", tools::tshark));
     }
     stages.extend(STAGES);
     if external {
@@ -47,7 +50,7 @@ pub fn run(args: &[String]) -> Result<()> {
         stage().with_context(|| format!("{place} failed"))?;
         println!("== {place}: passed in {:.1} s", clock.elapsed().as_secs_f64());
     }
-    let skipped = if external { "" } else { " (without the stages that need tshark)" };
+    let skipped = if external { "" } else { " (without the stages that need other programs)" };
     println!(
         "\nall {} stages passed in {:.0} s{skipped}",
         stages.len(),
@@ -58,33 +61,4 @@ pub fn run(args: &[String]) -> Result<()> {
 
 fn tests() -> Result<()> {
     process::execute(process::cargo(&["test", "--quiet", "--workspace"]))
-}
-
-/// Makes sure that tshark is there.
-fn tools() -> Result<()> {
-    if process::installed("tshark") {
-        return Ok(());
-    }
-    if !root_user() || !process::installed("apt-get") {
-        bail!(
-            "tshark is missing and cannot be installed from here.\n\
-             hint: install it (Debian, Ubuntu: apt-get install tshark), or leave its stage out: \
-             cargo xtask test --skip-external"
-        );
-    }
-    println!("tshark is missing; installing it");
-    for args in
-        [&["-qq", "update"][..], &["-qq", "install", "--yes", "--no-install-recommends", "tshark"]]
-    {
-        let mut command = process::command("apt-get", args);
-        command.env("DEBIAN_FRONTEND", "noninteractive");
-        process::execute(command).context(
-            "tshark could not be installed; cargo xtask test --skip-external leaves its stage out",
-        )?;
-    }
-    Ok(())
-}
-
-fn root_user() -> bool {
-    process::read(process::command("id", &["-u"])).is_ok_and(|id| id.trim() == "0")
 }

@@ -1,0 +1,83 @@
+//! What all cases share: a folder, keys, certificates, a long body.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use crate::process;
+
+/// Octets of the long body: some twenty blocks.
+const BODY_LEN: usize = 20_000;
+/// Identity and key of DTLS.
+pub const IDENTITY: &str = "lowmesh";
+pub const KEY: &str = "a shared secret";
+/// The security context of OSCORE, as its client has it: RFC 8613 appendix C.1.1 with IDs of our own.
+pub const SECRET: &str = "0102030405060708090a0b0c0d0e0f10";
+pub const SALT: &str = "9e7ca92223786340";
+pub const CLIENT_ID: &str = "01";
+pub const SERVER_ID: &str = "02";
+
+/// A folder with everything in it; it goes with the value.
+#[derive(Debug)]
+pub struct Material {
+    folder: PathBuf,
+    /// The octets of `body`.
+    pub body: Vec<u8>,
+    /// Whether `cert.pem` and `key.pem` could be made.
+    pub certificates: bool,
+}
+
+impl Material {
+    /// Makes it anew.
+    pub fn make() -> Result<Self> {
+        let folder = std::env::temp_dir().join(format!("lowmesh-interop-{}", std::process::id()));
+        fs::create_dir_all(&folder)?;
+        // No two blocks are the same.
+        let body: Vec<u8> = (0..BODY_LEN).map(|at| (at % 251) as u8).collect();
+        let mut material = Self { folder, body, certificates: false };
+        fs::write(material.path("body"), &material.body)?;
+        fs::create_dir(material.path("oscore"))?;
+        let settings = serde_json::json!({
+            "sender-id_hex": SERVER_ID, "recipient-id_hex": CLIENT_ID, "secret_hex": SECRET, "salt_hex": SALT,
+        });
+        fs::write(material.path("oscore/settings.json"), settings.to_string())?;
+        let context = format!(
+            "master_secret,hex,\"{SECRET}\"\nmaster_salt,hex,\"{SALT}\"\n\
+             sender_id,hex,\"{CLIENT_ID}\"\nrecipient_id,hex,\"{SERVER_ID}\"\n"
+        );
+        fs::write(material.path("oscore.conf"), context)?;
+        material.certificates = material.certify();
+        Ok(material)
+    }
+    /// The whole path of `name`.
+    pub fn path(&self, name: &str) -> String {
+        self.folder.join(name).to_string_lossy().into_owned()
+    }
+    /// Makes a certificate that is its own authority.
+    fn certify(&self) -> bool {
+        let (key, cert) = (self.path("key.pem"), self.path("cert.pem"));
+        let args = [
+            &[
+                "req",
+                "-x509",
+                "-newkey",
+                "ec",
+                "-pkeyopt",
+                "ec_paramgen_curve:prime256v1",
+                "-nodes",
+            ][..],
+            &["-subj", "/CN=localhost", "-days", "2", "-keyout", &key, "-out", &cert],
+            &["-addext", "subjectAltName=DNS:localhost,IP:::1"],
+            &["-addext", "basicConstraints=critical,CA:FALSE"],
+        ]
+        .concat();
+        process::read(process::command("openssl", &args)).is_ok()
+    }
+}
+
+impl Drop for Material {
+    fn drop(&mut self) {
+        _ = fs::remove_dir_all(&self.folder);
+    }
+}
