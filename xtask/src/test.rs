@@ -6,7 +6,7 @@
 use anyhow::{Context, Result, bail};
 
 use crate::process::{self, Stopwatch};
-use crate::{capture, check, determinism, no_std, tidy, zep};
+use crate::{capture, check, determinism, no_std, scapy, tidy, zep};
 
 type Stage = (&'static str, fn() -> Result<()>);
 
@@ -19,8 +19,11 @@ const STAGES: &[Stage] = &[
     ("same seed, same trace", || determinism::run(&[])),
 ];
 
-const EXTERNAL: &[Stage] =
-    &[("capture read by tshark", || capture::run(&[])), ("ZEP read by tshark", || zep::run(&[]))];
+const EXTERNAL: &[Stage] = &[
+    ("capture read by tshark", || capture::run(&[])),
+    ("ZEP read by tshark", || zep::run(&[])),
+    ("6LoWPAN read and built by scapy", || scapy::run(&[])),
+];
 
 /// Runs all stages and stops at the first that fails.
 pub fn run(args: &[String]) -> Result<()> {
@@ -47,7 +50,7 @@ pub fn run(args: &[String]) -> Result<()> {
         stage().with_context(|| format!("{place} failed"))?;
         println!("== {place}: passed in {:.1} s", clock.elapsed().as_secs_f64());
     }
-    let skipped = if external { "" } else { " (without the stages that need tshark)" };
+    let skipped = if external { "" } else { " (without the stages that need tshark or scapy)" };
     println!(
         "\nall {} stages passed in {:.0} s{skipped}",
         stages.len(),
