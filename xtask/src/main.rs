@@ -19,6 +19,8 @@ mod metadata;
 mod no_std;
 mod process;
 mod product;
+mod python;
+mod scapy;
 mod swarm;
 mod test;
 mod tidy;
@@ -34,6 +36,7 @@ cargo xtask COMMAND
   no-std        the device crates build without std
   determinism   the same seed gives the same trace, whatever the number of threads
   capture       a ten-minute capture that tshark must dissect without fault
+  scapy         6LoWPAN beside scapy: it reads our frames, and our tests its own; --write writes these anew
   zep           a conversation over ZEP that tshark must dissect without fault
   interop       CoAP with libcoap and aiocoap in both directions, read by tshark
   fuzz          every decoder against mutated messages   SECONDS [--seed S] [--target NAME] [--case N]
@@ -62,6 +65,7 @@ fn run(args: &[String]) -> Result<()> {
         "no-std" => no_std::run(rest),
         "determinism" => determinism::run(rest),
         "capture" => capture::run(rest),
+        "scapy" => scapy::run(rest),
         "zep" => zep::run(rest),
         "interop" => interop::run(rest),
         "fuzz" => fuzz(rest),

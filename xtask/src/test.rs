@@ -6,7 +6,7 @@
 use anyhow::{Context, Result, bail};
 
 use crate::process::{self, Stopwatch};
-use crate::{capture, check, determinism, interop, no_std, tidy, tools, zep};
+use crate::{capture, check, determinism, interop, no_std, scapy, tidy, tools, zep};
 
 type Stage = (&'static str, fn() -> Result<()>);
 
@@ -23,6 +23,7 @@ const EXTERNAL: &[Stage] = &[
     ("capture read by tshark", || capture::run(&[])),
     ("ZEP read by tshark", || zep::run(&[])),
     ("CoAP with libcoap and aiocoap, read by tshark", || interop::run(&[])),
+    ("6LoWPAN read and built by scapy", || scapy::run(&[])),
 ];
 
 /// Runs all stages and stops at the first that fails.

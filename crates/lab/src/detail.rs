@@ -4,6 +4,8 @@
 //! without a bit changed. As in the metrics, only transactions issued after the warm-up are measured, except
 //! in the series, which shows a node's whole life.
 
+use std::collections::BTreeMap;
+
 use lowmesh_sim::record::{Ending, Outcome, Transaction};
 use lowmesh_units::{Duration, Instant, NodeId};
 use serde::{Deserialize, Serialize};
@@ -12,6 +14,9 @@ use crate::statistics::percentile;
 
 /// Percentiles kept of the delays of one number of hops.
 pub const HOP_PERCENTILES: [u8; 5] = [5, 25, 50, 75, 95];
+
+/// Steps between the percentiles kept of latencies.
+pub const LATENCY_STEP: usize = 5;
 
 /// Samples of a series at most; of more, the slowest of each stretch of time is kept.
 pub const SAMPLES_MAX: usize = 300;
@@ -23,6 +28,9 @@ pub struct Detail {
     pub delays_ms: Vec<f32>,
     /// Delays of the nodes of each number of hops (at the end of the run), the nearest first.
     pub hops: Vec<HopDelays>,
+    /// Latencies of datagrams from the nodes of each number of hops, the nearest first.
+    #[serde(default)]
+    pub latencies: Vec<HopLatencies>,
     /// Packets that ended without arriving, by layer and reason.
     pub drops: Vec<Drops>,
     /// One entry a node, root first.
@@ -42,6 +50,17 @@ pub struct HopDelays {
     pub n: u64,
     /// Their [`HOP_PERCENTILES`], in ms.
     pub delays_ms: [f32; HOP_PERCENTILES.len()],
+}
+
+/// Latencies of the datagrams from the nodes of one number of hops.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HopLatencies {
+    /// Hops to the root.
+    pub hops: u32,
+    /// Datagrams that arrived.
+    pub n: u64,
+    /// Every fifth percentile of the time from socket to socket, 0 to 100, in ms.
+    pub ms: Vec<f32>,
 }
 
 /// Packets that ended in one layer for one reason.
@@ -145,6 +164,7 @@ impl Detail {
         Self {
             delays_ms: percentiles(&measured),
             hops: by_hops(outcome, &measured),
+            latencies: latencies(outcome, warmup),
             drops: drops.collect(),
             nodes: nodes(outcome, &measured),
             cells: cells(outcome),
@@ -181,6 +201,24 @@ fn by_hops(outcome: &Outcome, measured: &[&Transaction]) -> Vec<HopDelays> {
         (n > 0).then(|| HopDelays { hops, n, delays_ms: HOP_PERCENTILES.map(at) })
     };
     (1..=farthest).filter_map(of).collect()
+}
+
+fn latencies(outcome: &Outcome, warmup: Duration) -> Vec<HopLatencies> {
+    let mut by_hops: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for datagram in outcome.datagrams.iter().filter(|one| one.sent >= Instant::ZERO + warmup) {
+        let hops = outcome.nodes.get(datagram.node.index()).and_then(|node| node.hops);
+        if let (Some(hops), Some(arrived)) = (hops, datagram.arrived) {
+            let latency = arrived.since(datagram.sent).as_millis_f64();
+            by_hops.entry(hops).or_default().push(latency);
+        }
+    }
+    let of = |(hops, mut all): (u32, Vec<f64>)| {
+        all.sort_unstable_by(f64::total_cmp);
+        let percents = (0..=100).step_by(LATENCY_STEP);
+        let ms = percents.filter_map(|p| percentile(&all, f64::from(p)).map(tenth)).collect();
+        HopLatencies { hops, n: all.len() as u64, ms }
+    };
+    by_hops.into_iter().map(of).collect()
 }
 
 fn nodes(outcome: &Outcome, measured: &[&Transaction]) -> Vec<NodeDetail> {
@@ -262,7 +300,7 @@ fn thinned(samples: &[Sample]) -> Vec<Sample> {
 #[cfg(test)]
 mod tests {
     use lowmesh_machine::{DropReason, Layer};
-    use lowmesh_sim::record::{NegotiatedCell, NodeSummary};
+    use lowmesh_sim::record::{Datagram, NegotiatedCell, NodeSummary};
 
     use super::*;
 
@@ -313,6 +351,22 @@ mod tests {
         assert_eq!(detail.hops, [hops]);
         assert_eq!(detail.nodes[1].tdr, Some(100.0 / 101.0));
         assert_eq!((detail.nodes[2].tdr, detail.nodes[2].parent), (None, Some(1)));
+    }
+
+    #[test]
+    fn latencies_of_datagrams_are_told_by_hops() {
+        let datagram = |node: u16, sent_s: u64, latency_ms: Option<u64>| {
+            let sent = Instant::from_secs(sent_s);
+            let arrived = latency_ms.map(|ms| sent + Duration::from_millis(ms));
+            Datagram { node: NodeId(node), sent, arrived }
+        };
+        let mut outcome = line(Vec::new());
+        outcome.datagrams = vec![datagram(2, 1, Some(7000)), datagram(1, 10, None)];
+        outcome.datagrams.extend((1..=20).map(|i| datagram(2, 10, Some(i * 100))));
+        let latencies = Detail::of(&outcome, Duration::from_secs(5)).latencies;
+        assert_eq!((latencies.len(), latencies[0].hops, latencies[0].n), (1, 2, 20));
+        let picked: Vec<f32> = [0, 10, 20].iter().map(|at| latencies[0].ms[*at]).collect();
+        assert_eq!(picked, [100.0, 1000.0, 2000.0]);
     }
 
     #[test]

@@ -1,15 +1,15 @@
 //! aiocoap, in an environment of its own under `target`: its server asked by our client, its client at our server; UDP, TCP,
 //! WebSockets and OSCORE.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::capture::Port;
 use super::case::{Tally, Wants};
 use super::material::Material;
 use super::peer::{HOST, Peer, two_free_ports};
-use crate::process;
+use crate::{process, python};
 
 /// What pip installs. DTLS is left out: its library has to be compiled, with tools that few machines have.
 const PACKAGE: &str = "aiocoap[oscore,ws,linkheader]==0.4.17";
@@ -18,7 +18,7 @@ const WEBSOCKETS_ABOVE: u16 = 3000;
 
 /// Both directions; the ports that were used.
 pub fn run(binary: &Path, material: &Material, tally: &mut Tally) -> Result<Vec<Port>> {
-    match python() {
+    match python::environment(PACKAGE, "aiocoap, cbor2, websockets") {
         Ok(python) => Ok(vec![
             ask(&python, binary, material, tally)?,
             answer(&python, binary, material, tally)?,
@@ -28,23 +28,6 @@ pub fn run(binary: &Path, material: &Material, tally: &mut Tally) -> Result<Vec<
             Ok(Vec::new())
         }
     }
-}
-
-/// The Python of an environment that has aiocoap; made when it is not there.
-fn python() -> Result<PathBuf> {
-    let version = PACKAGE.rsplit("==").next().unwrap_or(PACKAGE);
-    let folder = process::root().join("target").join(format!("aiocoap-{version}"));
-    let python = folder.join("bin").join("python");
-    let has_it = process::command(&python, &["-c", "import aiocoap, cbor2, websockets"]);
-    if process::read(has_it).is_err() {
-        println!("installing aiocoap {version} into {}", folder.display());
-        let mut environment = process::command("python3", &["-m", "venv"]);
-        environment.arg(&folder);
-        process::read(environment).context("python3 makes no environment")?;
-        process::read(process::command(&python, &["-m", "pip", "install", "--quiet", PACKAGE]))
-            .context("pip does not install it")?;
-    }
-    Ok(python)
 }
 
 fn script(name: &str) -> String {

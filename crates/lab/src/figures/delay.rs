@@ -59,7 +59,7 @@ pub fn distribution(arrangement: &Arrangement<'_>) -> Option<Figure> {
 }
 
 /// One panel for each of a few values of the x axis and each panel of the arrangement.
-fn panels<'r>(arrangement: &Arrangement<'r>) -> Vec<Facet<'r>> {
+pub fn panels<'r>(arrangement: &Arrangement<'r>) -> Vec<Facet<'r>> {
     let Some(along) = &arrangement.along else { return arrangement.facets.clone() };
     let facets = &arrangement.facets[..arrangement.facets.len().min(DISTRIBUTIONS_MAX)];
     let wanted = (DISTRIBUTIONS_MAX / facets.len().max(1)).clamp(1, along.values.len());

@@ -80,6 +80,7 @@ fn detail(point: u64, seed: u64) -> Detail {
                 delays_ms: [1.0, 2.0, 3.0, 4.0, 5.0].map(|f| f * 90.0),
             })
             .collect(),
+        latencies: Vec::new(),
         drops: vec![drop("no_ack", 50 + seed), drop("queue_full", 7)],
         nodes: (0..25).map(node).collect(),
         cells: (1..25).map(cell).collect(),

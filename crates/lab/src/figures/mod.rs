@@ -10,6 +10,7 @@ pub mod differences;
 mod drops;
 pub mod forest;
 pub mod grid;
+mod latency;
 pub mod lines;
 #[cfg(test)]
 pub(crate) mod made_up;
@@ -113,6 +114,7 @@ pub fn figures(points: &[PointResult]) -> Vec<Figure> {
     let mut figures: Vec<Figure> =
         lines::METRICS.iter().filter_map(|metric| lines::draw(&arrangement, *metric)).collect();
     figures.extend(delay::distribution(&arrangement));
+    figures.extend(latency::by_hops(&arrangement));
     let (slice, place) = hardest(&arrangement);
     figures.extend(delay::by_hops(&slice, &place));
     figures.extend(drops::draw(&slice, &place));
@@ -122,12 +124,12 @@ pub fn figures(points: &[PointResult]) -> Vec<Figure> {
     figures
 }
 
-/// The figures of a sweep that stands beside another: the first metrics, and drops.
+/// The figures of a sweep that stands beside another: the first metrics that its runs have, and drops.
 pub fn main_figures(points: &[PointResult]) -> Vec<Figure> {
     let arrangement = Arrangement::of(points);
-    let metrics = lines::METRICS.iter().take(MAIN_METRICS);
-    let mut figures: Vec<Figure> =
-        metrics.filter_map(|metric| lines::draw(&arrangement, *metric)).collect();
+    let metrics = lines::METRICS.iter();
+    let drawn = metrics.filter_map(|metric| lines::draw(&arrangement, *metric));
+    let mut figures: Vec<Figure> = drawn.take(MAIN_METRICS).collect();
     let (slice, place) = hardest(&arrangement);
     figures.extend(drops::draw(&slice, &place));
     figures

@@ -2,7 +2,7 @@
 
 use super::made_up::results;
 use super::*;
-use crate::detail::Detail;
+use crate::detail::{Detail, HopLatencies};
 use crate::results::Results;
 
 fn sweep() -> Results {
@@ -61,6 +61,26 @@ fn every_figure_of_a_sweep_is_there_and_well_formed() {
         let columns = figure.data.columns.len();
         assert!(figure.data.rows.iter().all(|row| row.len() == columns), "{}", figure.name);
     }
+}
+
+#[test]
+fn latencies_of_datagrams_have_a_curve_for_each_number_of_hops() {
+    let mut results = results(&[("traffic.payload_bytes", &["64", "400"])], 2);
+    for run in results.points.iter_mut().flat_map(|point| &mut point.runs) {
+        let of = |hops: u32| {
+            let ms = (0..=20_u8).map(|step| f32::from(step) * 10.0 * hops as f32 + 5.0).collect();
+            HopLatencies { hops, n: 30, ms }
+        };
+        run.detail.latencies = vec![of(2), of(3)];
+    }
+    let figures = figures(&results.points);
+    let figure = figures.iter().find(|figure| figure.name == "latency-by-hops");
+    let figure = figure.expect("datagrams arrived");
+    check_well_formed(&figure.to_svg());
+    // Two panels, two numbers of hops, 21 percentiles; the median of three hops.
+    assert_eq!(figure.data.rows.len(), 2 * 2 * 21);
+    let median = ["traffic.payload_bytes = 400", "3", "50", "305"].map(str::to_owned);
+    assert!(figure.data.rows.contains(&median.to_vec()), "{:?}", figure.data.rows);
 }
 
 #[test]

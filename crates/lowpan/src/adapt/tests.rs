@@ -316,6 +316,29 @@ fn fragments_of_another_implementation_make_its_packet() {
 }
 
 #[test]
+fn frames_that_scapy_builds_make_its_packets() {
+    let file = include_str!("../../../../tests/vectors/lowpan/scapy.txt");
+    let octets = |hex: &str| -> Vec<u8> {
+        let digits = |at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hex digits");
+        (0..hex.len()).step_by(2).map(digits).collect()
+    };
+    let mut frames = 0;
+    for line in file.lines() {
+        let mut columns = line.split_whitespace();
+        let name = columns.next().expect("a name");
+        let whole = octets(columns.next().expect("a packet"));
+        let mut receiver = layer(THERE, Config::default());
+        let mut seen = Vec::new();
+        for frame in columns {
+            seen.extend(receive(&mut receiver, 0, &octets(frame), 5));
+            frames += 1;
+        }
+        assert_eq!(seen, arrived(whole, 5), "{name}");
+    }
+    assert!(frames > 20, "{frames} frames");
+}
+
+#[test]
 fn headers_that_outgrow_the_first_fragment_are_not_compressed() {
     // A source route of ten whole addresses between the IPv6 and the UDP header.
     let plain = packet(100);

@@ -1,0 +1,29 @@
+//! Python programs that gates compare with: each package at a pinned version, in an environment of its own under `target`.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+
+use crate::process;
+
+/// The Python of an environment that has `package`, as pip names it with its version, and can import `modules`; made
+/// when it is not there.
+pub fn environment(package: &str, modules: &str) -> Result<PathBuf> {
+    let name: String = package
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' })
+        .collect();
+    let folder = process::root().join("target").join("python").join(name);
+    let python = folder.join("bin").join("python");
+    let imports = format!("import {modules}");
+    if process::read(process::command(&python, &["-c", &imports])).is_err() {
+        println!("installing {package} into {}", folder.display());
+        let mut make = process::command("python3", &["-m", "venv"]);
+        make.arg(&folder);
+        process::read(make).context("python3 makes no environment; it needs its module venv")?;
+        let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", package];
+        process::read(process::command(&python, &install))
+            .with_context(|| format!("pip does not install {package}"))?;
+    }
+    Ok(python)
+}
