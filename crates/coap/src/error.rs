@@ -18,6 +18,9 @@ pub enum ConfigError {
     /// A timer that does not exist, or not with these numbers.
     #[error("timer: {0}")]
     Timer(TimerError),
+    /// Over connections TCP controls congestion (RFC 8323 s2.2).
+    #[error("a connection leaves congestion control to TCP")]
+    NoCongestionControl,
     /// A window that does not exist.
     #[error("window: {0}")]
     Window(UnknownWindow),

@@ -85,6 +85,10 @@ impl<M: Datagrams> Driver<M> {
         self.work(self.clock.now());
         result
     }
+    /// The time of the machine, for a change that asks for it.
+    pub fn now(&self) -> Instant {
+        self.clock.now()
+    }
     /// Datagrams lost since there was no room for them here.
     pub const fn lost(&self) -> u64 {
         self.lost

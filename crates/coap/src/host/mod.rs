@@ -109,17 +109,6 @@ impl<P: Ord + Copy> Host<P, Endpoint<P>> {
         let endpoint = Endpoint::new(config, rng.fork())?;
         Ok(Self::new(endpoint, limits, rng))
     }
-    /// See [`Endpoint::choose_congestion_control`].
-    pub fn choose_congestion_control(
-        &mut self,
-        peer: P,
-        chosen: Option<CongestionControl>,
-        now: Instant,
-    ) -> Result<(), ConfigError> {
-        self.transport.choose_congestion_control(peer, chosen, now)?;
-        self.drain(now);
-        Ok(())
-    }
 }
 
 impl<P: Ord + Copy> Host<P, Connections<P>> {
@@ -142,6 +131,17 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
     /// The transport, to look at.
     pub const fn transport(&self) -> &T {
         &self.transport
+    }
+    /// See [`Endpoint::choose_congestion_control`].
+    pub fn choose_congestion_control(
+        &mut self,
+        peer: P,
+        chosen: Option<CongestionControl>,
+        now: Instant,
+    ) -> Result<(), ConfigError> {
+        self.transport.choose_congestion_control(peer, chosen, now)?;
+        self.drain(now);
+        Ok(())
     }
     /// How many observers the server has.
     pub fn observers(&self) -> usize {

@@ -478,3 +478,21 @@ fn an_application_that_never_answers_fills_no_table() {
     }
     assert!(server.server.asked_len() <= crate::params::INCOMING_MAX);
 }
+
+#[test]
+fn congestion_control_is_chosen_through_a_host_where_its_transport_has_any() {
+    let mut client = host(1, TRUSTING);
+    let chosen = || Some(CongestionControl::default().with_nstart(3));
+    client.choose_congestion_control(SERVER, chosen(), T0).expect("possible");
+    for handle in 1..=4 {
+        let message = RequestTemplate::get("/t");
+        let input = Input::Request { peer: SERVER, message, handle: Handle(handle) };
+        client.handle(T0, input).expect("acceptable");
+    }
+    assert_eq!(client.transport().queued(), 1, "three of four have left");
+    let rng = Rng::stream(Seed(5), NodeId(1), Purpose::Coap);
+    let mut connected: Host<u8, _> =
+        Host::over_connections(ConnectionLimits::default(), TRUSTING, rng);
+    let refused = connected.choose_congestion_control(SERVER, chosen(), T0);
+    assert_eq!(refused, Err(ConfigError::NoCongestionControl));
+}

@@ -34,11 +34,11 @@ use lowmesh_wire::coap::signaling::Signal;
 use lowmesh_wire::coap::stream::StreamMessage;
 use lowmesh_wire::coap::{OptionNumber, Token};
 
-use crate::Transport;
 use crate::blockwise::Exponent;
 use crate::event::{Counters, Discard, ExchangeId, Input, Output, Purpose};
 use crate::observe::NO_DEREGISTRATION;
 use crate::params::MESSAGE_OVERHEAD;
+use crate::{ConfigError, CongestionControl, Transport};
 use connection::{Connection, State};
 use exchange::{Asked, Waiting};
 
@@ -227,6 +227,14 @@ impl<P: Ord + Copy> Transport<P> for Connections<P> {
         // RFC 8323 s5.3.2: BERT is for peers that take it.
         let most = if connection.peer.bert() { Exponent::BERT } else { Exponent::fitting(room) };
         (most, room)
+    }
+    fn choose_congestion_control(
+        &mut self,
+        _peer: P,
+        _chosen: Option<CongestionControl>,
+        _now: Instant,
+    ) -> Result<(), ConfigError> {
+        Err(ConfigError::NoCongestionControl)
     }
     fn proves_addresses(&self) -> bool {
         true

@@ -127,8 +127,14 @@ impl Contexts {
                 break;
             }
         }
-        if let Err(error) = result {
-            inner.note(error.to_string());
+        match &result {
+            // Nobody vouches for what it says, but people may want to know.
+            Err(error @ ResponseError::Unprotected) => {
+                let code = outer.code;
+                inner.note(format!("{error}: {code} {}", outer.payload.escape_ascii()));
+            }
+            Err(error) => inner.note(error.to_string()),
+            Ok(_) => {}
         }
         result
     }

@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lowmesh_coap::blockwise::Exponent;
 use lowmesh_coap::{
-    Config, ConfigError, ConnectionLimits, Connections, Endpoint, ExchangeId, Host, HostLimits,
-    Input, Output, Transport, host,
+    Config, ConfigError, CongestionControl, ConnectionLimits, Connections, Endpoint, ExchangeId,
+    Host, HostLimits, Input, Output, Transport, host,
 };
 use lowmesh_machine::{DropReason, Handle, Machine, Outbox, Rejected, earliest};
 use lowmesh_units::{Instant, Rng};
@@ -216,6 +216,16 @@ impl<P: Ord + Copy, T: Transport<P>> Machine for Protected<P, T> {
 impl<P: Ord + Copy, T: Transport<P>> Transport<P> for Protected<P, T> {
     fn block_limits(&self, peer: P) -> (Exponent, usize) {
         self.transport.block_limits(peer)
+    }
+    fn choose_congestion_control(
+        &mut self,
+        peer: P,
+        chosen: Option<CongestionControl>,
+        now: Instant,
+    ) -> Result<(), ConfigError> {
+        self.transport.choose_congestion_control(peer, chosen, now)?;
+        self.drain(now);
+        Ok(())
     }
     fn proves_addresses(&self) -> bool {
         self.transport.proves_addresses()

@@ -289,12 +289,15 @@ fn keys_that_differ_and_identities_that_are_unknown_come_to_nothing() {
     ] {
         let folder = Folder::new(theirs);
         let client = protection(folder.open(CLIENT), CLIENT, Plain::Refused);
+        let ours = client.contexts.clone();
         let contexts = folder.open_as(SERVER, secret, "s", theirs);
         let server = protection(contexts, SERVER, Plain::Served);
         let mut pair = Pair::new(Some(client), Some(server));
         assert!(matches!(pair.ask(RequestTemplate::get("/t"))[..], [Output::Failed { .. }]));
         assert!(pair.asked.is_empty());
         assert_eq!(Message::parse(&pair.wire[1].1).expect("valid").code, code);
+        let told = ours.take_refusal().expect("noted");
+        assert!(told.contains(&code.to_string()), "{told}");
     }
 }
 
