@@ -35,6 +35,9 @@ struct Ecoap {
     /// Runs at a time; all cores unless given.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     jobs: usize,
+    /// Choose the numbers that have no other source than a fit anew for each period, without that period.
+    #[arg(long)]
+    cross: bool,
     /// Print JSON instead of the table.
     #[arg(long)]
     json: bool,
@@ -44,7 +47,8 @@ struct Ecoap {
 pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Result<(), Failure> {
     let Network::Ecoap(args) = &args.network;
     let how = How { seeds: args.seeds, duration: args.duration, jobs: args.jobs };
-    let validation = ecoap::validate(&args.folder, how, simulate).map_err(|error| match error {
+    let validate = if args.cross { ecoap::cross_validate } else { ecoap::validate };
+    let validation = validate(&args.folder, how, simulate).map_err(|error| match error {
         Error::Run(_) => Failure::own(error),
         Error::Data(_) | Error::Model(_) => {
             Failure::Usage { message: error.to_string(), hint: None }
@@ -98,6 +102,19 @@ fn table(out: &mut dyn Write, validation: &Validation) -> Result<(), Failure> {
     writeln!(out, "\nmean error of the model, as a factor")?;
     for error in &validation.errors {
         writeln!(out, "{:>16}  {:.3}", error.figure, error.factor)?;
+    }
+    if !validation.folds.is_empty() {
+        writeln!(out, "\nleft out ms      margin  shadowing  error where fitted | left out")?;
+    }
+    for fold in &validation.folds {
+        let periods: Vec<String> = fold.periods_ms.iter().map(u32::to_string).collect();
+        let (periods, chosen) = (periods.join(", "), fold.chosen);
+        let (margin, shadowing) = (chosen.margin_db, chosen.shadowing_db);
+        let (fitted, held_out) = (fold.fitted, fold.held_out);
+        writeln!(
+            out,
+            "{periods:<15} {margin:>4} dB {shadowing:>7} dB {fitted:>19.3} | {held_out:.3}"
+        )?;
     }
     Ok(())
 }

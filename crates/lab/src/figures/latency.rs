@@ -35,12 +35,15 @@ fn curves(point: &PointResult) -> Curves {
     curves
 }
 
-fn plots(panels: &[Facet<'_>]) -> Vec<Plot> {
+/// Panels have no room for the name of the key whose value they begin with; the caption says it.
+fn plots(panels: &[Facet<'_>], along: Option<&str>) -> Vec<Plot> {
     let mut plots = Vec::new();
     for facet in panels {
         for series in &facet.series {
             for point in &series.points {
-                let words = [facet.title.as_str(), series.label.as_str()];
+                let place = along.map(|key| format!("{key} = ")).unwrap_or_default();
+                let place = facet.title.strip_prefix(place.as_str()).unwrap_or(&facet.title);
+                let words = [place, series.label.as_str()];
                 let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
                 let (title, anchor) = (words.join(", "), point.anchor());
                 plots.push(Plot { title, anchor, curves: curves(point) });
@@ -53,7 +56,8 @@ fn plots(panels: &[Facet<'_>]) -> Vec<Plot> {
 
 /// The share of arrived datagrams that took no longer, a curve for each number of hops; absent without any.
 pub fn by_hops(arrangement: &Arrangement<'_>) -> Option<Figure> {
-    let mut plots = plots(&delay::panels(arrangement));
+    let along = arrangement.along.as_ref().map(|along| along.key.as_str());
+    let mut plots = plots(&delay::panels(arrangement), along);
     plots.truncate(PANELS_MAX);
     let all = || plots.iter().flat_map(|plot| plot.curves.values().flatten()).map(|(_, ms)| *ms);
     let low = all().filter(|ms| *ms > 0.0).reduce(f64::min)?;
@@ -87,9 +91,11 @@ pub fn by_hops(arrangement: &Arrangement<'_>) -> Option<Figure> {
     Some(Figure {
         name: "latency-by-hops".to_owned(),
         title: "Distribution of the latency of datagrams by hops".to_owned(),
-        caption: "Share of the datagrams that arrived whose latency, from socket to socket, was no longer, by the \
-                  hops of their source; each percentile is a mean over the seeds. Marks stand at 25, 50 and 75 %."
-            .to_owned(),
+        caption: format!(
+            "Share of the datagrams that arrived whose latency, from socket to socket, was no longer, by the hops of \
+             their source; each percentile is a mean over the seeds. Marks stand at 25, 50 and 75 %.{}",
+            along.map(|key| format!(" Titles begin with {key}.")).unwrap_or_default()
+        ),
         sheet,
         data: data(&plots),
     })

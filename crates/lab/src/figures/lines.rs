@@ -99,8 +99,8 @@ pub const METRICS: [Metric; 11] = [
         of_datagrams: true,
     },
     Metric {
-        name: "packet_buffer_mean_octets",
-        title: "Packet buffer, mean of all nodes",
+        name: "packet_buffer_peak_octets",
+        title: "Packet buffer, most that a node used",
         label: "octets",
         from_zero: true,
         factor: 1.0,

@@ -124,10 +124,12 @@ pub fn figures(points: &[PointResult]) -> Vec<Figure> {
     figures
 }
 
-/// The figures of a sweep that stands beside another: the first metrics that its runs have, and drops.
+/// The figures of a sweep that stands beside another: the first metrics, of datagrams if there are any, and drops.
 pub fn main_figures(points: &[PointResult]) -> Vec<Figure> {
     let arrangement = Arrangement::of(points);
-    let metrics = lines::METRICS.iter();
+    let has_datagrams = |point: &PointResult| point.estimate("datagram_pdr").is_some();
+    let of_datagrams = points.iter().any(has_datagrams);
+    let metrics = lines::METRICS.iter().filter(|metric| metric.of_datagrams == of_datagrams);
     let drawn = metrics.filter_map(|metric| lines::draw(&arrangement, *metric));
     let mut figures: Vec<Figure> = drawn.take(MAIN_METRICS).collect();
     let (slice, place) = hardest(&arrangement);

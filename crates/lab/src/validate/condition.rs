@@ -32,3 +32,27 @@ impl Figures {
         ]
     }
 }
+
+/// One condition.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Condition {
+    /// The retransmission timer, by the testbed's name.
+    pub algorithm: String,
+    /// Time between two messages of a client, ms.
+    pub period_ms: u32,
+    /// What the testbed came to.
+    pub measured: Figures,
+    /// What the model comes to.
+    pub simulated: Figures,
+}
+
+/// The median time of first attempts in an idle network.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct HopRtt {
+    /// Hops to the root.
+    pub hops: u32,
+    /// On the testbed.
+    pub measured_ms: f64,
+    /// In the model.
+    pub simulated_ms: f64,
+}

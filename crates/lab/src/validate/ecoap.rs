@@ -10,7 +10,9 @@ use lowmesh_sim::record::{Ending, Outcome, Transaction};
 use lowmesh_units::{Duration, Instant, Seed};
 use serde::Serialize;
 
-pub use super::condition::Figures;
+pub use super::condition::{Condition, Figures, HopRtt};
+use super::cross::{CANDIDATES, Tried, cross};
+pub use super::cross::{Candidate, Fold};
 pub use super::measured::DataError;
 use super::measured::Measured;
 use crate::runner::in_parallel;
@@ -20,30 +22,6 @@ use crate::statistics::{mean, percentile};
 
 /// The model but for the tree, the period and the timer.
 const MODEL: &str = include_str!("ecoap.toml");
-
-/// One condition.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Condition {
-    /// The retransmission timer, by the testbed's name.
-    pub algorithm: String,
-    /// Time between two messages of a client, ms.
-    pub period_ms: u32,
-    /// What the testbed came to.
-    pub measured: Figures,
-    /// What the model comes to.
-    pub simulated: Figures,
-}
-
-/// The median time of first attempts in an idle network.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct HopRtt {
-    /// Hops to the root.
-    pub hops: u32,
-    /// On the testbed.
-    pub measured_ms: f64,
-    /// In the model.
-    pub simulated_ms: f64,
-}
 
 /// The effect that the testbed is known for: what CoCoA changes at a period of 250 ms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -77,6 +55,9 @@ pub struct Validation {
     pub simulated_effect: Option<Effect>,
     /// How far the model is off.
     pub errors: Vec<FigureError>,
+    /// What was chosen without which periods; empty when nothing was left out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub folds: Vec<Fold>,
 }
 
 /// Why nothing could be compared.
@@ -107,9 +88,53 @@ pub struct How {
 /// Runs the model under every condition in `folder`.
 pub fn validate(folder: &Path, how: How, simulate: &Simulate<'_>) -> Result<Validation, Error> {
     let measured = Measured::read(folder)?;
+    let (conditions, light) = conditions(&measured, how, None, simulate)?;
+    Ok(summed_up(conditions, light_rtt(&measured, &light), Vec::new()))
+}
+
+/// Fits the model to some periods and holds it against the others, each in its turn: every condition told is one
+/// that had no part in choosing the numbers that it was run with.
+pub fn cross_validate(
+    folder: &Path,
+    how: How,
+    simulate: &Simulate<'_>,
+) -> Result<Validation, Error> {
+    let measured = Measured::read(folder)?;
+    let mut tried = Vec::new();
+    for candidate in CANDIDATES {
+        let (conditions, light) = conditions(&measured, how, Some(candidate), simulate)?;
+        tried.push(Tried { candidate, conditions, light: light_rtt(&measured, &light) });
+    }
+    let (folds, told) = cross(&tried);
+    // The longest periods, which are the light load, are in the last fold.
+    let last = folds.last().map(|fold| fold.chosen);
+    let light = tried.into_iter().find(|tried| Some(tried.candidate) == last);
+    Ok(summed_up(told, light.map(|tried| tried.light).unwrap_or_default(), folds))
+}
+
+fn summed_up(conditions: Vec<Condition>, light_rtt: Vec<HopRtt>, folds: Vec<Fold>) -> Validation {
+    Validation {
+        light_rtt,
+        measured_effect: effect(&conditions, |condition| condition.measured),
+        simulated_effect: effect(&conditions, |condition| condition.simulated),
+        errors: errors(&conditions),
+        conditions,
+        folds,
+    }
+}
+
+/// Every condition, and hops and time of first attempts at light load.
+type Outcomes = (Vec<Condition>, Vec<(u32, f64)>);
+
+fn conditions(
+    measured: &Measured,
+    how: How,
+    candidate: Option<Candidate>,
+    simulate: &Simulate<'_>,
+) -> Result<Outcomes, Error> {
     let mut runs = Vec::new();
     for (algorithm, period) in measured.conditions.keys() {
-        let scenario = model(&measured, algorithm, *period, how.duration)?;
+        let scenario = model(measured, algorithm, *period, how.duration, candidate)?;
         runs.extend((1..=how.seeds).map(|seed| (scenario.clone(), Seed(seed.into()))));
     }
     let outcomes = in_parallel(how.jobs, &runs, |_, (scenario, seed)| {
@@ -129,13 +154,7 @@ pub fn validate(folder: &Path, how: How, simulate: &Simulate<'_>) -> Result<Vali
         }
         conditions.push(Condition { algorithm, period_ms, measured: *figures, simulated });
     }
-    Ok(Validation {
-        light_rtt: light_rtt(&measured, &light),
-        measured_effect: effect(&conditions, |condition| condition.measured),
-        simulated_effect: effect(&conditions, |condition| condition.simulated),
-        errors: errors(&conditions),
-        conditions,
-    })
+    Ok((conditions, light))
 }
 
 /// First attempts at this period and above see an idle network, ms.
@@ -148,15 +167,20 @@ fn model(
     algorithm: &str,
     period_ms: u32,
     duration: Duration,
+    candidate: Option<Candidate>,
 ) -> Result<Scenario, ConfigErrors> {
     let congestion = if algorithm == "cocoa" { "cocoa/ecoap" } else { "default" };
-    let overrides = [
+    let mut overrides = vec![
         format!("topology.parents={:?}", measured.parents),
         format!("traffic.silent={:?}", measured.silent),
         format!("traffic.period={period_ms}ms"),
         format!("coap.congestion={congestion}"),
         format!("duration={duration}"),
     ];
+    if let Some(Candidate { margin_db, shadowing_db }) = candidate {
+        overrides.push(format!("radio.margin_db={margin_db}"));
+        overrides.push(format!("radio.shadowing_db={shadowing_db}"));
+    }
     Scenario::parse("the model of the testbed", MODEL, &overrides)
 }
 
@@ -298,7 +322,8 @@ mod tests {
             conditions: [].into(),
             light_rtt_ms: [].into(),
         };
-        let scenario = model(&measured, "cocoa", 500, Duration::from_secs(60)).expect("a model");
+        let scenario =
+            model(&measured, "cocoa", 500, Duration::from_secs(60), None).expect("a model");
         let outcome = crate::simulate::simulate(&scenario, Seed(1), Sinks::default(), &|_| ())
             .expect("it runs");
         let clients: std::collections::BTreeSet<u16> =
