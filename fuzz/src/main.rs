@@ -8,6 +8,7 @@
 
 mod application;
 mod conversation;
+mod hosts;
 mod link;
 mod mutation;
 mod security;
@@ -39,6 +40,7 @@ fn targets() -> Vec<Target> {
     all.extend(application::targets());
     all.extend(security::targets());
     all.extend(conversation::targets());
+    all.extend(hosts::targets());
     all
 }
 

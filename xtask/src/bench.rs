@@ -1,7 +1,9 @@
 //! `bench`: the speed table. Each row is one run of the optimised command on one thread; speed is
 //! simulated time over the run's own wall time, memory the peak of the process.
 
-use std::path::PathBuf;
+mod coap;
+
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -90,15 +92,16 @@ const SCALING: &[Row] = &[
 /// How often a running row is looked at.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Runs the table; `--quick` leaves the scaling rows out; `codec` and `server` run those benches of
-/// CoAP instead.
+/// Runs the table; `--quick` leaves the scaling rows out; `codec`, `server` and `coap DIR` run those benches
+/// of CoAP instead.
 pub fn run(args: &[String]) -> Result<()> {
     let quick = match args {
         [] => false,
         [flag] if flag == "--quick" => true,
         [what] if what == "codec" => return run_bench("lowmesh-wire", "coap"),
         [what] if what == "server" => return run_bench("lowmesh-coap", "server"),
-        other => bail!("unknown arguments {other:?}; allowed: --quick, codec, server"),
+        [what, folder] if what == "coap" => return coap::run(Path::new(folder)),
+        other => bail!("unknown arguments {other:?}; allowed: --quick, codec, server, coap DIR"),
     };
     let binary = product::build()?;
     println!(

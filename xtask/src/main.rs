@@ -38,7 +38,7 @@ cargo xtask COMMAND
   interop       CoAP with libcoap and aiocoap in both directions, read by tshark
   fuzz          every decoder against mutated messages   SECONDS [--seed S] [--target NAME] [--case N]
   swarm         random small scenarios   [--count N] [--seed S] [--only S]
-  bench         the speed table          [--quick]   [codec, server: those of CoAP]
+  bench         the speed table          [--quick]   [codec, server, coap DIR: those of CoAP]
   figures       docs/figures from real runs   [--readme: the results in README.md too]
   grenoble      derives the built-in Grenoble table   RAW OUT";
 

@@ -3,7 +3,7 @@
 
 use std::future::Future;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lowmesh_coap::blockwise::Exponent;
@@ -351,6 +351,18 @@ async fn bind(args: &Args, uri: &Uri, contexts: Option<Contexts>) -> Result<(Pee
     Ok((peer, Way::Datagrams(Box::new(driver))))
 }
 
+/// The authorities of `--cafile`.
+pub fn trusted(file: &Path) -> Result<TlsClient, Failure> {
+    let pem = std::fs::read(file).map_err(|error| {
+        let message = format!("cannot read {}: {error}", file.display());
+        Failure::usage(message, "--cafile takes a PEM file")
+    })?;
+    TlsClient::trusting(&pem).map_err(|error| {
+        let message = format!("{}: {error}", file.display());
+        Failure::usage(message, "--cafile takes the certificates of authorities, as PEM")
+    })
+}
+
 async fn connect(
     args: &Args,
     uri: &Uri,
@@ -360,20 +372,7 @@ async fn connect(
         let message = format!("{} chooses its own local address", uri.scheme.name());
         return Err(Failure::usage(message, "--port and --address are for coap and coaps"));
     }
-    let trust = match &args.cafile {
-        None => None,
-        Some(file) => {
-            let pem = std::fs::read(file).map_err(|error| {
-                let message = format!("cannot read {}: {error}", file.display());
-                Failure::usage(message, "--cafile takes a PEM file")
-            })?;
-            let trust = TlsClient::trusting(&pem).map_err(|error| {
-                let message = format!("{}: {error}", file.display());
-                Failure::usage(message, "--cafile takes the certificates of authorities, as PEM")
-            })?;
-            Some(trust)
-        }
-    };
+    let trust = args.cafile.as_deref().map(trusted).transpose()?;
     let line = Line::connect(uri, trust.as_ref()).await?;
     let peer = Peer::new(line.peer, None);
     let connections = ConnectionLimits::default();

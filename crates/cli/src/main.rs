@@ -17,7 +17,9 @@ mod merge;
 mod node;
 mod observe;
 mod ping;
+mod ports;
 mod progress;
+mod proxy;
 mod report;
 mod reproduce;
 mod request;
@@ -56,6 +58,7 @@ enum Verb {
     Node(node::Args),
     Scenarios(scenarios::Args),
     Serve(serve::Args),
+    Proxy(proxy::Args),
     Show(show::Args),
     Tune(tune::Args),
     Validate(validate::Args),
@@ -97,6 +100,7 @@ fn main() -> ExitCode {
         Verb::Node(args) => node::execute(args, stdout),
         Verb::Scenarios(args) => scenarios::execute(args, stdout),
         Verb::Serve(args) => serve::execute(args),
+        Verb::Proxy(args) => proxy::execute(args),
         Verb::Show(args) => show::execute(args, stdout),
         Verb::Tune(args) => tune::execute(args, &lowmesh_lab::simulate::simulate, stdout),
         Verb::Validate(args) => validate::execute(args, &lowmesh_lab::simulate::simulate, stdout),

@@ -20,8 +20,11 @@ struct Server {
 
 impl Server {
     fn start(args: &[&str]) -> Self {
+        Self::start_as("serve", args)
+    }
+    fn start_as(verb: &str, args: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lowmesh"));
-        command.args(["serve", "--port", "0", "-a", "127.0.0.1"]).args(args);
+        command.args([verb, "--port", "0", "-a", "127.0.0.1"]).args(args);
         let mut child = command.stderr(Stdio::piped()).spawn().expect("the command was built");
         let told = BufReader::new(child.stderr.take().expect("piped")).lines();
         let told = told.map_while(Result::ok).take_while(|line| !line.contains("Ctrl-C"));
@@ -261,6 +264,45 @@ fn what_cannot_be_served_ends_with_2_and_a_hint() {
 }
 
 #[cfg(unix)]
+#[test]
+fn a_proxy_passes_requests_on_between_transports_and_keeps_what_is_fresh() {
+    let (origin, proxy) = (Server::demo(), Server::start_as("proxy", &[]));
+    for (way, target) in [("coap", "coap+tcp"), ("coap+tcp", "coap"), ("coap", "coap")] {
+        let (through, uri) = (proxy.uri(way, ""), origin.uri(target, "/hello"));
+        let ended = lowmesh(&["get", "-P", &through, &uri]);
+        assert_eq!(ended.stdout, b"hello world", "{way} to {target}");
+    }
+    let direct = lowmesh(&["get", &proxy.uri("coap", "/hello")]);
+    assert_eq!(direct.status.code(), Some(4), "it has no resources of its own");
+    let unknown = lowmesh(&["get", "-P", &proxy.uri("coap", ""), "coaps://127.0.0.1/"]);
+    assert_eq!(unknown.status.code(), Some(5));
+}
+
+#[test]
+fn a_reverse_proxy_stands_for_its_server_also_under_oscore() {
+    let keys = |ours: &str, theirs: &str| {
+        format!(
+            "master_secret,ascii,0123456789abcdef\nsender_id,ascii,{ours}\n\
+             recipient_id,ascii,{theirs}\n"
+        )
+    };
+    let files = [("s", keys("s", "c")), ("c", keys("c", "s"))];
+    let files = files.each_ref().map(|(name, text)| (*name, text.as_bytes()));
+    let folder = Folder::new("reverse", &files);
+    let file = |name: &str| format!("{}/{name}", folder.path());
+    // The secret is the origin's and the client's; the proxy between them has none.
+    let origin = Server::start(&["--demo", "-E", &file("s"), "--oscore-only"]);
+    let proxy = Server::start_as("proxy", &["--to", &origin.uri("coap", "")]);
+    let plain = proxy.ask("get", "/hello", &[]);
+    assert_eq!(plain.0, 4, "{}", plain.1);
+    let secret = proxy.ask("get", "/hello", &["-E", &file("c")]);
+    assert_eq!(secret, (0, "hello world".to_owned()));
+    let forward = Server::start_as("proxy", &[]);
+    let through = forward.uri("coap", "");
+    let ended = lowmesh(&["get", "-E", &file("c"), "-P", &through, &origin.uri("coap", "/hello")]);
+    assert_eq!(ended.stdout, b"hello world", "{}", String::from_utf8_lossy(&ended.stderr));
+}
+
 #[test]
 fn ctrl_c_ends_it_with_0_and_after_what_it_has_begun() {
     let mut server = Server::demo();

@@ -10,6 +10,7 @@
 //! | [`line`] | one connection for CoAP: TCP, TLS, WebSockets |
 //! | [`stream`], [`tls`], [`websocket`] | what a connection is made of |
 //! | [`oscore`] | a security context and its file |
+//! | [`proxy`] | a proxy between all of these |
 //! | [`resolve`] | from the host of a URI to addresses |
 //! | [`zep`] | a whole node over IEEE 802.15.4 frames in UDP |
 //! | [`service`] | what such a node answers over CoAP |
@@ -26,6 +27,7 @@ pub mod multicast;
 pub mod oscore;
 pub mod params;
 pub mod peer;
+pub mod proxy;
 pub mod resolve;
 pub mod server;
 pub mod service;

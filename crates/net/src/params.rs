@@ -42,6 +42,8 @@ pub const STREAM_MESSAGE_MAX: usize = 65_536 + 1152;
 pub const SERVED_CONNECTIONS_MAX: usize = 256;
 /// How long a client may take to shake hands over TLS or WebSockets; ours.
 pub const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
+/// How long a connection may be silent; ours: others may want its place.
+pub const IDLE_MAX: Duration = Duration::from_secs(600);
 /// How long a server that ends waits for the answers that are being made; ours.
 pub const GRACE: Duration = Duration::from_secs(5);
 /// How often a server that ends looks whether it is done; ours.
@@ -50,6 +52,14 @@ pub const END_LOOK: Duration = Duration::from_millis(20);
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Changes of resources that a server has not looked at yet; ours. Past it every resource counts as changed.
 pub const CHANGES_MAX: usize = 256;
+/// Octets of answers that a proxy keeps; ours.
+pub const PROXY_CACHE_MAX: usize = 4 << 20;
+/// Connections of a proxy to origins; ours.
+pub const PROXY_CONNECTIONS_MAX: usize = 64;
+/// Requests that wait for a proxy's socket or for one of its connections; ours.
+pub const PROXY_QUEUE_MAX: usize = 256;
+/// How long a proxy keeps a connection that nobody needs; ours.
+pub const PROXY_IDLE: Duration = Duration::from_secs(60);
 /// ALPN identifier of CoAP over TLS: RFC 8323 s8.2.
 pub const ALPN: &[u8] = b"coap";
 /// Path of CoAP over WebSockets: RFC 8323 s8.3.

@@ -49,6 +49,6 @@ mod tests {
 
     #[test]
     fn the_time_of_day_has_hours_minutes_and_seconds() {
-        assert_eq!(time_of_day((3 * 24 * 3600 + 3723) << 32 | 99), "01:02:03");
+        assert_eq!(time_of_day(((3 * 24 * 3600 + 3723) << 32) + 99), "01:02:03");
     }
 }

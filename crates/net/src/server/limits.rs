@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lowmesh_coap::{Config, ConnectionLimits, HostLimits};
 
-use crate::params::{GRACE, HANDSHAKE_MAX, SERVED_CONNECTIONS_MAX};
+use crate::params::{GRACE, HANDSHAKE_MAX, IDLE_MAX, SERVED_CONNECTIONS_MAX};
 
 /// How much a server takes on.
 ///
@@ -34,6 +34,8 @@ pub struct Limits {
     pub connections_max: usize,
     /// How long a handshake of TLS or WebSockets may take.
     pub handshake_max: Duration,
+    /// How long a client without observations may be silent on its connection.
+    pub idle_max: Duration,
     /// How long a server that ends waits for what it has begun.
     pub grace: Duration,
 }
@@ -46,6 +48,7 @@ impl Default for Limits {
             host: HostLimits::default(),
             connections_max: SERVED_CONNECTIONS_MAX,
             handshake_max: HANDSHAKE_MAX,
+            idle_max: IDLE_MAX,
             grace: GRACE,
         }
     }

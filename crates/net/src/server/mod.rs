@@ -46,6 +46,7 @@ use std::sync::Arc;
 use lowmesh_coap::resource::{Resource, Router};
 use lowmesh_coap::{ConfigError, Endpoint, Host};
 use lowmesh_units::{NodeId, Purpose, Rng};
+use lowmesh_wire::coap::OptionNumber;
 use lowmesh_wire::coap::uri::Scheme;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -63,8 +64,8 @@ use attendant::Attendant;
 pub use handler::{Handler, Request};
 pub use limits::Limits;
 pub use site::Changes;
-use site::Site;
-use way::{Connected, Datagrams};
+use site::{Relay, Site};
+pub(crate) use way::{Connected, Datagrams, Way};
 
 /// Resources, and the ports at which they are served.
 #[derive(Debug)]
@@ -75,6 +76,7 @@ pub struct Server {
     datagrams: Vec<Datagrams>,
     listeners: Vec<Listener>,
     protection: Option<Protection>,
+    relay: Option<Relay>,
 }
 
 impl Server {
@@ -88,6 +90,7 @@ impl Server {
             datagrams: Vec::new(),
             listeners: Vec::new(),
             protection: None,
+            relay: None,
         })
     }
     /// Takes requests that are protected with one of these OSCORE contexts (RFC 8613), at every port; to be said before
@@ -102,6 +105,18 @@ impl Server {
     /// By which observers get to know that a resource has changed.
     pub fn changes(&self) -> Changes {
         self.changes.clone()
+    }
+    /// Gives requests that are for a proxy to `handler`, or with `all` every request: what
+    /// [`Proxy::serve`](crate::proxy::Proxy::serve) does. To be said before the first `listen`.
+    pub(crate) fn relay(&mut self, handler: Handler, all: bool) {
+        self.limits.datagrams.proxy = true;
+        self.limits.connection.proxy = true;
+        if all {
+            // RFC 8613 s2: the option is safe to forward; what it protects is for whom the proxy stands for.
+            self.limits.datagrams.extensions.push(OptionNumber::OSCORE);
+            self.limits.connection.extensions.push(OptionNumber::OSCORE);
+        }
+        self.relay = Some(Relay { handler, all });
     }
     /// Serves `coap` at an address; `[::]` takes IPv4 too. The server joins All CoAP Nodes (RFC 7252 s12.8) at every
     /// interface; which resources answer groups, [`Resource::multicast`] says. Returns the address with its port.
@@ -135,8 +150,8 @@ impl Server {
     /// Serves until `stop`, or until a socket fails. At the end observers are told with 5.03, answers that are being made
     /// leave, connections are released (RFC 8323 s5.5) and sessions closed, all within [`Limits::grace`].
     pub async fn run(self, stop: impl Future<Output = ()>) -> io::Result<()> {
-        let Self { router, changes, limits, datagrams, listeners, protection } = self;
-        let site = Arc::new(Site { router, changes });
+        let Self { router, changes, limits, datagrams, listeners, protection, relay } = self;
+        let site = Arc::new(Site { router, changes, relay });
         let (limits, (tell, stopped)) = (Arc::new(limits), watch::channel(false));
         let places = Arc::new(Semaphore::new(limits.connections_max));
         let mut tasks = JoinSet::new();
@@ -244,7 +259,8 @@ impl Reception {
             let (connection, kept) = (limits.connection.clone(), limits.of_connection());
             let host = over_connections(connection, kept, protection, rng());
             let pending_max = limits.connection.incoming_max;
-            let attendant = Attendant::new(Connected::new(line, host), site, pending_max);
+            let connected = Connected::new(line, host).release_after(limits.idle_max);
+            let attendant = Attendant::new(connected, site, pending_max);
             let (way, result) = attendant.serve(stop, limits.grace).await;
             tokio::time::timeout(limits.grace, way.close()).await??;
             result

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use lowmesh_coap::ResponseTemplate;
 use lowmesh_coap::observe::REGISTER;
+use lowmesh_coap::proxy::is_for_proxy;
 use lowmesh_coap::resource::{Route, Router};
 use lowmesh_wire::coap::uri::percent_decode;
 use lowmesh_wire::coap::{Class, Message, OptionNumber};
@@ -37,6 +38,15 @@ impl Changes {
 pub(super) struct Site {
     pub(super) router: Router<Handler>,
     pub(super) changes: Changes,
+    pub(super) relay: Option<Relay>,
+}
+
+/// A proxy.
+#[derive(Debug)]
+pub(super) struct Relay {
+    pub(super) handler: Handler,
+    /// It gets every request, also those that are not for a proxy.
+    pub(super) all: bool,
 }
 
 /// What becomes of a request.
@@ -69,6 +79,16 @@ impl Finish {
 impl Site {
     /// Finds who answers a request, and has it begin.
     pub(super) fn ask(&self, peer: Peer, message: Message, multicast: bool) -> Outcome {
+        if let Some(relay) = &self.relay
+            && (relay.all || is_for_proxy(&message.options))
+        {
+            // What one of a group would ask for others, all of them would.
+            if multicast {
+                return Outcome::Silence;
+            }
+            let request = Request { peer, message, multicast, depth: 0 };
+            return Outcome::Reply(relay.handler.call(request), Finish::Plain);
+        }
         match self.router.route(&message, multicast) {
             Route::Resource { resource, depth } => {
                 let registers = message.options.get_uint(OptionNumber::OBSERVE) == Some(REGISTER);

@@ -298,6 +298,28 @@ async fn a_connection_beyond_the_limit_is_closed_and_one_that_leaves_makes_room(
 }
 
 #[tokio::test]
+async fn a_silent_connection_is_released_unless_it_observes() {
+    let mut server = server(Limits { idle_max: Duration::from_millis(100), ..Limits::default() });
+    let any = "127.0.0.1:0".parse().expect("an address");
+    let tcp = server.listen_connections(any, Scheme::CoapTcp, None).await.expect("free");
+    let running = run(server);
+    let uri = format!("coap+tcp://{tcp}/").parse().expect("a URI");
+    let mut observer = connected(Line::connect(&uri, None).await.expect("our own server"));
+    let mut silent = connected(Line::connect(&uri, None).await.expect("our own server"));
+    let mut observe = RequestTemplate::get("/counter");
+    observe.options.insert_uint(OptionNumber::OBSERVE, 0);
+    observer.send(observe);
+    observer.hear().await.expect("a state");
+    assert_eq!(silent.ask(RequestTemplate::get("/hello")).await.1, "hello");
+    let released = tokio::time::timeout(Duration::from_secs(10), silent.way.next()).await;
+    assert!(matches!(released.expect("within 10 s"), Ok(Output::Close { .. })));
+    running.changes.tell("/counter");
+    assert_eq!(observer.hear().await.expect("a state").payload, b"1");
+    running.stop.send(()).expect("it runs");
+    running.task.await.expect("no panic").expect("no failure");
+}
+
+#[tokio::test]
 async fn limits_that_are_not_possible_are_refused() {
     let datagrams = Config { peers_max: 0, ..Config::default() };
     let refused = Server::new(Limits { datagrams, ..Limits::default() });

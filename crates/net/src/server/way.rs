@@ -4,7 +4,8 @@ use std::future::Future;
 use std::io;
 
 use lowmesh_coap::{Connections, Endpoint, Host, Input, Output};
-use lowmesh_machine::{Machine as _, Rejected};
+use lowmesh_machine::{Machine as _, Rejected, earliest};
+use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::Token;
 use lowmesh_wire::coap::signaling::Signal;
 use lowmesh_wire::coap::stream::{Framing, StreamMessage};
@@ -17,7 +18,7 @@ use crate::peer::Peer;
 use crate::stream::StreamError;
 
 /// One of them. What it gives out first is what came first.
-pub(super) trait Way: Send {
+pub(crate) trait Way: Send {
     /// What has happened already.
     fn poll(&mut self) -> Option<Output<Peer>>;
     /// The next thing that happens. May be dropped and called again at any time.
@@ -33,7 +34,7 @@ pub(super) trait Way: Send {
 }
 
 /// Over UDP or DTLS.
-pub(super) type Datagrams = Driver<Host<Peer, Protected<Peer, Endpoint<Peer>>>>;
+pub(crate) type Datagrams = Driver<Host<Peer, Protected<Peer, Endpoint<Peer>>>>;
 
 impl Way for Datagrams {
     fn poll(&mut self) -> Option<Output<Peer>> {
@@ -55,31 +56,57 @@ impl Way for Datagrams {
 }
 
 /// Over one connection.
-pub(super) struct Connected {
+pub(crate) struct Connected {
     line: Line,
     peer: Peer,
     host: Host<Peer, Protected<Peer, Connections<Peer>>>,
     clock: Clock,
+    /// How long the peer may be silent, and until when.
+    silence: Option<(Duration, Instant)>,
 }
 
 impl Connected {
     /// Greets the peer at the other end of `line`.
-    pub(super) fn new(line: Line, host: Host<Peer, Protected<Peer, Connections<Peer>>>) -> Self {
+    pub(crate) fn new(line: Line, host: Host<Peer, Protected<Peer, Connections<Peer>>>) -> Self {
         let peer = Peer::new(line.peer, None);
-        let mut connected = Self { line, peer, host, clock: Clock::start() };
+        let mut connected = Self { line, peer, host, clock: Clock::start(), silence: None };
         // A line has whole messages, as WebSockets have, whatever it is made of.
         let greeting = Input::Connected { peer, framing: Framing::WebSocket };
         let _always_taken = connected.handle(greeting);
         connected
     }
+    /// The peer is released after so long a silence.
+    pub(super) fn release_after(mut self, silence: std::time::Duration) -> Self {
+        let silence = u64::try_from(silence.as_nanos()).unwrap_or(u64::MAX);
+        let silence = Duration::from_nanos(silence);
+        self.silence = Some((silence, self.clock.now() + silence));
+        self
+    }
     /// Sends what is left, and closes.
-    pub(super) async fn close(mut self) -> io::Result<()> {
+    pub(crate) async fn close(mut self) -> io::Result<()> {
         self.line.flush().await?;
         self.line.close().await
+    }
+    fn on_deadline(&mut self) {
+        let now = self.clock.now();
+        if self.silence.is_some_and(|(_, until)| until <= now) {
+            self.heard();
+            // Who observes is silent because nothing changes.
+            if self.host.observers() == 0 {
+                self.release();
+            }
+        }
+        let _always_taken = self.handle(Input::Deadline);
+    }
+    fn heard(&mut self) {
+        if let Some((silence, until)) = &mut self.silence {
+            *until = self.clock.now() + *silence;
+        }
     }
     fn on_message(&mut self, message: Result<StreamMessage, StreamError>) -> io::Result<()> {
         match message {
             Ok(message) => {
+                self.heard();
                 let mut bytes = Vec::new();
                 message.emit(Framing::WebSocket, &mut bytes);
                 let _always_taken = self.handle(Input::Datagram { from: self.peer, bytes: &bytes });
@@ -116,7 +143,8 @@ impl Way for Connected {
             }
             // Who does not read its answers is not read either (back-pressure).
             self.line.flush().await?;
-            let due = self.host.next_deadline().map(|due| self.clock.until(due));
+            let silent = self.silence.map(|(_, until)| until);
+            let due = earliest(self.host.next_deadline(), silent).map(|due| self.clock.until(due));
             let sleep = async {
                 match due {
                     Some(due) => tokio::time::sleep(due).await,
@@ -125,9 +153,7 @@ impl Way for Connected {
             };
             tokio::select! {
                 message = self.line.receive() => self.on_message(message)?,
-                () = sleep => {
-                    let _always_taken = self.handle(Input::Deadline);
-                }
+                () = sleep => self.on_deadline(),
             }
         }
     }

@@ -1,0 +1,172 @@
+//! The ports at which `lowmesh serve` and `lowmesh proxy` are asked, over every transport of CoAP, and how they end.
+
+use std::future::Future;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use lowmesh_net::dtls::Keys;
+use lowmesh_net::oscore::{Contexts, Plain};
+use lowmesh_net::server::Server;
+use lowmesh_net::tls::TlsServer;
+use lowmesh_net::udp::BindError;
+use lowmesh_wire::coap::uri::Scheme;
+
+use crate::channel::secret;
+use crate::failure::Failure;
+
+/// Where, and who may ask.
+#[derive(Debug, clap::Args)]
+#[group(id = "ports")]
+pub struct Args {
+    /// Port of coap and coap+tcp; 0 takes free ones
+    #[arg(short, long, value_name = "PORT", default_value_t = Scheme::Coap.default_port())]
+    port: u16,
+    /// Address to serve at; may be given several times. Without it all of the machine's
+    #[arg(short, long, value_name = "ADDRESS")]
+    address: Vec<IpAddr>,
+    /// Port of coap+ws, or coaps+ws with --cert
+    #[arg(long, value_name = "PORT")]
+    ws_port: Option<u16>,
+    /// Pre-shared key for coaps, or @FILE that holds it
+    #[arg(short = 'k', long, value_name = "KEY", requires = "identity")]
+    psk: Option<String>,
+    /// Identity of the clients that know the key
+    #[arg(short = 'u', long, value_name = "NAME", requires = "psk")]
+    identity: Option<String>,
+    /// Chain of certificates (PEM) for coaps+tcp and coaps+ws
+    #[arg(long, value_name = "FILE", requires = "key")]
+    cert: Option<PathBuf>,
+    /// The key (PEM) that belongs to the certificates
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+    /// Security contexts for OSCORE, in libcoap's file format; their state is kept beside the file
+    #[arg(short = 'E', long, value_name = "FILE")]
+    oscore: Option<PathBuf>,
+    /// Refuse requests that are not protected with OSCORE
+    #[arg(long, requires = "oscore")]
+    oscore_only: bool,
+}
+
+/// Opens the ports and serves until Ctrl-C.
+pub async fn run(args: &Args, server: Server) -> Result<(), Failure> {
+    let mut server = server;
+    let contexts = args.oscore.as_deref().map(Contexts::open).transpose()?;
+    if let Some(contexts) = &contexts {
+        let plain = if args.oscore_only { Plain::Refused } else { Plain::Served };
+        server.protect(contexts.clone(), plain);
+    }
+    for address in addresses(args) {
+        listen_at(args, &mut server, address).await?;
+    }
+    let stop = interrupted().map_err(Failure::own)?;
+    eprintln!("Ctrl-C ends the server");
+    let ended = server.run(stop).await.map_err(Failure::own);
+    // What is not stored now costs the next start a challenge.
+    let stored = contexts.map_or(Ok(()), |contexts| contexts.close()).map_err(Failure::own);
+    ended.and(stored)
+}
+
+fn addresses(args: &Args) -> Vec<IpAddr> {
+    if !args.address.is_empty() {
+        return args.address.clone();
+    }
+    let any = SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0));
+    // A machine without IPv6 still has IPv4.
+    match std::net::UdpSocket::bind(any) {
+        Ok(_) => vec![Ipv6Addr::UNSPECIFIED.into()],
+        Err(_) => vec![Ipv4Addr::UNSPECIFIED.into()],
+    }
+}
+
+/// Opens the ports at one address.
+async fn listen_at(args: &Args, server: &mut Server, address: IpAddr) -> Result<(), Failure> {
+    let plain = SocketAddr::new(address, args.port);
+    tell(Scheme::Coap, server.listen_udp(plain)?);
+    tell(Scheme::CoapTcp, server.listen_connections(plain, Scheme::CoapTcp, None).await?);
+    let secure = SocketAddr::new(address, secure_port(args.port)?);
+    if let Some(keys) = keys(args)? {
+        tell(Scheme::Coaps, server.listen_dtls(secure, keys, None)?);
+    }
+    let tls = certificates(args)?;
+    if let Some(tls) = &tls {
+        let bound = server.listen_connections(secure, Scheme::CoapsTcp, Some(tls.clone())).await?;
+        tell(Scheme::CoapsTcp, bound);
+    }
+    if let Some(port) = args.ws_port {
+        let scheme = if tls.is_some() { Scheme::CoapsWs } else { Scheme::CoapWs };
+        let bound = server.listen_connections(SocketAddr::new(address, port), scheme, tls).await;
+        // The hint for other ports names another option.
+        let bound = bound.map_err(|error| match error {
+            BindError::InUse(_) | BindError::Denied(_) => {
+                Failure::usage(error, "choose another with --ws-port")
+            }
+            error => error.into(),
+        })?;
+        tell(scheme, bound);
+    }
+    Ok(())
+}
+
+/// Says where something is served. Standard output stays free for data.
+fn tell(scheme: Scheme, bound: SocketAddr) {
+    eprintln!("serving {}://{bound}", scheme.name());
+}
+
+/// RFC 7252 s12.7: coaps is one above coap, here as there.
+fn secure_port(port: u16) -> Result<u16, Failure> {
+    match port {
+        0 => Ok(0),
+        port => port.checked_add(1).ok_or_else(|| {
+            Failure::usage(
+                "behind port 65535 there is none for coaps",
+                "choose another with --port",
+            )
+        }),
+    }
+}
+
+fn keys(args: &Args) -> Result<Option<Keys>, Failure> {
+    let (Some(key), Some(identity)) = (&args.psk, &args.identity) else { return Ok(None) };
+    let keys = Keys::new().with(identity.as_bytes(), &secret(key)?);
+    keys.map(Some).map_err(|error| Failure::usage(error, "see --psk and --identity"))
+}
+
+fn certificates(args: &Args) -> Result<Option<TlsServer>, Failure> {
+    let (Some(chain), Some(key)) = (&args.cert, &args.key) else { return Ok(None) };
+    let tls = TlsServer::new(&pem(chain)?, &pem(key)?);
+    tls.map(Some).map_err(|error| {
+        Failure::usage(error, "--cert takes a chain of certificates and --key its key, both PEM")
+    })
+}
+
+fn pem(file: &Path) -> Result<Vec<u8>, Failure> {
+    std::fs::read(file).map_err(|error| {
+        let message = format!("cannot read {}: {error}", file.display());
+        Failure::usage(message, "--cert and --key take PEM files")
+    })
+}
+
+/// Ctrl-C, or the SIGTERM of a service manager.
+#[cfg(unix)]
+fn interrupted() -> std::io::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut interrupt, mut terminate) =
+        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}
+
+/// Ctrl-C.
+#[cfg(not(unix))]
+fn interrupted() -> std::io::Result<impl Future<Output = ()>> {
+    Ok(async {
+        // Without the signal the server ends when it is killed.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending().await
+        }
+    })
+}
