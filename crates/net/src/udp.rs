@@ -133,12 +133,15 @@ impl Udp {
     }
     /// Sends a datagram. An error of the kind `WouldBlock` means that there is no room now.
     pub fn send(&self, to: Peer, bytes: &[u8]) -> io::Result<()> {
+        // A socket at one address sends from it anyway; to be told it costs the system a search.
+        let everywhere = self.local.ip().is_unspecified();
+        let from = to.local.filter(|ip| everywhere && !ip.is_unspecified());
         let transmit = Transmit {
             destination: self.reachable(to.address),
             ecn: None,
             contents: bytes,
             segment_size: None,
-            src_ip: to.local.filter(|ip| !ip.is_unspecified()).map(|ip| self.mapped(ip)),
+            src_ip: from.map(|ip| self.mapped(ip)),
         };
         self.socket
             .try_io(Interest::WRITABLE, || self.state.try_send((&self.socket).into(), &transmit))

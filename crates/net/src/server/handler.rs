@@ -66,7 +66,8 @@ pub(super) enum Reply {
 type AtOnce = dyn Fn(&Request) -> ResponseTemplate + Send + Sync;
 type InTime = dyn Fn(Request) -> Pending + Send + Sync;
 
-/// The function behind a resource. The same one serves all transports, and as many requests at a time as there are.
+/// The function behind a resource. The same one serves all transports, and as many requests at a time as there are. One
+/// that panics ends its connection, or over datagrams the server.
 pub struct Handler(Function);
 
 enum Function {

@@ -177,17 +177,16 @@ impl Server {
         }
         drop(stopped);
         tokio::pin!(stop);
-        tokio::select! {
-            () = stop => {}
+        let mut result = tokio::select! {
+            () = stop => Ok(()),
             // Only a failure ends a task before the stop, and what cannot be served any more is an end for all.
-            Some(ended) = tasks.join_next() => {
-                tell.send_replace(true);
-                tasks.join_all().await;
-                return ended.map_err(io::Error::other)?;
-            }
-        }
+            Some(ended) = tasks.join_next() => ended.map_err(io::Error::other).flatten(),
+        };
         tell.send_replace(true);
-        tasks.join_all().await.into_iter().collect()
+        while let Some(ended) = tasks.join_next().await {
+            result = result.and(ended.map_err(io::Error::other).flatten());
+        }
+        result
     }
 
     fn add(
@@ -243,7 +242,7 @@ impl Reception {
             }
         }
         drop(listener);
-        open.join_all().await;
+        while open.join_next().await.is_some() {}
         Ok(())
     }
     /// One connection, from its handshakes to its end.

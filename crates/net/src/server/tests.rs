@@ -320,6 +320,24 @@ async fn a_silent_connection_is_released_unless_it_observes() {
 }
 
 #[tokio::test]
+async fn a_function_that_panics_ends_its_connection_and_no_other() {
+    let mut server = server(Limits::default());
+    server.insert("/panic", Resource::new(Methods::GET, Handler::new(|_| panic!("on purpose"))));
+    let any = "127.0.0.1:0".parse().expect("an address");
+    let tcp = server.listen_connections(any, Scheme::CoapTcp, None).await.expect("free");
+    let running = run(server);
+    let uri = format!("coap+tcp://{tcp}/").parse().expect("a URI");
+    let mut other = connected(Line::connect(&uri, None).await.expect("our own server"));
+    assert!(other.is_served().await);
+    let mut line = connected(Line::connect(&uri, None).await.expect("our own server"));
+    line.send(RequestTemplate::get("/panic"));
+    while line.way.next().await.is_ok() {}
+    other.check().await;
+    running.stop.send(()).expect("it runs");
+    running.task.await.expect("no panic").expect("no failure");
+}
+
+#[tokio::test]
 async fn limits_that_are_not_possible_are_refused() {
     let datagrams = Config { peers_max: 0, ..Config::default() };
     let refused = Server::new(Limits { datagrams, ..Limits::default() });
