@@ -37,10 +37,10 @@ fn script(name: &str) -> String {
 /// Our client, their server.
 fn ask(python: &Path, binary: &Path, material: &Material, tally: &mut Tally) -> Result<Port> {
     let port = two_free_ports_below(u16::MAX - WEBSOCKETS_ABOVE)?;
-    let args = [&script("aiocoap_server.py"), &port.to_string(), &material.path("oscore")];
+    let args = [&script("aiocoap_server.py"), &port.to_string(), &material.path("server")];
     let server = process::command(python, &args.map(String::as_str));
     let _server = Peer::start_until(server, "ready")?;
-    let (body, context) = (material.path("body"), material.path("oscore.conf"));
+    let (body, context) = (material.path("body"), material.path("client.conf"));
     let protected = ["-E", &context];
     for (scheme, port, extra) in [
         ("coap", port, &[][..]),
@@ -89,13 +89,24 @@ fn answer(python: &Path, binary: &Path, material: &Material, tally: &mut Tally) 
     let numbers = [port, websockets].map(|port| port.to_string());
     let args =
         ["serve", "--demo", "--address", "::1", "--port", &numbers[0], "--ws-port", &numbers[1]];
-    let _server = Peer::start(process::command(binary, &args), websockets)?;
-    for (scheme, port) in [("coap", port), ("coap+tcp", port), ("coap+ws", websockets)] {
+    let mut server = process::command(binary, &args);
+    server.args(["-E", &material.path("server.conf")]);
+    let _server = Peer::start(server, websockets)?;
+    let (script, body, context) =
+        (script("aiocoap_client.py"), material.path("body"), material.path("client"));
+    let protected = [context.as_str()];
+    for (scheme, port, extra) in [
+        ("coap", port, &[][..]),
+        ("coap+tcp", port, &[]),
+        ("coap+ws", websockets, &[]),
+        ("coap", port, &protected),
+        ("coap+tcp", port, &protected),
+    ] {
         let base = format!("{scheme}://{HOST}:{port}");
-        let args = [&script("aiocoap_client.py"), &base, &material.path("body")];
-        let title = format!("aiocoap asks lowmesh over {scheme}");
-        let wants = Wants::Says("all as it should be");
-        tally.ask(&title, python, &args.map(String::as_str), &wants)?;
+        let how = if extra.is_empty() { "" } else { " with OSCORE" };
+        let title = format!("aiocoap asks lowmesh over {scheme}{how}");
+        let args = [&[script.as_str(), &base, &body][..], extra].concat();
+        tally.ask(&title, python, &args, &Wants::Says("all as it should be"))?;
     }
     Ok(Port { number: port, secure: false })
 }

@@ -28,8 +28,9 @@ const COLUMNS: &[&str] = &[
     "coap.code",
     "_ws.expert.message",
 ];
-/// Warnings of tshark 4.0 that are none: it does not know Echo and Request-Tag (RFC 9175).
-const KNOWN_WARNINGS: &[&str] = &["Invalid Option Number 252", "Invalid Option Number 292"];
+/// How warnings of tshark 4.0 begin that are none: it does not know Echo and Request-Tag (RFC 9175), and suspects some ports.
+const KNOWN_WARNINGS: &[&str] =
+    &["Invalid Option Number 252", "Invalid Option Number 292", "Possible traceroute"];
 /// It also reads the options of signaling messages (RFC 8323 s5), from this code on, as those of requests.
 const SIGNALING: u32 = 0xe0;
 
@@ -79,6 +80,8 @@ impl Capture {
         let mut command =
             process::command("tshark", &["-n", "-2", "-r", &self.file, "-R", &filter]);
         command.args(["-o", &format!("dtls.psk:{psk}"), "-o", &context, "-T", "fields"]);
+        // The messages of tshark have commas in them.
+        command.args(["-E", "aggregator=;"]);
         for port in ports {
             let (number, below) = (port.number, if port.secure { "dtls" } else { "coap" });
             command.args(["-d", &format!("udp.port=={number},{below}")]);
@@ -108,6 +111,10 @@ impl Capture {
     }
 }
 
+fn is_known(warning: &str) -> bool {
+    KNOWN_WARNINGS.iter().any(|known| warning.starts_with(known))
+}
+
 const fn loopback() -> &'static str {
     if cfg!(target_os = "linux") { "lo" } else { "lo0" }
 }
@@ -124,8 +131,8 @@ fn judge(dissection: &str) -> Vec<(String, Result<(), String>)> {
         decrypted += u64::from(!inner_code.is_empty());
         let (codes, warnings) = (next(), next());
         let signals =
-            codes.split(',').any(|code| code.parse().is_ok_and(|code: u32| code >= SIGNALING));
-        let known = warnings.split(',').all(|warning| KNOWN_WARNINGS.contains(&warning));
+            codes.split(';').any(|code| code.parse().is_ok_and(|code: u32| code >= SIGNALING));
+        let known = warnings.split(';').all(is_known);
         if !malformed.is_empty() && !signals && !known && faults.len() < FAULTS_TOLD {
             faults.push(format!("packet {number}: {stack}: {warnings}"));
         }
@@ -167,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_malformed_packet_fails() {
-        for warnings in ["Malformed Packet", "Invalid Option Number 292,Malformed Packet"] {
+        for warnings in ["Malformed Packet", "Invalid Option Number 292;Malformed Packet"] {
             let text = format!("{GOOD}5\teth:ethertype:ipv6:udp:coap\t1\t\t1\t{warnings}\n");
             assert_eq!(failures(&text), ["tshark finds nothing malformed"], "{warnings}");
         }
@@ -175,7 +182,8 @@ mod tests {
 
     #[test]
     fn what_tshark_does_not_know_is_no_fault() {
-        let tag = "5\teth:ethertype:ipv6:udp:coap\t1\t\t3\tInvalid Option Number 292\n";
+        let tag = "5\teth:ethertype:ipv6:udp:coap\t1\t\t3\t\
+                   Possible traceroute: hop #8, attempt #2;Invalid Option Number 292\n";
         let csm = "6\teth:ethertype:ipv6:tcp:coap\t1\t\t225\tInvalid Option Number 2\n";
         assert_eq!(failures(&format!("{GOOD}{tag}{csm}")), Vec::<String>::new());
     }

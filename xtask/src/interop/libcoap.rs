@@ -93,7 +93,7 @@ fn ask_secure(
     ask("long body down over DTLS", &down, &Wants::Octets(&material.body))?;
     let observe = [&["observe", &time, "--count", "2"][..], &keys].concat();
     ask("observe over DTLS", &observe, &Wants::Lines(2))?;
-    let wrong = ["get", &base, "-u", IDENTITY, "-k", "another secret", "-B", "2"];
+    let wrong = ["get", &base, "-u", IDENTITY, "-k", "another secret", "-B", "1"];
     ask("a wrong key", &wrong, &Wants::Ends(6, "--psk"))?;
     if material.certificates {
         let uri = format!("coaps+tcp://{HOST}:{secure}/");

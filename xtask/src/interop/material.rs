@@ -12,7 +12,7 @@ const BODY_LEN: usize = 20_000;
 /// Identity and key of DTLS.
 pub const IDENTITY: &str = "lowmesh";
 pub const KEY: &str = "a shared secret";
-/// The security context of OSCORE, as its client has it: RFC 8613 appendix C.1.1 with IDs of our own.
+/// The security context of OSCORE: RFC 8613 appendix C.1.1 with IDs of our own.
 pub const SECRET: &str = "0102030405060708090a0b0c0d0e0f10";
 pub const SALT: &str = "9e7ca92223786340";
 pub const CLIENT_ID: &str = "01";
@@ -37,22 +37,28 @@ impl Material {
         let body: Vec<u8> = (0..BODY_LEN).map(|at| (at % 251) as u8).collect();
         let mut material = Self { folder, body, certificates: false };
         fs::write(material.path("body"), &material.body)?;
-        fs::create_dir(material.path("oscore"))?;
-        let settings = serde_json::json!({
-            "sender-id_hex": SERVER_ID, "recipient-id_hex": CLIENT_ID, "secret_hex": SECRET, "salt_hex": SALT,
-        });
-        fs::write(material.path("oscore/settings.json"), settings.to_string())?;
-        let context = format!(
-            "master_secret,hex,\"{SECRET}\"\nmaster_salt,hex,\"{SALT}\"\n\
-             sender_id,hex,\"{CLIENT_ID}\"\nrecipient_id,hex,\"{SERVER_ID}\"\n"
-        );
-        fs::write(material.path("oscore.conf"), context)?;
+        material.protect("client", CLIENT_ID, SERVER_ID)?;
+        material.protect("server", SERVER_ID, CLIENT_ID)?;
         material.certificates = material.certify();
         Ok(material)
     }
     /// The whole path of `name`.
     pub fn path(&self, name: &str) -> String {
         self.folder.join(name).to_string_lossy().into_owned()
+    }
+    /// Writes the security context of one end, for libcoap and us as `END.conf`, for aiocoap as the folder `END`.
+    fn protect(&self, end: &str, sender: &str, recipient: &str) -> Result<()> {
+        let settings = serde_json::json!({
+            "sender-id_hex": sender, "recipient-id_hex": recipient, "secret_hex": SECRET, "salt_hex": SALT,
+        });
+        fs::create_dir(self.path(end))?;
+        fs::write(self.path(&format!("{end}/settings.json")), settings.to_string())?;
+        let context = format!(
+            "master_secret,hex,\"{SECRET}\"\nmaster_salt,hex,\"{SALT}\"\n\
+             sender_id,hex,\"{sender}\"\nrecipient_id,hex,\"{recipient}\"\n"
+        );
+        fs::write(self.path(&format!("{end}.conf")), context)?;
+        Ok(())
     }
     /// Makes a certificate that is its own authority.
     fn certify(&self) -> bool {
