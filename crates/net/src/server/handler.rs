@@ -2,8 +2,10 @@
 
 use std::fmt;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 
+use futures_util::FutureExt as _;
 use lowmesh_coap::ResponseTemplate;
 use lowmesh_coap::resource::content_format;
 use lowmesh_wire::coap::{Code, ContentFormat, Message, OptionNumber};
@@ -66,8 +68,9 @@ pub(super) enum Reply {
 type AtOnce = dyn Fn(&Request) -> ResponseTemplate + Send + Sync;
 type InTime = dyn Fn(Request) -> Pending + Send + Sync;
 
-/// The function behind a resource. The same one serves all transports, and as many requests at a time as there are. One
-/// that panics ends its connection, or over datagrams the server.
+/// The function behind a resource. The same one serves all transports, and as many requests at a time as there are. A
+/// panic ends the request that it happened in, with 5.00, and no other: the program's panic hook tells of it, and what the
+/// function shares with its other calls has to be whole by itself.
 pub struct Handler(Function);
 
 enum Function {
@@ -95,9 +98,19 @@ impl Handler {
         Self(Function::InTime(Box::new(move |request| Box::pin(answer(request)))))
     }
     pub(super) fn call(&self, request: Request) -> Reply {
-        match &self.0 {
+        // No request is seen again after a panic; what calls share is the function's own, as `Handler` says.
+        let called = catch_unwind(AssertUnwindSafe(|| match &self.0 {
             Function::AtOnce(answer) => Reply::Now(answer(&request)),
-            Function::InTime(answer) => Reply::Later(answer(request)),
-        }
+            Function::InTime(answer) => {
+                let answer = AssertUnwindSafe(answer(request)).catch_unwind();
+                Reply::Later(Box::pin(answer.map(|made| made.unwrap_or_else(|_| broken()))))
+            }
+        }));
+        called.unwrap_or_else(|_| Reply::Now(broken()))
     }
+}
+
+/// RFC 7252 s5.9.3.1: 5.00, what a request gets that the server failed at.
+const fn broken() -> ResponseTemplate {
+    ResponseTemplate::new(Code::INTERNAL_SERVER_ERROR)
 }

@@ -320,19 +320,30 @@ async fn a_silent_connection_is_released_unless_it_observes() {
 }
 
 #[tokio::test]
-async fn a_function_that_panics_ends_its_connection_and_no_other() {
+async fn a_function_that_panics_ends_its_request_and_nothing_else() {
     let mut server = server(Limits::default());
-    server.insert("/panic", Resource::new(Methods::GET, Handler::new(|_| panic!("on purpose"))));
+    let at_once = Handler::new(|_| panic!("on purpose"));
+    server.insert("/at-once", Resource::new(Methods::GET, at_once));
+    let later = Handler::later(async |request| {
+        tokio::task::yield_now().await;
+        assert!(request.payload().len() > 9, "on purpose");
+        text("not reached")
+    });
+    server.insert("/later-on", Resource::new(Methods::GET, later));
     let any = "127.0.0.1:0".parse().expect("an address");
+    let udp = server.listen_udp(any).expect("free");
     let tcp = server.listen_connections(any, Scheme::CoapTcp, None).await.expect("free");
     let running = run(server);
     let uri = format!("coap+tcp://{tcp}/").parse().expect("a URI");
-    let mut other = connected(Line::connect(&uri, None).await.expect("our own server"));
-    assert!(other.is_served().await);
     let mut line = connected(Line::connect(&uri, None).await.expect("our own server"));
-    line.send(RequestTemplate::get("/panic"));
-    while line.way.next().await.is_ok() {}
-    other.check().await;
+    let mut datagrams = datagrams(udp, None);
+    for path in ["/at-once", "/later-on"] {
+        let broken = (Code::INTERNAL_SERVER_ERROR, String::new());
+        assert_eq!(datagrams.ask(RequestTemplate::get(path)).await, broken, "{path}");
+        assert_eq!(line.ask(RequestTemplate::get(path)).await, broken, "{path}");
+    }
+    datagrams.check().await;
+    line.check().await;
     running.stop.send(()).expect("it runs");
     running.task.await.expect("no panic").expect("no failure");
 }
