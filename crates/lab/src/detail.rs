@@ -4,6 +4,8 @@
 //! without a bit changed. As in the metrics, only transactions issued after the warm-up are measured, except
 //! in the series, which shows a node's whole life.
 
+mod course;
+
 use std::collections::BTreeMap;
 
 use lowmesh_sim::record::{Ending, Outcome, Transaction};
@@ -11,6 +13,8 @@ use lowmesh_units::{Duration, Instant, NodeId};
 use serde::{Deserialize, Serialize};
 
 use crate::statistics::percentile;
+
+pub use course::{Course, Kind, Step};
 
 /// Percentiles kept of the delays of one number of hops.
 pub const HOP_PERCENTILES: [u8; 5] = [5, 25, 50, 75, 95];
@@ -39,6 +43,9 @@ pub struct Detail {
     pub cells: Vec<Cell>,
     /// The life of one node: the farthest that had anything to say.
     pub series: Option<Series>,
+    /// Datagrams in recoverable fragments whose course shows most: one that arrived, then one that did not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub courses: Vec<Course>,
 }
 
 /// Delays of the nodes of one number of hops.
@@ -169,6 +176,7 @@ impl Detail {
             nodes: nodes(outcome, &measured),
             cells: cells(outcome),
             series: series(outcome),
+            courses: outcome.courses.iter().map(Course::of).collect(),
         }
     }
 }

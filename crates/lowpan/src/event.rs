@@ -5,6 +5,8 @@ use alloc::vec::Vec;
 use lowmesh_machine::{Dropped, Handle};
 use lowmesh_units::Eui64;
 
+use crate::recover::Step;
+
 /// What can happen to the adaptation layer.
 #[derive(Debug)]
 pub enum Input<'a> {
@@ -106,6 +108,8 @@ pub enum Output {
     },
     /// A packet ended here.
     Dropped(Dropped),
+    /// Something happened to a datagram in recoverable fragments from here; told when the configuration asks for it.
+    Step(Step),
 }
 
 /// What the layer counts.

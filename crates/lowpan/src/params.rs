@@ -167,6 +167,8 @@ pub struct Config {
     pub packet_buffer_octets: usize,
     /// Recoverable fragments.
     pub recovery: Recovery,
+    /// Whether every step of a datagram in recoverable fragments is told, for plots; no protocol setting, and off.
+    pub tell_steps: bool,
 }
 
 impl Default for Config {
@@ -183,6 +185,7 @@ impl Default for Config {
             forwarded_datagrams: FORWARDED_DATAGRAMS,
             packet_buffer_octets: PACKET_BUFFER_OCTETS,
             recovery: Recovery::default(),
+            tell_steps: false,
         }
     }
 }

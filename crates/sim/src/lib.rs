@@ -10,6 +10,7 @@
 //! | [`agenda`], [`clock`] | events in order, crystals that drift |
 //! | [`air`], [`topology`] | who hears whom, where nodes stand |
 //! | [`traffic`] | the application |
+//! | `courses` | datagrams in recoverable fragments, step by step |
 //! | `occupancy` | how full packet buffers are |
 //! | [`ledger`] | every packet ends in exactly one way |
 //! | [`trace`], [`capture`] | the record stream and its hash; frames for Wireshark |
@@ -22,6 +23,7 @@ pub mod capture;
 mod carrier;
 pub mod clock;
 pub mod config;
+mod courses;
 pub mod energy;
 pub mod error;
 mod flight;

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use lowmesh_machine::{DropReason, Layer};
 use lowmesh_units::{Duration, Instant, NodeId};
 
+pub use crate::courses::Course;
+
 /// How a CoAP transaction ended (RFC 7252 s4.2; a transaction is one request and its acknowledgement).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
@@ -210,6 +212,9 @@ pub struct Outcome {
     pub datagrams: Vec<Datagram>,
     /// What the adaptation layers of all nodes did with packets larger than a frame.
     pub fragments: Fragments,
+    /// Datagrams in recoverable fragments whose course shows most, where nodes were to tell their steps: one that
+    /// arrived, then one that was given up.
+    pub courses: Vec<Course>,
     /// Frames to one neighbour.
     pub frames: Frames,
     /// The same by sender and neighbour.

@@ -19,6 +19,7 @@ use crate::air::{Interference, Medium, Overlap, build};
 use crate::capture::Capture;
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::courses::Courses;
 use crate::error::Error;
 use crate::flight::{Hearers, Scratch};
 use crate::ledger::Ledger;
@@ -78,6 +79,7 @@ pub struct World {
     answers: VecDeque<(Instant, ExchangeId)>,
     pub(crate) ledger: Ledger,
     pub(crate) outcome: Outcome,
+    pub(crate) courses: Courses,
     /// The packet buffer of each node.
     pub(crate) buffers: Vec<Occupancy>,
     /// Radio time of each node at the moment it joined.
@@ -125,6 +127,7 @@ impl World {
             hearers: Hearers::default(),
             frames_begun: 0,
             ledger: Ledger::default(),
+            courses: Courses::default(),
             now: Instant::ZERO,
             config,
             seed,
@@ -257,6 +260,7 @@ impl World {
             match output {
                 Output::Packet(packet) => self.note_packet(now, node, packet),
                 Output::Transaction(transaction) => self.note_transaction(now, node, transaction),
+                Output::Fragments(step) => self.courses.note(now, node, step),
                 Output::Network(network) => self.note_network(now, node, &network),
                 Output::AdjustClock { micros } => {
                     self.clocks[node.index()].adjust(now, micros);

@@ -89,6 +89,7 @@ impl Node {
                 let reason = cause.map_or(DropReason::NoAck, |dropped| dropped.reason);
                 self.dropped(handle, Layer::Mac, reason);
             }
+            lowmesh_lowpan::Output::Step(step) => self.outbox.push(Output::Fragments(step)),
             lowmesh_lowpan::Output::Dropped(dropped) => {
                 if dropped.handle != Handle::NONE {
                     self.note_packet(Packet::Dropped(dropped));

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use lowmesh_coap::{ExchangeId, RequestTemplate, ResponseTemplate};
+use lowmesh_lowpan::recover::Step;
 use lowmesh_machine::{DropReason, Dropped, Handle};
 use lowmesh_units::{Duration, Eui64, Instant};
 use lowmesh_wire::coap::Message;
@@ -79,6 +80,8 @@ pub enum Output {
         /// It came to a group: an answer is optional, and errors are not sent (RFC 7252 s8.2).
         multicast: bool,
     },
+    /// Something about a datagram of this node in recoverable fragments; told when the configuration asks for it.
+    Fragments(Step),
     /// Something about the node's place in the network.
     Network(Network),
     /// A UDP datagram for the application, on [`DATAGRAM_PORT`](crate::DATAGRAM_PORT).

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::style::SERIES_MAX;
 use crate::results::PointResult;
+use crate::statistics::Estimate;
 
 /// Series in one panel, if there is more than one key to spread over panels.
 const SERIES_WANTED: usize = 4;
@@ -126,13 +127,18 @@ impl<'r> Arrangement<'r> {
         let along = self.along.as_ref()?;
         let tdr = |value: &str| {
             let slice = self.slice(Some(value));
-            let means = slice.iter().filter_map(|(_, p)| p.estimate("tdr")).map(|e| e.mean);
+            let means = slice.iter().filter_map(|(_, p)| delivery(p)).map(|e| e.mean);
             let (sum, n) = means.fold((0.0, 0_u32), |(sum, n), mean| (sum + mean, n + 1));
             if n == 0 { f64::INFINITY } else { sum / f64::from(n) }
         };
         let worse = |a: &(&str, f64), b: &(&str, f64)| a.1.total_cmp(&b.1);
         along.values.iter().map(|v| (v.as_str(), tdr(v))).min_by(worse).map(|(value, _)| value)
     }
+}
+
+/// The share of transactions that were delivered, or of datagrams where there are no transactions.
+fn delivery(point: &PointResult) -> Option<Estimate> {
+    point.estimate("tdr").or_else(|| point.estimate("datagram_pdr"))
 }
 
 /// What shares these values.

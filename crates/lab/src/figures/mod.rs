@@ -5,6 +5,7 @@
 
 pub mod arrangement;
 pub mod axes;
+mod course;
 mod delay;
 pub mod differences;
 mod drops;
@@ -119,12 +120,14 @@ pub fn figures(points: &[PointResult]) -> Vec<Figure> {
     figures.extend(delay::by_hops(&slice, &place));
     figures.extend(drops::draw(&slice, &place));
     figures.extend(timeline::draw(&slice, &place));
+    figures.extend(course::draw(&slice, &place));
     figures.extend(topology::draw(&slice));
     figures.extend(schedule::draw(&slice));
     figures
 }
 
-/// The figures of a sweep that stands beside another: the first metrics, of datagrams if there are any, and drops.
+/// The figures of a sweep that stands beside another: the first metrics, of datagrams if there are any, drops, and
+/// the course of fragments.
 pub fn main_figures(points: &[PointResult]) -> Vec<Figure> {
     let arrangement = Arrangement::of(points);
     let has_datagrams = |point: &PointResult| point.estimate("datagram_pdr").is_some();
@@ -134,6 +137,7 @@ pub fn main_figures(points: &[PointResult]) -> Vec<Figure> {
     let mut figures: Vec<Figure> = drawn.take(MAIN_METRICS).collect();
     let (slice, place) = hardest(&arrangement);
     figures.extend(drops::draw(&slice, &place));
+    figures.extend(course::draw(&slice, &place));
     figures
 }
 

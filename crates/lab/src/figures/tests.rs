@@ -2,7 +2,7 @@
 
 use super::made_up::results;
 use super::*;
-use crate::detail::{Detail, HopLatencies};
+use crate::detail::{Course, Detail, HopLatencies, Kind, Step};
 use crate::results::Results;
 
 fn sweep() -> Results {
@@ -81,6 +81,43 @@ fn latencies_of_datagrams_have_a_curve_for_each_number_of_hops() {
     assert_eq!(figure.data.rows.len(), 2 * 2 * 21);
     let median = ["400", "3", "50", "305"].map(str::to_owned);
     assert!(figure.data.rows.contains(&median.to_vec()), "{:?}", figure.data.rows);
+}
+
+#[test]
+fn courses_of_fragments_have_a_mark_for_each_event_and_lines_for_window_and_gap() {
+    let mut results = results(&[("fragments.window", &["abe", "quic"])], 2);
+    let step = |t_ms: f32, kind: Kind, window: u32| {
+        let gap_ms = t_ms / 10.0;
+        Step { t_ms, kind, fragments: 1, window, gap_ms }
+    };
+    let steps = vec![
+        step(0.0, Kind::Sent, 2),
+        step(170.0, Kind::Sent, 2),
+        step(400.0, Kind::Acked, 3),
+        step(400.0, Kind::Lost, 1),
+        step(410.0, Kind::Resent, 1),
+        step(2910.0, Kind::TimedOut, 1),
+        step(2920.0, Kind::Restarted, 2),
+        step(3000.0, Kind::Marked, 2),
+        step(3001.0, Kind::Ended, 2),
+    ];
+    let course = |delivered| Course { node: 5, delivered, start_s: 12.5, steps: steps.clone() };
+    for run in results.points.iter_mut().flat_map(|point| &mut point.runs).skip(1) {
+        run.detail.courses = vec![course(true), course(false)];
+    }
+    let figures = figures(&results.points);
+    let figure = figures.iter().find(|figure| figure.name == "fragment-course");
+    let figure = figure.expect("courses are there");
+    let svg = figure.to_svg();
+    check_well_formed(&svg);
+    // Two endings of two windows; restart and end have no row.
+    assert_eq!(figure.data.rows.len(), 4 * steps.len());
+    assert_eq!(svg.matches(" edge\"").count(), 4 * 7);
+    assert!(svg.contains(">quic: node 5, given up<") && svg.contains(">abe: node 5, delivered<"));
+    // The first point's first run has none, so its second stands for it.
+    let row = ["abe", "2", "5", "delivered", "12.5", "400", "acked", "1", "3", "40"];
+    assert_eq!(figure.data.rows[2], row);
+    assert_eq!(figure.data.rows[2 * steps.len()][..2], ["quic", "1"]);
 }
 
 #[test]

@@ -106,6 +106,7 @@ impl Adaptation {
                 node::Output::Datagram { datagram, source, handle } => {
                     self.on_datagram(&datagram, source, handle);
                 }
+                node::Output::Step(step) => self.outbox.push(Output::Step(step)),
                 node::Output::Ended { handle, dropped } => {
                     let end = dropped.map_or(End::PassedOn, End::Dropped);
                     self.end_copy(handle, Part::Recovered, end);

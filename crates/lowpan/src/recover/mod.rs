@@ -10,6 +10,7 @@
 //! - `send`: the fragmenting end. One timer and one window of `congestion` for each datagram.
 //! - `receive`: the reassembling end.
 //! - `path`: what a forwarder changes in a fragment, and what it remembers.
+//! - `step`: what happens at the fragmenting end, told one by one.
 //! - `node`: all three of one node, with the gap between their frames.
 //!
 //! Headers are `wire::lowpan::rfrag`'s; compression, the choice of the way and the routes are left to
@@ -19,10 +20,12 @@ pub(crate) mod node;
 pub(crate) mod path;
 mod receive;
 mod send;
+mod step;
 
 pub use node::Counters;
 pub use receive::{Outcome, Received, Receiving, null};
 pub use send::{Ending, Sending};
+pub use step::{Event, Step};
 
 #[cfg(test)]
 mod tests;

@@ -26,7 +26,7 @@ use lowmesh_wire::lowpan::rfrag::{Part, RFRAG_OCTETS, Rfrag, RfragAck};
 
 use self::forwarder::Question;
 use super::path::Path;
-use super::{Ending, Outcome, Received, Receiving, Sending};
+use super::{Ending, Event, Outcome, Received, Receiving, Sending, Step};
 use crate::forward::{Label, VirtualReassembly};
 use crate::params::{Config, Manner, REASSEMBLY_TIMEOUT_MAX, RECOVERY_QUEUE_FRAMES};
 
@@ -43,6 +43,8 @@ pub(crate) enum Output {
     Datagram { datagram: Vec<u8>, source: Eui64, handle: Handle },
     /// A packet is through, or this node's copy of it has ended for the reason given.
     Ended { handle: Handle, dropped: Option<DropReason> },
+    /// Something happened to a datagram that is sent from here.
+    Step(Step),
 }
 
 /// What the node has to know about the layer around it, as of now.
@@ -277,12 +279,36 @@ impl Node {
         let is_own = |one: &Sending| one.datagram_tag() == tag && one.next_hop() == from;
         if let Some(at) = self.sending.iter().position(is_own) {
             self.counters.marks_reported += u64::from(ack.congestion);
-            if let Some(ending) = self.sending[at].on_ack(&ack, now) {
+            let (received, lost) = (self.sending[at].received(), self.sending[at].lost());
+            let ending = self.sending[at].on_ack(&ack, now);
+            self.tell_ack(at, received, lost, ack.congestion);
+            if let Some(ending) = ending {
                 self.end_sending(at, ending);
             }
             return;
         }
         self.pass_back(now, ack, from);
+    }
+
+    /// Tells what an acknowledgement has changed since so many fragments were received and lost.
+    fn tell_ack(&mut self, at: usize, received: usize, lost: u16, marked: bool) {
+        let arrived = self.sending[at].received() - received;
+        let lost = self.sending[at].lost() - lost;
+        let told = [
+            (arrived > 0).then_some(Event::Acked(arrived as u8)),
+            (lost > 0).then_some(Event::Lost(lost as u8)),
+            marked.then_some(Event::Marked),
+        ];
+        for event in told.into_iter().flatten() {
+            self.tell(at, event);
+        }
+    }
+
+    /// Tells a step of a datagram, if anybody wants to know.
+    fn tell(&mut self, at: usize, event: Event) {
+        if self.config.tell_steps {
+            self.outbox.push(Output::Step(Step::of(&self.sending[at], event)));
+        }
     }
 
     fn end_sending(&mut self, at: usize, ending: Ending) {
@@ -295,11 +321,13 @@ impl Node {
         if ending != Ending::Delivered {
             let tag = self.free_tag(next_hop);
             if self.sending[at].restart(tag) {
+                self.tell(at, Event::Restarted);
                 return;
             }
         }
         self.counters.ended += 1;
         self.counters.gaps_changed += u64::from(self.sending[at].gap_changed());
+        self.tell(at, Event::Ended(ending));
         self.sending.remove(at);
         self.end_with_frames(
             handle,
@@ -337,7 +365,12 @@ impl Node {
         let mut at = 0;
         while at < self.sending.len() {
             let before = self.sending.len();
-            if let Some(ending) = self.sending[at].on_timeout(now) {
+            let is_late = self.sending[at].deadline().is_some_and(|deadline| deadline <= now);
+            let ending = self.sending[at].on_timeout(now);
+            if is_late {
+                self.tell(at, Event::TimedOut);
+            }
+            if let Some(ending) = ending {
                 self.end_sending(at, ending);
             }
             at += usize::from(self.sending.len() == before);
@@ -421,6 +454,8 @@ impl Node {
         self.counters.sent += u64::from(!is_copy);
         let (destination, handle) = (sending.next_hop(), sending.handle());
         self.sending.push_back(sending);
+        let event = if is_copy { Event::Resent } else { Event::Sent };
+        self.tell(self.sending.len() - 1, event);
         Some(Waiting { payload, destination, handle })
     }
 }

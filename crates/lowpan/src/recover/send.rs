@@ -109,6 +109,8 @@ pub struct Sending {
     /// The gap behind a fragment at the start.
     first_gap: Duration,
     gap_changed: bool,
+    /// Fragments that acknowledgements have shown as lost.
+    lost: u16,
 }
 
 impl Sending {
@@ -135,6 +137,7 @@ impl Sending {
             datagram,
             first_gap: gap(window.as_ref(), recovery),
             gap_changed: false,
+            lost: 0,
             window,
             timer: recovery.arq.timer(),
             asked: None,
@@ -192,6 +195,15 @@ impl Sending {
     /// Fragments of the datagram.
     pub fn fragments(&self) -> usize {
         self.pieces.len()
+    }
+
+    /// Fragments that the other end has.
+    pub fn received(&self) -> usize {
+        self.pieces.iter().filter(|piece| piece.fate == Fate::Received).count()
+    }
+    /// Fragments that acknowledgements have shown as lost, every copy counted.
+    pub const fn lost(&self) -> u16 {
+        self.lost
     }
 
     fn due(&self) -> Option<usize> {
@@ -315,6 +327,7 @@ impl Sending {
         }
         let is_due = |asked: &Asked| self.pieces[asked.sequence].fate == Fate::Due;
         self.asked = self.asked.filter(|asked| !is_due(asked));
+        self.lost = self.lost.saturating_add(lost.len() as u16);
         if !lost.is_empty() {
             self.window.on_lost(&lost, now);
         }

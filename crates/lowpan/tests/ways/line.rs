@@ -178,6 +178,7 @@ impl Line {
                 }
                 Output::Accepted { .. } => self.copies += 1,
                 Output::PacketDone { .. } => self.copies -= 1,
+                Output::Step(step) => panic!("{step:?} without being asked"),
                 Output::Dropped(dropped) => {
                     self.copies -= 1;
                     self.dropped.push((node, dropped));

@@ -238,7 +238,9 @@ impl Mesh {
                     self.tell(node, Input::Respond { exchange, response });
                 }
                 Output::AdjustClock { micros } => assert_eq!(micros, 0, "clocks here are exact"),
-                Output::Datagram { .. } | Output::Radio(_) => panic!("{output:?} in this mesh"),
+                Output::Datagram { .. } | Output::Radio(_) | Output::Fragments(_) => {
+                    panic!("{output:?} in this mesh")
+                }
             }
         }
     }
