@@ -28,7 +28,7 @@ const RUN: &[&str] = &[
 ];
 
 /// Large packets over several contended hops; the way comes with each run.
-const LARGE: &[&str] = &[
+pub const LARGE: &[&str] = &[
     "grenoble-t",
     "--seeds",
     "1",
@@ -95,7 +95,7 @@ fn examine(binary: &PathBuf, what: &str, args: &[&str], wanted: &[&str]) -> Resu
     let path = file.to_string_lossy().into_owned();
     let args: Vec<&str> = args.iter().copied().chain(["--pcap", &path]).collect();
     product::report(product::run(binary, &args))?;
-    let dissection = dissect(&file)?;
+    let dissection = dissect(&file, PREFERENCES, COLUMNS)?;
     let tally = tally(&dissection);
     let counts: Vec<String> = tally.seen.iter().map(|(name, n)| format!("{name} {n}")).collect();
     println!("{what}: {} frames: {}", tally.frames, counts.join(", "));
@@ -105,10 +105,11 @@ fn examine(binary: &PathBuf, what: &str, args: &[&str], wanted: &[&str]) -> Resu
     Ok(())
 }
 
-fn dissect(file: &Path) -> Result<String> {
+/// What tshark, told `preferences`, says of each packet in `file`: a line of these columns.
+pub fn dissect(file: &Path, preferences: &[&str], columns: &[&str]) -> Result<String> {
     let mut command = process::command("tshark", &["-n", "-r"]);
-    command.arg(file).args(PREFERENCES).args(["-T", "fields", "-E", "occurrence=f"]);
-    for column in COLUMNS {
+    command.arg(file).args(preferences).args(["-T", "fields", "-E", "occurrence=f"]);
+    for column in columns {
         command.args(["-e", column]);
     }
     process::read(command)

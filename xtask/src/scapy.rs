@@ -7,7 +7,7 @@ use std::fs;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::{process, product, python};
+use crate::{capture, process, product, python};
 
 /// The version whose bytes the vectors are.
 const SCAPY: &str = "scapy==2.8.0";
@@ -16,22 +16,8 @@ const SCRIPT: &str = "xtask/python/lowpan.py";
 /// What it builds; `lowpan` has the test that parses it.
 const VECTORS: &str = "tests/vectors/lowpan/scapy.txt";
 
-/// Packets of five fragments that every hop puts together.
-const RUN: &[&str] = &[
-    "grenoble-t",
-    "--seeds",
-    "1",
-    "--jobs",
-    "1",
-    "--set",
-    "duration=1min",
-    "--set",
-    "traffic.payload_bytes=400",
-    "--set",
-    "traffic.period=4s",
-    "--set",
-    "fragments.way=hwr",
-];
+/// The way in which every hop puts packets together, which is the one that scapy reads.
+const WAY: &[&str] = &["--set", "fragments.way=hwr"];
 
 /// Compares the vectors, and lets scapy read a capture; `--write` writes the vectors anew.
 pub fn run(args: &[String]) -> Result<()> {
@@ -51,13 +37,14 @@ pub fn run(args: &[String]) -> Result<()> {
     println!("{} vectors are as {SCAPY} builds them", stored.lines().count());
 
     let binary = product::build()?;
-    let capture = std::env::temp_dir().join(format!("lowmesh-scapy-{}.pcap", std::process::id()));
-    let path = capture.to_string_lossy().into_owned();
-    let args: Vec<&str> = RUN.iter().copied().chain(["--pcap", &path]).collect();
+    let capture_file =
+        std::env::temp_dir().join(format!("lowmesh-scapy-{}.pcap", std::process::id()));
+    let path = capture_file.to_string_lossy().into_owned();
+    let args: Vec<&str> = [capture::LARGE, WAY, &["--pcap", &path]].concat();
     product::report(product::run(&binary, &args))?;
     let told = process::read(process::command(&python, &[SCRIPT, "read", &path]))
         .with_context(|| format!("the capture is {path}"))?;
     print!("scapy reads a capture: {told}");
-    fs::remove_file(&capture)?;
+    fs::remove_file(&capture_file)?;
     Ok(())
 }

@@ -4,11 +4,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::process;
+use crate::{capture, process};
 
 /// What tshark must be told: who speaks on the port.
 const PREFERENCES: &[&str] = &["-d", "udp.port==17754,zep"];
@@ -35,20 +34,11 @@ pub fn run(args: &[String]) -> Result<()> {
     test.env("LOWMESH_ZEP_PCAP", &file);
     process::execute(test)?;
     // A failed capture stays for a look with Wireshark.
-    let report =
-        judge(&dissect(&file)?).with_context(|| format!("the capture is {}", file.display()))?;
+    let report = judge(&capture::dissect(&file, PREFERENCES, COLUMNS)?)
+        .with_context(|| format!("the capture is {}", file.display()))?;
     println!("{report}");
     fs::remove_file(&file)?;
     Ok(())
-}
-
-fn dissect(file: &Path) -> Result<String> {
-    let mut command = process::command("tshark", &["-n", "-r"]);
-    command.arg(file).args(PREFERENCES).args(["-T", "fields", "-E", "occurrence=f"]);
-    for column in COLUMNS {
-        command.args(["-e", column]);
-    }
-    process::read(command)
 }
 
 /// What was seen, in a line; an error names the datagrams that were not read.
