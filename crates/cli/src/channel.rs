@@ -169,8 +169,15 @@ impl Channel {
                     format!("the handshake was not over within {} s", limit.as_secs_f64());
                 Failure::Security { message, hint: KEY_HINT }
             }
-            _ => silence(limit),
+            _ => self.unverified().unwrap_or_else(|| silence(limit)),
         }
+    }
+    /// What has come instead of an answer that OSCORE verifies, if anything.
+    fn unverified(&self) -> Option<Failure> {
+        let refusal = self.contexts.as_ref().and_then(Contexts::take_refusal)?;
+        let message = format!("no protected answer from {}: {refusal}", self.peer.address);
+        let hint = "has the server this security context, sender and recipient exchanged?";
+        Some(Failure::Security { message, hint })
     }
     /// What it means that a request has failed.
     pub fn failure(&mut self, reason: DropReason) -> Failure {
@@ -190,10 +197,8 @@ impl Channel {
                 ),
             };
         }
-        if let Some(refusal) = self.contexts.as_ref().and_then(Contexts::take_refusal) {
-            let message = format!("no protected answer from {address}: {refusal}");
-            let hint = "has the server this security context, sender and recipient exchanged?";
-            return Failure::Security { message, hint };
+        if let Some(failure) = self.unverified() {
+            return failure;
         }
         match reason {
             DropReason::NoRoute if self.peer.is_group() => {
