@@ -68,8 +68,8 @@ fn watches(stage: &Stage<'_>, python: &Path) -> impl Iterator<Item = Watch> + us
     let observer = process::command(python, &[&script("aiocoap_observer.py")]);
     let mine = process::command(stage.binary, &["observe"]);
     [
-        Watch::new("aiocoap observes lowmesh", ours, "/obs", observer).seed(4),
-        Watch::new("lowmesh observes aiocoap", theirs, "/state", mine).seed(5),
+        Watch::new("aiocoap observes lowmesh", ours, "/obs", observer).seed(49),
+        Watch::new("lowmesh observes aiocoap", theirs, "/state", mine).seed(7),
     ]
     .into_iter()
 }

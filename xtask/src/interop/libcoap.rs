@@ -82,15 +82,18 @@ fn watches(stage: &Stage<'_>) -> impl Iterator<Item = Watch> + use<> {
     let mine = || process::command(stage.binary, &["observe"]);
     [
         // libcoap's client gives its application what comes, as it comes.
-        Watch::new("libcoap observes lowmesh", ours, "/obs", theirs).seed(1).unordered(),
-        Watch::new("lowmesh observes libcoap", |port| server(port, &[]), "/state", mine()).seed(2),
+        Watch::new("libcoap observes lowmesh", ours, "/obs", theirs)
+            .seed(13)
+            .unordered()
+            .acknowledging_once(),
+        Watch::new("lowmesh observes libcoap", |port| server(port, &[]), "/state", mine()).seed(21),
         Watch::new(
             "lowmesh observes libcoap by NON",
             |port| server(port, &["-N"]),
             "/state",
             mine(),
         )
-        .seed(3)
+        .seed(17)
         .unconfirmed(),
     ]
     .into_iter()

@@ -30,6 +30,8 @@ const HOLD: Duration = Duration::from_millis(700);
 const LOOK: Duration = Duration::from_millis(20);
 /// The longest datagram.
 const LEN_MAX: usize = 2048;
+/// How an ACK without response begins (RFC 7252 s3): version, type, no token; code 0.00.
+const EMPTY_ACK: [u8; 2] = [0x60, 0x00];
 /// Where the message ID lies (RFC 7252 s3).
 const MESSAGE_ID: std::ops::Range<usize> = 2..4;
 
@@ -43,15 +45,16 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// A path to a server at a port; equal seeds draw the same fates, one after another.
-    pub fn start(server: u16, seed: u64) -> Result<Self> {
+    /// A path to a server at a port; equal seeds draw the same fates, one after another. It loses empty ACKs only if it is
+    /// said.
+    pub fn start(server: u16, seed: u64, loses_acks: bool) -> Result<Self> {
         let (front, back) = (UdpSocket::bind("[::1]:0")?, UdpSocket::bind("[::1]:0")?);
         back.connect(("::1", server))?;
         for socket in [&front, &back] {
             socket.set_read_timeout(Some(LOOK))?;
         }
         let port = front.local_addr()?.port();
-        let shared = Arc::new(Shared::new(seed));
+        let shared = Arc::new(Shared::new(Chance::new(seed, loses_acks)));
         let way = |from: &UdpSocket, to: &UdpSocket, inwards| -> Result<_> {
             let (from, to) = (from.try_clone()?, to.try_clone()?);
             let way = Way { from, to, inwards, held: Vec::new(), shared: shared.clone() };
@@ -90,10 +93,9 @@ struct Shared {
 }
 
 impl Shared {
-    fn new(seed: u64) -> Self {
-        let chance = Mutex::new(Chance { state: seed, lost: BTreeMap::new() });
+    fn new(chance: Chance) -> Self {
         let (over, healed) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { over, healed, chance, client: Mutex::new(None) }
+        Self { over, healed, chance: Mutex::new(chance), client: Mutex::new(None) }
     }
     fn chance(&self) -> MutexGuard<'_, Chance> {
         self.chance.lock().unwrap_or_else(PoisonError::into_inner)
@@ -116,11 +118,15 @@ enum Fate {
 #[derive(Debug)]
 struct Chance {
     state: u64,
+    loses_acks: bool,
     /// Copies lost of each message ID.
     lost: BTreeMap<Vec<u8>, u8>,
 }
 
 impl Chance {
+    const fn new(seed: u64, loses_acks: bool) -> Self {
+        Self { state: seed, loses_acks, lost: BTreeMap::new() }
+    }
     fn fate(&mut self, datagram: &[u8]) -> Fate {
         // Steele, Lea and Flood's splitmix64: good enough to lose datagrams with.
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -129,6 +135,9 @@ impl Chance {
         bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         let drawn = (bits ^ (bits >> 31)) % 100;
         if drawn < LOST {
+            if !self.loses_acks && datagram.starts_with(&EMPTY_ACK) {
+                return Fate::Passes;
+            }
             let id = datagram.get(MESSAGE_ID).unwrap_or_default().to_vec();
             let lost = self.lost.entry(id).or_default();
             if *lost >= LOST_MAX {
@@ -204,7 +213,7 @@ mod tests {
 
     /// Of datagrams with message IDs of their own.
     fn fates(seed: u64) -> Vec<Fate> {
-        let mut chance = Chance { state: seed, lost: BTreeMap::new() };
+        let mut chance = Chance::new(seed, true);
         (0_u16..10_000)
             .map(|id| chance.fate(&[&[0x40, 0], &id.to_be_bytes()[..]].concat()))
             .collect()
@@ -221,9 +230,18 @@ mod tests {
 
     #[test]
     fn of_one_message_no_more_copies_are_lost_than_are_sent_again() {
-        let mut chance = Chance { state: 3, lost: BTreeMap::new() };
+        let mut chance = Chance::new(3, true);
         let lost = (0..100).filter(|_| chance.fate(&[0x40, 1, 0, 7]) == Fate::Lost).count();
         assert_eq!(lost, usize::from(LOST_MAX));
+    }
+
+    #[test]
+    fn empty_acks_are_not_lost_where_the_path_spares_them() {
+        let lost = |loses_acks| {
+            let mut chance = Chance::new(1, loses_acks);
+            (0..100).any(|id| chance.fate(&[0x60, 0, 0, id]) == Fate::Lost)
+        };
+        assert!(lost(true) && !lost(false));
     }
 
     #[test]
@@ -235,7 +253,8 @@ mod tests {
     #[test]
     fn a_healed_path_carries_everything_both_ways() {
         let server = UdpSocket::bind("[::1]:0").expect("a socket");
-        let relay = Relay::start(server.local_addr().expect("bound").port(), 1).expect("sockets");
+        let relay =
+            Relay::start(server.local_addr().expect("bound").port(), 1, true).expect("sockets");
         relay.heal();
         let client = UdpSocket::bind("[::1]:0").expect("a socket");
         client.connect(("::1", relay.port)).expect("an address");
