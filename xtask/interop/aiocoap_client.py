@@ -1,6 +1,7 @@
 """Asks `lowmesh serve --demo` with aiocoap, for `cargo xtask interop`.
 
-    aiocoap_client.py BASE BODY [--server NAME] [--oscore FOLDER] [--through PROXY] [--no-observation]
+    aiocoap_client.py BASE BODY [--server NAME] [--oscore FOLDER] [--psk IDENTITY KEY] [--through PROXY]
+        [--no-observation]
 
 BASE and PROXY are URIs without path, BODY a file; NAME is `lowmesh`, or `aiocoap` for aiocoap_server.py behind a proxy. Says
 `all as it should be`, or ends with what is not.
@@ -68,6 +69,10 @@ async def main(args, body):
     if args.oscore:
         credentials = {args.base + "/*": {"oscore": {"basedir": args.oscore}}}
         context.client_credentials.load_from_dict(credentials)
+    if args.psk:
+        identity, key = ({"ascii": text} for text in args.psk)
+        credentials = {args.base + "/*": {"dtls": {"psk": key, "client-identity": identity}}}
+        context.client_credentials.load_from_dict(credentials)
     asked = ProxyForwarder(args.through, context) if args.through else context
     cases = [get, separate, long_bodies, error]
     if args.server == "lowmesh":
@@ -87,6 +92,7 @@ parser.add_argument("base")
 parser.add_argument("body", type=argparse.FileType("rb"))
 parser.add_argument("--server", choices=LONG, default="lowmesh")
 parser.add_argument("--oscore")
+parser.add_argument("--psk", nargs=2)
 parser.add_argument("--through")
 parser.add_argument("--no-observation", dest="observation", action="store_false")
 arguments = parser.parse_args()

@@ -1,5 +1,7 @@
 //! aiocoap, in an environment of its own under `target`: its server asked by our client, its client at our server; UDP, TCP,
-//! WebSockets and OSCORE.
+//! WebSockets and OSCORE, and its client over DTLS.
+//!
+//! Left out: its DTLS server. tinydtls asks for the sign of RFC 5746 in a client's hello, which dimpl does not put there.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,13 +11,17 @@ use anyhow::{Context as _, Result};
 use super::Group;
 use super::capture::Port;
 use super::case::{Stage, Tally, Wants};
-use super::material::Material;
+use super::material::{IDENTITY, KEY, Material};
 use super::observation::Watch;
 use super::peer::{HOST, Peer, two_free_ports};
 use crate::{process, python};
 
-/// What pip installs. DTLS is left out: its library has to be compiled, with tools that few machines have.
+/// What pip installs.
 const PACKAGE: &str = "aiocoap[oscore,ws,linkheader]==0.4.17";
+/// What its DTLS stands on, tinydtls, is compiled.
+const DTLS: &str = "DTLSSocket==0.2.3";
+const DTLS_TOOLS: &[(&str, &str)] =
+    &[("autoreconf", "autoconf"), ("aclocal", "automake"), ("make", "make"), ("cc", "gcc")];
 /// Where aiocoap serves WebSockets, above its other port.
 const WEBSOCKETS_ABOVE: u16 = 3000;
 
@@ -25,10 +31,19 @@ pub fn python(tally: &Tally) -> Option<PathBuf> {
     python.map_err(|why| tally.skip("aiocoap", &format!("{why:#}"))).ok()
 }
 
+/// Whether it has DTLS, perhaps now.
+fn has_dtls(python: &Path, tally: &Tally) -> bool {
+    let built = python::compiled(python, DTLS, "DTLSSocket.dtls", DTLS_TOOLS);
+    built.map_err(|why| tally.skip("aiocoap over DTLS", &format!("{why:#}"))).is_ok()
+}
+
 /// Both directions.
 pub fn groups<'a>(stage: Stage<'a>, python: &'a Path) -> Vec<Group<'a>> {
-    let mut groups: Vec<Group<'a>> =
-        vec![Box::new(move || ask(&stage, python)), Box::new(move || answer(&stage, python))];
+    let secure = has_dtls(python, stage.tally);
+    let mut groups: Vec<Group<'a>> = vec![
+        Box::new(move || ask(&stage, python)),
+        Box::new(move || answer(&stage, python, secure)),
+    ];
     groups.extend(watches(&stage, python).map(|watch| watch.into_group(stage)));
     groups
 }
@@ -117,29 +132,34 @@ fn ask(stage: &Stage<'_>, python: &Path) -> Result<Vec<Port>> {
 }
 
 /// Their client, our server.
-fn answer(stage: &Stage<'_>, python: &Path) -> Result<Vec<Port>> {
+fn answer(stage: &Stage<'_>, python: &Path, has_dtls: bool) -> Result<Vec<Port>> {
     let Stage { binary, material, tally } = *stage;
     let (port, websockets) = (two_free_ports()?, two_free_ports()?);
     let numbers = [port, websockets].map(|port| port.to_string());
     let args =
         ["serve", "--demo", "--address", "::1", "--port", &numbers[0], "--ws-port", &numbers[1]];
     let mut server = process::command(binary, &args);
-    server.args(["-E", &material.path("server.conf")]);
+    server.args(["-E", &material.path("server.conf"), "-u", IDENTITY, "-k", KEY]);
     let _server = Peer::start_at(server, websockets, port)?;
     let context = material.path("client");
-    let protected = ["--oscore", &context];
-    for (scheme, port, extra) in [
+    let (protected, keys) = (["--oscore", &context], ["--psk", IDENTITY, KEY]);
+    let secure = Port { number: port + 1, secure: true };
+    let mut ways = vec![
         ("coap", port, &[][..]),
         ("coap+tcp", port, &[]),
         ("coap+ws", websockets, &[]),
         ("coap", port, &protected),
         ("coap+tcp", port, &protected),
-    ] {
+    ];
+    if has_dtls {
+        ways.push(("coaps", secure.number, &keys));
+    }
+    for (scheme, port, extra) in ways {
         let base = format!("{scheme}://{HOST}:{port}");
-        let how = if extra.is_empty() { "" } else { " with OSCORE" };
+        let how = if extra.contains(&"--oscore") { " with OSCORE" } else { "" };
         let title = format!("aiocoap asks lowmesh over {scheme}{how}");
         let client = client(python, &base, material, extra);
         tally.run(&title, client, &Wants::Says("all as it should be"))?;
     }
-    Ok(Port::in_the_open([port]))
+    Ok([Port::in_the_open([port]), vec![secure]].concat())
 }
