@@ -17,6 +17,7 @@
 //! | [`metrics`] | what timers, windows and counters show to monitoring |
 //! | [`clock`] | the time of all drivers |
 
+mod batch;
 pub mod clock;
 pub mod driver;
 pub mod dtls;
