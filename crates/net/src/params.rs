@@ -58,6 +58,12 @@ pub const PROXY_CACHE_MAX: usize = 4 << 20;
 pub const PROXY_CONNECTIONS_MAX: usize = 64;
 /// Requests that wait for a proxy's socket or for one of its connections; ours.
 pub const PROXY_QUEUE_MAX: usize = 256;
+/// What a proxy observes at origins for its clients, registrations; ours, each with the state that came last.
+pub const PROXY_OBSERVATIONS_MAX: usize = 256;
+/// In how many ways the clients of a proxy may say what they observe together; ours: Proxy-Uri, Proxy-Scheme, and room.
+pub const PROXY_REQUESTS_MAX: usize = 8;
+/// How long a proxy goes on telling of an observation that none of its clients asks for any more; ours: they ask at once.
+pub const PROXY_UNHEEDED_MAX: Duration = Duration::from_secs(2);
 /// How long a proxy keeps a connection that nobody needs; ours.
 pub const PROXY_IDLE: Duration = Duration::from_secs(60);
 /// ALPN identifier of CoAP over TLS: RFC 8323 s8.2.

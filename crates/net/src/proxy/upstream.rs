@@ -1,61 +1,58 @@
-//! Whom a proxy asks: one endpoint for all origins over UDP, and a connection for each origin of the other schemes, made
-//! when it is needed and released when it is idle.
+//! Whom a proxy asks: one endpoint for all origins over UDP, one for all over DTLS, and a connection for each origin of the
+//! other schemes, made when it is needed and released when it is idle.
 
 use std::collections::BTreeMap;
-use std::io;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lowmesh_coap::proxy::failure;
-use lowmesh_coap::{Input, Output, RequestTemplate, ResponseTemplate};
-use lowmesh_machine::Handle;
+use lowmesh_coap::observe::REGISTER;
+use lowmesh_coap::{ConfigError, RequestTemplate};
 use lowmesh_units::{NodeId, Purpose, Rng};
 use lowmesh_wire::coap::uri::{Scheme, Uri};
 use lowmesh_wire::coap::{Code, Message, OptionNumber};
 use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
+use super::conversation::{Conversation, Errand, Reply};
 use super::limits::{ProxyError, ProxyLimits};
-use crate::clock::fresh_seed;
+use super::observations::State;
+use crate::clock::{Clock, fresh_seed};
 use crate::driver::Driver;
+use crate::dtls::Sessions;
 use crate::line::Line;
+use crate::metrics::Report;
 use crate::oscore::{over_connections, over_datagrams};
-use crate::params::{HANDSHAKE_MAX, PROXY_IDLE, PROXY_QUEUE_MAX};
+use crate::params::{HANDSHAKE_MAX, PROXY_QUEUE_MAX};
 use crate::peer::Peer;
 use crate::resolve::resolve;
-use crate::server::{Connected, Datagrams, Way};
+use crate::server::{Connected, Datagrams, DatagramsHost};
 use crate::udp::Udp;
-
-/// A request on its way to a task, and the way back.
-struct Ask {
-    address: SocketAddr,
-    request: RequestTemplate,
-    reply: oneshot::Sender<Result<Message, Code>>,
-}
 
 /// The way to all origins.
 #[derive(Clone, Debug)]
 pub(super) struct Upstream {
-    datagrams: mpsc::Sender<Ask>,
-    connections: Arc<Mutex<BTreeMap<String, mpsc::Sender<Ask>>>>,
+    datagrams: mpsc::Sender<Errand>,
+    secure: Option<mpsc::Sender<Errand>>,
+    connections: Arc<Mutex<BTreeMap<String, mpsc::Sender<Errand>>>>,
     limits: Arc<ProxyLimits>,
+    clock: Clock,
 }
 
 impl Upstream {
-    pub(super) fn open(limits: ProxyLimits) -> Result<Self, ProxyError> {
+    pub(super) fn open(limits: ProxyLimits, clock: Clock) -> Result<Self, ProxyError> {
         let mut limits = limits;
         // RFC 8613 s2: the option is safe to forward, whatever it protects.
         limits.datagrams.extensions.push(OptionNumber::OSCORE);
         limits.connection.extensions.push(OptionNumber::OSCORE);
-        let host = over_datagrams(limits.datagrams.clone(), limits.host.clone(), None, rng())?;
-        let driver: Datagrams = Driver::new(Udp::ephemeral()?, host);
-        let (datagrams, asks) = mpsc::channel(PROXY_QUEUE_MAX);
-        tokio::spawn(async move {
-            let peer = |way: &Datagrams, address| way.udp().peer(address);
-            Conversation::new(driver, asks).run(peer).await.close();
-        });
+        let driver = Driver::new(Udp::ephemeral()?, host(&limits)?);
+        let datagrams = converse(driver, "upstream", clock);
         let connections = Arc::default();
-        Ok(Self { datagrams, connections, limits: Arc::new(limits) })
+        Ok(Self { datagrams, secure: None, connections, limits: Arc::new(limits), clock })
+    }
+    /// Asks over DTLS too.
+    pub(super) fn secure(self, sessions: Sessions) -> Result<Self, ProxyError> {
+        let driver = Driver::secure(Udp::ephemeral()?, sessions, host(&self.limits)?);
+        let secure = Some(converse(driver, "upstream, DTLS", self.clock));
+        Ok(Self { secure, ..self })
     }
     /// The origin's response, or the code that the client gets instead.
     pub(super) async fn ask(
@@ -63,9 +60,39 @@ impl Upstream {
         target: &Uri,
         request: RequestTemplate,
     ) -> Result<Message, Code> {
+        let (reply, answer) = oneshot::channel();
+        self.send(target, request, Reply::Once(reply)).await?;
+        // Who drops the way back has lost its socket or its connection.
+        answer.await.unwrap_or(Err(Code::BAD_GATEWAY))
+    }
+    /// The origin's states, as far as they come.
+    pub(super) async fn observe(
+        &self,
+        target: &Uri,
+        request: RequestTemplate,
+    ) -> Result<watch::Receiver<State>, Code> {
+        let mut request = request;
+        request.options.set_uint(OptionNumber::OBSERVE, REGISTER);
+        let (states, coming) = watch::channel(State::Pending);
+        self.send(target, request, Reply::Many(states)).await?;
+        Ok(coming)
+    }
+    /// Has everybody tell how it stands who asks over datagrams.
+    pub(super) fn inspect(&self, tell: &mpsc::UnboundedSender<Report>) {
+        for way in [Some(&self.datagrams), self.secure.as_ref()].into_iter().flatten() {
+            // Who has no room for one more word is not asked.
+            let _busy = way.try_send(Errand::Inspect(tell.clone()));
+        }
+    }
+    async fn send(&self, target: &Uri, request: RequestTemplate, reply: Reply) -> Result<(), Code> {
         let trusted = !target.scheme.is_secure() || self.limits.tls.is_some();
-        // RFC 7252 s5.10.2: what this proxy cannot speak is 5.05; DTLS has keys for each origin.
-        if target.scheme == Scheme::Coaps || !trusted {
+        let way = match target.scheme {
+            Scheme::Coap => Some(&self.datagrams),
+            Scheme::Coaps => self.secure.as_ref(),
+            _ => None,
+        };
+        // RFC 7252 s5.10.2: what this proxy cannot speak is 5.05.
+        if way.is_none() && !(target.scheme.is_reliable() && trusted) {
             return Err(Code::PROXYING_NOT_SUPPORTED);
         }
         let addresses = resolve(target).await.map_err(|_| Code::BAD_GATEWAY)?;
@@ -74,18 +101,14 @@ impl Upstream {
         if address.ip().is_multicast() {
             return Err(Code::PROXYING_NOT_SUPPORTED);
         }
-        let (reply, answer) = oneshot::channel();
-        let ask = Ask { address, request, reply };
-        if target.scheme.is_reliable() {
-            self.send_on_connection(target, ask)?;
-        } else {
-            self.datagrams.try_send(ask).map_err(|_| Code::SERVICE_UNAVAILABLE)?;
+        let ask = Errand::Ask { address, request, reply };
+        match way {
+            Some(way) => way.try_send(ask).map_err(|_| Code::SERVICE_UNAVAILABLE),
+            None => self.send_on_connection(target, ask),
         }
-        // Who drops the way back has lost its socket or its connection.
-        answer.await.unwrap_or(Err(Code::BAD_GATEWAY))
     }
     /// Puts a request on the connection to its origin, which is made if there is none.
-    fn send_on_connection(&self, target: &Uri, ask: Ask) -> Result<(), Code> {
+    fn send_on_connection(&self, target: &Uri, ask: Errand) -> Result<(), Code> {
         let origin = origin(target);
         // The table is whole between any two operations.
         let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
@@ -104,7 +127,7 @@ impl Upstream {
         let (open, asks) = mpsc::channel(PROXY_QUEUE_MAX);
         let _room_for_the_first = open.try_send(ask);
         connections.insert(origin, open);
-        tokio::spawn(connect(target.clone(), self.limits.clone(), asks));
+        tokio::spawn(connect(target.clone(), self.limits.clone(), asks, self.clock));
         Ok(())
     }
 }
@@ -120,99 +143,35 @@ fn rng() -> Rng {
     Rng::stream(fresh_seed(), NodeId(0), Purpose::Coap)
 }
 
+/// What asks origins over datagrams.
+fn host(limits: &ProxyLimits) -> Result<DatagramsHost, ConfigError> {
+    over_datagrams(limits.datagrams.clone(), limits.host.clone(), None, rng())
+}
+
+/// A task that asks over datagrams for as long as somebody may tell it to.
+fn converse(driver: Datagrams, name: &'static str, clock: Clock) -> mpsc::Sender<Errand> {
+    let (way, errands) = mpsc::channel(PROXY_QUEUE_MAX);
+    tokio::spawn(async move {
+        let peer = |way: &Datagrams, address| way.udp().peer(address);
+        Conversation::new(driver, name, errands, clock).run(peer).await.close();
+    });
+    way
+}
+
 /// One connection, from its handshakes to its end. Who waits for one that fails loses its way back.
-async fn connect(target: Uri, limits: Arc<ProxyLimits>, asks: mpsc::Receiver<Ask>) {
+async fn connect(
+    target: Uri,
+    limits: Arc<ProxyLimits>,
+    errands: mpsc::Receiver<Errand>,
+    clock: Clock,
+) {
     let connecting = Line::connect(&target, limits.tls.as_ref());
     let Ok(Ok(line)) = tokio::time::timeout(HANDSHAKE_MAX, connecting).await else { return };
     let peer = Peer::new(line.peer, None);
     let host = over_connections(limits.connection.clone(), limits.host.clone(), None, rng());
-    let conversation = Conversation::new(Connected::new(line, host), asks);
+    let connected = Connected::new(line, host);
+    let conversation = Conversation::new(connected, "upstream", errands, clock);
     let way = conversation.ending_when_idle().run(|_, _| Ok(peer)).await;
     // Whether the other end has still heard it makes no difference any more.
     let _heard = tokio::time::timeout(HANDSHAKE_MAX, way.close()).await;
-}
-
-/// Requests and their answers on one way.
-struct Conversation<W> {
-    way: W,
-    asks: mpsc::Receiver<Ask>,
-    /// Whether more requests may come.
-    open: bool,
-    ends_when_idle: bool,
-    waiting: BTreeMap<Handle, oneshot::Sender<Result<Message, Code>>>,
-    serial: u64,
-}
-
-impl<W: Way> Conversation<W> {
-    fn new(way: W, asks: mpsc::Receiver<Ask>) -> Self {
-        let (waiting, serial) = (BTreeMap::new(), 0);
-        Self { way, asks, open: true, ends_when_idle: false, waiting, serial }
-    }
-    fn ending_when_idle(self) -> Self {
-        Self { ends_when_idle: true, ..self }
-    }
-    /// Goes on until nobody can ask any more and all are answered, or until the way ends; gives it back.
-    async fn run(mut self, peer: impl Fn(&W, SocketAddr) -> io::Result<Peer>) -> W {
-        while self.open || !self.waiting.is_empty() {
-            let idle = self.ends_when_idle && self.open && self.waiting.is_empty();
-            let goes_on = tokio::select! {
-                ask = self.asks.recv(), if self.open => {
-                    match ask {
-                        Some(ask) => self.begin(ask, &peer),
-                        None => self.open = false,
-                    }
-                    true
-                }
-                output = self.way.next() => output.is_ok_and(|output| self.on_output(output)),
-                () = tokio::time::sleep(PROXY_IDLE), if idle => {
-                    // What is asked from now on makes a new connection.
-                    self.asks.close();
-                    true
-                }
-            };
-            if !goes_on {
-                return self.way;
-            }
-        }
-        self.way.release();
-        while self.way.poll().is_some() {}
-        self.way
-    }
-    fn begin(&mut self, ask: Ask, peer: impl Fn(&W, SocketAddr) -> io::Result<Peer>) {
-        let Ask { address, request, reply } = ask;
-        let Ok(peer) = peer(&self.way, address) else {
-            // Whoever asked may be gone.
-            let _gone = reply.send(Err(Code::BAD_GATEWAY));
-            return;
-        };
-        self.serial += 1;
-        let handle = Handle(self.serial);
-        match self.way.handle(Input::Request { peer, message: request, handle }) {
-            Ok(()) => drop(self.waiting.insert(handle, reply)),
-            Err(_) => drop(reply.send(Err(Code::SERVICE_UNAVAILABLE))),
-        }
-    }
-    /// False when the way is over.
-    fn on_output(&mut self, output: Output<Peer>) -> bool {
-        match output {
-            Output::Response { handle, message, .. } => self.answer(handle, Ok(message)),
-            Output::Failed { handle, reason } => self.answer(handle, Err(failure(reason))),
-            Output::Over { handle } => self.answer(handle, Err(Code::GATEWAY_TIMEOUT)),
-            // Nothing is served on this side.
-            Output::Request { exchange, .. } => {
-                let response = ResponseTemplate::new(Code::NOT_FOUND);
-                let input = Input::Respond { exchange, response, handle: Handle::NONE };
-                let _expired = self.way.handle(input);
-            }
-            Output::Close { .. } => return false,
-            _ => {}
-        }
-        true
-    }
-    fn answer(&mut self, handle: Handle, result: Result<Message, Code>) {
-        if let Some(reply) = self.waiting.remove(&handle) {
-            // Whoever asked may be gone.
-            let _gone = reply.send(result);
-        }
-    }
 }
