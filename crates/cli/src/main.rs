@@ -6,6 +6,7 @@
 
 mod answer;
 mod body;
+mod bounds;
 mod channel;
 mod compare;
 mod diagnostic;
