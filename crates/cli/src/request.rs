@@ -19,6 +19,7 @@ const HANDLE: Handle = Handle(1);
 
 /// Asks, and shows what comes.
 pub fn execute(method: Code, args: &Args, out: &mut impl Write) -> Result<(), Failure> {
+    let method = args.method.unwrap_or(method);
     if args.observe.is_some() {
         return observe::execute(method, args, None, out);
     }
