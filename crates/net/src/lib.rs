@@ -4,10 +4,11 @@
 //! | module | drives |
 //! |---|---|
 //! | [`driver`] | a CoAP endpoint over UDP, or over DTLS |
+//! | [`client`] | requests to any server, by their URIs |
 //! | [`server`] | resources as functions, over all transports at once |
 //! | [`udp`], [`multicast`] | the socket under it, and its groups |
 //! | [`dtls`] | sessions with pre-shared keys |
-//! | [`line`] | one connection for CoAP: TCP, TLS, WebSockets |
+//! | [`mod@line`] | one connection for CoAP: TCP, TLS, WebSockets |
 //! | [`stream`], [`tls`], [`websocket`] | what a connection is made of |
 //! | [`oscore`] | a security context and its file |
 //! | [`proxy`] | a proxy between all of these |
@@ -18,6 +19,7 @@
 //! | [`clock`] | the time of all drivers |
 
 mod batch;
+pub mod client;
 pub mod clock;
 pub mod driver;
 pub mod dtls;

@@ -66,6 +66,18 @@ pub const PROXY_REQUESTS_MAX: usize = 8;
 pub const PROXY_UNHEEDED_MAX: Duration = Duration::from_secs(2);
 /// How long a proxy keeps a connection that nobody needs; ours.
 pub const PROXY_IDLE: Duration = Duration::from_secs(60);
+/// How long a client waits for an answer unless it is told otherwise: MAX_TRANSMIT_WAIT (RFC 7252 s4.8.2).
+pub const PATIENCE: Duration = Duration::from_secs(93);
+/// How long a client waits for the answer to its deregistration: one retransmission with the timers of RFC 7252 s4.8.
+pub const FAREWELL: Duration = Duration::from_secs(5);
+/// How long a client keeps a connection that nobody needs; ours.
+pub const CLIENT_IDLE: Duration = Duration::from_secs(60);
+/// Requests that wait for a client's socket or for one of its connections; ours. More wait with who asks.
+pub const COMMANDS_MAX: usize = 256;
+/// Connections that a client remembers, ended ones too; ours.
+pub const CLIENT_CONNECTIONS_MAX: usize = 256;
+/// Answers of one request that a client keeps until they are looked at; ours.
+pub const MAILBOX_MAX: usize = 256;
 /// ALPN identifier of CoAP over TLS: RFC 8323 s8.2.
 pub const ALPN: &[u8] = b"coap";
 /// Path of CoAP over WebSockets: RFC 8323 s8.3.

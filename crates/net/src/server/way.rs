@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::io;
+use std::net::SocketAddr;
 
 use lowmesh_coap::{Connections, Endpoint, Host, Input, Output};
 use lowmesh_machine::{Machine as _, Rejected, earliest};
@@ -11,10 +12,11 @@ use lowmesh_wire::coap::stream::{Framing, StreamMessage};
 use lowmesh_wire::coap::{Message, Token};
 
 use crate::clock::Clock;
-use crate::driver::Driver;
+use crate::driver::{Driver, SessionLoss};
 use crate::line::Line;
 use crate::metrics::{Kind, Report};
 use crate::oscore::Protected;
+use crate::params::HANDSHAKE_MAX;
 use crate::peer::Peer;
 use crate::stream::StreamError;
 
@@ -36,6 +38,18 @@ pub(crate) trait Way: Send {
     fn report(&self) -> Report;
     /// The server ends: says so to whom it can be said.
     fn release(&mut self);
+    /// Sends what is left, as far as that goes without waiting long, and ends it.
+    fn end(self) -> impl Future<Output = ()> + Send;
+    /// The peer at an address.
+    fn peer(&self, address: SocketAddr) -> io::Result<Peer>;
+    /// The next DTLS session that was lost.
+    fn take_session_loss(&mut self) -> Option<SessionLoss> {
+        None
+    }
+    /// True while a peer, who has answered, shakes hands.
+    fn is_shaking_hands(&self, _peer: Peer) -> bool {
+        false
+    }
     /// Everything that was sent has arrived. A connection says that by itself, with [`Output::Close`].
     fn is_done(&self) -> bool;
 }
@@ -73,6 +87,18 @@ impl Way for Datagrams {
         Report { observers: host.observers(), kind }
     }
     fn release(&mut self) {}
+    async fn end(self) {
+        self.close();
+    }
+    fn peer(&self, address: SocketAddr) -> io::Result<Peer> {
+        self.udp().peer(address)
+    }
+    fn take_session_loss(&mut self) -> Option<SessionLoss> {
+        self.take_session_loss()
+    }
+    fn is_shaking_hands(&self, peer: Peer) -> bool {
+        self.is_shaking_hands(peer)
+    }
     fn is_done(&self) -> bool {
         self.machine().transport().transport().open() == 0
     }
@@ -197,6 +223,13 @@ impl Way for Connected {
     }
     fn release(&mut self) {
         let _always_taken = self.handle(Input::Release { peer: self.peer });
+    }
+    async fn end(self) {
+        // Whether the other end has still heard it makes no difference any more.
+        let _heard = tokio::time::timeout(HANDSHAKE_MAX, self.close()).await;
+    }
+    fn peer(&self, _address: SocketAddr) -> io::Result<Peer> {
+        Ok(self.peer)
     }
     fn is_done(&self) -> bool {
         false

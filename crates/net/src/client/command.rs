@@ -1,0 +1,34 @@
+//! What a client tells the task that has a way.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lowmesh_coap::RequestTemplate;
+use lowmesh_machine::Handle;
+
+use super::mailbox::Mailbox;
+
+/// What is wanted of a peer.
+#[derive(Debug)]
+pub(super) enum Wish {
+    Request(RequestTemplate),
+    /// All answers that come in this time.
+    Group(RequestTemplate, Duration),
+    Ping,
+}
+
+/// What the task is told.
+#[derive(Debug)]
+pub(super) enum Command {
+    Begin {
+        address: SocketAddr,
+        wish: Wish,
+        handle: Handle,
+        mailbox: Arc<Mailbox>,
+    },
+    Deregister(Handle),
+    Cancel(Handle),
+    /// Nothing came in this time.
+    GiveUp(Handle, Duration),
+}
