@@ -7,7 +7,7 @@ use lowmesh_net::server::Limits;
 use crate::failure::Failure;
 
 /// What this command calls the settings that a [`Config`] refuses.
-pub const HINT: &str = "see --cc, --window and --nstart";
+const HINT: &str = "see --cc, --window and --nstart";
 
 /// Bounds, and congestion control.
 #[derive(Debug, clap::Args)]

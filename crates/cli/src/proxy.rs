@@ -2,12 +2,11 @@
 
 use std::path::PathBuf;
 
-use lowmesh_net::dtls::Sessions;
 use lowmesh_net::proxy::{Proxy, ProxyError, ProxyLimits};
 use lowmesh_net::server::Server;
 use lowmesh_net::tls::TlsClient;
 
-use crate::bounds::{self, HINT};
+use crate::bounds;
 use crate::channel::{secret, trusted, uri, wait};
 use crate::failure::Failure;
 use crate::ports;
@@ -54,9 +53,7 @@ async fn serve(args: &Args) -> Result<(), Failure> {
         proxy = proxy.in_front_of(uri(target)?);
     }
     if let (Some(key), Some(identity)) = (&args.target_psk, &args.target_identity) {
-        let sessions = Sessions::client(identity.as_bytes(), &secret(key)?);
-        let hint = "see --target-psk and --target-identity";
-        proxy = proxy.with_sessions(sessions.map_err(|error| Failure::usage(error, hint))?)?;
+        proxy = proxy.with_key(identity.as_bytes(), &secret(key)?)?;
     }
     let mut server = Server::new(args.bounds.limits()?).map_err(Failure::own)?;
     proxy.serve(&mut server);
@@ -73,9 +70,6 @@ fn limits(args: &Args) -> Result<ProxyLimits, Failure> {
 
 impl From<ProxyError> for Failure {
     fn from(error: ProxyError) -> Self {
-        match error {
-            ProxyError::Bind(error) => error.into(),
-            ProxyError::Config(error) => Self::usage(error, HINT),
-        }
+        Self::usage(error, "see --target-psk, --cc, --window and --nstart")
     }
 }

@@ -4,7 +4,9 @@ use std::fmt::{Display, Write as _};
 
 use lowmesh_coap::{CongestionSnapshot, Counters};
 use lowmesh_units::Duration;
+use tokio::sync::mpsc;
 
+use crate::params::REPORT_WAIT;
 use crate::peer::Peer;
 
 /// One line a sample: name, unit, and what it means.
@@ -54,6 +56,19 @@ pub struct Report {
     pub observers: usize,
     /// What it is.
     pub kind: Kind,
+}
+
+/// All reports of those who have been asked, as far as they come in time.
+pub(crate) async fn gathered(mut told: mpsc::UnboundedReceiver<Report>) -> Vec<Report> {
+    let mut reports = Vec::new();
+    let all = async {
+        while let Some(report) = told.recv().await {
+            reports.push(report);
+        }
+    };
+    // Without an answer of the one the others still count.
+    let _in_time = tokio::time::timeout(REPORT_WAIT, all).await;
+    reports
 }
 
 /// What it is that tells of itself.

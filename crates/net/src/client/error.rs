@@ -50,6 +50,9 @@ pub enum Error {
     /// A group asked for what only one peer can give: one answer, an observation, a ping, security.
     #[error("{0} is a group, which has many answers")]
     Group(IpAddr),
+    /// There is no room for one more connection.
+    #[error("there are {0} connections already")]
+    Crowded(usize),
     /// One peer asked as a group.
     #[error("{0} is no group")]
     NoGroup(IpAddr),
@@ -128,6 +131,7 @@ impl Error {
             Self::Store(_) => "the state of a security context lies beside its file",
             Self::NoKey => "give one with Builder::key",
             Self::Group(_) => "Request::gather takes them, with coap:// alone",
+            Self::Crowded(_) => "ask again later, or give room with Builder::connections_max",
             Self::NoGroup(_) => "ask it alone; groups have multicast addresses",
             Self::Rejected(_) => "the server was not asked",
             Self::Silence { .. } => "is the server there? Request::within waits longer",

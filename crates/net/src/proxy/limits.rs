@@ -1,10 +1,10 @@
 //! The bounds of a proxy, all of which have defaults, and what of them is not possible.
 
-use lowmesh_coap::{Config, ConfigError, ConnectionLimits, HostLimits};
+use lowmesh_coap::{Config, ConnectionLimits, HostLimits};
 
+use crate::client::Error;
 use crate::params::{PROXY_CACHE_MAX, PROXY_CONNECTIONS_MAX, PROXY_OBSERVATIONS_MAX};
 use crate::tls::TlsClient;
-use crate::udp::BindError;
 
 /// How much a proxy takes on beyond what its server does.
 ///
@@ -49,13 +49,7 @@ impl Default for ProxyLimits {
     }
 }
 
-/// A proxy that cannot be made.
+/// A proxy that cannot be made: a setting or a key is not possible.
 #[derive(Debug, thiserror::Error)]
-pub enum ProxyError {
-    /// There is no socket for what it asks.
-    #[error(transparent)]
-    Bind(#[from] BindError),
-    /// Its congestion control is not possible.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-}
+#[error(transparent)]
+pub struct ProxyError(#[from] Error);

@@ -8,9 +8,9 @@
 //! What is left out, taken on or refused on the way, `lowmesh_coap::proxy` says. What several clients observe is observed
 //! once at its origin (RFC 7641 s5).
 
-mod conversation;
 mod limits;
 mod observations;
+mod registration;
 mod upstream;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -27,10 +27,10 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
 
 use crate::clock::Clock;
-use crate::dtls::Sessions;
 use crate::server::{Changes, Handler, News, Request, Server};
 pub use limits::{ProxyError, ProxyLimits};
 use observations::{Key, Observations, State};
+use registration::Registration;
 use upstream::{Upstream, origin};
 
 /// A proxy. It lives as long as its server.
@@ -45,12 +45,12 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// A proxy that is ready to ask. Within a tokio runtime.
+    /// A proxy that is ready to ask.
     pub fn new(limits: ProxyLimits) -> Result<Self, ProxyError> {
         let cache = Mutex::new(Cache::new(limits.cache_max));
         let observations = Observations::new(limits.observations_max);
         let clock = Clock::start();
-        let upstream = Upstream::open(limits, clock)?;
+        let upstream = Upstream::open(limits)?;
         Ok(Self { upstream, target: None, cache, observations, clock })
     }
     /// Is a reverse proxy too: what names no target goes to this one, whose path is put before the request's.
@@ -58,12 +58,12 @@ impl Proxy {
     pub fn in_front_of(self, target: Uri) -> Self {
         Self { target: Some(target), ..self }
     }
-    /// Asks `coaps` targets too, all with the identity and the key of these sessions.
-    pub fn with_sessions(self, sessions: Sessions) -> Result<Self, ProxyError> {
-        Ok(Self { upstream: self.upstream.secure(sessions)?, ..self })
+    /// Asks `coaps` targets too, all with this identity and its key.
+    pub fn with_key(self, identity: &[u8], key: &[u8]) -> Result<Self, ProxyError> {
+        Ok(Self { upstream: self.upstream.with_key(identity, key)?, ..self })
     }
     /// Gives it the requests of a server: those that name a target, and with a target of its own all that no resource of the
-    /// server is for.
+    /// server is for. Within a tokio runtime.
     pub fn serve(self, server: &mut Server) {
         let all = self.target.is_some();
         let (proxy, changes) = (Arc::new(self), server.changes());
@@ -89,13 +89,12 @@ impl Proxy {
         let Forward { target, request } = self.forwarded(message)?;
         let asked = Asked { origin: origin(&target), target, request: alone(request) };
         if registers(message)
-            && let Some(mut states) = self.observe(message, &asked, changes).await?
+            && let Some(mut states) = self.observe(message, &asked, changes)
         {
             let state = states.wait_for(|state| !matches!(state, State::Pending)).await;
-            // Who drops the states has lost its socket or its connection.
             let state = state.map_err(|_| Code::BAD_GATEWAY)?.clone();
             return match state {
-                State::Current { message, at, .. } => Ok(self.current(*message, at)),
+                State::Current { message, at } => Ok(self.current(*message, at)),
                 State::Over(Ok(message)) => Ok(self.take(&asked, *message)),
                 State::Over(Err(code)) => Err(code),
                 State::Pending => Err(Code::BAD_GATEWAY),
@@ -117,28 +116,20 @@ impl Proxy {
     }
     /// The states of what a client observes, from the registration at its origin, which is made for the first who asks;
     /// `None` if there is no room for one more.
-    async fn observe(
+    fn observe(
         self: &Arc<Self>,
         message: &Message,
         asked: &Asked,
         changes: &Changes,
-    ) -> Result<Option<watch::Receiver<State>>, Code> {
-        let key = Key::new(&asked.origin, &asked.request);
-        if let Some(states) = self.observations.join(&key, message, self.now()) {
-            return Ok(Some(states));
+    ) -> Option<watch::Receiver<State>> {
+        let (key, now) = (Key::new(&asked.origin, &asked.request), self.now());
+        let (states, coming) = watch::channel(State::Pending);
+        if self.observations.begin(key.clone(), coming, now) {
+            let (proxy, changes) = (Arc::downgrade(self), changes.clone());
+            let (key, asked) = (key.clone(), asked.clone());
+            tokio::spawn(Registration { proxy, key, asked, states, changes }.follow());
         }
-        if !self.observations.has_room() {
-            return Ok(None);
-        }
-        let mut request = asked.request.clone();
-        // What one client has already is not for all.
-        request.options.remove(OptionNumber::ETAG);
-        let states = self.upstream.observe(&asked.target, request).await?;
-        if self.observations.begin(key.clone(), states.clone(), self.now()) {
-            let (proxy, asked) = (Arc::downgrade(self), asked.clone());
-            tokio::spawn(follow(proxy, key.clone(), asked, states, changes.clone()));
-        }
-        Ok(self.observations.join(&key, message, self.now()))
+        self.observations.join(&key, message, now)
     }
     /// What an observer is told now.
     fn current(&self, message: Message, at: Instant) -> ResponseTemplate {
@@ -184,38 +175,6 @@ fn registers(message: &Message) -> bool {
     reads && message.options.get_uint(OptionNumber::OBSERVE) == Some(REGISTER)
 }
 
-/// Tells the clients of one observation of its states, until it is over or nobody wants to know.
-async fn follow(
-    proxy: Weak<Proxy>,
-    key: Key,
-    asked: Asked,
-    mut states: watch::Receiver<State>,
-    changes: Changes,
-) {
-    while states.changed().await.is_ok() {
-        let Some(proxy) = proxy.upgrade() else { return };
-        let state = states.borrow_and_update().clone();
-        let State::Current { message, number, .. } = state else { break };
-        let mut plain = *message;
-        plain.options.remove(OptionNumber::OBSERVE);
-        // Who does not observe gets no older state than who does.
-        proxy.take(&asked, plain);
-        // The first state answers who has registered; those after it are asked for.
-        if number == 1 {
-            continue;
-        }
-        let Some(requests) = proxy.observations.changed(&key, proxy.now()) else { break };
-        for request in requests {
-            changes.tell_request(request);
-        }
-    }
-    let Some(proxy) = proxy.upgrade() else { return };
-    // Who still observes asks again, and gets what the origin says to that.
-    for request in proxy.observations.end(&key) {
-        changes.tell_request(request);
-    }
-}
-
 /// Says how the ways to the origins stand whenever the server is asked.
 async fn inspections(proxy: Weak<Proxy>, changes: Changes) {
     let mut news = changes.subscribe();
@@ -228,7 +187,10 @@ async fn inspections(proxy: Weak<Proxy>, changes: Changes) {
         };
         let Some(proxy) = proxy.upgrade() else { return };
         if let Some(tell) = inspected {
-            proxy.upstream.inspect(&tell);
+            for report in proxy.upstream.reports().await {
+                // Who asked may have what it needs.
+                let _gone = tell.send(report);
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   client ─┐
-//!   client ─┼─ observers of the server ── ask ──► Observation ◄── State ── Upstream ◄── origin
+//!   client ─┼─ observers of the server ── ask ──► Observation ◄── State ── Registration ◄── origin
 //!   client ─┘             ▲                            │
 //!                         └──────── RequestChanged ────┘
 //! ```
@@ -38,8 +38,6 @@ pub(super) enum State {
         message: Box<Message>,
         /// When it came.
         at: Instant,
-        /// Its number; from 1.
-        number: u64,
     },
     /// This, and no more: an answer without Observe, or the code that the client gets instead of one.
     Over(Result<Box<Message>, Code>),
@@ -89,10 +87,6 @@ impl Observations {
     pub(super) const fn new(max: usize) -> Self {
         Self { all: Mutex::new(BTreeMap::new()), max }
     }
-    /// True if there is room for one more.
-    pub(super) fn has_room(&self) -> bool {
-        self.table().len() < self.max
-    }
     /// The states of an observation that there is, for a client who asks for it with `request`; `None` too if that has been
     /// said in too many ways.
     pub(super) fn join(
@@ -114,7 +108,7 @@ impl Observations {
         one.unheeded = None;
         Some(one.states.clone())
     }
-    /// A registration is on its way. Of two for the same the first counts; true for that one.
+    /// A registration begins; false if there is no room for it, or one like it already.
     pub(super) fn begin(&self, key: Key, states: watch::Receiver<State>, now: Instant) -> bool {
         let mut all = self.table();
         if all.contains_key(&key) || all.len() >= self.max {

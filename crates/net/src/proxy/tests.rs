@@ -100,7 +100,7 @@ async fn origin_server() -> Running {
 
 async fn proxy_server(target: Option<&str>) -> Running {
     let mut server = Server::new(Limits::default()).expect("the defaults");
-    let proxy = Proxy::new(ProxyLimits::default()).expect("a socket");
+    let proxy = Proxy::new(ProxyLimits::default()).expect("the defaults");
     let proxy = match target {
         Some(target) => proxy.in_front_of(target.parse().expect("a URI")),
         None => proxy,
@@ -342,7 +342,7 @@ async fn when_the_origin_ends_its_observers_behind_the_proxy_are_told() {
 async fn an_observation_that_goes_round_ends_with_5_08_and_waits_not_for_itself() {
     let mut server = Server::new(Limits::default()).expect("the defaults");
     let address = server.listen_udp(loopback()).expect("free");
-    let proxy = Proxy::new(ProxyLimits::default()).expect("a socket");
+    let proxy = Proxy::new(ProxyLimits::default()).expect("the defaults");
     proxy.in_front_of(format!("coap://{address}").parse().expect("a URI")).serve(&mut server);
     let _proxy = run(server).await;
     let mut get = RequestTemplate::get("/a");
@@ -355,7 +355,7 @@ async fn without_room_an_observation_is_answered_once() {
     let origin = origin_server().await;
     let mut server = Server::new(Limits::default()).expect("the defaults");
     let limits = ProxyLimits { observations_max: 0, ..ProxyLimits::default() };
-    Proxy::new(limits).expect("a socket").serve(&mut server);
+    Proxy::new(limits).expect("the defaults").serve(&mut server);
     let proxy = run(server).await;
     let mut observer =
         observe(proxy.udp, request(Code::GET, &format!("coap://{}/state", origin.udp)));
@@ -369,9 +369,8 @@ async fn a_target_over_dtls_is_asked_with_the_key_of_the_proxy() {
     let address = server.listen_dtls(loopback(), keys, None).expect("free");
     let _origin = run(server).await;
     let mut server = Server::new(Limits::default()).expect("the defaults");
-    let sessions = Sessions::client(b"proxy", b"secret").expect("short");
-    let proxy = Proxy::new(ProxyLimits::default()).expect("a socket");
-    proxy.with_sessions(sessions).expect("a socket").serve(&mut server);
+    let proxy = Proxy::new(ProxyLimits::default()).expect("the defaults");
+    proxy.with_key(b"proxy", b"secret").expect("short").serve(&mut server);
     let proxy = run(server).await;
     let get = request(Code::GET, &format!("coaps://{address}/state"));
     assert_eq!(text(&ask(proxy.udp, get).await), "0");
@@ -384,7 +383,7 @@ async fn a_server_and_its_proxy_tell_what_congestion_control_believes_of_clients
     let metrics = server.metrics();
     server.insert("/metrics", metrics.resource());
     let target = format!("coap://{}", origin.udp).parse().expect("a URI");
-    let proxy = Proxy::new(ProxyLimits::default()).expect("a socket").in_front_of(target);
+    let proxy = Proxy::new(ProxyLimits::default()).expect("the defaults").in_front_of(target);
     proxy.serve(&mut server);
     let proxy = run(server).await;
     assert_eq!(text(&ask(proxy.udp, RequestTemplate::get("/count")).await), "1");
@@ -392,7 +391,7 @@ async fn a_server_and_its_proxy_tell_what_congestion_control_believes_of_clients
     let metrics = ask(proxy.udp, RequestTemplate::get("/metrics")).await;
     let text = text(&metrics);
     let rto = format!(
-        "lowmesh_coap_rto_seconds{{endpoint=\"upstream\",peer=\"{}\",timer=\"default\"",
+        "lowmesh_coap_rto_seconds{{endpoint=\"upstream coap\",peer=\"{}\",timer=\"default\"",
         origin.udp
     );
     assert!(text.contains(&rto), "{rto} is not in\n{text}");

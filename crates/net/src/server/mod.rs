@@ -67,7 +67,8 @@ pub(crate) use news::News;
 use news::Totals;
 pub use news::{Changes, Metrics};
 use site::{Relay, Site};
-pub(crate) use way::{Connected, Datagrams, DatagramsHost, Way};
+use way::DatagramsHost;
+pub(crate) use way::{Connected, Datagrams, Way};
 
 /// Resources, and the ports at which they are served.
 #[derive(Debug)]

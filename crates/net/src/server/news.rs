@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use lowmesh_coap::ResponseTemplate;
 use lowmesh_coap::resource::{Methods, Resource};
@@ -11,11 +10,8 @@ use lowmesh_wire::coap::{Class, Code, ContentFormat, Message};
 use tokio::sync::{broadcast, mpsc};
 
 use super::handler::Handler;
-use crate::metrics::{self, Report, Served};
+use crate::metrics::{self, Report, Served, gathered};
 use crate::params::CHANGES_MAX;
-
-/// How long the ways may take to tell of themselves; ours. They do it between two requests.
-const REPORT_WAIT: Duration = Duration::from_secs(1);
 
 /// Something for every way.
 #[derive(Clone, Debug)]
@@ -100,16 +96,9 @@ impl Metrics {
     }
     /// As Prometheus reads them.
     pub async fn text(&self) -> String {
-        let (tell, mut told) = mpsc::unbounded_channel();
+        let (tell, told) = mpsc::unbounded_channel();
         self.changes.send(News::Inspected(tell));
-        let mut reports = Vec::new();
-        let all = async {
-            while let Some(report) = told.recv().await {
-                reports.push(report);
-            }
-        };
-        // Without an answer of the one the others still count.
-        let _in_time = tokio::time::timeout(REPORT_WAIT, all).await;
+        let reports = gathered(told).await;
         metrics::text(self.totals.served(), &reports)
     }
     /// The same as a resource.
