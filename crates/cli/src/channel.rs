@@ -165,9 +165,11 @@ pub struct Target {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match error {
-            Error::Uri { .. } | Error::Rejected(_) | Error::NoGroup(_) | Error::Unwanted => {
-                Self::usage(&error, error.hint())
-            }
+            Error::Uri { .. }
+            | Error::Rejected(_)
+            | Error::NoGroup(_)
+            | Error::Crowded(_)
+            | Error::Unwanted => Self::usage(&error, error.hint()),
             Error::Resolve(error) => error.into(),
             Error::Bind(error) => error.into(),
             Error::Connect(error) => error.into(),

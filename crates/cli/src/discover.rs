@@ -59,7 +59,7 @@ pub fn execute(args: &Args, out: &mut impl Write) -> Result<(), Failure> {
         uri.path = [".well-known", "core"].map(str::to_owned).into();
     }
     uri.query.extend(args.filters.iter().cloned());
-    let documents = channel::wait(ask(args, uri))?;
+    let (group, documents) = channel::wait(ask(args, uri))?;
     let servers: Vec<(Peer, Vec<Link<'_>>)> = documents
         .iter()
         .map(|(from, document)| Ok((*from, read(*from, document)?)))
@@ -68,7 +68,7 @@ pub fn execute(args: &Args, out: &mut impl Write) -> Result<(), Failure> {
         writeln!(out, "{}", object(*from, links))?;
     }
     if !args.json {
-        let rows = table(&servers);
+        let rows = table(&servers, group);
         for line in rows.lines() {
             writeln!(out, "{}", line.trim_end())?;
         }
@@ -76,8 +76,8 @@ pub fn execute(args: &Args, out: &mut impl Write) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The documents that came, each with who has sent it.
-async fn ask(args: &Args, uri: Uri) -> Result<Vec<(Peer, String)>, Failure> {
+/// Whether a group was asked, and the documents that came, each with who has sent it.
+async fn ask(args: &Args, uri: Uri) -> Result<(bool, Vec<(Peer, String)>), Failure> {
     let client = args.channel.client(patience(args.timeout), args.verbose)?;
     let target = args.channel.target(uri).await?;
     let mut request = client.get(&target.uri).accept(ContentFormat::LINK_FORMAT);
@@ -85,13 +85,13 @@ async fn ask(args: &Args, uri: Uri) -> Result<Vec<(Peer, String)>, Failure> {
         request = request.non_confirmable();
     }
     let documents = if target.group {
-        members(request.gather(group_patience(args.timeout)).await?)
+        request.gather(group_patience(args.timeout)).await.map_err(Failure::from).and_then(members)
     } else {
-        let answer = request.await?.ok()?;
-        Ok(vec![(answer.from, text(&answer)?)])
+        let answer = request.await.and_then(Response::ok).map_err(Failure::from);
+        answer.and_then(|answer| Ok(vec![(answer.from, text(&answer)?)]))
     };
     client.close().await?;
-    documents
+    Ok((target.group, documents?))
 }
 
 /// The documents of a group: what one member does wrong takes nothing from the others.
@@ -126,17 +126,17 @@ fn no_links(from: Peer, why: &str) -> Failure {
     }
 }
 
-fn table(servers: &[(Peer, Vec<Link<'_>>)]) -> Table {
+/// A row a link, with its server if a group was asked.
+fn table(servers: &[(Peer, Vec<Link<'_>>)], group: bool) -> Table {
     let all = || servers.iter().flat_map(|(_, links)| links);
     let used = |name: &&str| all().any(|link| link.attribute(name).is_some());
     let columns: Vec<&str> = COLUMNS.into_iter().filter(used).collect();
-    let several = servers.len() > 1;
     let mut table = Table::new();
-    let head = several.then_some("server").into_iter().chain(["resource"]);
+    let head = group.then_some("server").into_iter().chain(["resource"]);
     table.load_style(presets::NOTHING).set_header(head.chain(columns.iter().copied()));
     for (from, links) in servers {
         for link in links {
-            let server = several.then(|| from.to_string()).into_iter();
+            let server = group.then(|| from.to_string()).into_iter();
             let cells = columns.iter().map(|name| cell(link, name));
             table.add_row(server.chain([shown(link.target)]).chain(cells));
         }
@@ -193,9 +193,9 @@ mod tests {
         (1..=count).map(|port| (peer(port), read(peer(port), DOCUMENT).expect("links"))).collect()
     }
 
-    fn lines(servers: &[(Peer, Vec<Link<'_>>)]) -> Vec<String> {
+    fn lines(servers: &[(Peer, Vec<Link<'_>>)], group: bool) -> Vec<String> {
         let words = |line: String| line.split_whitespace().collect::<Vec<_>>().join(" ");
-        table(servers).lines().map(words).collect()
+        table(servers, group).lines().map(words).collect()
     }
 
     #[test]
@@ -206,12 +206,13 @@ mod tests {
             "/b u yes",
             "coap://x/c",
         ];
-        assert_eq!(lines(&servers(1)), expected);
+        assert_eq!(lines(&servers(1), false), expected);
     }
 
     #[test]
-    fn links_of_several_servers_are_told_apart() {
-        let lines = lines(&servers(2));
+    fn links_of_the_members_of_a_group_have_their_server_however_many_there_are() {
+        assert!(lines(&servers(1), true)[1].starts_with("192.0.2.1:1 /a"));
+        let lines = lines(&servers(2), true);
         assert_eq!(lines.len(), 7);
         assert!(lines[4].starts_with("192.0.2.1:2 /a"), "{lines:?}");
     }

@@ -15,6 +15,7 @@ use crate::template::{Args, next_hop, template};
 
 /// Asks, and shows what comes.
 pub fn execute(method: Code, args: &Args, out: &mut impl Write) -> Result<(), Failure> {
+    let method = args.method.unwrap_or(method);
     if args.observe.is_some() {
         return observe::execute(method, args, None, out);
     }

@@ -18,6 +18,7 @@
 //! | [`metrics`] | what timers, windows and counters show to monitoring |
 //! | [`clock`] | the time of all drivers |
 
+mod batch;
 pub mod client;
 pub mod clock;
 pub mod driver;

@@ -11,6 +11,7 @@ use lowmesh_coap::resource::{Methods, Resource};
 use lowmesh_coap::{CongestionControl, Output, ResponseTemplate};
 use lowmesh_net::client::{self, Client, Error};
 use lowmesh_net::dtls::Keys;
+use lowmesh_net::metrics;
 use lowmesh_net::oscore::{Contexts, Plain};
 use lowmesh_net::server::{Changes, Handler, Limits, Server};
 use lowmesh_net::tls::{TlsClient, TlsServer};
@@ -317,4 +318,35 @@ async fn a_watcher_sees_every_block_that_leaves() {
     let answer = client.post(&uri).payload([7; 640]).option(OptionNumber::SIZE1, &[2, 128]).await;
     assert_eq!(answer.expect("an answer").text(), "640");
     assert_eq!(blocks.load(Ordering::Relaxed), 10);
+}
+
+#[tokio::test]
+async fn a_client_tells_what_congestion_control_believes_of_its_peers() {
+    let server = run(|_| ()).await;
+    let client = client();
+    client.get(format!("coap://{}/hello", server.udp)).await.expect("an answer");
+    client.get(format!("coap+tcp://{}/hello", server.tcp)).await.expect("an answer");
+    let reports = client.reports().await;
+    assert_eq!(reports.len(), 2, "its socket and its connection");
+    let text = metrics::text(metrics::Served::default(), &reports);
+    let rto = format!("lowmesh_coap_rto_seconds{{endpoint=\"coap\",peer=\"{}\"", server.udp);
+    assert!(text.contains(&rto), "{rto} is not in\n{text}");
+}
+
+#[tokio::test]
+async fn one_connection_too_many_fails_and_a_known_one_does_not() {
+    let (first, second) = (run(|_| ()).await, run(|_| ()).await);
+    let client = Client::builder().connections_max(1).build().expect("possible settings");
+    let get = |server: &Running| client.get(format!("coap+tcp://{}/hello", server.tcp));
+    assert_eq!(get(&first).await.expect("an answer").text(), "hello");
+    assert!(matches!(get(&second).await, Err(Error::Crowded(1))));
+    assert_eq!(get(&first).await.expect("an answer").text(), "hello");
+    // What has ended makes room.
+    drop(first);
+    let later = async {
+        while get(&second).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), later).await.expect("room within 20 s");
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lowmesh_coap::blockwise::Exponent;
-use lowmesh_coap::{Config, CongestionControl, HostLimits, Output};
+use lowmesh_coap::{Config, CongestionControl, ConnectionLimits, HostLimits, Output};
 use zeroize::Zeroizing;
 
 use super::error::Error;
@@ -61,6 +61,16 @@ impl Builder {
     /// All settings of the endpoint for UDP and DTLS. To be said before [`Builder::congestion`].
     pub fn datagrams(mut self, config: Config) -> Self {
         self.0.datagrams = config;
+        self
+    }
+    /// All settings of each connection.
+    pub fn connection(mut self, limits: ConnectionLimits) -> Self {
+        self.0.connection = limits;
+        self
+    }
+    /// Connections at once; a request that needs one more fails.
+    pub fn connections_max(mut self, connections_max: usize) -> Self {
+        self.0.connections_max = connections_max;
         self
     }
     /// Bounds of bodies, and of the client's cache (RFC 7252 s5.6), which keeps nothing unless it is said. To be said

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use lowmesh_coap::RequestTemplate;
 use lowmesh_machine::Handle;
+use tokio::sync::mpsc;
 
 use super::mailbox::Mailbox;
+use crate::metrics::Report;
 
 /// What is wanted of a peer.
 #[derive(Debug)]
@@ -29,6 +31,8 @@ pub(super) enum Command {
     },
     Deregister(Handle),
     Cancel(Handle),
+    /// Somebody wants to know how the way stands.
+    Inspect(mpsc::UnboundedSender<Report>),
     /// Nothing came in this time.
     GiveUp(Handle, Duration),
 }

@@ -15,6 +15,7 @@ use super::error::Error;
 use super::mailbox::{Item, Mailbox};
 use super::settings::Watcher;
 use crate::dtls::LossCause;
+use crate::metrics::Kind;
 use crate::oscore::Contexts;
 use crate::params::CLIENT_IDLE;
 use crate::peer::Peer;
@@ -35,6 +36,8 @@ pub(super) struct Conversation<W> {
     /// Whether more requests may come.
     open: bool,
     ends_when_idle: bool,
+    /// Its name for monitoring.
+    name: &'static str,
     routes: BTreeMap<Handle, Route>,
     contexts: Option<Contexts>,
     watcher: Option<Watcher>,
@@ -48,7 +51,12 @@ impl<W: Way> Conversation<W> {
         watcher: Option<Watcher>,
     ) -> Self {
         let (open, ends_when_idle, routes) = (true, false, BTreeMap::new());
-        Self { way, commands, open, ends_when_idle, routes, contexts, watcher }
+        let name = "connection";
+        Self { way, commands, open, ends_when_idle, name, routes, contexts, watcher }
+    }
+    /// What it is called in monitoring.
+    pub fn named(self, name: &'static str) -> Self {
+        Self { name, ..self }
     }
     /// Ends too when nobody has needed it for [`CLIENT_IDLE`].
     pub fn ending_when_idle(self) -> Self {
@@ -97,6 +105,14 @@ impl<W: Way> Conversation<W> {
                 }
             }
             Command::Cancel(handle) => self.cancel(handle),
+            Command::Inspect(tell) => {
+                let mut report = self.way.report();
+                if let Kind::Endpoint { name, .. } = &mut report.kind {
+                    self.name.clone_into(name);
+                }
+                // Who asked may have what it needs.
+                let _gone = tell.send(report);
+            }
             Command::GiveUp(handle, wait) => {
                 if let Some(route) = self.routes.get(&handle) {
                     let error = self.silence(route.peer, wait);

@@ -59,6 +59,9 @@ pub enum Error {
     /// A group asked for what only one peer can give: one answer, an observation, a ping, security.
     #[error("{0} is a group, which has many answers")]
     Group(IpAddr),
+    /// There is no room for one more connection.
+    #[error("there are {0} connections already")]
+    Crowded(usize),
     /// One peer asked as a group.
     #[error("{0} is no group")]
     NoGroup(IpAddr),
@@ -126,6 +129,7 @@ impl Error {
             }
             Self::Bind(_) => "choose another local address or port, or none",
             Self::Connect(ConnectError::Resolve(_)) => "is the name known here?",
+            Self::Connect(ConnectError::Group(_)) => "groups are asked with coap:// alone",
             Self::Connect(ConnectError::NoTrust(_)) => "say whom to trust: Builder::trust",
             Self::Connect(ConnectError::Tls(_)) => {
                 "is the authority trusted that has signed the server's certificate?"
@@ -137,6 +141,7 @@ impl Error {
             Self::NoKey => "give one with Builder::key",
             Self::NoWay { .. } => "is the network up, and is it one with this kind of address?",
             Self::Group(_) => "Request::gather takes them, with coap:// alone",
+            Self::Crowded(_) => "ask again later, or give room with Builder::connections_max",
             Self::NoGroup(_) => "ask it alone; groups have multicast addresses",
             Self::Rejected(_) => "the server was not asked",
             Self::Silence { .. } => "is the server there? Request::within waits longer",

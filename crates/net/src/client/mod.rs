@@ -53,6 +53,7 @@ use lowmesh_coap::Output;
 use lowmesh_machine::Handle;
 use lowmesh_wire::coap::Code;
 use lowmesh_wire::coap::uri::{Scheme, Uri};
+use tokio::sync::mpsc;
 
 use crate::resolve::resolve;
 
@@ -67,6 +68,8 @@ pub use request::Request;
 pub use response::Response;
 use settings::Settings;
 use ways::{Door, Ways};
+
+use crate::metrics::{Report, gathered};
 
 /// Asks servers. A clone is another hand on the same sockets and connections.
 #[derive(Clone, Debug)]
@@ -195,6 +198,14 @@ impl Client {
             Err(Error::Unwanted)
         };
         exchange.within(self.0.settings.patience, pong).await
+    }
+    /// How its sockets for UDP and DTLS stand, and what congestion control believes of every peer there:
+    /// [`metrics`](crate::metrics) writes it as Prometheus reads it. Connections are reports without numbers.
+    pub async fn reports(&self) -> Vec<Report> {
+        let (tell, told) = mpsc::unbounded_channel();
+        self.0.ways.inspect(&tell);
+        drop(tell);
+        gathered(told).await
     }
     /// Ends what is idle, waits for what is still under way, and keeps the state of security contexts.
     pub async fn close(self) -> Result<(), Error> {

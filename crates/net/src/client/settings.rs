@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 use super::error::Error;
 use crate::dtls::Sessions;
 use crate::oscore::{Contexts, Plain, Protection};
-use crate::params::PATIENCE;
+use crate::params::{CLIENT_CONNECTIONS_MAX, PATIENCE};
 use crate::peer::Peer;
 use crate::tls::TlsClient;
 
@@ -50,6 +50,7 @@ pub(super) struct Settings {
     pub trust: Option<TlsClient>,
     pub contexts: Option<Contexts>,
     pub local: Option<SocketAddr>,
+    pub connections_max: usize,
     pub patience: Duration,
     pub watcher: Option<Watcher>,
 }
@@ -64,6 +65,7 @@ impl Default for Settings {
             trust: None,
             contexts: None,
             local: None,
+            connections_max: CLIENT_CONNECTIONS_MAX,
             patience: PATIENCE,
             watcher: None,
         }

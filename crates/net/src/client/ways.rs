@@ -16,8 +16,9 @@ use super::settings::Settings;
 use crate::clock::fresh_seed;
 use crate::driver::Driver;
 use crate::line::Line;
+use crate::metrics::Report;
 use crate::oscore::{over_connections, over_datagrams};
-use crate::params::{CLIENT_CONNECTIONS_MAX, COMMANDS_MAX};
+use crate::params::COMMANDS_MAX;
 use crate::resolve::resolve;
 use crate::server::{Connected, Datagrams, Way};
 use crate::udp::Udp;
@@ -66,7 +67,7 @@ impl Ways {
             Place::Connection(_) => None,
             Place::Udp | Place::Dtls => resolve(uri).await?.first().copied(),
         };
-        let slot = self.slot(&place);
+        let slot = self.slot(&place, settings.connections_max)?;
         let mut slot = slot.lock().await;
         let open = slot.take().filter(|way| !way.commands.is_closed());
         let way = match open {
@@ -88,17 +89,37 @@ impl Ways {
         }
     }
 
-    fn slot(&self, place: &Place) -> Slot {
+    fn slot(&self, place: &Place, connections_max: usize) -> Result<Slot, Error> {
         let mut all = self.lock();
-        if all.len() >= CLIENT_CONNECTIONS_MAX {
+        if let Some(known) = all.get(place) {
+            return Ok(known.clone());
+        }
+        let connections = |all: &BTreeMap<Place, Slot>| {
+            all.keys().filter(|place| matches!(place, Place::Connection(_))).count()
+        };
+        if matches!(place, Place::Connection(_)) && connections(&all) >= connections_max {
             // What somebody holds is being opened; what is free and has ended is forgotten.
             all.retain(|_, slot| {
                 let ended =
                     |way: &Option<OpenWay>| way.as_ref().is_none_or(|way| way.commands.is_closed());
                 Arc::strong_count(slot) > 1 || !slot.try_lock().is_ok_and(|way| ended(&way))
             });
+            if connections(&all) >= connections_max {
+                return Err(Error::Crowded(connections_max));
+            }
         }
-        all.entry(place.clone()).or_default().clone()
+        Ok(all.entry(place.clone()).or_default().clone())
+    }
+    /// Has those over datagrams tell how they stand.
+    pub fn inspect(&self, tell: &mpsc::UnboundedSender<Report>) {
+        for slot in self.lock().values() {
+            // What is being opened or has no room for one more word is not asked.
+            if let Ok(slot) = slot.try_lock()
+                && let Some(way) = &*slot
+            {
+                let _busy = way.commands.try_send(Command::Inspect(tell.clone()));
+            }
+        }
     }
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Place, Slot>> {
         // The table is whole between any two operations.
@@ -122,7 +143,8 @@ async fn begin(settings: &Settings, place: &Place, uri: &Uri) -> Result<OpenWay,
         Some(sessions) => Driver::secure(udp, sessions, host),
         None => Driver::new(udp, host),
     };
-    Ok(converse(driver, settings, None, |conversation| conversation))
+    let name = if *place == Place::Dtls { "coaps" } else { "coap" };
+    Ok(converse(driver, settings, None, |conversation| conversation.named(name)))
 }
 
 fn converse<W: Way + 'static>(

@@ -7,13 +7,14 @@ use std::net::SocketAddr;
 use lowmesh_coap::{Connections, Endpoint, Host, Input, Output};
 use lowmesh_machine::{Machine as _, Rejected, earliest};
 use lowmesh_units::{Duration, Instant};
-use lowmesh_wire::coap::Token;
 use lowmesh_wire::coap::signaling::Signal;
 use lowmesh_wire::coap::stream::{Framing, StreamMessage};
+use lowmesh_wire::coap::{Message, Token};
 
 use crate::clock::Clock;
 use crate::driver::{Driver, SessionLoss};
 use crate::line::Line;
+use crate::metrics::{Kind, Report};
 use crate::oscore::Protected;
 use crate::params::HANDSHAKE_MAX;
 use crate::peer::Peer;
@@ -29,6 +30,12 @@ pub(crate) trait Way: Send {
     fn handle(&mut self, input: Input<'_, Peer>) -> Result<(), Rejected>;
     /// The state of the resource at `path` has changed.
     fn changed(&mut self, path: &str);
+    /// The state that this request asks for has changed.
+    fn request_changed(&mut self, request: &Message);
+    /// Every state may have changed.
+    fn all_changed(&mut self);
+    /// How it stands, for monitoring.
+    fn report(&self) -> Report;
     /// The server ends: says so to whom it can be said.
     fn release(&mut self);
     /// Sends what is left, as far as that goes without waiting long, and ends it.
@@ -48,7 +55,10 @@ pub(crate) trait Way: Send {
 }
 
 /// Over UDP or DTLS.
-pub(crate) type Datagrams = Driver<Host<Peer, Protected<Peer, Endpoint<Peer>>>>;
+pub(crate) type Datagrams = Driver<DatagramsHost>;
+
+/// What answers and asks there.
+pub(crate) type DatagramsHost = Host<Peer, Protected<Peer, Endpoint<Peer>>>;
 
 impl Way for Datagrams {
     fn poll(&mut self) -> Option<Output<Peer>> {
@@ -62,6 +72,19 @@ impl Way for Datagrams {
     }
     fn changed(&mut self, path: &str) {
         self.change(|host| host.changed(path));
+    }
+    fn request_changed(&mut self, request: &Message) {
+        self.change(|host| host.request_changed(request));
+    }
+    fn all_changed(&mut self) {
+        self.change(Host::all_changed);
+    }
+    fn report(&self) -> Report {
+        let (host, name) = (self.machine(), self.udp().local_addr().to_string());
+        let endpoint = host.transport().transport();
+        let (counters, destinations) = (endpoint.counters(), endpoint.destinations().collect());
+        let kind = Kind::Endpoint { name, counters, destinations };
+        Report { observers: host.observers(), kind }
     }
     fn release(&mut self) {}
     async fn end(self) {
@@ -188,6 +211,15 @@ impl Way for Connected {
     }
     fn changed(&mut self, path: &str) {
         self.host.changed(path);
+    }
+    fn request_changed(&mut self, request: &Message) {
+        self.host.request_changed(request);
+    }
+    fn all_changed(&mut self) {
+        self.host.all_changed();
+    }
+    fn report(&self) -> Report {
+        Report { observers: self.host.observers(), kind: Kind::Connection }
     }
     fn release(&mut self) {
         let _always_taken = self.handle(Input::Release { peer: self.peer });
