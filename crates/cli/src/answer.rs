@@ -128,39 +128,11 @@ fn content_format(message: &Message) -> Option<ContentFormat> {
 
 /// The code with its name, as in `4.04 Not Found`.
 fn title(code: Code) -> String {
-    let name = match code {
-        Code::CREATED => "Created",
-        Code::DELETED => "Deleted",
-        Code::VALID => "Valid",
-        Code::CHANGED => "Changed",
-        Code::CONTENT => "Content",
-        Code::BAD_REQUEST => "Bad Request",
-        Code::UNAUTHORIZED => "Unauthorized",
-        Code::BAD_OPTION => "Bad Option",
-        Code::FORBIDDEN => "Forbidden",
-        Code::NOT_FOUND => "Not Found",
-        Code::METHOD_NOT_ALLOWED => "Method Not Allowed",
-        Code::NOT_ACCEPTABLE => "Not Acceptable",
-        Code::REQUEST_ENTITY_INCOMPLETE => "Request Entity Incomplete",
-        Code::CONFLICT => "Conflict",
-        Code::PRECONDITION_FAILED => "Precondition Failed",
-        Code::REQUEST_ENTITY_TOO_LARGE => "Request Entity Too Large",
-        Code::UNSUPPORTED_CONTENT_FORMAT => "Unsupported Content-Format",
-        Code::UNPROCESSABLE_ENTITY => "Unprocessable Entity",
-        Code::TOO_MANY_REQUESTS => "Too Many Requests",
-        Code::INTERNAL_SERVER_ERROR => "Internal Server Error",
-        Code::NOT_IMPLEMENTED => "Not Implemented",
-        Code::BAD_GATEWAY => "Bad Gateway",
-        Code::SERVICE_UNAVAILABLE => "Service Unavailable",
-        Code::GATEWAY_TIMEOUT => "Gateway Timeout",
-        Code::PROXYING_NOT_SUPPORTED => "Proxying Not Supported",
-        Code::HOP_LIMIT_REACHED => "Hop Limit Reached",
-        _ => return code.to_string(),
-    };
-    format!("{code} {name}")
+    code.name().map_or_else(|| code.to_string(), |name| format!("{code} {name}"))
 }
 
-fn option_line(option: OptionRef<'_>) -> String {
+/// An option as in `Uri-Path: temp`.
+pub fn option_line(option: OptionRef<'_>) -> String {
     let definition = option.number.definition();
     let name = match definition {
         Some(definition) => definition.name.to_owned(),

@@ -11,11 +11,13 @@ use lowmesh_coap::blockwise::Exponent;
 use lowmesh_machine::DropReason;
 use lowmesh_net::client::{self, Client, Error};
 use lowmesh_net::oscore::Contexts;
+use lowmesh_net::tap::Tap;
 use lowmesh_net::tls::TlsClient;
 use lowmesh_wire::coap::uri::{Scheme, Uri};
 
 use crate::answer;
 use crate::failure::Failure;
+use crate::traffic;
 
 /// How long one answer is waited for: what libcoap's client waits.
 const WAIT_S: f64 = 90.0;
@@ -113,7 +115,7 @@ impl Args {
             builder = builder.local(SocketAddr::new(address, self.port.unwrap_or(0)));
         }
         if verbose {
-            builder = builder.watch(answer::tell);
+            builder = builder.watch(answer::tell).tap(Tap::new(traffic::tell));
         }
         Ok(builder.build()?)
     }
