@@ -211,6 +211,10 @@ impl<W: Way> Conversation<W> {
             let reason = format!("the handshake was not over within {} s", wait.as_secs_f64());
             return Error::Handshake { peer: address, reason };
         }
+        // RFC 8613 s8.4: what does not verify is no answer, but people want to know of it.
+        if let Some(reason) = self.contexts.as_ref().and_then(Contexts::take_refusal) {
+            return Error::Unprotected { peer: address, reason };
+        }
         Error::Silence { peer: address.to_string(), wait }
     }
     /// The way is over: nothing more comes of any request.
