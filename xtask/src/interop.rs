@@ -1,5 +1,5 @@
 //! `interop`: CoAP with programs that nobody here wrote, in both directions, and read by a third: libcoap's client and server,
-//! aiocoap's, and tshark.
+//! aiocoap's, and tshark. Proxies too.
 //!
 //! What a machine lacks is installed where that is possible (pip, and apt-get for root); what stays away is said.
 
@@ -9,6 +9,7 @@ mod case;
 mod libcoap;
 mod material;
 mod peer;
+mod proxy;
 
 use anyhow::{Result, bail};
 
@@ -28,6 +29,7 @@ pub fn run(args: &[String]) -> Result<()> {
     let capture = Capture::start(&material, &mut tally)?;
     let mut ports = Vec::new();
     ports.extend(libcoap::run(&binary, &material, &mut tally)?);
+    ports.extend(proxy::run(&binary, &material, &mut tally)?);
     ports.extend(aiocoap::run(&binary, &material, &mut tally)?);
     if let Some(capture) = capture {
         capture.judge(&ports, &mut tally)?;
