@@ -3,20 +3,16 @@
 use std::io::Write;
 
 use comfy_table::{Table, presets};
-use lowmesh_coap::{Input, Output, RequestTemplate};
-use lowmesh_machine::Handle;
+use lowmesh_net::client::Response;
 use lowmesh_net::peer::Peer;
+use lowmesh_wire::coap::ContentFormat;
 use lowmesh_wire::coap::uri::Uri;
-use lowmesh_wire::coap::{ContentFormat, Message, OptionNumber};
 use lowmesh_wire::link_format::{Filter, Link, links};
 
-use crate::answer;
-use crate::channel::{self, Channel, group_patience, patience, refused};
+use crate::channel::{self, group_patience, patience};
 use crate::failure::Failure;
 use crate::template::seconds;
 
-/// The one thing that is asked for.
-const HANDLE: Handle = Handle(1);
 /// Attributes with a column of their own, in its order: RFC 6690 s3, RFC 7252 s7.2.1, RFC 7641 s6.
 const COLUMNS: [&str; 6] = ["rt", "if", "ct", "sz", "obs", "title"];
 
@@ -63,7 +59,7 @@ pub fn execute(args: &Args, out: &mut impl Write) -> Result<(), Failure> {
         uri.path = [".well-known", "core"].map(str::to_owned).into();
     }
     uri.query.extend(args.filters.iter().cloned());
-    let (group, documents) = channel::wait(ask(args, &uri))?;
+    let (group, documents) = channel::wait(ask(args, uri))?;
     let servers: Vec<(Peer, Vec<Link<'_>>)> = documents
         .iter()
         .map(|(from, document)| Ok((*from, read(*from, document)?)))
@@ -81,55 +77,42 @@ pub fn execute(args: &Args, out: &mut impl Write) -> Result<(), Failure> {
 }
 
 /// Whether a group was asked, and the documents that came, each with who has sent it.
-async fn ask(args: &Args, uri: &Uri) -> Result<(bool, Vec<(Peer, String)>), Failure> {
-    let limit = patience(args.timeout);
-    let mut channel = Channel::open(&args.channel, uri, limit).await?;
-    let mut message = RequestTemplate::get("");
-    message.confirmable = !args.non;
-    uri.insert_into(&mut message.options);
-    message.options.insert_uint(OptionNumber::ACCEPT, ContentFormat::LINK_FORMAT.0.into());
-    let (peer, handle) = (channel.peer, HANDLE);
-    let documents = if peer.is_group() {
-        let wait = group_patience(args.timeout);
-        let request = Input::RequestGroup { group: peer, message, wait, handle };
-        channel.handle(request).map_err(refused)?;
-        gather(args, &mut channel).await
+async fn ask(args: &Args, uri: Uri) -> Result<(bool, Vec<(Peer, String)>), Failure> {
+    let client = args.channel.client(patience(args.timeout), args.verbose)?;
+    let target = args.channel.target(uri).await?;
+    let mut request = client.get(&target.uri).accept(ContentFormat::LINK_FORMAT);
+    if args.non {
+        request = request.non_confirmable();
+    }
+    let documents = if target.group {
+        request.gather(group_patience(args.timeout)).await.map_err(Failure::from).and_then(members)
     } else {
-        channel.handle(Input::Request { peer, message, handle }).map_err(refused)?;
-        let answered = tokio::time::timeout(limit, gather(args, &mut channel)).await;
-        answered.unwrap_or_else(|_| Err(channel.silence(limit)))
+        let answer = request.await.and_then(Response::ok).map_err(Failure::from);
+        answer.and_then(|answer| Ok(vec![(answer.from, text(&answer)?)]))
     };
-    channel.close().await;
-    Ok((peer.is_group(), documents?))
+    client.close().await?;
+    Ok((target.group, documents?))
 }
 
-async fn gather(args: &Args, channel: &mut Channel) -> Result<Vec<(Peer, String)>, Failure> {
+/// The documents of a group: what one member does wrong takes nothing from the others.
+fn members(answers: Vec<Response>) -> Result<Vec<(Peer, String)>, Failure> {
     let (mut documents, mut refusal) = (Vec::new(), None);
-    loop {
-        match channel.next().await? {
-            Output::Response { from, message, .. } => {
-                answer::accept(&message)?;
-                return Ok(vec![(from, text(from, message)?)]);
-            }
-            // What one member does wrong takes nothing from the others.
-            Output::GroupResponse { from, message, .. } => {
-                match answer::accept(&message).and_then(|()| text(from, message)) {
-                    Ok(document) => documents.push((from, document)),
-                    Err(failure) => refusal = Some(failure),
-                }
-            }
-            Output::Over { .. } if documents.is_empty() => {
-                return Err(refusal.unwrap_or_else(Failure::no_member));
-            }
-            Output::Over { .. } => return Ok(documents),
-            Output::Failed { reason, .. } => return Err(channel.failure(reason)),
-            other => answer::tell(args.verbose, &other),
+    for answer in answers {
+        let from = answer.from;
+        match answer.ok().map_err(Failure::from).and_then(|answer| text(&answer)) {
+            Ok(document) => documents.push((from, document)),
+            Err(failure) => refusal = Some(failure),
         }
     }
+    if documents.is_empty() {
+        return Err(refusal.unwrap_or_else(Failure::no_member));
+    }
+    Ok(documents)
 }
 
-fn text(from: Peer, message: Message) -> Result<String, Failure> {
-    String::from_utf8(message.payload).map_err(|_| no_links(from, "it is not UTF-8"))
+fn text(answer: &Response) -> Result<String, Failure> {
+    let document = std::str::from_utf8(answer.payload());
+    document.map(str::to_owned).map_err(|_| no_links(answer.from, "it is not UTF-8"))
 }
 
 fn read(from: Peer, document: &str) -> Result<Vec<Link<'_>>, Failure> {

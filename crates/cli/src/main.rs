@@ -32,6 +32,7 @@ mod show;
 mod store;
 mod table;
 mod template;
+mod traffic;
 mod tune;
 mod validate;
 

@@ -19,6 +19,7 @@ use crate::clock::Clock;
 use crate::dtls::{Event, LossCause, Sessions};
 use crate::params::{BATCH, LOSSES_MAX, UNSENT_MAX};
 use crate::peer::Peer;
+use crate::tap::{Direction, Tap, show};
 use crate::udp::Udp;
 
 /// What a driver can drive.
@@ -40,6 +41,7 @@ pub struct Driver<M> {
     outputs: VecDeque<Output<Peer>>,
     lost: u64,
     losses: VecDeque<SessionLoss>,
+    tap: Option<Tap>,
 }
 
 /// A DTLS session that ended by itself. The endpoint is told that its peer cannot be reached.
@@ -69,11 +71,16 @@ impl<M: Datagrams> Driver<M> {
             outputs: VecDeque::new(),
             lost: 0,
             losses: VecDeque::new(),
+            tap: None,
         }
     }
     /// Over DTLS.
     pub fn secure(udp: Udp, sessions: Sessions, machine: M) -> Self {
         Self { sessions: Some(sessions), ..Self::new(udp, machine) }
+    }
+    /// Shows every message to `tap`.
+    pub fn tapped(self, tap: Option<Tap>) -> Self {
+        Self { tap, ..self }
     }
     /// The socket, to join groups or to learn its port.
     pub const fn udp(&self) -> &Udp {
@@ -183,9 +190,12 @@ impl<M: Datagrams> Driver<M> {
         self.lose(&undelivered);
         let now = self.clock.now();
         let at = self.system(now);
-        let (machine, sessions) = (&mut self.machine, &mut self.sessions);
+        let (machine, sessions, tap) = (&mut self.machine, &mut self.sessions, self.tap.as_ref());
         let read = self.udp.receive(|arrival| {
             let (from, bytes) = (arrival.peer, arrival.bytes);
+            if sessions.is_none() {
+                show(tap, Direction::In, from, None, bytes);
+            }
             match sessions {
                 Some(sessions) => sessions.on_datagram(at, from, bytes),
                 // Bytes of a peer are never an error of ours.
@@ -245,6 +255,9 @@ impl<M: Datagrams> Driver<M> {
             let mut idle = true;
             while let Some(output) = self.machine.poll_output() {
                 idle = false;
+                if let Output::Send { to, bytes, .. } = &output {
+                    show(self.tap.as_ref(), Direction::Out, *to, None, bytes);
+                }
                 match (output, &mut self.sessions) {
                     (Output::Send { to, bytes, .. }, Some(sessions)) => {
                         sessions.send(at, to, &bytes);
@@ -258,6 +271,7 @@ impl<M: Datagrams> Driver<M> {
                 match event {
                     Event::Transmit { to, bytes } => self.queue(to, bytes),
                     Event::Received { from, bytes } => {
+                        show(self.tap.as_ref(), Direction::In, from, None, &bytes);
                         let datagram = Input::Datagram { from, bytes: &bytes };
                         let _always_taken = self.machine.handle(now, datagram);
                     }

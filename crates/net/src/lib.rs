@@ -15,6 +15,7 @@
 //! | [`resolve`] | from the host of a URI to addresses |
 //! | [`zep`] | a whole node over IEEE 802.15.4 frames in UDP |
 //! | [`service`] | what such a node answers over CoAP |
+//! | [`tap`] | messages as they come and go, to look at |
 //! | [`metrics`] | what timers, windows and counters show to monitoring |
 //! | [`clock`] | the time of all drivers |
 
@@ -35,6 +36,7 @@ pub mod resolve;
 pub mod server;
 pub mod service;
 pub mod stream;
+pub mod tap;
 pub mod tls;
 pub mod udp;
 pub mod websocket;

@@ -14,6 +14,7 @@ use super::ways::Ways;
 use super::{Client, Inner};
 use crate::oscore::Contexts;
 use crate::peer::Peer;
+use crate::tap::Tap;
 use crate::tls::TlsClient;
 
 /// How a client asks. Everything has a default that suits a public server.
@@ -82,6 +83,11 @@ impl Builder {
     /// Shows everything that endpoints say, as for a log.
     pub fn watch(mut self, watch: impl Fn(&Output<Peer>) + Send + Sync + 'static) -> Self {
         self.0.watcher = Some(Watcher(Arc::new(watch)));
+        self
+    }
+    /// Shows every message that comes and goes.
+    pub fn tap(mut self, tap: Tap) -> Self {
+        self.0.tap = Some(tap);
         self
     }
     /// The client. It opens a socket or a connection when it is asked for something there.

@@ -123,9 +123,11 @@ impl<W: Way> Conversation<W> {
         }
     }
     fn begin(&mut self, address: SocketAddr, wish: Wish, handle: Handle, mailbox: Arc<Mailbox>) {
-        let Ok(peer) = self.way.peer(address) else {
-            let reason = DropReason::NoRoute;
-            return mailbox.finish(Err(Error::Failed { peer: address, reason }));
+        let peer = match self.way.peer(address) {
+            Ok(peer) => peer,
+            Err(error) => {
+                return mailbox.finish(Err(Error::NoWay { to: address.ip(), error }));
+            }
         };
         let input = match wish {
             Wish::Request(message) => Input::Request { peer, message, handle },

@@ -1,5 +1,6 @@
 //! Why a request came to nothing, and what would help.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -47,6 +48,14 @@ pub enum Error {
     /// `coaps` without a key.
     #[error("coaps needs a pre-shared key")]
     NoKey,
+    /// The system knows no way to the address.
+    #[error("there is no way to {to}: {error}")]
+    NoWay {
+        /// Whose.
+        to: IpAddr,
+        /// What the system says.
+        error: io::Error,
+    },
     /// A group asked for what only one peer can give: one answer, an observation, a ping, security.
     #[error("{0} is a group, which has many answers")]
     Group(IpAddr),
@@ -130,6 +139,7 @@ impl Error {
             Self::Key(_) => "an identity has up to 128 octets and a key up to 64",
             Self::Store(_) => "the state of a security context lies beside its file",
             Self::NoKey => "give one with Builder::key",
+            Self::NoWay { .. } => "is the network up, and is it one with this kind of address?",
             Self::Group(_) => "Request::gather takes them, with coap:// alone",
             Self::Crowded(_) => "ask again later, or give room with Builder::connections_max",
             Self::NoGroup(_) => "ask it alone; groups have multicast addresses",

@@ -44,6 +44,7 @@ mod response;
 mod settings;
 mod ways;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -53,6 +54,8 @@ use lowmesh_machine::Handle;
 use lowmesh_wire::coap::Code;
 use lowmesh_wire::coap::uri::{Scheme, Uri};
 use tokio::sync::mpsc;
+
+use crate::resolve::resolve;
 
 pub use builder::Builder;
 use command::{Command, Wish};
@@ -78,6 +81,15 @@ struct Inner {
     ways: Ways,
     /// The newest handle.
     serial: AtomicU64,
+}
+
+/// The answer to a ping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pong {
+    /// From the first copy of the ping to now.
+    pub rtt: Duration,
+    /// Copies after the first.
+    pub retransmissions: u8,
 }
 
 /// What can be a URI.
@@ -110,6 +122,12 @@ impl IntoUri for &String {
     fn into_uri(self) -> Result<Uri, Error> {
         self.as_str().into_uri()
     }
+}
+
+/// The first address of a URI's host. A multicast address is a group, which [`Request::gather`] asks.
+pub async fn address(uri: impl IntoUri) -> Result<SocketAddr, Error> {
+    let addresses = resolve(&uri.into_uri()?).await?;
+    Ok(*addresses.first().expect("a host that resolves has an address"))
 }
 
 /// GET, by a client that is made for it.
@@ -167,23 +185,19 @@ impl Client {
     pub fn request(&self, method: Code, uri: impl IntoUri) -> Request<'_> {
         Request::new(self, method, uri)
     }
-    /// The time to the host of a URI and back (RFC 7252 s4.3, RFC 8323 s5.4).
-    pub async fn ping(&self, uri: impl IntoUri) -> Result<Duration, Error> {
-        let patience = self.0.settings.patience;
-        let mut exchange = self.begin_ping(uri).await?;
+    /// Whether somebody is at the host of a URI (RFC 7252 s4.3, RFC 8323 s5.4), within the client's patience.
+    pub async fn ping(&self, uri: impl IntoUri) -> Result<Pong, Error> {
+        let mut exchange = self.begin(&uri.into_uri()?, Wish::Ping).await?;
         let pong = async |exchange: &mut Exchange| {
             while let Some(item) = exchange.next().await {
-                if let Output::Pong { rtt, .. } = item? {
-                    return Ok(Duration::from_nanos(rtt.as_nanos()));
+                if let Output::Pong { rtt, retransmissions, .. } = item? {
+                    let rtt = Duration::from_nanos(rtt.as_nanos());
+                    return Ok(Pong { rtt, retransmissions });
                 }
             }
             Err(Error::Unwanted)
         };
-        exchange.within(patience, pong).await
-    }
-    /// A ping, step by step: it ends in `Pong`.
-    pub async fn begin_ping(&self, uri: impl IntoUri) -> Result<Exchange, Error> {
-        self.begin(&uri.into_uri()?, Wish::Ping).await
+        exchange.within(self.0.settings.patience, pong).await
     }
     /// How its sockets for UDP and DTLS stand, and what congestion control believes of every peer there:
     /// [`metrics`](crate::metrics) writes it as Prometheus reads it. Connections are reports without numbers.

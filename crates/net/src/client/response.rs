@@ -22,8 +22,8 @@ pub struct Response {
 }
 
 impl Response {
-    /// The answer in what an endpoint says, if there is one.
-    pub(super) fn of(output: Output<Peer>) -> Option<Self> {
+    /// The answer in a step of an [`Exchange`](super::Exchange), if there is one.
+    pub fn of(output: Output<Peer>) -> Option<Self> {
         let seconds = |rtt: lowmesh_units::Duration| Duration::from_nanos(rtt.as_nanos());
         let (from, message, rtt, retransmissions) = match output {
             Output::Response { from, message, rtt, retransmissions, .. } => {

@@ -13,6 +13,7 @@ use crate::dtls::Sessions;
 use crate::oscore::{Contexts, Plain, Protection};
 use crate::params::{CLIENT_CONNECTIONS_MAX, PATIENCE};
 use crate::peer::Peer;
+use crate::tap::Tap;
 use crate::tls::TlsClient;
 
 /// An identity and its key.
@@ -53,6 +54,7 @@ pub(super) struct Settings {
     pub connections_max: usize,
     pub patience: Duration,
     pub watcher: Option<Watcher>,
+    pub tap: Option<Tap>,
 }
 
 impl Default for Settings {
@@ -68,6 +70,7 @@ impl Default for Settings {
             connections_max: CLIENT_CONNECTIONS_MAX,
             patience: PATIENCE,
             watcher: None,
+            tap: None,
         }
     }
 }

@@ -133,7 +133,7 @@ async fn begin(settings: &Settings, place: &Place, uri: &Uri) -> Result<OpenWay,
         let line = Line::connect(uri, settings.trust.as_ref()).await?;
         let peer = Some(line.peer);
         let host = over_connections(settings.connection.clone(), limits, protection, rng());
-        let connected = Connected::new(line, host);
+        let connected = Connected::new(line, host).tapped(settings.tap.clone());
         return Ok(converse(connected, settings, peer, Conversation::ending_when_idle));
     }
     let sessions = (*place == Place::Dtls).then(|| settings.sessions()).transpose()?;
@@ -143,6 +143,7 @@ async fn begin(settings: &Settings, place: &Place, uri: &Uri) -> Result<OpenWay,
         Some(sessions) => Driver::secure(udp, sessions, host),
         None => Driver::new(udp, host),
     };
+    let driver = driver.tapped(settings.tap.clone());
     let name = if *place == Place::Dtls { "coaps" } else { "coap" };
     Ok(converse(driver, settings, None, |conversation| conversation.named(name)))
 }

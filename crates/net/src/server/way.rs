@@ -19,6 +19,7 @@ use crate::oscore::Protected;
 use crate::params::HANDSHAKE_MAX;
 use crate::peer::Peer;
 use crate::stream::StreamError;
+use crate::tap::{Direction, Tap, show};
 
 /// One of them. What it gives out first is what came first.
 pub(crate) trait Way: Send {
@@ -104,6 +105,9 @@ impl Way for Datagrams {
     }
 }
 
+/// A line has whole messages, as WebSockets have, whatever it is made of.
+const FRAMING: Framing = Framing::WebSocket;
+
 /// Over one connection.
 pub(crate) struct Connected {
     line: Line,
@@ -112,17 +116,22 @@ pub(crate) struct Connected {
     clock: Clock,
     /// How long the peer may be silent, and until when.
     silence: Option<(Duration, Instant)>,
+    tap: Option<Tap>,
 }
 
 impl Connected {
     /// Greets the peer at the other end of `line`.
     pub(crate) fn new(line: Line, host: Host<Peer, Protected<Peer, Connections<Peer>>>) -> Self {
         let peer = Peer::new(line.peer, None);
-        let mut connected = Self { line, peer, host, clock: Clock::start(), silence: None };
-        // A line has whole messages, as WebSockets have, whatever it is made of.
-        let greeting = Input::Connected { peer, framing: Framing::WebSocket };
+        let mut connected =
+            Self { line, peer, host, clock: Clock::start(), silence: None, tap: None };
+        let greeting = Input::Connected { peer, framing: FRAMING };
         let _always_taken = connected.handle(greeting);
         connected
+    }
+    /// Shows every message to `tap`.
+    pub(crate) fn tapped(self, tap: Option<Tap>) -> Self {
+        Self { tap, ..self }
     }
     /// The peer is released after so long a silence.
     pub(super) fn release_after(mut self, silence: std::time::Duration) -> Self {
@@ -157,7 +166,8 @@ impl Connected {
             Ok(message) => {
                 self.heard();
                 let mut bytes = Vec::new();
-                message.emit(Framing::WebSocket, &mut bytes);
+                message.emit(FRAMING, &mut bytes);
+                show(self.tap.as_ref(), Direction::In, self.peer, Some(FRAMING), &bytes);
                 let _always_taken = self.handle(Input::Datagram { from: self.peer, bytes: &bytes });
                 Ok(())
             }
@@ -178,7 +188,8 @@ impl Way for Connected {
         loop {
             match self.host.poll_output()? {
                 Output::Send { bytes, .. } => {
-                    let message = StreamMessage::parse(&bytes, Framing::WebSocket);
+                    show(self.tap.as_ref(), Direction::Out, self.peer, Some(FRAMING), &bytes);
+                    let message = StreamMessage::parse(&bytes, FRAMING);
                     self.line.queue(&message.expect("a host sends whole messages"));
                 }
                 other => return Some(other),
