@@ -308,6 +308,23 @@ fn an_observation_through_a_proxy_brings_each_new_state() {
     assert_eq!(String::from_utf8_lossy(&ended.stdout).lines().count(), 3, "{stderr}");
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_member_of_a_group_is_found_on_loopback_and_named() {
+    // A socket at one address hears no group.
+    let server = Server::start(&["--demo", "-a", "0.0.0.0"]);
+    let served = server.served.iter().find_map(|served| served.strip_prefix("coap://0.0.0.0:"));
+    let port = served.expect("it is served");
+    let group = format!("coap://224.0.1.187:{port}");
+    // The answer comes at some time of the leisure, 5 s.
+    let ended = lowmesh(&["discover", &group, "href=/hello", "-a", "127.0.0.1", "-B", "6"]);
+    let stderr = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(0), "{stderr}");
+    let printed = String::from_utf8_lossy(&ended.stdout).into_owned();
+    let words: Vec<&str> = printed.lines().nth(1).expect("a row").split_whitespace().collect();
+    assert_eq!(words[..2], [&format!("127.0.0.1:{port}"), "/hello"], "{printed}");
+}
+
 #[test]
 fn metrics_are_served_to_who_asks_for_the_flag() {
     let (plain, metered) = (Server::demo(), Server::start(&["--demo", "--metrics"]));
