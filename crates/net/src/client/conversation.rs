@@ -105,6 +105,15 @@ impl<W: Way> Conversation<W> {
                 }
             }
             Command::Cancel(handle) => self.cancel(handle),
+            Command::Choose { address, chosen, reply } => {
+                let peer = self.way.peer(address);
+                let no_way = |error| Error::NoWay { to: address.ip(), error };
+                let choice = peer
+                    .map_err(no_way)
+                    .and_then(|peer| Ok(self.way.choose_congestion_control(peer, chosen)?));
+                // Who asked may be gone.
+                let _gone = reply.send(choice);
+            }
             Command::Inspect(tell) => {
                 let mut report = self.way.report();
                 if let Kind::Endpoint { name, .. } = &mut report.kind {
