@@ -34,6 +34,7 @@ const LIMITS: HostLimits = HostLimits {
     assemblies_max: 8192,
     representations_max: 8192,
     cache_max: 4096,
+    requests_max: 256,
     observers_max: 4,
     observers_per_peer: 2,
     amplification_max: Some(3),

@@ -1,7 +1,6 @@
 """Asks `lowmesh serve --demo` with aiocoap, for `cargo xtask interop`.
 
     aiocoap_client.py BASE BODY [--server NAME] [--oscore FOLDER] [--psk IDENTITY KEY] [--through PROXY]
-        [--no-observation]
 
 BASE and PROXY are URIs without path, BODY a file; NAME is `lowmesh`, or `aiocoap` for aiocoap_server.py behind a proxy. Says
 `all as it should be`, or ends with what is not.
@@ -17,6 +16,8 @@ PATIENCE_S = 15
 # Where a server keeps a long body, and where it answers in a message of its own.
 LONG = {"lowmesh": "/large-update", "aiocoap": "/body"}
 SEPARATE = {"lowmesh": "/separate", "aiocoap": "/slow"}
+# What changes by itself, and grows.
+CHANGING = {"lowmesh": "/time", "aiocoap": "/count"}
 
 
 async def ask(context, uri, code=aiocoap.GET, payload=b""):
@@ -42,7 +43,7 @@ async def long_bodies(context, base, body, server):
 
 
 async def observe(context, base, body, server):
-    request = context.request(aiocoap.Message(code=aiocoap.GET, uri=base + "/time", observe=0))
+    request = context.request(aiocoap.Message(code=aiocoap.GET, uri=base + CHANGING[server], observe=0))
     states = [(await request.response).payload]
     async for response in request.observation:
         states.append(response.payload)
@@ -50,7 +51,7 @@ async def observe(context, base, body, server):
             break
     request.observation.cancel()
     # Both may be of one second.
-    assert states == sorted(states) and len(states) == 2, states
+    assert states == sorted(states, key=lambda one: (len(one), one)) and len(states) == 2, states
 
 
 async def discover(context, base, body, server):
@@ -74,11 +75,9 @@ async def main(args, body):
         credentials = {args.base + "/*": {"dtls": {"psk": key, "client-identity": identity}}}
         context.client_credentials.load_from_dict(credentials)
     asked = ProxyForwarder(args.through, context) if args.through else context
-    cases = [get, separate, long_bodies, error]
+    cases = [get, separate, long_bodies, error, observe]
     if args.server == "lowmesh":
         cases.append(discover)
-    if args.observation:
-        cases.append(observe)
     try:
         async with asyncio.timeout(PATIENCE_S):
             await asyncio.gather(*(case(asked, args.base, body, args.server) for case in cases))
@@ -94,7 +93,6 @@ parser.add_argument("--server", choices=LONG, default="lowmesh")
 parser.add_argument("--oscore")
 parser.add_argument("--psk", nargs=2)
 parser.add_argument("--through")
-parser.add_argument("--no-observation", dest="observation", action="store_false")
 arguments = parser.parse_args()
 with arguments.body as file:
     asyncio.run(main(arguments, file.read()))

@@ -2,10 +2,11 @@
 
 use std::io::{IsTerminal as _, Write};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use lowmesh_coap::Output;
+use lowmesh_net::client::Response;
 use lowmesh_net::peer::Peer;
-use lowmesh_units::Duration;
 use lowmesh_wire::coap::{Class, Code, ContentFormat, Format, Message, OptionNumber, OptionRef};
 
 use crate::body::{plain, pretty};
@@ -39,22 +40,17 @@ impl Args {
 }
 
 /// Shows one answer; an error code becomes a failure.
-pub fn show(
-    args: &Args,
-    message: &Message,
-    from: Peer,
-    rtt: Option<Duration>,
-    out: &mut impl Write,
-) -> Result<(), Failure> {
+pub fn show(args: &Args, answer: &Response, out: &mut impl Write) -> Result<(), Failure> {
+    let Response { from, message, rtt, .. } = answer;
     if args.verbose {
-        eprintln!("{} from {}{}", title(message.code), from.address, timing(rtt));
+        eprintln!("{} from {}{}", title(message.code), from.address, timing(*rtt));
         for option in &message.options {
             eprintln!("  {}", option_line(option));
         }
     }
     let format = content_format(message);
     if args.json {
-        writeln!(out, "{}", object(message, from, rtt))?;
+        writeln!(out, "{}", object(message, *from, *rtt))?;
     }
     accept(message)?;
     if args.json {
@@ -78,23 +74,18 @@ pub fn show(
 /// Shows one answer of several: raw payloads have to be told apart, and are wanted at once.
 pub fn show_one_of_many(
     args: &Args,
-    message: &Message,
-    from: Peer,
-    rtt: Option<Duration>,
+    answer: &Response,
     out: &mut impl Write,
 ) -> Result<(), Failure> {
-    show(args, message, from, rtt, out)?;
-    if args.is_raw() && !message.payload.ends_with(b"\n") {
+    show(args, answer, out)?;
+    if args.is_raw() && !answer.payload().ends_with(b"\n") {
         writeln!(out)?;
     }
     Ok(out.flush()?)
 }
 
-/// Tells on stderr what happens before an answer comes, if somebody wants to know.
-pub fn tell(verbose: bool, output: &Output<Peer>) {
-    if !verbose {
-        return;
-    }
+/// Tells on stderr what happens before an answer comes.
+pub fn tell(output: &Output<Peer>) {
     match output {
         Output::Started { rto, .. } => eprintln!("sent; first timeout {:.3} s", rto.as_secs_f64()),
         Output::Acknowledged { rtt, retransmissions, .. } => eprintln!(
@@ -108,9 +99,14 @@ pub fn tell(verbose: bool, output: &Output<Peer>) {
 
 /// The failure that an error code is.
 pub fn accept(message: &Message) -> Result<(), Failure> {
-    if !matches!(message.code.class(), Class::ClientError | Class::ServerError) {
-        return Ok(());
+    match message.code.class() {
+        Class::ClientError | Class::ServerError => Err(refusal(message)),
+        _ => Ok(()),
     }
+}
+
+/// What an answer with an error code says.
+pub fn refusal(message: &Message) -> Failure {
     let format = content_format(message);
     let diagnostic = match format {
         // RFC 7252 s5.5.2: without a format, the payload of an error is for people.
@@ -118,8 +114,7 @@ pub fn accept(message: &Message) -> Result<(), Failure> {
         None | Some(ContentFormat::TEXT_PLAIN) => format!(": {}", plain(&message.payload)),
         Some(_) => format!(": {}", pretty(format, &message.payload)),
     };
-    let (class, message) = (message.code.0 >> 5, title(message.code) + &diagnostic);
-    Err(Failure::Refused { class, message })
+    Failure::Refused { class: message.code.0 >> 5, message: title(message.code) + &diagnostic }
 }
 
 fn timing(rtt: Option<Duration>) -> String {
@@ -133,39 +128,11 @@ fn content_format(message: &Message) -> Option<ContentFormat> {
 
 /// The code with its name, as in `4.04 Not Found`.
 fn title(code: Code) -> String {
-    let name = match code {
-        Code::CREATED => "Created",
-        Code::DELETED => "Deleted",
-        Code::VALID => "Valid",
-        Code::CHANGED => "Changed",
-        Code::CONTENT => "Content",
-        Code::BAD_REQUEST => "Bad Request",
-        Code::UNAUTHORIZED => "Unauthorized",
-        Code::BAD_OPTION => "Bad Option",
-        Code::FORBIDDEN => "Forbidden",
-        Code::NOT_FOUND => "Not Found",
-        Code::METHOD_NOT_ALLOWED => "Method Not Allowed",
-        Code::NOT_ACCEPTABLE => "Not Acceptable",
-        Code::REQUEST_ENTITY_INCOMPLETE => "Request Entity Incomplete",
-        Code::CONFLICT => "Conflict",
-        Code::PRECONDITION_FAILED => "Precondition Failed",
-        Code::REQUEST_ENTITY_TOO_LARGE => "Request Entity Too Large",
-        Code::UNSUPPORTED_CONTENT_FORMAT => "Unsupported Content-Format",
-        Code::UNPROCESSABLE_ENTITY => "Unprocessable Entity",
-        Code::TOO_MANY_REQUESTS => "Too Many Requests",
-        Code::INTERNAL_SERVER_ERROR => "Internal Server Error",
-        Code::NOT_IMPLEMENTED => "Not Implemented",
-        Code::BAD_GATEWAY => "Bad Gateway",
-        Code::SERVICE_UNAVAILABLE => "Service Unavailable",
-        Code::GATEWAY_TIMEOUT => "Gateway Timeout",
-        Code::PROXYING_NOT_SUPPORTED => "Proxying Not Supported",
-        Code::HOP_LIMIT_REACHED => "Hop Limit Reached",
-        _ => return code.to_string(),
-    };
-    format!("{code} {name}")
+    code.name().map_or_else(|| code.to_string(), |name| format!("{code} {name}"))
 }
 
-fn option_line(option: OptionRef<'_>) -> String {
+/// An option as in `Uri-Path: temp`.
+pub fn option_line(option: OptionRef<'_>) -> String {
     let definition = option.number.definition();
     let name = match definition {
         Some(definition) => definition.name.to_owned(),

@@ -1,33 +1,23 @@
-//! The way to one server, whatever its URI's scheme: UDP, DTLS, TCP, TLS, WebSockets. All that waits
-//! is here; the host of `lowmesh-coap` does the rest, with the same inputs and outputs over all of them.
+//! How a verb reaches its server, whatever the URI's scheme, and what it means when it does not. The client of
+//! `lowmesh-net` does the rest.
 
 use std::future::Future;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use lowmesh_coap::CongestionControl;
 use lowmesh_coap::blockwise::Exponent;
-use lowmesh_coap::{
-    Config, CongestionControl, ConnectionLimits, Connections, Endpoint, Host, HostLimits,
-};
-use lowmesh_coap::{Input, Output};
-use lowmesh_machine::{DropReason, Machine as _, Rejected};
-use lowmesh_net::clock::{Clock, fresh_seed};
-use lowmesh_net::driver::Driver;
-use lowmesh_net::dtls::{LossCause, Sessions};
-use lowmesh_net::line::Line;
-use lowmesh_net::oscore::{
-    Contexts, Plain, Protected, Protection, over_connections, over_datagrams,
-};
-use lowmesh_net::peer::Peer;
-use lowmesh_net::resolve::resolve;
+use lowmesh_machine::DropReason;
+use lowmesh_net::client::{self, Client, Error};
+use lowmesh_net::oscore::Contexts;
+use lowmesh_net::tap::Tap;
 use lowmesh_net::tls::TlsClient;
-use lowmesh_net::udp::Udp;
-use lowmesh_units::{NodeId, Purpose, Rng};
-use lowmesh_wire::coap::stream::{Framing, StreamMessage};
 use lowmesh_wire::coap::uri::{Scheme, Uri};
 
+use crate::answer;
 use crate::failure::Failure;
+use crate::traffic;
 
 /// How long one answer is waited for: what libcoap's client waits.
 const WAIT_S: f64 = 90.0;
@@ -102,175 +92,110 @@ pub fn wait<T>(task: impl Future<Output = Result<T, Failure>>) -> Result<T, Fail
     runtime.map_err(Failure::own)?.block_on(task)
 }
 
-/// An open way to a server, or to a group of them.
-pub struct Channel {
-    /// Whom requests are for.
-    pub peer: Peer,
-    way: Way,
-    contexts: Option<Contexts>,
-}
-
-/// A host whose messages may be protected.
-type ProtectedHost<T> = Host<Peer, Protected<Peer, T>>;
-
-enum Way {
-    Datagrams(Box<Driver<ProtectedHost<Endpoint<Peer>>>>),
-    Line(Box<Connected>),
-}
-
-struct Connected {
-    line: Line,
-    host: ProtectedHost<Connections<Peer>>,
-    clock: Clock,
-}
-
-impl Channel {
-    /// Opens the way to the host of a URI, within `limit`.
-    pub async fn open(args: &Args, uri: &Uri, limit: Duration) -> Result<Self, Failure> {
-        let opening = tokio::time::timeout(limit, Self::open_at_last(args, uri)).await;
-        opening.unwrap_or_else(|_| Err(silence(limit)))
+impl Args {
+    /// Who asks for a verb; waits for answers as long as `patience` says, and tells on stderr what happens meanwhile if it
+    /// is to be `verbose`.
+    pub fn client(&self, patience: Duration, verbose: bool) -> Result<Client, Failure> {
+        let congestion = CongestionControl::new(self.cc.as_str());
+        let mut builder = Client::builder().congestion(congestion).patience(patience);
+        if let Some(block) = self.block {
+            builder = builder.block(block);
+        }
+        if let (Some(key), Some(identity)) = (&self.psk, &self.identity) {
+            builder = builder.key(identity.as_bytes(), &secret(key)?);
+        }
+        if let Some(file) = &self.cafile {
+            builder = builder.trust(trusted(file)?);
+        }
+        if let Some(file) = &self.oscore {
+            builder = builder.protect(Contexts::open(file)?);
+        }
+        if self.address.is_some() || self.port.is_some() {
+            let address = self.address.unwrap_or(Ipv6Addr::UNSPECIFIED.into());
+            builder = builder.local(SocketAddr::new(address, self.port.unwrap_or(0)));
+        }
+        if verbose {
+            builder = builder.watch(answer::tell).tap(Tap::new(traffic::tell));
+        }
+        Ok(builder.build()?)
     }
-    async fn open_at_last(args: &Args, uri: &Uri) -> Result<Self, Failure> {
-        let mut uri = uri.clone();
-        if args.reliable {
+    /// The URI that is asked, as all flags together say; what they cannot say together is refused.
+    pub async fn target(&self, uri: Uri) -> Result<Target, Failure> {
+        let mut uri = uri;
+        if self.reliable {
             uri.scheme = match uri.scheme {
                 Scheme::Coap => Scheme::CoapTcp,
                 Scheme::Coaps => Scheme::CoapsTcp,
                 reliable => reliable,
             };
         }
-        let contexts = args.oscore.as_deref().map(Contexts::open).transpose()?;
-        let (peer, way) = if uri.scheme.is_reliable() {
-            connect(args, &uri, contexts.clone()).await
-        } else {
-            bind(args, &uri, contexts.clone()).await
-        }?;
-        Ok(Self { peer, way, contexts })
-    }
-    /// Asks for something.
-    pub fn handle(&mut self, input: Input<'_, Peer>) -> Result<(), Rejected> {
-        match &mut self.way {
-            Way::Datagrams(driver) => driver.handle(input),
-            Way::Line(one) => one.host.handle(one.clock.now(), input),
+        let local = self.port.is_some() || self.address.is_some();
+        if local && uri.scheme.is_reliable() {
+            let message = format!("{} chooses its own local address", uri.scheme.name());
+            return Err(Failure::usage(message, "--port and --address are for coap and coaps"));
         }
-    }
-    /// The next thing that happens.
-    pub async fn next(&mut self) -> Result<Output<Peer>, Failure> {
-        match &mut self.way {
-            Way::Datagrams(driver) => driver.next().await.map_err(Failure::own),
-            Way::Line(one) => one.next().await,
+        if uri.scheme == Scheme::Coaps && self.psk.is_none() {
+            return Err(Error::NoKey.into());
         }
-    }
-    /// What it means that nothing has come within `limit`.
-    pub fn silence(&self, limit: Duration) -> Failure {
-        match &self.way {
-            Way::Datagrams(driver) if driver.is_shaking_hands(self.peer) => {
-                let message =
-                    format!("the handshake was not over within {} s", limit.as_secs_f64());
-                Failure::Security { message, hint: KEY_HINT }
-            }
-            _ => self.unverified().unwrap_or_else(|| silence(limit)),
-        }
-    }
-    /// What has come instead of an answer that OSCORE verifies, if anything.
-    fn unverified(&self) -> Option<Failure> {
-        let refusal = self.contexts.as_ref().and_then(Contexts::take_refusal)?;
-        let message = format!("no protected answer from {}: {refusal}", self.peer.address);
-        let hint = "has the server this security context, sender and recipient exchanged?";
-        Some(Failure::Security { message, hint })
-    }
-    /// What it means that a request has failed.
-    pub fn failure(&mut self, reason: DropReason) -> Failure {
-        let address = self.peer.address;
-        if let Way::Datagrams(driver) = &mut self.way
-            && let Some(loss) = driver.take_session_loss()
+        let address = client::address(&uri).await?;
+        if let Some(local) = self.address
+            && !local.is_unspecified()
+            && local.is_ipv4() != address.is_ipv4()
         {
-            let hint = "is a DTLS server running there, at this port?";
-            return match loss.cause {
-                LossCause::Handshake => Failure::Security { message: loss.reason, hint: KEY_HINT },
-                LossCause::Unheard => {
-                    Failure::no_answer(format!("{address}: {}", loss.reason), hint)
-                }
-                LossCause::Closed => Failure::no_answer(
-                    format!("the session with {address} is over: {}", loss.reason),
-                    "ask again",
-                ),
-            };
+            let message = format!("{local} and {} are not of one kind", address.ip());
+            let hint = "give --address one of the server's kind, or leave it out";
+            return Err(Failure::usage(message, hint));
         }
-        if let Some(failure) = self.unverified() {
-            return failure;
+        let group = address.ip().is_multicast();
+        if group && uri.scheme == Scheme::Coaps {
+            return Err(Failure::usage("DTLS reaches no groups", "ask them with coap://"));
         }
-        match reason {
-            DropReason::NoRoute if self.peer.is_group() => {
-                let hint = "say by which interface that has multicast, as in [ff02::fd%25eth0]";
-                Failure::no_answer(format!("there is no way to the group {}", address.ip()), hint)
-            }
-            DropReason::NoRoute => {
-                let hint = "is a server running there, at this port? is there a route?";
-                Failure::no_answer(format!("{address} cannot be reached"), hint)
-            }
-            DropReason::Reset => Failure::no_answer(
-                format!("{address} rejected the message"),
-                "is it a CoAP server?",
-            ),
-            reason => {
-                let message = format!("no answer from {address}: {}", reason.name());
-                let hint = "is the server there? `lowmesh get -v` shows the timers";
-                Failure::no_answer(message, hint)
-            }
-        }
-    }
-    /// Takes leave.
-    pub async fn close(self) {
-        if let Some(contexts) = self.contexts {
-            // What is not stored now costs the next request numbers, or a challenge.
-            let _stored = contexts.close();
-        }
-        match self.way {
-            Way::Datagrams(driver) => driver.close(),
-            // What was asked for is here already.
-            Way::Line(one) => _ = one.line.close().await,
-        }
+        Ok(Target { uri, address, group })
     }
 }
 
-impl Connected {
-    async fn next(&mut self) -> Result<Output<Peer>, Failure> {
-        let gone = |error| Failure::no_answer(error, "is it a CoAP server that listens there?");
-        loop {
-            while let Some(output) = self.host.poll_output() {
-                match output {
-                    Output::Send { bytes, .. } => {
-                        let message = StreamMessage::parse(&bytes, Framing::WebSocket)
-                            .expect("a host sends whole messages");
-                        self.line.send(&message).await.map_err(|error| gone(error.to_string()))?;
-                    }
-                    Output::Close { .. } => {
-                        return Err(gone("the connection was ended by its server".to_owned()));
-                    }
-                    other => return Ok(other),
-                }
+/// Who is asked.
+pub struct Target {
+    /// By which URI.
+    pub uri: Uri,
+    /// The first of its addresses.
+    pub address: SocketAddr,
+    /// Whether that is a group.
+    pub group: bool,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Uri { .. }
+            | Error::Rejected(_)
+            | Error::NoGroup(_)
+            | Error::Crowded(_)
+            | Error::Unwanted => Self::usage(&error, error.hint()),
+            Error::Resolve(error) => error.into(),
+            Error::Bind(error) => error.into(),
+            Error::Connect(error) => error.into(),
+            Error::Settings(_) => Self::usage(error, "--cc chooses the retransmission timer"),
+            Error::Key(_) => Self::usage(error, "see --psk and --identity"),
+            Error::Store(_) => Self::own(error),
+            Error::NoKey => Self::usage("coaps needs a key", "give --psk KEY --identity NAME"),
+            Error::Group(_) => Self::usage(error, "`lowmesh discover` finds its members"),
+            Error::Silence { wait, .. } => silence(wait),
+            Error::Handshake { reason, .. } => Self::Security { message: reason, hint: KEY_HINT },
+            Error::NoWay { .. } => Self::no_answer(&error, error.hint()),
+            Error::Unprotected { .. } => {
+                Self::Security { message: error.to_string(), hint: error.hint() }
             }
-            let due = self.host.next_deadline().map(|due| self.clock.until(due));
-            let sleep = async {
-                match due {
-                    Some(due) => tokio::time::sleep(due).await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                message = self.line.receive() => {
-                    let message = message.map_err(|error| gone(error.to_string()))?;
-                    let mut bytes = Vec::new();
-                    message.emit(Framing::WebSocket, &mut bytes);
-                    let from = Peer::new(self.line.peer, None);
-                    let datagram = Input::Datagram { from, bytes: &bytes };
-                    let _always_taken = self.host.handle(self.clock.now(), datagram);
-                }
-                () = sleep => {
-                    let _always_taken = self.host.handle(self.clock.now(), Input::Deadline);
-                }
+            Error::Failed { reason: DropReason::NoRoute | DropReason::Reset, .. } => {
+                Self::no_answer(&error, error.hint())
             }
+            Error::Failed { .. } => {
+                Self::no_answer(error, "is the server there? `lowmesh get -v` shows the timers")
+            }
+            Error::Ended { .. } => {
+                Self::no_answer(error, "is a server of this scheme running there, at this port?")
+            }
+            Error::Answer(answer) => answer::refusal(&answer.message),
         }
     }
 }
@@ -281,79 +206,13 @@ pub fn patience(timeout: Option<f64>) -> Duration {
 }
 
 /// How long the answers of a group are waited for.
-pub fn group_patience(timeout: Option<f64>) -> lowmesh_units::Duration {
-    lowmesh_units::Duration::from_secs_f64(timeout.unwrap_or(GROUP_WAIT_S))
-}
-
-/// What it means that a request was not taken.
-pub fn refused(error: Rejected) -> Failure {
-    Failure::usage(error, "the server was not asked")
+pub fn group_patience(timeout: Option<f64>) -> Duration {
+    Duration::from_secs_f64(timeout.unwrap_or(GROUP_WAIT_S))
 }
 
 fn silence(limit: Duration) -> Failure {
     let message = format!("no answer within {} s", limit.as_secs_f64());
     Failure::no_answer(message, "is the server there? `--timeout` waits longer")
-}
-
-fn limits(args: &Args) -> HostLimits {
-    let defaults = HostLimits::default();
-    HostLimits { exponent: args.block.unwrap_or(defaults.exponent), ..defaults }
-}
-
-fn rng() -> Rng {
-    Rng::stream(fresh_seed(), NodeId(0), Purpose::Coap)
-}
-
-fn protection(contexts: Option<Contexts>) -> Option<Protection> {
-    let plain_requests = Plain::Refused;
-    contexts.map(|contexts| Protection { contexts, own_requests: Some(0), plain_requests })
-}
-
-async fn bind(args: &Args, uri: &Uri, contexts: Option<Contexts>) -> Result<(Peer, Way), Failure> {
-    let config =
-        Config { congestion: CongestionControl::new(args.cc.as_str()), ..Config::default() };
-    let host = over_datagrams(config, limits(args), protection(contexts), rng())
-        .map_err(|error| Failure::usage(error, "--cc chooses the retransmission timer"))?;
-    let udp = if args.address.is_none() && args.port.is_none() {
-        Udp::ephemeral()
-    } else {
-        let address = args.address.unwrap_or(Ipv6Addr::UNSPECIFIED.into());
-        Udp::bind(SocketAddr::new(address, args.port.unwrap_or(0)))
-    }?;
-    let sessions = match (&args.psk, &args.identity) {
-        (Some(key), Some(identity)) if uri.scheme.is_secure() => {
-            let key = secret(key)?;
-            let sessions = Sessions::client(identity.as_bytes(), &key);
-            Some(sessions.map_err(|error| Failure::usage(error, "see --psk and --identity"))?)
-        }
-        _ if uri.scheme.is_secure() => {
-            return Err(Failure::usage("coaps needs a key", "give --psk KEY --identity NAME"));
-        }
-        _ => None,
-    };
-    let address = *resolve(uri).await?.first().expect("a host that resolves has an address");
-    if let Some(local) = args.address
-        && !local.is_unspecified()
-        && local.is_ipv4() != address.is_ipv4()
-    {
-        let message = format!("{local} and {} are not of one kind", address.ip());
-        return Err(Failure::usage(
-            message,
-            "give --address one of the server's kind, or leave it out",
-        ));
-    }
-    let driver = match sessions {
-        Some(sessions) => Driver::secure(udp, sessions, host),
-        None => Driver::new(udp, host),
-    };
-    let peer = driver.udp().peer(address).map_err(|error| {
-        let message = format!("there is no way to {}: {error}", address.ip());
-        Failure::no_answer(message, "is the network up, and is it one with this kind of address?")
-    })?;
-    if peer.is_group() && uri.scheme.is_secure() {
-        return Err(Failure::usage("DTLS reaches no groups", "ask them with coap://"));
-    }
-    Ok((peer, Way::Datagrams(Box::new(driver))))
 }
 
 /// The authorities of `--cafile`.
@@ -366,27 +225,6 @@ pub fn trusted(file: &Path) -> Result<TlsClient, Failure> {
         let message = format!("{}: {error}", file.display());
         Failure::usage(message, "--cafile takes the certificates of authorities, as PEM")
     })
-}
-
-async fn connect(
-    args: &Args,
-    uri: &Uri,
-    contexts: Option<Contexts>,
-) -> Result<(Peer, Way), Failure> {
-    if args.port.is_some() || args.address.is_some() {
-        let message = format!("{} chooses its own local address", uri.scheme.name());
-        return Err(Failure::usage(message, "--port and --address are for coap and coaps"));
-    }
-    let trust = args.cafile.as_deref().map(trusted).transpose()?;
-    let line = Line::connect(uri, trust.as_ref()).await?;
-    let peer = Peer::new(line.peer, None);
-    let connections = ConnectionLimits::default();
-    let host = over_connections(connections, limits(args), protection(contexts), rng());
-    let mut connected = Connected { line, host, clock: Clock::start() };
-    // A line has whole messages, as WebSockets have, whatever it is made of.
-    let greeting = Input::Connected { peer, framing: Framing::WebSocket };
-    connected.host.handle(connected.clock.now(), greeting).map_err(Failure::own)?;
-    Ok((peer, Way::Line(Box::new(connected))))
 }
 
 /// A secret as given, or the first line of `@FILE`.

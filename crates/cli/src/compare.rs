@@ -107,7 +107,8 @@ fn read(path: &Path, filter: &[(String, String)]) -> Result<Vec<Side>, Failure> 
     } else {
         let usage = |why: String| {
             let message = format!("{}: {why}", summary.display());
-            Failure::Usage { message, hint: None }
+            let hint = "give the summary.json or the folder of `lowmesh run --out`, or a store";
+            Failure::usage(message, hint)
         };
         let text = fs::read_to_string(&summary).map_err(|error| usage(error.to_string()))?;
         Side::read_summary(&text).map_err(|error| usage(error.to_string()))?

@@ -3,20 +3,16 @@
 use std::io::Write;
 
 use comfy_table::{Table, presets};
-use lowmesh_coap::{Input, Output, RequestTemplate};
-use lowmesh_machine::Handle;
+use lowmesh_net::client::Response;
 use lowmesh_net::peer::Peer;
+use lowmesh_wire::coap::ContentFormat;
 use lowmesh_wire::coap::uri::Uri;
-use lowmesh_wire::coap::{ContentFormat, Message, OptionNumber};
 use lowmesh_wire::link_format::{Filter, Link, links};
 
-use crate::answer;
-use crate::channel::{self, Channel, group_patience, patience, refused};
+use crate::channel::{self, group_patience, patience};
 use crate::failure::Failure;
 use crate::template::seconds;
 
-/// The one thing that is asked for.
-const HANDLE: Handle = Handle(1);
 /// Attributes with a column of their own, in its order: RFC 6690 s3, RFC 7252 s7.2.1, RFC 7641 s6.
 const COLUMNS: [&str; 6] = ["rt", "if", "ct", "sz", "obs", "title"];
 
@@ -63,7 +59,7 @@ pub fn execute(args: &Args, out: &mut impl Write) -> Result<(), Failure> {
         uri.path = [".well-known", "core"].map(str::to_owned).into();
     }
     uri.query.extend(args.filters.iter().cloned());
-    let documents = channel::wait(ask(args, &uri))?;
+    let (group, documents) = channel::wait(ask(args, uri))?;
     let servers: Vec<(Peer, Vec<Link<'_>>)> = documents
         .iter()
         .map(|(from, document)| Ok((*from, read(*from, document)?)))
@@ -72,7 +68,7 @@ pub fn execute(args: &Args, out: &mut impl Write) -> Result<(), Failure> {
         writeln!(out, "{}", object(*from, links))?;
     }
     if !args.json {
-        let rows = table(&servers);
+        let rows = table(&servers, group);
         for line in rows.lines() {
             writeln!(out, "{}", line.trim_end())?;
         }
@@ -80,56 +76,43 @@ pub fn execute(args: &Args, out: &mut impl Write) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The documents that came, each with who has sent it.
-async fn ask(args: &Args, uri: &Uri) -> Result<Vec<(Peer, String)>, Failure> {
-    let limit = patience(args.timeout);
-    let mut channel = Channel::open(&args.channel, uri, limit).await?;
-    let mut message = RequestTemplate::get("");
-    message.confirmable = !args.non;
-    uri.insert_into(&mut message.options);
-    message.options.insert_uint(OptionNumber::ACCEPT, ContentFormat::LINK_FORMAT.0.into());
-    let (peer, handle) = (channel.peer, HANDLE);
-    let documents = if peer.is_group() {
-        let wait = group_patience(args.timeout);
-        let request = Input::RequestGroup { group: peer, message, wait, handle };
-        channel.handle(request).map_err(refused)?;
-        gather(args, &mut channel).await
+/// Whether a group was asked, and the documents that came, each with who has sent it.
+async fn ask(args: &Args, uri: Uri) -> Result<(bool, Vec<(Peer, String)>), Failure> {
+    let client = args.channel.client(patience(args.timeout), args.verbose)?;
+    let target = args.channel.target(uri).await?;
+    let mut request = client.get(&target.uri).accept(ContentFormat::LINK_FORMAT);
+    if args.non {
+        request = request.non_confirmable();
+    }
+    let documents = if target.group {
+        request.gather(group_patience(args.timeout)).await.map_err(Failure::from).and_then(members)
     } else {
-        channel.handle(Input::Request { peer, message, handle }).map_err(refused)?;
-        let answered = tokio::time::timeout(limit, gather(args, &mut channel)).await;
-        answered.unwrap_or_else(|_| Err(channel.silence(limit)))
+        let answer = request.await.and_then(Response::ok).map_err(Failure::from);
+        answer.and_then(|answer| Ok(vec![(answer.from, text(&answer)?)]))
     };
-    channel.close().await;
-    documents
+    client.close().await?;
+    Ok((target.group, documents?))
 }
 
-async fn gather(args: &Args, channel: &mut Channel) -> Result<Vec<(Peer, String)>, Failure> {
+/// The documents of a group: what one member does wrong takes nothing from the others.
+fn members(answers: Vec<Response>) -> Result<Vec<(Peer, String)>, Failure> {
     let (mut documents, mut refusal) = (Vec::new(), None);
-    loop {
-        match channel.next().await? {
-            Output::Response { from, message, .. } => {
-                answer::accept(&message)?;
-                return Ok(vec![(from, text(from, message)?)]);
-            }
-            // What one member does wrong takes nothing from the others.
-            Output::GroupResponse { from, message, .. } => {
-                match answer::accept(&message).and_then(|()| text(from, message)) {
-                    Ok(document) => documents.push((from, document)),
-                    Err(failure) => refusal = Some(failure),
-                }
-            }
-            Output::Over { .. } if documents.is_empty() => {
-                return Err(refusal.unwrap_or_else(Failure::no_member));
-            }
-            Output::Over { .. } => return Ok(documents),
-            Output::Failed { reason, .. } => return Err(channel.failure(reason)),
-            other => answer::tell(args.verbose, &other),
+    for answer in answers {
+        let from = answer.from;
+        match answer.ok().map_err(Failure::from).and_then(|answer| text(&answer)) {
+            Ok(document) => documents.push((from, document)),
+            Err(failure) => refusal = Some(failure),
         }
     }
+    if documents.is_empty() {
+        return Err(refusal.unwrap_or_else(Failure::no_member));
+    }
+    Ok(documents)
 }
 
-fn text(from: Peer, message: Message) -> Result<String, Failure> {
-    String::from_utf8(message.payload).map_err(|_| no_links(from, "it is not UTF-8"))
+fn text(answer: &Response) -> Result<String, Failure> {
+    let document = std::str::from_utf8(answer.payload());
+    document.map(str::to_owned).map_err(|_| no_links(answer.from, "it is not UTF-8"))
 }
 
 fn read(from: Peer, document: &str) -> Result<Vec<Link<'_>>, Failure> {
@@ -143,17 +126,17 @@ fn no_links(from: Peer, why: &str) -> Failure {
     }
 }
 
-fn table(servers: &[(Peer, Vec<Link<'_>>)]) -> Table {
+/// A row a link, with its server if a group was asked.
+fn table(servers: &[(Peer, Vec<Link<'_>>)], group: bool) -> Table {
     let all = || servers.iter().flat_map(|(_, links)| links);
     let used = |name: &&str| all().any(|link| link.attribute(name).is_some());
     let columns: Vec<&str> = COLUMNS.into_iter().filter(used).collect();
-    let several = servers.len() > 1;
     let mut table = Table::new();
-    let head = several.then_some("server").into_iter().chain(["resource"]);
+    let head = group.then_some("server").into_iter().chain(["resource"]);
     table.load_style(presets::NOTHING).set_header(head.chain(columns.iter().copied()));
     for (from, links) in servers {
         for link in links {
-            let server = several.then(|| from.to_string()).into_iter();
+            let server = group.then(|| from.to_string()).into_iter();
             let cells = columns.iter().map(|name| cell(link, name));
             table.add_row(server.chain([shown(link.target)]).chain(cells));
         }
@@ -210,9 +193,9 @@ mod tests {
         (1..=count).map(|port| (peer(port), read(peer(port), DOCUMENT).expect("links"))).collect()
     }
 
-    fn lines(servers: &[(Peer, Vec<Link<'_>>)]) -> Vec<String> {
+    fn lines(servers: &[(Peer, Vec<Link<'_>>)], group: bool) -> Vec<String> {
         let words = |line: String| line.split_whitespace().collect::<Vec<_>>().join(" ");
-        table(servers).lines().map(words).collect()
+        table(servers, group).lines().map(words).collect()
     }
 
     #[test]
@@ -223,12 +206,13 @@ mod tests {
             "/b u yes",
             "coap://x/c",
         ];
-        assert_eq!(lines(&servers(1)), expected);
+        assert_eq!(lines(&servers(1), false), expected);
     }
 
     #[test]
-    fn links_of_several_servers_are_told_apart() {
-        let lines = lines(&servers(2));
+    fn links_of_the_members_of_a_group_have_their_server_however_many_there_are() {
+        assert!(lines(&servers(1), true)[1].starts_with("192.0.2.1:1 /a"));
+        let lines = lines(&servers(2), true);
         assert_eq!(lines.len(), 7);
         assert!(lines[4].starts_with("192.0.2.1:2 /a"), "{lines:?}");
     }

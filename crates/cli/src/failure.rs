@@ -159,6 +159,7 @@ impl From<ConnectError> for Failure {
             ConnectError::Resolve(error) => error.into(),
             ConnectError::Tls(error) => error.into(),
             ConnectError::NoTrust(_) => Self::usage(error, "give --cafile FILE"),
+            ConnectError::Group(_) => Self::usage(error, "ask them with coap://"),
             ConnectError::Datagrams(_) => Self::usage(error, "use coap+tcp"),
             ConnectError::Connect { .. } | ConnectError::Upgrade(_) => Self::no_answer(
                 error,

@@ -6,6 +6,7 @@
 
 mod answer;
 mod body;
+mod bounds;
 mod channel;
 mod compare;
 mod diagnostic;
@@ -31,6 +32,7 @@ mod show;
 mod store;
 mod table;
 mod template;
+mod traffic;
 mod tune;
 mod validate;
 
@@ -111,7 +113,10 @@ fn main() -> ExitCode {
         Verb::Fetch(args) => request::execute(Code::FETCH, args, stdout),
         Verb::Patch(args) => request::execute(Code::PATCH, args, stdout),
         Verb::Ipatch(args) => request::execute(Code::IPATCH, args, stdout),
-        Verb::Observe(args) => observe::execute(Code::GET, &args.request, args.count, stdout),
+        Verb::Observe(args) => {
+            let method = args.request.method.unwrap_or(Code::GET);
+            observe::execute(method, &args.request, args.count, stdout)
+        }
         Verb::Discover(args) => discover::execute(args, stdout),
         Verb::Ping(args) => ping::execute(args, stdout),
         Verb::Completions(args) => manual::complete(args, &mut Cli::command(), stdout),

@@ -5,20 +5,13 @@
 use std::io::Write;
 use std::time::Duration;
 
-use lowmesh_coap::observe::REGISTER;
-use lowmesh_coap::{Input, Output};
-use lowmesh_machine::Handle;
-use lowmesh_wire::coap::{Code, OptionNumber};
+use lowmesh_net::client::{Error, Observation};
+use lowmesh_wire::coap::Code;
 
 use crate::answer;
-use crate::channel::{self, Channel, patience, refused};
+use crate::channel::{self, patience};
 use crate::failure::Failure;
 use crate::template::{self, next_hop, template};
-
-/// How long the answer to a deregistration is waited for: one retransmission with the timers of RFC 7252 s4.8.
-const FAREWELL: Duration = Duration::from_secs(5);
-/// The one thing that is observed.
-const HANDLE: Handle = Handle(1);
 
 /// The command line of `observe`
 #[derive(Debug, clap::Args)]
@@ -50,39 +43,37 @@ async fn observe(
     count: Option<u64>,
     out: &mut impl Write,
 ) -> Result<(), Failure> {
-    let mut message = template(method, args)?;
-    message.options.set_uint(OptionNumber::OBSERVE, REGISTER);
-    let limit = patience(args.timeout);
-    let mut channel = Channel::open(&args.channel, &next_hop(args)?, limit).await?;
-    let (peer, handle) = (channel.peer, HANDLE);
-    if peer.is_group() {
+    let message = template(method, args)?;
+    let client = args.channel.client(patience(args.timeout), args.answer.verbose)?;
+    let target = args.channel.target(next_hop(args)?).await?;
+    if target.group {
         let hint = "`lowmesh discover` finds its members";
         return Err(Failure::usage("a group is not observed, but each of its members", hint));
     }
-    channel.handle(Input::Request { peer, message, handle }).map_err(refused)?;
-    let span = args.observe.map(Duration::from_secs_f64);
-    let mut left = count.unwrap_or(u64::MAX);
-    let ending = tokio::select! {
-        ending = follow(args, &mut left, limit, &mut channel, out) => ending,
-        () = elapsed(span) => Ending::Ours(Ok(())),
-        interrupted = tokio::signal::ctrl_c() => Ending::Ours(interrupted.map_err(Failure::own)),
+    let request = client.request(method, &target.uri).template(message);
+    let result = match request.observe().await {
+        Ok(states) => watch(args, count, states, out).await,
+        Err(Error::Answer(answer)) => answer::show(&args.answer, &answer, out),
+        Err(error) => Err(error.into()),
     };
-    let result = match ending {
-        Ending::Theirs(result) => result,
-        Ending::Ours(result) => {
-            // Who does not answer any more has been told as well as can be.
-            let _in_time = tokio::time::timeout(FAREWELL, deregister(&mut channel)).await;
-            result
-        }
-    };
-    channel.close().await;
+    client.close().await?;
     result
 }
 
-/// Whose doing the end of an observation is: the server does not know of ours yet.
-enum Ending {
-    Ours(Result<(), Failure>),
-    Theirs(Result<(), Failure>),
+async fn watch(
+    args: &template::Args,
+    count: Option<u64>,
+    mut states: Observation,
+    out: &mut impl Write,
+) -> Result<(), Failure> {
+    let span = args.observe.map(Duration::from_secs_f64);
+    let result = tokio::select! {
+        result = follow(args, count.unwrap_or(u64::MAX), &mut states, out) => result,
+        () = elapsed(span) => Ok(()),
+        interrupted = tokio::signal::ctrl_c() => interrupted.map_err(Failure::own),
+    };
+    states.end().await;
+    result
 }
 
 async fn elapsed(span: Option<Duration>) {
@@ -92,60 +83,28 @@ async fn elapsed(span: Option<Duration>) {
     }
 }
 
-/// Shows `left` notifications. The first has to come within `limit`.
+/// Shows `left` states.
 async fn follow(
     args: &template::Args,
-    left: &mut u64,
-    limit: Duration,
-    channel: &mut Channel,
+    left: u64,
+    states: &mut Observation,
     out: &mut impl Write,
-) -> Ending {
-    let mut first = true;
-    while *left > 0 {
-        let next = async {
-            if !first {
-                return Some(channel.next().await);
+) -> Result<(), Failure> {
+    for shown in 0..left {
+        let state = match states.next().await {
+            Some(Err(Error::Answer(answer))) => {
+                return answer::show_one_of_many(&args.answer, &answer, out);
             }
-            tokio::time::timeout(limit, channel.next()).await.ok()
+            Some(state) => state?,
+            None => {
+                // RFC 7641 s4.1 and s4.2: no Observe option, no observation, from now on.
+                let never =
+                    if shown > 1 { "ends the observation" } else { "does not observe this" };
+                eprintln!("the server {never}; no more notifications will come");
+                return Ok(());
+            }
         };
-        let output = match next.await {
-            None => return Ending::Theirs(Err(channel.silence(limit))),
-            Some(Err(failure)) => return Ending::Theirs(Err(failure)),
-            Some(Ok(output)) => output,
-        };
-        match output {
-            Output::Notification { from, message, .. } => {
-                (first, *left) = (false, *left - 1);
-                let shown = answer::show_one_of_many(&args.answer, &message, from, None, out);
-                if shown.is_err() {
-                    return Ending::Ours(shown);
-                }
-            }
-            Output::Response { from, message, rtt, .. } => {
-                let shown = answer::show_one_of_many(&args.answer, &message, from, Some(rtt), out);
-                if shown.is_ok() {
-                    // RFC 7641 s4.1 and s4.2: no Observe option, no observation, from now on.
-                    let never =
-                        if first { "does not observe this" } else { "ends the observation" };
-                    eprintln!("the server {never}; no more notifications will come");
-                }
-                return Ending::Theirs(shown);
-            }
-            Output::Failed { reason, .. } => {
-                return Ending::Theirs(Err(channel.failure(reason)));
-            }
-            other => answer::tell(args.answer.verbose, &other),
-        }
+        answer::show_one_of_many(&args.answer, &state, out)?;
     }
-    Ending::Ours(Ok(()))
-}
-
-async fn deregister(channel: &mut Channel) -> Result<(), Failure> {
-    channel.handle(Input::Deregister { handle: HANDLE }).map_err(refused)?;
-    loop {
-        let output = channel.next().await?;
-        if matches!(output, Output::Response { .. } | Output::Failed { .. } | Output::Over { .. }) {
-            return Ok(());
-        }
-    }
+    Ok(())
 }

@@ -4,11 +4,9 @@
 use std::io::Write;
 use std::time::Duration;
 
-use lowmesh_coap::{Input, Output};
-use lowmesh_machine::Handle;
+use lowmesh_net::client::{Client, Pong};
 
-use crate::answer;
-use crate::channel::{self, Channel, patience, refused};
+use crate::channel::{self, Target, patience};
 use crate::failure::Failure;
 use crate::template::seconds;
 
@@ -51,22 +49,22 @@ struct Tally {
 /// Pings, and sums up.
 pub fn execute(args: &Args, out: &mut impl Write) -> Result<(), Failure> {
     let uri = channel::host_or_uri(&args.target)?;
+    let client = args.channel.client(patience(Some(args.timeout)), args.verbose)?;
     channel::wait(async {
-        let limit = patience(Some(args.timeout));
-        let mut channel = Channel::open(&args.channel, &uri, limit).await?;
-        if channel.peer.is_group() {
+        let target = args.channel.target(uri).await?;
+        if target.group {
             // RFC 7252 s8.1: no CON goes to a group.
             let hint = "`lowmesh discover` finds its members";
             return Err(Failure::usage("a group is not pinged, but each of its members", hint));
         }
         let mut tally = Tally::default();
         let result = tokio::select! {
-            result = ping(args, &mut channel, &mut tally, out) => result,
+            result = ping(args, &client, &target, &mut tally, out) => result,
             interrupted = tokio::signal::ctrl_c() => interrupted.map_err(Failure::own),
         };
         result?;
-        sum_up(args, &channel, &tally, out)?;
-        channel.close().await;
+        sum_up(args, &target, &tally, out)?;
+        client.close().await?;
         let answered = tally.rtts_ms.iter().any(Option::is_some);
         tally.loss.filter(|_| !answered).map_or(Ok(()), Err)
     })
@@ -74,77 +72,42 @@ pub fn execute(args: &Args, out: &mut impl Write) -> Result<(), Failure> {
 
 async fn ping(
     args: &Args,
-    channel: &mut Channel,
+    client: &Client,
+    target: &Target,
     tally: &mut Tally,
     out: &mut impl Write,
 ) -> Result<(), Failure> {
-    let limit = patience(Some(args.timeout));
     for number in 1..=args.count {
-        let handle = Handle(number);
-        channel.handle(Input::Ping { peer: channel.peer, handle }).map_err(refused)?;
-        let answered = tokio::time::timeout(limit, pong(args, channel, handle)).await;
-        let pong = if let Ok(pong) = answered {
-            pong?
-        } else {
-            channel.handle(Input::Cancel { handle }).map_err(refused)?;
-            Err(channel.silence(limit))
-        };
-        let rtt_ms = pong.as_ref().ok().map(|(rtt, _)| rtt.as_secs_f64() * 1000.0);
+        let pong = client.ping(&target.uri).await;
+        let rtt_ms = pong.as_ref().ok().map(|pong| pong.rtt.as_secs_f64() * 1000.0);
         tally.rtts_ms.push(rtt_ms);
         if !args.json {
-            writeln!(out, "{}: {}", channel.peer, line(number, &pong))?;
+            writeln!(out, "{}: {}", target.address, line(number, pong.as_ref().ok()))?;
             out.flush()?;
         }
-        tally.loss = pong.err().or(tally.loss.take());
+        tally.loss = pong.err().map(Failure::from).or(tally.loss.take());
         if matches!(tally.loss, Some(Failure::Security { .. })) {
             return Ok(());
         }
         if number < args.count {
-            // The other end may want something meanwhile.
-            let pause = Duration::from_secs_f64(args.interval);
-            let _over = tokio::time::timeout(pause, listen(args, channel)).await;
+            tokio::time::sleep(Duration::from_secs_f64(args.interval)).await;
         }
     }
     Ok(())
 }
 
-type Pong = Result<(lowmesh_units::Duration, u8), Failure>;
-
-async fn pong(args: &Args, channel: &mut Channel, wanted: Handle) -> Result<Pong, Failure> {
-    loop {
-        match channel.next().await? {
-            Output::Pong { handle, rtt, retransmissions } if handle == wanted => {
-                return Ok(Ok((rtt, retransmissions)));
-            }
-            Output::Failed { handle, reason } if handle == wanted => {
-                return Ok(Err(channel.failure(reason)));
-            }
-            other => answer::tell(args.verbose, &other),
-        }
-    }
-}
-
-/// Until somebody has heard enough.
-async fn listen(args: &Args, channel: &mut Channel) -> Result<(), Failure> {
-    loop {
-        answer::tell(args.verbose, &channel.next().await?);
-    }
-}
-
-fn line(number: u64, pong: &Pong) -> String {
-    match pong {
-        Ok((rtt, 0)) => format!("ping {number}: {:.3} ms", rtt.as_secs_f64() * 1000.0),
-        Ok((rtt, copies)) => {
-            let time = rtt.as_secs_f64() * 1000.0;
-            format!("ping {number}: {time:.3} ms, after {copies} retransmissions")
-        }
-        Err(_) => format!("ping {number}: lost"),
+fn line(number: u64, pong: Option<&Pong>) -> String {
+    let Some(Pong { rtt, retransmissions }) = pong else { return format!("ping {number}: lost") };
+    let time = rtt.as_secs_f64() * 1000.0;
+    match retransmissions {
+        0 => format!("ping {number}: {time:.3} ms"),
+        copies => format!("ping {number}: {time:.3} ms, after {copies} retransmissions"),
     }
 }
 
 fn sum_up(
     args: &Args,
-    channel: &Channel,
+    target: &Target,
     tally: &Tally,
     out: &mut impl Write,
 ) -> Result<(), Failure> {
@@ -156,7 +119,7 @@ fn sum_up(
     if args.json {
         let object = serde_json::json!({
             "schema": 1,
-            "peer": channel.peer.to_string(),
+            "peer": target.address.to_string(),
             "sent": sent,
             "answered": count,
             "rtts_ms": tally.rtts_ms,

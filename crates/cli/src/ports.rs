@@ -42,6 +42,10 @@ pub struct Args {
     /// Security contexts for OSCORE, in libcoap's file format; their state is kept beside the file
     #[arg(short = 'E', long, value_name = "FILE")]
     oscore: Option<PathBuf>,
+    /// Serve /metrics: counters, and what congestion control believes of each peer, as Prometheus reads them; they name the
+    /// addresses of peers
+    #[arg(long)]
+    metrics: bool,
     /// Refuse requests that are not protected with OSCORE
     #[arg(long, requires = "oscore")]
     oscore_only: bool,
@@ -54,6 +58,10 @@ pub async fn run(args: &Args, server: Server) -> Result<(), Failure> {
     if let Some(contexts) = &contexts {
         let plain = if args.oscore_only { Plain::Refused } else { Plain::Served };
         server.protect(contexts.clone(), plain);
+    }
+    if args.metrics {
+        let metrics = server.metrics();
+        server.insert("/metrics", metrics.resource());
     }
     for address in addresses(args) {
         listen_at(args, &mut server, address).await?;

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use lowmesh_net::server::{Limits, Server};
 
+use crate::bounds;
 use crate::channel::wait;
 use crate::failure::Failure;
 use crate::ports;
@@ -35,6 +36,8 @@ pub struct Args {
     writable: bool,
     #[command(flatten)]
     ports: ports::Args,
+    #[command(flatten)]
+    bounds: bounds::Args,
 }
 
 /// Serves until Ctrl-C.
@@ -43,7 +46,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
 }
 
 async fn serve(args: &Args) -> Result<(), Failure> {
-    let limits = Limits { grace: GRACE, ..Limits::default() };
+    let limits = Limits { grace: GRACE, ..args.bounds.limits()? };
     let mut server = Server::new(limits).map_err(Failure::own)?;
     if let Some(folder) = &args.folder {
         folder::resources(&mut server, folder, args.writable)?;

@@ -28,8 +28,15 @@ pub fn write(out: &mut dyn Write, scenario: &Scenario, report: &Report) -> io::R
     )?;
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(["metric", "mean", "95 % CI", "runs"]);
-    let shown = |name: &str| !Metrics::MECHANISMS.contains(&name);
-    for (name, estimate) in report.summary.iter().filter(|(name, _)| shown(name)) {
+    // Rows of traffic that the scenario does not have would say nothing.
+    let absent: Vec<&str> = [&Metrics::OF_TRANSACTIONS[..], &Metrics::OF_DATAGRAMS[..]]
+        .into_iter()
+        .filter(|names| report.estimate(names[0]).is_some_and(|count| count.mean == 0.0))
+        .flatten()
+        .copied()
+        .collect();
+    let hidden = |name: &str| Metrics::MECHANISMS.contains(&name) || absent.contains(&name);
+    for (name, estimate) in report.summary.iter().filter(|(name, _)| !hidden(name)) {
         table.add_row(row(name, *estimate));
     }
     for column in table.column_iter_mut().skip(1) {

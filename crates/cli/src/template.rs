@@ -22,6 +22,9 @@ use crate::failure::Failure;
 pub struct Args {
     /// coap://, coaps://, coap+tcp://, coaps+tcp://, coap+ws:// or coaps+ws://
     pub uri: String,
+    /// Method, in place of the verb's: get, put, post, delete, fetch, patch or ipatch
+    #[arg(short = 'm', long, value_name = "METHOD", value_parser = method)]
+    pub method: Option<Code>,
     /// Payload; %XX stands for one octet
     #[arg(short = 'e', long = "text", value_name = "TEXT", conflicts_with = "file")]
     text: Option<String>,
@@ -58,6 +61,19 @@ pub struct Args {
     pub answer: answer::Args,
 }
 
+fn method(text: &str) -> Result<Code, String> {
+    Ok(match text.to_ascii_lowercase().as_str() {
+        "get" => Code::GET,
+        "put" => Code::PUT,
+        "post" => Code::POST,
+        "delete" => Code::DELETE,
+        "fetch" => Code::FETCH,
+        "patch" => Code::PATCH,
+        "ipatch" => Code::IPATCH,
+        _ => return Err("a method is get, put, post, delete, fetch, patch or ipatch".to_owned()),
+    })
+}
+
 /// A span of time as a user gives it.
 pub fn seconds(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|number| *number > 0.0 && *number <= 86_400.0);
@@ -72,7 +88,9 @@ fn option(text: &str) -> Result<(OptionNumber, Vec<u8>), String> {
             number.definition().is_some_and(|row| row.name.eq_ignore_ascii_case(name))
         }),
     };
-    let number = number.ok_or_else(|| format!("{name:?} is neither a number nor an option"))?;
+    let number = number.ok_or_else(|| {
+        format!("{name:?} is no option: give a number, up to 65535, or a name such as etag")
+    })?;
     if let Some(digits) = value.strip_prefix("0x") {
         return octets(digits).map(|value| (number, value));
     }

@@ -10,7 +10,9 @@ use lowmesh_lab::scenario::Scenario;
 use lowmesh_lab::simulate::Simulate;
 use lowmesh_lab::statistics::Estimate;
 use lowmesh_lab::store::Store;
-use lowmesh_lab::tune::{Compared, News, Objective, Plan, Request, TuneError, Tuned, Verdict};
+use lowmesh_lab::tune::{
+    Compared, News, Objective, Plan, Request, TIMER_NAMES, TuneError, Tuned, Verdict,
+};
 
 use crate::failure::Failure;
 use crate::progress::{Meter, Style};
@@ -25,7 +27,7 @@ pub struct Args {
     /// A built-in scenario (see `lowmesh scenarios`), or a TOML file.
     scenario: String,
     /// The timer: default, cocoa or one of its variants, 6cocoa.
-    #[arg(long, value_name = "NAME", default_value = "cocoa")]
+    #[arg(long, value_name = "NAME", value_parser = clap::builder::PossibleValuesParser::new(TIMER_NAMES), default_value = "cocoa")]
     timer: String,
     /// What to optimise: delivery, the 95th percentile of the delay, or both (halving that delay is worth ten
     /// points of delivery).

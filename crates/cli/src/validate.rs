@@ -50,9 +50,11 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
     let validate = if args.cross { ecoap::cross_validate } else { ecoap::validate };
     let validation = validate(&args.folder, how, simulate).map_err(|error| match error {
         Error::Run(_) => Failure::own(error),
-        Error::Data(_) | Error::Model(_) => {
-            Failure::Usage { message: error.to_string(), hint: None }
+        Error::Data(_) => {
+            let hint = "give the folder with the tables of the testbed, as they were published";
+            Failure::usage(error, hint)
         }
+        Error::Model(_) => Failure::Usage { message: error.to_string(), hint: None },
     })?;
     if args.json {
         let text = serde_json::to_string_pretty(&validation).map_err(Failure::own)?;

@@ -255,6 +255,15 @@ fn what_cannot_be_served_ends_with_2_and_a_hint() {
         (&["serve", "--demo", "-p", "0", "--cert", "none.pem", "--key", "none.key"], "none.pem"),
         (&["serve"], "DIR"),
         (&["serve", "--demo", "--writable"], "--writable"),
+        (&["serve", "--demo", "-E", "no/such/file"], "no/such/file"),
+        (&["serve", "--demo", "--cc", "coca"], "6cocoa"),
+        (&["serve", "--demo", "--window", "vegas"], "lln"),
+        (&["serve", "--demo", "--max-peers", "0"], "--max-peers"),
+        (&["serve", "--demo", "--max-body", "much"], "--max-body"),
+        (&["proxy", "--to", "127.0.0.1"], "coap://"),
+        (&["proxy", "--cafile", "no/such/file"], "no/such/file"),
+        (&["proxy", "--target-psk", "secret"], "--target-identity"),
+        (&["proxy", "--target-psk", "", "--target-identity", "me"], "1 to 64 octets"),
     ] {
         let ended = lowmesh(args);
         let stderr = String::from_utf8_lossy(&ended.stderr).into_owned();
@@ -276,6 +285,62 @@ fn a_proxy_passes_requests_on_between_transports_and_keeps_what_is_fresh() {
     assert_eq!(direct.status.code(), Some(4), "it has no resources of its own");
     let unknown = lowmesh(&["get", "-P", &proxy.uri("coap", ""), "coaps://127.0.0.1/"]);
     assert_eq!(unknown.status.code(), Some(5));
+}
+
+#[test]
+fn a_proxy_asks_a_secure_target_with_the_key_that_it_is_given() {
+    let origin = Server::start(&["--demo", "-k", "secret", "-u", "me"]);
+    let proxy = Server::start_as("proxy", &["--target-psk", "secret", "--target-identity", "me"]);
+    let target = origin.uri("coaps", "/hello");
+    let ended = lowmesh(&["get", "-P", &proxy.uri("coap", ""), &target]);
+    let stderr = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.stdout, b"hello world", "{stderr}");
+}
+
+#[test]
+fn an_observation_through_a_proxy_brings_each_new_state() {
+    let (origin, proxy) = (Server::demo(), Server::start_as("proxy", &[]));
+    let through = proxy.uri("coap+tcp", "");
+    let observe = ["observe", &origin.uri("coap", "/time"), "-P", &through, "--count", "3"];
+    let ended = lowmesh(&[&observe[..], &["--json", "-B", "20"]].concat());
+    let stderr = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(0), "{stderr}");
+    assert_eq!(String::from_utf8_lossy(&ended.stdout).lines().count(), 3, "{stderr}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_member_of_a_group_is_found_on_loopback_and_named() {
+    // A socket at one address hears no group.
+    let server = Server::start(&["--demo", "-a", "0.0.0.0"]);
+    let served = server.served.iter().find_map(|served| served.strip_prefix("coap://0.0.0.0:"));
+    let port = served.expect("it is served");
+    let group = format!("coap://224.0.1.187:{port}");
+    // The answer comes at some time of the leisure, 5 s.
+    let ended = lowmesh(&["discover", &group, "href=/hello", "-a", "127.0.0.1", "-B", "6"]);
+    let stderr = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(0), "{stderr}");
+    let printed = String::from_utf8_lossy(&ended.stdout).into_owned();
+    let words: Vec<&str> = printed.lines().nth(1).expect("a row").split_whitespace().collect();
+    assert_eq!(words[..2], [&format!("127.0.0.1:{port}"), "/hello"], "{printed}");
+}
+
+#[test]
+fn metrics_are_served_to_who_asks_for_the_flag() {
+    let (plain, metered) = (Server::demo(), Server::start(&["--demo", "--metrics"]));
+    assert_eq!(plain.ask("get", "/metrics", &[]).0, 4);
+    assert_eq!(metered.ask("get", "/none", &[]).0, 4);
+    let text = metered.get("/metrics");
+    assert!(text.contains("\nlowmesh_coap_responses_total{class=\"4\"} 1\n"), "{text}");
+}
+
+#[test]
+fn a_body_past_the_bound_that_is_given_is_refused_with_the_bound() {
+    let server = Server::start(&["--demo", "--max-body", "1000"]);
+    let put = |len: usize| server.ask("put", "/large-update", &["-e", &"x".repeat(len)]);
+    assert_eq!(put(1000).0, 0);
+    let refused = put(1001);
+    assert!(refused.1.contains("4.13"), "{refused:?}");
 }
 
 #[test]

@@ -422,6 +422,24 @@ pub struct Counters {
     pub forgotten_early: u64,
 }
 
+impl core::ops::Add for Counters {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            malformed: self.malformed + other.malformed,
+            misplaced: self.misplaced + other.misplaced,
+            duplicates: self.duplicates + other.duplicates,
+            unmatched: self.unmatched + other.unmatched,
+            critical_options: self.critical_options + other.critical_options,
+            overloaded: self.overloaded + other.overloaded,
+            pings: self.pings + other.pings,
+            stale: self.stale + other.stale,
+            forgotten_early: self.forgotten_early + other.forgotten_early,
+        }
+    }
+}
+
 impl Counters {
     /// Nothing has happened.
     pub(crate) const fn new() -> Self {

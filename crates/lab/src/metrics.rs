@@ -122,6 +122,24 @@ pub struct Metrics {
 }
 
 impl Metrics {
+    /// What transactions come to; the first says how many there were.
+    pub const OF_TRANSACTIONS: [&'static str; 10] = [
+        "transactions",
+        "tdr",
+        "pdr_down",
+        "delay_mean_ms",
+        "delay_p50_ms",
+        "delay_p95_ms",
+        "retransmissions_per_transaction",
+        "acknowledged",
+        "failed",
+        "open",
+    ];
+
+    /// What datagrams of UDP traffic come to; the first says how many there were.
+    pub const OF_DATAGRAMS: [&'static str; 4] =
+        ["datagrams", "datagram_pdr", "latency_p50_ms", "latency_p95_ms"];
+
     /// Measures of mechanisms, which claims about them ask for. The table for people leaves them out; JSON and
     /// CSV have them.
     pub const MECHANISMS: [&'static str; 19] = [

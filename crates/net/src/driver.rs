@@ -8,6 +8,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::net::SocketAddr;
 use std::time::Instant as SystemInstant;
 
 use lowmesh_coap::{Input, Output};
@@ -16,8 +17,9 @@ use lowmesh_units::Instant;
 
 use crate::clock::Clock;
 use crate::dtls::{Event, LossCause, Sessions};
-use crate::params::{LOSSES_MAX, UNSENT_MAX};
+use crate::params::{BATCH, LOSSES_MAX, UNSENT_MAX};
 use crate::peer::Peer;
+use crate::tap::{Direction, Tap, show};
 use crate::udp::Udp;
 
 /// What a driver can drive.
@@ -34,9 +36,12 @@ pub struct Driver<M> {
     /// The clock's time 0 to the microsecond, in the form that dimpl and tokio take.
     epoch: SystemInstant,
     unsent: VecDeque<(Peer, Vec<u8>)>,
+    /// What is unsent has not been tried yet.
+    deferred: bool,
     outputs: VecDeque<Output<Peer>>,
     lost: u64,
     losses: VecDeque<SessionLoss>,
+    tap: Option<Tap>,
 }
 
 /// A DTLS session that ended by itself. The endpoint is told that its peer cannot be reached.
@@ -62,14 +67,20 @@ impl<M: Datagrams> Driver<M> {
             clock,
             epoch: SystemInstant::now(),
             unsent: VecDeque::new(),
+            deferred: false,
             outputs: VecDeque::new(),
             lost: 0,
             losses: VecDeque::new(),
+            tap: None,
         }
     }
     /// Over DTLS.
     pub fn secure(udp: Udp, sessions: Sessions, machine: M) -> Self {
         Self { sessions: Some(sessions), ..Self::new(udp, machine) }
+    }
+    /// Shows every message to `tap`.
+    pub fn tapped(self, tap: Option<Tap>) -> Self {
+        Self { tap, ..self }
     }
     /// The socket, to join groups or to learn its port.
     pub const fn udp(&self) -> &Udp {
@@ -101,7 +112,8 @@ impl<M: Datagrams> Driver<M> {
     pub fn is_shaking_hands(&self, peer: Peer) -> bool {
         self.sessions.as_ref().is_some_and(|sessions| sessions.is_shaking_hands(peer))
     }
-    /// Tells the machine something: a request, an answer.
+    /// Tells the machine something: a request, an answer. What it sends leaves at once, or, while [`Driver::poll`] has more
+    /// to say, with what comes of that; [`Driver::next`] sends all before it waits.
     pub fn handle(&mut self, input: Input<'_, Peer>) -> Result<(), Rejected> {
         let now = self.clock.now();
         let result = self.machine.handle(now, input);
@@ -119,6 +131,10 @@ impl<M: Datagrams> Driver<M> {
         loop {
             if let Some(output) = self.outputs.pop_front() {
                 return Ok(output);
+            }
+            if self.deferred {
+                self.send(self.clock.now());
+                continue;
             }
             let deadline = self.next_deadline();
             let until = deadline.map(|due| tokio::time::Instant::from_std(self.system(due)));
@@ -143,7 +159,8 @@ impl<M: Datagrams> Driver<M> {
         if let Some(sessions) = &mut self.sessions {
             sessions.close(at);
         }
-        self.work(now);
+        self.exchange(now);
+        self.send(now);
     }
 
     fn system(&self, then: Instant) -> SystemInstant {
@@ -169,16 +186,16 @@ impl<M: Datagrams> Driver<M> {
     /// Reads a batch.
     fn receive(&mut self) -> io::Result<()> {
         // The errors first, or they come instead of a datagram.
-        for address in self.udp.unreachable() {
-            if let Ok(peer) = self.udp.peer(address) {
-                self.unreachable(peer);
-            }
-        }
+        let undelivered = self.udp.unreachable();
+        self.lose(&undelivered);
         let now = self.clock.now();
         let at = self.system(now);
-        let (machine, sessions) = (&mut self.machine, &mut self.sessions);
+        let (machine, sessions, tap) = (&mut self.machine, &mut self.sessions, self.tap.as_ref());
         let read = self.udp.receive(|arrival| {
             let (from, bytes) = (arrival.peer, arrival.bytes);
+            if sessions.is_none() {
+                show(tap, Direction::In, from, None, bytes);
+            }
             match sessions {
                 Some(sessions) => sessions.on_datagram(at, from, bytes),
                 // Bytes of a peer are never an error of ours.
@@ -195,6 +212,15 @@ impl<M: Datagrams> Driver<M> {
             _ => Ok(()),
         }
     }
+    /// Gives up those of whom ICMP messages say that they cannot be reached; true if there are any.
+    fn lose(&mut self, addresses: &[SocketAddr]) -> bool {
+        for address in addresses {
+            if let Ok(peer) = self.udp.peer(*address) {
+                self.unreachable(peer);
+            }
+        }
+        !addresses.is_empty()
+    }
     /// The network says that a peer cannot be reached: of secure ones their sessions decide.
     fn unreachable(&mut self, peer: Peer) {
         match &mut self.sessions {
@@ -206,9 +232,18 @@ impl<M: Datagrams> Driver<M> {
         let now = self.clock.now();
         let _always_taken = self.machine.handle(now, Input::Unreachable { peer });
     }
-    /// Does what machine and sessions want until they want nothing.
+    /// Does what machine and sessions want until they want nothing. While there is more that the application has not seen,
+    /// its answers wait for each other, to be sent with one call.
     fn work(&mut self, now: Instant) {
+        let more = !self.outputs.is_empty();
         self.exchange(now);
+        self.deferred = more && self.unsent.len() < BATCH;
+        if !self.deferred {
+            self.send(now);
+        }
+    }
+    fn send(&mut self, now: Instant) {
+        self.deferred = false;
         // Who cannot be reached may make them want something again.
         while self.flush() {
             self.exchange(now);
@@ -220,6 +255,9 @@ impl<M: Datagrams> Driver<M> {
             let mut idle = true;
             while let Some(output) = self.machine.poll_output() {
                 idle = false;
+                if let Output::Send { to, bytes, .. } = &output {
+                    show(self.tap.as_ref(), Direction::Out, *to, None, bytes);
+                }
                 match (output, &mut self.sessions) {
                     (Output::Send { to, bytes, .. }, Some(sessions)) => {
                         sessions.send(at, to, &bytes);
@@ -233,6 +271,7 @@ impl<M: Datagrams> Driver<M> {
                 match event {
                     Event::Transmit { to, bytes } => self.queue(to, bytes),
                     Event::Received { from, bytes } => {
+                        show(self.tap.as_ref(), Direction::In, from, None, &bytes);
                         let datagram = Input::Datagram { from, bytes: &bytes };
                         let _always_taken = self.machine.handle(now, datagram);
                     }
@@ -259,20 +298,32 @@ impl<M: Datagrams> Driver<M> {
     }
     /// Sends what there is room for; true if that showed that a peer cannot be reached.
     fn flush(&mut self) -> bool {
-        let mut news = false;
-        while let Some((to, bytes)) = self.unsent.front() {
+        let (mut news, mut again) = (false, false);
+        while let Some((to, _)) = self.unsent.front() {
             let to = *to;
-            match self.udp.send(to, bytes) {
+            match self.udp.send(self.unsent.iter().map(|(to, bytes)| (*to, bytes.as_slice()))) {
+                Ok(sent) => {
+                    self.unsent.drain(..sent);
+                    again = false;
+                    continue;
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                // What became of an earlier datagram is told in place of sending this one.
+                Err(_) if !again => {
+                    let undelivered = self.udp.unreachable_now();
+                    news |= self.lose(&undelivered);
+                    again = true;
+                    continue;
+                }
                 Err(error) if is_unreachable(error.kind()) => {
                     self.unreachable(to);
                     news = true;
                 }
                 // Too long for the way, or without permission: lost, as on the way.
                 Err(_) => self.lost += 1,
-                Ok(()) => {}
             }
             self.unsent.pop_front();
+            again = false;
         }
         news
     }

@@ -4,19 +4,23 @@
 //! | module | drives |
 //! |---|---|
 //! | [`driver`] | a CoAP endpoint over UDP, or over DTLS |
+//! | [`client`] | requests to any server, by their URIs |
 //! | [`server`] | resources as functions, over all transports at once |
 //! | [`udp`], [`multicast`] | the socket under it, and its groups |
 //! | [`dtls`] | sessions with pre-shared keys |
-//! | [`line`] | one connection for CoAP: TCP, TLS, WebSockets |
+//! | [`mod@line`] | one connection for CoAP: TCP, TLS, WebSockets |
 //! | [`stream`], [`tls`], [`websocket`] | what a connection is made of |
 //! | [`oscore`] | a security context and its file |
 //! | [`proxy`] | a proxy between all of these |
 //! | [`resolve`] | from the host of a URI to addresses |
 //! | [`zep`] | a whole node over IEEE 802.15.4 frames in UDP |
 //! | [`service`] | what such a node answers over CoAP |
+//! | [`tap`] | messages as they come and go, to look at |
 //! | [`metrics`] | what timers, windows and counters show to monitoring |
 //! | [`clock`] | the time of all drivers |
 
+mod batch;
+pub mod client;
 pub mod clock;
 pub mod driver;
 pub mod dtls;
@@ -32,6 +36,7 @@ pub mod resolve;
 pub mod server;
 pub mod service;
 pub mod stream;
+pub mod tap;
 pub mod tls;
 pub mod udp;
 pub mod websocket;

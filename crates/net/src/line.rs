@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use lowmesh_wire::coap::stream::StreamMessage;
 use lowmesh_wire::coap::uri::{Host, Scheme, Uri};
@@ -60,6 +60,9 @@ pub enum ConnectError {
     /// The handshake of WebSockets.
     #[error(transparent)]
     Upgrade(#[from] UpgradeError),
+    /// The host is a group.
+    #[error("connections reach no groups, as {0} is one")]
+    Group(IpAddr),
     /// A scheme of datagrams.
     #[error("{0} has no connections")]
     Datagrams(&'static str),
@@ -76,7 +79,12 @@ impl Line {
             (true, Some(tls)) => Some(tls),
             (false, _) => None,
         };
-        let (stream, peer) = first_that_answers(&resolve(uri).await?).await?;
+        let addresses = resolve(uri).await?;
+        // RFC 8323 s1: no multicast over connections.
+        if let Some(group) = addresses.iter().find(|one| one.ip().is_multicast()) {
+            return Err(ConnectError::Group(group.ip()));
+        }
+        let (stream, peer) = first_that_answers(&addresses).await?;
         let host = match &uri.host {
             Host::Name(name) => name.clone(),
             Host::V4(address) => address.to_string(),

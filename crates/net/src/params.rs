@@ -56,10 +56,26 @@ pub const CHANGES_MAX: usize = 256;
 pub const PROXY_CACHE_MAX: usize = 4 << 20;
 /// Connections of a proxy to origins; ours.
 pub const PROXY_CONNECTIONS_MAX: usize = 64;
-/// Requests that wait for a proxy's socket or for one of its connections; ours.
-pub const PROXY_QUEUE_MAX: usize = 256;
-/// How long a proxy keeps a connection that nobody needs; ours.
-pub const PROXY_IDLE: Duration = Duration::from_secs(60);
+/// What a proxy observes at origins for its clients, registrations; ours, each with the state that came last.
+pub const PROXY_OBSERVATIONS_MAX: usize = 256;
+/// In how many ways the clients of a proxy may say what they observe together; ours: Proxy-Uri, Proxy-Scheme, and room.
+pub const PROXY_REQUESTS_MAX: usize = 8;
+/// How long a proxy goes on telling of an observation that none of its clients asks for any more; ours: they ask at once.
+pub const PROXY_UNHEEDED_MAX: Duration = Duration::from_secs(2);
+/// How long a client waits for an answer unless it is told otherwise: MAX_TRANSMIT_WAIT (RFC 7252 s4.8.2).
+pub const PATIENCE: Duration = Duration::from_secs(93);
+/// How long a client waits for the answer to its deregistration: one retransmission with the timers of RFC 7252 s4.8.
+pub const FAREWELL: Duration = Duration::from_secs(5);
+/// How long a client keeps a connection that nobody needs; ours.
+pub const CLIENT_IDLE: Duration = Duration::from_secs(60);
+/// Requests that wait for a client's socket or for one of its connections; ours. More wait with who asks.
+pub const COMMANDS_MAX: usize = 256;
+/// Connections of a client at once; ours.
+pub const CLIENT_CONNECTIONS_MAX: usize = 256;
+/// Answers of one request that a client keeps until they are looked at; ours.
+pub const MAILBOX_MAX: usize = 256;
+/// How long those who are asked for numbers may take to tell them; ours: they do it between two requests.
+pub const REPORT_WAIT: Duration = Duration::from_secs(1);
 /// ALPN identifier of CoAP over TLS: RFC 8323 s8.2.
 pub const ALPN: &[u8] = b"coap";
 /// Path of CoAP over WebSockets: RFC 8323 s8.3.

@@ -8,6 +8,7 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
+use crate::batch::{self, BATCH_SENT};
 use crate::icmp::next_undelivered;
 use crate::params::{BATCH, BUFFER_LEN};
 use crate::peer::{Peer, canonical};
@@ -131,26 +132,55 @@ impl Udp {
         }
         Ok(())
     }
-    /// Sends a datagram. An error of the kind `WouldBlock` means that there is no room now.
-    pub fn send(&self, to: Peer, bytes: &[u8]) -> io::Result<()> {
-        // A socket at one address sends from it anyway; to be told it costs the system a search.
-        let everywhere = self.local.ip().is_unspecified();
-        let from = to.local.filter(|ip| everywhere && !ip.is_unspecified());
+    /// Sends the first of some datagrams, and where the system can do that with one call, those behind it that leave from
+    /// the same address of ours; how many were sent. An error is of the first, or of a datagram that was sent before:
+    /// what [`Udp::unreachable_now`] tells comes here too. One of the kind `WouldBlock` means that there is no room now.
+    pub fn send<'a>(
+        &self,
+        datagrams: impl IntoIterator<Item = (Peer, &'a [u8])>,
+    ) -> io::Result<usize> {
+        let mut datagrams = datagrams.into_iter();
+        let Some((first, bytes)) = datagrams.next() else { return Ok(0) };
+        let from = self.source(first);
+        let alike = datagrams.take_while(|(to, _)| self.source(*to) == from);
+        let mut alike = alike.take(BATCH_SENT - 1).peekable();
+        if alike.peek().is_none() {
+            return self.send_one(from, first, bytes).map(|()| 1);
+        }
+        let batch: Vec<(SocketAddr, &[u8])> = std::iter::once((first, bytes))
+            .chain(alike)
+            .map(|(to, bytes)| (self.reachable(to.address), bytes))
+            .collect();
+        let sending = || batch::send(&self.socket, from, &batch);
+        self.socket.try_io(Interest::WRITABLE, sending)
+    }
+    fn send_one(&self, from: Option<IpAddr>, to: Peer, bytes: &[u8]) -> io::Result<()> {
         let transmit = Transmit {
             destination: self.reachable(to.address),
             ecn: None,
             contents: bytes,
             segment_size: None,
-            src_ip: from.map(|ip| self.mapped(ip)),
+            src_ip: from,
         };
         self.socket
             .try_io(Interest::WRITABLE, || self.state.try_send((&self.socket).into(), &transmit))
     }
-    /// The addresses of peers that ICMP messages say cannot be reached.
+    /// The address of ours that the system has to be told of: a socket at one address sends from it anyway, and to be
+    /// told it costs the system a search.
+    fn source(&self, to: Peer) -> Option<IpAddr> {
+        let everywhere = self.local.ip().is_unspecified();
+        let from = to.local.filter(|ip| everywhere && !ip.is_unspecified());
+        from.map(|ip| self.mapped(ip))
+    }
+    /// The addresses of peers that ICMP messages say cannot be reached, as far as the runtime knows of such messages.
     pub fn unreachable(&self) -> Vec<SocketAddr> {
         let next = || next_undelivered(&self.socket);
         let undelivered = std::iter::from_fn(|| self.socket.try_io(Interest::ERROR, next).ok());
         undelivered.map(canonical).collect()
+    }
+    /// The same, asked of the system at once.
+    pub fn unreachable_now(&self) -> Vec<SocketAddr> {
+        std::iter::from_fn(|| next_undelivered(&self.socket).ok()).map(canonical).collect()
     }
     /// The form in which an IPv6 socket has an IPv4 address.
     fn reachable(&self, to: SocketAddr) -> SocketAddr {
@@ -181,6 +211,12 @@ fn open(address: SocketAddr) -> io::Result<Udp> {
     let state = UdpSocketState::new((&socket).into())?;
     // Without the errors a peer that is gone is found by timeouts alone.
     let _without_errors = state.enable_transport_errors((&socket).into());
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    {
+        // Nobody here looks at the time stamps that `quinn-udp` asks for with each datagram.
+        let stamps = nix::sys::socket::sockopt::ReceiveTimestampns;
+        let _with_them = nix::sys::socket::setsockopt(&socket, stamps, &false);
+    }
     let local = socket.local_addr()?;
     let buffers = (0..BATCH).map(|_| vec![0; BUFFER_LEN]).collect();
     Ok(Udp { socket, state, local, buffers })

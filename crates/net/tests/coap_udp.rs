@@ -83,6 +83,82 @@ async fn a_peer_whose_port_is_closed_is_found_at_once() {
     assert_eq!(asked.await.expect("within 2 s"), Err(DropReason::NoRoute));
 }
 
+#[tokio::test]
+async fn that_one_peer_is_gone_takes_nothing_from_the_next_that_is_asked() {
+    let gone = plain("127.0.0.1:0");
+    let nobody = reached(&gone, [127, 0, 0, 1].into());
+    drop(gone);
+    let server = plain("127.0.0.1:0");
+    let somebody = reached(&server, [127, 0, 0, 1].into());
+    let served = tokio::spawn(serve(server));
+    let mut client = Driver::new(Udp::ephemeral().expect("a free port"), endpoint());
+    for (address, handle) in [(nobody, Handle(1)), (somebody, Handle(2))] {
+        let peer = client.udp().peer(address).expect("a route to ourselves");
+        let message = RequestTemplate::get("/temp");
+        // The system tells of the first, as soon as it knows, by an error for the second.
+        client.handle(Input::Request { peer, message, handle }).expect("room for one");
+    }
+    let mut ends = Vec::new();
+    let ended = async {
+        while ends.len() < 2 {
+            match client.next().await.expect("a socket") {
+                Output::Response { handle, .. } => ends.push((handle, None)),
+                Output::Failed { handle, reason } => ends.push((handle, Some(reason))),
+                _ => {}
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), ended).await.expect("two ends within 30 s");
+    ends.sort_unstable_by_key(|(handle, _)| *handle);
+    assert_eq!(ends, [(Handle(1), Some(DropReason::NoRoute)), (Handle(2), None)]);
+    served.abort();
+}
+
+/// How many of `clients` get their answer, each from the address that it has asked, when all ask before the server looks.
+async fn answered_together(server: &str, asked: &[&str], clients: usize) -> usize {
+    let mut server = plain(server);
+    let sockets: Vec<std::net::UdpSocket> = (0..clients)
+        .map(|number| {
+            // In runs, so that some answers leave from the same address and some do not.
+            let ip: IpAddr = asked[number / 5 % asked.len()].parse().expect("an address");
+            let any = if ip.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" };
+            let socket = std::net::UdpSocket::bind(any).expect("a free port");
+            // Connected, it hears only whom it has asked.
+            socket.connect(reached(&server, ip)).expect("a route to ourselves");
+            socket.send(&[0x40, 0x01, 0, 1, 0xb1, b'x']).expect("room");
+            socket
+        })
+        .collect();
+    let mut left = clients;
+    while left > 0 {
+        let output = match server.poll() {
+            Some(output) => output,
+            None => server.next().await.expect("a socket"),
+        };
+        if let Output::Request { exchange, .. } = output {
+            let (response, handle) = (ResponseTemplate::new(Code::CONTENT), Handle::NONE);
+            server.handle(Input::Respond { exchange, response, handle }).expect("just asked");
+            left -= 1;
+        }
+    }
+    let answered = |socket: &&std::net::UdpSocket| {
+        let mut buffer = [0; 64];
+        socket.set_read_timeout(Some(Duration::from_secs(10))).expect("above zero");
+        socket.recv(&mut buffer).is_ok_and(|len| buffer[..len] == [0x60, 0x45, 0, 1])
+    };
+    sockets.iter().filter(answered).count()
+}
+
+#[tokio::test]
+async fn requests_that_come_together_are_each_answered_from_the_address_that_was_asked() {
+    let v4 = ["127.0.0.1", "127.0.0.2"];
+    for (server, asked) in
+        [("[::]:0", &v4[..]), ("0.0.0.0:0", &v4), ("[::]:0", &["::1"]), ("[::1]:0", &["::1"])]
+    {
+        assert_eq!(answered_together(server, asked, 70).await, 70, "{server}, {asked:?}");
+    }
+}
+
 /// An interface that carries groups of IPv6, if this machine has one.
 fn link_with_groups() -> Option<Interface> {
     let socket = std::net::UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).ok()?;

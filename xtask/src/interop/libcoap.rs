@@ -14,8 +14,8 @@ use super::peer::{HOST, Peer, base, two_free_ports};
 use crate::{process, tools};
 
 /// How Debian calls its builds: without TLS, and with two libraries for it.
-const PLAIN: &str = "notls";
-const SECURE: [&str; 2] = ["openssl", "gnutls"];
+pub const PLAIN: &str = "notls";
+pub const SECURE: [&str; 2] = ["openssl", "gnutls"];
 /// That whose servers choose a protocol by ALPN.
 const ALPN: &str = SECURE[0];
 

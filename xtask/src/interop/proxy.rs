@@ -8,6 +8,7 @@ use anyhow::Result;
 
 use super::capture::Port;
 use super::case::{Stage, Wants};
+use super::material::{IDENTITY, KEY};
 use super::peer::{HOST, Peer, base, two_free_ports};
 use super::{Group, aiocoap, libcoap};
 use crate::process;
@@ -18,6 +19,8 @@ pub fn groups<'a>(stage: Stage<'a>, libcoap: bool, python: Option<&'a Path>) -> 
     if libcoap {
         groups.push(Box::new(move || libcoap_through_ours(&stage)));
         groups.push(Box::new(move || ours_through_libcoaps(&stage)));
+        groups.push(Box::new(move || observed_through_proxies(&stage)));
+        groups.push(Box::new(move || secure_behind_ours(&stage)));
     }
     if let Some(python) = python {
         groups.push(Box::new(move || aiocoap_through_ours(&stage, python)));
@@ -140,6 +143,42 @@ fn ours_through_libcoaps(stage: &Stage<'_>) -> Result<Vec<Port>> {
     Ok(Port::in_the_open([proxy, origins[0].port, origins[1].port]))
 }
 
+/// Observations through our proxy of libcoap's server, and through libcoap's of ours; the ports that were used.
+fn observed_through_proxies(stage: &Stage<'_>) -> Result<Vec<Port>> {
+    let origins = [Origin::ours(stage.binary)?, Origin::libcoaps()?];
+    let (ours, _ours) = started(stage.binary, &["proxy"])?;
+    let theirs = two_free_ports()?;
+    let _theirs = Peer::start(libcoap::server(theirs, &["-P", ",itself"]), theirs)?;
+    let time = |origin: &Origin| base("coap", origin.port) + "/time";
+    let through = base("coap", ours);
+    let args = ["-B", "10", "-s", "2", "-P", &through, "-m", "get", &time(&origins[1])];
+    let title = "libcoap observes libcoap through our proxy";
+    stage.tally.ask(title, libcoap::client(), &args, &Wants::Says(":"))?;
+    for (whose, proxy, origin) in [("our", ours, &origins[1]), ("libcoap's", theirs, &origins[0])] {
+        let title = format!("lowmesh observes {} through {whose} proxy", origin.name);
+        let args = ["observe", &time(origin), "-P", &base("coap", proxy), "--count", "2"];
+        stage.tally.ask(&title, stage.binary, &args, &Wants::Lines(2))?;
+    }
+    Ok(Port::in_the_open([origins[0].port, origins[1].port, ours, theirs]))
+}
+
+/// Our proxy asks libcoap's server over DTLS; the ports that were used.
+fn secure_behind_ours(stage: &Stage<'_>) -> Result<Vec<Port>> {
+    let target = two_free_ports()?;
+    let server = format!("coap-server-{}", libcoap::SECURE[0]);
+    let args = ["-A", "::1", "-p", &target.to_string(), "-d", "10", "-k", KEY];
+    let _server = Peer::start(process::command(server, &args), target)?;
+    let keys = ["proxy", "--target-identity", IDENTITY, "--target-psk", KEY];
+    let (proxy, _proxy) = started(stage.binary, &keys)?;
+    let secure = base("coaps", target + 1) + "/";
+    let args = ["get", "-P", &base("coap", proxy), &secure];
+    let title = "our proxy asks libcoap over DTLS";
+    stage.tally.ask(title, stage.binary, &args, &Wants::Says("libcoap"))?;
+    let mut ports = Port::in_the_open([target, proxy]);
+    ports.push(Port { number: target + 1, secure: true });
+    Ok(ports)
+}
+
 /// Our client through aiocoap's proxies, forward and reverse, to our server; the ports that were used.
 fn ours_through_aiocoaps(stage: &Stage<'_>, python: &Path) -> Result<Vec<Port>> {
     let origin = Origin::ours(stage.binary)?;
@@ -193,8 +232,7 @@ fn aiocoap_through_ours(stage: &Stage<'_>, python: &Path) -> Result<Vec<Port>> {
         [("lowmesh", origin.port, ours.reverse[0]), ("aiocoap", theirs, ours.reverse[1])]
     {
         let ask = |title: &str, base: &str, more: &[&str]| {
-            // A proxy of ours keeps no observation.
-            let args = [&["--server", name, "--no-observation"], more].concat();
+            let args = [&["--server", name], more].concat();
             let client: Command = aiocoap::client(python, base, stage.material, &args);
             stage.tally.run(title, client, &Wants::Says("all as it should be"))
         };

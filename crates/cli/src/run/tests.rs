@@ -81,6 +81,15 @@ fn the_table_says_what_ran_and_shows_absent_metrics_as_a_dash() {
 }
 
 #[test]
+fn rows_of_traffic_that_the_scenario_does_not_have_are_left_out() {
+    let (result, text) = run("grid-25 --seeds 1 --quiet");
+    assert!(result.is_ok());
+    let names: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(names.contains(&"transactions") && names.contains(&"tdr"), "{text}");
+    assert!(!names.contains(&"datagrams") && !names.contains(&"latency_p95_ms"), "{text}");
+}
+
+#[test]
 fn one_seed_has_no_interval() {
     let (result, text) = run("grid-25 --seeds 1 --seed 5 --quiet");
     assert!(result.is_ok());

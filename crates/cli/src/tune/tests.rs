@@ -110,15 +110,20 @@ fn a_failed_run_fails_the_verb_after_its_results_with_a_command_to_see_it() {
 
 #[test]
 fn what_cannot_be_tuned_is_refused_before_anything_runs() {
-    for (line, told) in [
-        ("grid-25 --timer rfc6298", "nothing to tune"),
-        ("grid-25 --timer cocao", "did you mean `cocoa`"),
-        ("grid-25 --budget 3", "too small"),
-    ] {
+    for (line, told) in
+        [("grid-25 --timer rfc6298", "nothing to tune"), ("grid-25 --budget 3", "too small")]
+    {
         let (result, text) = tune("refused", line);
         let Err(Failure::Usage { message, .. }) = result else { panic!("{line}") };
         assert!(message.contains(told) && text.is_empty(), "{message}");
     }
+}
+
+#[test]
+fn a_timer_that_does_not_exist_is_told_with_those_that_do() {
+    let error = Line::try_parse_from(["tune", "grid-25", "--timer", "cocao"]).map(|_| ());
+    let told = error.expect_err("no such timer").to_string();
+    assert!(told.contains("'cocoa'") && told.contains("6cocoa"), "{told}");
 }
 
 #[test]

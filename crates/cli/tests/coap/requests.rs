@@ -23,6 +23,17 @@ fn every_method_reaches_the_server_with_its_payload() {
 }
 
 #[test]
+fn a_method_by_its_letter_goes_before_the_verb() {
+    let server = Server::start();
+    for (letter, told) in [("put", "3x"), ("FETCH", "5x")] {
+        let ended = lowmesh(&["get", &server.uri("/echo"), "-m", letter, "-e", "x"]);
+        assert_eq!(String::from_utf8_lossy(&ended.stdout), told, "{}", stderr(&ended));
+    }
+    let observed = ["observe", &server.uri("/count"), "-m", "put", "--count", "1"];
+    assert_eq!(lowmesh(&observed).status.code(), Some(2), "only GET and FETCH observe");
+}
+
+#[test]
 fn a_long_body_comes_whole_in_blocks_of_any_size() {
     let uri = Server::start().uri("/large");
     for block in ["64", "1024"] {
@@ -98,6 +109,21 @@ fn bad_input_ends_with_2_and_a_hint() {
         (&["get", "http://127.0.0.1/"], "coap://"),
         (&["get", "coap://[::1/"], "is not a host"),
         (&["get", "coap://127.0.0.1:70000/"], "is not a port"),
+        (&["get", "coap:///hello"], "is not a host"),
+        (&["get", "coap://127.0.0.1/#a"], "%23"),
+        (&["get", "coap://127.0.0.1/%zz"], "%25"),
+        (&["get", "coap://nobody.invalid/"], "give a name that is known"),
+        (&["get", "coap+tcp://224.0.1.187/"], "reach no groups"),
+        (&["get", "coaps://224.0.1.187/", "-u", "us", "-k", "secret"], "reaches no groups"),
+        (&["get", "coap://127.0.0.1/", "-O", "70000,1"], "up to 65535"),
+        (&["get", "coap://127.0.0.1/", "-O", "hop-limit,many"], "takes a number"),
+        (&["get", "coap://127.0.0.1/", "-t", "jsn"], "a media type"),
+        (&["get", "coap://127.0.0.1/", "-A", "70000"], "a media type"),
+        (&["get", "coap://127.0.0.1/", "-B", "0"], "above 0"),
+        (&["get", "coap://127.0.0.1/", "-m", "fetsh"], "ipatch"),
+        (&["get", "coap://127.0.0.1/", "-E", "no/such/file"], "no/such/file"),
+        (&["get", "coap://127.0.0.1/", "-P", "127.0.0.1"], "coap://"),
+        (&["get", "coap://127.0.0.1/", "-u", "us"], "--psk"),
         (&["get", "coap://[fe80::1]/"], "%25eth0"),
         (&["get", "coaps://127.0.0.1/"], "--psk"),
         (&["get", "coaps+tcp://127.0.0.1/"], "--cafile"),

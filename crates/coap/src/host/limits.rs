@@ -18,6 +18,9 @@ pub struct HostLimits {
     pub representations_max: usize,
     /// Octets of responses that a client keeps for requests to come (RFC 7252 s5.6); 0 keeps none.
     pub cache_max: usize,
+    /// Requests that the application is answering, over all peers; past it the oldest is answered without what a host
+    /// adds: blocks, observers, conditions. Not less than the transport's own bound.
+    pub requests_max: usize,
     /// Observers over all resources.
     pub observers_max: usize,
     /// Observers with one peer's address.
@@ -37,6 +40,7 @@ impl Default for HostLimits {
             assemblies_max: params::ASSEMBLIES_MAX,
             representations_max: params::REPRESENTATIONS_MAX,
             cache_max: 0,
+            requests_max: params::INCOMING_MAX,
             observers_max: params::OBSERVERS_MAX,
             observers_per_peer: params::OBSERVERS_PER_PEER,
             amplification_max: Some(params::AMPLIFICATION_MAX),

@@ -72,7 +72,7 @@ pub use transport::Transport;
 
 use lowmesh_machine::{Handle, Machine, Outbox, Rejected, earliest};
 use lowmesh_units::{Instant, Rng};
-use lowmesh_wire::coap::OptionNumber;
+use lowmesh_wire::coap::{Message, OptionNumber};
 
 use crate::cache::Cache;
 use crate::event::{Input, Output};
@@ -151,6 +151,15 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
     /// different request among them comes an [`Output::Request`] that asks for the new state.
     pub fn changed(&mut self, path: &str) {
         self.server.changed(path, &mut self.outbox);
+    }
+    /// The same for the observers whose requests are like this one, whatever they are for: what changes somewhere else is
+    /// known to a proxy by the request alone.
+    pub fn request_changed(&mut self, request: &Message) {
+        self.server.request_changed(request, &mut self.outbox);
+    }
+    /// The same for all observers.
+    pub fn all_changed(&mut self) {
+        self.server.all_changed(&mut self.outbox);
     }
 
     /// Deals with what the transport wants until it wants nothing.

@@ -90,12 +90,40 @@ impl<P: Ord + Copy> Server<P> {
         self.asked.remove(&exchange);
         self.refreshes.remove(&exchange).is_some() || exchange.0 & REFRESH != 0
     }
+    fn say_body_max(&self, response: &mut ResponseTemplate) {
+        // RFC 7959 s4: how long a body may be.
+        response.options.set_uint(OptionNumber::SIZE1, self.assemblies.body_max() as u32);
+    }
+    /// A body in one message that is too long all the same.
+    fn too_large(&self) -> ResponseTemplate {
+        let mut response = ResponseTemplate::new(Code::REQUEST_ENTITY_TOO_LARGE);
+        self.say_body_max(&mut response);
+        response
+    }
     /// Asks the application for the state of every observation of a path.
     pub(super) fn changed(&mut self, path: &str, outbox: &mut Outbox<Output<P>>) {
         let mut options = Options::new();
         options.insert_path(path);
         let path: Vec<&[u8]> = options.iter().values(OptionNumber::URI_PATH).collect();
-        for (observation, from, message) in self.registry.on_path(&path) {
+        let observations = self.registry.on_path(&path);
+        self.ask_for(observations, outbox);
+    }
+    /// The same for the observation that began with a request like this one.
+    pub(super) fn request_changed(&mut self, request: &Message, outbox: &mut Outbox<Output<P>>) {
+        let observation = self.registry.like(request);
+        self.ask_for(observation, outbox);
+    }
+    /// The same for every observation.
+    pub(super) fn all_changed(&mut self, outbox: &mut Outbox<Output<P>>) {
+        let observations = self.registry.all();
+        self.ask_for(observations, outbox);
+    }
+    fn ask_for(
+        &mut self,
+        observations: impl IntoIterator<Item = (ObservationId, P, Message)>,
+        outbox: &mut Outbox<Output<P>>,
+    ) {
+        for (observation, from, message) in observations {
             // An application that leaves requests unanswered must not fill the memory.
             if self.refreshes.len() >= INCOMING_MAX {
                 self.refreshes.pop_first();
@@ -127,6 +155,9 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         let reads = matches!(message.code, Code::GET | Code::FETCH);
         if observe == Some(DEREGISTER) && reads {
             self.server.registry.remove(from, &message.token);
+        }
+        if message.payload.len() > self.server.assemblies.body_max() {
+            return self.answer(exchange, self.server.too_large(), now);
         }
         let Some((arrived, wanted)) = self.blocks(from, &message) else {
             // RFC 7959 s2.2: 7 is reserved over UDP and is answered with 4.00.
@@ -165,7 +196,7 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
             asked.observes = Some(message.clone());
         }
         // The transport forgets requests that stay without an answer; here the oldest go.
-        if self.server.asked.len() >= INCOMING_MAX {
+        if self.server.asked.len() >= self.limits.requests_max.max(1) {
             self.server.asked.pop_first();
         }
         self.server.asked.insert(exchange, asked);
@@ -205,9 +236,7 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         let exponent = block.exponent.min(self.preferred(asked.peer));
         Block { more, exponent, ..block }.write(&mut response.options, OptionNumber::BLOCK1);
         if code == Code::REQUEST_ENTITY_TOO_LARGE {
-            // RFC 7959 s4: how long a body may be.
-            let body_max = self.server.assemblies.body_max() as u32;
-            response.options.set_uint(OptionNumber::SIZE1, body_max);
+            self.server.say_body_max(&mut response);
         }
         Err(response)
     }

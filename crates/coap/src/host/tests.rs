@@ -19,6 +19,7 @@ const TRUSTING: HostLimits = HostLimits {
     assemblies_max: 1 << 20,
     representations_max: 1 << 20,
     cache_max: 0,
+    requests_max: 256,
     observers_max: 16,
     observers_per_peer: 4,
     amplification_max: None,
@@ -157,6 +158,17 @@ fn a_body_longer_than_the_server_takes_is_answered_with_4_13_and_the_limit() {
 }
 
 #[test]
+fn a_body_in_one_message_has_the_same_bound() {
+    let mut pair = pair(HostLimits { body_max: 500, ..TRUSTING }, Vec::new());
+    for (len, code) in [(500, Code::CONTENT), (501, Code::REQUEST_ENTITY_TOO_LARGE)] {
+        let put = RequestTemplate::new(Code::PUT, "/put").with_payload(body(len));
+        let heard = pair.ask(put);
+        let [Output::Response { message, .. }] = &heard[..] else { panic!("{heard:?}") };
+        assert_eq!(message.code, code, "{len}");
+    }
+}
+
+#[test]
 fn an_observer_is_told_each_change_whole() {
     let mut pair = pair(TRUSTING, body(3000));
     assert_eq!(only_payload(&pair.ask(observe("/large"))), ("notification", body(3000)));
@@ -167,6 +179,25 @@ fn an_observer_is_told_each_change_whole() {
         assert_eq!(only_payload(&pair.settle()), ("notification", body(len)));
     }
     assert_eq!(pair.server.observers(), 1);
+}
+
+#[test]
+fn observers_are_told_by_what_they_have_asked_or_all_at_once() {
+    let mut pair = pair(TRUSTING, body(3));
+    pair.ask(observe("/large"));
+    let mut asked = Message::new(Kind::Confirmable, Code::GET, MessageId(1));
+    asked.options.insert_path("/large");
+    let mut other = asked.clone();
+    other.options.insert_query("a");
+    for (len, request, told) in [(4, Some(&other), 0), (5, Some(&asked), 1), (6, None, 1)] {
+        pair.body = body(len);
+        pair.now += Duration::from_secs(5);
+        match request {
+            Some(request) => pair.server.request_changed(request),
+            None => pair.server.all_changed(),
+        }
+        assert_eq!(pair.settle().len(), told, "{len}");
+    }
 }
 
 #[test]

@@ -205,10 +205,16 @@ impl<P: Ord + Copy> Registry<P> {
     /// application has to answer anew.
     pub fn on_path(&self, path: &[&[u8]]) -> Vec<(ObservationId, P, Message)> {
         let matching = self.observations.iter().filter(|(_, one)| one.path == path);
-        let with_observer = matching.filter_map(|(id, one)| {
-            one.observers.first().map(|first| (*id, first.peer, one.request.clone()))
-        });
-        with_observer.collect()
+        matching.filter_map(|(id, one)| one.asked(*id)).collect()
+    }
+    /// The observation that `request` would join.
+    pub fn like(&self, request: &Message) -> Option<(ObservationId, P, Message)> {
+        let id = self.by_key.get(&(RequestKey::of(request), request.payload.clone()))?;
+        self.observations.get(id)?.asked(*id)
+    }
+    /// Every observation.
+    pub fn all(&self) -> Vec<(ObservationId, P, Message)> {
+        self.observations.iter().filter_map(|(id, one)| one.asked(*id)).collect()
     }
     /// The application has answered for an observation: who is to be told now. An error ends it.
     pub fn on_state(
@@ -366,6 +372,13 @@ impl<P> Observation<P> {
             latest: None,
             observers: Vec::new(),
         }
+    }
+}
+
+impl<P: Copy> Observation<P> {
+    /// What the application is asked, for one of the observers.
+    fn asked(&self, id: ObservationId) -> Option<(ObservationId, P, Message)> {
+        self.observers.first().map(|first| (id, first.peer, self.request.clone()))
     }
 }
 

@@ -14,6 +14,8 @@ mod tests;
 
 use lowmesh_units::Seed;
 
+/// Timers that can be named.
+pub use lowmesh_congestion::TIMER_NAMES;
 pub use objective::Objective;
 pub use outcome::{Compared, Gain, Tuned, Verdict};
 pub use space::Candidate;

@@ -5,24 +5,32 @@
 //!   client ── coap, coaps, coap+tcp, ... ──► Server ── relay ──► Proxy ──► Cache
 //!                                                                 └──► Upstream ── coap, coap+tcp, ... ──► origin
 //! ```
-//! What is left out, taken on or refused on the way, `lowmesh_coap::proxy` says. A proxy keeps no observation: it
-//! answers one as a plain request, without Observe, as RFC 7641 s4.1 allows.
+//! What is left out, taken on or refused on the way, `lowmesh_coap::proxy` says. What several clients observe is observed
+//! once at its origin (RFC 7641 s5).
 
 mod limits;
+mod observations;
+mod registration;
 mod upstream;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use lowmesh_coap::cache::{Cache, Lookup};
+use lowmesh_coap::observe::REGISTER;
+use lowmesh_coap::params::MAX_AGE_DEFAULT;
 use lowmesh_coap::proxy::{Forward, back, forward, is_for_proxy, reverse};
 use lowmesh_coap::{RequestTemplate, ResponseTemplate};
-use lowmesh_units::Instant;
+use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::uri::Uri;
 use lowmesh_wire::coap::{Code, Message, OptionNumber};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::watch;
 
 use crate::clock::Clock;
-use crate::server::{Handler, Request, Server};
+use crate::server::{Changes, Handler, News, Request, Server};
 pub use limits::{ProxyError, ProxyLimits};
+use observations::{Key, Observations, State};
+use registration::Registration;
 use upstream::{Upstream, origin};
 
 /// A proxy. It lives as long as its server.
@@ -32,50 +40,106 @@ pub struct Proxy {
     /// Where requests go that name no target of their own.
     target: Option<Uri>,
     cache: Mutex<Cache<String>>,
+    observations: Observations,
     clock: Clock,
 }
 
 impl Proxy {
-    /// A proxy that is ready to ask. Within a tokio runtime.
+    /// A proxy that is ready to ask.
     pub fn new(limits: ProxyLimits) -> Result<Self, ProxyError> {
         let cache = Mutex::new(Cache::new(limits.cache_max));
+        let observations = Observations::new(limits.observations_max);
+        let clock = Clock::start();
         let upstream = Upstream::open(limits)?;
-        Ok(Self { upstream, target: None, cache, clock: Clock::start() })
+        Ok(Self { upstream, target: None, cache, observations, clock })
     }
     /// Is a reverse proxy too: what names no target goes to this one, whose path is put before the request's.
     #[must_use]
     pub fn in_front_of(self, target: Uri) -> Self {
         Self { target: Some(target), ..self }
     }
-    /// Gives it the requests of a server: those that name a target, and with a target of its own all the others.
+    /// Asks `coaps` targets too, all with this identity and its key.
+    pub fn with_key(self, identity: &[u8], key: &[u8]) -> Result<Self, ProxyError> {
+        Ok(Self { upstream: self.upstream.with_key(identity, key)?, ..self })
+    }
+    /// Gives it the requests of a server: those that name a target, and with a target of its own all that no resource of the
+    /// server is for. Within a tokio runtime.
     pub fn serve(self, server: &mut Server) {
         let all = self.target.is_some();
-        let proxy = Arc::new(self);
+        let (proxy, changes) = (Arc::new(self), server.changes());
+        tokio::spawn(inspections(Arc::downgrade(&proxy), changes.clone()));
         let handler = Handler::later(move |request: Request| {
-            let proxy = proxy.clone();
-            async move { proxy.answer(&request.message).await }
+            let (proxy, changes) = (proxy.clone(), changes.clone());
+            async move { proxy.answer(&request.message, &changes).await }
         });
         server.relay(handler, all);
     }
 
-    async fn answer(&self, request: &Message) -> ResponseTemplate {
-        match self.relay(request).await {
+    async fn answer(self: &Arc<Self>, request: &Message, changes: &Changes) -> ResponseTemplate {
+        match self.relay(request, changes).await {
             Ok(response) => response,
             Err(code) => refusal(code),
         }
     }
-    async fn relay(&self, message: &Message) -> Result<ResponseTemplate, Code> {
+    async fn relay(
+        self: &Arc<Self>,
+        message: &Message,
+        changes: &Changes,
+    ) -> Result<ResponseTemplate, Code> {
         let Forward { target, request } = self.forwarded(message)?;
-        let request = alone(request);
-        let origin = origin(&target);
-        let mut asked = request.clone();
-        match self.cache().lookup(&origin, &request, self.now()) {
+        let asked = Asked { origin: origin(&target), target, request: alone(request) };
+        if registers(message)
+            && let Some(mut states) = self.observe(message, &asked, changes)
+        {
+            let state = states.wait_for(|state| !matches!(state, State::Pending)).await;
+            let state = state.map_err(|_| Code::BAD_GATEWAY)?.clone();
+            return match state {
+                State::Current { message, at } => Ok(self.current(*message, at)),
+                State::Over(Ok(message)) => Ok(self.take(&asked, *message)),
+                State::Over(Err(code)) => Err(code),
+                State::Pending => Err(Code::BAD_GATEWAY),
+            };
+        }
+        let mut request = asked.request.clone();
+        match self.cache().lookup(&asked.origin, &request, self.now()) {
             Lookup::Fresh(stored) => return Ok(back(stored, knows)),
-            Lookup::Stale(tag) => asked.options.insert(OptionNumber::ETAG, &tag),
+            Lookup::Stale(tag) => request.options.insert(OptionNumber::ETAG, &tag),
             Lookup::Missing => {}
         }
-        let response = self.upstream.ask(&target, asked).await?;
-        Ok(back(self.cache().take(&origin, &request, response, self.now()), knows))
+        let response = self.upstream.ask(&asked.target, request).await?;
+        Ok(self.take(&asked, response))
+    }
+    /// What the client gets of a response, which the cache may keep or know better.
+    fn take(&self, asked: &Asked, response: Message) -> ResponseTemplate {
+        let Asked { origin, request, .. } = asked;
+        back(self.cache().take(origin, request, response, self.now()), knows)
+    }
+    /// The states of what a client observes, from the registration at its origin, which is made for the first who asks;
+    /// `None` if there is no room for one more.
+    fn observe(
+        self: &Arc<Self>,
+        message: &Message,
+        asked: &Asked,
+        changes: &Changes,
+    ) -> Option<watch::Receiver<State>> {
+        let (key, now) = (Key::new(&asked.origin, &asked.request), self.now());
+        let (states, coming) = watch::channel(State::Pending);
+        if self.observations.begin(key.clone(), coming, now) {
+            let (proxy, changes) = (Arc::downgrade(self), changes.clone());
+            let (key, asked) = (key.clone(), asked.clone());
+            tokio::spawn(Registration { proxy, key, asked, states, changes }.follow());
+        }
+        self.observations.join(&key, message, now)
+    }
+    /// What an observer is told now.
+    fn current(&self, message: Message, at: Instant) -> ResponseTemplate {
+        let mut state = back(message, knows);
+        let fresh_for = state.options.get_uint(OptionNumber::MAX_AGE);
+        let fresh_for = fresh_for.map_or(MAX_AGE_DEFAULT, |age| Duration::from_secs(age.into()));
+        // RFC 7252 s5.7.1: Max-Age MUST be decremented by the time here, in seconds.
+        let left = fresh_for.as_secs().saturating_sub(self.now().since(at).as_secs());
+        state.options.set_uint(OptionNumber::MAX_AGE, left as u32);
+        state
     }
     fn forwarded(&self, message: &Message) -> Result<Forward, Code> {
         if is_for_proxy(&message.options) {
@@ -96,6 +160,39 @@ impl Proxy {
 /// No unsafe option beyond those that are known everywhere here.
 const fn knows(_: OptionNumber) -> bool {
     false
+}
+
+/// A request on its way to its origin.
+#[derive(Clone, Debug)]
+struct Asked {
+    target: Uri,
+    origin: String,
+    request: RequestTemplate,
+}
+
+fn registers(message: &Message) -> bool {
+    let reads = matches!(message.code, Code::GET | Code::FETCH);
+    reads && message.options.get_uint(OptionNumber::OBSERVE) == Some(REGISTER)
+}
+
+/// Says how the ways to the origins stand whenever the server is asked.
+async fn inspections(proxy: Weak<Proxy>, changes: Changes) {
+    let mut news = changes.subscribe();
+    drop(changes);
+    loop {
+        let inspected = match news.recv().await {
+            Ok(News::Inspected(tell)) => Some(tell),
+            Ok(_) | Err(RecvError::Lagged(_)) => None,
+            Err(RecvError::Closed) => return,
+        };
+        let Some(proxy) = proxy.upgrade() else { return };
+        if let Some(tell) = inspected {
+            for report in proxy.upstream.reports().await {
+                // Who asked may have what it needs.
+                let _gone = tell.send(report);
+            }
+        }
+    }
 }
 
 /// What this proxy settles between itself and its client is not asked of the origin: observing, and which answers

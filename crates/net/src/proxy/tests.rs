@@ -16,14 +16,17 @@ use tokio::task::JoinHandle;
 use super::*;
 use crate::clock::fresh_seed;
 use crate::driver::Driver;
+use crate::dtls::Keys;
 use crate::line::Line;
 use crate::oscore::{over_connections, over_datagrams};
 use crate::peer::Peer;
-use crate::server::{Connected, Datagrams, Limits, Way};
+use crate::server::{Connected, Datagrams, Limits, Metrics, Way};
 use crate::udp::Udp;
 
 /// A server that runs until it is dropped.
 struct Running {
+    changes: Changes,
+    metrics: Metrics,
     udp: SocketAddr,
     tcp: SocketAddr,
     _stop: oneshot::Sender<()>,
@@ -37,16 +40,26 @@ fn loopback() -> SocketAddr {
 async fn run(mut server: Server) -> Running {
     let udp = server.listen_udp(loopback()).expect("free");
     let tcp = server.listen_connections(loopback(), Scheme::CoapTcp, None).await.expect("free");
+    let (changes, metrics) = (server.changes(), server.metrics());
     let (stop, stopped) = oneshot::channel::<()>();
     let task = tokio::spawn(server.run(async {
         let _dropped = stopped.await;
     }));
-    Running { udp, tcp, _stop: stop, _task: task }
+    Running { changes, metrics, udp, tcp, _stop: stop, _task: task }
+}
+
+impl Running {
+    /// A number of its metrics.
+    async fn number(&self, name: &str) -> String {
+        let text = self.metrics.text().await;
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("{name} is not in\n{text}")).to_owned()
+    }
 }
 
 /// An origin whose `/count` tells how often it was asked, `/kept` the same with a tag and a Max-Age of nothing, and whose
 /// `/echo` gives back what it gets.
-async fn origin_server() -> Running {
+fn origin() -> Server {
     let mut server = Server::new(Limits::default()).expect("the defaults");
     let counter = |max_age: u32, tag: &'static [u8]| {
         let count = AtomicU32::new(0);
@@ -71,13 +84,23 @@ async fn origin_server() -> Running {
         let content = ResponseTemplate::new(Code::CONTENT);
         content.with_payload(request.payload().to_vec())
     });
-    server.insert("/echo", Resource::new(Methods::ALL, echo).observable());
-    run(server).await
+    server.insert("/echo", Resource::new(Methods::ALL, echo));
+    let state = AtomicU32::new(0);
+    let state = Handler::new(move |_| {
+        let number = state.fetch_add(1, Ordering::Relaxed);
+        ResponseTemplate::new(Code::CONTENT).with_payload(number.to_string().into())
+    });
+    server.insert("/state", Resource::new(Methods::GET, state).observable());
+    server
+}
+
+async fn origin_server() -> Running {
+    run(origin()).await
 }
 
 async fn proxy_server(target: Option<&str>) -> Running {
     let mut server = Server::new(Limits::default()).expect("the defaults");
-    let proxy = Proxy::new(ProxyLimits::default()).expect("a socket");
+    let proxy = Proxy::new(ProxyLimits::default()).expect("the defaults");
     let proxy = match target {
         Some(target) => proxy.in_front_of(target.parse().expect("a URI")),
         None => proxy,
@@ -216,11 +239,161 @@ async fn what_cannot_be_reached_or_spoken_has_its_code() {
     assert_eq!(plain.code, Code::NOT_FOUND, "a forward proxy has no resources of its own");
 }
 
+/// Somebody who observes.
+struct Observer<W> {
+    way: W,
+}
+
+impl<W: Way> Observer<W> {
+    fn begin(mut way: W, peer: Peer, mut message: RequestTemplate) -> Self {
+        message.options.insert_uint(OptionNumber::OBSERVE, 0);
+        way.handle(Input::Request { peer, message, handle: Handle(1) }).expect("room for one");
+        Self { way }
+    }
+    /// The next state; an end is its code.
+    async fn state(&mut self) -> Result<String, Code> {
+        let heard = async {
+            loop {
+                match self.way.next().await.expect("an open way") {
+                    Output::Notification { message, .. } => return Ok(text(&message).to_owned()),
+                    Output::Response { message, .. } => return Err(message.code),
+                    Output::Failed { reason, .. } => panic!("{}", reason.name()),
+                    _ => {}
+                }
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), heard).await.expect("news within 20 s")
+    }
+}
+
+fn observe(to: SocketAddr, message: RequestTemplate) -> Observer<Datagrams> {
+    let udp = Udp::ephemeral().expect("a free port");
+    let peer = udp.peer(to).expect("a route to ourselves");
+    let host = over_datagrams(Config::default(), HostLimits::default(), None, rng());
+    Observer::begin(Driver::new(udp, host.expect("the defaults")), peer, message)
+}
+
+async fn observe_over_tcp(to: SocketAddr, message: RequestTemplate) -> Observer<Connected> {
+    let uri = format!("coap+tcp://{to}").parse().expect("a URI");
+    let line = Line::connect(&uri, None).await.expect("it listens");
+    let peer = Peer::new(line.peer, None);
+    let host = over_connections(ConnectionLimits::default(), HostLimits::default(), None, rng());
+    Observer::begin(Connected::new(line, host), peer, message)
+}
+
 #[tokio::test]
-async fn an_observation_through_a_proxy_is_answered_once_as_a_plain_request() {
+async fn what_several_clients_observe_is_observed_once_and_told_to_all() {
     let (origin, proxy) = (origin_server().await, proxy_server(None).await);
-    let mut observe = request(Code::GET, &format!("coap://{}/echo", origin.udp));
-    observe.options.insert_uint(OptionNumber::OBSERVE, 0);
-    let answer = ask(proxy.udp, observe).await;
-    assert_eq!((answer.code, answer.options.get(OptionNumber::OBSERVE)), (Code::CONTENT, None));
+    for (scheme, address) in [("coap", origin.udp), ("coap+tcp", origin.tcp)] {
+        let get = || request(Code::GET, &format!("{scheme}://{address}/state"));
+        let mut first = observe(proxy.udp, get());
+        let before: u32 = first.state().await.expect("a state").parse().expect("a number");
+        let mut second = observe_over_tcp(proxy.tcp, get()).await;
+        assert_eq!(second.state().await, Ok(before.to_string()), "the origin was not asked again");
+        assert_eq!(origin.number("lowmesh_coap_observers").await, "1");
+        for number in before + 1..before + 4 {
+            origin.changes.tell("/state");
+            let state = Ok(number.to_string());
+            assert_eq!((first.state().await, second.state().await), (state.clone(), state));
+        }
+        let plain = ask(proxy.udp, get()).await;
+        assert_eq!(
+            (text(&plain), plain.options.get(OptionNumber::OBSERVE)),
+            (&*(before + 3).to_string(), None)
+        );
+        // What is over here is not told any more, so the next scheme begins alone.
+        drop((first, second));
+        leave(&origin).await;
+    }
+}
+
+/// Changes the state until nobody observes it.
+async fn leave(origin: &Running) {
+    let left = async {
+        while origin.number("lowmesh_coap_observers").await != "0" {
+            origin.changes.tell("/state");
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), left).await.expect("an end within 20 s");
+}
+
+#[tokio::test]
+async fn where_the_origin_does_not_observe_the_client_hears_one_answer_without_observe() {
+    let (origin, proxy) = (origin_server().await, proxy_server(None).await);
+    let get = request(Code::GET, &format!("coap://{}/count", origin.udp));
+    let mut observer = observe(proxy.udp, get);
+    assert_eq!(observer.state().await, Err(Code::CONTENT));
+    assert_eq!(proxy.number("lowmesh_coap_observers").await, "0");
+}
+
+#[tokio::test]
+async fn when_the_origin_ends_its_observers_behind_the_proxy_are_told() {
+    let (origin, proxy) = (origin_server().await, proxy_server(None).await);
+    let get = || request(Code::GET, &format!("coap+tcp://{}/state", origin.tcp));
+    let mut observer = observe(proxy.udp, get());
+    assert_eq!(observer.state().await, Ok("0".to_owned()));
+    drop(origin);
+    let end = observer.state().await.expect_err("no more states");
+    assert!([Code::SERVICE_UNAVAILABLE, Code::BAD_GATEWAY].contains(&end), "{end}");
+}
+
+#[tokio::test]
+async fn an_observation_that_goes_round_ends_with_5_08_and_waits_not_for_itself() {
+    let mut server = Server::new(Limits::default()).expect("the defaults");
+    let address = server.listen_udp(loopback()).expect("free");
+    let proxy = Proxy::new(ProxyLimits::default()).expect("the defaults");
+    proxy.in_front_of(format!("coap://{address}").parse().expect("a URI")).serve(&mut server);
+    let _proxy = run(server).await;
+    let mut get = RequestTemplate::get("/a");
+    get.options.insert_uint(OptionNumber::HOP_LIMIT, 4);
+    assert_eq!(observe(address, get).state().await, Err(Code::HOP_LIMIT_REACHED));
+}
+
+#[tokio::test]
+async fn without_room_an_observation_is_answered_once() {
+    let origin = origin_server().await;
+    let mut server = Server::new(Limits::default()).expect("the defaults");
+    let limits = ProxyLimits { observations_max: 0, ..ProxyLimits::default() };
+    Proxy::new(limits).expect("the defaults").serve(&mut server);
+    let proxy = run(server).await;
+    let mut observer =
+        observe(proxy.udp, request(Code::GET, &format!("coap://{}/state", origin.udp)));
+    assert_eq!(observer.state().await, Err(Code::CONTENT));
+}
+
+#[tokio::test]
+async fn a_target_over_dtls_is_asked_with_the_key_of_the_proxy() {
+    let mut server = origin();
+    let keys = Keys::new().with(b"proxy", b"secret").expect("short");
+    let address = server.listen_dtls(loopback(), keys, None).expect("free");
+    let _origin = run(server).await;
+    let mut server = Server::new(Limits::default()).expect("the defaults");
+    let proxy = Proxy::new(ProxyLimits::default()).expect("the defaults");
+    proxy.with_key(b"proxy", b"secret").expect("short").serve(&mut server);
+    let proxy = run(server).await;
+    let get = request(Code::GET, &format!("coaps://{address}/state"));
+    assert_eq!(text(&ask(proxy.udp, get).await), "0");
+}
+
+#[tokio::test]
+async fn a_server_and_its_proxy_tell_what_congestion_control_believes_of_clients_and_targets() {
+    let origin = origin_server().await;
+    let mut server = Server::new(Limits::default()).expect("the defaults");
+    let metrics = server.metrics();
+    server.insert("/metrics", metrics.resource());
+    let target = format!("coap://{}", origin.udp).parse().expect("a URI");
+    let proxy = Proxy::new(ProxyLimits::default()).expect("the defaults").in_front_of(target);
+    proxy.serve(&mut server);
+    let proxy = run(server).await;
+    assert_eq!(text(&ask(proxy.udp, RequestTemplate::get("/count")).await), "1");
+    assert_eq!(ask(proxy.udp, RequestTemplate::get("/none")).await.code, Code::NOT_FOUND);
+    let metrics = ask(proxy.udp, RequestTemplate::get("/metrics")).await;
+    let text = text(&metrics);
+    let rto = format!(
+        "lowmesh_coap_rto_seconds{{endpoint=\"upstream coap\",peer=\"{}\",timer=\"default\"",
+        origin.udp
+    );
+    assert!(text.contains(&rto), "{rto} is not in\n{text}");
+    assert!(text.contains("lowmesh_coap_responses_total{class=\"4\"} 1\n"), "{text}");
 }

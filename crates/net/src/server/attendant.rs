@@ -14,6 +14,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
 
 use super::handler::Reply;
+use super::news::News;
 use super::site::{Finish, Outcome, Site};
 use super::way::Way;
 use crate::params::END_LOOK;
@@ -52,22 +53,22 @@ impl<W: Way> Attendant<W> {
         mut stop: watch::Receiver<bool>,
         grace: Duration,
     ) -> (W, io::Result<()>) {
-        let mut changes = self.site.changes.subscribe();
+        let mut news = self.site.changes.subscribe();
         let result = tokio::select! {
-            result = self.run(&mut changes) => result,
+            result = self.run(&mut news) => result,
             // An error says that the server is gone, which is a stop too.
             _ = stop.wait_for(|stop| *stop) => Ok(()),
         };
         if result.is_ok() && self.state == State::Serving {
             self.end();
-            let rest = tokio::time::timeout(grace, self.run(&mut changes));
+            let rest = tokio::time::timeout(grace, self.run(&mut news));
             let rest = rest.await.unwrap_or(Ok(()));
             return (self.way, rest);
         }
         (self.way, result)
     }
     /// Goes on until nothing is left to do. May be dropped and called again at any time.
-    async fn run(&mut self, changes: &mut broadcast::Receiver<Arc<str>>) -> io::Result<()> {
+    async fn run(&mut self, news: &mut broadcast::Receiver<News>) -> io::Result<()> {
         loop {
             while let Some(output) = self.way.poll() {
                 self.on_output(output);
@@ -82,7 +83,7 @@ impl<W: Way> Attendant<W> {
                 Some((exchange, response)) = self.pending.next() => {
                     self.respond(exchange, response);
                 }
-                change = changes.recv() => self.on_change(change),
+                one = news.recv() => self.on_news(one),
                 output = self.way.next() => self.on_output(output?),
                 // Acknowledgements come to nothing that the application hears of.
                 () = tokio::time::sleep(END_LOOK), if self.state == State::Ending => {}
@@ -93,26 +94,26 @@ impl<W: Way> Attendant<W> {
     fn end(&mut self) {
         self.state = State::Ending;
         // RFC 7641 s4.2: observers are told with an error that no more will come.
-        self.all_changed();
+        self.way.all_changed();
         self.way.release();
     }
-    fn on_change(&mut self, change: Result<Arc<str>, RecvError>) {
-        match change {
-            Ok(path) => self.way.changed(&path),
+    fn on_news(&mut self, news: Result<News, RecvError>) {
+        match news {
+            Ok(News::Changed(path)) => self.way.changed(&path),
+            Ok(News::RequestChanged(request)) => self.way.request_changed(&request),
+            Ok(News::Inspected(tell)) => {
+                // Who asked may have what it needs.
+                let _gone = tell.send(self.way.report());
+            }
             // What was missed can be anything.
-            Err(RecvError::Lagged(_)) => self.all_changed(),
+            Err(RecvError::Lagged(_)) => self.way.all_changed(),
             Err(RecvError::Closed) => {}
-        }
-    }
-    fn all_changed(&mut self) {
-        let site = self.site.clone();
-        for path in site.observable() {
-            self.way.changed(&path);
         }
     }
     fn on_output(&mut self, output: Output<Peer>) {
         match output {
             Output::Request { exchange, from, message, multicast } => {
+                self.site.totals.asked();
                 let busy = self.pending.len() >= self.pending_max || self.state != State::Serving;
                 if busy {
                     self.decline(exchange, multicast);
@@ -145,6 +146,7 @@ impl<W: Way> Attendant<W> {
     }
     fn respond(&mut self, exchange: ExchangeId, response: ResponseTemplate) {
         let handle = Handle::NONE;
+        self.site.totals.answered(response.code);
         // Who asked may be gone. What cannot be sent as it is, as an answer that is too long, is our mistake.
         if self.way.handle(Input::Respond { exchange, response, handle }).is_err() {
             let response = ResponseTemplate::new(Code::INTERNAL_SERVER_ERROR);

@@ -35,6 +35,7 @@
 mod attendant;
 mod handler;
 mod limits;
+mod news;
 mod site;
 mod way;
 
@@ -43,8 +44,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use lowmesh_coap::ConfigError;
 use lowmesh_coap::resource::{Resource, Router};
-use lowmesh_coap::{ConfigError, Endpoint, Host};
 use lowmesh_units::{NodeId, Purpose, Rng};
 use lowmesh_wire::coap::OptionNumber;
 use lowmesh_wire::coap::uri::Scheme;
@@ -55,16 +56,18 @@ use crate::clock::fresh_seed;
 use crate::driver::Driver;
 use crate::dtls::{Keys, Sessions};
 use crate::line::{Incoming, Listener};
-use crate::oscore::{Contexts, Plain, Protected, Protection, over_connections, over_datagrams};
+use crate::oscore::{Contexts, Plain, Protection, over_connections, over_datagrams};
 use crate::params::ACCEPT_PAUSE;
-use crate::peer::Peer;
 use crate::tls::TlsServer;
 use crate::udp::{BindError, Udp};
 use attendant::Attendant;
 pub use handler::{Handler, Request};
 pub use limits::Limits;
-pub use site::Changes;
+pub(crate) use news::News;
+use news::Totals;
+pub use news::{Changes, Metrics};
 use site::{Relay, Site};
+use way::DatagramsHost;
 pub(crate) use way::{Connected, Datagrams, Way};
 
 /// Resources, and the ports at which they are served.
@@ -72,6 +75,7 @@ pub(crate) use way::{Connected, Datagrams, Way};
 pub struct Server {
     router: Router<Handler>,
     changes: Changes,
+    totals: Arc<Totals>,
     limits: Limits,
     datagrams: Vec<Datagrams>,
     listeners: Vec<Listener>,
@@ -86,6 +90,7 @@ impl Server {
         Ok(Self {
             router: Router::new(),
             changes: Changes::new(),
+            totals: Arc::default(),
             limits,
             datagrams: Vec::new(),
             listeners: Vec::new(),
@@ -106,7 +111,11 @@ impl Server {
     pub fn changes(&self) -> Changes {
         self.changes.clone()
     }
-    /// Gives requests that are for a proxy to `handler`, or with `all` every request: what
+    /// The numbers of the server, for monitoring, once it runs; [`Metrics::resource`] makes a resource of them.
+    pub fn metrics(&self) -> Metrics {
+        Metrics::new(self.changes.clone(), self.totals.clone())
+    }
+    /// Gives requests that are for a proxy to `handler`, or with `all` every request that no resource here is for: what
     /// [`Proxy::serve`](crate::proxy::Proxy::serve) does. To be said before the first `listen`.
     pub(crate) fn relay(&mut self, handler: Handler, all: bool) {
         self.limits.datagrams.proxy = true;
@@ -150,8 +159,9 @@ impl Server {
     /// Serves until `stop`, or until a socket fails. At the end observers are told with 5.03, answers that are being made
     /// leave, connections are released (RFC 8323 s5.5) and sessions closed, all within [`Limits::grace`].
     pub async fn run(self, stop: impl Future<Output = ()>) -> io::Result<()> {
-        let Self { router, changes, limits, datagrams, listeners, protection, relay } = self;
-        let site = Arc::new(Site { router, changes, relay });
+        let Self { router, changes, totals, limits, datagrams, listeners, protection, relay } =
+            self;
+        let site = Arc::new(Site { router, changes, totals, relay });
         let (limits, (tell, stopped)) = (Arc::new(limits), watch::channel(false));
         let places = Arc::new(Semaphore::new(limits.connections_max));
         let mut tasks = JoinSet::new();
@@ -189,11 +199,7 @@ impl Server {
         result
     }
 
-    fn add(
-        &mut self,
-        udp: Udp,
-        drive: impl FnOnce(Udp, Host<Peer, Protected<Peer, Endpoint<Peer>>>) -> Datagrams,
-    ) -> SocketAddr {
+    fn add(&mut self, udp: Udp, drive: impl FnOnce(Udp, DatagramsHost) -> Datagrams) -> SocketAddr {
         let address = udp.local_addr();
         let (config, limits) = (self.limits.datagrams.clone(), self.limits.host.clone());
         let host = over_datagrams(config, limits, self.protection.clone(), rng());

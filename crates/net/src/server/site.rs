@@ -1,43 +1,21 @@
 //! The resources of a server, as all its transports see them: from a request to its answer.
 
-use std::sync::Arc;
-
 use lowmesh_coap::observe::REGISTER;
 use lowmesh_coap::proxy::is_for_proxy;
 use lowmesh_coap::resource::{Route, Router};
 use lowmesh_coap::{Notifications, ResponseTemplate};
-use lowmesh_wire::coap::uri::percent_decode;
 use lowmesh_wire::coap::{Class, Message, OptionNumber};
-use tokio::sync::broadcast;
 
 use super::handler::{Handler, Reply, Request};
-use crate::params::CHANGES_MAX;
+use super::news::{Changes, Totals};
 use crate::peer::Peer;
-
-/// Says that resources have changed, from anywhere: from a handler, a task, a thread.
-#[derive(Clone, Debug)]
-pub struct Changes(broadcast::Sender<Arc<str>>);
-
-impl Changes {
-    pub(super) fn new() -> Self {
-        Self(broadcast::Sender::new(CHANGES_MAX))
-    }
-    /// The state of the resource at `path` has changed: its observers are told the new one, which its handler is
-    /// asked for (RFC 7641).
-    pub fn tell(&self, path: &str) {
-        // Without anybody who listens there is nobody to tell.
-        let _listeners = self.0.send(path.into());
-    }
-    pub(super) fn subscribe(&self) -> broadcast::Receiver<Arc<str>> {
-        self.0.subscribe()
-    }
-}
 
 /// The resources, and news of them.
 #[derive(Debug)]
 pub(super) struct Site {
     pub(super) router: Router<Handler>,
     pub(super) changes: Changes,
+    pub(super) totals: std::sync::Arc<Totals>,
     pub(super) relay: Option<Relay>,
 }
 
@@ -45,7 +23,7 @@ pub(super) struct Site {
 #[derive(Debug)]
 pub(super) struct Relay {
     pub(super) handler: Handler,
-    /// It gets every request, also those that are not for a proxy.
+    /// It gets every request that is not for a resource of the server itself, not only those that are for a proxy.
     pub(super) all: bool,
 }
 
@@ -83,7 +61,7 @@ impl Site {
     /// Finds who answers a request, and has it begin.
     pub(super) fn ask(&self, peer: Peer, message: Message, multicast: bool) -> Outcome {
         if let Some(relay) = &self.relay
-            && (relay.all || is_for_proxy(&message.options))
+            && (is_for_proxy(&message.options) || relay.all && !self.has(&message))
         {
             // What one of a group would ask for others, all of them would.
             if multicast {
@@ -107,11 +85,7 @@ impl Site {
             Route::Ignore => Outcome::Silence,
         }
     }
-    /// The paths of all resources that can be observed.
-    pub(super) fn observable(&self) -> impl Iterator<Item = String> {
-        let all = self.router.resources().into_iter();
-        let observable = all.filter(|(_, resource)| resource.is_observable());
-        // The router lists paths as URIs have them.
-        observable.filter_map(|(path, _)| String::from_utf8(percent_decode(&path)?).ok())
+    fn has(&self, message: &Message) -> bool {
+        matches!(self.router.route(message, false), Route::Resource { .. })
     }
 }

@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 use super::way::Way;
 use super::*;
 use crate::line::Line;
+use crate::peer::Peer;
 
 /// The server's own authority is one for these tests only.
 const AUTHORITY: &[u8] = include_bytes!("../../tests/tls/ca.pem");

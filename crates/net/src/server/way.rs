@@ -2,20 +2,24 @@
 
 use std::future::Future;
 use std::io;
+use std::net::SocketAddr;
 
-use lowmesh_coap::{Connections, Endpoint, Host, Input, Output};
+use lowmesh_coap::{ConfigError, CongestionControl, Connections, Endpoint, Host, Input, Output};
 use lowmesh_machine::{Machine as _, Rejected, earliest};
 use lowmesh_units::{Duration, Instant};
-use lowmesh_wire::coap::Token;
 use lowmesh_wire::coap::signaling::Signal;
 use lowmesh_wire::coap::stream::{Framing, StreamMessage};
+use lowmesh_wire::coap::{Message, Token};
 
 use crate::clock::Clock;
-use crate::driver::Driver;
+use crate::driver::{Driver, SessionLoss};
 use crate::line::Line;
+use crate::metrics::{Kind, Report};
 use crate::oscore::Protected;
+use crate::params::HANDSHAKE_MAX;
 use crate::peer::Peer;
 use crate::stream::StreamError;
+use crate::tap::{Direction, Tap, show};
 
 /// One of them. What it gives out first is what came first.
 pub(crate) trait Way: Send {
@@ -27,14 +31,41 @@ pub(crate) trait Way: Send {
     fn handle(&mut self, input: Input<'_, Peer>) -> Result<(), Rejected>;
     /// The state of the resource at `path` has changed.
     fn changed(&mut self, path: &str);
+    /// The state that this request asks for has changed.
+    fn request_changed(&mut self, request: &Message);
+    /// Every state may have changed.
+    fn all_changed(&mut self);
+    /// How it stands, for monitoring.
+    fn report(&self) -> Report;
     /// The server ends: says so to whom it can be said.
     fn release(&mut self);
+    /// Sends what is left, as far as that goes without waiting long, and ends it.
+    fn end(self) -> impl Future<Output = ()> + Send;
+    /// The peer at an address.
+    fn peer(&self, address: SocketAddr) -> io::Result<Peer>;
+    /// A destination has a congestion control of its own from now on, or no more.
+    fn choose_congestion_control(
+        &mut self,
+        peer: Peer,
+        chosen: Option<CongestionControl>,
+    ) -> Result<(), ConfigError>;
+    /// The next DTLS session that was lost.
+    fn take_session_loss(&mut self) -> Option<SessionLoss> {
+        None
+    }
+    /// True while a peer, who has answered, shakes hands.
+    fn is_shaking_hands(&self, _peer: Peer) -> bool {
+        false
+    }
     /// Everything that was sent has arrived. A connection says that by itself, with [`Output::Close`].
     fn is_done(&self) -> bool;
 }
 
 /// Over UDP or DTLS.
-pub(crate) type Datagrams = Driver<Host<Peer, Protected<Peer, Endpoint<Peer>>>>;
+pub(crate) type Datagrams = Driver<DatagramsHost>;
+
+/// What answers and asks there.
+pub(crate) type DatagramsHost = Host<Peer, Protected<Peer, Endpoint<Peer>>>;
 
 impl Way for Datagrams {
     fn poll(&mut self) -> Option<Output<Peer>> {
@@ -49,11 +80,47 @@ impl Way for Datagrams {
     fn changed(&mut self, path: &str) {
         self.change(|host| host.changed(path));
     }
+    fn request_changed(&mut self, request: &Message) {
+        self.change(|host| host.request_changed(request));
+    }
+    fn all_changed(&mut self) {
+        self.change(Host::all_changed);
+    }
+    fn report(&self) -> Report {
+        let (host, name) = (self.machine(), self.udp().local_addr().to_string());
+        let endpoint = host.transport().transport();
+        let (counters, destinations) = (endpoint.counters(), endpoint.destinations().collect());
+        let kind = Kind::Endpoint { name, counters, destinations };
+        Report { observers: host.observers(), kind }
+    }
     fn release(&mut self) {}
+    async fn end(self) {
+        self.close();
+    }
+    fn peer(&self, address: SocketAddr) -> io::Result<Peer> {
+        self.udp().peer(address)
+    }
+    fn choose_congestion_control(
+        &mut self,
+        peer: Peer,
+        chosen: Option<CongestionControl>,
+    ) -> Result<(), ConfigError> {
+        let now = self.now();
+        self.change(|host| host.choose_congestion_control(peer, chosen, now))
+    }
+    fn take_session_loss(&mut self) -> Option<SessionLoss> {
+        self.take_session_loss()
+    }
+    fn is_shaking_hands(&self, peer: Peer) -> bool {
+        self.is_shaking_hands(peer)
+    }
     fn is_done(&self) -> bool {
         self.machine().transport().transport().open() == 0
     }
 }
+
+/// A line has whole messages, as WebSockets have, whatever it is made of.
+const FRAMING: Framing = Framing::WebSocket;
 
 /// Over one connection.
 pub(crate) struct Connected {
@@ -63,17 +130,22 @@ pub(crate) struct Connected {
     clock: Clock,
     /// How long the peer may be silent, and until when.
     silence: Option<(Duration, Instant)>,
+    tap: Option<Tap>,
 }
 
 impl Connected {
     /// Greets the peer at the other end of `line`.
     pub(crate) fn new(line: Line, host: Host<Peer, Protected<Peer, Connections<Peer>>>) -> Self {
         let peer = Peer::new(line.peer, None);
-        let mut connected = Self { line, peer, host, clock: Clock::start(), silence: None };
-        // A line has whole messages, as WebSockets have, whatever it is made of.
-        let greeting = Input::Connected { peer, framing: Framing::WebSocket };
+        let mut connected =
+            Self { line, peer, host, clock: Clock::start(), silence: None, tap: None };
+        let greeting = Input::Connected { peer, framing: FRAMING };
         let _always_taken = connected.handle(greeting);
         connected
+    }
+    /// Shows every message to `tap`.
+    pub(crate) fn tapped(self, tap: Option<Tap>) -> Self {
+        Self { tap, ..self }
     }
     /// The peer is released after so long a silence.
     pub(super) fn release_after(mut self, silence: std::time::Duration) -> Self {
@@ -108,7 +180,8 @@ impl Connected {
             Ok(message) => {
                 self.heard();
                 let mut bytes = Vec::new();
-                message.emit(Framing::WebSocket, &mut bytes);
+                message.emit(FRAMING, &mut bytes);
+                show(self.tap.as_ref(), Direction::In, self.peer, Some(FRAMING), &bytes);
                 let _always_taken = self.handle(Input::Datagram { from: self.peer, bytes: &bytes });
                 Ok(())
             }
@@ -129,7 +202,8 @@ impl Way for Connected {
         loop {
             match self.host.poll_output()? {
                 Output::Send { bytes, .. } => {
-                    let message = StreamMessage::parse(&bytes, Framing::WebSocket);
+                    show(self.tap.as_ref(), Direction::Out, self.peer, Some(FRAMING), &bytes);
+                    let message = StreamMessage::parse(&bytes, FRAMING);
                     self.line.queue(&message.expect("a host sends whole messages"));
                 }
                 other => return Some(other),
@@ -163,8 +237,31 @@ impl Way for Connected {
     fn changed(&mut self, path: &str) {
         self.host.changed(path);
     }
+    fn request_changed(&mut self, request: &Message) {
+        self.host.request_changed(request);
+    }
+    fn all_changed(&mut self) {
+        self.host.all_changed();
+    }
+    fn report(&self) -> Report {
+        Report { observers: self.host.observers(), kind: Kind::Connection }
+    }
     fn release(&mut self) {
         let _always_taken = self.handle(Input::Release { peer: self.peer });
+    }
+    async fn end(self) {
+        // Whether the other end has still heard it makes no difference any more.
+        let _heard = tokio::time::timeout(HANDSHAKE_MAX, self.close()).await;
+    }
+    fn peer(&self, _address: SocketAddr) -> io::Result<Peer> {
+        Ok(self.peer)
+    }
+    fn choose_congestion_control(
+        &mut self,
+        peer: Peer,
+        chosen: Option<CongestionControl>,
+    ) -> Result<(), ConfigError> {
+        self.host.choose_congestion_control(peer, chosen, self.clock.now())
     }
     fn is_done(&self) -> bool {
         false

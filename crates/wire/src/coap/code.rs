@@ -159,6 +159,51 @@ impl Code {
     pub const fn is_request(self) -> bool {
         matches!(self.class(), Class::Request)
     }
+    /// Its name in the registry (RFC 7252 s12.1, RFC 8132 s6, RFC 8323 s11.1, RFC 7959 s6).
+    pub const fn name(self) -> Option<&'static str> {
+        Some(match self {
+            Self::GET => "GET",
+            Self::POST => "POST",
+            Self::PUT => "PUT",
+            Self::DELETE => "DELETE",
+            Self::FETCH => "FETCH",
+            Self::PATCH => "PATCH",
+            Self::IPATCH => "iPATCH",
+            Self::CREATED => "Created",
+            Self::DELETED => "Deleted",
+            Self::VALID => "Valid",
+            Self::CHANGED => "Changed",
+            Self::CONTENT => "Content",
+            Self::CONTINUE => "Continue",
+            Self::BAD_REQUEST => "Bad Request",
+            Self::UNAUTHORIZED => "Unauthorized",
+            Self::BAD_OPTION => "Bad Option",
+            Self::FORBIDDEN => "Forbidden",
+            Self::NOT_FOUND => "Not Found",
+            Self::METHOD_NOT_ALLOWED => "Method Not Allowed",
+            Self::NOT_ACCEPTABLE => "Not Acceptable",
+            Self::REQUEST_ENTITY_INCOMPLETE => "Request Entity Incomplete",
+            Self::CONFLICT => "Conflict",
+            Self::PRECONDITION_FAILED => "Precondition Failed",
+            Self::REQUEST_ENTITY_TOO_LARGE => "Request Entity Too Large",
+            Self::UNSUPPORTED_CONTENT_FORMAT => "Unsupported Content-Format",
+            Self::UNPROCESSABLE_ENTITY => "Unprocessable Entity",
+            Self::TOO_MANY_REQUESTS => "Too Many Requests",
+            Self::INTERNAL_SERVER_ERROR => "Internal Server Error",
+            Self::NOT_IMPLEMENTED => "Not Implemented",
+            Self::BAD_GATEWAY => "Bad Gateway",
+            Self::SERVICE_UNAVAILABLE => "Service Unavailable",
+            Self::GATEWAY_TIMEOUT => "Gateway Timeout",
+            Self::PROXYING_NOT_SUPPORTED => "Proxying Not Supported",
+            Self::HOP_LIMIT_REACHED => "Hop Limit Reached",
+            Self::CSM => "CSM",
+            Self::PING => "Ping",
+            Self::PONG => "Pong",
+            Self::RELEASE => "Release",
+            Self::ABORT => "Abort",
+            _ => return None,
+        })
+    }
     /// True for 2.xx, 4.xx and 5.xx.
     pub const fn is_response(self) -> bool {
         matches!(self.class(), Class::Success | Class::ClientError | Class::ServerError)

@@ -54,6 +54,7 @@ pub struct Protected<P, T> {
     asked: BTreeMap<Handle, Asked<P>>,
     /// Protected requests of peers that the application has not answered.
     answering: BTreeMap<ExchangeId, Answering<P>>,
+    answering_max: usize,
     /// Observations that the application keeps, plain ones (`None`) too: whose is not known here is never told.
     observed: BTreeMap<(P, Token), Option<Observed>>,
     observed_max: usize,
@@ -72,7 +73,7 @@ pub fn over_datagrams<P: Ord + Copy>(
     let (mut config, mut rng) = (config, rng);
     config.extensions.extend(extensions(protection.as_ref()));
     let endpoint = Endpoint::new(config, rng.fork())?;
-    let protected = Protected::new(endpoint, protection, limits.observers_max, rng.fork());
+    let protected = Protected::new(endpoint, protection, &limits, rng.fork());
     Ok(Host::new(protected, limits, rng))
 }
 
@@ -86,7 +87,7 @@ pub fn over_connections<P: Ord + Copy>(
     let (mut connections, mut rng) = (connections, rng);
     connections.extensions.extend(extensions(protection.as_ref()));
     let connections = Connections::new(connections, rng.fork());
-    let protected = Protected::new(connections, protection, limits.observers_max, rng.fork());
+    let protected = Protected::new(connections, protection, &limits, rng.fork());
     Host::new(protected, limits, rng)
 }
 
@@ -97,15 +98,16 @@ fn extensions(protection: Option<&Protection>) -> impl Iterator<Item = OptionNum
 }
 
 impl<P: Ord + Copy, T: Transport<P>> Protected<P, T> {
-    fn new(transport: T, protection: Option<Protection>, observed_max: usize, rng: Rng) -> Self {
+    fn new(transport: T, protection: Option<Protection>, limits: &HostLimits, rng: Rng) -> Self {
         Self {
             transport,
             protection,
             rng,
             asked: BTreeMap::new(),
             answering: BTreeMap::new(),
+            answering_max: limits.requests_max.max(1),
             observed: BTreeMap::new(),
-            observed_max,
+            observed_max: limits.observers_max,
             due: BTreeSet::new(),
             outbox: Outbox::new(),
         }

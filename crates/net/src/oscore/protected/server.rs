@@ -1,7 +1,6 @@
 //! Requests of peers, and what answers them (RFC 8613 s8.2 and s8.3).
 
 use lowmesh_coap::observe::{DEREGISTER, REGISTER};
-use lowmesh_coap::params::INCOMING_MAX;
 use lowmesh_coap::{ExchangeId, Input, Output, ResponseTemplate, Transport};
 use lowmesh_machine::{Handle, Rejected};
 use lowmesh_oscore::{Received, Refusal};
@@ -84,7 +83,7 @@ impl<P: Ord + Copy, T: Transport<P>> Protected<P, T> {
         if secured.is_some() || registers {
             // The transport forgets requests that stay without an answer; here the oldest go. One that is forgotten
             // here is not answered below either, where its answer would leave in the open.
-            if self.answering.len() >= INCOMING_MAX
+            if self.answering.len() >= self.answering_max
                 && let Some((exchange, _)) = self.answering.pop_first()
             {
                 let _expired = self.transport.handle(now, Input::Decline { exchange });

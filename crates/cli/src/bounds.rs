@@ -1,0 +1,148 @@
+//! How much `lowmesh serve` and `lowmesh proxy` take on, and the congestion control of what they send confirmable.
+
+use clap::builder::RangedU64ValueParser;
+use lowmesh_coap::{Config, CongestionControl, ConnectionLimits, HostLimits};
+use lowmesh_net::server::Limits;
+
+use crate::failure::Failure;
+
+/// What this command calls the settings that a [`Config`] refuses.
+const HINT: &str = "see --cc, --window and --nstart";
+
+/// Bounds, and congestion control.
+#[derive(Debug, clap::Args)]
+#[group(id = "bounds")]
+pub struct Args {
+    /// Retransmission timer of what is sent confirmable, a proxy's requests and its clients' notifications alike: default,
+    /// rfc6298, cocoa, 6cocoa and their relatives, fasor
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    cc: String,
+    /// Congestion window towards each peer: fixed, lln, reno, abe, quic, appendix-c
+    #[arg(long, value_name = "NAME", default_value = "fixed")]
+    window: String,
+    /// Confirmable messages on their way to one peer, where the window starts
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    nstart: u32,
+    /// Peers remembered at each UDP address, with their timers and against duplicates
+    #[arg(long, value_name = "NUMBER", default_value_t = Config::default().peers_max, value_parser = number())]
+    max_peers: usize,
+    /// Requests being answered at a time, at each UDP address and on each connection
+    #[arg(long, value_name = "NUMBER", default_value_t = Config::default().incoming_max, value_parser = number())]
+    max_exchanges: usize,
+    /// Connections of clients
+    #[arg(long, value_name = "NUMBER", default_value_t = Limits::default().connections_max, value_parser = number())]
+    max_connections: usize,
+    /// Longest body, octets
+    #[arg(long, value_name = "OCTETS", default_value_t = HostLimits::default().body_max, value_parser = number())]
+    max_body: usize,
+    /// Observers at each UDP address and on each connection
+    #[arg(long, value_name = "NUMBER", default_value_t = HostLimits::default().observers_max, value_parser = number())]
+    max_observers: usize,
+    /// Observers with one client's address
+    #[arg(long, value_name = "NUMBER", default_value_t = HostLimits::default().observers_per_peer, value_parser = number())]
+    max_observers_per_client: usize,
+}
+
+/// At least one, and no more than a protocol of 32 bits can count.
+fn number() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..=u64::from(u32::MAX))
+}
+
+impl Args {
+    /// Of a server.
+    pub fn limits(&self) -> Result<Limits, Failure> {
+        Ok(Limits {
+            datagrams: self.datagrams()?,
+            connection: ConnectionLimits {
+                incoming_max: self.max_exchanges,
+                ..ConnectionLimits::default()
+            },
+            host: self.host(),
+            connections_max: self.max_connections,
+            ..Limits::default()
+        })
+    }
+    /// Of what goes over datagrams.
+    pub fn datagrams(&self) -> Result<Config, Failure> {
+        let congestion = CongestionControl::new(self.cc.as_str())
+            .with_window(&self.window, self.nstart)
+            .map_err(|error| Failure::usage(error, HINT))?;
+        let config = Config {
+            congestion,
+            peers_max: self.max_peers,
+            incoming_max: self.max_exchanges,
+            ..Config::default()
+        };
+        config.check().map_err(|error| Failure::usage(error, HINT))?;
+        Ok(config)
+    }
+    /// Of bodies and observers.
+    pub fn host(&self) -> HostLimits {
+        let defaults = HostLimits::default();
+        HostLimits {
+            body_max: self.max_body,
+            // One body fits, however long it may be.
+            assemblies_max: defaults.assemblies_max.max(self.max_body),
+            representations_max: defaults.representations_max.max(self.max_body),
+            requests_max: self.max_exchanges,
+            observers_max: self.max_observers,
+            observers_per_peer: self.max_observers_per_client,
+            ..defaults
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        bounds: Args,
+    }
+
+    fn limits(args: &[&str]) -> Result<Limits, Failure> {
+        Line::parse_from([&["lowmesh"][..], args].concat()).bounds.limits()
+    }
+
+    #[test]
+    fn without_flags_the_bounds_are_those_of_the_library() {
+        let (ours, library) = (limits(&[]).expect("possible"), Limits::default());
+        assert_eq!((ours.datagrams, ours.host), (library.datagrams, library.host));
+        assert_eq!(ours.connections_max, library.connections_max);
+    }
+
+    #[test]
+    fn a_longer_body_has_room_where_bodies_are_put_together() {
+        let host = limits(&["--max-body", "9000000"]).expect("possible").host;
+        assert_eq!((host.body_max, host.assemblies_max), (9_000_000, 9_000_000));
+        assert!(host.representations_max >= 9_000_000);
+    }
+
+    #[test]
+    fn every_flag_has_its_bound() {
+        let args = ["--max-peers", "2", "--max-exchanges", "3", "--max-connections", "4"];
+        let more = ["--max-observers", "5", "--max-observers-per-client", "6", "--nstart", "7"];
+        let all = limits(&[&args[..], &more[..]].concat()).expect("possible");
+        let (datagrams, host) = (&all.datagrams, &all.host);
+        assert_eq!((datagrams.peers_max, datagrams.incoming_max, all.connections_max), (2, 3, 4));
+        assert_eq!((host.observers_max, host.observers_per_peer, host.requests_max), (5, 6, 3));
+        assert_eq!(all.connection.incoming_max, 3);
+        assert_eq!(datagrams.congestion, CongestionControl::default().with_nstart(7));
+    }
+
+    #[test]
+    fn zero_and_names_that_nobody_knows_are_refused() {
+        for wrong in [&["--max-peers", "0"], &["--max-body", "-1"], &["--max-observers", "many"]] {
+            assert!(
+                Line::try_parse_from([&["lowmesh"][..], &wrong[..]].concat()).is_err(),
+                "{wrong:?}"
+            );
+        }
+        for wrong in [["--cc", "coca"], ["--window", "vegas"], ["--nstart", "0"]] {
+            assert!(matches!(limits(&wrong), Err(Failure::Usage { .. })), "{wrong:?}");
+        }
+    }
+}

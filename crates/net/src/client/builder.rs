@@ -1,0 +1,103 @@
+//! How a client comes about.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lowmesh_coap::blockwise::Exponent;
+use lowmesh_coap::{Config, CongestionControl, ConnectionLimits, HostLimits, Output};
+use zeroize::Zeroizing;
+
+use super::error::Error;
+use super::settings::{Key, Settings, Watcher};
+use super::ways::Ways;
+use super::{Client, Inner};
+use crate::oscore::Contexts;
+use crate::peer::Peer;
+use crate::tap::Tap;
+use crate::tls::TlsClient;
+
+/// How a client asks. Everything has a default that suits a public server.
+#[derive(Clone, Debug, Default)]
+pub struct Builder(Settings);
+
+impl Builder {
+    /// Timer and window of every destination over UDP and DTLS: `CongestionControl::new("cocoa")`, for one. The default
+    /// is that of RFC 7252.
+    pub fn congestion(mut self, congestion: CongestionControl) -> Self {
+        self.0.datagrams.congestion = congestion;
+        self
+    }
+    /// The pre-shared key for `coaps`, and the identity that says which it is.
+    pub fn key(mut self, identity: &[u8], key: &[u8]) -> Self {
+        self.0.key = Some(Key { identity: identity.to_vec(), key: Zeroizing::new(key.to_vec()) });
+        self
+    }
+    /// Whom to trust with `coaps+tcp` and `coaps+ws`.
+    pub fn trust(mut self, authorities: TlsClient) -> Self {
+        self.0.trust = Some(authorities);
+        self
+    }
+    /// Protects every request with the first of these OSCORE contexts (RFC 8613). [`Client::close`] keeps what lets the
+    /// next client go on.
+    pub fn protect(mut self, contexts: Contexts) -> Self {
+        self.0.contexts = Some(contexts);
+        self
+    }
+    /// The largest blocks of long bodies (RFC 7959).
+    pub fn block(mut self, exponent: Exponent) -> Self {
+        self.0.host.exponent = exponent;
+        self
+    }
+    /// The client's own address and port over UDP and DTLS; any, unless it is said.
+    pub fn local(mut self, address: SocketAddr) -> Self {
+        self.0.local = Some(address);
+        self
+    }
+    /// How long an answer is waited for unless a request says otherwise: [`params::PATIENCE`](crate::params::PATIENCE).
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.0.patience = patience;
+        self
+    }
+    /// All settings of the endpoint for UDP and DTLS. To be said before [`Builder::congestion`].
+    pub fn datagrams(mut self, config: Config) -> Self {
+        self.0.datagrams = config;
+        self
+    }
+    /// All settings of each connection.
+    pub fn connection(mut self, limits: ConnectionLimits) -> Self {
+        self.0.connection = limits;
+        self
+    }
+    /// Connections at once; a request that needs one more fails.
+    pub fn connections_max(mut self, connections_max: usize) -> Self {
+        self.0.connections_max = connections_max;
+        self
+    }
+    /// Bounds of bodies, and of the client's cache (RFC 7252 s5.6), which keeps nothing unless it is said. To be said
+    /// before [`Builder::block`].
+    pub fn limits(mut self, limits: HostLimits) -> Self {
+        self.0.host = limits;
+        self
+    }
+    /// Shows everything that endpoints say, as for a log.
+    pub fn watch(mut self, watch: impl Fn(&Output<Peer>) + Send + Sync + 'static) -> Self {
+        self.0.watcher = Some(Watcher(Arc::new(watch)));
+        self
+    }
+    /// Shows every message that comes and goes.
+    pub fn tap(mut self, tap: Tap) -> Self {
+        self.0.tap = Some(tap);
+        self
+    }
+    /// The client. It opens a socket or a connection when it is asked for something there.
+    pub fn build(self) -> Result<Client, Error> {
+        self.0.datagrams.check()?;
+        if self.0.key.is_some() {
+            // A key that is not possible shows at once.
+            self.0.sessions()?;
+        }
+        let (ways, serial) = (Ways::default(), 0.into());
+        Ok(Client(Arc::new(Inner { settings: self.0, ways, serial })))
+    }
+}

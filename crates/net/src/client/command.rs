@@ -1,0 +1,45 @@
+//! What a client tells the task that has a way.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lowmesh_coap::{CongestionControl, RequestTemplate};
+use lowmesh_machine::Handle;
+use tokio::sync::{mpsc, oneshot};
+
+use super::error::Error;
+use super::mailbox::Mailbox;
+use crate::metrics::Report;
+
+/// What is wanted of a peer.
+#[derive(Debug)]
+pub(super) enum Wish {
+    Request(RequestTemplate),
+    /// All answers that come in this time.
+    Group(RequestTemplate, Duration),
+    Ping,
+}
+
+/// What the task is told.
+#[derive(Debug)]
+pub(super) enum Command {
+    Begin {
+        address: SocketAddr,
+        wish: Wish,
+        handle: Handle,
+        mailbox: Arc<Mailbox>,
+    },
+    Deregister(Handle),
+    Cancel(Handle),
+    /// This destination has a congestion control of its own, or no more.
+    Choose {
+        address: SocketAddr,
+        chosen: Option<CongestionControl>,
+        reply: oneshot::Sender<Result<(), Error>>,
+    },
+    /// Somebody wants to know how the way stands.
+    Inspect(mpsc::UnboundedSender<Report>),
+    /// Nothing came in this time.
+    GiveUp(Handle, Duration),
+}

@@ -1,0 +1,243 @@
+//! The task that has one way: all requests go through it, and what comes is sorted by request.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lowmesh_coap::{Input, Output, ResponseTemplate};
+use lowmesh_machine::{DropReason, Handle};
+use lowmesh_wire::coap::Code;
+use tokio::sync::mpsc;
+
+use super::command::{Command, Wish};
+use super::error::Error;
+use super::mailbox::{Item, Mailbox};
+use super::settings::Watcher;
+use crate::dtls::LossCause;
+use crate::metrics::Kind;
+use crate::oscore::Contexts;
+use crate::params::CLIENT_IDLE;
+use crate::peer::Peer;
+use crate::server::Way;
+
+/// A request under way.
+#[derive(Debug)]
+struct Route {
+    peer: Peer,
+    mailbox: Arc<Mailbox>,
+}
+
+/// All requests of one way.
+#[derive(Debug)]
+pub(super) struct Conversation<W> {
+    way: W,
+    commands: mpsc::Receiver<Command>,
+    /// Whether more requests may come.
+    open: bool,
+    ends_when_idle: bool,
+    /// Its name for monitoring.
+    name: &'static str,
+    routes: BTreeMap<Handle, Route>,
+    contexts: Option<Contexts>,
+    watcher: Option<Watcher>,
+}
+
+impl<W: Way> Conversation<W> {
+    pub fn new(
+        way: W,
+        commands: mpsc::Receiver<Command>,
+        contexts: Option<Contexts>,
+        watcher: Option<Watcher>,
+    ) -> Self {
+        let (open, ends_when_idle, routes) = (true, false, BTreeMap::new());
+        let name = "connection";
+        Self { way, commands, open, ends_when_idle, name, routes, contexts, watcher }
+    }
+    /// What it is called in monitoring.
+    pub fn named(self, name: &'static str) -> Self {
+        Self { name, ..self }
+    }
+    /// Ends too when nobody has needed it for [`CLIENT_IDLE`].
+    pub fn ending_when_idle(self) -> Self {
+        Self { ends_when_idle: true, ..self }
+    }
+    /// Goes on until nobody can ask any more and all is answered, or until the way ends.
+    pub async fn run(mut self) {
+        let lost = loop {
+            if !self.open && self.routes.is_empty() {
+                break None;
+            }
+            let idle = self.ends_when_idle && self.open && self.routes.is_empty();
+            tokio::select! {
+                command = self.commands.recv(), if self.open => match command {
+                    Some(command) => self.on_command(command),
+                    None => self.open = false,
+                },
+                output = self.way.next() => match output {
+                    Ok(Output::Close { .. }) => break Some("its peer has ended it".to_owned()),
+                    Ok(output) => self.on_output(output),
+                    Err(error) => break Some(error.to_string()),
+                },
+                () = tokio::time::sleep(CLIENT_IDLE), if idle => {
+                    // What is asked from now on makes a new connection.
+                    self.commands.close();
+                }
+            }
+        };
+        if let Some(reason) = lost {
+            self.lose(&reason);
+        } else {
+            self.way.release();
+            while self.way.poll().is_some() {}
+        }
+        self.way.end().await;
+    }
+
+    fn on_command(&mut self, command: Command) {
+        match command {
+            Command::Begin { address, wish, handle, mailbox } => {
+                self.begin(address, wish, handle, mailbox);
+            }
+            Command::Deregister(handle) => {
+                if let Err(rejected) = self.way.handle(Input::Deregister { handle }) {
+                    self.finish(handle, Err(rejected.into()));
+                }
+            }
+            Command::Cancel(handle) => self.cancel(handle),
+            Command::Choose { address, chosen, reply } => {
+                let peer = self.way.peer(address);
+                let no_way = |error| Error::NoWay { to: address.ip(), error };
+                let choice = peer
+                    .map_err(no_way)
+                    .and_then(|peer| Ok(self.way.choose_congestion_control(peer, chosen)?));
+                // Who asked may be gone.
+                let _gone = reply.send(choice);
+            }
+            Command::Inspect(tell) => {
+                let mut report = self.way.report();
+                if let Kind::Endpoint { name, .. } = &mut report.kind {
+                    self.name.clone_into(name);
+                }
+                // Who asked may have what it needs.
+                let _gone = tell.send(report);
+            }
+            Command::GiveUp(handle, wait) => {
+                if let Some(route) = self.routes.get(&handle) {
+                    let error = self.silence(route.peer, wait);
+                    self.finish(handle, Err(error));
+                    let _known = self.way.handle(Input::Cancel { handle });
+                }
+            }
+        }
+    }
+    fn begin(&mut self, address: SocketAddr, wish: Wish, handle: Handle, mailbox: Arc<Mailbox>) {
+        let peer = match self.way.peer(address) {
+            Ok(peer) => peer,
+            Err(error) => {
+                return mailbox.finish(Err(Error::NoWay { to: address.ip(), error }));
+            }
+        };
+        let input = match wish {
+            Wish::Request(message) => Input::Request { peer, message, handle },
+            Wish::Group(message, wait) => {
+                let nanos = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
+                let wait = lowmesh_units::Duration::from_nanos(nanos);
+                Input::RequestGroup { group: peer, message, wait, handle }
+            }
+            Wish::Ping => Input::Ping { peer, handle },
+        };
+        match self.way.handle(input) {
+            Ok(()) => drop(self.routes.insert(handle, Route { peer, mailbox })),
+            Err(rejected) => mailbox.finish(Err(rejected.into())),
+        }
+    }
+    fn cancel(&mut self, handle: Handle) {
+        self.routes.remove(&handle);
+        // What is over already is not known any more.
+        let _known = self.way.handle(Input::Cancel { handle });
+    }
+    fn on_output(&mut self, output: Output<Peer>) {
+        if let Some(Watcher(watch)) = &self.watcher {
+            watch(&output);
+        }
+        match output {
+            Output::Response { handle, .. }
+            | Output::Pong { handle, .. }
+            | Output::Over { handle } => self.finish(handle, Ok(output)),
+            Output::Failed { handle, reason } => {
+                if let Some(route) = self.routes.get(&handle) {
+                    let error = self.failure(route.peer, reason);
+                    self.finish(handle, Err(error));
+                }
+            }
+            Output::Notification { handle, .. }
+            | Output::GroupResponse { handle, .. }
+            | Output::Started { handle, .. }
+            | Output::Acknowledged { handle, .. } => self.pass_on(handle, output),
+            // Nothing is served on this side.
+            Output::Request { exchange, .. } => {
+                let response = ResponseTemplate::new(Code::NOT_FOUND);
+                let input = Input::Respond { exchange, response, handle: Handle::NONE };
+                let _expired = self.way.handle(input);
+            }
+            Output::Send { .. } | Output::Close { .. } | Output::Discarded { .. } => {}
+        }
+    }
+    fn pass_on(&mut self, handle: Handle, output: Output<Peer>) {
+        match self.routes.get(&handle) {
+            // Nobody is at the other end any more.
+            Some(route) if Arc::strong_count(&route.mailbox) == 1 => self.cancel(handle),
+            Some(route) => route.mailbox.put(output),
+            None => {}
+        }
+    }
+    fn finish(&mut self, handle: Handle, item: Item) {
+        if let Some(route) = self.routes.remove(&handle) {
+            route.mailbox.finish(item);
+        }
+    }
+    /// What it means that a request has failed.
+    fn failure(&mut self, peer: Peer, reason: DropReason) -> Error {
+        let address = peer.address;
+        if let Some(loss) = self.way.take_session_loss() {
+            return match loss.cause {
+                LossCause::Handshake => Error::Handshake { peer: address, reason: loss.reason },
+                LossCause::Unheard | LossCause::Closed => {
+                    Error::Ended { peer: address, reason: loss.reason }
+                }
+            };
+        }
+        match self.contexts.as_ref().and_then(Contexts::take_refusal) {
+            Some(reason) => Error::Unprotected { peer: address, reason },
+            None => Error::Failed { peer: address, reason },
+        }
+    }
+    /// What it means that nothing came in this time.
+    fn silence(&self, peer: Peer, wait: Duration) -> Error {
+        let address = peer.address;
+        if self.way.is_shaking_hands(peer) {
+            let reason = format!("the handshake was not over within {} s", wait.as_secs_f64());
+            return Error::Handshake { peer: address, reason };
+        }
+        // RFC 8613 s8.4: what does not verify is no answer, but people want to know of it.
+        if let Some(reason) = self.contexts.as_ref().and_then(Contexts::take_refusal) {
+            return Error::Unprotected { peer: address, reason };
+        }
+        Error::Silence { peer: address.to_string(), wait }
+    }
+    /// The way is over: nothing more comes of any request.
+    fn lose(&mut self, reason: &str) {
+        self.commands.close();
+        while let Ok(command) = self.commands.try_recv() {
+            if let Command::Begin { address, mailbox, .. } = command {
+                let reason = reason.to_owned();
+                mailbox.finish(Err(Error::Ended { peer: address, reason }));
+            }
+        }
+        for route in std::mem::take(&mut self.routes).into_values() {
+            let (peer, reason) = (route.peer.address, reason.to_owned());
+            route.mailbox.finish(Err(Error::Ended { peer, reason }));
+        }
+    }
+}

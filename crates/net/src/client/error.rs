@@ -1,0 +1,186 @@
+//! Why a request came to nothing, and what would help.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use lowmesh_coap::ConfigError;
+use lowmesh_machine::{DropReason, Rejected};
+use lowmesh_wire::coap::Class;
+use lowmesh_wire::coap::uri::UriError;
+
+use super::response::Response;
+use crate::dtls::KeyError;
+use crate::line::ConnectError;
+use crate::oscore::StoreError;
+use crate::resolve::ResolveError;
+use crate::udp::BindError;
+
+/// Why a request came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// What should be a URI is none.
+    #[error("{text:?} is no URI for CoAP: {error}")]
+    Uri {
+        /// What it is.
+        text: String,
+        /// What is wrong with it.
+        error: UriError,
+    },
+    /// The host leads nowhere.
+    #[error(transparent)]
+    Resolve(#[from] ResolveError),
+    /// No socket can be had at the client's own address.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// No connection can be made.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// A setting is not possible.
+    #[error(transparent)]
+    Settings(#[from] ConfigError),
+    /// A pre-shared key is not possible.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// The state of a security context cannot be kept.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// `coaps` without a key.
+    #[error("coaps needs a pre-shared key")]
+    NoKey,
+    /// The system knows no way to the address.
+    #[error("there is no way to {to}: {error}")]
+    NoWay {
+        /// Whose.
+        to: IpAddr,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// A group asked for what only one peer can give: one answer, an observation, a ping, security.
+    #[error("{0} is a group, which has many answers")]
+    Group(IpAddr),
+    /// There is no room for one more connection.
+    #[error("there are {0} connections already")]
+    Crowded(usize),
+    /// One peer asked as a group.
+    #[error("{0} is no group")]
+    NoGroup(IpAddr),
+    /// The request cannot be made.
+    #[error(transparent)]
+    Rejected(#[from] Rejected),
+    /// Nothing came in time.
+    #[error("no answer from {peer} within {} s", wait.as_secs_f64())]
+    Silence {
+        /// From whom.
+        peer: String,
+        /// How long it was waited for.
+        wait: Duration,
+    },
+    /// The request said that it wants no answer (RFC 7967), and there was none.
+    #[error("no answer, as the request has asked")]
+    Unwanted,
+    /// The DTLS handshake came to nothing although the peer is there.
+    #[error("{peer}: {reason}")]
+    Handshake {
+        /// With whom.
+        peer: SocketAddr,
+        /// Why.
+        reason: String,
+    },
+    /// An answer that OSCORE does not vouch for.
+    #[error("no protected answer from {peer}: {reason}")]
+    Unprotected {
+        /// From whom.
+        peer: SocketAddr,
+        /// Why.
+        reason: String,
+    },
+    /// The peer, or the way to it, ended the request.
+    #[error("{}", failed(*peer, *reason))]
+    Failed {
+        /// Whose.
+        peer: SocketAddr,
+        /// Why.
+        reason: DropReason,
+    },
+    /// The connection, the session or the socket is over.
+    #[error("{peer}: {reason}")]
+    Ended {
+        /// With whom.
+        peer: SocketAddr,
+        /// Why.
+        reason: String,
+    },
+    /// The answer is an error, 4.xx or 5.xx: what [`Response::ok`] says.
+    #[error("{0}")]
+    Answer(Box<Response>),
+}
+
+impl Error {
+    /// What would help, for people.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Uri { .. } => "write it as in coap://[::1]/hello",
+            Self::Resolve(ResolveError::Zone(_) | ResolveError::NoZone(_)) => {
+                "name a link of this machine behind the address, as in [ff02::fd%25eth0]"
+            }
+            Self::Resolve(_) => {
+                "give a name that is known here, an IPv4 address, or [an IPv6 address]"
+            }
+            Self::Bind(_) => "choose another local address or port, or none",
+            Self::Connect(ConnectError::Resolve(_)) => "is the name known here?",
+            Self::Connect(ConnectError::Group(_)) => "groups are asked with coap:// alone",
+            Self::Connect(ConnectError::NoTrust(_)) => "say whom to trust: Builder::trust",
+            Self::Connect(ConnectError::Tls(_)) => {
+                "is the authority trusted that has signed the server's certificate?"
+            }
+            Self::Connect(_) => "is a server running there, at this port and for this scheme?",
+            Self::Settings(_) => "see the bounds of this setting",
+            Self::Key(_) => "an identity has up to 128 octets and a key up to 64",
+            Self::Store(_) => "the state of a security context lies beside its file",
+            Self::NoKey => "give one with Builder::key",
+            Self::NoWay { .. } => "is the network up, and is it one with this kind of address?",
+            Self::Group(_) => "Request::gather takes them, with coap:// alone",
+            Self::Crowded(_) => "ask again later, or give room with Builder::connections_max",
+            Self::NoGroup(_) => "ask it alone; groups have multicast addresses",
+            Self::Rejected(_) => "the server was not asked",
+            Self::Silence { .. } => "is the server there? Request::within waits longer",
+            Self::Unwanted => "leave No-Response out, or look at the exchange",
+            Self::Handshake { .. } => "are identity and key what the server knows?",
+            Self::Unprotected { .. } => {
+                "has the server this security context, sender and recipient exchanged?"
+            }
+            Self::Failed { reason: DropReason::NoRoute, peer } if peer.ip().is_multicast() => {
+                "say by which interface that has multicast, as in [ff02::fd%25eth0]"
+            }
+            Self::Failed { reason: DropReason::NoRoute, .. } => {
+                "is a server running there, at this port? is there a route?"
+            }
+            Self::Failed { reason: DropReason::Reset, .. } => "is it a CoAP server?",
+            Self::Failed { .. } => "is the server there?",
+            Self::Ended { .. } => "ask again",
+            Self::Answer(_) => "the server has understood, and refuses",
+        }
+    }
+}
+
+impl Response {
+    /// The answer, if it is none of 4.xx and 5.xx.
+    pub fn ok(self) -> Result<Self, Error> {
+        match self.code().class() {
+            Class::ClientError | Class::ServerError => Err(Error::Answer(Box::new(self))),
+            _ => Ok(self),
+        }
+    }
+}
+
+fn failed(peer: SocketAddr, reason: DropReason) -> String {
+    match reason {
+        DropReason::NoRoute if peer.ip().is_multicast() => {
+            format!("there is no way to the group {}", peer.ip())
+        }
+        DropReason::NoRoute => format!("{peer} cannot be reached"),
+        DropReason::Reset => format!("{peer} rejected the message"),
+        reason => format!("no answer from {peer}: {}", reason.name()),
+    }
+}

@@ -1,0 +1,94 @@
+//! One request under way, in the hands of whoever asked.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lowmesh_coap::Output;
+use lowmesh_machine::Handle;
+use tokio::sync::mpsc;
+
+use super::command::Command;
+use super::error::Error;
+use super::mailbox::{Item, Mailbox};
+use super::response::Response;
+
+/// A request under way, step by step: for who wants more than its answer. Dropped before its end, it is cancelled.
+#[derive(Debug)]
+pub struct Exchange {
+    handle: Handle,
+    mailbox: Arc<Mailbox>,
+    commands: mpsc::Sender<Command>,
+    over: bool,
+}
+
+impl Exchange {
+    pub(super) const fn new(
+        handle: Handle,
+        mailbox: Arc<Mailbox>,
+        commands: mpsc::Sender<Command>,
+    ) -> Self {
+        Self { handle, mailbox, commands, over: false }
+    }
+    /// What comes next of it: `Started`, `Acknowledged`, `Notification` and `GroupResponse`, and at last one of
+    /// `Response`, `Pong`, `Over` and an error; then `None`. May be dropped and called again at any time.
+    pub async fn next(&mut self) -> Option<Item> {
+        let item = self.mailbox.next().await;
+        let last = matches!(
+            item,
+            None | Some(
+                Err(_) | Ok(Output::Response { .. } | Output::Pong { .. } | Output::Over { .. })
+            )
+        );
+        self.over |= last;
+        item
+    }
+    /// The next answer, of whatever kind; `None` behind the last.
+    pub(super) async fn answer(&mut self) -> Option<Result<Response, Error>> {
+        while let Some(item) = self.next().await {
+            match item.map(Response::of) {
+                Ok(None) => {}
+                Ok(Some(response)) => return Some(Ok(response)),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        None
+    }
+    /// What `wanted` finds of it, which has to be in time.
+    pub(super) async fn within<T>(
+        &mut self,
+        patience: Duration,
+        wanted: impl AsyncFn(&mut Self) -> T,
+    ) -> T {
+        if let Ok(found) = tokio::time::timeout(patience, wanted(self)).await {
+            return found;
+        }
+        self.give_up(patience).await;
+        wanted(self).await
+    }
+    /// The next answer, which has to come in time.
+    pub(super) async fn answer_within(
+        &mut self,
+        patience: Duration,
+    ) -> Result<Option<Response>, Error> {
+        self.within(patience, Self::answer).await.transpose()
+    }
+    /// Ends it because nothing came within `wait`; what that means comes from [`Exchange::next`], if the answer does
+    /// not come first after all.
+    async fn give_up(&self, wait: Duration) {
+        // Who has this way has ended it already.
+        let _ended = self.commands.send(Command::GiveUp(self.handle, wait)).await;
+    }
+    /// Tells the server that it need not go on (RFC 7641 s3.6); its answer is the last thing that comes.
+    pub(super) async fn deregister(&self) {
+        let _ended = self.commands.send(Command::Deregister(self.handle)).await;
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        if !self.over {
+            // Without room for it the way finds out with the next thing that comes.
+            let _full = self.commands.try_send(Command::Cancel(self.handle));
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What comes of one request, from the task that has its way to whoever asked.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use lowmesh_coap::Output;
+use tokio::sync::Notify;
+
+use super::error::Error;
+use crate::params::MAILBOX_MAX;
+use crate::peer::Peer;
+
+/// One thing that came.
+pub type Item = Result<Output<Peer>, Error>;
+
+/// What came and was not looked at yet, oldest first. Past [`MAILBOX_MAX`] notifications make room for newer ones: an
+/// observer needs the newest state, and not each (RFC 7641 s1.3). The other answers of a group are lost.
+#[derive(Debug, Default)]
+pub(super) struct Mailbox {
+    state: Mutex<State>,
+    news: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    items: VecDeque<Item>,
+    over: bool,
+}
+
+impl Mailbox {
+    /// Something came, and more may.
+    pub fn put(&self, output: Output<Peer>) {
+        let mut state = self.lock();
+        if state.items.len() >= MAILBOX_MAX {
+            let old = |item: &Item| matches!(item, Ok(Output::Notification { .. }));
+            match state.items.iter().position(old) {
+                Some(oldest) => drop(state.items.remove(oldest)),
+                None => return,
+            }
+        }
+        state.items.push_back(Ok(output));
+        drop(state);
+        self.news.notify_one();
+    }
+    /// The last thing.
+    pub fn finish(&self, item: Item) {
+        let mut state = self.lock();
+        if !state.over {
+            state.over = true;
+            state.items.push_back(item);
+        }
+        drop(state);
+        self.news.notify_one();
+    }
+    /// The next thing; `None` behind the last. May be dropped and called again at any time.
+    pub async fn next(&self) -> Option<Item> {
+        loop {
+            let news = self.news.notified();
+            {
+                let mut state = self.lock();
+                match state.items.pop_front() {
+                    Some(item) => return Some(item),
+                    None if state.over => return None,
+                    None => {}
+                }
+            }
+            news.await;
+        }
+    }
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // The state is whole between any two operations.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,261 @@
+//! A CoAP client: any number of requests at once, to any number of servers, over UDP, DTLS, TCP, TLS and WebSockets as
+//! their URIs say.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), lowmesh_net::client::Error> {
+//! use lowmesh_coap::CongestionControl;
+//! use lowmesh_net::client::{self, Client};
+//! use lowmesh_wire::coap::ContentFormat;
+//!
+//! // One request.
+//! println!("{}", client::get("coap://localhost/hello").await?.ok()?.text());
+//!
+//! // Many, with a congestion control of your choice.
+//! let client = Client::builder().congestion(CongestionControl::new("cocoa")).build()?;
+//! let made = client.post("coap://localhost/count").payload("1").await?.ok()?;
+//! let state = client.get("coap+tcp://localhost/state").accept(ContentFormat::CBOR).await?;
+//! let mut temperature = client.get("coap://localhost/temperature").observe().await?;
+//! while let Some(state) = temperature.next().await {
+//!     println!("{}", state?.text());
+//! }
+//! client.close().await
+//! # }
+//! ```
+//!
+//! ```text
+//!   Client ── begin ──► Conversation of all peers over UDP ───────► Driver
+//!     │            ├──► Conversation of all peers over DTLS ──────► Driver
+//!     │            └──► Conversation of each connection ──────────► Line
+//!     └ Exchange ◄── what comes, by request ──┘
+//! ```
+//! Every way is a task of the runtime that the client is used in, made when it is needed; connections end when nobody has
+//! needed them for [`CLIENT_IDLE`](crate::params::CLIENT_IDLE). Blocks, freshness and congestion control are done below, in
+//! `lowmesh-coap`.
+
+mod builder;
+mod command;
+mod conversation;
+mod error;
+mod exchange;
+mod mailbox;
+mod observation;
+mod request;
+mod response;
+mod settings;
+mod ways;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use lowmesh_coap::{CongestionControl, Output};
+use lowmesh_machine::Handle;
+use lowmesh_wire::coap::Code;
+use lowmesh_wire::coap::uri::{Scheme, Uri};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::resolve::resolve;
+
+pub use builder::Builder;
+use command::{Command, Wish};
+pub use error::Error;
+pub use exchange::Exchange;
+pub use mailbox::Item;
+use mailbox::Mailbox;
+pub use observation::Observation;
+pub use request::Request;
+pub use response::Response;
+use settings::Settings;
+use ways::{Door, Ways};
+
+use crate::metrics::{Report, endpoints, gathered};
+
+/// Asks servers. A clone is another hand on the same sockets and connections.
+#[derive(Clone, Debug)]
+pub struct Client(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    settings: Settings,
+    ways: Ways,
+    /// The newest handle.
+    serial: AtomicU64,
+}
+
+/// The answer to a ping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pong {
+    /// From the first copy of the ping to now.
+    pub rtt: Duration,
+    /// Copies after the first.
+    pub retransmissions: u8,
+}
+
+/// What can be a URI.
+pub trait IntoUri {
+    /// The URI, if it is one.
+    fn into_uri(self) -> Result<Uri, Error>;
+}
+
+impl IntoUri for Uri {
+    fn into_uri(self) -> Result<Uri, Error> {
+        Ok(self)
+    }
+}
+impl IntoUri for &Uri {
+    fn into_uri(self) -> Result<Uri, Error> {
+        Ok(self.clone())
+    }
+}
+impl IntoUri for &str {
+    fn into_uri(self) -> Result<Uri, Error> {
+        self.parse().map_err(|error| Error::Uri { text: self.to_owned(), error })
+    }
+}
+impl IntoUri for String {
+    fn into_uri(self) -> Result<Uri, Error> {
+        self.as_str().into_uri()
+    }
+}
+impl IntoUri for &String {
+    fn into_uri(self) -> Result<Uri, Error> {
+        self.as_str().into_uri()
+    }
+}
+
+/// The first address of a URI's host. A multicast address is a group, which [`Request::gather`] asks.
+pub async fn address(uri: impl IntoUri) -> Result<SocketAddr, Error> {
+    let addresses = resolve(&uri.into_uri()?).await?;
+    Ok(*addresses.first().expect("a host that resolves has an address"))
+}
+
+/// GET, by a client that is made for it.
+pub async fn get(uri: impl IntoUri) -> Result<Response, Error> {
+    let client = Client::builder().build()?;
+    client.get(uri).await
+}
+
+/// POST, by a client that is made for it.
+pub async fn post(uri: impl IntoUri, payload: impl Into<Vec<u8>>) -> Result<Response, Error> {
+    let client = Client::builder().build()?;
+    client.post(uri).payload(payload).await
+}
+
+/// PUT, by a client that is made for it.
+pub async fn put(uri: impl IntoUri, payload: impl Into<Vec<u8>>) -> Result<Response, Error> {
+    let client = Client::builder().build()?;
+    client.put(uri).payload(payload).await
+}
+
+impl Client {
+    /// How it is to ask.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+    /// Asks for a resource.
+    pub fn get(&self, uri: impl IntoUri) -> Request<'_> {
+        self.request(Code::GET, uri)
+    }
+    /// Gives something to a resource to work on.
+    pub fn post(&self, uri: impl IntoUri) -> Request<'_> {
+        self.request(Code::POST, uri)
+    }
+    /// Puts a resource at its place.
+    pub fn put(&self, uri: impl IntoUri) -> Request<'_> {
+        self.request(Code::PUT, uri)
+    }
+    /// Removes a resource.
+    pub fn delete(&self, uri: impl IntoUri) -> Request<'_> {
+        self.request(Code::DELETE, uri)
+    }
+    /// Asks for a part of a resource (RFC 8132).
+    pub fn fetch(&self, uri: impl IntoUri) -> Request<'_> {
+        self.request(Code::FETCH, uri)
+    }
+    /// Changes a part of a resource (RFC 8132).
+    pub fn patch(&self, uri: impl IntoUri) -> Request<'_> {
+        self.request(Code::PATCH, uri)
+    }
+    /// Changes a part of a resource, where twice is as good as once (RFC 8132).
+    pub fn ipatch(&self, uri: impl IntoUri) -> Request<'_> {
+        self.request(Code::IPATCH, uri)
+    }
+    /// Any method.
+    pub fn request(&self, method: Code, uri: impl IntoUri) -> Request<'_> {
+        Request::new(self, method, uri)
+    }
+    /// Whether somebody is at the host of a URI (RFC 7252 s4.3, RFC 8323 s5.4), within the client's patience.
+    pub async fn ping(&self, uri: impl IntoUri) -> Result<Pong, Error> {
+        let mut exchange = self.begin(&uri.into_uri()?, Wish::Ping).await?;
+        let pong = async |exchange: &mut Exchange| {
+            while let Some(item) = exchange.next().await {
+                if let Output::Pong { rtt, retransmissions, .. } = item? {
+                    let rtt = Duration::from_nanos(rtt.as_nanos());
+                    return Ok(Pong { rtt, retransmissions });
+                }
+            }
+            Err(Error::Unwanted)
+        };
+        exchange.within(self.0.settings.patience, pong).await
+    }
+    /// How its sockets for UDP and DTLS stand, and what congestion control believes of every peer there. Connections are reports without numbers.
+    pub async fn reports(&self) -> Vec<Report> {
+        let (tell, told) = mpsc::unbounded_channel();
+        self.0.ways.inspect(&tell);
+        drop(tell);
+        gathered(told).await
+    }
+    /// The same as Prometheus reads it.
+    pub async fn metrics(&self) -> String {
+        endpoints(&self.reports().await)
+    }
+    /// Ends what is idle, waits for what is still under way, and keeps the state of security contexts.
+    pub async fn close(self) -> Result<(), Error> {
+        self.0.ways.close().await;
+        if let Some(contexts) = &self.0.settings.contexts {
+            contexts.close()?;
+        }
+        Ok(())
+    }
+
+    /// Gives the host of a URI a congestion control of its own, over UDP or DTLS; `None` gives it that of the client again.
+    /// What has been learned about it so far is forgotten.
+    pub async fn choose_congestion_control(
+        &self,
+        uri: impl IntoUri,
+        chosen: Option<CongestionControl>,
+    ) -> Result<(), Error> {
+        let uri = uri.into_uri()?;
+        loop {
+            let Door { commands, address } = self.0.ways.open(&self.0.settings, &uri).await?;
+            let Ok(place) = commands.reserve().await else { continue };
+            let (reply, choice) = oneshot::channel();
+            place.send(Command::Choose { address, chosen: chosen.clone(), reply });
+            // Without an answer the way has ended, and the next does not know of it.
+            if let Ok(choice) = choice.await {
+                return choice;
+            }
+        }
+    }
+
+    async fn begin(&self, uri: &Uri, wish: Wish) -> Result<Exchange, Error> {
+        let handle = Handle(1 + self.0.serial.fetch_add(1, Ordering::Relaxed));
+        let mailbox = Arc::new(Mailbox::default());
+        loop {
+            let Door { commands, address } = self.0.ways.open(&self.0.settings, uri).await?;
+            match (&wish, address.ip().is_multicast()) {
+                (Wish::Group(..), false) => return Err(Error::NoGroup(address.ip())),
+                (Wish::Request(_) | Wish::Ping, true) => return Err(Error::Group(address.ip())),
+                _ if uri.scheme != Scheme::Coap && address.ip().is_multicast() => {
+                    return Err(Error::Group(address.ip()));
+                }
+                _ => {}
+            }
+            // Without a place the way has ended since it was found: the next is a new one.
+            let Ok(place) = commands.reserve().await else { continue };
+            place.send(Command::Begin { address, wish, handle, mailbox: mailbox.clone() });
+            return Ok(Exchange::new(handle, mailbox, commands.clone()));
+        }
+    }
+}

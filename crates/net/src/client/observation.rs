@@ -1,0 +1,38 @@
+//! A resource's state, each time that it changes (RFC 7641).
+
+use std::time::Duration;
+
+use super::error::Error;
+use super::exchange::Exchange;
+use super::response::Response;
+use crate::params::FAREWELL;
+
+/// An observation. Dropped, it ends with the next notification, which is answered with RST (RFC 7641 s3.6).
+#[derive(Debug)]
+pub struct Observation {
+    exchange: Exchange,
+    first: Option<Response>,
+}
+
+impl Observation {
+    pub(super) async fn begin(mut exchange: Exchange, patience: Duration) -> Result<Self, Error> {
+        let first = exchange.answer_within(patience).await?.ok_or(Error::Unwanted)?.ok()?;
+        Ok(Self { exchange, first: Some(first) })
+    }
+    /// The next state, the first one at once; of those that came while nobody asked the oldest may be left out. `None`
+    /// when the server has ended the observation, or has never begun it: then there was one state. May be dropped and
+    /// called again at any time.
+    pub async fn next(&mut self) -> Option<Result<Response, Error>> {
+        match self.first.take() {
+            Some(first) => Some(Ok(first)),
+            None => self.exchange.answer().await.map(|answer| answer.and_then(Response::ok)),
+        }
+    }
+    /// Tells the server that nobody observes any more, and waits a little for its answer.
+    pub async fn end(mut self) {
+        self.exchange.deregister().await;
+        let farewell = async { while self.exchange.next().await.is_some() {} };
+        // Who does not answer any more has been told as well as can be.
+        let _in_time = tokio::time::timeout(FAREWELL, farewell).await;
+    }
+}

@@ -1,0 +1,142 @@
+//! A request, put together and sent.
+
+use std::future::IntoFuture;
+use std::pin::Pin;
+use std::time::Duration;
+
+use lowmesh_coap::RequestTemplate;
+use lowmesh_coap::observe::REGISTER;
+use lowmesh_wire::coap::uri::Uri;
+use lowmesh_wire::coap::{Code, ContentFormat, OptionNumber};
+
+use super::command::Wish;
+use super::error::Error;
+use super::exchange::Exchange;
+use super::observation::Observation;
+use super::response::Response;
+use super::ways::host_of;
+use super::{Client, IntoUri};
+
+/// A request, until it is awaited.
+#[derive(Debug)]
+#[must_use = "a request leaves when it is awaited"]
+pub struct Request<'c> {
+    client: &'c Client,
+    next_hop: Result<Uri, Error>,
+    message: RequestTemplate,
+    patience: Duration,
+}
+
+impl<'c> Request<'c> {
+    pub(super) fn new(client: &'c Client, method: Code, uri: impl IntoUri) -> Self {
+        let target = uri.into_uri();
+        let mut message = RequestTemplate::new(method, "/");
+        if let Ok(target) = &target {
+            target.insert_into(&mut message.options);
+        }
+        Self { client, next_hop: target, message, patience: client.0.settings.patience }
+    }
+    /// The body, of any length.
+    pub fn payload(mut self, payload: impl Into<Vec<u8>>) -> Self {
+        self.message.payload = payload.into();
+        self
+    }
+    /// What the body is (Content-Format).
+    pub fn format(self, format: ContentFormat) -> Self {
+        self.number(OptionNumber::CONTENT_FORMAT, format.0.into())
+    }
+    /// What the answer should be (Accept).
+    pub fn accept(self, format: ContentFormat) -> Self {
+        self.number(OptionNumber::ACCEPT, format.0.into())
+    }
+    /// One more option.
+    pub fn option(mut self, number: OptionNumber, value: &[u8]) -> Self {
+        self.message.options.insert(number, value);
+        self
+    }
+    fn number(mut self, option: OptionNumber, value: u32) -> Self {
+        self.message.options.set_uint(option, value);
+        self
+    }
+    /// Without acknowledgement, and without retransmission (NON).
+    pub fn non_confirmable(mut self) -> Self {
+        self.message.confirmable = false;
+        self
+    }
+    /// How long the answer is waited for.
+    pub fn within(self, patience: Duration) -> Self {
+        Self { patience, ..self }
+    }
+    /// Asks a forward proxy for it (RFC 7252 s5.7.2).
+    pub fn via(mut self, proxy: impl IntoUri) -> Self {
+        if let Ok(target) = &self.next_hop {
+            // RFC 7252 s5.10.2: Proxy-Uri stands alone, without Uri-Host, Uri-Port, Uri-Path, Uri-Query.
+            let whole = target.to_string();
+            let options = &mut self.message.options;
+            for part in [
+                OptionNumber::URI_HOST,
+                OptionNumber::URI_PORT,
+                OptionNumber::URI_PATH,
+                OptionNumber::URI_QUERY,
+            ] {
+                options.remove(part);
+            }
+            options.insert(OptionNumber::PROXY_URI, whole.as_bytes());
+            self.next_hop = proxy.into_uri();
+        }
+        self
+    }
+    /// As it is, with all options: for what has no method of its own here.
+    pub fn template(mut self, message: RequestTemplate) -> Self {
+        self.message = message;
+        self
+    }
+
+    /// Sends it and waits for the answer, whatever its code says. The same as awaiting the request.
+    pub async fn send(self) -> Result<Response, Error> {
+        let patience = self.patience;
+        let mut exchange = self.exchange(Wish::Request).await?;
+        exchange.answer_within(patience).await?.ok_or(Error::Unwanted)
+    }
+    /// Sends it to a group and takes the answers that come within `wait` (RFC 7252 s8.2); no member is no answer.
+    pub async fn gather(self, wait: Duration) -> Result<Vec<Response>, Error> {
+        let mut exchange = self.begin_group(wait).await?;
+        let mut answers = Vec::new();
+        while let Some(item) = exchange.next().await {
+            answers.extend(Response::of(item?));
+        }
+        Ok(answers)
+    }
+    /// Sends it to a group; each answer is a `GroupResponse` of the exchange, and after `wait` comes `Over`.
+    pub async fn begin_group(self, wait: Duration) -> Result<Exchange, Error> {
+        self.exchange(|message| Wish::Group(message, wait)).await
+    }
+    /// Sends it, and leaves what comes to the caller, step by step.
+    pub async fn begin(self) -> Result<Exchange, Error> {
+        self.exchange(Wish::Request).await
+    }
+    /// Registers as an observer (RFC 7641), with GET or FETCH, and waits for the first state.
+    pub async fn observe(self) -> Result<Observation, Error> {
+        let patience = self.patience;
+        let request = self.number(OptionNumber::OBSERVE, REGISTER);
+        Observation::begin(request.exchange(Wish::Request).await?, patience).await
+    }
+
+    async fn exchange(self, wish: impl FnOnce(RequestTemplate) -> Wish) -> Result<Exchange, Error> {
+        let next_hop = self.next_hop?;
+        let patience = self.patience;
+        let begun = self.client.begin(&next_hop, wish(self.message));
+        tokio::time::timeout(patience, begun)
+            .await
+            .unwrap_or_else(|_| Err(Error::Silence { peer: host_of(&next_hop), wait: patience }))
+    }
+}
+
+impl<'c> IntoFuture for Request<'c> {
+    type Output = Result<Response, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'c>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.send())
+    }
+}

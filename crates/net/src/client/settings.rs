@@ -1,0 +1,89 @@
+//! What a client is told before it asks.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lowmesh_coap::{Config, ConnectionLimits, HostLimits, Output};
+use zeroize::Zeroizing;
+
+use super::error::Error;
+use crate::dtls::Sessions;
+use crate::oscore::{Contexts, Plain, Protection};
+use crate::params::{CLIENT_CONNECTIONS_MAX, PATIENCE};
+use crate::peer::Peer;
+use crate::tap::Tap;
+use crate::tls::TlsClient;
+
+/// An identity and its key.
+#[derive(Clone)]
+pub(super) struct Key {
+    pub identity: Vec<u8>,
+    pub key: Zeroizing<Vec<u8>>,
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key")
+    }
+}
+
+type Watch = dyn Fn(&Output<Peer>) + Send + Sync;
+
+/// Who looks at everything that endpoints say, as for a log.
+#[derive(Clone)]
+pub(super) struct Watcher(pub Arc<Watch>);
+
+impl fmt::Debug for Watcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Watcher")
+    }
+}
+
+/// What [`Builder`](super::Builder) collects.
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    pub datagrams: Config,
+    pub connection: ConnectionLimits,
+    pub host: HostLimits,
+    pub key: Option<Key>,
+    pub trust: Option<TlsClient>,
+    pub contexts: Option<Contexts>,
+    pub local: Option<SocketAddr>,
+    pub connections_max: usize,
+    pub patience: Duration,
+    pub watcher: Option<Watcher>,
+    pub tap: Option<Tap>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            datagrams: Config::default(),
+            connection: ConnectionLimits::default(),
+            host: HostLimits::default(),
+            key: None,
+            trust: None,
+            contexts: None,
+            local: None,
+            connections_max: CLIENT_CONNECTIONS_MAX,
+            patience: PATIENCE,
+            watcher: None,
+            tap: None,
+        }
+    }
+}
+
+impl Settings {
+    /// DTLS with the key.
+    pub fn sessions(&self) -> Result<Sessions, Error> {
+        let Key { identity, key } = self.key.as_ref().ok_or(Error::NoKey)?;
+        Ok(Sessions::client(identity, key)?)
+    }
+    /// OSCORE for what is asked.
+    pub fn protection(&self) -> Option<Protection> {
+        let contexts = self.contexts.clone()?;
+        Some(Protection { contexts, own_requests: Some(0), plain_requests: Plain::Refused })
+    }
+}

@@ -1,0 +1,172 @@
+//! The ways of a client: opened when they are needed, kept while they are, and opened anew when they have ended.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use lowmesh_units::{NodeId, Purpose, Rng};
+use lowmesh_wire::coap::uri::Uri;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::command::Command;
+use super::conversation::Conversation;
+use super::error::Error;
+use super::settings::Settings;
+use crate::clock::fresh_seed;
+use crate::driver::Driver;
+use crate::line::Line;
+use crate::metrics::Report;
+use crate::oscore::{over_connections, over_datagrams};
+use crate::params::COMMANDS_MAX;
+use crate::resolve::resolve;
+use crate::server::{Connected, Datagrams, Way};
+use crate::udp::Udp;
+
+/// What requests go through.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Udp,
+    Dtls,
+    /// Scheme, host and port.
+    Connection(String),
+}
+
+/// A way and its task.
+#[derive(Debug)]
+struct OpenWay {
+    commands: mpsc::Sender<Command>,
+    /// Who is at the other end of a connection.
+    peer: Option<SocketAddr>,
+    task: JoinHandle<()>,
+}
+
+/// Where a way is or will be. Who opens it keeps it locked, so that others wait instead of opening a second one.
+type Slot = Arc<tokio::sync::Mutex<Option<OpenWay>>>;
+
+/// All ways of a client.
+#[derive(Debug, Default)]
+pub(super) struct Ways(Mutex<BTreeMap<Place, Slot>>);
+
+/// Where to put a request, and whom it is for.
+pub(super) struct Door {
+    pub commands: mpsc::Sender<Command>,
+    pub address: SocketAddr,
+}
+
+impl Ways {
+    /// The way to the host of a URI.
+    pub async fn open(&self, settings: &Settings, uri: &Uri) -> Result<Door, Error> {
+        let place = match (uri.scheme.is_reliable(), uri.scheme.is_secure()) {
+            (true, _) => Place::Connection(host_of(uri)),
+            (false, true) => Place::Dtls,
+            (false, false) => Place::Udp,
+        };
+        // A host without address needs no way.
+        let resolved = match &place {
+            Place::Connection(_) => None,
+            Place::Udp | Place::Dtls => resolve(uri).await?.first().copied(),
+        };
+        let slot = self.slot(&place, settings.connections_max)?;
+        let mut slot = slot.lock().await;
+        let open = slot.take().filter(|way| !way.commands.is_closed());
+        let way = match open {
+            Some(way) => way,
+            None => begin(settings, &place, uri).await?,
+        };
+        let way = slot.insert(way);
+        let address = resolved.or(way.peer).expect("one of a datagram or of a connection");
+        Ok(Door { commands: way.commands.clone(), address })
+    }
+    /// Ends all, once what is under way is over.
+    pub async fn close(&self) {
+        let all = std::mem::take(&mut *self.lock());
+        for slot in all.into_values() {
+            let Some(OpenWay { commands, task, .. }) = slot.lock().await.take() else { continue };
+            drop(commands);
+            // A task that has panicked has nothing under way.
+            let _ended = task.await;
+        }
+    }
+
+    fn slot(&self, place: &Place, connections_max: usize) -> Result<Slot, Error> {
+        let mut all = self.lock();
+        if let Some(known) = all.get(place) {
+            return Ok(known.clone());
+        }
+        let connections = |all: &BTreeMap<Place, Slot>| {
+            all.keys().filter(|place| matches!(place, Place::Connection(_))).count()
+        };
+        if matches!(place, Place::Connection(_)) && connections(&all) >= connections_max {
+            // What somebody holds is being opened; what is free and has ended is forgotten.
+            all.retain(|_, slot| {
+                let ended =
+                    |way: &Option<OpenWay>| way.as_ref().is_none_or(|way| way.commands.is_closed());
+                Arc::strong_count(slot) > 1 || !slot.try_lock().is_ok_and(|way| ended(&way))
+            });
+            if connections(&all) >= connections_max {
+                return Err(Error::Crowded(connections_max));
+            }
+        }
+        Ok(all.entry(place.clone()).or_default().clone())
+    }
+    /// Has those over datagrams tell how they stand.
+    pub fn inspect(&self, tell: &mpsc::UnboundedSender<Report>) {
+        for slot in self.lock().values() {
+            // What is being opened or has no room for one more word is not asked.
+            if let Ok(slot) = slot.try_lock()
+                && let Some(way) = &*slot
+            {
+                let _busy = way.commands.try_send(Command::Inspect(tell.clone()));
+            }
+        }
+    }
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Place, Slot>> {
+        // The table is whole between any two operations.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn begin(settings: &Settings, place: &Place, uri: &Uri) -> Result<OpenWay, Error> {
+    let (limits, protection) = (settings.host.clone(), settings.protection());
+    if let Place::Connection(_) = place {
+        let line = Line::connect(uri, settings.trust.as_ref()).await?;
+        let peer = Some(line.peer);
+        let host = over_connections(settings.connection.clone(), limits, protection, rng());
+        let connected = Connected::new(line, host).tapped(settings.tap.clone());
+        return Ok(converse(connected, settings, peer, Conversation::ending_when_idle));
+    }
+    let sessions = (*place == Place::Dtls).then(|| settings.sessions()).transpose()?;
+    let host = over_datagrams(settings.datagrams.clone(), limits, protection, rng())?;
+    let udp = settings.local.map_or_else(Udp::ephemeral, Udp::bind)?;
+    let driver: Datagrams = match sessions {
+        Some(sessions) => Driver::secure(udp, sessions, host),
+        None => Driver::new(udp, host),
+    };
+    let driver = driver.tapped(settings.tap.clone());
+    let name = if *place == Place::Dtls { "coaps" } else { "coap" };
+    Ok(converse(driver, settings, None, |conversation| conversation.named(name)))
+}
+
+fn converse<W: Way + 'static>(
+    way: W,
+    settings: &Settings,
+    peer: Option<SocketAddr>,
+    ending: impl FnOnce(Conversation<W>) -> Conversation<W>,
+) -> OpenWay {
+    let (commands, given) = mpsc::channel(COMMANDS_MAX);
+    let (contexts, watcher) = (settings.contexts.clone(), settings.watcher.clone());
+    let conversation = ending(Conversation::new(way, given, contexts, watcher));
+    OpenWay { commands, peer, task: tokio::spawn(conversation.run()) }
+}
+
+/// Host and port, for people.
+pub(super) fn host_of(uri: &Uri) -> String {
+    let mut bare = uri.clone();
+    (bare.path, bare.query) = (Vec::new(), Vec::new());
+    bare.to_string()
+}
+
+fn rng() -> Rng {
+    Rng::stream(fresh_seed(), NodeId(0), Purpose::Coap)
+}

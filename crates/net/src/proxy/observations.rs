@@ -1,0 +1,141 @@
+//! What a proxy observes at origins on behalf of its clients (RFC 7641 s5): one registration for all the clients that ask
+//! the same.
+//!
+//! ```text
+//!   client ─┐
+//!   client ─┼─ observers of the server ── ask ──► Observation ◄── State ── Registration ◄── origin
+//!   client ─┘             ▲                            │
+//!                         └──────── RequestChanged ────┘
+//! ```
+//! The server keeps the clients, as it does those of its own resources: when a state comes they are told that what they
+//! asked for has changed, ask for it, and find it here. A state that nobody asks for has no observers any more, and the
+//! registration is given up.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use lowmesh_coap::RequestTemplate;
+use lowmesh_coap::blockwise::RequestKey;
+use lowmesh_units::{Duration, Instant};
+use lowmesh_wire::coap::{Code, Message, OptionNumber};
+use tokio::sync::watch;
+
+use crate::params::{PROXY_REQUESTS_MAX, PROXY_UNHEEDED_MAX};
+
+/// What an origin has said to a registration.
+///
+/// ```text
+///   Pending ──► Current ──► Current ──► ...
+///      └───────────┴──► Over
+/// ```
+#[derive(Clone, Debug)]
+pub(super) enum State {
+    /// Nothing yet.
+    Pending,
+    /// This, and there will be more.
+    Current {
+        /// The notification.
+        message: Box<Message>,
+        /// When it came.
+        at: Instant,
+    },
+    /// This, and no more: an answer without Observe, or the code that the client gets instead of one.
+    Over(Result<Box<Message>, Code>),
+}
+
+/// The origin and what it is asked.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    origin: String,
+    request: RequestKey,
+    payload: Vec<u8>,
+    /// A loop of proxies is seen by this alone (RFC 8768): joined to itself it would wait for itself.
+    hop_limit: Option<u32>,
+}
+
+impl Key {
+    pub(super) fn new(origin: &str, request: &RequestTemplate) -> Self {
+        Self {
+            origin: origin.to_owned(),
+            request: RequestKey::from_parts(request.code, &request.options),
+            payload: request.payload.clone(),
+            hop_limit: request.options.get_uint(OptionNumber::HOP_LIMIT),
+        }
+    }
+}
+
+/// One registration.
+#[derive(Debug)]
+struct Observation {
+    states: watch::Receiver<State>,
+    /// What the clients have asked, in all the ways in which that can be said.
+    requests: BTreeMap<(RequestKey, Vec<u8>), Arc<Message>>,
+    /// When a client asked last.
+    asked: Instant,
+    /// When a change was told first after that.
+    unheeded: Option<Instant>,
+}
+
+/// All of a proxy.
+#[derive(Debug)]
+pub(super) struct Observations {
+    all: Mutex<BTreeMap<Key, Observation>>,
+    max: usize,
+}
+
+impl Observations {
+    pub(super) const fn new(max: usize) -> Self {
+        Self { all: Mutex::new(BTreeMap::new()), max }
+    }
+    /// The states of an observation that there is, for a client who asks for it with `request`; `None` too if that has been
+    /// said in too many ways.
+    pub(super) fn join(
+        &self,
+        key: &Key,
+        request: &Message,
+        now: Instant,
+    ) -> Option<watch::Receiver<State>> {
+        let mut all = self.table();
+        let one = all.get_mut(key)?;
+        let asked = (RequestKey::of(request), request.payload.clone());
+        if !one.requests.contains_key(&asked) {
+            if one.requests.len() >= PROXY_REQUESTS_MAX {
+                return None;
+            }
+            one.requests.insert(asked, Arc::new(request.clone()));
+        }
+        one.asked = now;
+        one.unheeded = None;
+        Some(one.states.clone())
+    }
+    /// A registration begins; false if there is no room for it, or one like it already.
+    pub(super) fn begin(&self, key: Key, states: watch::Receiver<State>, now: Instant) -> bool {
+        let mut all = self.table();
+        if all.contains_key(&key) || all.len() >= self.max {
+            return false;
+        }
+        let (requests, unheeded) = (BTreeMap::new(), None);
+        all.insert(key, Observation { states, requests, asked: now, unheeded });
+        true
+    }
+    /// A state has come: what has changed for clients, or `None` if none of them has wanted to know for a while.
+    pub(super) fn changed(&self, key: &Key, now: Instant) -> Option<Vec<Arc<Message>>> {
+        let mut all = self.table();
+        let one = all.get_mut(key)?;
+        let since = *one.unheeded.get_or_insert(now);
+        let unheeded_max = Duration::from_secs(PROXY_UNHEEDED_MAX.as_secs());
+        if one.asked < since && now.since(since) > unheeded_max {
+            return None;
+        }
+        Some(one.requests.values().cloned().collect())
+    }
+    /// It is over: what has changed for clients.
+    pub(super) fn end(&self, key: &Key) -> Vec<Arc<Message>> {
+        let ended = self.table().remove(key);
+        ended.map(|one| one.requests.into_values().collect()).unwrap_or_default()
+    }
+    fn table(&self) -> MutexGuard<'_, BTreeMap<Key, Observation>> {
+        // The table is whole between any two operations.
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

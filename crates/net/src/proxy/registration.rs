@@ -1,0 +1,96 @@
+//! One registration of a proxy at an origin, from its request to its end (RFC 7641 s5).
+
+use std::sync::Weak;
+
+use lowmesh_coap::Output;
+use lowmesh_coap::observe::REGISTER;
+use lowmesh_wire::coap::{Code, Message, OptionNumber};
+use tokio::sync::watch;
+
+use super::observations::{Key, State};
+use super::upstream::instead;
+use super::{Asked, Proxy};
+use crate::client::Exchange;
+use crate::server::Changes;
+
+/// A registration, and who is told of it.
+pub(super) struct Registration {
+    pub(super) proxy: Weak<Proxy>,
+    pub(super) key: Key,
+    pub(super) asked: Asked,
+    pub(super) states: watch::Sender<State>,
+    pub(super) changes: Changes,
+}
+
+/// How it ended.
+enum End {
+    /// The origin's doing: an answer without Observe, or the code that clients get instead of one.
+    Theirs(Result<Box<Message>, Code>),
+    /// Nobody wants to know any more.
+    Ours,
+}
+
+impl Registration {
+    /// Asks the origin, and tells the clients of its states, until it is over or nobody wants to know.
+    pub(super) async fn follow(self) {
+        let end = match self.begin().await {
+            Ok(exchange) => self.tell(exchange).await,
+            Err(code) => End::Theirs(Err(code)),
+        };
+        let Some(proxy) = self.proxy.upgrade() else { return };
+        // Who comes from now on begins anew.
+        let requests = proxy.observations.end(&self.key);
+        if let End::Theirs(answer) = end {
+            self.states.send_replace(State::Over(answer));
+        }
+        // Who still observes asks again, and gets what the origin says to that.
+        for request in requests {
+            self.changes.tell_request(request);
+        }
+    }
+    async fn begin(&self) -> Result<Exchange, Code> {
+        let mut request = self.asked.request.clone();
+        // What one client has already is not for all.
+        request.options.remove(OptionNumber::ETAG);
+        request.options.set_uint(OptionNumber::OBSERVE, REGISTER);
+        let proxy = self.proxy.upgrade().ok_or(Code::BAD_GATEWAY)?;
+        proxy.upstream.begin(&self.asked.target, request).await
+    }
+    /// Dropped, the exchange is cancelled, and the origin hears that with its next notification.
+    async fn tell(&self, exchange: Exchange) -> End {
+        let (mut exchange, mut first) = (exchange, true);
+        while let Some(item) = exchange.next().await {
+            match item {
+                Ok(Output::Notification { message, .. }) => {
+                    if !self.on_state(message, std::mem::take(&mut first)) {
+                        return End::Ours;
+                    }
+                }
+                Ok(Output::Response { message, .. }) => return End::Theirs(Ok(Box::new(message))),
+                Ok(Output::Over { .. }) => return End::Theirs(Err(Code::GATEWAY_TIMEOUT)),
+                Ok(_) => {}
+                Err(error) => return End::Theirs(Err(instead(&error))),
+            }
+        }
+        End::Theirs(Err(Code::BAD_GATEWAY))
+    }
+    /// False if nobody wants to know.
+    fn on_state(&self, message: Message, first: bool) -> bool {
+        let Some(proxy) = self.proxy.upgrade() else { return false };
+        let at = proxy.now();
+        let mut plain = message.clone();
+        plain.options.remove(OptionNumber::OBSERVE);
+        // Who does not observe gets no older state than who does.
+        proxy.take(&self.asked, plain);
+        self.states.send_replace(State::Current { message: Box::new(message), at });
+        // The first state answers who has registered; those after it are asked for.
+        if first {
+            return true;
+        }
+        let Some(requests) = proxy.observations.changed(&self.key, at) else { return false };
+        for request in requests {
+            self.changes.tell_request(request);
+        }
+        true
+    }
+}
