@@ -100,8 +100,8 @@ impl Course {
         let relay = Relay::start(port, seed, loses_acks)?;
         let direct = format!("{}{path}", base("coap", port));
         let change = |number| {
-            let put = process::command(binary, &["put", &direct, "-e", &state(number)]);
-            process::read(put)
+            let args = ["put", &direct, "-e", &state(number), "-B", "10"];
+            process::read(process::command(binary, &args))
         };
         change(0)?;
         observer.arg(format!("{}{path}", base("coap", relay.port)));
