@@ -1,6 +1,6 @@
 """A CoAP server made with aiocoap, for `cargo xtask interop`.
 
-    aiocoap_server.py PORT OSCORE_FOLDER
+    aiocoap_server.py PORT [OSCORE_FOLDER]
 
 UDP and TCP at PORT, WebSockets at PORT + 3000 (aiocoap's choice). Says `ready` to stderr once it listens.
 """
@@ -75,6 +75,20 @@ class Count(resource.ObservableResource):
         return aiocoap.Message(payload=b"%d" % self.count + self.pad)
 
 
+class State(resource.ObservableResource):
+    """Tells who looks at it what is put into it."""
+
+    state = b""
+
+    async def render_get(self, request):
+        return aiocoap.Message(payload=self.state)
+
+    async def render_put(self, request):
+        self.state = request.payload
+        self.updated_state()
+        return aiocoap.Message(code=aiocoap.CHANGED)
+
+
 class Observers(resource.Resource):
     """How many observe what counts."""
 
@@ -91,9 +105,11 @@ async def main(port, oscore_folder):
     site.add_resource(["body"], Body())
     site.add_resource(["count"], Count(b""))
     site.add_resource(["large-count"], Count(b"." * 3000))
+    site.add_resource(["state"], State())
     site.add_resource(["observers"], Observers())
     credentials = CredentialsMap()
-    credentials.load_from_dict({":peer": {"oscore": {"basedir": oscore_folder}}})
+    if oscore_folder:
+        credentials.load_from_dict({":peer": {"oscore": {"basedir": oscore_folder}}})
     site = OscoreSiteWrapper(site, credentials)
     server = await aiocoap.Context.create_server_context(
         site, bind=("::1", port), server_credentials=credentials
@@ -105,4 +121,4 @@ async def main(port, oscore_folder):
         await server.shutdown()
 
 
-asyncio.run(main(int(sys.argv[1]), sys.argv[2]))
+asyncio.run(main(int(sys.argv[1]), (sys.argv + [None])[2]))

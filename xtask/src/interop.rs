@@ -1,5 +1,5 @@
 //! `interop`: CoAP with programs that nobody here wrote, in both directions, and read by a third: libcoap's client and server,
-//! aiocoap's, and tshark. Proxies too.
+//! aiocoap's, and tshark.
 //!
 //! What a machine lacks is installed where that is possible (pip, and apt-get for root); what stays away is said.
 
@@ -8,15 +8,20 @@ mod capture;
 mod case;
 mod libcoap;
 mod material;
+mod observation;
 mod peer;
 mod proxy;
+mod relay;
 
 use anyhow::{Result, bail};
 
 use crate::product;
-use capture::Capture;
-use case::Tally;
+use capture::{Capture, Port};
+use case::{Stage, Tally};
 use material::Material;
+
+/// Cases that one after another share servers; the ports that were used.
+type Group<'a> = Box<dyn FnOnce() -> Result<Vec<Port>> + Send + 'a>;
 
 /// Asks and answers, captures, and judges.
 pub fn run(args: &[String]) -> Result<()> {
@@ -24,15 +29,37 @@ pub fn run(args: &[String]) -> Result<()> {
         bail!("interop takes no argument, but got {unknown:?}");
     }
     let binary = product::build()?;
-    let material = Material::make()?;
-    let mut tally = Tally::default();
-    let capture = Capture::start(&material, &mut tally)?;
-    let mut ports = Vec::new();
-    ports.extend(libcoap::run(&binary, &material, &mut tally)?);
-    ports.extend(proxy::run(&binary, &material, &mut tally)?);
-    ports.extend(aiocoap::run(&binary, &material, &mut tally)?);
+    let (material, tally) = (Material::make()?, Tally::default());
+    let stage = Stage { binary: &binary, material: &material, tally: &tally };
+    let libcoap = libcoap::is_there(&tally);
+    let python = aiocoap::python(&tally);
+    let mut groups = Vec::new();
+    if libcoap {
+        groups.extend(libcoap::groups(stage));
+    }
+    if let Some(python) = &python {
+        groups.extend(aiocoap::groups(stage, python));
+    }
+    groups.extend(proxy::groups(stage, libcoap, python.as_deref()));
+    let capture = Capture::start(&material, &tally)?;
+    let ports = together(groups, &tally);
     if let Some(capture) = capture {
-        capture.judge(&ports, &mut tally)?;
+        capture.judge(&ports, &tally)?;
     }
     tally.report()
+}
+
+/// Runs all groups at the same time, for most of each is waiting; the ports that were used.
+fn together(groups: Vec<Group<'_>>, tally: &Tally) -> Vec<Port> {
+    std::thread::scope(|scope| {
+        let running: Vec<_> = groups.into_iter().map(|group| scope.spawn(group)).collect();
+        let ended = running.into_iter().map(|one| one.join().expect("a group does not panic"));
+        ended.flat_map(|ports| ports.unwrap_or_else(|error| broken(&error, tally))).collect()
+    })
+}
+
+/// A group could not go on to its end.
+fn broken(error: &anyhow::Error, tally: &Tally) -> Vec<Port> {
+    tally.note("a group of cases", Err(format!("{error:#}")));
+    Vec::new()
 }

@@ -1,11 +1,15 @@
 //! Child processes: started from the root of the workspace, with an error that says the command line.
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+
+/// How often it is looked whether a program has ended.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// The root of the workspace: the folder above this package.
 pub fn root() -> PathBuf {
@@ -52,6 +56,38 @@ pub fn read(mut command: Command) -> Result<String> {
         bail!("{} ended with {status}\n{}", line(&command), stderr.trim_end());
     }
     String::from_utf8(stdout).with_context(|| format!("{} did not write UTF-8", line(&command)))
+}
+
+/// Runs it and returns what it wrote, with its status if it has ended within `limit`; else it is killed.
+pub fn watch(mut command: Command, limit: Duration) -> Result<(Output, bool)> {
+    let line = line(&command);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().with_context(|| format!("cannot start {line}"))?;
+    let (stdout, stderr) = (read_all(child.stdout.take()), read_all(child.stderr.take()));
+    let clock = Stopwatch::start();
+    let in_time = loop {
+        if child.try_wait()?.is_some() {
+            break true;
+        }
+        if clock.elapsed() >= limit {
+            child.kill()?;
+            break false;
+        }
+        std::thread::sleep(LOOK);
+    };
+    let status = child.wait()?;
+    let whole = |reader: JoinHandle<Vec<u8>>| reader.join().expect("reading does not panic");
+    Ok((Output { status, stdout: whole(stdout), stderr: whole(stderr) }, in_time))
+}
+
+/// Reads to the end, beside everything else.
+fn read_all(stream: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut octets = Vec::new();
+        // What was read before an error is what there is.
+        _ = stream.map(|mut stream| stream.read_to_end(&mut octets));
+        octets
+    })
 }
 
 /// True when `program` can be started at all.
@@ -105,6 +141,18 @@ mod tests {
     fn a_failing_command_is_an_error_that_names_it() {
         let error = execute(command("false", &["--now"])).expect_err("false fails");
         assert!(error.to_string().contains("false --now"), "{error}");
+    }
+
+    #[test]
+    fn a_program_that_takes_too_long_is_killed_and_what_it_wrote_is_there() {
+        let script = ["-c", "echo begun; exec sleep 100"];
+        let (output, in_time) =
+            watch(command("sh", &script), Duration::from_millis(300)).expect("it starts");
+        assert_eq!((&output.stdout[..], in_time), (&b"begun\n"[..], false));
+        let quick = command("sh", &["-c", "echo over >&2; exit 3"]);
+        let (output, in_time) = watch(quick, Duration::from_secs(60)).expect("it starts");
+        assert_eq!((&output.stderr[..], output.status.code()), (&b"over\n"[..], Some(3)));
+        assert!(in_time);
     }
 
     #[test]

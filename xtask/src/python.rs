@@ -1,10 +1,10 @@
 //! Python programs that gates compare with: each package at a pinned version, in an environment of its own under `target`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::process;
+use crate::{process, tools};
 
 /// The Python of an environment that has `package`, as pip names it with its version, and can import `modules`; made
 /// when it is not there.
@@ -21,9 +21,30 @@ pub fn environment(package: &str, modules: &str) -> Result<PathBuf> {
         let mut make = process::command("python3", &["-m", "venv"]);
         make.arg(&folder);
         process::read(make).context("python3 makes no environment; it needs its module venv")?;
-        let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", package];
-        process::read(process::command(&python, &install))
-            .with_context(|| format!("pip does not install {package}"))?;
+        install(&python, package)?;
     }
     Ok(python)
+}
+
+/// Adds a package that has to be compiled to an environment, unless it can import `modules` already. `tools` are programs
+/// that compiling takes, and their packages in Debian.
+pub fn compiled(python: &Path, package: &str, modules: &str, tools: &[(&str, &str)]) -> Result<()> {
+    let imports = format!("import {modules}");
+    if process::read(process::command(python, &["-c", &imports])).is_ok() {
+        return Ok(());
+    }
+    for (program, of) in tools {
+        if !process::installed(program) {
+            tools::install(of).with_context(|| format!("{package} takes {program} to build"))?;
+        }
+    }
+    println!("building {package}");
+    install(python, package)
+}
+
+fn install(python: &Path, package: &str) -> Result<()> {
+    let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", package];
+    process::read(process::command(python, &install))
+        .with_context(|| format!("pip does not install {package}"))?;
+    Ok(())
 }

@@ -65,12 +65,26 @@ pub struct ResponseTemplate {
     pub options: Options,
     /// The payload, if any.
     pub payload: Vec<u8>,
+    /// How its client is told of changes, if the response registers it as an observer.
+    pub notifications: Notifications,
+}
+
+/// How an observer is told of changes (RFC 7641 s4.5). Over connections there is no difference.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Notifications {
+    /// CON if its request was, else NON.
+    #[default]
+    AsRequested,
+    /// NON, whatever its request was. A CON is among them at least every 24 hours, and sooner as
+    /// long as nothing has shown that the client is at its address.
+    NonConfirmable,
 }
 
 impl ResponseTemplate {
     /// A response without options and payload.
     pub const fn new(code: Code) -> Self {
-        Self { code, options: Options::new(), payload: Vec::new() }
+        let notifications = Notifications::AsRequested;
+        Self { code, options: Options::new(), payload: Vec::new(), notifications }
     }
     /// The same response with a payload.
     pub fn with_payload(self, payload: Vec<u8>) -> Self {
@@ -92,7 +106,7 @@ impl ResponseTemplate {
         HEADER_LEN + token_len + self.options.as_bytes().len() + marker + self.payload.len()
     }
     pub(crate) fn into_message(self, kind: Kind, message_id: MessageId, token: Token) -> Message {
-        let Self { code, options, payload } = self;
+        let Self { code, options, payload, .. } = self;
         Message { kind, code, message_id, token, options, payload }
     }
 }
@@ -113,6 +127,25 @@ pub enum Input<'a, P> {
         message: RequestTemplate,
         /// The application's name for it.
         handle: Handle,
+    },
+    /// As [`Input::Request`], for a layer that verifies responses before they count, as OSCORE does
+    /// (RFC 8613 s8.4): each is an [`Output::Response`], notifications too, and the request stays
+    /// open and its timeouts go on until one is [accepted](Input::Accept), or until
+    /// [`Output::Failed`], [`Output::Over`] or [`Input::Cancel`]. A host does not take it.
+    RequestVerified {
+        /// Whom.
+        peer: P,
+        /// What.
+        message: RequestTemplate,
+        /// The application's name for it.
+        handle: Handle,
+    },
+    /// The latest response to an [`Input::RequestVerified`] is good.
+    Accept {
+        /// Which request.
+        handle: Handle,
+        /// It is a notification, and more may follow: the request stays open. Else it is over.
+        observes: bool,
     },
     /// The application asks all members of a group: an unconfirmed request by multicast (RFC 7252
     /// s8). Each answer is an [`Output::GroupResponse`]; after `wait` comes [`Output::Over`].
@@ -262,7 +295,7 @@ pub enum Output<P> {
         /// It came by multicast: an answer is optional, and errors are not sent (RFC 7252 s8.2).
         multicast: bool,
     },
-    /// The response to a request: the request is over.
+    /// The response to a request: the request is over, unless it is an [`Input::RequestVerified`].
     Response {
         /// Which request.
         handle: Handle,

@@ -19,9 +19,18 @@ pub(crate) struct Outgoing<P> {
     pub(crate) kind: Kind,
     pub(crate) purpose: Purpose,
     pub(crate) expects: Expects,
+    /// What comes counts when the layer above has accepted it.
+    pub(crate) verified: bool,
     /// The datagram; its message ID is written when it first leaves.
     pub(crate) bytes: Vec<u8>,
     pub(crate) phase: Phase,
+}
+
+impl<P> Outgoing<P> {
+    /// The message ID under which it has left.
+    pub(crate) fn message_id(&self) -> MessageId {
+        MessageId(u16::from_be_bytes([self.bytes[2], self.bytes[3]]))
+    }
 }
 
 /// How many responses a message of one's own is to bring.
@@ -63,6 +72,19 @@ pub(crate) enum Phase {
         /// When to register again; `None` leaves that to whoever has protected the request.
         due: Option<Instant>,
     },
+}
+
+impl Phase {
+    /// The time since the first copy, and the copies after it. What comes to an observation answers
+    /// no request of its own.
+    pub(crate) fn effort(&self, now: Instant) -> (Duration, u8) {
+        match self {
+            Self::Sent(transmission) | Self::Acknowledged(transmission) => {
+                (now.since(transmission.started), transmission.retransmissions)
+            }
+            Self::Queued | Self::Observing { .. } => (Duration::ZERO, 0),
+        }
+    }
 }
 
 /// The copies of one message.

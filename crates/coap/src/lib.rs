@@ -73,7 +73,8 @@ pub use congestion::{CongestionControl, CongestionSnapshot};
 pub use endpoint::Endpoint;
 pub use error::ConfigError;
 pub use event::{
-    Counters, Discard, ExchangeId, Input, Output, Purpose, RequestTemplate, ResponseTemplate,
+    Counters, Discard, ExchangeId, Input, Notifications, Output, Purpose, RequestTemplate,
+    ResponseTemplate,
 };
 pub use host::{Host, HostLimits, Transport};
 pub use no_response::Unwanted;

@@ -41,6 +41,9 @@ pub const REGISTER_AGAIN_MIN: Duration = Duration::from_secs(5);
 pub const REGISTER_AGAIN_MAX: Duration = Duration::from_secs(15);
 /// After this long without a sign of life a notification is CON: RFC 7641 s4.5, 24 h.
 pub const CONFIRM_AFTER: Duration = Duration::from_secs(24 * 3600);
+/// Unconfirmed notifications to an address that nothing has proven, before one is CON: RFC 7641 s7 wants a limit and
+/// names none; ours, as many as a CON that nobody acknowledges is repeated (`MAX_RETRANSMIT`).
+pub const UNPROVEN_NON_MAX: u8 = 4;
 /// Between unconfirmed notifications to one observer, where no RTT is known: RFC 7641 s4.5.1, 3 s.
 pub const NOTIFICATION_GAP: Duration = Duration::from_secs(3);
 /// Max-Age of a response without the option: RFC 7252 s5.10.5, 60 s.

@@ -120,15 +120,20 @@ pub fn text(served: Served, reports: &[Report]) -> String {
         head(&mut text, name, meaning, "gauge");
         line(&mut text, &format!("{name} {value}"));
     }
+    text + &endpoints(reports)
+}
+
+/// What came to nothing at all UDP addresses together, and timer and window of each of their peers: all that a client has.
+pub fn endpoints(reports: &[Report]) -> String {
     let mut sum = Counters::default();
-    let mut endpoints = Vec::new();
+    let mut known = Vec::new();
     for report in reports {
         if let Kind::Endpoint { name, counters, destinations } = &report.kind {
             sum = sum + *counters;
-            endpoints.push((name.as_str(), destinations.iter().copied()));
+            known.push((name.as_str(), destinations.iter().copied()));
         }
     }
-    text + &discarded(&sum) + &congestion(endpoints)
+    discarded(&sum) + &congestion(known)
 }
 
 impl Served {

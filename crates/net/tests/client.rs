@@ -11,7 +11,6 @@ use lowmesh_coap::resource::{Methods, Resource};
 use lowmesh_coap::{CongestionControl, Output, ResponseTemplate};
 use lowmesh_net::client::{self, Client, Error};
 use lowmesh_net::dtls::Keys;
-use lowmesh_net::metrics;
 use lowmesh_net::oscore::{Contexts, Plain};
 use lowmesh_net::server::{Changes, Handler, Limits, Server};
 use lowmesh_net::tls::{TlsClient, TlsServer};
@@ -254,6 +253,29 @@ async fn a_group_has_many_answers_and_one_peer_has_one() {
 }
 
 #[tokio::test]
+async fn a_destination_can_have_a_congestion_control_of_its_own() {
+    let (near, far) = (run(|_| ()).await, run(|_| ()).await);
+    let client = client();
+    let uris = [near.udp, far.udp].map(|address| format!("coap://{address}/hello"));
+    let chosen = CongestionControl::new("6cocoa");
+    client.choose_congestion_control(&uris[1], Some(chosen)).await.expect("a known timer");
+    for uri in &uris {
+        client.get(uri).await.expect("an answer");
+    }
+    let metrics = client.metrics().await;
+    let told = |server: SocketAddr, timer: &str| {
+        metrics.lines().any(|line| line.contains(&server.to_string()) && line.contains(timer))
+    };
+    assert!(told(far.udp, "\"6cocoa\"") && told(near.udp, "\"default\""), "{metrics}");
+    let unknown = Some(CongestionControl::new("5cocoa"));
+    let refused = client.choose_congestion_control(&uris[1], unknown).await;
+    assert!(matches!(refused, Err(Error::Settings(_))), "{refused:?}");
+    let line = format!("coap+tcp://{}", near.tcp);
+    let refused = client.choose_congestion_control(line, None).await;
+    assert!(matches!(refused, Err(Error::Settings(_))), "{refused:?}");
+}
+
+#[tokio::test]
 async fn a_ping_tells_the_time_there_and_back() {
     let server = run(|_| ()).await;
     let client = client();
@@ -328,7 +350,7 @@ async fn a_client_tells_what_congestion_control_believes_of_its_peers() {
     client.get(format!("coap+tcp://{}/hello", server.tcp)).await.expect("an answer");
     let reports = client.reports().await;
     assert_eq!(reports.len(), 2, "its socket and its connection");
-    let text = metrics::text(metrics::Served::default(), &reports);
+    let text = client.metrics().await;
     let rto = format!("lowmesh_coap_rto_seconds{{endpoint=\"coap\",peer=\"{}\"", server.udp);
     assert!(text.contains(&rto), "{rto} is not in\n{text}");
 }

@@ -19,6 +19,13 @@ pub struct Port {
     pub secure: bool,
 }
 
+impl Port {
+    /// Ports at which nothing is encrypted below CoAP.
+    pub fn in_the_open(numbers: impl IntoIterator<Item = u16>) -> Vec<Self> {
+        numbers.into_iter().map(|number| Self { number, secure: false }).collect()
+    }
+}
+
 /// One column a packet, in the order in which [`judge`] takes them.
 const COLUMNS: &[&str] = &[
     "frame.number",
@@ -54,7 +61,7 @@ pub struct Capture {
 
 impl Capture {
     /// Listens, if this user may.
-    pub fn start(material: &Material, tally: &mut Tally) -> Result<Option<Self>> {
+    pub fn start(material: &Material, tally: &Tally) -> Result<Option<Self>> {
         tools::tshark()?;
         let (file, interface) = (material.path("interop.pcapng"), loopback());
         let args = ["-q", "-i", interface, "-w", &file, "-f", "udp or tcp"];
@@ -67,7 +74,7 @@ impl Capture {
         }
     }
     /// Reads what was captured at these ports.
-    pub fn judge(self, ports: &[Port], tally: &mut Tally) -> Result<()> {
+    pub fn judge(self, ports: &[Port], tally: &Tally) -> Result<()> {
         self.tshark.interrupt()?;
         let psk: String =
             KEY.bytes().fold(String::new(), |hex, octet| hex + &format!("{octet:02x}"));

@@ -1,10 +1,14 @@
 //! One question to a program, and what must come of it.
 
 use std::ffi::OsStr;
-use std::process::Output;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 
+use super::material::Material;
 use crate::process;
 
 /// What has to come.
@@ -18,11 +22,30 @@ pub enum Wants<'a> {
     Lines(usize),
     /// This exit code, and this somewhere in what is written to stderr.
     Ends(i32, &'a str),
+    /// Whatever exit code, and this somewhere in what is written to stderr.
+    Warns(&'a str),
 }
 
-/// What came of all cases.
+/// The longest that a case may take.
+const CASE_MAX: Duration = Duration::from_secs(30);
+
+/// What every group of cases is given.
+#[derive(Clone, Copy, Debug)]
+pub struct Stage<'a> {
+    /// Our program.
+    pub binary: &'a Path,
+    /// Keys and bodies.
+    pub material: &'a Material,
+    /// Where verdicts go.
+    pub tally: &'a Tally,
+}
+
+/// What came of all cases, of groups that run at the same time.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct Tally(Mutex<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
     passed: usize,
     failed: Vec<String>,
     skipped: Vec<String>,
@@ -31,48 +54,68 @@ pub struct Tally {
 impl Tally {
     /// Runs a program and looks at what comes.
     pub fn ask(
-        &mut self,
+        &self,
         title: &str,
         program: impl AsRef<OsStr>,
         args: &[&str],
         wants: &Wants<'_>,
     ) -> Result<()> {
-        let mut command = process::command(program, args);
+        self.run(title, process::command(program, args), wants)
+    }
+    /// Runs a program and looks at what comes.
+    pub fn run(&self, title: &str, command: Command, wants: &Wants<'_>) -> Result<()> {
         let line = process::line(&command);
-        let output = command.output()?;
-        let verdict = judge(&output, wants);
+        let (output, in_time) = process::watch(command, CASE_MAX)?;
+        let verdict = if in_time { judge(&output, wants) } else { Err(late(&output)) };
         self.note(title, verdict.map_err(|why| format!("{why}\n    {line}")));
         Ok(())
     }
     /// Counts a verdict.
-    pub fn note(&mut self, title: &str, verdict: Result<(), String>) {
+    pub fn note(&self, title: &str, verdict: Result<(), String>) {
+        let mut counts = self.counts();
         match verdict {
-            Ok(()) => self.passed += 1,
-            Err(why) => self.failed.push(format!("{title}: {why}")),
+            Ok(()) => counts.passed += 1,
+            Err(why) => counts.failed.push(format!("{title}: {why}")),
         }
     }
     /// Something cannot be tried here.
-    pub fn skip(&mut self, what: &str, why: &str) {
+    pub fn skip(&self, what: &str, why: &str) {
         println!("skipped: {what}: {why}");
-        self.skipped.push(what.to_owned());
+        self.counts().skipped.push(what.to_owned());
     }
     /// Says it all; an error if something failed.
     pub fn report(&self) -> Result<()> {
-        let skipped = match &self.skipped[..] {
+        let counts = self.counts();
+        let skipped = match &counts.skipped[..] {
             [] => String::new(),
             skipped => format!("; skipped: {}", skipped.join(", ")),
         };
-        println!("interop: {} passed, {} failed{skipped}", self.passed, self.failed.len());
-        ensure!(self.failed.is_empty(), "\n{}", self.failed.join("\n"));
+        println!("interop: {} passed, {} failed{skipped}", counts.passed, counts.failed.len());
+        ensure!(counts.failed.is_empty(), "\n{}", counts.failed.join("\n"));
         Ok(())
     }
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        // Nothing that changes it panics half way.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn late(output: &Output) -> String {
+    let [stdout, stderr] =
+        [&output.stdout, &output.stderr].map(|octets| String::from_utf8_lossy(octets));
+    format!("not over within {} s; it said {stdout:?} {stderr:?}", CASE_MAX.as_secs())
 }
 
 fn judge(output: &Output, wants: &Wants<'_>) -> Result<(), String> {
     let (stdout, stderr) = (&output.stdout, String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8_lossy(stdout);
-    let wanted_code = if let Wants::Ends(code, _) = wants { *code } else { 0 };
-    if output.status.code() != Some(wanted_code) {
+    let wanted_code = match wants {
+        Wants::Ends(code, _) => Some(*code),
+        Wants::Warns(_) => output.status.code(),
+        _ => Some(0),
+    };
+    if output.status.code() != wanted_code {
+        let wanted_code = wanted_code.unwrap_or_default();
         return Err(format!("{} instead of exit code {wanted_code}: {stderr}", output.status));
     }
     let (fits, found) = match wants {
@@ -85,7 +128,9 @@ fn judge(output: &Output, wants: &Wants<'_>) -> Result<(), String> {
             let lines = text.lines().count();
             (lines == *count, format!("{lines} lines instead of {count}: {text:?}"))
         }
-        Wants::Ends(_, what) => (stderr.contains(what), format!("{what:?} is not in {stderr:?}")),
+        Wants::Ends(_, what) | Wants::Warns(what) => {
+            (stderr.contains(what), format!("{what:?} is not in {stderr:?}"))
+        }
     };
     if fits { Ok(()) } else { Err(found) }
 }
@@ -111,6 +156,7 @@ mod tests {
             (Wants::Lines(2), output(0, "a\nb\n", ""), output(0, "a\n", "")),
             (Wants::Ends(6, "key"), output(6, "", "a key"), output(3, "", "a key")),
             (Wants::Ends(6, "key"), output(6, "", "a key"), output(6, "key", "")),
+            (Wants::Warns("4.04"), output(1, "", "4.04"), output(0, "", "4.05")),
         ] {
             assert_eq!(judge(&good, &wants), Ok(()), "{wants:?}");
             assert!(judge(&bad, &wants).is_err(), "{wants:?}");
@@ -119,7 +165,7 @@ mod tests {
 
     #[test]
     fn one_failure_fails_all_and_is_named() {
-        let mut tally = Tally::default();
+        let tally = Tally::default();
         tally.note("first", Ok(()));
         assert!(tally.report().is_ok());
         tally.note("second", Err("broken".to_owned()));

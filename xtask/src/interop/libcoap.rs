@@ -1,13 +1,16 @@
-//! libcoap: its servers asked by our client, its clients at our server; UDP, TCP, DTLS and TLS.
+//! libcoap: its servers asked by our client, its clients at our server; UDP, TCP, DTLS and TLS; observation over a bad path.
 
-use std::path::Path;
+use std::ffi::OsStr;
+use std::process::Command;
 
 use anyhow::Result;
 
+use super::Group;
 use super::capture::Port;
-use super::case::{Tally, Wants};
-use super::material::{IDENTITY, KEY, Material};
-use super::peer::{HOST, Peer, two_free_ports};
+use super::case::{Stage, Tally, Wants};
+use super::material::{IDENTITY, KEY};
+use super::observation::Watch;
+use super::peer::{HOST, Peer, base, two_free_ports};
 use crate::{process, tools};
 
 /// How Debian calls its builds: without TLS, and with two libraries for it.
@@ -16,34 +19,97 @@ pub const SECURE: [&str; 2] = ["openssl", "gnutls"];
 /// That whose servers choose a protocol by ALPN.
 const ALPN: &str = SECURE[0];
 
-/// Both directions; the ports that were used.
-pub fn run(binary: &Path, material: &Material, tally: &mut Tally) -> Result<Vec<Port>> {
-    let mut ports = Vec::new();
+/// Whether it is installed, perhaps now.
+pub fn is_there(tally: &Tally) -> bool {
     let found = process::installed(&format!("coap-server-{PLAIN}"));
     if found || tools::install("libcoap3-bin").is_ok() {
-        ports.push(ask_plain(binary, material, tally)?);
-        for library in SECURE {
-            ports.push(ask_secure(binary, material, library, tally)?);
-        }
-        ports.extend(answer(binary, material, tally)?);
-    } else {
-        tally.skip("libcoap", "install it (Debian, Ubuntu: apt-get install libcoap3-bin)");
+        return true;
     }
-    Ok(ports)
+    tally.skip("libcoap", "install it (Debian, Ubuntu: apt-get install libcoap3-bin)");
+    false
+}
+
+/// Both directions.
+pub fn groups(stage: Stage<'_>) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> =
+        vec![Box::new(move || ask_plain(&stage)), Box::new(move || answer(&stage))];
+    for library in SECURE {
+        groups.push(Box::new(move || ask_secure(&stage, library)));
+    }
+    groups.extend(watches(&stage).map(|watch| watch.into_group(stage)));
+    groups
+}
+
+/// Its client, without TLS.
+pub fn client() -> String {
+    format!("coap-client-{PLAIN}")
+}
+
+/// Its server at a port, without TLS; PUT makes resources.
+pub fn server(port: u16, args: &[&str]) -> Command {
+    let common = ["-A", "::1", "-p", &port.to_string(), "-d", "10"];
+    process::command(format!("coap-server-{PLAIN}"), &[&common, args].concat())
+}
+
+/// Its client: a long body goes up, and comes down as it was.
+pub fn long_body(
+    stage: &Stage<'_>,
+    title: &str,
+    client: impl AsRef<OsStr>,
+    args: &[&str],
+    uri: &str,
+) -> Result<()> {
+    let (body, copy) = (stage.material.path("body"), stage.material.copy());
+    let ask = |what: &str, more: &[&str]| {
+        let (title, args) = (format!("{title}: {what}"), [args, more].concat());
+        stage.tally.ask(&title, &client, &args, &Wants::Says(""))
+    };
+    ask("long body up", &["-m", "put", "-f", &body, uri])?;
+    ask("long body down", &["-m", "get", "-o", &copy, uri])?;
+    let same = std::fs::read(&copy).is_ok_and(|octets| octets == stage.material.body);
+    let verdict = if same { Ok(()) } else { Err("it is not what went up".to_owned()) };
+    stage.tally.note(&format!("{title}: the body is the same"), verdict);
+    Ok(())
+}
+
+/// Observation over a bad path, theirs and ours.
+fn watches(stage: &Stage<'_>) -> impl Iterator<Item = Watch> + use<> {
+    let ours = |port: u16| {
+        let args = ["serve", "--demo", "--address", "::1", "--port", &port.to_string()];
+        process::command(stage.binary, &args)
+    };
+    let theirs = process::command(client(), &["-m", "get", "-w", "-s", "120", "-B", "120"]);
+    let mine = || process::command(stage.binary, &["observe"]);
+    [
+        // libcoap's client gives its application what comes, as it comes.
+        Watch::new("libcoap observes lowmesh", ours, "/obs", theirs)
+            .seed(13)
+            .unordered()
+            .acknowledging_once(),
+        Watch::new("lowmesh observes libcoap", |port| server(port, &[]), "/state", mine()).seed(21),
+        Watch::new(
+            "lowmesh observes libcoap by NON",
+            |port| server(port, &["-N"]),
+            "/state",
+            mine(),
+        )
+        .seed(17)
+        .unconfirmed(),
+    ]
+    .into_iter()
 }
 
 /// Our client, their server, in the open.
-fn ask_plain(binary: &Path, material: &Material, tally: &mut Tally) -> Result<Port> {
+fn ask_plain(stage: &Stage<'_>) -> Result<Vec<Port>> {
+    let Stage { binary, material, tally } = *stage;
     let port = two_free_ports()?;
-    let server = format!("coap-server-{PLAIN}");
-    let args = ["-A", "::1", "-p", &port.to_string(), "-d", "10"];
-    let _server = Peer::start(process::command(server, &args), port)?;
+    let _server = Peer::start(server(port, &[]), port)?;
     for scheme in ["coap", "coap+tcp"] {
         let title = |what: &str| format!("lowmesh asks libcoap over {scheme}: {what}");
         let base = format!("{scheme}://{HOST}:{port}");
         let uri = |path: &str| format!("{base}{path}");
         let body = material.path("body");
-        let mut ask = |what: &str, args: &[&str], wants: &Wants<'_>| {
+        let ask = |what: &str, args: &[&str], wants: &Wants<'_>| {
             tally.ask(&title(what), binary, args, wants)
         };
         ask("get", &["get", &uri("/")], &Wants::Says("libcoap"))?;
@@ -57,16 +123,12 @@ fn ask_plain(binary: &Path, material: &Material, tally: &mut Tally) -> Result<Po
         ask("delete", &["delete", &uri("/long")], &Wants::Octets(b""))?;
         ask("an error", &["get", &uri("/none")], &Wants::Ends(4, "4.04"))?;
     }
-    Ok(Port { number: port, secure: false })
+    Ok(Port::in_the_open([port]))
 }
 
 /// Our client, their server, with keys and with certificates.
-fn ask_secure(
-    binary: &Path,
-    material: &Material,
-    library: &str,
-    tally: &mut Tally,
-) -> Result<Port> {
+fn ask_secure(stage: &Stage<'_>, library: &str) -> Result<Vec<Port>> {
+    let Stage { binary, material, tally } = *stage;
     let port = two_free_ports()?;
     let (cert, key) = (material.path("cert.pem"), material.path("key.pem"));
     let number = port.to_string();
@@ -84,7 +146,7 @@ fn ask_secure(
     let (time, long) = (format!("{base}/time"), format!("{base}/long"));
     let body = material.path("body");
     let keys = ["-u", IDENTITY, "-k", KEY];
-    let mut ask =
+    let ask =
         |what: &str, args: &[&str], wants: &Wants<'_>| tally.ask(&title(what), binary, args, wants);
     ask("DTLS", &[&["get", &base][..], &keys].concat(), &Wants::Says("libcoap"))?;
     let up = [&["put", &long, "-f", &body][..], &keys].concat();
@@ -102,11 +164,12 @@ fn ask_secure(
             if library == ALPN { Wants::Says("libcoap") } else { Wants::Ends(6, "by ALPN") };
         ask("TLS", &["get", &uri, "--cafile", &cert], &wants)?;
     }
-    Ok(Port { number: secure, secure: true })
+    Ok(vec![Port { number: secure, secure: true }])
 }
 
 /// Their client, our server.
-fn answer(binary: &Path, material: &Material, tally: &mut Tally) -> Result<[Port; 2]> {
+fn answer(stage: &Stage<'_>) -> Result<Vec<Port>> {
+    let Stage { binary, material, tally } = *stage;
     let port = two_free_ports()?;
     let (cert, key) = (material.path("cert.pem"), material.path("key.pem"));
     let number = port.to_string();
@@ -130,24 +193,23 @@ fn answer(binary: &Path, material: &Material, tally: &mut Tally) -> Result<[Port
     }
     for (library, scheme, port, extra) in ways {
         let client = format!("coap-client-{library}");
+        let title = format!("libcoap ({library}) asks lowmesh over {scheme}");
+        let common = [&["-B", "10"][..], extra].concat();
         let uri = |path: &str| format!("{scheme}://{HOST}:{port}{path}");
-        let mut ask = |what: &str, args: &[&str], wants: &Wants<'_>| {
-            let title = format!("libcoap ({library}) asks lowmesh over {scheme}: {what}");
-            tally.ask(&title, &client, &[&["-B", "10"][..], extra, args].concat(), wants)
+        let ask = |what: &str, args: &[&str], wants: &Wants<'_>| {
+            tally.ask(&format!("{title}: {what}"), &client, &[&common, args].concat(), wants)
         };
         ask("get", &["-m", "get", &uri("/hello")], &Wants::Says("hello world"))?;
         ask("separate response", &["-m", "get", &uri("/separate")], &Wants::Says("of its own"))?;
-        let (body, copy) = (material.path("body"), material.path("copy"));
-        let update = uri("/large-update");
-        ask("long body up", &["-m", "put", "-f", &body, &update], &Wants::Says(""))?;
-        ask("long body down", &["-m", "get", "-o", &copy, &update], &Wants::Says(""))?;
-        let same = std::fs::read(&copy).is_ok_and(|octets| octets == material.body);
-        let verdict = if same { Ok(()) } else { Err("it is not what went up".to_owned()) };
-        tally.note(&format!("libcoap ({library}) over {scheme}: the body is the same"), verdict);
-        _ = std::fs::remove_file(&copy);
+        long_body(stage, &title, &client, &common, &uri("/large-update"))?;
     }
-    let args = ["-m", "get", "-s", "2", "-B", "4", &format!("coap://{HOST}:{port}/time")];
-    let client = format!("coap-client-{PLAIN}");
-    tally.ask("libcoap observes lowmesh", client, &args, &Wants::Says("\n"))?;
-    Ok([Port { number: port, secure: false }, Port { number: secure, secure: true }])
+    let observe = |path: &str, seconds: &str, wants: &Wants<'_>| {
+        let uri = format!("{}{path}", base("coap", port));
+        let args = ["-m", "get", "-v", "7", "-s", seconds, "-B", "10", &uri];
+        tally.ask(&format!("libcoap observes lowmesh at {path}"), self::client(), &args, wants)
+    };
+    observe("/time", "2", &Wants::Says("t:CON c:2.05"))?;
+    // It changes every five seconds, and was asked for with CON.
+    observe("/obs-non", "6", &Wants::Says("t:NON c:2.05"))?;
+    Ok(vec![Port { number: port, secure: false }, Port { number: secure, secure: true }])
 }

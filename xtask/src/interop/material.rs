@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::Result;
 
@@ -24,6 +25,7 @@ pub struct Material {
     folder: PathBuf,
     /// The octets of `body`.
     pub body: Vec<u8>,
+    copies: AtomicU32,
     /// Whether `cert.pem` and `key.pem` could be made.
     pub certificates: bool,
 }
@@ -35,7 +37,7 @@ impl Material {
         fs::create_dir_all(&folder)?;
         // No two blocks are the same.
         let body: Vec<u8> = (0..BODY_LEN).map(|at| (at % 251) as u8).collect();
-        let mut material = Self { folder, body, certificates: false };
+        let mut material = Self { folder, body, copies: AtomicU32::new(0), certificates: false };
         fs::write(material.path("body"), &material.body)?;
         material.protect("client", CLIENT_ID, SERVER_ID)?;
         material.protect("server", SERVER_ID, CLIENT_ID)?;
@@ -45,6 +47,10 @@ impl Material {
     /// The whole path of `name`.
     pub fn path(&self, name: &str) -> String {
         self.folder.join(name).to_string_lossy().into_owned()
+    }
+    /// The whole path of a file that nobody else writes.
+    pub fn copy(&self) -> String {
+        self.path(&format!("copy-{}", self.copies.fetch_add(1, Ordering::Relaxed)))
     }
     /// Writes the security context of one end, for libcoap and us as `END.conf`, for aiocoap as the folder `END`.
     fn protect(&self, end: &str, sender: &str, recipient: &str) -> Result<()> {

@@ -1,8 +1,10 @@
 //! A server of somebody else's, or ours, for as long as it is asked.
 
 use std::io::{BufRead as _, BufReader};
-use std::net::{TcpListener, UdpSocket};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -13,16 +15,31 @@ use crate::process::{self, Stopwatch};
 const START_MAX: Duration = Duration::from_secs(10);
 /// How often it is looked whether it does.
 const LOOK: Duration = Duration::from_millis(20);
+/// How long a server that listens may take to answer.
+const ANSWER_MAX: Duration = Duration::from_millis(500);
+/// Where ports are taken from, two by two from one of so many places on.
+const FIRST_PORT: u16 = 20_000;
+const STARTS: u32 = 4000;
+const TRIES: usize = 100;
 /// Every server is asked here.
 pub const HOST: &str = "[::1]";
+
+/// What every URI at a port of [`HOST`] begins with.
+pub fn base(scheme: &str, port: u16) -> String {
+    format!("{scheme}://{HOST}:{port}")
+}
 
 /// A running server; it ends with the value.
 #[derive(Debug)]
 pub struct Peer(Child);
 
 impl Peer {
-    /// Starts a server and waits until it takes connections at a port.
+    /// Starts a server and waits until it takes connections and answers datagrams at a port.
     pub fn start(command: Command, port: u16) -> Result<Self> {
+        Self::start_at(command, port, port)
+    }
+    /// Starts a server and waits until it takes connections at one port and answers datagrams at another.
+    pub fn start_at(command: Command, connections: u16, datagrams: u16) -> Result<Self> {
         let mut command = command;
         let line = process::line(&command);
         command.stdout(Stdio::null()).stderr(Stdio::null()).stdin(Stdio::null());
@@ -32,30 +49,44 @@ impl Peer {
             if let Some(status) = peer.0.try_wait()? {
                 bail!("{line} ended with {status}");
             }
-            if std::net::TcpStream::connect(("::1", port)).is_ok() {
+            if TcpStream::connect(("::1", connections)).is_ok() && answers(datagrams) {
                 return Ok(peer);
             }
             std::thread::sleep(LOOK);
         }
-        bail!("{line} does not listen at port {port}")
+        bail!("{line} does not listen at the ports {connections} and {datagrams}")
     }
-    /// Starts a program and waits until a line of its stderr has `sign` in it.
+    /// Starts a program and waits until a line that it writes has `sign` in it.
     pub fn start_until(command: Command, sign: &str) -> Result<Self> {
+        let line = process::line(&command);
+        let (peer, lines) = Self::listen(command)?;
+        let (clock, mut said) = (Stopwatch::start(), String::new());
+        loop {
+            match lines.recv_timeout(START_MAX.saturating_sub(clock.elapsed())) {
+                Ok(text) if text.contains(sign) => return Ok(peer),
+                Ok(text) => said.extend([&text, "\n"]),
+                Err(RecvTimeoutError::Timeout) => bail!("{line} does not say {sign:?}:\n{said}"),
+                Err(RecvTimeoutError::Disconnected) => {
+                    bail!("{line} ended before it said {sign:?}:\n{said}");
+                }
+            }
+        }
+    }
+    /// Starts a program; the lines that it writes, wherever. They are read whether somebody takes them or not.
+    pub fn listen(command: Command) -> Result<(Self, Receiver<String>)> {
         let mut command = command;
         let line = process::line(&command);
-        command.stdout(Stdio::null()).stderr(Stdio::piped()).stdin(Stdio::null());
-        let mut peer = Self(command.spawn().with_context(|| format!("cannot start {line}"))?);
-        let stderr = BufReader::new(peer.0.stderr.take().context("its stderr is piped")?);
-        let mut said = String::new();
-        for text in stderr.lines() {
-            let text = text?;
-            if text.contains(sign) {
-                return Ok(peer);
-            }
-            said.push_str(&text);
-            said.push('\n');
-        }
-        bail!("{line} ended before it said {sign:?}:\n{said}")
+        let (reader, writer) = std::io::pipe()?;
+        command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
+        let peer = Self(command.spawn().with_context(|| format!("cannot start {line}"))?);
+        // It holds the other end of the pipe, which would never close.
+        drop(command);
+        let (tell, told) = mpsc::channel();
+        std::thread::spawn(move || {
+            let lines = BufReader::new(reader).split(b'\n').map_while(Result::ok);
+            lines.for_each(|line| _ = tell.send(String::from_utf8_lossy(&line).into_owned()));
+        });
+        Ok((peer, told))
     }
     /// Ends it as Ctrl-C does, and waits for that.
     pub fn interrupt(mut self) -> Result<()> {
@@ -73,17 +104,32 @@ impl Drop for Peer {
     }
 }
 
-/// A port that is free, and the one behind it too, for datagrams and connections; others may take them meanwhile.
+/// Whether a server answers a GET; a ping would do, if libcoap sent more than one RST a second.
+fn answers(port: u16) -> bool {
+    const GET: [u8; 4] = [0x40, 0x01, 0x12, 0x34];
+    let asked = || {
+        let socket = UdpSocket::bind("[::1]:0")?;
+        socket.connect(("::1", port))?;
+        socket.set_read_timeout(Some(ANSWER_MAX))?;
+        socket.send(&GET)?;
+        socket.recv(&mut [0; 2048])
+    };
+    asked().is_ok()
+}
+
+/// A port that is free, and the one behind it too, for datagrams and connections: below those that systems give to sockets
+/// that ask for any, and never the same twice.
 pub fn two_free_ports() -> Result<u16> {
-    for _ in 0..100 {
-        let first = TcpListener::bind("[::1]:0")?;
-        let port = first.local_addr()?.port();
-        let Some(second) = port.checked_add(1) else { continue };
-        let free = UdpSocket::bind(("::1", port)).is_ok()
-            && UdpSocket::bind(("::1", second)).is_ok()
-            && TcpListener::bind(("::1", second)).is_ok();
-        if free {
-            return Ok(port);
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    // Programs that run at the same time begin at different places.
+    let start = FIRST_PORT + 2 * u16::try_from(std::process::id() % STARTS)?;
+    for _ in 0..TRIES {
+        let first = start + NEXT.fetch_add(2, Ordering::Relaxed);
+        let free = |port| {
+            UdpSocket::bind(("::1", port)).is_ok() && TcpListener::bind(("::1", port)).is_ok()
+        };
+        if free(first) && free(first + 1) {
+            return Ok(first);
         }
     }
     bail!("no two free ports in a row")

@@ -1,8 +1,8 @@
 //! The resources that the CoAP plugtests of ETSI ask of a server (their test descriptions TD_COAP_CORE, LINK, BLOCK and
 //! OBS), so that any client can be tried with them.
 //!
-//! `/obs-non` notifies unconfirmed whoever has asked unconfirmed, as every resource here does; `/obs-reset` ends its
-//! observations on POST.
+//! `/obs-non` notifies with NON, however it was asked; the others as they were asked. `/obs-reset` ends its observations on
+//! POST.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -226,7 +226,10 @@ fn observable(server: &mut Server) {
             answer
         });
         let methods = Methods::GET | Methods::PUT | Methods::DELETE;
-        server.insert(path, Resource::new(methods, observed).observable());
+        let resource = Resource::new(methods, observed);
+        let resource =
+            if path == "/obs-non" { resource.notify_non() } else { resource.observable() };
+        server.insert(path, resource);
         tick(server, path, PERIOD);
     }
     reset(server, server.changes());

@@ -121,9 +121,9 @@ fn slice(
         return ResponseTemplate::new(Code::BAD_REQUEST);
     };
     let mut part = ResponseTemplate {
-        code: response.code,
         options: response.options.clone(),
         payload: whole[offset..end].to_vec(),
+        ..ResponseTemplate::new(response.code)
     };
     block.write(&mut part.options, OptionNumber::BLOCK2);
     if offset == 0 && more {

@@ -67,6 +67,7 @@ impl<P: Ord + Copy> Endpoint<P> {
             kind,
             purpose: Purpose::Request,
             expects: Expects::Group,
+            verified: false,
             bytes: bytes.clone(),
             phase: Phase::Acknowledged(transmission),
         };

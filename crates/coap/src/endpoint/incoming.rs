@@ -179,8 +179,9 @@ impl<P: Ord + Copy> Endpoint<P> {
             Answer::Separate => {
                 let message = response.into_message(Kind::Confirmable, MessageId(0), token);
                 let (purpose, expects) = (Purpose::Response, Expects::One);
-                let holds_token = false;
-                let wanted = Wanted { peer, message, purpose, expects, handle, holds_token };
+                let (holds_token, verified) = (false, false);
+                let wanted =
+                    Wanted { peer, message, purpose, expects, verified, handle, holds_token };
                 self.enqueue(wanted, now)?;
             }
             Answer::Multicast => {

@@ -162,7 +162,13 @@ impl<P: Ord + Copy> Machine for Endpoint<P> {
 
     fn handle(&mut self, now: Instant, input: Input<'_, P>) -> Result<(), Rejected> {
         match input {
-            Input::Request { peer, message, handle } => self.request(peer, message, handle, now)?,
+            Input::Request { peer, message, handle } => {
+                self.request(peer, message, false, handle, now)?;
+            }
+            Input::RequestVerified { peer, message, handle } => {
+                self.request(peer, message, true, handle, now)?;
+            }
+            Input::Accept { handle, observes } => self.accept(handle, observes, now),
             Input::Respond { exchange, response, handle } => {
                 self.respond(exchange, response, handle, now)?;
             }

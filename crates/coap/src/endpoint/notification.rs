@@ -29,8 +29,8 @@ impl<P: Ord + Copy> Endpoint<P> {
         }
         if message.kind == Kind::Confirmable {
             let (purpose, expects) = (Purpose::Response, Expects::One);
-            let holds_token = false;
-            let wanted = Wanted { peer, message, purpose, expects, handle, holds_token };
+            let (holds_token, verified) = (false, false);
+            let wanted = Wanted { peer, message, purpose, expects, verified, handle, holds_token };
             return self.enqueue(wanted, now);
         }
         if !self.admit(peer, now) {

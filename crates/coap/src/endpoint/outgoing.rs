@@ -24,6 +24,8 @@ pub(super) struct Wanted<P> {
     pub(super) message: Message,
     pub(super) purpose: Purpose,
     pub(super) expects: Expects,
+    /// What comes counts when the layer above has accepted it.
+    pub(super) verified: bool,
     pub(super) handle: Handle,
     /// A request that leaves with the token that it has.
     pub(super) holds_token: bool,
@@ -47,11 +49,12 @@ pub(super) const TOO_LONG: Rejected = Rejected {
 };
 
 impl<P: Ord + Copy> Endpoint<P> {
-    /// The application asks.
+    /// The application asks; if `verified`, it says which response counts.
     pub(super) fn request(
         &mut self,
         peer: P,
         template: RequestTemplate,
+        verified: bool,
         handle: Handle,
         now: Instant,
     ) -> Result<(), Rejected> {
@@ -69,7 +72,8 @@ impl<P: Ord + Copy> Endpoint<P> {
         };
         let message = Message { kind, code, message_id: MessageId(0), token, options, payload };
         let purpose = Purpose::Request;
-        self.enqueue(Wanted { peer, message, purpose, expects, handle, holds_token }, now)
+        let wanted = Wanted { peer, message, purpose, expects, verified, handle, holds_token };
+        self.enqueue(wanted, now)
     }
 
     /// Takes a token for a new request. An observation that has it ends without a word: the new
@@ -93,7 +97,9 @@ impl<P: Ord + Copy> Endpoint<P> {
     pub(super) fn ping(&mut self, peer: P, handle: Handle, now: Instant) -> Result<(), Rejected> {
         let message = Message::new(Kind::Confirmable, Code::EMPTY, MessageId(0));
         let (purpose, expects) = (Purpose::Empty, Expects::One);
-        self.enqueue(Wanted { peer, message, purpose, expects, handle, holds_token: false }, now)
+        let (verified, holds_token) = (false, false);
+        let wanted = Wanted { peer, message, purpose, expects, verified, handle, holds_token };
+        self.enqueue(wanted, now)
     }
 
     /// The application is no longer interested. What the peer still sends about it is answered as
@@ -111,7 +117,7 @@ impl<P: Ord + Copy> Endpoint<P> {
 
     /// Takes a message in: it starts now, waits for the window, or fails for want of room.
     pub(super) fn enqueue(&mut self, wanted: Wanted<P>, now: Instant) -> Result<(), Rejected> {
-        let Wanted { peer: to, message, purpose, expects, handle, holds_token } = wanted;
+        let Wanted { peer: to, message, purpose, expects, verified, handle, holds_token } = wanted;
         if message.encoded_len() > self.config.message_len_max {
             return Err(TOO_LONG);
         }
@@ -133,7 +139,8 @@ impl<P: Ord + Copy> Endpoint<P> {
         let (token, kind) = (message.token, message.kind);
         let held = holds_token.then(|| token.clone());
         let phase = Phase::Queued;
-        let outgoing = Outgoing { peer: to, handle, token, kind, purpose, expects, bytes, phase };
+        let outgoing =
+            Outgoing { peer: to, handle, token, kind, purpose, expects, verified, bytes, phase };
         self.outgoing.insert(id, outgoing);
         let peer = self.peers.get_mut(&to).expect("just admitted");
         peer.queue.push_back(id);
@@ -282,16 +289,37 @@ impl<P: Ord + Copy> Endpoint<P> {
     /// Ends a request with its response, and an observation with its last.
     pub(super) fn complete(&mut self, from: P, id: ExchangeId, message: Message, now: Instant) {
         let Some(exchange) = self.close(id, now) else { return };
-        let (rtt, retransmissions) = match exchange.phase {
-            Phase::Sent(transmission) | Phase::Acknowledged(transmission) => {
-                (now.since(transmission.started), transmission.retransmissions)
-            }
-            // What ends an observation answers no request of its own.
-            Phase::Queued | Phase::Observing { .. } => (Duration::ZERO, 0),
-        };
+        let (rtt, retransmissions) = exchange.phase.effort(now);
         let handle = exchange.handle;
         self.outbox.push(Output::Response { handle, from, message, rtt, retransmissions });
         self.start_waiting(exchange.peer, now);
+    }
+
+    /// Lets the layer above verify a response, which changes nothing until that accepts it.
+    pub(super) fn submit(&mut self, from: P, id: ExchangeId, message: Message, now: Instant) {
+        let Some(exchange) = self.outgoing.get(&id) else { return };
+        let (rtt, retransmissions) = exchange.phase.effort(now);
+        let handle = exchange.handle;
+        self.outbox.push(Output::Response { handle, from, message, rtt, retransmissions });
+        // An ACK may have made room for others.
+        self.start_waiting(from, now);
+    }
+
+    /// The layer above has verified a response.
+    pub(super) fn accept(&mut self, handle: Handle, observes: bool, now: Instant) {
+        let named = |(_, one): &(&ExchangeId, &Outgoing<P>)| one.verified && one.handle == handle;
+        let Some((id, peer)) = self.outgoing.iter().find(named).map(|(id, one)| (*id, one.peer))
+        else {
+            return;
+        };
+        if observes {
+            self.release(id, now);
+            let exchange = self.outgoing.get_mut(&id).expect("just found");
+            exchange.phase = Phase::Observing { due: None };
+        } else {
+            self.close(id, now);
+        }
+        self.start_waiting(peer, now);
     }
 
     /// Ends an exchange without success.

@@ -124,6 +124,13 @@ impl<P: Ord + Copy> Endpoint<P> {
                     && one.token == view.token()
             })
         });
+        // One that the layer above did not accept was an ACK all the same, but not the response.
+        let matched = matched.or_else(|| {
+            let id = self.peers.get(&from)?.by_token(&view.token())?;
+            let exchange = self.outgoing.get(&id)?;
+            let repeated = exchange.verified && exchange.message_id() == view.message_id();
+            repeated.then_some(id)
+        });
         match matched {
             Some(id) => {
                 self.acknowledge(id, now);
@@ -171,11 +178,13 @@ impl<P: Ord + Copy> Endpoint<P> {
     /// option that nobody knows: then the request is over without a response.
     fn settle(&mut self, from: P, id: ExchangeId, view: &MessageView<'_>, now: Instant) {
         let recognition = view.options().recognise(|number| self.knows(number));
-        let expects = self.outgoing.get(&id).map(|one| one.expects);
+        let Some(exchange) = self.outgoing.get(&id) else { return };
+        let (expects, verified) = (exchange.expects, exchange.verified);
         if let Some(number) = recognition.critical {
             self.discard(from, Discard::CriticalOption(number));
-            // One member of a group does not speak for the others.
-            if expects != Some(Expects::Group) {
+            // One member of a group does not speak for the others, and what nobody has verified
+            // speaks for nobody.
+            if expects != Expects::Group && !verified {
                 self.abandon(id, DropReason::Malformed, now);
             }
             return;
@@ -185,8 +194,9 @@ impl<P: Ord + Copy> Endpoint<P> {
             message.options.drop_faulty_electives();
         }
         match expects {
-            Some(Expects::Group) => self.on_group_response(from, id, message, now),
-            Some(Expects::Notifications(_)) => {
+            _ if verified => self.submit(from, id, message, now),
+            Expects::Group => self.on_group_response(from, id, message, now),
+            Expects::Notifications(_) => {
                 if let Some(last) = self.on_notification(from, id, message, now) {
                     self.complete(from, id, last, now);
                 }

@@ -214,6 +214,10 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
     fn input(&mut self, now: Instant, input: Input<'_, P>) -> Result<(), Rejected> {
         match input {
             Input::Request { peer, message, handle } => self.ask(peer, message, handle, now),
+            Input::RequestVerified { .. } | Input::Accept { .. } => Err(Rejected {
+                what: "request",
+                why: "what verifies responses stands below a host",
+            }),
             Input::RequestGroup { group, message, wait, handle } => {
                 self.ask_group(group, message, wait, handle, now)
             }

@@ -287,7 +287,8 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
             return;
         }
         let proven = self.trusts(asked.peer);
-        let place = self.server.registry.register(asked.peer, request, proven, now);
+        let (peer, notifications) = (asked.peer, response.notifications);
+        let place = self.server.registry.register(peer, request, notifications, proven, now);
         if let Some(sequence) = place {
             response.options.set_uint(OptionNumber::OBSERVE, sequence);
         }

@@ -13,8 +13,8 @@ use lowmesh_wire::coap::{Class, Kind, Message, OptionNumber, Token};
 
 use super::SEQUENCE_MODULUS;
 use crate::blockwise::RequestKey;
-use crate::event::ResponseTemplate;
-use crate::params::{CONFIRM_AFTER, NOTIFICATION_GAP};
+use crate::event::{Notifications, ResponseTemplate};
+use crate::params::{CONFIRM_AFTER, NOTIFICATION_GAP, UNPROVEN_NON_MAX};
 
 /// Names an observation within its registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -70,8 +70,10 @@ struct Observation<P> {
 struct Observer<P> {
     peer: P,
     token: Token,
-    /// Notifications are CON, as the request was.
+    /// Notifications are CON: the request was, and the application leaves it at that.
     confirmable: bool,
+    /// NON notifications that may still leave before it is proven.
+    unproven_left: u8,
     /// Something that only the holder of the address can know has come from it.
     proven: bool,
     block: Option<u32>,
@@ -124,12 +126,14 @@ impl<P: Ord + Copy> Registry<P> {
     /// response's Observe option, or `None` if there is no room: then the response leaves without
     /// the option (RFC 7641 s4.1).
     ///
-    /// Until an acknowledgement shows that `peer` is where it says, or if `proven` says so already,
-    /// its notifications are CON: a forged address is told no more than one of them.
+    /// Until an acknowledgement shows that `peer` is where it says, unless `proven` says so already,
+    /// its notifications are CON: a forged address is told no more than one of them, behind a few
+    /// NON ones where the application wants these.
     pub fn register(
         &mut self,
         peer: P,
         request: &Message,
+        notifications: Notifications,
         proven: bool,
         now: Instant,
     ) -> Option<u32> {
@@ -153,10 +157,15 @@ impl<P: Ord + Copy> Registry<P> {
             id
         };
         let observation = self.observations.get_mut(&id).expect("just found or made");
+        let (confirmable, unproven_left) = match notifications {
+            Notifications::AsRequested => (request.kind == Kind::Confirmable, 0),
+            Notifications::NonConfirmable => (false, UNPROVEN_NON_MAX),
+        };
         observation.observers.push(Observer {
             peer,
             token: token.clone(),
-            confirmable: request.kind == Kind::Confirmable,
+            confirmable,
+            unproven_left,
             proven,
             block: request.options.get_uint(OptionNumber::BLOCK2),
             confirmed: now,
@@ -292,7 +301,8 @@ impl<P: Ord + Copy> Registry<P> {
         }
         // RFC 7641 s4.5: at least every 24 hours a notification MUST be CON.
         let silent = now.since(observer.confirmed) >= CONFIRM_AFTER;
-        let confirmable = observer.confirmable || !observer.proven || silent;
+        let unproven = !observer.proven && observer.unproven_left == 0;
+        let confirmable = observer.confirmable || unproven || silent;
         if !confirmable && observer.next > now {
             self.waiting.insert((observer.next, peer, token.clone()));
             return None;
@@ -304,6 +314,8 @@ impl<P: Ord + Copy> Registry<P> {
         let block = observer.block;
         if confirmable {
             observer.on_its_way = Some(notification);
+        } else {
+            observer.unproven_left = observer.unproven_left.saturating_sub(1);
         }
         let mut response = state;
         if response.code.class() == Class::Success {

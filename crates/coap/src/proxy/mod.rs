@@ -127,7 +127,7 @@ pub fn back(response: Message, knows: impl Fn(OptionNumber) -> bool) -> Response
                 OptionNumber::BLOCK1 | OptionNumber::BLOCK2 | OptionNumber::ECHO
             )
     });
-    ResponseTemplate { code: response.code, options, payload: response.payload }
+    ResponseTemplate { options, payload: response.payload, ..ResponseTemplate::new(response.code) }
 }
 
 /// What a client hears when the next hop gave no response.

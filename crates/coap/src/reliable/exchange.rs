@@ -23,8 +23,18 @@ pub(super) struct Waiting<P> {
     pub(super) started: Instant,
     /// When it has waited long enough; an observation waits for ever.
     pub(super) due: Option<Instant>,
+    /// What comes counts when the layer above has accepted it.
+    pub(super) verified: bool,
     /// What to send with Observe 1 when the application loses interest in an observation.
     pub(super) observes: Option<StreamMessage>,
+}
+
+/// What the caller of [`Connections::begin`] waits for an answer to.
+struct Wanted {
+    token: Token,
+    purpose: Purpose,
+    verified: bool,
+    observes: Option<StreamMessage>,
 }
 
 /// A request of a peer that the application has not answered.
@@ -45,11 +55,12 @@ const TOO_LONG: Rejected = Rejected {
 };
 
 impl<P: Ord + Copy> Connections<P> {
-    /// The application asks.
+    /// The application asks; if `verified`, it says which response counts.
     pub(super) fn request(
         &mut self,
         peer: P,
         template: RequestTemplate,
+        verified: bool,
         handle: Handle,
         now: Instant,
     ) -> Result<(), Rejected> {
@@ -73,7 +84,8 @@ impl<P: Ord + Copy> Connections<P> {
         }
         let observes = observes.then(|| message.clone());
         let token = message.token.clone();
-        if self.begin(peer, handle, (token, Purpose::Request, observes), now) {
+        let wanted = Wanted { token, purpose: Purpose::Request, verified, observes };
+        if self.begin(peer, handle, wanted, now) {
             self.send(peer, &message, handle, Purpose::Request);
             if silent {
                 // RFC 7967: nothing will come.
@@ -100,7 +112,9 @@ impl<P: Ord + Copy> Connections<P> {
     /// The application wants to know whether the peer is there (RFC 8323 s5.4).
     pub(super) fn ping(&mut self, peer: P, handle: Handle, now: Instant) {
         let token = self.free_token(peer);
-        if self.begin(peer, handle, (token.clone(), Purpose::Empty, None), now) {
+        let purpose = Purpose::Empty;
+        let wanted = Wanted { token: token.clone(), purpose, verified: false, observes: None };
+        if self.begin(peer, handle, wanted, now) {
             let ping = Signal::Ping { custody: false }.into_message(token);
             self.send(peer, &ping, handle, Purpose::Empty);
         }
@@ -108,13 +122,8 @@ impl<P: Ord + Copy> Connections<P> {
 
     /// Notes that an answer is waited for; false, and said to the application, if there is no
     /// connection or no room.
-    fn begin(
-        &mut self,
-        peer: P,
-        handle: Handle,
-        (token, purpose, observes): (Token, Purpose, Option<StreamMessage>),
-        now: Instant,
-    ) -> bool {
+    fn begin(&mut self, peer: P, handle: Handle, wanted: Wanted, now: Instant) -> bool {
+        let Wanted { token, purpose, verified, observes } = wanted;
         let usable = self.open.get(&peer).is_some_and(|one| one.state != State::Releasing);
         let full = self.waiting.len() >= self.limits.open_max;
         if !usable || full {
@@ -128,7 +137,8 @@ impl<P: Ord + Copy> Connections<P> {
         self.by_token.insert((peer, token.clone()), id);
         self.deadlines.insert((due, id));
         let due = Some(due);
-        let waiting = Waiting { peer, handle, token, purpose, started: now, due, observes };
+        let started = now;
+        let waiting = Waiting { peer, handle, token, purpose, started, due, verified, observes };
         self.waiting.insert(id, waiting);
         self.outbox.push(Output::Started { handle, rto, at: now });
         true
@@ -150,6 +160,20 @@ impl<P: Ord + Copy> Connections<P> {
         self.close_if_done(waiting.peer);
     }
 
+    /// The layer above has verified a response.
+    pub(super) fn accept(&mut self, handle: Handle, observes: bool) {
+        let named =
+            |(_, one): &(&ExchangeId, &mut Waiting<P>)| one.verified && one.handle == handle;
+        let Some((id, waiting)) = self.waiting.iter_mut().find(named) else { return };
+        let (id, peer) = (*id, waiting.peer);
+        if !observes {
+            self.forget(id);
+        } else if let Some(due) = waiting.due.take() {
+            self.deadlines.remove(&(due, id));
+        }
+        self.close_if_done(peer);
+    }
+
     /// The application answers.
     pub(super) fn respond(
         &mut self,
@@ -162,7 +186,7 @@ impl<P: Ord + Copy> Connections<P> {
         }
         let Some(asked) = self.asked.get(&exchange) else { return Err(ANSWERED) };
         let (peer, unwanted) = (asked.peer, asked.unwanted);
-        let ResponseTemplate { code, options, payload } = response;
+        let ResponseTemplate { code, options, payload, .. } = response;
         let message = StreamMessage { code, token: asked.token.clone(), options, payload };
         if !self.fits(peer, &message) {
             return Err(TOO_LONG);
@@ -192,7 +216,7 @@ impl<P: Ord + Copy> Connections<P> {
         confirmable: bool,
         handle: Handle,
     ) -> Result<(), Rejected> {
-        let ResponseTemplate { code, options, payload } = response;
+        let ResponseTemplate { code, options, payload, .. } = response;
         if !code.is_response() {
             return Err(NO_RESPONSE_CODE);
         }

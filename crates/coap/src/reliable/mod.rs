@@ -190,7 +190,13 @@ impl<P: Ord + Copy> Machine for Connections<P> {
             Input::Release { peer } => self.release(peer),
             Input::Unreachable { peer } => self.end(peer, DropReason::NoRoute),
             Input::Datagram { from, bytes } => self.on_octets(from, bytes, now),
-            Input::Request { peer, message, handle } => self.request(peer, message, handle, now)?,
+            Input::Request { peer, message, handle } => {
+                self.request(peer, message, false, handle, now)?;
+            }
+            Input::RequestVerified { peer, message, handle } => {
+                self.request(peer, message, true, handle, now)?;
+            }
+            Input::Accept { handle, observes } => self.accept(handle, observes),
             Input::Ping { peer, handle } => self.ping(peer, handle, now),
             Input::Cancel { handle } => self.cancel(handle),
             Input::Respond { exchange, response, handle } => {

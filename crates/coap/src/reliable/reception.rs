@@ -151,16 +151,26 @@ impl<P: Ord + Copy> Connections<P> {
         let found = self
             .by_token(from, &view.token())
             .filter(|id| self.waiting.get(id).is_some_and(|one| one.purpose == Purpose::Request));
-        let Some(id) = found else { return self.discard(from, Discard::Unmatched) };
+        let Some((id, waiting)) = found.and_then(|id| Some((id, self.waiting.get(&id)?))) else {
+            return self.discard(from, Discard::Unmatched);
+        };
+        let (handle, started, verified) = (waiting.handle, waiting.started, waiting.verified);
         let recognition = view.options().recognise(|number| self.knows(number));
         let message = message(view, recognition.faulty_elective);
         if let Some(number) = recognition.critical {
             self.discard(from, Discard::CriticalOption(number));
-            if let Some(Waiting { handle, .. }) = self.forget(id) {
+            // What nobody has verified speaks for nobody.
+            if !verified {
+                self.forget(id);
                 let reason = DropReason::Malformed;
                 self.outbox.push(Output::Failed { handle, reason });
             }
             return self.close_if_done(from);
+        }
+        let (rtt, retransmissions) = (now.since(started), 0);
+        if verified {
+            self.outbox.push(Output::Response { handle, from, message, rtt, retransmissions });
+            return;
         }
         // RFC 8323 s7.1: notifications arrive in order, and the value of Observe says nothing.
         let observed = message.options.get(OptionNumber::OBSERVE).is_some();
@@ -169,17 +179,14 @@ impl<P: Ord + Copy> Connections<P> {
             && observed
             && message.code.class() == Class::Success
         {
-            let handle = waiting.handle;
             if let Some(due) = waiting.due.take() {
                 self.deadlines.remove(&(due, id));
             }
             self.outbox.push(Output::Notification { handle, from, message });
             return self.close_if_done(from);
         }
-        if let Some(Waiting { handle, started, .. }) = self.forget(id) {
-            let (rtt, retransmissions) = (now.since(started), 0);
-            self.outbox.push(Output::Response { handle, from, message, rtt, retransmissions });
-        }
+        self.forget(id);
+        self.outbox.push(Output::Response { handle, from, message, rtt, retransmissions });
         self.close_if_done(from);
     }
 }

@@ -373,3 +373,21 @@ fn a_pong_without_token_answers_the_oldest_ping() {
     let pong = Signal::Pong { custody: false }.into_message(Token::EMPTY);
     assert!(matches!(receive(&mut machine, &pong)[..], [Output::Discarded { .. }]));
 }
+
+#[test]
+fn a_request_that_is_verified_above_ends_with_the_response_that_is_accepted() {
+    let mut machine = open();
+    let (message, handle) = (RequestTemplate::get("/t"), Handle(7));
+    let get = sent(&input(&mut machine, Input::RequestVerified { peer: PEER, message, handle }));
+    let response = StreamMessage { token: get[0].token.clone(), ..request(0) };
+    let response = StreamMessage { code: Code::CONTENT, ..response };
+    for _ in 0..2 {
+        let heard = receive(&mut machine, &response);
+        assert!(matches!(heard[..], [Output::Response { handle: Handle(7), .. }]), "{heard:?}");
+    }
+    assert_eq!(input(&mut machine, Input::Accept { handle, observes: true }), []);
+    assert_eq!(machine.next_deadline(), None, "an observation waits for ever");
+    assert_eq!(input(&mut machine, Input::Accept { handle, observes: false }), []);
+    let late = receive(&mut machine, &response);
+    assert!(matches!(late[..], [Output::Discarded { .. }]), "{late:?}");
+}

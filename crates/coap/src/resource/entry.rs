@@ -9,6 +9,7 @@ use lowmesh_wire::coap::{Code, ContentFormat, Message, OptionNumber};
 use super::condition::{State, check_conditions};
 use super::methods::Methods;
 use super::negotiation::{content_format, number};
+use crate::event::Notifications;
 
 /// A resource and what is known about it without asking the application.
 #[derive(Clone, Debug)]
@@ -19,6 +20,7 @@ pub struct Resource<R> {
     formats: Vec<ContentFormat>,
     consumes: Vec<ContentFormat>,
     observable: bool,
+    notifications: Notifications,
     multicast: bool,
     hidden: bool,
     subtree: bool,
@@ -35,6 +37,7 @@ impl<R> Resource<R> {
             formats: Vec::new(),
             consumes: Vec::new(),
             observable: false,
+            notifications: Notifications::AsRequested,
             multicast: false,
             hidden: false,
             subtree: false,
@@ -66,6 +69,11 @@ impl<R> Resource<R> {
     pub fn observable(self) -> Self {
         Self { observable: true, ..self }
     }
+    /// Clients may observe it, and are told of changes with NON even if they asked with CON: for
+    /// states that the next one replaces soon. [`Notifications::NonConfirmable`] has the exceptions.
+    pub fn notify_non(self) -> Self {
+        Self { observable: true, notifications: Notifications::NonConfirmable, ..self }
+    }
     /// It answers requests that came by multicast; others are silent (RFC 7252 s8.2).
     pub fn multicast(self) -> Self {
         Self { multicast: true, ..self }
@@ -90,6 +98,10 @@ impl<R> Resource<R> {
     /// Whether clients may observe it.
     pub const fn is_observable(&self) -> bool {
         self.observable
+    }
+    /// How its observers are told.
+    pub const fn notifications(&self) -> Notifications {
+        self.notifications
     }
     pub(super) const fn is_hidden(&self) -> bool {
         self.hidden

@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lowmesh_coap::RequestTemplate;
+use lowmesh_coap::{CongestionControl, RequestTemplate};
 use lowmesh_machine::Handle;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
+use super::error::Error;
 use super::mailbox::Mailbox;
 use crate::metrics::Report;
 
@@ -31,6 +32,12 @@ pub(super) enum Command {
     },
     Deregister(Handle),
     Cancel(Handle),
+    /// This destination has a congestion control of its own, or no more.
+    Choose {
+        address: SocketAddr,
+        chosen: Option<CongestionControl>,
+        reply: oneshot::Sender<Result<(), Error>>,
+    },
     /// Somebody wants to know how the way stands.
     Inspect(mpsc::UnboundedSender<Report>),
     /// Nothing came in this time.

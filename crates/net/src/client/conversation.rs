@@ -105,6 +105,15 @@ impl<W: Way> Conversation<W> {
                 }
             }
             Command::Cancel(handle) => self.cancel(handle),
+            Command::Choose { address, chosen, reply } => {
+                let peer = self.way.peer(address);
+                let no_way = |error| Error::NoWay { to: address.ip(), error };
+                let choice = peer
+                    .map_err(no_way)
+                    .and_then(|peer| Ok(self.way.choose_congestion_control(peer, chosen)?));
+                // Who asked may be gone.
+                let _gone = reply.send(choice);
+            }
             Command::Inspect(tell) => {
                 let mut report = self.way.report();
                 if let Kind::Endpoint { name, .. } = &mut report.kind {
@@ -210,6 +219,10 @@ impl<W: Way> Conversation<W> {
         if self.way.is_shaking_hands(peer) {
             let reason = format!("the handshake was not over within {} s", wait.as_secs_f64());
             return Error::Handshake { peer: address, reason };
+        }
+        // RFC 8613 s8.4: what does not verify is no answer, but people want to know of it.
+        if let Some(reason) = self.contexts.as_ref().and_then(Contexts::take_refusal) {
+            return Error::Unprotected { peer: address, reason };
         }
         Error::Silence { peer: address.to_string(), wait }
     }

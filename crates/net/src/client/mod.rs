@@ -49,11 +49,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use lowmesh_coap::Output;
+use lowmesh_coap::{CongestionControl, Output};
 use lowmesh_machine::Handle;
 use lowmesh_wire::coap::Code;
 use lowmesh_wire::coap::uri::{Scheme, Uri};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::resolve::resolve;
 
@@ -69,7 +69,7 @@ pub use response::Response;
 use settings::Settings;
 use ways::{Door, Ways};
 
-use crate::metrics::{Report, gathered};
+use crate::metrics::{Report, endpoints, gathered};
 
 /// Asks servers. A clone is another hand on the same sockets and connections.
 #[derive(Clone, Debug)]
@@ -199,13 +199,16 @@ impl Client {
         };
         exchange.within(self.0.settings.patience, pong).await
     }
-    /// How its sockets for UDP and DTLS stand, and what congestion control believes of every peer there:
-    /// [`metrics`](crate::metrics) writes it as Prometheus reads it. Connections are reports without numbers.
+    /// How its sockets for UDP and DTLS stand, and what congestion control believes of every peer there. Connections are reports without numbers.
     pub async fn reports(&self) -> Vec<Report> {
         let (tell, told) = mpsc::unbounded_channel();
         self.0.ways.inspect(&tell);
         drop(tell);
         gathered(told).await
+    }
+    /// The same as Prometheus reads it.
+    pub async fn metrics(&self) -> String {
+        endpoints(&self.reports().await)
     }
     /// Ends what is idle, waits for what is still under way, and keeps the state of security contexts.
     pub async fn close(self) -> Result<(), Error> {
@@ -214,6 +217,26 @@ impl Client {
             contexts.close()?;
         }
         Ok(())
+    }
+
+    /// Gives the host of a URI a congestion control of its own, over UDP or DTLS; `None` gives it that of the client again.
+    /// What has been learned about it so far is forgotten.
+    pub async fn choose_congestion_control(
+        &self,
+        uri: impl IntoUri,
+        chosen: Option<CongestionControl>,
+    ) -> Result<(), Error> {
+        let uri = uri.into_uri()?;
+        loop {
+            let Door { commands, address } = self.0.ways.open(&self.0.settings, &uri).await?;
+            let Ok(place) = commands.reserve().await else { continue };
+            let (reply, choice) = oneshot::channel();
+            place.send(Command::Choose { address, chosen: chosen.clone(), reply });
+            // Without an answer the way has ended, and the next does not know of it.
+            if let Ok(choice) = choice.await {
+                return choice;
+            }
+        }
     }
 
     async fn begin(&self, uri: &Uri, wish: Wish) -> Result<Exchange, Error> {

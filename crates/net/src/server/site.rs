@@ -1,9 +1,9 @@
 //! The resources of a server, as all its transports see them: from a request to its answer.
 
-use lowmesh_coap::ResponseTemplate;
 use lowmesh_coap::observe::REGISTER;
 use lowmesh_coap::proxy::is_for_proxy;
 use lowmesh_coap::resource::{Route, Router};
+use lowmesh_coap::{Notifications, ResponseTemplate};
 use lowmesh_wire::coap::{Class, Message, OptionNumber};
 
 use super::handler::{Handler, Reply, Request};
@@ -40,15 +40,18 @@ pub(super) enum Outcome {
 pub(super) enum Finish {
     /// Nothing.
     Plain,
-    /// The client is registered as observer, if it succeeds.
-    Observed,
+    /// The client is registered as observer, if it succeeds, and told of changes like this.
+    Observed(Notifications),
 }
 
 impl Finish {
     pub(super) fn apply(self, mut response: ResponseTemplate) -> ResponseTemplate {
         // RFC 7641 s4.1: an answer with Observe says that its client is registered; only a success registers.
-        if self == Self::Observed && response.code.class() == Class::Success {
+        if let Self::Observed(notifications) = self
+            && response.code.class() == Class::Success
+        {
             response.options.set_uint(OptionNumber::OBSERVE, 0);
+            response.notifications = notifications;
         }
         response
     }
@@ -71,7 +74,7 @@ impl Site {
             Route::Resource { resource, depth } => {
                 let registers = message.options.get_uint(OptionNumber::OBSERVE) == Some(REGISTER);
                 let finish = if registers && resource.is_observable() {
-                    Finish::Observed
+                    Finish::Observed(resource.notifications())
                 } else {
                     Finish::Plain
                 };

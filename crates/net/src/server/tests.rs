@@ -8,7 +8,7 @@ use lowmesh_coap::{
     Config, ConnectionLimits, HostLimits, Input, Output, RequestTemplate, ResponseTemplate,
 };
 use lowmesh_machine::{DropReason, Handle};
-use lowmesh_wire::coap::{Code, Message, OptionNumber};
+use lowmesh_wire::coap::{Code, Kind, Message, OptionNumber};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -47,6 +47,8 @@ fn resources(server: &mut Server) {
     let count = AtomicU32::new(0);
     let count = Handler::new(move |_| text(&count.fetch_add(1, Ordering::Relaxed).to_string()));
     server.insert("/counter", Resource::new(Methods::GET, count).observable());
+    let reading = Handler::new(|_| text("a reading"));
+    server.insert("/reading", Resource::new(Methods::GET, reading).notify_non());
 }
 
 fn run(mut server: Server) -> Running {
@@ -233,6 +235,24 @@ async fn observers_hear_of_changes_and_of_the_end() {
     assert_eq!(client.hear().await.expect("a state").payload, b"3");
     running.stop.send(()).expect("it runs");
     assert_eq!(client.hear().await.expect("the end").code, Code::SERVICE_UNAVAILABLE);
+    running.task.await.expect("no panic").expect("no failure");
+}
+
+#[tokio::test]
+async fn a_resource_says_that_its_observers_are_told_with_non() {
+    let mut server = server(Limits::default());
+    let address = server.listen_udp(loopback()).expect("free");
+    let running = run(server);
+    for (path, kind) in [("/reading", Kind::NonConfirmable), ("/counter", Kind::Confirmable)] {
+        let mut client = datagrams(address, None);
+        let mut observe = RequestTemplate::get(path);
+        observe.options.insert_uint(OptionNumber::OBSERVE, 0);
+        client.send(observe);
+        assert_eq!(client.hear().await.expect("a state").kind, Kind::Acknowledgement);
+        running.changes.tell(path);
+        assert_eq!(client.hear().await.expect("a change").kind, kind, "{path}");
+    }
+    running.stop.send(()).expect("it runs");
     running.task.await.expect("no panic").expect("no failure");
 }
 

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 
-use lowmesh_coap::{Connections, Endpoint, Host, Input, Output};
+use lowmesh_coap::{ConfigError, CongestionControl, Connections, Endpoint, Host, Input, Output};
 use lowmesh_machine::{Machine as _, Rejected, earliest};
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::signaling::Signal;
@@ -43,6 +43,12 @@ pub(crate) trait Way: Send {
     fn end(self) -> impl Future<Output = ()> + Send;
     /// The peer at an address.
     fn peer(&self, address: SocketAddr) -> io::Result<Peer>;
+    /// A destination has a congestion control of its own from now on, or no more.
+    fn choose_congestion_control(
+        &mut self,
+        peer: Peer,
+        chosen: Option<CongestionControl>,
+    ) -> Result<(), ConfigError>;
     /// The next DTLS session that was lost.
     fn take_session_loss(&mut self) -> Option<SessionLoss> {
         None
@@ -93,6 +99,14 @@ impl Way for Datagrams {
     }
     fn peer(&self, address: SocketAddr) -> io::Result<Peer> {
         self.udp().peer(address)
+    }
+    fn choose_congestion_control(
+        &mut self,
+        peer: Peer,
+        chosen: Option<CongestionControl>,
+    ) -> Result<(), ConfigError> {
+        let now = self.now();
+        self.change(|host| host.choose_congestion_control(peer, chosen, now))
     }
     fn take_session_loss(&mut self) -> Option<SessionLoss> {
         self.take_session_loss()
@@ -241,6 +255,13 @@ impl Way for Connected {
     }
     fn peer(&self, _address: SocketAddr) -> io::Result<Peer> {
         Ok(self.peer)
+    }
+    fn choose_congestion_control(
+        &mut self,
+        peer: Peer,
+        chosen: Option<CongestionControl>,
+    ) -> Result<(), ConfigError> {
+        self.host.choose_congestion_control(peer, chosen, self.clock.now())
     }
     fn is_done(&self) -> bool {
         false

@@ -4,6 +4,7 @@ mod exchange;
 mod group;
 mod observation;
 mod rejection;
+mod verification;
 mod window;
 
 use std::vec::Vec;

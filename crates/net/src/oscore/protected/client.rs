@@ -3,10 +3,10 @@
 use lowmesh_coap::params::{MAX_AGE_DEFAULT, REGISTER_AGAIN_MAX, REGISTER_AGAIN_MIN};
 use lowmesh_coap::{Input, Output, RequestTemplate, Transport};
 use lowmesh_machine::{DropReason, Handle, Rejected};
-use lowmesh_oscore::Pending;
+use lowmesh_oscore::{Pending, ResponseError};
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::stream::StreamMessage;
-use lowmesh_wire::coap::{Message, OptionNumber, Token};
+use lowmesh_wire::coap::{Class, Message, OptionNumber, Token};
 
 use super::{Protected, Protection, inside, stream};
 use crate::oscore::stored::StoreError;
@@ -24,6 +24,15 @@ pub(super) struct Asked<P> {
     token: Option<Token>,
     /// When to register again.
     due: Option<Instant>,
+}
+
+/// An [`Output::Response`].
+pub(super) struct Response<P> {
+    pub(super) handle: Handle,
+    pub(super) from: P,
+    pub(super) message: Message,
+    pub(super) rtt: Duration,
+    pub(super) retransmissions: u8,
 }
 
 /// Registrations of an observation whose notifications are still understood; ours: while one is being renewed, its
@@ -47,7 +56,7 @@ impl<P: Ord + Copy, T: Transport<P>> Protected<P, T> {
         };
         let (outer, pending) = seal(protection, context, &message)?;
         let token = message.token.clone();
-        self.transport.handle(now, Input::Request { peer, message: outer, handle })?;
+        self.transport.handle(now, Input::RequestVerified { peer, message: outer, handle })?;
         // A request with the token of an observation takes its place (RFC 7641 s3.6).
         if let Some(token) = &token {
             let taken = |one: &Asked<P>| one.peer == peer && one.token.as_ref() == Some(token);
@@ -61,51 +70,56 @@ impl<P: Ord + Copy, T: Transport<P>> Protected<P, T> {
         self.asked.insert(handle, asked);
         Ok(())
     }
-    /// A response has come: what is inside, or `None` if that is told already.
-    pub(super) fn open_response(&mut self, handle: Handle, outer: Message) -> Option<Message> {
-        if !self.asked.contains_key(&handle) {
-            return Some(outer);
-        }
-        let opened = self.open(handle, &outer);
-        self.forget_asked(handle);
-        if opened.is_none() {
-            // RFC 8613 s8.4: it is discarded. The exchange below is over, so this request is.
-            self.outbox.push(Output::Failed { handle, reason: DropReason::Malformed });
-        }
-        opened
-    }
-    /// A response to a request that observes has come, and more may follow.
-    pub(super) fn on_notification(
-        &mut self,
-        handle: Handle,
-        from: P,
-        outer: Message,
-        now: Instant,
-    ) {
-        if !self.asked.contains_key(&handle) {
-            self.outbox.push(Output::Notification { handle, from, message: outer });
+    /// A response has come, or a notification.
+    pub(super) fn on_response(&mut self, response: Response<P>, now: Instant) {
+        let Response { handle, from, message: outer, rtt, retransmissions } = response;
+        let Some(opened) = self.open(handle, &outer) else {
+            // Where all requests are protected, it is one more behind a response that was accepted.
+            if self.protection.as_ref().is_none_or(|one| one.own_requests.is_none()) {
+                let message = outer;
+                self.outbox.push(Output::Response { handle, from, message, rtt, retransmissions });
+            }
+            return;
+        };
+        let message = match opened {
+            Ok(message) => message,
+            // RFC 8613 s8.2: an error of the peer's OSCORE, or of a proxy, is in the open. Nobody vouches for it, but what
+            // else it could be would not come.
+            Err(ResponseError::Unprotected) if outer.code.class() != Class::Success => {
+                self.accept(handle, false, now);
+                self.outbox.push(Output::Failed { handle, reason: DropReason::Malformed });
+                return;
+            }
+            // RFC 8613 s8.4 step 8, s8.4.2: it is discarded, and the request or the observation goes on.
+            Err(_) => return,
+        };
+        // RFC 8613 s4.1.3.5.2: what has no Observe outside, or none inside, is a last response.
+        let observe = OptionNumber::OBSERVE;
+        let observes = outer.options.get(observe).is_some()
+            && message.options.get(observe).is_some()
+            && message.code.class() == Class::Success;
+        if !observes {
+            self.accept(handle, false, now);
+            self.outbox.push(Output::Response { handle, from, message, rtt, retransmissions });
             return;
         }
-        // RFC 8613 s8.4.2: one that does not verify is discarded, and the observation stays.
-        let Some(message) = self.open(handle, &outer) else { return };
-        if message.options.get(OptionNumber::OBSERVE).is_none() {
-            // RFC 8613 s4.1.3.5.2: what has no Observe inside is a last response, whatever is outside.
-            self.forget_asked(handle);
-            let _always_taken = self.transport.handle(now, Input::Cancel { handle });
-            let (rtt, retransmissions) = (Duration::ZERO, 0);
-            let last = Output::Response { handle, from, message, rtt, retransmissions };
-            self.outbox.push(last);
-            return;
-        }
+        self.accept(handle, true, now);
         // RFC 7641 s3.3.1: to register again, the client SHOULD wait 5 to 15 s after Max-Age; which is inside.
         let max_age = message.options.get_uint(OptionNumber::MAX_AGE);
         let fresh = max_age.map_or(MAX_AGE_DEFAULT, |seconds| Duration::from_secs(seconds.into()));
         let jitter = self.rng.duration(REGISTER_AGAIN_MIN, REGISTER_AGAIN_MAX);
         self.wake_at(handle, now + fresh + jitter);
         if let Some(asked) = self.asked.get_mut(&handle) {
-            asked.token = Some(outer.token.clone());
+            asked.token = Some(outer.token);
         }
         self.outbox.push(Output::Notification { handle, from, message });
+    }
+    /// Tells the transport that a response counts.
+    fn accept(&mut self, handle: Handle, observes: bool, now: Instant) {
+        if !observes {
+            self.forget_asked(handle);
+        }
+        let _always_taken = self.transport.handle(now, Input::Accept { handle, observes });
     }
     /// The request of a handle is over.
     pub(super) fn forget_asked(&mut self, handle: Handle) {
@@ -129,7 +143,7 @@ impl<P: Ord + Copy, T: Transport<P>> Protected<P, T> {
             let sealed = seal(protection, asked.context, &asked.request);
             let sent = sealed.and_then(|(message, pending)| {
                 let message = RequestTemplate { token, ..message };
-                self.transport.handle(now, Input::Request { peer, message, handle })?;
+                self.transport.handle(now, Input::RequestVerified { peer, message, handle })?;
                 Ok(pending)
             });
             match sent {
@@ -142,11 +156,12 @@ impl<P: Ord + Copy, T: Transport<P>> Protected<P, T> {
         }
     }
 
-    fn open(&mut self, handle: Handle, outer: &Message) -> Option<Message> {
+    /// What is inside of a response to a protected request.
+    fn open(&mut self, handle: Handle, outer: &Message) -> Option<Result<Message, ResponseError>> {
         let (asked, protection) = (self.asked.get_mut(&handle)?, self.protection.as_ref()?);
         let contexts = &protection.contexts;
         let opened = contexts.unprotect_response(asked.context, &mut asked.pending, &stream(outer));
-        opened.ok().map(|inner| inside(outer, inner))
+        Some(opened.map(|inner| inside(outer, inner)))
     }
     fn wake_at(&mut self, handle: Handle, due: Instant) {
         let Some(asked) = self.asked.get_mut(&handle) else { return };

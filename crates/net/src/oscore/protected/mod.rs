@@ -21,7 +21,7 @@ use lowmesh_wire::coap::stream::StreamMessage;
 use lowmesh_wire::coap::{Message, OptionNumber, Options, Token};
 
 use super::contexts::Contexts;
-use client::Asked;
+use client::{Asked, Response};
 use server::{Answering, Observed};
 
 /// What is protected, and with what.
@@ -129,13 +129,8 @@ impl<P: Ord + Copy, T: Transport<P>> Protected<P, T> {
     fn on_output(&mut self, output: Output<P>, now: Instant) {
         match output {
             Output::Response { handle, from, message, rtt, retransmissions } => {
-                if let Some(message) = self.open_response(handle, message) {
-                    let output = Output::Response { handle, from, message, rtt, retransmissions };
-                    self.outbox.push(output);
-                }
-            }
-            Output::Notification { handle, from, message } => {
-                self.on_notification(handle, from, message, now);
+                let response = Response { handle, from, message, rtt, retransmissions };
+                self.on_response(response, now);
             }
             Output::Request { exchange, from, message, multicast } => {
                 self.on_request(exchange, from, message, multicast, now);

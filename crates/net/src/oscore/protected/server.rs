@@ -97,7 +97,7 @@ impl<P: Ord + Copy, T: Transport<P>> Protected<P, T> {
     fn refuse(&mut self, exchange: ExchangeId, refusal: &Refusal, multicast: bool, now: Instant) {
         let response = match refusal.response() {
             Some(StreamMessage { code, options, payload, .. }) => {
-                ResponseTemplate { code, options, payload }
+                ResponseTemplate { options, payload, ..ResponseTemplate::new(code) }
             }
             None => ResponseTemplate::new(Code::INTERNAL_SERVER_ERROR),
         };
@@ -193,11 +193,11 @@ impl Secured {
         protection: &Protection,
         response: ResponseTemplate,
     ) -> Result<ResponseTemplate, Rejected> {
-        let ResponseTemplate { code, options, payload } = response;
+        let ResponseTemplate { code, options, payload, .. } = response;
         let plain = StreamMessage { code, token: Token::EMPTY, options, payload };
         let sealed = protection.contexts.protect_response(self.context, &mut self.received, &plain);
         let StreamMessage { code, options, payload, .. } =
             sealed.map_err(|error| Rejected { what: "response", why: why(&error) })?;
-        Ok(ResponseTemplate { code, options, payload })
+        Ok(ResponseTemplate { options, payload, ..ResponseTemplate::new(code) })
     }
 }

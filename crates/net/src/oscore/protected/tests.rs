@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use lowmesh_coap::{RequestTemplate, ResponseTemplate};
 use lowmesh_machine::DropReason;
-use lowmesh_units::{Duration, NodeId, Purpose, Seed};
+use lowmesh_units::{NodeId, Purpose, Seed};
 use lowmesh_wire::coap::stream::Framing;
 use lowmesh_wire::coap::{Code, Kind};
 
@@ -301,19 +301,99 @@ fn keys_that_differ_and_identities_that_are_unknown_come_to_nothing() {
     }
 }
 
+/// Changes the last octet of the payload, which is one of the tag.
+fn forged(genuine: &[u8]) -> Message {
+    let mut message = Message::parse(genuine).expect("valid");
+    *message.payload.last_mut().expect("a tag") ^= 1;
+    message
+}
+
+impl Pair {
+    /// Asks, and gives the server's answer before the client has it.
+    fn answer_to(&mut self, message: RequestTemplate) -> Vec<u8> {
+        let input = Input::Request { peer: SERVER, message, handle: Handle(7) };
+        self.client.handle(self.now, input).expect("acceptable");
+        let sent = |side: &mut Side| loop {
+            match side.poll_output().expect("a datagram") {
+                Output::Send { bytes, .. } => return Ok(bytes),
+                Output::Request { exchange, message, .. } => return Err((exchange, message)),
+                _ => {}
+            }
+        };
+        let request = sent(&mut self.client).expect("a request");
+        self.deliver(SERVER, request);
+        let (exchange, message) = sent(&mut self.server).expect_err("the application is asked");
+        self.answer(exchange, message);
+        sent(&mut self.server).expect("a response")
+    }
+}
+
 #[test]
-fn a_forged_notification_is_discarded_and_the_observation_stays() {
-    let folder = Folder::new("forged");
+fn a_response_that_does_not_verify_is_discarded_and_the_true_one_still_counts() {
+    let folder = Folder::new("discarded");
+    let mut pair = Pair::protected(&folder);
+    let genuine = pair.answer_to(RequestTemplate::get("/t"));
+    pair.deliver(CLIENT, forged(&genuine).to_vec());
+    assert_eq!(pair.settle(), [], "the request goes on");
+    pair.deliver(CLIENT, genuine);
+    assert_eq!(payload(&pair.settle()), SECRET);
+}
+
+#[test]
+fn a_success_in_the_open_is_no_answer_to_a_protected_request() {
+    let folder = Folder::new("open");
+    let mut pair = Pair::protected(&folder);
+    let genuine = pair.answer_to(RequestTemplate::get("/t"));
+    let mut open = Message::parse(&genuine).expect("valid");
+    open.code = Code::CONTENT;
+    open.options.remove(OptionNumber::OSCORE);
+    pair.deliver(CLIENT, open.to_vec());
+    assert_eq!(pair.settle(), []);
+    pair.deliver(CLIENT, genuine);
+    assert_eq!(payload(&pair.settle()), SECRET);
+}
+
+#[test]
+fn a_request_that_only_forged_responses_come_to_has_failed_after_its_time() {
+    let folder = Folder::new("only");
+    let mut pair = Pair::protected(&folder);
+    let genuine = pair.answer_to(RequestTemplate::get("/t"));
+    pair.deliver(CLIENT, forged(&genuine).to_vec());
+    assert_eq!(pair.settle(), []);
+    let failed = Output::Failed { handle: Handle(7), reason: DropReason::GaveUp };
+    assert_eq!(pair.wake(), [failed]);
+}
+
+#[test]
+fn what_looks_like_the_end_of_an_observation_and_does_not_verify_does_not_end_it() {
+    let folder = Folder::new("end");
     let mut pair = Pair::protected(&folder);
     pair.ask(observe());
-    let mut forged = Message::parse(&pair.wire[1].1).expect("valid");
-    forged.kind = Kind::NonConfirmable;
-    forged.message_id.0 ^= 0x4000;
-    forged.options.set_uint(OptionNumber::OBSERVE, 900);
-    *forged.payload.last_mut().expect("a tag") ^= 1;
-    pair.deliver(CLIENT, forged.to_vec());
+    let first = pair.wire[1].1.clone();
+    for code in [Code::CONTENT, Code::NOT_FOUND] {
+        let mut end = forged(&first);
+        (end.kind, end.code) = (Kind::NonConfirmable, code);
+        end.message_id.0 ^= 0x4000 + u16::from(code.0);
+        end.options.remove(OptionNumber::OBSERVE);
+        pair.deliver(CLIENT, end.to_vec());
+        assert_eq!(pair.settle(), [], "{code}");
+    }
+    pair.state = b"still".to_vec();
+    pair.server.changed("/t");
+    assert_eq!(payload(&pair.settle()), b"still");
+}
+
+#[test]
+fn a_forged_notification_is_discarded_and_hides_none_behind_it() {
+    let folder = Folder::new("number");
+    let mut pair = Pair::protected(&folder);
+    pair.ask(observe());
+    let mut high = forged(&pair.wire[1].1.clone());
+    high.kind = Kind::NonConfirmable;
+    high.message_id.0 ^= 0x4000;
+    high.options.set_uint(OptionNumber::OBSERVE, 900);
+    pair.deliver(CLIENT, high.to_vec());
     assert_eq!(pair.settle(), []);
-    pair.now += Duration::from_secs(200);
     pair.state = b"true".to_vec();
     pair.server.changed("/t");
     assert_eq!(payload(&pair.settle()), b"true");
