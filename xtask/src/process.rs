@@ -26,7 +26,16 @@ pub fn command(program: impl AsRef<std::ffi::OsStr>, args: &[&str]) -> Command {
 
 /// The cargo that started this program.
 pub fn cargo(args: &[&str]) -> Command {
-    command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), args)
+    let mut cargo = command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), args);
+    // What it has told this program of xtask, build scripts such as ring's would take for a change: they would run again, and
+    // all that stands on them would be built again, each time that builds by hand and from here take turns.
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy();
+        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+            cargo.env_remove(&*name);
+        }
+    }
+    cargo
 }
 
 /// Runs it with its output on the terminal; an exit code other than 0 is an error.
