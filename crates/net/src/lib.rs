@@ -39,5 +39,6 @@ pub mod stream;
 pub mod tap;
 pub mod tls;
 pub mod udp;
+mod way;
 pub mod websocket;
 pub mod zep;

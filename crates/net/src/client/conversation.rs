@@ -19,7 +19,7 @@ use crate::metrics::Kind;
 use crate::oscore::Contexts;
 use crate::params::CLIENT_IDLE;
 use crate::peer::Peer;
-use crate::server::Way;
+use crate::way::Way;
 
 /// A request under way.
 #[derive(Debug)]

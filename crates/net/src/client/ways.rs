@@ -20,8 +20,8 @@ use crate::metrics::Report;
 use crate::oscore::{over_connections, over_datagrams};
 use crate::params::COMMANDS_MAX;
 use crate::resolve::resolve;
-use crate::server::{Connected, Datagrams, Way};
 use crate::udp::Udp;
+use crate::way::{Connected, Datagrams, Way};
 
 /// What requests go through.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -20,8 +20,9 @@ use crate::dtls::Keys;
 use crate::line::Line;
 use crate::oscore::{over_connections, over_datagrams};
 use crate::peer::Peer;
-use crate::server::{Connected, Datagrams, Limits, Metrics, Way};
+use crate::server::{Limits, Metrics};
 use crate::udp::Udp;
+use crate::way::{Connected, Datagrams, Way};
 
 /// A server that runs until it is dropped.
 struct Running {

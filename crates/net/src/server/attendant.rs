@@ -16,9 +16,9 @@ use tokio::sync::{broadcast, watch};
 use super::handler::Reply;
 use super::news::News;
 use super::site::{Finish, Outcome, Site};
-use super::way::Way;
 use crate::params::END_LOOK;
 use crate::peer::Peer;
+use crate::way::Way;
 
 type Pending = Pin<Box<dyn Future<Output = (ExchangeId, ResponseTemplate)> + Send>>;
 

@@ -37,7 +37,6 @@ mod handler;
 mod limits;
 mod news;
 mod site;
-mod way;
 
 use std::future::Future;
 use std::io;
@@ -60,6 +59,7 @@ use crate::oscore::{Contexts, Plain, Protection, over_connections, over_datagram
 use crate::params::ACCEPT_PAUSE;
 use crate::tls::TlsServer;
 use crate::udp::{BindError, Udp};
+use crate::way::{Connected, Datagrams, DatagramsHost};
 use attendant::Attendant;
 pub use handler::{Handler, Request};
 pub use limits::Limits;
@@ -67,8 +67,6 @@ pub(crate) use news::News;
 use news::Totals;
 pub use news::{Changes, Metrics};
 use site::{Relay, Site};
-use way::DatagramsHost;
-pub(crate) use way::{Connected, Datagrams, Way};
 
 /// Resources, and the ports at which they are served.
 #[derive(Debug)]

@@ -12,10 +12,10 @@ use lowmesh_wire::coap::{Code, Kind, Message, OptionNumber};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::way::Way;
 use super::*;
 use crate::line::Line;
 use crate::peer::Peer;
+use crate::way::Way;
 
 /// The server's own authority is one for these tests only.
 const AUTHORITY: &[u8] = include_bytes!("../../tests/tls/ca.pem");

@@ -148,7 +148,7 @@ impl Connected {
         Self { tap, ..self }
     }
     /// The peer is released after so long a silence.
-    pub(super) fn release_after(mut self, silence: std::time::Duration) -> Self {
+    pub(crate) fn release_after(mut self, silence: std::time::Duration) -> Self {
         let silence = u64::try_from(silence.as_nanos()).unwrap_or(u64::MAX);
         let silence = Duration::from_nanos(silence);
         self.silence = Some((silence, self.clock.now() + silence));
