@@ -104,9 +104,10 @@ impl<M: Datagrams> Driver<M> {
     pub const fn lost(&self) -> u64 {
         self.lost
     }
-    /// The next DTLS session that was lost; the oldest are forgotten when nobody asks.
-    pub fn take_session_loss(&mut self) -> Option<SessionLoss> {
-        self.losses.pop_front()
+    /// How the DTLS session with a peer was lost, if it was; of many losses that nobody asks for the oldest are forgotten.
+    pub fn take_session_loss(&mut self, peer: Peer) -> Option<SessionLoss> {
+        let place = self.losses.iter().position(|loss| loss.peer == peer)?;
+        self.losses.remove(place)
     }
     /// True while the DTLS handshake with a peer, who has answered, has not come to its end.
     pub fn is_shaking_hands(&self, peer: Peer) -> bool {

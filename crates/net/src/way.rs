@@ -49,8 +49,8 @@ pub(crate) trait Way: Send {
         peer: Peer,
         chosen: Option<CongestionControl>,
     ) -> Result<(), ConfigError>;
-    /// The next DTLS session that was lost.
-    fn take_session_loss(&mut self) -> Option<SessionLoss> {
+    /// How the DTLS session with a peer was lost, if it was.
+    fn take_session_loss(&mut self, _peer: Peer) -> Option<SessionLoss> {
         None
     }
     /// True while a peer, who has answered, shakes hands.
@@ -108,8 +108,8 @@ impl Way for Datagrams {
         let now = self.now();
         self.change(|host| host.choose_congestion_control(peer, chosen, now))
     }
-    fn take_session_loss(&mut self) -> Option<SessionLoss> {
-        self.take_session_loss()
+    fn take_session_loss(&mut self, peer: Peer) -> Option<SessionLoss> {
+        self.take_session_loss(peer)
     }
     fn is_shaking_hands(&self, peer: Peer) -> bool {
         self.is_shaking_hands(peer)

@@ -12,6 +12,7 @@ use lowmesh_coap::{CongestionControl, Output, ResponseTemplate};
 use lowmesh_net::client::{self, Client, Error};
 use lowmesh_net::dtls::Keys;
 use lowmesh_net::oscore::{Contexts, Plain};
+use lowmesh_net::proxy::{Proxy, ProxyLimits};
 use lowmesh_net::server::{Changes, Handler, Limits, Server};
 use lowmesh_net::tls::{TlsClient, TlsServer};
 use lowmesh_net::udp::Udp;
@@ -222,6 +223,35 @@ async fn a_wrong_key_is_told_from_silence() {
     assert!(matches!(none, Error::NoKey), "{none:?}");
     let long = Client::builder().key(b"me", &[0; 65]).build();
     assert!(matches!(long, Err(Error::Key(_))));
+}
+
+#[tokio::test]
+async fn the_loss_of_one_session_is_not_blamed_on_another_peer() {
+    let server = run(|_| ()).await;
+    let nobody = Udp::ephemeral().expect("free").local_addr().port();
+    let keyed = || Client::builder().key(b"me", b"secret").build().expect("a short key");
+    let uri = format!("coaps://[::1]:{nobody}/");
+    let alone = keyed().get(&uri).await.expect_err("nobody");
+    let client = keyed();
+    client.get(format!("coaps://{}/hello", server.dtls)).await.expect("an answer");
+    drop(server.stop);
+    // The server closes its sessions while nothing is asked.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let error = client.get(&uri).await.expect_err("nobody");
+    assert_eq!(error.to_string(), alone.to_string());
+}
+
+#[tokio::test]
+async fn a_proxy_asks_for_a_client_over_another_transport() {
+    let origin = run(|_| ()).await;
+    let proxy = run(|server| {
+        let limits = ProxyLimits::default();
+        Proxy::new(limits).expect("the defaults").serve(server);
+    })
+    .await;
+    let target = format!("coap+tcp://{}/large", origin.tcp);
+    let large = client().get(target).via(format!("coap://{}", proxy.udp)).await.expect("an answer");
+    assert_eq!(large.payload().len(), 5000);
 }
 
 #[tokio::test]

@@ -210,7 +210,8 @@ async fn over_dtls_the_right_key_is_answered() {
     let udp = Udp::ephemeral().expect("a free port");
     let mut client = Driver::secure(udp, sessions, endpoint());
     assert_eq!(get(&mut client, peer, "/secret").await, Ok(b"secret".to_vec()));
-    assert_eq!(client.take_session_loss(), None);
+    let known = client.udp().peer(peer).expect("a way to ourselves");
+    assert_eq!(client.take_session_loss(known), None);
     client.close();
     served.abort();
 }
@@ -224,7 +225,8 @@ async fn over_dtls_a_server_that_is_gone_is_told_with_a_reason() {
     drop(gone);
     let asked = tokio::time::timeout(Duration::from_secs(2), get(&mut client, address, "/secret"));
     assert_eq!(asked.await.expect("within 2 s"), Err(DropReason::NoRoute));
-    assert!(client.take_session_loss().is_some_and(|loss| loss.reason.contains("reached")));
+    let peer = client.udp().peer(address).expect("a way to ourselves");
+    assert!(client.take_session_loss(peer).is_some_and(|loss| loss.reason.contains("reached")));
 }
 
 #[tokio::test]

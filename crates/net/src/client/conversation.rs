@@ -200,7 +200,7 @@ impl<W: Way> Conversation<W> {
     /// What it means that a request has failed.
     fn failure(&mut self, peer: Peer, reason: DropReason) -> Error {
         let address = peer.address;
-        if let Some(loss) = self.way.take_session_loss() {
+        if let Some(loss) = self.way.take_session_loss(peer) {
             return match loss.cause {
                 LossCause::Handshake => Error::Handshake { peer: address, reason: loss.reason },
                 LossCause::Unheard | LossCause::Closed => {
