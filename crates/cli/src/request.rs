@@ -3,12 +3,11 @@
 
 use std::io::Write;
 
-use lowmesh_coap::RequestTemplate;
-use lowmesh_net::client::{Client, Error, Response};
+use lowmesh_net::client::{Error, Request, Response};
 use lowmesh_wire::coap::Code;
 
 use crate::answer;
-use crate::channel::{self, Target, group_patience, patience};
+use crate::channel::{self, group_patience, patience};
 use crate::failure::Failure;
 use crate::observe;
 use crate::template::{Args, next_hop, template};
@@ -23,10 +22,11 @@ pub fn execute(method: Code, args: &Args, out: &mut impl Write) -> Result<(), Fa
     let client = args.channel.client(patience(args.timeout), args.answer.verbose)?;
     channel::wait(async {
         let target = args.channel.target(next_hop).await?;
+        let request = client.request(message.code, &target.uri).template(message);
         let result = if target.group {
-            gather(args, &client, &target, message, out).await
+            gather(args, request, out).await
         } else {
-            ask(args, &client, &target, message, out).await
+            ask(args, request, out).await
         };
         client.close().await?;
         result
@@ -34,14 +34,8 @@ pub fn execute(method: Code, args: &Args, out: &mut impl Write) -> Result<(), Fa
 }
 
 /// Shows the one answer.
-async fn ask(
-    args: &Args,
-    client: &Client,
-    target: &Target,
-    message: RequestTemplate,
-    out: &mut impl Write,
-) -> Result<(), Failure> {
-    match client.request(message.code, &target.uri).template(message).await {
+async fn ask(args: &Args, request: Request<'_>, out: &mut impl Write) -> Result<(), Failure> {
+    match request.await {
         Ok(answer) => answer::show(&args.answer, &answer, out),
         // No-Response (RFC 7967) was obeyed.
         Err(Error::Unwanted) => Ok(()),
@@ -50,18 +44,11 @@ async fn ask(
 }
 
 /// Shows the answers of a group, each as it comes, until the time is over.
-async fn gather(
-    args: &Args,
-    client: &Client,
-    target: &Target,
-    message: RequestTemplate,
-    out: &mut impl Write,
-) -> Result<(), Failure> {
+async fn gather(args: &Args, request: Request<'_>, out: &mut impl Write) -> Result<(), Failure> {
     if args.answer.output.is_some() {
         let message = "the answers of a group do not go into one file";
         return Err(Failure::usage(message, "--json prints them one a line"));
     }
-    let request = client.request(message.code, &target.uri).template(message);
     let mut exchange = request.begin_group(group_patience(args.timeout)).await?;
     let (mut answers, mut refusal) = (0, None);
     while let Some(item) = exchange.next().await {

@@ -3,7 +3,7 @@
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher as _, Hasher as _};
 
-use lowmesh_units::{Duration, Instant, Seed};
+use lowmesh_units::{Duration, Instant, NodeId, Purpose, Rng, Seed};
 
 /// Seconds from the beginning of NTP's era (1900) to that of Unix (1970): RFC 5905 figure 4.
 const NTP_TO_UNIX_S: u64 = 2_208_988_800;
@@ -42,6 +42,11 @@ pub fn ntp_timestamp() -> u64 {
 /// A seed that nobody can foresee, out of the keys that the operating system gives hash maps.
 pub fn fresh_seed() -> Seed {
     Seed(RandomState::new().build_hasher().finish())
+}
+
+/// Random numbers of an endpoint, which no other has.
+pub fn fresh_rng() -> Rng {
+    Rng::stream(fresh_seed(), NodeId(0), Purpose::Coap)
 }
 
 #[cfg(test)]

@@ -55,8 +55,8 @@ use lowmesh_wire::coap::Code;
 use lowmesh_wire::coap::uri::{Scheme, Uri};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::metrics::{Report, endpoints, gathered};
 use crate::resolve::resolve;
-
 pub use builder::Builder;
 use command::{Command, Wish};
 pub use error::Error;
@@ -67,9 +67,8 @@ pub use observation::Observation;
 pub use request::Request;
 pub use response::Response;
 use settings::Settings;
+pub(crate) use ways::origin;
 use ways::{Door, Ways};
-
-use crate::metrics::{Report, endpoints, gathered};
 
 /// Asks servers. A clone is another hand on the same sockets and connections.
 #[derive(Clone, Debug)]

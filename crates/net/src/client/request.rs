@@ -14,7 +14,7 @@ use super::error::Error;
 use super::exchange::Exchange;
 use super::observation::Observation;
 use super::response::Response;
-use super::ways::host_of;
+use super::ways::origin;
 use super::{Client, IntoUri};
 
 /// A request, until it is awaited.
@@ -128,7 +128,7 @@ impl<'c> Request<'c> {
         let begun = self.client.begin(&next_hop, wish(self.message));
         tokio::time::timeout(patience, begun)
             .await
-            .unwrap_or_else(|_| Err(Error::Silence { peer: host_of(&next_hop), wait: patience }))
+            .unwrap_or_else(|_| Err(Error::Silence { peer: origin(&next_hop), wait: patience }))
     }
 }
 

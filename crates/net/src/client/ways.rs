@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lowmesh_units::{NodeId, Purpose, Rng};
 use lowmesh_wire::coap::uri::Uri;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -13,7 +12,7 @@ use super::command::Command;
 use super::conversation::Conversation;
 use super::error::Error;
 use super::settings::Settings;
-use crate::clock::fresh_seed;
+use crate::clock::fresh_rng;
 use crate::driver::Driver;
 use crate::line::Line;
 use crate::metrics::Report;
@@ -58,7 +57,7 @@ impl Ways {
     /// The way to the host of a URI.
     pub async fn open(&self, settings: &Settings, uri: &Uri) -> Result<Door, Error> {
         let place = match (uri.scheme.is_reliable(), uri.scheme.is_secure()) {
-            (true, _) => Place::Connection(host_of(uri)),
+            (true, _) => Place::Connection(origin(uri)),
             (false, true) => Place::Dtls,
             (false, false) => Place::Udp,
         };
@@ -132,12 +131,12 @@ async fn begin(settings: &Settings, place: &Place, uri: &Uri) -> Result<OpenWay,
     if let Place::Connection(_) = place {
         let line = Line::connect(uri, settings.trust.as_ref()).await?;
         let peer = Some(line.peer);
-        let host = over_connections(settings.connection.clone(), limits, protection, rng());
+        let host = over_connections(settings.connection.clone(), limits, protection, fresh_rng());
         let connected = Connected::new(line, host).tapped(settings.tap.clone());
         return Ok(converse(connected, settings, peer, Conversation::ending_when_idle));
     }
     let sessions = (*place == Place::Dtls).then(|| settings.sessions()).transpose()?;
-    let host = over_datagrams(settings.datagrams.clone(), limits, protection, rng())?;
+    let host = over_datagrams(settings.datagrams.clone(), limits, protection, fresh_rng())?;
     let udp = settings.local.map_or_else(Udp::ephemeral, Udp::bind)?;
     let driver: Datagrams = match sessions {
         Some(sessions) => Driver::secure(udp, sessions, host),
@@ -160,13 +159,8 @@ fn converse<W: Way + 'static>(
     OpenWay { commands, peer, task: tokio::spawn(conversation.run()) }
 }
 
-/// Host and port, for people.
-pub(super) fn host_of(uri: &Uri) -> String {
-    let mut bare = uri.clone();
-    (bare.path, bare.query) = (Vec::new(), Vec::new());
-    bare.to_string()
-}
-
-fn rng() -> Rng {
-    Rng::stream(fresh_seed(), NodeId(0), Purpose::Coap)
+/// Scheme, host and port of a URI: what it is for connections, for caches and for people.
+pub(crate) fn origin(uri: &Uri) -> String {
+    let (scheme, host, explicit_port) = (uri.scheme, uri.host.clone(), Some(uri.port()));
+    Uri { scheme, host, explicit_port, path: Vec::new(), query: Vec::new() }.to_string()
 }

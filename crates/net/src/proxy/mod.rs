@@ -26,12 +26,13 @@ use lowmesh_wire::coap::{Code, Message, OptionNumber};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
 
+use crate::client::origin;
 use crate::clock::Clock;
 use crate::server::{Changes, Handler, News, Request, Server};
 pub use limits::{ProxyError, ProxyLimits};
 use observations::{Key, Observations, State};
 use registration::Registration;
-use upstream::{Upstream, origin};
+use upstream::Upstream;
 
 /// A proxy. It lives as long as its server.
 #[derive(Debug)]

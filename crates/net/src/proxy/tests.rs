@@ -8,13 +8,12 @@ use std::time::Duration;
 use lowmesh_coap::resource::{Methods, Resource};
 use lowmesh_coap::{Config, ConnectionLimits, HostLimits, Input, Output};
 use lowmesh_machine::Handle;
-use lowmesh_units::{NodeId, Purpose, Rng};
 use lowmesh_wire::coap::uri::Scheme;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::clock::fresh_seed;
+use crate::clock::fresh_rng;
 use crate::driver::Driver;
 use crate::dtls::Keys;
 use crate::line::Line;
@@ -110,14 +109,10 @@ async fn proxy_server(target: Option<&str>) -> Running {
     run(server).await
 }
 
-fn rng() -> Rng {
-    Rng::stream(fresh_seed(), NodeId(0), Purpose::Coap)
-}
-
 async fn ask(to: SocketAddr, message: RequestTemplate) -> Message {
     let udp = Udp::ephemeral().expect("a free port");
     let peer = udp.peer(to).expect("a route to ourselves");
-    let host = over_datagrams(Config::default(), HostLimits::default(), None, rng());
+    let host = over_datagrams(Config::default(), HostLimits::default(), None, fresh_rng());
     let way: Datagrams = Driver::new(udp, host.expect("the defaults"));
     hear(way, peer, message).await
 }
@@ -126,7 +121,8 @@ async fn ask_over_tcp(to: SocketAddr, message: RequestTemplate) -> Message {
     let uri = format!("coap+tcp://{to}").parse().expect("a URI");
     let line = Line::connect(&uri, None).await.expect("it listens");
     let peer = Peer::new(line.peer, None);
-    let host = over_connections(ConnectionLimits::default(), HostLimits::default(), None, rng());
+    let host =
+        over_connections(ConnectionLimits::default(), HostLimits::default(), None, fresh_rng());
     hear(Connected::new(line, host), peer, message).await
 }
 
@@ -270,7 +266,7 @@ impl<W: Way> Observer<W> {
 fn observe(to: SocketAddr, message: RequestTemplate) -> Observer<Datagrams> {
     let udp = Udp::ephemeral().expect("a free port");
     let peer = udp.peer(to).expect("a route to ourselves");
-    let host = over_datagrams(Config::default(), HostLimits::default(), None, rng());
+    let host = over_datagrams(Config::default(), HostLimits::default(), None, fresh_rng());
     Observer::begin(Driver::new(udp, host.expect("the defaults")), peer, message)
 }
 
@@ -278,7 +274,8 @@ async fn observe_over_tcp(to: SocketAddr, message: RequestTemplate) -> Observer<
     let uri = format!("coap+tcp://{to}").parse().expect("a URI");
     let line = Line::connect(&uri, None).await.expect("it listens");
     let peer = Peer::new(line.peer, None);
-    let host = over_connections(ConnectionLimits::default(), HostLimits::default(), None, rng());
+    let host =
+        over_connections(ConnectionLimits::default(), HostLimits::default(), None, fresh_rng());
     Observer::begin(Connected::new(line, host), peer, message)
 }
 

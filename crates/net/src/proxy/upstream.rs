@@ -100,10 +100,3 @@ pub(super) fn instead(error: &Error) -> Code {
         _ => Code::BAD_GATEWAY,
     }
 }
-
-/// Scheme, host and port of a target: what it is for the cache and for observations.
-pub(super) fn origin(target: &Uri) -> String {
-    let (scheme, host) = (target.scheme, target.host.clone());
-    let explicit_port = Some(target.port());
-    Uri { scheme, host, explicit_port, path: Vec::new(), query: Vec::new() }.to_string()
-}

@@ -45,13 +45,12 @@ use std::sync::Arc;
 
 use lowmesh_coap::ConfigError;
 use lowmesh_coap::resource::{Resource, Router};
-use lowmesh_units::{NodeId, Purpose, Rng};
 use lowmesh_wire::coap::OptionNumber;
 use lowmesh_wire::coap::uri::Scheme;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-use crate::clock::fresh_seed;
+use crate::clock::fresh_rng;
 use crate::driver::Driver;
 use crate::dtls::{Keys, Sessions};
 use crate::line::{Incoming, Listener};
@@ -200,15 +199,11 @@ impl Server {
     fn add(&mut self, udp: Udp, drive: impl FnOnce(Udp, DatagramsHost) -> Datagrams) -> SocketAddr {
         let address = udp.local_addr();
         let (config, limits) = (self.limits.datagrams.clone(), self.limits.host.clone());
-        let host = over_datagrams(config, limits, self.protection.clone(), rng());
+        let host = over_datagrams(config, limits, self.protection.clone(), fresh_rng());
         let host = host.expect("`new` has checked it");
         self.datagrams.push(drive(udp, host));
         address
     }
-}
-
-fn rng() -> Rng {
-    Rng::stream(fresh_seed(), NodeId(0), Purpose::Coap)
 }
 
 /// Takes the connections of one port.
@@ -260,7 +255,7 @@ impl Reception {
                 _ = stop.wait_for(|stop| *stop) => return Ok(()),
             };
             let (connection, kept) = (limits.connection.clone(), limits.of_connection());
-            let host = over_connections(connection, kept, protection, rng());
+            let host = over_connections(connection, kept, protection, fresh_rng());
             let pending_max = limits.connection.incoming_max;
             let connected = Connected::new(line, host).release_after(limits.idle_max);
             let attendant = Attendant::new(connected, site, pending_max);

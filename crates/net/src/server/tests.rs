@@ -86,7 +86,7 @@ fn protected(
 ) -> Client<Datagrams> {
     let udp = Udp::ephemeral().expect("a free port");
     let peer = udp.peer(to).expect("a route to ourselves");
-    let host = over_datagrams(Config::default(), HostLimits::default(), protection, rng());
+    let host = over_datagrams(Config::default(), HostLimits::default(), protection, fresh_rng());
     let host = host.expect("the defaults");
     let way = match sessions {
         Some(sessions) => Driver::secure(udp, sessions, host),
@@ -98,7 +98,7 @@ fn protected(
 fn connected(line: Line) -> Client<Connected> {
     let peer = Peer::new(line.peer, None);
     let limits = HostLimits::default();
-    let host = over_connections(ConnectionLimits::default(), limits, None, rng());
+    let host = over_connections(ConnectionLimits::default(), limits, None, fresh_rng());
     Client { way: Connected::new(line, host), peer }
 }
 
