@@ -183,7 +183,7 @@ impl Sixtop {
         // RFC 8480 s3.4.3: one transaction at a time with one neighbour. A response on its way may still
         // arrive, so a CLEAR waits for it too.
         if state.state != State::Idle {
-            self.end(turn, peer, clear, command.name(), Outcome::NotSent);
+            self.end(turn, peer, clear, command.name(), Outcome::Engaged);
             return;
         }
         let seqnum = state.seqnum;

@@ -84,9 +84,11 @@ pub struct MsfParams {
     pub housekeeping: Duration,
     /// QUARANTINE_DURATION: RFC 9033 s14, 5 min.
     pub quarantine: Duration,
-    /// WAIT_DURATION_MIN and _MAX: RFC 9033 s14, 30 s to 60 s.
+    /// WAIT_DURATION_MIN and _MAX: RFC 9033 s14, 30 s to 60 s. After RC_ERR_BUSY and RC_ERR_LOCKED (s12, table 1), and
+    /// while this node itself has no cell to offer.
     pub wait_retry: (Duration, Duration),
-    /// Pause after a request that nobody answered; the RFC leaves it open, 5 s to 10 s is ours.
+    /// Pause after a request that nobody answered, or for which none of the cells offered was free at the other
+    /// end; the RFC leaves both open, 5 s to 10 s is ours.
     pub wait_lost: (Duration, Duration),
     /// macMaxBE: IEEE 802.15.4-2015 s8.4.3.1, 5 here; only for the 6P timeout of RFC 9033 s9.
     pub backoff_exponent_max: u32,

@@ -60,8 +60,10 @@ pub enum Outcome {
     TimedOut,
     /// The link layer could not deliver the request.
     Undelivered,
-    /// Not even sent: nothing to offer, or a transaction with this peer is open.
+    /// Not even sent: there is nothing to offer.
     NotSent,
+    /// Not sent: a transaction with this peer is open.
+    Engaged,
     /// The peer cleared in the middle of it.
     Aborted,
 }

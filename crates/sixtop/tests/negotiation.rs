@@ -6,7 +6,7 @@ use harness::{Net, eui};
 use lowmesh_mac::tsch::cell::{CellKind, CellOptions, Placement};
 use lowmesh_machine::Handle;
 use lowmesh_sixtop::functions::msf::Msf;
-use lowmesh_sixtop::params::MsfParams;
+use lowmesh_sixtop::params::{MsfParams, SFID_BMSF, SFID_MSF};
 use lowmesh_sixtop::{Change, Event, Outcome, SixtopEvent};
 use lowmesh_units::Duration;
 use lowmesh_wire::sixp::{Body, Command, Message, Response, ReturnCode};
@@ -244,10 +244,10 @@ fn each_request_gets_the_return_code_that_the_rfc_asks_for() {
     assert_eq!(answer(&mut net, &request(0, 0, count()), 0), Some(ReturnCode::Busy));
 }
 
-fn add_request() -> Vec<u8> {
+fn add_request(sfid: u8) -> Vec<u8> {
     let cells = vec![lowmesh_wire::sixp::Cell { slot: 9, channel_offset: 1 }];
     let command = Command::Add { options: 1, count: 1, cells };
-    let message = Message { sfid: 0, seqnum: 0, body: Body::Request { command, metadata: 0 } };
+    let message = Message { sfid, seqnum: 0, body: Body::Request { command, metadata: 0 } };
     let mut bytes = Vec::new();
     message.emit(&mut bytes);
     bytes
@@ -263,7 +263,7 @@ fn cleared(net: &Net, node: usize) -> bool {
 #[test]
 fn a_responder_commits_when_its_response_is_acknowledged_and_not_before() {
     let mut net = Net::new(2, "msf", 0.0, 16);
-    net.handle(0, SixtopEvent::Message { from: eui(1), bytes: &add_request() });
+    net.handle(0, SixtopEvent::Message { from: eui(1), bytes: &add_request(SFID_MSF) });
     assert_eq!(net.rx(0, 1), []);
     net.run_for(Duration::from_secs(2));
     assert_eq!(net.rx(0, 1).len(), 1);
@@ -272,7 +272,7 @@ fn a_responder_commits_when_its_response_is_acknowledged_and_not_before() {
 #[test]
 fn a_response_that_was_never_acknowledged_is_cleared() {
     let mut net = Net::new(2, "msf", 1.0, 17);
-    net.handle(0, SixtopEvent::Message { from: eui(1), bytes: &add_request() });
+    net.handle(0, SixtopEvent::Message { from: eui(1), bytes: &add_request(SFID_MSF) });
     net.run_for(MINUTE);
     assert_eq!(net.rx(0, 1), []);
     assert!(cleared(&net, 0));
@@ -321,22 +321,51 @@ fn a_request_in_three_steps_is_declined_with_an_empty_list() {
 }
 
 #[test]
-fn an_error_is_followed_by_quarantine_and_busy_by_a_wait() {
-    for (code, quiet) in [(ReturnCode::Error, 299), (ReturnCode::Busy, 29)] {
+fn an_error_is_followed_by_quarantine_busy_by_a_wait_and_no_free_cell_by_a_breath() {
+    // RFC 9033 s12, table 1; an empty list is a success.
+    for (code, quiet) in
+        [(ReturnCode::Error, 299), (ReturnCode::Busy, 29), (ReturnCode::Success, 4)]
+    {
         let mut net = Net::new(2, "msf", 1.0, 14);
         net.tell(1, Event::ParentChanged { old: None, new: Some(eui(0)) });
         let response = Message { sfid: 0, seqnum: 0, body: Body::Response(Response::bare(code)) };
         let mut bytes = Vec::new();
         response.emit(&mut bytes);
         net.handle(1, SixtopEvent::Message { from: eui(0), bytes: &bytes });
-        let ended = |c: &Change| matches!(c, Change::Ended { .. });
-        let before = net.nodes[1].changes.iter().filter(|c| ended(c)).count();
-        assert_eq!(before, 1);
+        let ended = |net: &Net| {
+            net.nodes[1].changes.iter().filter(|c| matches!(c, Change::Ended { .. })).count()
+        };
+        assert_eq!(ended(&net), 1);
         net.run_for(Duration::from_secs(quiet));
-        assert_eq!(net.nodes[1].changes.iter().filter(|c| ended(c)).count(), 1, "{code:?}");
-        net.run_for(MINUTE);
-        assert!(net.nodes[1].changes.iter().filter(|c| ended(c)).count() > 1, "{code:?}");
+        assert_eq!(ended(&net), 1, "{code:?}");
+        // Twice the shortest wait at most, and four seconds for a request that nobody hears.
+        net.run_for(Duration::from_secs(quiet + 6));
+        assert!(ended(&net) > 1, "{code:?}");
     }
+}
+
+#[test]
+fn a_node_that_is_answering_asks_as_soon_as_it_is_done() {
+    let mut net = Net::new(2, "b-msf", 0.0, 20);
+    net.handle(0, SixtopEvent::Message { from: eui(1), bytes: &add_request(SFID_BMSF) });
+    net.tell(0, Event::ChildAdded(eui(1)));
+    let engaged = |c: &Change| matches!(c, Change::Ended { outcome: Outcome::Engaged, .. });
+    assert!(net.nodes[0].changes.iter().any(engaged));
+    net.run_for(Duration::from_secs(13));
+    assert_eq!(net.tx(0, 1).len(), 1);
+}
+
+#[test]
+fn each_direction_of_a_link_counts_by_itself() {
+    let mut net = Net::new(2, "b-msf", 0.0, 21);
+    net.attach(1, None, 0);
+    net.run_for(MINUTE);
+    // The cells of the child come faster and faster; those of the parent must not start anew with each.
+    net.flow(1, 0, 1.0);
+    net.flow(0, 1, 1.0);
+    net.run_for(MINUTE);
+    assert!(net.tx(1, 0).len() >= 3, "{}", net.tx(1, 0).len());
+    assert!(net.tx(0, 1).len() >= 3, "{}", net.tx(0, 1).len());
 }
 
 #[test]

@@ -52,9 +52,11 @@ pub(super) struct AutoRx {
 }
 
 /// NumCellsElapsed and NumCellsUsed of RFC 9033 s5.1, counted from a start.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Window {
     used_before: u64,
+    /// The cells that count.
+    cells: Vec<CellId>,
     due: Instant,
 }
 
@@ -87,6 +89,21 @@ impl Way {
             .sum();
         negotiated + auto_rx.map_or(0, |auto| auto.heard)
     }
+    /// Begins to count anew if other cells count than before. The two directions of a link change by
+    /// themselves, or both ends would come to the end of their windows at once, and refuse each other.
+    fn refresh(
+        &mut self,
+        context: &Context<'_>,
+        peer: Eui64,
+        params: &MsfParams,
+        auto: Option<AutoRx>,
+    ) {
+        let cells = self.counted(context.schedule, peer, auto);
+        let same = |window: &Window| window.cells == cells;
+        if self.wanted.is_none() || !self.window.as_ref().is_some_and(same) {
+            self.restart(context, peer, params, auto);
+        }
+    }
     /// Begins to count anew.
     fn restart(
         &mut self,
@@ -99,16 +116,17 @@ impl Way {
         if self.wanted.is_none() {
             return;
         }
-        let auto = auto.filter(|_| self.options == LISTEN);
-        let counts = |c: &Cell| {
-            let negotiated = c.slotframe == SLOTFRAME_NEGOTIATED && c.peer == Some(peer);
-            negotiated && c.options == self.options || auto.is_some_and(|a| a.cell == c.id)
-        };
+        let cells = self.counted(context.schedule, peer, auto);
+        let counts = |c: &Cell| cells.contains(&c.id);
         let end = context.schedule.when_elapsed(counts, context.asn, params.cells_elapsed_max);
-        self.window = end.map(|end| Window {
-            used_before: self.used(context.schedule, peer, auto),
-            due: context.start_of(end),
-        });
+        let used_before = self.used(context.schedule, peer, auto);
+        self.window = end.map(|end| Window { used_before, cells, due: context.start_of(end) });
+    }
+    /// The cells whose passing by counts.
+    fn counted(&self, schedule: &Schedule, peer: Eui64, auto: Option<AutoRx>) -> Vec<CellId> {
+        let negotiated = cells_with(schedule, SLOTFRAME_NEGOTIATED, peer, self.options);
+        let auto = auto.filter(|_| self.options == LISTEN);
+        negotiated.map(|c| c.id).chain(auto.map(|auto| auto.cell)).collect()
     }
     /// From how many uses on of a window's cells one more is wanted.
     ///
@@ -137,25 +155,23 @@ impl Way {
         params: &MsfParams,
         auto: Option<AutoRx>,
     ) {
-        let (Some(window), Some(wanted)) = (self.window, self.wanted) else {
+        let (Some(window), Some(wanted)) = (&self.window, self.wanted) else {
             self.window = None;
             return;
         };
         if window.due > context.now {
             return;
         }
-        let auto = auto.filter(|_| self.options == LISTEN);
         let used = self.used(context.schedule, peer, auto).saturating_sub(window.used_before);
         let have = self.have(context.schedule, peer);
-        if have == wanted {
-            if used > self.high(context.schedule, peer, params, have)
-                && have < params.cells_per_peer_max
-            {
-                self.wanted = Some(have + 1);
-            } else if used < params.cells_used_low && have > self.least() {
-                self.wanted = Some(have - 1);
-            }
-        }
+        // What was wanted and not had meanwhile is judged anew.
+        self.wanted = Some(if used > self.high(context.schedule, peer, params, have) {
+            wanted.max(have + 1).min(params.cells_per_peer_max.max(have))
+        } else if used < params.cells_used_low && have > self.least() {
+            have - 1
+        } else {
+            have.max(self.least())
+        });
         self.restart(context, peer, params, auto);
     }
 }
@@ -198,8 +214,8 @@ impl Link {
             heard: (0, now),
         }
     }
-    /// Begins to count anew in both directions.
-    pub fn restart(
+    /// Begins to count anew in the directions whose cells changed.
+    pub fn refresh(
         &mut self,
         context: &Context<'_>,
         peer: Eui64,
@@ -207,8 +223,8 @@ impl Link {
         auto: Option<AutoRx>,
     ) {
         let auto = auto.filter(|_| self.may_use_auto(context.schedule, peer));
-        self.tx.restart(context, peer, params, None);
-        self.rx.restart(context, peer, params, auto);
+        self.tx.refresh(context, peer, params, None);
+        self.rx.refresh(context, peer, params, auto);
     }
     /// Ends the windows that are over.
     pub fn evaluate(
@@ -269,7 +285,7 @@ impl Link {
     }
     /// When it next wants attention, given whether there is something to ask.
     pub fn next_deadline(&self, pending: bool) -> Option<Instant> {
-        let windows = [self.tx.window, self.rx.window].into_iter().flatten().map(|w| w.due);
+        let windows = [&self.tx.window, &self.rx.window].into_iter().flatten().map(|w| w.due);
         let hold = (pending && !self.asked).then_some(self.hold);
         let leave = match self.leave {
             Leave::No => None,

@@ -5,8 +5,8 @@
 //! same with other numbers, and with cells towards each child, adapted by the child's own counters
 //! (line 10 of the algorithm prints `>` for `<`; counters start anew when they are evaluated).
 //!
-//! Counters also start anew when the set of cells changes: RFC 9033 s5.1 does not say, and a window over
-//! one set of cells is what its thresholds speak of.
+//! The counters of a direction also start anew when its cells change: RFC 9033 s5.1 does not say, and a window
+//! over one set of cells is what its thresholds speak of.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -98,7 +98,7 @@ impl Msf {
     fn cells_changed(&mut self, context: &mut Context<'_>, peer: Eui64) {
         self.update_auto_tx(context, peer);
         let (params, auto) = (self.params, self.auto_rx);
-        self.link(context.now, peer).restart(context, peer, &params, auto);
+        self.link(context.now, peer).refresh(context, peer, &params, auto);
     }
 
     /// RFC 9033 s5.2: as many cells with the new parent, then none with the old one.
@@ -164,7 +164,8 @@ impl Msf {
         }
     }
 
-    /// RFC 9033 s12, table 1: what to do after each return code.
+    /// RFC 9033 s12, table 1: what to do after each return code. It has a long pause after RC_ERR_BUSY and
+    /// RC_ERR_LOCKED alone, and so has a schedule that is full here; elsewhere what is asked for is needed.
     fn transaction_ended(
         &mut self,
         context: &mut Context<'_>,
@@ -173,23 +174,22 @@ impl Msf {
         outcome: Outcome,
     ) {
         let (params, now) = (self.params, context.now);
-        let has_cells = self.link(now, peer).has_cells(context.schedule, peer);
-        let wait = match outcome {
-            Outcome::Agreed(cells) if clear || cells > 0 => Duration::ZERO,
-            // Without any cell the shared one carries the traffic, so the next try comes sooner.
-            Outcome::TimedOut | Outcome::Undelivered | Outcome::Aborted if clear || !has_cells => {
-                context.rng.duration(params.wait_lost.0, params.wait_lost.1)
-            }
-            _ => context.rng.duration(params.wait_retry.0, params.wait_retry.1),
+        let pause = match outcome {
+            Outcome::Agreed(cells) if clear || cells > 0 => None,
+            Outcome::Refused(ReturnCode::SeqNum | ReturnCode::CellList) => None,
+            Outcome::Refused(_) | Outcome::NotSent => Some(params.wait_retry),
+            // None of the cells offered was free there (others may be), or the words were lost.
+            _ => Some(params.wait_lost),
         };
+        let wait = pause.map_or(Duration::ZERO, |(min, max)| context.rng.duration(min, max));
         let link = self.link(now, peer);
         link.asked = false;
         link.hold = link.hold.max(now + wait);
         link.relocate.clear();
         match outcome {
             Outcome::Agreed(_) if clear => link.clear = 0,
-            // There is no room: what there is must do until the counters ask again.
-            Outcome::Agreed(0) | Outcome::NotSent => link.content_itself(context.schedule, peer),
+            // There is no room here: what there is must do until the counters ask again.
+            Outcome::NotSent => link.content_itself(context.schedule, peer),
             Outcome::Refused(ReturnCode::SeqNum | ReturnCode::CellList) if !clear => {
                 link.clear = params.clear_attempts;
             }
