@@ -37,7 +37,7 @@ impl Rpl {
     pub(crate) fn advertise_all(&mut self, now: Instant) {
         self.advertise_self(now);
         if self.config.is_storing() {
-            for (target, route) in self.routes.iter() {
+            for (target, route) in self.routes.iter().filter(|(_, route)| !route.leaving) {
                 let Route { path_sequence, path_lifetime, .. } = *route;
                 let advert = Advert { path_sequence, path_lifetime };
                 self.advertiser.pending.insert(*target, advert);

@@ -81,9 +81,10 @@ impl Rpl {
         }
         let expires = dodag.expiry(now, transit.path_lifetime);
         let path_lifetime = transit.path_lifetime;
-        let route = Route { via, expires, path_sequence, path_lifetime };
-        let same =
-            known.is_some_and(|known| known.path_sequence == path_sequence && known.via == via);
+        let route = Route { via, expires, path_sequence, path_lifetime, leaving: false };
+        let same = known.is_some_and(|known| {
+            !known.leaving && known.path_sequence == path_sequence && known.via == via
+        });
         if !self.install(now, target, route) {
             return false;
         }
@@ -96,22 +97,37 @@ impl Rpl {
     fn on_no_path(&mut self, now: Instant, from: Address, target: Address, sequence: Sequence) {
         let storing = self.config.is_storing();
         // Only the next hop can take a route back: another may have learned of the move late.
-        let known = self.routes.get(&target).is_some_and(|known| !storing || known.via == from);
-        if !known {
+        let is_known = |known: &Route| !known.leaving && (!storing || known.via == from);
+        if !self.routes.get(&target).is_some_and(is_known) {
             return;
         }
-        self.remove_route(&target);
-        self.pass_on(
-            now,
-            target,
-            Advert { path_sequence: sequence, path_lifetime: params::NO_PATH },
-        );
+        self.take_back(now, target, sequence);
         if storing && target[8..] == from[8..] {
             // The child itself left, and with it all that lies below it.
             for target in self.routes.targets_via(&from) {
-                self.withdraw(now, &target);
+                let known = self.routes.get(&target).filter(|route| !route.leaving);
+                if let Some(Route { path_sequence, .. }) = known.copied() {
+                    self.take_back(now, target, path_sequence);
+                }
             }
         }
+    }
+
+    /// Passes a No-Path on. In storing mode the route stays a while: packets that are under way, and those that
+    /// come before the news of the new way, still reach the old next hop.
+    fn take_back(&mut self, now: Instant, target: Address, path_sequence: Sequence) {
+        if self.config.is_storing() {
+            let via = self.routes.get(&target).map(|route| route.via);
+            self.routes.take_back(&target, path_sequence, now + params::NO_PATH_REMOVAL);
+            self.timers.set_no_later(Timer::RouteExpiry, self.routes.earliest_expiry());
+            self.advertiser.forget(&target);
+            if let Some(via) = via {
+                self.tell_child_gone(via);
+            }
+        } else {
+            self.remove_route(&target);
+        }
+        self.pass_on(now, target, Advert { path_sequence, path_lifetime: params::NO_PATH });
     }
 
     /// Puts a route in the table; false when there is no room.
@@ -137,9 +153,11 @@ impl Rpl {
 
     pub(crate) fn remove_route(&mut self, target: &Address) -> Option<Route> {
         let route = self.routes.remove(target)?;
-        self.advertiser.forget(target);
         self.outbox.push(Output::RouteRemoved { target: *target });
-        self.tell_child_gone(route.via);
+        if !route.leaving {
+            self.advertiser.forget(target);
+            self.tell_child_gone(route.via);
+        }
         Some(route)
     }
 
@@ -149,9 +167,9 @@ impl Rpl {
         }
     }
 
-    /// Removes a route and tells the parent.
+    /// Removes a route and tells the parent, unless it knows.
     fn withdraw(&mut self, now: Instant, target: &Address) {
-        if let Some(Route { path_sequence, .. }) = self.remove_route(target) {
+        if let Some(Route { path_sequence, leaving: false, .. }) = self.remove_route(target) {
             self.pass_on(now, *target, Advert { path_sequence, path_lifetime: params::NO_PATH });
         }
     }

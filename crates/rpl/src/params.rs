@@ -34,6 +34,8 @@ pub const PATH_LIFETIME: u8 = 30;
 pub const LIFETIME_UNIT: u16 = 60;
 /// Path lifetime of a No-Path: RFC 6550 s6.7.8.
 pub const NO_PATH: u8 = 0;
+/// How long a route serves on that a No-Path took back, in storing mode: Classic, 60 s (RPL_NOPATH_REMOVAL_DELAY).
+pub const NO_PATH_REMOVAL: Duration = Duration::from_secs(60);
 /// Path lifetime that never ends: RFC 6550 s6.7.8.
 pub const PATH_FOR_EVER: u8 = 0xff;
 /// DelayDAO: Classic and Lite, 4 s; a node waits half to one and a half times as long.

@@ -19,6 +19,8 @@ pub struct Route {
     pub(crate) path_sequence: Sequence,
     /// As on the air, to be passed on.
     pub(crate) path_lifetime: u8,
+    /// Taken back by a No-Path: it serves until it expires or news of another way comes.
+    pub(crate) leaving: bool,
 }
 
 /// What an insertion did.
@@ -35,7 +37,7 @@ pub(crate) enum Inserted {
 #[derive(Clone, Debug)]
 pub(crate) struct Routes {
     table: BTreeMap<Address, Route>,
-    /// How many routes lead over each neighbour.
+    /// How many routes lead over each neighbour, without those that are leaving.
     children: BTreeMap<Address, usize>,
     max: usize,
     /// No route ends before; may be too early, never too late.
@@ -68,10 +70,11 @@ impl Routes {
     }
 
     pub(crate) fn insert(&mut self, target: Address, route: Route) -> Inserted {
-        let old = self.table.get(&target).map(|old| old.via);
-        if old.is_none() && self.table.len() >= self.max {
+        let known = self.table.get(&target);
+        if known.is_none() && self.table.len() >= self.max {
             return Inserted::Full;
         }
+        let old = known.filter(|old| !old.leaving).map(|old| old.via);
         self.table.insert(target, route);
         self.earliest_expiry = self.earliest_expiry.min(route.expires);
         if old == Some(route.via) {
@@ -89,8 +92,20 @@ impl Routes {
 
     pub(crate) fn remove(&mut self, target: &Address) -> Option<Route> {
         let route = self.table.remove(target)?;
-        self.uncount(route.via);
+        if !route.leaving {
+            self.uncount(route.via);
+        }
         Some(route)
+    }
+
+    /// The route to `target` was taken back, by news of this age: it serves no longer than to `until`.
+    pub(crate) fn take_back(&mut self, target: &Address, path_sequence: Sequence, until: Instant) {
+        let Some(route) = self.table.get_mut(target).filter(|route| !route.leaving) else { return };
+        (route.leaving, route.path_sequence) = (true, path_sequence);
+        route.expires = route.expires.min(until);
+        let (via, expires) = (route.via, route.expires);
+        self.earliest_expiry = self.earliest_expiry.min(expires);
+        self.uncount(via);
     }
 
     pub(crate) fn clear(&mut self) {
@@ -99,9 +114,6 @@ impl Routes {
 
     /// The targets of all routes over `via`.
     pub(crate) fn targets_via(&self, via: &Address) -> Vec<Address> {
-        if !self.is_child(via) {
-            return Vec::new();
-        }
         self.table.iter().filter(|(_, route)| route.via == *via).map(|(t, _)| *t).collect()
     }
 
@@ -166,6 +178,7 @@ mod tests {
             expires: Instant::from_secs(expires),
             path_sequence: Sequence::START,
             path_lifetime: 30,
+            leaving: false,
         }
     }
 
@@ -180,6 +193,22 @@ mod tests {
         assert_eq!(routes.targets_via(&address(1)), [address(2)]);
         routes.remove(&address(2));
         assert!(!routes.is_child(&address(1)));
+    }
+
+    #[test]
+    fn a_route_that_was_taken_back_serves_on_and_makes_no_child() {
+        let mut routes = Routes::new(9);
+        routes.insert(address(1), route(1, 100));
+        routes.take_back(&address(1), Sequence::START, Instant::from_secs(60));
+        let left = routes.get(&address(1)).map(|route| (route.via, route.expires));
+        assert_eq!(left, Some((address(1), Instant::from_secs(60))));
+        assert!(!routes.is_child(&address(1)));
+        assert_eq!(routes.earliest_expiry(), Instant::from_secs(60));
+        // It comes back, or goes another way.
+        assert_eq!(routes.insert(address(1), route(3, 100)), Inserted::New);
+        assert!(routes.is_child(&address(3)) && !routes.is_child(&address(1)));
+        routes.take_back(&address(1), Sequence::START, Instant::from_secs(60));
+        assert!(routes.remove(&address(1)).is_some() && !routes.is_child(&address(3)));
     }
 
     #[test]

@@ -363,6 +363,27 @@ fn a_dao_is_acknowledged_and_older_news_ignored() {
 }
 
 #[test]
+fn a_route_that_is_taken_back_serves_until_the_news_of_another_way() {
+    let mut script = Script::of(Config::root(link_local(0), global(0)));
+    let way = |script: &Script| script.node.next_hop(&global(3)).map(|next| next.address);
+    script.hear(1, &Message::Dao(dao(1, 250, 30)));
+    script.hear(1, &Message::Dao(dao(3, 250, 30)));
+    script.hear(1, &Message::Dao(dao(3, 250, 0)));
+    assert_eq!(way(&script), Some(link_local(1)), "it serves on");
+    script.hear(2, &Message::Dao(dao(3, 251, 30)));
+    assert_eq!(way(&script), Some(link_local(2)));
+    let removed = |outputs: &[Output]| {
+        outputs.iter().any(|output| matches!(output, Output::ChildRemoved { .. }))
+    };
+    // The last route of a child makes it no child at once, though it serves for a minute.
+    assert!(removed(&script.hear(2, &Message::Dao(dao(3, 252, 0)))));
+    script.pass(Duration::from_secs(59));
+    assert_eq!(way(&script), Some(link_local(2)));
+    assert!(!removed(&script.pass(Duration::from_secs(2))));
+    assert_eq!(way(&script), None);
+}
+
+#[test]
 fn a_full_table_refuses_and_the_refused_node_looks_elsewhere() {
     let mut root = Script::of(Config { routes_max: 1, ..Config::root(link_local(0), global(0)) });
     root.hear(1, &Message::Dao(dao(1, 241, 30)));
