@@ -105,25 +105,22 @@ impl Rpl {
         if storing && target[8..] == from[8..] {
             // The child itself left, and with it all that lies below it.
             for target in self.routes.targets_via(&from) {
-                let known = self.routes.get(&target).filter(|route| !route.leaving);
-                if let Some(Route { path_sequence, .. }) = known.copied() {
+                if let Some(Route { path_sequence, .. }) = self.routes.get(&target).copied() {
                     self.take_back(now, target, path_sequence);
                 }
             }
         }
     }
 
-    /// Passes a No-Path on. In storing mode the route stays a while: packets that are under way, and those that
+    /// Passes a No-Path on, once. In storing mode the route stays a while: packets that are under way, and those that
     /// come before the news of the new way, still reach the old next hop.
     fn take_back(&mut self, now: Instant, target: Address, path_sequence: Sequence) {
         if self.config.is_storing() {
-            let via = self.routes.get(&target).map(|route| route.via);
-            self.routes.take_back(&target, path_sequence, now + params::NO_PATH_REMOVAL);
+            let until = now + params::NO_PATH_REMOVAL;
+            let Some(via) = self.routes.take_back(&target, path_sequence, until) else { return };
             self.timers.set_no_later(Timer::RouteExpiry, self.routes.earliest_expiry());
             self.advertiser.forget(&target);
-            if let Some(via) = via {
-                self.tell_child_gone(via);
-            }
+            self.tell_child_gone(via);
         } else {
             self.remove_route(&target);
         }

@@ -98,21 +98,28 @@ impl Routes {
         Some(route)
     }
 
-    /// The route to `target` was taken back, by news of this age: it serves no longer than to `until`.
-    pub(crate) fn take_back(&mut self, target: &Address, path_sequence: Sequence, until: Instant) {
-        let Some(route) = self.table.get_mut(target).filter(|route| !route.leaving) else { return };
+    /// The route to `target` was taken back, by news of this age: it serves no longer than to `until`. Gives its
+    /// next hop; `None` when there is no route, or it was taken back before.
+    pub(crate) fn take_back(
+        &mut self,
+        target: &Address,
+        path_sequence: Sequence,
+        until: Instant,
+    ) -> Option<Address> {
+        let route = self.table.get_mut(target).filter(|route| !route.leaving)?;
         (route.leaving, route.path_sequence) = (true, path_sequence);
         route.expires = route.expires.min(until);
         let (via, expires) = (route.via, route.expires);
         self.earliest_expiry = self.earliest_expiry.min(expires);
         self.uncount(via);
+        Some(via)
     }
 
     pub(crate) fn clear(&mut self) {
         *self = Self::new(self.max);
     }
 
-    /// The targets of all routes over `via`.
+    /// The targets of all routes over `via`, those that are leaving too.
     pub(crate) fn targets_via(&self, via: &Address) -> Vec<Address> {
         self.table.iter().filter(|(_, route)| route.via == *via).map(|(t, _)| *t).collect()
     }

@@ -122,10 +122,9 @@ impl Way {
         let used_before = self.used(context.schedule, peer, auto);
         self.window = end.map(|end| Window { used_before, cells, due: context.start_of(end) });
     }
-    /// The cells whose passing by counts.
+    /// The cells whose passing by counts: the negotiated ones, and `auto` where it stands in for them.
     fn counted(&self, schedule: &Schedule, peer: Eui64, auto: Option<AutoRx>) -> Vec<CellId> {
         let negotiated = cells_with(schedule, SLOTFRAME_NEGOTIATED, peer, self.options);
-        let auto = auto.filter(|_| self.options == LISTEN);
         negotiated.map(|c| c.id).chain(auto.map(|auto| auto.cell)).collect()
     }
     /// From how many uses on of a window's cells one more is wanted.
