@@ -190,6 +190,23 @@ impl Default for Config {
     }
 }
 
+impl Config {
+    /// How long a forwarder remembers a datagram of recoverable fragments that is through.
+    pub(crate) const fn linger(&self) -> Duration {
+        match self.manner {
+            Manner::Own => self.recovery.linger,
+            Manner::Gnrc => GNRC_LINGER,
+        }
+    }
+    /// How many such datagrams the reassembling end remembers.
+    pub(crate) const fn complete_max(&self) -> usize {
+        match self.manner {
+            Manner::Own => self.recovery.complete_max,
+            Manner::Gnrc => 0,
+        }
+    }
+}
+
 /// What a network can choose about recoverable fragments (RFC 8931 s7.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recovery {
@@ -225,6 +242,10 @@ impl Default for Recovery {
         }
     }
 }
+
+/// How long GNRC keeps the entry of a datagram that is through
+/// (`CONFIG_GNRC_SIXLOWPAN_FRAG_RBUF_DEL_TIMER` of Lenders et al. 2021).
+pub const GNRC_LINGER: Duration = Duration::from_micros(250);
 
 /// The timer behind the acknowledgements of recoverable fragments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -69,7 +69,7 @@ impl Courses {
     fn weigh(&mut self, course: Course) {
         let best = match course.ending {
             Ending::Delivered => &mut self.delivered,
-            Ending::Refused | Ending::GaveUp => &mut self.given_up,
+            Ending::Refused | Ending::GaveUp | Ending::Unasked => &mut self.given_up,
         };
         if best.as_ref().is_none_or(|best| course.shows() > best.shows()) {
             *best = Some(course);

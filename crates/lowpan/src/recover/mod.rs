@@ -9,6 +9,7 @@
 //!
 //! - `send`: the fragmenting end. One timer and one window of `congestion` for each datagram.
 //! - `receive`: the reassembling end.
+//! - `pieces`: the fragments of a datagram, and what its fragmenting end knows of each.
 //! - `path`: what a forwarder changes in a fragment, and what it remembers.
 //! - `step`: what happens at the fragmenting end, told one by one.
 //! - `node`: all three of one node, with the gap between their frames.
@@ -18,6 +19,7 @@
 
 pub(crate) mod node;
 pub(crate) mod path;
+mod pieces;
 mod receive;
 mod send;
 mod step;

@@ -313,12 +313,17 @@ impl Node {
 
     fn end_sending(&mut self, at: usize, ending: Ending) {
         let (handle, next_hop) = (self.sending[at].handle(), self.sending[at].next_hop());
-        if ending == Ending::GaveUp && self.config.manner == Manner::Own {
+        let cleans_up = match ending {
+            Ending::Delivered | Ending::Refused => false,
+            Ending::GaveUp => self.config.manner == Manner::Own,
+            Ending::Unasked => true,
+        };
+        if cleans_up {
             // RFC 8931 s6.3: a pseudo fragment cleans up the path.
             let abort = self.sending[at].abort_frame();
             self.push(abort, next_hop, Handle::NONE);
         }
-        if ending != Ending::Delivered {
+        if matches!(ending, Ending::Refused | Ending::GaveUp) {
             let tag = self.free_tag(next_hop);
             if self.sending[at].restart(tag) {
                 self.tell(at, Event::Restarted);
@@ -334,7 +339,7 @@ impl Node {
             match ending {
                 Ending::Delivered => None,
                 Ending::Refused => Some(DropReason::Reset),
-                Ending::GaveUp => Some(DropReason::GaveUp),
+                Ending::GaveUp | Ending::Unasked => Some(DropReason::GaveUp),
             },
         );
     }
@@ -355,7 +360,9 @@ impl Node {
         self.around = around;
         while let Some((handle, source, ack)) = self.receiving.expire(now) {
             self.end(handle, Some(DropReason::ReassemblyTimeout));
-            self.acknowledge(source, ack);
+            if self.config.manner == Manner::Own {
+                self.acknowledge(source, ack);
+            }
         }
         while let Some(entry) = self.paths.expire(now) {
             if !entry.state.is_complete {

@@ -106,7 +106,7 @@ impl Receiving {
             octets: 0,
             octets_max: config.reassembly_octets,
             buffers_max: config.reassembly_buffers,
-            complete_max: config.recovery.complete_max,
+            complete_max: config.complete_max(),
             // RFC 4944 s5.3: the reassembly timeout is at most 60 s.
             timeout: config.reassembly_timeout.min(REASSEMBLY_TIMEOUT_MAX),
             linger: config.recovery.linger,

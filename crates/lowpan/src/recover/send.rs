@@ -15,6 +15,8 @@
 //!
 //! What a link-layer acknowledgement says about the first hop is not used: only the other end knows.
 
+mod gnrc;
+
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
@@ -24,41 +26,8 @@ use lowmesh_units::{Duration, Eui64, Instant, Rng};
 use lowmesh_wire::lowpan::rfrag::{Bitmap, FRAGMENTS_MAX, Part, Rfrag, RfragAck};
 
 use super::path::frame;
-use crate::params::{Config, FIRST_FRAGMENT_SLACK, Manner, Recovery};
-
-/// What is known about a fragment. `Sent` and `Silent` tell when its latest copy left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    /// To be sent: for the first time, or again.
-    Due,
-    /// On its way.
-    Sent(Instant),
-    /// Nothing came back for a whole timeout; the next acknowledgement tells.
-    Silent(Instant),
-    /// The other end has it.
-    Received,
-}
-
-/// One fragment of the datagram.
-#[derive(Clone, Copy, Debug)]
-struct Piece {
-    offset: u16,
-    size: u16,
-    copies: u8,
-    /// Which of all copies that left was its latest.
-    order: u32,
-    fate: Fate,
-}
-
-impl Piece {
-    /// When the latest copy left, while nothing is known of it.
-    const fn unsettled(&self) -> Option<Instant> {
-        match self.fate {
-            Fate::Sent(at) | Fate::Silent(at) => Some(at),
-            Fate::Due | Fate::Received => None,
-        }
-    }
-}
+use super::pieces::{Fate, Piece, cut};
+use crate::params::{Config, Manner, Recovery};
 
 /// A fragment with X set that waits for its acknowledgement.
 #[derive(Clone, Copy, Debug)]
@@ -87,6 +56,8 @@ pub enum Ending {
     Refused,
     /// No retries are left; the path is still there.
     GaveUp,
+    /// The window fell below the fragment that asks for the acknowledgement; the path is still there.
+    Unasked,
 }
 
 /// One datagram on its way in recoverable fragments.
@@ -133,7 +104,7 @@ impl Sending {
             handle,
             next_hop,
             datagram_tag,
-            pieces: pieces(datagram.len(), room)?,
+            pieces: cut(datagram.len(), room)?,
             datagram,
             first_gap: gap(window.as_ref(), recovery),
             gap_changed: false,
@@ -285,6 +256,9 @@ impl Sending {
         if self.pieces.iter().all(|piece| piece.fate == Fate::Received) {
             return Some(Ending::Delivered);
         }
+        if self.manner == Manner::Gnrc {
+            self.take_back_lost();
+        }
         if news.is_some() {
             self.silence = None;
         }
@@ -296,7 +270,7 @@ impl Sending {
     /// Settles what the bitmap is about; returns when the latest fragment left of those that are new in it.
     fn settle(&mut self, bitmap: Bitmap, now: Instant) -> Option<Instant> {
         let asked = self.asked.map(|asked| asked.sequence);
-        let (mut latest, mut newest) = (None, 0);
+        let (mut latest, mut newest) = (None, self.lost_below());
         for (sequence, piece) in self.pieces.iter_mut().enumerate() {
             if !bitmap.contains(sequence as u8) || piece.fate == Fate::Received {
                 continue;
@@ -334,6 +308,15 @@ impl Sending {
         latest
     }
 
+    /// Fragments whose latest copy is older than this are lost when they are missing in a bitmap, even if none in it
+    /// is newer.
+    const fn lost_below(&self) -> u32 {
+        match self.manner {
+            Manner::Own => 0,
+            Manner::Gnrc => u32::MAX,
+        }
+    }
+
     /// Without a request under way and a fragment that may leave nothing would ever come back: the latest
     /// fragment asks again.
     fn keep_asking(&mut self, now: Instant) {
@@ -367,8 +350,13 @@ impl Sending {
             }
         }
         self.window.on_timeout(&silent, now);
-        self.gap_changed |= self.gap() != self.first_gap;
         self.asked = None;
+        if self.manner == Manner::Gnrc && !self.keep_window(asked.sequence, now) {
+            self.timer.on_give_up(now);
+            return Some(Ending::Unasked);
+        }
+        // After the end there is no gap that could have changed.
+        self.gap_changed |= self.gap() != self.first_gap;
         let previous = asked.wait;
         self.silence = Some(match self.silence {
             Some(Silence { initial, timeouts, .. }) => {
@@ -404,22 +392,4 @@ impl Sending {
 
 fn gap(window: &dyn Window, recovery: &Recovery) -> Duration {
     window.pacing_gap(1).unwrap_or_default().max(recovery.inter_frame_gap)
-}
-
-/// Cuts a datagram of `size` octets. The first fragment leaves room for headers that grow on the way
-/// (RFC 8931 s4.1).
-fn pieces(size: usize, room: usize) -> Option<Vec<Piece>> {
-    let slack = if size <= room { 0 } else { FIRST_FRAGMENT_SLACK };
-    let first = room.checked_sub(slack).filter(|first| *first > 0)?.min(size);
-    let count = 1 + (size - first).div_ceil(room);
-    if count > FRAGMENTS_MAX || size == 0 {
-        return None;
-    }
-    let piece = |sequence: usize| {
-        let offset = if sequence == 0 { 0 } else { first + (sequence - 1) * room };
-        let end = (first + sequence * room).min(size);
-        let (offset, size) = (offset as u16, (end - offset) as u16);
-        Piece { offset, size, copies: 0, order: 0, fate: Fate::Due }
-    };
-    Some((0..count).map(piece).collect())
 }

@@ -10,6 +10,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::params::{Arq, Config, Recovery};
 
+mod gnrc;
+
 const HERE: Eui64 = NodeId(1).eui64();
 const THERE: Eui64 = NodeId(2).eui64();
 const ROOM: usize = 90;

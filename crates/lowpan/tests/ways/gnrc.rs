@@ -3,7 +3,7 @@
 use lowmesh_lowpan::{Config, Manner, Recovery, Way};
 use lowmesh_machine::DropReason;
 use lowmesh_units::{Duration, Instant};
-use lowmesh_wire::lowpan::rfrag::Rfrag;
+use lowmesh_wire::lowpan::rfrag::{Bitmap, Rfrag, RfragAck};
 
 use crate::line::{Faults, Line, eui, packet};
 
@@ -116,6 +116,56 @@ fn the_gap_between_recoverable_fragments_is_kept_only_as_ours_is() {
         line.send(packet(0, 1, 300, 1), 1);
         line.run_until(Instant::ZERO);
         assert_eq!(line.sent.len(), at_once, "{manner:?}");
+    }
+}
+
+#[test]
+fn a_packet_whose_fragment_asks_no_more_takes_down_its_path() {
+    let limits = lowmesh_congestion::window::Limits::messages(2, 32);
+    let window = lowmesh_congestion::WindowSpec::new("appendix-c", limits).expect("a listed name");
+    let recovery = Recovery { window, inter_frame_gap: Duration::ZERO, ..Recovery::default() };
+    let config = Config { recovery, ..config(Way::Recovered, Manner::Gnrc) };
+    let mut line = Line::new(4, config, 1);
+    line.faults = Faults { loss: 1.0, ..Faults::default() };
+    line.send(packet(0, 3, 300, 1), 1);
+    line.run_to_rest();
+    let sizes: Vec<bool> = line
+        .sent
+        .iter()
+        .map(|(_, frame)| Rfrag::parse(frame).expect("a fragment").0.fragment_size == 0)
+        .collect();
+    assert_eq!(sizes, [false, false, true], "two fragments, and the abort after one timeout");
+}
+
+#[test]
+fn the_last_fragment_again_is_confirmed_only_by_ours() {
+    for (manner, bitmap) in [(Manner::Own, Bitmap::FULL), (Manner::Gnrc, Bitmap::NULL)] {
+        let mut line = Line::new(2, config(Way::Recovered, manner), 1);
+        line.send(packet(0, 1, 300, 1), 1);
+        line.run_until(Instant::from_secs(1));
+        assert_eq!(line.delivered.len(), 1);
+        let mut fragments = line.sent.iter().rev().filter(|(from, _)| *from == 0);
+        let last = fragments.next().expect("fragments were sent").1.clone();
+        line.hear(1, eui(0), &last, 1);
+        line.run_until(Instant::from_secs(2));
+        let (_, answer) = line.sent.last().expect("it asks");
+        assert_eq!(RfragAck::parse(answer).expect("an answer").bitmap, bitmap, "{manner:?}");
+        line.run_to_rest();
+    }
+}
+
+#[test]
+fn the_end_of_a_reassembly_is_told_only_by_ours() {
+    for (manner, told) in [(Manner::Own, 1), (Manner::Gnrc, 0)] {
+        let mut line = Line::new(2, config(Way::Recovered, manner), 1);
+        line.send(packet(0, 1, 300, 1), 1);
+        let (_, first) = line.sent[0].clone();
+        let mut line = Line::new(2, config(Way::Recovered, manner), 1);
+        line.hear(1, eui(0), &first, 1);
+        line.run_to_rest();
+        let bitmap = |frame: &[u8]| RfragAck::parse(frame).expect("an answer").bitmap;
+        let nulls = line.sent.iter().filter(|(_, frame)| bitmap(frame) == Bitmap::NULL);
+        assert_eq!(nulls.count(), told, "{manner:?}");
     }
 }
 

@@ -189,7 +189,7 @@ impl Node {
             Bitmap::FULL if !was_complete => {
                 // RFC 8931 s6.2: a short timer, upon which the path is destroyed.
                 entry.state.is_complete = true;
-                self.paths.expire_at(back, now + self.config.recovery.linger);
+                self.paths.expire_at(back, now + self.config.linger());
                 self.end_with_frames(handle, None);
             }
             Bitmap::FULL => {}
