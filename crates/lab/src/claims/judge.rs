@@ -18,16 +18,21 @@
 //! | `same_orderings` | a claim has the same answer there as with the settings it was made for | another answer |
 //!
 //! A test holds if its share of comparisons holds (of `exists`: any), fails if so many fail that the share cannot
-//! be reached, and else is unclear. A claim is reproduced if all its tests hold, not reproduced if one fails.
+//! be reached, and else is unclear. What decides a test must be more than chance makes of so many comparisons
+//! ([`chance`](super::chance)): too few failures, where `le` and `ge` want none, are none, and too few of anything
+//! else leave the test unclear. A claim is reproduced if all its tests hold, not reproduced if one fails.
+
+mod trend;
 
 use std::collections::BTreeMap;
 
 use super::answer::{Answer, Measured, Verdict};
+use super::chance;
 use super::compare::{Outcome, compare};
 use super::paper::{Claim, Op, Paper, Test, Wanted};
+use super::probe;
 use super::reference::{self, Table};
 use super::select::{self, BySeed, Comparison};
-use super::{probe, select::by_seed};
 use crate::command::Provenance;
 use crate::results::PointResult;
 use crate::statistics::Estimate;
@@ -129,7 +134,7 @@ fn find(paper: &Paper, test: &Test, evidence: &Evidence) -> Finding {
     }
     let provenance = paper.provenance(&test.sweep, evidence.quick);
     if test.op == Op::MonotoneInc {
-        return trend(test, points, &comparisons, &provenance);
+        return trend::trend(test, points, &comparisons, &provenance);
     }
     if test.on_average {
         comparisons = vec![averaged(&comparisons)];
@@ -144,15 +149,16 @@ fn compared(test: &Test, comparisons: &[Comparison<'_>], from: &Provenance) -> F
         .map(|one| (one.estimate(), one))
         .map(|(estimate, _)| (compare(test, estimate), estimate))
         .collect();
-    let outcomes = judged.iter().map(|(outcome, _)| *outcome);
-    let share = if test.op == Op::Exists { f64::MIN_POSITIVE } else { test.share };
-    let outcome = overall(&outcomes, share);
+    let outcome = weigh(test, &judged);
     let telling = telling(test, outcome, &judged);
     let (one, estimate) = (&comparisons[telling], judged[telling].1);
-    let held = outcomes.filter(|one| *one == Outcome::Holds).count();
+    let count = |wanted: Outcome| judged.iter().filter(|(one, _)| *one == wanted).count();
     let mut why = sentence(test, one, estimate);
     if judged.len() > 1 {
-        why = format!("holds at {held} of {} points; {why}", judged.len());
+        why = format!("holds at {} of {} points; {why}", count(Outcome::Holds), judged.len());
+    }
+    if outcome == Outcome::Holds && test.share >= 1.0 && count(Outcome::Fails) > 0 {
+        why = format!("{why}; no more than chance makes of so many");
     }
     Finding {
         outcome,
@@ -161,6 +167,28 @@ fn compared(test: &Test, comparisons: &[Comparison<'_>], from: &Provenance) -> F
         n: estimate.map_or(0, |e| e.n),
         why,
         command: Some(from.point(&one.point.point)),
+    }
+}
+
+/// What the comparisons come to, if it is more than chance.
+fn weigh(test: &Test, judged: &[(Outcome, Option<Estimate>)]) -> Outcome {
+    let (decisive, share) = match test.op {
+        Op::Exists => (Outcome::Holds, f64::MIN_POSITIVE),
+        _ => (Outcome::Fails, test.share),
+    };
+    let outcome = overall(&judged.iter().map(|(outcome, _)| *outcome), share);
+    if outcome != decisive {
+        return outcome;
+    }
+    let all = judged.len();
+    let together = |estimate: &Estimate| compare(test, Some(estimate.together(all))) == decisive;
+    let certain = judged.iter().filter(|(one, _)| *one == decisive).count();
+    let one = judged.iter().filter_map(|(_, estimate)| estimate.as_ref()).any(together);
+    let open = judged.iter().any(|(one, _)| *one == Outcome::Unclear);
+    match test.op {
+        _ if chance::is_beyond(certain, one, all) => outcome,
+        Op::Le | Op::Ge if !open => Outcome::Holds,
+        _ => Outcome::Unclear,
     }
 }
 
@@ -246,99 +274,6 @@ fn averaged<'r>(comparisons: &[Comparison<'r>]) -> Comparison<'r> {
         right: mean_of(|one| &one.right),
         effect: mean_of(|one| &one.effect),
     }
-}
-
-/// Whether the metric falls along the axis, for each curve.
-fn trend(
-    test: &Test,
-    points: &[PointResult],
-    comparisons: &[Comparison<'_>],
-    from: &Provenance,
-) -> Finding {
-    let axis = test.along.as_deref().unwrap_or_default();
-    let mut curves: Vec<Vec<(String, String)>> = Vec::new();
-    let mut judged = Vec::new();
-    for one in comparisons {
-        let rest = select::without(one.point, Some(axis));
-        if curves.contains(&rest) {
-            continue;
-        }
-        curves.push(rest);
-        let curve = select::curve(points, one.point, axis);
-        judged.push((one.point, rises(test, &curve)));
-    }
-    let outcomes = judged.iter().map(|(_, (outcome, _))| *outcome);
-    let outcome = overall(&outcomes, test.share);
-    let held = outcomes.filter(|one| *one == Outcome::Holds).count();
-    let lowest = judged.iter().min_by(|a, b| {
-        let rank = |one: &(Outcome, Option<f64>)| (one.0 == Outcome::Holds, one.1.unwrap_or(-2.0));
-        let (a, b) = (rank(&a.1), rank(&b.1));
-        a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
-    });
-    let (point, (_, rho)) = lowest.expect("a comparison makes a curve");
-    let place: Vec<&str> = select::without(point, Some(axis))
-        .iter()
-        .filter_map(|(key, _)| point.setting(key))
-        .collect();
-    let shown = rho.map_or_else(|| "-".to_owned(), short);
-    Finding {
-        outcome,
-        measured: rho.map_or(Measured::Nothing, Measured::Number),
-        ci95: None,
-        n: point.runs.len(),
-        why: format!(
-            "holds on {held} of {} curves; rank correlation with {axis} {shown} at {}",
-            judged.len(),
-            place.join(", ")
-        ),
-        command: Some(from.point(&point.point)),
-    }
-}
-
-/// Whether a curve rises: rank correlation of its means, and any step that falls with certainty.
-fn rises(test: &Test, curve: &[(f64, &PointResult)]) -> (Outcome, Option<f64>) {
-    let values: Vec<BySeed> = curve.iter().map(|(_, point)| by_seed(point, &test.metric)).collect();
-    let means: Option<Vec<f64>> = values
-        .iter()
-        .map(|one| Estimate::of(one.values().copied()).map(|estimate| estimate.mean))
-        .collect();
-    let Some(rho) = means.and_then(|means| rank_correlation(&means)) else {
-        return (Outcome::Unclear, None);
-    };
-    let falls = values.windows(2).any(|step| {
-        let fall = select::difference(&step[1], &step[0], false);
-        let fall = Estimate::of(fall.into_values());
-        fall.is_some_and(|e| e.ci95.is_some_and(|half| e.mean + half < -test.tolerance))
-    });
-    let outcome = match (falls, rho >= test.value) {
-        (true, _) => Outcome::Fails,
-        (false, true) => Outcome::Holds,
-        (false, false) => Outcome::Unclear,
-    };
-    (outcome, Some(rho))
-}
-
-/// Spearman's rank correlation of numbers with their places; of equal numbers each has the mean rank.
-fn rank_correlation(values: &[f64]) -> Option<f64> {
-    let n = values.len();
-    if n < 2 {
-        return None;
-    }
-    let rank = |value: f64| {
-        let below = values.iter().filter(|other| **other < value).count() as f64;
-        let equal = values.iter().filter(|other| other.total_cmp(&value).is_eq()).count() as f64;
-        below + (equal - 1.0) / 2.0
-    };
-    let middle = (n as f64 - 1.0) / 2.0;
-    let (mut product, mut squares, mut places) = (0.0, 0.0, 0.0);
-    for (place, value) in values.iter().enumerate() {
-        let (x, y) = (place as f64 - middle, rank(*value) - middle);
-        product += x * y;
-        squares += y * y;
-        places += x * x;
-    }
-    // A level curve has no ranks; it does not fall either.
-    Some(if squares > 0.0 { product / libm::sqrt(squares * places) } else { 0.0 })
 }
 
 /// Whether claims have the same answers with other settings of the axis.

@@ -13,6 +13,7 @@
 //! measured data instead of a number ([`reference`]).
 
 mod answer;
+mod chance;
 mod compare;
 pub mod judge;
 mod paper;

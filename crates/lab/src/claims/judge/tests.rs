@@ -179,12 +179,56 @@ fn formulae_of_the_built_in_publications_are_those_of_the_code() {
     }
 }
 
+/// Twenty points at which `b` has .5 and `a` as much; at the first `odd` of them `a` has `excess` and its spread more.
+fn twenty(odd: usize, excess: [f64; 3]) -> Vec<PointResult> {
+    let pair = |number: usize| {
+        let more = if number < odd { excess } else { [-0.01, 0.01, 0.0] };
+        let place = number.to_string();
+        let runs = more.map(|more| 0.5 + more);
+        [
+            point(&[("cc", "a"), ("p", &place)], &runs),
+            point(&[("cc", "b"), ("p", &place)], &[0.5, 0.5, 0.5]),
+        ]
+    };
+    (0..20).flat_map(pair).collect()
+}
+
 #[test]
-fn ranks_of_equal_numbers_are_shared() {
-    let rho = |values: &[f64]| rank_correlation(values).map(|rho| (rho * 1000.0).round());
-    assert_eq!(rho(&[1.0, 2.0, 3.0]), Some(1000.0));
-    assert_eq!(rho(&[3.0, 2.0, 1.0]), Some(-1000.0));
-    // By hand: ranks 0.5, 0.5, 2 against 0, 1, 2 give 1.5 / sqrt(2 * 1.5).
-    assert_eq!(rho(&[1.0, 1.0, 2.0]), Some(866.0));
-    assert_eq!(rho(&[1.0]), None);
+fn what_chance_makes_of_many_comparisons_decides_nothing() {
+    let nowhere_more = AB.replace("\"gt\"", "\"le\"");
+    // .03 +- .025 stands for itself, and not against 20: t(2) is 4.3 alone and 28 of all together.
+    let little = [0.02, 0.03, 0.04];
+    let answer = verdict(&nowhere_more, twenty(1, little));
+    assert_eq!(answer.verdict, Verdict::Reproduced, "{}", answer.why);
+    assert!(answer.why.starts_with("holds at 19 of 20 points; p 0:"), "{}", answer.why);
+    assert!(answer.why.ends_with("no more than chance makes of so many"), "{}", answer.why);
+    // Chance makes two of twenty in 1 of 11 cases, and three in 1 of 77.
+    assert_eq!(verdict(&nowhere_more, twenty(2, little)).verdict, Verdict::Reproduced);
+    assert_eq!(verdict(&nowhere_more, twenty(3, little)).verdict, Verdict::NotReproduced);
+    let much = [0.2999, 0.3, 0.3001];
+    assert_eq!(verdict(&nowhere_more, twenty(1, much)).verdict, Verdict::NotReproduced);
+    // Where each point has to show something, one that may be chance leaves it open.
+    let everywhere_less = AB.replace("\"gt\"", "\"lt\"");
+    assert_eq!(verdict(&everywhere_less, twenty(1, little)).verdict, Verdict::Undecided);
+}
+
+#[test]
+fn one_falling_step_of_many_is_no_falling_curve() {
+    let tests = "[[claim.test]]\nop = \"monotone_inc\"\nmetric = \"tdr\"\nsweep = \"s\"\n\
+                 along = \"p\"\nvalue = 0.5\n";
+    // Twenty points, each .03 above the one before, but for the eighth: .002 below, with that spread.
+    let curve = |spread: f64| {
+        let level = |number: usize| 0.03 * number as f64 - if number > 6 { 0.032 } else { 0.0 };
+        let runs = |number: usize| {
+            let spread = if number == 7 { spread } else { 0.0 };
+            [-spread, 0.0, spread].map(|off| level(number) + off)
+        };
+        (0..20).map(|number| point(&[("p", &number.to_string())], &runs(number))).collect()
+    };
+    let answer = verdict(tests, curve(0.0));
+    assert_eq!(answer.verdict, Verdict::NotReproduced, "without a spread: {}", answer.why);
+    // The fall is .002 +- .0017, but +- .009 with eighteen others.
+    let answer = verdict(tests, curve(0.0007));
+    assert_eq!(answer.verdict, Verdict::Reproduced, "{}", answer.why);
+    assert!(answer.why.starts_with("holds on 1 of 1 curves, 1 of 19 steps fall"), "{}", answer.why);
 }
