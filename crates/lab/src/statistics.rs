@@ -5,7 +5,7 @@
 use serde::Serialize;
 
 /// The confidence level of every interval: 95 %, so the quantile at 0.975 of Student's t.
-const QUANTILE: f64 = 0.975;
+pub(crate) const QUANTILE: f64 = 0.975;
 
 /// A mean over runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

@@ -70,6 +70,10 @@ pub const INTER_FRAME_GAP: Duration = Duration::from_micros(100);
 /// last fragment may come again because its acknowledgement was lost.
 pub const COMPLETE_LINGER: Duration = Duration::from_secs(5);
 
+/// How long GNRC keeps the entry of a datagram that is through
+/// (`CONFIG_GNRC_SIXLOWPAN_FRAG_RBUF_DEL_TIMER` in table 4 of Lenders et al. 2021).
+pub const GNRC_LINGER: Duration = Duration::from_micros(250);
+
 /// Complete datagrams that stay known at most: ours, at least 1.
 pub const COMPLETE_DATAGRAMS: usize = 16;
 
@@ -242,10 +246,6 @@ impl Default for Recovery {
         }
     }
 }
-
-/// How long GNRC keeps the entry of a datagram that is through
-/// (`CONFIG_GNRC_SIXLOWPAN_FRAG_RBUF_DEL_TIMER` of Lenders et al. 2021).
-pub const GNRC_LINGER: Duration = Duration::from_micros(250);
 
 /// The timer behind the acknowledgements of recoverable fragments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,8 +10,10 @@
 //! The two together are wrong in one of twenty cases at most, as one comparison alone. The second takes the
 //! comparisons as independent.
 
+use crate::statistics::QUANTILE;
+
 /// The chance that a comparison is certain, in the wrong direction, where there is nothing.
-const ALONE: f64 = 0.025;
+const ALONE: f64 = 1.0 - QUANTILE;
 
 /// Whether what is certain of `all` comparisons is more than chance: how many are, each for itself, and whether one is
 /// with the interval of all together.
@@ -25,7 +27,7 @@ pub(super) fn fewest_beyond(all: usize) -> usize {
     let mut exactly = libm::pow(1.0 - ALONE, all as f64);
     let mut more = 1.0 - exactly;
     let mut count = 0;
-    // A millionth less, for 1 comparison must be enough by itself.
+    // A millionth more, for rounding: one comparison of one must be enough.
     while more > ALONE * (1.0 + 1e-6) && count < all {
         count += 1;
         exactly *= (all - count + 1) as f64 / count as f64 * ALONE / (1.0 - ALONE);

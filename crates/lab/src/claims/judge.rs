@@ -146,8 +146,8 @@ fn find(paper: &Paper, test: &Test, evidence: &Evidence) -> Finding {
 fn compared(test: &Test, comparisons: &[Comparison<'_>], from: &Provenance) -> Finding {
     let judged: Vec<(Outcome, Option<Estimate>)> = comparisons
         .iter()
-        .map(|one| (one.estimate(), one))
-        .map(|(estimate, _)| (compare(test, estimate), estimate))
+        .map(Comparison::estimate)
+        .map(|estimate| (compare(test, estimate), estimate))
         .collect();
     let outcome = weigh(test, &judged);
     let telling = telling(test, outcome, &judged);
