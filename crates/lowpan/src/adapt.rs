@@ -24,6 +24,7 @@ use crate::params::{Config, MTU, Manner, REASSEMBLY_TIMEOUT_MAX, Way};
 use crate::passage::Passage;
 use crate::reassemble::{Fragment, Outcome, Reassembly};
 use crate::recover::{self, node::Node};
+use crate::upkeep::Upkeep;
 
 /// The adaptation layer of one node.
 #[derive(Debug)]
@@ -74,15 +75,26 @@ impl Adaptation {
 
     /// Octets of packet data that wait now; their sum is at most [`Config::packet_buffer_octets`].
     pub fn packet_buffer(&self) -> PacketBuffer {
+        let upkeep = self.upkeep();
+        let reassembled = self.reassembly.handles().count() + self.recovery.receiving_datagrams();
         PacketBuffer {
-            reassembly: self.reassembly.octets() + self.recovery.receiving_octets(),
-            fragmentation: self.fragmented_octets + self.recovery.sending_octets(),
+            reassembly: self.reassembly.octets()
+                + self.recovery.receiving_octets()
+                + reassembled * upkeep.reassembly,
+            fragmentation: self.fragmented_octets
+                + self.recovery.sending_octets()
+                + self.recovery.datagrams().count() * upkeep.packet,
             frames: self.frames.octets(),
         }
     }
     /// Octets that the packet buffer has left.
+    /// Octets that another packet may have, with what is kept beside it set apart.
     fn room(&self) -> usize {
-        self.config.packet_buffer_octets.saturating_sub(self.packet_buffer().total())
+        let taken = self.packet_buffer().total() + self.upkeep().packet;
+        self.config.packet_buffer_octets.saturating_sub(taken)
+    }
+    const fn upkeep(&self) -> Upkeep {
+        Upkeep::of(self.config.manner)
     }
     /// The packets that wait here or in the MAC's queue, once for each copy: whole, in reassembly, being sent
     /// in fragments, or passing through.
@@ -140,7 +152,7 @@ impl Adaptation {
                 self.drop_packet(handle, DropReason::BufferFull);
             }
             Form::Whole(payload) => {
-                self.frames.push(handle, Part::Whole, payload.len());
+                self.frames.push(handle, Part::Whole, payload.len() + self.upkeep().packet);
                 self.outbox.push(Output::Frame { payload, destination, handle, last: true });
             }
             Form::Fragments { headers, covered }
@@ -179,7 +191,7 @@ impl Adaptation {
             Way::HopWise | Way::Recovered | Way::EndToEnd => First::Full,
         };
         let tag = self.next_datagram_tag();
-        self.fragmented_octets += bytes.len();
+        self.fragmented_octets += bytes.len() + self.upkeep().packet;
         self.fragmented.push(Fragmented::new(
             handle,
             destination,
@@ -202,7 +214,7 @@ impl Adaptation {
 
     /// Sends what the datagram `at` may have on the way.
     fn advance(&mut self, at: usize) {
-        while self.fragmented[at].in_flight() < self.config.fragments_in_flight.max(1) {
+        while self.fragmented[at].in_flight() < self.config.in_flight_max() {
             if self.room() < self.config.frame_payload {
                 if self.fragmented[at].in_flight() == 0 {
                     let handle = self.remove_fragmented(at).handle;
@@ -216,15 +228,22 @@ impl Adaptation {
             };
             let (destination, handle) = (datagram.destination, datagram.handle);
             self.counters.fragments_sent += 1;
-            self.frames.push(handle, Part::Fragment, payload.len());
+            self.frames.push(handle, Part::Fragment, payload.len() + self.upkeep().fragment);
             self.outbox.push(Output::Frame { payload, destination, handle, last });
         }
     }
 
+    /// A packet need not wait itself once it is all in frames.
+    fn let_go(&mut self, at: usize) {
+        if !self.fragmented[at].is_let_go() {
+            self.fragmented[at].let_go();
+            self.fragmented_octets -= self.fragmented[at].octets() + self.upkeep().packet;
+        }
+    }
+
     fn remove_fragmented(&mut self, at: usize) -> Fragmented {
-        let datagram = self.fragmented.remove(at);
-        self.fragmented_octets -= datagram.octets();
-        datagram
+        self.let_go(at);
+        self.fragmented.remove(at)
     }
 
     fn on_frame_done(&mut self, now: Instant, handle: Handle, delivered: bool) {
@@ -266,6 +285,10 @@ impl Adaptation {
             Some(delivered) => {
                 self.remove_fragmented(at);
                 self.outbox.push(Output::PacketDone { handle, delivered });
+            }
+            // GNRC cuts a packet while its first frame is on the air, and then lets it go.
+            None if self.fragmented[at].is_sent() && self.config.manner == Manner::Gnrc => {
+                self.let_go(at);
             }
             None => self.advance(at),
         }

@@ -43,6 +43,7 @@ pub(crate) struct Fragmented {
     sent: usize,
     in_flight: usize,
     progress: Progress,
+    is_let_go: bool,
 }
 
 impl Fragmented {
@@ -67,6 +68,7 @@ impl Fragmented {
             sent: 0,
             in_flight: 0,
             progress: Progress::Sending,
+            is_let_go: false,
         }
     }
 
@@ -77,6 +79,14 @@ impl Fragmented {
     /// Octets of the packet, which waits until its last fragment is confirmed.
     pub fn octets(&self) -> usize {
         self.packet.len()
+    }
+    /// True once the packet has been let go.
+    pub fn is_let_go(&self) -> bool {
+        self.is_let_go
+    }
+    /// The packet is all in frames, and need not wait itself.
+    pub fn let_go(&mut self) {
+        self.is_let_go = true;
     }
     /// True when nothing is left to send.
     pub fn is_sent(&self) -> bool {

@@ -24,6 +24,7 @@ pub mod params;
 mod passage;
 mod reassemble;
 pub mod recover;
+mod upkeep;
 
 pub use adapt::Adaptation;
 pub use event::{Counters, Input, Output, Route};

@@ -81,6 +81,13 @@ pub const COMPLETE_DATAGRAMS: usize = 16;
 /// 80 (4 datagrams of windows of 16, and 16 that pass). At least 2, so that an abort has room beside an acknowledgement.
 pub const RECOVERY_QUEUE_FRAMES: usize = 16;
 
+/// What GNRC's packet buffer takes for each part of a packet beside its octets: a `gnrc_pktsnip_t` of 20, in steps of 8
+/// (`gnrc_pktbuf_static`).
+pub const GNRC_SNIP_OCTETS: usize = 24;
+
+/// What stands before each packet there: a `gnrc_netif_hdr_t` of 8 octets and a neighbour's address.
+pub const GNRC_INTERFACE_HEADER_OCTETS: usize = 16;
+
 /// Frames in the queues at which a forwarder marks what passes: RFC 8931 s7.1 (UseECN) leaves it to the network. Half a
 /// queue, as Lenders et al. 2021 (s V): 4 of the 8 frames of their interface; from 1, and never when no queue is so long.
 pub const MARK_FRAMES: usize = 4;
@@ -123,6 +130,8 @@ pub enum Manner {
     /// That of GNRC, the stack of RIOT (`gnrc_sixlowpan_frag` of 2019 to 2025), which Lenders et al. 2021 measured:
     ///
     /// - a datagram goes on when the MAC could not deliver one of its fragments;
+    /// - all fragments of a datagram are handed to the interface at once, and the datagram is let go;
+    /// - the packet buffer also holds what [`GNRC_SNIP_OCTETS`] and [`GNRC_INTERFACE_HEADER_OCTETS`] tell;
     /// - a datagram that was refused, or is over, is not known any more: its next fragment takes a buffer;
     /// - each fragment gives its datagram a whole reassembly timeout again;
     /// - a first fragment passes only while a reassembly buffer is free, though it takes none;
@@ -195,6 +204,13 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Fragments of one datagram that the MAC may have at a time.
+    pub(crate) fn in_flight_max(&self) -> usize {
+        match self.manner {
+            Manner::Own => self.fragments_in_flight.max(1),
+            Manner::Gnrc => usize::MAX,
+        }
+    }
     /// How long a forwarder remembers a datagram of recoverable fragments that is through.
     pub(crate) const fn linger(&self) -> Duration {
         match self.manner {

@@ -102,6 +102,8 @@ section! {
 section! {
     /// The source cuts packets to fit a frame.
     EndToEnd {
+        /// What a node does where the RFCs leave it the choice.
+        manner: Manner = Manner::Own, Any;
     }
 }
 
@@ -126,7 +128,10 @@ impl Fragments {
                 config.manner = recovered.manner.into();
                 recovered.apply(&mut config.recovery);
             }
-            Self::EndToEnd(_) => config.way = Way::EndToEnd,
+            Self::EndToEnd(end_to_end) => {
+                config.way = Way::EndToEnd;
+                config.manner = end_to_end.manner.into();
+            }
         }
     }
 }

@@ -93,7 +93,8 @@ impl Adaptation {
         while let Some(output) = self.recovery.poll_output() {
             match output {
                 node::Output::Frame { payload, destination, handle } => {
-                    self.frames.push(handle, Part::Recovered, payload.len());
+                    let octets = payload.len() + self.upkeep().fragment;
+                    self.frames.push(handle, Part::Recovered, octets);
                     let destination = Some(destination);
                     // Whether another follows is known only when it is due.
                     self.outbox.push(Output::Frame { payload, destination, handle, last: false });

@@ -194,7 +194,8 @@ impl Adaptation {
         let frames = first_frames(beginning, passage.datagram_size, &link)
             .map_err(|_| DropReason::Malformed)?
             .ok_or(DropReason::TooLarge)?;
-        let octets: usize = frames.iter().map(Vec::len).sum();
+        let upkeep = self.upkeep().fragment;
+        let octets: usize = frames.iter().map(|frame| frame.len() + upkeep).sum();
         if octets > self.room() { Err(DropReason::BufferFull) } else { Ok(frames) }
     }
 
@@ -220,7 +221,7 @@ impl Adaptation {
 
     fn send_forwarded(&mut self, payload: Vec<u8>, to: Label, handle: Handle, last: bool) {
         self.counters.fragments_forwarded += 1;
-        self.frames.push(handle, Part::Forwarded, payload.len());
+        self.frames.push(handle, Part::Forwarded, payload.len() + self.upkeep().fragment);
         let destination = Some(to.neighbour);
         self.outbox.push(Output::Frame { payload, destination, handle, last });
     }

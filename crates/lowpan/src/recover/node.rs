@@ -29,6 +29,7 @@ use super::path::Path;
 use super::{Ending, Event, Outcome, Received, Receiving, Sending, Step};
 use crate::forward::{Label, VirtualReassembly};
 use crate::params::{Config, Manner, REASSEMBLY_TIMEOUT_MAX, RECOVERY_QUEUE_FRAMES};
+use crate::upkeep::Upkeep;
 
 /// What the node wants done.
 #[derive(Debug, PartialEq, Eq)]
@@ -142,6 +143,10 @@ impl Node {
     /// Octets of datagrams that are being put together.
     pub const fn receiving_octets(&self) -> usize {
         self.receiving.octets()
+    }
+    /// Datagrams that are being put together.
+    pub fn receiving_datagrams(&self) -> usize {
+        self.receiving.handles().count()
     }
     /// Octets of datagrams that are being sent, and of frames that wait for the gap.
     pub fn sending_octets(&self) -> usize {
@@ -394,7 +399,7 @@ impl Node {
     /// Puts a frame behind those that wait for the gap. One that has no room is lost, and recovered by its ends.
     fn push(&mut self, payload: Vec<u8>, destination: Eui64, handle: Handle) {
         if self.queue.len() < RECOVERY_QUEUE_FRAMES && payload.len() <= self.around.room {
-            self.around.room -= payload.len();
+            self.take_room(&payload);
             self.queue.push_back(Waiting { payload, destination, handle });
         } else {
             self.counters.overflowed += 1;
@@ -440,6 +445,11 @@ impl Node {
         self.around.room >= self.config.frame_payload
     }
 
+    fn take_room(&mut self, frame: &[u8]) {
+        let octets = frame.len() + Upkeep::of(self.config.manner).fragment;
+        self.around.room = self.around.room.saturating_sub(octets);
+    }
+
     /// What passes through and acknowledgements go first, then the datagrams of this node in turn.
     fn next_frame(&mut self, now: Instant) -> Option<Waiting> {
         if let Some(waiting) = self.queue.pop_front() {
@@ -456,7 +466,7 @@ impl Node {
             self.counters.marked += 1;
         }
         let payload = sending.frame(&header);
-        self.around.room -= payload.len();
+        self.take_room(&payload);
         self.counters.resent += u64::from(is_copy);
         self.counters.sent += u64::from(!is_copy);
         let (destination, handle) = (sending.next_hop(), sending.handle());

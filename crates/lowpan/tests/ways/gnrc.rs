@@ -1,9 +1,10 @@
 //! What RIOT's stack does where the RFCs leave the choice, beside what ours does.
 
-use lowmesh_lowpan::{Config, Manner, Recovery, Way};
-use lowmesh_machine::DropReason;
+use lowmesh_lowpan::params::{GNRC_INTERFACE_HEADER_OCTETS, GNRC_SNIP_OCTETS};
+use lowmesh_lowpan::{Config, Input, Manner, Recovery, Way};
+use lowmesh_machine::{DropReason, Handle, Machine};
 use lowmesh_units::{Duration, Instant};
-use lowmesh_wire::lowpan::rfrag::{Bitmap, Rfrag, RfragAck};
+use lowmesh_wire::lowpan::rfrag::{Bitmap, Part, Rfrag, RfragAck};
 
 use crate::line::{Faults, Line, eui, packet};
 
@@ -30,7 +31,7 @@ fn line(way: Way, manner: Manner) -> Line {
 
 #[test]
 fn the_rest_of_a_refused_datagram_takes_the_next_buffer_only_as_gnrc_does() {
-    for (manner, held) in [(Manner::Own, 0), (Manner::Gnrc, 348)] {
+    for (manner, held) in [(Manner::Own, 0), (Manner::Gnrc, 348 + GNRC_SNIP_OCTETS)] {
         let (one, other) = (frames(Way::HopWise, 300, 1), frames(Way::HopWise, 300, 2));
         let mut line = line(Way::HopWise, manner);
         line.hear(1, eui(0), &one[0], 1);
@@ -42,6 +43,50 @@ fn the_rest_of_a_refused_datagram_takes_the_next_buffer_only_as_gnrc_does() {
         assert_eq!(line.nodes[1].packet_buffer().reassembly, held, "{manner:?}");
         line.run_to_rest();
         assert_eq!(line.delivered.len(), 1);
+    }
+}
+
+#[test]
+fn all_fragments_are_handed_over_at_once_and_the_packet_let_go_only_as_gnrc_does() {
+    for (way, count) in [(Way::HopWise, 4), (Way::Forwarded, 5)] {
+        for (manner, at_once, kept) in [(Manner::Own, 1, true), (Manner::Gnrc, count, false)] {
+            let mut line = line(way, manner);
+            line.send(packet(0, 3, 300, 1), 1);
+            assert_eq!(line.sent.len(), at_once, "{way:?} {manner:?}");
+            let node = &mut line.nodes[0];
+            assert!(node.packet_buffer().fragmentation >= 348, "while the first is on the air");
+            let done = Input::FrameDone { handle: Handle(1), delivered: true };
+            node.handle(Instant::ZERO, done).expect("it was handed over");
+            let held = node.packet_buffer();
+            assert_eq!(held.fragmentation > 0, kept, "{way:?} {manner:?}");
+            assert!(held.frames > 0);
+        }
+    }
+}
+
+#[test]
+fn the_packet_buffer_holds_more_than_the_octets_of_packets_only_as_gnrc_has_it() {
+    let part = GNRC_SNIP_OCTETS;
+    let interface = part + GNRC_INTERFACE_HEADER_OCTETS;
+    for (way, manner, beside) in [
+        (Way::EndToEnd, Manner::Own, 0),
+        (Way::EndToEnd, Manner::Gnrc, interface + 2 * part),
+        (Way::Recovered, Manner::Own, 0),
+        (Way::Recovered, Manner::Gnrc, (interface + 2 * part) + (interface + part)),
+    ] {
+        let octets = if way == Way::EndToEnd { 20 } else { 100 };
+        let mut line = line(way, manner);
+        line.send(packet(0, 3, octets, 1), 1);
+        let frame = &line.sent[0].1;
+        let compressed = if way == Way::EndToEnd {
+            frame.len()
+        } else {
+            let header = Rfrag::parse(frame).expect("a fragment").0;
+            let Part::First { datagram_size } = header.part else { panic!("not the first") };
+            usize::from(datagram_size) + frame.len()
+        };
+        let held = line.nodes[0].packet_buffer();
+        assert_eq!(held.total(), compressed + beside, "{way:?} {manner:?}");
     }
 }
 

@@ -1,0 +1,24 @@
+//! What the packet buffer holds beside the octets of packets.
+
+use crate::params::{GNRC_INTERFACE_HEADER_OCTETS, GNRC_SNIP_OCTETS, Manner};
+
+/// Octets beside those of packets, by what they are for: nothing of ours, and GNRC's own headers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Upkeep {
+    /// For a datagram that is being put together.
+    pub reassembly: usize,
+    /// For a packet: interface, compressed headers, payload.
+    pub packet: usize,
+    /// For a fragment: interface, and the rest in one part.
+    pub fragment: usize,
+}
+
+impl Upkeep {
+    pub const fn of(manner: Manner) -> Self {
+        let (snip, interface) = match manner {
+            Manner::Own => (0, 0),
+            Manner::Gnrc => (GNRC_SNIP_OCTETS, GNRC_SNIP_OCTETS + GNRC_INTERFACE_HEADER_OCTETS),
+        };
+        Self { reassembly: snip, packet: interface + 2 * snip, fragment: interface + snip }
+    }
+}
