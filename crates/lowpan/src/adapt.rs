@@ -322,11 +322,11 @@ impl Adaptation {
     /// Takes a fragment of a datagram that is put together here.
     fn reassemble(&mut self, now: Instant, fragment: &Fragment<'_>) {
         let &Fragment { source, destination, handle, .. } = fragment;
-        let held = self.reassembly.holds(source, handle);
+        let (held, opened) = (self.reassembly.holds(fragment), self.reassembly.opened());
         let room = self.room();
         let outcome = self.reassembly.accept(now, fragment, &self.contexts, room);
-        let late = outcome == Outcome::Waiting && !self.reassembly.holds(source, handle);
-        if !held && !late {
+        let ends = matches!(outcome, Outcome::Dropped { handle: ended, .. } if ended == handle);
+        if self.reassembly.opened() > opened || ends && !held {
             self.outbox.push(Output::Accepted { handle });
         }
         self.on_outcome(source, destination.is_none(), outcome);

@@ -125,6 +125,7 @@ pub(crate) struct Reassembly {
     buffers_max: usize,
     timeout: Duration,
     manner: Manner,
+    opened: u64,
 }
 
 impl Reassembly {
@@ -139,6 +140,7 @@ impl Reassembly {
             // RFC 4944 s5.3: the reassembly timeout is at most 60 s.
             timeout: config.reassembly_timeout.min(REASSEMBLY_TIMEOUT_MAX),
             manner: config.manner,
+            opened: 0,
         }
     }
 
@@ -147,9 +149,15 @@ impl Reassembly {
         self.buffers.first().map(|buffer| buffer.deadline)
     }
 
-    /// True while the datagram `handle` from `source` is being put together.
-    pub fn holds(&self, source: Eui64, handle: Handle) -> bool {
-        self.buffers.iter().any(|b| b.handle == handle && b.name.source == source)
+    /// True while the datagram that a fragment names is being put together, and is of the same packet.
+    pub fn holds(&self, fragment: &Fragment<'_>) -> bool {
+        let name = FragmentHeader::parse(fragment.frame).map(|header| Name::of(fragment, header));
+        let at = name.ok().and_then(|name| self.position(&name));
+        at.is_some_and(|at| self.buffers[at].handle == fragment.handle)
+    }
+    /// Datagrams for which there ever was a buffer.
+    pub const fn opened(&self) -> u64 {
+        self.opened
     }
     /// The datagrams that are being put together.
     pub fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
@@ -274,6 +282,7 @@ impl Reassembly {
     fn open(&mut self, now: Instant, name: Name, handle: Handle) -> usize {
         let size = usize::from(name.datagram_size);
         self.octets += size;
+        self.opened += 1;
         self.buffers.push(Buffer {
             name,
             handle,

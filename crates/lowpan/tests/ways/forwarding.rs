@@ -101,6 +101,23 @@ fn a_datagram_whose_first_fragment_is_late_is_reassembled() {
 }
 
 #[test]
+fn a_packet_that_comes_twice_under_different_tags_is_two_copies() {
+    let mut line = Line::new(2, Config { way: Way::HopWise, ..Config::default() }, 1);
+    let frames = frames_of(Config { way: Way::HopWise, ..Config::default() }, 300, 1);
+    let mut others = frames.clone();
+    for frame in &mut others {
+        frame[3] ^= 1;
+    }
+    // Of the first only a part comes; both are of the packet that the simulator calls 1.
+    line.hear(1, eui(0), &frames[0], 1);
+    for frame in &others {
+        line.hear(1, eui(0), frame, 1);
+    }
+    assert_eq!((line.delivered.len(), line.copies), (1, 1));
+    line.run_to_rest();
+}
+
+#[test]
 fn without_a_free_entry_a_datagram_is_reassembled() {
     let settings = Config { forwarded_datagrams: 1, ..forwarded() };
     let mut line = Line::new(4, settings, 1);
