@@ -14,8 +14,8 @@ use lowmesh_units::{Channel, Dbm, Duration, NodeId};
 
 use crate::air;
 use crate::scenario::{
-    self, Ack, Application, Csma, Mac, Objective, OrchestraVariant, RplMode, Scenario, Schedule,
-    Thin, Topology, Tsch,
+    self, Ack, Application, Csma, Duplicates, Mac, Objective, OrchestraVariant, RplMode, Scenario,
+    Schedule, Thin, Topology, Tsch,
 };
 
 /// Everything that a run is made of.
@@ -172,6 +172,7 @@ fn thin_mac(thin: &Thin) -> csma::Config {
         be_min: thin.be_min,
         be_max: thin.be_max,
         backoffs_max: thin.backoffs,
+        rejects_duplicates: thin.duplicates == Duplicates::Reject,
         radio: csma::Radio::Thin { busy_max: thin.busy_max, requeue: thin.requeue },
         ..csma::Config::thin()
     }

@@ -133,6 +133,7 @@ pub enum Manner {
     /// - all fragments of a datagram are handed to the interface at once, and the datagram is let go;
     /// - the packet buffer also holds what [`GNRC_SNIP_OCTETS`] and [`GNRC_INTERFACE_HEADER_OCTETS`] tell;
     /// - a datagram that was refused, or is over, is not known any more: its next fragment takes a buffer;
+    /// - a first recoverable fragment that comes again takes another buffer;
     /// - each fragment gives its datagram a whole reassembly timeout again;
     /// - a first fragment passes only while a reassembly buffer is free, though it takes none;
     /// - a fragmenting end that gives a datagram up does not take down its path;

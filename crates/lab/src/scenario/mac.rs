@@ -92,6 +92,16 @@ section! {
     }
 }
 
+choice! {
+    /// What becomes of a frame that is received again because its acknowledgement was lost.
+    Duplicates {
+        /// It is acknowledged again, and that is all (IEEE 802.15.4-2015 s6.7.2).
+        Reject = "reject",
+        /// It goes up again: GNRC without `gnrc_netif_dedup`.
+        Pass = "pass",
+    }
+}
+
 section! {
     /// The thin MAC: RIOT's GNRC over an AT86RF231.
     Thin {
@@ -109,6 +119,8 @@ section! {
         busy_max: Duration = params::THIN_BUSY_MAX, Within(Duration::ZERO, SECOND);
         /// A frame that found the radio busy is tried again at the latest after this.
         requeue: Duration = params::THIN_REQUEUE, Within(MS, SECOND);
+        /// What becomes of a frame that is received again because its acknowledgement was lost.
+        duplicates: Duplicates = Duplicates::Reject, Any;
         /// The channel (Lenders et al. 2021: 16).
         channel: u8 = 16, Within(11, 26);
         /// Energy at which the channel counts as busy, besides any frame that can be received.

@@ -17,7 +17,7 @@ use lowmesh_machine::{DropReason, Handle};
 use lowmesh_units::{Duration, Eui64, Instant};
 use lowmesh_wire::lowpan::rfrag::{Bitmap, FRAGMENTS_MAX, Part, Rfrag, RfragAck};
 
-use crate::params::{Config, REASSEMBLY_TIMEOUT_MAX};
+use crate::params::{Config, Manner, REASSEMBLY_TIMEOUT_MAX};
 
 /// What names a datagram on a link: who sent the frame, and its tag (RFC 8931 s6.1.1).
 type Name = (Eui64, u8);
@@ -93,6 +93,7 @@ pub struct Receiving {
     complete_max: usize,
     timeout: Duration,
     linger: Duration,
+    manner: Manner,
 }
 
 impl Receiving {
@@ -110,6 +111,7 @@ impl Receiving {
             // RFC 4944 s5.3: the reassembly timeout is at most 60 s.
             timeout: config.reassembly_timeout.min(REASSEMBLY_TIMEOUT_MAX),
             linger: config.recovery.linger,
+            manner: config.manner,
         }
     }
 
@@ -125,8 +127,12 @@ impl Receiving {
         })
     }
     /// True when a fragment belongs to a datagram that is known here. A complete datagram does not keep its tag
-    /// from another of another size.
+    /// from another of another size. GNRC never knows a first fragment: it looks for the size that this tells, and has
+    /// put that of the decompressed datagram in its place.
     pub fn expects(&self, source: Eui64, header: &Rfrag) -> bool {
+        if self.manner == Manner::Gnrc && matches!(header.part, Part::First { .. }) {
+            return false;
+        }
         let named = |entry: &&Entry| entry.name == (source, header.datagram_tag);
         self.entries.iter().find(named).is_some_and(|entry| match (&entry.state, header.part) {
             (State::Complete { datagram_size: known }, Part::First { datagram_size }) => {
@@ -157,14 +163,16 @@ impl Receiving {
         let at = self.entries.iter().position(|entry| entry.name == name);
         match (header.part, at) {
             (Part::Abort, at) => self.abort(at, &header),
-            (Part::First { datagram_size }, None) => {
+            (Part::First { .. }, Some(at)) if self.expects(source, &header) => {
+                self.take_in(now, at, fragment)
+            }
+            (Part::First { datagram_size }, at) => {
+                if let (Some(at), Manner::Own) = (at, self.manner) {
+                    self.forget(at);
+                }
                 self.open(now, name, datagram_size, fragment, room)
             }
-            (Part::First { datagram_size }, Some(at)) if !self.expects(source, &header) => {
-                self.forget(at);
-                self.open(now, name, datagram_size, fragment, room)
-            }
-            (_, Some(at)) => self.take_in(now, at, fragment),
+            (Part::Next { .. }, Some(at)) => self.take_in(now, at, fragment),
             (Part::Next { .. }, None) => (Outcome::Unknown, Some(null(header.datagram_tag))),
         }
     }

@@ -91,6 +91,32 @@ fn the_packet_buffer_holds_more_than_the_octets_of_packets_only_as_gnrc_has_it()
 }
 
 #[test]
+fn a_first_fragment_that_comes_again_takes_another_buffer_only_as_gnrc_does() {
+    let mut source = line(Way::Recovered, Manner::Own);
+    source.send(packet(0, 3, 300, 1), 1);
+    source.run_to_rest();
+    let of_the_last_hop = |(from, _): &(usize, Vec<u8>)| *from == 2;
+    let rfrag = |(_, frame): (usize, Vec<u8>)| Rfrag::parse(&frame).is_ok().then_some(frame);
+    let frames: Vec<_> =
+        source.sent.into_iter().filter(of_the_last_hop).filter_map(rfrag).collect();
+    for (manner, buffers, held) in [(Manner::Own, 2, 1), (Manner::Gnrc, 2, 2), (Manner::Gnrc, 1, 1)]
+    {
+        let config = Config { reassembly_buffers: buffers, ..config(Way::Recovered, manner) };
+        let mut line = Line::new(4, config, 1);
+        line.hear(3, eui(2), &frames[0], 1);
+        line.hear(3, eui(2), &frames[0], 1);
+        assert_eq!(line.nodes[3].handles().count(), held, "{manner:?} {buffers}");
+        let refused = line.dropped.iter().any(|(_, d)| d.reason == DropReason::BufferFull);
+        assert_eq!(refused, manner == Manner::Gnrc && buffers == 1, "{manner:?} {buffers}");
+        for frame in &frames[1..] {
+            line.hear(3, eui(2), frame, 1);
+        }
+        assert_eq!(line.delivered.len(), 1, "the one that came first becomes whole");
+        line.run_to_rest();
+    }
+}
+
+#[test]
 fn each_fragment_gives_a_whole_timeout_again_only_as_gnrc_does() {
     for (manner, arrives) in [(Manner::Own, 0), (Manner::Gnrc, 1)] {
         let frames = frames(Way::HopWise, 300, 1);

@@ -70,6 +70,8 @@ pub struct Config {
     pub acknowledgement: Acknowledgement,
     /// How long an acknowledgement that comes one turnaround after the frame is waited for: macAckWaitDuration.
     pub ack_wait: Duration,
+    /// Whether a frame that came before is acknowledged and no more (s6.7.2), or goes up again.
+    pub rejects_duplicates: bool,
     /// What goes on at the same time.
     pub radio: Radio,
 }
@@ -87,6 +89,7 @@ impl Default for Config {
             backoffs_max: CSMA_BACKOFFS_MAX,
             acknowledgement: Acknowledgement::Hardware,
             ack_wait: IMM_ACK_WAIT,
+            rejects_duplicates: true,
             radio: Radio::Open,
         }
     }

@@ -61,9 +61,9 @@ impl Csma {
             && header.sequence.is_some_and(|sequence| {
                 self.links.is_duplicate(now, source, sequence, rssi, CSMA_DUPLICATE_WINDOW)
             });
-        if repeated {
-            self.counters.duplicates += 1;
-        } else if !frame.payload.is_empty() {
+        self.counters.duplicates += u64::from(repeated);
+        let rejected = repeated && self.config.rejects_duplicates;
+        if !rejected && !frame.payload.is_empty() {
             let payload = frame.payload.to_vec();
             self.outbox.push(Output::Received { source, broadcast, payload, handle });
         }

@@ -42,6 +42,18 @@ fn a_repeated_frame_is_acknowledged_again_but_not_delivered_again() {
 }
 
 #[test]
+fn a_repeated_frame_is_delivered_again_where_duplicates_pass() {
+    let mut bench = Bench::new(Config { rejects_duplicates: false, ..prompt() });
+    for duplicates in 0..2 {
+        let outputs = bench.hear(&frame_from(PEER, Some(ME), 9));
+        assert!(outputs.iter().any(is_received) && outputs.iter().any(is_acknowledge));
+        assert_eq!(bench.mac.counters().duplicates, duplicates);
+        bench.wait(micros(192) + ACK);
+        bench.tell(Input::Sent);
+    }
+}
+
+#[test]
 fn the_same_number_is_news_when_it_comes_half_a_second_later() {
     let mut bench = Bench::new(Config::null());
     assert!(bench.hear(&frame_from(PEER, Some(ME), 9)).iter().any(is_received));
