@@ -38,7 +38,7 @@ choice! {
 section! {
     /// Every hop reassembles.
     HopWise {
-        /// Fragments of one packet that wait in the MAC's queue at most.
+        /// Fragments of one packet that wait in the MAC's queue at most; all of them with `manner = "gnrc"`.
         in_flight: u8 = params::FRAGMENTS_IN_FLIGHT as u8, Within(1, 64);
         /// What a node does where the RFCs leave it the choice.
         manner: Manner = Manner::Own, Any;
@@ -48,7 +48,7 @@ section! {
 section! {
     /// Fragments go on as they come.
     Forwarded {
-        /// Fragments of one packet that wait in the source's queue at most.
+        /// Fragments of one packet that wait in the source's queue at most; all of them with `manner = "gnrc"`.
         in_flight: u8 = params::FRAGMENTS_IN_FLIGHT as u8, Within(1, 64);
         /// What a node does where the RFCs leave it the choice.
         manner: Manner = Manner::Own, Any;
