@@ -4,6 +4,7 @@ use lowmesh_coap::CongestionControl;
 use lowmesh_congestion::TimerSpec;
 use lowmesh_mac::csma::{self, Acknowledgement};
 use lowmesh_mac::tsch::hopping::HoppingSequence;
+use lowmesh_sim::air::CcaMode;
 use lowmesh_sim::config::Carrier;
 use lowmesh_sim::energy::Currents;
 use lowmesh_sim::traffic;
@@ -14,8 +15,8 @@ use lowmesh_units::{Channel, Dbm, Duration, NodeId};
 
 use crate::air;
 use crate::scenario::{
-    self, Ack, Application, Csma, Duplicates, Mac, Objective, OrchestraVariant, RplMode, Scenario,
-    Schedule, Thin, Topology, Tsch,
+    self, Ack, Application, Cca, Csma, Duplicates, Mac, Objective, OrchestraVariant, RplMode,
+    Scenario, Schedule, Thin, Topology, Tsch,
 };
 
 /// Everything that a run is made of.
@@ -181,14 +182,19 @@ fn thin_mac(thin: &Thin) -> csma::Config {
 /// The radio under carrier sense.
 fn carrier(mac: &Mac) -> Carrier {
     let default = Carrier::default();
-    let (channel, energy) = match mac {
+    let (channel, cca, energy) = match mac {
         Mac::Tsch(_) => return default,
-        Mac::Csma(csma) => (csma.channel, csma.cca_dbm),
-        Mac::Thin(thin) => (thin.channel, thin.cca_dbm),
+        Mac::Csma(csma) => (csma.channel, csma.cca, csma.cca_dbm),
+        Mac::Thin(thin) => (thin.channel, thin.cca, thin.cca_dbm),
+    };
+    let mode = match cca {
+        Cca::Energy => CcaMode::Energy,
+        Cca::Carrier => CcaMode::Carrier,
+        Cca::Either => CcaMode::Either,
     };
     // The scenario's reader refuses other channels, so the default is never taken.
     let channel = Channel::new(channel).unwrap_or(default.channel);
-    Carrier { channel, energy: Dbm(energy) }
+    Carrier { channel, mode, energy: Dbm(energy) }
 }
 
 /// What the sections of MSF and B-MSF have in common: two types, one set of keys but for the cells watched.

@@ -8,7 +8,8 @@ use lowmesh_units::Seed;
 /// The trace of twenty minutes of `grid-25` under each version of the model; only the last line counts.
 ///
 /// Version 7: in the manner of GNRC all fragments of a packet go to the MAC at once, and the packet buffer counts what GNRC's
-/// does; `lille-50` and `grenoble-t` let repeated frames pass. This scenario shows neither.
+/// does; the thin MAC senses energy alone; `lille-50` and `grenoble-t` let repeated frames pass and are as loud as RIOT sends. This
+/// scenario shows none of it.
 /// Version 6: the ends of recoverable fragments in the manner of GNRC keep their window and forget datagrams as GNRC does, which
 /// this scenario does not show.
 /// Version 5: MSF and B-MSF pause for half a minute only after the answers for which RFC 9033 asks it, and count each direction of a

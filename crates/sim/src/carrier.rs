@@ -26,7 +26,7 @@ impl World {
         let noise = self.noise_at(now, node);
         let radio = &mut self.radios[node.index()];
         let Some(from) = radio.sense.take() else { return };
-        let busy = radio.receiver.is_busy(noise, self.energy_mw, from);
+        let busy = radio.receiver.is_busy(noise, self.cca, from);
         self.nodes[node.index()].radio(now, Input::Sensed { busy });
         self.settle(now, node);
     }
@@ -96,14 +96,14 @@ impl World {
         let frame = outgoing.frame.expect("the caller saw that it has begun");
         let channel = self.config.carrier.channel;
         let destination = outgoing.destination();
-        let energy_mw = self.energy_mw;
+        let cca = self.cca;
         hearers.ended.clear();
         let mut reached = None;
         for (to, link) in self.medium.links().heard(from, channel) {
             let extra_mw = self.interference.extra_noise_mw(to, channel, now);
             let noise = Noise { floor_mw: self.noise_mw, extra_mw };
             let receiver = &mut self.radios[to.index()].receiver;
-            let fate = receiver.end(self.overlap, noise, energy_mw, frame, now);
+            let fate = receiver.end(self.overlap, noise, cca, frame, now);
             if fate != Fate::Unheard {
                 hearers.ended.push((to, fate, link.rssi));
             }

@@ -4,7 +4,7 @@ use lowmesh_stack::Config as NodeConfig;
 use lowmesh_units::{Channel, Dbm, Duration};
 
 use crate::air::params::CCA_ENERGY_DBM;
-use crate::air::{Interferer, MediumSpec};
+use crate::air::{Cca, CcaMode, Interferer, MediumSpec};
 use crate::energy::Currents;
 use crate::topology::TopologySpec;
 use crate::traffic;
@@ -41,13 +41,22 @@ pub struct Config {
 pub struct Carrier {
     /// The one channel of the network.
     pub channel: Channel,
-    /// Energy at which the channel counts as busy, besides any frame that can be found.
+    /// What makes the channel busy.
+    pub mode: CcaMode,
+    /// Energy from which on it does, in the modes that look for it.
     pub energy: Dbm,
+}
+
+impl Carrier {
+    /// The clear channel assessment.
+    pub fn cca(&self) -> Cca {
+        Cca { mode: self.mode, energy_mw: self.energy.milliwatts() }
+    }
 }
 
 impl Default for Carrier {
     fn default() -> Self {
         let channel = Channel::new(26).expect("a channel of the band");
-        Self { channel, energy: Dbm(CCA_ENERGY_DBM) }
+        Self { channel, mode: CcaMode::Either, energy: Dbm(CCA_ENERGY_DBM) }
     }
 }

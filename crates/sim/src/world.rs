@@ -15,7 +15,7 @@ use lowmesh_units::{Instant, NodeId, Purpose, Rng, Seed};
 use lowmesh_wire::coap::Code;
 
 use crate::agenda::{Agenda, Kind};
-use crate::air::{Interference, Medium, Overlap, build};
+use crate::air::{Cca, Interference, Medium, Overlap, build};
 use crate::capture::Capture;
 use crate::clock::Clock;
 use crate::config::Config;
@@ -61,8 +61,8 @@ pub struct World {
     pub(crate) interference: Interference,
     pub(crate) overlap: Overlap,
     pub(crate) noise_mw: f64,
-    /// Energy at which a sensed channel is busy.
-    pub(crate) energy_mw: f64,
+    /// When a sensed channel is busy.
+    pub(crate) cca: Cca,
     pub(crate) trace: Trace,
     pub(crate) capture: Option<Capture>,
     pub(crate) capture_error: Option<io::Error>,
@@ -112,7 +112,7 @@ impl World {
         Ok(Self {
             overlap: medium.overlap(),
             noise_mw: medium.noise().milliwatts(),
-            energy_mw: config.carrier.energy.milliwatts(),
+            cca: config.carrier.cca(),
             clocks: ids.clone().map(|id| Clock::new(seed, id, config.drift_max_ppm)).collect(),
             clients: ids.map(|id| Client::new(seed, id)).collect(),
             outcome: Outcome { nodes: vec![NodeSummary::default(); count], ..Outcome::default() },

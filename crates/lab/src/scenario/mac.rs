@@ -66,6 +66,18 @@ choice! {
     }
 }
 
+choice! {
+    /// What makes the channel busy (IEEE 802.15.4-2015 s10.2.7).
+    Cca {
+        /// Mode 1: energy.
+        Energy = "energy",
+        /// Mode 2: a frame that can be received.
+        Carrier = "carrier",
+        /// Mode 3: one or the other.
+        Either = "either",
+    }
+}
+
 section! {
     /// Carrier sense.
     Csma {
@@ -87,7 +99,9 @@ section! {
         ack_delay: Duration = Duration::from_micros(500), Within(params::TURNAROUND, MS * 100);
         /// The channel.
         channel: u8 = 26, Within(11, 26);
-        /// Energy at which the channel counts as busy, besides any frame that can be received.
+        /// What makes the channel busy: CCA mode 1, 2 or 3 with OR.
+        cca: Cca = Cca::Either, Any;
+        /// Energy from which on it does.
         cca_dbm: f64 = CCA_ENERGY_DBM, Within(-150.0, 0.0);
     }
 }
@@ -123,7 +137,9 @@ section! {
         duplicates: Duplicates = Duplicates::Reject, Any;
         /// The channel (Lenders et al. 2021: 16).
         channel: u8 = 16, Within(11, 26);
-        /// Energy at which the channel counts as busy, besides any frame that can be received.
+        /// What makes the channel busy: CCA mode 1 (the reset value of an AT86RF231, which RIOT leaves), 2 or 3 with OR.
+        cca: Cca = Cca::Energy, Any;
+        /// Energy from which on it does.
         cca_dbm: f64 = CCA_ENERGY_DBM, Within(-150.0, 0.0);
     }
 }

@@ -33,6 +33,7 @@
 //! # Ok::<(), lowmesh_sim::air::error::BuildError>(())
 //! ```
 
+pub mod cca;
 pub mod error;
 mod fields;
 pub mod interference;
@@ -57,6 +58,7 @@ use core::fmt::Debug;
 
 use lowmesh_units::{Channel, Dbm, Instant, NodeId};
 
+pub use cca::{Cca, CcaMode};
 pub(crate) use fields::{Fields, data_lines};
 pub use interference::{Interference, Interferer};
 pub use links::{Link, Links};

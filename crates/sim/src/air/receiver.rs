@@ -12,6 +12,7 @@
 use lowmesh_mac::params::OCTET;
 use lowmesh_units::{Duration, Instant};
 
+use super::cca::Cca;
 use super::modulation::log_success;
 use super::overlap::Overlap;
 use super::params::{CO_CHANNEL_LOSS, LOCK_SNR, SYNCHRONISATION_HEADER};
@@ -113,17 +114,17 @@ impl Receiver {
         false
     }
 
-    /// A frame ends; energy of `energy_mw` or more makes the channel busy.
+    /// A frame ends; `cca` tells whether the channel was busy with it.
     pub fn end(
         &mut self,
         rule: Overlap,
         noise: Noise,
-        energy_mw: f64,
+        cca: Cca,
         frame: FrameId,
         now: Instant,
     ) -> Fate {
         self.account(rule, noise, now);
-        if self.is_busy_now(noise, energy_mw) {
+        if self.is_busy_now(noise, cca) {
             self.busy_until = Some(now);
         }
         self.arriving.retain(|arrival| arrival.frame != frame);
@@ -144,19 +145,18 @@ impl Receiver {
         self.arriving.iter().map(|arrival| arrival.signal.power_mw).sum()
     }
 
-    /// Whether a clear channel assessment that began at `from` and ends now finds the channel busy: a frame strong
-    /// enough to be found, or energy of `energy_mw` or more (IEEE 802.15.4-2015 s10.2.7, mode 3 with OR).
-    pub fn is_busy(&self, noise: Noise, energy_mw: f64, from: Instant) -> bool {
-        self.is_busy_now(noise, energy_mw) || self.busy_until.is_some_and(|until| until > from)
+    /// Whether a clear channel assessment that began at `from` and ends now finds the channel busy.
+    pub fn is_busy(&self, noise: Noise, cca: Cca, from: Instant) -> bool {
+        self.is_busy_now(noise, cca) || self.busy_until.is_some_and(|until| until > from)
     }
 
-    fn is_busy_now(&self, noise: Noise, energy_mw: f64) -> bool {
+    fn is_busy_now(&self, noise: Noise, cca: Cca) -> bool {
         let carrier_mw = (noise.floor_mw + noise.extra_mw) * LOCK_SNR;
         let carrier = |arrival: &Arrival| match arrival.signal.pdr {
             Some(pdr) => pdr > 0.0,
             None => arrival.signal.power_mw >= carrier_mw,
         };
-        self.arriving.iter().any(carrier) || self.power_mw() + noise.extra_mw >= energy_mw
+        cca.is_busy(self.arriving.iter().any(carrier), self.power_mw() + noise.extra_mw)
     }
 
     /// Closes the piece that lasted until `now`.
@@ -244,9 +244,10 @@ mod tests {
     use lowmesh_units::Dbm;
 
     use super::*;
+    use crate::air::CcaMode;
 
     const NOISE: Noise = Noise { floor_mw: 1e-10, extra_mw: 0.0 };
-    const ENERGY_MW: f64 = 2e-8;
+    const CCA: Cca = Cca { mode: CcaMode::Either, energy_mw: 2e-8 };
 
     /// Frame `id` from `us` on; every draw is one half.
     fn frame(id: u64, us: u64, dbm: f64, pdr: Option<f64>) -> Arrival {
@@ -257,7 +258,7 @@ mod tests {
         Instant::ZERO + Duration::from_micros(us)
     }
     fn end(receiver: &mut Receiver, rule: Overlap, id: u64, us: u64) -> Fate {
-        receiver.end(rule, NOISE, ENERGY_MW, FrameId(id), at(us))
+        receiver.end(rule, NOISE, CCA, FrameId(id), at(us))
     }
 
     #[test]
@@ -343,7 +344,7 @@ mod tests {
     #[test]
     fn the_channel_is_busy_while_a_frame_can_be_found_and_in_a_window_that_saw_one_end() {
         let mut receiver = Receiver::default();
-        let busy = |receiver: &Receiver, from| receiver.is_busy(NOISE, ENERGY_MW, at(from));
+        let busy = |receiver: &Receiver, from| receiver.is_busy(NOISE, CCA, at(from));
         assert!(!busy(&receiver, 0));
         receiver.begin(Overlap::Sinr, NOISE, frame(1, 100, -90.0, None), true);
         assert!(busy(&receiver, 0));
@@ -353,6 +354,22 @@ mod tests {
         receiver.begin(Overlap::Sinr, NOISE, frame(2, 2_000, -110.0, None), true);
         assert!(!busy(&receiver, 1_900));
         let loud = Noise { extra_mw: 3e-8, ..NOISE };
-        assert!(receiver.is_busy(loud, ENERGY_MW, at(1_900)));
+        assert!(receiver.is_busy(loud, CCA, at(1_900)));
+    }
+
+    #[test]
+    fn a_weak_frame_makes_the_channel_busy_by_its_carrier_and_noise_by_its_energy() {
+        let mut receiver = Receiver::default();
+        receiver.begin(Overlap::Sinr, NOISE, frame(1, 100, -90.0, None), true);
+        let deaf = Noise { floor_mw: 1e-6, extra_mw: 3e-8 };
+        for (mode, weak, noisy) in [
+            (CcaMode::Energy, false, true),
+            (CcaMode::Carrier, true, false),
+            (CcaMode::Either, true, true),
+        ] {
+            let cca = Cca { mode, ..CCA };
+            assert_eq!(receiver.is_busy(NOISE, cca, at(500)), weak, "{mode:?}");
+            assert_eq!(receiver.is_busy(deaf, cca, at(500)), noisy, "{mode:?}");
+        }
     }
 }
