@@ -47,5 +47,9 @@ pub const REASSEMBLIES: usize = 4;
 /// Octets of a packet that is put together: RFC 8200 s5 demands 1500.
 pub const REASSEMBLED_OCTETS: usize = 1500;
 
+/// Fragments of all waiting packets together, for each of [`REASSEMBLIES`], in GNRC: 2
+/// (`CONFIG_GNRC_IPV6_EXT_FRAG_LIMITS_POOL_SIZE`, which table 4 of Lenders et al. 2021 does not change).
+pub const GNRC_LIMITS: usize = 2;
+
 /// Ended packets whose late fragments are still known: no RFC; at least 1.
 pub const ENDED_PACKETS: usize = 8;

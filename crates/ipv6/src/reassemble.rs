@@ -8,12 +8,32 @@ use alloc::vec::Vec;
 
 use lowmesh_machine::{DropReason, Handle};
 use lowmesh_units::{Duration, Instant};
-use lowmesh_wire::ipv6::{
-    Address, ExtensionKind, Extensions, FRAGMENT_HEADER_OCTETS, FRAGMENT_OFFSET_UNIT,
-    FragmentHeader, HEADER_OCTETS, Header, NEXT_HEADER_OFFSET, PAYLOAD_LENGTH_OFFSET,
+use lowmesh_wire::ipv6::Header;
+
+use crate::params::{
+    ENDED_PACKETS, GNRC_LIMITS, REASSEMBLED_OCTETS, REASSEMBLIES, REASSEMBLY_TIMEOUT,
 };
 
-use crate::params::{ENDED_PACKETS, REASSEMBLED_OCTETS, REASSEMBLIES, REASSEMBLY_TIMEOUT};
+use buffer::{Buffer, Fit, Name, Part, assemble};
+
+/// What a destination does where RFC 8200 leaves it the choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Manner {
+    /// Ours: a packet waits for its time and no longer, and one that is over opens nothing.
+    #[default]
+    Own,
+    /// That of GNRC, the stack of RIOT (`gnrc_ipv6_ext_frag`, alike from 2019 on):
+    ///
+    /// - when all places are taken, the packet whose last fragment is the *newest* makes room (the comparison that is
+    ///   to find the oldest is the wrong way round);
+    /// - all packets together wait with [`GNRC_LIMITS`] fragments for each place; a packet whose fragment is beyond
+    ///   that is given up;
+    /// - there is one timer, which every fragment sets anew: packets time out when none came for the whole timeout;
+    /// - a packet that is over is not known any more, and its next fragment takes a place.
+    ///
+    /// So where fragments keep coming, packets that cannot be completed fill all places but one, for good.
+    Gnrc,
+}
 
 /// What a destination sets aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,11 +44,28 @@ pub struct Config {
     pub octets: usize,
     /// [`REASSEMBLY_TIMEOUT`].
     pub timeout: Duration,
+    /// What the RFC leaves open.
+    pub manner: Manner,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { packets: REASSEMBLIES, octets: REASSEMBLED_OCTETS, timeout: REASSEMBLY_TIMEOUT }
+        Self {
+            packets: REASSEMBLIES,
+            octets: REASSEMBLED_OCTETS,
+            timeout: REASSEMBLY_TIMEOUT,
+            manner: Manner::Own,
+        }
+    }
+}
+
+impl Config {
+    /// Fragments that may wait, of all packets together.
+    const fn fragments_max(&self) -> usize {
+        match self.manner {
+            Manner::Own => usize::MAX,
+            Manner::Gnrc => self.packets * GNRC_LIMITS,
+        }
     }
 }
 
@@ -38,7 +75,10 @@ pub enum Outcome {
     /// It has no fragment header.
     Whole(Vec<u8>),
     /// The first fragment of a packet that came; the others are waited for.
-    Begun,
+    Begun {
+        /// The name of the packet that had to make room, if one had.
+        displaced: Option<Handle>,
+    },
     /// A further fragment, kept or not needed; its own copy is over.
     Merged,
     /// Nothing is missing.
@@ -57,88 +97,22 @@ pub enum Outcome {
     },
 }
 
-/// What names a fragmented packet (RFC 8200 s4.5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Name {
-    source: Address,
-    destination: Address,
-    identification: u32,
-}
-
-/// A packet with holes.
-#[derive(Clone, Debug)]
-struct Buffer {
-    name: Name,
-    handle: Handle,
-    deadline: Instant,
-    /// The headers of the first fragment, up to its fragment header and as if that were not there.
-    headers: Option<Vec<u8>>,
-    /// The fragmentable part as far as it has come.
-    data: Vec<u8>,
-    /// Offset and octets of each fragment that came.
-    received: Vec<(usize, usize)>,
-    received_octets: usize,
-    /// Octets of the fragmentable part, known from its last fragment.
-    total: Option<usize>,
-}
-
-/// A fragment and where its packet's parts lie.
-struct Part<'a> {
-    packet: &'a [u8],
-    /// Where the fragment header stands.
-    at: usize,
-    /// Where the type that announces it stands.
-    pointer: usize,
-    header: FragmentHeader,
-}
-
-impl<'a> Part<'a> {
-    /// The fragment header of a packet, if it has one.
-    fn find(packet: &'a [u8]) -> Result<Option<Self>, DropReason> {
-        const MALFORMED: DropReason = DropReason::Malformed;
-        let mut pointer = NEXT_HEADER_OFFSET;
-        for extension in Extensions::new(packet).map_err(|_| MALFORMED)? {
-            let extension = extension.map_err(|_| MALFORMED)?;
-            if extension.kind == ExtensionKind::Fragment {
-                let header = FragmentHeader::parse(extension.bytes).map_err(|_| MALFORMED)?;
-                return Ok(Some(Self { packet, at: extension.offset, pointer, header }));
-            }
-            pointer = extension.offset;
-        }
-        Ok(None)
-    }
-    fn data(&self) -> &'a [u8] {
-        &self.packet[self.at + FRAGMENT_HEADER_OCTETS..]
-    }
-    /// The headers before the fragment header, which announce what comes behind it.
-    fn headers(&self) -> Vec<u8> {
-        let mut headers = self.packet[..self.at].to_vec();
-        headers[self.pointer] = self.header.next_header;
-        headers
-    }
-    fn is_regular(&self, octets_max: usize) -> bool {
-        let octets = self.data().len();
-        let end = usize::from(self.header.offset) + octets;
-        // RFC 8200 s4.5: a fragment that is not the last is a multiple of eight octets long.
-        let whole = !self.header.more || octets.is_multiple_of(FRAGMENT_OFFSET_UNIT);
-        whole && octets > 0 && self.at + end <= octets_max
-    }
-}
-
 /// All packets that are put together at a node.
 #[derive(Clone, Debug)]
 pub struct Reassembly {
     config: Config,
-    /// In the order of their deadlines, for all have the same timeout.
+    /// In the order in which their first fragments came.
     buffers: Vec<Buffer>,
-    /// Packets that ended, and until when their late fragments are known; in that order.
+    /// When the last fragment came, of any packet.
+    heard: Instant,
+    /// Packets that ended, and until when their late fragments are known; in that order. Ours alone.
     ended: VecDeque<(Name, Instant)>,
 }
 
 impl Reassembly {
     /// Nothing waits yet.
     pub const fn new(config: Config) -> Self {
-        Self { config, buffers: Vec::new(), ended: VecDeque::new() }
+        Self { config, buffers: Vec::new(), heard: Instant::ZERO, ended: VecDeque::new() }
     }
 
     /// Takes a packet that is for this node.
@@ -167,31 +141,51 @@ impl Reassembly {
         if !part.is_regular(self.config.octets) {
             return self.give_up(now, name, place, DropReason::Malformed);
         }
-        match place {
-            Some(at) => self.merge(now, at, &part),
-            None if self.buffers.len() >= self.config.packets => {
-                self.give_up(now, name, None, DropReason::BufferFull)
-            }
-            None => {
-                let deadline = now + self.config.timeout;
-                self.buffers.push(Buffer::new(name, handle, deadline));
-                let at = self.buffers.len() - 1;
-                match self.merge(now, at, &part) {
-                    Outcome::Merged => Outcome::Begun,
-                    other => other,
-                }
-            }
+        self.heard = now;
+        if let Some(at) = place {
+            return self.merge(now, at, &part);
+        }
+        let displaced = self.make_room();
+        if self.buffers.len() >= self.config.packets || !self.takes_fragments() {
+            return self.give_up(now, name, None, DropReason::BufferFull);
+        }
+        self.buffers.push(Buffer::new(name, handle, now));
+        match self.merge(now, self.buffers.len() - 1, &part) {
+            Outcome::Merged => Outcome::Begun { displaced },
+            other => other,
         }
     }
 
+    /// GNRC: the packet that has to make room for another, if no place is free.
+    fn make_room(&mut self) -> Option<Handle> {
+        if self.config.manner == Manner::Own || self.buffers.len() < self.config.packets {
+            return None;
+        }
+        let newest = (0..self.buffers.len()).max_by_key(|at| self.buffers[*at].arrival)?;
+        Some(self.buffers.remove(newest).handle)
+    }
+
+    fn takes_fragments(&self) -> bool {
+        let waiting: usize = self.buffers.iter().map(|buffer| buffer.received.len()).sum();
+        waiting < self.config.fragments_max()
+    }
+
     fn merge(&mut self, now: Instant, at: usize, part: &Part<'_>) -> Outcome {
+        let takes_fragments = self.takes_fragments();
         let buffer = &mut self.buffers[at];
+        if self.config.manner == Manner::Gnrc {
+            buffer.arrival = now;
+        }
         match buffer.fit(part) {
             Fit::Duplicate => Outcome::Merged,
             Fit::Overlap => {
                 // RFC 5722 s3: the packet is discarded, with the fragments that are still to come.
                 let name = buffer.name;
                 self.give_up(now, name, Some(at), DropReason::Malformed)
+            }
+            Fit::New if !takes_fragments => {
+                let name = buffer.name;
+                self.give_up(now, name, Some(at), DropReason::BufferFull)
             }
             Fit::New => {
                 buffer.store(part);
@@ -229,7 +223,12 @@ impl Reassembly {
     }
     /// When the oldest packet has waited long enough.
     pub fn next_deadline(&self) -> Option<Instant> {
-        self.buffers.first().map(|buffer| buffer.deadline)
+        let oldest = self.buffers.first()?;
+        let since = match self.config.manner {
+            Manner::Own => oldest.arrival,
+            Manner::Gnrc => self.heard,
+        };
+        Some(since + self.config.timeout)
     }
     /// The packets that wait, oldest first.
     pub fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
@@ -241,6 +240,9 @@ impl Reassembly {
     }
 
     fn remember(&mut self, name: Name, now: Instant) {
+        if self.config.manner == Manner::Gnrc {
+            return;
+        }
         if self.ended.len() == ENDED_PACKETS {
             self.ended.pop_front();
         }
@@ -254,73 +256,6 @@ impl Reassembly {
     }
 }
 
-/// How a fragment lies to those that came before it.
-enum Fit {
-    New,
-    Duplicate,
-    Overlap,
-}
-
-impl Buffer {
-    const fn new(name: Name, handle: Handle, deadline: Instant) -> Self {
-        Self {
-            name,
-            handle,
-            deadline,
-            headers: None,
-            data: Vec::new(),
-            received: Vec::new(),
-            received_octets: 0,
-            total: None,
-        }
-    }
-
-    fn fit(&self, part: &Part<'_>) -> Fit {
-        let (offset, octets) = (usize::from(part.header.offset), part.data().len());
-        let end = offset + octets;
-        if self.received.contains(&(offset, octets)) {
-            return Fit::Duplicate;
-        }
-        let overlaps = |&(other, length): &(usize, usize)| offset < other + length && other < end;
-        // An end that moves contradicts what came before as well.
-        let ends_elsewhere = match self.total {
-            Some(total) => end > total || !part.header.more,
-            None => !part.header.more && self.data.len() > end,
-        };
-        if ends_elsewhere || self.received.iter().any(overlaps) { Fit::Overlap } else { Fit::New }
-    }
-
-    fn store(&mut self, part: &Part<'_>) {
-        let (offset, data) = (usize::from(part.header.offset), part.data());
-        let end = offset + data.len();
-        if self.data.len() < end {
-            self.data.resize(end, 0);
-        }
-        self.data[offset..end].copy_from_slice(data);
-        self.received.push((offset, data.len()));
-        self.received_octets += data.len();
-        if !part.header.more {
-            self.total = Some(end);
-        }
-        if offset == 0 {
-            // RFC 8200 s4.5: headers and the type behind them come from the first fragment.
-            self.headers = Some(part.headers());
-        }
-    }
-
-    fn is_complete(&self) -> bool {
-        self.total == Some(self.received_octets)
-    }
-}
-
-/// The packet of `headers` and what follows them.
-fn assemble(headers: Vec<u8>, data: &[u8]) -> Vec<u8> {
-    let mut packet = headers;
-    packet.extend_from_slice(data);
-    let length = (packet.len() - HEADER_OCTETS) as u16;
-    packet[PAYLOAD_LENGTH_OFFSET..NEXT_HEADER_OFFSET].copy_from_slice(&length.to_be_bytes());
-    packet
-}
-
+mod buffer;
 #[cfg(test)]
 mod tests;

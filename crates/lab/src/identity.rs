@@ -16,7 +16,7 @@ use crate::scenario::Scenario;
 /// scenario and seed give other numbers, so that stored runs of before are not taken for runs of now.
 ///
 /// A test pins the trace of a small run to it.
-pub const MODEL_VERSION: u32 = 7;
+pub const MODEL_VERSION: u32 = 8;
 
 /// The name of a run, 32 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -127,7 +127,8 @@ pub enum Manner {
     /// Ours: what cannot be completed any more holds nothing and costs nothing.
     #[default]
     Own,
-    /// That of GNRC, the stack of RIOT (`gnrc_sixlowpan_frag` of 2019 to 2025), which Lenders et al. 2021 measured:
+    /// That of GNRC, the stack of RIOT (`gnrc_sixlowpan_frag` of 2019 to 2025), which Lenders et al. 2021 measured (for the
+    /// ends of way E2E the stack takes `lowmesh_ipv6::reassemble::Manner`):
     ///
     /// - a datagram goes on when the MAC could not deliver one of its fragments;
     /// - all fragments of a datagram are handed to the interface at once, and the datagram is let go;

@@ -5,7 +5,7 @@
 
 use lowmesh_ipv6::params::{COMPRESSION_GAIN, COMPRESSION_GAIN_FRAGMENT};
 use lowmesh_ipv6::reassemble::{self, Reassembly};
-use lowmesh_lowpan::{Config, Way};
+use lowmesh_lowpan::{Config, Manner, Way};
 use lowmesh_units::Rng;
 
 /// The ends of way E2E.
@@ -33,7 +33,11 @@ impl EndToEnd {
             Limit { packet: frame + COMPRESSION_GAIN, fragment: frame + COMPRESSION_GAIN_FRAGMENT };
         let timeout = config.reassembly_timeout;
         let packets = config.reassembly_buffers;
-        let reassembly = reassemble::Config { packets, timeout, ..Default::default() };
+        let manner = match config.manner {
+            Manner::Own => reassemble::Manner::Own,
+            Manner::Gnrc => reassemble::Manner::Gnrc,
+        };
+        let reassembly = reassemble::Config { packets, timeout, manner, ..Default::default() };
         Self {
             limit: (config.way == Way::EndToEnd).then_some(limit),
             identification: rng.next_u32(),

@@ -4,9 +4,11 @@ use super::*;
 use crate::fragment::fragments;
 use crate::packet::{Flow, udp};
 use lowmesh_wire::ipv6::next_header;
+use lowmesh_wire::ipv6::{Address, FragmentHeader};
 
 const FROM: Address = Address([0xfd; 16]);
 const TO: Address = Address([0xfc; 16]);
+const BEGUN: Outcome = Outcome::Begun { displaced: None };
 
 fn packet(octets: usize) -> Vec<u8> {
     let flow = Flow { source: FROM, destination: TO, source_port: 1, destination_port: 2 };
@@ -39,7 +41,7 @@ fn fragments_in_any_order_make_their_packet() {
         }
         let mut reassembly = Reassembly::new(Config::default());
         let outcomes: Vec<_> = order.iter().map(|part| give(&mut reassembly, part)).collect();
-        assert_eq!(outcomes[0], Outcome::Begun);
+        assert_eq!(outcomes[0], BEGUN);
         assert!(outcomes[1..count - 1].iter().all(|outcome| *outcome == Outcome::Merged));
         assert_eq!(outcomes[count - 1], complete(packet(400)));
         assert_eq!((reassembly.next_deadline(), reassembly.octets()), (None, 0));
@@ -80,7 +82,7 @@ fn a_copy_of_a_fragment_changes_nothing_and_a_late_one_opens_nothing() {
 fn overlapping_fragments_end_their_packet_for_good() {
     let mut reassembly = Reassembly::new(Config::default());
     let parts = parts(300, 7);
-    assert_eq!(give(&mut reassembly, &parts[0]), Outcome::Begun);
+    assert_eq!(give(&mut reassembly, &parts[0]), BEGUN);
     // The second fragment, eight octets earlier.
     let mut overlap = parts[1].clone();
     overlap[50..52].copy_from_slice(&[0, 0x38 | 1]);
@@ -96,7 +98,7 @@ fn an_end_that_moves_ends_the_packet() {
     let mut reassembly = Reassembly::new(Config::default());
     let parts = parts(300, 7);
     let last = parts.last().expect("fragments");
-    assert_eq!(give(&mut reassembly, last), Outcome::Begun);
+    assert_eq!(give(&mut reassembly, last), BEGUN);
     let mut end = parts[1].clone();
     end[51] &= !1;
     assert_eq!(give(&mut reassembly, &end), dropped(DropReason::Malformed, Some(5)));
@@ -105,7 +107,7 @@ fn an_end_that_moves_ends_the_packet() {
 #[test]
 fn an_atomic_fragment_does_not_meet_the_others() {
     let mut reassembly = Reassembly::new(Config::default());
-    assert_eq!(give(&mut reassembly, &parts(300, 7)[0]), Outcome::Begun);
+    assert_eq!(give(&mut reassembly, &parts(300, 7)[0]), BEGUN);
     let atomic: Vec<Vec<u8>> = fragments(&packet(50), 1280, 7).expect("a whole packet").collect();
     assert_eq!(atomic.len(), 1);
     let whole = Outcome::Complete { packet: packet(50), kept: None };
@@ -140,7 +142,7 @@ fn without_a_buffer_a_packet_is_dropped_once() {
 fn a_packet_that_would_be_too_large_is_dropped() {
     let mut reassembly = Reassembly::new(Config { octets: 300, ..Config::default() });
     let parts = parts(300, 7);
-    assert_eq!(give(&mut reassembly, &parts[0]), Outcome::Begun);
+    assert_eq!(give(&mut reassembly, &parts[0]), BEGUN);
     let last = parts.last().expect("fragments");
     assert_eq!(give(&mut reassembly, last), dropped(DropReason::Malformed, Some(5)));
 }
@@ -164,13 +166,85 @@ fn every_prefix_of_a_fragment_is_refused() {
     }
 }
 
+/// A destination with the manner of GNRC.
+fn gnrc(packets: usize) -> Reassembly {
+    Reassembly::new(Config { packets, manner: Manner::Gnrc, ..Config::default() })
+}
+/// A fragment of a packet of three that comes at a second, under its identification's name.
+fn give_at(reassembly: &mut Reassembly, second: u64, identification: u32, index: usize) -> Outcome {
+    let part = parts(200, identification).swap_remove(index);
+    reassembly.accept(at(second), part, Handle(identification.into()))
+}
+
+#[test]
+fn in_gnrc_the_newest_packet_makes_room() {
+    let mut reassembly = gnrc(2);
+    assert_eq!(give_at(&mut reassembly, 1, 1, 0), BEGUN);
+    assert_eq!(give_at(&mut reassembly, 2, 2, 0), BEGUN);
+    let displaced = Some(Handle(2));
+    assert_eq!(give_at(&mut reassembly, 3, 3, 0), Outcome::Begun { displaced });
+    // A packet is as new as its last fragment.
+    assert_eq!(give_at(&mut reassembly, 4, 1, 1), Outcome::Merged);
+    let displaced = Some(Handle(1));
+    assert_eq!(give_at(&mut reassembly, 5, 4, 0), Outcome::Begun { displaced });
+    assert!(reassembly.handles().eq([Handle(3), Handle(4)]));
+}
+
+#[test]
+fn in_gnrc_two_fragments_wait_for_each_place() {
+    let mut reassembly = gnrc(2);
+    assert_eq!(parts(200, 1).len(), 3);
+    give_at(&mut reassembly, 1, 1, 0);
+    give_at(&mut reassembly, 1, 1, 1);
+    give_at(&mut reassembly, 1, 2, 0);
+    give_at(&mut reassembly, 1, 2, 1);
+    assert_eq!(give_at(&mut reassembly, 1, 2, 2), dropped(DropReason::BufferFull, Some(2)));
+    // What the other gave back suffices for the first.
+    let whole = Outcome::Complete { packet: packet(200), kept: Some(Handle(1)) };
+    assert_eq!(give_at(&mut reassembly, 1, 1, 2), whole);
+    // A free place is no use without a fragment to put there.
+    let mut reassembly = gnrc(3);
+    for (identification, index) in [(1, 0), (1, 1), (1, 2), (2, 0), (2, 1), (2, 2)] {
+        let part = parts(400, identification).swap_remove(index);
+        reassembly.accept(at(1), part, Handle(identification.into()));
+    }
+    assert_eq!(reassembly.handles().count(), 2);
+    assert_eq!(give_at(&mut reassembly, 1, 3, 0), dropped(DropReason::BufferFull, None));
+}
+
+#[test]
+fn in_gnrc_every_fragment_sets_the_one_timer() {
+    let mut reassembly = gnrc(4);
+    give_at(&mut reassembly, 1, 1, 0);
+    give_at(&mut reassembly, 50, 2, 0);
+    let over = at(50) + REASSEMBLY_TIMEOUT;
+    assert_eq!(reassembly.next_deadline(), Some(over));
+    assert_eq!(reassembly.expire(at(1) + REASSEMBLY_TIMEOUT), None);
+    assert_eq!(reassembly.expire(over), Some(Handle(1)));
+    assert_eq!(reassembly.expire(over), Some(Handle(2)));
+    assert_eq!(reassembly.next_deadline(), None);
+}
+
+#[test]
+fn in_gnrc_what_comes_after_the_end_begins_anew() {
+    let mut reassembly = gnrc(2);
+    let mut last = Outcome::Merged;
+    for index in 0..3 {
+        last = give_at(&mut reassembly, 1, 1, index);
+    }
+    assert!(matches!(last, Outcome::Complete { .. }));
+    assert_eq!(give_at(&mut reassembly, 2, 1, 2), BEGUN);
+}
+
 proptest::proptest! {
     #[test]
     fn random_fragments_neither_panic_nor_hoard(
+        is_gnrc in proptest::bool::ANY,
         pieces in proptest::collection::vec(
             (0u16..40, proptest::bool::ANY, 0usize..80, 0u32..3, 0u64..100), 0..60),
     ) {
-        let mut reassembly = Reassembly::new(Config { packets: 2, ..Config::default() });
+        let manner = if is_gnrc { Manner::Gnrc } else { Manner::Own };
+        let mut reassembly = Reassembly::new(Config { packets: 2, manner, ..Config::default() });
         let mut now = at(0);
         for (offset, more, octets, identification, after) in pieces {
             now += Duration::from_secs(after);
@@ -197,6 +271,8 @@ proptest::proptest! {
                 proptest::prop_assert!(packet[40..].iter().all(|octet| *octet == 7));
             }
             proptest::prop_assert!(reassembly.handles().count() <= 2);
+            let waiting: usize = reassembly.buffers.iter().map(|b| b.received.len()).sum();
+            proptest::prop_assert!(!is_gnrc || waiting <= 2 * GNRC_LIMITS);
             proptest::prop_assert!(reassembly.octets() <= 2 * REASSEMBLED_OCTETS);
         }
         while reassembly.expire(now + Duration::from_secs(100)).is_some() {}

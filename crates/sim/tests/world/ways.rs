@@ -1,7 +1,8 @@
 //! Packets larger than a frame over several hops, in each of the four ways.
 
-use lowmesh_lowpan::Way;
+use lowmesh_lowpan::{Manner, Way};
 use lowmesh_mac::csma;
+use lowmesh_machine::{DropReason, Layer};
 use lowmesh_sim::Config;
 use lowmesh_sim::air::MediumSpec;
 use lowmesh_sim::record::Outcome;
@@ -70,6 +71,28 @@ fn recovery_brings_back_what_bad_links_lose() {
     };
     let (forwarded, recovered) = (run(config(Way::Forwarded), 1), run(config(Way::Recovered), 1));
     assert!(arrived(&recovered) > arrived(&forwarded) + 0.1);
+}
+
+/// `run` holds the book of packets against what the nodes have: buffers that are taken away, entries that live on and
+/// fragments that open packets again are where it would not balance.
+#[test]
+fn every_way_ends_every_packet_once_when_buffers_are_short_in_the_manner_of_gnrc() {
+    for way in Way::ALL {
+        let mut config = row(way, 0.8);
+        let mac =
+            csma::Config { retries_max: 1, rejects_duplicates: false, ..csma::Config::default() };
+        config.node.link = LinkLayer::Csma(mac);
+        config.node.lowpan.manner = Manner::Gnrc;
+        config.node.lowpan.reassembly_buffers = 1;
+        config.node.root_reassembly_buffers = Some(2);
+        config.traffic.period = Duration::from_secs(2);
+        let outcome = run(config, 1);
+        assert!(outcome.datagrams.len() > 500);
+        assert!(arrived(&outcome) < 0.9, "{}: {}", way.name(), arrived(&outcome));
+        if way == Way::EndToEnd {
+            assert!(outcome.drops[&(Layer::Ipv6, DropReason::BufferFull)] > 10);
+        }
+    }
 }
 
 #[test]

@@ -1,0 +1,147 @@
+//! One packet that is put together: what of it came, and how the next fragment lies to that.
+
+use alloc::vec::Vec;
+
+use lowmesh_machine::{DropReason, Handle};
+use lowmesh_units::Instant;
+use lowmesh_wire::ipv6::{
+    Address, ExtensionKind, Extensions, FRAGMENT_HEADER_OCTETS, FRAGMENT_OFFSET_UNIT,
+    FragmentHeader, HEADER_OCTETS, NEXT_HEADER_OFFSET, PAYLOAD_LENGTH_OFFSET,
+};
+
+/// What names a fragmented packet (RFC 8200 s4.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Name {
+    pub source: Address,
+    pub destination: Address,
+    pub identification: u32,
+}
+
+/// A packet with holes.
+#[derive(Clone, Debug)]
+pub(super) struct Buffer {
+    pub name: Name,
+    pub handle: Handle,
+    /// Of the fragment from which its time counts.
+    pub arrival: Instant,
+    /// The headers of the first fragment, up to its fragment header and as if that were not there.
+    pub headers: Option<Vec<u8>>,
+    /// The fragmentable part as far as it has come.
+    pub data: Vec<u8>,
+    /// Offset and octets of each fragment that came.
+    pub received: Vec<(usize, usize)>,
+    received_octets: usize,
+    /// Octets of the fragmentable part, known from its last fragment.
+    total: Option<usize>,
+}
+
+/// A fragment and where its packet's parts lie.
+pub(super) struct Part<'a> {
+    packet: &'a [u8],
+    /// Where the fragment header stands.
+    at: usize,
+    /// Where the type that announces it stands.
+    pointer: usize,
+    pub header: FragmentHeader,
+}
+
+impl<'a> Part<'a> {
+    /// The fragment header of a packet, if it has one.
+    pub fn find(packet: &'a [u8]) -> Result<Option<Self>, DropReason> {
+        const MALFORMED: DropReason = DropReason::Malformed;
+        let mut pointer = NEXT_HEADER_OFFSET;
+        for extension in Extensions::new(packet).map_err(|_| MALFORMED)? {
+            let extension = extension.map_err(|_| MALFORMED)?;
+            if extension.kind == ExtensionKind::Fragment {
+                let header = FragmentHeader::parse(extension.bytes).map_err(|_| MALFORMED)?;
+                return Ok(Some(Self { packet, at: extension.offset, pointer, header }));
+            }
+            pointer = extension.offset;
+        }
+        Ok(None)
+    }
+    pub fn data(&self) -> &'a [u8] {
+        &self.packet[self.at + FRAGMENT_HEADER_OCTETS..]
+    }
+    /// The headers before the fragment header, which announce what comes behind it.
+    pub fn headers(&self) -> Vec<u8> {
+        let mut headers = self.packet[..self.at].to_vec();
+        headers[self.pointer] = self.header.next_header;
+        headers
+    }
+    pub fn is_regular(&self, octets_max: usize) -> bool {
+        let octets = self.data().len();
+        let end = usize::from(self.header.offset) + octets;
+        // RFC 8200 s4.5: a fragment that is not the last is a multiple of eight octets long.
+        let whole = !self.header.more || octets.is_multiple_of(FRAGMENT_OFFSET_UNIT);
+        whole && octets > 0 && self.at + end <= octets_max
+    }
+}
+
+/// How a fragment lies to those that came before it.
+pub(super) enum Fit {
+    New,
+    Duplicate,
+    Overlap,
+}
+
+impl Buffer {
+    pub const fn new(name: Name, handle: Handle, arrival: Instant) -> Self {
+        Self {
+            name,
+            handle,
+            arrival,
+            headers: None,
+            data: Vec::new(),
+            received: Vec::new(),
+            received_octets: 0,
+            total: None,
+        }
+    }
+
+    pub fn fit(&self, part: &Part<'_>) -> Fit {
+        let (offset, octets) = (usize::from(part.header.offset), part.data().len());
+        let end = offset + octets;
+        if self.received.contains(&(offset, octets)) {
+            return Fit::Duplicate;
+        }
+        let overlaps = |&(other, length): &(usize, usize)| offset < other + length && other < end;
+        // An end that moves contradicts what came before as well.
+        let ends_elsewhere = match self.total {
+            Some(total) => end > total || !part.header.more,
+            None => !part.header.more && self.data.len() > end,
+        };
+        if ends_elsewhere || self.received.iter().any(overlaps) { Fit::Overlap } else { Fit::New }
+    }
+
+    pub fn store(&mut self, part: &Part<'_>) {
+        let (offset, data) = (usize::from(part.header.offset), part.data());
+        let end = offset + data.len();
+        if self.data.len() < end {
+            self.data.resize(end, 0);
+        }
+        self.data[offset..end].copy_from_slice(data);
+        self.received.push((offset, data.len()));
+        self.received_octets += data.len();
+        if !part.header.more {
+            self.total = Some(end);
+        }
+        if offset == 0 {
+            // RFC 8200 s4.5: headers and the type behind them come from the first fragment.
+            self.headers = Some(part.headers());
+        }
+    }
+
+    pub fn is_complete(&self) -> bool {
+        self.total == Some(self.received_octets)
+    }
+}
+
+/// The packet of `headers` and what follows them.
+pub(super) fn assemble(headers: Vec<u8>, data: &[u8]) -> Vec<u8> {
+    let mut packet = headers;
+    packet.extend_from_slice(data);
+    let length = (packet.len() - HEADER_OCTETS) as u16;
+    packet[PAYLOAD_LENGTH_OFFSET..NEXT_HEADER_OFFSET].copy_from_slice(&length.to_be_bytes());
+    packet
+}
