@@ -20,11 +20,11 @@ impl Clock {
     }
     /// The time since the start.
     pub fn now(&self) -> Instant {
-        Instant::from_nanos(u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX))
+        Instant::ZERO + self.0.elapsed().into()
     }
     /// How long to wait from now until `then`.
     pub fn until(&self, then: Instant) -> std::time::Duration {
-        std::time::Duration::from_nanos(then.since(self.now()).as_nanos())
+        then.since(self.now()).into()
     }
 }
 

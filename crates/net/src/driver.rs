@@ -165,13 +165,14 @@ impl<M: Datagrams> Driver<M> {
     }
 
     fn system(&self, then: Instant) -> SystemInstant {
-        self.epoch + std::time::Duration::from_nanos(then.as_nanos())
+        self.epoch + then.since(Instant::ZERO).into()
     }
     fn next_deadline(&self) -> Option<Instant> {
-        let handshakes = self.sessions.as_ref().and_then(Sessions::next_deadline).map(|due| {
-            let nanos = due.saturating_duration_since(self.epoch).as_nanos();
-            Instant::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
-        });
+        let handshakes = self
+            .sessions
+            .as_ref()
+            .and_then(Sessions::next_deadline)
+            .map(|due| Instant::ZERO + due.saturating_duration_since(self.epoch).into());
         handshakes.into_iter().chain(self.machine.next_deadline()).min()
     }
     fn wake(&mut self) {

@@ -149,8 +149,7 @@ impl Connected {
     }
     /// The peer is released after so long a silence.
     pub(crate) fn release_after(mut self, silence: std::time::Duration) -> Self {
-        let silence = u64::try_from(silence.as_nanos()).unwrap_or(u64::MAX);
-        let silence = Duration::from_nanos(silence);
+        let silence = Duration::from(silence);
         self.silence = Some((silence, self.clock.now() + silence));
         self
     }

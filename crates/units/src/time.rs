@@ -121,6 +121,17 @@ impl Div<u64> for Duration {
         Self(self.0 / divisor)
     }
 }
+/// Stops at [`Duration::MAX`], 584 years.
+impl From<core::time::Duration> for Duration {
+    fn from(span: core::time::Duration) -> Self {
+        u64::try_from(span.as_nanos()).map_or(Self::MAX, Self)
+    }
+}
+impl From<Duration> for core::time::Duration {
+    fn from(span: Duration) -> Self {
+        Self::from_nanos(span.0)
+    }
+}
 impl fmt::Debug for Duration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -284,6 +295,13 @@ mod tests {
         assert_eq!("1.5s".parse(), Ok(Duration::from_millis(1500)));
         assert_eq!("10 min".parse(), Ok(Duration::from_secs(600)));
         assert_eq!(format!("{}", Duration::from_secs(600)), "10min");
+    }
+
+    #[test]
+    fn spans_of_the_standard_library_keep_their_nanoseconds_and_stop_at_the_largest() {
+        let span = Duration::from_nanos(1_000_000_007);
+        assert_eq!(Duration::from(core::time::Duration::from(span)), span);
+        assert_eq!(Duration::from(core::time::Duration::MAX), Duration::MAX);
     }
 
     #[test]

@@ -141,9 +141,7 @@ impl<W: Way> Conversation<W> {
         let input = match wish {
             Wish::Request(message) => Input::Request { peer, message, handle },
             Wish::Group(message, wait) => {
-                let nanos = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
-                let wait = lowmesh_units::Duration::from_nanos(nanos);
-                Input::RequestGroup { group: peer, message, wait, handle }
+                Input::RequestGroup { group: peer, message, wait: wait.into(), handle }
             }
             Wish::Ping => Input::Ping { peer, handle },
         };

@@ -190,8 +190,7 @@ impl Client {
         let pong = async |exchange: &mut Exchange| {
             while let Some(item) = exchange.next().await {
                 if let Output::Pong { rtt, retransmissions, .. } = item? {
-                    let rtt = Duration::from_nanos(rtt.as_nanos());
-                    return Ok(Pong { rtt, retransmissions });
+                    return Ok(Pong { rtt: rtt.into(), retransmissions });
                 }
             }
             Err(Error::Unwanted)

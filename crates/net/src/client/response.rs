@@ -24,13 +24,12 @@ pub struct Response {
 impl Response {
     /// The answer in a step of an [`Exchange`](super::Exchange), if there is one.
     pub fn of(output: Output<Peer>) -> Option<Self> {
-        let seconds = |rtt: lowmesh_units::Duration| Duration::from_nanos(rtt.as_nanos());
         let (from, message, rtt, retransmissions) = match output {
             Output::Response { from, message, rtt, retransmissions, .. } => {
-                (from, message, Some(seconds(rtt)), retransmissions)
+                (from, message, Some(rtt.into()), retransmissions)
             }
             Output::GroupResponse { from, message, rtt, .. } => {
-                (from, message, Some(seconds(rtt)), 0)
+                (from, message, Some(rtt.into()), 0)
             }
             Output::Notification { from, message, .. } => (from, message, None, 0),
             _ => return None,
