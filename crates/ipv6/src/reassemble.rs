@@ -165,6 +165,7 @@ impl Reassembly {
         Some(self.buffers.remove(newest).handle)
     }
 
+    /// Whether another fragment may wait.
     fn takes_fragments(&self) -> bool {
         let waiting: usize = self.buffers.iter().map(|buffer| buffer.received.len()).sum();
         waiting < self.config.fragments_max()
@@ -176,15 +177,12 @@ impl Reassembly {
         if self.config.manner == Manner::Gnrc {
             buffer.arrival = now;
         }
+        let name = buffer.name;
         match buffer.fit(part) {
             Fit::Duplicate => Outcome::Merged,
-            Fit::Overlap => {
-                // RFC 5722 s3: the packet is discarded, with the fragments that are still to come.
-                let name = buffer.name;
-                self.give_up(now, name, Some(at), DropReason::Malformed)
-            }
+            // RFC 5722 s3: the packet is discarded, with the fragments that are still to come.
+            Fit::Overlap => self.give_up(now, name, Some(at), DropReason::Malformed),
             Fit::New if !takes_fragments => {
-                let name = buffer.name;
                 self.give_up(now, name, Some(at), DropReason::BufferFull)
             }
             Fit::New => {
@@ -193,7 +191,7 @@ impl Reassembly {
                     return Outcome::Merged;
                 }
                 let buffer = self.buffers.remove(at);
-                self.remember(buffer.name, now);
+                self.remember(name, now);
                 let headers = buffer.headers.expect("a complete packet has its first fragment");
                 let packet = assemble(headers, &buffer.data);
                 Outcome::Complete { packet, kept: Some(buffer.handle) }

@@ -87,8 +87,7 @@ impl Adaptation {
             frames: self.frames.octets(),
         }
     }
-    /// Octets that the packet buffer has left.
-    /// Octets that another packet may have, with what is kept beside it set apart.
+    /// Octets that another packet may have: what the packet buffer has left, less what is kept beside a packet.
     fn room(&self) -> usize {
         let taken = self.packet_buffer().total() + self.upkeep().packet;
         self.config.packet_buffer_octets.saturating_sub(taken)

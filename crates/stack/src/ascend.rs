@@ -190,9 +190,10 @@ impl Node {
     fn deliver(&mut self, now: Instant, packet: Vec<u8>, handle: Handle) {
         match self.end_to_end.reassembly.accept(now, packet, handle) {
             Outcome::Whole(packet) => self.deliver_whole(now, &packet, handle),
-            Outcome::Begun { displaced: None } => {}
-            Outcome::Begun { displaced: Some(displaced) } => {
-                self.refuse(displaced, Layer::Ipv6, DropReason::BufferFull);
+            Outcome::Begun { displaced } => {
+                if let Some(displaced) = displaced {
+                    self.refuse(displaced, Layer::Ipv6, DropReason::BufferFull);
+                }
             }
             Outcome::Merged => self.merged(handle),
             Outcome::Complete { packet, kept } => {

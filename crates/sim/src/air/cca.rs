@@ -3,7 +3,7 @@
 /// The mode of the assessment. The standard's modes 4 to 6, for other PHYs, and mode 3 with AND are left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CcaMode {
-    /// Mode 1: energy above a threshold.
+    /// Mode 1: energy, from a threshold on.
     Energy,
     /// Mode 2: a frame that can be found.
     Carrier,
