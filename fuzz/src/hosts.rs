@@ -31,10 +31,12 @@ pub fn targets() -> Vec<Target> {
 const LIMITS: HostLimits = HostLimits {
     exponent: lowmesh_coap::blockwise::Exponent::BERT,
     body_max: 4096,
-    assemblies_max: 8192,
-    representations_max: 8192,
+    assemblies_max: 16_384,
+    assemblies_per_peer: 8192,
+    representations_max: 16_384,
+    representations_per_peer: 8192,
     cache_max: 4096,
-    requests_max: 256,
+    requests_max: 8,
     observers_max: 4,
     observers_per_peer: 2,
     amplification_max: Some(3),
@@ -58,7 +60,7 @@ fn over_datagrams(octets: &[u8]) -> bool {
         ..Config::default()
     };
     let host = Host::over_datagrams(config, LIMITS, rng()).expect("possible bounds");
-    Talk::new(host, Shape::Datagrams, |host| host.changed("/t")).play(octets)
+    Talk::new(host, Shape::Datagrams, |host, now| host.changed("/t", now)).play(octets)
 }
 
 fn limits() -> ConnectionLimits {
@@ -73,11 +75,11 @@ fn limits() -> ConnectionLimits {
 
 fn over_connections(octets: &[u8]) -> bool {
     let host: Host<u16, Connections<u16>> = Host::over_connections(limits(), LIMITS, rng());
-    Talk::new(host, Shape::Connections, |host| host.changed("/t")).play(octets)
+    Talk::new(host, Shape::Connections, |host, now| host.changed("/t", now)).play(octets)
 }
 
 fn connections_alone(octets: &[u8]) -> bool {
-    Talk::new(Connections::new(limits(), rng()), Shape::Connections, |_| {}).play(octets)
+    Talk::new(Connections::new(limits(), rng()), Shape::Connections, |_, _| {}).play(octets)
 }
 
 fn step(peer: u8, what: u8, octets: &[u8]) -> Vec<u8> {
@@ -138,7 +140,7 @@ const OUTPUTS_MAX: usize = 4096;
 struct Talk<M> {
     machine: M,
     shape: Shape,
-    changed: fn(&mut M),
+    changed: fn(&mut M, Instant),
     now: Instant,
     serial: u64,
     /// Own requests without an end.
@@ -151,7 +153,7 @@ impl<M> Talk<M>
 where
     M: for<'a> Machine<Input<'a> = Input<'a, u16>, Output = Output<u16>>,
 {
-    fn new(machine: M, shape: Shape, changed: fn(&mut M)) -> Self {
+    fn new(machine: M, shape: Shape, changed: fn(&mut M, Instant)) -> Self {
         let (now, serial, open) = (Instant::ZERO, 0, BTreeSet::new());
         let (asked, left) = (Vec::new(), Vec::new());
         Self { machine, shape, changed, now, serial, open, asked, left }
@@ -181,7 +183,7 @@ where
             7 => self.wake(),
             8 => self.answer(octets),
             9 => {
-                (self.changed)(&mut self.machine);
+                (self.changed)(&mut self.machine, self.now);
                 Ok(())
             }
             10 => self.machine.handle(now, Input::Unreachable { peer }),
@@ -342,14 +344,17 @@ mod tests {
 
     fn host() -> Talk<Host<u16, lowmesh_coap::Endpoint<u16>>> {
         let host = Host::over_datagrams(Config::default(), LIMITS, rng());
-        Talk::new(host.expect("possible bounds"), Shape::Datagrams, |host| host.changed("/t"))
+        Talk::new(host.expect("possible bounds"), Shape::Datagrams, |host, now| {
+            host.changed("/t", now)
+        })
     }
 
     #[test]
     fn what_a_case_answers_is_answered() {
         assert_eq!(after(host(), 2), (1, 3), "one is over, one asks for its second block");
         assert_eq!(after(host(), 3), (0, 2), "an observation is deregistered");
-        let connections = Talk::new(Connections::new(limits(), rng()), Shape::Connections, |_| {});
+        let connections =
+            Talk::new(Connections::new(limits(), rng()), Shape::Connections, |_, _| {});
         assert_eq!(after(connections, 8), (0, 1));
     }
 

@@ -1,6 +1,7 @@
 //! How much `lowmesh serve` and `lowmesh proxy` take on, and the congestion control of what they send confirmable.
 
 use clap::builder::RangedU64ValueParser;
+use lowmesh_coap::params::BODY_OVERHEAD;
 use lowmesh_coap::{Config, CongestionControl, ConnectionLimits, HostLimits};
 use lowmesh_net::server::Limits;
 
@@ -26,8 +27,9 @@ pub struct Args {
     /// Peers remembered at each UDP address, with their timers and against duplicates
     #[arg(long, value_name = "NUMBER", default_value_t = Config::default().peers_max, value_parser = number())]
     max_peers: usize,
-    /// Requests being answered at a time, at each UDP address and on each connection
-    #[arg(long, value_name = "NUMBER", default_value_t = Config::default().incoming_max, value_parser = number())]
+    /// Requests that take time, being answered at a time at each UDP address and on each connection; one client has a
+    /// quarter of them at most, all clients with unproven addresses half
+    #[arg(long, value_name = "NUMBER", default_value_t = HostLimits::default().requests_max, value_parser = number())]
     max_exchanges: usize,
     /// Connections of clients
     #[arg(long, value_name = "NUMBER", default_value_t = Limits::default().connections_max, value_parser = number())]
@@ -54,7 +56,7 @@ impl Args {
         Ok(Limits {
             datagrams: self.datagrams()?,
             connection: ConnectionLimits {
-                incoming_max: self.max_exchanges,
+                incoming_max: self.max_exchanges.max(ConnectionLimits::default().incoming_max),
                 ..ConnectionLimits::default()
             },
             host: self.host(),
@@ -70,7 +72,7 @@ impl Args {
         let config = Config {
             congestion,
             peers_max: self.max_peers,
-            incoming_max: self.max_exchanges,
+            incoming_max: self.max_exchanges.max(Config::default().incoming_max),
             ..Config::default()
         };
         config.check().map_err(|error| Failure::usage(error, HINT))?;
@@ -82,8 +84,12 @@ impl Args {
         HostLimits {
             body_max: self.max_body,
             // One body fits, however long it may be.
-            assemblies_max: defaults.assemblies_max.max(self.max_body),
-            representations_max: defaults.representations_max.max(self.max_body),
+            assemblies_max: defaults.assemblies_max.max(self.max_body + BODY_OVERHEAD),
+            assemblies_per_peer: defaults.assemblies_per_peer.max(self.max_body + BODY_OVERHEAD),
+            representations_max: defaults.representations_max.max(self.max_body + BODY_OVERHEAD),
+            representations_per_peer: defaults
+                .representations_per_peer
+                .max(self.max_body + BODY_OVERHEAD),
             requests_max: self.max_exchanges,
             observers_max: self.max_observers,
             observers_per_peer: self.max_observers_per_client,
@@ -117,8 +123,10 @@ mod tests {
     #[test]
     fn a_longer_body_has_room_where_bodies_are_put_together() {
         let host = limits(&["--max-body", "9000000"]).expect("possible").host;
-        assert_eq!((host.body_max, host.assemblies_max), (9_000_000, 9_000_000));
-        assert!(host.representations_max >= 9_000_000);
+        assert_eq!(host.body_max, 9_000_000);
+        for room in [host.assemblies_max, host.assemblies_per_peer, host.representations_max] {
+            assert!(room > 9_000_000);
+        }
     }
 
     #[test]
@@ -127,9 +135,8 @@ mod tests {
         let more = ["--max-observers", "5", "--max-observers-per-client", "6", "--nstart", "7"];
         let all = limits(&[&args[..], &more[..]].concat()).expect("possible");
         let (datagrams, host) = (&all.datagrams, &all.host);
-        assert_eq!((datagrams.peers_max, datagrams.incoming_max, all.connections_max), (2, 3, 4));
+        assert_eq!((datagrams.peers_max, all.connections_max), (2, 4));
         assert_eq!((host.observers_max, host.observers_per_peer, host.requests_max), (5, 6, 3));
-        assert_eq!(all.connection.incoming_max, 3);
         assert_eq!(datagrams.congestion, CongestionControl::default().with_nstart(7));
     }
 

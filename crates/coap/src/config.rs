@@ -12,19 +12,23 @@ use crate::{ConfigError, CongestionControl, params};
 pub struct Config {
     /// Timer and window (NSTART) of every destination without a choice of its own.
     pub congestion: CongestionControl,
-    /// Requests that wait for the window, over all peers; 0 means that nothing waits.
+    /// Requests that wait for the window of one peer; 0 means that nothing waits.
     pub queue_max: usize,
-    /// Own exchanges open at once, waiting ones included; 1 to 16,384.
+    /// Own exchanges open at once over all peers, waiting ones included; 1 to 16,384. Notifications to
+    /// unproven addresses take at most a quarter. Separate responses count for `incoming_max` instead.
     pub open_max: usize,
-    /// Unanswered requests of peers, from 1.
+    /// Requests of peers that are not answered, and separate responses that are not acknowledged,
+    /// from 1. One more is answered with 5.03.
     pub incoming_max: usize,
+    /// The same of one peer, from 1.
+    pub incoming_per_peer: usize,
     /// MAX_RETRANSMIT.
     pub max_retransmit: u8,
     /// Octets of the tokens it makes, 2 to 8.
     pub token_len: usize,
-    /// Peers remembered, from 1: with their timers, windows and duplicates. For one more, that one is
-    /// forgotten which has no exchange and is idle longest among eight. As many may have a congestion
-    /// control of their own; a choice is never forgotten, so one more is refused.
+    /// Peers remembered, from 1: with their timers, windows and duplicates. For one more, an idle peer is
+    /// forgotten: of eight, an unproven one that came once, or else the one idle longest. As many may
+    /// have a congestion control of their own; a choice is never forgotten, so one more is refused.
     pub peers_max: usize,
     /// Messages remembered per peer against duplicates, from 1.
     pub dedup_per_peer: usize,
@@ -46,6 +50,12 @@ pub struct Config {
     /// Requests for other hosts (Proxy-Uri, Proxy-Scheme) go to the application, which forwards
     /// them; else they are answered with 5.05.
     pub proxy: bool,
+    /// What leaves to an unproven address is at most this many times what came from it, copies and
+    /// notifications included; `None` sets no bound. A host sets it from its
+    /// [`HostLimits`](crate::HostLimits).
+    pub amplification_max: Option<usize>,
+    /// Every peer's address is proven, as by the handshake of DTLS.
+    pub proven: bool,
 }
 
 impl Default for Config {
@@ -55,6 +65,7 @@ impl Default for Config {
             queue_max: params::QUEUE_MAX,
             open_max: params::OPEN_MAX,
             incoming_max: params::INCOMING_MAX,
+            incoming_per_peer: params::INCOMING_PER_PEER,
             max_retransmit: params::MAX_RETRANSMIT,
             token_len: params::TOKEN_LEN,
             peers_max: params::PEERS_MAX,
@@ -67,6 +78,8 @@ impl Default for Config {
             peer_token_len_max: params::PEER_TOKEN_LEN_MAX,
             extensions: Vec::new(),
             proxy: false,
+            amplification_max: None,
+            proven: false,
         }
     }
 }
@@ -76,10 +89,11 @@ impl Config {
     pub fn check(&self) -> Result<(), ConfigError> {
         let open = 1..=params::OPEN_MAX_LIMIT;
         let token = params::TOKEN_LEN_MIN..=TOKEN_LEN_MAX;
-        let carried = self.peer_token_len_max;
+        let (carried, per_peer) = (self.peer_token_len_max, self.incoming_per_peer);
         let bounds = [
             ("open_max", self.open_max, open.contains(&self.open_max), "1 to 16384"),
             ("incoming_max", self.incoming_max, self.incoming_max > 0, "1 or more"),
+            ("incoming_per_peer", per_peer, per_peer > 0, "1 or more"),
             ("token_len", self.token_len, token.contains(&self.token_len), "2 to 8 octets"),
             ("peer_token_len_max", carried, carried >= TOKEN_LEN_MAX, "8 octets or more"),
             ("peers_max", self.peers_max, self.peers_max > 0, "1 or more"),

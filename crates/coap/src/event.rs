@@ -86,6 +86,12 @@ impl ResponseTemplate {
         let notifications = Notifications::AsRequested;
         Self { code, options: Options::new(), payload: Vec::new(), notifications }
     }
+    /// RFC 7252 s5.9.3.4: 5.03 for want of room, with Max-Age for when to try again.
+    pub fn busy() -> Self {
+        let mut busy = Self::new(Code::SERVICE_UNAVAILABLE);
+        busy.options.set_uint(OptionNumber::MAX_AGE, crate::params::BUSY_MAX_AGE_S);
+        busy
+    }
     /// The same response with a payload.
     pub fn with_payload(self, payload: Vec<u8>) -> Self {
         Self { payload, ..self }
@@ -420,6 +426,8 @@ pub struct Counters {
     /// Messages forgotten before their lifetime was over: a late duplicate of them would be
     /// executed again.
     pub forgotten_early: u64,
+    /// Messages that did not leave because their unproven address had no credit.
+    pub withheld: u64,
 }
 
 impl core::ops::Add for Counters {
@@ -436,6 +444,7 @@ impl core::ops::Add for Counters {
             pings: self.pings + other.pings,
             stale: self.stale + other.stale,
             forgotten_early: self.forgotten_early + other.forgotten_early,
+            withheld: self.withheld + other.withheld,
         }
     }
 }
@@ -453,6 +462,7 @@ impl Counters {
             pings: 0,
             stale: 0,
             forgotten_early: 0,
+            withheld: 0,
         }
     }
     pub(crate) fn count(&mut self, cause: Discard) {

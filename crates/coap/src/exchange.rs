@@ -17,7 +17,7 @@ pub(crate) struct Outgoing<P> {
     pub(crate) handle: Handle,
     pub(crate) token: Token,
     pub(crate) kind: Kind,
-    pub(crate) purpose: Purpose,
+    pub(crate) role: Role,
     pub(crate) expects: Expects,
     /// What comes counts when the layer above has accepted it.
     pub(crate) verified: bool,
@@ -30,6 +30,30 @@ impl<P> Outgoing<P> {
     /// The message ID under which it has left.
     pub(crate) fn message_id(&self) -> MessageId {
         MessageId(u16::from_be_bytes([self.bytes[2], self.bytes[3]]))
+    }
+}
+
+/// What a message of one's own is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// A request.
+    Request,
+    /// An Empty CON, which wants a RST (RFC 7252 s4.3).
+    Ping,
+    /// The response to a request that has been acknowledged (RFC 7252 s5.2.2).
+    Separate,
+    /// A notification (RFC 7641 s4.2).
+    Notification,
+}
+
+impl Role {
+    /// What its datagram carries.
+    pub(crate) const fn purpose(self) -> Purpose {
+        match self {
+            Self::Request => Purpose::Request,
+            Self::Ping => Purpose::Empty,
+            Self::Separate | Self::Notification => Purpose::Response,
+        }
     }
 }
 

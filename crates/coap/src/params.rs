@@ -41,9 +41,9 @@ pub const REGISTER_AGAIN_MIN: Duration = Duration::from_secs(5);
 pub const REGISTER_AGAIN_MAX: Duration = Duration::from_secs(15);
 /// After this long without a sign of life a notification is CON: RFC 7641 s4.5, 24 h.
 pub const CONFIRM_AFTER: Duration = Duration::from_secs(24 * 3600);
-/// Unconfirmed notifications to an address that nothing has proven, before one is CON: RFC 7641 s7 wants a limit and
-/// names none; ours, as many as a CON that nobody acknowledges is repeated (`MAX_RETRANSMIT`).
-pub const UNPROVEN_NON_MAX: u8 = 4;
+/// How long an unproven address without credit is kept as an observer; ours, as long as a CON to it would be
+/// repeated (MAX_TRANSMIT_WAIT).
+pub const UNPROVEN_OBSERVER_MAX: Duration = MAX_TRANSMIT_WAIT;
 /// Between unconfirmed notifications to one observer, where no RTT is known: RFC 7641 s4.5.1, 3 s.
 pub const NOTIFICATION_GAP: Duration = Duration::from_secs(3);
 /// Max-Age of a response without the option: RFC 7252 s5.10.5, 60 s.
@@ -55,15 +55,21 @@ pub const TRANSFER_RESTARTS_MAX: u8 = 3;
 /// An answer to an address that is not proven is at most this many times its request, both with
 /// [`DATAGRAM_OVERHEAD`]: the bound of RFC 9000 s8.1; RFC 9175 s2.4 asks for one.
 pub const AMPLIFICATION_MAX: usize = 3;
+/// Half of the time in which an unproven address may be sent what it has earned; ours.
+pub const CREDIT_PERIOD: Duration = Duration::from_secs(60);
 /// Octets that IPv6 and UDP put around a message: RFC 8200 s3, 40, and RFC 768, 8.
 pub const DATAGRAM_OVERHEAD: usize = 48;
 /// Octets of an Echo value: RFC 9175 s2.2.1 allows 1 to 40, appendix A wants at least 64 bits.
 pub const ECHO_LEN: usize = 8;
-/// Peers whose address is proven, and as many that are asked to prove it; ours.
-pub const ECHO_PEERS_MAX: usize = 1024;
+/// Peers that are asked to prove their address; ours.
+pub const ECHO_PEERS_MAX: usize = 4096;
 /// Octets around a payload for header, token and options, when blocks are chosen: RFC 7252 s4.6
 /// leaves 128 between 1024 and 1152.
 pub const MESSAGE_OVERHEAD: usize = 128;
+/// Octets that a cut response has more than a whole one: Block2, Size2, `ETag` and Echo; ours.
+pub const BLOCK_OPTIONS_OVERHEAD: usize = 28;
+/// Octets around the payload of a later block or a notification: header, token and options; ours.
+pub const LATER_BLOCK_OVERHEAD: usize = 48;
 /// Longest message on a connection, octets, told as Max-Message-Size; ours, 64 blocks and what is
 /// around them. RFC 8323 s5.3.1 has 1152 as base.
 pub const STREAM_MESSAGE_MAX: usize = (64 << 10) + MESSAGE_OVERHEAD;
@@ -73,14 +79,38 @@ pub const CONNECTIONS_MAX: usize = 1024;
 pub const HOP_LIMIT_DEFAULT: u32 = 16;
 /// Longest body that is put together, octets; ours.
 pub const BODY_MAX: usize = 1 << 20;
+/// What a value costs beside its octets in a map with shares, octets; ours: two keys, three index entries.
+pub const QUOTA_ENTRY_OCTETS: usize = 512;
+/// Octets beside a body of the longest kind: options and [`QUOTA_ENTRY_OCTETS`]; ours.
+pub const BODY_OVERHEAD: usize = 4096;
 /// Octets of unfinished request bodies over all peers; ours.
-pub const ASSEMBLIES_MAX: usize = 4 << 20;
+pub const ASSEMBLIES_MAX: usize = 8 << 20;
+/// Octets of unfinished request bodies of one peer; ours, one body of the longest kind.
+pub const ASSEMBLIES_PER_PEER: usize = BODY_MAX + BODY_OVERHEAD;
 /// Octets of representations that are kept for their later blocks; ours.
-pub const REPRESENTATIONS_MAX: usize = 4 << 20;
+pub const REPRESENTATIONS_MAX: usize = 16 << 20;
+/// Octets of one peer's representations that are kept for their later blocks; ours.
+pub const REPRESENTATIONS_PER_PEER: usize = (4 << 20) + BODY_OVERHEAD;
 /// Observers over all resources; ours.
 pub const OBSERVERS_MAX: usize = 1024;
 /// Observers with one peer's address; ours.
 pub const OBSERVERS_PER_PEER: usize = 64;
+/// Octets of the shortest notification that an unproven address is sent: header, token, options, a block of
+/// 16; ours.
+pub const NOTIFICATION_CREDIT_MIN: usize = 64;
+/// Observed resources whose new state the application is asked for at a time; ours. Others wait in order.
+pub const REFRESHES_MAX: usize = 64;
+/// How long an application may take to tell a new state before another is asked for in its place; ours,
+/// NON_LIFETIME.
+pub const REFRESH_MAX: Duration = NON_LIFETIME;
+/// Requests that take the application time, over all peers; ours.
+pub const REQUESTS_MAX: usize = 256;
+/// The part of [`REQUESTS_MAX`] for one peer, as a divisor; ours.
+pub const REQUESTS_PEER_DIVISOR: usize = 4;
+/// The part of [`REQUESTS_MAX`] for all unproven addresses together, as a divisor; ours.
+pub const REQUESTS_UNPROVEN_DIVISOR: usize = 2;
+/// Max-Age of a 5.03 for want of room, seconds: RFC 7252 s5.9.3.4 leaves it open; ours.
+pub const BUSY_MAX_AGE_S: u32 = 5;
 
 /// Message IDs of one peer: 16 bits (RFC 7252 s3).
 pub const MESSAGE_IDS: u32 = 1 << 16;
@@ -99,20 +129,25 @@ pub const PEER_TOKEN_LEN_MAX: usize = 64;
 pub const UNCONFIRMED_MAX: usize = 16;
 /// Requests to groups that take answers at once; ours.
 pub const GROUP_REQUESTS_MAX: usize = 64;
-/// Requests waiting for the window; Table 1 of Righetti et al. 2023 has an application buffer of
-/// 32.
+/// Requests waiting for the window of one peer; Table 1 of Righetti et al. 2023 has an application
+/// buffer of 32.
 pub const QUEUE_MAX: usize = 32;
-/// Own exchanges open at once, waiting ones included; ours.
-pub const OPEN_MAX: usize = 256;
+/// Own exchanges open at once over all peers, waiting ones included; ours.
+pub const OPEN_MAX: usize = 1024;
+/// The part of the open exchanges for notifications to unproven addresses, as a divisor; ours.
+pub const OPEN_UNPROVEN_DIVISOR: usize = 4;
 /// Upper bound of the setting `open_max`; ours: below the number of two-octet tokens.
 pub const OPEN_MAX_LIMIT: usize = 16_384;
-/// Requests of peers that the application has not answered yet; ours.
-pub const INCOMING_MAX: usize = 256;
+/// Requests of peers that are not answered yet, and separate responses that are not acknowledged yet; ours:
+/// [`REQUESTS_MAX`], and the datagrams that a driver reads at once.
+pub const INCOMING_MAX: usize = 1024;
+/// The same of one peer; ours.
+pub const INCOMING_PER_PEER: usize = 128;
 /// Interactions that an adaptive window lets be outstanding with one peer at most; ours, as many as wait at
 /// most.
 pub const WINDOW_MAX: u32 = 32;
-/// Peers remembered; ours.
-pub const PEERS_MAX: usize = 1024;
+/// Peers remembered; ours: more than can have something open, so that a newcomer always finds a place.
+pub const PEERS_MAX: usize = 2560;
 /// Idle peers that are looked at to find one to forget; ours.
 pub const ADMISSION_SAMPLE: usize = 8;
 /// Messages remembered per peer against duplicates; ours: 247 s of a request every 2 s, doubled up.

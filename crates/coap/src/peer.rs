@@ -10,6 +10,7 @@ use lowmesh_machine::Handle;
 use lowmesh_units::{Duration, Instant, Rng};
 use lowmesh_wire::coap::{MessageId, Token};
 
+use crate::credit::Credit;
 use crate::event::ExchangeId;
 use crate::message_ids::MessageIds;
 use crate::params::UNCONFIRMED_MAX;
@@ -34,6 +35,14 @@ pub(crate) struct Peer {
     /// Unconfirmed notifications that may still be answered with RST, oldest first.
     unconfirmed: VecDeque<(MessageId, Handle)>,
     pub(crate) last_used: Instant,
+    /// Requests of the peer that are not answered, and separate responses that are not acknowledged.
+    pub(crate) incoming: usize,
+    /// The peer has shown that it receives at its address.
+    pub(crate) proven: bool,
+    /// More than one datagram came from it.
+    pub(crate) returned: bool,
+    /// What may leave to it while it is unproven.
+    pub(crate) credit: Credit,
 }
 
 impl Peer {
@@ -51,11 +60,23 @@ impl Peer {
             seen: Seen::default(),
             unconfirmed: VecDeque::new(),
             last_used: now,
+            incoming: 0,
+            proven: false,
+            returned: false,
+            credit: Credit::default(),
         }
     }
     /// True when forgetting the peer ends no exchange.
     pub(crate) fn is_idle(&self) -> bool {
-        self.unacknowledged.is_empty() && self.unanswered.is_empty() && self.queue.is_empty()
+        self.unacknowledged.is_empty()
+            && self.unanswered.is_empty()
+            && self.queue.is_empty()
+            && self.incoming == 0
+    }
+    /// How much would be lost with it, against other idle peers: what a flood of forged addresses leaves
+    /// behind is unproven and came once.
+    pub(crate) const fn worth(&self) -> (bool, bool, Instant) {
+        (self.proven, self.returned, self.last_used)
     }
     /// Whether one more interaction may start.
     pub(crate) fn permits(&self, now: Instant) -> Permit {

@@ -127,7 +127,7 @@ impl World {
             }
             Event::Change => {
                 self.version += 1;
-                self.hosts[1].changed("/state");
+                self.hosts[1].changed("/state", self.now);
             }
         }
     }
@@ -262,7 +262,7 @@ fn step() -> impl Strategy<Value = Step> {
 fn endure<M>(
     machine: &mut M,
     steps: Vec<Step>,
-    changed: impl Fn(&mut M),
+    changed: impl Fn(&mut M, Instant),
     wrap: impl Fn(Code, Vec<(u16, Vec<u8>)>, Vec<u8>) -> Vec<u8>,
 ) where
     M: for<'a> Machine<Input<'a> = Input<'a, u8>, Output = Output<u8>>,
@@ -297,7 +297,7 @@ fn endure<M>(
                 }
             },
             Step::Changed => {
-                changed(machine);
+                changed(machine, now);
                 Ok(())
             }
             Step::Lost => machine.handle(now, Input::Unreachable { peer: 1 }),
@@ -339,7 +339,7 @@ proptest! {
         let rng = Rng::stream(Seed(4), NodeId(1), Purpose::Coap);
         let host = Host::over_datagrams(Config::default(), HostLimits::default(), rng);
         let mut host = host.expect("possible");
-        endure(&mut host, steps, |host| host.changed("/t"), |code, options, payload| {
+        endure(&mut host, steps, |host, now| host.changed("/t", now), |code, options, payload| {
             message(code, options, payload).to_vec()
         });
     }
@@ -355,7 +355,7 @@ proptest! {
         host.handle(Instant::ZERO, Input::Connected { peer: 1, framing }).expect("fine");
         let csm = [0_u8, 0xe1];
         host.handle(Instant::ZERO, Input::Datagram { from: 1, bytes: &csm }).expect("fine");
-        endure(&mut host, steps, |host| host.changed("/t"), |code, options, payload| {
+        endure(&mut host, steps, |host, now| host.changed("/t", now), |code, options, payload| {
             let Message { code, token, options, payload, .. } = message(code, options, payload);
             let mut bytes = Vec::new();
             lowmesh_wire::coap::stream::StreamMessage { code, token, options, payload }

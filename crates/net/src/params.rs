@@ -74,6 +74,9 @@ pub const COMMANDS_MAX: usize = 256;
 pub const CLIENT_CONNECTIONS_MAX: usize = 256;
 /// Answers of one request that a client keeps until they are looked at; ours.
 pub const MAILBOX_MAX: usize = 256;
+/// Octets that OSCORE adds to a response: the option with a Partial IV (RFC 8613 s6.1), the code, the tag (s5.4),
+/// and the payload marker.
+pub const OSCORE_OVERHEAD: usize = 24;
 /// How long those who are asked for numbers may take to tell them; ours: they do it between two requests.
 pub const REPORT_WAIT: Duration = Duration::from_secs(1);
 /// ALPN identifier of CoAP over TLS: RFC 8323 s8.2.

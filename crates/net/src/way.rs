@@ -4,7 +4,9 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 
-use lowmesh_coap::{ConfigError, CongestionControl, Connections, Endpoint, Host, Input, Output};
+use lowmesh_coap::{
+    ConfigError, CongestionControl, Connections, Endpoint, ExchangeId, Host, Input, Output,
+};
 use lowmesh_machine::{Machine as _, Rejected, earliest};
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::signaling::Signal;
@@ -29,6 +31,8 @@ pub(crate) trait Way: Send {
     fn next(&mut self) -> impl Future<Output = io::Result<Output<Peer>>> + Send;
     /// The application says something.
     fn handle(&mut self, input: Input<'_, Peer>) -> Result<(), Rejected>;
+    /// A request takes the application time: see [`Host::defer`].
+    fn defer(&mut self, exchange: ExchangeId) -> bool;
     /// The state of the resource at `path` has changed.
     fn changed(&mut self, path: &str);
     /// The state that this request asks for has changed.
@@ -77,14 +81,21 @@ impl Way for Datagrams {
     fn handle(&mut self, input: Input<'_, Peer>) -> Result<(), Rejected> {
         self.handle(input)
     }
+    fn defer(&mut self, exchange: ExchangeId) -> bool {
+        let now = self.now();
+        self.change(|host| host.defer(exchange, now))
+    }
     fn changed(&mut self, path: &str) {
-        self.change(|host| host.changed(path));
+        let now = self.now();
+        self.change(|host| host.changed(path, now));
     }
     fn request_changed(&mut self, request: &Message) {
-        self.change(|host| host.request_changed(request));
+        let now = self.now();
+        self.change(|host| host.request_changed(request, now));
     }
     fn all_changed(&mut self) {
-        self.change(Host::all_changed);
+        let now = self.now();
+        self.change(|host| host.all_changed(now));
     }
     fn report(&self) -> Report {
         let (host, name) = (self.machine(), self.udp().local_addr().to_string());
@@ -115,7 +126,7 @@ impl Way for Datagrams {
         self.is_shaking_hands(peer)
     }
     fn is_done(&self) -> bool {
-        self.machine().transport().transport().open() == 0
+        self.machine().transport().transport().is_idle()
     }
 }
 
@@ -233,14 +244,17 @@ impl Way for Connected {
     fn handle(&mut self, input: Input<'_, Peer>) -> Result<(), Rejected> {
         self.host.handle(self.clock.now(), input)
     }
+    fn defer(&mut self, exchange: ExchangeId) -> bool {
+        self.host.defer(exchange, self.clock.now())
+    }
     fn changed(&mut self, path: &str) {
-        self.host.changed(path);
+        self.host.changed(path, self.clock.now());
     }
     fn request_changed(&mut self, request: &Message) {
-        self.host.request_changed(request);
+        self.host.request_changed(request, self.clock.now());
     }
     fn all_changed(&mut self) {
-        self.host.all_changed();
+        self.host.all_changed(self.clock.now());
     }
     fn report(&self) -> Report {
         Report { observers: self.host.observers(), kind: Kind::Connection }

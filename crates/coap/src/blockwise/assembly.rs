@@ -1,7 +1,6 @@
 //! Request bodies that come block by block (RFC 7959 s2.3, s2.5, s2.9): put together whole before
 //! the application sees any of it.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use lowmesh_units::Instant;
@@ -9,7 +8,8 @@ use lowmesh_wire::coap::Code;
 
 use super::block::Block;
 use super::key::RequestKey;
-use crate::params::EXCHANGE_LIFETIME;
+use crate::params::{BODY_OVERHEAD, EXCHANGE_LIFETIME};
+use crate::quota::QuotaMap;
 
 /// One block of a request body.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +31,8 @@ pub enum Assembled {
     Whole(Vec<u8>),
     /// It does not fit: the code to answer with. With 4.13 Size1 may say what would fit.
     Refused(Code),
+    /// There is no room now: 5.03.
+    Busy,
 }
 
 #[derive(Debug)]
@@ -42,94 +44,64 @@ struct Assembly {
 /// The bodies of all peers that are on their way.
 #[derive(Debug)]
 pub struct Assemblies<P> {
-    bodies: BTreeMap<(P, RequestKey), Assembly>,
-    /// Octets in all bodies.
-    octets: usize,
+    bodies: QuotaMap<P, RequestKey, Assembly>,
     body_max: usize,
-    octets_max: usize,
 }
 
 impl<P: Ord + Copy> Assemblies<P> {
-    /// Bodies of at most `body_max` octets, `octets_max` over all.
-    pub const fn new(body_max: usize, octets_max: usize) -> Self {
-        Self { bodies: BTreeMap::new(), octets: 0, body_max, octets_max }
+    /// Bodies of at most `body_max` octets; `octets_max` over all peers and `per_peer_max` of each, with
+    /// what each body costs beside its octets. One body of the longest kind always fits.
+    pub fn new(body_max: usize, octets_max: usize, per_peer_max: usize) -> Self {
+        let one = body_max + BODY_OVERHEAD;
+        let (octets_max, per_peer_max) = (octets_max.max(one), per_peer_max.max(one));
+        Self { bodies: QuotaMap::new(octets_max, per_peer_max), body_max }
     }
     /// The longest body that it takes, octets.
     pub const fn body_max(&self) -> usize {
         self.body_max
     }
-    /// Octets that are kept.
+    /// Octets that are kept, with what each body costs beside them.
     pub const fn octets(&self) -> usize {
-        self.octets
+        self.bodies.octets()
     }
-    /// A block has come.
+    /// A block has come for the body at `place`, from a peer whose address is proven or not.
     pub fn take(
         &mut self,
-        peer: P,
-        key: RequestKey,
+        place: (P, RequestKey),
         arrival: Arrival<'_>,
+        proven: bool,
         now: Instant,
     ) -> Assembled {
         let Arrival { block, payload, announced } = arrival;
-        let place = (peer, key);
+        let before = self.bodies.remove(&place).filter(|body| body.expires > now);
         if !block.admits(payload.len()) {
             // RFC 7959 s2.2: a block that is not the last has the full size.
-            self.forget(&place);
             return Assembled::Refused(Code::BAD_REQUEST);
         }
-        let announced = announced.map_or(0, |size| usize::try_from(size).unwrap_or(usize::MAX));
-        if block.number == 0 {
+        let mut body = match before {
             // RFC 7959 s2.3: block 0 begins a new body, whatever was there.
-            self.forget(&place);
-        } else if !self.bodies.get(&place).is_some_and(|body| continues(body, block, now)) {
+            _ if block.number == 0 => Vec::new(),
+            Some(assembly) if assembly.body.len() == block.offset() => assembly.body,
             // RFC 7959 s2.9.2: blocks are missing.
-            self.forget(&place);
-            return Assembled::Refused(Code::REQUEST_ENTITY_INCOMPLETE);
-        }
-        let before = self.bodies.get(&place).map_or(0, |body| body.body.len());
-        let len = before + payload.len();
-        if len.max(announced) > self.body_max {
+            _ => return Assembled::Refused(Code::REQUEST_ENTITY_INCOMPLETE),
+        };
+        let announced = announced.map_or(0, |size| usize::try_from(size).unwrap_or(usize::MAX));
+        if (body.len() + payload.len()).max(announced) > self.body_max {
             // RFC 7959 s2.9.3.
-            self.forget(&place);
             return Assembled::Refused(Code::REQUEST_ENTITY_TOO_LARGE);
         }
-        if !block.more && before == 0 {
-            return Assembled::Whole(payload.to_vec());
+        body.extend_from_slice(payload);
+        if !block.more {
+            return Assembled::Whole(body);
         }
-        if !self.has_room(payload.len(), now) {
-            self.forget(&place);
-            return Assembled::Refused(Code::REQUEST_ENTITY_TOO_LARGE);
+        let octets = body.len() + 3 * place.1.len();
+        let assembly = Assembly { body, expires: now + EXCHANGE_LIFETIME };
+        if self.bodies.insert(place, assembly, octets, proven) {
+            Assembled::Continue
+        } else {
+            Assembled::Busy
         }
-        let expires = now + EXCHANGE_LIFETIME;
-        let fresh = || Assembly { body: Vec::new(), expires };
-        let assembly = self.bodies.entry(place.clone()).or_insert_with(fresh);
-        assembly.body.extend_from_slice(payload);
-        assembly.expires = expires;
-        self.octets += payload.len();
-        if block.more {
-            return Assembled::Continue;
-        }
-        Assembled::Whole(self.forget(&place).unwrap_or_default())
     }
-
-    /// Whether `more` octets may be kept, if need be after what has expired is forgotten.
-    fn has_room(&mut self, more: usize, now: Instant) -> bool {
-        if self.octets + more > self.octets_max {
-            self.bodies.retain(|_, body| body.expires > now);
-            self.octets = self.bodies.values().map(|body| body.body.len()).sum();
-        }
-        self.octets + more <= self.octets_max
-    }
-
-    fn forget(&mut self, place: &(P, RequestKey)) -> Option<Vec<u8>> {
-        let Assembly { body, .. } = self.bodies.remove(place)?;
-        self.octets -= body.len();
-        Some(body)
-    }
-}
-
-fn continues(assembly: &Assembly, block: Block, now: Instant) -> bool {
-    assembly.expires > now && assembly.body.len() == block.offset()
 }
 
 #[cfg(test)]
@@ -149,74 +121,115 @@ mod tests {
         Arrival { block, payload, announced: None }
     }
 
+    fn bodies(body_max: usize) -> Assemblies<u8> {
+        Assemblies::new(body_max, 1 << 20, 1 << 16)
+    }
+
     fn take(bodies: &mut Assemblies<u8>, peer: u8, number: u32, more: bool) -> Assembled {
-        bodies.take(peer, key(), arrival(number, more, &[number as u8; 16]), T0)
+        bodies.take((peer, key()), arrival(number, more, &[number as u8; 16]), false, T0)
     }
 
     #[test]
     fn blocks_in_order_become_one_body() {
-        let mut bodies = Assemblies::new(1000, 1000);
+        let mut bodies = bodies(1000);
         assert_eq!(take(&mut bodies, 1, 0, true), Assembled::Continue);
         assert_eq!(take(&mut bodies, 2, 0, true), Assembled::Continue);
+        let of_one = bodies.octets() / 2;
         assert_eq!(take(&mut bodies, 1, 1, true), Assembled::Continue);
-        let last = bodies.take(1, key(), arrival(2, false, &[2; 3]), T0);
+        let last = bodies.take((1, key()), arrival(2, false, &[2; 3]), false, T0);
         let body = [&[0; 16][..], &[1; 16], &[2; 3]].concat();
         assert_eq!(last, Assembled::Whole(body));
-        assert_eq!(bodies.octets(), 16, "the other peer's");
+        assert_eq!(bodies.octets(), of_one, "the other peer's");
     }
 
     #[test]
     fn a_missing_or_doubled_block_is_answered_with_4_08_and_the_body_is_gone() {
         let incomplete = Assembled::Refused(Code::REQUEST_ENTITY_INCOMPLETE);
-        for wrong in [0, 2] {
-            let mut bodies = Assemblies::new(1000, 1000);
+        for wrong in [1, 3] {
+            let mut bodies = bodies(1000);
             take(&mut bodies, 1, 0, true);
             take(&mut bodies, 1, 1, true);
-            if wrong == 0 {
-                assert_eq!(take(&mut bodies, 1, 1, true), incomplete);
-            } else {
-                assert_eq!(take(&mut bodies, 1, 3, true), incomplete);
-            }
+            assert_eq!(take(&mut bodies, 1, wrong, true), incomplete);
             assert_eq!((take(&mut bodies, 1, 2, false), bodies.octets()), (incomplete.clone(), 0));
         }
     }
 
     #[test]
     fn block_zero_begins_again() {
-        let mut bodies = Assemblies::new(1000, 1000);
+        let mut bodies = bodies(1000);
         take(&mut bodies, 1, 0, true);
+        let of_one_block = bodies.octets();
         take(&mut bodies, 1, 1, true);
         assert_eq!(take(&mut bodies, 1, 0, true), Assembled::Continue);
-        assert_eq!(bodies.octets(), 16);
+        assert_eq!(bodies.octets(), of_one_block);
     }
 
     #[test]
     fn a_short_block_in_the_middle_is_answered_with_4_00() {
-        let mut bodies = Assemblies::<u8>::new(1000, 1000);
-        let refused = bodies.take(1, key(), arrival(0, true, &[0; 15]), T0);
+        let refused = bodies(1000).take((1, key()), arrival(0, true, &[0; 15]), false, T0);
         assert_eq!(refused, Assembled::Refused(Code::BAD_REQUEST));
     }
 
     #[test]
     fn a_body_that_is_or_says_it_is_too_long_is_answered_with_4_13() {
         let too_large = Assembled::Refused(Code::REQUEST_ENTITY_TOO_LARGE);
-        let mut bodies = Assemblies::new(40, 1000);
+        let mut bodies = bodies(40);
         take(&mut bodies, 1, 0, true);
         take(&mut bodies, 1, 1, true);
         assert_eq!((take(&mut bodies, 1, 2, true), bodies.octets()), (too_large.clone(), 0));
         let announced = Arrival { announced: Some(41), ..arrival(0, true, &[0; 16]) };
-        assert_eq!(bodies.take(1, key(), announced, T0), too_large);
+        assert_eq!(bodies.take((1, key()), announced, false, T0), too_large);
     }
 
     #[test]
-    fn all_bodies_together_are_bounded_and_expired_ones_make_room() {
-        let mut bodies = Assemblies::new(1000, 40);
+    fn an_unfinished_body_expires() {
+        let mut bodies = bodies(1000);
+        take(&mut bodies, 1, 0, true);
+        let late = bodies.take((1, key()), arrival(1, false, &[1]), false, T0 + EXCHANGE_LIFETIME);
+        assert_eq!(late, Assembled::Refused(Code::REQUEST_ENTITY_INCOMPLETE));
+    }
+
+    fn path(number: u32) -> RequestKey {
+        let mut options = Options::new();
+        options.insert_path(&alloc::format!("/{number}"));
+        RequestKey::from_parts(Code::PUT, &options)
+    }
+
+    #[test]
+    fn first_blocks_of_one_peer_leave_the_uploads_of_others_alone() {
+        let mut bodies = Assemblies::new(1 << 16, 8 << 16, 2 << 16);
         assert_eq!(take(&mut bodies, 1, 0, true), Assembled::Continue);
-        assert_eq!(take(&mut bodies, 2, 0, true), Assembled::Continue);
-        let too_large = Assembled::Refused(Code::REQUEST_ENTITY_TOO_LARGE);
-        assert_eq!(take(&mut bodies, 3, 0, true), too_large);
-        let late = T0 + EXCHANGE_LIFETIME;
-        let room = bodies.take(3, key(), arrival(0, true, &[0; 16]), late);
-        assert_eq!((room, bodies.octets()), (Assembled::Continue, 16));
+        for number in 0..4096 {
+            let block = arrival(0, true, &[0; 16]);
+            assert_eq!(bodies.take((9, path(number)), block, false, T0), Assembled::Continue);
+        }
+        assert!(bodies.octets() <= 8 << 16);
+        assert_eq!(take(&mut bodies, 1, 1, true), Assembled::Continue);
+    }
+
+    #[test]
+    fn an_upload_that_goes_on_outlives_first_blocks_of_forged_addresses() {
+        let mut bodies = Assemblies::<u32>::new(1 << 16, 2 << 16, 1 << 16);
+        let honest = (0, key());
+        for number in 0..500 {
+            let block = arrival(number, true, &[0; 16]);
+            assert_eq!(bodies.take(honest.clone(), block, false, T0), Assembled::Continue);
+            for forged in 0..50 {
+                let place = (1 + number * 50 + forged, key());
+                bodies.take(place, arrival(0, true, &[0; 16]), false, T0);
+            }
+        }
+    }
+
+    #[test]
+    fn unproven_addresses_find_no_room_while_proven_ones_have_all() {
+        let mut bodies = Assemblies::new(16, 0, 0);
+        for number in 0..20 {
+            let block = arrival(0, true, &[0; 16]);
+            assert_eq!(bodies.take((1, path(number)), block, true, T0), Assembled::Continue);
+        }
+        let block = arrival(0, true, &[0; 16]);
+        assert_eq!(bodies.take((2, key()), block, false, T0), Assembled::Busy);
+        assert_eq!(bodies.take((3, key()), block, true, T0), Assembled::Continue);
     }
 }

@@ -23,6 +23,10 @@ impl RequestKey {
         key.extend_from_slice(kept.as_bytes());
         Self(key)
     }
+    /// Octets of the key.
+    pub(crate) const fn len(&self) -> usize {
+        self.0.len()
+    }
 }
 
 /// Options that differ between the blocks of one body, or do not select a representation.

@@ -1,8 +1,6 @@
 //! Response bodies that go block by block (RFC 7959 s2.4): the first block leaves with the
 //! response, the others are asked for.
 
-use alloc::collections::BTreeMap;
-
 use lowmesh_units::Instant;
 use lowmesh_wire::coap::{Code, OptionNumber};
 
@@ -10,6 +8,7 @@ use super::block::{Block, Exponent};
 use super::key::RequestKey;
 use crate::event::ResponseTemplate;
 use crate::params::EXCHANGE_LIFETIME;
+use crate::quota::QuotaMap;
 use crate::resource::EntityTag;
 
 #[derive(Debug)]
@@ -18,34 +17,35 @@ struct Stored {
     expires: Instant,
 }
 
-/// The bodies whose later blocks may be asked for, at most so many octets of them.
+/// The bodies whose later blocks may be asked for, with a bound over all peers and a share for each.
 #[derive(Debug)]
 pub struct Representations<P> {
-    stored: BTreeMap<(P, RequestKey), Stored>,
-    octets: usize,
-    octets_max: usize,
+    stored: QuotaMap<P, RequestKey, Stored>,
 }
 
 impl<P: Ord + Copy> Representations<P> {
-    /// At most `octets_max` octets; a body longer than that is made anew for each block.
-    pub const fn new(octets_max: usize) -> Self {
-        Self { stored: BTreeMap::new(), octets: 0, octets_max }
+    /// At most `octets_max` octets over all peers and `per_peer_max` of each, with what each body costs
+    /// beside its octets; a body longer than that is made again for each block.
+    pub const fn new(octets_max: usize, per_peer_max: usize) -> Self {
+        Self { stored: QuotaMap::new(octets_max, per_peer_max) }
     }
-    /// Octets that are kept.
+    /// Octets that are kept, with what each body costs beside them.
     pub const fn octets(&self) -> usize {
-        self.octets
+        self.stored.octets()
     }
     /// The block of a whole `response` that `asked` is about, or its first if nothing was asked.
     /// If blocks are left, the response is kept for them.
     ///
     /// `most` is the largest block that may leave, and `room` how many octets of payload leave
-    /// without being cut into blocks; with BERT, how many a message holds.
+    /// without being cut into blocks; with BERT, how many a message holds. `proven` says whether the
+    /// peer's address is.
     pub fn answer(
         &mut self,
         place: (P, RequestKey),
         response: ResponseTemplate,
         asked: Option<Block>,
         (most, room): (Exponent, usize),
+        proven: bool,
         now: Instant,
     ) -> ResponseTemplate {
         let mut response = response;
@@ -58,9 +58,13 @@ impl<P: Ord + Copy> Representations<P> {
             response.options.insert(OptionNumber::ETAG, tag.as_bytes());
         }
         let block = slice(&response, asked, most, room);
-        self.forget(&place);
+        self.stored.remove(&place);
         if block.options.get_uint(OptionNumber::BLOCK2).is_some_and(|value| value & 8 != 0) {
-            self.keep(place, response, now);
+            let octets =
+                response.payload.len() + response.options.as_bytes().len() + 3 * place.1.len();
+            let stored = Stored { response, expires: now + EXCHANGE_LIFETIME };
+            // What is not kept is made again for each block.
+            let _kept = self.stored.insert(place, stored, octets, proven);
         }
         block
     }
@@ -72,29 +76,9 @@ impl<P: Ord + Copy> Representations<P> {
         (most, room): (Exponent, usize),
         now: Instant,
     ) -> Option<ResponseTemplate> {
-        let stored = self.stored.get_mut(place).filter(|stored| stored.expires > now)?;
+        let stored = self.stored.get(place).filter(|stored| stored.expires > now)?;
         stored.expires = now + EXCHANGE_LIFETIME;
         Some(slice(&stored.response, Some(asked), most, room))
-    }
-
-    fn keep(&mut self, place: (P, RequestKey), response: ResponseTemplate, now: Instant) {
-        let len = response.payload.len();
-        if len > self.octets_max {
-            return;
-        }
-        while self.octets + len > self.octets_max {
-            let oldest = self.stored.iter().min_by_key(|(_, stored)| stored.expires);
-            let Some(oldest) = oldest.map(|(place, _)| place.clone()) else { break };
-            self.forget(&oldest);
-        }
-        self.octets += len;
-        self.stored.insert(place, Stored { response, expires: now + EXCHANGE_LIFETIME });
-    }
-
-    fn forget(&mut self, place: &(P, RequestKey)) {
-        if let Some(Stored { response, .. }) = self.stored.remove(place) {
-            self.octets -= response.payload.len();
-        }
     }
 }
 
@@ -166,15 +150,15 @@ mod tests {
 
     #[test]
     fn a_body_that_fits_into_one_message_leaves_as_it_is() {
-        let mut kept = Representations::new(10_000);
-        assert_eq!(kept.answer(place(1), content(1024), None, UDP, T0), content(1024));
+        let mut kept = Representations::new(20_000, 20_000);
+        assert_eq!(kept.answer(place(1), content(1024), None, UDP, true, T0), content(1024));
         assert_eq!(kept.octets(), 0);
     }
 
     #[test]
     fn a_long_body_leaves_in_blocks_with_one_tag_and_its_size() {
-        let mut kept = Representations::new(10_000);
-        let first = kept.answer(place(1), content(2500), None, UDP, T0);
+        let mut kept = Representations::new(20_000, 20_000);
+        let first = kept.answer(place(1), content(2500), None, UDP, true, T0);
         assert_eq!((block(&first), first.payload.len()), (more(asked(0, 6)), 1024));
         assert_eq!(first.options.get_uint(OptionNumber::SIZE2), Some(2500));
         let last = kept.later(&place(1), asked(2, 6), UDP, T0).expect("kept");
@@ -188,8 +172,8 @@ mod tests {
 
     #[test]
     fn the_client_may_ask_for_smaller_blocks_and_the_server_may_send_them() {
-        let mut kept = Representations::new(10_000);
-        let small = kept.answer(place(1), content(200), Some(asked(0, 2)), UDP, T0);
+        let mut kept = Representations::new(20_000, 20_000);
+        let small = kept.answer(place(1), content(200), Some(asked(0, 2)), UDP, true, T0);
         assert_eq!((block(&small), small.payload.len()), (more(asked(0, 2)), 64));
         // Block 1 of 128 is block 4 of 32.
         let most = (Exponent::new(1).expect("small"), 32);
@@ -199,17 +183,17 @@ mod tests {
 
     #[test]
     fn a_block_past_the_end_is_answered_with_4_00() {
-        let mut kept = Representations::new(10_000);
-        kept.answer(place(1), content(2048), None, UDP, T0);
+        let mut kept = Representations::new(20_000, 20_000);
+        kept.answer(place(1), content(2048), None, UDP, true, T0);
         let past = kept.later(&place(1), asked(2, 6), UDP, T0).expect("kept");
         assert_eq!(past.code, Code::BAD_REQUEST);
     }
 
     #[test]
     fn bert_sends_as_many_blocks_as_a_message_holds() {
-        let mut kept = Representations::new(100_000);
+        let mut kept = Representations::new(100_000, 100_000);
         let bert = (Exponent::BERT, 5000);
-        let first = kept.answer(place(1), content(10_000), None, bert, T0);
+        let first = kept.answer(place(1), content(10_000), None, bert, true, T0);
         assert_eq!((block(&first), first.payload.len()), (more(asked(0, 7)), 4096));
         let last = kept.later(&place(1), asked(8, 7), bert, T0).expect("kept");
         assert_eq!((block(&last).more, last.payload.len()), (false, 10_000 - 8192));
@@ -217,21 +201,22 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_bounded_and_the_oldest_goes_first() {
-        let mut kept = Representations::new(5000);
+        let mut kept = Representations::new(6000, 6000);
         for (peer, second) in [(1, 0), (2, 1), (3, 2)] {
-            kept.answer(place(peer), content(2000), None, UDP, Instant::from_secs(second));
+            kept.answer(place(peer), content(2000), None, UDP, true, Instant::from_secs(second));
         }
-        assert_eq!(kept.octets(), 4000);
+        let of_two = kept.octets();
+        assert!((4000..6000).contains(&of_two), "{of_two}");
         assert!(kept.later(&place(1), asked(1, 6), UDP, T0).is_none());
         assert!(kept.later(&place(3), asked(1, 6), UDP, T0).is_some());
-        kept.answer(place(4), content(6000), None, UDP, T0);
-        assert_eq!(kept.octets(), 4000, "too long to be kept at all");
+        kept.answer(place(4), content(6000), None, UDP, true, T0);
+        assert_eq!(kept.octets(), of_two, "too long to be kept at all");
     }
 
     #[test]
     fn what_is_kept_expires() {
-        let mut kept = Representations::new(5000);
-        kept.answer(place(1), content(2000), None, UDP, T0);
+        let mut kept = Representations::new(6000, 6000);
+        kept.answer(place(1), content(2000), None, UDP, true, T0);
         assert!(kept.later(&place(1), asked(1, 6), UDP, T0 + EXCHANGE_LIFETIME).is_none());
     }
 }

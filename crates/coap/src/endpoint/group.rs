@@ -8,7 +8,7 @@ use super::Endpoint;
 use super::outgoing::{NO_MESSAGE_ID, NOT_A_METHOD, TOO_LONG, free_token};
 use crate::chosen_token::{TOKEN_IN_USE, check_len};
 use crate::event::{Discard, ExchangeId, Output, Purpose, RequestTemplate, ResponseTemplate};
-use crate::exchange::{Answer, Expects, Outgoing, Phase, Transmission};
+use crate::exchange::{Answer, Expects, Outgoing, Phase, Role, Transmission};
 use crate::params::GROUP_REQUESTS_MAX;
 
 impl<P: Ord + Copy> Endpoint<P> {
@@ -65,7 +65,7 @@ impl<P: Ord + Copy> Endpoint<P> {
             handle,
             token,
             kind,
-            purpose: Purpose::Request,
+            role: Role::Request,
             expects: Expects::Group,
             verified: false,
             bytes: bytes.clone(),
@@ -133,6 +133,7 @@ impl<P: Ord + Copy> Endpoint<P> {
         };
         match (view.kind(), view.code().class()) {
             (Kind::NonConfirmable, Class::Request) if self.admit(from, now) => {
+                self.earn(from, bytes.len(), now);
                 self.on_request(from, &view, true, now);
             }
             (Kind::NonConfirmable, Class::Request) => self.discard(from, Discard::Overloaded),

@@ -6,11 +6,13 @@ use lowmesh_wire::coap::{Code, Kind, Message, MessageId, MessageView, Recognitio
 
 use super::Endpoint;
 use super::outgoing::{NO_MESSAGE_ID, NO_ROOM, TOO_LONG, Wanted};
+use super::proof::Departure;
 use crate::event::ExchangeId;
 use crate::event::{Discard, Output, Purpose, ResponseTemplate};
-use crate::exchange::{Answer, Expects, Incoming};
+use crate::exchange::{Answer, Expects, Incoming, Role};
 use crate::no_response::Unwanted;
-use crate::params::{EXCHANGE_LIFETIME, NON_LIFETIME};
+use crate::params::{ADMISSION_SAMPLE, EXCHANGE_LIFETIME, NON_LIFETIME};
+use crate::peer::Peer;
 use crate::refusal::{is_for_proxy, refusal};
 use crate::seen::Sighting;
 
@@ -27,10 +29,17 @@ const ANSWERED: Rejected =
 
 impl<P: Ord + Copy> Endpoint<P> {
     /// Sends a bare ACK or RST.
-    pub(super) fn send_empty(&mut self, to: P, kind: Kind, message_id: MessageId, copy: u8) {
+    pub(super) fn send_empty(
+        &mut self,
+        to: P,
+        kind: Kind,
+        message_id: MessageId,
+        copy: u8,
+        now: Instant,
+    ) {
         let bytes = Message::empty(kind, message_id).to_vec();
         let (handle, purpose) = (Handle::NONE, Purpose::Empty);
-        self.outbox.push(Output::Send { to, bytes, handle, copy, purpose });
+        self.depart(Departure { to, bytes, handle, copy, purpose }, now);
     }
 
     /// RFC 7252 s4.5: a duplicate CON SHOULD be acknowledged with the same message and processed
@@ -44,7 +53,7 @@ impl<P: Ord + Copy> Endpoint<P> {
                 let purpose =
                     if reply.handle == Handle::NONE { Purpose::Empty } else { Purpose::Response };
                 let (bytes, handle, copy) = (reply.bytes.clone(), reply.handle, reply.copies);
-                self.outbox.push(Output::Send { to: from, bytes, handle, copy, purpose });
+                self.depart(Departure { to: from, bytes, handle, copy, purpose }, now);
             }
             Sighting::Answered(_) | Sighting::Duplicate => {}
         }
@@ -52,7 +61,7 @@ impl<P: Ord + Copy> Endpoint<P> {
         true
     }
 
-    /// Remembers a message; a full memory forgets the oldest of this peer, or else of any.
+    /// Remembers a message; a full memory forgets the oldest of this peer, or else of the next peer in turn.
     pub(super) fn remember(&mut self, from: P, view: &MessageView<'_>, now: Instant) {
         let Some(peer) = self.peers.get_mut(&from) else { return };
         let full = peer.seen.len() >= self.config.dedup_per_peer
@@ -63,11 +72,20 @@ impl<P: Ord + Copy> Endpoint<P> {
             return;
         }
         let forgotten = (peer.seen.len() > 1 && peer.seen.forget_oldest())
-            || self.peers.iter_mut().any(|(key, one)| *key != from && one.seen.forget_oldest());
+            || self.longest_memory(from).is_some_and(|one| one.seen.forget_oldest());
         if forgotten {
             self.remembered -= 1;
             self.counters.forgotten_early += 1;
         }
+    }
+
+    /// The peer with the longest memory among the next few that have one, other than `newcomer`.
+    fn longest_memory(&mut self, newcomer: P) -> Option<&mut Peer> {
+        let others = self.in_turn().filter(|(key, one)| **key != newcomer && one.seen.len() > 0);
+        let longest = others.take(ADMISSION_SAMPLE).max_by_key(|(_, one)| one.seen.len());
+        let longest = longest.map(|(key, _)| *key)?;
+        self.hand = Some(longest);
+        self.peers.get_mut(&longest)
     }
 
     /// A new request has come from an admitted peer.
@@ -81,12 +99,14 @@ impl<P: Ord + Copy> Endpoint<P> {
         if self.is_duplicate(from, view, now) {
             return;
         }
-        if self.incoming.len() >= self.config.incoming_max {
-            // Not remembered, so that a later copy may find room.
+        self.remember(from, view, now);
+        if self.is_busy(from) {
             self.discard(from, Discard::Overloaded);
+            if !multicast {
+                self.refuse_busy(from, view, now);
+            }
             return;
         }
-        self.remember(from, view, now);
         // RFC 7252 s5.4.2: a proxy forwards what it does not know, if that is safe.
         let relayed = self.config.proxy && is_for_proxy(view.options());
         let recognition = view
@@ -114,6 +134,9 @@ impl<P: Ord + Copy> Endpoint<P> {
         let incoming = Incoming { peer: from, message_id, token, answer, unwanted, due };
         self.incoming.insert(exchange, incoming);
         self.deadlines.insert((due, exchange));
+        if let Some(peer) = self.peers.get_mut(&from) {
+            peer.incoming += 1;
+        }
         let mut message = Message::from(view);
         if recognition.faulty_elective {
             message.options.drop_faulty_electives();
@@ -144,10 +167,31 @@ impl<P: Ord + Copy> Endpoint<P> {
     }
 
     fn refuse(&mut self, from: P, view: &MessageView<'_>, code: Code, now: Instant) {
-        let response = ResponseTemplate::new(code);
+        self.refuse_with(from, view, ResponseTemplate::new(code), now);
+    }
+
+    /// True if this peer or all together have as many requests open as they may.
+    fn is_busy(&self, from: P) -> bool {
+        let own = self.peers.get(&from).map_or(0, |peer| peer.incoming);
+        own >= self.config.incoming_per_peer
+            || self.incoming.len() + self.separate >= self.config.incoming_max
+    }
+
+    /// RFC 7252 s5.9.3.4: 5.03, with Max-Age for when to try again.
+    pub(super) fn refuse_busy(&mut self, from: P, view: &MessageView<'_>, now: Instant) {
+        self.refuse_with(from, view, ResponseTemplate::busy(), now);
+    }
+
+    fn refuse_with(
+        &mut self,
+        from: P,
+        view: &MessageView<'_>,
+        response: ResponseTemplate,
+        now: Instant,
+    ) {
         let (message_id, token) = (view.message_id(), view.token());
         if view.kind() == Kind::Confirmable {
-            self.piggyback(from, message_id, token, response, Handle::NONE);
+            self.piggyback(from, message_id, token, response, Handle::NONE, now);
         } else {
             // Without a free message ID the refusal is not sent; the client's own timeout tells it.
             let _unsent = self.send_non(from, token, response, Handle::NONE, now);
@@ -167,21 +211,20 @@ impl<P: Ord + Copy> Endpoint<P> {
         }
         let Some(asked) = self.incoming.get(&exchange) else { return Err(ANSWERED) };
         if asked.unwanted.contains(response.code) {
-            return self.decline(exchange);
+            return self.decline(exchange, now);
         }
         let (peer, message_id, token) = (asked.peer, asked.message_id, asked.token.clone());
         if response.encoded_len(token.encoded_len()) > self.config.message_len_max {
             return Err(TOO_LONG);
         }
         match asked.answer {
-            Answer::Piggybacked => self.piggyback(peer, message_id, token, response, handle),
+            Answer::Piggybacked => self.piggyback(peer, message_id, token, response, handle, now),
             Answer::NonConfirmable => self.send_non(peer, token, response, handle, now)?,
             Answer::Separate => {
                 let message = response.into_message(Kind::Confirmable, MessageId(0), token);
-                let (purpose, expects) = (Purpose::Response, Expects::One);
+                let (role, expects) = (Role::Separate, Expects::One);
                 let (holds_token, verified) = (false, false);
-                let wanted =
-                    Wanted { peer, message, purpose, expects, verified, handle, holds_token };
+                let wanted = Wanted { peer, message, role, expects, verified, handle, holds_token };
                 self.enqueue(wanted, now)?;
             }
             Answer::Multicast => {
@@ -195,11 +238,14 @@ impl<P: Ord + Copy> Endpoint<P> {
     }
 
     /// The application leaves a request without response.
-    pub(super) fn decline(&mut self, exchange: ExchangeId) -> Result<(), Rejected> {
+    pub(super) fn decline(&mut self, exchange: ExchangeId, now: Instant) -> Result<(), Rejected> {
         let Some(asked) = self.incoming.get(&exchange) else { return Err(ANSWERED) };
         match asked.answer {
             // RFC 7967 s2: the server still acknowledges a CON request.
-            Answer::Piggybacked => self.acknowledge_empty(asked.peer, asked.message_id),
+            Answer::Piggybacked => {
+                let (peer, message_id) = (asked.peer, asked.message_id);
+                self.acknowledge_empty(peer, message_id, now);
+            }
             Answer::Leisure(..) => return Err(ANSWERED),
             Answer::Separate | Answer::NonConfirmable | Answer::Multicast => {}
         }
@@ -207,10 +253,13 @@ impl<P: Ord + Copy> Endpoint<P> {
         Ok(())
     }
 
-    fn forget_incoming(&mut self, exchange: ExchangeId) {
-        if let Some(Incoming { due, .. }) = self.incoming.remove(&exchange) {
-            self.deadlines.remove(&(due, exchange));
+    fn forget_incoming(&mut self, exchange: ExchangeId) -> Option<Incoming<P>> {
+        let incoming = self.incoming.remove(&exchange)?;
+        self.deadlines.remove(&(incoming.due, exchange));
+        if let Some(peer) = self.peers.get_mut(&incoming.peer) {
+            peer.incoming -= 1;
         }
+        Some(incoming)
     }
 
     /// RFC 7252 s5.2.1: the response in the ACK, kept for duplicates of the request.
@@ -221,12 +270,13 @@ impl<P: Ord + Copy> Endpoint<P> {
         token: Token,
         response: ResponseTemplate,
         handle: Handle,
+        now: Instant,
     ) {
         let bytes = response.into_message(Kind::Acknowledgement, message_id, token).to_vec();
         if let Some(peer) = self.peers.get_mut(&to) {
             peer.seen.keep_reply(message_id, bytes.clone(), handle);
         }
-        self.outbox.push(Output::Send { to, bytes, handle, copy: 0, purpose: Purpose::Response });
+        self.depart(Departure { to, bytes, handle, copy: 0, purpose: Purpose::Response }, now);
     }
 
     /// RFC 7252 s5.2.3: a NON request SHOULD be answered with a NON.
@@ -247,7 +297,7 @@ impl<P: Ord + Copy> Endpoint<P> {
         }
         let message_id = peer.ids.issue(now);
         let bytes = response.into_message(Kind::NonConfirmable, message_id, token).to_vec();
-        self.outbox.push(Output::Send { to, bytes, handle, copy: 0, purpose: Purpose::Response });
+        self.depart(Departure { to, bytes, handle, copy: 0, purpose: Purpose::Response }, now);
         Ok(())
     }
 
@@ -258,7 +308,7 @@ impl<P: Ord + Copy> Endpoint<P> {
         if exchange.answer != Answer::Piggybacked {
             if let Some(Incoming {
                 peer, token, answer: Answer::Leisure(response, handle), ..
-            }) = self.incoming.remove(&id)
+            }) = self.forget_incoming(id)
             {
                 // Without a free message ID the client does without this member's answer.
                 let _unsent = self.send_non(peer, token, response, handle, now);
@@ -271,15 +321,15 @@ impl<P: Ord + Copy> Endpoint<P> {
         exchange.due = now + EXCHANGE_LIFETIME;
         self.deadlines.insert((exchange.due, id));
         let (to, message_id) = (exchange.peer, exchange.message_id);
-        self.acknowledge_empty(to, message_id);
+        self.acknowledge_empty(to, message_id, now);
     }
 
     /// Sends an empty ACK and keeps it for duplicates.
-    pub(super) fn acknowledge_empty(&mut self, to: P, message_id: MessageId) {
+    pub(super) fn acknowledge_empty(&mut self, to: P, message_id: MessageId, now: Instant) {
         if let Some(peer) = self.peers.get_mut(&to) {
             let bytes = Message::empty(Kind::Acknowledgement, message_id).to_vec();
             peer.seen.keep_reply(message_id, bytes, Handle::NONE);
         }
-        self.send_empty(to, Kind::Acknowledgement, message_id, 0);
+        self.send_empty(to, Kind::Acknowledgement, message_id, 0, now);
     }
 }

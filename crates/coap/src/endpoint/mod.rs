@@ -5,6 +5,7 @@ mod group;
 mod incoming;
 mod notification;
 mod outgoing;
+mod proof;
 mod reception;
 mod window;
 
@@ -47,6 +48,10 @@ pub struct Endpoint<P> {
     serial: u64,
     /// Own exchanges that wait for the window.
     queued: usize,
+    /// Separate responses that are not over: they count as the requests that they answer.
+    separate: usize,
+    /// Notifications on their way to unproven addresses, the oldest first.
+    unproven: BTreeSet<ExchangeId>,
     /// Messages remembered against duplicates, over all peers.
     remembered: usize,
     outbox: Outbox<Output<P>>,
@@ -70,14 +75,21 @@ impl<P: Ord + Copy> Endpoint<P> {
             paced: BTreeSet::new(),
             serial: 0,
             queued: 0,
+            separate: 0,
+            unproven: BTreeSet::new(),
             remembered: 0,
             outbox: Outbox::new(),
             counters: Counters::default(),
         })
     }
-    /// Own exchanges that are not over: waiting, on their way, or acknowledged.
+    /// Own exchanges that are not over: waiting, on their way, or acknowledged. Separate responses
+    /// are not counted.
     pub fn open(&self) -> usize {
-        self.outgoing.len()
+        self.outgoing.len() - self.separate
+    }
+    /// True when nothing waits for a peer: no own exchange, no separate response.
+    pub fn is_idle(&self) -> bool {
+        self.outgoing.is_empty()
     }
     /// Own exchanges that wait for the window.
     pub const fn queued(&self) -> usize {
@@ -113,6 +125,7 @@ impl<P: Ord + Copy> Endpoint<P> {
     fn admit(&mut self, peer: P, now: Instant) -> bool {
         if let Some(known) = self.peers.get_mut(&peer) {
             known.last_used = now;
+            known.returned = true;
             return true;
         }
         if self.peers.len() >= self.config.peers_max {
@@ -130,15 +143,18 @@ impl<P: Ord + Copy> Endpoint<P> {
         self.peers.insert(peer, Peer::new(chosen, now, &mut self.rng));
         true
     }
-    /// The peer idle longest among the next few after the one that was forgotten last: in a flood
-    /// of forged addresses, to look at all of them for each datagram would be the heavier load.
+    /// The least worth keeping among the next few idle peers after the one that was forgotten last: in a
+    /// flood of forged addresses, to look at all of them for each datagram would be the heavier load.
     fn idle_peer(&self) -> Option<P> {
+        let idle = self.in_turn().filter(|(_, one)| one.is_idle()).take(ADMISSION_SAMPLE);
+        idle.min_by_key(|(_, one)| one.worth()).map(|(peer, _)| *peer)
+    }
+    /// All peers, from the one behind that which was forgotten last.
+    fn in_turn(&self) -> impl Iterator<Item = (&P, &Peer)> {
         let after = self.hand.map_or(Bound::Unbounded, Bound::Excluded);
         let before = self.hand.map_or(Bound::Unbounded, Bound::Included);
         let next = self.peers.range((after, Bound::Unbounded));
-        let next = next.chain(self.peers.range((Bound::Unbounded, before)));
-        let idle = next.filter(|(_, one)| one.is_idle()).take(ADMISSION_SAMPLE);
-        idle.min_by_key(|(_, one)| one.last_used).map(|(peer, _)| *peer)
+        next.chain(self.peers.range((Bound::Unbounded, before)))
     }
     fn on_deadline(&mut self, now: Instant) {
         while let Some((due, id)) = self.deadlines.first().copied() {
@@ -182,7 +198,7 @@ impl<P: Ord + Copy> Machine for Endpoint<P> {
                 let message = response.into_message(kind, MessageId(0), token);
                 self.notify(peer, message, handle, now)?;
             }
-            Input::Decline { exchange } => self.decline(exchange)?,
+            Input::Decline { exchange } => self.decline(exchange, now)?,
             Input::Datagram { from, bytes } => self.on_datagram(from, bytes, now),
             Input::GroupDatagram { from, bytes } => self.on_group_datagram(from, bytes, now),
             Input::Unreachable { peer } => self.on_unreachable(peer, now),

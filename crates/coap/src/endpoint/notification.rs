@@ -7,8 +7,9 @@ use lowmesh_wire::coap::{Class, Kind, Message, OptionNumber};
 
 use super::Endpoint;
 use super::outgoing::{NO_MESSAGE_ID, NO_ROOM, Wanted};
+use super::proof::Departure;
 use crate::event::{Discard, ExchangeId, Output, Purpose};
-use crate::exchange::{Expects, Phase};
+use crate::exchange::{Expects, Phase, Role};
 use crate::observe::Place;
 use crate::params::{MAX_AGE_DEFAULT, REGISTER_AGAIN_MAX, REGISTER_AGAIN_MIN};
 
@@ -28,9 +29,9 @@ impl<P: Ord + Copy> Endpoint<P> {
             });
         }
         if message.kind == Kind::Confirmable {
-            let (purpose, expects) = (Purpose::Response, Expects::One);
+            let (role, expects) = (Role::Notification, Expects::One);
             let (holds_token, verified) = (false, false);
-            let wanted = Wanted { peer, message, purpose, expects, verified, handle, holds_token };
+            let wanted = Wanted { peer, message, role, expects, verified, handle, holds_token };
             return self.enqueue(wanted, now);
         }
         if !self.admit(peer, now) {
@@ -45,7 +46,7 @@ impl<P: Ord + Copy> Endpoint<P> {
         peer_state.expect_reset(message_id, handle);
         let bytes = Message { message_id, ..message }.to_vec();
         let (copy, purpose) = (0, Purpose::Response);
-        self.outbox.push(Output::Send { to: peer, bytes, handle, copy, purpose });
+        self.depart(Departure { to: peer, bytes, handle, copy, purpose }, now);
         Ok(())
     }
 

@@ -9,10 +9,11 @@ use lowmesh_wire::coap::{
 };
 
 use super::Endpoint;
+use super::proof::Departure;
 use crate::chosen_token::{TOKEN_IN_USE, check_len};
 use crate::event::ExchangeId;
-use crate::event::{Output, Purpose, RequestTemplate};
-use crate::exchange::{Expects, Outgoing, Phase, Transmission};
+use crate::event::{Output, RequestTemplate};
+use crate::exchange::{Expects, Outgoing, Phase, Role, Transmission};
 use crate::no_response::Unwanted;
 use crate::observe;
 use crate::params::{PROBING_RATE_OCTETS_PER_SECOND, TRANSMIT_SPAN_LIMIT};
@@ -22,7 +23,7 @@ use crate::peer::Peer;
 pub(super) struct Wanted<P> {
     pub(super) peer: P,
     pub(super) message: Message,
-    pub(super) purpose: Purpose,
+    pub(super) role: Role,
     pub(super) expects: Expects,
     /// What comes counts when the layer above has accepted it.
     pub(super) verified: bool,
@@ -71,8 +72,8 @@ impl<P: Ord + Copy> Endpoint<P> {
             None => Token::from_number(0, self.config.token_len),
         };
         let message = Message { kind, code, message_id: MessageId(0), token, options, payload };
-        let purpose = Purpose::Request;
-        let wanted = Wanted { peer, message, purpose, expects, verified, handle, holds_token };
+        let role = Role::Request;
+        let wanted = Wanted { peer, message, role, expects, verified, handle, holds_token };
         self.enqueue(wanted, now)
     }
 
@@ -96,9 +97,9 @@ impl<P: Ord + Copy> Endpoint<P> {
     /// The application wants to know whether a peer is there.
     pub(super) fn ping(&mut self, peer: P, handle: Handle, now: Instant) -> Result<(), Rejected> {
         let message = Message::new(Kind::Confirmable, Code::EMPTY, MessageId(0));
-        let (purpose, expects) = (Purpose::Empty, Expects::One);
+        let (role, expects) = (Role::Ping, Expects::One);
         let (verified, holds_token) = (false, false);
-        let wanted = Wanted { peer, message, purpose, expects, verified, handle, holds_token };
+        let wanted = Wanted { peer, message, role, expects, verified, handle, holds_token };
         self.enqueue(wanted, now)
     }
 
@@ -117,20 +118,15 @@ impl<P: Ord + Copy> Endpoint<P> {
 
     /// Takes a message in: it starts now, waits for the window, or fails for want of room.
     pub(super) fn enqueue(&mut self, wanted: Wanted<P>, now: Instant) -> Result<(), Rejected> {
-        let Wanted { peer: to, message, purpose, expects, verified, handle, holds_token } = wanted;
+        let Wanted { peer: to, message, role, expects, verified, handle, holds_token } = wanted;
         if message.encoded_len() > self.config.message_len_max {
             return Err(TOO_LONG);
         }
-        if self.open() >= self.config.open_max || !self.admit(to, now) {
+        if !self.takes(to, role, now) {
             self.fail(handle, DropReason::QueueFull);
             return Ok(());
         }
         let peer = self.peers.get_mut(&to).expect("just admitted");
-        let starts = peer.queue.is_empty() && peer.permits(now) == Permit::Now;
-        if !starts && self.queued >= self.config.queue_max {
-            self.fail(handle, DropReason::QueueFull);
-            return Ok(());
-        }
         if !peer.ids.reserve(now) {
             return Err(NO_MESSAGE_ID);
         }
@@ -140,7 +136,7 @@ impl<P: Ord + Copy> Endpoint<P> {
         let held = holds_token.then(|| token.clone());
         let phase = Phase::Queued;
         let outgoing =
-            Outgoing { peer: to, handle, token, kind, purpose, expects, verified, bytes, phase };
+            Outgoing { peer: to, handle, token, kind, role, expects, verified, bytes, phase };
         self.outgoing.insert(id, outgoing);
         let peer = self.peers.get_mut(&to).expect("just admitted");
         peer.queue.push_back(id);
@@ -148,8 +144,33 @@ impl<P: Ord + Copy> Endpoint<P> {
             peer.hold_token(token, id);
         }
         self.queued += 1;
+        match role {
+            Role::Separate => {
+                peer.incoming += 1;
+                self.separate += 1;
+            }
+            Role::Notification => self.note_unproven(id, to),
+            Role::Request | Role::Ping => {}
+        }
         self.start_waiting(to, now);
         Ok(())
+    }
+
+    /// Whether there is room for a message. A separate response has the place of its request, so an
+    /// acknowledged request never loses its answer; notifications are as many as observers.
+    fn takes(&mut self, to: P, role: Role, now: Instant) -> bool {
+        let room = match role {
+            Role::Separate => true,
+            Role::Notification => self.make_room(to, now),
+            Role::Request | Role::Ping => self.open() < self.config.open_max,
+        };
+        if !room || !self.admit(to, now) {
+            return false;
+        }
+        let peer = self.peers.get(&to).expect("just admitted");
+        let starts = peer.queue.is_empty() && peer.permits(now) == Permit::Now;
+        let own = matches!(role, Role::Request | Role::Ping);
+        starts || !own || peer.queue.len() < self.config.queue_max
     }
 
     /// Sends the first copy.
@@ -174,16 +195,16 @@ impl<P: Ord + Copy> Endpoint<P> {
             Transmission { started: now, initial, rto: initial, retransmissions: 0, due };
         exchange.phase = Phase::Sent(transmission);
         self.deadlines.insert((due, id));
-        let (to, handle, purpose) = (exchange.peer, exchange.handle, exchange.purpose);
+        let (to, handle, purpose) = (exchange.peer, exchange.handle, exchange.role.purpose());
         let bytes = exchange.bytes.clone();
         self.outbox.push(Output::Started { handle, rto: initial, at: now });
-        self.outbox.push(Output::Send { to, bytes, handle, copy: 0, purpose });
+        self.depart(Departure { to, bytes, handle, copy: 0, purpose }, now);
     }
 
     /// The token that a request leaves with: a new one, or that which it has.
     fn token_of(&mut self, id: ExchangeId) -> Option<Token> {
         let exchange = self.outgoing.get(&id).expect("the queue holds open exchanges");
-        if exchange.purpose != Purpose::Request {
+        if exchange.role != Role::Request {
             return None;
         }
         let (peer, len) = (exchange.peer, exchange.token.len());
@@ -214,13 +235,14 @@ impl<P: Ord + Copy> Endpoint<P> {
                 transmission.retransmissions = number;
                 transmission.due = now + transmission.rto;
                 self.deadlines.insert((transmission.due, id));
-                self.outbox.push(Output::Send {
+                let copy = Departure {
                     to: exchange.peer,
                     bytes: exchange.bytes.clone(),
                     handle: exchange.handle,
                     copy: number,
-                    purpose: exchange.purpose,
-                });
+                    purpose: exchange.role.purpose(),
+                };
+                self.depart(copy, now);
             }
             Phase::Observing { .. } => self.register_again(id, now),
             Phase::Sent(_) | Phase::Acknowledged(_) => {
@@ -333,7 +355,13 @@ impl<P: Ord + Copy> Endpoint<P> {
     pub(super) fn close(&mut self, id: ExchangeId, now: Instant) -> Option<Outgoing<P>> {
         self.release(id, now);
         let exchange = self.outgoing.remove(&id)?;
-        self.peers.get_mut(&exchange.peer).expect("a peer with exchanges is kept").forget(id);
+        self.unproven.remove(&id);
+        let peer = self.peers.get_mut(&exchange.peer).expect("a peer with exchanges is kept");
+        peer.forget(id);
+        if exchange.role == Role::Separate {
+            peer.incoming -= 1;
+            self.separate -= 1;
+        }
         if exchange.expects == Expects::Group {
             self.groups.retain(|(_, one)| *one != id);
         }

@@ -8,19 +8,19 @@ use lowmesh_wire::coap::{Class, Head, Kind, Message, MessageId, MessageView, Opt
 use super::Endpoint;
 use crate::event::ExchangeId;
 use crate::event::{Discard, Output, Purpose};
-use crate::exchange::Expects;
+use crate::exchange::{Expects, Role};
 
 impl<P: Ord + Copy> Endpoint<P> {
     pub(super) fn on_datagram(&mut self, from: P, bytes: &[u8], now: Instant) {
         let view = match MessageView::parse(bytes) {
             Ok(view) => view,
-            Err(error) => return self.on_malformed(from, bytes, error),
+            Err(error) => return self.on_malformed(from, bytes, error, now),
         };
         match (view.kind(), view.code().class()) {
             (Kind::Confirmable, Class::Empty) => {
                 // RFC 7252 s4.3: an Empty CON elicits a RST ("CoAP ping").
                 self.discard(from, Discard::Ping);
-                self.send_empty(from, Kind::Reset, view.message_id(), 0);
+                self.send_empty(from, Kind::Reset, view.message_id(), 0, now);
             }
             (Kind::Acknowledgement, Class::Empty) => {
                 self.on_empty_ack(from, view.message_id(), now);
@@ -28,9 +28,11 @@ impl<P: Ord + Copy> Endpoint<P> {
             (Kind::Reset, Class::Empty) => self.on_reset(from, view.message_id(), now),
             (Kind::Confirmable | Kind::NonConfirmable, Class::Request) => {
                 if self.admit(from, now) {
+                    self.earn(from, bytes.len(), now);
                     self.on_request(from, &view, false, now);
                 } else {
                     self.discard(from, Discard::Overloaded);
+                    self.refuse_busy(from, &view, now);
                 }
             }
             (Kind::Acknowledgement, _) if view.code().is_response() => {
@@ -43,24 +45,24 @@ impl<P: Ord + Copy> Endpoint<P> {
             // CON with a reserved code MUST be rejected; s4.3: such a NON is ignored.
             _ => {
                 self.discard(from, Discard::Misplaced);
-                self.reject(from, view.kind(), view.message_id());
+                self.reject(from, view.kind(), view.message_id(), now);
             }
         }
     }
 
     /// RFC 7252 s4.2: a CON with a message format error is rejected with RST; s3: an unknown
     /// version is ignored.
-    fn on_malformed(&mut self, from: P, bytes: &[u8], error: DecodeError) {
+    fn on_malformed(&mut self, from: P, bytes: &[u8], error: DecodeError, now: Instant) {
         self.discard(from, Discard::Malformed(error));
         if let Some(head) = Head::read(bytes) {
-            self.reject(from, head.kind, head.message_id);
+            self.reject(from, head.kind, head.message_id, now);
         }
     }
 
     /// RST for a CON, silence for anything else.
-    fn reject(&mut self, from: P, kind: Kind, message_id: MessageId) {
+    fn reject(&mut self, from: P, kind: Kind, message_id: MessageId, now: Instant) {
         if kind == Kind::Confirmable {
-            self.send_empty(from, Kind::Reset, message_id, 0);
+            self.send_empty(from, Kind::Reset, message_id, 0, now);
         }
     }
 
@@ -74,14 +76,16 @@ impl<P: Ord + Copy> Endpoint<P> {
             .by_message_id(from, message_id)
             .filter(|id| self.outgoing.get(id).is_some_and(|one| one.kind == Kind::Confirmable));
         let Some(id) = confirmed else { return self.discard(from, Discard::Unmatched) };
+        // The message ID of a CON is known to nobody but its receiver.
+        self.prove(from);
         let Some((handle, rtt, retransmissions)) = self.acknowledge(id, now) else { return };
         self.outbox.push(Output::Acknowledged { handle, rtt, retransmissions });
         match self.outgoing.get(&id) {
-            Some(one) if one.purpose == Purpose::Response => {
+            Some(one) if one.role.purpose() == Purpose::Response => {
                 self.close(id, now);
             }
             // A ping that is acknowledged instead of reset is answered too, if wrongly.
-            Some(one) if one.purpose == Purpose::Empty => {
+            Some(one) if one.role == Role::Ping => {
                 self.close(id, now);
                 self.outbox.push(Output::Pong { handle, rtt, retransmissions });
             }
@@ -94,9 +98,10 @@ impl<P: Ord + Copy> Endpoint<P> {
     /// RFC 7252 s4.2: the peer lacks context for the message; it is not sent again.
     fn on_reset(&mut self, from: P, message_id: MessageId, now: Instant) {
         if let Some(id) = self.by_message_id(from, message_id) {
-            return match self.outgoing.get(&id).map(|one| one.purpose) {
+            self.prove(from);
+            return match self.outgoing.get(&id).map(|one| one.role) {
                 // RFC 7252 s4.3: the RST is what a ping wants.
-                Some(Purpose::Empty) => self.on_pong(id, now),
+                Some(Role::Ping) => self.on_pong(id, now),
                 _ => self.abandon(id, DropReason::Reset, now),
             };
         }
@@ -119,7 +124,7 @@ impl<P: Ord + Copy> Endpoint<P> {
     fn on_piggybacked(&mut self, from: P, view: &MessageView<'_>, now: Instant) {
         let matched = self.by_message_id(from, view.message_id()).filter(|id| {
             self.outgoing.get(id).is_some_and(|one| {
-                one.purpose == Purpose::Request
+                one.role == Role::Request
                     && one.kind == Kind::Confirmable
                     && one.token == view.token()
             })
@@ -133,6 +138,7 @@ impl<P: Ord + Copy> Endpoint<P> {
         });
         match matched {
             Some(id) => {
+                self.prove(from);
                 self.acknowledge(id, now);
                 self.settle(from, id, view, now);
             }
@@ -157,7 +163,7 @@ impl<P: Ord + Copy> Endpoint<P> {
             // NON ones included.
             let notifies = view.option(OptionNumber::OBSERVE).is_some();
             let kind = if notifies { Kind::Confirmable } else { view.kind() };
-            return self.reject(from, kind, view.message_id());
+            return self.reject(from, kind, view.message_id(), now);
         };
         // A member of a group may not be known yet.
         if matched.is_none() && !self.admit(from, now) {
@@ -167,9 +173,9 @@ impl<P: Ord + Copy> Endpoint<P> {
         // RFC 7252 s5.4.1: a response with an unrecognised critical option MUST be rejected (s4.2).
         let recognition = view.options().recognise(|number| self.knows(number));
         if recognition.critical.is_some() {
-            self.reject(from, view.kind(), view.message_id());
+            self.reject(from, view.kind(), view.message_id(), now);
         } else if view.kind() == Kind::Confirmable {
-            self.acknowledge_empty(from, view.message_id());
+            self.acknowledge_empty(from, view.message_id(), now);
         }
         self.settle(from, id, view, now);
     }

@@ -12,23 +12,31 @@ pub struct HostLimits {
     pub exponent: Exponent,
     /// The longest body that is put together, of a request or of a response, octets.
     pub body_max: usize,
-    /// Octets of unfinished request bodies over all peers.
+    /// Octets of unfinished request bodies over all peers, with what each costs beside its octets. Past it
+    /// the one that waits longest for its next block leaves, unproven addresses first.
     pub assemblies_max: usize,
-    /// Octets of representations that are kept for their later blocks.
+    /// The same of one peer; one body of the longest kind always fits.
+    pub assemblies_per_peer: usize,
+    /// Octets of representations that are kept for their later blocks, with what each costs beside its
+    /// octets. Past it the least recently used leaves, unproven addresses first.
     pub representations_max: usize,
+    /// The same of one peer.
+    pub representations_per_peer: usize,
     /// Octets of responses that a client keeps for requests to come (RFC 7252 s5.6); 0 keeps none.
     pub cache_max: usize,
-    /// Requests that the application is answering, over all peers; past it the oldest is answered without what a host
-    /// adds: blocks, observers, conditions. Not less than the transport's own bound.
+    /// Requests that take the application time ([`Host::defer`](crate::Host::defer)), over all peers. One peer
+    /// has at most a quarter of them, all unproven addresses together at most half. One more is answered with
+    /// 5.03, or with 4.01 and Echo where a proof of the address helps.
     pub requests_max: usize,
-    /// Observers over all resources.
+    /// Observers over all resources. For one more the oldest unproven observer gives way; if there is none,
+    /// the client gets one response without Observe.
     pub observers_max: usize,
     /// Observers with one peer's address.
     pub observers_per_peer: usize,
-    /// An answer to an address that is not proven is at most this many times its request (RFC 9175
-    /// s2.4); `None` trusts every address.
+    /// What leaves to an unproven address is at most this many times what came from it, IP and UDP headers
+    /// counted, copies and notifications included (RFC 9175 s2.4); `None` trusts every address.
     pub amplification_max: Option<usize>,
-    /// Peers remembered as proven, and as many that are to prove themselves.
+    /// Peers that are asked to prove their address; past it the oldest value is forgotten.
     pub echo_peers_max: usize,
 }
 
@@ -38,9 +46,11 @@ impl Default for HostLimits {
             exponent: Exponent::BERT,
             body_max: params::BODY_MAX,
             assemblies_max: params::ASSEMBLIES_MAX,
+            assemblies_per_peer: params::ASSEMBLIES_PER_PEER,
             representations_max: params::REPRESENTATIONS_MAX,
+            representations_per_peer: params::REPRESENTATIONS_PER_PEER,
             cache_max: 0,
-            requests_max: params::INCOMING_MAX,
+            requests_max: params::REQUESTS_MAX,
             observers_max: params::OBSERVERS_MAX,
             observers_per_peer: params::OBSERVERS_PER_PEER,
             amplification_max: Some(params::AMPLIFICATION_MAX),

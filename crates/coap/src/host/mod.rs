@@ -12,7 +12,8 @@
 //!
 //! A host takes the inputs and gives the outputs of its transport, so a driver does not care which
 //! of the two it drives. [`Input::Notify`] is the one that it keeps to itself: an application says
-//! [`Host::changed`] and is asked for the new state with [`Output::Request`]s like any other.
+//! [`Host::changed`] and is asked for the new state with [`Output::Request`]s like any other. An
+//! application that cannot answer a request at once says [`Host::defer`].
 //!
 //! A response that carries Observe, with any value, says that the application keeps the observation
 //! that its request asks for.
@@ -61,6 +62,9 @@
 
 mod client;
 mod limits;
+mod notifications;
+mod places;
+mod refreshes;
 mod server;
 mod transport;
 
@@ -72,12 +76,13 @@ pub use transport::Transport;
 
 use lowmesh_machine::{Handle, Machine, Outbox, Rejected, earliest};
 use lowmesh_units::{Instant, Rng};
-use lowmesh_wire::coap::{Message, OptionNumber};
+use lowmesh_wire::coap::OptionNumber;
 
 use crate::cache::Cache;
 use crate::event::{Input, Output};
 use crate::{Config, ConfigError, CongestionControl, ConnectionLimits, Connections, Endpoint};
 use client::Client;
+use refreshes::Refreshes;
 use server::Server;
 
 /// The critical options beyond RFC 7252 that a host processes: what [`Config::extensions`] of its
@@ -105,6 +110,7 @@ impl<P: Ord + Copy> Host<P, Endpoint<P>> {
     ) -> Result<Self, ConfigError> {
         let mut config = config;
         config.extensions.extend(EXTENSIONS);
+        config.amplification_max = limits.amplification_max;
         let mut rng = rng;
         let endpoint = Endpoint::new(config, rng.fork())?;
         Ok(Self::new(endpoint, limits, rng))
@@ -147,26 +153,25 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
     pub fn observers(&self) -> usize {
         self.server.observers()
     }
-    /// The state of the resource at a path has changed: its observers are to be told. For each
-    /// different request among them comes an [`Output::Request`] that asks for the new state.
-    pub fn changed(&mut self, path: &str) {
-        self.server.changed(path, &mut self.outbox);
-    }
-    /// The same for the observers whose requests are like this one, whatever they are for: what changes somewhere else is
-    /// known to a proxy by the request alone.
-    pub fn request_changed(&mut self, request: &Message) {
-        self.server.request_changed(request, &mut self.outbox);
-    }
-    /// The same for all observers.
-    pub fn all_changed(&mut self) {
-        self.server.all_changed(&mut self.outbox);
-    }
-
-    /// Deals with what the transport wants until it wants nothing.
+    /// Deals with what the transport wants until it wants nothing; what it has room for then is
+    /// notifications.
     fn drain(&mut self, now: Instant) {
-        while let Some(output) = self.transport.poll_output() {
-            self.on_output(output, now);
+        loop {
+            while let Some(output) = self.transport.poll_output() {
+                self.on_output(output, now);
+            }
+            if !self.notifies(now) {
+                break;
+            }
+            self.notify_waiting(now);
         }
+        while let Some((peer, token)) = self.server.registry.next_left() {
+            self.transport.on_observer_left(peer, &token);
+        }
+    }
+    /// Whether an observer is to be notified now, and can be.
+    fn notifies(&self, now: Instant) -> bool {
+        self.server.next_deadline().is_some_and(|due| due <= now) && self.transport.has_room()
     }
 
     fn on_output(&mut self, output: Output<P>, now: Instant) {
@@ -236,19 +241,18 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
                 self.respond(exchange, response, handle, now)
             }
             Input::Decline { exchange } => {
-                if self.server.forget(exchange) {
+                if Refreshes::is_one(exchange) {
+                    self.decline_state(exchange, now);
                     return Ok(());
                 }
+                self.server.forget(exchange);
                 self.transport.handle(now, Input::Decline { exchange })
             }
             Input::Unreachable { peer } => {
                 self.server.on_unreachable(peer);
                 self.transport.handle(now, Input::Unreachable { peer })
             }
-            Input::Deadline => {
-                self.tell_waiting_observers(now);
-                self.transport.handle(now, Input::Deadline)
-            }
+            Input::Deadline => self.transport.handle(now, Input::Deadline),
             Input::Datagram { .. }
             | Input::GroupDatagram { .. }
             | Input::Connected { .. }
@@ -282,6 +286,8 @@ impl<P: Ord + Copy, T: Transport<P>> Machine for Host<P, T> {
         self.outbox.pop()
     }
     fn next_deadline(&self) -> Option<Instant> {
-        earliest(self.transport.next_deadline(), self.server.next_deadline())
+        // Without room it is the transport that has to come forward first.
+        let notifications = self.server.next_deadline().filter(|_| self.transport.has_room());
+        earliest(self.transport.next_deadline(), notifications)
     }
 }

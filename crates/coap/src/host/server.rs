@@ -3,28 +3,28 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use lowmesh_machine::{DropReason, Handle, Outbox, Rejected};
+use lowmesh_machine::{Handle, Rejected};
 use lowmesh_units::Instant;
 use lowmesh_wire::coap::{Class, Code, Message, OptionNumber, Options};
 
+use super::places::{NoPlace, Place, Places};
+use super::refreshes::Refreshes;
 use super::{Host, HostLimits, Transport};
 use crate::blockwise::{
     Arrival, Assembled, Assemblies, Block, Exponent, Representations, RequestKey,
 };
 use crate::echo::Challenges;
 use crate::event::{ExchangeId, Input, Output, ResponseTemplate};
-use crate::observe::{
-    DEREGISTER, End, Notification, NotificationId, ObservationId, REGISTER, Registry,
+use crate::observe::{DEREGISTER, REGISTER, Registry};
+use crate::params::{
+    ACK_DELAY, BLOCK_OPTIONS_OVERHEAD, DATAGRAM_OVERHEAD, EXCHANGE_LIFETIME, LATER_BLOCK_OVERHEAD,
+    NOTIFICATION_CREDIT_MIN,
 };
-use crate::params::{DATAGRAM_OVERHEAD, INCOMING_MAX, MESSAGE_OVERHEAD};
 use crate::resource::Wishes;
-
-/// Exchanges from here on ask for the state of an observed resource; a transport's are below.
-const REFRESH: u64 = 1 << 63;
 
 /// What is kept of a request while the application answers.
 #[derive(Debug)]
-struct Asked<P> {
+pub(super) struct Asked<P> {
     peer: P,
     wishes: Wishes,
     /// Method and options say which blocks belong together.
@@ -36,8 +36,14 @@ struct Asked<P> {
     wanted: Option<Block>,
     /// The request, if it asks to be registered.
     observes: Option<Message>,
-    /// Octets of the datagram.
-    len: usize,
+    /// Octets of its token in a message.
+    token_len: usize,
+    /// When it came.
+    at: Instant,
+    /// It came to a group.
+    multicast: bool,
+    /// Its place, if it takes the application time.
+    place: Option<Place<P>>,
 }
 
 impl<P> Asked<P> {
@@ -50,26 +56,26 @@ impl<P> Asked<P> {
 #[derive(Debug)]
 pub(super) struct Server<P> {
     asked: BTreeMap<ExchangeId, Asked<P>>,
-    refreshes: BTreeMap<ExchangeId, ObservationId>,
+    places: Places<P>,
     assemblies: Assemblies<P>,
-    representations: Representations<P>,
-    registry: Registry<P>,
-    notifications: BTreeMap<Handle, NotificationId>,
     challenges: Challenges<P>,
-    serial: u64,
+    pub(super) refreshes: Refreshes,
+    pub(super) representations: Representations<P>,
+    pub(super) registry: Registry<P>,
 }
 
 impl<P: Ord + Copy> Server<P> {
-    pub(super) const fn new(limits: &HostLimits) -> Self {
+    pub(super) fn new(limits: &HostLimits) -> Self {
+        let bodies = (limits.assemblies_max, limits.assemblies_per_peer);
+        let representations = (limits.representations_max, limits.representations_per_peer);
         Self {
             asked: BTreeMap::new(),
-            refreshes: BTreeMap::new(),
-            assemblies: Assemblies::new(limits.body_max, limits.assemblies_max),
-            representations: Representations::new(limits.representations_max),
-            registry: Registry::new(limits.observers_max, limits.observers_per_peer),
-            notifications: BTreeMap::new(),
+            places: Places::new(limits.requests_max),
+            assemblies: Assemblies::new(limits.body_max, bodies.0, bodies.1),
             challenges: Challenges::new(limits.echo_peers_max),
-            serial: 0,
+            refreshes: Refreshes::new(),
+            representations: Representations::new(representations.0, representations.1),
+            registry: Registry::new(limits.observers_max, limits.observers_per_peer),
         }
     }
     pub(super) fn observers(&self) -> usize {
@@ -85,10 +91,23 @@ impl<P: Ord + Copy> Server<P> {
     pub(super) fn on_unreachable(&mut self, peer: P) {
         self.registry.remove_peer(peer);
     }
-    /// The application does not answer; true if the transport need not know.
-    pub(super) fn forget(&mut self, exchange: ExchangeId) -> bool {
-        self.asked.remove(&exchange);
-        self.refreshes.remove(&exchange).is_some() || exchange.0 & REFRESH != 0
+    /// A request is answered, or will not be.
+    pub(super) fn forget(&mut self, exchange: ExchangeId) -> Option<Asked<P>> {
+        let mut asked = self.asked.remove(&exchange)?;
+        if let Some(place) = asked.place.take() {
+            self.places.leave(place);
+        }
+        Some(asked)
+    }
+    /// Keeps a request until it is answered. What its transport has forgotten by now leaves.
+    fn remember(&mut self, exchange: ExchangeId, asked: Asked<P>) {
+        while let Some((oldest, one)) = self.asked.first_key_value()
+            && asked.at.since(one.at) > EXCHANGE_LIFETIME + ACK_DELAY
+        {
+            let oldest = *oldest;
+            self.forget(oldest);
+        }
+        self.asked.insert(exchange, asked);
     }
     fn say_body_max(&self, response: &mut ResponseTemplate) {
         // RFC 7959 s4: how long a body may be.
@@ -99,40 +118,6 @@ impl<P: Ord + Copy> Server<P> {
         let mut response = ResponseTemplate::new(Code::REQUEST_ENTITY_TOO_LARGE);
         self.say_body_max(&mut response);
         response
-    }
-    /// Asks the application for the state of every observation of a path.
-    pub(super) fn changed(&mut self, path: &str, outbox: &mut Outbox<Output<P>>) {
-        let mut options = Options::new();
-        options.insert_path(path);
-        let path: Vec<&[u8]> = options.iter().values(OptionNumber::URI_PATH).collect();
-        let observations = self.registry.on_path(&path);
-        self.ask_for(observations, outbox);
-    }
-    /// The same for the observation that began with a request like this one.
-    pub(super) fn request_changed(&mut self, request: &Message, outbox: &mut Outbox<Output<P>>) {
-        let observation = self.registry.like(request);
-        self.ask_for(observation, outbox);
-    }
-    /// The same for every observation.
-    pub(super) fn all_changed(&mut self, outbox: &mut Outbox<Output<P>>) {
-        let observations = self.registry.all();
-        self.ask_for(observations, outbox);
-    }
-    fn ask_for(
-        &mut self,
-        observations: impl IntoIterator<Item = (ObservationId, P, Message)>,
-        outbox: &mut Outbox<Output<P>>,
-    ) {
-        for (observation, from, message) in observations {
-            // An application that leaves requests unanswered must not fill the memory.
-            if self.refreshes.len() >= INCOMING_MAX {
-                self.refreshes.pop_first();
-            }
-            self.serial += 1;
-            let exchange = ExchangeId(REFRESH | self.serial);
-            self.refreshes.insert(exchange, observation);
-            outbox.push(Output::Request { exchange, from, message, multicast: false });
-        }
     }
 }
 
@@ -147,9 +132,10 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         now: Instant,
     ) {
         let mut message = message;
-        let len = message.encoded_len();
-        if let Some(value) = message.options.get(OptionNumber::ECHO) {
-            self.server.challenges.meet(from, value, now);
+        if let Some(value) = message.options.get(OptionNumber::ECHO)
+            && self.server.challenges.meet(from, value, now).is_some()
+        {
+            self.transport.prove(from);
         }
         let observe = message.options.get_uint(OptionNumber::OBSERVE);
         let reads = matches!(message.code, Code::GET | Code::FETCH);
@@ -171,7 +157,10 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
             arrived,
             wanted,
             observes: None,
-            len,
+            token_len: message.token.encoded_len(),
+            at: now,
+            multicast,
+            place: None,
         };
         if let Some(block) = arrived {
             match self.assemble(&asked, block, &message, now) {
@@ -195,11 +184,7 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         if observe == Some(REGISTER) && reads {
             asked.observes = Some(message.clone());
         }
-        // The transport forgets requests that stay without an answer; here the oldest go.
-        if self.server.asked.len() >= self.limits.requests_max.max(1) {
-            self.server.asked.pop_first();
-        }
-        self.server.asked.insert(exchange, asked);
+        self.server.remember(exchange, asked);
         message.options.remove(OptionNumber::BLOCK2);
         self.outbox.push(Output::Request { exchange, from, message, multicast });
     }
@@ -225,9 +210,11 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
     ) -> Result<Vec<u8>, ResponseTemplate> {
         let announced = message.options.get_uint(OptionNumber::SIZE1);
         let arrival = Arrival { block, payload: &message.payload, announced };
-        let (code, more) = match self.server.assemblies.take(asked.peer, asked.key(), arrival, now)
-        {
+        let place = (asked.peer, asked.key());
+        let proven = self.transport.is_proven(asked.peer);
+        let (code, more) = match self.server.assemblies.take(place, arrival, proven, now) {
             Assembled::Whole(body) => return Ok(body),
+            Assembled::Busy => return Err(ResponseTemplate::busy()),
             Assembled::Continue => (Code::CONTINUE, true),
             Assembled::Refused(code) => (code, false),
         };
@@ -244,8 +231,9 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
     /// A later block of a response that has begun.
     fn later(&mut self, asked: &Asked<P>, block: Block, now: Instant) -> Option<ResponseTemplate> {
         let place = (asked.peer, asked.key());
-        let most = self.affordable(asked.peer, asked.len);
-        self.server.representations.later(&place, block, most, now)
+        let most = self.affordable(asked.peer, LATER_BLOCK_OVERHEAD, 0, now);
+        let response = self.server.representations.later(&place, block, most, now)?;
+        Some(self.within_credit(asked, response, now))
     }
 
     fn answer(&mut self, exchange: ExchangeId, response: ResponseTemplate, now: Instant) {
@@ -262,13 +250,12 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         handle: Handle,
         now: Instant,
     ) -> Result<(), Rejected> {
-        if let Some(observation) = self.server.refreshes.remove(&exchange) {
-            let told = self.server.registry.on_state(observation, response, now);
-            self.notify(told, now);
+        if Refreshes::is_one(exchange) {
+            self.on_state(exchange, response, now);
             return Ok(());
         }
         let mut response = response;
-        if let Some(asked) = self.server.asked.remove(&exchange) {
+        if let Some(asked) = self.server.forget(exchange) {
             asked.wishes.apply(&mut response);
             self.register(&asked, &mut response, now);
             response = self.fit(&asked, response, now);
@@ -286,9 +273,8 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         if response.code.class() != Class::Success {
             return;
         }
-        let proven = self.trusts(asked.peer);
-        let (peer, notifications) = (asked.peer, response.notifications);
-        let place = self.server.registry.register(peer, request, notifications, proven, now);
+        let proven = self.transport.is_proven(asked.peer);
+        let place = self.server.registry.register(asked.peer, request, response, proven, now);
         if let Some(sequence) = place {
             response.options.set_uint(OptionNumber::OBSERVE, sequence);
         }
@@ -301,32 +287,29 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         response: ResponseTemplate,
         now: Instant,
     ) -> ResponseTemplate {
-        let (peer, arrived, wanted, len) = (asked.peer, asked.arrived, asked.wanted, asked.len);
-        let most = self.affordable(peer, len);
+        let (peer, wanted) = (asked.peer, asked.wanted);
+        let overhead = response.encoded_len(asked.token_len) - response.payload.len();
+        // An observer is notified of the next state within the same credit.
+        let observes = response.options.get(OptionNumber::OBSERVE).is_some();
+        let reserved = if observes { DATAGRAM_OVERHEAD + NOTIFICATION_CREDIT_MIN } else { 0 };
+        let mut most = self.affordable(peer, overhead, reserved, now);
+        if most.1 == 0 {
+            most = self.affordable(peer, overhead, 0, now);
+        }
         let full = self.preferred(peer);
-        let mut response = if response.code.class() == Class::Success {
-            if wanted.is_none() && response.payload.len() <= most.1 {
-                response
-            } else {
-                let tables = &mut self.server.representations;
-                tables.answer((peer, asked.key()), response, wanted, most, now)
-            }
-        } else {
-            response
-        };
-        if most.0 < full && !self.trusts(peer) {
-            let block = response.options.get_uint(OptionNumber::BLOCK2).is_some();
-            let fits = self.bound(len).is_none_or(|bound| response.payload.len() <= bound);
-            if !fits {
-                // RFC 9175 s2.3: nothing but the challenge.
-                response = ResponseTemplate::new(Code::UNAUTHORIZED);
-            }
-            if block || !fits {
+        let mut response = response;
+        let cut = wanted.is_some() || response.payload.len() > most.1;
+        if response.code.class() == Class::Success && cut {
+            let proven = self.transport.is_proven(peer);
+            let tables = &mut self.server.representations;
+            response = tables.answer((peer, asked.key()), response, wanted, most, proven, now);
+            if most.0 < full && !proven && response.options.get(OptionNumber::BLOCK2).is_some() {
                 let value = self.server.challenges.challenge(peer, now, &mut self.rng);
                 response.options.set(OptionNumber::ECHO, &value);
             }
         }
-        if let Some(block) = arrived {
+        let mut response = self.within_credit(asked, response, now);
+        if let Some(block) = asked.arrived {
             // RFC 7959 s2.3: the final response confirms the last block.
             let exponent = block.exponent.min(full);
             Block { exponent, ..block }.write(&mut response.options, OptionNumber::BLOCK1);
@@ -334,98 +317,80 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         response
     }
 
-    fn trusts(&self, peer: P) -> bool {
-        self.limits.amplification_max.is_none()
-            || self.transport.proves_addresses()
-            || self.server.challenges.is_proven(peer)
+    /// The response, if the credit of its client covers it; else nothing but the challenge.
+    fn within_credit(
+        &mut self,
+        asked: &Asked<P>,
+        response: ResponseTemplate,
+        now: Instant,
+    ) -> ResponseTemplate {
+        let credit = self.transport.credit(asked.peer, now);
+        if response.encoded_len(asked.token_len) <= credit {
+            return response;
+        }
+        // RFC 9175 s2.3: 4.01 with the Echo option.
+        self.challenge(asked.peer, now)
     }
 
-    /// Octets of payload that an address which is not proven may get for a request of `len` octets.
-    fn bound(&self, len: usize) -> Option<usize> {
-        let most = self.limits.amplification_max? * (len + DATAGRAM_OVERHEAD);
-        Some(most.saturating_sub(DATAGRAM_OVERHEAD + MESSAGE_OVERHEAD / 4))
+    fn challenge(&mut self, peer: P, now: Instant) -> ResponseTemplate {
+        let value = self.server.challenges.challenge(peer, now, &mut self.rng);
+        ResponseTemplate::new(Code::UNAUTHORIZED).with_option(OptionNumber::ECHO, &value)
     }
 
-    /// The largest blocks for a peer, trusted or not.
+    /// The application needs time for a request, which takes a place until it is answered. False if
+    /// there is no place: then the host has answered, and the application has nothing to do.
+    pub fn defer(&mut self, exchange: ExchangeId, now: Instant) -> bool {
+        let alone = self.transport.is_alone();
+        let Some(asked) = self.server.asked.get_mut(&exchange) else {
+            // States are asked for a few at a time.
+            return Refreshes::is_one(exchange);
+        };
+        let (peer, multicast) = (asked.peer, asked.multicast);
+        let refused = match self.server.places.take(peer, self.transport.is_proven(peer), alone) {
+            Ok(place) => {
+                asked.place = Some(place);
+                return true;
+            }
+            Err(refused) => refused,
+        };
+        self.server.forget(exchange);
+        if multicast {
+            let _expired = self.transport.handle(now, Input::Decline { exchange });
+            self.drain(now);
+            return false;
+        }
+        let response = match refused {
+            NoPlace::Busy => ResponseTemplate::busy(),
+            NoPlace::Unproven => self.challenge(peer, now),
+        };
+        self.answer(exchange, response, now);
+        self.drain(now);
+        false
+    }
+
+    /// The largest blocks for a peer, proven or not.
     fn preferred(&self, peer: P) -> Exponent {
         self.limits.exponent.min(self.transport.block_limits(peer).0)
     }
 
-    /// The largest blocks that may answer a request of `len` octets, and the room for payload.
-    fn affordable(&self, peer: P, len: usize) -> (Exponent, usize) {
-        let (preferred, room) = self.unbounded(peer);
-        match self.bound(len).filter(|_| !self.trusts(peer)) {
-            Some(bound) => (preferred.min(Exponent::fitting(bound)), room.min(bound)),
-            None => (preferred, room),
-        }
-    }
-
-    /// The largest blocks for a peer that is trusted, and the room for payload.
-    fn unbounded(&self, peer: P) -> (Exponent, usize) {
+    /// The largest blocks that may leave to a peer now, and the room for payload in a message with
+    /// `overhead` octets beside it; `reserved` octets of the credit stay.
+    pub(super) fn affordable(
+        &self,
+        peer: P,
+        overhead: usize,
+        reserved: usize,
+        now: Instant,
+    ) -> (Exponent, usize) {
         let preferred = self.preferred(peer);
         let room = self.transport.block_limits(peer).1;
-        (preferred, if preferred.is_bert() { room } else { preferred.size() })
-    }
-
-    /// Sends notifications.
-    fn notify(&mut self, told: Vec<Notification<P>>, now: Instant) {
-        for Notification { id, peer, token, confirmable, key, block, response } in told {
-            let handle = self.client.next();
-            // To an address that is not proven a notification is no larger than the shortest
-            // request deserves; the rest is there to be asked for.
-            let most = self.affordable(peer, 0);
-            let wanted = block.map(Block::from_value);
-            let tables = &mut self.server.representations;
-            let response = tables.answer((peer, key), response, wanted, most, now);
-            self.server.remember(handle, id);
-            let input = Input::Notify { peer, token, response, confirmable, handle };
-            if self.transport.handle(now, input).is_err() {
-                self.on_notification_failed(handle, DropReason::QueueFull, now);
-            }
+        let room = if preferred.is_bert() { room } else { preferred.size() };
+        let credit = self.transport.credit(peer, now);
+        if credit == usize::MAX {
+            return (preferred, room);
         }
-    }
-
-    /// True if `handle` is a notification's.
-    pub(super) fn on_notification_acknowledged(&mut self, handle: Handle, now: Instant) -> bool {
-        self.end_notification(handle, End::Delivered, now)
-    }
-
-    /// True if `handle` is a notification's.
-    pub(super) fn on_notification_failed(
-        &mut self,
-        handle: Handle,
-        reason: DropReason,
-        now: Instant,
-    ) -> bool {
-        let end = if reason == DropReason::QueueFull { End::Deferred } else { End::Gone };
-        self.end_notification(handle, end, now)
-    }
-
-    fn end_notification(&mut self, handle: Handle, end: End, now: Instant) -> bool {
-        let Some(id) = self.server.notifications.remove(&handle) else { return false };
-        if let (End::Delivered, Some(peer)) = (end, self.server.registry.peer_of(id)) {
-            // The message ID of a CON is known to nobody but who received it.
-            self.server.challenges.prove(peer, now);
-        }
-        let next = self.server.registry.on_end(id, end, now);
-        self.notify(next.into_iter().collect(), now);
-        true
-    }
-
-    /// Time has passed for observers that had to wait.
-    pub(super) fn tell_waiting_observers(&mut self, now: Instant) {
-        let told = self.server.registry.on_deadline(now);
-        self.notify(told, now);
-    }
-}
-
-impl<P> Server<P> {
-    /// Keeps the way from a message to its notification; nothing ends an unconfirmed one, so the
-    /// oldest go.
-    fn remember(&mut self, handle: Handle, id: NotificationId) {
-        if self.notifications.len() >= 4 * INCOMING_MAX {
-            self.notifications.pop_first();
-        }
-        self.notifications.insert(handle, id);
+        let bound = credit.saturating_sub(reserved + overhead);
+        let block = bound.saturating_sub(BLOCK_OPTIONS_OVERHEAD);
+        (preferred.min(Exponent::fitting(block)), room.min(bound))
     }
 }

@@ -2,6 +2,7 @@
 
 use lowmesh_machine::Machine;
 use lowmesh_units::Instant;
+use lowmesh_wire::coap::Token;
 
 use crate::blockwise::Exponent;
 use crate::event::{Input, Output};
@@ -20,8 +21,18 @@ pub trait Transport<P>: for<'a> Machine<Input<'a> = Input<'a, P>, Output = Outpu
         chosen: Option<CongestionControl>,
         now: Instant,
     ) -> Result<(), ConfigError>;
-    /// Whether the transport itself shows that a peer is at its address, as a connection does.
-    fn proves_addresses(&self) -> bool;
+    /// Whether something has shown that a peer receives at its address, as a connection always does.
+    fn is_proven(&self, peer: P) -> bool;
+    /// A peer has shown that it receives at its address.
+    fn prove(&mut self, peer: P);
+    /// Octets of a message that may leave to a peer now: no bound for proven addresses.
+    fn credit(&self, peer: P, now: Instant) -> usize;
+    /// Whether there is room for one more notification.
+    fn has_room(&self) -> bool;
+    /// The host has forgotten an observer: nothing more is sent to it.
+    fn on_observer_left(&mut self, _peer: P, _token: &Token) {}
+    /// Whether there is one peer only, as on a connection that has a transport of its own.
+    fn is_alone(&self) -> bool;
 }
 
 impl<P: Ord + Copy> Transport<P> for Endpoint<P> {
@@ -37,7 +48,19 @@ impl<P: Ord + Copy> Transport<P> for Endpoint<P> {
     ) -> Result<(), ConfigError> {
         Self::choose_congestion_control(self, peer, chosen, now)
     }
-    fn proves_addresses(&self) -> bool {
+    fn is_proven(&self, peer: P) -> bool {
+        Self::is_proven(self, peer)
+    }
+    fn prove(&mut self, peer: P) {
+        Self::prove(self, peer);
+    }
+    fn credit(&self, peer: P, now: Instant) -> usize {
+        Self::credit(self, peer, now)
+    }
+    fn has_room(&self) -> bool {
+        Self::has_room(self)
+    }
+    fn is_alone(&self) -> bool {
         false
     }
 }

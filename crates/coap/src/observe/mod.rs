@@ -3,11 +3,13 @@
 //! The endpoint keeps a client's observation open and puts its notifications in order ([`Place`]);
 //! a server keeps its observers in a [`Registry`].
 
+mod observation;
 mod order;
 mod registry;
 
+pub use observation::ObservationId;
 pub use order::{Place, SEQUENCE_MODULUS};
-pub use registry::{End, Notification, NotificationId, ObservationId, Registry};
+pub use registry::{End, Notification, Registry, Standing};
 
 use lowmesh_machine::Rejected;
 

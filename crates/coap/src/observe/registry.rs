@@ -1,37 +1,37 @@
-//! Who observes what, on the server (RFC 7641 s4).
+//! The observers of a server (RFC 7641 s4): who observes what, who is behind, and in which order they
+//! are notified.
 //!
-//! Observers whose requests are the same (method, options, payload) form one [`Observation`]: when
-//! the resource changes the application is asked once for all of them. To each observer at most one
-//! notification is on its way; what changes meanwhile is told when that one has ended, in its newest
-//! state (s4.5.2).
+//! Equal requests are one observation: the application answers once for all of them. An observer has at
+//! most one CON notification in flight; what changes meanwhile follows when that one has ended, in its
+//! newest state (s4.5.2). Observers that are behind wait in one queue, so that however many there are
+//! each gets its turn before any gets a second one.
+//!
+//! ```text
+//!   up to date ── state changes ──► behind ── its turn, and room ──► notified
+//!        ▲                            ▲                                 │ NON: at once
+//!        │                            └─ changed meanwhile ◄── CON ─────┤ CON: when acknowledged
+//!        └──────────────────────────────────────────────────────────────┘
+//! ```
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+use lowmesh_machine::Handle;
 use lowmesh_units::Instant;
-use lowmesh_wire::coap::{Class, Kind, Message, OptionNumber, Token};
+use lowmesh_wire::coap::{Class, Code, Kind, Message, OptionNumber, Token};
 
 use super::SEQUENCE_MODULUS;
+use super::observation::{Observation, ObservationId};
 use crate::blockwise::RequestKey;
 use crate::event::{Notifications, ResponseTemplate};
-use crate::params::{CONFIRM_AFTER, NOTIFICATION_GAP, UNPROVEN_NON_MAX};
+use crate::params::{CONFIRM_AFTER, NOTIFICATION_GAP, UNPROVEN_OBSERVER_MAX};
 
-/// Names an observation within its registry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ObservationId(u64);
-
-/// Names a notification within its registry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NotificationId(u64);
-
-/// A notification that has to leave now.
+/// A notification that leaves now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notification<P> {
-    /// Its name; to be given back in [`Registry::on_end`].
-    pub id: NotificationId,
     /// The observer.
     pub peer: P,
-    /// Of the request that registered it.
+    /// The token of the request that registered it.
     pub token: Token,
     /// CON or NON.
     pub confirmable: bool,
@@ -54,36 +54,39 @@ pub enum End {
     Deferred,
 }
 
-/// The same request of any number of observers.
-#[derive(Debug)]
-struct Observation<P> {
-    request: Message,
-    /// Uri-Path of the request, to find it by.
-    path: Vec<Vec<u8>>,
-    /// Of the latest state.
-    sequence: u32,
-    latest: Option<ResponseTemplate>,
-    observers: Vec<Observer<P>>,
+/// What an observer's address may be sent now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// The peer has shown that it receives at its address.
+    pub proven: bool,
+    /// There is credit for a short notification.
+    pub affordable: bool,
 }
 
+type Observed<P> = (P, Token);
+
 #[derive(Debug)]
-struct Observer<P> {
-    peer: P,
-    token: Token,
+struct Observer {
+    observation: ObservationId,
     /// Notifications are CON: the request was, and the application leaves it at that.
     confirmable: bool,
-    /// NON notifications that may still leave before it is proven.
-    unproven_left: u8,
-    /// Something that only the holder of the address can know has come from it.
-    proven: bool,
     block: Option<u32>,
+    /// Content-Format of the first response (RFC 7641 s4.2).
+    format: Option<u32>,
     /// When the last CON notification, or the request itself, showed that the client is there.
     confirmed: Instant,
-    /// Before this no NON leaves.
+    /// The earliest time of the next NON.
     next: Instant,
-    on_its_way: Option<NotificationId>,
-    /// Something changed that it has not been told.
+    /// The CON in flight, or the latest NON.
+    latest: Option<(Handle, Kind)>,
+    /// The state has changed since the last notification.
     behind: bool,
+    /// Its place among those that wait.
+    waits: Option<(Instant, u64)>,
+    /// Its place among the observers whose address is unproven.
+    unproven: Option<u64>,
+    /// Since when it has had no credit.
+    withheld: Option<Instant>,
 }
 
 /// All observations of a server.
@@ -91,10 +94,14 @@ struct Observer<P> {
 pub struct Registry<P> {
     observations: BTreeMap<ObservationId, Observation<P>>,
     by_key: BTreeMap<(RequestKey, Vec<u8>), ObservationId>,
-    by_observer: BTreeMap<(P, Token), ObservationId>,
-    on_their_way: BTreeMap<NotificationId, (ObservationId, P, Token)>,
-    /// Observers that are behind and wait for time.
-    waiting: BTreeSet<(Instant, P, Token)>,
+    observers: BTreeMap<Observed<P>, Observer>,
+    in_flight: BTreeMap<Handle, Observed<P>>,
+    /// Observers that are behind, by the time from which they may be notified and by how long they wait.
+    waiting: BTreeMap<(Instant, u64), Observed<P>>,
+    /// Observers whose address is unproven, the oldest first.
+    unproven: BTreeMap<u64, Observed<P>>,
+    /// Observers that were forgotten and not asked about.
+    left: Vec<Observed<P>>,
     serial: u64,
     /// The newest value of Observe. One sequence serves all, so that a client that registers again
     /// never sees it go back (RFC 7641 s4.4).
@@ -109,9 +116,11 @@ impl<P: Ord + Copy> Registry<P> {
         Self {
             observations: BTreeMap::new(),
             by_key: BTreeMap::new(),
-            by_observer: BTreeMap::new(),
-            on_their_way: BTreeMap::new(),
-            waiting: BTreeSet::new(),
+            observers: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            unproven: BTreeMap::new(),
+            left: Vec::new(),
             serial: 0,
             sequence: 0,
             observers_max,
@@ -120,237 +129,268 @@ impl<P: Ord + Copy> Registry<P> {
     }
     /// Observers of all resources.
     pub fn observers(&self) -> usize {
-        self.by_observer.len()
+        self.observers.len()
     }
-    /// Registers the client of a request whose response has succeeded; returns the value of the
+    /// Registers the client of a request whose `response` has succeeded; returns the value of the
     /// response's Observe option, or `None` if there is no room: then the response leaves without
-    /// the option (RFC 7641 s4.1).
-    ///
-    /// Until an acknowledgement shows that `peer` is where it says, unless `proven` says so already,
-    /// its notifications are CON: a forged address is told no more than one of them, behind a few
-    /// NON ones where the application wants these.
+    /// the option (RFC 7641 s4.1). When all places are taken the oldest unproven observer gives way.
     pub fn register(
         &mut self,
         peer: P,
         request: &Message,
-        notifications: Notifications,
+        response: &ResponseTemplate,
         proven: bool,
         now: Instant,
     ) -> Option<u32> {
-        let token = request.token.clone();
+        let place = (peer, request.token.clone());
         // RFC 7641 s4.1: an entry with the same endpoint and token is replaced.
-        self.remove(peer, &token);
-        let of_peer = (peer, Token::EMPTY)..;
-        let of_peer = self.by_observer.range(of_peer).take_while(|((one, _), _)| *one == peer);
-        if self.observers() >= self.observers_max
-            || of_peer.take(self.per_peer_max).count() >= self.per_peer_max
-        {
+        self.take_out(&place);
+        if self.of_peer(peer).take(self.per_peer_max).count() >= self.per_peer_max {
             return None;
         }
-        let key = (RequestKey::of(request), request.payload.clone());
-        let id = if let Some(id) = self.by_key.get(&key) {
-            *id
-        } else {
-            let id = ObservationId(self.next());
-            self.by_key.insert(key, id);
-            self.observations.insert(id, Observation::new(request));
-            id
-        };
-        let observation = self.observations.get_mut(&id).expect("just found or made");
-        let (confirmable, unproven_left) = match notifications {
-            Notifications::AsRequested => (request.kind == Kind::Confirmable, 0),
-            Notifications::NonConfirmable => (false, UNPROVEN_NON_MAX),
-        };
-        observation.observers.push(Observer {
-            peer,
-            token: token.clone(),
-            confirmable,
-            unproven_left,
-            proven,
+        if self.observers() >= self.observers_max {
+            let (peer, token) = self.unproven.first_key_value()?.1.clone();
+            self.remove(peer, &token);
+        }
+        let observation = self.observation_of(request);
+        if let Some(joined) = self.observations.get_mut(&observation) {
+            joined.observers.insert(place.clone());
+        }
+        let serial = self.next();
+        if !proven {
+            self.unproven.insert(serial, place.clone());
+        }
+        let observer = Observer {
+            observation,
+            confirmable: match response.notifications {
+                Notifications::AsRequested => request.kind == Kind::Confirmable,
+                Notifications::NonConfirmable => false,
+            },
             block: request.options.get_uint(OptionNumber::BLOCK2),
+            format: response.options.get_uint(OptionNumber::CONTENT_FORMAT),
             confirmed: now,
             next: now,
-            on_its_way: None,
+            latest: None,
             behind: false,
-        });
-        self.by_observer.insert((peer, token), id);
+            waits: None,
+            unproven: (!proven).then_some(serial),
+            withheld: None,
+        };
+        self.observers.insert(place, observer);
         Some(self.advance())
     }
     /// Forgets an observer; true if it was one.
     pub fn remove(&mut self, peer: P, token: &Token) -> bool {
-        let Some(id) = self.by_observer.remove(&(peer, token.clone())) else { return false };
-        let Some(observation) = self.observations.get_mut(&id) else { return true };
-        let place = observation.observers.iter().position(|one| one.is(peer, token));
-        if let Some(gone) = place.map(|place| observation.observers.remove(place)) {
-            self.waiting.remove(&(gone.next, peer, token.clone()));
-            if let Some(notification) = gone.on_its_way {
-                self.on_their_way.remove(&notification);
-            }
+        let place = (peer, token.clone());
+        let known = self.take_out(&place);
+        if known {
+            self.left.push(place);
         }
-        if observation.observers.is_empty() {
-            self.forget(id);
+        known
+    }
+    /// The next observer that was forgotten, for layers that keep something of it.
+    pub fn next_left(&mut self) -> Option<(P, Token)> {
+        self.left.pop()
+    }
+    fn take_out(&mut self, place: &Observed<P>) -> bool {
+        let Some(gone) = self.observers.remove(place) else { return false };
+        if let Some(waits) = gone.waits {
+            self.waiting.remove(&waits);
+        }
+        if let Some(serial) = gone.unproven {
+            self.unproven.remove(&serial);
+        }
+        if let Some((handle, _)) = gone.latest {
+            self.in_flight.remove(&handle);
+        }
+        if let Some(observation) = self.observations.get_mut(&gone.observation) {
+            observation.observers.remove(place);
+            if observation.observers.is_empty() {
+                self.forget(gone.observation);
+            }
         }
         true
     }
     /// Forgets every observation of a peer.
     pub fn remove_peer(&mut self, peer: P) {
-        let of_peer = self.by_observer.range((peer, Token::EMPTY)..);
-        let of_peer = of_peer.take_while(|((one, _), _)| *one == peer);
-        let tokens: Vec<Token> = of_peer.map(|((_, token), _)| token.clone()).collect();
+        let tokens: Vec<Token> = self.of_peer(peer).map(|(_, token)| token.clone()).collect();
         for token in tokens {
             self.remove(peer, &token);
         }
     }
-    /// The observations of a path, each with one of its observers and the request that the
-    /// application has to answer anew.
-    pub fn on_path(&self, path: &[&[u8]]) -> Vec<(ObservationId, P, Message)> {
+    /// The observations of a path.
+    pub fn on_path(&self, path: &[&[u8]]) -> Vec<ObservationId> {
         let matching = self.observations.iter().filter(|(_, one)| one.path == path);
-        matching.filter_map(|(id, one)| one.asked(*id)).collect()
+        matching.map(|(id, _)| *id).collect()
     }
     /// The observation that `request` would join.
-    pub fn like(&self, request: &Message) -> Option<(ObservationId, P, Message)> {
-        let id = self.by_key.get(&(RequestKey::of(request), request.payload.clone()))?;
-        self.observations.get(id)?.asked(*id)
+    pub fn like(&self, request: &Message) -> Option<ObservationId> {
+        self.by_key.get(&(RequestKey::of(request), request.payload.clone())).copied()
     }
     /// Every observation.
-    pub fn all(&self) -> Vec<(ObservationId, P, Message)> {
-        self.observations.iter().filter_map(|(id, one)| one.asked(*id)).collect()
+    pub fn all(&self) -> Vec<ObservationId> {
+        self.observations.keys().copied().collect()
     }
-    /// The application has answered for an observation: who is to be told now. An error ends it.
-    pub fn on_state(
-        &mut self,
-        id: ObservationId,
-        state: ResponseTemplate,
-        now: Instant,
-    ) -> Vec<Notification<P>> {
+    /// One of the observers of an observation, and the request that the application answers for all of
+    /// them.
+    pub fn question(&self, id: ObservationId) -> Option<(P, Message)> {
+        let observation = self.observations.get(&id)?;
+        let (peer, _) = observation.observers.first()?;
+        Some((*peer, observation.request.clone()))
+    }
+    /// The application has answered for an observation: its observers are behind. An error ends it once
+    /// they have been notified.
+    pub fn on_state(&mut self, id: ObservationId, state: ResponseTemplate, now: Instant) {
         let sequence = self.advance();
-        let Some(observation) = self.observations.get_mut(&id) else { return Vec::new() };
+        let Some(observation) = self.observations.get_mut(&id) else { return };
         observation.sequence = sequence;
         observation.latest = Some(state);
-        let observers: Vec<(P, Token)> =
-            observation.observers.iter().map(|one| (one.peer, one.token.clone())).collect();
-        observers.into_iter().filter_map(|(peer, token)| self.tell(id, peer, &token, now)).collect()
+        let observers: Vec<Observed<P>> = observation.observers.iter().cloned().collect();
+        for place in observers {
+            if let Some(observer) = self.observers.get_mut(&place) {
+                observer.behind = true;
+            }
+            self.wait(&place, now);
+        }
     }
-    /// A notification has ended. Returns what the observer is to be told next.
-    pub fn on_end(
-        &mut self,
-        id: NotificationId,
-        end: End,
-        now: Instant,
-    ) -> Option<Notification<P>> {
-        let (observation, peer, token) = self.on_their_way.remove(&id)?;
+    /// A notification has ended; false if `handle` names none.
+    pub fn on_end(&mut self, handle: Handle, end: End, now: Instant) -> bool {
+        let Some(place) = self.in_flight.remove(&handle) else { return false };
         if end == End::Gone {
             // RFC 7641 s4.5: after RST or a timeout the client is no longer an observer.
-            self.remove(peer, &token);
-            return None;
+            self.remove(place.0, &place.1);
+            return true;
         }
-        let observers = &mut self.observations.get_mut(&observation)?.observers;
-        let observer = observers.iter_mut().find(|one| one.is(peer, &token))?;
-        observer.on_its_way = None;
+        let Some(observer) = self.observers.get_mut(&place) else { return true };
+        observer.latest = None;
         if end == End::Deferred {
             observer.behind = true;
-            observer.next = now + NOTIFICATION_GAP;
-            self.waiting.insert((observer.next, peer, token));
-            return None;
+            self.wait(&place, now + NOTIFICATION_GAP);
+            return true;
         }
         observer.confirmed = now;
-        observer.proven = true;
-        if !observer.behind {
-            return None;
+        if let Some(serial) = observer.unproven.take() {
+            self.unproven.remove(&serial);
         }
-        self.tell(observation, peer, &token, now)
+        if observer.behind {
+            self.wait(&place, now);
+        }
+        true
     }
-    /// The observer that a notification is on its way to.
-    pub fn peer_of(&self, id: NotificationId) -> Option<P> {
-        self.on_their_way.get(&id).map(|(_, peer, _)| *peer)
+    /// The observer that a notification is for.
+    pub fn peer_of(&self, handle: Handle) -> Option<P> {
+        self.in_flight.get(&handle).map(|(peer, _)| *peer)
     }
-    /// Who is to be told now that time has passed.
-    pub fn on_deadline(&mut self, now: Instant) -> Vec<Notification<P>> {
-        let mut due = Vec::new();
-        while let Some((at, _, _)) = self.waiting.first()
-            && *at <= now
-            && let Some((_, peer, token)) = self.waiting.pop_first()
+    /// When [`Registry::next_notification`] has something to do.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.waiting.first_key_value().map(|((at, _), _)| *at)
+    }
+    /// The notification of the observer whose turn it is, under the name `handle`; `None` if nobody is to
+    /// be notified now.
+    ///
+    /// Until something shows that its address is right, an observer is notified with CON only, and within
+    /// the credit of its address.
+    pub fn next_notification(
+        &mut self,
+        now: Instant,
+        handle: Handle,
+        standing: impl Fn(P) -> Standing,
+    ) -> Option<Notification<P>> {
+        while let Some(first) = self.waiting.first_entry()
+            && first.key().0 <= now
         {
-            if let Some(id) = self.by_observer.get(&(peer, token.clone())).copied() {
-                due.extend(self.tell(id, peer, &token, now));
+            let place = first.remove();
+            let standing = standing(place.0);
+            if let Some(notification) = self.notify(&place, handle, standing, now) {
+                return Some(notification);
             }
         }
-        due
-    }
-    /// When [`Registry::on_deadline`] has something to do.
-    pub fn next_deadline(&self) -> Option<Instant> {
-        self.waiting.first().map(|(at, _, _)| *at)
+        None
     }
 
-    /// Makes the notification of the latest state for one observer, unless it has to wait.
-    fn tell(
+    /// The notification of the latest state for an observer, unless it has to wait.
+    fn notify(
         &mut self,
-        id: ObservationId,
-        peer: P,
-        token: &Token,
+        place: &Observed<P>,
+        handle: Handle,
+        standing: Standing,
         now: Instant,
     ) -> Option<Notification<P>> {
-        let notification = NotificationId(self.next());
-        let observation = self.observations.get_mut(&id)?;
-        let state = observation.latest.clone()?;
-        let (sequence, key) = (observation.sequence, RequestKey::of(&observation.request));
-        let observer = observation.observers.iter_mut().find(|one| one.is(peer, token))?;
-        observer.behind = true;
-        if observer.on_its_way.is_some() {
+        let observer = self.observers.get_mut(place)?;
+        observer.waits = None;
+        let id = observer.observation;
+        if matches!(observer.latest, Some((_, Kind::Confirmable))) {
+            return None;
+        }
+        if !standing.proven && !standing.affordable {
+            let since = *observer.withheld.get_or_insert(now);
+            if now.since(since) >= UNPROVEN_OBSERVER_MAX {
+                self.remove(place.0, &place.1);
+            } else {
+                self.wait(place, now + NOTIFICATION_GAP);
+            }
             return None;
         }
         // RFC 7641 s4.5: at least every 24 hours a notification MUST be CON.
         let silent = now.since(observer.confirmed) >= CONFIRM_AFTER;
-        let unproven = !observer.proven && observer.unproven_left == 0;
-        let confirmable = observer.confirmable || unproven || silent;
+        let confirmable = observer.confirmable || !standing.proven || silent;
+        // RFC 7641 s4.5.1: without an estimate of the RTT, one NON every 3 s at most.
         if !confirmable && observer.next > now {
-            self.waiting.insert((observer.next, peer, token.clone()));
+            let next = observer.next;
+            self.wait(place, next);
             return None;
         }
         observer.behind = false;
-        // RFC 7641 s4.5.1: without an estimate of the RTT, one NON every 3 s at most.
-        self.waiting.remove(&(observer.next, peer, token.clone()));
+        observer.withheld = None;
         observer.next = now + NOTIFICATION_GAP;
-        let block = observer.block;
-        if confirmable {
-            observer.on_its_way = Some(notification);
-        } else {
-            observer.unproven_left = observer.unproven_left.saturating_sub(1);
+        let kind = if confirmable { Kind::Confirmable } else { Kind::NonConfirmable };
+        if let Some((before, _)) = observer.latest.replace((handle, kind)) {
+            self.in_flight.remove(&before);
         }
-        let mut response = state;
-        if response.code.class() == Class::Success {
-            response.options.set_uint(OptionNumber::OBSERVE, sequence);
-        } else {
-            // RFC 7641 s4.2: an error ends the observation, and has no Observe option.
-            self.remove(peer, token);
+        let (format, block) = (observer.format, observer.block);
+        self.in_flight.insert(handle, place.clone());
+        let observation = self.observations.get(&id)?;
+        let key = RequestKey::of(&observation.request);
+        let (response, ends) = observation.response(format)?;
+        if ends {
+            self.remove(place.0, &place.1);
         }
-        if self.by_observer.contains_key(&(peer, token.clone())) {
-            self.remember(notification, (id, peer, token.clone()));
-        }
-        let token = token.clone();
-        Some(Notification { id: notification, peer, token, confirmable, key, block, response })
+        let (peer, token) = place.clone();
+        Some(Notification { peer, token, confirmable, key, block, response })
     }
 
-    /// Keeps the way from a notification to its observer; of unconfirmed ones, which nothing ends,
-    /// the oldest go.
-    fn remember(&mut self, id: NotificationId, observer: (ObservationId, P, Token)) {
-        if self.on_their_way.len() >= 2 * self.observers_max {
-            self.on_their_way.pop_first();
+    /// Puts an observer behind all others that may be notified from `at` on, unless it waits already.
+    fn wait(&mut self, place: &Observed<P>, at: Instant) {
+        let serial = self.next();
+        let Some(observer) = self.observers.get_mut(place) else { return };
+        if observer.waits.is_none() {
+            observer.waits = Some((at, serial));
+            self.waiting.insert((at, serial), place.clone());
         }
-        self.on_their_way.insert(id, observer);
     }
-
+    fn of_peer(&self, peer: P) -> impl Iterator<Item = &Observed<P>> {
+        let from = self.observers.range((peer, Token::EMPTY)..);
+        from.map(|(place, _)| place).take_while(move |(one, _)| *one == peer)
+    }
+    /// The observation that a request is part of, a new one if need be.
+    fn observation_of(&mut self, request: &Message) -> ObservationId {
+        if let Some(id) = self.like(request) {
+            return id;
+        }
+        let id = ObservationId(self.next());
+        self.by_key.insert((RequestKey::of(request), request.payload.clone()), id);
+        self.observations.insert(id, Observation::new(request));
+        id
+    }
     fn forget(&mut self, id: ObservationId) {
         if let Some(gone) = self.observations.remove(&id) {
             self.by_key.remove(&(RequestKey::of(&gone.request), gone.request.payload));
         }
     }
-
     const fn advance(&mut self) -> u32 {
         self.sequence = (self.sequence + 1) % SEQUENCE_MODULUS;
         self.sequence
     }
-
     const fn next(&mut self) -> u64 {
         self.serial += 1;
         self.serial
@@ -358,33 +398,22 @@ impl<P: Ord + Copy> Registry<P> {
 }
 
 impl<P> Observation<P> {
-    fn new(request: &Message) -> Self {
-        let path = request.options.iter().values(OptionNumber::URI_PATH);
-        let mut shared = request.clone();
-        // What one client has already, or prefers, is not for all.
-        for own in [OptionNumber::ETAG, OptionNumber::BLOCK2, OptionNumber::ECHO] {
-            shared.options.remove(own);
+    /// The latest state as a notification for an observer whose first response had `format`, and whether
+    /// it ends the observation.
+    fn response(&self, format: Option<u32>) -> Option<(ResponseTemplate, bool)> {
+        let state = self.latest.as_ref()?;
+        // RFC 7641 s4.2: an error ends the observation, and has no Observe option.
+        if state.code.class() != Class::Success {
+            return Some((state.clone(), true));
         }
-        Self {
-            request: shared,
-            path: path.map(<[u8]>::to_vec).collect(),
-            sequence: 0,
-            latest: None,
-            observers: Vec::new(),
+        // RFC 7641 s4.2: a state in another Content-Format than the first one is 4.06.
+        let changed = state.options.get_uint(OptionNumber::CONTENT_FORMAT) != format;
+        if state.code == Code::CONTENT && changed {
+            return Some((ResponseTemplate::new(Code::NOT_ACCEPTABLE), true));
         }
-    }
-}
-
-impl<P: Copy> Observation<P> {
-    /// What the application is asked, for one of the observers.
-    fn asked(&self, id: ObservationId) -> Option<(ObservationId, P, Message)> {
-        self.observers.first().map(|first| (id, first.peer, self.request.clone()))
-    }
-}
-
-impl<P: Copy + PartialEq> Observer<P> {
-    fn is(&self, peer: P, token: &Token) -> bool {
-        self.peer == peer && self.token == *token
+        let mut response = state.clone();
+        response.options.set_uint(OptionNumber::OBSERVE, self.sequence);
+        Some((response, false))
     }
 }
 

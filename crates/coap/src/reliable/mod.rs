@@ -242,7 +242,17 @@ impl<P: Ord + Copy> Transport<P> for Connections<P> {
     ) -> Result<(), ConfigError> {
         Err(ConfigError::NoCongestionControl)
     }
-    fn proves_addresses(&self) -> bool {
+    fn is_proven(&self, _peer: P) -> bool {
         true
+    }
+    fn prove(&mut self, _peer: P) {}
+    fn credit(&self, _peer: P, _now: Instant) -> usize {
+        usize::MAX
+    }
+    fn has_room(&self) -> bool {
+        true
+    }
+    fn is_alone(&self) -> bool {
+        self.open.len() <= 1
     }
 }

@@ -38,14 +38,13 @@ pub(super) struct Attendant<W> {
     way: W,
     site: Arc<Site>,
     pending: FuturesUnordered<Pending>,
-    pending_max: usize,
     state: State,
 }
 
 impl<W: Way> Attendant<W> {
-    /// At most `pending_max` answers are made at a time.
-    pub(super) fn new(way: W, site: Arc<Site>, pending_max: usize) -> Self {
-        Self { way, site, pending: FuturesUnordered::new(), pending_max, state: State::Serving }
+    /// The host of `way` says how many answers are made at a time.
+    pub(super) fn new(way: W, site: Arc<Site>) -> Self {
+        Self { way, site, pending: FuturesUnordered::new(), state: State::Serving }
     }
     /// Serves until the way ends, or until `stop` and at most `grace` longer; gives the way back.
     pub(super) async fn serve(
@@ -114,8 +113,7 @@ impl<W: Way> Attendant<W> {
         match output {
             Output::Request { exchange, from, message, multicast } => {
                 self.site.totals.asked();
-                let busy = self.pending.len() >= self.pending_max || self.state != State::Serving;
-                if busy {
+                if self.state != State::Serving {
                     self.decline(exchange, multicast);
                     return;
                 }
@@ -124,7 +122,12 @@ impl<W: Way> Attendant<W> {
                         self.respond(exchange, finish.apply(response));
                     }
                     Outcome::Reply(Reply::Later(answer), finish) => {
-                        self.pending.push(Box::pin(finished(exchange, answer, finish)));
+                        // Nothing has been done yet of an answer that is not polled.
+                        if self.way.defer(exchange) {
+                            self.pending.push(Box::pin(finished(exchange, answer, finish)));
+                        } else {
+                            self.site.totals.answered(Code::SERVICE_UNAVAILABLE);
+                        }
                     }
                     Outcome::Silence => {
                         let _expired = self.way.handle(Input::Decline { exchange });
@@ -136,7 +139,7 @@ impl<W: Way> Attendant<W> {
             _ => {}
         }
     }
-    /// There is no time for a request.
+    /// The server ends, and takes no more requests.
     fn decline(&mut self, exchange: ExchangeId, multicast: bool) {
         if multicast {
             let _expired = self.way.handle(Input::Decline { exchange });

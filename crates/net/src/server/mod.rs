@@ -163,8 +163,7 @@ impl Server {
         let places = Arc::new(Semaphore::new(limits.connections_max));
         let mut tasks = JoinSet::new();
         for driver in datagrams {
-            let pending_max = limits.datagrams.incoming_max;
-            let attendant = Attendant::new(driver, site.clone(), pending_max);
+            let attendant = Attendant::new(driver, site.clone());
             let serving = attendant.serve(stopped.clone(), limits.grace);
             tasks.spawn(async move {
                 let (driver, result) = serving.await;
@@ -256,9 +255,8 @@ impl Reception {
             };
             let (connection, kept) = (limits.connection.clone(), limits.of_connection());
             let host = over_connections(connection, kept, protection, fresh_rng());
-            let pending_max = limits.connection.incoming_max;
             let connected = Connected::new(line, host).release_after(limits.idle_max);
-            let attendant = Attendant::new(connected, site, pending_max);
+            let attendant = Attendant::new(connected, site);
             let (way, result) = attendant.serve(stop, limits.grace).await;
             tokio::time::timeout(limits.grace, way.close()).await??;
             result

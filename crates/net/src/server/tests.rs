@@ -250,6 +250,10 @@ async fn a_resource_says_that_its_observers_are_told_with_non() {
         client.send(observe);
         assert_eq!(client.hear().await.expect("a state").kind, Kind::Acknowledgement);
         running.changes.tell(path);
+        // Nothing has proven the address yet.
+        assert_eq!(client.hear().await.expect("a change").kind, Kind::Confirmable, "{path}");
+        // RFC 7641 s4.5.1: one NON every 3 s.
+        running.changes.tell(path);
         assert_eq!(client.hear().await.expect("a change").kind, kind, "{path}");
     }
     running.stop.send(()).expect("it runs");

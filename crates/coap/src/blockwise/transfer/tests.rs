@@ -184,8 +184,8 @@ fn a_notification_is_completed_without_registering_again() {
 /// Runs a transfer against the server's tables; the server answers with the body that it got, in
 /// blocks of at most `most`.
 fn echo_body(request: RequestTemplate, limits: Limits, most: (Exponent, usize)) -> Message {
-    let mut bodies = Assemblies::new(1_000_000, 1_000_000);
-    let mut kept = Representations::new(1_000_000);
+    let mut bodies = Assemblies::new(1_000_000, 4_000_000, 4_000_000);
+    let mut kept = Representations::new(1_000_000, 1_000_000);
     let mut transfer = Transfer::new(request, limits, b"t");
     for _ in 0..100_000 {
         let request = transfer.request().expect("enough numbers");
@@ -202,12 +202,12 @@ fn echo_body(request: RequestTemplate, limits: Limits, most: (Exponent, usize)) 
                 Some(block) => {
                     let announced = request.options.get_uint(OptionNumber::SIZE1);
                     let arrival = Arrival { block, payload: &request.payload, announced };
-                    bodies.take(1, key.clone(), arrival, Instant::ZERO)
+                    bodies.take((1, key.clone()), arrival, true, Instant::ZERO)
                 }
             };
             if let Assembled::Whole(body) = whole {
                 let content = ResponseTemplate::new(Code::CONTENT).with_payload(body);
-                answer = kept.answer((1, key), content, asked, most, Instant::ZERO);
+                answer = kept.answer((1, key), content, asked, most, true, Instant::ZERO);
             }
             if let Some(block) = arrived {
                 block.write(&mut answer.options, OptionNumber::BLOCK1);

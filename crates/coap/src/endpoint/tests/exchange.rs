@@ -202,11 +202,11 @@ fn a_slow_answer_is_preceded_by_an_empty_ack_and_confirmed_by_itself() {
     assert_eq!(sent(&out), [Message::new(Kind::Acknowledgement, Code::EMPTY, MessageId(5))]);
     let separate = sent(&respond(&mut server, &asked, now)).remove(0);
     assert_eq!((separate.kind, separate.token), (Kind::Confirmable, get.token));
-    assert_eq!(server.open(), 1);
+    assert!(!server.is_idle());
     let ack = Message::new(Kind::Acknowledgement, Code::EMPTY, separate.message_id);
     let out = receive(&mut server, &ack, now);
     assert!(matches!(out[0], Output::Acknowledged { handle: Handle(99), .. }));
-    assert_eq!((server.open(), server.next_deadline()), (0, None));
+    assert_eq!((server.is_idle(), server.next_deadline()), (true, None));
 }
 
 #[test]
@@ -243,14 +243,77 @@ fn the_same_message_id_is_a_new_request_after_the_exchange_lifetime() {
 }
 
 #[test]
-fn a_server_without_room_leaves_a_request_to_its_next_copy() {
-    let mut server = endpoint(Config { incoming_max: 1, ..Config::default() });
-    let first = receive(&mut server, &request(Kind::Confirmable, 1), T0);
-    let second = request(Kind::Confirmable, 2);
-    assert_eq!(discards(&receive(&mut server, &second, T0)), [Discard::Overloaded]);
-    respond(&mut server, &first, T0);
-    let out = receive(&mut server, &second, T0);
+fn a_server_without_room_says_when_to_ask_again() {
+    for config in [
+        Config { incoming_max: 1, ..Config::default() },
+        Config { incoming_per_peer: 1, ..Config::default() },
+    ] {
+        let mut server = endpoint(config);
+        let first = receive(&mut server, &request(Kind::Confirmable, 1), T0);
+        for kind in [Kind::Confirmable, Kind::NonConfirmable] {
+            let out = receive(&mut server, &request(kind, 2 + kind as u16), T0);
+            let answer = sent(&out).remove(0);
+            assert_eq!(answer.code, Code::SERVICE_UNAVAILABLE);
+            assert_eq!(answer.options.get_uint(OptionNumber::MAX_AGE), Some(5));
+            assert_eq!(discards(&out), [Discard::Overloaded]);
+        }
+        respond(&mut server, &first, T0);
+        let out = receive(&mut server, &request(Kind::Confirmable, 9), T0);
+        assert!(matches!(out[0], Output::Request { .. }));
+    }
+}
+
+#[test]
+fn one_peer_with_unanswered_requests_leaves_room_for_the_next() {
+    let mut server = endpoint(Config { incoming_per_peer: 3, ..Config::default() });
+    for id in 0..10 {
+        receive(&mut server, &request(Kind::Confirmable, id), T0);
+    }
+    let bytes = request(Kind::Confirmable, 1).to_vec();
+    server.handle(T0, Input::Datagram { from: PEER + 1, bytes: &bytes }).expect("never fails");
+    assert!(matches!(outputs(&mut server)[..], [Output::Request { .. }]));
+}
+
+#[test]
+fn an_acknowledged_request_keeps_its_place_until_its_answer_is_acknowledged() {
+    let config = Config { incoming_max: 1, open_max: 1, queue_max: 0, ..Config::default() };
+    let mut server = endpoint(config);
+    // An own request takes the only open exchange, and the window.
+    ask(&mut server, 1, T0);
+    let asked = receive(&mut server, &request(Kind::Confirmable, 5), T0);
+    let (now, _) = wake(&mut server);
+    assert!(
+        !respond(&mut server, &asked, now).iter().any(|one| matches!(one, Output::Failed { .. }))
+    );
+    let refused = receive(&mut server, &request(Kind::Confirmable, 6), now);
+    assert_eq!(sent(&refused)[0].code, Code::SERVICE_UNAVAILABLE);
+    let out = {
+        let input = Input::Cancel { handle: Handle(1) };
+        server.handle(now, input).expect("acceptable");
+        outputs(&mut server)
+    };
+    let separate = sent(&out).remove(0);
+    assert_eq!((separate.kind, separate.code), (Kind::Confirmable, Code::CONTENT));
+    let ack = Message::new(Kind::Acknowledgement, Code::EMPTY, separate.message_id);
+    receive(&mut server, &ack, now);
+    let out = receive(&mut server, &request(Kind::Confirmable, 7), now);
     assert!(matches!(out[0], Output::Request { .. }));
+}
+
+#[test]
+fn a_destination_that_is_silent_leaves_the_queues_of_the_others_alone() {
+    let config = Config { queue_max: 2, ..Config::default() };
+    let mut client = endpoint(config);
+    let mut put = |peer: u16, name: u64| {
+        let message = RequestTemplate::get("/t");
+        let input = Input::Request { peer, message, handle: Handle(name) };
+        client.handle(T0, input).expect("acceptable");
+        outputs(&mut client)
+    };
+    let failed = |out: &[Output<u16>]| out.iter().any(|one| matches!(one, Output::Failed { .. }));
+    assert!((0..3).all(|name| !failed(&put(1, name))));
+    assert!(failed(&put(1, 3)), "one on its way and two that wait");
+    assert!(!failed(&put(2, 4)));
 }
 
 #[test]
@@ -274,6 +337,8 @@ fn a_full_table_of_peers_forgets_the_one_idle_longest_and_never_a_busy_one() {
         let mut bytes = Vec::new();
         request(Kind::NonConfirmable, peer).emit(&mut bytes);
         client.handle(T0, Input::Datagram { from: peer, bytes: &bytes }).expect("never fails");
+        let asked = outputs(&mut client);
+        respond(&mut client, &asked, T0);
     }
     assert_eq!(client.peers.keys().copied().collect::<Vec<_>>(), [PEER, 29]);
     assert_eq!(client.remembered, 1);

@@ -1,12 +1,12 @@
-//! One behaviour a test: who is told what, and when.
+//! One behaviour a test: who is notified, when, and in which order.
 
-use lowmesh_wire::coap::{Code, MessageId};
+use lowmesh_wire::coap::{ContentFormat, MessageId};
 
 use super::*;
 
 const T0: Instant = Instant::ZERO;
-const ASKED: Notifications = Notifications::AsRequested;
-const NON: Notifications = Notifications::NonConfirmable;
+const PROVEN: Standing = Standing { proven: true, affordable: true };
+const UNPROVEN: Standing = Standing { proven: false, affordable: true };
 
 fn request(kind: Kind, path: &str, token: u64) -> Message {
     let mut get = Message::new(kind, Code::GET, MessageId(1));
@@ -16,181 +16,293 @@ fn request(kind: Kind, path: &str, token: u64) -> Message {
     get
 }
 
-fn registry() -> Registry<u8> {
-    Registry::new(10, 3)
-}
-
 fn state(text: &str) -> ResponseTemplate {
     ResponseTemplate::new(Code::CONTENT).with_payload(text.as_bytes().to_vec())
 }
 
-/// Changes the only observation of `/t`.
-fn change(registry: &mut Registry<u8>, text: &str, now: Instant) -> Vec<Notification<u8>> {
-    let found = registry.on_path(&[b"t"]);
-    let [(id, ..)] = found[..] else { panic!("one observation, not {}", found.len()) };
-    registry.on_state(id, state(text), now)
+/// A registry with handles for its notifications.
+struct Bench {
+    registry: Registry<u32>,
+    handle: u64,
 }
 
-fn sequence(notification: &Notification<u8>) -> u32 {
+fn bench() -> Bench {
+    Bench { registry: Registry::new(10, 3), handle: 0 }
+}
+
+/// A notification and its handle.
+type Notified = (Handle, Notification<u32>);
+
+impl Bench {
+    fn register(&mut self, peer: u32, request: &Message, proven: bool) -> Option<u32> {
+        self.registry.register(peer, request, &state(""), proven, T0)
+    }
+    /// CON, unless the application wants NON.
+    fn register_non(&mut self, peer: u32, proven: bool) {
+        let mut response = state("");
+        response.notifications = Notifications::NonConfirmable;
+        let request = request(Kind::Confirmable, "/t", 1);
+        self.registry.register(peer, &request, &response, proven, T0);
+    }
+    /// Everybody who is to be notified now.
+    fn due(&mut self, standing: Standing, now: Instant) -> Vec<Notified> {
+        let mut all = Vec::new();
+        loop {
+            self.handle += 1;
+            let handle = Handle(self.handle);
+            match self.registry.next_notification(now, handle, |_| standing) {
+                Some(notification) => all.push((handle, notification)),
+                None => return all,
+            }
+        }
+    }
+    /// Changes the only observation of `/t`, and notifies.
+    fn change(&mut self, text: &str, standing: Standing, now: Instant) -> Vec<Notified> {
+        self.become_state(state(text), now);
+        self.due(standing, now)
+    }
+    fn become_state(&mut self, state: ResponseTemplate, now: Instant) {
+        let [id] = self.registry.on_path(&[b"t"])[..] else { panic!("one observation") };
+        self.registry.on_state(id, state, now);
+    }
+}
+
+fn sequence(notification: &Notification<u32>) -> u32 {
     notification.response.options.get_uint(OptionNumber::OBSERVE).expect("has Observe")
 }
 
 #[test]
-fn equal_requests_are_one_observation_and_everybody_is_told() {
-    let mut registry = registry();
-    registry.register(1, &request(Kind::Confirmable, "/t", 1), ASKED, true, T0);
-    registry.register(2, &request(Kind::Confirmable, "/t", 2), ASKED, true, T0);
-    registry.register(2, &request(Kind::Confirmable, "/u", 3), ASKED, true, T0);
-    let told = change(&mut registry, "1", T0);
-    let peers: Vec<u8> = told.iter().map(|one| one.peer).collect();
-    assert_eq!((peers, sequence(&told[0])), (vec![1, 2], sequence(&told[1])));
+fn equal_requests_are_one_observation_and_everybody_is_notified() {
+    let mut bench = bench();
+    bench.register(1, &request(Kind::Confirmable, "/t", 1), true);
+    bench.register(2, &request(Kind::Confirmable, "/t", 2), true);
+    bench.register(2, &request(Kind::Confirmable, "/u", 3), true);
+    let notified = bench.change("1", PROVEN, T0);
+    let peers: Vec<u32> = notified.iter().map(|(_, one)| one.peer).collect();
+    assert_eq!((peers, sequence(&notified[0].1)), (vec![1, 2], sequence(&notified[1].1)));
 }
 
 #[test]
 fn requests_with_different_queries_are_asked_for_apart() {
-    let mut registry = registry();
+    let mut bench = bench();
     for (peer, query) in [(1, "a"), (2, "b")] {
         let mut get = request(Kind::Confirmable, "/t", 1);
         get.options.insert_query(query);
-        registry.register(peer, &get, ASKED, true, T0);
+        bench.register(peer, &get, true);
     }
-    assert_eq!(registry.on_path(&[b"t"]).len(), 2);
-    assert_eq!(registry.on_path(&[b"t", b"x"]).len(), 0);
+    let ids = bench.registry.on_path(&[b"t"]);
+    assert_eq!(ids.len(), 2);
+    assert_ne!(bench.registry.question(ids[0]), bench.registry.question(ids[1]));
+    assert_eq!(bench.registry.on_path(&[b"t", b"x"]).len(), 0);
 }
 
 #[test]
 fn the_sequence_goes_on_when_a_client_registers_again() {
-    let mut registry = registry();
+    let mut bench = bench();
     let get = request(Kind::NonConfirmable, "/t", 1);
-    let first = registry.register(1, &get, ASKED, true, T0).expect("room");
-    let told = sequence(&change(&mut registry, "1", T0)[0]);
-    let again = registry.register(1, &get, ASKED, true, T0).expect("room");
-    assert!(first < told && told < again);
-    assert_eq!(registry.observers(), 1);
+    let first = bench.register(1, &get, true).expect("room");
+    let notified = sequence(&bench.change("1", PROVEN, T0)[0].1);
+    let again = bench.register(1, &get, true).expect("room");
+    assert!(first < notified && notified < again);
+    assert_eq!(bench.registry.observers(), 1);
 }
 
 #[test]
 fn observers_are_bounded_in_all_and_for_each_peer() {
-    let mut registry = Registry::new(4, 3);
-    let mut register = |peer, token| {
-        registry.register(peer, &request(Kind::Confirmable, "/t", token), ASKED, true, T0)
-    };
+    let mut bench = Bench { registry: Registry::new(4, 3), handle: 0 };
+    let mut register =
+        |peer, token| bench.register(peer, &request(Kind::Confirmable, "/t", token), true);
     assert!((0..3).all(|token| register(1, token).is_some()));
     assert_eq!(register(1, 3), None);
     assert!(register(2, 0).is_some());
     assert_eq!(register(3, 0), None);
-    registry.remove_peer(1);
-    assert_eq!(registry.observers(), 1);
+    bench.registry.remove_peer(1);
+    assert_eq!(bench.registry.observers(), 1);
 }
 
 #[test]
-fn what_changes_while_a_confirmable_notification_is_on_its_way_is_told_once_in_its_newest_state() {
-    let mut registry = registry();
-    registry.register(1, &request(Kind::Confirmable, "/t", 1), ASKED, true, T0);
-    let first = change(&mut registry, "1", T0).remove(0);
-    assert!(first.confirmable);
-    assert!(change(&mut registry, "2", T0).is_empty());
-    assert!(change(&mut registry, "3", T0).is_empty());
-    let next = registry.on_end(first.id, End::Delivered, T0).expect("it is behind");
-    assert_eq!(next.response.payload, b"3");
-    assert_eq!(registry.on_end(next.id, End::Delivered, T0), None);
+fn when_all_places_are_taken_the_oldest_unproven_observer_gives_way() {
+    let mut bench = Bench { registry: Registry::new(3, 3), handle: 0 };
+    let get = request(Kind::Confirmable, "/t", 1);
+    bench.register(1, &get, true);
+    bench.register(2, &get, false);
+    bench.register(3, &get, false);
+    assert!(bench.register(4, &get, false).is_some());
+    let peers: Vec<u32> = bench.change("1", PROVEN, T0).iter().map(|(_, one)| one.peer).collect();
+    assert_eq!(peers, [1, 3, 4]);
+}
+
+#[test]
+fn what_changes_while_a_con_is_in_flight_is_notified_once_in_its_newest_state() {
+    let mut bench = bench();
+    bench.register(1, &request(Kind::Confirmable, "/t", 1), true);
+    let (first, notification) = bench.change("1", PROVEN, T0).remove(0);
+    assert!(notification.confirmable);
+    assert!(bench.change("2", PROVEN, T0).is_empty());
+    assert!(bench.change("3", PROVEN, T0).is_empty());
+    assert!(bench.registry.on_end(first, End::Delivered, T0));
+    let (next, notification) = bench.due(PROVEN, T0).remove(0);
+    assert_eq!(notification.response.payload, b"3");
+    assert!(bench.registry.on_end(next, End::Delivered, T0));
+    assert!(bench.due(PROVEN, T0).is_empty());
+}
+
+#[test]
+fn observers_that_wait_get_their_turn_before_any_gets_a_second_one() {
+    let mut bench = Bench { registry: Registry::new(600, 1), handle: 0 };
+    for peer in 0..600 {
+        bench.register(peer, &request(Kind::Confirmable, "/t", 1), true);
+    }
+    let mut notified = std::collections::BTreeSet::new();
+    // The state changes again and again while there is room for a hundred at a time.
+    for round in 0..6 {
+        bench.become_state(state("again"), Instant::from_secs(round));
+        for _ in 0..100 {
+            bench.handle += 1;
+            let handle = Handle(bench.handle);
+            let now = Instant::from_secs(round);
+            let next = bench.registry.next_notification(now, handle, |_| PROVEN);
+            notified.insert(next.expect("600 are behind").peer);
+            bench.registry.on_end(handle, End::Delivered, now);
+        }
+    }
+    assert_eq!(notified.len(), 600);
 }
 
 #[test]
 fn unconfirmed_notifications_keep_their_distance() {
-    let mut registry = registry();
-    registry.register(1, &request(Kind::NonConfirmable, "/t", 1), ASKED, true, T0);
-    assert_eq!(change(&mut registry, "1", T0).len(), 1);
-    assert!(change(&mut registry, "2", T0).is_empty());
-    let due = registry.next_deadline().expect("it is behind");
+    let mut bench = bench();
+    bench.register(1, &request(Kind::NonConfirmable, "/t", 1), true);
+    assert_eq!(bench.change("1", PROVEN, T0).len(), 1);
+    assert!(bench.change("2", PROVEN, T0).is_empty());
+    let due = bench.registry.next_deadline().expect("it is behind");
     assert_eq!(due, T0 + NOTIFICATION_GAP);
-    let told = registry.on_deadline(due).remove(0);
-    assert_eq!((&told.response.payload[..], told.confirmable), (&b"2"[..], false));
-    assert_eq!(registry.next_deadline(), None);
+    let (_, notification) = bench.due(PROVEN, due).remove(0);
+    assert_eq!((&notification.response.payload[..], notification.confirmable), (&b"2"[..], false));
+    assert_eq!(bench.registry.next_deadline(), None);
 }
 
 #[test]
 fn after_a_day_without_a_sign_of_life_a_notification_is_confirmable() {
-    let mut registry = registry();
-    registry.register(1, &request(Kind::NonConfirmable, "/t", 1), ASKED, true, T0);
+    let mut bench = bench();
+    bench.register(1, &request(Kind::NonConfirmable, "/t", 1), true);
     let day = T0 + CONFIRM_AFTER;
-    let told = change(&mut registry, "1", day).remove(0);
-    assert!(told.confirmable);
-    registry.on_end(told.id, End::Delivered, day);
+    let (handle, notification) = bench.change("1", PROVEN, day).remove(0);
+    assert!(notification.confirmable);
+    bench.registry.on_end(handle, End::Delivered, day);
     let later = day + NOTIFICATION_GAP;
-    assert!(!change(&mut registry, "2", later)[0].confirmable);
+    assert!(!bench.change("2", PROVEN, later)[0].1.confirmable);
 }
 
 #[test]
-fn an_address_that_is_not_proven_gets_confirmable_notifications_until_it_acknowledges_one() {
-    let mut registry = registry();
-    registry.register(1, &request(Kind::NonConfirmable, "/t", 1), ASKED, false, T0);
-    let first = change(&mut registry, "1", T0).remove(0);
-    assert!(first.confirmable);
-    registry.on_end(first.id, End::Delivered, T0);
-    let later = T0 + NOTIFICATION_GAP;
-    assert!(!change(&mut registry, "2", later)[0].confirmable);
+fn an_unproven_address_gets_confirmable_notifications_whatever_the_application_wants() {
+    for non in [false, true] {
+        let mut bench = bench();
+        if non {
+            bench.register_non(1, false);
+        } else {
+            bench.register(1, &request(Kind::NonConfirmable, "/t", 1), false);
+        }
+        let (handle, notification) = bench.change("1", UNPROVEN, T0).remove(0);
+        assert!(notification.confirmable);
+        bench.registry.on_end(handle, End::Delivered, T0);
+        assert!(!bench.change("2", PROVEN, T0 + NOTIFICATION_GAP)[0].1.confirmable);
+    }
+}
+
+#[test]
+fn an_unproven_address_without_credit_waits_and_is_forgotten_in_the_end() {
+    let mut bench = bench();
+    bench.register(1, &request(Kind::Confirmable, "/t", 1), false);
+    let broke = Standing { proven: false, affordable: false };
+    assert!(bench.change("1", broke, T0).is_empty());
+    let later = bench.registry.next_deadline().expect("it waits");
+    assert_eq!(later, T0 + NOTIFICATION_GAP);
+    assert!(bench.due(broke, later).is_empty());
+    assert_eq!(bench.registry.observers(), 1);
+    assert!(bench.due(broke, T0 + UNPROVEN_OBSERVER_MAX).is_empty());
+    assert_eq!((bench.registry.observers(), bench.registry.next_deadline()), (0, None));
 }
 
 #[test]
 fn where_the_application_says_so_a_request_by_con_is_notified_with_non_until_a_day_has_passed() {
-    let mut registry = registry();
-    registry.register(1, &request(Kind::Confirmable, "/t", 1), NON, true, T0);
+    let mut bench = bench();
+    bench.register_non(1, true);
     for second in [0, 100, 24 * 3600 - 1] {
-        let told = change(&mut registry, "soon", Instant::from_secs(second));
-        assert!(!told[0].confirmable, "after {second} s");
+        let notified = bench.change("soon", PROVEN, Instant::from_secs(second));
+        assert!(!notified[0].1.confirmable, "after {second} s");
     }
-    let told = change(&mut registry, "late", T0 + CONFIRM_AFTER);
-    assert!(told[0].confirmable);
-    registry.on_end(told[0].id, End::Delivered, T0 + CONFIRM_AFTER);
-    assert!(!change(&mut registry, "later", T0 + CONFIRM_AFTER + NOTIFICATION_GAP)[0].confirmable);
-}
-
-#[test]
-fn of_non_notifications_an_address_that_is_not_proven_gets_a_few_and_then_a_con() {
-    let mut registry = registry();
-    registry.register(1, &request(Kind::Confirmable, "/t", 1), NON, false, T0);
-    let mut now = T0;
-    for _ in 0..UNPROVEN_NON_MAX {
-        assert!(!change(&mut registry, "a few", now)[0].confirmable);
-        now += NOTIFICATION_GAP;
-    }
-    let told = change(&mut registry, "are you there?", now);
-    assert!(told[0].confirmable);
-    assert!(change(&mut registry, "nothing before an answer", now + CONFIRM_AFTER).is_empty());
-    let end = now + NOTIFICATION_GAP;
-    let told = registry.on_end(told[0].id, End::Delivered, end).expect("it is behind");
-    assert!(!told.confirmable, "now it is proven");
+    let (handle, late) = bench.change("late", PROVEN, T0 + CONFIRM_AFTER).remove(0);
+    assert!(late.confirmable);
+    bench.registry.on_end(handle, End::Delivered, T0 + CONFIRM_AFTER);
+    let later = T0 + CONFIRM_AFTER + NOTIFICATION_GAP;
+    assert!(!bench.change("later", PROVEN, later)[0].1.confirmable);
 }
 
 #[test]
 fn an_observer_that_is_gone_is_forgotten() {
-    let mut registry = registry();
-    registry.register(1, &request(Kind::NonConfirmable, "/t", 1), ASKED, true, T0);
-    let told = change(&mut registry, "1", T0).remove(0);
-    registry.on_end(told.id, End::Gone, T0);
-    assert_eq!((registry.observers(), registry.on_path(&[b"t"]).len()), (0, 0));
+    let mut bench = bench();
+    bench.register(1, &request(Kind::NonConfirmable, "/t", 1), true);
+    let (handle, _) = bench.change("1", PROVEN, T0).remove(0);
+    assert_eq!(bench.registry.peer_of(handle), Some(1));
+    bench.registry.on_end(handle, End::Gone, T0);
+    assert_eq!((bench.registry.observers(), bench.registry.on_path(&[b"t"]).len()), (0, 0));
 }
 
 #[test]
-fn a_notification_that_found_no_room_is_told_later() {
-    let mut registry = registry();
-    registry.register(1, &request(Kind::Confirmable, "/t", 1), ASKED, true, T0);
-    let told = change(&mut registry, "1", T0).remove(0);
-    assert_eq!(registry.on_end(told.id, End::Deferred, T0), None);
-    let due = registry.next_deadline().expect("it is behind");
-    assert_eq!(registry.on_deadline(due)[0].response.payload, b"1");
+fn a_notification_that_found_no_room_follows_later() {
+    let mut bench = bench();
+    bench.register(1, &request(Kind::Confirmable, "/t", 1), true);
+    let (handle, _) = bench.change("1", PROVEN, T0).remove(0);
+    bench.registry.on_end(handle, End::Deferred, T0);
+    assert!(bench.due(PROVEN, T0).is_empty());
+    let due = bench.registry.next_deadline().expect("it is behind");
+    assert_eq!(bench.due(PROVEN, due)[0].1.response.payload, b"1");
 }
 
 #[test]
-fn an_error_is_told_without_observe_and_ends_the_observation() {
-    let mut registry = registry();
-    registry.register(1, &request(Kind::Confirmable, "/t", 1), ASKED, true, T0);
-    registry.register(2, &request(Kind::NonConfirmable, "/t", 1), ASKED, true, T0);
-    let [(id, ..)] = registry.on_path(&[b"t"])[..] else { panic!("one") };
-    let told = registry.on_state(id, ResponseTemplate::new(Code::NOT_FOUND), T0);
-    assert_eq!(told.len(), 2);
-    assert!(told.iter().all(|one| one.response.options.is_empty()));
-    assert_eq!(registry.observers(), 0);
-    assert_eq!(registry.on_end(told[0].id, End::Delivered, T0), None);
+fn an_error_has_no_observe_and_ends_the_observation() {
+    let mut bench = bench();
+    bench.register(1, &request(Kind::Confirmable, "/t", 1), true);
+    bench.register(2, &request(Kind::NonConfirmable, "/t", 1), true);
+    bench.become_state(ResponseTemplate::new(Code::NOT_FOUND), T0);
+    let notified = bench.due(PROVEN, T0);
+    assert_eq!(notified.len(), 2);
+    assert!(notified.iter().all(|(_, one)| one.response.options.is_empty()));
+    assert_eq!(bench.registry.observers(), 0);
+    assert!(!bench.registry.on_end(notified[0].0, End::Delivered, T0));
+}
+
+#[test]
+fn a_state_in_another_content_format_ends_the_observation_with_4_06() {
+    let mut bench = bench();
+    let text = state("a").with_format(ContentFormat::TEXT_PLAIN);
+    let get = request(Kind::Confirmable, "/t", 1);
+    bench.registry.register(1, &get, &text, true, T0);
+    bench.become_state(text, T0);
+    let (handle, same) = bench.due(PROVEN, T0).remove(0);
+    assert_eq!(same.response.code, Code::CONTENT);
+    bench.registry.on_end(handle, End::Delivered, T0);
+    bench.become_state(state("<a/>").with_format(ContentFormat::XML), T0);
+    let (_, other) = bench.due(PROVEN, T0).remove(0);
+    assert_eq!(
+        (other.response.code, other.response.options.is_empty()),
+        (Code::NOT_ACCEPTABLE, true)
+    );
+    assert_eq!(bench.registry.observers(), 0);
+}
+
+#[test]
+fn every_table_is_empty_when_the_last_observer_has_left() {
+    let mut bench = bench();
+    bench.register_non(1, false);
+    bench.register(2, &request(Kind::Confirmable, "/t", 1), true);
+    bench.change("1", UNPROVEN, T0);
+    bench.change("2", UNPROVEN, T0);
+    bench.registry.remove_peer(1);
+    bench.registry.remove_peer(2);
+    let Registry { observations, by_key, observers, in_flight, waiting, unproven, .. } =
+        &bench.registry;
+    let left = [observations.len(), by_key.len(), observers.len(), in_flight.len()];
+    assert_eq!((left, waiting.len(), unproven.len()), ([0; 4], 0, 0));
 }

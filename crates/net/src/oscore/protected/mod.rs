@@ -11,6 +11,7 @@ mod server;
 use std::collections::{BTreeMap, BTreeSet};
 
 use lowmesh_coap::blockwise::Exponent;
+use lowmesh_coap::params::INCOMING_MAX;
 use lowmesh_coap::{
     Config, ConfigError, CongestionControl, ConnectionLimits, Connections, Endpoint, ExchangeId,
     Host, HostLimits, Input, Output, Transport, host,
@@ -21,6 +22,7 @@ use lowmesh_wire::coap::stream::StreamMessage;
 use lowmesh_wire::coap::{Message, OptionNumber, Options, Token};
 
 use super::contexts::Contexts;
+use crate::params::OSCORE_OVERHEAD;
 use client::{Asked, Response};
 use server::{Answering, Observed};
 
@@ -71,6 +73,7 @@ pub fn over_datagrams<P: Ord + Copy>(
     rng: Rng,
 ) -> Result<Host<P, Protected<P, Endpoint<P>>>, ConfigError> {
     let (mut config, mut rng) = (config, rng);
+    config.amplification_max = limits.amplification_max;
     config.extensions.extend(extensions(protection.as_ref()));
     let endpoint = Endpoint::new(config, rng.fork())?;
     let protected = Protected::new(endpoint, protection, &limits, rng.fork());
@@ -105,7 +108,7 @@ impl<P: Ord + Copy, T: Transport<P>> Protected<P, T> {
             rng,
             asked: BTreeMap::new(),
             answering: BTreeMap::new(),
-            answering_max: limits.requests_max.max(1),
+            answering_max: limits.requests_max.max(INCOMING_MAX),
             observed: BTreeMap::new(),
             observed_max: limits.observers_max,
             due: BTreeSet::new(),
@@ -224,8 +227,25 @@ impl<P: Ord + Copy, T: Transport<P>> Transport<P> for Protected<P, T> {
         self.drain(now);
         Ok(())
     }
-    fn proves_addresses(&self) -> bool {
-        self.transport.proves_addresses()
+    fn is_proven(&self, peer: P) -> bool {
+        self.transport.is_proven(peer)
+    }
+    fn prove(&mut self, peer: P) {
+        self.transport.prove(peer);
+    }
+    fn credit(&self, peer: P, now: Instant) -> usize {
+        let credit = self.transport.credit(peer, now);
+        let overhead = if self.protection.is_some() { OSCORE_OVERHEAD } else { 0 };
+        if credit == usize::MAX { credit } else { credit.saturating_sub(overhead) }
+    }
+    fn has_room(&self) -> bool {
+        self.transport.has_room()
+    }
+    fn is_alone(&self) -> bool {
+        self.transport.is_alone()
+    }
+    fn on_observer_left(&mut self, peer: P, token: &Token) {
+        self.observed.remove(&(peer, token.clone()));
     }
 }
 

@@ -185,7 +185,7 @@ fn notifications_are_protected_and_the_observation_ends_by_deregistration() {
     assert_eq!(payload(&pair.ask(observe())), SECRET);
     for state in [b"one", b"two"] {
         pair.state = state.to_vec();
-        pair.server.changed("/t");
+        pair.server.changed("/t", pair.now);
         assert_eq!(payload(&pair.settle()), state);
     }
     pair.client.handle(pair.now, Input::Deregister { handle: Handle(7) }).expect("acceptable");
@@ -205,7 +205,7 @@ fn an_observation_is_registered_again_after_the_max_age_inside_with_a_new_number
     assert_eq!(payload(&pair.wake()), b"fresh", "the server took it for no replay");
     assert_eq!(pair.server.observers(), 1, "its token is the same");
     pair.state = b"later".to_vec();
-    pair.server.changed("/t");
+    pair.server.changed("/t", pair.now);
     assert_eq!(payload(&pair.settle()), b"later");
 }
 
@@ -262,7 +262,7 @@ fn a_plain_observation_beside_protected_ones_stays_plain() {
     let mut pair = Pair::new(None, Some(server));
     pair.ask(observe());
     pair.state = b"news".to_vec();
-    pair.server.changed("/t");
+    pair.server.changed("/t", pair.now);
     assert_eq!(payload(&pair.settle()), b"news");
 }
 
@@ -379,7 +379,7 @@ fn what_looks_like_the_end_of_an_observation_and_does_not_verify_does_not_end_it
         assert_eq!(pair.settle(), [], "{code}");
     }
     pair.state = b"still".to_vec();
-    pair.server.changed("/t");
+    pair.server.changed("/t", pair.now);
     assert_eq!(payload(&pair.settle()), b"still");
 }
 
@@ -395,7 +395,7 @@ fn a_forged_notification_is_discarded_and_hides_none_behind_it() {
     pair.deliver(CLIENT, high.to_vec());
     assert_eq!(pair.settle(), []);
     pair.state = b"true".to_vec();
-    pair.server.changed("/t");
+    pair.server.changed("/t", pair.now);
     assert_eq!(payload(&pair.settle()), b"true");
 }
 

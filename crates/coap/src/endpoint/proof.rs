@@ -1,0 +1,92 @@
+//! What leaves to addresses that nothing has proven yet: within their credit (RFC 9000 s8.1, RFC 9175
+//! s2.4).
+
+use lowmesh_machine::Handle;
+use lowmesh_units::Instant;
+
+use super::Endpoint;
+use crate::event::{ExchangeId, Output, Purpose};
+use crate::params::{DATAGRAM_OVERHEAD, OPEN_UNPROVEN_DIVISOR};
+
+/// A datagram on its way out.
+pub(super) struct Departure<P> {
+    pub(super) to: P,
+    pub(super) bytes: alloc::vec::Vec<u8>,
+    pub(super) handle: Handle,
+    pub(super) copy: u8,
+    pub(super) purpose: Purpose,
+}
+
+impl<P: Ord + Copy> Endpoint<P> {
+    /// Whether a peer has shown that it receives at its address.
+    pub fn is_proven(&self, peer: P) -> bool {
+        self.config.proven
+            || self.config.amplification_max.is_none()
+            || self.peers.get(&peer).is_some_and(|known| known.proven)
+    }
+    /// Octets of a message that may leave to a peer now: no bound for proven addresses.
+    pub fn credit(&self, peer: P, now: Instant) -> usize {
+        if self.is_proven(peer) {
+            return usize::MAX;
+        }
+        let balance = self.peers.get(&peer).map_or(0, |known| known.credit.balance(now));
+        balance.saturating_sub(DATAGRAM_OVERHEAD)
+    }
+    /// A peer has shown that it receives at its address, as with an Echo value. Only a peer that is
+    /// remembered can be proven.
+    pub fn prove(&mut self, peer: P) {
+        if let Some(known) = self.peers.get_mut(&peer)
+            && !known.proven
+        {
+            known.proven = true;
+            for id in known.exchanges() {
+                self.unproven.remove(&id);
+            }
+        }
+    }
+    /// A datagram of `len` octets came from a peer that is remembered.
+    pub(super) fn earn(&mut self, from: P, len: usize, now: Instant) {
+        let Some(factor) = self.config.amplification_max else { return };
+        if let Some(known) = self.peers.get_mut(&from) {
+            known.credit.earn(factor * (len + DATAGRAM_OVERHEAD), now);
+        }
+    }
+    /// Sends a datagram. What an unproven address has no credit for does not leave, as if it were lost
+    /// on the way.
+    pub(super) fn depart(&mut self, departure: Departure<P>, now: Instant) {
+        let Departure { to, bytes, handle, copy, purpose } = departure;
+        // Requests are this end's own affair; an empty message is never longer than what it answers.
+        if purpose != Purpose::Request && !self.is_proven(to) {
+            if purpose == Purpose::Response && bytes.len() > self.credit(to, now) {
+                self.counters.withheld += 1;
+                return;
+            }
+            if let Some(known) = self.peers.get_mut(&to) {
+                known.credit.spend(bytes.len() + DATAGRAM_OVERHEAD, now);
+            }
+        }
+        self.outbox.push(Output::Send { to, bytes, handle, copy, purpose });
+    }
+    /// Whether there is room for one more notification to any peer.
+    pub fn has_room(&self) -> bool {
+        self.open() < self.config.open_max || !self.unproven.is_empty()
+    }
+    /// Makes room for a notification: the oldest one to an unproven address gives way once these have
+    /// their share, or once everything is full. False if there is no room.
+    pub(super) fn make_room(&mut self, to: P, now: Instant) -> bool {
+        let share = (self.config.open_max / OPEN_UNPROVEN_DIVISOR).max(1);
+        let full = self.open() >= self.config.open_max;
+        let share_full = !self.is_proven(to) && self.unproven.len() >= share;
+        if full || share_full {
+            let Some(oldest) = self.unproven.first().copied() else { return false };
+            self.abandon(oldest, lowmesh_machine::DropReason::GaveUp, now);
+        }
+        true
+    }
+    /// An exchange to an unproven address is among the first to give way.
+    pub(super) fn note_unproven(&mut self, id: ExchangeId, to: P) {
+        if !self.is_proven(to) {
+            self.unproven.insert(id);
+        }
+    }
+}

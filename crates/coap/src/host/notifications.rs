@@ -1,0 +1,120 @@
+//! A host's notifications (RFC 7641 s4): it asks the application for new states, and sends them to their
+//! observers while there is room.
+
+use alloc::vec::Vec;
+
+use lowmesh_machine::{DropReason, Handle};
+use lowmesh_units::Instant;
+use lowmesh_wire::coap::{Message, OptionNumber, Options};
+
+use super::{Host, Transport};
+use crate::blockwise::Block;
+use crate::event::{ExchangeId, Input, Output, ResponseTemplate};
+use crate::observe::{End, Notification, Standing};
+use crate::params::{LATER_BLOCK_OVERHEAD, NOTIFICATION_CREDIT_MIN};
+
+impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
+    /// The state of the resource at a path has changed: its observers are notified. For each different
+    /// request among theirs comes an [`Output::Request`] that asks for the new state, a few at a time.
+    pub fn changed(&mut self, path: &str, now: Instant) {
+        let mut options = Options::new();
+        options.insert_path(path);
+        let path: Vec<&[u8]> = options.iter().values(OptionNumber::URI_PATH).collect();
+        for id in self.server.registry.on_path(&path) {
+            self.server.refreshes.changed(id);
+        }
+        self.ask_for_states(now);
+    }
+    /// The same for the observers whose requests are like this one, whatever they are for: what changes
+    /// somewhere else is known to a proxy by the request alone.
+    pub fn request_changed(&mut self, request: &Message, now: Instant) {
+        if let Some(id) = self.server.registry.like(request) {
+            self.server.refreshes.changed(id);
+        }
+        self.ask_for_states(now);
+    }
+    /// The same for all observers.
+    pub fn all_changed(&mut self, now: Instant) {
+        for id in self.server.registry.all() {
+            self.server.refreshes.changed(id);
+        }
+        self.ask_for_states(now);
+    }
+
+    /// Asks the application for states that have changed, as many as may be asked for at a time.
+    pub(super) fn ask_for_states(&mut self, now: Instant) {
+        while let Some((exchange, id)) = self.server.refreshes.next(now) {
+            match self.server.registry.question(id) {
+                Some((from, message)) => {
+                    let multicast = false;
+                    self.outbox.push(Output::Request { exchange, from, message, multicast });
+                }
+                // Its observers have left meanwhile.
+                None => drop(self.server.refreshes.end(exchange)),
+            }
+        }
+    }
+    /// The application tells the state of an observed resource; false if it was not asked for one.
+    pub(super) fn on_state(
+        &mut self,
+        exchange: ExchangeId,
+        state: ResponseTemplate,
+        now: Instant,
+    ) -> bool {
+        let Some(id) = self.server.refreshes.end(exchange) else { return false };
+        self.server.registry.on_state(id, state, now);
+        self.ask_for_states(now);
+        self.notify_waiting(now);
+        true
+    }
+    /// The application does not tell the state of an observed resource.
+    pub(super) fn decline_state(&mut self, exchange: ExchangeId, now: Instant) {
+        self.server.refreshes.end(exchange);
+        self.ask_for_states(now);
+    }
+    /// Notifies observers in turn, while there is room.
+    pub(super) fn notify_waiting(&mut self, now: Instant) {
+        while self.server.registry.next_deadline().is_some_and(|due| due <= now) {
+            if !self.transport.has_room() {
+                return;
+            }
+            let (handle, transport) = (self.client.next(), &self.transport);
+            let standing = |peer| Standing {
+                proven: transport.is_proven(peer),
+                affordable: transport.credit(peer, now) >= NOTIFICATION_CREDIT_MIN,
+            };
+            let due = self.server.registry.next_notification(now, handle, standing);
+            if let Some(notification) = due {
+                self.notify(notification, handle, now);
+            }
+        }
+    }
+    fn notify(&mut self, notification: Notification<P>, handle: Handle, now: Instant) {
+        let Notification { peer, token, confirmable, key, block, response } = notification;
+        // To an unproven address a notification is no larger than its credit; the rest is there to be
+        // asked for.
+        let most = self.affordable(peer, LATER_BLOCK_OVERHEAD, 0, now);
+        let wanted = block.map(Block::from_value);
+        let proven = self.transport.is_proven(peer);
+        let tables = &mut self.server.representations;
+        let response = tables.answer((peer, key), response, wanted, most, proven, now);
+        let input = Input::Notify { peer, token, response, confirmable, handle };
+        if self.transport.handle(now, input).is_err() {
+            self.server.registry.on_end(handle, End::Deferred, now);
+        }
+    }
+    /// True if `handle` is a notification's.
+    pub(super) fn on_notification_acknowledged(&mut self, handle: Handle, now: Instant) -> bool {
+        self.server.registry.on_end(handle, End::Delivered, now)
+    }
+    /// True if `handle` is a notification's.
+    pub(super) fn on_notification_failed(
+        &mut self,
+        handle: Handle,
+        reason: DropReason,
+        now: Instant,
+    ) -> bool {
+        let end = if reason == DropReason::QueueFull { End::Deferred } else { End::Gone };
+        self.server.registry.on_end(handle, end, now)
+    }
+}

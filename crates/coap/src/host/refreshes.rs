@@ -1,0 +1,125 @@
+//! Observed resources whose new state the application is asked for: a few at a time, the others in the
+//! order in which they changed.
+
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use lowmesh_units::Instant;
+
+use crate::event::ExchangeId;
+use crate::observe::ObservationId;
+use crate::params::{REFRESH_MAX, REFRESHES_MAX};
+
+/// Exchanges from here on ask for the state of an observed resource; a transport's are below.
+const REFRESH: u64 = 1 << 63;
+
+/// What is asked, and what waits to be asked. Each observation is in either at most once.
+#[derive(Debug)]
+pub(super) struct Refreshes {
+    asked: BTreeMap<ExchangeId, (ObservationId, Instant)>,
+    /// Observations that are asked for, and whether they have changed since.
+    in_progress: BTreeMap<ObservationId, bool>,
+    queue: VecDeque<ObservationId>,
+    queued: BTreeSet<ObservationId>,
+    serial: u64,
+}
+
+impl Refreshes {
+    pub(super) const fn new() -> Self {
+        Self {
+            asked: BTreeMap::new(),
+            in_progress: BTreeMap::new(),
+            queue: VecDeque::new(),
+            queued: BTreeSet::new(),
+            serial: 0,
+        }
+    }
+    /// Whether an exchange asks for the state of an observed resource, or has asked.
+    pub(super) const fn is_one(exchange: ExchangeId) -> bool {
+        exchange.0 & REFRESH != 0
+    }
+    /// The state of an observation has changed.
+    pub(super) fn changed(&mut self, id: ObservationId) {
+        if let Some(again) = self.in_progress.get_mut(&id) {
+            *again = true;
+        } else if self.queued.insert(id) {
+            self.queue.push_back(id);
+        }
+    }
+    /// The next observation to ask for, if one more may be asked for now.
+    pub(super) fn next(&mut self, now: Instant) -> Option<(ExchangeId, ObservationId)> {
+        if self.asked.len() >= REFRESHES_MAX {
+            // An application that leaves requests unanswered must not keep the others waiting for ever.
+            let (oldest, (_, at)) = self.asked.first_key_value().map(|(id, one)| (*id, *one))?;
+            if now.since(at) < REFRESH_MAX {
+                return None;
+            }
+            self.end(oldest);
+        }
+        let id = self.queue.pop_front()?;
+        self.queued.remove(&id);
+        self.serial += 1;
+        let exchange = ExchangeId(REFRESH | self.serial);
+        self.asked.insert(exchange, (id, now));
+        self.in_progress.insert(id, false);
+        Some((exchange, id))
+    }
+    /// The application has answered, or will not; returns what it was asked for.
+    pub(super) fn end(&mut self, exchange: ExchangeId) -> Option<ObservationId> {
+        let (id, _) = self.asked.remove(&exchange)?;
+        if self.in_progress.remove(&id) == Some(true) {
+            self.changed(id);
+        }
+        Some(id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const T0: Instant = Instant::ZERO;
+
+    #[test]
+    fn however_many_resources_change_each_gets_its_turn() {
+        let mut refreshes = Refreshes::new();
+        let count = 3 * REFRESHES_MAX as u64;
+        for number in 0..count {
+            refreshes.changed(ObservationId::for_test(number));
+        }
+        let mut asked = 0;
+        while let Some((exchange, id)) = refreshes.next(T0) {
+            assert_eq!((refreshes.end(exchange), id), (Some(id), ObservationId::for_test(asked)));
+            asked += 1;
+        }
+        assert_eq!(asked, count);
+    }
+
+    #[test]
+    fn a_change_while_the_application_answers_is_asked_for_once_more() {
+        let mut refreshes = Refreshes::new();
+        let id = ObservationId::for_test(1);
+        refreshes.changed(id);
+        let (first, _) = refreshes.next(T0).expect("changed");
+        refreshes.changed(id);
+        refreshes.changed(id);
+        assert_eq!(refreshes.next(T0), None, "it is asked for already");
+        refreshes.end(first);
+        let (second, _) = refreshes.next(T0).expect("changed meanwhile");
+        refreshes.end(second);
+        assert_eq!(refreshes.next(T0), None);
+    }
+
+    #[test]
+    fn requests_that_nobody_answers_make_room_after_a_while() {
+        let mut refreshes = Refreshes::new();
+        for number in 0..=REFRESHES_MAX as u64 {
+            refreshes.changed(ObservationId::for_test(number));
+        }
+        for _ in 0..REFRESHES_MAX {
+            assert!(refreshes.next(T0).is_some());
+        }
+        assert_eq!(refreshes.next(T0), None);
+        assert!(refreshes.next(T0 + REFRESH_MAX).is_some());
+        assert!(refreshes.asked.len() <= REFRESHES_MAX);
+    }
+}
