@@ -345,7 +345,7 @@ mod tests {
     fn host() -> Talk<Host<u16, lowmesh_coap::Endpoint<u16>>> {
         let host = Host::over_datagrams(Config::default(), LIMITS, rng());
         Talk::new(host.expect("possible bounds"), Shape::Datagrams, |host, now| {
-            host.changed("/t", now)
+            host.changed("/t", now);
         })
     }
 
