@@ -43,14 +43,14 @@ const REGISTER: u32 = 0;
 impl SecurityContext {
     /// Protects a request; its token is taken over.
     ///
-    /// What [`SecurityContext::take_reservation`] gives then is to be stored before the message
-    /// leaves. Repetitions of the message layer send the same bytes again.
+    /// Before it, [`SecurityContext::reservation_needed`] says what is to be stored and confirmed.
+    /// Repetitions of the message layer send the same bytes again.
     pub fn protect_request(
         &mut self,
         request: &StreamMessage,
     ) -> Result<(StreamMessage, Pending), ProtectError> {
         let parts = class::split(request, Direction::Request)?;
-        let partial_iv = self.sequence.take().ok_or(ProtectError::Exhausted)?;
+        let partial_iv = self.sequence.take()?;
         let header = Header {
             partial_iv: Some(partial_iv),
             kid_context: self.id_context.as_deref().filter(|_| self.says_id_context),

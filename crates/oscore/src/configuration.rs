@@ -151,6 +151,10 @@ impl Configuration {
         };
         self.recipients.iter().map(context).collect()
     }
+    /// What this end calls itself.
+    pub const fn sender_id(&self) -> Identity {
+        self.sender_id
+    }
     /// Whether a lost replay window is replaced by an Echo (`rfc8613_b_1_2`); without it a restart
     /// that was not orderly accepts replays.
     pub const fn echo_after_loss(&self) -> bool {

@@ -7,7 +7,8 @@ use core::fmt;
 use crate::nonce::{Cipher, Deriver};
 use crate::params::{NONCE_LEN, REPLAY_WINDOW, RESERVATION};
 use crate::replay::{Replay, Window};
-use crate::sequence::Sequence;
+use crate::sequence::{Reservation, Sequence};
+use crate::state::StoredWindow;
 use crate::{Challenge, Identity, PartialIv, State, nonce};
 
 /// What a security context is derived from (RFC 8613 s3.2).
@@ -87,13 +88,13 @@ impl SecurityContext {
         }
     }
     /// The same with a replay window of this size (1 to 63), and so many sequence numbers reserved
-    /// at once (from 1). Only before it is used or resumed.
+    /// at once (from 1).
     #[must_use]
     pub fn with_bounds(mut self, window: u8, reservation: u32) -> Self {
         self.window = window.clamp(1, crate::params::REPLAY_WINDOW_MAX);
         self.reservation = reservation.max(1);
-        self.sequence = Sequence::resume(0, self.reservation);
-        self.replay = Replay::Known(Window::new(self.window));
+        self.sequence = self.sequence.with_step(self.reservation);
+        self.replay = self.replay.with_size(self.window);
         self
     }
     /// Whether requests say the ID Context; they do unless told otherwise (RFC 8613 s5.1).
@@ -109,19 +110,44 @@ impl SecurityContext {
     pub fn resume(&mut self, state: &State, challenge: Challenge) {
         self.sequence = Sequence::resume(state.sequence, self.reservation);
         self.replay = match state.window {
-            Some((end, seen)) => Replay::Known(Window::resume(end, seen, self.window)),
+            Some(StoredWindow { end, seen, trusted }) => {
+                let window = Window::resume(end, seen, self.window);
+                if trusted { Replay::Trusted(window) } else { Replay::Known(window) }
+            }
             None => Replay::Lost { challenge, size: self.window },
         };
     }
-    /// What has to be stored, as the `sequence` of a [`State`] without a window, before the
-    /// messages protected last leave; `None` if nothing new.
-    pub fn take_reservation(&mut self) -> Option<u64> {
-        self.sequence.take_reservation()
+    /// The sequence numbers to store, as the `sequence` of a [`State`] without a window, and to
+    /// [confirm](Self::confirm) before a message can leave that needs one; `None` while there is
+    /// one, and when all are used.
+    pub fn reservation_needed(&self) -> Option<Reservation> {
+        self.sequence.needed()
+    }
+    /// The numbers are stored: no crash from now on makes a later start use them.
+    pub fn confirm(&mut self, reservation: Reservation) {
+        self.sequence.confirm(&reservation);
+    }
+    /// The end of the numbers that are confirmed as stored.
+    pub const fn reserved(&self) -> u64 {
+        self.sequence.end()
+    }
+    /// True for contexts with the same Sender Key, as those of several recipients of one file: no
+    /// number may be used in both (RFC 8613 s7.2).
+    pub fn shares_sender_key(&self, other: &Self) -> bool {
+        // Secret and salt are not kept; the Common IV is derived from them.
+        self.sender_id == other.sender_id
+            && self.id_context == other.id_context
+            && self.common_iv.0 == other.common_iv.0
     }
     /// What to store at an orderly end: nothing is lost then.
     pub fn state(&self) -> State {
+        let stored = |window: Window, trusted| {
+            let Window { end, seen, .. } = window;
+            Some(StoredWindow { end, seen, trusted })
+        };
         let window = match self.replay {
-            Replay::Known(window) => Some((window.end, window.seen)),
+            Replay::Known(window) => stored(window, false),
+            Replay::Trusted(window) => stored(window, true),
             Replay::Lost { .. } => None,
         };
         State { sequence: self.sequence.next(), window }

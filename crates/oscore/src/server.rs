@@ -65,7 +65,10 @@ impl SecurityContext {
         }
         // RFC 8613 s4.1.3.5: all responses to a registration but the first need a Partial IV; here
         // the first has one too, so that the client can order them all.
-        if request.options.get(OptionNumber::OBSERVE).is_some() {
+        //
+        // RFC 8613 s7.2: a request that may have been answered before the window was lost has a
+        // nonce that may be used.
+        if request.options.get(OptionNumber::OBSERVE).is_some() || !self.replay.is_known() {
             received.nonce = RequestNonce::Spent;
         }
         Ok((request, received))
@@ -73,17 +76,22 @@ impl SecurityContext {
 
     /// Protects a response, or one notification of several; its token is taken over.
     ///
-    /// What [`SecurityContext::take_reservation`] gives then is to be stored before the message
-    /// leaves. Repetitions of the message layer send the same bytes again.
+    /// One that needs a number of its own and has none is [`ProtectError::Unreserved`]:
+    /// [`SecurityContext::reservation_needed`] says what is to be stored and confirmed, and it can
+    /// be protected then. Repetitions of the message layer send the same bytes again.
     pub fn protect_response(
         &mut self,
         received: &mut Received,
         response: &StreamMessage,
     ) -> Result<StreamMessage, ProtectError> {
         let parts = class::split(response, Direction::Response)?;
+        // RFC 8613 s7.2.1: past the maximum MUST NOT process any more messages.
+        if self.sequence.is_exhausted() {
+            return Err(ProtectError::Exhausted);
+        }
         let own = match received.nonce {
             RequestNonce::Unused => None,
-            RequestNonce::Spent => Some(self.sequence.take().ok_or(ProtectError::Exhausted)?),
+            RequestNonce::Spent => Some(self.sequence.take()?),
         };
         received.nonce = RequestNonce::Spent;
         let nonce = match own {
@@ -116,6 +124,7 @@ impl SecurityContext {
         response.options.insert(OptionNumber::ECHO, &challenge.0);
         match self.protect_response(received, &response) {
             Ok(response) => Refusal::Challenged(Box::new(response)),
+            Err(ProtectError::Unreserved) => Refusal::Unreserved,
             Err(_) => Refusal::Exhausted,
         }
     }

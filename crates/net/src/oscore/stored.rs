@@ -1,52 +1,56 @@
-//! A security context and the file that it outlives a restart in (RFC 8613 appendix B.1).
+//! A security context and the store that it outlives a restart in (RFC 8613 appendix B.1).
 //!
-//! Nothing that was protected comes out of here before what has to be stored is on the disk, so a crash at any time
-//! lets no nonce be used twice.
+//! No message comes out of here whose sequence number is not stored as used, so a crash at any time lets no nonce be
+//! used twice. While the store fails nothing that needs a number comes out; each attempt tries to store again.
 
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use lowmesh_oscore::{
     Challenge, Pending, ProtectError, Received, Refusal, ResponseError, SecurityContext, State,
-    StateError,
+    StateError, StoredWindow,
 };
 use lowmesh_wire::coap::stream::StreamMessage;
 
-use crate::clock::fresh_seed;
+use super::store::{FileStore, Store};
+use crate::clock::fresh_octets;
 
-/// A security context whose changing part is in a file.
+/// A security context whose changing part is in a [`Store`].
 #[derive(Debug)]
 pub struct StoredContext {
     context: SecurityContext,
-    path: PathBuf,
-    /// Held as long as the context is in use: two processes with one context would use its nonces
-    /// twice.
-    _lock: File,
+    store: Box<dyn Store>,
+    /// The end of all sequence numbers that are reserved under the Sender Key, by this context and others.
+    reserved: Arc<AtomicU64>,
 }
 
-/// A file that does not serve.
+/// A security context cannot be kept or used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Another process has it.
     #[error("{} is in use by another process; a security context serves one at a time", .0.display())]
     InUse(PathBuf),
-    /// It cannot be read or written.
+    /// Its store cannot be read or written.
     #[error("cannot keep the state of OSCORE in {}: {error}", path.display())]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         error: io::Error,
     },
-    /// It is damaged.
+    /// What is stored is damaged.
     #[error("{}: {error}", path.display())]
     Damaged {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Where.
+        /// The damage, with its line.
         error: StateError,
     },
+    /// The operating system gives no random octets.
+    #[error("the operating system gives no random octets, which OSCORE needs: {0}")]
+    Random(io::Error),
     /// The contexts have been closed, or there is none of this number.
     #[error("there is no such security context any more")]
     Closed,
@@ -60,39 +64,39 @@ pub enum StoreError {
 pub enum AfterLoss {
     /// The first request is challenged with an Echo option (RFC 8613 appendix B.1.2).
     Challenge,
-    /// An empty window: replays of what came before the crash are taken.
+    /// An empty window: replays of what came before the crash are taken, and each response has a Partial IV of its
+    /// own from then on, since the nonce of a request may be used already.
     Trust,
 }
 
 impl StoredContext {
-    /// Goes on with what is stored at `path`; without a file the context must never have been used.
+    /// Goes on with what is stored in the file `path`; without a file the context must never have been used.
     pub fn open(
         context: SecurityContext,
         path: &Path,
         after_loss: AfterLoss,
     ) -> Result<Self, StoreError> {
-        let failed = |error| StoreError::File { path: path.to_owned(), error };
-        let lock = File::create(beside(path, "lock")).map_err(failed)?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(fs::TryLockError::WouldBlock) => return Err(StoreError::InUse(path.to_owned())),
-            Err(fs::TryLockError::Error(error)) => return Err(failed(error)),
-        }
-        let mut stored = Self { context, path: path.to_owned(), _lock: lock };
-        match fs::read_to_string(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(failed(error)),
-            Ok(text) => {
-                let damaged = |error| StoreError::Damaged { path: path.to_owned(), error };
-                let mut state: State = text.parse().map_err(damaged)?;
-                if after_loss == AfterLoss::Trust {
-                    state.window = state.window.or(Some((0, 0)));
-                }
-                stored.context.resume(&state, Challenge(fresh_seed().0.to_be_bytes()));
+        Self::resume(context, Box::new(FileStore::open(path)?), after_loss)
+    }
+    /// Goes on with what is stored; in an empty store the context must never have been used.
+    pub fn resume(
+        context: SecurityContext,
+        store: Box<dyn Store>,
+        after_loss: AfterLoss,
+    ) -> Result<Self, StoreError> {
+        let reserved = Arc::new(AtomicU64::new(0));
+        let mut stored = Self { context, store, reserved };
+        if let Some(mut state) = stored.load()? {
+            if after_loss == AfterLoss::Trust {
+                state.window = state.window.or(Some(StoredWindow::TRUSTED));
             }
+            let challenge = Challenge(fresh_octets().map_err(StoreError::Random)?);
+            stored.context.resume(&state, challenge);
         }
-        // From now on the file says that the context is in use, so a crash loses the window.
-        stored.save(&State::reserved(stored.context.state().sequence))?;
+        let sequence = stored.context.reserved();
+        stored.reserved.store(sequence, Ordering::Relaxed);
+        // From now on the store says that the context is in use, so a crash loses the window.
+        stored.save(&State::reserved(sequence))?;
         Ok(stored)
     }
     /// The context, to look at.
@@ -104,9 +108,8 @@ impl StoredContext {
         &mut self,
         request: &StreamMessage,
     ) -> Result<(StreamMessage, Pending), StoreError> {
-        let protected = self.context.protect_request(request)?;
         self.reserve()?;
-        Ok(protected)
+        Ok(self.context.protect_request(request)?)
     }
     /// See [`SecurityContext::unprotect_response`].
     pub fn unprotect_response(
@@ -116,16 +119,19 @@ impl StoredContext {
     ) -> Result<StreamMessage, ResponseError> {
         self.context.unprotect_response(pending, outer)
     }
-    /// See [`SecurityContext::unprotect_request`]. A refusal may be answered only after this has
-    /// returned.
+    /// See [`SecurityContext::unprotect_request`].
     pub fn unprotect_request(
         &mut self,
         outer: &StreamMessage,
     ) -> Result<Result<(StreamMessage, Received), Refusal>, StoreError> {
-        let opened = self.context.unprotect_request(outer);
-        // A challenge uses a number too.
-        self.reserve()?;
-        Ok(opened)
+        match self.context.unprotect_request(outer) {
+            // A challenge needs a number too. Nothing is taken note of yet.
+            Err(Refusal::Unreserved) => {
+                self.reserve()?;
+                Ok(self.context.unprotect_request(outer))
+            }
+            other => Ok(other),
+        }
     }
     /// See [`SecurityContext::protect_response`].
     pub fn protect_response(
@@ -133,43 +139,60 @@ impl StoredContext {
         received: &mut Received,
         response: &StreamMessage,
     ) -> Result<StreamMessage, StoreError> {
-        let protected = self.context.protect_response(received, response)?;
-        self.reserve()?;
-        Ok(protected)
-    }
-    /// Stores the window too: nothing is lost.
-    pub fn close(self) -> Result<(), StoreError> {
-        self.save(&self.context.state())
-    }
-
-    fn reserve(&mut self) -> Result<(), StoreError> {
-        match self.context.take_reservation() {
-            Some(sequence) => self.save(&State::reserved(sequence)),
-            None => Ok(()),
+        match self.context.protect_response(received, response) {
+            Err(ProtectError::Unreserved) => {
+                self.reserve()?;
+                Ok(self.context.protect_response(received, response)?)
+            }
+            other => Ok(other?),
         }
     }
-    /// The old state stays whole until the new one is.
-    fn save(&self, state: &State) -> Result<(), StoreError> {
-        let new = beside(&self.path, "new");
-        let write = || {
-            let mut file = File::create(&new)?;
-            write!(file, "{state}")?;
-            file.sync_all()?;
-            fs::rename(&new, &self.path)
-        };
-        write().map_err(|error| StoreError::File { path: self.path.clone(), error })
+    /// Stores the window too: nothing is lost.
+    pub fn close(mut self) -> Result<(), StoreError> {
+        let state = self.context.state();
+        self.save(&state)
     }
-}
 
-fn beside(path: &Path, ending: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".");
-    name.push(ending);
-    name.into()
+    /// Lets the two count with one sequence if they have one Sender Key (RFC 8613 s7.2); true if they do.
+    pub(super) fn share_numbers(&mut self, other: &Self) -> bool {
+        let shares = self.context.shares_sender_key(&other.context);
+        if shares {
+            other.skip_numbers(self.reserved.load(Ordering::Relaxed));
+            self.reserved = Arc::clone(&other.reserved);
+        }
+        shares
+    }
+    /// Takes no number below one that may be used already.
+    pub(super) fn skip_numbers(&self, used: u64) {
+        self.reserved.fetch_max(used, Ordering::Relaxed);
+    }
+
+    /// Makes sure that there is a number which is stored as used.
+    fn reserve(&mut self) -> Result<(), StoreError> {
+        let Some(needed) = self.context.reservation_needed() else { return Ok(()) };
+        let reservation = needed.not_before(self.reserved.load(Ordering::Relaxed));
+        // RFC 8613 appendix B.1.1: stored before it is used. What an error leaves unconfirmed is asked for again.
+        self.save(&State::reserved(reservation.end()))?;
+        self.reserved.store(reservation.end(), Ordering::Relaxed);
+        self.context.confirm(reservation);
+        Ok(())
+    }
+    fn load(&self) -> Result<Option<State>, StoreError> {
+        let path = || self.store.place().to_owned();
+        let text = self.store.load().map_err(|error| StoreError::File { path: path(), error })?;
+        let state = text.map(|text| text.parse()).transpose();
+        state.map_err(|error| StoreError::Damaged { path: path(), error })
+    }
+    fn save(&mut self, state: &State) -> Result<(), StoreError> {
+        let saved = self.store.save(&state.to_string());
+        saved.map_err(|error| StoreError::File { path: self.store.place().to_owned(), error })
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use lowmesh_oscore::Configuration;
     use lowmesh_wire::coap::{Code, OptionNumber};
 
@@ -248,5 +271,28 @@ mod tests {
         fs::write(folder.0.join("client"), "sender_sequence,integer,x").expect("a disk");
         let error = folder.open("client").expect_err("damaged").to_string();
         assert!(error.contains("client") && error.contains("line 1"), "{error}");
+    }
+
+    #[test]
+    fn after_a_failed_write_nothing_leaves_until_one_succeeds() {
+        let folder = Folder::new("full");
+        let mut client = folder.open("client").expect("free");
+        let mut sent = Vec::new();
+        let blocked = folder.0.join("client.new");
+        fs::create_dir(&blocked).expect("a disk");
+        for _ in 0..8 {
+            if let Ok((_, pending)) = client.protect_request(&get()) {
+                sent.push(pending.partial_iv());
+            }
+        }
+        assert_eq!(sent, [], "no number is stored");
+        fs::remove_dir(&blocked).expect("a disk");
+        for _ in 0..6 {
+            sent.push(client.protect_request(&get()).expect("it works again").1.partial_iv());
+        }
+        drop(client);
+        let mut client = folder.open("client").expect("free");
+        let (_, pending) = client.protect_request(&get()).expect("plain");
+        assert!(!sent.contains(&pending.partial_iv()));
     }
 }
