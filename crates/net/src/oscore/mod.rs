@@ -10,6 +10,8 @@
 //! ```
 
 mod contexts;
+#[cfg(test)]
+mod crash;
 mod protected;
 mod store;
 mod stored;
