@@ -1,11 +1,13 @@
 //! A security context: what two endpoints share, what one of them sends with, and what it expects
 //! (RFC 8613 s3).
 
+use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use core::fmt;
 
 use crate::nonce::{Cipher, Deriver};
 use crate::params::{NONCE_LEN, REPLAY_WINDOW, RESERVATION};
+use crate::renewal::{unwrapped, wrapped};
 use crate::replay::{Replay, Window};
 use crate::sequence::{Reservation, Sequence};
 use crate::state::StoredWindow;
@@ -47,10 +49,20 @@ pub struct SecurityContext {
     pub(crate) recipient_id: Identity,
     pub(crate) recipient: Cipher,
     pub(crate) replay: Replay,
-    /// Whether requests say the ID Context.
-    pub(crate) says_id_context: bool,
+    /// How requests say the ID Context.
+    pub(crate) kid_context: KidContext,
     window: u8,
     reservation: u32,
+}
+
+/// How requests say the ID Context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KidContext {
+    Omitted,
+    Plain,
+    /// As a CBOR byte string, until the other end has shown that it knows the context (RFC 8613
+    /// appendix B.2).
+    Wrapped,
 }
 
 /// The seed of nonces; not to be printed (RFC 8613 s12.6).
@@ -82,7 +94,10 @@ impl SecurityContext {
             recipient_id: inputs.recipient_id,
             recipient: Cipher::new(&deriver.key(inputs.recipient_id)),
             replay: Replay::Known(Window::new(REPLAY_WINDOW)),
-            says_id_context: inputs.id_context.is_some(),
+            kid_context: match inputs.id_context {
+                Some(_) => KidContext::Plain,
+                None => KidContext::Omitted,
+            },
             window: REPLAY_WINDOW,
             reservation: RESERVATION,
         }
@@ -100,7 +115,18 @@ impl SecurityContext {
     /// Whether requests say the ID Context; they do unless told otherwise (RFC 8613 s5.1).
     #[must_use]
     pub const fn with_id_context_said(mut self, says: bool) -> Self {
-        self.says_id_context = says && self.id_context.is_some();
+        let says = says && self.id_context.is_some();
+        self.kid_context = if says { KidContext::Plain } else { KidContext::Omitted };
+        self
+    }
+    /// The same, whose requests wrap the ID Context until the other end answers one.
+    pub(crate) const fn with_id_context_wrapped(mut self) -> Self {
+        self.kid_context = KidContext::Wrapped;
+        self
+    }
+    /// A context that no later start resumes, so its numbers need not be stored.
+    pub(crate) fn in_memory_only(mut self) -> Self {
+        self.sequence = Sequence::unbounded();
         self
     }
     /// Goes on after a restart with what was stored.
@@ -150,7 +176,7 @@ impl SecurityContext {
             Replay::Trusted(window) => stored(window, true),
             Replay::Lost { .. } => None,
         };
-        State { sequence: self.sequence.next(), window }
+        State { id_context: None, sequence: self.sequence.next(), window }
     }
     /// What this end calls itself.
     pub const fn sender_id(&self) -> Identity {
@@ -159,6 +185,27 @@ impl SecurityContext {
     /// What the other end calls itself.
     pub const fn recipient_id(&self) -> Identity {
         self.recipient_id
+    }
+    /// What stands for the ID Context in the header of a request.
+    pub(crate) fn said_kid_context(&self) -> Option<Cow<'_, [u8]>> {
+        let id = self.id_context.as_deref()?;
+        match self.kid_context {
+            KidContext::Omitted => None,
+            KidContext::Plain => Some(Cow::Borrowed(id)),
+            KidContext::Wrapped => Some(Cow::Owned(wrapped(id))),
+        }
+    }
+    /// Whether a message with this kid, and this kid context if it says one, is of this context.
+    pub(crate) fn answers_to(&self, kid: &[u8], kid_context: Option<&[u8]>) -> bool {
+        let context = kid_context.is_none_or(|said| {
+            let id = self.id_context.as_deref();
+            id == Some(said) || id.is_some() && id == unwrapped(said)
+        });
+        kid == self.recipient_id.as_bytes() && context
+    }
+    /// True if all its sequence numbers are used (RFC 8613 s7.2.1).
+    pub const fn is_exhausted(&self) -> bool {
+        self.sequence.is_exhausted()
     }
     /// The ID Context, if there is one.
     pub fn id_context(&self) -> Option<&[u8]> {

@@ -45,6 +45,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! With [`Renewal`] both ends derive contexts many times from one Master Secret, so that one which
+//! has lost its state gets a new context (appendix B.2).
+//!
 //! Left to others: key exchange, groups, files and randomness, and which resources want protection.
 //! Block-wise transfer protects each block when it cuts the body before this crate sees it (inner
 //! blocks, s4.1.3.4.1); blocks that a proxy made are put together before (s4.1.3.4.2).
@@ -61,6 +64,7 @@ mod header;
 mod identity;
 mod nonce;
 pub mod params;
+mod renewal;
 mod replay;
 mod sequence;
 mod server;
@@ -73,6 +77,7 @@ pub use contexts::{Contexts, Opened};
 pub use error::{ProtectError, Refusal, ResponseError};
 pub use header::Header;
 pub use identity::{Identity, PartialIv};
+pub use renewal::{Renewal, RenewalKey, RenewalNonce, Renewed};
 pub use replay::Challenge;
 pub use sequence::Reservation;
 pub use server::Received;

@@ -53,6 +53,10 @@ impl Sequence {
         // RFC 8613 s7.5: MUST NOT reuse a previous Sender Sequence Number.
         Self { next: stored, end: stored, step: step as u64 }
     }
+    /// All numbers, for a context that is never resumed.
+    pub(crate) const fn unbounded() -> Self {
+        Self { next: 0, end: SEQUENCE_MAX + 1, step: 1 }
+    }
     /// The same numbers, with another count between two writes.
     pub(crate) const fn with_step(self, step: u32) -> Self {
         Self { step: step as u64, ..self }

@@ -67,7 +67,8 @@ fn a_mistake_is_told_with_its_line() {
     assert_eq!(mistake("sender_id,ascii,c"), (3, Mistake::Repeated("sender_id".into())));
     assert_eq!(mistake("recipient_id,ascii,b").0, 4);
     assert_eq!(mistake("recipient_id,ascii,a"), (4, Mistake::SameIdentity));
-    assert_eq!(mistake("rfc8613_b_2,bool,true"), (3, Mistake::Unsupported("rfc8613_b_2".into())));
+    let unsupported = Mistake::Unsupported("break_sender_key".into());
+    assert_eq!(mistake("break_sender_key,bool,true"), (3, unsupported));
     for (line, message) in [
         (
             "recipient_id,ascii,12345678",

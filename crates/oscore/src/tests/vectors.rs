@@ -119,7 +119,7 @@ fn responses_are_protected_and_opened_as_in_c_7_and_c_8() {
 fn a_resumed_context_knows_its_window() {
     let mut server = derived("C.1.2");
     let window = StoredWindow { end: 21, seen: 1, trusted: false };
-    server.resume(&State { sequence: 0, window: Some(window) }, Challenge([0; 8]));
+    server.resume(&State { window: Some(window), ..State::reserved(0) }, Challenge([0; 8]));
     assert_eq!(server.replay, Replay::Known(Window::resume(21, 1, 32)));
     let request = message(rows("request")["C.4"][5]);
     assert!(server.unprotect_request(&request).is_err(), "20 has come already");
