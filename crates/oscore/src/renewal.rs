@@ -89,6 +89,10 @@ impl Renewal {
             key,
         }
     }
+    /// What the other end calls itself.
+    pub const fn recipient_id(&self) -> Identity {
+        self.recipient_id
+    }
     /// The context of an ID Context, to be [resumed](SecurityContext::resume) from what was stored
     /// with that.
     pub fn context(&self, id_context: &[u8]) -> SecurityContext {

@@ -11,9 +11,12 @@ use lowmesh_oscore::{
     Configuration, ConfigurationError, Identity, Pending, Received, Refusal, ResponseError, State,
 };
 use lowmesh_wire::coap::stream::StreamMessage;
+use zeroize::Zeroizing;
 
+use super::store::FileStore;
 use super::store::{folder, lock, real};
-use super::stored::{AfterLoss, StoreError, StoredContext};
+use super::stored::{AfterLoss, Answer, StoreError, StoredContext};
+use crate::clock::fresh_octets;
 use crate::params::LOSSES_MAX;
 
 /// Contexts whose changing parts are in files. A clone is another hand on the same ones: two transports with one
@@ -93,14 +96,25 @@ impl Contexts {
             if configuration.echo_after_loss() { AfterLoss::Challenge } else { AfterLoss::Trust };
         let sender = configuration.sender_id();
         let lock = lock(&sender_of(&real, sender))?;
-        let used = numbers_used(&real, sender)?;
-        let stored = configuration.contexts().into_iter().map(|context| {
-            let state = state_of(&real, sender, context.recipient_id());
-            let stored = StoredContext::open(context, &state, after_loss)?;
-            stored.skip_numbers(used);
-            Ok(stored)
-        });
-        let contexts = Self::new(stored.collect::<Result<_, StoreError>>()?);
+        let state = |recipient| FileStore::open(&state_of(&real, sender, recipient)).map(Box::new);
+        let all: Result<_, StoreError> = if configuration.derives_many_times() {
+            let key = || fresh_octets().map(Zeroizing::new).map_err(StoreError::Random);
+            let stored = configuration.renewals(key)?.into_iter().map(|renewal| {
+                let store = state(renewal.recipient_id())?;
+                StoredContext::renewable(renewal, store, after_loss)
+            });
+            stored.collect()
+        } else {
+            let used = numbers_used(&real, sender)?;
+            let stored = configuration.contexts().into_iter().map(|context| {
+                let store = state(context.recipient_id())?;
+                let stored = StoredContext::resume(context, store, after_loss)?;
+                stored.skip_numbers(used);
+                Ok(stored)
+            });
+            stored.collect()
+        };
+        let contexts = Self::new(all?);
         contexts.lock().lock = Some(lock);
         Ok(contexts)
     }
@@ -146,6 +160,18 @@ impl Contexts {
     ) -> Result<(StreamMessage, Pending), StoreError> {
         self.lock().context(context)?.protect_request(request)
     }
+    /// See [`StoredContext::protect_first_request`].
+    pub(super) fn protect_first_request(
+        &self,
+        context: usize,
+        request: &StreamMessage,
+    ) -> Result<(StreamMessage, Pending), StoreError> {
+        self.lock().context(context)?.protect_first_request(request)
+    }
+    /// Whether a context can be replaced by a new one (RFC 8613 appendix B.2).
+    pub(super) fn derives_many_times(&self, context: usize) -> bool {
+        self.lock().all.get(context).is_some_and(StoredContext::derives_many_times)
+    }
     /// See [`StoredContext::unprotect_response`]. With an older request of the same observation: a notification that was
     /// under way while it was registered again belongs to that.
     pub(super) fn unprotect_response(
@@ -153,12 +179,12 @@ impl Contexts {
         context: usize,
         requests: &mut [Pending],
         outer: &StreamMessage,
-    ) -> Result<StreamMessage, ResponseError> {
+    ) -> Result<Result<Answer, ResponseError>, StoreError> {
         let mut inner = self.lock();
-        let Ok(context) = inner.context(context) else { return Err(ResponseError::Forged) };
+        let context = inner.context(context)?;
         let mut result = Err(ResponseError::Forged);
         for pending in requests {
-            result = context.unprotect_response(pending, outer);
+            result = context.unprotect_response(pending, outer)?;
             if result != Err(ResponseError::Forged) {
                 break;
             }
@@ -172,7 +198,7 @@ impl Contexts {
             Err(error) => inner.note(error.to_string()),
             Ok(_) => {}
         }
-        result
+        Ok(result)
     }
     /// Opens a request with the context that it names. Where several have the same kid and the request says no kid
     /// context, each is tried (RFC 8613 s12.2).
@@ -261,7 +287,10 @@ fn numbers_used(path: &Path, sender: Identity) -> Result<u64, OpenError> {
         let text = fs::read_to_string(&path).map_err(|error| failed(&path, error))?;
         let state = text.parse::<State>();
         let state = state.map_err(|error| StoreError::Damaged { path: path.clone(), error })?;
-        used = used.max(state.sequence);
+        // A random ID Context has a Sender Key of its own.
+        if state.id_context.is_none() {
+            used = used.max(state.sequence);
+        }
     }
     Ok(used)
 }

@@ -12,7 +12,7 @@ use lowmesh_wire::coap::{Code, OptionNumber};
 use proptest::prelude::*;
 
 use super::store::Store;
-use super::stored::{AfterLoss, StoreError, StoredContext};
+use super::stored::{AfterLoss, Answer, StoreError, StoredContext};
 
 /// Where a save fails.
 #[derive(Clone, Copy, Debug)]
@@ -294,7 +294,8 @@ fn play(sides: &mut [Side; 2], steps: Vec<Step>) -> Result<(), TestCaseError> {
                     continue;
                 };
                 let Some(pending) = pending.get_mut(&request) else { continue };
-                let Ok(opened) = context.unprotect_response(pending, &outer) else { continue };
+                let answer = context.unprotect_response(pending, &outer);
+                let Ok(Ok(Answer::Response(opened))) = answer else { continue };
                 if let Some(echo) = opened.options.get(OptionNumber::ECHO) {
                     let mut again = plain(Code::FETCH, &mut counter);
                     again.options.insert(OptionNumber::ECHO, echo);

@@ -19,4 +19,4 @@ mod stored;
 pub use contexts::{Contexts, OpenError, Opened};
 pub use protected::{Plain, Protected, Protection, over_connections, over_datagrams};
 pub use store::{FileStore, Store};
-pub use stored::{AfterLoss, StoreError, StoredContext};
+pub use stored::{AfterLoss, Answer, StoreError, StoredContext};

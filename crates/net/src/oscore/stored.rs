@@ -9,10 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lowmesh_oscore::{
-    Challenge, Pending, ProtectError, Received, Refusal, ResponseError, SecurityContext, State,
-    StateError, StoredWindow,
+    Challenge, Header, Pending, ProtectError, Received, Refusal, Renewal, RenewalNonce,
+    ResponseError, SecurityContext, State, StateError, StoredWindow,
 };
+use lowmesh_wire::coap::OptionNumber;
 use lowmesh_wire::coap::stream::StreamMessage;
+use zeroize::Zeroizing;
 
 use super::store::{FileStore, Store};
 use crate::clock::fresh_octets;
@@ -24,6 +26,26 @@ pub struct StoredContext {
     store: Box<dyn Store>,
     /// The end of all sequence numbers that are reserved under the Sender Key, by this context and others.
     reserved: Arc<AtomicU64>,
+    renewal: Option<Renewing>,
+}
+
+/// What a context needs that may be derived again (RFC 8613 appendix B.2).
+#[derive(Debug)]
+struct Renewing {
+    renewal: Renewal,
+    /// The context of requests #1, while there is another.
+    first: Option<SecurityContext>,
+    /// The context has been stored. Else it is the first context of a client, and in memory only.
+    stored: bool,
+}
+
+/// What a response comes to.
+#[derive(Debug, PartialEq)]
+pub enum Answer {
+    /// The response as its server made it.
+    Response(StreamMessage),
+    /// The server has lost its context. There is a new one, and the request is to be made again.
+    Again,
 }
 
 /// A security context cannot be kept or used.
@@ -32,6 +54,12 @@ pub enum StoreError {
     /// Another process has it.
     #[error("{} is in use by another process; a security context serves one at a time", .0.display())]
     InUse(PathBuf),
+    /// What is stored is of a context that was derived many times, and the file says no `rfc8613_b_2` any more.
+    #[error(
+        "{} is of a context that was derived with rfc8613_b_2, which is off now; \
+         turn it on again, or give both ends a new master_secret", .0.display()
+    )]
+    Renewed(PathBuf),
     /// Its store cannot be read or written.
     #[error("cannot keep the state of OSCORE in {}: {error}", path.display())]
     File {
@@ -85,18 +113,43 @@ impl StoredContext {
         after_loss: AfterLoss,
     ) -> Result<Self, StoreError> {
         let reserved = Arc::new(AtomicU64::new(0));
-        let mut stored = Self { context, store, reserved };
+        let mut stored = Self { context, store, reserved, renewal: None };
         if let Some(mut state) = stored.load()? {
+            if state.id_context.is_some() {
+                return Err(StoreError::Renewed(stored.store.place().to_owned()));
+            }
             if after_loss == AfterLoss::Trust {
                 state.window = state.window.or(Some(StoredWindow::TRUSTED));
             }
-            let challenge = Challenge(fresh_octets().map_err(StoreError::Random)?);
-            stored.context.resume(&state, challenge);
+            stored.context.resume(&state, Challenge(random()?));
         }
-        let sequence = stored.context.reserved();
-        stored.reserved.store(sequence, Ordering::Relaxed);
-        // From now on the store says that the context is in use, so a crash loses the window.
-        stored.save(&State::reserved(sequence))?;
+        stored.start()?;
+        Ok(stored)
+    }
+    /// Goes on with what is stored of a context that is derived many times; without it both roles begin with a new
+    /// context (RFC 8613 appendix B.2).
+    ///
+    /// A window that was lost is challenged, or is a lost context where `after_loss` says no challenge.
+    pub fn renewable(
+        renewal: Renewal,
+        store: Box<dyn Store>,
+        after_loss: AfterLoss,
+    ) -> Result<Self, StoreError> {
+        let context = renewal.first(RenewalNonce(random()?));
+        let renewing = Renewing { renewal, first: None, stored: false };
+        let reserved = Arc::new(AtomicU64::new(0));
+        let mut stored = Self { context, store, reserved, renewal: Some(renewing) };
+        let challenge = Challenge(random()?);
+        if let Some(state) = stored.load()?
+            && (state.window.is_some() || after_loss == AfterLoss::Challenge)
+            && let Some(id_context) = &state.id_context
+            && let Some(renewing) = &mut stored.renewal
+        {
+            stored.context = renewing.renewal.context(id_context);
+            stored.context.resume(&state, challenge);
+            renewing.stored = true;
+            stored.start()?;
+        }
         Ok(stored)
     }
     /// The context, to look at.
@@ -111,16 +164,76 @@ impl StoredContext {
         self.reserve()?;
         Ok(self.context.protect_request(request)?)
     }
-    /// See [`SecurityContext::unprotect_response`].
+    /// Protects a request with a first context, for a server that does not know the context there is (RFC 8613 appendix
+    /// B.2 step 1). That one stays until the server has answered. If contexts are derived once, it is the one there is.
+    pub fn protect_first_request(
+        &mut self,
+        request: &StreamMessage,
+    ) -> Result<(StreamMessage, Pending), StoreError> {
+        let Some(renewing) = self.renewal.as_mut().filter(|renewing| renewing.stored) else {
+            return self.protect_request(request);
+        };
+        let first = match &mut renewing.first {
+            Some(first) => first,
+            None => renewing.first.insert(renewing.renewal.first(RenewalNonce(random()?))),
+        };
+        Ok(first.protect_request(request)?)
+    }
+    /// Whether the context can be replaced by a new one (RFC 8613 appendix B.2).
+    pub const fn derives_many_times(&self) -> bool {
+        self.renewal.is_some()
+    }
+    /// See [`SecurityContext::unprotect_response`]; with response #1 of a server that has lost its context there is a
+    /// new one.
     pub fn unprotect_response(
-        &self,
+        &mut self,
         pending: &mut Pending,
         outer: &StreamMessage,
-    ) -> Result<StreamMessage, ResponseError> {
-        self.context.unprotect_response(pending, outer)
+    ) -> Result<Result<Answer, ResponseError>, StoreError> {
+        let result = self.context.unprotect_response(pending, outer).map(Answer::Response);
+        let (Err(ResponseError::Forged), Some(renewing)) = (&result, &self.renewal) else {
+            return Ok(result);
+        };
+        // RFC 8613 appendix B.2 step 3. A request of before another response #1 has the new context already.
+        let of_first = renewing.first.as_ref().is_some_and(|first| pending.is_of(first));
+        if !of_first && !pending.is_of(&self.context) {
+            let verified = renewing.renewal.verify_first_response(pending, outer);
+            return Ok(verified.map(|_| Answer::Again));
+        }
+        match renewing.renewal.third(pending, outer, RenewalNonce(random()?)) {
+            Ok(third) => {
+                self.replace(third)?;
+                Ok(Ok(Answer::Again))
+            }
+            Err(error) => Ok(Err(error)),
+        }
     }
-    /// See [`SecurityContext::unprotect_request`].
+    /// See [`SecurityContext::unprotect_request`]. A request #2 replaces the context.
     pub fn unprotect_request(
+        &mut self,
+        outer: &StreamMessage,
+    ) -> Result<Result<(StreamMessage, Received), Refusal>, StoreError> {
+        if self.is_in_memory_only() && !names_context(outer) {
+            return Ok(Err(Refusal::UnknownContext));
+        }
+        let opened = self.open_request(outer)?;
+        let (Err(Refusal::UnknownContext), Some(renewing)) = (&opened, &mut self.renewal) else {
+            return Ok(opened);
+        };
+        match renewing.renewal.unprotect_request(outer, RenewalNonce(random()?)) {
+            Ok(renewed) => {
+                let key = Zeroizing::new(random()?);
+                // RFC 8613 appendix B.2 step 4: stored first, or the request is as if it had not come.
+                self.replace(renewed.context)?;
+                if let Some(renewing) = &mut self.renewal {
+                    renewing.renewal.complete(key);
+                }
+                Ok(Ok((renewed.request, renewed.received)))
+            }
+            Err(refusal) => Ok(Err(refusal)),
+        }
+    }
+    fn open_request(
         &mut self,
         outer: &StreamMessage,
     ) -> Result<Result<(StreamMessage, Received), Refusal>, StoreError> {
@@ -149,7 +262,10 @@ impl StoredContext {
     }
     /// Stores the window too: nothing is lost.
     pub fn close(mut self) -> Result<(), StoreError> {
-        let state = self.context.state();
+        if self.is_in_memory_only() {
+            return Ok(());
+        }
+        let state = State { id_context: self.stored_id(), ..self.context.state() };
         self.save(&state)
     }
 
@@ -167,12 +283,39 @@ impl StoredContext {
         self.reserved.fetch_max(used, Ordering::Relaxed);
     }
 
+    /// Says in the store that the context is in use, so that a crash loses the window.
+    fn start(&mut self) -> Result<(), StoreError> {
+        let sequence = self.context.reserved();
+        self.reserved.store(sequence, Ordering::Relaxed);
+        self.save(&State { id_context: self.stored_id(), ..State::reserved(sequence) })
+    }
+    /// Takes a new context, of which nothing has left, once it is stored.
+    fn replace(&mut self, context: SecurityContext) -> Result<(), StoreError> {
+        let id_context = context.id_context().map(<[u8]>::to_vec);
+        self.save(&State { id_context, ..State::reserved(0) })?;
+        self.context = context;
+        self.reserved = Arc::new(AtomicU64::new(0));
+        if let Some(renewing) = &mut self.renewal {
+            // RFC 8613 appendix B.2 step 5: the first and second contexts are deleted.
+            renewing.first = None;
+            renewing.stored = true;
+        }
+        Ok(())
+    }
+    fn is_in_memory_only(&self) -> bool {
+        self.renewal.as_ref().is_some_and(|renewing| !renewing.stored)
+    }
+    /// The ID Context that the store has to say, since the file does not.
+    fn stored_id(&self) -> Option<Vec<u8>> {
+        self.renewal.as_ref()?;
+        self.context.id_context().map(<[u8]>::to_vec)
+    }
     /// Makes sure that there is a number which is stored as used.
     fn reserve(&mut self) -> Result<(), StoreError> {
         let Some(needed) = self.context.reservation_needed() else { return Ok(()) };
         let reservation = needed.not_before(self.reserved.load(Ordering::Relaxed));
         // RFC 8613 appendix B.1.1: stored before it is used. What an error leaves unconfirmed is asked for again.
-        self.save(&State::reserved(reservation.end()))?;
+        self.save(&State { id_context: self.stored_id(), ..State::reserved(reservation.end()) })?;
         self.reserved.store(reservation.end(), Ordering::Relaxed);
         self.context.confirm(reservation);
         Ok(())
@@ -187,6 +330,17 @@ impl StoredContext {
         let saved = self.store.save(&state.to_string());
         saved.map_err(|error| StoreError::File { path: self.store.place().to_owned(), error })
     }
+}
+
+/// True if a request says a kid context.
+fn names_context(outer: &StreamMessage) -> bool {
+    let value = outer.options.get(OptionNumber::OSCORE);
+    let header = value.and_then(|value| Header::parse(value).ok());
+    header.is_some_and(|header| header.kid_context.is_some())
+}
+
+fn random<const LEN: usize>() -> Result<[u8; LEN], StoreError> {
+    fresh_octets().map_err(StoreError::Random)
 }
 
 #[cfg(test)]

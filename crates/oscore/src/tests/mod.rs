@@ -3,6 +3,7 @@
 mod attack;
 mod configuration;
 mod exchange;
+mod renewal;
 mod vectors;
 
 use lowmesh_wire::coap::stream::StreamMessage;
