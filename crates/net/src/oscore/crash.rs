@@ -6,13 +6,15 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use lowmesh_oscore::{Configuration, Header, PartialIv, Pending, Received, Refusal};
+use lowmesh_oscore::{Configuration, Header, PartialIv, Pending, ProtectError, Received, Refusal};
 use lowmesh_wire::coap::stream::{Framing, StreamMessage};
 use lowmesh_wire::coap::{Code, OptionNumber};
 use proptest::prelude::*;
+use zeroize::Zeroizing;
 
 use super::store::Store;
 use super::stored::{AfterLoss, Answer, StoreError, StoredContext};
+use crate::clock::fresh_octets;
 
 /// Where a save fails.
 #[derive(Clone, Copy, Debug)]
@@ -154,9 +156,16 @@ impl Side {
     /// The context, which the endpoint opens if it can.
     fn context(&mut self) -> Option<&mut StoredContext> {
         if self.context.is_none() {
-            let context = self.configuration.contexts().remove(0);
             let store = Box::new(self.store.clone());
-            self.context = StoredContext::resume(context, store, self.after_loss).ok();
+            let opened = if self.configuration.derives_many_times() {
+                let key = || fresh_octets().map(Zeroizing::new);
+                let renewal = self.configuration.renewals(key).expect("a system").remove(0);
+                StoredContext::renewable(renewal, store, self.after_loss)
+            } else {
+                let context = self.configuration.contexts().remove(0);
+                StoredContext::resume(context, store, self.after_loss)
+            };
+            self.context = opened.ok();
         }
         self.context.as_mut()
     }
@@ -175,13 +184,23 @@ impl Side {
     }
 }
 
-/// Whose key, whose number: a key is that of its sender, and a nonce is made of who drew the number and the number.
-type Nonce = (usize, usize, PartialIv);
+/// The ID Context of a key, whose key it is, and who drew which number: the latter two make a nonce.
+type Nonce = (Id, usize, usize, PartialIv);
+type Id = Option<Vec<u8>>;
+
+/// A request on the wire.
+#[derive(Clone)]
+struct Sent {
+    side: usize,
+    id: Id,
+    plain: StreamMessage,
+    outer: StreamMessage,
+}
 
 /// All that was ever on the wire.
 #[derive(Default)]
 struct Wire {
-    requests: Vec<(usize, StreamMessage)>,
+    requests: Vec<Sent>,
     /// The responses, and the requests that they answer.
     responses: Vec<(usize, usize, StreamMessage)>,
     sealed: BTreeMap<Nonce, Vec<u8>>,
@@ -194,17 +213,17 @@ impl Wire {
         inside.payload.clone_from(&message.payload);
         let mut octets = Vec::new();
         inside.emit(Framing::WebSocket, &mut octets);
-        let before = self.sealed.insert(nonce, octets.clone());
+        let before = self.sealed.insert(nonce.clone(), octets.clone());
         prop_assert!(
             before.is_none_or(|before| before == octets),
             "{nonce:?} protects two plaintexts"
         );
         Ok(())
     }
-    fn request(&mut self, side: usize, message: StreamMessage) -> Result<usize, TestCaseError> {
-        let piv = partial_iv(&message).expect("a request says it");
-        self.leaves((side, side, piv), &message)?;
-        self.requests.push((side, message));
+    fn request(&mut self, sent: Sent) -> Result<usize, TestCaseError> {
+        let piv = header(&sent.outer).0.expect("a request says it");
+        self.leaves((sent.id.clone(), sent.side, sent.side, piv), &sent.outer)?;
+        self.requests.push(sent);
         Ok(self.requests.len() - 1)
     }
     fn response(
@@ -213,12 +232,16 @@ impl Wire {
         request: usize,
         message: StreamMessage,
     ) -> Result<(), TestCaseError> {
-        let nonce = match partial_iv(&message) {
-            Some(own) => (side, side, own),
-            None => {
-                let (client, request) = &self.requests[request];
-                (side, *client, partial_iv(request).expect("a request says it"))
-            }
+        let Sent { side: client, id, outer, .. } = &self.requests[request];
+        let (own, r2) = header(&message);
+        // A response #1 is under R2 || ID1; the wrapper of R2 stays on here.
+        let id = match r2 {
+            Some(r2) => Some([&r2[..], id.as_deref().unwrap_or_default()].concat()),
+            None => id.clone(),
+        };
+        let nonce = match own {
+            Some(own) => (id, side, side, own),
+            None => (id, side, *client, header(outer).0.expect("a request says it")),
         };
         self.leaves(nonce, &message)?;
         self.responses.push((side, request, message));
@@ -226,14 +249,16 @@ impl Wire {
     }
     /// The number of a request from the other side: the latest is 0.
     fn request_to(&self, side: usize, back: usize) -> Option<usize> {
-        let to = |(_, (from, _)): &(usize, &(usize, StreamMessage))| *from != side;
+        let to = |(_, sent): &(usize, &Sent)| sent.side != side;
         self.requests.iter().enumerate().rev().filter(to).nth(back).map(|(place, _)| place)
     }
 }
 
-fn partial_iv(message: &StreamMessage) -> Option<PartialIv> {
+/// The Partial IV and the kid context.
+fn header(message: &StreamMessage) -> (Option<PartialIv>, Id) {
     let value = message.options.get(OptionNumber::OSCORE).expect("protected");
-    Header::parse(value).expect("our own").partial_iv
+    let header = Header::parse(value).expect("our own");
+    (header.partial_iv, header.kid_context.map(<[u8]>::to_vec))
 }
 
 /// A message that no other is like.
@@ -259,15 +284,15 @@ fn play(sides: &mut [Side; 2], steps: Vec<Step>) -> Result<(), TestCaseError> {
             }
             Step::Arrive { side, request } => {
                 let Some(place) = wire.request_to(side, request) else { continue };
-                let outer = wire.requests[place].1.clone();
+                let outer = wire.requests[place].outer.clone();
                 let Some(context) = sides[side].context() else { continue };
                 match context.unprotect_request(&outer) {
                     Ok(Ok((_, received))) => {
                         sides[side].received.push(received);
                         taken[side].push(place);
                     }
-                    Ok(Err(Refusal::Challenged(response))) => {
-                        wire.response(side, place, *response)?
+                    Ok(Err(Refusal::Challenged(response) | Refusal::Renewing(response))) => {
+                        wire.response(side, place, *response)?;
                     }
                     Ok(Err(_)) | Err(StoreError::File { .. }) => {}
                     Err(other) => return Err(TestCaseError::fail(other.to_string())),
@@ -282,7 +307,7 @@ fn play(sides: &mut [Side; 2], steps: Vec<Step>) -> Result<(), TestCaseError> {
                 let Some(place) = all.len().checked_sub(received + 1) else { continue };
                 match context.protect_response(&mut all[place], &response) {
                     Ok(outer) => wire.response(side, taken[side][place], outer)?,
-                    Err(StoreError::File { .. }) => {}
+                    Err(StoreError::File { .. } | StoreError::Protect(ProtectError::Replaced)) => {}
                     Err(other) => return Err(TestCaseError::fail(other.to_string())),
                 }
             }
@@ -295,7 +320,15 @@ fn play(sides: &mut [Side; 2], steps: Vec<Step>) -> Result<(), TestCaseError> {
                 };
                 let Some(pending) = pending.get_mut(&request) else { continue };
                 let answer = context.unprotect_response(pending, &outer);
-                let Ok(Ok(Answer::Response(opened))) = answer else { continue };
+                let opened = match answer {
+                    Ok(Ok(Answer::Response(opened))) => opened,
+                    Ok(Ok(Answer::Again)) => {
+                        let again = wire.requests[request].plain.clone();
+                        ask(&mut sides[side], side, &again, &mut wire)?;
+                        continue;
+                    }
+                    _ => continue,
+                };
                 if let Some(echo) = opened.options.get(OptionNumber::ECHO) {
                     let mut again = plain(Code::FETCH, &mut counter);
                     again.options.insert(OptionNumber::ECHO, echo);
@@ -321,7 +354,8 @@ fn ask(
     let Some(context) = client.context() else { return Ok(()) };
     match context.protect_request(request) {
         Ok((outer, pending)) => {
-            let place = wire.request(side, outer)?;
+            let id = pending.id_context().map(<[u8]>::to_vec);
+            let place = wire.request(Sent { side, id, plain: request.clone(), outer })?;
             client.pending.insert(place, pending);
             Ok(())
         }
@@ -352,9 +386,10 @@ proptest! {
         steps in steps(),
         frequency in 1_u32..6,
         challenges in any::<bool>(),
+        renews in any::<bool>(),
     ) {
         let after_loss = if challenges { AfterLoss::Challenge } else { AfterLoss::Trust };
-        let settings = format!("ssn_freq,integer,{frequency}\n");
+        let settings = format!("ssn_freq,integer,{frequency}\nrfc8613_b_2,bool,{renews}\n");
         let side = |ours, theirs| Side::new(ours, theirs, &settings, after_loss);
         play(&mut [side("l", "r"), side("r", "l")], steps)?;
     }
