@@ -146,6 +146,7 @@ impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
         let hint = match &error {
             OpenError::Read { .. } => "--oscore takes a file of `keyword,encoding,value` lines",
+            OpenError::HardLinks { .. } => "`find DIR -samefile FILE` shows the other names",
             OpenError::Configuration { .. } => "coap-oscore-conf(5) of libcoap has the form",
             OpenError::Store(_) => "the state of a security context lies beside its file",
         };

@@ -2,6 +2,7 @@
 
 mod demo;
 mod folder;
+mod oscore_plugtest;
 mod plugtest;
 mod reply;
 
@@ -53,6 +54,7 @@ async fn serve(args: &Args) -> Result<(), Failure> {
     } else {
         demo::resources(&mut server);
         plugtest::resources(&mut server);
+        oscore_plugtest::resources(&mut server);
     }
     ports::run(&args.ports, server).await
 }

@@ -2,6 +2,7 @@
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher as _, Hasher as _};
+use std::io;
 
 use lowmesh_units::{Duration, Instant, NodeId, Purpose, Rng, Seed};
 
@@ -42,6 +43,13 @@ pub fn ntp_timestamp() -> u64 {
 /// A seed that nobody can foresee, out of the keys that the operating system gives hash maps.
 pub fn fresh_seed() -> Seed {
     Seed(RandomState::new().build_hasher().finish())
+}
+
+/// Octets from the random number generator of the operating system, for what nobody may foresee and nobody may draw twice.
+pub fn fresh_octets<const LEN: usize>() -> io::Result<[u8; LEN]> {
+    let mut octets = [0; LEN];
+    getrandom::fill(&mut octets).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(octets)
 }
 
 /// Random numbers of an endpoint, which no other has.

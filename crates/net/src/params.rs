@@ -18,6 +18,9 @@ pub const BUFFER_LEN: usize = 65_536;
 pub const UNSENT_MAX: usize = 1024;
 /// DTLS sessions at once; ours, at some 10 kB each.
 pub const SESSIONS_MAX: usize = 1024;
+/// How often one request is made again because its server has no context for it (RFC 8613 appendix B.2); ours: once for
+/// each end that has lost its own, and once for a server that starts in between.
+pub const RENEWALS_MAX: u8 = 3;
 /// Lost sessions that are remembered for whoever asks; ours.
 pub const LOSSES_MAX: usize = 16;
 /// Datagrams that wait for a handshake, each session; ours.

@@ -1,13 +1,14 @@
 //! A client's two halves: protecting a request, and opening what answers it (RFC 8613 s8.1 and
 //! s8.4).
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use lowmesh_wire::coap::OptionNumber;
 use lowmesh_wire::coap::stream::{Framing, StreamMessage};
 
 use crate::class::{self, Direction};
-use crate::context::SecurityContext;
+use crate::context::{KidContext, SecurityContext};
 use crate::nonce::{Cipher, additional_data};
 use crate::params::{NONCE_LEN, TAG_LEN};
 use crate::{Header, PartialIv, ProtectError, ResponseError};
@@ -17,6 +18,8 @@ use crate::{Header, PartialIv, ProtectError, ResponseError};
 #[derive(Debug)]
 pub struct Pending {
     partial_iv: PartialIv,
+    /// That of the context, which may be replaced before the answer comes.
+    id_context: Option<Box<[u8]>>,
     expects: Expects,
 }
 
@@ -43,17 +46,18 @@ const REGISTER: u32 = 0;
 impl SecurityContext {
     /// Protects a request; its token is taken over.
     ///
-    /// What [`SecurityContext::take_reservation`] gives then is to be stored before the message
-    /// leaves. Repetitions of the message layer send the same bytes again.
+    /// Before it, [`SecurityContext::reservation_needed`] says what is to be stored and confirmed.
+    /// Repetitions of the message layer send the same bytes again.
     pub fn protect_request(
         &mut self,
         request: &StreamMessage,
     ) -> Result<(StreamMessage, Pending), ProtectError> {
         let parts = class::split(request, Direction::Request)?;
-        let partial_iv = self.sequence.take().ok_or(ProtectError::Exhausted)?;
+        let partial_iv = self.sequence.take()?;
+        let kid_context = self.said_kid_context();
         let header = Header {
             partial_iv: Some(partial_iv),
-            kid_context: self.id_context.as_deref().filter(|_| self.says_id_context),
+            kid_context: kid_context.as_deref(),
             kid: Some(self.sender_id.as_bytes()),
         };
         let nonce = self.common_iv.nonce(self.sender_id, partial_iv);
@@ -67,7 +71,7 @@ impl SecurityContext {
         } else {
             Expects::Response
         };
-        Ok((outer, Pending { partial_iv, expects }))
+        Ok((outer, Pending { partial_iv, id_context: self.id_context.clone(), expects }))
     }
 
     /// Opens a response to a request that was protected. After an error the request is still open.
@@ -75,7 +79,7 @@ impl SecurityContext {
     /// The Observe option of a notification counts those that were accepted: RFC 8613 s4.1.3.5.2
     /// has the order from Partial IVs, so whoever orders by Observe finds each newer than the last.
     pub fn unprotect_response(
-        &self,
+        &mut self,
         pending: &mut Pending,
         outer: &StreamMessage,
     ) -> Result<StreamMessage, ResponseError> {
@@ -84,6 +88,9 @@ impl SecurityContext {
             return Err(ResponseError::Replay);
         }
         let header = Header::parse(value)?;
+        if !pending.is_of(self) {
+            return Err(ResponseError::Forged);
+        }
         // Neither field is authenticated by itself; one that is said must be the right one.
         let kid = header.kid.unwrap_or(self.recipient_id.as_bytes());
         if !self.answers_to(kid, header.kid_context) {
@@ -104,6 +111,10 @@ impl SecurityContext {
         if !opened.code.is_response() {
             return Err(ResponseError::NoResponse);
         }
+        // RFC 8613 appendix B.2 step 5: the other end has the context.
+        if self.kid_context == KidContext::Wrapped {
+            self.kid_context = KidContext::Plain;
+        }
         pending.accept(opened, header.partial_iv)
     }
 }
@@ -112,6 +123,14 @@ impl Pending {
     /// The sequence number of the request.
     pub const fn partial_iv(&self) -> PartialIv {
         self.partial_iv
+    }
+    /// The ID Context of the request's security context.
+    pub fn id_context(&self) -> Option<&[u8]> {
+        self.id_context.as_deref()
+    }
+    /// True if the request was protected with this context, and not with one of another ID Context.
+    pub fn is_of(&self, context: &SecurityContext) -> bool {
+        self.id_context == context.id_context
     }
     /// True when no response is taken any more.
     pub const fn is_over(&self) -> bool {

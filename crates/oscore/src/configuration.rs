@@ -19,7 +19,7 @@ use crate::params::{
     AEAD_ALGORITHM, HKDF_ALGORITHM, ID_CONTEXT_LEN_MAX, RECIPIENTS_MAX, REPLAY_WINDOW,
     REPLAY_WINDOW_MAX, RESERVATION,
 };
-use crate::{Identity, Inputs, SecurityContext};
+use crate::{Identity, Inputs, Renewal, RenewalKey, SecurityContext};
 
 /// What a file says. The secret is wiped when it is dropped and never printed.
 pub struct Configuration {
@@ -31,6 +31,7 @@ pub struct Configuration {
     replay_window: u8,
     reservation: u32,
     echo: bool,
+    renews: bool,
 }
 
 impl fmt::Debug for Configuration {
@@ -97,15 +98,10 @@ pub enum Mistake {
 }
 
 const KEYWORDS: &str = "master_secret, master_salt, id_context, sender_id, recipient_id, \
-                        replay_window, ssn_freq, aead_alg, hkdf_alg, rfc8613_b_1_2";
+                        replay_window, ssn_freq, aead_alg, hkdf_alg, rfc8613_b_1_2, rfc8613_b_2";
 /// Known to libcoap only.
-const FOREIGN: [&str; 5] = [
-    "rfc8613_b_2",
-    "break_sender_key",
-    "break_recipient_key",
-    "complex_sender",
-    "complex_recipient",
-];
+const FOREIGN: [&str; 4] =
+    ["break_sender_key", "break_recipient_key", "complex_sender", "complex_recipient"];
 
 /// What has been read so far.
 #[derive(Default)]
@@ -118,6 +114,7 @@ struct Draft {
     replay_window: Option<i64>,
     reservation: Option<i64>,
     echo: Option<i64>,
+    renews: Option<i64>,
     aead: Option<i64>,
     hkdf: Option<i64>,
 }
@@ -140,21 +137,44 @@ impl Configuration {
     /// One context for each recipient, none of them used yet.
     pub fn contexts(&self) -> Vec<SecurityContext> {
         let context = |recipient_id: &Identity| {
-            let inputs = Inputs {
-                master_secret: &self.master_secret,
-                master_salt: &self.master_salt,
-                id_context: self.id_context.as_deref(),
-                sender_id: self.sender_id,
-                recipient_id: *recipient_id,
-            };
-            SecurityContext::derive(&inputs).with_bounds(self.replay_window, self.reservation)
+            let context = SecurityContext::derive(&self.inputs(*recipient_id));
+            context.with_bounds(self.replay_window, self.reservation)
         };
         self.recipients.iter().map(context).collect()
+    }
+    /// Whether contexts are derived many times (`rfc8613_b_2`): then [`renewals`](Self::renewals)
+    /// take the place of [`contexts`](Self::contexts), and `id_context` is not used, as in libcoap.
+    pub const fn derives_many_times(&self) -> bool {
+        self.renews
+    }
+    /// What the contexts of each recipient are derived from; `key` draws a random key for each.
+    pub fn renewals<E>(
+        &self,
+        mut key: impl FnMut() -> Result<RenewalKey, E>,
+    ) -> Result<Vec<Renewal>, E> {
+        let renewal = |recipient_id: &Identity| {
+            let inputs = self.inputs(*recipient_id);
+            Ok(Renewal::new(&inputs, self.replay_window, self.reservation, key()?))
+        };
+        self.recipients.iter().map(renewal).collect()
+    }
+    /// What this end calls itself.
+    pub const fn sender_id(&self) -> Identity {
+        self.sender_id
     }
     /// Whether a lost replay window is replaced by an Echo (`rfc8613_b_1_2`); without it a restart
     /// that was not orderly accepts replays.
     pub const fn echo_after_loss(&self) -> bool {
         self.echo
+    }
+    fn inputs(&self, recipient_id: Identity) -> Inputs<'_> {
+        Inputs {
+            master_secret: &self.master_secret,
+            master_salt: &self.master_salt,
+            id_context: self.id_context.as_deref(),
+            sender_id: self.sender_id,
+            recipient_id,
+        }
     }
 }
 
@@ -209,10 +229,9 @@ impl Draft {
                 entry.once(&mut self.hkdf, number)
             }
             "rfc8613_b_1_2" => entry.once(&mut self.echo, i64::from(entry.boolean()?)),
+            "rfc8613_b_2" => entry.once(&mut self.renews, i64::from(entry.boolean()?)),
             // Off is what they are here.
-            "rfc8613_b_2" | "break_sender_key" | "break_recipient_key" if !entry.boolean()? => {
-                Ok(())
-            }
+            "break_sender_key" | "break_recipient_key" if !entry.boolean()? => Ok(()),
             other if FOREIGN.contains(&other) => Err(Mistake::Unsupported(other.to_string())),
             other => Err(Mistake::Keyword(other.to_string())),
         }
@@ -236,6 +255,7 @@ impl Draft {
             replay_window: self.replay_window.map_or(REPLAY_WINDOW, |size| size as u8),
             reservation: self.reservation.map_or(RESERVATION, |count| count as u32),
             echo: self.echo != Some(0),
+            renews: self.renews == Some(1),
         })
     }
 }
@@ -308,7 +328,7 @@ fn unquoted(value: &str) -> &str {
     inside.unwrap_or(value)
 }
 
-fn unhex(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn unhex(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes();
     let pair = |pair: &[u8]| {
         let digit = |one: u8| char::from(one).to_digit(16);

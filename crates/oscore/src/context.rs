@@ -1,13 +1,16 @@
 //! A security context: what two endpoints share, what one of them sends with, and what it expects
 //! (RFC 8613 s3).
 
+use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use core::fmt;
 
 use crate::nonce::{Cipher, Deriver};
 use crate::params::{NONCE_LEN, REPLAY_WINDOW, RESERVATION};
+use crate::renewal::{unwrapped, wrapped};
 use crate::replay::{Replay, Window};
-use crate::sequence::Sequence;
+use crate::sequence::{Reservation, Sequence};
+use crate::state::StoredWindow;
 use crate::{Challenge, Identity, PartialIv, State, nonce};
 
 /// What a security context is derived from (RFC 8613 s3.2).
@@ -46,10 +49,20 @@ pub struct SecurityContext {
     pub(crate) recipient_id: Identity,
     pub(crate) recipient: Cipher,
     pub(crate) replay: Replay,
-    /// Whether requests say the ID Context.
-    pub(crate) says_id_context: bool,
+    /// How requests say the ID Context.
+    pub(crate) kid_context: KidContext,
     window: u8,
     reservation: u32,
+}
+
+/// How requests say the ID Context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KidContext {
+    Omitted,
+    Plain,
+    /// As a CBOR byte string, until the other end has shown that it knows the context (RFC 8613
+    /// appendix B.2).
+    Wrapped,
 }
 
 /// The seed of nonces; not to be printed (RFC 8613 s12.6).
@@ -81,25 +94,39 @@ impl SecurityContext {
             recipient_id: inputs.recipient_id,
             recipient: Cipher::new(&deriver.key(inputs.recipient_id)),
             replay: Replay::Known(Window::new(REPLAY_WINDOW)),
-            says_id_context: inputs.id_context.is_some(),
+            kid_context: match inputs.id_context {
+                Some(_) => KidContext::Plain,
+                None => KidContext::Omitted,
+            },
             window: REPLAY_WINDOW,
             reservation: RESERVATION,
         }
     }
     /// The same with a replay window of this size (1 to 63), and so many sequence numbers reserved
-    /// at once (from 1). Only before it is used or resumed.
+    /// at once (from 1).
     #[must_use]
     pub fn with_bounds(mut self, window: u8, reservation: u32) -> Self {
         self.window = window.clamp(1, crate::params::REPLAY_WINDOW_MAX);
         self.reservation = reservation.max(1);
-        self.sequence = Sequence::resume(0, self.reservation);
-        self.replay = Replay::Known(Window::new(self.window));
+        self.sequence = self.sequence.with_step(self.reservation);
+        self.replay = self.replay.with_size(self.window);
         self
     }
     /// Whether requests say the ID Context; they do unless told otherwise (RFC 8613 s5.1).
     #[must_use]
     pub const fn with_id_context_said(mut self, says: bool) -> Self {
-        self.says_id_context = says && self.id_context.is_some();
+        let says = says && self.id_context.is_some();
+        self.kid_context = if says { KidContext::Plain } else { KidContext::Omitted };
+        self
+    }
+    /// The same, whose requests wrap the ID Context until the other end answers one.
+    pub(crate) const fn with_id_context_wrapped(mut self) -> Self {
+        self.kid_context = KidContext::Wrapped;
+        self
+    }
+    /// A context that no later start resumes, so its numbers need not be stored.
+    pub(crate) fn in_memory_only(mut self) -> Self {
+        self.sequence = Sequence::unbounded();
         self
     }
     /// Goes on after a restart with what was stored.
@@ -109,22 +136,47 @@ impl SecurityContext {
     pub fn resume(&mut self, state: &State, challenge: Challenge) {
         self.sequence = Sequence::resume(state.sequence, self.reservation);
         self.replay = match state.window {
-            Some((end, seen)) => Replay::Known(Window::resume(end, seen, self.window)),
+            Some(StoredWindow { end, seen, trusted }) => {
+                let window = Window::resume(end, seen, self.window);
+                if trusted { Replay::Trusted(window) } else { Replay::Known(window) }
+            }
             None => Replay::Lost { challenge, size: self.window },
         };
     }
-    /// What has to be stored, as the `sequence` of a [`State`] without a window, before the
-    /// messages protected last leave; `None` if nothing new.
-    pub fn take_reservation(&mut self) -> Option<u64> {
-        self.sequence.take_reservation()
+    /// The sequence numbers to store, as the `sequence` of a [`State`] without a window, and to
+    /// [confirm](Self::confirm) before a message can leave that needs one; `None` while there is
+    /// one, and when all are used.
+    pub fn reservation_needed(&self) -> Option<Reservation> {
+        self.sequence.needed()
+    }
+    /// The numbers are stored: no crash from now on makes a later start use them.
+    pub fn confirm(&mut self, reservation: Reservation) {
+        self.sequence.confirm(&reservation);
+    }
+    /// The end of the numbers that are confirmed as stored.
+    pub const fn reserved(&self) -> u64 {
+        self.sequence.end()
+    }
+    /// True for contexts with the same Sender Key, as those of several recipients of one file: no
+    /// number may be used in both (RFC 8613 s7.2).
+    pub fn shares_sender_key(&self, other: &Self) -> bool {
+        // Secret and salt are not kept; the Common IV is derived from them.
+        self.sender_id == other.sender_id
+            && self.id_context == other.id_context
+            && self.common_iv.0 == other.common_iv.0
     }
     /// What to store at an orderly end: nothing is lost then.
     pub fn state(&self) -> State {
+        let stored = |window: Window, trusted| {
+            let Window { end, seen, .. } = window;
+            Some(StoredWindow { end, seen, trusted })
+        };
         let window = match self.replay {
-            Replay::Known(window) => Some((window.end, window.seen)),
+            Replay::Known(window) => stored(window, false),
+            Replay::Trusted(window) => stored(window, true),
             Replay::Lost { .. } => None,
         };
-        State { sequence: self.sequence.next(), window }
+        State { id_context: None, sequence: self.sequence.next(), window }
     }
     /// What this end calls itself.
     pub const fn sender_id(&self) -> Identity {
@@ -133,6 +185,27 @@ impl SecurityContext {
     /// What the other end calls itself.
     pub const fn recipient_id(&self) -> Identity {
         self.recipient_id
+    }
+    /// What stands for the ID Context in the header of a request.
+    pub(crate) fn said_kid_context(&self) -> Option<Cow<'_, [u8]>> {
+        let id = self.id_context.as_deref()?;
+        match self.kid_context {
+            KidContext::Omitted => None,
+            KidContext::Plain => Some(Cow::Borrowed(id)),
+            KidContext::Wrapped => Some(Cow::Owned(wrapped(id))),
+        }
+    }
+    /// Whether a message with this kid, and this kid context if it says one, is of this context.
+    pub(crate) fn answers_to(&self, kid: &[u8], kid_context: Option<&[u8]>) -> bool {
+        let context = kid_context.is_none_or(|said| {
+            let id = self.id_context.as_deref();
+            id == Some(said) || id.is_some() && id == unwrapped(said)
+        });
+        kid == self.recipient_id.as_bytes() && context
+    }
+    /// True if all its sequence numbers are used (RFC 8613 s7.2.1).
+    pub const fn is_exhausted(&self) -> bool {
+        self.sequence.is_exhausted()
     }
     /// The ID Context, if there is one.
     pub fn id_context(&self) -> Option<&[u8]> {

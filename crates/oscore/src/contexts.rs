@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use lowmesh_wire::coap::OptionNumber;
 use lowmesh_wire::coap::stream::StreamMessage;
 
-use crate::{Header, Received, Refusal, SecurityContext};
+use crate::{Header, Received, Refusal, Reservation, SecurityContext};
 
 /// Contexts in the order they were added.
 #[derive(Debug, Default)]
@@ -41,6 +41,26 @@ impl Contexts {
     /// All of them, with their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (usize, &SecurityContext)> {
         self.all.iter().enumerate()
+    }
+    /// [`SecurityContext::reservation_needed`] of a context, without numbers of another that shares
+    /// its Sender Key.
+    pub fn reservation_needed(&self, context: usize) -> Option<Reservation> {
+        let asking = self.all.get(context)?;
+        let reservation = asking.reservation_needed()?;
+        Some(reservation.not_before(self.reserved(asking)))
+    }
+    /// [`SecurityContext::confirm`] of a context. A reservation is void if another context that
+    /// shares the Sender Key was confirmed since it was asked for.
+    pub fn confirm(&mut self, context: usize, reservation: Reservation) {
+        let Some(asking) = self.all.get(context) else { return };
+        if reservation.starts_at_or_after(self.reserved(asking)) {
+            self.all[context].confirm(reservation);
+        }
+    }
+    /// The end of what is reserved under the Sender Key of a context.
+    fn reserved(&self, asking: &SecurityContext) -> u64 {
+        let sharing = self.all.iter().filter(|one| one.shares_sender_key(asking));
+        sharing.map(SecurityContext::reserved).max().unwrap_or(0)
     }
     /// Opens a request with the context that it names. Where several have the same kid and the
     /// request says no kid context, each is tried (RFC 8613 s12.2).

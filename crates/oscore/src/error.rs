@@ -19,6 +19,14 @@ pub enum ProtectError {
     /// A Proxy-Uri that is not a URI with an authority, or not percent-encoded.
     #[error("Proxy-Uri is not a URI with an authority, so it cannot be split")]
     ProxyUri,
+    /// The next sequence number is not stored as used (RFC 8613 appendix B.1.1). After
+    /// [`SecurityContext::confirm`](crate::SecurityContext::confirm) the same message can be
+    /// protected.
+    #[error("no sequence number is stored as used, so none may be")]
+    Unreserved,
+    /// The context of the request has been replaced (RFC 8613 appendix B.2).
+    #[error("the security context of the request has been replaced")]
+    Replaced,
     /// All 2^40 sequence numbers are used (RFC 8613 s7.2.1).
     #[error("the security context has no sequence number left; it needs new keys")]
     Exhausted,
@@ -54,6 +62,14 @@ pub enum Refusal {
     /// It verifies, but may be a replay since the window is lost: here is what to answer.
     #[error("the request has to be repeated with the Echo of the answer")]
     Challenged(Box<StreamMessage>),
+    /// It verifies under an ID Context that is not that of the context here: here is what to answer
+    /// (RFC 8613 appendix B.2 step 2).
+    #[error("the request has to be repeated with a new security context")]
+    Renewing(Box<StreamMessage>),
+    /// It verifies and has to be challenged, but no sequence number is stored as used. After
+    /// [`SecurityContext::confirm`](crate::SecurityContext::confirm) it can be opened again.
+    #[error("no sequence number is stored as used, so none may be")]
+    Unreserved,
     /// It verifies and has to be challenged, but no sequence number is left to do so.
     #[error("the security context has no sequence number left; it needs new keys")]
     Exhausted,
@@ -63,8 +79,10 @@ impl Refusal {
     /// The response that RFC 8613 s8.2 proposes, to be sent with the request's token.
     pub fn response(&self) -> Option<StreamMessage> {
         let (code, diagnostic) = match self {
-            Self::Unprotected | Self::Exhausted => return None,
-            Self::Challenged(response) => return Some((**response).clone()),
+            Self::Unprotected | Self::Unreserved | Self::Exhausted => return None,
+            Self::Challenged(response) | Self::Renewing(response) => {
+                return Some((**response).clone());
+            }
             Self::Malformed(_) | Self::Incomplete => (Code::BAD_OPTION, "Failed to decode COSE"),
             Self::UnknownContext => (Code::UNAUTHORIZED, "Security context not found"),
             Self::Replay => (Code::UNAUTHORIZED, "Replay detected"),

@@ -11,9 +11,10 @@
 //! window against replays of what came. [`Configuration`] reads it from the file format of libcoap,
 //! and [`Contexts`] holds those of a server.
 //!
-//! Before a protected message leaves, the caller stores what [`SecurityContext::take_reservation`]
-//! gives: after a crash the context resumes there and no nonce is used twice (appendix B.1.1). A
-//! context that has lost its window asks the first client for an Echo (appendix B.1.2).
+//! No message leaves with a sequence number that is not stored as used: the caller stores what
+//! [`SecurityContext::reservation_needed`] asks for and [confirms](SecurityContext::confirm) it.
+//! After a crash the context resumes there and no nonce is used twice (appendix B.1.1). A context
+//! that has lost its window asks the first client for an Echo (appendix B.1.2).
 //!
 //! ```
 //! use lowmesh_oscore::Configuration;
@@ -28,6 +29,10 @@
 //!
 //! let mut get = StreamMessage::new(Code::GET);
 //! get.options.insert_path("/temp");
+//! if let Some(reservation) = client.reservation_needed() {
+//!     // Here `State::reserved(reservation.end())` is stored.
+//!     client.confirm(reservation);
+//! }
 //! let (outer, mut pending) = client.protect_request(&get)?;
 //! assert_eq!(outer.code, Code::POST);
 //!
@@ -39,6 +44,9 @@
 //! assert_eq!(client.unprotect_response(&mut pending, &outer)?, content);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! With [`Renewal`] both ends derive contexts many times from one Master Secret, so that one which
+//! has lost its state gets a new context (appendix B.2).
 //!
 //! Left to others: key exchange, groups, files and randomness, and which resources want protection.
 //! Block-wise transfer protects each block when it cuts the body before this crate sees it (inner
@@ -56,6 +64,7 @@ mod header;
 mod identity;
 mod nonce;
 pub mod params;
+mod renewal;
 mod replay;
 mod sequence;
 mod server;
@@ -68,9 +77,11 @@ pub use contexts::{Contexts, Opened};
 pub use error::{ProtectError, Refusal, ResponseError};
 pub use header::Header;
 pub use identity::{Identity, PartialIv};
+pub use renewal::{Renewal, RenewalKey, RenewalNonce, Renewed};
 pub use replay::Challenge;
+pub use sequence::Reservation;
 pub use server::Received;
-pub use state::{State, StateError};
+pub use state::{State, StateError, StoredWindow};
 
 #[cfg(test)]
 mod tests;

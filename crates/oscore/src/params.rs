@@ -30,5 +30,13 @@ pub const RESERVATION: u32 = 1;
 /// Octets of a challenge in an Echo option: RFC 9175 s2.2.1 allows 1 to 40; ours is 64 bits of
 /// randomness, which appendix A of that RFC calls enough.
 pub const CHALLENGE_LEN: usize = 8;
+/// Octets of R1, of R3 and of the random part of R2: RFC 8613 appendix B.2, typically at least 8.
+pub const RENEWAL_NONCE_LEN: usize = 8;
+/// Octets of the HMAC behind the random part of R2: RFC 8613 appendix B.2.1.
+pub const RENEWAL_TAG_LEN: usize = 8;
+/// Octets of the key of that HMAC: as many as SHA-256 gives (RFC 2104 s3).
+pub const RENEWAL_KEY_LEN: usize = 32;
+/// Octets before a byte string of up to 255 in CBOR: RFC 8949 s3.1.
+pub const RENEWAL_WRAPPER_LEN: usize = 2;
 /// Recipients of one configuration; ours.
 pub const RECIPIENTS_MAX: usize = 1024;

@@ -2,8 +2,11 @@
 //! (appendix B.1.2).
 //!
 //! ```text
-//!    Lost ── a request with our Echo: its number is the lower limit ──► Window
+//!    Lost ── a request with our Echo: its number is the lower limit ──► Known
+//!    Trusted: a loss that nobody made good; what it admits may have been answered before
 //! ```
+//! While the window is not `Known`, a request may be one that was answered before, so no response
+//! uses its nonce (s7.2: an AEAD nonce MUST NOT be used more than once per AEAD key).
 
 use crate::PartialIv;
 use crate::params::CHALLENGE_LEN;
@@ -30,6 +33,10 @@ impl Window {
     /// A window as it was stored.
     pub(crate) const fn resume(end: u64, seen: u64, size: u8) -> Self {
         Self { end, seen, size }
+    }
+    /// The same past, looked back on so far.
+    const fn with_size(self, size: u8) -> Self {
+        Self { size, ..self }
     }
     /// True for a number that has not come, and is not so old that nobody could tell.
     pub(crate) fn admits(&self, piv: PartialIv) -> bool {
@@ -59,22 +66,36 @@ impl Window {
 pub(crate) enum Replay {
     /// All of it.
     Known(Window),
+    /// What came since a loss, before which anything may have come.
+    Trusted(Window),
     /// Nothing: the window was lost in a crash.
     Lost { challenge: Challenge, size: u8 },
 }
 
 impl Replay {
+    /// The same with a window of this size.
+    pub(crate) const fn with_size(self, size: u8) -> Self {
+        match self {
+            Self::Known(window) => Self::Known(window.with_size(size)),
+            Self::Trusted(window) => Self::Trusted(window.with_size(size)),
+            Self::Lost { challenge, .. } => Self::Lost { challenge, size },
+        }
+    }
+    /// Whether a request that is admitted has never been answered.
+    pub(crate) const fn is_known(&self) -> bool {
+        matches!(self, Self::Known(_))
+    }
     /// Whether a request may be looked at: a lost window admits each, to challenge it.
     pub(crate) fn admits(&self, piv: PartialIv) -> bool {
         match self {
-            Self::Known(window) => window.admits(piv),
+            Self::Known(window) | Self::Trusted(window) => window.admits(piv),
             Self::Lost { .. } => true,
         }
     }
     /// A request with a valid tag came, with this Echo. An error is the challenge to answer with.
     pub(crate) fn take(&mut self, piv: PartialIv, echo: Option<&[u8]>) -> Result<(), Challenge> {
         match self {
-            Self::Known(window) => window.take(piv),
+            Self::Known(window) | Self::Trusted(window) => window.take(piv),
             Self::Lost { challenge, size } => {
                 if echo != Some(&challenge.0[..]) {
                     return Err(*challenge);

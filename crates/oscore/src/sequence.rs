@@ -1,49 +1,102 @@
 //! The Sender Sequence Number, and how it survives a crash (RFC 8613 s7.2 and appendix B.1.1).
 //!
 //! ```text
-//!          used      reserved, of which none is used after a crash
-//!   |--------------|---------------------------|
-//!   0            next                      reserved ──► written before the first of them is sent
+//!          used       reserved: stored as used, and used one by one
+//!   |---------------|----------------------|............  not stored: no message has them
+//!   0              next                   end
+//!
+//!   needed ──► the caller stores `end` ──► confirm ──► take, take, ... ──► needed
 //! ```
 
-use crate::PartialIv;
 use crate::params::SEQUENCE_MAX;
+use crate::{PartialIv, ProtectError};
 
-/// Counts what is sent.
+/// Sequence numbers that a context asks for: they are stored as used first, and then
+/// [confirmed](crate::SecurityContext::confirm).
+#[derive(Debug, PartialEq, Eq)]
+pub struct Reservation {
+    first: u64,
+    end: u64,
+}
+
+impl Reservation {
+    /// The number after the last of them: the `sequence` of the [`State`](crate::State) to store.
+    pub const fn end(&self) -> u64 {
+        self.end
+    }
+    /// True if none of them is below a number.
+    pub(crate) const fn starts_at_or_after(&self, number: u64) -> bool {
+        self.first >= number
+    }
+    /// As many numbers, but none below `first`: contexts with one Sender Key share its numbers.
+    #[must_use]
+    pub fn not_before(self, first: u64) -> Self {
+        let count = self.end - self.first;
+        let first = first.max(self.first).min(SEQUENCE_MAX + 1);
+        Self { first, end: (first + count).min(SEQUENCE_MAX + 1) }
+    }
+}
+
+/// Counts what is sent. It gives out no number that is not confirmed as stored.
 #[derive(Debug)]
 pub(crate) struct Sequence {
     next: u64,
-    /// Numbers below may be used: this is what is stored.
-    reserved: u64,
+    /// Numbers below are stored as used.
+    end: u64,
     step: u64,
-    /// `reserved` has grown since it was taken for storing.
-    unsaved: bool,
 }
 
 impl Sequence {
-    /// Starts at `reserved`, as it was stored last; 0 if nothing ever was.
-    pub(crate) const fn resume(reserved: u64, step: u32) -> Self {
-        // RFC 8613 appendix B.1.1: after a restart no number is used again that may have been used.
-        Self { next: reserved, reserved, step: step as u64, unsaved: false }
+    /// Goes on with a stored state, below whose number all may have been used; 0 if nothing was
+    /// ever stored.
+    pub(crate) const fn resume(stored: u64, step: u32) -> Self {
+        // RFC 8613 s7.5: MUST NOT reuse a previous Sender Sequence Number.
+        Self { next: stored, end: stored, step: step as u64 }
     }
-    /// The next number; `None` when all are used.
-    pub(crate) fn take(&mut self) -> Option<PartialIv> {
+    /// All numbers, for a context that is never resumed.
+    pub(crate) const fn unbounded() -> Self {
+        Self { next: 0, end: SEQUENCE_MAX + 1, step: 1 }
+    }
+    /// The same numbers, with another count between two writes.
+    pub(crate) const fn with_step(self, step: u32) -> Self {
+        Self { step: step as u64, ..self }
+    }
+    /// What is to be stored before the next number can be taken; `None` while there is one, and
+    /// when all are used.
+    pub(crate) fn needed(&self) -> Option<Reservation> {
+        let end = (self.next + self.step).min(SEQUENCE_MAX + 1);
+        (self.next == self.end && !self.is_exhausted())
+            .then_some(Reservation { first: self.next, end })
+    }
+    /// The numbers are stored as used. A reservation from before numbers were taken is void.
+    pub(crate) const fn confirm(&mut self, reservation: &Reservation) {
+        if reservation.first >= self.next {
+            self.next = reservation.first;
+            self.end = reservation.end;
+        }
+    }
+    /// The next number.
+    pub(crate) fn take(&mut self) -> Result<PartialIv, ProtectError> {
         // RFC 8613 s7.2.1: past the maximum MUST NOT process any more messages.
-        let piv = PartialIv::new(self.next)?;
-        if self.next >= self.reserved {
-            self.reserved = (self.next + self.step).min(SEQUENCE_MAX + 1);
-            self.unsaved = true;
+        let piv = PartialIv::new(self.next).ok_or(ProtectError::Exhausted)?;
+        // RFC 8613 appendix B.1.1: a number is stored before it is used.
+        if self.next == self.end {
+            return Err(ProtectError::Unreserved);
         }
         self.next += 1;
-        Some(piv)
+        Ok(piv)
     }
-    /// What has to be stored before the last message taken leaves, if it is not stored yet.
-    pub(crate) fn take_reservation(&mut self) -> Option<u64> {
-        core::mem::take(&mut self.unsaved).then_some(self.reserved)
+    /// True when all numbers are used.
+    pub(crate) const fn is_exhausted(&self) -> bool {
+        self.next > SEQUENCE_MAX
     }
     /// The next number, for an orderly end.
     pub(crate) const fn next(&self) -> u64 {
         self.next
+    }
+    /// The end of what is confirmed as stored.
+    pub(crate) const fn end(&self) -> u64 {
+        self.end
     }
 }
 
@@ -51,37 +104,66 @@ impl Sequence {
 mod tests {
     use super::*;
 
+    fn number(sequence: &mut Sequence) -> u64 {
+        sequence.take().expect("reserved").number()
+    }
+
     #[test]
-    fn a_number_is_reserved_before_it_is_used_and_one_write_serves_several() {
+    fn a_number_is_stored_before_it_is_used_and_one_write_serves_several() {
         let mut sequence = Sequence::resume(0, 3);
         let mut stored = 0;
         let mut writes = 0;
-        for number in 0..9 {
-            assert_eq!(sequence.take(), PartialIv::new(number));
-            if let Some(reserved) = sequence.take_reservation() {
-                stored = reserved;
+        for expected in 0..9 {
+            if let Some(reservation) = sequence.needed() {
+                assert_eq!(sequence.take(), Err(ProtectError::Unreserved));
+                stored = reservation.end();
+                sequence.confirm(&reservation);
                 writes += 1;
             }
-            assert!(stored > number);
+            assert_eq!(number(&mut sequence), expected);
+            assert!(stored > expected);
         }
         assert_eq!(writes, 3);
     }
 
     #[test]
+    fn without_a_confirmation_no_number_leaves_and_the_need_stays() {
+        let mut sequence = Sequence::resume(7, 3);
+        for _ in 0..3 {
+            assert_eq!(sequence.needed(), Some(Reservation { first: 7, end: 10 }));
+            assert_eq!(sequence.take(), Err(ProtectError::Unreserved));
+        }
+        let late = sequence.needed().expect("still none");
+        sequence.confirm(&Reservation { first: 7, end: 10 });
+        assert_eq!(number(&mut sequence), 7);
+        sequence.confirm(&late);
+        assert_eq!(number(&mut sequence), 8);
+    }
+
+    #[test]
     fn after_a_crash_no_number_comes_again() {
         let mut first = Sequence::resume(0, 16);
-        let (last, stored) = (first.take(), first.take_reservation());
-        let mut second = Sequence::resume(stored.expect("reserved"), 16);
-        assert!(second.take() > last);
-        assert_eq!(second.take_reservation(), Some(32));
+        let stored = first.needed().expect("nothing is stored");
+        first.confirm(&stored);
+        let last = number(&mut first);
+        let mut second = Sequence::resume(stored.end(), 16);
+        let next = second.needed().expect("nothing new is stored");
+        assert_eq!(next.end(), 32);
+        second.confirm(&next);
+        assert!(number(&mut second) > last);
     }
 
     #[test]
     fn past_two_to_the_40_there_is_no_number() {
         let mut sequence = Sequence::resume(SEQUENCE_MAX, 100);
-        assert_eq!(sequence.take(), PartialIv::new(SEQUENCE_MAX));
-        assert_eq!(sequence.take_reservation(), Some(SEQUENCE_MAX + 1));
-        assert_eq!(sequence.take(), None);
-        assert_eq!(Sequence::resume(SEQUENCE_MAX + 1, 1).take(), None);
+        let last = sequence.needed().expect("one is left");
+        assert_eq!(last.end(), SEQUENCE_MAX + 1);
+        sequence.confirm(&last);
+        assert_eq!(number(&mut sequence), SEQUENCE_MAX);
+        assert_eq!((sequence.take(), sequence.needed()), (Err(ProtectError::Exhausted), None));
+        let mut shared = Sequence::resume(0, 100);
+        let beyond = shared.needed().expect("none").not_before(SEQUENCE_MAX + 1);
+        shared.confirm(&beyond);
+        assert_eq!(shared.take(), Err(ProtectError::Exhausted));
     }
 }

@@ -17,6 +17,8 @@ use crate::{Challenge, Header, PartialIv, ProtectError, Refusal};
 #[derive(Debug)]
 pub struct Received {
     partial_iv: PartialIv,
+    /// That of the context, which may be replaced before it is answered.
+    id_context: Option<Box<[u8]>>,
     nonce: RequestNonce,
 }
 
@@ -54,7 +56,8 @@ impl SecurityContext {
                 Unopened::Malformed(error) => Refusal::Malformed(error),
                 Unopened::Nested => Refusal::NoRequest,
             })?;
-        let mut received = Received { partial_iv, nonce: RequestNonce::Unused };
+        let id_context = self.id_context.clone();
+        let mut received = Received { partial_iv, id_context, nonce: RequestNonce::Unused };
         if let Err(challenge) =
             self.replay.take(partial_iv, request.options.get(OptionNumber::ECHO))
         {
@@ -65,7 +68,10 @@ impl SecurityContext {
         }
         // RFC 8613 s4.1.3.5: all responses to a registration but the first need a Partial IV; here
         // the first has one too, so that the client can order them all.
-        if request.options.get(OptionNumber::OBSERVE).is_some() {
+        //
+        // RFC 8613 s7.2: a request that may have been answered before the window was lost has a
+        // nonce that may be used.
+        if request.options.get(OptionNumber::OBSERVE).is_some() || !self.replay.is_known() {
             received.nonce = RequestNonce::Spent;
         }
         Ok((request, received))
@@ -73,17 +79,26 @@ impl SecurityContext {
 
     /// Protects a response, or one notification of several; its token is taken over.
     ///
-    /// What [`SecurityContext::take_reservation`] gives then is to be stored before the message
-    /// leaves. Repetitions of the message layer send the same bytes again.
+    /// One that needs a number of its own and has none is [`ProtectError::Unreserved`]:
+    /// [`SecurityContext::reservation_needed`] says what is to be stored and confirmed, and it can
+    /// be protected then. Repetitions of the message layer send the same bytes again.
     pub fn protect_response(
         &mut self,
         received: &mut Received,
         response: &StreamMessage,
     ) -> Result<StreamMessage, ProtectError> {
         let parts = class::split(response, Direction::Response)?;
+        // Another context that used the nonce of this request might use it twice.
+        if received.id_context != self.id_context {
+            return Err(ProtectError::Replaced);
+        }
+        // RFC 8613 s7.2.1: past the maximum MUST NOT process any more messages.
+        if self.sequence.is_exhausted() {
+            return Err(ProtectError::Exhausted);
+        }
         let own = match received.nonce {
             RequestNonce::Unused => None,
-            RequestNonce::Spent => Some(self.sequence.take().ok_or(ProtectError::Exhausted)?),
+            RequestNonce::Spent => Some(self.sequence.take()?),
         };
         received.nonce = RequestNonce::Spent;
         let nonce = match own {
@@ -94,12 +109,6 @@ impl SecurityContext {
         // RFC 8613 s8.3 step 4: a Partial IV of its own MUST be in the message, the request's not.
         let header = Header { partial_iv: own, ..Header::default() };
         seal(&self.sender, &nonce, &aad, response, parts, &header)
-    }
-
-    /// Whether a message with this kid, and this kid context if it says one, is of this context.
-    pub(crate) fn answers_to(&self, kid: &[u8], kid_context: Option<&[u8]>) -> bool {
-        let context = kid_context.is_none() || kid_context == self.id_context.as_deref();
-        kid == self.recipient_id.as_bytes() && context
     }
 
     /// RFC 8613 appendix B.1.2: 4.01 with an Echo option alone, and with a Partial IV of our own
@@ -116,6 +125,7 @@ impl SecurityContext {
         response.options.insert(OptionNumber::ECHO, &challenge.0);
         match self.protect_response(received, &response) {
             Ok(response) => Refusal::Challenged(Box::new(response)),
+            Err(ProtectError::Unreserved) => Refusal::Unreserved,
             Err(_) => Refusal::Exhausted,
         }
     }

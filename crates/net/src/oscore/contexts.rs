@@ -1,17 +1,22 @@
 //! The security contexts of a program: read from one file, kept in others, shared by its transports.
 
 use std::collections::VecDeque;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lowmesh_oscore::{
-    Configuration, ConfigurationError, Identity, Pending, Received, Refusal, ResponseError,
+    Configuration, ConfigurationError, Identity, Pending, Received, Refusal, ResponseError, State,
 };
 use lowmesh_wire::coap::stream::StreamMessage;
+use zeroize::Zeroizing;
 
-use super::stored::{AfterLoss, StoreError, StoredContext};
+use super::store::FileStore;
+use super::store::{folder, lock, real};
+use super::stored::{AfterLoss, Answer, StoreError, StoredContext};
+use crate::clock::fresh_octets;
 use crate::params::LOSSES_MAX;
 
 /// Contexts whose changing parts are in files. A clone is another hand on the same ones: two transports with one
@@ -22,6 +27,8 @@ pub struct Contexts(Arc<Mutex<Inner>>);
 #[derive(Debug, Default)]
 struct Inner {
     all: Vec<StoredContext>,
+    /// Held as long as the contexts of a file are in use.
+    lock: Option<File>,
     /// What was refused, for people.
     refusals: VecDeque<String>,
 }
@@ -48,6 +55,15 @@ pub enum OpenError {
         /// Why.
         error: io::Error,
     },
+    /// It has several names.
+    #[error("{} has {names} hard links, each of which would have a state of its own; \
+             leave it one name, and make the others symbolic links", path.display())]
+    HardLinks {
+        /// The file.
+        path: PathBuf,
+        /// How many names it has.
+        names: u64,
+    },
     /// It is not of the form.
     #[error("{}: {error}", path.display())]
     Configuration {
@@ -65,23 +81,51 @@ impl Contexts {
     /// Those of a file in the syntax of libcoap (coap-oscore-conf(5)); one for each recipient in it.
     ///
     /// What changes of each is kept beside it: of `keys.conf` with the sender `01` and the recipient `02` in
-    /// `keys.conf.01-02.state`.
+    /// `keys.conf.01-02.state`. Relative paths and symbolic links to one file lead to one state and one lock.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
-        let text = fs::read_to_string(path)
-            .map_err(|error| OpenError::Read { path: path.to_owned(), error })?;
+        let read = |error| OpenError::Read { path: path.to_owned(), error };
+        let real = real(path).map_err(read)?;
+        let names = fs::metadata(&real).map_err(read)?.nlink();
+        if names > 1 {
+            return Err(OpenError::HardLinks { path: path.to_owned(), names });
+        }
+        let text = fs::read_to_string(&real).map_err(read)?;
         let configuration = Configuration::parse(&text)
             .map_err(|error| OpenError::Configuration { path: path.to_owned(), error })?;
         let after_loss =
             if configuration.echo_after_loss() { AfterLoss::Challenge } else { AfterLoss::Trust };
-        let stored = configuration.contexts().into_iter().map(|context| {
-            let state = state_of(path, context.sender_id(), context.recipient_id());
-            StoredContext::open(context, &state, after_loss)
-        });
-        Ok(Self::new(stored.collect::<Result<_, _>>()?))
+        let sender = configuration.sender_id();
+        let lock = lock(&sender_of(&real, sender))?;
+        let state = |recipient| FileStore::open(&state_of(&real, sender, recipient)).map(Box::new);
+        let all: Result<_, StoreError> = if configuration.derives_many_times() {
+            let key = || fresh_octets().map(Zeroizing::new).map_err(StoreError::Random);
+            let stored = configuration.renewals(key)?.into_iter().map(|renewal| {
+                let store = state(renewal.recipient_id())?;
+                StoredContext::renewable(renewal, store, after_loss)
+            });
+            stored.collect()
+        } else {
+            let used = numbers_used(&real, sender)?;
+            let stored = configuration.contexts().into_iter().map(|context| {
+                let store = state(context.recipient_id())?;
+                let stored = StoredContext::resume(context, store, after_loss)?;
+                stored.skip_numbers(used);
+                Ok(stored)
+            });
+            stored.collect()
+        };
+        let contexts = Self::new(all?);
+        contexts.lock().lock = Some(lock);
+        Ok(contexts)
     }
-    /// These, numbered from 0.
+    /// These, numbered from 0. Those with one Sender Key share its sequence numbers.
     pub fn new(all: Vec<StoredContext>) -> Self {
-        Self(Arc::new(Mutex::new(Inner { all, refusals: VecDeque::new() })))
+        let mut sharing: Vec<StoredContext> = Vec::with_capacity(all.len());
+        for mut context in all {
+            sharing.iter().any(|other| context.share_numbers(other));
+            sharing.push(context);
+        }
+        Self(Arc::new(Mutex::new(Inner { all: sharing, ..Inner::default() })))
     }
     /// How many there are.
     pub fn len(&self) -> usize {
@@ -98,8 +142,14 @@ impl Contexts {
     /// The orderly end: stores the windows too, so that nothing is challenged after the next start. Nothing is
     /// protected or opened afterwards, through no clone.
     pub fn close(&self) -> Result<(), StoreError> {
-        let all = std::mem::take(&mut self.lock().all);
-        all.into_iter().try_for_each(StoredContext::close)
+        let (all, lock) = {
+            let mut inner = self.lock();
+            (std::mem::take(&mut inner.all), inner.lock.take())
+        };
+        // One that cannot be stored keeps no other from being stored.
+        let closed: Vec<_> = all.into_iter().map(StoredContext::close).collect();
+        drop(lock);
+        closed.into_iter().collect()
     }
 
     /// See [`StoredContext::protect_request`].
@@ -110,6 +160,18 @@ impl Contexts {
     ) -> Result<(StreamMessage, Pending), StoreError> {
         self.lock().context(context)?.protect_request(request)
     }
+    /// See [`StoredContext::protect_first_request`].
+    pub(super) fn protect_first_request(
+        &self,
+        context: usize,
+        request: &StreamMessage,
+    ) -> Result<(StreamMessage, Pending), StoreError> {
+        self.lock().context(context)?.protect_first_request(request)
+    }
+    /// Whether a context can be replaced by a new one (RFC 8613 appendix B.2).
+    pub(super) fn derives_many_times(&self, context: usize) -> bool {
+        self.lock().all.get(context).is_some_and(StoredContext::derives_many_times)
+    }
     /// See [`StoredContext::unprotect_response`]. With an older request of the same observation: a notification that was
     /// under way while it was registered again belongs to that.
     pub(super) fn unprotect_response(
@@ -117,12 +179,12 @@ impl Contexts {
         context: usize,
         requests: &mut [Pending],
         outer: &StreamMessage,
-    ) -> Result<StreamMessage, ResponseError> {
+    ) -> Result<Result<Answer, ResponseError>, StoreError> {
         let mut inner = self.lock();
-        let Ok(context) = inner.context(context) else { return Err(ResponseError::Forged) };
+        let context = inner.context(context)?;
         let mut result = Err(ResponseError::Forged);
         for pending in requests {
-            result = context.unprotect_response(pending, outer);
+            result = context.unprotect_response(pending, outer)?;
             if result != Err(ResponseError::Forged) {
                 break;
             }
@@ -136,7 +198,7 @@ impl Contexts {
             Err(error) => inner.note(error.to_string()),
             Ok(_) => {}
         }
-        result
+        Ok(result)
     }
     /// Opens a request with the context that it names. Where several have the same kid and the request says no kid
     /// context, each is tried (RFC 8613 s12.2).
@@ -189,13 +251,149 @@ impl Inner {
     }
 }
 
+/// What the names of all states begin with in which numbers of one sender stand.
+fn sender_of(path: &Path, sender: Identity) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}", hex(sender)));
+    name.into()
+}
+
 /// Where the state of a context is kept.
 fn state_of(path: &Path, sender: Identity, recipient: Identity) -> PathBuf {
-    let hex = |identity: Identity| {
-        let digits = identity.as_bytes().iter().map(|octet| format!("{octet:02x}"));
-        digits.collect::<String>()
-    };
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{}-{}.state", hex(sender), hex(recipient)));
+    let mut name = sender_of(path, sender).into_os_string();
+    name.push(format!("-{}.state", hex(recipient)));
     name.into()
+}
+
+fn hex(identity: Identity) -> String {
+    identity.as_bytes().iter().map(|octet| format!("{octet:02x}")).collect()
+}
+
+/// The end of the sequence numbers that any state beside the file says are used with its Sender Key, also those of
+/// recipients that are in the file no more.
+fn numbers_used(path: &Path, sender: Identity) -> Result<u64, OpenError> {
+    let prefix = sender_of(path, sender);
+    let prefix = prefix.file_name().unwrap_or_default().as_encoded_bytes();
+    let mut used = 0;
+    let failed = |path: &Path, error| StoreError::File { path: path.to_owned(), error };
+    for entry in fs::read_dir(folder(path)).map_err(|error| failed(path, error))? {
+        let entry = entry.map_err(|error| failed(path, error))?;
+        let name = entry.file_name();
+        let rest = name.as_encoded_bytes().strip_prefix(prefix);
+        if !rest.is_some_and(|rest| rest.starts_with(b"-") && rest.ends_with(b".state")) {
+            continue;
+        }
+        let path = entry.path();
+        let text = fs::read_to_string(&path).map_err(|error| failed(&path, error))?;
+        let state = text.parse::<State>();
+        let state = state.map_err(|error| StoreError::Damaged { path: path.clone(), error })?;
+        // A random ID Context has a Sender Key of its own.
+        if state.id_context.is_none() {
+            used = used.max(state.sequence);
+        }
+    }
+    Ok(used)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::os::unix::fs::symlink;
+
+    use lowmesh_oscore::PartialIv;
+    use lowmesh_wire::coap::Code;
+
+    use super::*;
+
+    /// A folder that goes with the test, with a key file in it.
+    struct Folder(PathBuf);
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let name = format!("lowmesh-contexts-{}-{name}", std::process::id());
+            let folder = std::env::temp_dir().join(name);
+            fs::create_dir_all(&folder).expect("a place for files");
+            Self(folder)
+        }
+        fn keys(&self, recipients: &[&str]) -> PathBuf {
+            let mut text = "master_secret,ascii,0123456789abcdef\nsender_id,ascii,s\n\
+                            ssn_freq,integer,3\n"
+                .to_owned();
+            for recipient in recipients {
+                text += &format!("recipient_id,ascii,{recipient}\n");
+            }
+            let keys = self.0.join("keys");
+            fs::write(&keys, text).expect("a disk");
+            keys
+        }
+    }
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _left_behind = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn number(contexts: &Contexts, context: usize) -> PartialIv {
+        let get = StreamMessage::new(Code::GET);
+        contexts.protect_request(context, &get).expect("plain").1.partial_iv()
+    }
+
+    #[test]
+    fn recipients_of_one_file_share_the_numbers_of_their_sender_key() {
+        let folder = Folder::new("shared");
+        let mut used = BTreeSet::new();
+        // The recipient that goes away has used the highest numbers.
+        for recipients in [&["a", "b"][..], &["a", "b"], &["a"], &["c", "a"]] {
+            let contexts = Contexts::open(&folder.keys(recipients)).expect("our own");
+            for round in 0..10 {
+                let piv = number(&contexts, (round + 1) % recipients.len());
+                assert!(used.insert(piv), "{piv:?} twice under one Sender Key");
+            }
+        }
+    }
+
+    #[test]
+    fn all_paths_to_one_key_file_lead_to_one_state_and_one_lock() {
+        let folder = Folder::new("paths");
+        let keys = folder.keys(&["a"]);
+        let (link, elsewhere) = (folder.0.join("link"), Folder::new("elsewhere"));
+        let far = elsewhere.0.join("far");
+        symlink(&keys, &link).expect("a disk");
+        symlink(&link, &far).expect("a disk");
+        let roundabout =
+            folder.0.join("..").join(folder.0.file_name().expect("named")).join("keys");
+        let mut used = BTreeSet::new();
+        for path in [&keys, &link, &far, &roundabout] {
+            let contexts = Contexts::open(path).expect("free");
+            for other in [&keys, &link, &far, &roundabout] {
+                let second = Contexts::open(other).expect_err("in use").to_string();
+                assert!(second.contains("in use"), "{second}");
+            }
+            assert!(used.insert(number(&contexts, 0)), "{} has a state of its own", path.display());
+        }
+        assert_eq!(fs::read_dir(&elsewhere.0).expect("a folder").count(), 1, "the link alone");
+    }
+
+    #[test]
+    fn a_key_file_with_two_hard_links_is_refused() {
+        let folder = Folder::new("hard");
+        let keys = folder.keys(&["a"]);
+        fs::hard_link(&keys, folder.0.join("other")).expect("a disk");
+        let error = Contexts::open(&keys).expect_err("two names").to_string();
+        assert!(error.contains("2 hard links"), "{error}");
+    }
+
+    #[test]
+    fn one_context_that_cannot_be_stored_keeps_no_other_from_its_orderly_end() {
+        let folder = Folder::new("close");
+        let keys = folder.keys(&["a", "b"]);
+        let contexts = Contexts::open(&keys).expect("our own");
+        fs::create_dir(folder.0.join("keys.73-61.state.new")).expect("a disk");
+        assert!(contexts.close().is_err(), "the state of a cannot be written");
+        let stored = |state: &str| {
+            let text = fs::read_to_string(folder.0.join(state)).expect("a state");
+            text.parse::<State>().expect("our own")
+        };
+        assert!(stored("keys.73-62.state").window.is_some(), "that of b is");
+        assert!(stored("keys.73-61.state").window.is_none());
+    }
 }

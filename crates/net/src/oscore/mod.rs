@@ -5,14 +5,18 @@
 //!   Host          bodies in blocks, observers, Echo
 //!     |               each block is protected by itself (s4.1.3.4.1)
 //!   Protected     requests and responses sealed and opened
-//!     |               with Contexts, which several transports share; each a StoredContext and its file
+//!     |               with Contexts, which several transports share; each a StoredContext and its Store
 //!   Endpoint or Connections
 //! ```
 
 mod contexts;
+#[cfg(test)]
+mod crash;
 mod protected;
+mod store;
 mod stored;
 
 pub use contexts::{Contexts, OpenError, Opened};
 pub use protected::{Plain, Protected, Protection, over_connections, over_datagrams};
-pub use stored::{AfterLoss, StoreError, StoredContext};
+pub use store::{FileStore, Store};
+pub use stored::{AfterLoss, Answer, StoreError, StoredContext};

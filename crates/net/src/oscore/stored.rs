@@ -1,52 +1,84 @@
-//! A security context and the file that it outlives a restart in (RFC 8613 appendix B.1).
+//! A security context and the store that it outlives a restart in (RFC 8613 appendix B.1).
 //!
-//! Nothing that was protected comes out of here before what has to be stored is on the disk, so a crash at any time
-//! lets no nonce be used twice.
+//! No message comes out of here whose sequence number is not stored as used, so a crash at any time lets no nonce be
+//! used twice. While the store fails nothing that needs a number comes out; each attempt tries to store again.
 
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use lowmesh_oscore::{
-    Challenge, Pending, ProtectError, Received, Refusal, ResponseError, SecurityContext, State,
-    StateError,
+    Challenge, Header, Pending, ProtectError, Received, Refusal, Renewal, RenewalNonce,
+    ResponseError, SecurityContext, State, StateError, StoredWindow,
 };
+use lowmesh_wire::coap::OptionNumber;
 use lowmesh_wire::coap::stream::StreamMessage;
+use zeroize::Zeroizing;
 
-use crate::clock::fresh_seed;
+use super::store::{FileStore, Store};
+use crate::clock::fresh_octets;
 
-/// A security context whose changing part is in a file.
+/// A security context whose changing part is in a [`Store`].
 #[derive(Debug)]
 pub struct StoredContext {
     context: SecurityContext,
-    path: PathBuf,
-    /// Held as long as the context is in use: two processes with one context would use its nonces
-    /// twice.
-    _lock: File,
+    store: Box<dyn Store>,
+    /// The end of all sequence numbers that are reserved under the Sender Key, by this context and others.
+    reserved: Arc<AtomicU64>,
+    renewal: Option<Renewing>,
 }
 
-/// A file that does not serve.
+/// What a context needs that may be derived again (RFC 8613 appendix B.2).
+#[derive(Debug)]
+struct Renewing {
+    renewal: Renewal,
+    /// The context of requests #1, while there is another.
+    first: Option<SecurityContext>,
+    /// The context has been stored. Else it is the first context of a client, and in memory only.
+    stored: bool,
+}
+
+/// What a response comes to.
+#[derive(Debug, PartialEq)]
+pub enum Answer {
+    /// The response as its server made it.
+    Response(StreamMessage),
+    /// The server has lost its context. There is a new one, and the request is to be made again.
+    Again,
+}
+
+/// A security context cannot be kept or used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Another process has it.
     #[error("{} is in use by another process; a security context serves one at a time", .0.display())]
     InUse(PathBuf),
-    /// It cannot be read or written.
+    /// What is stored is of a context that was derived many times, and the file says no `rfc8613_b_2` any more.
+    #[error(
+        "{} is of a context that was derived with rfc8613_b_2, which is off now; \
+         turn it on again, or give both ends a new master_secret", .0.display()
+    )]
+    Renewed(PathBuf),
+    /// Its store cannot be read or written.
     #[error("cannot keep the state of OSCORE in {}: {error}", path.display())]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         error: io::Error,
     },
-    /// It is damaged.
+    /// What is stored is damaged.
     #[error("{}: {error}", path.display())]
     Damaged {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Where.
+        /// The damage, with its line.
         error: StateError,
     },
+    /// The operating system gives no random octets.
+    #[error("the operating system gives no random octets, which OSCORE needs: {0}")]
+    Random(io::Error),
     /// The contexts have been closed, or there is none of this number.
     #[error("there is no such security context any more")]
     Closed,
@@ -60,39 +92,64 @@ pub enum StoreError {
 pub enum AfterLoss {
     /// The first request is challenged with an Echo option (RFC 8613 appendix B.1.2).
     Challenge,
-    /// An empty window: replays of what came before the crash are taken.
+    /// An empty window: replays of what came before the crash are taken, and each response has a Partial IV of its
+    /// own from then on, since the nonce of a request may be used already.
     Trust,
 }
 
 impl StoredContext {
-    /// Goes on with what is stored at `path`; without a file the context must never have been used.
+    /// Goes on with what is stored in the file `path`; without a file the context must never have been used.
     pub fn open(
         context: SecurityContext,
         path: &Path,
         after_loss: AfterLoss,
     ) -> Result<Self, StoreError> {
-        let failed = |error| StoreError::File { path: path.to_owned(), error };
-        let lock = File::create(beside(path, "lock")).map_err(failed)?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(fs::TryLockError::WouldBlock) => return Err(StoreError::InUse(path.to_owned())),
-            Err(fs::TryLockError::Error(error)) => return Err(failed(error)),
-        }
-        let mut stored = Self { context, path: path.to_owned(), _lock: lock };
-        match fs::read_to_string(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(failed(error)),
-            Ok(text) => {
-                let damaged = |error| StoreError::Damaged { path: path.to_owned(), error };
-                let mut state: State = text.parse().map_err(damaged)?;
-                if after_loss == AfterLoss::Trust {
-                    state.window = state.window.or(Some((0, 0)));
-                }
-                stored.context.resume(&state, Challenge(fresh_seed().0.to_be_bytes()));
+        Self::resume(context, Box::new(FileStore::open(path)?), after_loss)
+    }
+    /// Goes on with what is stored; in an empty store the context must never have been used.
+    pub fn resume(
+        context: SecurityContext,
+        store: Box<dyn Store>,
+        after_loss: AfterLoss,
+    ) -> Result<Self, StoreError> {
+        let reserved = Arc::new(AtomicU64::new(0));
+        let mut stored = Self { context, store, reserved, renewal: None };
+        if let Some(mut state) = stored.load()? {
+            if state.id_context.is_some() {
+                return Err(StoreError::Renewed(stored.store.place().to_owned()));
             }
+            if after_loss == AfterLoss::Trust {
+                state.window = state.window.or(Some(StoredWindow::TRUSTED));
+            }
+            stored.context.resume(&state, Challenge(random()?));
         }
-        // From now on the file says that the context is in use, so a crash loses the window.
-        stored.save(&State::reserved(stored.context.state().sequence))?;
+        stored.start()?;
+        Ok(stored)
+    }
+    /// Goes on with what is stored of a context that is derived many times; without it both roles begin with a new
+    /// context (RFC 8613 appendix B.2).
+    ///
+    /// A window that was lost is challenged, or is a lost context where `after_loss` says no challenge.
+    pub fn renewable(
+        renewal: Renewal,
+        store: Box<dyn Store>,
+        after_loss: AfterLoss,
+    ) -> Result<Self, StoreError> {
+        let context = renewal.first(RenewalNonce(random()?));
+        let renewing = Renewing { renewal, first: None, stored: false };
+        let reserved = Arc::new(AtomicU64::new(0));
+        let mut stored = Self { context, store, reserved, renewal: Some(renewing) };
+        let challenge = Challenge(random()?);
+        if let Some(state) = stored.load()?
+            && (state.window.is_some() || after_loss == AfterLoss::Challenge)
+            && let Some(id_context) = &state.id_context
+            && let Some(renewing) = &mut stored.renewal
+        {
+            stored.context = renewing.renewal.context(id_context);
+            stored.context.resume(&state, challenge);
+            renewing.stored = true;
+            stored.start()?;
+        }
         Ok(stored)
     }
     /// The context, to look at.
@@ -104,28 +161,90 @@ impl StoredContext {
         &mut self,
         request: &StreamMessage,
     ) -> Result<(StreamMessage, Pending), StoreError> {
-        let protected = self.context.protect_request(request)?;
         self.reserve()?;
-        Ok(protected)
+        Ok(self.context.protect_request(request)?)
     }
-    /// See [`SecurityContext::unprotect_response`].
+    /// Protects a request with a first context, for a server that does not know the context there is (RFC 8613 appendix
+    /// B.2 step 1). That one stays until the server has answered. If contexts are derived once, it is the one there is.
+    pub fn protect_first_request(
+        &mut self,
+        request: &StreamMessage,
+    ) -> Result<(StreamMessage, Pending), StoreError> {
+        let Some(renewing) = self.renewal.as_mut().filter(|renewing| renewing.stored) else {
+            return self.protect_request(request);
+        };
+        let first = match &mut renewing.first {
+            Some(first) => first,
+            None => renewing.first.insert(renewing.renewal.first(RenewalNonce(random()?))),
+        };
+        Ok(first.protect_request(request)?)
+    }
+    /// Whether the context can be replaced by a new one (RFC 8613 appendix B.2).
+    pub const fn derives_many_times(&self) -> bool {
+        self.renewal.is_some()
+    }
+    /// See [`SecurityContext::unprotect_response`]; with response #1 of a server that has lost its context there is a
+    /// new one.
     pub fn unprotect_response(
-        &self,
+        &mut self,
         pending: &mut Pending,
         outer: &StreamMessage,
-    ) -> Result<StreamMessage, ResponseError> {
-        self.context.unprotect_response(pending, outer)
+    ) -> Result<Result<Answer, ResponseError>, StoreError> {
+        let result = self.context.unprotect_response(pending, outer).map(Answer::Response);
+        let (Err(ResponseError::Forged), Some(renewing)) = (&result, &self.renewal) else {
+            return Ok(result);
+        };
+        // RFC 8613 appendix B.2 step 3. A request of before another response #1 has the new context already.
+        let of_first = renewing.first.as_ref().is_some_and(|first| pending.is_of(first));
+        if !of_first && !pending.is_of(&self.context) {
+            let verified = renewing.renewal.verify_first_response(pending, outer);
+            return Ok(verified.map(|_| Answer::Again));
+        }
+        match renewing.renewal.third(pending, outer, RenewalNonce(random()?)) {
+            Ok(third) => {
+                self.replace(third)?;
+                Ok(Ok(Answer::Again))
+            }
+            Err(error) => Ok(Err(error)),
+        }
     }
-    /// See [`SecurityContext::unprotect_request`]. A refusal may be answered only after this has
-    /// returned.
+    /// See [`SecurityContext::unprotect_request`]. A request #2 replaces the context.
     pub fn unprotect_request(
         &mut self,
         outer: &StreamMessage,
     ) -> Result<Result<(StreamMessage, Received), Refusal>, StoreError> {
-        let opened = self.context.unprotect_request(outer);
-        // A challenge uses a number too.
-        self.reserve()?;
-        Ok(opened)
+        if self.is_in_memory_only() && !names_context(outer) {
+            return Ok(Err(Refusal::UnknownContext));
+        }
+        let opened = self.open_request(outer)?;
+        let (Err(Refusal::UnknownContext), Some(renewing)) = (&opened, &mut self.renewal) else {
+            return Ok(opened);
+        };
+        match renewing.renewal.unprotect_request(outer, RenewalNonce(random()?)) {
+            Ok(renewed) => {
+                let key = Zeroizing::new(random()?);
+                // RFC 8613 appendix B.2 step 4: stored first, or the request is as if it had not come.
+                self.replace(renewed.context)?;
+                if let Some(renewing) = &mut self.renewal {
+                    renewing.renewal.complete(key);
+                }
+                Ok(Ok((renewed.request, renewed.received)))
+            }
+            Err(refusal) => Ok(Err(refusal)),
+        }
+    }
+    fn open_request(
+        &mut self,
+        outer: &StreamMessage,
+    ) -> Result<Result<(StreamMessage, Received), Refusal>, StoreError> {
+        match self.context.unprotect_request(outer) {
+            // A challenge needs a number too. Nothing is taken note of yet.
+            Err(Refusal::Unreserved) => {
+                self.reserve()?;
+                Ok(self.context.unprotect_request(outer))
+            }
+            other => Ok(other),
+        }
     }
     /// See [`SecurityContext::protect_response`].
     pub fn protect_response(
@@ -133,43 +252,101 @@ impl StoredContext {
         received: &mut Received,
         response: &StreamMessage,
     ) -> Result<StreamMessage, StoreError> {
-        let protected = self.context.protect_response(received, response)?;
-        self.reserve()?;
-        Ok(protected)
-    }
-    /// Stores the window too: nothing is lost.
-    pub fn close(self) -> Result<(), StoreError> {
-        self.save(&self.context.state())
-    }
-
-    fn reserve(&mut self) -> Result<(), StoreError> {
-        match self.context.take_reservation() {
-            Some(sequence) => self.save(&State::reserved(sequence)),
-            None => Ok(()),
+        match self.context.protect_response(received, response) {
+            Err(ProtectError::Unreserved) => {
+                self.reserve()?;
+                Ok(self.context.protect_response(received, response)?)
+            }
+            other => Ok(other?),
         }
     }
-    /// The old state stays whole until the new one is.
-    fn save(&self, state: &State) -> Result<(), StoreError> {
-        let new = beside(&self.path, "new");
-        let write = || {
-            let mut file = File::create(&new)?;
-            write!(file, "{state}")?;
-            file.sync_all()?;
-            fs::rename(&new, &self.path)
-        };
-        write().map_err(|error| StoreError::File { path: self.path.clone(), error })
+    /// Stores the window too: nothing is lost.
+    pub fn close(mut self) -> Result<(), StoreError> {
+        if self.is_in_memory_only() {
+            return Ok(());
+        }
+        let state = State { id_context: self.stored_id(), ..self.context.state() };
+        self.save(&state)
+    }
+
+    /// Lets the two count with one sequence if they have one Sender Key (RFC 8613 s7.2); true if they do.
+    pub(super) fn share_numbers(&mut self, other: &Self) -> bool {
+        let shares = self.context.shares_sender_key(&other.context);
+        if shares {
+            other.skip_numbers(self.reserved.load(Ordering::Relaxed));
+            self.reserved = Arc::clone(&other.reserved);
+        }
+        shares
+    }
+    /// Takes no number below one that may be used already.
+    pub(super) fn skip_numbers(&self, used: u64) {
+        self.reserved.fetch_max(used, Ordering::Relaxed);
+    }
+
+    /// Says in the store that the context is in use, so that a crash loses the window.
+    fn start(&mut self) -> Result<(), StoreError> {
+        let sequence = self.context.reserved();
+        self.reserved.store(sequence, Ordering::Relaxed);
+        self.save(&State { id_context: self.stored_id(), ..State::reserved(sequence) })
+    }
+    /// Takes a new context, of which nothing has left, once it is stored.
+    fn replace(&mut self, context: SecurityContext) -> Result<(), StoreError> {
+        let id_context = context.id_context().map(<[u8]>::to_vec);
+        self.save(&State { id_context, ..State::reserved(0) })?;
+        self.context = context;
+        self.reserved = Arc::new(AtomicU64::new(0));
+        if let Some(renewing) = &mut self.renewal {
+            // RFC 8613 appendix B.2 step 5: the first and second contexts are deleted.
+            renewing.first = None;
+            renewing.stored = true;
+        }
+        Ok(())
+    }
+    fn is_in_memory_only(&self) -> bool {
+        self.renewal.as_ref().is_some_and(|renewing| !renewing.stored)
+    }
+    /// The ID Context that the store has to say, since the file does not.
+    fn stored_id(&self) -> Option<Vec<u8>> {
+        self.renewal.as_ref()?;
+        self.context.id_context().map(<[u8]>::to_vec)
+    }
+    /// Makes sure that there is a number which is stored as used.
+    fn reserve(&mut self) -> Result<(), StoreError> {
+        let Some(needed) = self.context.reservation_needed() else { return Ok(()) };
+        let reservation = needed.not_before(self.reserved.load(Ordering::Relaxed));
+        // RFC 8613 appendix B.1.1: stored before it is used. What an error leaves unconfirmed is asked for again.
+        self.save(&State { id_context: self.stored_id(), ..State::reserved(reservation.end()) })?;
+        self.reserved.store(reservation.end(), Ordering::Relaxed);
+        self.context.confirm(reservation);
+        Ok(())
+    }
+    fn load(&self) -> Result<Option<State>, StoreError> {
+        let path = || self.store.place().to_owned();
+        let text = self.store.load().map_err(|error| StoreError::File { path: path(), error })?;
+        let state = text.map(|text| text.parse()).transpose();
+        state.map_err(|error| StoreError::Damaged { path: path(), error })
+    }
+    fn save(&mut self, state: &State) -> Result<(), StoreError> {
+        let saved = self.store.save(&state.to_string());
+        saved.map_err(|error| StoreError::File { path: self.store.place().to_owned(), error })
     }
 }
 
-fn beside(path: &Path, ending: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".");
-    name.push(ending);
-    name.into()
+/// True if a request says a kid context.
+fn names_context(outer: &StreamMessage) -> bool {
+    let value = outer.options.get(OptionNumber::OSCORE);
+    let header = value.and_then(|value| Header::parse(value).ok());
+    header.is_some_and(|header| header.kid_context.is_some())
+}
+
+fn random<const LEN: usize>() -> Result<[u8; LEN], StoreError> {
+    fresh_octets().map_err(StoreError::Random)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use lowmesh_oscore::Configuration;
     use lowmesh_wire::coap::{Code, OptionNumber};
 
@@ -248,5 +425,28 @@ mod tests {
         fs::write(folder.0.join("client"), "sender_sequence,integer,x").expect("a disk");
         let error = folder.open("client").expect_err("damaged").to_string();
         assert!(error.contains("client") && error.contains("line 1"), "{error}");
+    }
+
+    #[test]
+    fn after_a_failed_write_nothing_leaves_until_one_succeeds() {
+        let folder = Folder::new("full");
+        let mut client = folder.open("client").expect("free");
+        let mut sent = Vec::new();
+        let blocked = folder.0.join("client.new");
+        fs::create_dir(&blocked).expect("a disk");
+        for _ in 0..8 {
+            if let Ok((_, pending)) = client.protect_request(&get()) {
+                sent.push(pending.partial_iv());
+            }
+        }
+        assert_eq!(sent, [], "no number is stored");
+        fs::remove_dir(&blocked).expect("a disk");
+        for _ in 0..6 {
+            sent.push(client.protect_request(&get()).expect("it works again").1.partial_iv());
+        }
+        drop(client);
+        let mut client = folder.open("client").expect("free");
+        let (_, pending) = client.protect_request(&get()).expect("plain");
+        assert!(!sent.contains(&pending.partial_iv()));
     }
 }

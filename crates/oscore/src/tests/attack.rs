@@ -85,8 +85,8 @@ proptest! {
         let mut taken = vec![false; sent.len()];
         for (place, arrival) in arrivals.into_iter().enumerate() {
             if crash_at == Some(place) {
-                let state = State::reserved(server.take_reservation().unwrap_or(0));
-                server.resume(&state, Challenge([9; 8]));
+                server.resume(&State::reserved(server.reserved()), Challenge([9; 8]));
+                server = ready(server);
             }
             if server.unprotect_request(&sent[arrival]).is_ok() {
                 prop_assert!(!taken[arrival], "request {} twice", arrival);

@@ -1,7 +1,11 @@
 //! Requests and responses, observations, inner blocks, restarts.
 
 use super::*;
-use crate::{Challenge, Contexts, Header, PartialIv, ProtectError, Refusal, ResponseError, State};
+use crate::params::SEQUENCE_MAX;
+use crate::{
+    Challenge, Contexts, Header, PartialIv, ProtectError, Refusal, ResponseError, State,
+    StoredWindow,
+};
 
 fn partial_iv(message: &StreamMessage) -> Option<PartialIv> {
     let value = message.options.get(OptionNumber::OSCORE).expect("protected");
@@ -127,6 +131,7 @@ fn after_an_orderly_restart_everything_goes_on() {
     let (mut client, mut server) = pair();
     client.resume(&client_state, Challenge([0; 8]));
     server.resume(&server_state, Challenge([1; 8]));
+    let mut client = ready(client);
     assert_eq!(server.unprotect_request(&old).err(), Some(Refusal::Replay));
     let (new, _) = client.protect_request(&get("/b")).expect("plain");
     assert!(partial_iv(&new) > partial_iv(&old));
@@ -141,10 +146,12 @@ fn after_a_crash_a_server_challenges_and_takes_no_replay() {
     let sent = observe(content(b"x"), 1);
     server.protect_response(&mut received, &sent).expect("plain");
     server.protect_response(&mut received, &sent).expect("plain");
-    let stored = server.take_reservation().expect("a number was used");
+    let stored = server.reserved();
 
     let (_, mut server) = pair();
     server.resume(&State::reserved(stored), Challenge(*b"boot two"));
+    assert_eq!(server.unprotect_request(&old).err(), Some(Refusal::Unreserved));
+    let mut server = ready(server);
     let challenge = |server: &mut SecurityContext, outer: &StreamMessage| match server
         .unprotect_request(outer)
     {
@@ -154,7 +161,6 @@ fn after_a_crash_a_server_challenges_and_takes_no_replay() {
     // The attacker's replay gets a challenge that only the client can read.
     let to_attacker = challenge(&mut server, &old);
     assert!(partial_iv(&to_attacker).is_some_and(|piv| piv.number() >= stored));
-    assert_eq!(server.take_reservation(), Some(stored + 1));
 
     let (outer, mut pending) = client.protect_request(&get("/b")).expect("plain");
     let response = challenge(&mut server, &outer);
@@ -173,6 +179,58 @@ fn after_a_crash_a_server_challenges_and_takes_no_replay() {
 }
 
 #[test]
+fn after_a_loss_without_a_challenge_no_response_uses_the_nonce_of_its_request() {
+    let (mut client, mut server) = pair();
+    let (old, _) = client.protect_request(&get("/a")).expect("plain");
+    let (_, mut received) = server.unprotect_request(&old).expect("fresh");
+    let first = server.protect_response(&mut received, &content(b"1")).expect("plain");
+    assert_eq!(partial_iv(&first), None, "the request's nonce is used");
+    let mut state = State { window: Some(StoredWindow::TRUSTED), ..server.state() };
+    // An orderly end does not make the loss good.
+    for _ in 0..2 {
+        let (_, mut restarted) = pair();
+        restarted.resume(&state, Challenge([0; 8]));
+        server = ready(restarted);
+        state = server.state();
+        let (_, mut received) = server.unprotect_request(&old).expect("a replay, unnoticed");
+        let again = server.protect_response(&mut received, &content(b"2")).expect("plain");
+        assert!(partial_iv(&again).is_some(), "the request's nonce is used twice");
+    }
+}
+
+#[test]
+fn past_the_last_number_no_response_leaves_either() {
+    let (mut client, mut server) = pair();
+    let (outer, _) = client.protect_request(&get("/a")).expect("plain");
+    let (_, mut received) = server.unprotect_request(&outer).expect("fresh");
+    server.resume(&State::reserved(SEQUENCE_MAX + 1), Challenge([0; 8]));
+    let refused = server.protect_response(&mut received, &content(b"1")).err();
+    assert_eq!(refused, Some(ProtectError::Exhausted));
+}
+
+#[test]
+fn contexts_of_one_sender_key_use_no_number_twice() {
+    let text = "master_secret,ascii,x\nsender_id,ascii,s\nrecipient_id,ascii,a\n\
+                recipient_id,ascii,b\nssn_freq,integer,2";
+    let mut contexts = Contexts::new(Configuration::parse(text).expect("ours").contexts());
+    let [first, late] = [0, 1].map(|context| contexts.reservation_needed(context));
+    contexts.confirm(0, first.expect("none is stored"));
+    contexts.confirm(1, late.expect("none is stored"));
+    let mut used = Vec::new();
+    for number in 0..12 {
+        let context = number % 2;
+        if let Some(reservation) = contexts.reservation_needed(context) {
+            contexts.confirm(context, reservation);
+        }
+        let context = contexts.get_mut(context).expect("one of two");
+        let (outer, _) = context.protect_request(&get("/a")).expect("plain");
+        let piv = partial_iv(&outer).expect("a request");
+        assert!(!used.contains(&piv), "{piv:?} twice under one Sender Key");
+        used.push(piv);
+    }
+}
+
+#[test]
 fn a_server_finds_the_context_by_kid_and_kid_context() {
     let inputs = |context, sender: &[u8], recipient: &[u8]| Inputs {
         master_secret: SECRET,
@@ -185,7 +243,7 @@ fn a_server_finds_the_context_by_kid_and_kid_context() {
     for context in [&b"one"[..], b"two"] {
         contexts.add(SecurityContext::derive(&inputs(context, b"s", b"c")));
     }
-    let mut client = SecurityContext::derive(&inputs(b"two", b"c", b"s"));
+    let mut client = ready(SecurityContext::derive(&inputs(b"two", b"c", b"s")));
     let (outer, mut pending) = client.protect_request(&get("/a")).expect("plain");
     let mut opened = contexts.unprotect_request(&outer).expect("fresh");
     assert_eq!((opened.context, &opened.request), (1, &get("/a")));

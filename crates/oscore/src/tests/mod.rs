@@ -3,11 +3,13 @@
 mod attack;
 mod configuration;
 mod exchange;
+mod renewal;
 mod vectors;
 
 use lowmesh_wire::coap::stream::StreamMessage;
 use lowmesh_wire::coap::{Code, Message, OptionNumber};
 
+use crate::params::REPLAY_WINDOW;
 use crate::{Configuration, Identity, Inputs, SecurityContext};
 
 const SECRET: &[u8] = &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16];
@@ -21,6 +23,14 @@ fn identity(octets: &[u8]) -> Identity {
     Identity::new(octets).expect("at most seven octets")
 }
 
+/// The context with numbers for many messages, which in a test need no disk.
+fn ready(context: SecurityContext) -> SecurityContext {
+    let mut context = context.with_bounds(REPLAY_WINDOW, 1 << 20);
+    let reservation = context.reservation_needed().expect("none is left");
+    context.confirm(reservation);
+    context
+}
+
 /// A client and its server.
 fn pair() -> (SecurityContext, SecurityContext) {
     let inputs = |sender: &[u8], recipient: &[u8]| Inputs {
@@ -31,8 +41,8 @@ fn pair() -> (SecurityContext, SecurityContext) {
         recipient_id: identity(recipient),
     };
     (
-        SecurityContext::derive(&inputs(b"client", b"server")),
-        SecurityContext::derive(&inputs(b"server", b"client")),
+        ready(SecurityContext::derive(&inputs(b"client", b"server"))),
+        ready(SecurityContext::derive(&inputs(b"server", b"client"))),
     )
 }
 

@@ -7,7 +7,7 @@ use crate::context::SecurityContext;
 use crate::nonce::{Deriver, additional_data, info};
 use crate::params::KEY_LEN;
 use crate::replay::{Replay, Window};
-use crate::{Challenge, PartialIv, Received, State, nonce};
+use crate::{Challenge, PartialIv, Received, State, StoredWindow, nonce};
 
 const FILE: &str = include_str!("../../../../tests/vectors/oscore/rfc8613.txt");
 
@@ -72,6 +72,7 @@ fn requests_are_protected_and_opened_as_in_c_4_to_c_6() {
         let mut client = derived(row[0]);
         let piv = PartialIv::read(&octets(row[2])).expect("minimal");
         client.resume(&State::reserved(piv.number()), Challenge([0; 8]));
+        let mut client = ready(client);
         assert_eq!(additional_data(client.sender_id(), piv), octets(row[3]), "{name}");
         assert_eq!(client.common_iv.nonce(client.sender_id(), piv)[..], octets(row[4]), "{name}");
         let (plain, outer) = (message(row[1]), message(row[5]));
@@ -93,7 +94,7 @@ fn responses_are_protected_and_opened_as_in_c_7_and_c_8() {
     let rows = rows("response");
     assert_eq!(rows.len(), 2);
     for (name, row) in rows {
-        let mut server = derived(row[0]);
+        let mut server = ready(derived(row[0]));
         let (plain, outer) = (message(row[1]), message(row[6]));
         let mut binding = received(&mut server);
         assert_eq!(additional_data(server.recipient_id(), binding.partial_iv()), octets(row[4]));
@@ -107,6 +108,7 @@ fn responses_are_protected_and_opened_as_in_c_7_and_c_8() {
 
         let mut client = derived("C.1.1");
         client.resume(&State::reserved(0x14), Challenge([0; 8]));
+        let mut client = ready(client);
         let request = message(self::rows("request")["C.4"][1]);
         let (_, mut pending) = client.protect_request(&request).expect("plain");
         assert_eq!(client.unprotect_response(&mut pending, &outer), Ok(plain), "{name}");
@@ -116,7 +118,8 @@ fn responses_are_protected_and_opened_as_in_c_7_and_c_8() {
 #[test]
 fn a_resumed_context_knows_its_window() {
     let mut server = derived("C.1.2");
-    server.resume(&State { sequence: 0, window: Some((21, 1)) }, Challenge([0; 8]));
+    let window = StoredWindow { end: 21, seen: 1, trusted: false };
+    server.resume(&State { window: Some(window), ..State::reserved(0) }, Challenge([0; 8]));
     assert_eq!(server.replay, Replay::Known(Window::resume(21, 1, 32)));
     let request = message(rows("request")["C.4"][5]);
     assert!(server.unprotect_request(&request).is_err(), "20 has come already");

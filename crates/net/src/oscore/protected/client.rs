@@ -6,10 +6,11 @@ use lowmesh_machine::{DropReason, Handle, Rejected};
 use lowmesh_oscore::{Pending, ResponseError};
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::stream::StreamMessage;
-use lowmesh_wire::coap::{Class, Message, OptionNumber, Token};
+use lowmesh_wire::coap::{Class, Code, Message, OptionNumber, Token};
 
 use super::{Protected, Protection, inside, stream};
-use crate::oscore::stored::StoreError;
+use crate::oscore::stored::{Answer, StoreError};
+use crate::params::RENEWALS_MAX;
 
 /// A request that may still get responses.
 #[derive(Debug)]
@@ -24,6 +25,8 @@ pub(super) struct Asked<P> {
     token: Option<Token>,
     /// When to register again.
     due: Option<Instant>,
+    /// How often it was made again with a new context.
+    renewals: u8,
 }
 
 /// An [`Output::Response`].
@@ -66,7 +69,8 @@ impl<P: Ord + Copy, T: Transport<P>> Protected<P, T> {
             }
         }
         let pending = vec![pending];
-        let asked = Asked { peer, context, request: message, pending, token, due: None };
+        let asked =
+            Asked { peer, context, request: message, pending, token, due: None, renewals: 0 };
         self.asked.insert(handle, asked);
         Ok(())
     }
@@ -82,7 +86,17 @@ impl<P: Ord + Copy, T: Transport<P>> Protected<P, T> {
             return;
         };
         let message = match opened {
-            Ok(message) => message,
+            Ok(Answer::Response(inner)) => inside(&outer, inner),
+            // RFC 8613 appendix B.2 step 3: the client makes the request with the third context.
+            Ok(Answer::Again) => return self.ask_again(handle, Under::Context, now),
+            // RFC 8613 appendix B.2 step 1: a client without a valid context. Nobody vouches for the error, so the context
+            // stays until a server shows that it has the keys.
+            Err(ResponseError::Unprotected)
+                if matches!(outer.code, Code::UNAUTHORIZED | Code::BAD_REQUEST)
+                    && self.may_renew(handle) =>
+            {
+                return self.ask_again(handle, Under::First, now);
+            }
             // RFC 8613 s8.2: an error of the peer's OSCORE, or of a proxy, is in the open. Nobody vouches for it, but what
             // else it could be would not come.
             Err(ResponseError::Unprotected) if outer.code.class() != Class::Success => {
@@ -157,11 +171,48 @@ impl<P: Ord + Copy, T: Transport<P>> Protected<P, T> {
     }
 
     /// What is inside of a response to a protected request.
-    fn open(&mut self, handle: Handle, outer: &Message) -> Option<Result<Message, ResponseError>> {
+    fn open(&mut self, handle: Handle, outer: &Message) -> Option<Result<Answer, ResponseError>> {
         let (asked, protection) = (self.asked.get_mut(&handle)?, self.protection.as_ref()?);
         let contexts = &protection.contexts;
         let opened = contexts.unprotect_response(asked.context, &mut asked.pending, &stream(outer));
-        Some(opened.map(|inner| inside(outer, inner)))
+        // A new context that cannot be stored is none: the request goes on, to be answered or to fail.
+        Some(opened.unwrap_or(Err(ResponseError::Forged)))
+    }
+    /// Whether the server of a request has not been asked for a new context too often.
+    fn may_renew(&self, handle: Handle) -> bool {
+        let (Some(asked), Some(protection)) = (self.asked.get(&handle), &self.protection) else {
+            return false;
+        };
+        asked.renewals == 0 && protection.contexts.derives_many_times(asked.context)
+    }
+    /// Makes a request again in the place of one that its server has no context for.
+    fn ask_again(&mut self, handle: Handle, under: Under, now: Instant) {
+        let asked = self.asked.remove(&handle);
+        if let Some(due) = asked.as_ref().and_then(|asked| asked.due) {
+            self.due.remove(&(due, handle));
+        }
+        let _always_taken = self.transport.handle(now, Input::Accept { handle, observes: false });
+        let (Some(asked), Some(protection)) = (asked, &self.protection) else { return };
+        let sealed = if asked.renewals == RENEWALS_MAX {
+            Err(Rejected { what: "request", why: "its server takes no new context" })
+        } else {
+            let (peer, context) = (asked.peer, asked.context);
+            seal_under(under, protection, context, &asked.request).and_then(|(message, pending)| {
+                self.transport.handle(now, Input::RequestVerified { peer, message, handle })?;
+                Ok(pending)
+            })
+        };
+        match sealed {
+            Ok(pending) => {
+                let (pending, renewals) = (vec![pending], asked.renewals + 1);
+                let token = asked.request.token.clone();
+                let asked = Asked { pending, token, due: None, renewals, ..asked };
+                self.asked.insert(handle, asked);
+            }
+            Err(_) => {
+                self.outbox.push(Output::Failed { handle, reason: DropReason::GaveUp });
+            }
+        }
     }
     fn wake_at(&mut self, handle: Handle, due: Instant) {
         let Some(asked) = self.asked.get_mut(&handle) else { return };
@@ -172,8 +223,26 @@ impl<P: Ord + Copy, T: Transport<P>> Protected<P, T> {
     }
 }
 
+/// What a request is protected with.
+#[derive(Clone, Copy)]
+enum Under {
+    /// The context there is.
+    Context,
+    /// The first context of RFC 8613 appendix B.2.
+    First,
+}
+
 /// The request that leaves.
 fn seal(
+    protection: &Protection,
+    context: usize,
+    message: &RequestTemplate,
+) -> Result<(RequestTemplate, Pending), Rejected> {
+    seal_under(Under::Context, protection, context, message)
+}
+
+fn seal_under(
+    under: Under,
     protection: &Protection,
     context: usize,
     message: &RequestTemplate,
@@ -185,10 +254,13 @@ fn seal(
         options: options.clone(),
         payload: payload.clone(),
     };
-    let (outer, pending) = protection
-        .contexts
-        .protect_request(context, &plain)
-        .map_err(|error| Rejected { what: "request", why: why(&error) })?;
+    let contexts = &protection.contexts;
+    let sealed = match under {
+        Under::Context => contexts.protect_request(context, &plain),
+        Under::First => contexts.protect_first_request(context, &plain),
+    };
+    let (outer, pending) =
+        sealed.map_err(|error| Rejected { what: "request", why: why(&error) })?;
     let StreamMessage { code, options, payload, .. } = outer;
     let (confirmable, token) = (*confirmable, token.clone());
     Ok((RequestTemplate { code, confirmable, options, payload, token }, pending))
@@ -198,7 +270,7 @@ fn seal(
 pub(super) const fn why(error: &StoreError) -> &'static str {
     match error {
         StoreError::Protect(_) => {
-            "OSCORE cannot protect it: it is protected already, or the context is used up"
+            "OSCORE cannot protect it: it is protected already, or the context is used up or replaced"
         }
         StoreError::Closed => "its security context has been closed",
         _ => "the state of its security context cannot be stored",

@@ -2,8 +2,8 @@
 
 use lowmesh_coap::observe::{DEREGISTER, REGISTER};
 use lowmesh_coap::{ExchangeId, Input, Output, ResponseTemplate, Transport};
-use lowmesh_machine::{Handle, Rejected};
-use lowmesh_oscore::{Received, Refusal};
+use lowmesh_machine::{DropReason, Handle, Rejected};
+use lowmesh_oscore::{ProtectError, Received, Refusal};
 use lowmesh_units::Instant;
 use lowmesh_wire::coap::stream::StreamMessage;
 use lowmesh_wire::coap::{Class, Code, Message, OptionNumber, Token};
@@ -11,6 +11,7 @@ use lowmesh_wire::coap::{Class, Code, Message, OptionNumber, Token};
 use super::client::why;
 use super::{Plain, Protected, Protection, inside, is_protected, stream};
 use crate::oscore::contexts::Opened;
+use crate::oscore::stored::StoreError;
 
 /// A request that the application has not answered, and that wants a protected answer or may observe.
 #[derive(Debug)]
@@ -144,7 +145,15 @@ impl<P: Ord + Copy, T: Transport<P>> Protected<P, T> {
             registers = false;
         }
         if let Some(secured) = &mut answering.secured {
-            response = secured.seal(protection, response)?;
+            match secured.seal(protection, response) {
+                Ok(sealed) => response = sealed,
+                // Its client has a new context, and waits for no answer under the one before.
+                Err(StoreError::Protect(ProtectError::Replaced)) => {
+                    self.answering.remove(&exchange);
+                    return self.transport.handle(now, Input::Decline { exchange });
+                }
+                Err(error) => return Err(Rejected { what: "response", why: why(&error) }),
+            }
         }
         self.transport.handle(now, Input::Respond { exchange, response, handle })?;
         // One that could not leave is answered anew, and must then be protected too.
@@ -165,14 +174,26 @@ impl<P: Ord + Copy, T: Transport<P>> Protected<P, T> {
     ) -> Result<(), Rejected> {
         let Telling { peer, token, confirmable, handle } = telling;
         let mut response = response;
-        let why = "its observation is not known here";
         let (Some(protection), Some(observed)) =
             (&self.protection, self.observed.get_mut(&(peer, token.clone())))
         else {
-            return Err(Rejected { what: "notification", why });
+            return Err(Rejected {
+                what: "notification",
+                why: "its observation is not known here",
+            });
         };
         if let Some(observed) = observed {
-            response = observed.secured.seal(protection, response)?;
+            match observed.secured.seal(protection, response) {
+                Ok(sealed) => response = sealed,
+                // The observation has ended with its context.
+                Err(StoreError::Protect(ProtectError::Replaced)) => {
+                    self.observed.remove(&(peer, token));
+                    let reason = DropReason::GaveUp;
+                    self.outbox.push(Output::Failed { handle, reason });
+                    return Ok(());
+                }
+                Err(error) => return Err(Rejected { what: "notification", why: why(&error) }),
+            }
             observed.latest = handle;
         }
         self.transport.handle(now, Input::Notify { peer, token, response, confirmable, handle })
@@ -192,12 +213,11 @@ impl Secured {
         &mut self,
         protection: &Protection,
         response: ResponseTemplate,
-    ) -> Result<ResponseTemplate, Rejected> {
+    ) -> Result<ResponseTemplate, StoreError> {
         let ResponseTemplate { code, options, payload, .. } = response;
         let plain = StreamMessage { code, token: Token::EMPTY, options, payload };
         let sealed = protection.contexts.protect_response(self.context, &mut self.received, &plain);
-        let StreamMessage { code, options, payload, .. } =
-            sealed.map_err(|error| Rejected { what: "response", why: why(&error) })?;
+        let StreamMessage { code, options, payload, .. } = sealed?;
         Ok(ResponseTemplate { options, payload, ..ResponseTemplate::new(code) })
     }
 }

@@ -1,5 +1,7 @@
 //! Two hosts with one context between them, and what is on the wire.
 
+mod renewal;
+
 use std::fs;
 use std::path::PathBuf;
 
@@ -33,9 +35,12 @@ impl Folder {
         self.open_as(end, "0123456789abcdef", ours, theirs)
     }
     fn open_as(&self, end: Peer, secret: &str, ours: &str, theirs: &str) -> Contexts {
+        self.open_with(end, secret, ours, theirs, "")
+    }
+    fn open_with(&self, end: Peer, secret: &str, ours: &str, theirs: &str, more: &str) -> Contexts {
         let text = format!(
             "master_secret,ascii,{secret}\nsender_id,ascii,{ours}\nrecipient_id,ascii,{theirs}\n\
-             ssn_freq,integer,100\n"
+             ssn_freq,integer,100\n{more}"
         );
         let file = self.0.join(end);
         fs::write(&file, text).expect("a disk");

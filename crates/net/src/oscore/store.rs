@@ -1,0 +1,103 @@
+//! Where the changing part of a security context outlives a crash (RFC 8613 appendix B.1.1).
+//!
+//! ```text
+//!   PATH.new  written, synced ──► renamed to PATH ──► folder synced ──► the new text survives a crash
+//!                  |                                      |
+//!             an error here: the old text          an error here: one of the two
+//! ```
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::stored::StoreError;
+
+/// A place for one short text, of which a crash never leaves a part.
+pub trait Store: fmt::Debug + Send {
+    /// The place's name, for people.
+    fn place(&self) -> &Path;
+    /// The text that was saved last; `None` if none ever was.
+    fn load(&self) -> io::Result<Option<String>>;
+    /// Replaces the text. After `Ok` it survives a crash; after an error either it does or the one before, and
+    /// another call may succeed.
+    fn save(&mut self, text: &str) -> io::Result<()>;
+}
+
+/// A [`Store`] in a file, which belongs to one process at a time.
+#[derive(Debug)]
+pub struct FileStore {
+    path: PathBuf,
+    /// Held as long as the store: two processes with one context would use its nonces twice.
+    _lock: File,
+}
+
+impl FileStore {
+    /// The file at `path`, which need not exist; its folder must. All names of one file, but hard links, are one store.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let failed = |error| StoreError::File { path: path.to_owned(), error };
+        let path = real(path).map_err(failed)?;
+        let _lock = lock(&path)?;
+        Ok(Self { path, _lock })
+    }
+}
+
+impl Store for FileStore {
+    fn place(&self) -> &Path {
+        &self.path
+    }
+    fn load(&self) -> io::Result<Option<String>> {
+        match fs::read_to_string(&self.path) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+    fn save(&mut self, text: &str) -> io::Result<()> {
+        let new = beside(&self.path, "new");
+        let mut file = File::create(&new)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&new, &self.path)?;
+        // The rename is in the folder, and only the folder's own sync makes it survive a loss of power.
+        File::open(folder(&self.path))?.sync_all()
+    }
+}
+
+/// Holds `PATH.lock` until the file is dropped.
+pub(super) fn lock(path: &Path) -> Result<File, StoreError> {
+    let failed = |error| StoreError::File { path: path.to_owned(), error };
+    let lock = File::create(beside(path, "lock")).map_err(failed)?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(fs::TryLockError::WouldBlock) => Err(StoreError::InUse(path.to_owned())),
+        Err(fs::TryLockError::Error(error)) => Err(failed(error)),
+    }
+}
+
+/// The path without symbolic links and relative parts, also of a file that does not exist yet.
+pub(super) fn real(path: &Path) -> io::Result<PathBuf> {
+    match fs::canonicalize(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let name = path.file_name().ok_or(error)?;
+            Ok(fs::canonicalize(folder(path))?.join(name))
+        }
+        other => other,
+    }
+}
+
+/// The folder of a file.
+pub(super) fn folder(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// The path with an ending more.
+pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(ending);
+    name.into()
+}

@@ -1,0 +1,243 @@
+//! Security contexts that are derived many times from one Master Secret, each with an ID Context that is random (RFC
+//! 8613 appendix B.2): what an endpoint does that has lost its context.
+//!
+//! ```text
+//!        client                                      server
+//!   R1   first:  ID Context = R1        request #1
+//!                ─────────── kid context = bstr(R1) ───────────►  verifies, keeps nothing
+//!                ID Context = R2 || R1  response #1, 4.01         R2 = S2 || HMAC(K, S2)
+//!        verifies ◄────────── kid context = bstr(R2) ───────────
+//!   R3   third:  ID Context = R2 || R3  request #2
+//!                ───────── kid context = bstr(R2 || R3) ────────►  R2 is its own: replaces the context, draws a new K
+//!                ◄──────────────── response #2 ─────────────────
+//! ```
+//! A server that has lost its context begins with response #1; the request's ID Context stands in the place of R1.
+//!
+//! A server keeps one key K for each client and nothing for a run that is not over (appendix B.2.1), so no number of
+//! requests #1 fills it, and only a request #2 that verifies replaces a context. Randomness and storing are the
+//! caller's.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::fmt;
+
+use hkdf::Hkdf;
+use lowmesh_wire::coap::stream::StreamMessage;
+use lowmesh_wire::coap::{Code, OptionNumber};
+use minicbor::{Decoder, Encoder};
+use sha2::Sha256;
+use zeroize::Zeroizing;
+
+use crate::class::{self, Direction};
+use crate::client::{Pending, open, seal};
+use crate::nonce::additional_data;
+use crate::params::{
+    ID_CONTEXT_LEN_MAX, RENEWAL_KEY_LEN, RENEWAL_NONCE_LEN, RENEWAL_TAG_LEN, RENEWAL_WRAPPER_LEN,
+};
+use crate::{Header, Identity, Inputs, Received, Refusal, ResponseError, SecurityContext};
+
+/// Octets for R1, R3, or the random part of R2. Each is drawn at random for its one use.
+#[derive(Clone, Copy, Debug)]
+pub struct RenewalNonce(pub [u8; RENEWAL_NONCE_LEN]);
+
+/// The key that a server knows its own R2 by, drawn at random.
+pub type RenewalKey = Zeroizing<[u8; RENEWAL_KEY_LEN]>;
+
+/// What the contexts with one peer are derived from. Its secrets are wiped when it is dropped and
+/// never printed.
+pub struct Renewal {
+    master_secret: Zeroizing<Vec<u8>>,
+    master_salt: Vec<u8>,
+    sender_id: Identity,
+    recipient_id: Identity,
+    window: u8,
+    reservation: u32,
+    key: RenewalKey,
+}
+
+impl fmt::Debug for Renewal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Renewal")
+            .field("sender_id", &self.sender_id)
+            .field("recipient_id", &self.recipient_id)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A request #2: the context that replaces the one before, and what was asked under it.
+#[derive(Debug)]
+pub struct Renewed {
+    /// The third context. It is stored before anything leaves under it.
+    pub context: SecurityContext,
+    /// The request as its client made it.
+    pub request: StreamMessage,
+    /// What its responses need.
+    pub received: Received,
+}
+
+impl Renewal {
+    /// Contexts of these inputs, whose ID Context is not used; window and reservation as in
+    /// [`SecurityContext::with_bounds`].
+    pub fn new(inputs: &Inputs<'_>, window: u8, reservation: u32, key: RenewalKey) -> Self {
+        Self {
+            master_secret: Zeroizing::new(Vec::from(inputs.master_secret)),
+            master_salt: Vec::from(inputs.master_salt),
+            sender_id: inputs.sender_id,
+            recipient_id: inputs.recipient_id,
+            window,
+            reservation,
+            key,
+        }
+    }
+    /// What the other end calls itself.
+    pub const fn recipient_id(&self) -> Identity {
+        self.recipient_id
+    }
+    /// The context of an ID Context, to be [resumed](SecurityContext::resume) from what was stored
+    /// with that.
+    pub fn context(&self, id_context: &[u8]) -> SecurityContext {
+        let inputs = Inputs {
+            master_secret: &self.master_secret,
+            master_salt: &self.master_salt,
+            id_context: Some(id_context),
+            sender_id: self.sender_id,
+            recipient_id: self.recipient_id,
+        };
+        SecurityContext::derive(&inputs).with_bounds(self.window, self.reservation)
+    }
+    /// Step 1, a client: the first context, for requests #1. It is never stored, so its numbers
+    /// need no storing either.
+    pub fn first(&self, r1: RenewalNonce) -> SecurityContext {
+        self.context(&r1.0).in_memory_only().with_id_context_wrapped()
+    }
+    /// Step 3, a client: opens response #1 to a request, and gives the third context, with which
+    /// the request is made again.
+    pub fn third(
+        &self,
+        pending: &Pending,
+        outer: &StreamMessage,
+        r3: RenewalNonce,
+    ) -> Result<SecurityContext, ResponseError> {
+        let r2 = self.verify_first_response(pending, outer)?;
+        let id = [r2, &r3.0].concat();
+        Ok(self.context(&id).with_id_context_wrapped())
+    }
+    /// Verifies response #1 to a request whose context another response #1 has replaced already;
+    /// the request is made again with the context that there is now.
+    pub fn verify_first_response<'a>(
+        &self,
+        pending: &Pending,
+        outer: &'a StreamMessage,
+    ) -> Result<&'a [u8], ResponseError> {
+        let value = outer.options.get(OptionNumber::OSCORE).ok_or(ResponseError::Unprotected)?;
+        let header = Header::parse(value)?;
+        let id1 = pending.id_context().ok_or(ResponseError::Forged)?;
+        let r2 = header.kid_context.and_then(unwrapped).ok_or(ResponseError::Forged)?;
+        // What follows it has to fit behind it into a kid context.
+        let room = ID_CONTEXT_LEN_MAX - RENEWAL_WRAPPER_LEN - RENEWAL_NONCE_LEN;
+        if r2.is_empty() || r2.len() > room {
+            return Err(ResponseError::Forged);
+        }
+        // RFC 8613 appendix B.2 step 3: the second context has ID2 = R2 || ID1.
+        let second = self.context(&[r2, id1].concat());
+        let nonce = match header.partial_iv {
+            Some(piv) => second.common_iv.nonce(self.recipient_id, piv),
+            None => second.common_iv.nonce(self.sender_id, pending.partial_iv()),
+        };
+        let aad = additional_data(self.sender_id, pending.partial_iv());
+        let opened =
+            open(&second.recipient, &nonce, &aad, outer).map_err(|_| ResponseError::Forged)?;
+        if opened.code == Code::UNAUTHORIZED { Ok(r2) } else { Err(ResponseError::NoResponse) }
+    }
+    /// Steps 2 and 4, a server: a request that names a context which is not there. A request #1 is
+    /// [refused](Refusal::Renewing) with response #1; a request #2 brings its context along.
+    ///
+    /// After a request #2, [`complete`](Self::complete) has to follow once the context is stored.
+    pub fn unprotect_request(
+        &self,
+        outer: &StreamMessage,
+        s2: RenewalNonce,
+    ) -> Result<Renewed, Refusal> {
+        let value = outer.options.get(OptionNumber::OSCORE).ok_or(Refusal::Unprotected)?;
+        let header = Header::parse(value)?;
+        let Some(kid) = header.kid else { return Err(Refusal::Incomplete) };
+        if kid != self.recipient_id.as_bytes() {
+            return Err(Refusal::UnknownContext);
+        }
+        let Some(said) = header.kid_context else { return Err(Refusal::UnknownContext) };
+        // Wrapped in requests #1 and #2, and as it is in others of a context that the server lost.
+        let mut refusal = Refusal::UnknownContext;
+        for id in unwrapped(said).into_iter().chain([said]) {
+            let mut context = self.context(id);
+            let (request, received) = match context.unprotect_request(outer) {
+                Ok(opened) => opened,
+                Err(other) => {
+                    refusal = other;
+                    continue;
+                }
+            };
+            if self.is_own(id) {
+                return Ok(Renewed { context, request, received });
+            }
+            return Err(self.first_response(id, &received, outer, s2));
+        }
+        Err(refusal)
+    }
+    /// A run is over: its request #2 and all other R2 of before are void (RFC 8613 appendix B.2.1).
+    pub fn complete(&mut self, key: RenewalKey) {
+        self.key = key;
+    }
+
+    /// Step 2: 4.01 under ID2 = R2 || ID1.
+    fn first_response(
+        &self,
+        id1: &[u8],
+        received: &Received,
+        outer: &StreamMessage,
+        s2: RenewalNonce,
+    ) -> Refusal {
+        // RFC 8613 appendix B.2.1: R2 = S2 || HMAC(K_HMAC, S2), truncated to 8 octets.
+        let r2 = [&s2.0[..], &self.tag(&s2.0)].concat();
+        let mut second = self.context(&[&r2[..], id1].concat()).in_memory_only();
+        let response =
+            StreamMessage { token: outer.token.clone(), ..StreamMessage::new(Code::UNAUTHORIZED) };
+        let parts = class::split(&response, Direction::Response).expect("4.01 is a response");
+        // A Partial IV of its own: libcoap takes the nonce of the request from another context.
+        let own = second.sequence.take().expect("the context is new");
+        let nonce = second.common_iv.nonce(self.sender_id, own);
+        let aad = additional_data(self.recipient_id, received.partial_iv());
+        let kid_context = wrapped(&r2);
+        let header = Header { partial_iv: Some(own), kid_context: Some(&kid_context), kid: None };
+        let sealed = seal(&second.sender, &nonce, &aad, &response, parts, &header);
+        Refusal::Renewing(Box::new(sealed.expect("it is short")))
+    }
+    /// True if an ID Context begins with an R2 of the run that is not over, and has an R3 behind it.
+    fn is_own(&self, id: &[u8]) -> bool {
+        let Some((s2, rest)) = id.split_at_checked(RENEWAL_NONCE_LEN) else { return false };
+        let Some((tag, r3)) = rest.split_at_checked(RENEWAL_TAG_LEN) else { return false };
+        // In constant time: how much of a guess is right is nobody's to learn.
+        let differs = self.tag(s2).iter().zip(tag).fold(0, |bits, (a, b)| bits | (a ^ b));
+        differs == 0 && !r3.is_empty()
+    }
+    /// HMAC-SHA-256, which is what HKDF extracts with (RFC 5869 s2.2), truncated.
+    fn tag(&self, s2: &[u8]) -> [u8; RENEWAL_TAG_LEN] {
+        let (hash, _) = Hkdf::<Sha256>::extract(Some(&self.key[..]), s2);
+        let mut tag = [0; RENEWAL_TAG_LEN];
+        tag.copy_from_slice(&hash[..RENEWAL_TAG_LEN]);
+        tag
+    }
+}
+
+/// Octets as a CBOR byte string, as B.2 has kid contexts.
+pub(crate) fn wrapped(octets: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(octets.len() + RENEWAL_WRAPPER_LEN);
+    Encoder::new(&mut out).bytes(octets).expect("a Vec takes everything");
+    out
+}
+
+/// What is inside of a kid context that is one CBOR byte string.
+pub(crate) fn unwrapped(kid_context: &[u8]) -> Option<&[u8]> {
+    let mut decoder = Decoder::new(kid_context);
+    let inside = decoder.bytes().ok()?;
+    (decoder.position() == kid_context.len()).then_some(inside)
+}
