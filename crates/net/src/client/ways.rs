@@ -54,24 +54,30 @@ pub(super) struct Door {
 }
 
 impl Ways {
-    /// The way to the host of a URI.
-    pub async fn open(&self, settings: &Settings, uri: &Uri) -> Result<Door, Error> {
+    /// The way to the host of a URI, at one of these addresses if they are said.
+    pub async fn open(
+        &self,
+        settings: &Settings,
+        uri: &Uri,
+        addresses: Option<&[SocketAddr]>,
+    ) -> Result<Door, Error> {
         let place = match (uri.scheme.is_reliable(), uri.scheme.is_secure()) {
             (true, _) => Place::Connection(origin(uri)),
             (false, true) => Place::Dtls,
             (false, false) => Place::Udp,
         };
         // A host without address needs no way.
-        let resolved = match &place {
-            Place::Connection(_) => None,
-            Place::Udp | Place::Dtls => resolve(uri).await?.first().copied(),
+        let resolved = match (&place, addresses) {
+            (Place::Connection(_), _) => None,
+            (Place::Udp | Place::Dtls, Some(addresses)) => addresses.first().copied(),
+            (Place::Udp | Place::Dtls, None) => resolve(uri).await?.first().copied(),
         };
         let slot = self.slot(&place, settings.connections_max)?;
         let mut slot = slot.lock().await;
         let open = slot.take().filter(|way| !way.commands.is_closed());
         let way = match open {
             Some(way) => way,
-            None => begin(settings, &place, uri).await?,
+            None => begin(settings, &place, uri, addresses).await?,
         };
         let way = slot.insert(way);
         let address = resolved.or(way.peer).expect("one of a datagram or of a connection");
@@ -126,10 +132,18 @@ impl Ways {
     }
 }
 
-async fn begin(settings: &Settings, place: &Place, uri: &Uri) -> Result<OpenWay, Error> {
+async fn begin(
+    settings: &Settings,
+    place: &Place,
+    uri: &Uri,
+    addresses: Option<&[SocketAddr]>,
+) -> Result<OpenWay, Error> {
     let (limits, protection) = (settings.host.clone(), settings.protection());
     if let Place::Connection(_) = place {
-        let line = Line::connect(uri, settings.trust.as_ref()).await?;
+        let line = match addresses {
+            Some(addresses) => Line::connect_to(addresses, uri, settings.trust.as_ref()).await?,
+            None => Line::connect(uri, settings.trust.as_ref()).await?,
+        };
         let peer = Some(line.peer);
         let host = over_connections(settings.connection.clone(), limits, protection, fresh_rng());
         let connected = Connected::new(line, host).tapped(settings.tap.clone());
