@@ -42,6 +42,7 @@ mod observation;
 mod request;
 mod response;
 mod settings;
+mod sockets;
 mod ways;
 
 use std::net::SocketAddr;
