@@ -127,7 +127,8 @@ impl From<ResolveError> for Failure {
             ResolveError::Zone(_) | ResolveError::NoZone(_) => {
                 "name a link of this machine behind the address, as in [ff02::fd%25eth0]"
             }
-            ResolveError::Unknown { .. } | ResolveError::NoAddress(_) => {
+            ResolveError::ZoneTooMany(..) => "only addresses of one link have a zone",
+            ResolveError::Unknown { .. } | ResolveError::NoAddress(_) | ResolveError::NoName(_) => {
                 "give a name that is known here, an IPv4 address, or [an IPv6 address]"
             }
         };

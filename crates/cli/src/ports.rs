@@ -21,7 +21,7 @@ pub struct Args {
     /// Port of coap and coap+tcp; 0 takes free ones
     #[arg(short, long, value_name = "PORT", default_value_t = Scheme::Coap.default_port())]
     port: u16,
-    /// Address to serve at; may be given several times. Without it all of the machine's
+    /// Address to listen at; may be given several times. By default all of the machine's, for a proxy loopback
     #[arg(short, long, value_name = "ADDRESS")]
     address: Vec<IpAddr>,
     /// Port of coap+ws, or coaps+ws with --cert
@@ -51,8 +51,17 @@ pub struct Args {
     oscore_only: bool,
 }
 
+/// Where a command listens unless it is given an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// At all addresses of the machine.
+    Everywhere,
+    /// At its loopback addresses.
+    Loopback,
+}
+
 /// Opens the ports and serves until Ctrl-C.
-pub async fn run(args: &Args, server: Server) -> Result<(), Failure> {
+pub async fn run(args: &Args, server: Server, reach: Reach) -> Result<(), Failure> {
     let mut server = server;
     let contexts = args.oscore.as_deref().map(Contexts::open).transpose()?;
     if let Some(contexts) = &contexts {
@@ -63,7 +72,7 @@ pub async fn run(args: &Args, server: Server) -> Result<(), Failure> {
         let metrics = server.metrics();
         server.insert("/metrics", metrics.resource());
     }
-    for address in addresses(args) {
+    for address in addresses(args, reach) {
         listen_at(args, &mut server, address).await?;
     }
     let stop = interrupted().map_err(Failure::own)?;
@@ -74,15 +83,19 @@ pub async fn run(args: &Args, server: Server) -> Result<(), Failure> {
     ended.and(stored)
 }
 
-fn addresses(args: &Args) -> Vec<IpAddr> {
+fn addresses(args: &Args, reach: Reach) -> Vec<IpAddr> {
     if !args.address.is_empty() {
         return args.address.clone();
     }
-    let any = SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0));
     // A machine without IPv6 still has IPv4.
-    match std::net::UdpSocket::bind(any) {
-        Ok(_) => vec![Ipv6Addr::UNSPECIFIED.into()],
-        Err(_) => vec![Ipv4Addr::UNSPECIFIED.into()],
+    let is_here = |address: Ipv6Addr| std::net::UdpSocket::bind((address, 0)).is_ok();
+    match reach {
+        Reach::Everywhere if is_here(Ipv6Addr::UNSPECIFIED) => vec![Ipv6Addr::UNSPECIFIED.into()],
+        Reach::Everywhere => vec![Ipv4Addr::UNSPECIFIED.into()],
+        Reach::Loopback if is_here(Ipv6Addr::LOCALHOST) => {
+            vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]
+        }
+        Reach::Loopback => vec![Ipv4Addr::LOCALHOST.into()],
     }
 }
 

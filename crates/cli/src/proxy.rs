@@ -2,31 +2,53 @@
 
 use std::path::PathBuf;
 
-use lowmesh_net::proxy::{Proxy, ProxyError, ProxyLimits};
+use lowmesh_net::proxy::{Access, Network, Networks, Proxy, ProxyError, ProxyLimits};
 use lowmesh_net::server::Server;
-use lowmesh_net::tls::TlsClient;
 
 use crate::bounds;
 use crate::channel::{secret, trusted, uri, wait};
 use crate::failure::Failure;
-use crate::ports;
+use crate::ports::{self, Reach};
 
 /// Pass requests on: a forward proxy, or a reverse one with --to
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
     A client names the target with Proxy-Uri, as in `lowmesh get -P coap://PROXY coap+tcp://TARGET/hello`. Targets are \
     coap, coap+tcp and coap+ws, with --target-psk also coaps, with --cafile also coaps+tcp and coaps+ws.\n\n\
+    It listens at loopback unless --address says otherwise, and asks public addresses unless --allow-target names more. \
+    A rule is about the address that is asked, whatever its name; what is denied stays denied if it is allowed too.\n\n\
     Exit codes: 0 ended with Ctrl-C, 1 a socket failed, 2 the command line is wrong or a port cannot be had.")]
 pub struct Args {
     /// Server that requests without a target of their own are for; its path is put before theirs
     #[arg(long, value_name = "URI")]
     to: Option<String>,
-    /// Octets of answers to keep; 0 keeps none
+    /// With --to, forward requests that name a target too
+    #[arg(long, requires = "to")]
+    forward: bool,
+    /// Serve these clients only, as in 10.0.0.0/8, fd00::/8 or ::1; may be given several times
+    #[arg(long, value_name = "NET")]
+    allow_client: Vec<Network>,
+    /// Refuse these clients
+    #[arg(long, value_name = "NET")]
+    deny_client: Vec<Network>,
+    /// Ask these targets too, beside public addresses: loopback, link-local, private and the like; not needed for --to
+    #[arg(long, value_name = "NET")]
+    allow_target: Vec<Network>,
+    /// Ask none of these targets
+    #[arg(long, value_name = "NET")]
+    deny_target: Vec<Network>,
+    /// Octets of memory for answers to keep; 0 keeps none
     #[arg(long, value_name = "OCTETS", default_value_t = ProxyLimits::default().cache_max)]
     cache: usize,
     /// Resources to observe at targets, each once for all clients that observe it; 0 observes none
     #[arg(long, value_name = "NUMBER", default_value_t = ProxyLimits::default().observations_max)]
     observations: usize,
+    /// Requests under way or waiting, of all clients; one client has at most as many as are still free
+    #[arg(long, value_name = "NUMBER", default_value_t = ProxyLimits::default().pending_max)]
+    max_pending: usize,
+    /// The same to one target
+    #[arg(long, value_name = "NUMBER", default_value_t = ProxyLimits::default().pending_per_origin)]
+    max_pending_per_target: usize,
     /// Certificates (PEM) of the authorities to trust, for targets over TLS
     #[arg(long, value_name = "FILE")]
     cafile: Option<PathBuf>,
@@ -52,24 +74,88 @@ async fn serve(args: &Args) -> Result<(), Failure> {
     if let Some(target) = &args.to {
         proxy = proxy.in_front_of(uri(target)?);
     }
+    if args.forward {
+        proxy = proxy.forwarding();
+    }
     if let (Some(key), Some(identity)) = (&args.target_psk, &args.target_identity) {
         proxy = proxy.with_key(identity.as_bytes(), &secret(key)?)?;
     }
     let mut server = Server::new(args.bounds.limits()?).map_err(Failure::own)?;
     proxy.serve(&mut server);
-    ports::run(&args.ports, server).await
+    ports::run(&args.ports, server, Reach::Loopback).await
 }
 
 fn limits(args: &Args) -> Result<ProxyLimits, Failure> {
-    let tls: Option<TlsClient> = args.cafile.as_deref().map(trusted).transpose()?;
-    let (datagrams, host) = (args.bounds.datagrams()?, args.bounds.host());
-    let (cache_max, observations_max) = (args.cache, args.observations);
-    let defaults = ProxyLimits::default();
-    Ok(ProxyLimits { datagrams, host, cache_max, observations_max, tls, ..defaults })
+    let networks = |allowed: &[Network], denied: &[Network]| Networks {
+        allowed: allowed.to_vec(),
+        denied: denied.to_vec(),
+    };
+    Ok(ProxyLimits {
+        access: Access {
+            clients: networks(&args.allow_client, &args.deny_client),
+            targets: networks(&args.allow_target, &args.deny_target),
+        },
+        datagrams: args.bounds.datagrams()?,
+        host: args.bounds.host(),
+        cache_max: args.cache,
+        pending_max: args.max_pending,
+        pending_per_origin: args.max_pending_per_target,
+        observations_max: args.observations,
+        tls: args.cafile.as_deref().map(trusted).transpose()?,
+        ..ProxyLimits::default()
+    })
 }
 
 impl From<ProxyError> for Failure {
     fn from(error: ProxyError) -> Self {
         Self::usage(error, "see --target-psk, --cc, --window and --nstart")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use lowmesh_coap::CongestionControl;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        proxy: Args,
+    }
+
+    fn parsed(args: &[&str]) -> ProxyLimits {
+        let line = Line::parse_from([&["lowmesh"][..], args].concat());
+        limits(&line.proxy).expect("possible")
+    }
+
+    #[test]
+    fn nstart_is_that_of_the_endpoint_that_asks_targets() {
+        let congestion = CongestionControl::default().with_nstart(4);
+        assert_eq!(parsed(&["--nstart", "4"]).datagrams.congestion, congestion);
+    }
+
+    #[test]
+    fn every_flag_has_its_rule_or_bound() {
+        let net = |text: &str| text.parse().expect("a range");
+        let args = ["--allow-client", "10.0.0.0/8", "--deny-client", "10.0.0.1"];
+        let more =
+            ["--allow-target", "::1", "--allow-target", "fd00::/8", "--deny-target", "fd00::1"];
+        let bounds = ["--max-pending", "8", "--max-pending-per-target", "3", "--cache", "9"];
+        let all = parsed(&[&args[..], &more[..], &bounds[..]].concat());
+        let clients = Networks { allowed: vec![net("10.0.0.0/8")], denied: vec![net("10.0.0.1")] };
+        let allowed = vec![net("::1"), net("fd00::/8")];
+        let targets = Networks { allowed, denied: vec![net("fd00::1")] };
+        assert_eq!(all.access, Access { clients, targets });
+        assert_eq!((all.pending_max, all.pending_per_origin, all.cache_max), (8, 3, 9));
+    }
+
+    #[test]
+    fn a_range_that_is_none_is_refused_with_an_example() {
+        let wrong = Line::try_parse_from(["lowmesh", "--allow-target", "localhost"]);
+        let text = wrong.expect_err("no range").to_string();
+        assert!(text.contains("fd00::/8"), "{text}");
+        assert!(Line::try_parse_from(["lowmesh", "--forward"]).is_err(), "it always forwards");
     }
 }

@@ -14,7 +14,7 @@ use lowmesh_net::server::{Limits, Server};
 use crate::bounds;
 use crate::channel::wait;
 use crate::failure::Failure;
-use crate::ports;
+use crate::ports::{self, Reach};
 
 /// How long the answers that are being made, and observers who do not acknowledge, may delay the end.
 const GRACE: Duration = Duration::from_secs(2);
@@ -56,5 +56,5 @@ async fn serve(args: &Args) -> Result<(), Failure> {
         plugtest::resources(&mut server);
         oscore_plugtest::resources(&mut server);
     }
-    ports::run(&args.ports, server).await
+    ports::run(&args.ports, server, Reach::Everywhere).await
 }

@@ -7,6 +7,9 @@ use std::process::{Child, Command, Output, Stdio};
 /// An authority and a server that it has certified, for localhost. Made for tests only.
 const TLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../net/tests/tls");
 
+/// Has a proxy ask this machine.
+const LOCAL: [&str; 2] = ["--allow-target", "127.0.0.0/8"];
+
 fn lowmesh(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_lowmesh")).args(args).output().expect("the command was built")
 }
@@ -23,9 +26,12 @@ impl Server {
         Self::start_as("serve", args)
     }
     fn start_as(verb: &str, args: &[&str]) -> Self {
+        Self::spawn(&[&[verb, "--port", "0", "-a", "127.0.0.1"], args].concat())
+    }
+    fn spawn(args: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lowmesh"));
-        command.args([verb, "--port", "0", "-a", "127.0.0.1"]).args(args);
-        let mut child = command.stderr(Stdio::piped()).spawn().expect("the command was built");
+        command.args(args).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the command was built");
         let told = BufReader::new(child.stderr.take().expect("piped")).lines();
         let told = told.map_while(Result::ok).take_while(|line| !line.contains("Ctrl-C"));
         let served = told.filter_map(|line| Some(line.strip_prefix("serving ")?.to_owned()));
@@ -261,6 +267,8 @@ fn what_cannot_be_served_ends_with_2_and_a_hint() {
         (&["serve", "--demo", "--max-peers", "0"], "--max-peers"),
         (&["serve", "--demo", "--max-body", "much"], "--max-body"),
         (&["proxy", "--to", "127.0.0.1"], "coap://"),
+        (&["proxy", "--allow-target", "localhost"], "10.0.0.0/8"),
+        (&["proxy", "--forward"], "--to"),
         (&["proxy", "--cafile", "no/such/file"], "no/such/file"),
         (&["proxy", "--target-psk", "secret"], "--target-identity"),
         (&["proxy", "--target-psk", "", "--target-identity", "me"], "1 to 64 octets"),
@@ -275,7 +283,7 @@ fn what_cannot_be_served_ends_with_2_and_a_hint() {
 #[cfg(unix)]
 #[test]
 fn a_proxy_passes_requests_on_between_transports_and_keeps_what_is_fresh() {
-    let (origin, proxy) = (Server::demo(), Server::start_as("proxy", &[]));
+    let (origin, proxy) = (Server::demo(), Server::start_as("proxy", &LOCAL));
     for (way, target) in [("coap", "coap+tcp"), ("coap+tcp", "coap"), ("coap", "coap")] {
         let (through, uri) = (proxy.uri(way, ""), origin.uri(target, "/hello"));
         let ended = lowmesh(&["get", "-P", &through, &uri]);
@@ -288,9 +296,39 @@ fn a_proxy_passes_requests_on_between_transports_and_keeps_what_is_fresh() {
 }
 
 #[test]
+fn without_flags_a_proxy_listens_at_loopback_and_asks_nothing_there() {
+    let proxy = Server::spawn(&["proxy", "--port", "0"]);
+    assert!(!proxy.served.is_empty());
+    for served in &proxy.served {
+        assert!(served.contains("127.0.0.1") || served.contains("[::1]"), "{served}");
+    }
+    let origin = Server::demo();
+    let ended = lowmesh(&["get", "-P", &proxy.uri("coap", ""), &origin.uri("coap", "/hello")]);
+    let stderr = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(4), "{stderr}");
+    assert!(stderr.contains("4.03") && stderr.contains("--allow-target"), "{stderr}");
+}
+
+#[test]
+fn a_reverse_proxy_forwards_with_the_flag_for_it_only() {
+    let (origin, other) = (Server::demo(), Server::demo());
+    let to = origin.uri("coap", "");
+    let closed = Server::start_as("proxy", &[&LOCAL[..], &["--to", &to]].concat());
+    let open = Server::start_as("proxy", &[&LOCAL[..], &["--to", &to, "--forward"]].concat());
+    let through = |proxy: &Server| {
+        lowmesh(&["get", "-P", &proxy.uri("coap", ""), &other.uri("coap", "/hello")])
+    };
+    assert_eq!(through(&closed).status.code(), Some(5), "5.05");
+    assert_eq!(through(&open).stdout, b"hello world");
+}
+
+#[test]
 fn a_proxy_asks_a_secure_target_with_the_key_that_it_is_given() {
     let origin = Server::start(&["--demo", "-k", "secret", "-u", "me"]);
-    let proxy = Server::start_as("proxy", &["--target-psk", "secret", "--target-identity", "me"]);
+    let proxy = Server::start_as(
+        "proxy",
+        &[&LOCAL[..], &["--target-psk", "secret", "--target-identity", "me"]].concat(),
+    );
     let target = origin.uri("coaps", "/hello");
     let ended = lowmesh(&["get", "-P", &proxy.uri("coap", ""), &target]);
     let stderr = String::from_utf8_lossy(&ended.stderr);
@@ -299,7 +337,7 @@ fn a_proxy_asks_a_secure_target_with_the_key_that_it_is_given() {
 
 #[test]
 fn an_observation_through_a_proxy_brings_each_new_state() {
-    let (origin, proxy) = (Server::demo(), Server::start_as("proxy", &[]));
+    let (origin, proxy) = (Server::demo(), Server::start_as("proxy", &LOCAL));
     let through = proxy.uri("coap+tcp", "");
     let observe = ["observe", &origin.uri("coap", "/time"), "-P", &through, "--count", "3"];
     let ended = lowmesh(&[&observe[..], &["--json", "-B", "20"]].concat());
@@ -362,7 +400,7 @@ fn a_reverse_proxy_stands_for_its_server_also_under_oscore() {
     assert_eq!(plain.0, 4, "{}", plain.1);
     let secret = proxy.ask("get", "/hello", &["-E", &file("c")]);
     assert_eq!(secret, (0, "hello world".to_owned()));
-    let forward = Server::start_as("proxy", &[]);
+    let forward = Server::start_as("proxy", &LOCAL);
     let through = forward.uri("coap", "");
     let ended = lowmesh(&["get", "-E", &file("c"), "-P", &through, &origin.uri("coap", "/hello")]);
     assert_eq!(ended.stdout, b"hello world", "{}", String::from_utf8_lossy(&ended.stderr));

@@ -2,17 +2,28 @@
 //! what is stale but has a tag is only validated.
 //!
 //! It holds whole bodies, so it stands above block-wise transfer. `P` is whose resource it is: the
-//! address of a server, or whatever tells origins apart.
+//! address of a server, or a name that tells origins apart.
+//!
+//! ```text
+//!   entries   origin, URI options, other options and body of the request ──► response
+//!   by_use    serial number of the last use ──► the same key                    oldest first
+//! ```
+//! The URI stands first in the key, so all entries of one resource are neighbours.
 
+mod key;
+mod policy;
+
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use lowmesh_units::{Duration, Instant};
-use lowmesh_wire::coap::{Class, Code, Message, OptionNumber, Options};
+use lowmesh_wire::coap::{Code, Message, OptionNumber, Options};
 
-use crate::blockwise::RequestKey;
 use crate::event::RequestTemplate;
-use crate::params::MAX_AGE_DEFAULT;
+use crate::params::{CACHE_ALLOCATION_OVERHEAD, CACHE_NODE_SLACK};
+use key::{Key, resource};
+use policy::{freshness, is_storable};
 
 /// What a cache knows about a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,9 +36,6 @@ pub enum Lookup {
     Missing,
 }
 
-/// Request and origin of an entry; for FETCH the payload belongs to the request (RFC 8132 s2.1).
-type Key<P> = (P, RequestKey, Vec<u8>);
-
 #[derive(Debug)]
 struct Entry {
     response: Message,
@@ -35,32 +43,59 @@ struct Entry {
     fresh_for: Duration,
     /// Its place in the order of use.
     used: u64,
-    /// The options that name the resource.
-    uri: Vec<u8>,
+    /// Octets of memory that count for it.
+    octets: usize,
 }
 
-/// Stored responses, at most so many octets of them; the least recently used go first.
+/// Stored responses within a bound of memory; the least recently used go first.
 #[derive(Debug)]
 pub struct Cache<P> {
-    entries: BTreeMap<Key<P>, Entry>,
+    entries: BTreeMap<Key<P>, Box<Entry>>,
     by_use: BTreeMap<u64, Key<P>>,
     octets: usize,
     octets_max: usize,
     serial: u64,
+    /// Octets that an origin has on the heap.
+    heap: fn(&P) -> usize,
 }
 
-impl<P: Ord + Clone> Cache<P> {
-    /// A cache of at most `octets_max` octets of options and payloads; 0 stores nothing.
+impl<P: Ord + Copy> Cache<P> {
+    /// A cache of at most `octets_max` octets of memory; 0 stores nothing.
     pub const fn new(octets_max: usize) -> Self {
-        Self { entries: BTreeMap::new(), by_use: BTreeMap::new(), octets: 0, octets_max, serial: 0 }
+        Self::of_origins(octets_max, |_| 0)
     }
-    /// Octets of options and payloads that are stored.
+}
+
+impl<P> Cache<P> {
+    /// The same for origins with memory of their own, of which `heap` tells the octets.
+    pub const fn of_origins(octets_max: usize, heap: fn(&P) -> usize) -> Self {
+        Self {
+            entries: BTreeMap::new(),
+            by_use: BTreeMap::new(),
+            octets: 0,
+            octets_max,
+            serial: 0,
+            heap,
+        }
+    }
+    /// Octets of memory that count for what is stored: keys, responses and the tables themselves.
     pub const fn octets(&self) -> usize {
         self.octets
     }
+    /// Responses that are stored.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+    /// True if nothing is stored.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+}
+
+impl<P: Ord + Clone> Cache<P> {
     /// What is known about `request` to `origin`.
     pub fn lookup(&mut self, origin: &P, request: &RequestTemplate, now: Instant) -> Lookup {
-        let Some(key) = key(origin, request) else { return Lookup::Missing };
+        let Some(key) = Key::of(origin, request) else { return Lookup::Missing };
         let Some(entry) = self.entries.get_mut(&key) else { return Lookup::Missing };
         self.by_use.remove(&entry.used);
         self.serial += 1;
@@ -75,8 +110,9 @@ impl<P: Ord + Clone> Cache<P> {
             return Lookup::Fresh(response);
         }
         match entry.response.options.get(OptionNumber::ETAG) {
-            Some(tag) => Lookup::Stale(tag.to_vec()),
-            None => Lookup::Missing,
+            // RFC 7252 s5.9.2, s5.9.3: errors cannot be validated.
+            Some(tag) if entry.response.code == Code::CONTENT => Lookup::Stale(tag.to_vec()),
+            _ => Lookup::Missing,
         }
     }
     /// A response to `request` has come. Returns what the application is to see: for a 2.03 that
@@ -90,15 +126,14 @@ impl<P: Ord + Clone> Cache<P> {
     ) -> Message {
         match response.code {
             // RFC 7252 s5.9.1: what a method changes is no longer fresh.
-            Code::CREATED | Code::DELETED | Code::CHANGED => self.invalidate(origin, request),
-            Code::VALID => return self.validate(origin, request, response, now),
-            code => {
-                let error = matches!(code.class(), Class::ClientError | Class::ServerError);
-                // RFC 7252 s5.9: 2.05 and errors are cacheable.
-                if code == Code::CONTENT || error {
-                    self.store(origin, request, &response, now);
+            Code::CREATED | Code::DELETED | Code::CHANGED => {
+                self.invalidate(origin, &request.options);
+                if let Some(created) = created(&request.options, &response) {
+                    self.invalidate(origin, &created);
                 }
             }
+            Code::VALID => return self.validate(origin, request, response, now),
+            _ => self.store(origin, request, &response, now),
         }
         response
     }
@@ -110,60 +145,67 @@ impl<P: Ord + Clone> Cache<P> {
         response: Message,
         now: Instant,
     ) -> Message {
-        let entry = key(origin, request).and_then(|key| self.entries.get_mut(&key));
         let tag = OptionNumber::ETAG;
-        let Some(entry) = entry else { return response };
+        let Some(key) = Key::of(origin, request) else { return response };
+        let Some(entry) = self.entries.get_mut(&key) else { return response };
         // The application's own validation is not answered out of the cache.
         let stored = entry.response.options.get(tag);
         let own = request.options.iter().values(tag).any(|one| stored != Some(one));
-        if own || entry.response.options.get(tag) != response.options.get(tag) {
+        if own || stored != response.options.get(tag) {
             return response;
         }
-        // RFC 7252 s5.6.2: the stored response is fresh again, with the options that came.
+        // RFC 7252 s5.6.2, s5.9.1.3: the stored response is fresh again, with the Max-Age that came.
         entry.stored = now;
-        entry.fresh_for = max_age(&response.options);
+        entry.fresh_for = freshness(response.code, &response.options);
         let Message { kind, message_id, token, .. } = response;
         let mut whole = Message { kind, message_id, token, ..entry.response.clone() };
-        match response.options.get(OptionNumber::MAX_AGE) {
-            Some(value) => whole.options.set(OptionNumber::MAX_AGE, value),
-            None => drop(whole.options.remove(OptionNumber::MAX_AGE)),
-        }
+        renew(&mut whole.options, &response.options);
         entry.response.options = whole.options.clone();
+        let octets = octets(&key, &entry.response, self.heap);
+        self.octets = self.octets - entry.octets + octets;
+        entry.octets = octets;
+        self.make_room(0);
         whole
     }
 
     fn store(&mut self, origin: &P, request: &RequestTemplate, response: &Message, now: Instant) {
-        let Some(key) = key(origin, request) else { return };
-        self.forget(&key);
-        let octets = size(response);
-        // RFC 7641 s3.2: a notification refreshes by itself; what is not processed here must not be
-        // stored (RFC 7252 s5.4.2).
-        let unsafe_unknown =
-            |number: OptionNumber| number.is_unsafe() && number.definition().is_none();
-        let private = response.options.iter().any(|one| unsafe_unknown(one.number))
-            || request.options.iter().any(|one| unsafe_unknown(one.number));
-        if octets > self.octets_max || private {
+        if !is_storable(request, response) {
             return;
         }
+        let Some(key) = Key::of(origin, request) else { return };
+        // RFC 7252 s5.6.1: the new response invalidates the old one.
+        self.forget(&key);
+        let fresh_for = freshness(response.code, &response.options);
+        let validated = response.options.get(OptionNumber::ETAG).is_some();
+        let octets = octets(&key, response, self.heap);
+        let useless = fresh_for == Duration::ZERO && !validated;
+        if octets > self.octets_max || useless {
+            return;
+        }
+        self.make_room(octets);
+        self.serial += 1;
+        self.octets += octets;
+        self.by_use.insert(self.serial, key.clone());
+        let (response, used) = (response.clone(), self.serial);
+        let entry = Entry { response, stored: now, fresh_for, used, octets };
+        self.entries.insert(key, Box::new(entry));
+    }
+
+    /// Forgets the least recently used until `octets` more fit in.
+    fn make_room(&mut self, octets: usize) {
         while self.octets + octets > self.octets_max {
             let Some((_, oldest)) = self.by_use.pop_first() else { break };
             self.forget(&oldest);
         }
-        self.serial += 1;
-        self.octets += octets;
-        self.by_use.insert(self.serial, key.clone());
-        let (fresh_for, used) = (max_age(&response.options), self.serial);
-        let uri = uri(&request.options);
-        let entry = Entry { response: response.clone(), stored: now, fresh_for, used, uri };
-        self.entries.insert(key, entry);
     }
 
-    /// Forgets every response for the resource of a request that has changed it.
-    fn invalidate(&mut self, origin: &P, request: &RequestTemplate) {
-        let uri = uri(&request.options);
-        let changed =
-            self.entries.iter().filter(|((one, ..), entry)| one == origin && entry.uri == uri);
-        let changed: Vec<Key<P>> = changed.map(|(key, _)| key.clone()).collect();
+    /// Forgets every response for the resource that these options name.
+    fn invalidate(&mut self, origin: &P, options: &Options) {
+        let first = Key::first_of(origin, resource(options));
+        // Every key of the resource is the first one or behind it.
+        let neighbours = self.entries.range(&first..).map(|(key, _)| key);
+        let changed: Vec<Key<P>> =
+            neighbours.take_while(|key| key.is_of(&first)).cloned().collect();
         for key in &changed {
             self.forget(key);
         }
@@ -172,51 +214,52 @@ impl<P: Ord + Clone> Cache<P> {
     fn forget(&mut self, key: &Key<P>) {
         if let Some(gone) = self.entries.remove(key) {
             self.by_use.remove(&gone.used);
-            self.octets -= size(&gone.response);
+            self.octets -= gone.octets;
         }
     }
 }
 
-/// The key of a request that may be answered from a cache.
-fn key<P: Clone>(origin: &P, request: &RequestTemplate) -> Option<Key<P>> {
-    let asks_for_part = request.options.get(OptionNumber::BLOCK2).is_some();
-    let payload = match request.code {
-        Code::GET => Vec::new(),
-        Code::FETCH => request.payload.clone(),
-        _ => return None,
-    };
-    if asks_for_part || request.options.get(OptionNumber::OBSERVE).is_some() {
+/// The options of the URI at which a request has created something; `None` if that is its own.
+fn created(request: &Options, response: &Message) -> Option<Options> {
+    let parts = [
+        (OptionNumber::LOCATION_PATH, OptionNumber::URI_PATH),
+        (OptionNumber::LOCATION_QUERY, OptionNumber::URI_QUERY),
+    ];
+    if response.code != Code::CREATED
+        || parts.iter().all(|(location, _)| response.options.get(*location).is_none())
+    {
         return None;
     }
-    Some((origin.clone(), RequestKey::from_parts(request.code, &request.options), payload))
+    // RFC 7252 s5.10.7: the location is relative to the request URI, so it has the same host.
+    let mut options = request.clone();
+    for (location, uri) in parts {
+        options.remove(uri);
+        for value in response.options.iter().values(location) {
+            options.insert(uri, value);
+        }
+    }
+    Some(options)
 }
 
-/// RFC 7252 s5.6.1: how long a response is fresh.
-fn max_age(options: &Options) -> Duration {
-    options
-        .get_uint(OptionNumber::MAX_AGE)
-        .map_or(MAX_AGE_DEFAULT, |seconds| Duration::from_secs(u64::from(seconds)))
+/// RFC 7252 s5.9.1.3: the stored options of every type that is safe to forward and is in the 2.03
+/// are replaced, and Max-Age with what the 2.03 says or implies.
+fn renew(stored: &mut Options, came: &Options) {
+    let renews = |number: OptionNumber| !number.is_unsafe() || number == OptionNumber::MAX_AGE;
+    stored.remove(OptionNumber::MAX_AGE);
+    stored.retain(|one| !(renews(one.number) && came.get(one.number).is_some()));
+    for one in came.iter().filter(|one| renews(one.number)) {
+        stored.insert(one.number, one.value);
+    }
 }
 
-/// The options that name the resource.
-fn uri(options: &Options) -> Vec<u8> {
-    let mut uri = options.clone();
-    uri.retain(|option| {
-        matches!(
-            option.number,
-            OptionNumber::URI_HOST
-                | OptionNumber::URI_PORT
-                | OptionNumber::URI_PATH
-                | OptionNumber::URI_QUERY
-                | OptionNumber::PROXY_URI
-                | OptionNumber::PROXY_SCHEME
-        )
-    });
-    uri.as_bytes().to_vec()
-}
-
-fn size(response: &Message) -> usize {
-    response.options.as_bytes().len() + response.payload.len()
+/// Octets of memory that an entry takes: what it has on the heap, and its places in both tables.
+fn octets<P>(key: &Key<P>, response: &Message, heap: fn(&P) -> usize) -> usize {
+    let places = size_of::<(Key<P>, Box<Entry>)>() + size_of::<(u64, Key<P>)>();
+    // Both tables have the key: two allocations each, and its origin's.
+    let keys = 2 * (key.octets() + heap(&key.origin) + 3 * CACHE_ALLOCATION_OVERHEAD);
+    let message = response.options.as_bytes().len() + response.payload.len();
+    let entry = size_of::<Entry>() + response.token.len() + 4 * CACHE_ALLOCATION_OVERHEAD;
+    CACHE_NODE_SLACK * places + keys + message + entry
 }
 
 #[cfg(test)]

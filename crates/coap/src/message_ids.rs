@@ -35,6 +35,12 @@ impl MessageIds {
         self.reserved += u32::from(free);
         free
     }
+    /// IDs that are free.
+    pub(crate) fn left(&self, now: Instant) -> u32 {
+        let expired = self.steps.iter().take_while(|(start, _)| is_over(*start, now));
+        let in_use = self.in_use - expired.map(|(_, count)| count).sum::<u32>();
+        MESSAGE_IDS.saturating_sub(in_use + self.reserved)
+    }
     /// Gives a reserved place back.
     pub(crate) fn release(&mut self) {
         self.reserved = self.reserved.saturating_sub(1);
@@ -54,13 +60,18 @@ impl MessageIds {
     fn forget_before(&mut self, now: Instant) {
         // RFC 7252 s4.4: the same ID MUST NOT be reused within EXCHANGE_LIFETIME.
         while let Some((start, count)) = self.steps.front() {
-            if now.since(*start) < EXCHANGE_LIFETIME + MESSAGE_ID_STEP {
+            if !is_over(*start, now) {
                 break;
             }
             self.in_use -= count;
             self.steps.pop_front();
         }
     }
+}
+
+/// The IDs of a step may be used again.
+fn is_over(start: Instant, now: Instant) -> bool {
+    now.since(start) >= EXCHANGE_LIFETIME + MESSAGE_ID_STEP
 }
 
 #[cfg(test)]
@@ -85,8 +96,10 @@ mod tests {
             ids.issue(now);
             now += Duration::from_millis(3);
         }
-        assert!(!ids.reserve(now));
+        assert!(!ids.reserve(now) && ids.left(now) == 0);
         assert!(!ids.reserve(Instant::ZERO + EXCHANGE_LIFETIME));
+        let over = Instant::ZERO + EXCHANGE_LIFETIME + MESSAGE_ID_STEP;
+        assert!((1..MESSAGE_IDS).contains(&ids.left(over)), "{}", ids.left(over));
         assert!(ids.reserve(Instant::ZERO + EXCHANGE_LIFETIME + MESSAGE_ID_STEP));
         assert!(ids.steps.len() <= 32, "{} steps", ids.steps.len());
     }

@@ -49,6 +49,17 @@ pub const NOTIFICATION_GAP: Duration = Duration::from_secs(3);
 /// Max-Age of a response without the option: RFC 7252 s5.10.5, 60 s.
 pub const MAX_AGE_DEFAULT: Duration = Duration::from_secs(60);
 
+/// The longest that a cache takes a representation for fresh, whatever its Max-Age says; ours: a day.
+pub const CACHE_FRESH_MAX: Duration = Duration::from_secs(24 * 3600);
+/// The longest that a cache takes an error for fresh; ours: the default of Max-Age.
+pub const CACHE_ERROR_FRESH_MAX: Duration = MAX_AGE_DEFAULT;
+/// Octets that an allocator adds to each allocation; ours: 16 on 64-bit machines with the allocators of glibc and
+/// musl.
+pub const CACHE_ALLOCATION_OVERHEAD: usize = 16;
+/// What a place in a table of a cache counts more than its own size; ours: nodes of a B-tree are at least 5/11 full, and
+/// inner nodes add a fifth.
+pub const CACHE_NODE_SLACK: usize = 3;
+
 /// How often a body is read from the start because it changed under way; ours.
 pub const TRANSFER_RESTARTS_MAX: u8 = 3;
 

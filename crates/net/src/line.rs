@@ -9,7 +9,7 @@ use lowmesh_wire::coap::uri::{Host, Scheme, Uri};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::resolve::{ResolveError, resolve};
+use crate::resolve::{ResolveError, ascii_name, resolve};
 use crate::stream::{Connection, StreamError};
 use crate::tls::{Alpn, TlsClient, TlsError, TlsServer};
 use crate::udp::BindError;
@@ -74,19 +74,29 @@ impl Line {
         if !uri.scheme.is_reliable() {
             return Err(ConnectError::Datagrams(uri.scheme.name()));
         }
+        if uri.scheme.is_secure() && tls.is_none() {
+            return Err(ConnectError::NoTrust(uri.scheme.name()));
+        }
+        Self::connect_to(&resolve(uri).await?, uri, tls).await
+    }
+    /// The same, to the first of these addresses that answers.
+    pub(crate) async fn connect_to(
+        addresses: &[SocketAddr],
+        uri: &Uri,
+        tls: Option<&TlsClient>,
+    ) -> Result<Self, ConnectError> {
         let trust = match (uri.scheme.is_secure(), tls) {
             (true, None) => return Err(ConnectError::NoTrust(uri.scheme.name())),
             (true, Some(tls)) => Some(tls),
             (false, _) => None,
         };
-        let addresses = resolve(uri).await?;
         // RFC 8323 s1: no multicast over connections.
         if let Some(group) = addresses.iter().find(|one| one.ip().is_multicast()) {
             return Err(ConnectError::Group(group.ip()));
         }
-        let (stream, peer) = first_that_answers(&addresses).await?;
+        let (stream, peer) = first_that_answers(addresses).await?;
         let host = match &uri.host {
-            Host::Name(name) => name.clone(),
+            Host::Name(name) => ascii_name(name)?.into_owned(),
             Host::V4(address) => address.to_string(),
             Host::V6(address, _) => address.to_string(),
         };

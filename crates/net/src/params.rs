@@ -59,6 +59,25 @@ pub const CHANGES_MAX: usize = 256;
 pub const PROXY_CACHE_MAX: usize = 4 << 20;
 /// Connections of a proxy to origins; ours.
 pub const PROXY_CONNECTIONS_MAX: usize = 64;
+/// The name of a proxy in its diagnostics: RFC 8768 s4, without a space.
+pub const PROXY_NAME: &str = "lowmesh-proxy";
+/// Requests of a proxy to origins, waiting ones included; ours, as many as one address of its server answers at a time.
+pub const PROXY_PENDING_MAX: usize = 256;
+/// The same to one origin; ours: a quarter.
+pub const PROXY_PENDING_PER_ORIGIN: usize = 64;
+/// How long a request of a proxy waits until it leaves for its origin; ours: a few retransmissions to a lossy origin.
+pub const PROXY_QUEUE_WAIT: Duration = Duration::from_secs(15);
+/// How long a proxy waits for an answer of an origin that has not gone silent: EXCHANGE_LIFETIME (RFC 7252 s4.8.2), as
+/// an endpoint does over UDP.
+pub const PROXY_ANSWER_WAIT: Duration = Duration::from_secs(247);
+/// After how long a client is to ask a busy proxy again (RFC 7252 s5.9.3.4); ours.
+pub const PROXY_RETRY_AFTER: Duration = Duration::from_secs(5);
+/// Sockets that a client opens, one after another, as the message IDs of those before are used up; ours. Each has 65,536
+/// for every destination and 247 s (RFC 7252 s4.4).
+pub const CLIENT_SOCKETS_MAX: usize = 8;
+/// Message IDs that have to be left for a request, or it goes through the next socket; ours, so that the blocks of a long
+/// body still have theirs.
+pub const MESSAGE_IDS_SPARE: u32 = 4096;
 /// What a proxy observes at origins for its clients, registrations; ours, each with the state that came last.
 pub const PROXY_OBSERVATIONS_MAX: usize = 256;
 /// In how many ways the clients of a proxy may say what they observe together; ours: Proxy-Uri, Proxy-Scheme, and room.

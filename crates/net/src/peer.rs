@@ -36,11 +36,15 @@ impl fmt::Display for Peer {
     }
 }
 
-/// One form for each address: no IPv4 inside of IPv6, no flow label.
+/// One form for each address: no IPv4 inside of IPv6, no flow label, and no zone but where the address depends on it, for
+/// answers come without (RFC 4007 s6).
 pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
     match (address, address.ip().to_canonical()) {
         (SocketAddr::V6(mut address), IpAddr::V6(_)) => {
             address.set_flowinfo(0);
+            if !address.ip().is_unicast_link_local() && !address.ip().is_multicast() {
+                address.set_scope_id(0);
+            }
             SocketAddr::V6(address)
         }
         (_, ip) => SocketAddr::new(ip, address.port()),
@@ -55,6 +59,15 @@ mod tests {
     fn an_ipv4_address_inside_of_ipv6_is_the_ipv4_address() {
         let mapped: SocketAddr = "[::ffff:192.0.2.1]:5683".parse().expect("an address");
         assert_eq!(Peer::new(mapped, None).to_string(), "192.0.2.1:5683");
+    }
+
+    #[test]
+    fn a_zone_belongs_to_addresses_of_one_link_only() {
+        for (text, zone) in [("fe80::1", 7), ("ff02::fd", 7), ("2001:db8::1", 0), ("::1", 0)] {
+            let ip = text.parse().expect("an address");
+            let address = canonical(std::net::SocketAddrV6::new(ip, 1, 0, 7).into());
+            assert!(matches!(address, SocketAddr::V6(one) if one.scope_id() == zone), "{text}");
+        }
     }
 
     #[test]

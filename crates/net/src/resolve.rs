@@ -1,7 +1,8 @@
 //! From the host of a URI to addresses.
 
+use std::borrow::Cow;
 use std::io;
-use std::net::{SocketAddr, SocketAddrV6};
+use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6};
 
 use lowmesh_wire::coap::uri::{Host, Uri};
 
@@ -21,6 +22,12 @@ pub enum ResolveError {
     /// The name has no address.
     #[error("the name {0:?} has no address")]
     NoAddress(String),
+    /// A name in other letters than ASCII that is no name of the DNS.
+    #[error("{0:?} is no name of the DNS: its letters cannot be written as RFC 5891 says")]
+    NoName(String),
+    /// A zone behind an address that is the same on all links.
+    #[error("{0} is the same on every link: leave %25{1} out")]
+    ZoneTooMany(Ipv6Addr, String),
     /// The zone of an IPv6 address is no interface.
     #[error(transparent)]
     Zone(#[from] GroupError),
@@ -28,7 +35,7 @@ pub enum ResolveError {
     #[error(
         "{0} is an address of one link: say which, as in [{0}%25eth0] (ip -6 addr lists the links)"
     )]
-    NoZone(std::net::Ipv6Addr),
+    NoZone(Ipv6Addr),
 }
 
 /// The addresses of a URI's host, with its port; at least one.
@@ -36,6 +43,12 @@ pub async fn resolve(uri: &Uri) -> Result<Vec<SocketAddr>, ResolveError> {
     let port = uri.port();
     match &uri.host {
         Host::V4(address) => Ok(vec![(*address, port).into()]),
+        // RFC 4007 s4: the loopback address is of a link of its own, the same for all interfaces.
+        Host::V6(address, Some(_)) if address.is_loopback() => Ok(vec![(*address, port).into()]),
+        // RFC 4007 s6: addresses of global scope, private ones (RFC 4193 s3.3) too, have one zone only.
+        Host::V6(address, Some(zone)) if !has_zones(*address) => {
+            Err(ResolveError::ZoneTooMany(*address, zone.clone()))
+        }
         Host::V6(address, Some(zone)) => {
             let Interface(index) = Interface::named(zone)?;
             Ok(vec![SocketAddrV6::new(*address, port, 0, index).into()])
@@ -46,7 +59,8 @@ pub async fn resolve(uri: &Uri) -> Result<Vec<SocketAddr>, ResolveError> {
         }
         Host::V6(address, None) => Ok(vec![(*address, port).into()]),
         Host::Name(name) => {
-            let found = tokio::net::lookup_host((name.as_str(), port)).await;
+            let ascii = ascii_name(name)?;
+            let found = tokio::net::lookup_host((&*ascii, port)).await;
             let found = found.map_err(|error| ResolveError::Unknown { name: name.clone(), error });
             let addresses: Vec<SocketAddr> = found?.collect();
             if addresses.is_empty() {
@@ -56,6 +70,21 @@ pub async fn resolve(uri: &Uri) -> Result<Vec<SocketAddr>, ResolveError> {
             }
         }
     }
+}
+
+/// A name as the DNS has it. Uri-Host keeps the letters of the URI (RFC 7252 s6.4 step 5), and for the lookup RFC 3986
+/// s3.2.2 has them in the encoding of IDNA.
+pub(crate) fn ascii_name(name: &str) -> Result<Cow<'_, str>, ResolveError> {
+    if name.is_ascii() {
+        return Ok(Cow::Borrowed(name));
+    }
+    idna::domain_to_ascii_cow(name.as_bytes(), idna::AsciiDenyList::URL)
+        .map_err(|_| ResolveError::NoName(name.to_owned()))
+}
+
+/// Whether an address means something else on another link: link-local ones, and groups, whose interface a zone chooses.
+const fn has_zones(address: Ipv6Addr) -> bool {
+    address.is_unicast_link_local() || address.is_multicast()
 }
 
 #[cfg(test)]
@@ -73,6 +102,30 @@ mod tests {
         assert_eq!(v4, ["192.0.2.1:5684".parse().expect("an address")]);
         let named = addresses("coap://localhost:61616/").await.expect("always known");
         assert!(named.iter().all(|one| one.ip().is_loopback() && one.port() == 61616));
+    }
+
+    #[tokio::test]
+    async fn a_name_in_other_letters_is_asked_for_as_the_dns_has_it() {
+        assert_eq!(ascii_name("bücher.example").expect("a name"), "xn--bcher-kva.example");
+        assert_eq!(ascii_name("_coap._udp.example").expect("a name"), "_coap._udp.example");
+        // IDNA maps full-width letters to their plain forms (UTS #46 s4).
+        let found = addresses("coap://ｌｏｃａｌｈｏｓｔ:61616/").await.expect("localhost");
+        assert!(found.iter().all(|one| one.ip().is_loopback()));
+        let text = addresses("coap://xn--ü.example/").await.expect_err("both at once");
+        assert!(text.contains("DNS"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn a_zone_behind_an_address_of_every_link_is_refused_and_behind_loopback_ignored() {
+        for text in ["coap://[::1%25lo]:9/", "coap://[::1%25nope0]:9/"] {
+            let found = addresses(text).await.expect("loopback");
+            assert_eq!(found, ["[::1]:9".parse().expect("an address")]);
+        }
+        for text in ["coap://[2001:db8::1%25eth0]/", "coap://[fd00::1%251]/"] {
+            let error = addresses(text).await.expect_err("no link");
+            assert!(error.contains("leave %25"), "{error}");
+        }
+        assert!(addresses("coap://[ff02::fd%251]/").await.is_ok());
     }
 
     #[tokio::test]

@@ -41,6 +41,14 @@ pub(crate) trait Way: Send {
     fn all_changed(&mut self);
     /// How it stands, for monitoring.
     fn report(&self) -> Report;
+    /// The same of each of its sockets, under a name.
+    fn reports(&self, name: &str) -> Vec<Report> {
+        let mut report = self.report();
+        if let Kind::Endpoint { name: own, .. } = &mut report.kind {
+            name.clone_into(own);
+        }
+        vec![report]
+    }
     /// The server ends: says so to whom it can be said.
     fn release(&mut self);
     /// Sends what is left, as far as that goes without waiting long, and ends it.
@@ -70,6 +78,13 @@ pub(crate) type Datagrams = Driver<DatagramsHost>;
 
 /// What answers and asks there.
 pub(crate) type DatagramsHost = Host<Peer, Protected<Peer, Endpoint<Peer>>>;
+
+impl Datagrams {
+    /// Message IDs towards a peer that are free.
+    pub(crate) fn message_ids_left(&self, peer: Peer) -> u32 {
+        self.machine().transport().transport().message_ids_left(peer, self.now())
+    }
+}
 
 impl Way for Datagrams {
     fn poll(&mut self) -> Option<Output<Peer>> {

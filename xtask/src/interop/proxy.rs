@@ -62,6 +62,9 @@ fn started(binary: &Path, args: &[&str]) -> Result<(u16, Peer)> {
     Ok((port, Peer::start(process::command(binary, &args), port)?))
 }
 
+/// Has a proxy of ours ask targets on this machine.
+const LOCAL: [&str; 2] = ["--allow-target", "::1"];
+
 /// Our proxies: a forward one, and a reverse one for each origin, which it asks over TCP.
 struct Ours {
     forward: u16,
@@ -71,7 +74,7 @@ struct Ours {
 
 impl Ours {
     fn start(binary: &Path, origins: &[u16]) -> Result<Self> {
-        let (forward, peer) = started(binary, &["proxy"])?;
+        let (forward, peer) = started(binary, &[&["proxy"][..], &LOCAL].concat())?;
         let (mut reverse, mut peers) = (Vec::new(), vec![peer]);
         for origin in origins {
             let (port, peer) = started(binary, &["proxy", "--to", &base("coap+tcp", *origin)])?;
@@ -146,7 +149,7 @@ fn ours_through_libcoaps(stage: &Stage<'_>) -> Result<Vec<Port>> {
 /// Observations through our proxy of libcoap's server, and through libcoap's of ours; the ports that were used.
 fn observed_through_proxies(stage: &Stage<'_>) -> Result<Vec<Port>> {
     let origins = [Origin::ours(stage.binary)?, Origin::libcoaps()?];
-    let (ours, _ours) = started(stage.binary, &["proxy"])?;
+    let (ours, _ours) = started(stage.binary, &[&["proxy"][..], &LOCAL].concat())?;
     let theirs = two_free_ports()?;
     let _theirs = Peer::start(libcoap::server(theirs, &["-P", ",itself"]), theirs)?;
     let time = |origin: &Origin| base("coap", origin.port) + "/time";
@@ -169,6 +172,7 @@ fn secure_behind_ours(stage: &Stage<'_>) -> Result<Vec<Port>> {
     let args = ["-A", "::1", "-p", &target.to_string(), "-d", "10", "-k", KEY];
     let _server = Peer::start(process::command(server, &args), target)?;
     let keys = ["proxy", "--target-identity", IDENTITY, "--target-psk", KEY];
+    let keys = [&keys[..], &LOCAL].concat();
     let (proxy, _proxy) = started(stage.binary, &keys)?;
     let secure = base("coaps", target + 1) + "/";
     let args = ["get", "-P", &base("coap", proxy), &secure];

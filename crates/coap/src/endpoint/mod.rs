@@ -21,7 +21,7 @@ use crate::event::ExchangeId;
 use crate::event::{Counters, Discard, Input, Output};
 use crate::exchange::{Incoming, Outgoing};
 use crate::observe::NO_DEREGISTRATION;
-use crate::params::ADMISSION_SAMPLE;
+use crate::params::{ADMISSION_SAMPLE, MESSAGE_IDS};
 use crate::peer::Peer;
 use crate::{Config, ConfigError, CongestionControl};
 
@@ -90,6 +90,10 @@ impl<P: Ord + Copy> Endpoint<P> {
     /// True when nothing waits for a peer: no own exchange, no separate response.
     pub fn is_idle(&self) -> bool {
         self.outgoing.is_empty()
+    }
+    /// Message IDs towards a peer that are free: a message that finds none is rejected (RFC 7252 s4.4).
+    pub fn message_ids_left(&self, peer: P, now: Instant) -> u32 {
+        self.peers.get(&peer).map_or(MESSAGE_IDS, |peer| peer.ids.left(now))
     }
     /// Own exchanges that wait for the window.
     pub const fn queued(&self) -> usize {

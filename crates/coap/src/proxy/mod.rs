@@ -21,7 +21,7 @@ use core::str;
 
 use lowmesh_machine::DropReason;
 use lowmesh_wire::coap::uri::{Host, Scheme, Uri};
-use lowmesh_wire::coap::{Code, Kind, Message, OptionNumber, Options};
+use lowmesh_wire::coap::{Code, Message, OptionNumber, Options};
 
 use crate::event::{RequestTemplate, ResponseTemplate};
 use crate::params::HOP_LIMIT_DEFAULT;
@@ -88,10 +88,8 @@ fn relay(
             | OptionNumber::REQUEST_TAG
             | OptionNumber::ECHO => {}
             number if is_forwarded(number, &knows) => options.insert(number, option.value),
-            // RFC 7252 s5.7.2: a proxy MUST answer 4.02 to an unsafe option that it does not know.
-            number if number.is_critical() => return Err(Code::BAD_OPTION),
-            // RFC 7252 s5.4.2: an elective one is left out.
-            _ => {}
+            // RFC 7252 s5.7.1: an unsafe option that the proxy does not know MUST lead to 4.02.
+            _ => return Err(Code::BAD_OPTION),
         }
     }
     let hops = request.options.get_uint(OptionNumber::HOP_LIMIT).unwrap_or(HOP_LIMIT_DEFAULT);
@@ -103,7 +101,9 @@ fn relay(
     options.insert_uint(OptionNumber::HOP_LIMIT, left);
     let request = RequestTemplate {
         code: request.code,
-        confirmable: request.kind == Kind::Confirmable,
+        // RFC 7252 s4 and s5.7: the type of a message is between neighbours. A NON that is not answered would keep the
+        // window towards its target for as long as PROBING_RATE says (s4.7), a CON for no longer than its copies take.
+        confirmable: true,
         options,
         payload: request.payload.clone(),
         token: None,
@@ -116,16 +116,13 @@ fn relay(
 pub fn back(response: Message, knows: impl Fn(OptionNumber) -> bool) -> ResponseTemplate {
     let mut options = response.options;
     let stranger = |number: OptionNumber| !is_forwarded(number, &knows);
-    if options.iter().any(|one| stranger(one.number) && one.number.is_critical()) {
+    if options.iter().any(|one| stranger(one.number)) {
         return ResponseTemplate::new(Code::BAD_GATEWAY);
     }
     // Blocks and challenges are between neighbours.
     options.retain(|one| {
-        !stranger(one.number)
-            && !matches!(
-                one.number,
-                OptionNumber::BLOCK1 | OptionNumber::BLOCK2 | OptionNumber::ECHO
-            )
+        let number = one.number;
+        !matches!(number, OptionNumber::BLOCK1 | OptionNumber::BLOCK2 | OptionNumber::ECHO)
     });
     ResponseTemplate { options, payload: response.payload, ..ResponseTemplate::new(response.code) }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lowmesh_coap::{Input, Output, ResponseTemplate};
@@ -15,7 +16,6 @@ use super::error::Error;
 use super::mailbox::{Item, Mailbox};
 use super::settings::Watcher;
 use crate::dtls::LossCause;
-use crate::metrics::Kind;
 use crate::oscore::Contexts;
 use crate::params::CLIENT_IDLE;
 use crate::peer::Peer;
@@ -39,6 +39,8 @@ pub(super) struct Conversation<W> {
     /// Its name for monitoring.
     name: &'static str,
     routes: BTreeMap<Handle, Route>,
+    /// Tells others that it has requests under way.
+    busy: Arc<AtomicBool>,
     contexts: Option<Contexts>,
     watcher: Option<Watcher>,
 }
@@ -47,12 +49,13 @@ impl<W: Way> Conversation<W> {
     pub fn new(
         way: W,
         commands: mpsc::Receiver<Command>,
+        busy: Arc<AtomicBool>,
         contexts: Option<Contexts>,
         watcher: Option<Watcher>,
     ) -> Self {
         let (open, ends_when_idle, routes) = (true, false, BTreeMap::new());
         let name = "connection";
-        Self { way, commands, open, ends_when_idle, name, routes, contexts, watcher }
+        Self { way, commands, open, ends_when_idle, name, routes, busy, contexts, watcher }
     }
     /// What it is called in monitoring.
     pub fn named(self, name: &'static str) -> Self {
@@ -65,6 +68,7 @@ impl<W: Way> Conversation<W> {
     /// Goes on until nobody can ask any more and all is answered, or until the way ends.
     pub async fn run(mut self) {
         let lost = loop {
+            self.busy.store(!self.routes.is_empty(), Ordering::Relaxed);
             if !self.open && self.routes.is_empty() {
                 break None;
             }
@@ -115,12 +119,10 @@ impl<W: Way> Conversation<W> {
                 let _gone = reply.send(choice);
             }
             Command::Inspect(tell) => {
-                let mut report = self.way.report();
-                if let Kind::Endpoint { name, .. } = &mut report.kind {
-                    self.name.clone_into(name);
+                for report in self.way.reports(self.name) {
+                    // Who asked may have what it needs.
+                    let _gone = tell.send(report);
                 }
-                // Who asked may have what it needs.
-                let _gone = tell.send(report);
             }
             Command::GiveUp(handle, wait) => {
                 if let Some(route) = self.routes.get(&handle) {
@@ -192,6 +194,8 @@ impl<W: Way> Conversation<W> {
     }
     fn finish(&mut self, handle: Handle, item: Item) {
         if let Some(route) = self.routes.remove(&handle) {
+            // Who hears of it finds the connection free.
+            self.busy.store(!self.routes.is_empty(), Ordering::Relaxed);
             route.mailbox.finish(item);
         }
     }

@@ -121,6 +121,9 @@ impl Error {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Uri { .. } => "write it as in coap://[::1]/hello",
+            Self::Resolve(ResolveError::ZoneTooMany(..)) => {
+                "only addresses of one link have a zone"
+            }
             Self::Resolve(ResolveError::Zone(_) | ResolveError::NoZone(_)) => {
                 "name a link of this machine behind the address, as in [ff02::fd%25eth0]"
             }

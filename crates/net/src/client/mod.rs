@@ -42,6 +42,7 @@ mod observation;
 mod request;
 mod response;
 mod settings;
+mod sockets;
 mod ways;
 
 use std::net::SocketAddr;
@@ -186,7 +187,7 @@ impl Client {
     }
     /// Whether somebody is at the host of a URI (RFC 7252 s4.3, RFC 8323 s5.4), within the client's patience.
     pub async fn ping(&self, uri: impl IntoUri) -> Result<Pong, Error> {
-        let mut exchange = self.begin(&uri.into_uri()?, Wish::Ping).await?;
+        let mut exchange = self.begin(&uri.into_uri()?, None, Wish::Ping).await?;
         let pong = async |exchange: &mut Exchange| {
             while let Some(item) = exchange.next().await {
                 if let Output::Pong { rtt, retransmissions, .. } = item? {
@@ -226,7 +227,7 @@ impl Client {
     ) -> Result<(), Error> {
         let uri = uri.into_uri()?;
         loop {
-            let Door { commands, address } = self.0.ways.open(&self.0.settings, &uri).await?;
+            let Door { commands, address } = self.0.ways.open(&self.0.settings, &uri, None).await?;
             let Ok(place) = commands.reserve().await else { continue };
             let (reply, choice) = oneshot::channel();
             place.send(Command::Choose { address, chosen: chosen.clone(), reply });
@@ -237,11 +238,18 @@ impl Client {
         }
     }
 
-    async fn begin(&self, uri: &Uri, wish: Wish) -> Result<Exchange, Error> {
+    async fn begin(
+        &self,
+        uri: &Uri,
+        addresses: Option<Vec<SocketAddr>>,
+        wish: Wish,
+    ) -> Result<Exchange, Error> {
         let handle = Handle(1 + self.0.serial.fetch_add(1, Ordering::Relaxed));
         let mailbox = Arc::new(Mailbox::default());
         loop {
-            let Door { commands, address } = self.0.ways.open(&self.0.settings, uri).await?;
+            let chosen = addresses.as_deref();
+            let Door { commands, address } =
+                self.0.ways.open(&self.0.settings, uri, chosen).await?;
             match (&wish, address.ip().is_multicast()) {
                 (Wish::Group(..), false) => return Err(Error::NoGroup(address.ip())),
                 (Wish::Request(_) | Wish::Ping, true) => return Err(Error::Group(address.ip())),

@@ -1,6 +1,7 @@
 //! A request, put together and sent.
 
 use std::future::IntoFuture;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -25,6 +26,7 @@ pub struct Request<'c> {
     next_hop: Result<Uri, Error>,
     message: RequestTemplate,
     patience: Duration,
+    addresses: Option<Vec<SocketAddr>>,
 }
 
 impl<'c> Request<'c> {
@@ -34,7 +36,8 @@ impl<'c> Request<'c> {
         if let Ok(target) = &target {
             target.insert_into(&mut message.options);
         }
-        Self { client, next_hop: target, message, patience: client.0.settings.patience }
+        let patience = client.0.settings.patience;
+        Self { client, next_hop: target, message, patience, addresses: None }
     }
     /// The body, of any length.
     pub fn payload(mut self, payload: impl Into<Vec<u8>>) -> Self {
@@ -86,6 +89,10 @@ impl<'c> Request<'c> {
         }
         self
     }
+    /// At one of these addresses, whatever the host of the URI resolves to: for who has checked them.
+    pub(crate) fn at(self, addresses: Vec<SocketAddr>) -> Self {
+        Self { addresses: Some(addresses), ..self }
+    }
     /// As it is, with all options: for what has no method of its own here.
     pub fn template(mut self, message: RequestTemplate) -> Self {
         self.message = message;
@@ -125,7 +132,7 @@ impl<'c> Request<'c> {
     async fn exchange(self, wish: impl FnOnce(RequestTemplate) -> Wish) -> Result<Exchange, Error> {
         let next_hop = self.next_hop?;
         let patience = self.patience;
-        let begun = self.client.begin(&next_hop, wish(self.message));
+        let begun = self.client.begin(&next_hop, self.addresses, wish(self.message));
         tokio::time::timeout(patience, begun)
             .await
             .unwrap_or_else(|_| Err(Error::Silence { peer: origin(&next_hop), wait: patience }))

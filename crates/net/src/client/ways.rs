@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lowmesh_wire::coap::uri::Uri;
@@ -12,6 +13,7 @@ use super::command::Command;
 use super::conversation::Conversation;
 use super::error::Error;
 use super::settings::Settings;
+use super::sockets::Sockets;
 use crate::clock::fresh_rng;
 use crate::driver::Driver;
 use crate::line::Line;
@@ -38,6 +40,10 @@ struct OpenWay {
     /// Who is at the other end of a connection.
     peer: Option<SocketAddr>,
     task: JoinHandle<()>,
+    /// Requests are under way.
+    busy: Arc<AtomicBool>,
+    /// When it was asked for last, in the order of all.
+    used: u64,
 }
 
 /// Where a way is or will be. Who opens it keeps it locked, so that others wait instead of opening a second one.
@@ -45,7 +51,10 @@ type Slot = Arc<tokio::sync::Mutex<Option<OpenWay>>>;
 
 /// All ways of a client.
 #[derive(Debug, Default)]
-pub(super) struct Ways(Mutex<BTreeMap<Place, Slot>>);
+pub(super) struct Ways {
+    all: Mutex<BTreeMap<Place, Slot>>,
+    serial: AtomicU64,
+}
 
 /// Where to put a request, and whom it is for.
 pub(super) struct Door {
@@ -54,26 +63,33 @@ pub(super) struct Door {
 }
 
 impl Ways {
-    /// The way to the host of a URI.
-    pub async fn open(&self, settings: &Settings, uri: &Uri) -> Result<Door, Error> {
+    /// The way to the host of a URI, at one of these addresses if they are said.
+    pub async fn open(
+        &self,
+        settings: &Settings,
+        uri: &Uri,
+        addresses: Option<&[SocketAddr]>,
+    ) -> Result<Door, Error> {
         let place = match (uri.scheme.is_reliable(), uri.scheme.is_secure()) {
             (true, _) => Place::Connection(origin(uri)),
             (false, true) => Place::Dtls,
             (false, false) => Place::Udp,
         };
         // A host without address needs no way.
-        let resolved = match &place {
-            Place::Connection(_) => None,
-            Place::Udp | Place::Dtls => resolve(uri).await?.first().copied(),
+        let resolved = match (&place, addresses) {
+            (Place::Connection(_), _) => None,
+            (Place::Udp | Place::Dtls, Some(addresses)) => addresses.first().copied(),
+            (Place::Udp | Place::Dtls, None) => resolve(uri).await?.first().copied(),
         };
         let slot = self.slot(&place, settings.connections_max)?;
         let mut slot = slot.lock().await;
         let open = slot.take().filter(|way| !way.commands.is_closed());
         let way = match open {
             Some(way) => way,
-            None => begin(settings, &place, uri).await?,
+            None => begin(settings, &place, uri, addresses).await?,
         };
         let way = slot.insert(way);
+        way.used = 1 + self.serial.fetch_add(1, Ordering::Relaxed);
         let address = resolved.or(way.peer).expect("one of a datagram or of a connection");
         Ok(Door { commands: way.commands.clone(), address })
     }
@@ -103,7 +119,7 @@ impl Ways {
                     |way: &Option<OpenWay>| way.as_ref().is_none_or(|way| way.commands.is_closed());
                 Arc::strong_count(slot) > 1 || !slot.try_lock().is_ok_and(|way| ended(&way))
             });
-            if connections(&all) >= connections_max {
+            if connections(&all) >= connections_max && !close_idle(&mut all) {
                 return Err(Error::Crowded(connections_max));
             }
         }
@@ -122,29 +138,61 @@ impl Ways {
     }
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Place, Slot>> {
         // The table is whole between any two operations.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-async fn begin(settings: &Settings, place: &Place, uri: &Uri) -> Result<OpenWay, Error> {
-    let (limits, protection) = (settings.host.clone(), settings.protection());
+/// Closes the connection without requests that was used least recently; false if there is none.
+fn close_idle(all: &mut BTreeMap<Place, Slot>) -> bool {
+    let idle = all.iter().filter_map(|(place, slot)| {
+        let slot = slot.try_lock().ok()?;
+        let way = slot.as_ref()?;
+        let idle = matches!(place, Place::Connection(_)) && !way.busy.load(Ordering::Relaxed);
+        idle.then(|| (way.used, place.clone()))
+    });
+    // A request that is just on its way there is still served: the task ends when all senders are gone.
+    let oldest = idle.min();
+    oldest.is_some_and(|(_, place)| all.remove(&place).is_some())
+}
+
+async fn begin(
+    settings: &Settings,
+    place: &Place,
+    uri: &Uri,
+    addresses: Option<&[SocketAddr]>,
+) -> Result<OpenWay, Error> {
     if let Place::Connection(_) = place {
-        let line = Line::connect(uri, settings.trust.as_ref()).await?;
+        let (limits, protection) = (settings.host.clone(), settings.protection());
+        let line = match addresses {
+            Some(addresses) => Line::connect_to(addresses, uri, settings.trust.as_ref()).await?,
+            None => Line::connect(uri, settings.trust.as_ref()).await?,
+        };
         let peer = Some(line.peer);
         let host = over_connections(settings.connection.clone(), limits, protection, fresh_rng());
         let connected = Connected::new(line, host).tapped(settings.tap.clone());
         return Ok(converse(connected, settings, peer, Conversation::ending_when_idle));
     }
-    let sessions = (*place == Place::Dtls).then(|| settings.sessions()).transpose()?;
+    let secure = *place == Place::Dtls;
+    let again = settings.clone();
+    // A port of the user's choice is one socket's.
+    let chosen = settings.local.is_some_and(|local| local.port() != 0);
+    let more = move || (!chosen).then(|| socket(&again, secure));
+    let sockets = Sockets::new(socket(settings, secure)?, more);
+    let name = if secure { "coaps" } else { "coap" };
+    Ok(converse(sockets, settings, None, |conversation| conversation.named(name)))
+}
+
+/// One socket for all peers over UDP or DTLS.
+fn socket(settings: &Settings, secure: bool) -> Result<Datagrams, Error> {
+    let (limits, protection) = (settings.host.clone(), settings.protection());
+    let sessions = secure.then(|| settings.sessions()).transpose()?;
     let host = over_datagrams(settings.datagrams.clone(), limits, protection, fresh_rng())?;
     let udp = settings.local.map_or_else(Udp::ephemeral, Udp::bind)?;
     let driver: Datagrams = match sessions {
         Some(sessions) => Driver::secure(udp, sessions, host),
         None => Driver::new(udp, host),
     };
-    let driver = driver.tapped(settings.tap.clone());
-    let name = if *place == Place::Dtls { "coaps" } else { "coap" };
-    Ok(converse(driver, settings, None, |conversation| conversation.named(name)))
+    Ok(driver.tapped(settings.tap.clone()))
 }
 
 fn converse<W: Way + 'static>(
@@ -155,8 +203,9 @@ fn converse<W: Way + 'static>(
 ) -> OpenWay {
     let (commands, given) = mpsc::channel(COMMANDS_MAX);
     let (contexts, watcher) = (settings.contexts.clone(), settings.watcher.clone());
-    let conversation = ending(Conversation::new(way, given, contexts, watcher));
-    OpenWay { commands, peer, task: tokio::spawn(conversation.run()) }
+    let busy = Arc::new(AtomicBool::new(true));
+    let conversation = ending(Conversation::new(way, given, busy.clone(), contexts, watcher));
+    OpenWay { commands, peer, task: tokio::spawn(conversation.run()), busy, used: 0 }
 }
 
 /// Scheme, host and port of a URI: what it is for connections, for caches and for people.

@@ -2,31 +2,45 @@
 
 use lowmesh_coap::{Config, ConnectionLimits, HostLimits};
 
+use super::access::Access;
 use crate::client::Error;
-use crate::params::{PROXY_CACHE_MAX, PROXY_CONNECTIONS_MAX, PROXY_OBSERVATIONS_MAX};
+use crate::params::{
+    PROXY_CACHE_MAX, PROXY_CONNECTIONS_MAX, PROXY_OBSERVATIONS_MAX, PROXY_PENDING_MAX,
+    PROXY_PENDING_PER_ORIGIN,
+};
 use crate::tls::TlsClient;
 
 /// How much a proxy takes on beyond what its server does.
 ///
-/// | bound | where | default |
-/// |---|---|---|
-/// | octets of answers that are kept | `cache_max` | 4 MiB |
-/// | connections to origins | `connections_max` | 64 |
-/// | observations at origins | `observations_max` | 256 |
-/// | requests that wait for an origin over UDP | `datagrams.queue_max`, `open_max` | 32, 256 |
-/// | longest body | `host.body_max` | 1 MiB |
+/// | bound | where | default | share |
+/// |---|---|---|---|
+/// | memory of answers that are kept, octets | `cache_max` | 4 MiB | the least recently used go first |
+/// | requests under way or waiting | `pending_max` | 256 | a client, and an origin, as many as are still free |
+/// | the same to one origin | `pending_per_origin` | 64 | a client as many as are still free |
+/// | connections to origins | `connections_max` | 64 | a client asks over as many as are still free |
+/// | observations at origins | `observations_max` | 256 | a client as many as are still free |
+/// | longest body | `host.body_max` | 1 MiB | |
 ///
-/// Past a bound a request is answered with 5.03, and one that observes once, without Observe.
+/// A client is an IPv4 address or an IPv6 network of 64 bits. Past a bound a request is answered with 5.03 at once, and one
+/// that observes once, without Observe. Requests of several clients to one origin leave in turn, one of each.
 #[derive(Clone, Debug)]
 pub struct ProxyLimits {
-    /// The endpoint that asks origins over UDP, and its congestion control.
+    /// Who may ask, and which targets are asked.
+    pub access: Access,
+    /// The endpoint that asks origins over UDP, and its congestion control: with `with_nstart` of
+    /// [`CongestionControl`](lowmesh_coap::CongestionControl) a slow answer holds up fewer others. Its `open_max` is
+    /// made to fit `pending_max` and `observations_max`.
     pub datagrams: Config,
     /// Each connection to an origin.
     pub connection: ConnectionLimits,
     /// Bodies.
     pub host: HostLimits,
-    /// Octets of answers that are kept; 0 keeps none.
+    /// Octets of memory for answers that are kept; 0 keeps none.
     pub cache_max: usize,
+    /// Requests to origins, waiting ones included.
+    pub pending_max: usize,
+    /// The same to one origin.
+    pub pending_per_origin: usize,
     /// Connections to origins at once.
     pub connections_max: usize,
     /// Observations at origins, each for all the clients that ask the same.
@@ -38,10 +52,13 @@ pub struct ProxyLimits {
 impl Default for ProxyLimits {
     fn default() -> Self {
         Self {
+            access: Access::default(),
             datagrams: Config::default(),
             connection: ConnectionLimits::default(),
             host: HostLimits::default(),
             cache_max: PROXY_CACHE_MAX,
+            pending_max: PROXY_PENDING_MAX,
+            pending_per_origin: PROXY_PENDING_PER_ORIGIN,
             connections_max: PROXY_CONNECTIONS_MAX,
             observations_max: PROXY_OBSERVATIONS_MAX,
             tls: None,

@@ -4,12 +4,17 @@
 //! ```text
 //!   client ── coap, coaps, coap+tcp, ... ──► Server ── relay ──► Proxy ──► Cache
 //!                                                                 └──► Upstream ── coap, coap+tcp, ... ──► origin
+//!                                                                        Queue, Gate
 //! ```
-//! What is left out, taken on or refused on the way, `lowmesh_coap::proxy` says. What several clients observe is observed
+//! `Gate` checks targets and `Queue` shares the path to them among clients. What is left out, taken on or refused on the way, `lowmesh_coap::proxy` says. What several clients observe is observed
 //! once at its origin (RFC 7641 s5).
 
+mod access;
+mod gate;
 mod limits;
 mod observations;
+mod queue;
+mod refusal;
 mod registration;
 mod upstream;
 
@@ -28,11 +33,14 @@ use tokio::sync::watch;
 
 use crate::client::origin;
 use crate::clock::Clock;
-use crate::server::{Changes, Handler, News, Request, Server};
+use crate::peer::Peer;
+use crate::server::{Changes, Handler, News, Relay, Request, Server};
+pub use access::{Access, Network, NetworkError, Networks};
 pub use limits::{ProxyError, ProxyLimits};
 use observations::{Key, Observations, State};
+use refusal::{Refusal, signed};
 use registration::Registration;
-use upstream::Upstream;
+use upstream::{Asked, Upstream};
 
 /// A proxy. It lives as long as its server.
 #[derive(Debug)]
@@ -40,24 +48,32 @@ pub struct Proxy {
     upstream: Upstream,
     /// Where requests go that name no target of their own.
     target: Option<Uri>,
+    /// Requests that name one are forwarded there.
+    forwards: bool,
     cache: Mutex<Cache<String>>,
     observations: Observations,
     clock: Clock,
 }
 
 impl Proxy {
-    /// A proxy that is ready to ask.
+    /// A forward proxy that is ready to ask.
     pub fn new(limits: ProxyLimits) -> Result<Self, ProxyError> {
-        let cache = Mutex::new(Cache::new(limits.cache_max));
+        let cache = Mutex::new(Cache::of_origins(limits.cache_max, String::capacity));
         let observations = Observations::new(limits.observations_max);
         let clock = Clock::start();
         let upstream = Upstream::open(limits)?;
-        Ok(Self { upstream, target: None, cache, observations, clock })
+        Ok(Self { upstream, target: None, forwards: true, cache, observations, clock })
     }
-    /// Is a reverse proxy too: what names no target goes to this one, whose path is put before the request's.
+    /// Is a reverse proxy instead: all requests go to this target, whose path is put before theirs. One that names a target
+    /// of its own is answered with 5.05.
     #[must_use]
     pub fn in_front_of(self, target: Uri) -> Self {
-        Self { target: Some(target), ..self }
+        Self { target: Some(target), forwards: false, ..self }
+    }
+    /// Is a forward proxy too.
+    #[must_use]
+    pub fn forwarding(self) -> Self {
+        Self { forwards: true, ..self }
     }
     /// Asks `coaps` targets too, all with this identity and its key.
     pub fn with_key(self, identity: &[u8], key: &[u8]) -> Result<Self, ProxyError> {
@@ -66,39 +82,51 @@ impl Proxy {
     /// Gives it the requests of a server: those that name a target, and with a target of its own all that no resource of the
     /// server is for. Within a tokio runtime.
     pub fn serve(self, server: &mut Server) {
-        let all = self.target.is_some();
-        let (proxy, changes) = (Arc::new(self), server.changes());
+        let (all, forwards, access) = (self.target.is_some(), self.forwards, self.access());
+        let mut proxy = self;
+        proxy.upstream.gate.listening = server.listening();
+        let (proxy, changes) = (Arc::new(proxy), server.changes());
         tokio::spawn(inspections(Arc::downgrade(&proxy), changes.clone()));
         let handler = Handler::later(move |request: Request| {
             let (proxy, changes) = (proxy.clone(), changes.clone());
-            async move { proxy.answer(&request.message, &changes).await }
+            async move { proxy.answer(&request, &changes).await }
         });
-        server.relay(handler, all);
+        let denied = move |peer: &Peer| {
+            let admitted = access.admits_client(peer.address.ip());
+            let reason = "clients at this address are not served";
+            (!admitted).then(|| Refusal::new(Code::FORBIDDEN, reason).response())
+        };
+        server.relay(Relay { handler, all, forwards, denied: Box::new(denied) });
     }
 
-    async fn answer(self: &Arc<Self>, request: &Message, changes: &Changes) -> ResponseTemplate {
-        match self.relay(request, changes).await {
+    fn access(&self) -> Access {
+        self.upstream.gate.access.clone()
+    }
+    async fn answer(self: &Arc<Self>, request: &Request, changes: &Changes) -> ResponseTemplate {
+        let client = queue::Client::of(&request.peer);
+        match self.relay(&request.message, client, changes).await {
             Ok(response) => response,
-            Err(code) => refusal(code),
+            Err(refusal) => refusal.response(),
         }
     }
     async fn relay(
         self: &Arc<Self>,
         message: &Message,
+        client: queue::Client,
         changes: &Changes,
-    ) -> Result<ResponseTemplate, Code> {
-        let Forward { target, request } = self.forwarded(message)?;
-        let asked = Asked { origin: origin(&target), target, request: alone(request) };
+    ) -> Result<ResponseTemplate, Refusal> {
+        let asked = self.asked(message, client)?;
         if registers(message)
             && let Some(mut states) = self.observe(message, &asked, changes)
         {
+            let gone = || Refusal::silent(&asked.name);
             let state = states.wait_for(|state| !matches!(state, State::Pending)).await;
-            let state = state.map_err(|_| Code::BAD_GATEWAY)?.clone();
+            let state = state.map_err(|_| gone())?.clone();
             return match state {
                 State::Current { message, at } => Ok(self.current(*message, at)),
                 State::Over(Ok(message)) => Ok(self.take(&asked, *message)),
-                State::Over(Err(code)) => Err(code),
-                State::Pending => Err(Code::BAD_GATEWAY),
+                State::Over(Err(refusal)) => Err(refusal),
+                State::Pending => Err(gone()),
             };
         }
         let mut request = asked.request.clone();
@@ -107,13 +135,14 @@ impl Proxy {
             Lookup::Stale(tag) => request.options.insert(OptionNumber::ETAG, &tag),
             Lookup::Missing => {}
         }
-        let response = self.upstream.ask(&asked.target, request).await?;
+        let response = self.upstream.ask(&asked, request).await?;
         Ok(self.take(&asked, response))
     }
     /// What the client gets of a response, which the cache may keep or know better.
     fn take(&self, asked: &Asked, response: Message) -> ResponseTemplate {
         let Asked { origin, request, .. } = asked;
-        back(self.cache().take(origin, request, response, self.now()), knows)
+        let response = self.cache().take(origin, request, response, self.now());
+        back(signed(response), knows)
     }
     /// The states of what a client observes, from the registration at its origin, which is made for the first who asks;
     /// `None` if there is no room for one more.
@@ -125,7 +154,7 @@ impl Proxy {
     ) -> Option<watch::Receiver<State>> {
         let (key, now) = (Key::new(&asked.origin, &asked.request), self.now());
         let (states, coming) = watch::channel(State::Pending);
-        if self.observations.begin(key.clone(), coming, now) {
+        if self.observations.begin(key.clone(), asked.client, coming, now) {
             let (proxy, changes) = (Arc::downgrade(self), changes.clone());
             let (key, asked) = (key.clone(), asked.clone());
             tokio::spawn(Registration { proxy, key, asked, states, changes }.follow());
@@ -142,12 +171,22 @@ impl Proxy {
         state.options.set_uint(OptionNumber::MAX_AGE, left as u32);
         state
     }
-    fn forwarded(&self, message: &Message) -> Result<Forward, Code> {
-        if is_for_proxy(&message.options) {
-            return forward(message, knows);
-        }
-        let target = self.target.clone().ok_or(Code::PROXYING_NOT_SUPPORTED)?;
-        reverse(message, target, knows)
+    /// Where a request goes, and what is asked there.
+    fn asked(&self, message: &Message, client: queue::Client) -> Result<Asked, Refusal> {
+        let chosen = !is_for_proxy(&message.options);
+        let forwarded = match &self.target {
+            Some(target) if chosen => reverse(message, target.clone(), knows),
+            _ if !chosen && self.forwards => forward(message, knows),
+            _ => Err(Code::PROXYING_NOT_SUPPORTED),
+        };
+        let Forward { target, request } = forwarded.map_err(Refusal::of_request)?;
+        let named = origin(&target);
+        // What only the reverse proxy may ask is not found in the tables by who names its target.
+        let (origin, name) = match chosen {
+            true => (format!("to {named}"), "the server behind this proxy".to_owned()),
+            false => (named.clone(), named),
+        };
+        Ok(Asked { client, target, chosen, origin, name, request: alone(request) })
     }
     fn cache(&self) -> MutexGuard<'_, Cache<String>> {
         // The cache is whole between any two of its operations.
@@ -161,14 +200,6 @@ impl Proxy {
 /// No unsafe option beyond those that are known everywhere here.
 const fn knows(_: OptionNumber) -> bool {
     false
-}
-
-/// A request on its way to its origin.
-#[derive(Clone, Debug)]
-struct Asked {
-    target: Uri,
-    origin: String,
-    request: RequestTemplate,
 }
 
 fn registers(message: &Message) -> bool {
@@ -203,15 +234,6 @@ fn alone(request: RequestTemplate) -> RequestTemplate {
     request.options.remove(OptionNumber::OBSERVE);
     request.options.remove(OptionNumber::NO_RESPONSE);
     request
-}
-
-fn refusal(code: Code) -> ResponseTemplate {
-    let response = ResponseTemplate::new(code);
-    if code == Code::HOP_LIMIT_REACHED {
-        // RFC 8768 s4: the payload SHOULD tell which proxy it was.
-        return response.with_payload(b"lowmesh proxy".to_vec());
-    }
-    response
 }
 
 #[cfg(test)]

@@ -17,9 +17,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use lowmesh_coap::RequestTemplate;
 use lowmesh_coap::blockwise::RequestKey;
 use lowmesh_units::{Duration, Instant};
-use lowmesh_wire::coap::{Code, Message, OptionNumber};
+use lowmesh_wire::coap::{Message, OptionNumber};
 use tokio::sync::watch;
 
+use super::queue::{Client, Shares};
+use super::refusal::Refusal;
 use crate::params::{PROXY_REQUESTS_MAX, PROXY_UNHEEDED_MAX};
 
 /// What an origin has said to a registration.
@@ -39,8 +41,8 @@ pub(super) enum State {
         /// When it came.
         at: Instant,
     },
-    /// This, and no more: an answer without Observe, or the code that the client gets instead of one.
-    Over(Result<Box<Message>, Code>),
+    /// This, and no more: an answer without Observe, or what the client gets instead of one.
+    Over(Result<Box<Message>, Refusal>),
 }
 
 /// The origin and what it is asked.
@@ -67,6 +69,8 @@ impl Key {
 /// One registration.
 #[derive(Debug)]
 struct Observation {
+    /// The client who asked first, whose share it counts in.
+    client: Client,
     states: watch::Receiver<State>,
     /// What the clients have asked, in all the ways in which that can be said.
     requests: BTreeMap<(RequestKey, Vec<u8>), Arc<Message>>,
@@ -79,13 +83,19 @@ struct Observation {
 /// All of a proxy.
 #[derive(Debug)]
 pub(super) struct Observations {
-    all: Mutex<BTreeMap<Key, Observation>>,
+    table: Mutex<Table>,
     max: usize,
 }
 
+#[derive(Debug, Default)]
+struct Table {
+    all: BTreeMap<Key, Observation>,
+    shares: Shares<Client>,
+}
+
 impl Observations {
-    pub(super) const fn new(max: usize) -> Self {
-        Self { all: Mutex::new(BTreeMap::new()), max }
+    pub(super) fn new(max: usize) -> Self {
+        Self { table: Mutex::default(), max }
     }
     /// The states of an observation that there is, for a client who asks for it with `request`; `None` too if that has been
     /// said in too many ways.
@@ -95,8 +105,8 @@ impl Observations {
         request: &Message,
         now: Instant,
     ) -> Option<watch::Receiver<State>> {
-        let mut all = self.table();
-        let one = all.get_mut(key)?;
+        let mut table = self.table();
+        let one = table.all.get_mut(key)?;
         let asked = (RequestKey::of(request), request.payload.clone());
         if !one.requests.contains_key(&asked) {
             if one.requests.len() >= PROXY_REQUESTS_MAX {
@@ -108,20 +118,27 @@ impl Observations {
         one.unheeded = None;
         Some(one.states.clone())
     }
-    /// A registration begins; false if there is no room for it, or one like it already.
-    pub(super) fn begin(&self, key: Key, states: watch::Receiver<State>, now: Instant) -> bool {
-        let mut all = self.table();
-        if all.contains_key(&key) || all.len() >= self.max {
+    /// A registration begins for a client; false if there is no room for it, or one like it already.
+    pub(super) fn begin(
+        &self,
+        key: Key,
+        client: Client,
+        states: watch::Receiver<State>,
+        now: Instant,
+    ) -> bool {
+        let mut table = self.table();
+        if table.all.contains_key(&key) || !table.shares.admits(&client, self.max) {
             return false;
         }
+        table.shares.add(&client);
         let (requests, unheeded) = (BTreeMap::new(), None);
-        all.insert(key, Observation { states, requests, asked: now, unheeded });
+        table.all.insert(key, Observation { client, states, requests, asked: now, unheeded });
         true
     }
     /// A state has come: what has changed for clients, or `None` if none of them has wanted to know for a while.
     pub(super) fn changed(&self, key: &Key, now: Instant) -> Option<Vec<Arc<Message>>> {
-        let mut all = self.table();
-        let one = all.get_mut(key)?;
+        let mut table = self.table();
+        let one = table.all.get_mut(key)?;
         let since = *one.unheeded.get_or_insert(now);
         let unheeded_max = Duration::from_secs(PROXY_UNHEEDED_MAX.as_secs());
         if one.asked < since && now.since(since) > unheeded_max {
@@ -131,11 +148,13 @@ impl Observations {
     }
     /// It is over: what has changed for clients.
     pub(super) fn end(&self, key: &Key) -> Vec<Arc<Message>> {
-        let ended = self.table().remove(key);
-        ended.map(|one| one.requests.into_values().collect()).unwrap_or_default()
+        let mut table = self.table();
+        let Some(ended) = table.all.remove(key) else { return Vec::new() };
+        table.shares.remove(&ended.client);
+        ended.requests.into_values().collect()
     }
-    fn table(&self) -> MutexGuard<'_, BTreeMap<Key, Observation>> {
+    fn table(&self) -> MutexGuard<'_, Table> {
         // The table is whole between any two operations.
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

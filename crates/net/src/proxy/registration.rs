@@ -4,13 +4,14 @@ use std::sync::Weak;
 
 use lowmesh_coap::Output;
 use lowmesh_coap::observe::REGISTER;
-use lowmesh_wire::coap::{Code, Message, OptionNumber};
+use lowmesh_wire::coap::{Message, OptionNumber};
 use tokio::sync::watch;
 
+use super::Proxy;
 use super::observations::{Key, State};
-use super::upstream::instead;
-use super::{Asked, Proxy};
-use crate::client::Exchange;
+use super::refusal::Refusal;
+use super::upstream::{Asked, Begun};
+use crate::params::PROXY_ANSWER_WAIT;
 use crate::server::Changes;
 
 /// A registration, and who is told of it.
@@ -24,8 +25,8 @@ pub(super) struct Registration {
 
 /// How it ended.
 enum End {
-    /// The origin's doing: an answer without Observe, or the code that clients get instead of one.
-    Theirs(Result<Box<Message>, Code>),
+    /// The origin's doing: an answer without Observe, or what clients get instead of one.
+    Theirs(Result<Box<Message>, Refusal>),
     /// Nobody wants to know any more.
     Ours,
 }
@@ -35,7 +36,7 @@ impl Registration {
     pub(super) async fn follow(self) {
         let end = match self.begin().await {
             Ok(exchange) => self.tell(exchange).await,
-            Err(code) => End::Theirs(Err(code)),
+            Err(refusal) => End::Theirs(Err(refusal)),
         };
         let Some(proxy) = self.proxy.upgrade() else { return };
         // Who comes from now on begins anew.
@@ -48,18 +49,26 @@ impl Registration {
             self.changes.tell_request(request);
         }
     }
-    async fn begin(&self) -> Result<Exchange, Code> {
+    async fn begin(&self) -> Result<Begun, Refusal> {
         let mut request = self.asked.request.clone();
         // What one client has already is not for all.
         request.options.remove(OptionNumber::ETAG);
         request.options.set_uint(OptionNumber::OBSERVE, REGISTER);
-        let proxy = self.proxy.upgrade().ok_or(Code::BAD_GATEWAY)?;
-        proxy.upstream.begin(&self.asked.target, request).await
+        let proxy = self.proxy.upgrade().ok_or_else(|| self.silence())?;
+        proxy.upstream.begin(&self.asked, request).await
     }
     /// Dropped, the exchange is cancelled, and the origin hears that with its next notification.
-    async fn tell(&self, exchange: Exchange) -> End {
-        let (mut exchange, mut first) = (exchange, true);
-        while let Some(item) = exchange.next().await {
+    async fn tell(&self, begun: Begun) -> End {
+        let (mut begun, mut first) = (begun, true);
+        loop {
+            // States come when they change, but the first is an answer.
+            let item = if first {
+                let timely = tokio::time::timeout(PROXY_ANSWER_WAIT, begun.next()).await;
+                timely.unwrap_or(None)
+            } else {
+                begun.next().await
+            };
+            let Some(item) = item else { return End::Theirs(Err(self.silence())) };
             match item {
                 Ok(Output::Notification { message, .. }) => {
                     if !self.on_state(message, std::mem::take(&mut first)) {
@@ -67,12 +76,16 @@ impl Registration {
                     }
                 }
                 Ok(Output::Response { message, .. }) => return End::Theirs(Ok(Box::new(message))),
-                Ok(Output::Over { .. }) => return End::Theirs(Err(Code::GATEWAY_TIMEOUT)),
+                Ok(Output::Over { .. }) => return End::Theirs(Err(self.silence())),
                 Ok(_) => {}
-                Err(error) => return End::Theirs(Err(instead(&error))),
+                Err(error) => {
+                    return End::Theirs(Err(Refusal::instead(&error, &self.asked.name)));
+                }
             }
         }
-        End::Theirs(Err(Code::BAD_GATEWAY))
+    }
+    fn silence(&self) -> Refusal {
+        Refusal::silent(&self.asked.name)
     }
     /// False if nobody wants to know.
     fn on_state(&self, message: Message, first: bool) -> bool {

@@ -1,26 +1,60 @@
 //! Whom a proxy asks: origins over every transport, as a client of theirs.
 
-use lowmesh_coap::proxy::failure;
+use lowmesh_coap::params::OPEN_MAX_LIMIT;
 use lowmesh_coap::{Output, RequestTemplate};
 use lowmesh_wire::coap::uri::Uri;
 use lowmesh_wire::coap::{Code, Message, OptionNumber};
 
+use super::gate::Gate;
 use super::limits::{ProxyError, ProxyLimits};
-use crate::client::{Builder, Client, Error, Exchange};
-use crate::line::ConnectError;
+use super::queue::{self, Bounds, Full, Place, Queue};
+use super::refusal::Refusal;
+use crate::client::{Builder, Client, Exchange, Item};
 use crate::metrics::{Kind, Report};
-use crate::params::HANDSHAKE_MAX;
+use crate::params::{HANDSHAKE_MAX, PROXY_ANSWER_WAIT, PROXY_QUEUE_WAIT};
 
-/// The way to all origins.
+/// A request on its way to its origin.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    pub(super) client: queue::Client,
+    pub(super) target: Uri,
+    /// The operator has chosen the target.
+    pub(super) chosen: bool,
+    /// Whose resource it is, in the tables of the proxy.
+    pub(super) origin: String,
+    /// What clients know the target as.
+    pub(super) name: String,
+    pub(super) request: RequestTemplate,
+}
+
+/// The path to all origins.
 #[derive(Clone, Debug)]
 pub(super) struct Upstream {
     builder: Builder,
     client: Client,
+    queue: Queue,
+    pub(super) gate: Gate,
+}
+
+/// A request that has left, or is over already.
+#[derive(Debug)]
+pub(super) struct Begun {
+    exchange: Exchange,
+    first: Option<Item>,
+    place: Option<Place>,
 }
 
 impl Upstream {
     pub(super) fn open(limits: ProxyLimits) -> Result<Self, ProxyError> {
-        let ProxyLimits { mut datagrams, mut connection, host, connections_max, tls, .. } = limits;
+        let ProxyLimits { access, mut datagrams, mut connection, host, tls, .. } = limits;
+        let bounds = Bounds {
+            requests: limits.pending_max,
+            origin: limits.pending_per_origin,
+            connections: limits.connections_max,
+        };
+        // What is bounded here has room below.
+        let open = limits.pending_max.saturating_add(limits.observations_max);
+        datagrams.open_max = datagrams.open_max.max(open).min(OPEN_MAX_LIMIT);
         // RFC 8613 s2: the option is safe to forward, whatever it protects.
         datagrams.extensions.push(OptionNumber::OSCORE);
         connection.extensions.push(OptionNumber::OSCORE);
@@ -28,48 +62,74 @@ impl Upstream {
             .datagrams(datagrams)
             .connection(connection)
             .limits(host)
-            .connections_max(connections_max);
-        Self::build(match tls {
+            .connections_max(limits.connections_max);
+        let builder = match tls {
             Some(authorities) => builder.trust(authorities),
             None => builder,
-        })
+        };
+        let gate = Gate { access, ..Gate::default() };
+        let client = builder.clone().build()?;
+        Ok(Self { builder, client, queue: Queue::new(bounds), gate })
     }
     /// The same with a key for DTLS.
     pub(super) fn with_key(self, identity: &[u8], key: &[u8]) -> Result<Self, ProxyError> {
-        Self::build(self.builder.key(identity, key))
-    }
-    fn build(builder: Builder) -> Result<Self, ProxyError> {
+        let builder = self.builder.key(identity, key);
         let client = builder.clone().build()?;
-        Ok(Self { builder, client })
+        Ok(Self { builder, client, ..self })
     }
-    /// The origin's response, or the code that the client gets instead.
+    /// The origin's response, or what the client gets instead.
     pub(super) async fn ask(
         &self,
-        target: &Uri,
+        asked: &Asked,
         request: RequestTemplate,
-    ) -> Result<Message, Code> {
-        let mut exchange = self.begin(target, request).await?;
-        while let Some(item) = exchange.next().await {
-            match item {
-                Ok(Output::Response { message, .. }) => return Ok(message),
-                // RFC 7252 s5.9.3.5: no timely response.
-                Ok(Output::Over { .. }) => return Err(Code::GATEWAY_TIMEOUT),
-                Ok(_) => {}
-                Err(error) => return Err(instead(&error)),
+    ) -> Result<Message, Refusal> {
+        let mut begun = self.begin(asked, request).await?;
+        let answer = async {
+            while let Some(item) = begun.next().await {
+                match item {
+                    Ok(Output::Response { message, .. }) => return Ok(message),
+                    Ok(Output::Over { .. }) => return Err(Refusal::silent(&asked.name)),
+                    Ok(_) => {}
+                    Err(error) => return Err(Refusal::instead(&error, &asked.name)),
+                }
             }
-        }
-        Err(Code::BAD_GATEWAY)
+            Err(Refusal::new(Code::BAD_GATEWAY, format!("no answer from {}", asked.name)))
+        };
+        // RFC 7252 s5.7.1: when the request to the destination times out, 5.04 MUST be returned.
+        let timely = tokio::time::timeout(PROXY_ANSWER_WAIT, answer).await;
+        timely.unwrap_or_else(|_| Err(Refusal::silent(&asked.name)))
     }
-    /// A request on its way, step by step.
+    /// Has a request leave for its origin as soon as it is its turn.
     pub(super) async fn begin(
         &self,
-        target: &Uri,
+        asked: &Asked,
         request: RequestTemplate,
-    ) -> Result<Exchange, Code> {
-        let asked = self.client.request(request.code, target).template(request);
-        asked.within(HANDSHAKE_MAX).begin().await.map_err(|error| instead(&error))
+    ) -> Result<Begun, Refusal> {
+        let Asked { client, target, chosen, origin, name, .. } = asked;
+        let place = self.queue.enter(*client, origin, target.scheme.is_reliable());
+        let place = place.map_err(|full| match full {
+            Full::Proxy => Refusal::busy("too many requests"),
+            Full::Origin => Refusal::busy(format!("too many requests wait for {name}")),
+        })?;
+        let leave = async {
+            let addresses = self.gate.pass(target, *chosen, name).await?;
+            let _turn = place.turn().await;
+            let asked = self.client.request(request.code, target).template(request);
+            let begun = asked.at(addresses).within(HANDSHAKE_MAX).begin().await;
+            let mut exchange = begun.map_err(|error| Refusal::instead(&error, name))?;
+            // What has left, or failed, no longer stands in the queue of the endpoint.
+            let first = match exchange.next().await {
+                Some(Ok(Output::Started { .. })) => None,
+                other => other,
+            };
+            Ok((exchange, first))
+        };
+        let waited = tokio::time::timeout(PROXY_QUEUE_WAIT, leave).await;
+        let late = || Refusal::busy(format!("requests before this one wait for {name}"));
+        let (exchange, first) = waited.unwrap_or_else(|_| Err(late()))?;
+        Ok(Begun { exchange, first, place: Some(place) })
     }
-    /// How its ways over datagrams stand.
+    /// How its sockets stand.
     pub(super) async fn reports(&self) -> Vec<Report> {
         let mut reports = self.client.reports().await;
         // The connections are counted that clients of the proxy have.
@@ -83,20 +143,16 @@ impl Upstream {
     }
 }
 
-/// What a client of the proxy hears when the origin has given no response.
-pub(super) fn instead(error: &Error) -> Code {
-    match error {
-        // RFC 7252 s5.10.2: what this proxy cannot speak; a group's answers are many, and its client can take one.
-        Error::NoKey
-        | Error::Group(_)
-        | Error::Connect(ConnectError::NoTrust(_) | ConnectError::Group(_)) => {
-            Code::PROXYING_NOT_SUPPORTED
+impl Begun {
+    /// What comes next of it. With the first answer its place is free.
+    pub(super) async fn next(&mut self) -> Option<Item> {
+        let item = match self.first.take() {
+            Some(first) => Some(first),
+            None => self.exchange.next().await,
+        };
+        if !matches!(item, Some(Ok(Output::Started { .. } | Output::Acknowledged { .. }))) {
+            self.place = None;
         }
-        // RFC 7252 s5.9.3.4: the proxy cannot serve it now.
-        Error::Rejected(_) | Error::Crowded(_) => Code::SERVICE_UNAVAILABLE,
-        Error::Silence { .. } => Code::GATEWAY_TIMEOUT,
-        Error::Failed { reason, .. } => failure(*reason),
-        // RFC 7252 s5.9.3.3: the next hop cannot be reached, or is no good.
-        _ => Code::BAD_GATEWAY,
+        item
     }
 }

@@ -35,6 +35,7 @@
 mod attendant;
 mod handler;
 mod limits;
+mod listening;
 mod news;
 mod site;
 
@@ -62,10 +63,12 @@ use crate::way::{Connected, Datagrams, DatagramsHost};
 use attendant::Attendant;
 pub use handler::{Handler, Request};
 pub use limits::Limits;
+pub(crate) use listening::Listening;
 pub(crate) use news::News;
 use news::Totals;
 pub use news::{Changes, Metrics};
-use site::{Relay, Site};
+pub(crate) use site::Relay;
+use site::Site;
 
 /// Resources, and the ports at which they are served.
 #[derive(Debug)]
@@ -78,6 +81,7 @@ pub struct Server {
     listeners: Vec<Listener>,
     protection: Option<Protection>,
     relay: Option<Relay>,
+    listening: Listening,
 }
 
 impl Server {
@@ -93,6 +97,7 @@ impl Server {
             listeners: Vec::new(),
             protection: None,
             relay: None,
+            listening: Listening::default(),
         })
     }
     /// Takes requests that are protected with one of these OSCORE contexts (RFC 8613), at every port; to be said before
@@ -112,17 +117,21 @@ impl Server {
     pub fn metrics(&self) -> Metrics {
         Metrics::new(self.changes.clone(), self.totals.clone())
     }
-    /// Gives requests that are for a proxy to `handler`, or with `all` every request that no resource here is for: what
-    /// [`Proxy::serve`](crate::proxy::Proxy::serve) does. To be said before the first `listen`.
-    pub(crate) fn relay(&mut self, handler: Handler, all: bool) {
-        self.limits.datagrams.proxy = true;
-        self.limits.connection.proxy = true;
-        if all {
+    /// Where it listens, now and later.
+    pub(crate) fn listening(&self) -> Listening {
+        self.listening.clone()
+    }
+    /// Gives a proxy its requests: what [`Proxy::serve`](crate::proxy::Proxy::serve) does. To be said before the first
+    /// `listen`.
+    pub(crate) fn relay(&mut self, relay: Relay) {
+        self.limits.datagrams.proxy = relay.forwards;
+        self.limits.connection.proxy = relay.forwards;
+        if relay.all {
             // RFC 8613 s2: the option is safe to forward; what it protects is for whom the proxy stands for.
             self.limits.datagrams.extensions.push(OptionNumber::OSCORE);
             self.limits.connection.extensions.push(OptionNumber::OSCORE);
         }
-        self.relay = Some(Relay { handler, all });
+        self.relay = Some(relay);
     }
     /// Serves `coap` at an address; `[::]` takes IPv4 too. The server joins All CoAP Nodes (RFC 7252 s12.8) at every
     /// interface; which resources answer groups, [`Resource::multicast`] says. Returns the address with its port.
@@ -150,14 +159,15 @@ impl Server {
     ) -> Result<SocketAddr, BindError> {
         let listener = Listener::bind(address, scheme, tls).await?;
         let bound = listener.local_addr().map_err(|error| BindError::new(address, error))?;
+        self.listening.add(bound, true);
         self.listeners.push(listener);
         Ok(bound)
     }
     /// Serves until `stop`, or until a socket fails. At the end observers are told with 5.03, answers that are being made
     /// leave, connections are released (RFC 8323 s5.5) and sessions closed, all within [`Limits::grace`].
     pub async fn run(self, stop: impl Future<Output = ()>) -> io::Result<()> {
-        let Self { router, changes, totals, limits, datagrams, listeners, protection, relay } =
-            self;
+        let Self { router, changes, totals, limits, datagrams, listeners, .. } = self;
+        let Self { protection, relay, .. } = self;
         let site = Arc::new(Site { router, changes, totals, relay });
         let (limits, (tell, stopped)) = (Arc::new(limits), watch::channel(false));
         let places = Arc::new(Semaphore::new(limits.connections_max));
@@ -197,6 +207,7 @@ impl Server {
 
     fn add(&mut self, udp: Udp, drive: impl FnOnce(Udp, DatagramsHost) -> Datagrams) -> SocketAddr {
         let address = udp.local_addr();
+        self.listening.add(address, false);
         let (config, limits) = (self.limits.datagrams.clone(), self.limits.host.clone());
         let host = over_datagrams(config, limits, self.protection.clone(), fresh_rng());
         let host = host.expect("`new` has checked it");

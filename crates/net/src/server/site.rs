@@ -1,5 +1,7 @@
 //! The resources of a server, as all its transports see them: from a request to its answer.
 
+use std::fmt;
+
 use lowmesh_coap::observe::REGISTER;
 use lowmesh_coap::proxy::is_for_proxy;
 use lowmesh_coap::resource::{Route, Router};
@@ -20,11 +22,20 @@ pub(super) struct Site {
 }
 
 /// A proxy.
-#[derive(Debug)]
-pub(super) struct Relay {
-    pub(super) handler: Handler,
-    /// It gets every request that is not for a resource of the server itself, not only those that are for a proxy.
-    pub(super) all: bool,
+pub(crate) struct Relay {
+    pub(crate) handler: Handler,
+    /// It gets every request that is not for a resource of the server itself.
+    pub(crate) all: bool,
+    /// It gets requests that name a target.
+    pub(crate) forwards: bool,
+    /// What a client hears that is not served at all.
+    pub(crate) denied: Box<dyn Fn(&Peer) -> Option<ResponseTemplate> + Send + Sync>,
+}
+
+impl fmt::Debug for Relay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Relay")
+    }
 }
 
 /// What becomes of a request.
@@ -60,6 +71,13 @@ impl Finish {
 impl Site {
     /// Finds who answers a request, and has it begin.
     pub(super) fn ask(&self, peer: Peer, message: Message, multicast: bool) -> Outcome {
+        if let Some(response) = self.relay.as_ref().and_then(|relay| (relay.denied)(&peer)) {
+            // RFC 7252 s8.2: an error has nothing for a group to hear.
+            if multicast {
+                return Outcome::Silence;
+            }
+            return Outcome::Reply(Reply::Now(response), Finish::Plain);
+        }
         if let Some(relay) = &self.relay
             && (is_for_proxy(&message.options) || relay.all && !self.has(&message))
         {

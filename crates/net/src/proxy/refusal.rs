@@ -1,0 +1,112 @@
+//! What a client hears of a proxy itself: which hop failed, and how (RFC 7252 s5.5.2, s5.9.3).
+//!
+//! A diagnostic names the target as the client has named it, and neither the addresses behind a name nor the server
+//! behind a reverse proxy.
+
+use std::borrow::Cow;
+
+use lowmesh_coap::ResponseTemplate;
+use lowmesh_coap::proxy::failure;
+use lowmesh_machine::DropReason;
+use lowmesh_wire::coap::{Code, Message, OptionNumber};
+
+use crate::client::Error;
+use crate::line::ConnectError;
+use crate::params::{PROXY_NAME, PROXY_RETRY_AFTER};
+
+/// An answer of the proxy's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    code: Code,
+    /// Without one the payload has the name of the proxy alone.
+    reason: Option<Cow<'static, str>>,
+}
+
+impl Refusal {
+    pub(super) fn new(code: Code, reason: impl Into<Cow<'static, str>>) -> Self {
+        Self { code, reason: Some(reason.into()) }
+    }
+    /// There is no room now; later there may be.
+    pub(super) fn busy(reason: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(Code::SERVICE_UNAVAILABLE, reason)
+    }
+    /// The request comes to this proxy again and again.
+    pub(super) const fn is_loop() -> Self {
+        // RFC 8768 s4: the payload of 5.08 is the names of proxies, without a space in any of them.
+        Self { code: Code::HOP_LIMIT_REACHED, reason: None }
+    }
+    /// A request that cannot be forwarded as it is.
+    pub(super) fn of_request(code: Code) -> Self {
+        match code {
+            Code::HOP_LIMIT_REACHED => Self::is_loop(),
+            Code::PROXYING_NOT_SUPPORTED => Self::new(code, "no proxy for this scheme or request"),
+            Code::BAD_OPTION => Self::new(code, "an option is unknown, or names no target"),
+            code => Self { code, reason: None },
+        }
+    }
+    /// The origin has given no response.
+    pub(super) fn instead(error: &Error, target: &str) -> Self {
+        match error {
+            // RFC 7252 s5.10.2: what this proxy cannot speak; a group's answers are many, and its client can take one.
+            Error::NoKey => Self::new(
+                Code::PROXYING_NOT_SUPPORTED,
+                "coaps targets need a key, which is not set",
+            ),
+            Error::Connect(ConnectError::NoTrust(_)) => Self::new(
+                Code::PROXYING_NOT_SUPPORTED,
+                "targets over TLS need authorities to trust, which are not set",
+            ),
+            Error::Group(_) | Error::Connect(ConnectError::Group(_)) => {
+                Self::new(Code::PROXYING_NOT_SUPPORTED, "a target that is a group is not asked")
+            }
+            // RFC 7252 s5.9.3.4: the proxy cannot serve it now.
+            Error::Rejected(_) | Error::Crowded(_) => {
+                Self::busy(format!("no room to ask {target}"))
+            }
+            Error::Failed { reason: DropReason::QueueFull, .. } => {
+                Self::busy(format!("too many requests wait for {target}"))
+            }
+            Error::Silence { .. } => Self::silent(target),
+            Error::Failed { reason, .. } if failure(*reason) == Code::GATEWAY_TIMEOUT => {
+                Self::silent(target)
+            }
+            // RFC 7252 s5.9.3.3: the next hop cannot be reached, or is no good.
+            Error::Resolve(_) | Error::Connect(ConnectError::Resolve(_)) => {
+                Self::new(Code::BAD_GATEWAY, format!("no address for {target}"))
+            }
+            Error::Handshake { .. } | Error::Connect(ConnectError::Tls(_)) => {
+                Self::new(Code::BAD_GATEWAY, format!("no secure session with {target}"))
+            }
+            _ => Self::new(Code::BAD_GATEWAY, format!("{target} cannot be reached")),
+        }
+    }
+    /// RFC 7252 s5.9.3.5: no timely response.
+    pub(super) fn silent(target: &str) -> Self {
+        Self::new(Code::GATEWAY_TIMEOUT, format!("no answer from {target}"))
+    }
+    pub(super) fn response(self) -> ResponseTemplate {
+        let Self { code, reason } = self;
+        let payload = match reason {
+            Some(reason) => format!("{PROXY_NAME}: {reason}"),
+            None => PROXY_NAME.to_owned(),
+        };
+        let mut response = ResponseTemplate::new(code).with_payload(payload.into_bytes());
+        if code == Code::SERVICE_UNAVAILABLE {
+            // RFC 7252 s5.9.3.4: Max-Age says after how long to ask again.
+            let seconds = PROXY_RETRY_AFTER.as_secs() as u32;
+            response.options.set_uint(OptionNumber::MAX_AGE, seconds);
+        }
+        response
+    }
+}
+
+/// RFC 8768 s4: each proxy that passes a 5.08 on puts its name before the others.
+pub(super) fn signed(response: Message) -> Message {
+    let names = response.code == Code::HOP_LIMIT_REACHED
+        && response.options.get(OptionNumber::CONTENT_FORMAT).is_none();
+    if !names {
+        return response;
+    }
+    let payload = [PROXY_NAME.as_bytes(), b" ", &response.payload].concat();
+    Message { payload, ..response }
+}
