@@ -9,6 +9,7 @@ mod body;
 mod bounds;
 mod channel;
 mod compare;
+mod console;
 mod diagnostic;
 mod discover;
 mod dry;

@@ -12,6 +12,7 @@ use lowmesh_net::udp::BindError;
 use lowmesh_wire::coap::uri::Scheme;
 
 use crate::channel::secret;
+use crate::console::say;
 use crate::failure::Failure;
 
 /// Where, and who may ask.
@@ -67,7 +68,7 @@ pub async fn run(args: &Args, server: Server) -> Result<(), Failure> {
         listen_at(args, &mut server, address).await?;
     }
     let stop = interrupted().map_err(Failure::own)?;
-    eprintln!("Ctrl-C ends the server");
+    say!("Ctrl-C ends the server");
     let ended = server.run(stop).await.map_err(Failure::own);
     // What is not stored now costs the next start a challenge.
     let stored = contexts.map_or(Ok(()), |contexts| contexts.close()).map_err(Failure::own);
@@ -117,7 +118,7 @@ async fn listen_at(args: &Args, server: &mut Server, address: IpAddr) -> Result<
 
 /// Says where something is served. Standard output stays free for data.
 fn tell(scheme: Scheme, bound: SocketAddr) {
-    eprintln!("serving {}://{bound}", scheme.name());
+    say!("serving {}://{bound}", scheme.name());
 }
 
 /// RFC 7252 s12.7: coaps is one above coap, here as there.
