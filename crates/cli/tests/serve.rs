@@ -2,6 +2,7 @@
 
 use std::io::Read as _;
 use std::process::Command;
+use std::time::Duration;
 
 use crate::served::{Folder, Server, lowmesh};
 
@@ -62,6 +63,34 @@ fn large_bodies_go_up_come_down_and_stay() {
     assert_eq!(server.ask("get", "/large-create/2", &[]).0, 4);
     let upper = server.ask("post", "/large-post", &["-e", &"ab".repeat(1000)]);
     assert_eq!(upper.1, "AB".repeat(1000));
+    // TD_COAP_BLOCK_05.
+    let (_, answer) = server.ask("post", "/large-post", &["-e", "ab", "--json"]);
+    assert!(answer.contains("\"code\":\"2.04\""), "{answer}");
+}
+
+#[test]
+fn who_asks_changes_nothing_of_what_observers_see_and_a_deleted_resource_comes_back() {
+    let server = Server::demo();
+    let first = server.get("/obs");
+    for _ in 0..3 {
+        server.get("/obs");
+    }
+    let uri = server.uri("coap", "/obs");
+    let observing = std::thread::spawn(move || lowmesh(&["observe", &uri, "--count", "2"]));
+    let seen = String::from_utf8(observing.join().expect("no panic").stdout).expect("text");
+    let number = |state: &str| state.trim_start_matches("state ").trim().parse().expect("a number");
+    let seen: Vec<u32> = seen.lines().map(number).collect();
+    let first: u32 = number(&first);
+    assert!(seen[0] <= first + 1 && seen[1] == seen[0] + 1, "{first}, {seen:?}");
+    // TD_COAP_OBS_07: the observer gets 4.04.
+    let uri = server.uri("coap", "/obs");
+    let observing = std::thread::spawn(move || lowmesh(&["observe", &uri]));
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(server.ask("delete", "/obs", &[]).0, 0);
+    assert_eq!(observing.join().expect("no panic").status.code(), Some(4));
+    assert_eq!(server.ask("get", "/obs", &[]).0, 4);
+    std::thread::sleep(Duration::from_millis(10_500));
+    assert!(server.get("/obs").starts_with("state "));
 }
 
 #[test]

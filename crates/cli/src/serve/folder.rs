@@ -241,7 +241,36 @@ fn refusal(refused: &io::Error) -> ResponseTemplate {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
+
+    #[test]
+    fn a_file_is_served_up_to_the_bound() {
+        let folder = std::env::temp_dir().join(format!("lowmesh-read-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a place for files");
+        let root = Root::open(&folder).expect("it is there");
+        let file = File::create(folder.join("a")).expect("ours");
+        let code_at = |len: u64| {
+            file.set_len(len).expect("a sparse file");
+            let place = root.find([&b"a"[..]].into_iter()).expect("inside");
+            let answer = read(&place, ContentFormat::OCTET_STREAM).expect("readable");
+            (answer.code, answer.payload.len() as u64)
+        };
+        assert_eq!(code_at(FILE_MAX), (Code::CONTENT, FILE_MAX));
+        assert_eq!(code_at(FILE_MAX + 1).0, Code::NOT_IMPLEMENTED);
+        fs::remove_dir_all(&folder).expect("ours");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_whose_size_says_nothing_of_what_it_holds_has_no_tag() {
+        // The kernel says 0 octets.
+        let root = Root::open(Path::new("/proc/self")).expect("Linux has it");
+        let place = root.find([&b"status"[..]].into_iter()).expect("Linux has it");
+        let answer = read(&place, ContentFormat::TEXT_PLAIN).expect("readable");
+        assert!(!answer.payload.is_empty() && answer.options.get(OptionNumber::ETAG).is_none());
+    }
 
     #[test]
     fn the_end_of_a_name_says_the_format() {

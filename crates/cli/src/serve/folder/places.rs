@@ -58,22 +58,27 @@ impl Places {
 mod tests {
     use super::*;
 
-    #[tokio::test(start_paused = true)]
+    /// A place that is free now.
+    async fn free(places: &Places, client: u8) -> Option<Taken> {
+        let take = places.take(IpAddr::from([192, 0, 2, client]));
+        tokio::time::timeout(Duration::from_millis(10), take).await.ok().flatten()
+    }
+
+    #[tokio::test]
     async fn one_client_takes_its_share_and_leaves_the_others_theirs() {
         let places = Places::default();
-        let client = |number: u8| IpAddr::from([192, 0, 2, number]);
         let mut taken = Vec::new();
-        for number in 0..WORKING_MAX / WORKING_PER_CLIENT {
+        for client in 0..(WORKING_MAX / WORKING_PER_CLIENT) as u8 {
             for _ in 0..WORKING_PER_CLIENT {
-                taken.push(places.take(client(number as u8)).await.expect("its share"));
+                taken.push(free(&places, client).await.expect("its share"));
             }
-            assert!(places.take(client(number as u8)).await.is_none(), "no more than its share");
+            assert!(free(&places, client).await.is_none(), "no more than its share");
         }
-        assert!(places.take(client(99)).await.is_none(), "all are taken");
+        assert!(free(&places, 99).await.is_none(), "all are taken");
         taken.pop();
-        assert!(places.take(client(99)).await.is_some());
+        assert!(free(&places, 99).await.is_some());
         drop(taken);
-        let _one = places.take(client(1)).await;
+        let _one = free(&places, 1).await;
         assert_eq!(lock(&places.clients).len(), 1, "who has gone is forgotten");
     }
 }
