@@ -14,6 +14,7 @@ mod diagnostic;
 mod discover;
 mod dry;
 mod failure;
+mod log;
 mod manual;
 mod merge;
 mod node;

@@ -14,6 +14,7 @@ use lowmesh_wire::coap::uri::Scheme;
 use crate::channel::secret;
 use crate::console::say;
 use crate::failure::Failure;
+use crate::log;
 
 /// Where, and who may ask.
 #[derive(Debug, clap::Args)]
@@ -50,6 +51,8 @@ pub struct Args {
     /// Refuse requests that are not protected with OSCORE
     #[arg(long, requires = "oscore")]
     oscore_only: bool,
+    #[command(flatten)]
+    log: log::Args,
 }
 
 /// Opens the ports and serves until Ctrl-C.
@@ -67,9 +70,28 @@ pub async fn run(args: &Args, server: Server) -> Result<(), Failure> {
     for address in addresses(args) {
         listen_at(args, &mut server, address).await?;
     }
-    let stop = interrupted().map_err(Failure::own)?;
+    let mut log = args.log.open()?;
+    if let Some(log) = &log {
+        server.log(log.requests());
+    }
+    let interrupted = interrupted().map_err(Failure::own)?;
+    let unread = async {
+        match &mut log {
+            Some(log) => log.unread().await,
+            None => std::future::pending().await,
+        }
+    };
+    let stop = async {
+        tokio::select! {
+            () = interrupted => {}
+            () = unread => {}
+        }
+    };
     say!("Ctrl-C ends the server");
     let ended = server.run(stop).await.map_err(Failure::own);
+    if let Some(log) = log {
+        log.close();
+    }
     // What is not stored now costs the next start a challenge.
     let stored = contexts.map_or(Ok(()), |contexts| contexts.close()).map_err(Failure::own);
     ended.and(stored)

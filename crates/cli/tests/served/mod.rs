@@ -3,7 +3,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::PathBuf;
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// Runs the built command.
@@ -17,7 +17,7 @@ pub struct Server {
     /// What it serves, as `scheme://address`.
     pub served: Vec<String>,
     /// What it tells after its start.
-    pub told: BufReader<ChildStderr>,
+    pub told: BufReader<Box<dyn std::io::Read>>,
 }
 
 impl Server {
@@ -32,12 +32,17 @@ impl Server {
     /// From a command whose stderr is the server's.
     pub fn spawn(mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().expect("the command was built");
-        let mut told = BufReader::new(child.stderr.take().expect("piped"));
+        let stderr: Box<dyn std::io::Read> = Box::new(child.stderr.take().expect("piped"));
+        let mut told = BufReader::new(stderr);
         let lines = told.by_ref().lines().map_while(Result::ok);
         let lines = lines.take_while(|line| !line.contains("Ctrl-C"));
         let served = lines.filter_map(|line| Some(line.strip_prefix("serving ")?.to_owned()));
         let served = served.collect();
         Self { child, served, told }
+    }
+    /// Closes the pipe that its stderr is.
+    pub fn stop_reading(&mut self) {
+        self.told = BufReader::new(Box::new(std::io::empty()));
     }
     /// Sends it a signal, by its name.
     pub fn signal(&self, name: &str) {

@@ -19,9 +19,6 @@ use crate::observe::{
 use crate::params::{DATAGRAM_OVERHEAD, INCOMING_MAX, MESSAGE_OVERHEAD};
 use crate::resource::Wishes;
 
-/// Exchanges from here on ask for the state of an observed resource; a transport's are below.
-const REFRESH: u64 = 1 << 63;
-
 /// What is kept of a request while the application answers.
 #[derive(Debug)]
 struct Asked<P> {
@@ -88,7 +85,7 @@ impl<P: Ord + Copy> Server<P> {
     /// The application does not answer; true if the transport need not know.
     pub(super) fn forget(&mut self, exchange: ExchangeId) -> bool {
         self.asked.remove(&exchange);
-        self.refreshes.remove(&exchange).is_some() || exchange.0 & REFRESH != 0
+        self.refreshes.remove(&exchange).is_some() || exchange.is_refresh()
     }
     fn say_body_max(&self, response: &mut ResponseTemplate) {
         // RFC 7959 s4: how long a body may be.
@@ -129,7 +126,7 @@ impl<P: Ord + Copy> Server<P> {
                 self.refreshes.pop_first();
             }
             self.serial += 1;
-            let exchange = ExchangeId(REFRESH | self.serial);
+            let exchange = ExchangeId(ExchangeId::REFRESH | self.serial);
             self.refreshes.insert(exchange, observation);
             outbox.push(Output::Request { exchange, from, message, multicast: false });
         }

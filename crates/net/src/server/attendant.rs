@@ -10,10 +10,12 @@ use futures_util::stream::FuturesUnordered;
 use lowmesh_coap::{ExchangeId, Input, Output, ResponseTemplate};
 use lowmesh_machine::Handle;
 use lowmesh_wire::coap::Code;
+use lowmesh_wire::coap::uri::Scheme;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
 
 use super::handler::Reply;
+use super::log::Journal;
 use super::news::News;
 use super::site::{Finish, Outcome, Site};
 use crate::params::END_LOOK;
@@ -40,12 +42,15 @@ pub(super) struct Attendant<W> {
     pending: FuturesUnordered<Pending>,
     pending_max: usize,
     state: State,
+    journal: Journal,
 }
 
 impl<W: Way> Attendant<W> {
     /// At most `pending_max` answers are made at a time.
-    pub(super) fn new(way: W, site: Arc<Site>, pending_max: usize) -> Self {
-        Self { way, site, pending: FuturesUnordered::new(), pending_max, state: State::Serving }
+    pub(super) fn new(way: W, scheme: Scheme, site: Arc<Site>, pending_max: usize) -> Self {
+        let journal = Journal::new(site.log.clone(), scheme);
+        let (pending, state) = (FuturesUnordered::new(), State::Serving);
+        Self { way, site, pending, pending_max, state, journal }
     }
     /// Serves until the way ends, or until `stop` and at most `grace` longer; gives the way back.
     pub(super) async fn serve(
@@ -114,6 +119,7 @@ impl<W: Way> Attendant<W> {
         match output {
             Output::Request { exchange, from, message, multicast } => {
                 self.site.totals.asked();
+                self.journal.asked(exchange, from, &message);
                 let busy = self.pending.len() >= self.pending_max || self.state != State::Serving;
                 if busy {
                     self.decline(exchange, multicast);
@@ -127,6 +133,7 @@ impl<W: Way> Attendant<W> {
                         self.pending.push(Box::pin(finished(exchange, answer, finish)));
                     }
                     Outcome::Silence => {
+                        self.journal.declined(exchange);
                         let _expired = self.way.handle(Input::Decline { exchange });
                     }
                 }
@@ -139,6 +146,7 @@ impl<W: Way> Attendant<W> {
     /// There is no time for a request.
     fn decline(&mut self, exchange: ExchangeId, multicast: bool) {
         if multicast {
+            self.journal.declined(exchange);
             let _expired = self.way.handle(Input::Decline { exchange });
         } else {
             self.respond(exchange, ResponseTemplate::new(Code::SERVICE_UNAVAILABLE));
@@ -147,6 +155,7 @@ impl<W: Way> Attendant<W> {
     fn respond(&mut self, exchange: ExchangeId, response: ResponseTemplate) {
         let handle = Handle::NONE;
         self.site.totals.answered(response.code);
+        self.journal.answered(exchange, &response);
         // Who asked may be gone. What cannot be sent as it is, as an answer that is too long, is our mistake.
         if self.way.handle(Input::Respond { exchange, response, handle }).is_err() {
             let response = ResponseTemplate::new(Code::INTERNAL_SERVER_ERROR);

@@ -35,6 +35,7 @@
 mod attendant;
 mod handler;
 mod limits;
+mod log;
 mod news;
 mod site;
 
@@ -62,6 +63,7 @@ use crate::way::{Connected, Datagrams, DatagramsHost};
 use attendant::Attendant;
 pub use handler::{Handler, Request};
 pub use limits::Limits;
+pub use log::{Observation, RequestLog, Served};
 pub(crate) use news::News;
 use news::Totals;
 pub use news::{Changes, Metrics};
@@ -78,6 +80,7 @@ pub struct Server {
     listeners: Vec<Listener>,
     protection: Option<Protection>,
     relay: Option<Relay>,
+    log: Option<RequestLog>,
 }
 
 impl Server {
@@ -93,6 +96,7 @@ impl Server {
             listeners: Vec::new(),
             protection: None,
             relay: None,
+            log: None,
         })
     }
     /// Takes requests that are protected with one of these OSCORE contexts (RFC 8613), at every port; to be said before
@@ -107,6 +111,10 @@ impl Server {
     /// By which observers get to know that a resource has changed.
     pub fn changes(&self) -> Changes {
         self.changes.clone()
+    }
+    /// Tells a log of each request that is answered.
+    pub fn log(&mut self, log: RequestLog) {
+        self.log = Some(log);
     }
     /// The numbers of the server, for monitoring, once it runs; [`Metrics::resource`] makes a resource of them.
     pub fn metrics(&self) -> Metrics {
@@ -156,15 +164,16 @@ impl Server {
     /// Serves until `stop`, or until a socket fails. At the end observers are told with 5.03, answers that are being made
     /// leave, connections are released (RFC 8323 s5.5) and sessions closed, all within [`Limits::grace`].
     pub async fn run(self, stop: impl Future<Output = ()>) -> io::Result<()> {
-        let Self { router, changes, totals, limits, datagrams, listeners, protection, relay } =
-            self;
-        let site = Arc::new(Site { router, changes, totals, relay });
+        let Self { router, changes, totals, limits, datagrams, listeners, .. } = self;
+        let Self { protection, relay, log, .. } = self;
+        let site = Arc::new(Site { router, changes, totals, relay, log });
         let (limits, (tell, stopped)) = (Arc::new(limits), watch::channel(false));
         let places = Arc::new(Semaphore::new(limits.connections_max));
         let mut tasks = JoinSet::new();
         for driver in datagrams {
             let pending_max = limits.datagrams.incoming_max;
-            let attendant = Attendant::new(driver, site.clone(), pending_max);
+            let scheme = if driver.is_secure() { Scheme::Coaps } else { Scheme::Coap };
+            let attendant = Attendant::new(driver, scheme, site.clone(), pending_max);
             let serving = attendant.serve(stopped.clone(), limits.grace);
             tasks.spawn(async move {
                 let (driver, result) = serving.await;
@@ -247,7 +256,7 @@ impl Reception {
     /// One connection, from its handshakes to its end.
     fn serve(&self, incoming: Incoming) -> impl Future<Output = io::Result<()>> + use<> {
         let (site, limits, mut stop) = (self.site.clone(), self.limits.clone(), self.stop.clone());
-        let protection = self.protection.clone();
+        let (protection, scheme) = (self.protection.clone(), incoming.scheme());
         async move {
             let opening = tokio::time::timeout(limits.handshake_max, incoming.open());
             let line = tokio::select! {
@@ -258,7 +267,7 @@ impl Reception {
             let host = over_connections(connection, kept, protection, fresh_rng());
             let pending_max = limits.connection.incoming_max;
             let connected = Connected::new(line, host).release_after(limits.idle_max);
-            let attendant = Attendant::new(connected, site, pending_max);
+            let attendant = Attendant::new(connected, scheme, site, pending_max);
             let (way, result) = attendant.serve(stop, limits.grace).await;
             tokio::time::timeout(limits.grace, way.close()).await??;
             result
