@@ -33,7 +33,7 @@ pub async fn reader_gone() {
     // Where it cannot be watched, the next line shows it.
     let Some(stdout) = watched() else { return pending().await };
     if stdout.ready(Interest::ERROR).await.is_err() {
-        pending().await
+        pending::<()>().await;
     }
 }
 

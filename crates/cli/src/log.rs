@@ -22,6 +22,8 @@ use crate::failure::Failure;
 
 /// Lines that wait for the writer; ours, some 200 octets each.
 const LINES_MAX: usize = 4096;
+/// What `--log` has in place of a file when it has none.
+const STDERR: &str = "-";
 /// How long the end waits for the last lines; ours.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
@@ -31,8 +33,8 @@ const LAST_LINES: Duration = Duration::from_secs(1);
 pub struct Args {
     /// Write a line for each request to stderr, or append it to FILE: time, client, scheme, method, path, code, octets of
     /// both bodies, and how long the answer took
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
-    log: Option<Option<PathBuf>>,
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = STDERR)]
+    log: Option<PathBuf>,
     /// Write each line of the log as a JSON object
     #[arg(long, requires = "log")]
     json: bool,
@@ -54,8 +56,10 @@ impl Args {
     pub fn open(&self) -> Result<Option<Log>, Failure> {
         Ok(match &self.log {
             None => None,
-            Some(None) => Some(Log::to(io::stderr(), "stderr".to_owned(), self.json)),
-            Some(Some(path)) => Some(Log::to(append(path)?, path.display().to_string(), self.json)),
+            Some(path) if path.as_os_str() == STDERR => {
+                Some(Log::to(io::stderr(), "stderr".to_owned(), self.json))
+            }
+            Some(path) => Some(Log::to(append(path)?, path.display().to_string(), self.json)),
         })
     }
 }
@@ -94,7 +98,7 @@ impl Log {
     /// Waits until nobody reads the log, as when `head` has enough.
     pub async fn unread(&mut self) {
         if (&mut self.unread).await.is_err() {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
     /// Waits a moment for the last lines. The server has ended, so no more come.

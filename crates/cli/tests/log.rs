@@ -1,4 +1,4 @@
-//! `--log`: what is told of each request, to whom, and what happens when nobody reads it.
+//! `--log`: what it says about each request, and what happens when nobody reads it.
 #![cfg(unix)]
 
 use std::io::BufRead as _;
@@ -92,7 +92,7 @@ fn a_reader_that_is_stuck_keeps_no_client_waiting_and_no_end() {
         let id = number.to_be_bytes();
         let head = [&[0x52, 0x01], &id[..], &id[..], &[0xbd, 200 - 13]].concat();
         client.send(&[&head[..], &[b'x'; 200]].concat()).expect("loopback");
-        client.recv(&mut [0; 128]).expect("an answer, whoever reads the log");
+        client.recv(&mut [0; 128]).expect("an answer although nobody reads the log");
     }
     server.signal("TERM");
     assert_eq!(server.ends_within(Duration::from_secs(4)), 0);

@@ -201,16 +201,10 @@ fn read(place: &Place, format: ContentFormat) -> io::Result<ResponseTemplate> {
     for _ in 0..READINGS {
         let (mut file, about) = place.open()?;
         let size = u64::try_from(about.st_size).unwrap_or(0);
-        if size > FILE_MAX {
-            return Ok(too_long());
-        }
-        body.clear();
-        body.reserve(size as usize + 1);
-        // It may grow meanwhile.
-        (&mut file).take(FILE_MAX + 1).read_to_end(&mut body)?;
-        if body.len() as u64 > FILE_MAX {
-            return Ok(too_long());
-        }
+        let Some(read) = octets(&mut file, size)? else {
+            return Ok(error(Code::NOT_IMPLEMENTED, "longer than the 4 MiB that are served"));
+        };
+        body = read;
         let tag = tag(&about);
         if body.len() as u64 == size && self::tag(&fstat(&file)?) == tag {
             let content = Document { body, format }.content();
@@ -221,8 +215,14 @@ fn read(place: &Place, format: ContentFormat) -> io::Result<ResponseTemplate> {
     Ok(Document { body, format }.content())
 }
 
-fn too_long() -> ResponseTemplate {
-    error(Code::NOT_IMPLEMENTED, "longer than the 4 MiB that are served")
+/// All octets of a file that had a size before, and may grow meanwhile; `None` past the bound.
+fn octets(file: &mut impl io::Read, size: u64) -> io::Result<Option<Vec<u8>>> {
+    if size > FILE_MAX {
+        return Ok(None);
+    }
+    let mut octets = Vec::with_capacity(size as usize + 1);
+    file.take(FILE_MAX + 1).read_to_end(&mut octets)?;
+    Ok(Some(octets).filter(|octets| octets.len() as u64 <= FILE_MAX))
 }
 
 fn refusal(refused: &io::Error) -> ResponseTemplate {
@@ -260,6 +260,13 @@ mod tests {
         assert_eq!(code_at(FILE_MAX), (Code::CONTENT, FILE_MAX));
         assert_eq!(code_at(FILE_MAX + 1).0, Code::NOT_IMPLEMENTED);
         fs::remove_dir_all(&folder).expect("ours");
+    }
+
+    #[test]
+    fn a_file_that_grows_while_it_is_read_is_read_no_further_than_the_bound() {
+        let mut endless = io::repeat(7).take(2 * FILE_MAX);
+        assert_eq!(octets(&mut endless, 1).expect("readable"), None);
+        assert_eq!(endless.limit(), FILE_MAX - 1, "one octet past the bound says that it is past");
     }
 
     #[cfg(target_os = "linux")]

@@ -4,18 +4,18 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::UdpSocket;
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::server::Server;
 
 /// Waits for a command that ends within so long; its exit code.
 fn ends_within(child: &mut Child, limit: Duration) -> Option<i32> {
-    let begun = Instant::now();
-    while begun.elapsed() < limit {
+    let look = Duration::from_millis(10);
+    for _ in 0..limit.as_millis() / look.as_millis() {
         if let Some(status) = child.try_wait().expect("it is ours") {
             return status.code();
         }
-        std::thread::sleep(Duration::from_millis(10));
+        std::thread::sleep(look);
     }
     let _gone = child.kill();
     panic!("it goes on after {limit:?}");
@@ -48,9 +48,8 @@ fn a_reader_of_the_messages_that_has_enough_ends_what_only_asks() {
         &["ping", "-v", &nobody],
         &["ping", &server.uri("/"), "-c", "100"],
     ] {
-        let begun = Instant::now();
         let code = ends_within(&mut head(args), Duration::from_secs(5));
-        assert_eq!(code, Some(0), "{args:?} after {:?}", begun.elapsed());
+        assert_eq!(code, Some(0), "{args:?}");
     }
 }
 

@@ -111,7 +111,7 @@ impl List {
         if let Some(links) = self.good() {
             return links;
         }
-        // Whoever asked may go away; the list is made all the same, for those who ask next.
+        // The client may go away; the list is made all the same, for the next one.
         let made = tokio::task::spawn_blocking(move || {
             let links = self.make(&root);
             drop(turn);
