@@ -274,7 +274,7 @@ mod tests {
         let (address, mut told) = logged();
         let uri = |path: &str| format!("coap://{address}{path}");
         let client = Client::builder().build().expect("the defaults");
-        client.put(&uri("/hello")).payload(vec![7; 3000]).await.expect("an answer");
+        client.put(uri("/hello")).payload(vec![7; 3000]).await.expect("an answer");
         let served = told.recv().await.expect("a line");
         assert_eq!(
             (served.method, &*served.path, served.scheme),
@@ -284,7 +284,7 @@ mod tests {
         assert_eq!((served.code, served.observation), (Some(Code::CONTENT), None));
         assert!(served.took < Duration::from_secs(1));
         // The states that an observer gets are no requests.
-        let mut states = client.get(&uri("/hello")).observe().await.expect("it is observable");
+        let mut states = client.get(uri("/hello")).observe().await.expect("it is observable");
         for _ in 0..3 {
             states.next().await.expect("it changes").expect("a state");
         }
@@ -293,7 +293,7 @@ mod tests {
         states.end().await;
         let deregistered = told.recv().await.expect("a line");
         assert_eq!(deregistered.observation, Some(Observation::Deregistered));
-        let missing = client.get(&uri("/none")).await.expect("an answer");
+        let missing = client.get(uri("/none")).await.expect("an answer");
         assert_eq!(missing.code(), Code::NOT_FOUND);
         assert_eq!(told.recv().await.expect("a line").code, Some(Code::NOT_FOUND));
         // The end of the server leaves this one without an answer.
