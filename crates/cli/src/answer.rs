@@ -10,6 +10,7 @@ use lowmesh_net::peer::Peer;
 use lowmesh_wire::coap::{Class, Code, ContentFormat, Format, Message, OptionNumber, OptionRef};
 
 use crate::body::{plain, pretty};
+use crate::console::say;
 use crate::diagnostic::hex;
 use crate::failure::Failure;
 
@@ -43,9 +44,9 @@ impl Args {
 pub fn show(args: &Args, answer: &Response, out: &mut impl Write) -> Result<(), Failure> {
     let Response { from, message, rtt, .. } = answer;
     if args.verbose {
-        eprintln!("{} from {}{}", title(message.code), from.address, timing(*rtt));
+        say!("{} from {}{}", title(message.code), from.address, timing(*rtt));
         for option in &message.options {
-            eprintln!("  {}", option_line(option));
+            say!("  {}", option_line(option));
         }
     }
     let format = content_format(message);
@@ -87,12 +88,12 @@ pub fn show_one_of_many(
 /// Tells on stderr what happens before an answer comes.
 pub fn tell(output: &Output<Peer>) {
     match output {
-        Output::Started { rto, .. } => eprintln!("sent; first timeout {:.3} s", rto.as_secs_f64()),
-        Output::Acknowledged { rtt, retransmissions, .. } => eprintln!(
+        Output::Started { rto, .. } => say!("sent; first timeout {:.3} s", rto.as_secs_f64()),
+        Output::Acknowledged { rtt, retransmissions, .. } => say!(
             "acknowledged after {:.1} ms and {retransmissions} retransmissions; the answer follows",
             rtt.as_secs_f64() * 1000.0
         ),
-        Output::Discarded { from, cause } => eprintln!("from {}: dropped, {cause:?}", from.address),
+        Output::Discarded { from, cause } => say!("from {}: dropped, {cause:?}", from.address),
         _ => {}
     }
 }

@@ -16,6 +16,7 @@ use lowmesh_net::tls::TlsClient;
 use lowmesh_wire::coap::uri::{Scheme, Uri};
 
 use crate::answer;
+use crate::console::reader_gone;
 use crate::failure::Failure;
 use crate::traffic;
 
@@ -86,10 +87,23 @@ pub fn host_or_uri(text: &str) -> Result<Uri, Failure> {
     }
 }
 
-/// Runs the asynchronous part of a verb.
+/// Runs the asynchronous part of a verb. What waits for a disk or a name server in a thread of its own keeps nobody from
+/// the end.
 pub fn wait<T>(task: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(Failure::own)?.block_on(task)
+    let runtime = runtime.map_err(Failure::own)?;
+    let result = runtime.block_on(task);
+    runtime.shutdown_background();
+    result
+}
+
+/// Runs what only shows things until it is done, or until nobody reads stdout any more.
+pub async fn while_read<T>(task: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    tokio::select! {
+        biased;
+        result = task => result,
+        () = reader_gone() => Err(Failure::EnoughRead),
+    }
 }
 
 impl Args {

@@ -59,7 +59,7 @@ pub fn execute(args: &Args, out: &mut impl Write) -> Result<(), Failure> {
         uri.path = [".well-known", "core"].map(str::to_owned).into();
     }
     uri.query.extend(args.filters.iter().cloned());
-    let (group, documents) = channel::wait(ask(args, uri))?;
+    let (group, documents) = channel::wait(channel::while_read(ask(args, uri)))?;
     let servers: Vec<(Peer, Vec<Link<'_>>)> = documents
         .iter()
         .map(|(from, document)| Ok((*from, read(*from, document)?)))

@@ -12,6 +12,8 @@ use lowmesh_net::resolve::ResolveError;
 use lowmesh_net::tls::TlsError;
 use lowmesh_net::udp::BindError;
 
+use crate::console::say;
+
 /// A failed verb.
 #[derive(Debug)]
 pub enum Failure {
@@ -87,10 +89,10 @@ impl Failure {
             Self::EnoughRead => return,
         };
         for line in message.lines() {
-            eprintln!("error: {line}");
+            say!("error: {line}");
         }
         if let Some(hint) = hint {
-            eprintln!("hint: {hint}");
+            say!("hint: {hint}");
         }
     }
 

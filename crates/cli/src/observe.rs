@@ -10,6 +10,7 @@ use lowmesh_wire::coap::Code;
 
 use crate::answer;
 use crate::channel::{self, patience};
+use crate::console::{reader_gone, say};
 use crate::failure::Failure;
 use crate::template::{self, next_hop, template};
 
@@ -70,6 +71,7 @@ async fn watch(
     let result = tokio::select! {
         result = follow(args, count.unwrap_or(u64::MAX), &mut states, out) => result,
         () = elapsed(span) => Ok(()),
+        () = reader_gone() => Err(Failure::EnoughRead),
         interrupted = tokio::signal::ctrl_c() => interrupted.map_err(Failure::own),
     };
     states.end().await;
@@ -100,7 +102,7 @@ async fn follow(
                 // RFC 7641 s4.1 and s4.2: no Observe option, no observation, from now on.
                 let never =
                     if shown > 1 { "ends the observation" } else { "does not observe this" };
-                eprintln!("the server {never}; no more notifications will come");
+                say!("the server {never}; no more notifications will come");
                 return Ok(());
             }
         };

@@ -7,6 +7,7 @@ use std::time::Duration;
 use lowmesh_net::client::{Client, Pong};
 
 use crate::channel::{self, Target, patience};
+use crate::console::reader_gone;
 use crate::failure::Failure;
 use crate::template::seconds;
 
@@ -60,6 +61,7 @@ pub fn execute(args: &Args, out: &mut impl Write) -> Result<(), Failure> {
         let mut tally = Tally::default();
         let result = tokio::select! {
             result = ping(args, &client, &target, &mut tally, out) => result,
+            () = reader_gone() => Err(Failure::EnoughRead),
             interrupted = tokio::signal::ctrl_c() => interrupted.map_err(Failure::own),
         };
         result?;

@@ -12,7 +12,9 @@ use lowmesh_net::udp::BindError;
 use lowmesh_wire::coap::uri::Scheme;
 
 use crate::channel::secret;
+use crate::console::say;
 use crate::failure::Failure;
+use crate::log;
 
 /// Where, and who may ask.
 #[derive(Debug, clap::Args)]
@@ -49,6 +51,8 @@ pub struct Args {
     /// Refuse requests that are not protected with OSCORE
     #[arg(long, requires = "oscore")]
     oscore_only: bool,
+    #[command(flatten)]
+    log: log::Args,
 }
 
 /// Where a command listens unless it is given an address.
@@ -75,9 +79,28 @@ pub async fn run(args: &Args, server: Server, reach: Reach) -> Result<(), Failur
     for address in addresses(args, reach) {
         listen_at(args, &mut server, address).await?;
     }
-    let stop = interrupted().map_err(Failure::own)?;
-    eprintln!("Ctrl-C ends the server");
+    let mut log = args.log.open()?;
+    if let Some(log) = &log {
+        server.log(log.requests());
+    }
+    let interrupted = interrupted().map_err(Failure::own)?;
+    let unread = async {
+        match &mut log {
+            Some(log) => log.unread().await,
+            None => std::future::pending().await,
+        }
+    };
+    let stop = async {
+        tokio::select! {
+            () = interrupted => {}
+            () = unread => {}
+        }
+    };
+    say!("Ctrl-C ends the server");
     let ended = server.run(stop).await.map_err(Failure::own);
+    if let Some(log) = log {
+        log.close();
+    }
     // What is not stored now costs the next start a challenge.
     let stored = contexts.map_or(Ok(()), |contexts| contexts.close()).map_err(Failure::own);
     ended.and(stored)
@@ -130,7 +153,7 @@ async fn listen_at(args: &Args, server: &mut Server, address: IpAddr) -> Result<
 
 /// Says where something is served. Standard output stays free for data.
 fn tell(scheme: Scheme, bound: SocketAddr) {
-    eprintln!("serving {}://{bound}", scheme.name());
+    say!("serving {}://{bound}", scheme.name());
 }
 
 /// RFC 7252 s12.7: coaps is one above coap, here as there.

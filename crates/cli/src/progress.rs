@@ -8,6 +8,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lowmesh_lab::runner::Progress;
 use lowmesh_units::Duration;
 
+use crate::console::say;
+
 /// How progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Style {
@@ -78,10 +80,7 @@ impl Meter {
                 let now = wall_clock();
                 if now.duration_since(state.last_line) >= PLAIN_PERIOD {
                     state.last_line = now;
-                    eprintln!(
-                        "{}",
-                        plain_line(&state, self.runs, now.duration_since(self.started))
-                    );
+                    say!("{}", plain_line(&state, self.runs, now.duration_since(self.started)));
                 }
             }
             View::Silent => {}
@@ -98,8 +97,8 @@ impl Meter {
     /// Writes a line that does not tear the bar. Failures are told also to those who want no progress.
     pub fn line(&self, text: &str) {
         match &self.view {
-            View::Bar(bar) => bar.suspend(|| eprintln!("{text}")),
-            View::Plain | View::Silent => eprintln!("{text}"),
+            View::Bar(bar) => bar.suspend(|| say!("{text}")),
+            View::Plain | View::Silent => say!("{text}"),
         }
     }
 }

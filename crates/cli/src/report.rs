@@ -7,6 +7,7 @@ use std::path::Path;
 
 use lowmesh_lab::html::Page;
 
+use crate::console::say;
 use crate::failure::Failure;
 
 /// Makes sure, before any run, that a page can be written to `page`.
@@ -41,7 +42,7 @@ pub fn write(file: &Path, page: &Page, quiet: bool) -> Result<(), Failure> {
         }
     }
     if !quiet {
-        eprintln!("report: {}", file.display());
+        say!("report: {}", file.display());
     }
     Ok(())
 }

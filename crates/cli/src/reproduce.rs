@@ -19,6 +19,7 @@ use lowmesh_lab::simulate::{Simulate, Sinks};
 use lowmesh_lab::store::Store;
 use serde_json::json;
 
+use crate::console::say;
 use crate::failure::Failure;
 use crate::progress::{Meter, Style};
 use crate::{dry, report, store};
@@ -198,7 +199,7 @@ fn run(
     let (all, missing) = (batch.len(), batch.missing().len());
     let style = if args.quiet { Style::None } else { args.progress };
     if !args.quiet && all > 0 {
-        eprintln!("{all} runs, {} of them stored in {}", all - missing, store.folder().display());
+        say!("{all} runs, {} of them stored in {}", all - missing, store.folder().display());
     }
     let meter = Meter::new(style, missing as u64, batch.missing_time());
     let how = How { jobs: args.jobs, fail_fast: false };

@@ -8,6 +8,7 @@ use lowmesh_wire::coap::Code;
 
 use crate::answer;
 use crate::channel::{self, group_patience, patience};
+use crate::console::say;
 use crate::failure::Failure;
 use crate::observe;
 use crate::template::{Args, next_hop, template};
@@ -23,10 +24,14 @@ pub fn execute(method: Code, args: &Args, out: &mut impl Write) -> Result<(), Fa
     channel::wait(async {
         let target = args.channel.target(next_hop).await?;
         let request = client.request(message.code, &target.uri).template(message);
-        let result = if target.group {
-            gather(args, request, out).await
-        } else {
-            ask(args, request, out).await
+        let group = target.group;
+        let asking = async {
+            if group { gather(args, request, out).await } else { ask(args, request, out).await }
+        };
+        // A change that has begun is finished, whether or not anybody reads what comes of it.
+        let result = match method {
+            Code::GET | Code::FETCH => channel::while_read(asking).await,
+            _ => asking.await,
         };
         client.close().await?;
         result
@@ -54,7 +59,7 @@ async fn gather(args: &Args, request: Request<'_>, out: &mut impl Write) -> Resu
     while let Some(item) = exchange.next().await {
         let Some(answer) = Response::of(item?) else { continue };
         answers += 1;
-        eprintln!("from {}", answer.from.address);
+        say!("from {}", answer.from.address);
         match answer::show_one_of_many(&args.answer, &answer, out) {
             Err(refused @ Failure::Refused { .. }) => refusal = Some(refused),
             shown => shown?,

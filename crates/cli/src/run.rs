@@ -20,6 +20,7 @@ use lowmesh_lab::simulate::{Simulate, Sinks};
 use lowmesh_lab::store::Store;
 use lowmesh_units::Seed;
 
+use crate::console::say;
 use crate::failure::Failure;
 use crate::progress::{Meter, Style};
 use crate::{dry, report, store, table};
@@ -163,7 +164,7 @@ fn run(
     let style = if args.quiet { Style::None } else { args.progress };
     let missing = batch.missing().len();
     if !args.quiet && missing < batch.len() {
-        eprintln!("{} of {} runs are stored", batch.len() - missing, batch.len());
+        say!("{} of {} runs are stored", batch.len() - missing, batch.len());
     }
     let meter = Meter::new(style, missing as u64, batch.missing_time());
     let observe = |spec: &RunSpec, progress: Progress<'_>| {
@@ -237,17 +238,17 @@ pub fn sink(path: Option<&Path>) -> Result<Option<Box<dyn Write + Send>>, Failur
 
 fn tell_results(args: &Args) {
     if let (Some(path), false) = (&args.out, args.quiet) {
-        eprintln!("results: {}", path.display());
+        say!("results: {}", path.display());
     }
 }
 
 fn tell_sinks(args: &Args, scenario: &Scenario) {
     let first = scenario.head.seed;
     if let Some(path) = &args.pcap {
-        eprintln!("capture of seed {first} alone: {}", path.display());
+        say!("capture of seed {first} alone: {}", path.display());
     }
     if let Some(path) = &args.trace {
-        eprintln!("trace of seed {first} alone: {}", path.display());
+        say!("trace of seed {first} alone: {}", path.display());
     }
 }
 

@@ -8,6 +8,7 @@ use lowmesh_wire::coap::{Class, Code, MessageView, OptionRef};
 
 use crate::answer::option_line;
 use crate::body::plain;
+use crate::console::say;
 use crate::diagnostic::hex;
 
 /// Writes one message to stderr.
@@ -16,7 +17,7 @@ pub fn tell(traffic: Traffic<'_>) {
         Direction::Out => "->",
         Direction::In => "<-",
     };
-    eprintln!("{arrow} {}", line(&traffic));
+    say!("{arrow} {}", line(&traffic));
 }
 
 fn line(traffic: &Traffic<'_>) -> String {

@@ -14,6 +14,7 @@ use lowmesh_lab::tune::{
     Compared, News, Objective, Plan, Request, TIMER_NAMES, TuneError, Tuned, Verdict,
 };
 
+use crate::console::say;
 use crate::failure::Failure;
 use crate::progress::{Meter, Style};
 use crate::{report, store};
@@ -81,7 +82,7 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
     args.report.as_deref().map(report::check).transpose()?;
     let store = Store::open(&store::location(args.store.as_deref())?)?;
     if !args.quiet {
-        eprintln!("{} runs at most, kept in {}", plan.runs(), store.folder().display());
+        say!("{} runs at most, kept in {}", plan.runs(), store.folder().display());
     }
     let style = if args.quiet { Style::None } else { args.progress };
     let total = scenario.head.duration * u64::from(plan.runs());

@@ -1,99 +1,18 @@
 //! `lowmesh serve` as its users have it: started, asked over its transports, and ended.
 
-use std::io::{BufRead as _, BufReader, Read as _};
-use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::io::Read as _;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::served::{Folder, Server, lowmesh};
+
+mod served;
 
 /// An authority and a server that it has certified, for localhost. Made for tests only.
 const TLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../net/tests/tls");
 
 /// Has a proxy ask this machine.
 const LOCAL: [&str; 2] = ["--allow-target", "127.0.0.0/8"];
-
-fn lowmesh(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_lowmesh")).args(args).output().expect("the command was built")
-}
-
-/// A server that ends with the test.
-struct Server {
-    child: Child,
-    /// What it serves, as `scheme://address`.
-    served: Vec<String>,
-}
-
-impl Server {
-    fn start(args: &[&str]) -> Self {
-        Self::start_as("serve", args)
-    }
-    fn start_as(verb: &str, args: &[&str]) -> Self {
-        Self::spawn(&[&[verb, "--port", "0", "-a", "127.0.0.1"], args].concat())
-    }
-    fn spawn(args: &[&str]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_lowmesh"));
-        command.args(args).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("the command was built");
-        let told = BufReader::new(child.stderr.take().expect("piped")).lines();
-        let told = told.map_while(Result::ok).take_while(|line| !line.contains("Ctrl-C"));
-        let served = told.filter_map(|line| Some(line.strip_prefix("serving ")?.to_owned()));
-        let served = served.collect();
-        Self { child, served }
-    }
-    fn demo() -> Self {
-        Self::start(&["--demo"])
-    }
-    fn uri(&self, scheme: &str, path: &str) -> String {
-        let start = format!("{scheme}://");
-        let authority = self.served.iter().find(|served| served.starts_with(&start));
-        format!("{}{path}", authority.expect("it is served"))
-    }
-    /// The exit code and what was printed: the payload, or the error.
-    fn ask(&self, verb: &str, path: &str, args: &[&str]) -> (i32, String) {
-        let uri = self.uri("coap", path);
-        let ended = lowmesh(&[&[verb, &uri], args].concat());
-        let printed = [ended.stdout, ended.stderr].concat();
-        (ended.status.code().expect("no signal"), String::from_utf8_lossy(&printed).into_owned())
-    }
-    fn get(&self, path: &str) -> String {
-        let (code, printed) = self.ask("get", path, &[]);
-        assert_eq!(code, 0, "{path}: {printed}");
-        printed
-    }
-    fn json(&self, path: &str, args: &[&str]) -> serde_json::Value {
-        let (_, printed) = self.ask("get", path, &[args, &["--json"]].concat());
-        serde_json::from_str(&printed).unwrap_or_else(|error| panic!("{error}: {printed}"))
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _gone_already = self.child.kill();
-        let _gone_already = self.child.wait();
-    }
-}
-
-/// A folder that goes with the test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str, files: &[(&str, &[u8])]) -> Self {
-        let folder = std::env::temp_dir().join(format!("lowmesh-{}-{name}", std::process::id()));
-        for (file, content) in files {
-            let path = folder.join(file);
-            std::fs::create_dir_all(path.parent().expect("inside")).expect("a place for files");
-            std::fs::write(path, content).expect("a place for files");
-        }
-        Self(folder)
-    }
-    fn path(&self) -> &str {
-        self.0.to_str().expect("a plain path")
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _left_behind = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 #[test]
 fn the_demo_greets_counts_and_lists_itself() {
@@ -147,6 +66,34 @@ fn large_bodies_go_up_come_down_and_stay() {
     assert_eq!(server.ask("get", "/large-create/2", &[]).0, 4);
     let upper = server.ask("post", "/large-post", &["-e", &"ab".repeat(1000)]);
     assert_eq!(upper.1, "AB".repeat(1000));
+    // TD_COAP_BLOCK_05.
+    let (_, answer) = server.ask("post", "/large-post", &["-e", "ab", "--json"]);
+    assert!(answer.contains("\"code\":\"2.04\""), "{answer}");
+}
+
+#[test]
+fn who_asks_changes_nothing_of_what_observers_see_and_a_deleted_resource_comes_back() {
+    let server = Server::demo();
+    let first = server.get("/obs");
+    for _ in 0..3 {
+        server.get("/obs");
+    }
+    let uri = server.uri("coap", "/obs");
+    let observing = std::thread::spawn(move || lowmesh(&["observe", &uri, "--count", "2"]));
+    let seen = String::from_utf8(observing.join().expect("no panic").stdout).expect("text");
+    let number = |state: &str| state.trim_start_matches("state ").trim().parse().expect("a number");
+    let seen: Vec<u32> = seen.lines().map(number).collect();
+    let first: u32 = number(&first);
+    assert!(seen[0] <= first + 1 && seen[1] == seen[0] + 1, "{first}, {seen:?}");
+    // TD_COAP_OBS_07: the observer gets 4.04.
+    let uri = server.uri("coap", "/obs");
+    let observing = std::thread::spawn(move || lowmesh(&["observe", &uri]));
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(server.ask("delete", "/obs", &[]).0, 0);
+    assert_eq!(observing.join().expect("no panic").status.code(), Some(4));
+    assert_eq!(server.ask("get", "/obs", &[]).0, 4);
+    std::thread::sleep(Duration::from_millis(10_500));
+    assert!(server.get("/obs").starts_with("state "));
 }
 
 #[test]
@@ -297,7 +244,9 @@ fn a_proxy_passes_requests_on_between_transports_and_keeps_what_is_fresh() {
 
 #[test]
 fn without_flags_a_proxy_listens_at_loopback_and_asks_nothing_there() {
-    let proxy = Server::spawn(&["proxy", "--port", "0"]);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lowmesh"));
+    command.args(["proxy", "--port", "0"]);
+    let proxy = Server::spawn(command);
     assert!(!proxy.served.is_empty());
     for served in &proxy.served {
         assert!(served.contains("127.0.0.1") || served.contains("[::1]"), "{served}");
@@ -418,8 +367,6 @@ fn ctrl_c_ends_it_with_0_and_after_what_it_has_begun() {
     assert_eq!(asking.join().expect("no panic").stdout, b"an answer of its own");
     assert_eq!(server.child.wait().expect("it ran").code(), Some(0));
     let mut rest = String::new();
-    if let Some(mut stderr) = server.child.stderr.take() {
-        stderr.read_to_string(&mut rest).expect("text");
-    }
+    server.told.read_to_string(&mut rest).expect("text");
     assert_eq!(rest, "");
 }

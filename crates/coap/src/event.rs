@@ -14,6 +14,16 @@ use lowmesh_wire::coap::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExchangeId(pub(crate) u64);
 
+impl ExchangeId {
+    /// Exchanges from here on ask for the state of an observed resource; a transport's are below.
+    pub(crate) const REFRESH: u64 = 1 << 63;
+
+    /// True if no peer asks, but a host that needs the next state of an observed resource.
+    pub const fn is_refresh(self) -> bool {
+        self.0 & Self::REFRESH != 0
+    }
+}
+
 /// A request before it has a message ID and a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestTemplate {

@@ -78,6 +78,10 @@ impl<M: Datagrams> Driver<M> {
     pub fn secure(udp: Udp, sessions: Sessions, machine: M) -> Self {
         Self { sessions: Some(sessions), ..Self::new(udp, machine) }
     }
+    /// True over DTLS.
+    pub const fn is_secure(&self) -> bool {
+        self.sessions.is_some()
+    }
     /// Shows every message to `tap`.
     pub fn tapped(self, tap: Option<Tap>) -> Self {
         Self { tap, ..self }

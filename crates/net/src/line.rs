@@ -220,6 +220,15 @@ pub struct Incoming {
 }
 
 impl Incoming {
+    /// The scheme of its port.
+    pub const fn scheme(&self) -> Scheme {
+        match (self.websocket, self.tls.is_some()) {
+            (false, false) => Scheme::CoapTcp,
+            (false, true) => Scheme::CoapsTcp,
+            (true, false) => Scheme::CoapWs,
+            (true, true) => Scheme::CoapsWs,
+        }
+    }
     /// Shakes hands. To be given up after a while by who calls.
     pub async fn open(self) -> Result<Line, ConnectError> {
         let pipe: Box<dyn Pipe> = match &self.tls {

@@ -55,6 +55,8 @@ pub const END_LOOK: Duration = Duration::from_millis(20);
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Changes of resources that a server has not looked at yet; ours. Past it every resource counts as changed.
 pub const CHANGES_MAX: usize = 256;
+/// Octets of a path that a log of requests is told; ours.
+pub const LOGGED_PATH_MAX: usize = 256;
 /// Octets of answers that a proxy keeps; ours.
 pub const PROXY_CACHE_MAX: usize = 4 << 20;
 /// Connections of a proxy to origins; ours.

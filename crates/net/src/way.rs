@@ -6,12 +6,13 @@ use std::net::SocketAddr;
 
 use lowmesh_coap::{
     ConfigError, CongestionControl, Connections, Endpoint, ExchangeId, Host, Input, Output,
+    ResponseTemplate,
 };
 use lowmesh_machine::{Machine as _, Rejected, earliest};
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::signaling::Signal;
 use lowmesh_wire::coap::stream::{Framing, StreamMessage};
-use lowmesh_wire::coap::{Message, Token};
+use lowmesh_wire::coap::{Code, Message, Token};
 
 use crate::clock::Clock;
 use crate::driver::{Driver, SessionLoss};
@@ -32,7 +33,7 @@ pub(crate) trait Way: Send {
     /// The application says something.
     fn handle(&mut self, input: Input<'_, Peer>) -> Result<(), Rejected>;
     /// A request takes the application time: see [`Host::defer`].
-    fn defer(&mut self, exchange: ExchangeId) -> bool;
+    fn defer(&mut self, exchange: ExchangeId) -> Result<(), ResponseTemplate>;
     /// The state of the resource at `path` has changed.
     fn changed(&mut self, path: &str);
     /// The state that this request asks for has changed.
@@ -69,6 +70,10 @@ pub(crate) trait Way: Send {
     fn is_shaking_hands(&self, _peer: Peer) -> bool {
         false
     }
+    /// How long the CSM of a peer is awaited, which MUST be its first message (RFC 8323 s5.3); `None` once it is here.
+    fn awaits_csm(&self) -> Option<std::time::Duration> {
+        None
+    }
     /// Everything that was sent has arrived. A connection says that by itself, with [`Output::Close`].
     fn is_done(&self) -> bool;
 }
@@ -96,7 +101,7 @@ impl Way for Datagrams {
     fn handle(&mut self, input: Input<'_, Peer>) -> Result<(), Rejected> {
         self.handle(input)
     }
-    fn defer(&mut self, exchange: ExchangeId) -> bool {
+    fn defer(&mut self, exchange: ExchangeId) -> Result<(), ResponseTemplate> {
         let now = self.now();
         self.change(|host| host.defer(exchange, now))
     }
@@ -156,6 +161,8 @@ pub(crate) struct Connected {
     clock: Clock,
     /// How long the peer may be silent, and until when.
     silence: Option<(Duration, Instant)>,
+    /// Since when the peer's CSM is awaited.
+    greeting: Option<Instant>,
     tap: Option<Tap>,
 }
 
@@ -163,8 +170,9 @@ impl Connected {
     /// Greets the peer at the other end of `line`.
     pub(crate) fn new(line: Line, host: Host<Peer, Protected<Peer, Connections<Peer>>>) -> Self {
         let peer = Peer::new(line.peer, None);
-        let mut connected =
-            Self { line, peer, host, clock: Clock::start(), silence: None, tap: None };
+        let clock = Clock::start();
+        let greeting = Some(clock.now());
+        let mut connected = Self { line, peer, host, clock, silence: None, greeting, tap: None };
         let greeting = Input::Connected { peer, framing: FRAMING };
         let _always_taken = connected.handle(greeting);
         connected
@@ -201,25 +209,57 @@ impl Connected {
         }
     }
     fn on_message(&mut self, message: Result<StreamMessage, StreamError>) -> io::Result<()> {
+        let greeted = self.greeting.is_none();
         match message {
             Ok(message) => {
                 self.heard();
                 let mut bytes = Vec::new();
                 message.emit(FRAMING, &mut bytes);
                 show(self.tap.as_ref(), Direction::In, self.peer, Some(FRAMING), &bytes);
+                match message.code {
+                    Code::CSM => self.greeting = None,
+                    // RFC 8323 s3.4: an Empty message can always be sent.
+                    Code::EMPTY => {}
+                    // RFC 8323 s5.3: a missing or invalid CSM is a connection error.
+                    _ if !greeted => {
+                        self.abort("the first message is no CSM");
+                        return Err(not_coap("the first message is no CSM"));
+                    }
+                    _ => {}
+                }
                 let _always_taken = self.handle(Input::Datagram { from: self.peer, bytes: &bytes });
                 Ok(())
             }
             Err(StreamError::Malformed(error)) => {
-                // RFC 8323 s5.6: who cannot go on says why in an Abort.
-                let abort = Signal::Abort { bad_csm_option: None, diagnostic: error.to_string() };
-                self.line.queue(&abort.into_message(Token::EMPTY));
-                Err(io::Error::new(io::ErrorKind::InvalidData, error.to_string()))
+                self.abort(&error.to_string());
+                Err(if greeted {
+                    io::Error::new(io::ErrorKind::InvalidData, error.to_string())
+                } else {
+                    not_coap("what came first is no CSM")
+                })
+            }
+            Err(StreamError::Closed | StreamError::Broken(_)) if !greeted => {
+                Err(not_coap("the connection ended without a CSM"))
             }
             Err(StreamError::Closed) => Err(io::ErrorKind::UnexpectedEof.into()),
             Err(StreamError::Broken(error)) => Err(error),
         }
     }
+    /// RFC 8323 s5.6: who cannot go on says why in an Abort.
+    fn abort(&mut self, diagnostic: &str) {
+        let abort = Signal::Abort { bad_csm_option: None, diagnostic: diagnostic.to_owned() };
+        self.line.queue(&abort.into_message(Token::EMPTY));
+    }
+}
+
+/// A peer that does not greet as RFC 8323 s5.3 asks.
+fn not_coap(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, misgreeting(what))
+}
+
+/// What a peer did in place of greeting, and what that means.
+pub(crate) fn misgreeting(what: &str) -> String {
+    format!("{what} (RFC 8323 s5.3); it speaks another protocol, or none")
 }
 
 impl Way for Connected {
@@ -259,7 +299,7 @@ impl Way for Connected {
     fn handle(&mut self, input: Input<'_, Peer>) -> Result<(), Rejected> {
         self.host.handle(self.clock.now(), input)
     }
-    fn defer(&mut self, exchange: ExchangeId) -> bool {
+    fn defer(&mut self, exchange: ExchangeId) -> Result<(), ResponseTemplate> {
         self.host.defer(exchange, self.clock.now())
     }
     fn changed(&mut self, path: &str) {
@@ -290,6 +330,9 @@ impl Way for Connected {
         chosen: Option<CongestionControl>,
     ) -> Result<(), ConfigError> {
         self.host.choose_congestion_control(peer, chosen, self.clock.now())
+    }
+    fn awaits_csm(&self) -> Option<std::time::Duration> {
+        self.greeting.map(|since| self.clock.now().since(since).into())
     }
     fn is_done(&self) -> bool {
         false

@@ -2,28 +2,36 @@
 //! DELETE.
 //!
 //! A path of a request names a file by its segments, none of which can lead out of the folder: not `..`, not a
-//! separator inside a segment, not a link to elsewhere. Hidden files are not served.
+//! separator inside a segment, not a link to elsewhere. Served are regular files that are not hidden, under their
+//! names or through links.
+
+mod list;
+mod place;
+mod places;
+mod store;
 
 use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::io::{self, Read as _};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use lowmesh_coap::ResponseTemplate;
-use lowmesh_coap::resource::{Methods, Resource, Route, Router, State, check_conditions};
+use lowmesh_coap::resource::{Methods, Resource, State, check_conditions};
 use lowmesh_net::server::{Changes, Handler, Request, Server};
-use lowmesh_wire::coap::{Code, ContentFormat};
+use lowmesh_wire::coap::{Code, ContentFormat, OptionNumber};
+use nix::sys::stat::fstat;
 
+use self::list::List;
+use self::place::{Found, Place, Root, tag};
+use self::places::Places;
+use self::store::{Serial, Unfinished};
 use super::reply::{Document, code, error, lock};
 use crate::failure::Failure;
 
 /// The longest file that is served, octets: what a server keeps of representations whose later blocks may be asked for.
 const FILE_MAX: u64 = 4 << 20;
-/// Files that are listed, and folders in folders that are looked into.
-const LISTED_MAX: usize = 1000;
-const DEPTH_MAX: usize = 8;
-/// What a file is while it is being written.
-const UNFINISHED: &str = ".lowmesh-unfinished";
+/// How often a file is read that changes while it is being read.
+const READINGS: usize = 3;
 
 /// Formats by the ends of names; everything else is octets.
 const FORMATS: [(&str, ContentFormat); 12] = [
@@ -45,106 +53,140 @@ const FORMATS: [(&str, ContentFormat); 12] = [
 pub fn resources(server: &mut Server, folder: &Path, writable: bool) -> Result<(), Failure> {
     let hint = "give a folder that can be read, or --demo";
     let refused = |error| Failure::usage(format!("{}: {error}", folder.display()), hint);
-    let root = folder.canonicalize().map_err(refused)?;
+    let root = Arc::new(Root::open(folder).map_err(refused)?);
     // A folder that cannot be read is better found now than at the first request.
-    fs::read_dir(&root).map_err(refused)?;
-    let folder = Arc::new(Folder { root, changes: server.changes(), writing: Mutex::new(()) });
+    fs::read_dir(folder).map_err(refused)?;
+    if writable {
+        list::clean(&root);
+    }
+    let (list, changes) = (Arc::default(), server.changes());
+    let (places, writing, serial) = (Places::default(), Mutex::default(), Serial::default());
+    let folder = Arc::new(Folder { root, list, changes, places, writing, serial });
+    let listed = folder.clone();
     let methods =
         if writable { Methods::GET | Methods::PUT | Methods::DELETE } else { Methods::GET };
-    let files = handler(&folder, Folder::answer);
+    let files = Handler::later(move |request| folder.clone().file(request));
     server.insert("/", Resource::new(methods, files).subtree().hidden().observable());
     // In place of the server's own list, which knows only that there is a folder.
-    let list = handler(&folder, Folder::list);
-    let list = Resource::new(Methods::GET, list).format(ContentFormat::LINK_FORMAT);
-    server.insert("/.well-known/core", list.hidden().multicast());
+    let links = Handler::later(move |request| listed.clone().list(request));
+    let links = Resource::new(Methods::GET, links).format(ContentFormat::LINK_FORMAT);
+    server.insert("/.well-known/core", links.hidden().multicast());
     Ok(())
 }
 
-/// Files are read aside, so that a slow disk keeps nobody waiting.
-fn handler(folder: &Arc<Folder>, answer: fn(&Folder, &Request) -> ResponseTemplate) -> Handler {
-    let folder = folder.clone();
-    Handler::later(move |request| {
-        let folder = folder.clone();
-        let answered = tokio::task::spawn_blocking(move || answer(&folder, &request));
-        async { answered.await.unwrap_or(code(Code::INTERNAL_SERVER_ERROR)) }
-    })
-}
-
-/// A folder whose real path is known.
+/// A folder that is served.
 struct Folder {
-    root: PathBuf,
+    root: Arc<Root>,
+    list: Arc<List>,
     changes: Changes,
-    /// One file is written at a time.
+    places: Places,
+    /// One file takes the place of another at a time, so that conditions hold while it does.
     writing: Mutex<()>,
+    serial: Serial,
 }
 
 impl Folder {
+    /// What a request does to a file.
+    async fn file(self: Arc<Self>, request: Request) -> ResponseTemplate {
+        let folder = self.clone();
+        self.aside(request, move |request| folder.answer(request)).await
+    }
+    /// The list of the files.
+    async fn list(self: Arc<Self>, request: Request) -> ResponseTemplate {
+        let links = self.list.clone().current(self.root.clone()).await;
+        self.aside(request, move |request| links.answer(request)).await
+    }
+    /// Answers in a thread of its own, so that a slow disk keeps nobody waiting. Nothing begins before the answer is
+    /// waited for.
+    async fn aside(
+        &self,
+        request: Request,
+        answer: impl FnOnce(&Request) -> ResponseTemplate + Send + 'static,
+    ) -> ResponseTemplate {
+        let Some(taken) = self.places.take(request.peer.address.ip()).await else {
+            return error(Code::SERVICE_UNAVAILABLE, "too many files are being read and written")
+                .with_option(OptionNumber::MAX_AGE, &[1]);
+        };
+        let working = tokio::task::spawn_blocking(move || {
+            // Taken until the work is done, even if nobody waits for it any more.
+            let _taken = taken;
+            answer(&request)
+        });
+        working.await.unwrap_or(code(Code::INTERNAL_SERVER_ERROR))
+    }
     fn answer(&self, request: &Request) -> ResponseTemplate {
-        let Some(path) = self.place(request) else { return code(Code::NOT_FOUND) };
         let answer = match request.method() {
-            Code::PUT => self.write(&path, request),
-            Code::DELETE => self.delete(&path, request),
-            _ => read(&path),
+            Code::PUT => self.write(request),
+            Code::DELETE => self.delete(request),
+            _ => self.read(request),
         };
         answer.unwrap_or_else(|error| refusal(&error))
     }
-    /// Where a path leads, if that is inside; there need not be anything.
-    fn place(&self, request: &Request) -> Option<PathBuf> {
-        let mut path = self.root.clone();
-        for segment in request.below() {
-            path.push(str::from_utf8(segment).ok().filter(|name| is_name(name))?);
+    fn read(&self, request: &Request) -> io::Result<ResponseTemplate> {
+        let last = request.below().last().unwrap_or_default();
+        let format = format(String::from_utf8_lossy(last).as_ref().as_ref());
+        let read = self.root.find(request.below()).and_then(|place| read(&place, format));
+        match read {
+            Err(refused) if refused.kind() == io::ErrorKind::IsADirectory => {
+                Ok(error(Code::NOT_FOUND, "a folder; /.well-known/core lists the files"))
+            }
+            read => read,
         }
-        // What is there is where it says, or is reached through links that stay inside.
-        let here = match path.canonicalize() {
-            Ok(here) => here,
-            Err(_) => path.parent()?.canonicalize().ok()?,
-        };
-        here.starts_with(&self.root).then_some(path)
     }
-    /// Puts a file in the place of another in one step.
-    fn write(&self, path: &Path, request: &Request) -> io::Result<ResponseTemplate> {
-        let _alone = lock(&self.writing);
-        let state = state(path)?;
-        if let Err(refused) = check_conditions(&request.message.options, state) {
+    fn write(&self, request: &Request) -> io::Result<ResponseTemplate> {
+        let place = self.root.find(request.below())?;
+        let old = place.look()?;
+        // What is refused need not be written first.
+        if let Err(refused) = check_conditions(&request.message.options, old.state()?) {
             return Ok(code(refused));
         }
-        let unfinished = path.with_file_name(UNFINISHED);
-        fs::write(&unfinished, request.payload())?;
-        fs::rename(&unfinished, path)?;
-        self.tell(request);
+        let about = match &old {
+            Found::File(about) => Some(about),
+            _ => None,
+        };
+        let unfinished = Unfinished::write(&place, request.payload(), about, &self.serial)?;
+        let state = {
+            let _alone = lock(&self.writing);
+            let state = place.look()?.state()?;
+            if let Err(refused) = check_conditions(&request.message.options, state) {
+                return Ok(code(refused));
+            }
+            unfinished.put()?;
+            let path = self.tell(request);
+            self.list.written(&path, request.payload().len() as u64);
+            state
+        };
+        place.sync()?;
         Ok(code(if state == State::Absent { Code::CREATED } else { Code::CHANGED }))
     }
-    fn delete(&self, path: &Path, request: &Request) -> io::Result<ResponseTemplate> {
-        let _alone = lock(&self.writing);
-        let state = state(path)?;
-        if let Err(refused) = check_conditions(&request.message.options, state) {
-            return Ok(code(refused));
+    fn delete(&self, request: &Request) -> io::Result<ResponseTemplate> {
+        let place = self.root.find(request.below())?;
+        // Of a link the link goes, not what it leads to.
+        let entry = self.root.entry(request.below())?;
+        {
+            let _alone = lock(&self.writing);
+            let state = place.look()?.state()?;
+            if let Err(refused) = check_conditions(&request.message.options, state) {
+                return Ok(code(refused));
+            }
+            // RFC 7252 s5.8.4: 2.02 whether it was there or not.
+            if state == State::Absent {
+                return Ok(code(Code::DELETED));
+            }
+            store::remove(&entry.folder, &entry.name)?;
+            let path = self.tell(request);
+            self.list.deleted(&path);
         }
-        // RFC 7252 s5.8.4: 2.02 whether it was there or not.
-        if state != State::Absent {
-            fs::remove_file(path)?;
-            self.tell(request);
-        }
+        entry.sync()?;
         Ok(code(Code::DELETED))
     }
-    fn tell(&self, request: &Request) {
+    /// Tells observers that a file has changed; returns its path.
+    fn tell(&self, request: &Request) -> String {
         let path: Vec<_> = request.below().map(String::from_utf8_lossy).collect();
-        self.changes.tell(&path.join("/"));
+        let path = format!("/{}", path.join("/"));
+        self.changes.tell(&path);
+        path
     }
-    /// The list of all files, narrowed by the request's query (RFC 6690 s4.1).
-    fn list(&self, request: &Request) -> ResponseTemplate {
-        let mut files = Files { links: Router::new(), len: 0 };
-        files.add(&self.root, "", DEPTH_MAX);
-        match files.links.route(&request.message, request.multicast) {
-            Route::Answer(response) => response,
-            Route::Resource { .. } | Route::Ignore => code(Code::NOT_FOUND),
-        }
-    }
-}
-
-/// A file or a folder, by one segment of a path.
-fn is_name(segment: &str) -> bool {
-    !segment.is_empty() && !segment.starts_with('.') && !segment.contains(['/', '\\', ':', '\0'])
 }
 
 fn format(path: &Path) -> ContentFormat {
@@ -153,77 +195,88 @@ fn format(path: &Path) -> ContentFormat {
     known.map_or(ContentFormat::OCTET_STREAM, |(_, format)| *format)
 }
 
-fn read(path: &Path) -> io::Result<ResponseTemplate> {
-    let about = fs::metadata(path)?;
-    if about.is_dir() {
-        return Ok(error(Code::NOT_FOUND, "a folder; /.well-known/core lists the files"));
-    }
-    if about.len() > FILE_MAX {
-        return Ok(error(Code::NOT_IMPLEMENTED, "longer than the 4 MiB that are served"));
-    }
-    Ok(Document { body: fs::read(path)?, format: format(path) }.tagged())
-}
-
-/// What is at a place, for the conditions of a request.
-fn state(path: &Path) -> io::Result<State> {
-    match fs::read(path) {
-        Ok(body) => Ok(State::Present(Some(Document { body, format: format(path) }.tag()))),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(State::Absent),
-        Err(error) => Err(error),
-    }
-}
-
-fn refusal(error: &io::Error) -> ResponseTemplate {
-    use io::ErrorKind as Kind;
-    code(match error.kind() {
-        Kind::NotFound | Kind::NotADirectory => Code::NOT_FOUND,
-        Kind::PermissionDenied | Kind::IsADirectory | Kind::ReadOnlyFilesystem => Code::FORBIDDEN,
-        _ => Code::INTERNAL_SERVER_ERROR,
-    })
-}
-
-/// Links to files, at most so many.
-struct Files {
-    links: Router<()>,
-    len: usize,
-}
-
-impl Files {
-    /// Adds the files of a folder, and of those in it. Links of the file system are not followed here.
-    fn add(&mut self, folder: &Path, path: &str, depth: usize) {
-        let Ok(entries) = fs::read_dir(folder) else { return };
-        let mut entries: Vec<_> = entries.flatten().collect();
-        entries.sort_by_key(fs::DirEntry::file_name);
-        for entry in entries {
-            let (name, about) = (entry.file_name(), entry.metadata());
-            let (Some(name), Ok(about)) = (name.to_str().filter(|name| is_name(name)), about)
-            else {
-                continue;
-            };
-            let path = format!("{path}/{name}");
-            if about.is_dir() && depth > 0 {
-                self.add(&entry.path(), &path, depth - 1);
-            } else if about.is_file() && self.len < LISTED_MAX {
-                self.len += 1;
-                let link = Resource::new(Methods::GET, ()).format(format(&entry.path()));
-                self.links.insert(&path, link.attribute("sz", &about.len().to_string()));
-            }
+/// Reads a file, of which no more than [`FILE_MAX`] octets are ever read.
+fn read(place: &Place, format: ContentFormat) -> io::Result<ResponseTemplate> {
+    let mut body = Vec::new();
+    for _ in 0..READINGS {
+        let (mut file, about) = place.open()?;
+        let size = u64::try_from(about.st_size).unwrap_or(0);
+        let Some(read) = octets(&mut file, size)? else {
+            return Ok(error(Code::NOT_IMPLEMENTED, "longer than the 4 MiB that are served"));
+        };
+        body = read;
+        let tag = tag(&about);
+        if body.len() as u64 == size && self::tag(&fstat(&file)?) == tag {
+            let content = Document { body, format }.content();
+            return Ok(content.with_option(OptionNumber::ETAG, tag.as_bytes()));
         }
+    }
+    // Contents that change all the time have no tag that says which they were.
+    Ok(Document { body, format }.content())
+}
+
+/// All octets of a file that had a size before, and may grow meanwhile; `None` past the bound.
+fn octets(file: &mut impl io::Read, size: u64) -> io::Result<Option<Vec<u8>>> {
+    if size > FILE_MAX {
+        return Ok(None);
+    }
+    let mut octets = Vec::with_capacity(size as usize + 1);
+    file.take(FILE_MAX + 1).read_to_end(&mut octets)?;
+    Ok(Some(octets).filter(|octets| octets.len() as u64 <= FILE_MAX))
+}
+
+fn refusal(refused: &io::Error) -> ResponseTemplate {
+    use io::ErrorKind as Kind;
+    match refused.kind() {
+        Kind::NotFound | Kind::NotADirectory | Kind::InvalidFilename => code(Code::NOT_FOUND),
+        Kind::PermissionDenied | Kind::IsADirectory | Kind::ReadOnlyFilesystem => {
+            code(Code::FORBIDDEN)
+        }
+        Kind::StorageFull | Kind::QuotaExceeded | Kind::FileTooLarge => {
+            error(Code::INTERNAL_SERVER_ERROR, "there is no room for the file")
+        }
+        _ => code(Code::INTERNAL_SERVER_ERROR),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
 
     #[test]
-    fn a_segment_that_leads_elsewhere_is_no_name() {
-        for name in ["a.txt", "b", "with blank", "ü", "a..b"] {
-            assert!(is_name(name), "{name}");
-        }
-        for name in ["", ".", "..", ".hidden", "a/b", "..\\a", "C:", "a\0"] {
-            assert!(!is_name(name), "{name}");
-        }
+    fn a_file_is_served_up_to_the_bound() {
+        let folder = std::env::temp_dir().join(format!("lowmesh-read-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a place for files");
+        let root = Root::open(&folder).expect("it is there");
+        let file = File::create(folder.join("a")).expect("ours");
+        let code_at = |len: u64| {
+            file.set_len(len).expect("a sparse file");
+            let place = root.find([&b"a"[..]].into_iter()).expect("inside");
+            let answer = read(&place, ContentFormat::OCTET_STREAM).expect("readable");
+            (answer.code, answer.payload.len() as u64)
+        };
+        assert_eq!(code_at(FILE_MAX), (Code::CONTENT, FILE_MAX));
+        assert_eq!(code_at(FILE_MAX + 1).0, Code::NOT_IMPLEMENTED);
+        fs::remove_dir_all(&folder).expect("ours");
+    }
+
+    #[test]
+    fn a_file_that_grows_while_it_is_read_is_read_no_further_than_the_bound() {
+        let mut endless = io::repeat(7).take(2 * FILE_MAX);
+        assert_eq!(octets(&mut endless, 1).expect("readable"), None);
+        assert_eq!(endless.limit(), FILE_MAX - 1, "one octet past the bound says that it is past");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_whose_size_says_nothing_of_what_it_holds_has_no_tag() {
+        // The kernel says 0 octets.
+        let root = Root::open(Path::new("/proc/self")).expect("Linux has it");
+        let place = root.find([&b"status"[..]].into_iter()).expect("Linux has it");
+        let answer = read(&place, ContentFormat::TEXT_PLAIN).expect("readable");
+        assert!(!answer.payload.is_empty() && answer.options.get(OptionNumber::ETAG).is_none());
     }
 
     #[test]

@@ -12,6 +12,7 @@ use lowmesh_coap::ResponseTemplate;
 use lowmesh_coap::resource::{Methods, Resource, State, check_conditions};
 use lowmesh_net::server::{Changes, Handler, Request, Server};
 use lowmesh_wire::coap::{Code, ContentFormat, OptionNumber};
+use tokio::time::Instant;
 
 use super::demo::tick;
 use super::reply::{Document, code, error, lock, text};
@@ -183,8 +184,9 @@ fn large(server: &mut Server) {
         document.clone().tagged()
     });
     put(server, "/large-post", Methods::POST, |request| {
-        // TD_COAP_BLOCK_06: a large body comes and a large one goes.
-        plain(request.payload().to_ascii_uppercase()).content()
+        // TD_COAP_BLOCK_05: a large body comes, and a large one goes with 2.04.
+        let answer = plain(request.payload().to_ascii_uppercase()).content();
+        ResponseTemplate { code: Code::CHANGED, ..answer }
     });
     let created: Mutex<(usize, Vec<(usize, Document)>)> = Mutex::new((0, Vec::new()));
     let create = Handler::new(move |request| {
@@ -216,9 +218,10 @@ fn large(server: &mut Server) {
 /// Resources that change.
 fn observable(server: &mut Server) {
     for (path, len) in [("/obs", 0), ("/obs-non", 0), ("/obs-large", 2000)] {
-        let (document, changes) = (Some(plain(lines(len))), server.changes());
-        let observed = Mutex::new(Observed { document, asked: 0 });
-        let observed = Handler::new(move |request| {
+        let changes = server.changes();
+        let observed = Arc::new(Mutex::new(Observed::new(plain(lines(len)))));
+        let ticking = observed.clone();
+        let handler = Handler::new(move |request| {
             let answer = lock(&observed).answer(request);
             if request.method() != Code::GET {
                 changes.tell(path);
@@ -226,41 +229,65 @@ fn observable(server: &mut Server) {
             answer
         });
         let methods = Methods::GET | Methods::PUT | Methods::DELETE;
-        let resource = Resource::new(methods, observed);
+        let resource = Resource::new(methods, handler);
         let resource =
             if path == "/obs-non" { resource.notify_non() } else { resource.observable() };
         server.insert(path, resource);
-        tick(server, path, PERIOD);
+        tick(server, path, PERIOD, move || lock(&ticking).advance());
     }
     reset(server, server.changes());
 }
 
 /// A resource that changes by itself and can be changed.
 struct Observed {
-    /// Empty: the state is how often it was asked for. `None`: deleted, until the next PUT.
-    document: Option<Document>,
-    asked: u32,
+    /// What it is at first, and when it comes back.
+    first: Document,
+    /// Empty: the state is its number.
+    now: Presence,
+    /// How often it has changed by itself. Who asks changes nothing.
+    number: u32,
+}
+
+/// ```text
+///   Here ── DELETE ──► Gone: observers get 4.04 ── after a period ──► Here, as at first
+///     ▲── PUT ──────────┘
+/// ```
+enum Presence {
+    Here(Document),
+    Gone { since: Instant },
 }
 
 impl Observed {
+    fn new(first: Document) -> Self {
+        Self { now: Presence::Here(first.clone()), first, number: 1 }
+    }
+    /// A period has passed.
+    fn advance(&mut self) {
+        self.number += 1;
+        // A deleted one comes back, so that the next one who tries a client finds it.
+        if let Presence::Gone { since } = self.now
+            && since.elapsed() >= PERIOD
+        {
+            self.now = Presence::Here(self.first.clone());
+        }
+    }
     fn answer(&mut self, request: &Request) -> ResponseTemplate {
         match request.method() {
             Code::PUT => {
-                self.document = Some(Document::of(request));
+                self.now = Presence::Here(Document::of(request));
                 code(Code::CHANGED)
             }
             Code::DELETE => {
-                self.document = None;
+                self.now = Presence::Gone { since: Instant::now() };
                 code(Code::DELETED)
             }
             _ => self.state(),
         }
     }
-    fn state(&mut self) -> ResponseTemplate {
-        self.asked += 1;
-        let Some(document) = &self.document else { return code(Code::NOT_FOUND) };
+    fn state(&self) -> ResponseTemplate {
+        let Presence::Here(document) = &self.now else { return code(Code::NOT_FOUND) };
         let mut response = if document.body.is_empty() {
-            text(format!("state {}", self.asked))
+            text(format!("state {}", self.number))
         } else {
             document.clone().content()
         };

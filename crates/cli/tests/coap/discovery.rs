@@ -22,7 +22,10 @@ fn the_resources_of_a_server_are_a_table_and_filters_narrow_it() {
             .map(Into::into)
             .collect()
     };
-    assert_eq!(resources(&all), ["/broken", "/count", "/echo", "/json", "/large", "/token"]);
+    assert_eq!(
+        resources(&all),
+        ["/broken", "/count", "/echo", "/json", "/large", "/still", "/token"]
+    );
     let some = lines(&["discover", &format!("coap://{host}"), "href=/l*"]);
     assert_eq!(resources(&some), ["/large"]);
 }

@@ -28,6 +28,8 @@ enum Thing {
     Broken,
     Count,
     Token,
+    /// Observable, and never changes.
+    Still,
 }
 
 fn router() -> Router<Thing> {
@@ -38,6 +40,7 @@ fn router() -> Router<Thing> {
     router.insert("/broken", Resource::new(Methods::GET, Thing::Broken));
     router.insert("/count", Resource::new(Methods::GET, Thing::Count));
     router.insert("/token", Resource::new(Methods::GET, Thing::Token));
+    router.insert("/still", Resource::new(Methods::GET, Thing::Still));
     router
 }
 
@@ -56,6 +59,11 @@ fn perform(thing: Thing, request: &Message, count: usize) -> ResponseTemplate {
         Thing::Broken => ResponseTemplate::new(Code::INTERNAL_SERVER_ERROR),
         Thing::Count => {
             let mut response = content(count.to_string().as_bytes());
+            response.options.insert_uint(OptionNumber::OBSERVE, 0);
+            response
+        }
+        Thing::Still => {
+            let mut response = content(b"still");
             response.options.insert_uint(OptionNumber::OBSERVE, 0);
             response
         }
@@ -91,7 +99,7 @@ impl Server {
     pub fn uri(&self, path: &str) -> String {
         format!("coap://{}{path}", self.address)
     }
-    /// How many observe `/count`, some while after something happened.
+    /// How many observe something, some while after something happened.
     pub fn observers(&self) -> usize {
         std::thread::sleep(2 * PERIOD);
         self.observers.load(Ordering::Relaxed)
@@ -120,7 +128,8 @@ async fn serve(
             output = driver.next() => answer(&mut driver, &router, output.expect("a socket"), count),
             _ = ticks.tick() => {
                 count += 1;
-                driver.change(|host| host.changed("/count"));
+                let now = driver.now();
+                driver.change(|host| host.changed("/count", now));
             }
         }
         observers.store(driver.machine().observers(), Ordering::Relaxed);

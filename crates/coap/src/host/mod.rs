@@ -82,7 +82,6 @@ use crate::cache::Cache;
 use crate::event::{Input, Output};
 use crate::{Config, ConfigError, CongestionControl, ConnectionLimits, Connections, Endpoint};
 use client::Client;
-use refreshes::Refreshes;
 use server::Server;
 
 /// The critical options beyond RFC 7252 that a host processes: what [`Config::extensions`] of its
@@ -241,7 +240,7 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
                 self.respond(exchange, response, handle, now)
             }
             Input::Decline { exchange } => {
-                if Refreshes::is_one(exchange) {
+                if exchange.is_refresh() {
                     self.decline_state(exchange, now);
                     return Ok(());
                 }

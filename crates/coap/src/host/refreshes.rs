@@ -9,9 +9,6 @@ use crate::event::ExchangeId;
 use crate::observe::ObservationId;
 use crate::params::{REFRESH_MAX, REFRESHES_MAX};
 
-/// Exchanges from here on ask for the state of an observed resource; a transport's are below.
-const REFRESH: u64 = 1 << 63;
-
 /// What is asked, and what waits to be asked. Each observation is in either at most once.
 #[derive(Debug)]
 pub(super) struct Refreshes {
@@ -32,10 +29,6 @@ impl Refreshes {
             queued: BTreeSet::new(),
             serial: 0,
         }
-    }
-    /// Whether an exchange asks for the state of an observed resource, or has asked.
-    pub(super) const fn is_one(exchange: ExchangeId) -> bool {
-        exchange.0 & REFRESH != 0
     }
     /// The state of an observation has changed.
     pub(super) fn changed(&mut self, id: ObservationId) {
@@ -58,7 +51,7 @@ impl Refreshes {
         let id = self.queue.pop_front()?;
         self.queued.remove(&id);
         self.serial += 1;
-        let exchange = ExchangeId(REFRESH | self.serial);
+        let exchange = ExchangeId(ExchangeId::REFRESH | self.serial);
         self.asked.insert(exchange, (id, now));
         self.in_progress.insert(id, false);
         Some((exchange, id))

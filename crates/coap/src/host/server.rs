@@ -40,8 +40,6 @@ pub(super) struct Asked<P> {
     token_len: usize,
     /// When it came.
     at: Instant,
-    /// It came to a group.
-    multicast: bool,
     /// Its place, if it takes the application time.
     place: Option<Place<P>>,
 }
@@ -159,7 +157,6 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
             observes: None,
             token_len: message.token.encoded_len(),
             at: now,
-            multicast,
             place: None,
         };
         if let Some(block) = arrived {
@@ -250,7 +247,7 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         handle: Handle,
         now: Instant,
     ) -> Result<(), Rejected> {
-        if Refreshes::is_one(exchange) {
+        if exchange.is_refresh() {
             self.on_state(exchange, response, now);
             return Ok(());
         }
@@ -337,35 +334,22 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         ResponseTemplate::new(Code::UNAUTHORIZED).with_option(OptionNumber::ECHO, &value)
     }
 
-    /// The application needs time for a request, which takes a place until it is answered. False if
-    /// there is no place: then the host has answered, and the application has nothing to do.
-    pub fn defer(&mut self, exchange: ExchangeId, now: Instant) -> bool {
+    /// The application needs time for a request, which takes a place until it is answered. Without a
+    /// place the error is the response to give at once instead: 5.03, or 4.01 with Echo where a proof of
+    /// the client's address helps.
+    pub fn defer(&mut self, exchange: ExchangeId, now: Instant) -> Result<(), ResponseTemplate> {
         let alone = self.transport.is_alone();
-        let Some(asked) = self.server.asked.get_mut(&exchange) else {
-            // States are asked for a few at a time.
-            return Refreshes::is_one(exchange);
-        };
-        let (peer, multicast) = (asked.peer, asked.multicast);
-        let refused = match self.server.places.take(peer, self.transport.is_proven(peer), alone) {
+        // States are asked for a few at a time, so they have places of their own.
+        let Some(asked) = self.server.asked.get_mut(&exchange) else { return Ok(()) };
+        let peer = asked.peer;
+        match self.server.places.take(peer, self.transport.is_proven(peer), alone) {
             Ok(place) => {
                 asked.place = Some(place);
-                return true;
+                Ok(())
             }
-            Err(refused) => refused,
-        };
-        self.server.forget(exchange);
-        if multicast {
-            let _expired = self.transport.handle(now, Input::Decline { exchange });
-            self.drain(now);
-            return false;
+            Err(NoPlace::Busy) => Err(ResponseTemplate::busy()),
+            Err(NoPlace::Unproven) => Err(self.challenge(peer, now)),
         }
-        let response = match refused {
-            NoPlace::Busy => ResponseTemplate::busy(),
-            NoPlace::Unproven => self.challenge(peer, now),
-        };
-        self.answer(exchange, response, now);
-        self.drain(now);
-        false
     }
 
     /// The largest blocks for a peer, proven or not.

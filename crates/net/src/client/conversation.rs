@@ -19,7 +19,7 @@ use crate::dtls::LossCause;
 use crate::oscore::Contexts;
 use crate::params::CLIENT_IDLE;
 use crate::peer::Peer;
-use crate::way::Way;
+use crate::way::{Way, misgreeting};
 
 /// A request under way.
 #[derive(Debug)]
@@ -202,6 +202,9 @@ impl<W: Way> Conversation<W> {
     /// What it means that a request has failed.
     fn failure(&mut self, peer: Peer, reason: DropReason) -> Error {
         let address = peer.address;
+        if let Some(error) = self.misgreeted(address) {
+            return error;
+        }
         if let Some(loss) = self.way.take_session_loss(peer) {
             return match loss.cause {
                 LossCause::Handshake => Error::Handshake { peer: address, reason: loss.reason },
@@ -218,6 +221,9 @@ impl<W: Way> Conversation<W> {
     /// What it means that nothing came in this time.
     fn silence(&self, peer: Peer, wait: Duration) -> Error {
         let address = peer.address;
+        if let Some(error) = self.misgreeted(address) {
+            return error;
+        }
         if self.way.is_shaking_hands(peer) {
             let reason = format!("the handshake was not over within {} s", wait.as_secs_f64());
             return Error::Handshake { peer: address, reason };
@@ -227,6 +233,12 @@ impl<W: Way> Conversation<W> {
             return Error::Unprotected { peer: address, reason };
         }
         Error::Silence { peer: address.to_string(), wait }
+    }
+    /// That nothing came on a connection before the peer's CSM, which has not come.
+    fn misgreeted(&self, peer: SocketAddr) -> Option<Error> {
+        let awaited = self.way.awaits_csm()?;
+        let what = format!("no CSM came within {:.1} s", awaited.as_secs_f64());
+        Some(Error::Ended { peer, reason: misgreeting(&what) })
     }
     /// The way is over: nothing more comes of any request.
     fn lose(&mut self, reason: &str) {

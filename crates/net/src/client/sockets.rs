@@ -11,7 +11,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use futures_util::future::select_all;
-use lowmesh_coap::{ConfigError, CongestionControl, Input, Output, ResponseTemplate};
+use lowmesh_coap::{ConfigError, CongestionControl, ExchangeId, Input, Output, ResponseTemplate};
 use lowmesh_machine::{Handle, Rejected};
 use lowmesh_wire::coap::{Code, Message};
 
@@ -144,6 +144,10 @@ impl Way for Sockets {
             // A client says nothing else.
             other => self.all[0].handle(other),
         }
+    }
+    fn defer(&mut self, exchange: ExchangeId) -> Result<(), ResponseTemplate> {
+        // Nothing is served on this side.
+        self.all[0].defer(exchange)
     }
     fn changed(&mut self, path: &str) {
         self.all.iter_mut().for_each(|one| one.changed(path));

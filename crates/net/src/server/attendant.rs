@@ -10,10 +10,12 @@ use futures_util::stream::FuturesUnordered;
 use lowmesh_coap::{ExchangeId, Input, Output, ResponseTemplate};
 use lowmesh_machine::Handle;
 use lowmesh_wire::coap::Code;
+use lowmesh_wire::coap::uri::Scheme;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
 
 use super::handler::Reply;
+use super::log::Journal;
 use super::news::News;
 use super::site::{Finish, Outcome, Site};
 use crate::params::END_LOOK;
@@ -39,12 +41,15 @@ pub(super) struct Attendant<W> {
     site: Arc<Site>,
     pending: FuturesUnordered<Pending>,
     state: State,
+    journal: Journal,
 }
 
 impl<W: Way> Attendant<W> {
     /// The host of `way` says how many answers are made at a time.
-    pub(super) fn new(way: W, site: Arc<Site>) -> Self {
-        Self { way, site, pending: FuturesUnordered::new(), state: State::Serving }
+    pub(super) fn new(way: W, scheme: Scheme, site: Arc<Site>) -> Self {
+        let journal = Journal::new(site.log.clone(), scheme);
+        let (pending, state) = (FuturesUnordered::new(), State::Serving);
+        Self { way, site, pending, state, journal }
     }
     /// Serves until the way ends, or until `stop` and at most `grace` longer; gives the way back.
     pub(super) async fn serve(
@@ -113,6 +118,7 @@ impl<W: Way> Attendant<W> {
         match output {
             Output::Request { exchange, from, message, multicast } => {
                 self.site.totals.asked();
+                self.journal.asked(exchange, from, &message);
                 if self.state != State::Serving {
                     self.decline(exchange, multicast);
                     return;
@@ -123,15 +129,15 @@ impl<W: Way> Attendant<W> {
                     }
                     Outcome::Reply(Reply::Later(answer), finish) => {
                         // Nothing has been done yet of an answer that is not polled.
-                        if self.way.defer(exchange) {
-                            self.pending.push(Box::pin(finished(exchange, answer, finish)));
-                        } else {
-                            self.site.totals.answered(Code::SERVICE_UNAVAILABLE);
+                        match self.way.defer(exchange) {
+                            Ok(()) => {
+                                self.pending.push(Box::pin(finished(exchange, answer, finish)));
+                            }
+                            Err(_) if multicast => self.pass_over(exchange),
+                            Err(response) => self.respond(exchange, response),
                         }
                     }
-                    Outcome::Silence => {
-                        let _expired = self.way.handle(Input::Decline { exchange });
-                    }
+                    Outcome::Silence => self.pass_over(exchange),
                 }
             }
             Output::Close { .. } => self.state = State::Over,
@@ -142,14 +148,20 @@ impl<W: Way> Attendant<W> {
     /// The server ends, and takes no more requests.
     fn decline(&mut self, exchange: ExchangeId, multicast: bool) {
         if multicast {
-            let _expired = self.way.handle(Input::Decline { exchange });
+            self.pass_over(exchange);
         } else {
             self.respond(exchange, ResponseTemplate::new(Code::SERVICE_UNAVAILABLE));
         }
     }
+    /// A request stays without an answer.
+    fn pass_over(&mut self, exchange: ExchangeId) {
+        self.journal.declined(exchange);
+        let _expired = self.way.handle(Input::Decline { exchange });
+    }
     fn respond(&mut self, exchange: ExchangeId, response: ResponseTemplate) {
         let handle = Handle::NONE;
         self.site.totals.answered(response.code);
+        self.journal.answered(exchange, &response);
         // Who asked may be gone. What cannot be sent as it is, as an answer that is too long, is our mistake.
         if self.way.handle(Input::Respond { exchange, response, handle }).is_err() {
             let response = ResponseTemplate::new(Code::INTERNAL_SERVER_ERROR);

@@ -36,6 +36,7 @@ mod attendant;
 mod handler;
 mod limits;
 mod listening;
+mod log;
 mod news;
 mod site;
 
@@ -64,6 +65,7 @@ use attendant::Attendant;
 pub use handler::{Handler, Request};
 pub use limits::Limits;
 pub(crate) use listening::Listening;
+pub use log::{Observation, RequestLog, Served};
 pub(crate) use news::News;
 use news::Totals;
 pub use news::{Changes, Metrics};
@@ -82,6 +84,7 @@ pub struct Server {
     protection: Option<Protection>,
     relay: Option<Relay>,
     listening: Listening,
+    log: Option<RequestLog>,
 }
 
 impl Server {
@@ -98,6 +101,7 @@ impl Server {
             protection: None,
             relay: None,
             listening: Listening::default(),
+            log: None,
         })
     }
     /// Takes requests that are protected with one of these OSCORE contexts (RFC 8613), at every port; to be said before
@@ -112,6 +116,10 @@ impl Server {
     /// By which observers get to know that a resource has changed.
     pub fn changes(&self) -> Changes {
         self.changes.clone()
+    }
+    /// Tells a log of each request that is answered.
+    pub fn log(&mut self, log: RequestLog) {
+        self.log = Some(log);
     }
     /// The numbers of the server, for monitoring, once it runs; [`Metrics::resource`] makes a resource of them.
     pub fn metrics(&self) -> Metrics {
@@ -167,13 +175,14 @@ impl Server {
     /// leave, connections are released (RFC 8323 s5.5) and sessions closed, all within [`Limits::grace`].
     pub async fn run(self, stop: impl Future<Output = ()>) -> io::Result<()> {
         let Self { router, changes, totals, limits, datagrams, listeners, .. } = self;
-        let Self { protection, relay, .. } = self;
-        let site = Arc::new(Site { router, changes, totals, relay });
+        let Self { protection, relay, log, .. } = self;
+        let site = Arc::new(Site { router, changes, totals, relay, log });
         let (limits, (tell, stopped)) = (Arc::new(limits), watch::channel(false));
         let places = Arc::new(Semaphore::new(limits.connections_max));
         let mut tasks = JoinSet::new();
         for driver in datagrams {
-            let attendant = Attendant::new(driver, site.clone());
+            let scheme = if driver.is_secure() { Scheme::Coaps } else { Scheme::Coap };
+            let attendant = Attendant::new(driver, scheme, site.clone());
             let serving = attendant.serve(stopped.clone(), limits.grace);
             tasks.spawn(async move {
                 let (driver, result) = serving.await;
@@ -257,7 +266,7 @@ impl Reception {
     /// One connection, from its handshakes to its end.
     fn serve(&self, incoming: Incoming) -> impl Future<Output = io::Result<()>> + use<> {
         let (site, limits, mut stop) = (self.site.clone(), self.limits.clone(), self.stop.clone());
-        let protection = self.protection.clone();
+        let (protection, scheme) = (self.protection.clone(), incoming.scheme());
         async move {
             let opening = tokio::time::timeout(limits.handshake_max, incoming.open());
             let line = tokio::select! {
@@ -267,7 +276,7 @@ impl Reception {
             let (connection, kept) = (limits.connection.clone(), limits.of_connection());
             let host = over_connections(connection, kept, protection, fresh_rng());
             let connected = Connected::new(line, host).release_after(limits.idle_max);
-            let attendant = Attendant::new(connected, site);
+            let attendant = Attendant::new(connected, scheme, site);
             let (way, result) = attendant.serve(stop, limits.grace).await;
             tokio::time::timeout(limits.grace, way.close()).await??;
             result

@@ -9,6 +9,7 @@ use lowmesh_coap::{Notifications, ResponseTemplate};
 use lowmesh_wire::coap::{Class, Message, OptionNumber};
 
 use super::handler::{Handler, Reply, Request};
+use super::log::RequestLog;
 use super::news::{Changes, Totals};
 use crate::peer::Peer;
 
@@ -19,6 +20,7 @@ pub(super) struct Site {
     pub(super) changes: Changes,
     pub(super) totals: std::sync::Arc<Totals>,
     pub(super) relay: Option<Relay>,
+    pub(super) log: Option<RequestLog>,
 }
 
 /// A proxy.

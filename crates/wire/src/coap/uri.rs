@@ -150,7 +150,7 @@ impl core::str::FromStr for Uri {
         let (path, query) = rest.split_once('?').map_or((rest, None), |(p, q)| (p, Some(q)));
         // RFC 7252 s6.4 step 8: the path `/` and the empty one have no option.
         let path = path.strip_prefix('/').unwrap_or(path);
-        let path = if path.is_empty() { Vec::new() } else { parts(path, '/')? };
+        let path = if path.is_empty() { Vec::new() } else { resolved(parts(path, '/')?) };
         let query = query.map_or(Ok(Vec::new()), |query| parts(query, '&'))?;
         Ok(Self { scheme, host, explicit_port, path, query })
     }
@@ -217,6 +217,30 @@ fn split_authority(authority: &str) -> Result<(Host, Option<u16>), UriError> {
         }
     };
     Ok((host, port))
+}
+
+/// The segments without `.` and `..` (RFC 7252 s6.4 step 2, RFC 3986 s5.2.4): a Uri-Path of that value is forbidden
+/// (RFC 7252 s5.10.1). `%2E` is a dot too, since a URI means the same with it (RFC 3986 s2.3).
+fn resolved(segments: Vec<String>) -> Vec<String> {
+    let mut path = Vec::new();
+    let last = segments.len() - 1;
+    for (place, segment) in segments.into_iter().enumerate() {
+        match segment.as_str() {
+            "." => {}
+            // Above the root there is nothing to leave.
+            ".." => drop(path.pop()),
+            _ => {
+                path.push(segment);
+                continue;
+            }
+        }
+        // A path that ends in a dot segment ends in a slash.
+        if place == last {
+            path.push(String::new());
+        }
+    }
+    // RFC 7252 s6.4 step 8: `/` has no option.
+    if path == [""] { Vec::new() } else { path }
 }
 
 fn parts(text: &str, separator: char) -> Result<Vec<String>, UriError> {
@@ -332,6 +356,31 @@ mod tests {
         );
         assert_eq!(odd.path, ["", "/", "", ""]);
         assert_eq!(odd.query, ["//", "?&"]);
+    }
+
+    #[test]
+    fn dot_segments_are_resolved_and_never_become_options() {
+        // RFC 3986 s5.2.4 has the first two, s5.4.2 those above the root.
+        for (path, resolved) in [
+            ("/a/b/c/./../../g", "/a/g"),
+            ("/mid/content=5/../6", "/mid/6"),
+            ("/a/../b", "/b"),
+            ("/../../g", "/g"),
+            ("/..", "/"),
+            ("/.", "/"),
+            ("/./", "/"),
+            ("/a/..", "/"),
+            ("/a/b/..", "/a/"),
+            ("/a/.", "/a/"),
+            ("/a//../b", "/a/b"),
+            ("/a/%2e%2E/b", "/b"),
+            ("/a/%2E/b", "/a/b"),
+            ("/...", "/..."),
+            ("/..a/.b", "/..a/.b"),
+            ("/a?x=../b", "/a?x=../b"),
+        ] {
+            assert_eq!(uri(&format!("coap://h{path}")).to_string(), format!("coap://h{resolved}"));
+        }
     }
 
     #[test]
