@@ -36,6 +36,8 @@ mod attendant;
 mod handler;
 mod limits;
 mod news;
+mod places;
+mod reception;
 mod site;
 
 use std::future::Future;
@@ -47,34 +49,44 @@ use lowmesh_coap::ConfigError;
 use lowmesh_coap::resource::{Resource, Router};
 use lowmesh_wire::coap::OptionNumber;
 use lowmesh_wire::coap::uri::Scheme;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::clock::fresh_rng;
 use crate::driver::Driver;
 use crate::dtls::{Keys, Sessions};
-use crate::line::{Incoming, Listener};
-use crate::oscore::{Contexts, Plain, Protection, over_connections, over_datagrams};
-use crate::params::ACCEPT_PAUSE;
+use crate::line::Listener;
+use crate::oscore::{Contexts, Plain, Protection, over_datagrams};
 use crate::tls::TlsServer;
 use crate::udp::{BindError, Udp};
-use crate::way::{Connected, Datagrams, DatagramsHost};
+use crate::way::Datagrams;
 use attendant::Attendant;
 pub use handler::{Handler, Request};
 pub use limits::Limits;
 pub(crate) use news::News;
 use news::Totals;
 pub use news::{Changes, Metrics};
+pub(crate) use places::Place;
+use places::Places;
+use reception::Reception;
 use site::{Relay, Site};
 
-/// Resources, and the ports at which they are served.
+/// An open UDP port. What answers there is made when the server runs, so that the order of settings does not matter.
+#[derive(Debug)]
+struct Port {
+    udp: Udp,
+    /// DTLS, unless the port is plain.
+    sessions: Option<Sessions>,
+}
+
+/// Resources, and the ports at which they are served. All settings hold for all ports, in whatever order they are given.
 #[derive(Debug)]
 pub struct Server {
     router: Router<Handler>,
     changes: Changes,
     totals: Arc<Totals>,
     limits: Limits,
-    datagrams: Vec<Datagrams>,
+    ports: Vec<Port>,
     listeners: Vec<Listener>,
     protection: Option<Protection>,
     relay: Option<Relay>,
@@ -89,14 +101,14 @@ impl Server {
             changes: Changes::new(),
             totals: Arc::default(),
             limits,
-            datagrams: Vec::new(),
+            ports: Vec::new(),
             listeners: Vec::new(),
             protection: None,
             relay: None,
         })
     }
-    /// Takes requests that are protected with one of these OSCORE contexts (RFC 8613), at every port; to be said before
-    /// the first `listen`. When the server has ended, [`Contexts::close`] stores what lets the next one go on.
+    /// Takes requests that are protected with one of these OSCORE contexts (RFC 8613), at every port. When the server has
+    /// ended, [`Contexts::close`] stores what lets the next one go on.
     pub fn protect(&mut self, contexts: Contexts, plain_requests: Plain) {
         self.protection = Some(Protection { contexts, own_requests: None, plain_requests });
     }
@@ -113,7 +125,7 @@ impl Server {
         Metrics::new(self.changes.clone(), self.totals.clone())
     }
     /// Gives requests that are for a proxy to `handler`, or with `all` every request that no resource here is for: what
-    /// [`Proxy::serve`](crate::proxy::Proxy::serve) does. To be said before the first `listen`.
+    /// [`Proxy::serve`](crate::proxy::Proxy::serve) does.
     pub(crate) fn relay(&mut self, handler: Handler, all: bool) {
         self.limits.datagrams.proxy = true;
         self.limits.connection.proxy = true;
@@ -129,7 +141,7 @@ impl Server {
     pub fn listen_udp(&mut self, address: SocketAddr) -> Result<SocketAddr, BindError> {
         let udp = Udp::bind(address)?;
         udp.join_all_coap_nodes();
-        Ok(self.add(udp, Driver::new))
+        Ok(self.add(udp, None))
     }
     /// Serves `coaps` at an address, to who knows one of the keys; the hint tells a client which.
     pub fn listen_dtls(
@@ -138,8 +150,8 @@ impl Server {
         keys: Keys,
         hint: Option<&[u8]>,
     ) -> Result<SocketAddr, BindError> {
-        let sessions = Sessions::server(keys, hint);
-        Ok(self.add(Udp::bind(address)?, |udp, host| Driver::secure(udp, sessions, host)))
+        let sessions = Sessions::server(keys, hint).bounded(self.limits.sessions);
+        Ok(self.add(Udp::bind(address)?, Some(sessions)))
     }
     /// Serves a scheme of connections at an address; `tls` for those with an `s`, which `Listener::bind` asks for.
     pub async fn listen_connections(
@@ -154,18 +166,43 @@ impl Server {
         Ok(bound)
     }
     /// Serves until `stop`, or until a socket fails. At the end observers are told with 5.03, answers that are being made
-    /// leave, connections are released (RFC 8323 s5.5) and sessions closed, all within [`Limits::grace`].
+    /// leave, connections are released (RFC 8323 s5.5) and sessions closed, all within [`Limits::grace`]; what is not
+    /// done by then is given up. A function that blocks its thread cannot be given up.
     pub async fn run(self, stop: impl Future<Output = ()>) -> io::Result<()> {
-        let Self { router, changes, totals, limits, datagrams, listeners, protection, relay } =
-            self;
+        let grace = self.limits.grace;
+        let (tell, stopped) = watch::channel(false);
+        let mut tasks = self.start(&stopped);
+        drop(stopped);
+        tokio::pin!(stop);
+        let mut result = tokio::select! {
+            () = stop => Ok(()),
+            // Only a failure ends a task before the stop, and what cannot be served any more is an end for all.
+            Some(ended) = tasks.join_next() => ended.map_err(io::Error::other).flatten(),
+        };
+        tell.send_replace(true);
+        let rest = async {
+            while let Some(ended) = tasks.join_next().await {
+                result = std::mem::replace(&mut result, Ok(()))
+                    .and(ended.map_err(io::Error::other).flatten());
+            }
+        };
+        if tokio::time::timeout(grace, rest).await.is_err() {
+            tasks.shutdown().await;
+        }
+        result
+    }
+
+    /// Starts a task for each port.
+    fn start(self, stopped: &watch::Receiver<bool>) -> JoinSet<io::Result<()>> {
+        let Self { router, changes, totals, limits, ports, listeners, protection, relay } = self;
         let site = Arc::new(Site { router, changes, totals, relay });
-        let (limits, (tell, stopped)) = (Arc::new(limits), watch::channel(false));
-        let places = Arc::new(Semaphore::new(limits.connections_max));
+        let (places, limits) = (Places::new(&limits), Arc::new(limits));
         let mut tasks = JoinSet::new();
-        for driver in datagrams {
+        for port in ports {
+            let driver = port.open(&limits, protection.clone());
             let pending_max = limits.datagrams.incoming_max;
             let attendant = Attendant::new(driver, site.clone(), pending_max);
-            let serving = attendant.serve(stopped.clone(), limits.grace);
+            let serving = attendant.serve(stopped.clone(), limits.answers_within());
             tasks.spawn(async move {
                 let (driver, result) = serving.await;
                 driver.close();
@@ -182,86 +219,25 @@ impl Server {
             };
             tasks.spawn(reception.run(listener));
         }
-        drop(stopped);
-        tokio::pin!(stop);
-        let mut result = tokio::select! {
-            () = stop => Ok(()),
-            // Only a failure ends a task before the stop, and what cannot be served any more is an end for all.
-            Some(ended) = tasks.join_next() => ended.map_err(io::Error::other).flatten(),
-        };
-        tell.send_replace(true);
-        while let Some(ended) = tasks.join_next().await {
-            result = result.and(ended.map_err(io::Error::other).flatten());
-        }
-        result
+        tasks
     }
-
-    fn add(&mut self, udp: Udp, drive: impl FnOnce(Udp, DatagramsHost) -> Datagrams) -> SocketAddr {
+    fn add(&mut self, udp: Udp, sessions: Option<Sessions>) -> SocketAddr {
         let address = udp.local_addr();
-        let (config, limits) = (self.limits.datagrams.clone(), self.limits.host.clone());
-        let host = over_datagrams(config, limits, self.protection.clone(), fresh_rng());
-        let host = host.expect("`new` has checked it");
-        self.datagrams.push(drive(udp, host));
+        self.ports.push(Port { udp, sessions });
         address
     }
 }
 
-/// Takes the connections of one port.
-struct Reception {
-    site: Arc<Site>,
-    limits: Arc<Limits>,
-    places: Arc<Semaphore>,
-    protection: Option<Protection>,
-    stop: watch::Receiver<bool>,
-}
-
-impl Reception {
-    async fn run(self, listener: Listener) -> io::Result<()> {
-        let mut open = JoinSet::new();
-        let mut stop = self.stop.clone();
-        loop {
-            let incoming = tokio::select! {
-                incoming = listener.accept() => incoming,
-                Some(_) = open.join_next() => continue,
-                _ = stop.wait_for(|stop| *stop) => break,
-            };
-            let Ok(incoming) = incoming else {
-                // Who connected has gone again, or the system has no room for more.
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-                continue;
-            };
-            // Without a free place the connection is dropped, which closes it.
-            if let Ok(place) = self.places.clone().try_acquire_owned() {
-                let serving = self.serve(incoming);
-                open.spawn(async move {
-                    // The errors of a connection are its peer's.
-                    let _of_the_peer = serving.await;
-                    drop(place);
-                });
-            }
-        }
-        drop(listener);
-        while open.join_next().await.is_some() {}
-        Ok(())
-    }
-    /// One connection, from its handshakes to its end.
-    fn serve(&self, incoming: Incoming) -> impl Future<Output = io::Result<()>> + use<> {
-        let (site, limits, mut stop) = (self.site.clone(), self.limits.clone(), self.stop.clone());
-        let protection = self.protection.clone();
-        async move {
-            let opening = tokio::time::timeout(limits.handshake_max, incoming.open());
-            let line = tokio::select! {
-                line = opening => line?.map_err(io::Error::other)?,
-                _ = stop.wait_for(|stop| *stop) => return Ok(()),
-            };
-            let (connection, kept) = (limits.connection.clone(), limits.of_connection());
-            let host = over_connections(connection, kept, protection, fresh_rng());
-            let pending_max = limits.connection.incoming_max;
-            let connected = Connected::new(line, host).release_after(limits.idle_max);
-            let attendant = Attendant::new(connected, site, pending_max);
-            let (way, result) = attendant.serve(stop, limits.grace).await;
-            tokio::time::timeout(limits.grace, way.close()).await??;
-            result
+impl Port {
+    fn open(self, limits: &Limits, protection: Option<Protection>) -> Datagrams {
+        let Self { udp, sessions } = self;
+        // RFC 6347 s4.2.1: with sessions the cookie exchange has proven the address of every peer.
+        let config = limits.datagrams.clone();
+        let host = over_datagrams(config, limits.host.clone(), protection, fresh_rng());
+        let host = host.expect("`Server::new` has checked it");
+        match sessions {
+            Some(sessions) => Driver::secure(udp, sessions, host),
+            None => Driver::new(udp, host),
         }
     }
 }

@@ -14,8 +14,12 @@ use tokio::task::JoinHandle;
 
 use super::*;
 use crate::line::Line;
+use crate::oscore::over_connections;
 use crate::peer::Peer;
-use crate::way::Way;
+use crate::way::{Connected, Way};
+
+mod order;
+mod shares;
 
 /// The server's own authority is one for these tests only.
 const AUTHORITY: &[u8] = include_bytes!("../../tests/tls/ca.pem");
