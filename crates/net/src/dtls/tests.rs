@@ -305,7 +305,7 @@ fn a_cookie_is_good_for_its_address_and_its_hello_alone() {
     pair.server.on_datagram(pair.now, CLIENT(), &hello);
     let request = transmitted(&mut pair.server).remove(0);
     pair.client.on_datagram(pair.now, SERVER(), &request);
-    let with_cookie = transmitted(&mut pair.client).remove(0);
+    let with_cookie = transmitted(&mut pair.client).pop().expect("a hello with the cookie");
     pair.server.on_datagram(pair.now, peer(7), &with_cookie);
     assert!(pair.server.is_empty(), "another address");
     let mut other_hello = with_cookie.clone();
@@ -328,7 +328,7 @@ fn a_cookie_lasts_over_one_change_of_the_secret_and_a_later_one_is_made_good() {
         pair.server.on_datagram(pair.now, CLIENT(), &hello);
         let request = transmitted(&mut pair.server).remove(0);
         pair.client.on_datagram(pair.now, SERVER(), &request);
-        let with_cookie = transmitted(&mut pair.client).remove(0);
+        let with_cookie = transmitted(&mut pair.client).pop().expect("a hello with the cookie");
         // The network keeps it for a while; the client's timers do not run.
         pair.now += wait;
         pair.server.on_datagram(pair.now, CLIENT(), &with_cookie);
@@ -343,7 +343,7 @@ fn the_first_answer_of_a_handshake_has_the_sequence_number_of_the_hello() {
     pair.server.on_datagram(pair.now, CLIENT(), &hellos[2]);
     let request = transmitted(&mut pair.server).remove(0);
     pair.client.on_datagram(pair.now, SERVER(), &request);
-    let with_cookie = transmitted(&mut pair.client).remove(0);
+    let with_cookie = transmitted(&mut pair.client).pop().expect("a hello with the cookie");
     assert!(with_cookie[10] > 1, "a sequence number behind those of the repeated hellos");
     pair.server.on_datagram(pair.now, CLIENT(), &with_cookie);
     let server_hello = transmitted(&mut pair.server).remove(0);

@@ -19,7 +19,8 @@ fn frame(message: &StreamMessage) -> Vec<u8> {
 }
 
 fn csm() -> Vec<u8> {
-    let most = Capabilities { max_message_size: Some(70_000), ..Capabilities::default() };
+    let (max_message_size, block_wise) = (Some(70_000), true);
+    let most = Capabilities { max_message_size, block_wise, ..Capabilities::default() };
     frame(&Signal::Csm(most).into_message(Token::EMPTY))
 }
 
@@ -192,9 +193,8 @@ async fn a_peer_that_does_not_read_is_not_read_and_ends() {
     let mut stream = raw(tcp, &csm()).await;
     let requests: Vec<u8> = (0..5000).flat_map(|token| get("/long", token, false)).collect();
     // What the server does not read fills the buffers on the way, so this need not end.
-    let written = tokio::time::timeout(Duration::from_secs(5), stream.write_all(&requests)).await;
-    drop(written);
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    let _full = tokio::time::timeout(Duration::from_secs(5), stream.write_all(&requests)).await;
+    tokio::time::sleep(Duration::from_millis(1500)).await;
     // Buffers of the system hold some megabytes.
     let answered = executed.load(Ordering::Relaxed) as usize;
     assert!(answered < 1000, "{answered} of 5000 answers are made for nobody");
