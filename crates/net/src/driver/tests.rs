@@ -28,6 +28,8 @@ async fn a_flood_leaves_time_to_the_other_tasks() {
         flood.send(b"\x00").expect("a route");
     }
     let heard = Arc::new(AtomicUsize::new(0));
+    // The socket is readable from now on.
+    driver.next().await.expect("an open socket");
     let other = {
         let heard = heard.clone();
         tokio::spawn(async move { heard.load(Ordering::Relaxed) })
