@@ -147,17 +147,12 @@ impl Line {
             if let Poll::Ready(message) = receiving.as_mut().poll(context) {
                 return Poll::Ready(message);
             }
-            match message_max.filter(|_| meter.is_running()) {
-                Some(message_max) => {
-                    let slow =
-                        slow.get_or_insert_with(|| Box::pin(tokio::time::sleep(message_max)));
-                    slow.as_mut().poll(context).map(|()| Err(StreamError::Slow))
-                }
-                None => {
-                    *slow = None;
-                    Poll::Pending
-                }
-            }
+            let Some(message_max) = message_max.filter(|_| meter.is_running()) else {
+                *slow = None;
+                return Poll::Pending;
+            };
+            let slow = slow.get_or_insert_with(|| Box::pin(tokio::time::sleep(message_max)));
+            slow.as_mut().poll(context).map(|()| Err(StreamError::Slow))
         });
         let received = received.await;
         meter.stop();

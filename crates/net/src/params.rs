@@ -117,7 +117,8 @@ pub const REPORT_WAIT: Duration = Duration::from_secs(1);
 pub const ALPN: &[u8] = b"coap";
 /// Path of CoAP over WebSockets: RFC 8323 s8.3.
 pub const WEBSOCKET_PATH: &str = "/.well-known/coap";
-/// Octets that a WebSocket gathers before it writes them; ours. A message is flushed behind its last octet anyway.
+/// Octets that a WebSocket reads at once, and that it gathers before it writes them; ours. A message is flushed behind its
+/// last octet anyway.
 pub const WEBSOCKET_BUFFER: usize = 16 << 10;
 /// Subprotocol of CoAP over WebSockets: RFC 8323 s4.1.
 pub const WEBSOCKET_PROTOCOL: &str = "coap";

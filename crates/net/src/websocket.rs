@@ -124,6 +124,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
 
 fn config() -> WebSocketConfig {
     WebSocketConfig::default()
+        .read_buffer_size(WEBSOCKET_BUFFER)
         .write_buffer_size(WEBSOCKET_BUFFER)
         // Without it the answers to Pings gather for a peer that does not read them.
         .max_write_buffer_size(WEBSOCKET_BUFFER + 2 * STREAM_MESSAGE_MAX)

@@ -250,7 +250,9 @@ mod tests {
     fn who_observes_or_waits_for_an_answer_keeps_its_place() {
         let places = places((2, 2), (8, 8));
         let both = [(); 2].map(|()| served(&places, 1));
-        both.iter().for_each(|place| place.set_busy(true));
+        for place in &both {
+            place.set_busy(true);
+        }
         let newcomer = places.admit(from(2)).expect("room to begin");
         assert!(!newcomer.serve());
         both[1].set_busy(false);
