@@ -11,20 +11,22 @@
 mod cookie;
 mod keys;
 mod limits;
+mod session;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use dimpl::{Config, Dtls, Output};
+use dimpl::{Config, Dtls};
 
-use crate::params::{DTLS_MTU, HANDSHAKE_RTO, HANDSHAKE_STALL, HANDSHAKE_TIMEOUT, WAITING_MAX};
+use crate::params::{DTLS_MTU, HANDSHAKE_RTO, HANDSHAKE_TIMEOUT, WAITING_MAX};
 use crate::peer::Peer;
-use cookie::{Cookies, Hello, RANDOM_LEN};
+use cookie::{Cookies, Hello};
 pub use keys::{KeyError, Keys};
 use limits::Candidate;
 pub use limits::SessionLimits;
+use session::{Outcome, Session, State};
 
 /// What comes of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,34 +65,6 @@ pub enum LossCause {
     Handshake,
     /// It was open, or could have been, and has ended.
     Closed,
-}
-
-/// A session, by what it can do.
-///
-/// ```text
-///   Handshake ── finished ──► Open ── an error, or the peer's close ──► gone
-///       └── timeout, wrong key ──► gone
-/// ```
-struct Session {
-    dtls: Dtls,
-    deadline: Option<Instant>,
-    /// When [`Sessions::on_deadline`] is due for it, as the index has it.
-    indexed: Option<Instant>,
-    state: State,
-    /// What the client has drawn for this handshake; `None` if we are the client.
-    random: Option<[u8; RANDOM_LEN]>,
-    /// What the sequence numbers of our records in the clear are ahead of dimpl's.
-    ahead: u64,
-    /// When the peer was heard first.
-    heard: Option<Instant>,
-    /// Grows with each datagram, so that the one used longest ago is known.
-    used: u64,
-}
-
-enum State {
-    /// What is to be sent waits.
-    Handshake(VecDeque<Vec<u8>>),
-    Open,
 }
 
 /// A peer may begin anew while its old session still stands, as after a restart. Until the new one is open the old one
@@ -213,7 +187,7 @@ impl Sessions {
         });
         let is_open = |session: &Session| matches!(session.state, State::Open);
         if !was_open && self.all.get(&key).is_some_and(is_open) {
-            self.settle(key);
+            self.settle(now, key);
         }
     }
     /// The session that a ClientHello with the right cookie belongs to, which may be a new one.
@@ -238,7 +212,7 @@ impl Sessions {
         Some(key)
     }
     /// A session has opened. A renewed one takes the place of the old one; past a bound another one ends.
-    fn settle(&mut self, key: Key) {
+    fn settle(&mut self, now: Instant, key: Key) {
         let (peer, standing) = key;
         let settled = (peer, Standing::Settled);
         if standing == Standing::Renewing
@@ -249,6 +223,8 @@ impl Sessions {
             self.index(settled);
         }
         if let Some(victim) = self.limits.open_victim(self.standings(), settled) {
+            // RFC 5246 s7.2.1: the peer gets to know that nothing more comes.
+            self.with(victim, now, |session| session.dtls.close());
             self.lose(victim, LossCause::Closed, "too many sessions".to_owned());
         }
     }
@@ -393,63 +369,6 @@ impl Sessions {
         self.remove(key);
         if let (peer, Standing::Settled) = key {
             self.events.push_back(Event::Lost { peer, cause, reason });
-        }
-    }
-}
-
-/// What is left of a session after it has been drained.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Outcome {
-    Lives,
-    Closed,
-}
-
-impl Session {
-    /// When something has to happen.
-    fn due(&self) -> Option<Instant> {
-        [self.deadline, self.stalls_from()].into_iter().flatten().min()
-    }
-    /// From when on our handshake has been without its end for too long.
-    fn stalls_from(&self) -> Option<Instant> {
-        let ours = matches!(self.state, State::Handshake(_)) && self.random.is_none();
-        self.heard.filter(|_| ours).map(|heard| heard + HANDSHAKE_STALL)
-    }
-    /// Turns what dimpl wants into events. After the handshake sends what has waited.
-    fn drain(
-        &mut self,
-        peer: Peer,
-        buffer: &mut Vec<u8>,
-        events: &mut VecDeque<Event>,
-    ) -> Result<Outcome, dimpl::Error> {
-        let mut outcome = Outcome::Lives;
-        loop {
-            match self.dtls.poll_output(buffer) {
-                Output::Packet(bytes) => {
-                    let mut bytes = bytes.to_vec();
-                    cookie::advance(&mut bytes, self.ahead);
-                    events.push_back(Event::Transmit { to: peer, bytes });
-                }
-                Output::ApplicationData(bytes) => {
-                    events.push_back(Event::Received { from: peer, bytes: bytes.to_vec() });
-                }
-                Output::BufferTooSmall { needed } => buffer.resize(needed, 0),
-                Output::Connected => {
-                    if let State::Handshake(waiting) =
-                        std::mem::replace(&mut self.state, State::Open)
-                    {
-                        for bytes in waiting {
-                            self.dtls.send_application_data(&bytes)?;
-                        }
-                    }
-                }
-                Output::CloseNotify => outcome = Outcome::Closed,
-                Output::Timeout(deadline) => {
-                    self.deadline = Some(deadline);
-                    return Ok(outcome);
-                }
-                // Certificates and keys for media, which pre-shared keys do without.
-                _ => {}
-            }
         }
     }
 }

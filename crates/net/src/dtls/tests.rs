@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::params::COOKIE_SECRET_LIFETIME;
+use crate::params::{COOKIE_SECRET_LIFETIME, HANDSHAKE_STALL};
 
 mod bounds;
 
@@ -351,4 +351,33 @@ fn the_first_answer_of_a_handshake_has_the_sequence_number_of_the_hello() {
     pair.client.on_datagram(pair.now, SERVER(), &server_hello);
     pair.run(&mut || true);
     assert_eq!(pair.received, [(false, b"get".to_vec())]);
+}
+
+#[test]
+fn records_in_the_clear_do_nothing_to_an_open_session() {
+    let mut pair = Pair::new(b"the right key");
+    pair.client.send(pair.now, SERVER(), b"get");
+    pair.run(&mut || true);
+    pair.received.clear();
+    // Anybody can send these in the name of the client: alerts, data, ends of handshakes, and types that there are not.
+    for content_type in 18..=30_u8 {
+        for (sequence, payload) in (0..40_u8).flat_map(|sequence| {
+            let alerts: [&[u8]; 5] =
+                [&[2, 40], &[1, 0], &[1], b"data that nobody sealed", &[0; 60]];
+            alerts.map(|payload| (sequence, payload))
+        }) {
+            let mut record = vec![content_type, 254, 253, 0, 0, 0, 0, 0, 0, 0, sequence, 0];
+            record.push(payload.len() as u8);
+            record.extend_from_slice(payload);
+            pair.server.on_datagram(pair.now, CLIENT(), &record);
+            pair.client.on_datagram(pair.now, SERVER(), &record);
+        }
+    }
+    pair.run(&mut || true);
+    assert!(pair.received.is_empty() && pair.lost.is_empty(), "{:?}", pair.lost);
+    pair.client.send(pair.now, SERVER(), b"still here");
+    pair.server.send(pair.now, CLIENT(), b"so am I");
+    pair.run(&mut || true);
+    pair.received.sort();
+    assert_eq!(pair.received, [(false, b"still here".to_vec()), (true, b"so am I".to_vec())]);
 }

@@ -174,22 +174,26 @@ impl Server {
         let mut tasks = self.start(&stopped);
         drop(stopped);
         tokio::pin!(stop);
-        let mut result = tokio::select! {
+        let result = tokio::select! {
             () = stop => Ok(()),
             // Only a failure ends a task before the stop, and what cannot be served any more is an end for all.
             Some(ended) = tasks.join_next() => ended.map_err(io::Error::other).flatten(),
         };
         tell.send_replace(true);
         let rest = async {
+            let mut rest = Ok(());
             while let Some(ended) = tasks.join_next().await {
-                result = std::mem::replace(&mut result, Ok(()))
-                    .and(ended.map_err(io::Error::other).flatten());
+                rest = rest.and(ended.map_err(io::Error::other).flatten());
             }
+            rest
         };
-        if tokio::time::timeout(grace, rest).await.is_err() {
-            tasks.shutdown().await;
+        match tokio::time::timeout(grace, rest).await {
+            Ok(rest) => result.and(rest),
+            Err(_) => {
+                tasks.shutdown().await;
+                result
+            }
         }
-        result
     }
 
     /// Starts a task for each port.
