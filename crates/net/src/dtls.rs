@@ -6,7 +6,7 @@
 //!   endpoint <-- Event::Received -- Sessions <-- on_datagram -- socket
 //! ```
 //! The handshakes, records and their timers are dimpl's; the cookie exchange before a server's handshake is ours
-//! ([`cookie`]), so that nothing is kept for an address that is not proven. Nothing here waits or reads a clock.
+//! (`cookie`), so that nothing is kept for an address that is not proven. Nothing here waits or reads a clock.
 
 mod cookie;
 mod keys;
@@ -107,7 +107,7 @@ impl Sessions {
     pub fn client(identity: &[u8], key: &[u8]) -> Result<Self, KeyError> {
         let keys = Arc::new(Keys::new().with(identity, key)?);
         let client = configuration(|builder| builder.with_psk_client(identity.to_vec(), keys));
-        Ok(Self::new(Some(client), None))
+        Ok(Self::new(Some(client), None).bounded(SessionLimits::OURS))
     }
     /// Sessions that others open, who know one of the keys.
     pub fn server(keys: Keys, hint: Option<&[u8]>) -> Self {
@@ -164,7 +164,7 @@ impl Sessions {
     /// A client begins. Without the right cookie nothing is kept of it.
     fn on_hello(&mut self, now: Instant, from: Peer, bytes: &[u8]) {
         let Some(server) = &mut self.server else { return };
-        // RFC 6347 s4.2.1 leaves it open whether a ClientHello may come in fragments; without state they cannot be joined.
+        // Without state the fragments of a ClientHello cannot be joined.
         let Some(hello) = Hello::parse(bytes) else { return };
         if !server.cookies.prove(now, from, &hello) {
             // RFC 6347 s4.2.1: an invalid cookie is none. s4.2.4: the answer is sent once for each ClientHello.
@@ -366,8 +366,8 @@ impl Sessions {
     }
     /// Nobody misses a session that was to replace one which still stands.
     fn lose(&mut self, key: Key, cause: LossCause, reason: String) {
-        self.remove(key);
-        if let (peer, Standing::Settled) = key {
+        let known = self.remove(key).is_some();
+        if let (true, (peer, Standing::Settled)) = (known, key) {
             self.events.push_back(Event::Lost { peer, cause, reason });
         }
     }

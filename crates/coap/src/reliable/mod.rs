@@ -172,9 +172,10 @@ impl<P: Ord + Copy> Connections<P> {
         if self.open.get(&peer).is_none_or(|one| one.state != State::Releasing) {
             return;
         }
-        // An observation would keep the connection for ever.
+        // An observation would keep the connection for ever, and a Ping as long as its peer is silent.
+        let is_open = |one: &Waiting<P>| one.due.is_some() && one.purpose == Purpose::Request;
         let busy = self.asked.values().any(|asked| asked.peer == peer)
-            || self.waiting.values().any(|one| one.peer == peer && one.due.is_some());
+            || self.waiting.values().any(|one| one.peer == peer && is_open(one));
         if !busy {
             self.end(peer, DropReason::NoRoute);
             self.outbox.push(Output::Close { peer });

@@ -423,3 +423,12 @@ fn a_connection_that_ends_before_its_csm_leaves_no_deadline() {
     input(&mut machine, Input::Unreachable { peer: PEER });
     assert_eq!(machine.next_deadline(), None);
 }
+
+#[test]
+fn a_ping_that_is_not_answered_does_not_keep_a_connection_that_is_released() {
+    let mut machine = open();
+    input(&mut machine, Input::Ping { peer: PEER, handle: Handle(5) });
+    let said = input(&mut machine, Input::Release { peer: PEER });
+    assert!(said.contains(&Output::Failed { handle: Handle(5), reason: DropReason::NoRoute }));
+    assert!(matches!(said.last(), Some(Output::Close { peer: PEER })), "{said:?}");
+}

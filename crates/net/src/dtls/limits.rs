@@ -45,6 +45,13 @@ pub(super) struct Candidate {
 }
 
 impl SessionLimits {
+    /// Of sessions that we open ourselves, many of them to one source perhaps.
+    pub(super) const OURS: Self = Self {
+        open_max: SESSIONS_MAX,
+        open_per_source: SESSIONS_MAX,
+        handshakes_max: SESSIONS_MAX,
+        handshakes_per_source: SESSIONS_MAX,
+    };
     /// The handshake that ends so that another one can begin at `key`.
     pub(super) fn handshake_victim(
         self,

@@ -187,13 +187,11 @@ impl Server {
             }
             rest
         };
-        match tokio::time::timeout(grace, rest).await {
-            Ok(rest) => result.and(rest),
-            Err(_) => {
-                tasks.shutdown().await;
-                result
-            }
+        if let Ok(rest) = tokio::time::timeout(grace, rest).await {
+            return result.and(rest);
         }
+        tasks.shutdown().await;
+        result
     }
 
     /// Starts a task for each port.

@@ -54,7 +54,7 @@ pub(crate) struct Patience {
     pub(crate) sending: std::time::Duration,
 }
 
-/// What a server holds against a client.
+/// What a server keeps of a client to bound it.
 struct Guard {
     silence: Duration,
     pong: Duration,
@@ -138,12 +138,12 @@ impl Connected {
         let now = self.clock.now();
         self.unsent_since.get_or_insert(now);
     }
-    /// Releases the peer, who has not long for it.
+    /// Releases the peer, which has [`RELEASE_MAX`] to end what it has begun.
     fn leave(&mut self) {
         self.leaves.get_or_insert(self.clock.now() + RELEASE_MAX.into());
         self.release();
     }
-    /// When a peer that does not read has had its time.
+    /// Until when the peer may go without reading.
     fn sending_until(&self) -> Option<Instant> {
         Some(self.unsent_since? + self.guard.as_ref()?.sending)
     }

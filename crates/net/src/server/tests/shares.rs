@@ -95,7 +95,12 @@ async fn idle_connections_of_one_address_shut_nobody_out() {
 
 #[tokio::test]
 async fn who_observes_or_waits_for_an_answer_is_not_evicted() {
-    let (running, tcp, _) = long_server(Limits { connections_max: 2, ..Limits::default() }).await;
+    let (running, tcp, _) = long_server(Limits {
+        connections_max: 2,
+        grace: Duration::from_millis(200),
+        ..Limits::default()
+    })
+    .await;
     let mut observer = client(tcp).await;
     let mut observe = RequestTemplate::get("/counter");
     observe.options.insert_uint(OptionNumber::OBSERVE, 0);
