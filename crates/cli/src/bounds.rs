@@ -3,6 +3,7 @@
 use clap::builder::RangedU64ValueParser;
 use lowmesh_coap::params::BODY_OVERHEAD;
 use lowmesh_coap::{Config, CongestionControl, ConnectionLimits, HostLimits};
+use lowmesh_net::dtls::SessionLimits;
 use lowmesh_net::server::Limits;
 
 use crate::failure::Failure;
@@ -31,9 +32,21 @@ pub struct Args {
     /// quarter of them at most, all clients with unproven addresses half
     #[arg(long, value_name = "NUMBER", default_value_t = HostLimits::default().requests_max, value_parser = number())]
     max_exchanges: usize,
-    /// Connections of clients
+    /// Connections of clients; one more takes the place of an idle one
     #[arg(long, value_name = "NUMBER", default_value_t = Limits::default().connections_max, value_parser = number())]
     max_connections: usize,
+    /// Connections from one source, an IPv4 address or an IPv6 /64; by default a quarter of all
+    #[arg(long, value_name = "NUMBER", value_parser = number())]
+    max_connections_per_client: Option<usize>,
+    /// Connections whose handshake is not complete; a quarter of them from one source
+    #[arg(long, value_name = "NUMBER", default_value_t = Limits::default().opening_max, value_parser = number())]
+    max_handshakes: usize,
+    /// DTLS sessions at each port; one more takes the place of the one used longest ago
+    #[arg(long, value_name = "NUMBER", default_value_t = SessionLimits::default().open_max, value_parser = number())]
+    max_sessions: usize,
+    /// DTLS sessions from one source at each port; by default a quarter of all
+    #[arg(long, value_name = "NUMBER", value_parser = number())]
+    max_sessions_per_client: Option<usize>,
     /// Longest body, octets
     #[arg(long, value_name = "OCTETS", default_value_t = HostLimits::default().body_max, value_parser = number())]
     max_body: usize,
@@ -50,6 +63,11 @@ fn number() -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(1..=u64::from(u32::MAX))
 }
 
+/// What one source may hold of all: what is asked for, else a quarter, and at least one.
+fn share(asked: Option<usize>, all: usize) -> usize {
+    asked.unwrap_or_else(|| all.div_ceil(4)).min(all)
+}
+
 impl Args {
     /// Of a server.
     pub fn limits(&self) -> Result<Limits, Failure> {
@@ -61,6 +79,14 @@ impl Args {
             },
             host: self.host(),
             connections_max: self.max_connections,
+            connections_per_source: share(self.max_connections_per_client, self.max_connections),
+            opening_max: self.max_handshakes,
+            opening_per_source: share(None, self.max_handshakes),
+            sessions: SessionLimits {
+                open_max: self.max_sessions,
+                open_per_source: share(self.max_sessions_per_client, self.max_sessions),
+                ..SessionLimits::default()
+            },
             ..Limits::default()
         })
     }
@@ -118,6 +144,20 @@ mod tests {
         let (ours, library) = (limits(&[]).expect("possible"), Limits::default());
         assert_eq!((ours.datagrams, ours.host), (library.datagrams, library.host));
         assert_eq!(ours.connections_max, library.connections_max);
+        assert_eq!(ours.connections_per_source, library.connections_per_source);
+        assert_eq!(ours.opening_max, library.opening_max);
+        assert_eq!(ours.opening_per_source, library.opening_per_source);
+        assert_eq!(ours.sessions, library.sessions);
+    }
+
+    #[test]
+    fn a_source_has_a_quarter_unless_it_is_said() {
+        let few = limits(&["--max-connections", "3", "--max-sessions", "8"]).expect("possible");
+        assert_eq!((few.connections_per_source, few.sessions.open_per_source), (1, 2));
+        let args = ["--max-connections-per-client", "5", "--max-sessions-per-client", "6"];
+        let more = limits(&[&args[..], &["--max-handshakes", "9"]].concat()).expect("possible");
+        assert_eq!((more.connections_per_source, more.sessions.open_per_source), (5, 6));
+        assert_eq!((more.opening_max, more.opening_per_source), (9, 3));
     }
 
     #[test]

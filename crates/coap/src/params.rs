@@ -84,6 +84,9 @@ pub const LATER_BLOCK_OVERHEAD: usize = 48;
 /// Longest message on a connection, octets, told as Max-Message-Size; ours, 64 blocks and what is
 /// around them. RFC 8323 s5.3.1 has 1152 as base.
 pub const STREAM_MESSAGE_MAX: usize = (64 << 10) + MESSAGE_OVERHEAD;
+/// How long a connection waits for the peer's CSM; ours. RFC 8323 s5.3: it is the first message of both ends, so it comes one
+/// round trip after the connection, or two retransmissions of TCP later (RFC 6298: 1 s and 2 s).
+pub const CSM_TIMEOUT: Duration = Duration::from_secs(5);
 /// Connections at once; ours.
 pub const CONNECTIONS_MAX: usize = 1024;
 /// Hop-Limit that a proxy starts with: RFC 8768 s3, 16.

@@ -17,7 +17,10 @@ use lowmesh_units::Instant;
 
 use crate::clock::Clock;
 use crate::dtls::{Event, LossCause, Sessions};
-use crate::params::{BATCH, LOSSES_MAX, UNSENT_MAX};
+use crate::params::{
+    BATCH, LOSSES_MAX, READ_IN_A_ROW_MAX, SEND_TRIES, UNREACHABLE_MAX, UNREACHABLE_PERIOD,
+    UNSENT_MAX, UNSENT_PER_PEER_MAX,
+};
 use crate::peer::Peer;
 use crate::tap::{Direction, Tap, show};
 use crate::udp::Udp;
@@ -39,6 +42,9 @@ pub struct Driver<M> {
     /// What is unsent has not been tried yet.
     deferred: bool,
     outputs: VecDeque<Output<Peer>>,
+    /// Datagrams that were read since the other tasks had their turn.
+    read_in_a_row: usize,
+    hints: Hints,
     lost: u64,
     losses: VecDeque<SessionLoss>,
     tap: Option<Tap>,
@@ -69,6 +75,8 @@ impl<M: Datagrams> Driver<M> {
             unsent: VecDeque::new(),
             deferred: false,
             outputs: VecDeque::new(),
+            read_in_a_row: 0,
+            hints: Hints::default(),
             lost: 0,
             losses: VecDeque::new(),
             tap: None,
@@ -141,7 +149,17 @@ impl<M: Datagrams> Driver<M> {
                 self.send(self.clock.now());
                 continue;
             }
+            if self.read_in_a_row >= READ_IN_A_ROW_MAX {
+                // A flood that never pauses would leave no time to the timers and the other tasks of this thread.
+                self.read_in_a_row = 0;
+                tokio::task::yield_now().await;
+            }
             let deadline = self.next_deadline();
+            if deadline.is_some_and(|due| due <= self.clock.now()) {
+                self.wake();
+                self.work(self.clock.now());
+                continue;
+            }
             let until = deadline.map(|due| tokio::time::Instant::from_std(self.system(due)));
             let sleep = async {
                 match until {
@@ -193,12 +211,15 @@ impl<M: Datagrams> Driver<M> {
     fn receive(&mut self) -> io::Result<()> {
         // The errors first, or they come instead of a datagram.
         let undelivered = self.udp.unreachable();
+        self.read_in_a_row += undelivered.len();
         self.lose(&undelivered);
         let now = self.clock.now();
         let at = self.system(now);
         let (machine, sessions, tap) = (&mut self.machine, &mut self.sessions, self.tap.as_ref());
+        let read_in_a_row = &mut self.read_in_a_row;
         let read = self.udp.receive(|arrival| {
             let (from, bytes) = (arrival.peer, arrival.bytes);
+            *read_in_a_row += 1;
             if sessions.is_none() {
                 show(tap, Direction::In, from, None, bytes);
             }
@@ -218,14 +239,25 @@ impl<M: Datagrams> Driver<M> {
             _ => Ok(()),
         }
     }
-    /// Gives up those of whom ICMP messages say that they cannot be reached; true if there are any.
+    /// Gives up those of whom ICMP messages say that they cannot be reached; true if there are any. So many within a time
+    /// that nobody can keep us busy with them; more are found by timeouts.
     fn lose(&mut self, addresses: &[SocketAddr]) -> bool {
-        for address in addresses {
+        let now = self.clock.now();
+        let mut any = false;
+        for (place, address) in addresses.iter().enumerate() {
+            // Several datagrams to the same peer have come to nothing.
+            if addresses[..place].contains(address) {
+                continue;
+            }
+            if !self.hints.take(now) {
+                break;
+            }
             if let Ok(peer) = self.udp.peer(*address) {
                 self.unreachable(peer);
+                any = true;
             }
         }
-        !addresses.is_empty()
+        any
     }
     /// The network says that a peer cannot be reached: of secure ones their sessions decide.
     fn unreachable(&mut self, peer: Peer) {
@@ -296,7 +328,10 @@ impl<M: Datagrams> Driver<M> {
         }
     }
     fn queue(&mut self, to: Peer, bytes: Vec<u8>) {
-        if self.unsent.len() < UNSENT_MAX {
+        let unsent = &self.unsent;
+        let of_peer = || unsent.iter().filter(|(peer, _)| peer.address == to.address).count();
+        let share = unsent.len() >= UNSENT_PER_PEER_MAX && of_peer() >= UNSENT_PER_PEER_MAX;
+        if unsent.len() < UNSENT_MAX && !share {
             self.unsent.push_back((to, bytes));
         } else {
             self.lost += 1;
@@ -304,21 +339,22 @@ impl<M: Datagrams> Driver<M> {
     }
     /// Sends what there is room for; true if that showed that a peer cannot be reached.
     fn flush(&mut self) -> bool {
-        let (mut news, mut again) = (false, false);
+        let (mut news, mut tries) = (false, 0);
         while let Some((to, _)) = self.unsent.front() {
             let to = *to;
             match self.udp.send(self.unsent.iter().map(|(to, bytes)| (*to, bytes.as_slice()))) {
                 Ok(sent) => {
                     self.unsent.drain(..sent);
-                    again = false;
+                    tries = 0;
                     continue;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // What became of an earlier datagram is told in place of sending this one.
-                Err(_) if !again => {
+                // What became of an earlier datagram is told in place of sending this one, and while others flood us, again
+                // when it is tried again.
+                Err(_) if tries < SEND_TRIES => {
                     let undelivered = self.udp.unreachable_now();
                     news |= self.lose(&undelivered);
-                    again = true;
+                    tries += 1;
                     continue;
                 }
                 Err(error) if is_unreachable(error.kind()) => {
@@ -329,9 +365,27 @@ impl<M: Datagrams> Driver<M> {
                 Err(_) => self.lost += 1,
             }
             self.unsent.pop_front();
-            again = false;
+            tries = 0;
         }
         news
+    }
+}
+
+/// How many messages of ICMP have been followed in this period.
+#[derive(Debug, Default)]
+struct Hints {
+    since: Instant,
+    count: u32,
+}
+
+impl Hints {
+    /// True if one more may be followed.
+    fn take(&mut self, now: Instant) -> bool {
+        if now.since(self.since) >= UNREACHABLE_PERIOD.into() {
+            *self = Self { since: now, count: 0 };
+        }
+        self.count += 1;
+        self.count <= UNREACHABLE_MAX
     }
 }
 
@@ -349,3 +403,6 @@ fn is_unreachable(kind: io::ErrorKind) -> bool {
             | io::ErrorKind::NetworkUnreachable
     )
 }
+
+#[cfg(test)]
+mod tests;

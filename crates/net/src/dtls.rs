@@ -5,66 +5,28 @@
 //!   endpoint -- send --> Sessions -- Event::Transmit --> socket
 //!   endpoint <-- Event::Received -- Sessions <-- on_datagram -- socket
 //! ```
-//! The handshakes, records and their timers are dimpl's. Nothing here waits or reads a clock.
+//! The handshakes, records and their timers are dimpl's; the cookie exchange before a server's handshake is ours
+//! (`cookie`), so that nothing is kept for an address that is not proven. Nothing here waits or reads a clock.
 
-use std::collections::{BTreeMap, VecDeque};
+mod cookie;
+mod keys;
+mod limits;
+mod session;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use dimpl::{Config, Dtls, Output, PskResolver};
-use zeroize::Zeroizing;
+use dimpl::{Config, Dtls};
 
-use crate::params::{
-    DTLS_MTU, HANDSHAKE_RTO, HANDSHAKE_STALL, HANDSHAKE_TIMEOUT, IDENTITY_LEN_MAX, KEY_LEN_MAX,
-    SESSIONS_MAX, WAITING_MAX,
-};
+use crate::params::{DTLS_MTU, HANDSHAKE_RTO, HANDSHAKE_TIMEOUT, WAITING_MAX};
 use crate::peer::Peer;
-
-/// Pre-shared keys by identity; wiped when dropped, and never printed.
-#[derive(Clone, Default)]
-pub struct Keys(BTreeMap<Vec<u8>, Zeroizing<Vec<u8>>>);
-
-impl fmt::Debug for Keys {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Keys({} identities)", self.0.len())
-    }
-}
-
-/// Keys that cannot be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum KeyError {
-    /// Longer than others take.
-    #[error("an identity has at most {IDENTITY_LEN_MAX} octets")]
-    Identity,
-    /// Empty, or longer than others take.
-    #[error("a pre-shared key has 1 to {KEY_LEN_MAX} octets")]
-    Key,
-}
-
-impl Keys {
-    /// No keys.
-    pub fn new() -> Self {
-        Self::default()
-    }
-    /// The same with one more.
-    pub fn with(mut self, identity: &[u8], key: &[u8]) -> Result<Self, KeyError> {
-        if identity.len() > IDENTITY_LEN_MAX {
-            return Err(KeyError::Identity);
-        }
-        if key.is_empty() || key.len() > KEY_LEN_MAX {
-            return Err(KeyError::Key);
-        }
-        self.0.insert(identity.to_vec(), Zeroizing::new(key.to_vec()));
-        Ok(self)
-    }
-}
-
-impl PskResolver for Keys {
-    fn resolve(&self, identity: &[u8]) -> Option<Vec<u8>> {
-        self.0.get(identity).map(|key| key.to_vec())
-    }
-}
+use cookie::{Cookies, Hello};
+pub use keys::{KeyError, Keys};
+use limits::Candidate;
+pub use limits::SessionLimits;
+use session::{Outcome, Session, State};
 
 /// What comes of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,30 +67,6 @@ pub enum LossCause {
     Closed,
 }
 
-/// A session, by what it can do.
-///
-/// ```text
-///   Handshake ── finished ──► Open ── an error, or the peer's close ──► gone
-///       └── timeout, wrong key ──► gone
-/// ```
-struct Session {
-    dtls: Dtls,
-    deadline: Option<Instant>,
-    state: State,
-    /// What the client has drawn for this handshake; `None` if we are the client.
-    random: Option<[u8; RANDOM_LEN]>,
-    /// When the peer was heard first.
-    heard: Option<Instant>,
-    /// Grows with each use, so that the one used longest ago is known.
-    used: u64,
-}
-
-enum State {
-    /// What is to be sent waits.
-    Handshake(VecDeque<Vec<u8>>),
-    Open,
-}
-
 /// A peer may begin anew while its old session still stands, as after a restart. Until the new one is open the old one
 /// stays, since anybody can send a ClientHello in its name (RFC 6347 s4.2.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -139,11 +77,20 @@ enum Standing {
 
 type Key = (Peer, Standing);
 
+/// The server's part: what its sessions are made of, and what decides whether one is made.
+struct Server {
+    config: Arc<Config>,
+    cookies: Cookies,
+}
+
 /// All sessions of a socket.
 pub struct Sessions {
     client: Option<Arc<Config>>,
-    server: Option<Arc<Config>>,
+    server: Option<Server>,
+    limits: SessionLimits,
     all: BTreeMap<Key, Session>,
+    /// When which session has something to do.
+    due: BTreeSet<(Instant, Key)>,
     events: VecDeque<Event>,
     buffer: Vec<u8>,
     uses: u64,
@@ -160,16 +107,24 @@ impl Sessions {
     pub fn client(identity: &[u8], key: &[u8]) -> Result<Self, KeyError> {
         let keys = Arc::new(Keys::new().with(identity, key)?);
         let client = configuration(|builder| builder.with_psk_client(identity.to_vec(), keys));
-        Ok(Self::new(Some(client), None))
+        Ok(Self::new(Some(client), None).bounded(SessionLimits::OURS))
     }
     /// Sessions that others open, who know one of the keys.
     pub fn server(keys: Keys, hint: Option<&[u8]>) -> Self {
         let (keys, hint) = (Arc::new(keys), hint.map(<[u8]>::to_vec));
-        Self::new(None, Some(configuration(|builder| builder.with_psk_server(hint, keys))))
+        let config = configuration(|builder| {
+            builder.with_psk_server(hint, keys).with_crypto_provider(cookie::provider())
+        });
+        Self::new(None, Some(Server { config, cookies: Cookies::default() }))
     }
-    fn new(client: Option<Arc<Config>>, server: Option<Arc<Config>>) -> Self {
-        let (all, events) = (BTreeMap::new(), VecDeque::new());
-        Self { client, server, all, events, buffer: vec![0; 2 * DTLS_MTU], uses: 0 }
+    fn new(client: Option<Arc<Config>>, server: Option<Server>) -> Self {
+        let (limits, all, due) = (SessionLimits::default(), BTreeMap::new(), BTreeSet::new());
+        let (events, buffer) = (VecDeque::new(), vec![0; 2 * DTLS_MTU]);
+        Self { client, server, limits, all, due, events, buffer, uses: 0 }
+    }
+    /// The same with other bounds.
+    pub fn bounded(self, limits: SessionLimits) -> Self {
+        Self { limits, ..self }
     }
     /// Sessions that are open or opening.
     pub fn len(&self) -> usize {
@@ -185,63 +140,92 @@ impl Sessions {
     }
     /// When [`Sessions::on_deadline`] is due.
     pub fn next_deadline(&self) -> Option<Instant> {
-        self.all.values().filter_map(Session::due).min()
+        self.due.first().map(|(due, _)| *due)
     }
     /// Time has passed.
     pub fn on_deadline(&mut self, now: Instant) {
-        let due = |(key, session): (&Key, &Session)| {
-            session.due().is_some_and(|due| due <= now).then_some(*key)
-        };
-        let due: Vec<Key> = self.all.iter().filter_map(due).collect();
+        let due = self.due.iter().take_while(|(due, _)| *due <= now);
+        let due: Vec<Key> = due.map(|(_, key)| *key).collect();
         for key in due {
             self.with(key, now, |_| Ok(()));
         }
     }
     /// A datagram came from the socket.
     pub fn on_datagram(&mut self, now: Instant, from: Peer, bytes: &[u8]) {
-        let settled = (from, Standing::Settled);
-        let key = match (hello(bytes), &self.server) {
-            (Some(random), Some(config)) => {
-                let config = config.clone();
-                self.key_for_hello(now, from, random, config)
-            }
-            // A handshake goes on with its records; data is of the session that is open.
-            _ if is_handshake(bytes) && self.all.contains_key(&(from, Standing::Renewing)) => {
-                (from, Standing::Renewing)
-            }
-            _ => settled,
-        };
+        if self.server.is_some() && cookie::is_hello(bytes) {
+            return self.on_hello(now, from, bytes);
+        }
+        // A handshake goes on with its records; data is of the session that is open.
+        let renewing = (from, Standing::Renewing);
+        let renews = is_handshake(bytes) && self.all.contains_key(&renewing);
+        let key = if renews { renewing } else { (from, Standing::Settled) };
+        self.receive(now, key, bytes);
+    }
+    /// A client begins. Without the right cookie nothing is kept of it.
+    fn on_hello(&mut self, now: Instant, from: Peer, bytes: &[u8]) {
+        let Some(server) = &mut self.server else { return };
+        // Without state the fragments of a ClientHello cannot be joined.
+        let Some(hello) = Hello::parse(bytes) else { return };
+        if !server.cookies.prove(now, from, &hello) {
+            // RFC 6347 s4.2.1: an invalid cookie is none. s4.2.4: the answer is sent once for each ClientHello.
+            let bytes = hello.verify_request(&server.cookies.make(now, from, &hello));
+            self.events.push_back(Event::Transmit { to: from, bytes });
+            return;
+        }
+        let config = server.config.clone();
+        let Some(key) = self.key_for_hello(now, from, &hello, config) else { return };
+        cookie::proven(&hello, || self.receive(now, key, bytes));
+    }
+    fn receive(&mut self, now: Instant, key: Key, bytes: &[u8]) {
+        let Some(session) = self.all.get_mut(&key) else { return };
+        let was_open = matches!(session.state, State::Open);
+        self.uses += 1;
+        session.used = self.uses;
         self.with(key, now, |session| {
             session.heard = session.heard.or(Some(now));
             session.dtls.handle_packet(bytes)
         });
-        self.settle(from);
+        let is_open = |session: &Session| matches!(session.state, State::Open);
+        if !was_open && self.all.get(&key).is_some_and(is_open) {
+            self.settle(now, key);
+        }
     }
-    /// The session that a ClientHello belongs to, which may be a new one.
+    /// The session that a ClientHello with the right cookie belongs to, which may be a new one.
     fn key_for_hello(
         &mut self,
         now: Instant,
         from: Peer,
-        random: [u8; RANDOM_LEN],
+        hello: &Hello<'_>,
         config: Arc<Config>,
-    ) -> Key {
+    ) -> Option<Key> {
         let [settled, renewing] = [(from, Standing::Settled), (from, Standing::Renewing)];
+        let random = *hello.random();
         let known = |key: &Key| self.all.get(key).is_some_and(|one| one.random == Some(random));
         if let Some(key) = [settled, renewing].into_iter().find(known) {
-            return key;
+            return Some(key);
         }
         let open = |session: &Session| matches!(session.state, State::Open);
         let key = if self.all.get(&settled).is_some_and(open) { renewing } else { settled };
-        self.insert(key, Dtls::new_12_psk(config, now), Some(random));
-        key
+        let mut dtls = Dtls::new_12_psk(config, now);
+        hello.replay_exchanges(&mut dtls, now, &mut self.buffer).ok()?;
+        self.insert(key, dtls, Some(hello));
+        Some(key)
     }
-    /// A renewed session that is open takes the place of the old one.
-    fn settle(&mut self, peer: Peer) {
-        let renewing = (peer, Standing::Renewing);
-        if self.all.get(&renewing).is_some_and(|one| matches!(one.state, State::Open))
-            && let Some(session) = self.all.remove(&renewing)
+    /// A session has opened. A renewed one takes the place of the old one; past a bound another one ends.
+    fn settle(&mut self, now: Instant, key: Key) {
+        let (peer, standing) = key;
+        let settled = (peer, Standing::Settled);
+        if standing == Standing::Renewing
+            && let Some(session) = self.remove(key)
         {
-            self.all.insert((peer, Standing::Settled), session);
+            self.remove(settled);
+            self.all.insert(settled, session);
+            self.index(settled);
+        }
+        if let Some(victim) = self.limits.open_victim(self.standings(), settled) {
+            // RFC 5246 s7.2.1: the peer gets to know that nothing more comes.
+            self.with(victim, now, |session| session.dtls.close());
+            self.lose(victim, LossCause::Closed, "too many sessions".to_owned());
         }
     }
     /// The endpoint sends a datagram. To a peer without session one is opened; what is sent then
@@ -259,6 +243,10 @@ impl Sessions {
             let mut dtls = Dtls::new_12_psk(config, now);
             dtls.set_active(true);
             self.insert(key, dtls, None);
+        }
+        self.uses += 1;
+        if let Some(session) = self.all.get_mut(&key) {
+            session.used = self.uses;
         }
         self.with(key, now, |session| match &mut session.state {
             State::Open => session.dtls.send_application_data(bytes).map(|_| ()),
@@ -290,23 +278,57 @@ impl Sessions {
         let keys: Vec<Key> = self.all.keys().copied().collect();
         for key in keys {
             self.with(key, now, |session| session.dtls.close());
-            self.all.remove(&key);
+            self.remove(key);
         }
     }
 
-    fn insert(&mut self, key: Key, dtls: Dtls, random: Option<[u8; RANDOM_LEN]>) {
-        if self.all.len() >= SESSIONS_MAX {
-            // A handshake that goes nowhere is given up before a session that works.
-            let rank = |(_, session): &(&Key, &Session)| {
-                (matches!(session.state, State::Open), session.used)
-            };
-            if let Some(oldest) = self.all.iter().min_by_key(rank).map(|(key, _)| *key) {
-                self.lose(oldest, LossCause::Closed, "too many sessions".to_owned());
-            }
+    fn insert(&mut self, key: Key, dtls: Dtls, hello: Option<&Hello<'_>>) {
+        // A handshake in the same place is over: its client has begun another one.
+        self.remove(key);
+        if let Some(victim) = self.limits.handshake_victim(self.standings(), key) {
+            self.lose(victim, LossCause::Closed, "too many handshakes".to_owned());
         }
-        let state = State::Handshake(VecDeque::new());
-        let (deadline, heard, used) = (None, None, self.uses);
-        self.all.insert(key, Session { dtls, deadline, state, random, heard, used });
+        self.uses += 1;
+        let session = Session {
+            dtls,
+            deadline: None,
+            indexed: None,
+            state: State::Handshake(VecDeque::new()),
+            random: hello.map(|hello| *hello.random()),
+            ahead: hello.map_or(0, Hello::ahead),
+            heard: None,
+            used: self.uses,
+        };
+        self.all.insert(key, session);
+    }
+    /// What the bounds look at.
+    fn standings(&self) -> impl Iterator<Item = Candidate> {
+        self.all.iter().map(|(key, session)| Candidate {
+            key: *key,
+            open: matches!(session.state, State::Open),
+            used: session.used,
+        })
+    }
+    fn remove(&mut self, key: Key) -> Option<Session> {
+        let mut session = self.all.remove(&key)?;
+        if let Some(due) = session.indexed.take() {
+            self.due.remove(&(due, key));
+        }
+        Some(session)
+    }
+    /// Brings the index up to date.
+    fn index(&mut self, key: Key) {
+        let Some(session) = self.all.get_mut(&key) else { return };
+        let due = session.due();
+        if session.indexed == due {
+            return;
+        }
+        if let Some(before) = std::mem::replace(&mut session.indexed, due) {
+            self.due.remove(&(before, key));
+        }
+        if let Some(due) = due {
+            self.due.insert((due, key));
+        }
     }
     /// Does something with a session, and then what it wants.
     fn with(
@@ -320,8 +342,6 @@ impl Sessions {
             let reason = "the peer began the handshake and does not finish it".to_owned();
             return self.lose(key, LossCause::Handshake, reason);
         }
-        self.uses += 1;
-        session.used = self.uses;
         let events = &mut self.events;
         let done = session
             .dtls
@@ -330,7 +350,7 @@ impl Sessions {
             .and_then(|_| act(session))
             .and_then(|()| session.drain(key.0, &mut self.buffer, events));
         match done {
-            Ok(Outcome::Lives) => {}
+            Ok(Outcome::Lives) => self.index(key),
             Ok(Outcome::Closed) => {
                 self.lose(key, LossCause::Closed, "the peer has closed the session".to_owned());
             }
@@ -346,64 +366,9 @@ impl Sessions {
     }
     /// Nobody misses a session that was to replace one which still stands.
     fn lose(&mut self, key: Key, cause: LossCause, reason: String) {
-        self.all.remove(&key);
-        if let (peer, Standing::Settled) = key {
+        let known = self.remove(key).is_some();
+        if let (true, (peer, Standing::Settled)) = (known, key) {
             self.events.push_back(Event::Lost { peer, cause, reason });
-        }
-    }
-}
-
-/// What is left of a session after it has been drained.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Outcome {
-    Lives,
-    Closed,
-}
-
-impl Session {
-    /// When something has to happen.
-    fn due(&self) -> Option<Instant> {
-        [self.deadline, self.stalls_from()].into_iter().flatten().min()
-    }
-    /// From when on our handshake has been without its end for too long.
-    fn stalls_from(&self) -> Option<Instant> {
-        let ours = matches!(self.state, State::Handshake(_)) && self.random.is_none();
-        self.heard.filter(|_| ours).map(|heard| heard + HANDSHAKE_STALL)
-    }
-    /// Turns what dimpl wants into events. After the handshake sends what has waited.
-    fn drain(
-        &mut self,
-        peer: Peer,
-        buffer: &mut Vec<u8>,
-        events: &mut VecDeque<Event>,
-    ) -> Result<Outcome, dimpl::Error> {
-        let mut outcome = Outcome::Lives;
-        loop {
-            match self.dtls.poll_output(buffer) {
-                Output::Packet(bytes) => {
-                    events.push_back(Event::Transmit { to: peer, bytes: bytes.to_vec() });
-                }
-                Output::ApplicationData(bytes) => {
-                    events.push_back(Event::Received { from: peer, bytes: bytes.to_vec() });
-                }
-                Output::BufferTooSmall { needed } => buffer.resize(needed, 0),
-                Output::Connected => {
-                    if let State::Handshake(waiting) =
-                        std::mem::replace(&mut self.state, State::Open)
-                    {
-                        for bytes in waiting {
-                            self.dtls.send_application_data(&bytes)?;
-                        }
-                    }
-                }
-                Output::CloseNotify => outcome = Outcome::Closed,
-                Output::Timeout(deadline) => {
-                    self.deadline = Some(deadline);
-                    return Ok(outcome);
-                }
-                // Certificates and keys for media, which pre-shared keys do without.
-                _ => {}
-            }
         }
     }
 }
@@ -411,26 +376,9 @@ impl Session {
 /// Content type of handshake records, and of ChangeCipherSpec among them (RFC 6347 s4.1).
 const HANDSHAKE: u8 = 22;
 const CHANGE_CIPHER_SPEC: u8 = 20;
-/// Octets that a client draws for a handshake (RFC 5246 s7.4.1.2).
-const RANDOM_LEN: usize = 32;
 
 fn is_handshake(record: &[u8]) -> bool {
     matches!(record.first(), Some(&HANDSHAKE | &CHANGE_CIPHER_SPEC))
-}
-
-/// The client's random of a datagram that is a ClientHello in the clear (RFC 6347 s4.1 and s4.2.2).
-///
-/// ```text
-///   | record header (13): type, version, epoch 0.. | handshake header (12): 1, .. | version (2) | random (32)
-/// ```
-fn hello(bytes: &[u8]) -> Option<[u8; RANDOM_LEN]> {
-    const CLIENT_HELLO: u8 = 1;
-    const EPOCH: std::ops::Range<usize> = 3..5;
-    const MESSAGE_TYPE: usize = 13;
-    const RANDOM: usize = 13 + 12 + 2;
-    let in_the_clear = bytes.first() == Some(&HANDSHAKE) && bytes.get(EPOCH) == Some(&[0, 0]);
-    let wanted = in_the_clear && bytes.get(MESSAGE_TYPE) == Some(&CLIENT_HELLO);
-    bytes.get(RANDOM..)?.first_chunk().copied().filter(|_| wanted)
 }
 
 fn configuration(keys: impl FnOnce(dimpl::ConfigBuilder) -> dimpl::ConfigBuilder) -> Arc<Config> {

@@ -1,14 +1,20 @@
 //! One connection for CoAP, whatever its URI's scheme: TCP, TLS, WebSockets, WebSockets over TLS (RFC 8323).
 
 use std::fmt;
+use std::future::{Future as _, poll_fn};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::{Pin, pin};
+use std::task::Poll;
+use std::time::Duration;
 
 use lowmesh_wire::coap::stream::StreamMessage;
 use lowmesh_wire::coap::uri::{Host, Scheme, Uri};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::Sleep;
 
+use crate::meter::{Meter, Metered};
 use crate::resolve::{ResolveError, ascii_name, resolve};
 use crate::stream::{Connection, StreamError};
 use crate::tls::{Alpn, TlsClient, TlsError, TlsServer};
@@ -24,11 +30,18 @@ pub struct Line {
     /// Who is at the other end.
     pub peer: SocketAddr,
     wire: Wire,
+    /// Whether a part of a message has come.
+    meter: Meter,
+    /// How long a message may take.
+    message_max: Option<Duration>,
+    /// When the message that has begun has had its time.
+    slow: Option<Pin<Box<Sleep>>>,
+    flushed: bool,
 }
 
 enum Wire {
-    Stream(Connection<Box<dyn Pipe>>),
-    WebSocket(Box<WebSocket<Box<dyn Pipe>>>),
+    Stream(Connection<Metered<Box<dyn Pipe>>>),
+    WebSocket(Box<WebSocket<Metered<Box<dyn Pipe>>>>),
 }
 
 impl fmt::Debug for Line {
@@ -110,34 +123,60 @@ impl Line {
                 Box::new(tls.connect(&host, stream, alpn).await?)
             }
         };
+        let (pipe, meter) = Metered::new(pipe);
         let wire = if websocket {
             let host = if host.contains(':') { format!("[{host}]") } else { host };
             let authority = match uri.explicit_port {
                 Some(port) => format!("{host}:{port}"),
                 None => host,
             };
-            Wire::WebSocket(Box::new(WebSocket::connect(&authority, pipe).await?))
+            let socket = WebSocket::connect(&authority, pipe).await?;
+            Wire::WebSocket(Box::new(socket.metered(meter.clone())))
         } else {
             Wire::Stream(Connection::new(pipe))
         };
-        Ok(Self { peer, wire })
+        Ok(Self::new(peer, wire, meter))
+    }
+    const fn new(peer: SocketAddr, wire: Wire, meter: Meter) -> Self {
+        Self { peer, wire, meter, message_max: None, slow: None, flushed: true }
+    }
+    /// The same line, on which a message may take so long from its first octet to its last.
+    pub fn receiving_within(self, message_max: Duration) -> Self {
+        Self { message_max: Some(message_max), ..self }
     }
     /// The next message. May be dropped and called again at any time: nothing is lost.
     pub async fn receive(&mut self) -> Result<StreamMessage, StreamError> {
-        match &mut self.wire {
-            Wire::Stream(one) => one.receive().await,
-            Wire::WebSocket(one) => one.receive().await,
-        }
+        let Self { wire, meter, message_max, slow, .. } = self;
+        let mut receiving = pin!(async {
+            match wire {
+                Wire::Stream(one) => one.receive().await,
+                Wire::WebSocket(one) => one.receive().await,
+            }
+        });
+        let received = poll_fn(|context| {
+            if let Poll::Ready(message) = receiving.as_mut().poll(context) {
+                return Poll::Ready(message);
+            }
+            let Some(message_max) = message_max.filter(|_| meter.is_running()) else {
+                *slow = None;
+                return Poll::Pending;
+            };
+            let slow = slow.get_or_insert_with(|| Box::pin(tokio::time::sleep(message_max)));
+            slow.as_mut().poll(context).map(|()| Err(StreamError::Slow))
+        });
+        let received = received.await;
+        meter.stop();
+        *slow = None;
+        received
     }
     /// Sends a message. Dropped before it is done, it goes on with the next.
     pub async fn send(&mut self, message: &StreamMessage) -> io::Result<()> {
-        match &mut self.wire {
-            Wire::Stream(one) => one.send(message).await,
-            Wire::WebSocket(one) => one.send(message).await,
-        }
+        self.queue(message);
+        self.flush().await
     }
     /// Puts a message behind those that [`Line::flush`] sends.
     pub fn queue(&mut self, message: &StreamMessage) {
+        self.flushed = false;
         match &mut self.wire {
             Wire::Stream(one) => one.queue(message),
             Wire::WebSocket(one) => one.queue(message),
@@ -146,8 +185,21 @@ impl Line {
     /// Sends what is queued. May be dropped and called again at any time.
     pub async fn flush(&mut self) -> io::Result<()> {
         match &mut self.wire {
-            Wire::Stream(one) => one.flush().await,
-            Wire::WebSocket(one) => one.flush().await,
+            Wire::Stream(one) => one.flush().await?,
+            Wire::WebSocket(one) => one.flush().await?,
+        }
+        self.flushed = true;
+        Ok(())
+    }
+    /// True if nothing has been queued since the last [`Line::flush`] that was completed.
+    pub const fn is_flushed(&self) -> bool {
+        self.flushed
+    }
+    /// Octets that are queued and have not been given to the system.
+    pub fn waiting(&self) -> usize {
+        match &self.wire {
+            Wire::Stream(one) => one.waiting(),
+            Wire::WebSocket(one) => one.waiting(),
         }
     }
     /// Says that nothing more comes from here.
@@ -235,11 +287,13 @@ impl Incoming {
             None => Box::new(self.stream),
             Some(tls) => Box::new(tls.accept(self.stream).await?),
         };
+        let (pipe, meter) = Metered::new(pipe);
         let wire = if self.websocket {
-            Wire::WebSocket(Box::new(WebSocket::accept(pipe).await?))
+            let socket = WebSocket::accept(pipe).await?;
+            Wire::WebSocket(Box::new(socket.metered(meter.clone())))
         } else {
             Wire::Stream(Connection::new(pipe))
         };
-        Ok(Line { peer: self.peer, wire })
+        Ok(Line::new(self.peer, wire, meter))
     }
 }

@@ -16,11 +16,32 @@ pub const BATCH: usize = 32;
 pub const BUFFER_LEN: usize = 65_536;
 /// Datagrams that wait for room in the socket; ours. More are lost, as in any queue on the way.
 pub const UNSENT_MAX: usize = 1024;
-/// DTLS sessions at once; ours, at some 10 kB each.
+/// Of these, at most so many to one peer; ours. A path that takes nothing leaves room for the others.
+pub const UNSENT_PER_PEER_MAX: usize = 256;
+/// Datagrams that are read before the other tasks and the timers have their turn; ours, less than a millisecond of work.
+pub const READ_IN_A_ROW_MAX: usize = 4 * BATCH;
+/// Unreachable addresses that ICMP names and that are looked up, within [`UNREACHABLE_PERIOD`]; ours. Each costs five
+/// calls of the system, and anybody can cause it; past it a peer that is gone is found by timeouts.
+pub const UNREACHABLE_MAX: u32 = 64;
+/// The period of [`UNREACHABLE_MAX`]; ours.
+pub const UNREACHABLE_PERIOD: Duration = Duration::from_secs(1);
+/// How often a datagram is tried again when the system reports errors of earlier datagrams in its place; ours.
+pub const SEND_TRIES: usize = 4;
+/// Open DTLS sessions at once; ours, at some 10 kB each.
 pub const SESSIONS_MAX: usize = 1024;
 /// How often one request is made again because its server has no context for it (RFC 8613 appendix B.2); ours: once for
 /// each end that has lost its own, and once for a server that starts in between.
 pub const RENEWALS_MAX: u8 = 3;
+/// Open DTLS sessions of one source, an IPv4 address or an IPv6 /64; ours, a quarter.
+pub const SESSIONS_PER_SOURCE_MAX: usize = 256;
+/// DTLS handshakes in progress, behind the cookie; ours.
+pub const HANDSHAKES_MAX: usize = 256;
+/// The same of one source; ours, a quarter.
+pub const HANDSHAKES_PER_SOURCE_MAX: usize = 64;
+/// How long a DTLS server makes cookies with one secret; ours. Cookies of the secret before still count (RFC 6347 s4.2.1).
+pub const COOKIE_SECRET_LIFETIME: Duration = Duration::from_secs(60);
+/// Cookie exchanges that a ClientHello may have behind it; ours: a change of the secret takes a second one.
+pub const COOKIE_EXCHANGES_MAX: u16 = 4;
 /// Lost sessions that are remembered for whoever asks; ours.
 pub const LOSSES_MAX: usize = 16;
 /// Datagrams that wait for a handshake, each session; ours.
@@ -43,10 +64,26 @@ pub const KEY_LEN_MAX: usize = 64;
 pub const STREAM_MESSAGE_MAX: usize = 65_536 + 1152;
 /// Connections that a server takes at once; ours: each may hold two bodies.
 pub const SERVED_CONNECTIONS_MAX: usize = 256;
-/// How long a client may take to shake hands over TLS or WebSockets; ours.
+/// The same of one source, an IPv4 address or an IPv6 /64; ours, a quarter.
+pub const SERVED_PER_SOURCE_MAX: usize = 64;
+/// Connections whose handshakes or CSM are not complete; ours.
+pub const OPENING_MAX: usize = 64;
+/// The same of one source; ours, a quarter.
+pub const OPENING_PER_SOURCE_MAX: usize = 16;
+/// How long a client may take from its connection to its CSM, the handshakes of TLS and WebSockets included; ours.
 pub const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 /// How long a connection may be silent; ours: others may want its place.
 pub const IDLE_MAX: Duration = Duration::from_secs(600);
+/// How long an observer that was silent for [`IDLE_MAX`] may take to answer a Ping (RFC 8323 s5.4); ours.
+pub const PONG_MAX: Duration = Duration::from_secs(30);
+/// How long a message may take from its first octet to its last; ours: the longest one at 1 kB a second.
+pub const RECEIVE_MAX: Duration = Duration::from_secs(60);
+/// How long what is queued for a peer may take until all of it has left; ours.
+pub const SEND_MAX: Duration = Duration::from_secs(60);
+/// Octets that wait for one peer before nothing more is made for it; ours: several of the longest messages.
+pub const OUTGOING_MAX: usize = 256 << 10;
+/// How long a connection that is being released may last; ours.
+pub const RELEASE_MAX: Duration = Duration::from_secs(5);
 /// How long a server that ends waits for the answers that are being made; ours.
 pub const GRACE: Duration = Duration::from_secs(5);
 /// How often a server that ends looks whether it is done; ours.
@@ -107,5 +144,8 @@ pub const REPORT_WAIT: Duration = Duration::from_secs(1);
 pub const ALPN: &[u8] = b"coap";
 /// Path of CoAP over WebSockets: RFC 8323 s8.3.
 pub const WEBSOCKET_PATH: &str = "/.well-known/coap";
+/// Octets that a WebSocket reads at once, and that it gathers before it writes them; ours. A message is flushed behind its
+/// last octet anyway.
+pub const WEBSOCKET_BUFFER: usize = 16 << 10;
 /// Subprotocol of CoAP over WebSockets: RFC 8323 s4.1.
 pub const WEBSOCKET_PROTOCOL: &str = "coap";

@@ -20,6 +20,9 @@ pub enum StreamError {
     /// It has sent what is no CoAP message; it is to be told with an Abort (RFC 8323 s5.6).
     #[error("the peer sent what is no CoAP message: {0}")]
     Malformed(#[from] DecodeError),
+    /// It has begun a message and does not finish it in time.
+    #[error("the peer did not finish its message in time")]
+    Slow,
     /// The connection is broken.
     #[error("the connection is broken: {0}")]
     Broken(#[from] io::Error),
@@ -81,6 +84,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Puts a message behind those that [`Connection::flush`] sends.
     pub fn queue(&mut self, message: &StreamMessage) {
         message.emit(Framing::Stream, &mut self.outgoing);
+    }
+    /// Octets that are queued and not sent.
+    pub const fn waiting(&self) -> usize {
+        self.outgoing.len()
     }
     /// Sends what is queued. May be dropped and called again at any time.
     pub async fn flush(&mut self) -> io::Result<()> {

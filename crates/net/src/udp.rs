@@ -125,7 +125,7 @@ impl Udp {
             let to_group = to.is_some_and(|ip| ip.is_multicast());
             let local = to.filter(|_| !to_group);
             let peer = Peer { address: canonical(meta.addr), local };
-            // An empty datagram has a stride of zero too; it is a malformed message.
+            // An empty datagram has no chunk and is dropped: it is no message (RFC 7252 s3).
             for bytes in buffer[..meta.len].chunks(meta.stride.max(1)) {
                 each(Arrival { peer, to_group, bytes });
             }
@@ -172,11 +172,12 @@ impl Udp {
         let from = to.local.filter(|ip| everywhere && !ip.is_unspecified());
         from.map(|ip| self.mapped(ip))
     }
-    /// The addresses of peers that ICMP messages say cannot be reached, as far as the runtime knows of such messages.
+    /// The addresses of peers that ICMP messages say cannot be reached, as far as the runtime knows of such messages, up to
+    /// a batch.
     pub fn unreachable(&self) -> Vec<SocketAddr> {
         let next = || next_undelivered(&self.socket);
         let undelivered = std::iter::from_fn(|| self.socket.try_io(Interest::ERROR, next).ok());
-        undelivered.map(canonical).collect()
+        undelivered.take(BATCH).map(canonical).collect()
     }
     /// The same, asked of the system at once.
     pub fn unreachable_now(&self) -> Vec<SocketAddr> {

@@ -14,7 +14,8 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{WebSocketStream, accept_hdr_async_with_config, client_async_with_config};
 
-use crate::params::{STREAM_MESSAGE_MAX, WEBSOCKET_PATH, WEBSOCKET_PROTOCOL};
+use crate::meter::Meter;
+use crate::params::{STREAM_MESSAGE_MAX, WEBSOCKET_BUFFER, WEBSOCKET_PATH, WEBSOCKET_PROTOCOL};
 use crate::stream::StreamError;
 
 /// A WebSocket that carries CoAP messages.
@@ -22,6 +23,9 @@ use crate::stream::StreamError;
 pub struct WebSocket<S> {
     inner: WebSocketStream<S>,
     outgoing: VecDeque<Vec<u8>>,
+    /// Octets in `outgoing`.
+    waiting: usize,
+    meter: Meter,
 }
 
 /// A handshake that failed.
@@ -46,13 +50,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
         request.headers_mut().insert(header::SEC_WEBSOCKET_PROTOCOL, protocol);
         let upgraded = client_async_with_config(request, stream, Some(config())).await;
         let (inner, _) = upgraded.map_err(|error| UpgradeError::Refused(error.to_string()))?;
-        Ok(Self { inner, outgoing: VecDeque::new() })
+        Ok(Self::new(inner))
     }
     /// Takes a client that asks for CoAP.
     pub async fn accept(stream: S) -> Result<Self, UpgradeError> {
         let accepted = accept_hdr_async_with_config(stream, choose, Some(config())).await;
         let inner = accepted.map_err(|error| UpgradeError::Refused(error.to_string()))?;
-        Ok(Self { inner, outgoing: VecDeque::new() })
+        Ok(Self::new(inner))
+    }
+    fn new(inner: WebSocketStream<S>) -> Self {
+        Self { inner, outgoing: VecDeque::new(), waiting: 0, meter: Meter::default() }
+    }
+    /// The same WebSocket, which stops the meter of its stream when a control frame is complete.
+    pub(crate) fn metered(self, meter: Meter) -> Self {
+        Self { meter, ..self }
     }
     /// The next message. May be dropped and called again at any time: nothing is lost.
     pub async fn receive(&mut self) -> Result<StreamMessage, StreamError> {
@@ -62,7 +73,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
                     return Ok(StreamMessage::parse(&bytes, Framing::WebSocket)?);
                 }
                 // Pings are answered below; RFC 8323 s4.2 has binary messages only.
-                Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
+                Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {
+                    self.meter.stop();
+                }
                 Some(Ok(Message::Text(_))) => {
                     let text = io::Error::new(io::ErrorKind::InvalidData, "a text message");
                     return Err(StreamError::Broken(text));
@@ -83,7 +96,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
     pub fn queue(&mut self, message: &StreamMessage) {
         let mut bytes = Vec::new();
         message.emit(Framing::WebSocket, &mut bytes);
+        self.waiting += bytes.len();
         self.outgoing.push_back(bytes);
+    }
+    /// Octets that are queued and not sent.
+    pub const fn waiting(&self) -> usize {
+        self.waiting
     }
     /// Sends what is queued. May be dropped and called again at any time.
     pub async fn flush(&mut self) -> io::Result<()> {
@@ -91,6 +109,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
             let ready = poll_fn(|context| self.inner.poll_ready_unpin(context)).await;
             ready.map_err(io::Error::other)?;
             if let Some(bytes) = self.outgoing.pop_front() {
+                self.waiting -= bytes.len();
                 let sent = self.inner.start_send_unpin(Message::Binary(bytes.into()));
                 sent.map_err(io::Error::other)?;
             }
@@ -105,6 +124,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
 
 fn config() -> WebSocketConfig {
     WebSocketConfig::default()
+        .read_buffer_size(WEBSOCKET_BUFFER)
+        .write_buffer_size(WEBSOCKET_BUFFER)
+        // Without it the answers to Pings gather for a peer that does not read them.
+        .max_write_buffer_size(WEBSOCKET_BUFFER + 2 * STREAM_MESSAGE_MAX)
         .max_message_size(Some(STREAM_MESSAGE_MAX))
         .max_frame_size(Some(STREAM_MESSAGE_MAX))
 }
@@ -174,5 +197,30 @@ mod tests {
         };
         assert_eq!(status(&request("/", "coap")).await, "HTTP/1.1 404");
         assert_eq!(status(&request("/.well-known/coap", "chat")).await, "HTTP/1.1 400");
+    }
+
+    #[tokio::test]
+    async fn answers_to_pings_that_nobody_reads_do_not_gather() {
+        const PINGS: usize = 20_000;
+        let (here, there) = tokio::io::duplex(4096);
+        let server = tokio::spawn(WebSocket::accept(there));
+        let mut client = WebSocket::connect("example.org", here).await.expect("a CoAP server");
+        let mut server = server.await.expect("no panic").expect("a CoAP client");
+        let receiving = tokio::spawn(async move { server.receive().await });
+        let payload = vec![7; 125];
+        for _ in 0..PINGS {
+            // Only sends: what comes back is not looked at.
+            client.inner.send(Message::Ping(payload.clone().into())).await.expect("it is read");
+        }
+        let mut pongs = 0;
+        let quiet = std::time::Duration::from_millis(300);
+        while let Ok(Some(Ok(Message::Pong(_)))) =
+            tokio::time::timeout(quiet, client.inner.next()).await
+        {
+            pongs += 1;
+        }
+        let kept = (WEBSOCKET_BUFFER + 2 * STREAM_MESSAGE_MAX + 2 * 4096) / payload.len();
+        assert!(pongs > 0 && pongs <= kept, "{pongs} of {PINGS} were kept");
+        receiving.abort();
     }
 }

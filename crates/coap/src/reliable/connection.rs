@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use lowmesh_units::Instant;
 use lowmesh_wire::DecodeError;
 use lowmesh_wire::coap::signaling::Settings;
 use lowmesh_wire::coap::stream::{Framing, StreamMessage, frame_len};
@@ -23,13 +24,15 @@ pub(super) struct Connection {
     pub(super) state: State,
     /// What the peer's CSMs have said.
     pub(super) peer: Settings,
+    /// When the peer's first CSM is too late.
+    pub(super) greeted_by: Instant,
     buffer: Vec<u8>,
 }
 
 impl Connection {
-    pub(super) fn new(framing: Framing) -> Self {
-        let peer = Settings::default();
-        Self { framing, state: State::Opening, peer, buffer: Vec::new() }
+    pub(super) fn new(framing: Framing, greeted_by: Instant) -> Self {
+        let (peer, state) = (Settings::default(), State::Opening);
+        Self { framing, state, peer, greeted_by, buffer: Vec::new() }
     }
     pub(super) const fn framing(&self) -> Framing {
         self.framing

@@ -21,6 +21,8 @@ pub struct ConnectionLimits {
     pub incoming_max: usize,
     /// Octets of the tokens that it makes, 2 to 8.
     pub token_len: usize,
+    /// How long the peer's CSM is waited for.
+    pub csm_timeout: Duration,
     /// How long a response is waited for.
     pub response_timeout: Duration,
     /// Critical options beyond those of RFC 7252 that the layers above process.
@@ -37,6 +39,7 @@ impl Default for ConnectionLimits {
             open_max: params::OPEN_MAX,
             incoming_max: params::INCOMING_MAX,
             token_len: params::TOKEN_LEN,
+            csm_timeout: params::CSM_TIMEOUT,
             response_timeout: params::EXCHANGE_LIFETIME,
             extensions: Vec::new(),
             proxy: false,

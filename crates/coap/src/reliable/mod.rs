@@ -9,7 +9,8 @@
 //!              Connected            CSM of the peer        Release of either
 //!   (driver) ------------> Opening ----------------> Open -------------------> Releasing
 //!                             |                        |      nothing open any more |
-//!                             +--- first message no CSM, format error, Abort -------+--> Close
+//!                             +--- first message no CSM, none in time, -------------+--> Close
+//!                                  format error, Abort
 //! ```
 //!
 //! The driver connects, cuts nothing, and closes when it is told [`Output::Close`].
@@ -28,10 +29,10 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use lowmesh_machine::{DropReason, Handle, Machine, Outbox, Rejected};
+use lowmesh_machine::{DropReason, Handle, Machine, Outbox, Rejected, earliest};
 use lowmesh_units::{Instant, Rng};
 use lowmesh_wire::coap::signaling::Signal;
-use lowmesh_wire::coap::stream::StreamMessage;
+use lowmesh_wire::coap::stream::{Framing, StreamMessage};
 use lowmesh_wire::coap::{OptionNumber, Token};
 
 use crate::blockwise::Exponent;
@@ -54,6 +55,8 @@ pub struct Connections<P> {
     /// Requests of peers that the application has not answered.
     asked: BTreeMap<ExchangeId, Asked<P>>,
     deadlines: BTreeSet<(Instant, ExchangeId)>,
+    /// Until when the CSM of a peer may come.
+    greetings: BTreeSet<(Instant, P)>,
     serial: u64,
     outbox: Outbox<Output<P>>,
     counters: Counters,
@@ -70,6 +73,7 @@ impl<P: Ord + Copy> Connections<P> {
             by_token: BTreeMap::new(),
             asked: BTreeMap::new(),
             deadlines: BTreeSet::new(),
+            greetings: BTreeSet::new(),
             serial: 0,
             outbox: Outbox::new(),
             counters: Counters::new(),
@@ -82,6 +86,14 @@ impl<P: Ord + Copy> Connections<P> {
     /// True without connections.
     pub fn is_empty(&self) -> bool {
         self.open.is_empty()
+    }
+    /// True once the peer's CSM has come, until the connection is released.
+    pub fn is_open(&self, peer: P) -> bool {
+        self.open.get(&peer).is_some_and(|one| one.state == State::Open)
+    }
+    /// Requests of peers that the application has not answered.
+    pub fn incoming(&self) -> usize {
+        self.asked.len()
     }
     /// How often messages came to nothing.
     pub const fn counters(&self) -> Counters {
@@ -109,23 +121,24 @@ impl<P: Ord + Copy> Connections<P> {
         self.send(to, &signal.into_message(token), Handle::NONE, Purpose::Empty);
     }
     /// A driver has connected, or a peer has.
-    fn on_connected(&mut self, peer: P, connection: Connection) {
+    fn on_connected(&mut self, peer: P, framing: Framing, now: Instant) {
         self.end(peer, DropReason::NoRoute);
         if self.open.len() >= self.limits.connections_max {
             self.discard(peer, Discard::Overloaded);
             self.outbox.push(Output::Close { peer });
             return;
         }
-        self.open.insert(peer, connection);
+        let greeted_by = now + self.limits.csm_timeout;
+        self.greetings.insert((greeted_by, peer));
+        self.open.insert(peer, Connection::new(framing, greeted_by));
         // RFC 8323 s5.3: a CSM MUST be the first message of both ends.
         let csm = Signal::Csm(self.limits.capabilities());
         self.signal(peer, csm, Token::EMPTY);
     }
     /// The connection ends at once: whatever is open on it has failed.
     fn end(&mut self, peer: P, reason: DropReason) {
-        if self.open.remove(&peer).is_none() {
-            return;
-        }
+        let Some(connection) = self.open.remove(&peer) else { return };
+        self.greetings.remove(&(connection.greeted_by, peer));
         self.asked.retain(|_, asked| asked.peer != peer);
         let open = self.waiting.iter().filter(|(_, waiting)| waiting.peer == peer);
         let open: Vec<ExchangeId> = open.map(|(id, _)| *id).collect();
@@ -156,16 +169,26 @@ impl<P: Ord + Copy> Connections<P> {
     }
     /// Closes a connection that is being released once nothing is open on it.
     fn close_if_done(&mut self, peer: P) {
-        let releasing = self.open.get(&peer).is_some_and(|one| one.state == State::Releasing);
-        // An observation would keep the connection for ever.
+        if self.open.get(&peer).is_none_or(|one| one.state != State::Releasing) {
+            return;
+        }
+        // An observation would keep the connection for ever, and a Ping as long as its peer is silent.
+        let is_open = |one: &Waiting<P>| one.due.is_some() && one.purpose == Purpose::Request;
         let busy = self.asked.values().any(|asked| asked.peer == peer)
-            || self.waiting.values().any(|one| one.peer == peer && one.due.is_some());
-        if releasing && !busy {
+            || self.waiting.values().any(|one| one.peer == peer && is_open(one));
+        if !busy {
             self.end(peer, DropReason::NoRoute);
             self.outbox.push(Output::Close { peer });
         }
     }
     fn on_deadline(&mut self, now: Instant) {
+        while let Some((due, peer)) = self.greetings.first().copied()
+            && due <= now
+        {
+            self.greetings.remove(&(due, peer));
+            // RFC 8323 s5.3: a missing CSM is a connection error.
+            self.abort(peer, None, "no CSM came in time");
+        }
         while let Some((due, id)) = self.deadlines.first().copied()
             && due <= now
         {
@@ -185,7 +208,7 @@ impl<P: Ord + Copy> Machine for Connections<P> {
     fn handle(&mut self, now: Instant, input: Input<'_, P>) -> Result<(), Rejected> {
         match input {
             Input::Connected { peer, framing } => {
-                self.on_connected(peer, Connection::new(framing));
+                self.on_connected(peer, framing, now);
             }
             Input::Release { peer } => self.release(peer),
             Input::Unreachable { peer } => self.end(peer, DropReason::NoRoute),
@@ -221,7 +244,8 @@ impl<P: Ord + Copy> Machine for Connections<P> {
         self.outbox.pop()
     }
     fn next_deadline(&self) -> Option<Instant> {
-        self.deadlines.first().map(|(due, _)| *due)
+        let answer = self.deadlines.first().map(|(due, _)| *due);
+        earliest(answer, self.greetings.first().map(|(due, _)| *due))
     }
 }
 

@@ -79,6 +79,7 @@ impl<P: Ord + Copy> Connections<P> {
             Signal::Csm(capabilities) => {
                 if let Some(connection) = self.open.get_mut(&from) {
                     connection.peer.apply(capabilities);
+                    self.greetings.remove(&(connection.greeted_by, from));
                     if connection.state == State::Opening {
                         connection.state = State::Open;
                     }

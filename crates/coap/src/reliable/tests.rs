@@ -391,3 +391,44 @@ fn a_request_that_is_verified_above_ends_with_the_response_that_is_accepted() {
     let late = receive(&mut machine, &response);
     assert!(matches!(late[..], [Output::Discarded { .. }]), "{late:?}");
 }
+
+#[test]
+fn a_peer_whose_csm_does_not_come_in_time_is_aborted() {
+    let timeout = ConnectionLimits::default().csm_timeout;
+    for (framing, greets) in [(Framing::Stream, false), (Framing::Stream, true)] {
+        let mut machine = connections();
+        input(&mut machine, Input::Connected { peer: PEER, framing });
+        assert_eq!(machine.next_deadline(), Some(T0 + timeout));
+        if greets {
+            receive(&mut machine, &csm());
+            assert_eq!(machine.next_deadline(), None);
+        }
+        machine.handle(T0 + timeout, Input::Deadline).expect("always taken");
+        let said: Vec<_> = core::iter::from_fn(|| machine.poll_output()).collect();
+        if greets {
+            assert_eq!(said, []);
+            assert!(machine.is_open(PEER));
+        } else {
+            assert!(matches!(signals(&said)[..], [Signal::Abort { .. }]), "{said:?}");
+            assert!(matches!(said.last(), Some(Output::Close { peer: PEER })), "{said:?}");
+            assert!(machine.is_empty() && machine.next_deadline().is_none());
+        }
+    }
+}
+
+#[test]
+fn a_connection_that_ends_before_its_csm_leaves_no_deadline() {
+    let mut machine = connections();
+    input(&mut machine, Input::Connected { peer: PEER, framing: Framing::Stream });
+    input(&mut machine, Input::Unreachable { peer: PEER });
+    assert_eq!(machine.next_deadline(), None);
+}
+
+#[test]
+fn a_ping_that_is_not_answered_does_not_keep_a_connection_that_is_released() {
+    let mut machine = open();
+    input(&mut machine, Input::Ping { peer: PEER, handle: Handle(5) });
+    let said = input(&mut machine, Input::Release { peer: PEER });
+    assert!(said.contains(&Output::Failed { handle: Handle(5), reason: DropReason::NoRoute }));
+    assert!(matches!(said.last(), Some(Output::Close { peer: PEER })), "{said:?}");
+}

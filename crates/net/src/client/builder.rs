@@ -25,7 +25,7 @@ impl Builder {
     /// Timer and window of every destination over UDP and DTLS: `CongestionControl::new("cocoa")`, for one. The default
     /// is that of RFC 7252.
     pub fn congestion(mut self, congestion: CongestionControl) -> Self {
-        self.0.datagrams.congestion = congestion;
+        self.0.congestion = Some(congestion);
         self
     }
     /// The pre-shared key for `coaps`, and the identity that says which it is.
@@ -46,7 +46,7 @@ impl Builder {
     }
     /// The largest blocks of long bodies (RFC 7959).
     pub fn block(mut self, exponent: Exponent) -> Self {
-        self.0.host.exponent = exponent;
+        self.0.block = Some(exponent);
         self
     }
     /// The client's own address and port over UDP and DTLS; any, unless it is said.
@@ -59,7 +59,8 @@ impl Builder {
         self.0.patience = patience;
         self
     }
-    /// All settings of the endpoint for UDP and DTLS. To be said before [`Builder::congestion`].
+    /// All settings of the endpoint for UDP and DTLS. What [`Builder::congestion`] says, before or after, holds against
+    /// them.
     pub fn datagrams(mut self, config: Config) -> Self {
         self.0.datagrams = config;
         self
@@ -74,8 +75,8 @@ impl Builder {
         self.0.connections_max = connections_max;
         self
     }
-    /// Bounds of bodies, and of the client's cache (RFC 7252 s5.6), which keeps nothing unless it is said. To be said
-    /// before [`Builder::block`].
+    /// Bounds of bodies, and of the client's cache (RFC 7252 s5.6), which keeps nothing unless it is said. What
+    /// [`Builder::block`] says, before or after, holds against them.
     pub fn limits(mut self, limits: HostLimits) -> Self {
         self.0.host = limits;
         self
@@ -92,12 +93,35 @@ impl Builder {
     }
     /// The client. It opens a socket or a connection when it is asked for something there.
     pub fn build(self) -> Result<Client, Error> {
-        self.0.datagrams.check()?;
-        if self.0.key.is_some() {
+        let settings = self.0.resolved();
+        settings.datagrams.check()?;
+        if settings.key.is_some() {
             // A key that is not possible shows at once.
-            self.0.sessions()?;
+            settings.sessions()?;
         }
         let (ways, serial) = (Ways::default(), 0.into());
-        Ok(Client(Arc::new(Inner { settings: self.0, ways, serial })))
+        Ok(Client(Arc::new(Inner { settings, ways, serial })))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_of_settings_makes_no_difference() {
+        let congestion = || CongestionControl::new("cocoa");
+        let datagrams = || Config { peers_max: 7, ..Config::default() };
+        let block = Exponent::new(2).expect("a size of RFC 7959");
+        let limits = || HostLimits { body_max: 9, ..HostLimits::default() };
+        let one = Builder::default().congestion(congestion()).datagrams(datagrams());
+        let other = Builder::default().datagrams(datagrams()).congestion(congestion());
+        let (one, other) = (one.block(block).limits(limits()), other.limits(limits()).block(block));
+        for builder in [one, other] {
+            let settings = builder.0.resolved();
+            assert_eq!(settings.datagrams.congestion, congestion());
+            assert_eq!(settings.datagrams.peers_max, 7);
+            assert_eq!((settings.host.exponent, settings.host.body_max), (block, 9));
+        }
     }
 }

@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lowmesh_coap::{Config, ConnectionLimits, HostLimits, Output};
+use lowmesh_coap::blockwise::Exponent;
+use lowmesh_coap::{Config, CongestionControl, ConnectionLimits, HostLimits, Output};
 use zeroize::Zeroizing;
 
 use super::error::Error;
@@ -45,8 +46,12 @@ impl fmt::Debug for Watcher {
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub datagrams: Config,
+    /// What holds against that of `datagrams`.
+    pub congestion: Option<CongestionControl>,
     pub connection: ConnectionLimits,
     pub host: HostLimits,
+    /// What holds against that of `host`.
+    pub block: Option<Exponent>,
     pub key: Option<Key>,
     pub trust: Option<TlsClient>,
     pub contexts: Option<Contexts>,
@@ -61,8 +66,10 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             datagrams: Config::default(),
+            congestion: None,
             connection: ConnectionLimits::default(),
             host: HostLimits::default(),
+            block: None,
             key: None,
             trust: None,
             contexts: None,
@@ -76,6 +83,16 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// The same with what was said apart in its place, in whatever order it was said.
+    pub fn resolved(mut self) -> Self {
+        if let Some(congestion) = self.congestion.take() {
+            self.datagrams.congestion = congestion;
+        }
+        if let Some(block) = self.block.take() {
+            self.host.exponent = block;
+        }
+        self
+    }
     /// DTLS with the key.
     pub fn sessions(&self) -> Result<Sessions, Error> {
         let Key { identity, key } = self.key.as_ref().ok_or(Error::NoKey)?;

@@ -3,6 +3,9 @@
 use std::time::Duration;
 
 use super::*;
+use crate::params::{COOKIE_SECRET_LIFETIME, HANDSHAKE_STALL};
+
+mod bounds;
 
 /// Both ends, and what is on its way between them.
 struct Pair {
@@ -255,4 +258,126 @@ fn a_stranger_who_begins_in_the_name_of_a_client_does_not_end_its_session() {
     pair.run(&mut || true);
     assert_eq!(pair.received.last(), Some(&(false, b"still here".to_vec())));
     assert_eq!(pair.server.len(), 1);
+}
+
+/// What a client sends first, and again after a time.
+fn hellos(pair: &mut Pair, count: usize) -> Vec<Vec<u8>> {
+    pair.client.send(pair.now, SERVER(), b"get");
+    let mut hellos = Vec::new();
+    while hellos.len() < count {
+        hellos.extend(transmitted(&mut pair.client));
+        pair.pass(Duration::from_secs(1));
+    }
+    hellos
+}
+
+fn transmitted(sessions: &mut Sessions) -> Vec<Vec<u8>> {
+    let bytes = |event| match event {
+        Event::Transmit { bytes, .. } => Some(bytes),
+        _ => None,
+    };
+    std::iter::from_fn(|| sessions.poll_event()).filter_map(bytes).collect()
+}
+
+#[test]
+fn each_hello_without_cookie_is_answered_once_and_nothing_is_kept_of_it() {
+    let mut pair = Pair::new(b"the right key");
+    let hellos = hellos(&mut pair, 3);
+    for (address, hello) in (1_u16..).zip(hellos.iter().cycle().take(3000)) {
+        pair.server.on_datagram(pair.now, peer(address), hello);
+        let answers = transmitted(&mut pair.server);
+        assert_eq!(answers.len(), 1, "RFC 6347 s4.2.1: each one is answered");
+        assert!(answers[0].len() <= hello.len(), "no amplification");
+        // RFC 6347 s4.2.1: the sequence number is that of the ClientHello.
+        assert_eq!(answers[0][5..11], hello[5..11]);
+    }
+    assert!(pair.server.is_empty());
+    // RFC 6347 s4.2.4: no timer sends it again.
+    assert_eq!(pair.server.next_deadline(), None);
+    pair.pass(Duration::from_secs(60));
+    assert_eq!(transmitted(&mut pair.server), Vec::<Vec<u8>>::new());
+}
+
+#[test]
+fn a_cookie_is_good_for_its_address_and_its_hello_alone() {
+    let mut pair = Pair::new(b"the right key");
+    let hello = hellos(&mut pair, 1).remove(0);
+    pair.server.on_datagram(pair.now, CLIENT(), &hello);
+    let request = transmitted(&mut pair.server).remove(0);
+    pair.client.on_datagram(pair.now, SERVER(), &request);
+    let with_cookie = transmitted(&mut pair.client).pop().expect("a hello with the cookie");
+    pair.server.on_datagram(pair.now, peer(7), &with_cookie);
+    assert!(pair.server.is_empty(), "another address");
+    let mut other_hello = with_cookie.clone();
+    other_hello[13 + 12 + 2] ^= 1;
+    pair.server.on_datagram(pair.now, CLIENT(), &other_hello);
+    assert!(pair.server.is_empty(), "another random");
+    for len in 0..with_cookie.len() {
+        pair.server.on_datagram(pair.now, CLIENT(), &with_cookie[..len]);
+        assert!(pair.server.is_empty(), "cut at {len}");
+    }
+    pair.server.on_datagram(pair.now, CLIENT(), &with_cookie);
+    assert_eq!(pair.server.len(), 1);
+}
+
+#[test]
+fn a_cookie_lasts_over_one_change_of_the_secret_and_a_later_one_is_made_good() {
+    for (wait, exchanges) in [(COOKIE_SECRET_LIFETIME, 1), (3 * COOKIE_SECRET_LIFETIME, 2)] {
+        let mut pair = Pair::new(b"the right key");
+        let hello = hellos(&mut pair, 1).remove(0);
+        pair.server.on_datagram(pair.now, CLIENT(), &hello);
+        let request = transmitted(&mut pair.server).remove(0);
+        pair.client.on_datagram(pair.now, SERVER(), &request);
+        let with_cookie = transmitted(&mut pair.client).pop().expect("a hello with the cookie");
+        // The network keeps it for a while; the client's timers do not run.
+        pair.now += wait;
+        pair.server.on_datagram(pair.now, CLIENT(), &with_cookie);
+        assert_eq!(pair.server.len(), 2 - exchanges, "after {wait:?}");
+    }
+}
+
+#[test]
+fn the_first_answer_of_a_handshake_has_the_sequence_number_of_the_hello() {
+    let mut pair = Pair::new(b"the right key");
+    let hellos = hellos(&mut pair, 3);
+    pair.server.on_datagram(pair.now, CLIENT(), &hellos[2]);
+    let request = transmitted(&mut pair.server).remove(0);
+    pair.client.on_datagram(pair.now, SERVER(), &request);
+    let with_cookie = transmitted(&mut pair.client).pop().expect("a hello with the cookie");
+    assert!(with_cookie[10] > 1, "a sequence number behind those of the repeated hellos");
+    pair.server.on_datagram(pair.now, CLIENT(), &with_cookie);
+    let server_hello = transmitted(&mut pair.server).remove(0);
+    assert_eq!(server_hello[5..11], with_cookie[5..11]);
+    pair.client.on_datagram(pair.now, SERVER(), &server_hello);
+    pair.run(&mut || true);
+    assert_eq!(pair.received, [(false, b"get".to_vec())]);
+}
+
+#[test]
+fn records_in_the_clear_do_nothing_to_an_open_session() {
+    let mut pair = Pair::new(b"the right key");
+    pair.client.send(pair.now, SERVER(), b"get");
+    pair.run(&mut || true);
+    pair.received.clear();
+    // Anybody can send these in the name of the client: alerts, data, ends of handshakes, and types that there are not.
+    for content_type in 18..=30_u8 {
+        for (sequence, payload) in (0..40_u8).flat_map(|sequence| {
+            let alerts: [&[u8]; 5] =
+                [&[2, 40], &[1, 0], &[1], b"data that nobody sealed", &[0; 60]];
+            alerts.map(|payload| (sequence, payload))
+        }) {
+            let mut record = vec![content_type, 254, 253, 0, 0, 0, 0, 0, 0, 0, sequence, 0];
+            record.push(payload.len() as u8);
+            record.extend_from_slice(payload);
+            pair.server.on_datagram(pair.now, CLIENT(), &record);
+            pair.client.on_datagram(pair.now, SERVER(), &record);
+        }
+    }
+    pair.run(&mut || true);
+    assert!(pair.received.is_empty() && pair.lost.is_empty(), "{:?}", pair.lost);
+    pair.client.send(pair.now, SERVER(), b"still here");
+    pair.server.send(pair.now, CLIENT(), b"so am I");
+    pair.run(&mut || true);
+    pair.received.sort();
+    assert_eq!(pair.received, [(false, b"still here".to_vec()), (true, b"so am I".to_vec())]);
 }

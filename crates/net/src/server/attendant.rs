@@ -82,12 +82,14 @@ impl<W: Way> Attendant<W> {
                 State::Ending if self.pending.is_empty() && self.way.is_done() => return Ok(()),
                 State::Serving | State::Ending => {}
             }
+            // What a peer does not read is not made: its answers and its news wait.
+            let room = self.way.has_room();
             tokio::select! {
                 biased;
-                Some((exchange, response)) = self.pending.next() => {
+                Some((exchange, response)) = self.pending.next(), if room => {
                     self.respond(exchange, response);
                 }
-                one = news.recv() => self.on_news(one),
+                one = news.recv(), if room => self.on_news(one),
                 output = self.way.next() => self.on_output(output?),
                 // Acknowledgements come to nothing that the application hears of.
                 () = tokio::time::sleep(END_LOOK), if self.state == State::Ending => {}

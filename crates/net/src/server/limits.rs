@@ -4,7 +4,11 @@ use std::time::Duration;
 
 use lowmesh_coap::{Config, ConnectionLimits, HostLimits};
 
-use crate::params::{GRACE, HANDSHAKE_MAX, IDLE_MAX, SERVED_CONNECTIONS_MAX};
+use crate::dtls::SessionLimits;
+use crate::params::{
+    GRACE, HANDSHAKE_MAX, IDLE_MAX, OPENING_MAX, OPENING_PER_SOURCE_MAX, PONG_MAX, RECEIVE_MAX,
+    SEND_MAX, SERVED_CONNECTIONS_MAX, SERVED_PER_SOURCE_MAX,
+};
 
 /// How much a server takes on.
 ///
@@ -14,14 +18,19 @@ use crate::params::{GRACE, HANDSHAKE_MAX, IDLE_MAX, SERVED_CONNECTIONS_MAX};
 /// | requests that are being answered, each UDP address | `datagrams.incoming_max` | 256 |
 /// | the same, each connection | `connection.incoming_max` | 256 |
 /// | messages remembered against duplicates, each peer and in all | `datagrams.dedup_per_peer`, `dedup_total` | 256, 16,384 |
-/// | connections | `connections_max` | 256 |
+/// | connections, in all and each source | `connections_max`, `connections_per_source` | 256, 64 |
+/// | connections whose handshake or CSM is not complete, in all and each source | `opening_max`, `opening_per_source` | 64, 16 |
+/// | DTLS sessions, in all and each source, each port | `sessions.open_max`, `open_per_source` | 1024, 256 |
+/// | DTLS handshakes, in all and each source, each port | `sessions.handshakes_max`, `handshakes_per_source` | 256, 64 |
 /// | longest body | `host.body_max` | 1 MiB |
 /// | unfinished bodies, and bodies whose later blocks may be asked for | `host.assemblies_max`, `representations_max` | 4 MiB; 1 MiB each connection |
 /// | observers, in all and each peer | `host.observers_max`, `observers_per_peer` | 1024, 64 |
 /// | answer to an address that is not proven, in requests | `host.amplification_max` | 3 |
 ///
-/// Past a bound a request over datagrams stays without answer, for its client will send it again; a connection
-/// is closed, a body refused with 4.13, an observer answered once.
+/// Past a bound a request over datagrams stays without answer, for its client will send it again; a body is refused with
+/// 4.13, an observer answered once. A source is an IPv4 address or an IPv6 /64. One more connection takes the place of the
+/// longest idle one without observations and requests: of its own source if that holds its share, else of the source that
+/// holds most; if there is none it is closed. One more session takes the place of the one used longest ago, likewise.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Of each UDP address, and its congestion control.
@@ -30,12 +39,26 @@ pub struct Limits {
     pub connection: ConnectionLimits,
     /// Bodies, observers and trust, of each UDP address and each connection.
     pub host: HostLimits,
-    /// Connections at once, handshakes included.
+    /// DTLS sessions of each port.
+    pub sessions: SessionLimits,
+    /// Connections at once whose peers have sent their CSM.
     pub connections_max: usize,
-    /// How long a handshake of TLS or WebSockets may take.
+    /// The same of one source.
+    pub connections_per_source: usize,
+    /// Connections at once whose handshakes or CSM are not complete.
+    pub opening_max: usize,
+    /// The same of one source.
+    pub opening_per_source: usize,
+    /// How long a client may take from its connection to its CSM, the handshakes of TLS and WebSockets included.
     pub handshake_max: Duration,
-    /// How long a client without observations may be silent on its connection.
+    /// How long a client may be silent on its connection. One that observes is then asked with a Ping whether it is there.
     pub idle_max: Duration,
+    /// How long a client may take to answer that Ping.
+    pub pong_max: Duration,
+    /// How long a message may take from its first octet to its last.
+    pub receive_max: Duration,
+    /// How long a client may take to read what is sent to it.
+    pub send_max: Duration,
     /// How long a server that ends waits for what it has begun.
     pub grace: Duration,
 }
@@ -46,9 +69,16 @@ impl Default for Limits {
             datagrams: Config::default(),
             connection: ConnectionLimits::default(),
             host: HostLimits::default(),
+            sessions: SessionLimits::default(),
             connections_max: SERVED_CONNECTIONS_MAX,
+            connections_per_source: SERVED_PER_SOURCE_MAX,
+            opening_max: OPENING_MAX,
+            opening_per_source: OPENING_PER_SOURCE_MAX,
             handshake_max: HANDSHAKE_MAX,
             idle_max: IDLE_MAX,
+            pong_max: PONG_MAX,
+            receive_max: RECEIVE_MAX,
+            send_max: SEND_MAX,
             grace: GRACE,
         }
     }
@@ -62,5 +92,9 @@ impl Limits {
             representations_max: self.host.representations_max.min(self.host.body_max),
             ..self.host.clone()
         }
+    }
+    /// How long answers may take once the server ends; what is left of the grace is for the farewell.
+    pub(super) fn answers_within(&self) -> Duration {
+        self.grace.mul_f64(0.8)
     }
 }

@@ -38,6 +38,8 @@ mod limits;
 mod listening;
 mod log;
 mod news;
+mod places;
+mod reception;
 mod site;
 
 use std::future::Future;
@@ -45,22 +47,21 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use lowmesh_coap::ConfigError;
 use lowmesh_coap::resource::{Resource, Router};
+use lowmesh_coap::{Config, ConfigError};
 use lowmesh_wire::coap::OptionNumber;
 use lowmesh_wire::coap::uri::Scheme;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::clock::fresh_rng;
 use crate::driver::Driver;
 use crate::dtls::{Keys, Sessions};
-use crate::line::{Incoming, Listener};
-use crate::oscore::{Contexts, Plain, Protection, over_connections, over_datagrams};
-use crate::params::ACCEPT_PAUSE;
+use crate::line::Listener;
+use crate::oscore::{Contexts, Plain, Protection, over_datagrams};
 use crate::tls::TlsServer;
 use crate::udp::{BindError, Udp};
-use crate::way::{Connected, Datagrams, DatagramsHost};
+use crate::way::Datagrams;
 use attendant::Attendant;
 pub use handler::{Handler, Request};
 pub use limits::Limits;
@@ -69,17 +70,28 @@ pub use log::{Observation, RequestLog, Served};
 pub(crate) use news::News;
 use news::Totals;
 pub use news::{Changes, Metrics};
+pub(crate) use places::Place;
+use places::Places;
+use reception::Reception;
 pub(crate) use site::Relay;
 use site::Site;
 
-/// Resources, and the ports at which they are served.
+/// An open UDP port. What answers there is made when the server runs, so that the order of settings does not matter.
+#[derive(Debug)]
+struct Port {
+    udp: Udp,
+    /// DTLS, unless the port is plain.
+    sessions: Option<Sessions>,
+}
+
+/// Resources, and the ports at which they are served. All settings hold for all ports, in whatever order they are given.
 #[derive(Debug)]
 pub struct Server {
     router: Router<Handler>,
     changes: Changes,
     totals: Arc<Totals>,
     limits: Limits,
-    datagrams: Vec<Datagrams>,
+    ports: Vec<Port>,
     listeners: Vec<Listener>,
     protection: Option<Protection>,
     relay: Option<Relay>,
@@ -96,7 +108,7 @@ impl Server {
             changes: Changes::new(),
             totals: Arc::default(),
             limits,
-            datagrams: Vec::new(),
+            ports: Vec::new(),
             listeners: Vec::new(),
             protection: None,
             relay: None,
@@ -104,8 +116,8 @@ impl Server {
             log: None,
         })
     }
-    /// Takes requests that are protected with one of these OSCORE contexts (RFC 8613), at every port; to be said before
-    /// the first `listen`. When the server has ended, [`Contexts::close`] stores what lets the next one go on.
+    /// Takes requests that are protected with one of these OSCORE contexts (RFC 8613), at every port. When the server has
+    /// ended, [`Contexts::close`] stores what lets the next one go on.
     pub fn protect(&mut self, contexts: Contexts, plain_requests: Plain) {
         self.protection = Some(Protection { contexts, own_requests: None, plain_requests });
     }
@@ -129,8 +141,7 @@ impl Server {
     pub(crate) fn listening(&self) -> Listening {
         self.listening.clone()
     }
-    /// Gives a proxy its requests: what [`Proxy::serve`](crate::proxy::Proxy::serve) does. To be said before the first
-    /// `listen`.
+    /// Gives a proxy its requests: what [`Proxy::serve`](crate::proxy::Proxy::serve) does.
     pub(crate) fn relay(&mut self, relay: Relay) {
         self.limits.datagrams.proxy = relay.forwards;
         self.limits.connection.proxy = relay.forwards;
@@ -146,7 +157,7 @@ impl Server {
     pub fn listen_udp(&mut self, address: SocketAddr) -> Result<SocketAddr, BindError> {
         let udp = Udp::bind(address)?;
         udp.join_all_coap_nodes();
-        Ok(self.add(udp, Driver::new))
+        Ok(self.add(udp, None))
     }
     /// Serves `coaps` at an address, to who knows one of the keys; the hint tells a client which.
     pub fn listen_dtls(
@@ -155,8 +166,8 @@ impl Server {
         keys: Keys,
         hint: Option<&[u8]>,
     ) -> Result<SocketAddr, BindError> {
-        let sessions = Sessions::server(keys, hint);
-        Ok(self.add(Udp::bind(address)?, |udp, host| Driver::secure(udp, sessions, host)))
+        let sessions = Sessions::server(keys, hint).bounded(self.limits.sessions);
+        Ok(self.add(Udp::bind(address)?, Some(sessions)))
     }
     /// Serves a scheme of connections at an address; `tls` for those with an `s`, which `Listener::bind` asks for.
     pub async fn listen_connections(
@@ -172,18 +183,46 @@ impl Server {
         Ok(bound)
     }
     /// Serves until `stop`, or until a socket fails. At the end observers are told with 5.03, answers that are being made
-    /// leave, connections are released (RFC 8323 s5.5) and sessions closed, all within [`Limits::grace`].
+    /// leave, connections are released (RFC 8323 s5.5) and sessions closed, all within [`Limits::grace`]; what is not
+    /// done by then is given up. A function that blocks its thread cannot be given up.
     pub async fn run(self, stop: impl Future<Output = ()>) -> io::Result<()> {
-        let Self { router, changes, totals, limits, datagrams, listeners, .. } = self;
+        let grace = self.limits.grace;
+        let (tell, stopped) = watch::channel(false);
+        let mut tasks = self.start(&stopped);
+        drop(stopped);
+        tokio::pin!(stop);
+        let result = tokio::select! {
+            () = stop => Ok(()),
+            // Only a failure ends a task before the stop, and what cannot be served any more is an end for all.
+            Some(ended) = tasks.join_next() => ended.map_err(io::Error::other).flatten(),
+        };
+        tell.send_replace(true);
+        let rest = async {
+            let mut rest = Ok(());
+            while let Some(ended) = tasks.join_next().await {
+                rest = rest.and(ended.map_err(io::Error::other).flatten());
+            }
+            rest
+        };
+        if let Ok(rest) = tokio::time::timeout(grace, rest).await {
+            return result.and(rest);
+        }
+        tasks.shutdown().await;
+        result
+    }
+
+    /// Starts a task for each port.
+    fn start(self, stopped: &watch::Receiver<bool>) -> JoinSet<io::Result<()>> {
+        let Self { router, changes, totals, limits, ports, listeners, .. } = self;
         let Self { protection, relay, log, .. } = self;
         let site = Arc::new(Site { router, changes, totals, relay, log });
-        let (limits, (tell, stopped)) = (Arc::new(limits), watch::channel(false));
-        let places = Arc::new(Semaphore::new(limits.connections_max));
+        let (places, limits) = (Places::new(&limits), Arc::new(limits));
         let mut tasks = JoinSet::new();
-        for driver in datagrams {
+        for port in ports {
+            let driver = port.open(&limits, protection.clone());
             let scheme = if driver.is_secure() { Scheme::Coaps } else { Scheme::Coap };
             let attendant = Attendant::new(driver, scheme, site.clone());
-            let serving = attendant.serve(stopped.clone(), limits.grace);
+            let serving = attendant.serve(stopped.clone(), limits.answers_within());
             tasks.spawn(async move {
                 let (driver, result) = serving.await;
                 driver.close();
@@ -200,86 +239,26 @@ impl Server {
             };
             tasks.spawn(reception.run(listener));
         }
-        drop(stopped);
-        tokio::pin!(stop);
-        let mut result = tokio::select! {
-            () = stop => Ok(()),
-            // Only a failure ends a task before the stop, and what cannot be served any more is an end for all.
-            Some(ended) = tasks.join_next() => ended.map_err(io::Error::other).flatten(),
-        };
-        tell.send_replace(true);
-        while let Some(ended) = tasks.join_next().await {
-            result = result.and(ended.map_err(io::Error::other).flatten());
-        }
-        result
+        tasks
     }
-
-    fn add(&mut self, udp: Udp, drive: impl FnOnce(Udp, DatagramsHost) -> Datagrams) -> SocketAddr {
+    fn add(&mut self, udp: Udp, sessions: Option<Sessions>) -> SocketAddr {
         let address = udp.local_addr();
         self.listening.add(address, false);
-        let (config, limits) = (self.limits.datagrams.clone(), self.limits.host.clone());
-        let host = over_datagrams(config, limits, self.protection.clone(), fresh_rng());
-        let host = host.expect("`new` has checked it");
-        self.datagrams.push(drive(udp, host));
+        self.ports.push(Port { udp, sessions });
         address
     }
 }
 
-/// Takes the connections of one port.
-struct Reception {
-    site: Arc<Site>,
-    limits: Arc<Limits>,
-    places: Arc<Semaphore>,
-    protection: Option<Protection>,
-    stop: watch::Receiver<bool>,
-}
-
-impl Reception {
-    async fn run(self, listener: Listener) -> io::Result<()> {
-        let mut open = JoinSet::new();
-        let mut stop = self.stop.clone();
-        loop {
-            let incoming = tokio::select! {
-                incoming = listener.accept() => incoming,
-                Some(_) = open.join_next() => continue,
-                _ = stop.wait_for(|stop| *stop) => break,
-            };
-            let Ok(incoming) = incoming else {
-                // Who connected has gone again, or the system has no room for more.
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-                continue;
-            };
-            // Without a free place the connection is dropped, which closes it.
-            if let Ok(place) = self.places.clone().try_acquire_owned() {
-                let serving = self.serve(incoming);
-                open.spawn(async move {
-                    // The errors of a connection are its peer's.
-                    let _of_the_peer = serving.await;
-                    drop(place);
-                });
-            }
-        }
-        drop(listener);
-        while open.join_next().await.is_some() {}
-        Ok(())
-    }
-    /// One connection, from its handshakes to its end.
-    fn serve(&self, incoming: Incoming) -> impl Future<Output = io::Result<()>> + use<> {
-        let (site, limits, mut stop) = (self.site.clone(), self.limits.clone(), self.stop.clone());
-        let (protection, scheme) = (self.protection.clone(), incoming.scheme());
-        async move {
-            let opening = tokio::time::timeout(limits.handshake_max, incoming.open());
-            let line = tokio::select! {
-                line = opening => line?.map_err(io::Error::other)?,
-                _ = stop.wait_for(|stop| *stop) => return Ok(()),
-            };
-            let (connection, kept) = (limits.connection.clone(), limits.of_connection());
-            let host = over_connections(connection, kept, protection, fresh_rng());
-            let connected = Connected::new(line, host).release_after(limits.idle_max);
-            let attendant = Attendant::new(connected, scheme, site);
-            let (way, result) = attendant.serve(stop, limits.grace).await;
-            tokio::time::timeout(limits.grace, way.close()).await??;
-            result
+impl Port {
+    fn open(self, limits: &Limits, protection: Option<Protection>) -> Datagrams {
+        let Self { udp, sessions } = self;
+        // RFC 6347 s4.2.1: with sessions the cookie exchange has proven the address of every peer.
+        let config = Config { proven: sessions.is_some(), ..limits.datagrams.clone() };
+        let host = over_datagrams(config, limits.host.clone(), protection, fresh_rng());
+        let host = host.expect("`Server::new` has checked it");
+        match sessions {
+            Some(sessions) => Driver::secure(udp, sessions, host),
+            None => Driver::new(udp, host),
         }
     }
 }

@@ -14,8 +14,12 @@ use tokio::task::JoinHandle;
 
 use super::*;
 use crate::line::Line;
+use crate::oscore::over_connections;
 use crate::peer::Peer;
-use crate::way::Way;
+use crate::way::{Connected, Way};
+
+mod order;
+mod shares;
 
 /// The server's own authority is one for these tests only.
 const AUTHORITY: &[u8] = include_bytes!("../../tests/tls/ca.pem");
@@ -306,7 +310,11 @@ async fn a_connection_beyond_the_limit_is_closed_and_one_that_leaves_makes_room(
     let running = run(server);
     let uri = format!("coap+tcp://{tcp}/").parse().expect("a URI");
     let mut first = connected(Line::connect(&uri, None).await.expect("our own server"));
-    assert_eq!(first.ask(RequestTemplate::get("/hello")).await.1, "hello");
+    // An observer keeps its place.
+    let mut observe = RequestTemplate::get("/counter");
+    observe.options.insert_uint(OptionNumber::OBSERVE, 0);
+    first.send(observe);
+    first.hear().await.expect("a state");
     let mut second = connected(Line::connect(&uri, None).await.expect("the system accepts"));
     assert!(!second.is_served().await);
     first.way.close().await.expect("open");

@@ -1,0 +1,87 @@
+//! Floods, paths that take nothing, and hints that nobody can check.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use lowmesh_coap::{Config, Endpoint};
+
+use super::*;
+use crate::clock::fresh_rng;
+
+fn driver() -> Driver<Endpoint<Peer>> {
+    let udp = Udp::bind("127.0.0.1:0".parse().expect("an address")).expect("a free port");
+    Driver::new(udp, Endpoint::new(Config::default(), fresh_rng()).expect("the defaults"))
+}
+
+fn peer(port: u16) -> Peer {
+    Peer::new(([192, 0, 2, 1], port).into(), None)
+}
+
+#[tokio::test]
+async fn a_flood_leaves_time_to_the_other_tasks() {
+    let mut driver = driver();
+    let flood = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    flood.connect(driver.udp().local_addr()).expect("a route");
+    // What the socket has room for; each is malformed, which the endpoint says.
+    for _ in 0..2 * READ_IN_A_ROW_MAX {
+        flood.send(b"\x00").expect("a route");
+    }
+    let heard = Arc::new(AtomicUsize::new(0));
+    // The socket is readable from now on.
+    driver.next().await.expect("an open socket");
+    let other = {
+        let heard = heard.clone();
+        tokio::spawn(async move { heard.load(Ordering::Relaxed) })
+    };
+    let hearing = async {
+        loop {
+            driver.next().await.expect("an open socket");
+            heard.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    let all = tokio::time::timeout(Duration::from_millis(500), hearing).await;
+    assert!(all.is_err());
+    let (before, all) = (other.await.expect("no panic"), heard.load(Ordering::Relaxed));
+    assert!(all > READ_IN_A_ROW_MAX + BATCH, "only {all} have come");
+    assert!(before <= READ_IN_A_ROW_MAX + BATCH, "{before} of {all} came first");
+}
+
+#[tokio::test]
+async fn an_empty_datagram_is_dropped_and_the_next_one_is_heard() {
+    let mut driver = driver();
+    let stranger = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    stranger.connect(driver.udp().local_addr()).expect("a route");
+    for bytes in [&b""[..], b"", b"\x00"] {
+        stranger.send(bytes).expect("a route");
+    }
+    let heard = tokio::time::timeout(Duration::from_secs(10), driver.next()).await;
+    assert!(matches!(heard, Ok(Ok(Output::Discarded { .. }))), "{heard:?}");
+}
+
+#[tokio::test]
+async fn a_peer_that_takes_nothing_leaves_room_for_the_others() {
+    let mut driver = driver();
+    for _ in 0..2 * UNSENT_PER_PEER_MAX {
+        driver.queue(peer(1), vec![0]);
+    }
+    assert_eq!(driver.unsent.len(), UNSENT_PER_PEER_MAX);
+    assert_eq!(driver.lost(), UNSENT_PER_PEER_MAX as u64);
+    driver.queue(peer(2), vec![0]);
+    assert_eq!(driver.unsent.len(), UNSENT_PER_PEER_MAX + 1);
+    for port in 3..=u16::MAX {
+        driver.queue(peer(port), vec![0]);
+    }
+    assert_eq!(driver.unsent.len(), UNSENT_MAX);
+}
+
+#[test]
+fn so_many_hints_are_followed_within_a_period() {
+    let mut hints = Hints::default();
+    let start = Instant::from_secs(5);
+    let taken = |hints: &mut Hints, now| (0..1000).filter(|_| hints.take(now)).count();
+    assert_eq!(taken(&mut hints, start), UNREACHABLE_MAX as usize);
+    assert_eq!(taken(&mut hints, start + lowmesh_units::Duration::from_millis(999)), 0);
+    let next = start + UNREACHABLE_PERIOD.into();
+    assert_eq!(taken(&mut hints, next), UNREACHABLE_MAX as usize);
+}

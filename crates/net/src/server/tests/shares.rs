@@ -1,0 +1,276 @@
+//! Connections that take places, read nothing, or write slowly: whom they keep from being served.
+
+use lowmesh_wire::coap::signaling::{Capabilities, Signal};
+use lowmesh_wire::coap::stream::{Framing, StreamMessage};
+use lowmesh_wire::coap::{TOKEN_LEN_MAX, Token};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::*;
+use crate::params::OUTGOING_MAX;
+
+/// Octets of a long answer.
+const LONG: usize = 60_000;
+
+fn frame(message: &StreamMessage) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    message.emit(Framing::Stream, &mut bytes);
+    bytes
+}
+
+fn csm() -> Vec<u8> {
+    let (max_message_size, block_wise) = (Some(70_000), true);
+    let most = Capabilities { max_message_size, block_wise, ..Capabilities::default() };
+    frame(&Signal::Csm(most).into_message(Token::EMPTY))
+}
+
+fn get(path: &str, token: u64, observes: bool) -> Vec<u8> {
+    let mut message = StreamMessage::new(Code::GET);
+    message.token = Token::from_number(token, 4.min(TOKEN_LEN_MAX));
+    if observes {
+        message.options.insert_uint(OptionNumber::OBSERVE, 0);
+    }
+    message.options.insert_path(path);
+    frame(&message)
+}
+
+/// A server at one port of `coap+tcp`, and how often its `/long` has been executed.
+async fn long_server(limits: Limits) -> (Running, SocketAddr, &'static AtomicU32) {
+    let mut server = server(limits);
+    let executed: &AtomicU32 = Box::leak(Box::default());
+    let long = Handler::new(|_| {
+        executed.fetch_add(1, Ordering::Relaxed);
+        ResponseTemplate::new(Code::CONTENT).with_payload(vec![7; LONG])
+    });
+    server.insert("/long", Resource::new(Methods::GET, long).observable());
+    let never = Handler::later(async |_| std::future::pending().await);
+    server.insert("/never", Resource::new(Methods::GET, never));
+    let any = "127.0.0.1:0".parse().expect("an address");
+    let tcp = server.listen_connections(any, Scheme::CoapTcp, None).await.expect("free");
+    (run(server), tcp, executed)
+}
+
+async fn raw(to: SocketAddr, first: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(to).await.expect("the system accepts");
+    stream.write_all(first).await.expect("open");
+    stream
+}
+
+async fn client(to: SocketAddr) -> Client<Connected> {
+    let uri = format!("coap+tcp://{to}/").parse().expect("a URI");
+    connected(Line::connect(&uri, None).await.expect("our own server"))
+}
+
+/// All that comes until the server ends the connection, which it has to within 10 s.
+async fn rest(mut stream: TcpStream) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let end = tokio::time::timeout(Duration::from_secs(10), stream.read_to_end(&mut bytes)).await;
+    // A connection that is reset has ended too.
+    let _ended = end.expect("an end within 10 s");
+    bytes
+}
+
+async fn ended(running: Running) {
+    running.stop.send(()).expect("it runs");
+    running.task.await.expect("no panic").expect("no failure");
+}
+
+#[tokio::test]
+async fn idle_connections_of_one_address_shut_nobody_out() {
+    let (running, tcp, _) = long_server(Limits { connections_max: 3, ..Limits::default() }).await;
+    let mut idle = Vec::new();
+    for _ in 0..3 {
+        let mut one = client(tcp).await;
+        assert_eq!(one.ask(RequestTemplate::get("/hello")).await.1, "hello");
+        idle.push(one);
+    }
+    let mut newcomer = client(tcp).await;
+    newcomer.check().await;
+    assert!(!idle[0].is_served().await, "the longest idle one has made room");
+    for one in &mut idle[1..] {
+        assert_eq!(one.ask(RequestTemplate::get("/hello")).await.1, "hello");
+    }
+    ended(running).await;
+}
+
+#[tokio::test]
+async fn who_observes_or_waits_for_an_answer_is_not_evicted() {
+    let (running, tcp, _) = long_server(Limits {
+        connections_max: 2,
+        grace: Duration::from_millis(200),
+        ..Limits::default()
+    })
+    .await;
+    let mut observer = client(tcp).await;
+    let mut observe = RequestTemplate::get("/counter");
+    observe.options.insert_uint(OptionNumber::OBSERVE, 0);
+    observer.send(observe);
+    observer.hear().await.expect("a state");
+    let mut waiting = client(tcp).await;
+    waiting.send(RequestTemplate::get("/never"));
+    assert!(tokio::time::timeout(Duration::from_millis(100), waiting.hear()).await.is_err());
+    assert!(!client(tcp).await.is_served().await);
+    running.changes.tell("/counter");
+    assert_eq!(observer.hear().await.expect("a state").payload, b"1");
+    ended(running).await;
+}
+
+#[tokio::test]
+async fn connections_without_csm_shut_nobody_out_and_end() {
+    let limits = Limits {
+        opening_max: 4,
+        opening_per_source: 2,
+        connection: ConnectionLimits {
+            csm_timeout: Duration::from_millis(500).into(),
+            ..ConnectionLimits::default()
+        },
+        ..Limits::default()
+    };
+    let (running, tcp, _) = long_server(limits).await;
+    let mut served = client(tcp).await;
+    served.check().await;
+    let mut silent = Vec::new();
+    for _ in 0..10 {
+        silent.push(raw(tcp, &[]).await);
+    }
+    client(tcp).await.check().await;
+    served.check().await;
+    for one in silent {
+        rest(one).await;
+    }
+    ended(running).await;
+}
+
+#[tokio::test]
+async fn handshakes_that_do_not_go_on_end_with_their_time() {
+    let mut server =
+        server(Limits { handshake_max: Duration::from_millis(200), ..Limits::default() });
+    let any = "127.0.0.1:0".parse().expect("an address");
+    let mut ports = Vec::new();
+    for scheme in [Scheme::CoapTcp, Scheme::CoapsTcp, Scheme::CoapWs, Scheme::CoapsWs] {
+        let tls = TlsServer::new(CHAIN, KEY).expect("our own");
+        let bound = server.listen_connections(any, scheme, Some(tls)).await.expect("free");
+        ports.push(bound);
+    }
+    let running = run(server);
+    for port in ports {
+        rest(raw(port, &[]).await).await;
+        // The first octets of a ClientHello, and of a request.
+        rest(raw(port, &[22, 3, 1, 2, 0, 1]).await).await;
+        rest(raw(port, b"GET /.well-known/coap HTTP/1.1\r\nHost: ").await).await;
+    }
+    ended(running).await;
+}
+
+#[tokio::test]
+async fn a_message_that_comes_octet_by_octet_ends_its_connection() {
+    let limits = Limits { receive_max: Duration::from_millis(300), ..Limits::default() };
+    let (running, tcp, _) = long_server(limits).await;
+    let (mut reading, mut writing) = raw(tcp, &csm()).await.into_split();
+    let slow = tokio::spawn(async move {
+        for octet in get("/hello", 1, false).into_iter().chain([0; 1000]) {
+            if writing.write_all(&[octet]).await.is_err() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    });
+    let mut bytes = Vec::new();
+    let end = tokio::time::timeout(Duration::from_secs(10), reading.read_to_end(&mut bytes)).await;
+    let _reset_or_closed = end.expect("an end within 10 s");
+    let said = String::from_utf8_lossy(&bytes).into_owned();
+    assert!(said.contains("did not finish its message in time"), "{said:?}");
+    slow.abort();
+    // A connection between two messages is not slow.
+    let mut patient = client(tcp).await;
+    for _ in 0..2 {
+        patient.ask(RequestTemplate::get("/hello")).await;
+        tokio::time::sleep(Duration::from_millis(400)).await;
+    }
+    patient.check().await;
+    ended(running).await;
+}
+
+#[tokio::test]
+async fn a_peer_that_does_not_read_is_not_read_and_ends() {
+    let limits = Limits { send_max: Duration::from_millis(700), ..Limits::default() };
+    let (running, tcp, executed) = long_server(limits).await;
+    let mut stream = raw(tcp, &csm()).await;
+    let requests: Vec<u8> = (0..5000).flat_map(|token| get("/long", token, false)).collect();
+    // What the server does not read fills the buffers on the way, so this need not end.
+    let _full = tokio::time::timeout(Duration::from_secs(5), stream.write_all(&requests)).await;
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    // Buffers of the system hold some megabytes.
+    let answered = executed.load(Ordering::Relaxed) as usize;
+    assert!(answered < 1000, "{answered} of 5000 answers are made for nobody");
+    let read = rest(stream).await;
+    assert!(read.len() < requests.len() + 1000 * LONG);
+    client(tcp).await.check().await;
+    ended(running).await;
+}
+
+#[tokio::test]
+async fn observers_that_do_not_read_gather_no_notifications() {
+    let (running, tcp, executed) = long_server(Limits::default()).await;
+    let observes: Vec<u8> = [csm()]
+        .into_iter()
+        .chain((0..8).map(|token| get("/long", token, true)))
+        .flatten()
+        .collect();
+    let stream = raw(tcp, &observes).await;
+    for _ in 0..1000 {
+        running.changes.tell("/long");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let made = executed.load(Ordering::Relaxed) as usize;
+    assert!(made > 8, "some were made");
+    let most = (16 << 20) / LONG + OUTGOING_MAX / LONG;
+    assert!(made < most, "{made} states are made for who does not read");
+    drop(stream);
+    ended(running).await;
+}
+
+#[tokio::test]
+async fn a_silent_observer_is_asked_whether_it_is_there() {
+    let limits = Limits {
+        idle_max: Duration::from_millis(200),
+        pong_max: Duration::from_millis(200),
+        ..Limits::default()
+    };
+    let (running, tcp, _) = long_server(limits).await;
+    let observes = [csm(), get("/counter", 1, true)].concat();
+    let gone = raw(tcp, &observes).await;
+    let bytes = rest(gone).await;
+    let ping = Code::PING;
+    assert!(bytes.windows(2).any(|pair| pair[1] == ping.0), "{bytes:?}");
+    // Who answers stays.
+    let mut there = client(tcp).await;
+    let mut observe = RequestTemplate::get("/counter");
+    observe.options.insert_uint(OptionNumber::OBSERVE, 0);
+    there.send(observe);
+    there.hear().await.expect("a state");
+    let silence = tokio::time::timeout(Duration::from_secs(1), there.hear()).await;
+    assert!(silence.is_err(), "{silence:?}");
+    running.changes.tell("/counter");
+    there.hear().await.expect("a state");
+    ended(running).await;
+}
+
+#[tokio::test]
+async fn a_server_ends_in_time_whatever_its_peers_and_functions_do() {
+    let grace = Duration::from_secs(1);
+    let (running, tcp, executed) = long_server(Limits { grace, ..Limits::default() }).await;
+    let mut unread = raw(tcp, &csm()).await;
+    let requests: Vec<u8> = (0..500).flat_map(|token| get("/long", token, false)).collect();
+    let _full = tokio::time::timeout(Duration::from_millis(200), unread.write_all(&requests)).await;
+    let mut endless = client(tcp).await;
+    endless.send(RequestTemplate::get("/never"));
+    let half = raw(tcp, &csm()[..1]).await;
+    let silent = raw(tcp, &[]).await;
+    assert!(tokio::time::timeout(Duration::from_millis(200), endless.hear()).await.is_err());
+    assert!(executed.load(Ordering::Relaxed) > 0);
+    let asked = tokio::time::Instant::now();
+    ended(running).await;
+    assert!(asked.elapsed() < grace + Duration::from_millis(500), "{:?}", asked.elapsed());
+    drop((unread, half, silent));
+}

@@ -1,0 +1,361 @@
+//! One connection as a way: messages to and from its host, and how long its peer may take for what.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+
+use lowmesh_coap::{
+    ConfigError, CongestionControl, Connections, ExchangeId, Host, Input, Output, ResponseTemplate,
+};
+use lowmesh_machine::{Handle, Machine as _, Rejected, earliest};
+use lowmesh_units::{Duration, Instant};
+use lowmesh_wire::coap::signaling::Signal;
+use lowmesh_wire::coap::stream::{Framing, StreamMessage};
+use lowmesh_wire::coap::{Code, Message, Token};
+
+use super::Way;
+use crate::clock::Clock;
+use crate::line::Line;
+use crate::metrics::{Kind, Report};
+use crate::oscore::Protected;
+use crate::params::{HANDSHAKE_MAX, OUTGOING_MAX, RELEASE_MAX};
+use crate::peer::Peer;
+use crate::server::Place;
+use crate::stream::StreamError;
+use crate::tap::{Direction, Tap, show};
+
+/// A line has whole messages, as WebSockets have, whatever it is made of.
+const FRAMING: Framing = Framing::WebSocket;
+
+type ConnectionHost = Host<Peer, Protected<Peer, Connections<Peer>>>;
+
+/// Over one connection.
+pub(crate) struct Connected {
+    line: Line,
+    peer: Peer,
+    host: ConnectionHost,
+    clock: Clock,
+    /// What the application has not seen yet.
+    outputs: VecDeque<Output<Peer>>,
+    /// Since when octets have waited for the peer without a moment in which none did.
+    unsent_since: Option<Instant>,
+    /// Until when a connection that is being released may last.
+    leaves: Option<Instant>,
+    guard: Option<Guard>,
+    /// Since when the peer's CSM is awaited.
+    greeting: Option<Instant>,
+    tap: Option<Tap>,
+}
+
+/// How long a server waits for a client.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    /// For its next message.
+    pub(crate) silence: std::time::Duration,
+    /// For its answer to a Ping.
+    pub(crate) pong: std::time::Duration,
+    /// Until it has read what is queued for it.
+    pub(crate) sending: std::time::Duration,
+}
+
+/// What a server keeps of a client to bound it.
+struct Guard {
+    silence: Duration,
+    pong: Duration,
+    sending: Duration,
+    place: Place,
+    /// The client has sent its CSM.
+    greeted: bool,
+    /// When its silence is too long.
+    until: Instant,
+    /// It was asked whether it is there.
+    pinged: bool,
+}
+
+/// What the line has done.
+enum Moved {
+    In(Result<StreamMessage, StreamError>),
+    Out(io::Result<()>),
+}
+
+impl Connected {
+    /// Greets the peer at the other end of `line`.
+    pub(crate) fn new(line: Line, host: ConnectionHost) -> Self {
+        let (peer, mut host, clock) = (Peer::new(line.peer, None), host, Clock::start());
+        let greeting = Input::Connected { peer, framing: FRAMING };
+        let _always_taken = host.handle(clock.now(), greeting);
+        Self {
+            line,
+            peer,
+            host,
+            clock,
+            outputs: VecDeque::new(),
+            unsent_since: None,
+            leaves: None,
+            guard: None,
+            greeting: Some(clock.now()),
+            tap: None,
+        }
+    }
+    /// Shows every message to `tap`.
+    pub(crate) fn tapped(self, tap: Option<Tap>) -> Self {
+        Self { tap, ..self }
+    }
+    /// The peer is a client of a server, which has bounds.
+    pub(crate) fn served(mut self, patience: Patience, place: Place) -> Self {
+        let Patience { silence, pong, sending } = patience;
+        let (silence, pong, sending) = (silence.into(), pong.into(), sending.into());
+        let until = self.clock.now() + silence;
+        let (greeted, pinged) = (false, false);
+        self.guard = Some(Guard { silence, pong, sending, place, greeted, until, pinged });
+        self
+    }
+    /// Sends what is left, and closes.
+    pub(crate) async fn close(mut self) -> io::Result<()> {
+        self.drain();
+        self.line.flush().await?;
+        self.line.close().await
+    }
+
+    /// Requests of the peer that are being answered, or observations.
+    fn is_busy(&self) -> bool {
+        self.host.observers() > 0 || self.host.transport().transport().incoming() > 0
+    }
+    /// Takes out of the host what it wants: messages to the line, the rest to the application.
+    fn drain(&mut self) {
+        while let Some(output) = self.host.poll_output() {
+            match output {
+                Output::Send { bytes, .. } => {
+                    show(self.tap.as_ref(), Direction::Out, self.peer, Some(FRAMING), &bytes);
+                    let message = StreamMessage::parse(&bytes, FRAMING);
+                    self.queue(&message.expect("a host sends whole messages"));
+                }
+                other => self.outputs.push_back(other),
+            }
+        }
+        let busy = self.is_busy();
+        if let Some(guard) = &self.guard {
+            guard.place.set_busy(busy);
+        }
+    }
+    fn queue(&mut self, message: &StreamMessage) {
+        self.line.queue(message);
+        let now = self.clock.now();
+        self.unsent_since.get_or_insert(now);
+    }
+    /// Releases the peer, which has [`RELEASE_MAX`] to end what it has begun.
+    fn leave(&mut self) {
+        self.leaves.get_or_insert(self.clock.now() + RELEASE_MAX.into());
+        self.release();
+    }
+    /// Until when the peer may go without reading.
+    fn sending_until(&self) -> Option<Instant> {
+        Some(self.unsent_since? + self.guard.as_ref()?.sending)
+    }
+    fn next_deadline(&self) -> Option<Instant> {
+        let silent = self.guard.as_ref().map(|guard| guard.until);
+        let ours = earliest(earliest(self.sending_until(), silent), self.leaves);
+        earliest(self.host.next_deadline(), ours)
+    }
+    fn on_deadline(&mut self) -> io::Result<()> {
+        let now = self.clock.now();
+        let is_past = |until: Option<Instant>| until.is_some_and(|until| until <= now);
+        if is_past(self.sending_until()) {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "the peer does not read"));
+        }
+        if is_past(self.leaves) {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "the peer does not leave"));
+        }
+        if is_past(self.guard.as_ref().map(|guard| guard.until)) {
+            self.on_silence(now);
+        }
+        let _always_taken = self.handle(Input::Deadline);
+        Ok(())
+    }
+    fn on_silence(&mut self, now: Instant) {
+        let (observes, busy) = (self.host.observers() > 0, self.is_busy());
+        let Some(guard) = &mut self.guard else { return };
+        guard.until = now + guard.silence;
+        match (observes, busy, guard.pinged) {
+            (true, _, false) => {
+                // Who observes is silent because nothing changes, or because it is gone: RFC 8323 s5.4 has a question.
+                guard.pinged = true;
+                guard.until = now + guard.pong;
+                let ping = Input::Ping { peer: self.peer, handle: Handle::NONE };
+                let _always_taken = self.handle(ping);
+            }
+            // The answer is ours to make.
+            (false, true, _) => {}
+            (true, _, true) | (false, false, _) => self.leave(),
+        }
+    }
+    /// A message of the peer has been dealt with.
+    fn heard(&mut self) {
+        let now = self.clock.now();
+        let is_open = self.host.transport().transport().is_open(self.peer);
+        let Some(guard) = &mut self.guard else { return };
+        guard.until = now + guard.silence;
+        guard.pinged = false;
+        guard.place.heard();
+        if is_open && !guard.greeted {
+            guard.greeted = true;
+            if !guard.place.serve() {
+                self.leave();
+            }
+        }
+    }
+    fn on_message(&mut self, message: Result<StreamMessage, StreamError>) -> io::Result<()> {
+        let greeted = self.greeting.is_none();
+        match message {
+            Ok(message) => {
+                let mut bytes = Vec::new();
+                message.emit(FRAMING, &mut bytes);
+                show(self.tap.as_ref(), Direction::In, self.peer, Some(FRAMING), &bytes);
+                match message.code {
+                    Code::CSM => self.greeting = None,
+                    // RFC 8323 s3.4: an Empty message can always be sent.
+                    Code::EMPTY => {}
+                    // RFC 8323 s5.3: a missing or invalid CSM is a connection error.
+                    _ if !greeted => {
+                        self.abort("the first message is no CSM");
+                        return Err(not_coap("the first message is no CSM"));
+                    }
+                    _ => {}
+                }
+                let _always_taken = self.handle(Input::Datagram { from: self.peer, bytes: &bytes });
+                self.heard();
+                Ok(())
+            }
+            Err(StreamError::Malformed(error)) => {
+                self.abort(&error.to_string());
+                Err(if greeted {
+                    io::Error::new(io::ErrorKind::InvalidData, error.to_string())
+                } else {
+                    not_coap("what came first is no CSM")
+                })
+            }
+            Err(StreamError::Slow) => {
+                self.abort(&StreamError::Slow.to_string());
+                Err(io::Error::new(io::ErrorKind::TimedOut, StreamError::Slow))
+            }
+            Err(StreamError::Closed | StreamError::Broken(_)) if !greeted => {
+                Err(not_coap("the connection ended without a CSM"))
+            }
+            Err(StreamError::Closed) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Err(StreamError::Broken(error)) => Err(error),
+        }
+    }
+    /// RFC 8323 s5.6: who cannot go on says why in an Abort.
+    fn abort(&mut self, diagnostic: &str) {
+        let abort = Signal::Abort { bad_csm_option: None, diagnostic: diagnostic.to_owned() };
+        self.line.queue(&abort.into_message(Token::EMPTY));
+    }
+    /// Waits for the line, a deadline, or the loss of the place.
+    async fn step(&mut self) -> io::Result<()> {
+        let due = self.next_deadline().map(|due| self.clock.until(due));
+        let sleep = async {
+            match due {
+                Some(due) => tokio::time::sleep(due).await,
+                None => std::future::pending().await,
+            }
+        };
+        let (line, guard, stays) = (&mut self.line, self.guard.as_ref(), self.leaves.is_none());
+        let evicted = async {
+            match guard.filter(|_| stays) {
+                Some(guard) => guard.place.evicted().await,
+                None => std::future::pending().await,
+            }
+        };
+        let moved = async {
+            // Who does not read its answers is not read either (back-pressure).
+            if line.is_flushed() {
+                Moved::In(line.receive().await)
+            } else {
+                Moved::Out(line.flush().await)
+            }
+        };
+        tokio::select! {
+            moved = moved => match moved {
+                Moved::In(message) => self.on_message(message)?,
+                Moved::Out(sent) => {
+                    sent?;
+                    self.unsent_since = None;
+                }
+            },
+            () = evicted => self.leave(),
+            () = sleep => self.on_deadline()?,
+        }
+        Ok(())
+    }
+}
+
+/// A peer that does not greet as RFC 8323 s5.3 asks.
+fn not_coap(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, misgreeting(what))
+}
+
+/// What a peer did in place of greeting, and what that means.
+pub(crate) fn misgreeting(what: &str) -> String {
+    format!("{what} (RFC 8323 s5.3); it speaks another protocol, or none")
+}
+
+impl Way for Connected {
+    fn poll(&mut self) -> Option<Output<Peer>> {
+        self.drain();
+        if self.has_room() { self.outputs.pop_front() } else { None }
+    }
+    async fn next(&mut self) -> io::Result<Output<Peer>> {
+        loop {
+            if let Some(output) = self.poll() {
+                return Ok(output);
+            }
+            self.step().await?;
+        }
+    }
+    fn handle(&mut self, input: Input<'_, Peer>) -> Result<(), Rejected> {
+        let result = self.host.handle(self.clock.now(), input);
+        self.drain();
+        result
+    }
+    fn defer(&mut self, exchange: ExchangeId) -> Result<(), ResponseTemplate> {
+        self.host.defer(exchange, self.clock.now())
+    }
+    fn changed(&mut self, path: &str) {
+        self.host.changed(path, self.clock.now());
+    }
+    fn request_changed(&mut self, request: &Message) {
+        self.host.request_changed(request, self.clock.now());
+    }
+    fn all_changed(&mut self) {
+        self.host.all_changed(self.clock.now());
+    }
+    fn report(&self) -> Report {
+        Report { observers: self.host.observers(), kind: Kind::Connection }
+    }
+    fn release(&mut self) {
+        let _always_taken = self.handle(Input::Release { peer: self.peer });
+    }
+    async fn end(self) {
+        // Whether the other end has still heard it makes no difference any more.
+        let _heard = tokio::time::timeout(HANDSHAKE_MAX, self.close()).await;
+    }
+    fn peer(&self, _address: SocketAddr) -> io::Result<Peer> {
+        Ok(self.peer)
+    }
+    fn choose_congestion_control(
+        &mut self,
+        peer: Peer,
+        chosen: Option<CongestionControl>,
+    ) -> Result<(), ConfigError> {
+        self.host.choose_congestion_control(peer, chosen, self.clock.now())
+    }
+    fn awaits_csm(&self) -> Option<std::time::Duration> {
+        self.greeting.map(|since| self.clock.now().since(since).into())
+    }
+    fn is_done(&self) -> bool {
+        false
+    }
+    fn has_room(&self) -> bool {
+        self.line.waiting() < OUTGOING_MAX
+    }
+}
