@@ -24,6 +24,8 @@ mod victim;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -32,14 +34,16 @@ use serde_json::json;
 use crate::product;
 use attack::{Attack, Form, Scene, Setup};
 use attacks::ATTACKS;
-use honest::Team;
+use honest::{KINDS, PERIOD, SLOW, Team};
 use measure::{Measured, RECOVERY_MAX};
 use victim::{Folder, Victim};
 
 /// How long honest clients are alone with the victim at first, in the gate and in the long form.
 const PEACE: [Duration; 2] = [Duration::from_millis(700), Duration::from_secs(3)];
-/// How long no request fails or is slow until all counts as normal, in the gate and in the long form.
+/// How long honest clients are watched after an attack that has harmed none of them, in the gate and in the long form.
 const QUIET: [Duration; 2] = [Duration::from_millis(700), Duration::from_secs(3)];
+/// Attacks at a time, in the gate and in the long form: each has a victim of its own, and most of their time is waiting.
+const AT_A_TIME: [usize; 2] = [3, 1];
 /// How often it is looked whether all is normal.
 const LOOK: Duration = Duration::from_millis(50);
 /// The seed, unless one is given.
@@ -114,16 +118,7 @@ pub fn run(args: &[String]) -> Result<()> {
         let binary = binary.clone();
         std::thread::spawn(move || amplification::measure(&binary, long))
     });
-    let mut rows = Vec::new();
-    for attack in ATTACKS.iter().filter(|one| options.wants(one.name, one.form)) {
-        eprintln!("siege: {}: {}", attack.name, attack.about);
-        let row = one(&binary, attack, &options, seed).with_context(|| attack.name)?;
-        eprintln!("siege: {}: {}", attack.name, row.sent);
-        for line in row.faults.iter().chain(&row.failures) {
-            eprintln!("siege: {}:   {line}", attack.name);
-        }
-        rows.push(row);
-    }
+    let rows = all(&binary, &options, seed)?;
     let cases = amplification.map(|running| running.join().expect("it does not panic"));
     let cases = cases.transpose()?.unwrap_or_default();
     report(&options, &rows, &cases);
@@ -134,6 +129,34 @@ pub fn run(args: &[String]) -> Result<()> {
         "{missed} attack(s) miss a bar, {amplified} request(s) amplify"
     );
     Ok(())
+}
+
+/// The attacks of this form, some at a time; their rows in the order of the table.
+fn all(binary: &Path, options: &Options, seed: u64) -> Result<Vec<Measured>> {
+    let wanted: Vec<&Attack> =
+        ATTACKS.iter().filter(|one| options.wants(one.name, one.form)).collect();
+    let (next, rows) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || -> Result<()> {
+        loop {
+            let place = next.fetch_add(1, Ordering::Relaxed);
+            let Some(attack) = wanted.get(place) else { return Ok(()) };
+            eprintln!("siege: {}: {}", attack.name, attack.about);
+            let row = one(binary, attack, options, seed).with_context(|| attack.name)?;
+            eprintln!("siege: {}: {}", attack.name, row.sent);
+            for line in row.faults.iter().chain(&row.failures) {
+                eprintln!("siege: {}:   {line}", attack.name);
+            }
+            rows.lock().unwrap_or_else(PoisonError::into_inner).push((place, row));
+        }
+    };
+    std::thread::scope(|scope| {
+        let at_a_time = AT_A_TIME[usize::from(options.long)];
+        let workers: Vec<_> = (0..at_a_time).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().try_for_each(|one| one.join().expect("an attack does not panic"))
+    })?;
+    let mut rows = rows.into_inner().unwrap_or_else(PoisonError::into_inner);
+    rows.sort_by_key(|(place, _)| *place);
+    Ok(rows.into_iter().map(|(_, row)| row).collect())
 }
 
 fn report(options: &Options, rows: &[Measured], cases: &[amplification::Case]) {
@@ -158,22 +181,27 @@ fn report(options: &Options, rows: &[Measured], cases: &[amplification::Case]) {
 struct Field {
     victim: Victim,
     origin: Option<Victim>,
+    /// A proxy between the victim and the origin; it runs as long as the value lives.
+    _middle: Option<Victim>,
     folder: Option<Folder>,
 }
 
 fn start(binary: &Path, setup: Setup) -> Result<Field> {
     let demo =
         |more: &[&str], tls| Victim::start(binary, &[&["serve", "--demo"][..], more].concat(), tls);
+    let in_front = |behind: &Victim, more: &[&str]| {
+        let to = format!("coap://{}", behind.plain());
+        Victim::start(binary, &[&["proxy", "--to", &to][..], more].concat(), false)
+    };
+    let alone = |victim| Field { victim, origin: None, _middle: None, folder: None };
     let proxy = |more: &[&str]| -> Result<Field> {
         let origin = demo(&[], false)?;
-        let to = format!("coap://{}", origin.plain());
-        let args = [&["proxy", "--to", &to][..], more].concat();
-        let victim = Victim::start(binary, &args, false)?;
-        Ok(Field { victim, origin: Some(origin), folder: None })
+        let victim = in_front(&origin, more)?;
+        Ok(Field { origin: Some(origin), ..alone(victim) })
     };
     match setup {
-        Setup::Demo(more) => Ok(Field { victim: demo(more, false)?, origin: None, folder: None }),
-        Setup::Tls => Ok(Field { victim: demo(&[], true)?, origin: None, folder: None }),
+        Setup::Demo(more) => Ok(alone(demo(more, false)?)),
+        Setup::Tls => Ok(alone(demo(&[], true)?)),
         Setup::Folder => {
             let folder = Folder::make()?;
             fs::write(folder.0.join("hello"), "hello world")?;
@@ -181,9 +209,15 @@ fn start(binary: &Path, setup: Setup) -> Result<Field> {
             fs::write(folder.0.join("large-update"), "")?;
             let path = folder.0.to_string_lossy().into_owned();
             let victim = Victim::start(binary, &["serve", &path, "-w"], false)?;
-            Ok(Field { victim, origin: None, folder: Some(folder) })
+            Ok(Field { folder: Some(folder), ..alone(victim) })
         }
         Setup::Proxy(more) => proxy(more),
+        Setup::Chain => {
+            let origin = demo(&[], false)?;
+            let middle = in_front(&origin, &[])?;
+            let victim = in_front(&middle, &[])?;
+            Ok(Field { origin: Some(origin), _middle: Some(middle), ..alone(victim) })
+        }
         Setup::OpenProxy => {
             let permission = permission(binary)?;
             let more: Vec<&str> = permission.iter().map(String::as_str).collect();
@@ -225,7 +259,7 @@ fn one(binary: &Path, attack: &Attack, options: &Options, seed: u64) -> Result<M
     let began = team.elapsed();
     let found = (attack.run)(&scene)?;
     let ended = team.elapsed();
-    let recovery = recover(&team, ended, QUIET[form]);
+    let recovery = recover(&team, began, ended, QUIET[form]);
     let samples: Vec<_> = team.samples().into_iter().filter(|one| one.at >= began).collect();
     let mut row = Measured { name: attack.name, recovery, ..Measured::default() };
     row.take(&samples);
@@ -237,10 +271,14 @@ fn one(binary: &Path, attack: &Attack, options: &Options, seed: u64) -> Result<M
 
 /// Waits until no request of an honest client has failed or been slow for some time: how long after the end of the
 /// attack the last one was.
-fn recover(team: &Team, ended: Duration, quiet: Duration) -> Option<Duration> {
+fn recover(team: &Team, began: Duration, ended: Duration, quiet: Duration) -> Option<Duration> {
+    // Once each kind of request has had the time to hang.
+    let whole_turn = PERIOD * KINDS + SLOW;
     loop {
         let now = team.elapsed();
-        let last = team.last_trouble().unwrap_or_default().max(ended);
+        let trouble = team.last_trouble(began);
+        let quiet = if trouble.is_some() { quiet.max(whole_turn) } else { quiet };
+        let last = trouble.unwrap_or_default().max(ended);
         if now >= last + quiet {
             return Some(last.saturating_sub(ended));
         }

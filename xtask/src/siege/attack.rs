@@ -47,7 +47,9 @@ pub enum Setup {
     Folder,
     /// `lowmesh proxy --to` a second `serve --demo`, with these options.
     Proxy(&'static [&'static str]),
-    /// The same, and it may pass requests on to the addresses of the attack, which are the machine's own.
+    /// The same with one more proxy between the two.
+    Chain,
+    /// `Proxy`, and it may pass requests on to the addresses of the attack, which are the machine's own.
     OpenProxy,
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::attack::Attack;
 use super::attack::Form::{Gate, Long};
-use super::attack::Setup::{Demo, Folder, OpenProxy, Proxy, Tls};
+use super::attack::Setup::{Chain, Demo, Folder, OpenProxy, Proxy, Tls};
 
 const fn seconds(gate: u64, long: u64) -> [Duration; 2] {
     [Duration::from_millis(gate * 100), Duration::from_secs(long)]
@@ -45,8 +45,8 @@ pub const ATTACKS: &[Attack] = &[
     Attack { name: "observers-10000", about: "10,000 honest observers, where the server is told to take as many",
         setup: Demo(CROWD), form: Long, spans: seconds(60, 120), run: observers::ten_thousand },
     Attack { name: "forged-registrations", about: "1,500 registrations on /time from silent forged sources",
-        setup: Demo(&[]), form: Gate, spans: seconds(40, 30), run: observers::forged_registrations },
-    Attack { name: "idle-connections", about: "300 connections from one address: mute, idle, slow, never reading, half upgraded",
+        setup: Demo(&[]), form: Gate, spans: seconds(70, 30), run: observers::forged_registrations },
+    Attack { name: "idle-connections", about: "320 connections from one address: mute, idle, slow, garbled, cut off, never reading",
         setup: Demo(&[]), form: Gate, spans: seconds(30, 30), run: connections::idle },
     Attack { name: "tls-handshakes", about: "300 TLS handshakes from one address that stop",
         setup: Tls, form: Long, spans: seconds(30, 20), run: connections::tls_handshakes },
@@ -55,11 +55,15 @@ pub const ATTACKS: &[Attack] = &[
     Attack { name: "fetch-cache", about: "80,000 FETCHes with different bodies through a cache of 100,000 octets",
         setup: Proxy(CACHE), form: Gate, spans: seconds(40, 90), run: proxies::fetch_cache },
     Attack { name: "hop-limit", about: "a 5.08 that one client provokes is not served to another",
-        setup: Proxy(&[]), form: Gate, spans: seconds(5, 3), run: proxies::hop_limit },
+        setup: Chain, form: Gate, spans: seconds(5, 3), run: proxies::hop_limit },
     Attack { name: "proxy-relay", about: "a proxy refuses targets on loopback, private and link-local addresses by default",
         setup: Proxy(&[]), form: Gate, spans: seconds(10, 5), run: proxies::relay },
     Attack { name: "slow-targets", about: "300 datagrams through the proxy that name silent targets",
         setup: OpenProxy, form: Gate, spans: seconds(30, 30), run: proxies::slow_targets },
+    Attack { name: "silent-connections", about: "100 connections through the proxy to targets that never answer",
+        setup: OpenProxy, form: Gate, spans: seconds(30, 30), run: proxies::silent_connections },
+    Attack { name: "proxy-observations", about: "300 forged registrations through the proxy, each for a resource of its own",
+        setup: Proxy(&[]), form: Gate, spans: seconds(40, 30), run: proxies::observations },
     Attack { name: "silent-target", about: "one silent target, asked through the proxy again and again",
         setup: OpenProxy, form: Gate, spans: seconds(30, 30), run: proxies::silent_target },
 ];
@@ -72,17 +76,14 @@ mod tests {
     fn names_differ_and_say_something() {
         let names: std::collections::BTreeSet<_> = ATTACKS.iter().map(|one| one.name).collect();
         assert_eq!(names.len(), ATTACKS.len());
-        assert!(
-            ATTACKS
-                .iter()
-                .all(|one| one.about.len() > 10 && one.spans[0] <= one.spans[1].max(one.spans[0]))
-        );
+        assert!(ATTACKS.iter().all(|one| one.about.len() > 10 && one.spans[0] <= one.spans[1]));
     }
 
     #[test]
     fn the_gate_is_short() {
         let gate: Duration =
             ATTACKS.iter().filter(|one| one.form == Gate).map(|one| one.spans[0]).sum();
-        assert!(gate <= Duration::from_secs(45), "{gate:?}");
+        // Three at a time.
+        assert!(gate <= Duration::from_secs(90), "{gate:?}");
     }
 }

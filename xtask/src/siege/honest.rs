@@ -18,7 +18,7 @@ use super::request::{Answer, BLOCK_OF_512, Request};
 pub use datagrams::{Datagrams, Path, Plain};
 pub use secure::{Secure, hello};
 pub use stream::{Stream, connection, frame, signal};
-pub use team::{Sample, Team, Work};
+pub use team::{KINDS, PERIOD, SLOW, Sample, Team, Work};
 
 /// How long an answer is waited for. RFC 7252 allows more, but a user does not.
 pub const PATIENCE: Duration = Duration::from_secs(10);

@@ -10,13 +10,14 @@ use lowmesh_wire::coap::Code;
 
 use crate::process;
 use crate::siege::attack::{Findings, Probe, Scene, beside};
+use crate::siege::chance::Chance;
 use crate::siege::forged::address;
 use crate::siege::honest::{Transport, connect, connection, fetch, frame, signal};
 use crate::siege::pace::Pace;
 use crate::siege::request::Request;
 
 /// Connections of the one attacker: more than a server takes in all by default.
-const CONNECTIONS: u64 = 300;
+const CONNECTIONS: u64 = 320;
 /// Where they come from.
 const ATTACKER: Ipv4Addr = address(72, 0);
 /// Between two octets of a slow client.
@@ -30,6 +31,8 @@ const HALF_UPGRADE: &[u8] =
 const REST_OF_UPGRADE: &[u8] =
     b"Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: coap\r\n\
     Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+/// The beginning of a PUT of 60,000 octets (RFC 8323 s3.2: 269 and what two octets say).
+const LONG_MESSAGE: &[u8] = &[0xe0, 0xe9, 0x53, 3];
 /// The header of a TLS handshake record with a ClientHello, and nothing behind it (RFC 8446 s5.1, s4).
 const HALF_HELLO: &[u8] = &[22, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3];
 
@@ -44,14 +47,26 @@ enum Idler {
     Slow,
     /// Asks, and reads no answer.
     Unread,
+    /// Announces a message of many octets, and stops before its end.
+    CutOff,
+    /// Sends random octets.
+    Garbled,
     /// Begins a WebSocket.
     HalfUpgraded,
     /// Asks a WebSocket port nothing.
     MuteWeb,
 }
 
-const IDLERS: [Idler; 6] =
-    [Idler::Mute, Idler::Idle, Idler::Slow, Idler::Unread, Idler::HalfUpgraded, Idler::MuteWeb];
+const IDLERS: [Idler; 8] = [
+    Idler::Mute,
+    Idler::Idle,
+    Idler::Slow,
+    Idler::Unread,
+    Idler::CutOff,
+    Idler::Garbled,
+    Idler::HalfUpgraded,
+    Idler::MuteWeb,
+];
 
 /// All kinds by turns, held until the end.
 pub fn idle(scene: &Scene<'_>) -> Result<Findings> {
@@ -72,7 +87,7 @@ pub fn idle(scene: &Scene<'_>) -> Result<Findings> {
     ];
     beside(&probes, || {
         let mut held = Vec::new();
-        let mut opened = 0;
+        let (mut opened, mut chance) = (0, Chance::new(scene.seed));
         for number in 0..CONNECTIONS {
             let idler = IDLERS[number as usize % IDLERS.len()];
             let port = if matches!(idler, Idler::HalfUpgraded | Idler::MuteWeb) {
@@ -84,7 +99,7 @@ pub fn idle(scene: &Scene<'_>) -> Result<Findings> {
             let Ok(tcp) = connection(ATTACKER, port) else { continue };
             opened += 1;
             tcp.set_nonblocking(true)?;
-            let mut one = Held { idler, tcp, pending: begin(idler) };
+            let mut one = Held { idler, tcp, pending: begin(idler, &mut chance) };
             one.go_on();
             held.push(one);
         }
@@ -104,13 +119,15 @@ struct Held {
 }
 
 /// What is to be written to it at first.
-fn begin(idler: Idler) -> Vec<u8> {
+fn begin(idler: Idler, chance: &mut Chance) -> Vec<u8> {
     let get = |path| frame(&Request::get(path), 1);
     match idler {
         Idler::Mute | Idler::MuteWeb => Vec::new(),
         Idler::Idle => signal(Code::CSM),
         Idler::Slow => get("/a-path-that-takes-its-time-until-it-is-whole"),
         Idler::Unread => [signal(Code::CSM), get("/large").repeat(UNREAD)].concat(),
+        Idler::CutOff => [&signal(Code::CSM)[..], LONG_MESSAGE, &[0xff; 59_000]].concat(),
+        Idler::Garbled => chance.octets(200),
         Idler::HalfUpgraded => HALF_UPGRADE.to_vec(),
     }
 }

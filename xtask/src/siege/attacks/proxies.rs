@@ -1,6 +1,6 @@
 //! Attacks on a proxy: on its memory, on what it serves to whom, and on who waits for whom.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, UdpSocket};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, TcpListener, UdpSocket};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -8,7 +8,7 @@ use lowmesh_wire::coap::{Code, Message, OptionNumber};
 
 use crate::siege::attack::{Findings, Probe, Scene, beside};
 use crate::siege::forged::{Sources, address};
-use crate::siege::honest::{Transport, ask, connect, fetch};
+use crate::siege::honest::{Transport, ask, connect};
 use crate::siege::pace::Pace;
 use crate::siege::request::{Answer, Request};
 
@@ -21,7 +21,11 @@ const WINDOW_MAX: Duration = Duration::from_secs(2);
 /// Requests to silent targets.
 const SLOW: u64 = 300;
 /// Requests a second to one silent target.
-const SILENT_RATE: u32 = 20;
+const SILENT_RATE: u32 = 200;
+/// Connections to silent targets: more than a proxy has in all by default.
+const CONNECTIONS: u64 = 100;
+/// Resources that are observed through the proxy: more than it observes in all by default.
+const OBSERVED: u64 = 300;
 
 /// Fills a cache with requests that differ in their bodies only.
 pub fn fetch_cache(scene: &Scene<'_>) -> Result<Findings> {
@@ -54,13 +58,14 @@ fn told(scene: &Scene<'_>, from: Ipv4Addr, request: &Request) -> Result<Answer> 
     ask(&mut *client, request, false)
 }
 
-/// RFC 8768 s3: 5.08 is about one request's Hop-Limit, so that it says nothing to a client that sent another.
+/// RFC 8768 s3: 5.08 is about one request's Hop-Limit, so that it says nothing to a client that sent another. The second of
+/// two proxies provokes it, and the first must not keep it for others.
 pub fn hop_limit(scene: &Scene<'_>) -> Result<Findings> {
     let mut found = Findings::default();
     let mut provoked = 0;
     for (number, path) in ["/test", "/link1", "/query"].into_iter().enumerate() {
         let number = number as u64;
-        let request = Request::get(path).with_uint(OptionNumber::HOP_LIMIT, 1);
+        let request = Request::get(path).with_uint(OptionNumber::HOP_LIMIT, 2);
         let first = told(scene, address(78, 10 + number), &request)?;
         provoked += u32::from(first.code == Code::HOP_LIMIT_REACHED);
         for (what, request) in [
@@ -75,7 +80,7 @@ pub fn hop_limit(scene: &Scene<'_>) -> Result<Findings> {
         }
     }
     if provoked == 0 {
-        found.faults.push("Hop-Limit 1 does not provoke 5.08".to_owned());
+        found.faults.push("Hop-Limit 2 does not provoke 5.08 behind two proxies".to_owned());
     }
     found.sent = format!("{provoked} x 5.08");
     std::thread::sleep(scene.span);
@@ -113,7 +118,7 @@ pub fn relay(scene: &Scene<'_>) -> Result<Findings> {
     let sources = Sources::open()?;
     let mut faults = Vec::new();
     for (number, target) in targets.iter().enumerate() {
-        let request = Request { options: proxy_uri(target), ..Request::get("/") };
+        let request = naming(target);
         let from = address(78, 100 + number as u64);
         sources.send(from, scene.plain, &request.confirmable(number as u16, &[number as u8]))?;
         let answer = sources.receive(scene.span.min(Duration::from_millis(300)))?;
@@ -141,10 +146,20 @@ pub fn relay(scene: &Scene<'_>) -> Result<Findings> {
     Ok(Findings { sent: format!("{} targets", targets.len()), faults })
 }
 
-fn proxy_uri(target: &str) -> lowmesh_wire::coap::Options {
-    let mut options = lowmesh_wire::coap::Options::new();
-    options.insert(OptionNumber::PROXY_URI, target.as_bytes());
-    options
+/// GET of a target that the request names itself.
+fn naming(target: &str) -> Request {
+    Request::get("/").with(OptionNumber::PROXY_URI, target.as_bytes())
+}
+
+fn is_content(answer: &Answer, target: &str) -> Result<()> {
+    ensure!(answer.code == Code::CONTENT, "{target} answers {}", answer.code);
+    Ok(())
+}
+
+/// What newcomers ask three times a second.
+fn newcomer<'a>(what: &'static str, run: &'a (dyn Fn(Ipv4Addr) -> Result<()> + Sync)) -> Probe<'a> {
+    let (period, limit) = (Duration::from_millis(300), Duration::from_secs(2));
+    Probe { what, period, limit, run }
 }
 
 /// Targets that never answer, each its own: sockets that stay open and silent, for a closed port would say so.
@@ -180,6 +195,59 @@ pub fn silent_target(scene: &Scene<'_>) -> Result<Findings> {
     })
 }
 
+/// Targets over TCP that take a connection and never say a word.
+pub fn silent_connections(scene: &Scene<'_>) -> Result<Findings> {
+    let silent = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    let port = silent.local_addr()?.port();
+    let sources = Sources::open()?;
+    let origin = scene.origin.context("there is a server behind the proxy")?;
+    let healthy = |from: Ipv4Addr| -> Result<()> {
+        let target = format!("coap+tcp://{origin}/query?from={from}");
+        is_content(&told(scene, from, &naming(&target))?, &target)
+    };
+    let probe = newcomer("a healthy target over TCP", &healthy);
+    beside(&[probe], || {
+        let mut pace = Pace::new(10 * CONNECTIONS as u32, scene.span);
+        while let Some(number) = pace.next() {
+            if number < CONNECTIONS {
+                let target = format!("coap+tcp://{}:{port}/hello", address(91, number));
+                let token = (number as u32).to_be_bytes();
+                let datagram = naming(&target).confirmable(number as u16, &token);
+                sources.send(address(63, 0), scene.plain, &datagram)?;
+            }
+        }
+        Ok(Findings::sent(format!("{CONNECTIONS} requests to silent targets over TCP")))
+    })
+}
+
+/// Observers who never say a word, of as many resources as there are observers.
+pub fn observations(scene: &Scene<'_>) -> Result<Findings> {
+    let sources = Sources::open()?;
+    let watch = |from: Ipv4Addr| -> Result<()> {
+        let mut client = connect(Transport::Udp, from, scene.plain, scene.seed)?;
+        let query = format!("from={from}");
+        let request = Request::get("/time").with(OptionNumber::URI_QUERY, query.as_bytes());
+        let answer = ask(&mut *client, &request.observing(), true)?;
+        is_content(&answer, "/time")?;
+        ensure!(answer.options.get(OptionNumber::OBSERVE).is_some(), "/time takes no observer");
+        Ok(())
+    };
+    let probe = newcomer("a new observer through the proxy", &watch);
+    beside(&[probe], || {
+        let mut pace = Pace::new(10 * OBSERVED as u32, scene.span);
+        while let Some(number) = pace.next() {
+            if number < OBSERVED {
+                let query = format!("number={number}");
+                let request = Request::get("/time").with(OptionNumber::URI_QUERY, query.as_bytes());
+                let token = (number as u32).to_be_bytes();
+                let datagram = request.observing().confirmable(number as u16, &token);
+                sources.send(address(64, number), scene.plain, &datagram)?;
+            }
+        }
+        Ok(Findings::sent(format!("{OBSERVED} registrations")))
+    })
+}
+
 /// Sockets that take datagrams and never answer.
 struct Silent {
     /// Held open, so that no ICMP message answers.
@@ -195,8 +263,7 @@ impl Silent {
     }
     /// A request to the target with a number.
     fn request(&self, number: u64) -> Request {
-        let target = format!("coap://{}:{}/hello", address(90, number), self.port);
-        Request { options: proxy_uri(&target), ..Request::get("/") }
+        naming(&format!("coap://{}:{}/hello", address(90, number), self.port))
     }
 }
 
@@ -206,26 +273,19 @@ fn beside_healthy(
     attack: impl FnOnce() -> Result<Findings>,
 ) -> Result<Findings> {
     let origin: SocketAddrV4 = scene.origin.context("there is a server behind the proxy")?;
-    let target = format!("coap://{origin}/link2");
-    let healthy = |from| -> Result<()> {
-        let request = Request { options: proxy_uri(&target), ..Request::get("/") };
-        let answer = told(scene, from, &request)?;
-        ensure!(answer.code == Code::CONTENT, "{target} answers {}", answer.code);
-        Ok(())
+    // No answer is out of the cache.
+    let healthy = |from: Ipv4Addr| -> Result<()> {
+        let target = format!("coap://{origin}/query?from={from}");
+        is_content(&told(scene, from, &naming(&target))?, &target)
     };
-    let reverse = |from| -> Result<()> {
-        let mut client = connect(Transport::Udp, from, scene.plain, scene.seed)?;
-        fetch(&mut *client, "/link3").map(drop)
-    };
-    let probe = |what, run| Probe {
-        what,
-        period: Duration::from_millis(300),
-        limit: Duration::from_secs(2),
-        run,
+    let reverse = |from: Ipv4Addr| -> Result<()> {
+        let query = format!("reverse={from}");
+        let request = Request::get("/query").with(OptionNumber::URI_QUERY, query.as_bytes());
+        is_content(&told(scene, from, &request)?, "/query")
     };
     let probes = [
-        probe("a healthy target named by Proxy-Uri", &healthy as &(dyn Fn(_) -> _ + Sync)),
-        probe("the healthy server behind the proxy", &reverse),
+        newcomer("a healthy target named by Proxy-Uri", &healthy),
+        newcomer("the healthy server behind the proxy", &reverse),
     ];
     beside(&probes, attack)
 }

@@ -16,16 +16,19 @@ use crate::siege::forged::address;
 /// Honest clients.
 const CLIENTS: u64 = 20;
 /// Between two requests of one client: five a second.
-const PERIOD: Duration = Duration::from_millis(200);
+pub const PERIOD: Duration = Duration::from_millis(200);
 /// The honest clients are at 127.1.0.0/16, apart from every attacker.
 const NET: u8 = 1;
 /// A request that takes longer is not normal.
 pub const SLOW: Duration = Duration::from_secs(1);
 /// A resource changes once a second; after so long without a notification an observer counts as forgotten. RFC 7641
 /// s4.5.1 allows 3 s between unconfirmed notifications, and a lost one is made good by the next.
-const FORGOTTEN: Duration = Duration::from_secs(8);
+const FORGOTTEN: Duration = Duration::from_secs(5);
 /// Kinds of failures that are kept for people to read.
 const FAILURES_MAX: usize = 8;
+
+/// Kinds of requests that each client makes in turn.
+pub const KINDS: u32 = 4;
 
 /// What the clients ask for.
 #[derive(Clone, Debug)]
@@ -129,8 +132,9 @@ impl Team {
     pub fn samples(&self) -> Vec<Sample> {
         self.shared.samples().clone()
     }
-    /// When the last request that failed or was slow was over; now, if one has been under way for too long.
-    pub fn last_trouble(&self) -> Option<Duration> {
+    /// When the last request that failed or was slow was over, if there was one after `since`; now, if one has been under
+    /// way for too long.
+    pub fn last_trouble(&self, since: Duration) -> Option<Duration> {
         let now = self.elapsed();
         let hangs = self.shared.begun.iter().any(|begun| {
             let begun = begun.load(Ordering::Relaxed);
@@ -141,7 +145,7 @@ impl Team {
         }
         let samples = self.shared.samples();
         let bad = samples.iter().filter(|one| !one.succeeded || one.took > SLOW);
-        bad.map(|one| one.at).max()
+        bad.map(|one| one.at).filter(|at| *at >= since).max()
     }
     /// What failed, and how often.
     pub fn failures(&self) -> Vec<String> {
@@ -209,7 +213,7 @@ impl Worker {
             return ("a connection and an observation", opened.map(|new| *standing = Some(new)));
         };
         let (work, client) = (&self.work, &mut *here.client);
-        match step % 4 {
+        match step % u64::from(KINDS) {
             0 => ("an upload", upload(client, work.update, &[b'u'; 1500])),
             1 => ("a long GET", Self::get_long(client, work)),
             2 if here
