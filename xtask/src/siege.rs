@@ -29,6 +29,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use serde_json::json;
 
 use crate::product;
@@ -109,6 +110,7 @@ pub fn run(args: &[String]) -> Result<()> {
         println!("{:<22} {}", amplification::NAME, amplification::ABOUT);
         return Ok(());
     }
+    raise_limit();
     let binary = product::build()?;
     let seed = options.seed.unwrap_or(SEED);
     eprintln!("siege: seed {seed}; --seed {seed} repeats it");
@@ -157,6 +159,13 @@ fn all(binary: &Path, options: &Options, seed: u64) -> Result<Vec<Measured>> {
     let mut rows = rows.into_inner().unwrap_or_else(PoisonError::into_inner);
     rows.sort_by_key(|(place, _)| *place);
     Ok(rows.into_iter().map(|(_, row)| row).collect())
+}
+
+/// Sockets of attackers count as open files. Where more are not allowed, the system says so when one is opened.
+fn raise_limit() {
+    if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+    }
 }
 
 fn report(options: &Options, rows: &[Measured], cases: &[amplification::Case]) {

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use lowmesh_wire::coap::{Code, Kind};
+use lowmesh_wire::coap::{Code, Kind, OptionNumber};
 use lowmesh_wire::link_format;
 use serde_json::{Value, json};
 
@@ -36,12 +36,22 @@ const OVERHEAD: usize = 48;
 const FACTOR_MAX: f64 = 3.0;
 /// Datagrams of a series.
 const SERIES: u16 = 4;
+/// Octets of an option that makes a request longer, and so the answer that it may bring: an elective option that nobody
+/// knows (RFC 7252 s5.4.1).
+const PADDING: &[u8] = &[0; 350];
+const PADDING_OPTION: OptionNumber = OptionNumber(2048);
+/// What is asked of each resource.
+const METHODS: &[(&str, Code)] =
+    &[(OBSERVE, Code::GET), ("GET", Code::GET), ("POST", Code::POST), ("PUT", Code::PUT)];
+const OBSERVE: &str = "GET observe";
+/// The forged sources are 127.100.0.0/16.
+const NET: u8 = 100;
 /// Resources that no list of links has.
 const UNLISTED: &[&str] = &["/.well-known/core", "/large-create/1", "/nothing-here", "/"];
 /// How often sockets are read.
 const LOOK: Duration = Duration::from_millis(20);
 /// Rows of the table besides those that amplify.
-const SHOWN: usize = 8;
+const SHOWN: usize = 3;
 
 /// One forged source: what was sent in its name and what came back.
 #[derive(Debug)]
@@ -54,14 +64,8 @@ pub struct Case {
 }
 
 impl Case {
-    fn send(
-        name: String,
-        net: u8,
-        number: u64,
-        to: &Victim,
-        datagrams: &[Vec<u8>],
-    ) -> Result<Self> {
-        let socket = UdpSocket::bind((address(net, number), 0)).context("no port for a source")?;
+    fn send(name: String, number: u64, to: &Victim, datagrams: &[Vec<u8>]) -> Result<Self> {
+        let socket = UdpSocket::bind((address(NET, number), 0)).context("no port for a source")?;
         socket.set_nonblocking(true)?;
         let to = if name.starts_with("coaps") { to.secure() } else { to.plain() };
         let mut sent = 0;
@@ -135,33 +139,21 @@ pub fn table(cases: &[Case], long: bool) -> String {
     table
 }
 
-/// All cases at the same time, at a server of their own.
+/// All cases at the same time, each method at a server of its own, so that no case takes what another would get.
 pub fn measure(binary: &Path, long: bool) -> Result<Vec<Case>> {
-    let victim = Victim::start(binary, &["serve", "--demo"], false)?;
-    let mut cases = Vec::new();
-    let paths = paths(&victim)?;
-    // Everybody who observes is there before something changes.
-    for (method, code) in
-        [("GET observe", Code::GET), ("GET", Code::GET), ("POST", Code::POST), ("PUT", Code::PUT)]
-    {
-        for path in &paths {
-            for kind in [Kind::Confirmable, Kind::NonConfirmable] {
-                for count in [1, SERIES] {
-                    let request = Request::new(code, path);
-                    let request =
-                        if method == "GET observe" { request.observing() } else { request };
-                    let number = cases.len() as u64;
-                    let datagram = |id: u16| request.datagram(kind, id, &id.to_be_bytes()[1..]);
-                    let datagrams: Vec<Vec<u8>> = (1..=count).map(datagram).collect();
-                    let kind = if kind == Kind::Confirmable { "CON" } else { "NON" };
-                    let name = format!("{count} x {kind} {method} {path}");
-                    cases.push(Case::send(name, 100, number, &victim, &datagrams)?);
-                }
-            }
+    let (mut cases, mut victims) = (Vec::new(), Vec::new());
+    for (method, code) in METHODS {
+        let victim = Victim::start(binary, &["serve", "--demo"], false)?;
+        for path in paths(&victim)? {
+            let request = Request::new(*code, &path);
+            let request = if *method == OBSERVE { request.observing() } else { request };
+            send_all(&mut cases, &victim, &format!("{method} {path}"), &request)?;
         }
+        victims.push(victim);
     }
+    let victim = victims.last().context("there are methods")?;
     let number = cases.len() as u64;
-    cases.push(Case::send("coaps ClientHello".to_owned(), 100, number, &victim, &[hello()?])?);
+    cases.push(Case::send("coaps ClientHello".to_owned(), number, victim, &[hello()?])?);
     let (clock, window) = (Stopwatch::start(), WINDOWS[usize::from(long)]);
     while clock.elapsed() < window {
         cases.iter_mut().try_for_each(Case::count)?;
@@ -169,11 +161,27 @@ pub fn measure(binary: &Path, long: bool) -> Result<Vec<Case>> {
     }
     cases.iter_mut().try_for_each(Case::count)?;
     // The sockets have stayed open and silent until here.
-    drop(victim);
+    drop(victims);
     for case in &mut cases {
         case.socket = None;
     }
     Ok(cases)
+}
+
+/// One request in all its forms, each from a source of its own.
+fn send_all(cases: &mut Vec<Case>, victim: &Victim, what: &str, request: &Request) -> Result<()> {
+    let long = request.clone().with(PADDING_OPTION, PADDING);
+    for (request, length) in [(request, ""), (&long, "long ")] {
+        for (kind, name) in [(Kind::Confirmable, "CON"), (Kind::NonConfirmable, "NON")] {
+            for count in [1, SERIES] {
+                let name = format!("{count} x {length}{name} {what}");
+                let datagram = |id: u16| request.datagram(kind, id, &id.to_be_bytes()[1..]);
+                let datagrams: Vec<Vec<u8>> = (1..=count).map(datagram).collect();
+                cases.push(Case::send(name, cases.len() as u64, victim, &datagrams)?);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// What the server lists, and what it does not.

@@ -17,7 +17,7 @@ use crate::siege::pace::Pace;
 use crate::siege::request::Request;
 
 /// Connections of the one attacker: more than a server takes in all by default.
-const CONNECTIONS: u64 = 320;
+const CONNECTIONS: u64 = 800;
 /// Where they come from.
 const ATTACKER: Ipv4Addr = address(72, 0);
 /// Between two octets of a slow client.
@@ -126,7 +126,7 @@ fn begin(idler: Idler, chance: &mut Chance) -> Vec<u8> {
         Idler::Idle => signal(Code::CSM),
         Idler::Slow => get("/a-path-that-takes-its-time-until-it-is-whole"),
         Idler::Unread => [signal(Code::CSM), get("/large").repeat(UNREAD)].concat(),
-        Idler::CutOff => [&signal(Code::CSM)[..], LONG_MESSAGE, &[0xff; 59_000]].concat(),
+        Idler::CutOff => [&signal(Code::CSM)[..], LONG_MESSAGE, &vec![0xff; 59_000]].concat(),
         Idler::Garbled => chance.octets(200),
         Idler::HalfUpgraded => HALF_UPGRADE.to_vec(),
     }
