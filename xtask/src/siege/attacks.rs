@@ -52,7 +52,7 @@ pub const ATTACKS: &[Attack] = &[
         setup: Tls, form: Long, spans: seconds(30, 20), run: connections::tls_handshakes },
     Attack { name: "fifo", about: "requests for a FIFO and a sparse file of 3 GB in a served folder",
         setup: Folder, form: Gate, spans: seconds(30, 20), run: folder::fifo },
-    Attack { name: "fetch-cache", about: "80,000 FETCHes with different bodies through a cache of 100,000 octets",
+    Attack { name: "fetch-cache", about: "80,000 requests with different bodies and queries through a cache of 100,000 octets",
         setup: Proxy(CACHE), form: Gate, spans: seconds(40, 90), run: proxies::fetch_cache },
     Attack { name: "hop-limit", about: "a 5.08 that one client provokes is not served to another",
         setup: Chain, form: Gate, spans: seconds(5, 3), run: proxies::hop_limit },

@@ -143,3 +143,56 @@ impl Member {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowmesh_wire::coap::{MessageId, Token};
+    use std::net::{SocketAddr, UdpSocket};
+
+    /// Registers an observer once it brings back the Echo value, then notifies it with a confirmable message.
+    fn serve(socket: &UdpSocket) -> usize {
+        let mut acknowledged = 0;
+        let mut buffer = [0; 2048];
+        while let Ok((len, from)) = socket.recv_from(&mut buffer) {
+            let request = Message::parse(&buffer[..len]).expect("well formed");
+            if request.kind == Kind::Acknowledgement {
+                acknowledged += 1;
+                continue;
+            }
+            let answer = |kind, code, id| {
+                let mut answer = Message::new(kind, code, id);
+                answer.token = Token::new(&Member::TOKEN).expect("one octet");
+                answer
+            };
+            let mut first = answer(Kind::Acknowledgement, Code::UNAUTHORIZED, request.message_id);
+            if request.options.get(OptionNumber::ECHO) != Some(b"echo") {
+                first.options.insert(OptionNumber::ECHO, b"echo");
+                socket.send_to(&first.to_vec(), from).expect("sent");
+                continue;
+            }
+            first.code = Code::CONTENT;
+            first.options.insert_uint(OptionNumber::OBSERVE, 1);
+            socket.send_to(&first.to_vec(), from).expect("sent");
+            let mut news = answer(Kind::Confirmable, Code::CONTENT, MessageId(7));
+            news.options.insert_uint(OptionNumber::OBSERVE, 2);
+            news.payload = b"new".to_vec();
+            socket.send_to(&news.to_vec(), from).expect("sent");
+        }
+        acknowledged
+    }
+
+    #[test]
+    fn everybody_registers_with_a_proof_and_learns_what_is_new() {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        socket.set_read_timeout(Some(Duration::from_secs(3))).expect("possible");
+        let SocketAddr::V4(to) = socket.local_addr().expect("bound") else { panic!("IPv4") };
+        let server = std::thread::spawn(move || serve(&socket));
+        let crowd = Crowd::gather(5, 60, to, "/obs").expect("sockets");
+        let knows = |state: &Option<Vec<u8>>| state.as_deref() == Some(b"new");
+        assert_eq!(crowd.missing(Duration::from_secs(10), knows), 0);
+        assert_eq!(crowd.missing(Duration::ZERO, Option::is_none), 5);
+        drop(crowd);
+        assert_eq!(server.join().expect("no panic"), 5);
+    }
+}

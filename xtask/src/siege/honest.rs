@@ -30,11 +30,11 @@ const BLOCKS_MAX: u32 = 64;
 /// What carries a client's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// coap.
+    /// coap: datagrams as they are.
     Udp,
-    /// coap+tcp.
+    /// coap+tcp: a byte stream.
     Tcp,
-    /// coaps.
+    /// coaps: datagrams over DTLS.
     Dtls,
 }
 
@@ -110,4 +110,84 @@ pub fn observe(client: &mut dyn Client, path: &str) -> Result<()> {
     ensure!(answer.code == Code::CONTENT, "observing {path} answers {}", answer.code);
     ensure!(answer.options.get(OptionNumber::OBSERVE).is_some(), "{path} takes no observer");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowmesh_wire::coap::Options;
+
+    /// Answers in their order, and the requests that they were for.
+    struct Script {
+        answers: Vec<Answer>,
+        asked: Vec<Request>,
+    }
+
+    impl Client for Script {
+        fn ask(&mut self, request: &Request, _: bool) -> Result<Answer> {
+            self.asked.push(request.clone());
+            Ok(self.answers.remove(0))
+        }
+        fn wait(&mut self, _: Duration) -> Result<()> {
+            Ok(())
+        }
+        fn notified(&self) -> u64 {
+            0
+        }
+    }
+
+    /// Code, one option, and octets of the payload.
+    type Line = (Code, Option<(OptionNumber, u32)>, usize);
+
+    fn script(answers: &[Line]) -> Script {
+        let answer = |(code, option, len): &Line| {
+            let mut options = Options::new();
+            if let Some((number, value)) = option {
+                options.insert_uint(*number, *value);
+            }
+            Answer { code: *code, options, payload: vec![0; *len] }
+        };
+        Script { answers: answers.iter().map(answer).collect(), asked: Vec::new() }
+    }
+
+    #[test]
+    fn a_body_of_two_blocks_is_put_together_in_the_size_of_the_server() {
+        let block = |value| Some((OptionNumber::BLOCK2, value));
+        // 512 octets and more, then the rest.
+        let mut script =
+            script(&[(Code::CONTENT, block(0x0d), 512), (Code::CONTENT, block(0x15), 100)]);
+        assert_eq!(fetch(&mut script, "/large").expect("whole").len(), 612);
+        assert_eq!(script.asked[1].options.get_uint(OptionNumber::BLOCK2), Some(0x15));
+    }
+
+    #[test]
+    fn a_request_is_repeated_with_the_echo_value() {
+        let echo = Some((OptionNumber::ECHO, 0xabcd));
+        let mut script = script(&[(Code::UNAUTHORIZED, echo, 0), (Code::CONTENT, None, 3)]);
+        assert_eq!(fetch(&mut script, "/hello").expect("an answer"), [0; 3]);
+        assert_eq!(script.asked[1].options.get_uint(OptionNumber::ECHO), Some(0xabcd));
+    }
+
+    #[test]
+    fn an_upload_stops_at_the_first_refusal() {
+        let refusal = (Code::REQUEST_ENTITY_TOO_LARGE, None, 0);
+        let mut refused = script(&[(Code::CONTINUE, None, 0), refusal]);
+        let error = upload(&mut refused, "/u", &[0; 1500]).expect_err("refused");
+        assert!(error.to_string().contains("4.13"), "{error}");
+        let go_on = (Code::CONTINUE, None, 0);
+        let mut accepted = script(&[go_on, go_on, (Code::CHANGED, None, 0)]);
+        upload(&mut accepted, "/u", &[0; 1500]).expect("accepted");
+        let last = &accepted.asked[2];
+        assert_eq!(
+            (last.options.get_uint(OptionNumber::BLOCK1), last.payload.len()),
+            (Some(0x25), 476)
+        );
+    }
+
+    #[test]
+    fn an_answer_without_observe_is_no_registration() {
+        assert!(observe(&mut script(&[(Code::CONTENT, None, 1)]), "/time").is_err());
+        let with = Some((OptionNumber::OBSERVE, 7));
+        assert!(observe(&mut script(&[(Code::CONTENT, with, 1)]), "/time").is_ok());
+    }
 }

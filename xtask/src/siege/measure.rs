@@ -111,7 +111,7 @@ impl Measured {
     }
 }
 
-/// Of durations in order: the one that so many in a hundred do not exceed.
+/// The duration that so many in a hundred do not exceed; they come in order.
 fn percentile(sorted: &[Duration], percent: usize) -> Duration {
     let rank = (sorted.len() * percent).div_ceil(100);
     sorted.get(rank.saturating_sub(1)).copied().unwrap_or_default()

@@ -32,7 +32,7 @@ impl Request {
         options.insert_path(path);
         Self { code, options, payload: Vec::new() }
     }
-    /// GET.
+    /// A GET of a path.
     pub fn get(path: &str) -> Self {
         Self::new(Code::GET, path)
     }

@@ -28,7 +28,7 @@ const HELLO_RANDOM: std::ops::Range<usize> = 27..59;
 /// Sources of a flood.
 const SOURCES: u64 = 20_000;
 
-/// Waits.
+/// Leaves the honest clients alone.
 #[allow(clippy::unnecessary_wraps, reason = "it stands in a table with attacks that can fail")]
 pub fn none(scene: &Scene<'_>) -> Result<Findings> {
     std::thread::sleep(scene.span);

@@ -3,12 +3,13 @@
 use std::fs::File;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
-use lowmesh_wire::coap::{Code, OptionNumber};
+use anyhow::{Context, Result, ensure};
+use lowmesh_wire::coap::{Class, Code, OptionNumber};
 
 use crate::process;
-use crate::siege::attack::{Findings, Scene};
+use crate::siege::attack::{Findings, Probe, Scene, beside};
 use crate::siege::forged::{Sources, address};
+use crate::siege::honest::{Transport, ask, connect};
 use crate::siege::pace::Pace;
 use crate::siege::request::Request;
 
@@ -35,11 +36,25 @@ pub fn fifo(scene: &Scene<'_>) -> Result<Findings> {
             .with_payload(b"x"),
         Request::new(Code::DELETE, "/sparse").with(OptionNumber::IF_MATCH, b"other"),
     ];
-    let mut pace = Pace::new(RATE, scene.span.max(Duration::from_secs(1)));
-    while let Some(number) = pace.next() {
-        let request = &requests[number as usize % requests.len()];
-        let datagram = request.confirmable(number as u16, &(number as u32).to_be_bytes());
-        sources.send(address(77, number % 100), scene.plain, &datagram)?;
-    }
-    Ok(Findings::sent(format!("{} requests", pace.done())))
+    let refused = |from| -> Result<()> {
+        let mut client = connect(Transport::Udp, from, scene.plain, scene.seed)?;
+        let answer = ask(&mut *client, &Request::get("/pipe"), false)?;
+        ensure!(answer.code.class() == Class::ClientError, "GET of a FIFO answers {}", answer.code);
+        Ok(())
+    };
+    let probe = Probe {
+        what: "a GET of a FIFO is refused",
+        period: Duration::from_millis(500),
+        limit: Duration::from_secs(2),
+        run: &refused,
+    };
+    beside(&[probe], || {
+        let mut pace = Pace::new(RATE, scene.span);
+        while let Some(number) = pace.next() {
+            let request = &requests[number as usize % requests.len()];
+            let datagram = request.confirmable(number as u16, &(number as u32).to_be_bytes());
+            sources.send(address(77, number % 100), scene.plain, &datagram)?;
+        }
+        Ok(Findings::sent(format!("{} requests", pace.done())))
+    })
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use lowmesh_wire::coap::{Code, Message, OptionNumber};
 
+use crate::process::Stopwatch;
 use crate::siege::attack::{Findings, Probe, Scene, beside};
 use crate::siege::forged::{Sources, address};
 use crate::siege::honest::{Transport, ask, connect};
@@ -27,20 +28,18 @@ const CONNECTIONS: u64 = 100;
 /// Resources that are observed through the proxy: more than it observes in all by default.
 const OBSERVED: u64 = 300;
 
-/// Fills a cache with requests that differ in their bodies only.
+/// Fills a cache with requests that differ in their bodies only, or in their queries.
 pub fn fetch_cache(scene: &Scene<'_>) -> Result<Findings> {
     let sources = Sources::open()?;
-    let from = address(78, 0);
-    let mut body = vec![b'k'; BODY_LEN];
-    let clock = crate::process::Stopwatch::start();
+    let clock = Stopwatch::start();
     let (mut sent, mut answered) = (0, 0);
     while sent < FETCHES && clock.elapsed() < scene.span {
         let window = WINDOW.min(FETCHES - sent);
         for number in sent..sent + window {
-            body[..8].copy_from_slice(&number.to_be_bytes());
-            let request = Request::new(Code::FETCH, "/hello").with_payload(&body);
-            let datagram = request.confirmable(number as u16, &(number as u32).to_be_bytes());
-            sources.send(from, scene.plain, &datagram)?;
+            let datagram =
+                distinct(number).confirmable(number as u16, &(number as u32).to_be_bytes());
+            // No source uses a message ID twice.
+            sources.send(address(78, number >> 16), scene.plain, &datagram)?;
         }
         sent += window;
         let mut left = window;
@@ -52,8 +51,21 @@ pub fn fetch_cache(scene: &Scene<'_>) -> Result<Findings> {
     Ok(Findings::sent(format!("{sent} FETCHes, {answered} answers")))
 }
 
-/// What an answer is, told apart from that of another client.
-fn told(scene: &Scene<'_>, from: Ipv4Addr, request: &Request) -> Result<Answer> {
+/// A request whose answer nobody else can be given: two in three are FETCHes, and of the rest the answer is long too.
+fn distinct(number: u64) -> Request {
+    let mut body = vec![b'k'; BODY_LEN];
+    body[..8].copy_from_slice(&number.to_be_bytes());
+    if !number.is_multiple_of(3) {
+        return Request::new(Code::FETCH, "/hello").with_payload(&body);
+    }
+    let query = format!("{number:0>250}");
+    (0..3).fold(Request::get("/query"), |request, _| {
+        request.with(OptionNumber::URI_QUERY, query.as_bytes())
+    })
+}
+
+/// What a client at an address that nobody has used yet is answered.
+fn answer_to(scene: &Scene<'_>, from: Ipv4Addr, request: &Request) -> Result<Answer> {
     let mut client = connect(Transport::Udp, from, scene.plain, scene.seed)?;
     ask(&mut *client, request, false)
 }
@@ -66,13 +78,13 @@ pub fn hop_limit(scene: &Scene<'_>) -> Result<Findings> {
     for (number, path) in ["/test", "/link1", "/query"].into_iter().enumerate() {
         let number = number as u64;
         let request = Request::get(path).with_uint(OptionNumber::HOP_LIMIT, 2);
-        let first = told(scene, address(78, 10 + number), &request)?;
+        let first = answer_to(scene, address(78, 10 + number), &request)?;
         provoked += u32::from(first.code == Code::HOP_LIMIT_REACHED);
         for (what, request) in [
             ("without Hop-Limit", Request::get(path)),
             ("with Hop-Limit 16", Request::get(path).with_uint(OptionNumber::HOP_LIMIT, 16)),
         ] {
-            let second = told(scene, address(78, 20 + number), &request)?;
+            let second = answer_to(scene, address(78, 20 + number), &request)?;
             if second.code != Code::CONTENT {
                 let code = second.code;
                 found.faults.push(format!("GET {path} {what} answers {code} after another's 5.08"));
@@ -87,7 +99,7 @@ pub fn hop_limit(scene: &Scene<'_>) -> Result<Findings> {
     Ok(found)
 }
 
-/// A proxy that passes requests on to its own machine or network opens both to whoever reaches the proxy.
+/// A proxy that passes requests on to its own machine or network opens both to everybody who reaches the proxy.
 pub fn relay(scene: &Scene<'_>) -> Result<Findings> {
     let inner = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     let inner_v6 = UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).ok();
@@ -203,7 +215,7 @@ pub fn silent_connections(scene: &Scene<'_>) -> Result<Findings> {
     let origin = scene.origin.context("there is a server behind the proxy")?;
     let healthy = |from: Ipv4Addr| -> Result<()> {
         let target = format!("coap+tcp://{origin}/query?from={from}");
-        is_content(&told(scene, from, &naming(&target))?, &target)
+        is_content(&answer_to(scene, from, &naming(&target))?, &target)
     };
     let probe = newcomer("a healthy target over TCP", &healthy);
     beside(&[probe], || {
@@ -276,12 +288,12 @@ fn beside_healthy(
     // No answer is out of the cache.
     let healthy = |from: Ipv4Addr| -> Result<()> {
         let target = format!("coap://{origin}/query?from={from}");
-        is_content(&told(scene, from, &naming(&target))?, &target)
+        is_content(&answer_to(scene, from, &naming(&target))?, &target)
     };
     let reverse = |from: Ipv4Addr| -> Result<()> {
         let query = format!("reverse={from}");
         let request = Request::get("/query").with(OptionNumber::URI_QUERY, query.as_bytes());
-        is_content(&told(scene, from, &request)?, "/query")
+        is_content(&answer_to(scene, from, &request)?, "/query")
     };
     let probes = [
         newcomer("a healthy target named by Proxy-Uri", &healthy),

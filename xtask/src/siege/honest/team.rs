@@ -77,6 +77,15 @@ struct Shared {
 }
 
 impl Shared {
+    fn new() -> Self {
+        Self {
+            clock: Stopwatch::start(),
+            over: AtomicBool::new(false),
+            samples: Mutex::new(Vec::new()),
+            failures: Mutex::new(BTreeMap::new()),
+            begun: (0..CLIENTS).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
     fn samples(&self) -> MutexGuard<'_, Vec<Sample>> {
         self.samples.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -104,13 +113,7 @@ pub struct Team {
 impl Team {
     /// Sends them to work: over UDP, TCP and DTLS by turns.
     pub fn start(plain: SocketAddrV4, secure: SocketAddrV4, work: &Work, seed: u64) -> Self {
-        let shared = Arc::new(Shared {
-            clock: Stopwatch::start(),
-            over: AtomicBool::new(false),
-            samples: Mutex::new(Vec::new()),
-            failures: Mutex::new(BTreeMap::new()),
-            begun: (0..CLIENTS).map(|_| AtomicU64::new(0)).collect(),
-        });
+        let shared = Arc::new(Shared::new());
         let start = |number: u64| {
             let (shared, work) = (shared.clone(), work.clone());
             let (transport, to) = match number % 4 {
@@ -256,5 +259,50 @@ impl Worker {
             self.shared.note(until, &result, &format!("{:?} between requests", self.transport));
             *standing = None;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trouble_is_a_failure_or_a_slow_request_after_the_beginning_of_the_attack() {
+        let team = Team { shared: Arc::new(Shared::new()), clients: Vec::new() };
+        let sample = |at, took, succeeded| Sample {
+            at: Duration::from_secs(at),
+            took: Duration::from_millis(took),
+            succeeded,
+        };
+        let samples = [sample(1, 10, false), sample(5, 1500, true), sample(9, 10, true)];
+        team.shared.samples().extend(samples);
+        assert_eq!(team.last_trouble(Duration::from_secs(2)), Some(Duration::from_secs(5)));
+        assert_eq!(team.last_trouble(Duration::from_secs(6)), None);
+    }
+
+    #[test]
+    fn equal_failures_are_counted_and_not_listed() {
+        let shared = Shared::new();
+        for number in 0..20 {
+            shared.note(Duration::ZERO, &Err(anyhow::anyhow!("no answer")), "a GET");
+            shared.note(Duration::ZERO, &Err(anyhow::anyhow!("error {number}")), "a GET");
+        }
+        let team = Team { shared: Arc::new(shared), clients: Vec::new() };
+        let failures = team.failures();
+        assert_eq!((failures.len(), team.samples().len()), (FAILURES_MAX, 40));
+        assert!(failures.contains(&"20 x a GET: no answer".to_owned()), "{failures:?}");
+    }
+
+    #[test]
+    fn all_transports_are_at_work_and_a_server_that_is_gone_fails_them() {
+        let nobody = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let std::net::SocketAddr::V4(to) = nobody.local_addr().expect("bound") else {
+            panic!("bound to IPv4")
+        };
+        drop(nobody);
+        let team = Team::start(to, to, &Work::DEMO, 1);
+        std::thread::sleep(Duration::from_millis(600));
+        let failures = team.failures().join("\n");
+        assert!(["Udp", "Tcp", "Dtls"].iter().all(|one| failures.contains(one)), "{failures}");
     }
 }
