@@ -11,13 +11,13 @@ use std::net::UdpSocket;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use lowmesh_wire::coap::{Code, Kind, OptionNumber};
 use lowmesh_wire::link_format;
 use serde_json::{Value, json};
 
 use super::forged::address;
-use super::honest::{Transport, connect, fetch, hello};
+use super::honest::{Transport, ask, connect, fetch, hello};
 use super::request::Request;
 use super::victim::Victim;
 use crate::process::Stopwatch;
@@ -41,9 +41,19 @@ const SERIES: u16 = 4;
 const PADDING: &[u8] = &[0; 350];
 const PADDING_OPTION: OptionNumber = OptionNumber(2048);
 /// What is asked of each resource.
-const METHODS: &[(&str, Code)] =
-    &[(OBSERVE, Code::GET), ("GET", Code::GET), ("POST", Code::POST), ("PUT", Code::PUT)];
+const METHODS: &[(&str, Code)] = &[
+    (OBSERVE, Code::GET),
+    (OBSERVE_CHANGED, Code::GET),
+    ("GET", Code::GET),
+    ("POST", Code::POST),
+    ("PUT", Code::PUT),
+];
 const OBSERVE: &str = "GET observe";
+/// The same, and afterwards somebody makes the observed state long.
+const OBSERVE_CHANGED: &str = "GET observe, longer";
+/// What can be made long, and what it becomes.
+const CHANGEABLE: &[&str] = &["/obs", "/obs-non", "/obs-large"];
+const LONG_STATE: &[u8] = &[b's'; 1000];
 /// The forged sources are 127.100.0.0/16.
 const NET: u8 = 100;
 /// Resources that no list of links has.
@@ -146,8 +156,14 @@ pub fn measure(binary: &Path, long: bool) -> Result<Vec<Case>> {
         let victim = Victim::start(binary, &["serve", "--demo"], false)?;
         for path in paths(&victim)? {
             let request = Request::new(*code, &path);
-            let request = if *method == OBSERVE { request.observing() } else { request };
-            send_all(&mut cases, &victim, &format!("{method} {path}"), &request)?;
+            let observes = [OBSERVE, OBSERVE_CHANGED].contains(method);
+            let request = if observes { request.observing() } else { request };
+            if *method != OBSERVE_CHANGED || CHANGEABLE.contains(&path.as_str()) {
+                send_all(&mut cases, &victim, &format!("{method} {path}"), &request)?;
+            }
+        }
+        if *method == OBSERVE_CHANGED {
+            change(&victim)?;
         }
         victims.push(victim);
     }
@@ -166,6 +182,17 @@ pub fn measure(binary: &Path, long: bool) -> Result<Vec<Case>> {
         case.socket = None;
     }
     Ok(cases)
+}
+
+/// Puts a long state where somebody observes.
+fn change(victim: &Victim) -> Result<()> {
+    let mut client = connect(Transport::Udp, address(101, 1), victim.plain(), 1)?;
+    for path in CHANGEABLE {
+        let request = Request::new(Code::PUT, path).with_payload(LONG_STATE);
+        let answer = ask(&mut *client, &request, false)?;
+        ensure!(answer.code == Code::CHANGED, "PUT {path} answers {}", answer.code);
+    }
+    Ok(())
 }
 
 /// One request in all its forms, each from a source of its own.
