@@ -22,8 +22,7 @@ mod request;
 mod victim;
 
 use std::fs;
-use std::path::Path;
-use std::process::Command;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -32,7 +31,7 @@ use anyhow::{Context, Result, bail, ensure};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use serde_json::json;
 
-use crate::product;
+use crate::{process, product};
 use attack::{Attack, Form, Scene, Setup};
 use attacks::ATTACKS;
 use honest::{KINDS, PERIOD, SLOW, Team};
@@ -47,6 +46,10 @@ const QUIET: [Duration; 2] = [Duration::from_millis(700), Duration::from_secs(3)
 const AT_A_TIME: [usize; 2] = [3, 1];
 /// How often it is looked whether all is normal.
 const LOOK: Duration = Duration::from_millis(50);
+/// A proxy in front of a server forwards requests that name a target too,
+const FORWARD: &[&str] = &["--forward"];
+/// and the target may be on this machine.
+const ALLOW: &[&str] = &["--allow-target", "127.0.0.0/8"];
 /// The seed, unless one is given.
 const SEED: u64 = 1;
 
@@ -58,9 +61,11 @@ struct Options {
     long: bool,
     json: bool,
     seed: Option<u64>,
+    binary: Option<PathBuf>,
 }
 
-const FLAGS: &str = "--short (default), --long, --only NAME, --list, --seed S, --json";
+const FLAGS: &str =
+    "--short (default), --long, --only NAME, --list, --seed S, --json, --binary FILE";
 
 fn options(args: &[String]) -> Result<Options> {
     let mut options = Options::default();
@@ -73,6 +78,7 @@ fn options(args: &[String]) -> Result<Options> {
             "--list" => options.list = true,
             "--json" => options.json = true,
             "--only" => options.only.push(value()?.clone()),
+            "--binary" => options.binary = Some(value()?.into()),
             "--seed" => options.seed = Some(value()?.parse().context("--seed takes a number")?),
             other => bail!("unknown argument {other:?}; allowed: {FLAGS}"),
         }
@@ -111,7 +117,13 @@ pub fn run(args: &[String]) -> Result<()> {
         return Ok(());
     }
     raise_limit();
-    let binary = product::build()?;
+    // Another one, as from before a change.
+    let binary = match &options.binary {
+        Some(binary) => {
+            fs::canonicalize(binary).with_context(|| format!("{}", binary.display()))?
+        }
+        None => product::build()?,
+    };
     let seed = options.seed.unwrap_or(SEED);
     eprintln!("siege: seed {seed}; --seed {seed} repeats it");
     let (long, amplified) = (options.long, options.wants(amplification::NAME, Form::Gate));
@@ -221,28 +233,22 @@ fn start(binary: &Path, setup: Setup) -> Result<Field> {
             Ok(Field { folder: Some(folder), ..alone(victim) })
         }
         Setup::Proxy(more) => proxy(more),
+        Setup::ForwardProxy => proxy(&known(binary, &[FORWARD])?),
         Setup::Chain => {
             let origin = demo(&[], false)?;
             let middle = in_front(&origin, &[])?;
             let victim = in_front(&middle, &[])?;
             Ok(Field { origin: Some(origin), _middle: Some(middle), ..alone(victim) })
         }
-        Setup::OpenProxy => {
-            let permission = permission(binary)?;
-            let more: Vec<&str> = permission.iter().map(String::as_str).collect();
-            proxy(&more)
-        }
+        Setup::OpenProxy => proxy(&known(binary, &[FORWARD, ALLOW])?),
     }
 }
 
-/// The option with which `lowmesh proxy` takes targets on its own machine, if it has one.
-fn permission(binary: &Path) -> Result<Option<String>> {
-    let help = Command::new(binary).args(["proxy", "--help"]).output().context("no help")?;
-    let help = String::from_utf8_lossy(&help.stdout).into_owned();
-    let word = |line: &str| {
-        line.split_whitespace().find(|word| word.starts_with("--allow-")).map(str::to_owned)
-    };
-    Ok(help.lines().find_map(word))
+/// Of these options of `lowmesh proxy`, with their values, those that it has: what it does not know it allows anyway.
+fn known(binary: &Path, options: &[&'static [&'static str]]) -> Result<Vec<&'static str>> {
+    let help = process::read(process::command(binary, &["proxy", "--help"]))?;
+    let has = |option: &str| help.split_whitespace().any(|word| word == option);
+    Ok(options.iter().filter(|option| has(option[0])).copied().flatten().copied().collect())
 }
 
 /// One attack, from the start of its victim to its row.

@@ -49,7 +49,9 @@ pub enum Setup {
     Proxy(&'static [&'static str]),
     /// The same with one more proxy between the two.
     Chain,
-    /// `Proxy`, and it may pass requests on to the addresses of the attack, which are the machine's own.
+    /// `Proxy`, and it forwards requests that name a target too.
+    ForwardProxy,
+    /// The same, and the target may be on this machine.
     OpenProxy,
 }
 

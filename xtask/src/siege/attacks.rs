@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::attack::Attack;
 use super::attack::Form::{Gate, Long};
-use super::attack::Setup::{Chain, Demo, Folder, OpenProxy, Proxy, Tls};
+use super::attack::Setup::{Chain, Demo, Folder, ForwardProxy, OpenProxy, Proxy, Tls};
 
 const fn seconds(gate: u64, long: u64) -> [Duration; 2] {
     [Duration::from_millis(gate * 100), Duration::from_secs(long)]
@@ -57,7 +57,7 @@ pub const ATTACKS: &[Attack] = &[
     Attack { name: "hop-limit", about: "a 5.08 that one client provokes is not served to another",
         setup: Chain, form: Gate, spans: seconds(5, 3), run: proxies::hop_limit },
     Attack { name: "proxy-relay", about: "a proxy refuses targets on loopback, private and link-local addresses by default",
-        setup: Proxy(&[]), form: Gate, spans: seconds(10, 5), run: proxies::relay },
+        setup: ForwardProxy, form: Gate, spans: seconds(10, 5), run: proxies::relay },
     Attack { name: "slow-targets", about: "300 datagrams through the proxy that name silent targets",
         setup: OpenProxy, form: Gate, spans: seconds(30, 30), run: proxies::slow_targets },
     Attack { name: "silent-connections", about: "100 connections through the proxy to targets that never answer",
