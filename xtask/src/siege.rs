@@ -32,7 +32,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use serde_json::json;
 
 use crate::{process, product};
-use attack::{Attack, Form, Scene, Setup};
+use attack::{Attack, Findings, Form, Scene, Setup};
 use attacks::ATTACKS;
 use honest::{KINDS, PERIOD, SLOW, Team};
 use measure::{Measured, RECOVERY_MAX};
@@ -272,7 +272,9 @@ fn one(binary: &Path, attack: &Attack, options: &Options, seed: u64) -> Result<M
         seed,
     };
     let began = team.elapsed();
-    let found = (attack.run)(&scene)?;
+    // What an attack needs of its victim and does not get, as from one that has ended, is the victim's fault.
+    let broken = |error| Findings { faults: vec![format!("{error:#}")], ..Findings::default() };
+    let found = (attack.run)(&scene).unwrap_or_else(broken);
     let ended = team.elapsed();
     let recovery = recover(&team, began, ended, QUIET[form]);
     let samples: Vec<_> = team.samples().into_iter().filter(|one| one.at >= began).collect();
