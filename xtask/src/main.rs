@@ -21,6 +21,8 @@ mod process;
 mod product;
 mod python;
 mod scapy;
+#[cfg(feature = "siege")]
+mod siege;
 mod swarm;
 mod test;
 mod tidy;
@@ -41,6 +43,7 @@ cargo xtask COMMAND
   interop       CoAP with libcoap and aiocoap in both directions, read by tshark
   fuzz          every decoder against mutated messages   SECONDS [--seed S] [--target NAME] [--case N]
   swarm         random small scenarios   [--count N] [--seed S] [--only S]
+  siege         attacks on serve and proxy, beside honest clients   [--long] [--only NAME] [--list] [--seed S] [--json]
   bench         the speed table          [--quick]   [codec, server, coap DIR: those of CoAP]
   figures       docs/figures from real runs   [--readme: the results in README.md too]
   grenoble      derives the built-in Grenoble table   RAW OUT";
@@ -70,6 +73,7 @@ fn run(args: &[String]) -> Result<()> {
         "interop" => interop::run(rest),
         "fuzz" => fuzz(rest),
         "swarm" => swarm::run(rest),
+        "siege" => besiege(rest),
         "bench" => bench::run(rest),
         "figures" => figures::run(rest),
         "grenoble" => derive_grenoble(rest),
@@ -88,6 +92,17 @@ fn fuzz(args: &[String]) -> Result<()> {
     process::execute(program)
 }
 
+#[cfg(feature = "siege")]
+fn besiege(args: &[String]) -> Result<()> {
+    siege::run(args)
+}
+
+/// This program again, with the attacks in it.
+#[cfg(not(feature = "siege"))]
+fn besiege(args: &[String]) -> Result<()> {
+    again("siege", args)
+}
+
 #[cfg(feature = "grenoble")]
 fn derive_grenoble(args: &[String]) -> Result<()> {
     grenoble::run(args)
@@ -96,7 +111,13 @@ fn derive_grenoble(args: &[String]) -> Result<()> {
 /// This program again, with the simulator in it.
 #[cfg(not(feature = "grenoble"))]
 fn derive_grenoble(args: &[String]) -> Result<()> {
+    again("grenoble", args)
+}
+
+/// This program again, with the feature that a command of the same name needs.
+#[cfg(not(all(feature = "grenoble", feature = "siege")))]
+fn again(command: &str, args: &[String]) -> Result<()> {
     let mut again = process::cargo(&["run", "--quiet", "--package", "xtask"]);
-    again.args(["--features", "grenoble", "--", "grenoble"]).args(args);
+    again.args(["--features", command, "--", command]).args(args);
     process::execute(again)
 }

@@ -112,6 +112,7 @@ fn quoted(word: &str) -> String {
 }
 
 /// A wall clock for stages and speeds.
+#[derive(Clone, Copy, Debug)]
 pub struct Stopwatch(Instant);
 
 impl Stopwatch {

@@ -17,6 +17,7 @@ const STAGES: &[Stage] = &[
     ("tests of all crates", tests),
     ("device crates without std", || no_std::run(&[])),
     ("same seed, same trace", || determinism::run(&[])),
+    ("attacks on serve and proxy", siege),
 ];
 
 const EXTERNAL: &[Stage] = &[
@@ -61,5 +62,15 @@ pub fn run(args: &[String]) -> Result<()> {
 }
 
 fn tests() -> Result<()> {
-    process::execute(process::cargo(&["test", "--quiet", "--workspace"]))
+    let features = ["--features", "xtask/siege"];
+    process::execute(process::cargo(&[&["test", "--quiet", "--workspace"][..], &features].concat()))
+}
+
+/// The short form, where all of 127.0.0.0/8 is this machine's.
+fn siege() -> Result<()> {
+    if !cfg!(target_os = "linux") {
+        println!("skipped: forged sources on loopback need Linux");
+        return Ok(());
+    }
+    crate::besiege(&["--short".to_owned()])
 }

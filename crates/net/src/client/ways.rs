@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use lowmesh_coap::Config;
 use lowmesh_wire::coap::uri::Uri;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -186,7 +187,9 @@ async fn begin(
 fn socket(settings: &Settings, secure: bool) -> Result<Datagrams, Error> {
     let (limits, protection) = (settings.host.clone(), settings.protection());
     let sessions = secure.then(|| settings.sessions()).transpose()?;
-    let host = over_datagrams(settings.datagrams.clone(), limits, protection, fresh_rng())?;
+    // The handshake of DTLS proves the address of a peer.
+    let datagrams = Config { proven: secure, ..settings.datagrams.clone() };
+    let host = over_datagrams(datagrams, limits, protection, fresh_rng())?;
     let udp = settings.local.map_or_else(Udp::ephemeral, Udp::bind)?;
     let driver: Datagrams = match sessions {
         Some(sessions) => Driver::secure(udp, sessions, host),

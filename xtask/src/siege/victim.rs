@@ -1,0 +1,215 @@
+//! The programs under attack: started on loopback, watched, and ended with their values.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use crate::process::{self, Stopwatch};
+
+/// Where every victim listens.
+pub const HOST: Ipv4Addr = Ipv4Addr::LOCALHOST;
+/// Identity and key of the honest clients over DTLS.
+pub const IDENTITY: &str = "siege";
+pub const KEY: &str = "a shared secret";
+/// Ports of one victim, from its first: coap and coap+tcp, coaps and coaps+tcp, coap+ws.
+const PORTS: u16 = 3;
+/// Where ports are taken from, some at a time from one of so many places on.
+const FIRST_PORT: u16 = 12_000;
+const STARTS: u32 = 2000;
+const TRIES: usize = 100;
+/// How long a victim may take until it listens.
+const START_MAX: Duration = Duration::from_secs(10);
+/// How often it is looked whether it does.
+const LOOK: Duration = Duration::from_millis(10);
+/// How often its memory is looked at.
+const MEMORY_LOOK: Duration = Duration::from_millis(50);
+
+/// A running `lowmesh serve` or `lowmesh proxy`.
+#[derive(Debug)]
+pub struct Victim {
+    child: Child,
+    port: u16,
+}
+
+impl Victim {
+    /// `lowmesh ARGS` with ports of its own and the key of the honest clients.
+    pub fn start(binary: &Path, args: &[&str], certificates: bool) -> Result<Self> {
+        let port = free_ports()?;
+        let (plain, web) = (port.to_string(), (port + 2).to_string());
+        let mut command = process::command(binary, args);
+        command.args(["-a", "127.0.0.1", "-p", &plain, "-k", KEY, "-u", IDENTITY]);
+        command.args(["--ws-port", &web]);
+        if certificates {
+            let folder = process::root().join("crates/net/tests/tls");
+            command.arg("--cert").arg(folder.join("server.pem"));
+            command.arg("--key").arg(folder.join("server.key"));
+        }
+        let line = process::line(&command);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().with_context(|| format!("cannot start {line}"))?;
+        let mut victim = Self { child, port };
+        let clock = Stopwatch::start();
+        while clock.elapsed() < START_MAX {
+            if let Some(status) = victim.child.try_wait()? {
+                bail!("{line} ended with {status}");
+            }
+            // The port that is opened last.
+            if TcpStream::connect((HOST, port + 2)).is_ok() {
+                return Ok(victim);
+            }
+            std::thread::sleep(LOOK);
+        }
+        bail!("{line} does not listen at port {}", port + 2)
+    }
+    /// Where it takes coap and coap+tcp.
+    pub const fn plain(&self) -> SocketAddrV4 {
+        SocketAddrV4::new(HOST, self.port)
+    }
+    /// Where it takes coaps and coaps+tcp.
+    pub const fn secure(&self) -> SocketAddrV4 {
+        SocketAddrV4::new(HOST, self.port + 1)
+    }
+    /// Where it takes coap+ws, or coaps+ws with certificates.
+    pub const fn web(&self) -> SocketAddrV4 {
+        SocketAddrV4::new(HOST, self.port + 2)
+    }
+    /// Why it is not running any more, if that is so.
+    pub fn end(&mut self) -> Option<String> {
+        let status = self.child.try_wait().ok().flatten()?;
+        Some(format!("the victim ended with {status}"))
+    }
+    /// Watches its memory from now on.
+    pub fn watch(&self) -> Memory {
+        Memory::watch(self.child.id())
+    }
+}
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        // It may be gone already.
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+/// The resident memory of a process over time; the watching ends with the value.
+#[derive(Debug)]
+pub struct Memory {
+    over: Arc<AtomicBool>,
+    peak_kb: Arc<AtomicU64>,
+    last_kb: Arc<AtomicU64>,
+    watcher: Option<JoinHandle<()>>,
+}
+
+impl Memory {
+    fn watch(id: u32) -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        let (peak_kb, last_kb) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let seen = (over.clone(), peak_kb.clone(), last_kb.clone());
+        let watcher = std::thread::spawn(move || {
+            let (over, peak, last) = seen;
+            while !over.load(Ordering::Relaxed) {
+                if let Some(now) = resident_kb(id) {
+                    peak.fetch_max(now, Ordering::Relaxed);
+                    last.store(now, Ordering::Relaxed);
+                }
+                std::thread::sleep(MEMORY_LOOK);
+            }
+        });
+        Self { over, peak_kb, last_kb, watcher: Some(watcher) }
+    }
+    /// The most so far, MB.
+    pub fn peak_mb(&self) -> f64 {
+        megabytes(self.peak_kb.load(Ordering::Relaxed))
+    }
+    /// The memory now, MB.
+    pub fn now_mb(&self) -> f64 {
+        megabytes(self.last_kb.load(Ordering::Relaxed))
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        // A watcher that panicked has said so already.
+        _ = self.watcher.take().map(JoinHandle::join);
+    }
+}
+
+fn megabytes(kilobytes: u64) -> f64 {
+    kilobytes as f64 * 1024.0 / 1e6
+}
+
+/// VmRSS of proc(5), where the system has it.
+fn resident_kb(id: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// A folder of a victim's files; it goes with the value.
+#[derive(Debug)]
+pub struct Folder(pub PathBuf);
+
+impl Folder {
+    /// An empty one.
+    pub fn make() -> Result<Self> {
+        static NEXT: AtomicU16 = AtomicU16::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("lowmesh-siege-{}-{number}", std::process::id());
+        let folder = Self(std::env::temp_dir().join(name));
+        fs::create_dir_all(&folder.0)
+            .with_context(|| format!("cannot make {}", folder.0.display()))?;
+        Ok(folder)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The first of as many free ports as a victim needs: below those that systems give to sockets that ask for any.
+pub fn free_ports() -> Result<u16> {
+    static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+    // Programs that run at the same time begin at different places.
+    let start = FIRST_PORT + PORTS * u16::try_from(std::process::id() % STARTS)?;
+    let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
+    for number in 0..TRIES as u16 {
+        let first = start + PORTS * number;
+        let free =
+            |port| UdpSocket::bind((HOST, port)).is_ok() && TcpListener::bind((HOST, port)).is_ok();
+        if !given.contains(&first) && (first..first + PORTS).all(free) {
+            given.insert(first);
+            return Ok(first);
+        }
+    }
+    bail!("no {PORTS} free ports in a row")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_memory_of_this_process_is_some_megabytes() {
+        let kilobytes = resident_kb(std::process::id()).expect("Linux says it");
+        assert!((500..10_000_000).contains(&kilobytes), "{kilobytes}");
+        assert!(resident_kb(u32::MAX).is_none());
+    }
+
+    #[test]
+    fn the_same_ports_are_not_given_twice() {
+        let first = free_ports().expect("there are some");
+        assert!(first.abs_diff(free_ports().expect("there are some")) >= PORTS);
+    }
+}
