@@ -1,5 +1,6 @@
 //! OSCORE: its option, messages from strangers, and the files that users write.
 
+use lowmesh_oscore::params::REPLAY_WINDOW;
 use lowmesh_oscore::{Configuration, Contexts, Header, SecurityContext, State};
 use lowmesh_wire::coap::stream::{Framing, StreamMessage};
 use lowmesh_wire::coap::{Code, OptionNumber};
@@ -13,7 +14,7 @@ const SERVER: &str = "master_secret,hex,\"0102030405060708090a0b0c0d0e0f10\"\n\
                       master_salt,hex,\"9e7ca92223786340\"\nsender_id,ascii,\"server\"\n\
                       recipient_id,ascii,\"client\"\nid_context,hex,37cbf321\n\
                       replay_window,integer,30\naead_alg,integer,10\nhkdf_alg,integer,-10\n\
-                      rfc8613_b_1_2,bool,true\nssn_freq,integer,8\n";
+                      rfc8613_b_1_2,bool,true\nrfc8613_b_2,bool,false\nssn_freq,integer,8\n";
 
 pub fn targets() -> Vec<Target> {
     let texts = |texts: &[&str]| texts.iter().map(|text| text.as_bytes().to_vec()).collect();
@@ -27,6 +28,8 @@ pub fn targets() -> Vec<Target> {
             corpus: texts(&[
                 "sender_sequence,integer,64\n",
                 "sender_sequence,integer,7\nreplay_end,integer,9\nreplay_seen,hex,\"00ff\"\n",
+                "id_context,hex,\"0a1b\"\nsender_sequence,integer,7\nreplay_end,integer,9\n\
+                 replay_seen,hex,\"00ff\"\nreplay_trusted,bool,true\n",
             ]),
             accepts: state,
         },
@@ -45,8 +48,13 @@ fn option(octets: &[u8]) -> bool {
     true
 }
 
+/// A context whose numbers are stored, as far as it knows.
 fn context(file: &str) -> SecurityContext {
-    Configuration::parse(file).expect("our own").contexts().remove(0)
+    let context = Configuration::parse(file).expect("our own").contexts().remove(0);
+    let mut context = context.with_bounds(REPLAY_WINDOW, 8);
+    let reservation = context.reservation_needed().expect("none is used");
+    context.confirm(reservation);
+    context
 }
 
 fn bytes(message: &StreamMessage) -> Vec<u8> {

@@ -1,5 +1,5 @@
 //! `interop`: CoAP with programs that nobody here wrote, in both directions, and read by a third: libcoap's client and server,
-//! aiocoap's, and tshark.
+//! aiocoap's, and tshark; among them the OSCORE plugtests.
 //!
 //! What a machine lacks is installed where that is possible (pip, and apt-get for root); what stays away is said.
 
@@ -9,6 +9,7 @@ mod case;
 mod libcoap;
 mod material;
 mod observation;
+mod oscore;
 mod peer;
 mod proxy;
 mod relay;
@@ -40,6 +41,7 @@ pub fn run(args: &[String]) -> Result<()> {
     if let Some(python) = &python {
         groups.extend(aiocoap::groups(stage, python));
     }
+    groups.extend(oscore::groups(stage, libcoap, python.as_deref()));
     groups.extend(proxy::groups(stage, libcoap, python.as_deref()));
     let capture = Capture::start(&material, &tally)?;
     let ports = together(groups, &tally);

@@ -30,6 +30,7 @@ use zeroize::Zeroizing;
 
 use crate::class::{self, Direction};
 use crate::client::{Pending, open, seal};
+use crate::context::CommonIv;
 use crate::nonce::additional_data;
 use crate::params::{
     ID_CONTEXT_LEN_MAX, RENEWAL_KEY_LEN, RENEWAL_NONCE_LEN, RENEWAL_TAG_LEN, RENEWAL_WRAPPER_LEN,
@@ -140,13 +141,19 @@ impl Renewal {
         }
         // RFC 8613 appendix B.2 step 3: the second context has ID2 = R2 || ID1.
         let second = self.context(&[r2, id1].concat());
-        let nonce = match header.partial_iv {
-            Some(piv) => second.common_iv.nonce(self.recipient_id, piv),
-            None => second.common_iv.nonce(self.sender_id, pending.partial_iv()),
-        };
         let aad = additional_data(self.sender_id, pending.partial_iv());
-        let opened =
-            open(&second.recipient, &nonce, &aad, outer).map_err(|_| ResponseError::Forged)?;
+        let verify =
+            |nonce| open(&second.recipient, &nonce, &aad, outer).map_err(|_| ResponseError::Forged);
+        let opened = match header.partial_iv {
+            Some(piv) => verify(second.common_iv.nonce(self.recipient_id, piv)),
+            None => {
+                let nonce = |iv: &CommonIv| iv.nonce(self.sender_id, pending.partial_iv());
+                // RFC 8613 s5.2: the Common IV is that of the second context. libcoap 4.3.4 keeps the
+                // nonce that it computed for request #1, with the Common IV of the first.
+                verify(nonce(&second.common_iv))
+                    .or_else(|_| verify(nonce(&self.context(id1).common_iv)))
+            }
+        }?;
         if opened.code == Code::UNAUTHORIZED { Ok(r2) } else { Err(ResponseError::NoResponse) }
     }
     /// Steps 2 and 4, a server: a request that names a context which is not there. A request #1 is
@@ -202,7 +209,7 @@ impl Renewal {
         let response =
             StreamMessage { token: outer.token.clone(), ..StreamMessage::new(Code::UNAUTHORIZED) };
         let parts = class::split(&response, Direction::Response).expect("4.01 is a response");
-        // A Partial IV of its own: libcoap takes the nonce of the request from another context.
+        // A Partial IV of its own: of a response without one libcoap 4.3.4 expects the nonce of another context.
         let own = second.sequence.take().expect("the context is new");
         let nonce = second.common_iv.nonce(self.sender_id, own);
         let aad = additional_data(self.recipient_id, received.partial_iv());

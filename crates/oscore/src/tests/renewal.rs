@@ -1,7 +1,9 @@
 //! Contexts that are derived many times (RFC 8613 appendix B.2).
 
 use super::*;
-use crate::nonce::Deriver;
+use crate::class::{Direction, split};
+use crate::client::seal;
+use crate::nonce::{Deriver, additional_data};
 use crate::params::{RENEWAL_NONCE_LEN, RENEWAL_TAG_LEN};
 use crate::renewal::{unwrapped, wrapped};
 use crate::{
@@ -108,6 +110,28 @@ fn both_ends_come_to_one_context_in_two_round_trips() {
     let (next, _) = third.protect_request(&get("/b")).expect("plain");
     assert_eq!(kid_context(&next), Some(id), "as it is, once the server has the context");
     assert!(server.unprotect_request(&next).is_ok());
+}
+
+#[test]
+fn response_1_with_the_nonce_of_request_1_is_understood_with_either_common_iv() {
+    let run = Run::new();
+    let mut first = run.client.first(nonce(1));
+    let (request, pending) = first.protect_request(&get("/a")).expect("plain");
+    let (_, received) = run.server.context(&[1; 8]).unprotect_request(&request).expect("fresh");
+    let second = run.server.context(&[[2; 8], [1; 8]].concat());
+    // The second one's is RFC 8613's; libcoap 4.3.4 has that of the first.
+    for common_iv in [&second.common_iv, &first.common_iv] {
+        let unauthorized = StreamMessage::new(Code::UNAUTHORIZED);
+        let parts = split(&unauthorized, Direction::Response).expect("a response");
+        let sealing = common_iv.nonce(identity(b"client"), received.partial_iv());
+        let aad = additional_data(identity(b"client"), received.partial_iv());
+        let r2 = wrapped(&[2; 8]);
+        let header = Header { kid_context: Some(&r2), ..Header::default() };
+        let response = seal(&second.sender, &sealing, &aad, &unauthorized, parts, &header);
+        let third = run.client.third(&pending, &response.expect("short"), nonce(3));
+        let id = [[2; 8], [3; 8]].concat();
+        assert_eq!(third.expect("its own").id_context(), Some(&id[..]));
+    }
 }
 
 #[test]
