@@ -21,6 +21,9 @@ pub(super) struct Site {
     pub(super) relay: Option<Relay>,
 }
 
+/// What a client hears that is not served at all.
+type Denied = dyn Fn(&Peer) -> Option<ResponseTemplate> + Send + Sync;
+
 /// A proxy.
 pub(crate) struct Relay {
     pub(crate) handler: Handler,
@@ -28,8 +31,8 @@ pub(crate) struct Relay {
     pub(crate) all: bool,
     /// It gets requests that name a target.
     pub(crate) forwards: bool,
-    /// What a client hears that is not served at all.
-    pub(crate) denied: Box<dyn Fn(&Peer) -> Option<ResponseTemplate> + Send + Sync>,
+    /// Whom it does not serve.
+    pub(crate) denied: Box<Denied>,
 }
 
 impl fmt::Debug for Relay {
