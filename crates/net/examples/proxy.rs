@@ -1,5 +1,6 @@
 //! A proxy between TCP and UDP: `cargo run -p lowmesh-net --example proxy -- [TARGET]`, and then, elsewhere,
-//! `lowmesh get coap://device/temperature -P coap+tcp://localhost:5693`. With a target it stands in front of that one.
+//! `lowmesh get coap://device/temperature -P coap+tcp://localhost:5693`. With a target it stands in front of that one. It
+//! listens at loopback, and asks public addresses only: `ProxyLimits::access` says more.
 
 use std::error::Error;
 
@@ -16,8 +17,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut server = Server::new(Limits::default())?;
     // To be said before the ports are opened.
     proxy.serve(&mut server);
-    let any = "[::]:5693".parse()?;
-    println!("coap://{}", server.listen_udp(any)?);
-    println!("coap+tcp://{}", server.listen_connections(any, Scheme::CoapTcp, None).await?);
+    let local = "[::1]:5693".parse()?;
+    println!("coap://{}", server.listen_udp(local)?);
+    println!("coap+tcp://{}", server.listen_connections(local, Scheme::CoapTcp, None).await?);
     Ok(server.run(std::future::pending()).await?)
 }

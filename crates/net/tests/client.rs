@@ -12,7 +12,7 @@ use lowmesh_coap::{CongestionControl, Output, ResponseTemplate};
 use lowmesh_net::client::{self, Client, Error};
 use lowmesh_net::dtls::Keys;
 use lowmesh_net::oscore::{Contexts, Plain};
-use lowmesh_net::proxy::{Proxy, ProxyLimits};
+use lowmesh_net::proxy::{Access, Networks, Proxy, ProxyLimits};
 use lowmesh_net::server::{Changes, Handler, Limits, Server};
 use lowmesh_net::tls::{TlsClient, TlsServer};
 use lowmesh_net::udp::Udp;
@@ -245,7 +245,10 @@ async fn the_loss_of_one_session_is_not_blamed_on_another_peer() {
 async fn a_proxy_asks_for_a_client_over_another_transport() {
     let origin = run(|_| ()).await;
     let proxy = run(|server| {
-        let limits = ProxyLimits::default();
+        let allowed = vec!["::1".parse().expect("a range")];
+        let targets = Networks { allowed, ..Networks::default() };
+        let access = Access { targets, ..Access::default() };
+        let limits = ProxyLimits { access, ..ProxyLimits::default() };
         Proxy::new(limits).expect("the defaults").serve(server);
     })
     .await;
@@ -390,13 +393,17 @@ async fn one_connection_too_many_fails_and_a_known_one_does_not() {
     let (first, second) = (run(|_| ()).await, run(|_| ()).await);
     let client = Client::builder().connections_max(1).build().expect("possible settings");
     let get = |server: &Running| client.get(format!("coap+tcp://{}/hello", server.tcp));
-    assert_eq!(get(&first).await.expect("an answer").text(), "hello");
+    let counter = client.get(format!("coap+tcp://{}/counter", first.tcp)).observe().await;
+    let counter = counter.expect("a state");
     assert!(matches!(get(&second).await, Err(Error::Crowded(1))));
     assert_eq!(get(&first).await.expect("an answer").text(), "hello");
-    // What has ended makes room.
-    drop(first);
+    // What nobody needs any more makes room.
+    counter.end().await;
+    assert_eq!(get(&second).await.expect("an answer").text(), "hello");
+    // So does what has ended.
+    drop(second);
     let later = async {
-        while get(&second).await.is_err() {
+        while get(&first).await.is_err() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };

@@ -1,6 +1,6 @@
 //! One behaviour a test: where a request goes, what is taken along, what comes back.
 
-use lowmesh_wire::coap::MessageId;
+use lowmesh_wire::coap::{Kind, MessageId};
 
 use super::*;
 

@@ -131,26 +131,26 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
 }
 
 /// The IPv4 addresses that a datagram to an IPv6 address is delivered to by translators and tunnels.
-fn embedded(address: IpAddr) -> [Option<IpAddr>; 2] {
-    let IpAddr::V6(address) = address else { return [None, None] };
+fn embedded(address: IpAddr) -> [Option<IpAddr>; 3] {
+    let IpAddr::V6(address) = address else { return [None; 3] };
     let segments = address.segments();
     let v4 =
         |high: u16, low: u16| Some(IpAddr::V4(((u32::from(high) << 16) | u32::from(low)).into()));
-    let last = v4(segments[6], segments[7]);
-    match segments {
-        // RFC 4291 s2.5.5: IPv4-compatible and IPv4-mapped. `::` and `::1` are neither.
-        [0, 0, 0, 0, 0, 0, high, low] if high > 0 || low > 1 => [last, None],
-        [0, 0, 0, 0, 0, 0xffff, ..] => [last, None],
+    let [.., high, low] = segments;
+    let (first, second) = match segments {
+        // RFC 4291 s2.5.5.1: IPv4-compatible, which `::` and `::1` are not.
+        [0, 0, 0, 0, 0, 0, ..] if high > 0 || low > 1 => (v4(high, low), None),
+        // RFC 4291 s2.5.5.2: IPv4-mapped. RFC 6052 s2.1: NAT64.
+        [0, 0, 0, 0, 0, 0xffff, ..] | [0x64, 0xff9b, 0, 0, 0, 0, ..] => (v4(high, low), None),
         // RFC 3056 s2: 6to4.
-        [0x2002, high, low, ..] => [v4(high, low), None],
-        // RFC 6052 s2.1: NAT64.
-        [0x64, 0xff9b, 0, 0, 0, 0, ..] => [last, None],
+        [0x2002, high, low, ..] => (v4(high, low), None),
         // RFC 4380 s4: Teredo, server and client, the latter inverted.
-        [0x2001, 0, high, low, ..] => [v4(high, low), v4(!segments[6], !segments[7])],
-        // RFC 5214 s6.1: ISATAP.
-        [_, _, _, _, 0 | 0x200, 0x5efe, ..] => [last, None],
-        _ => [None, None],
-    }
+        [0x2001, 0, server_high, server_low, ..] => (v4(server_high, server_low), v4(!high, !low)),
+        _ => (None, None),
+    };
+    // RFC 5214 s6.1: ISATAP, in any network.
+    let isatap = matches!(segments, [_, _, _, _, 0 | 0x200, 0x5efe, ..]);
+    [first, second, v4(high, low).filter(|_| isatap)]
 }
 
 #[cfg(test)]
@@ -217,6 +217,7 @@ mod tests {
             "2001:0:a00:1::f7f7:f7f7",
             "2001:db8::5efe:10.0.0.1",
             "2001:db8::200:5efe:192.168.0.1",
+            "2002:808:808::5efe:10.0.0.1",
         ] {
             assert!(!access.admits_target(ip(special)), "{special}");
         }

@@ -182,9 +182,10 @@ impl Proxy {
         let Forward { target, request } = forwarded.map_err(Refusal::of_request)?;
         let named = origin(&target);
         // What only the reverse proxy may ask is not found in the tables by who names its target.
-        let (origin, name) = match chosen {
-            true => (format!("to {named}"), "the server behind this proxy".to_owned()),
-            false => (named.clone(), named),
+        let (origin, name) = if chosen {
+            (format!("to {named}"), "the server behind this proxy".to_owned())
+        } else {
+            (named.clone(), named)
         };
         Ok(Asked { client, target, chosen, origin, name, request: alone(request) })
     }

@@ -23,6 +23,9 @@ pub(super) struct Site {
     pub(super) log: Option<RequestLog>,
 }
 
+/// What a client hears that is not served at all.
+type Denied = dyn Fn(&Peer) -> Option<ResponseTemplate> + Send + Sync;
+
 /// A proxy.
 pub(crate) struct Relay {
     pub(crate) handler: Handler,
@@ -30,8 +33,8 @@ pub(crate) struct Relay {
     pub(crate) all: bool,
     /// It gets requests that name a target.
     pub(crate) forwards: bool,
-    /// What a client hears that is not served at all.
-    pub(crate) denied: Box<dyn Fn(&Peer) -> Option<ResponseTemplate> + Send + Sync>,
+    /// Whom it does not serve.
+    pub(crate) denied: Box<Denied>,
 }
 
 impl fmt::Debug for Relay {

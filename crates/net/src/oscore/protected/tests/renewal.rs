@@ -162,7 +162,7 @@ fn an_observation_ends_with_the_context_that_it_was_made_under() {
     pair.restart_client(|| folder.start_after_loss(CLIENT));
     assert_eq!(pair.datagrams(), 4);
     pair.state = b"news".to_vec();
-    pair.server.changed("/t");
+    pair.server.changed("/t", pair.now);
     pair.settle();
     assert_eq!(pair.server.observers(), 0, "nobody is told under the context before");
 }
