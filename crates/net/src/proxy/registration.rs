@@ -14,7 +14,7 @@ use super::upstream::{Asked, Begun};
 use crate::params::PROXY_ANSWER_WAIT;
 use crate::server::Changes;
 
-/// A registration, and who is told of it.
+/// A registration, and the channels to its clients.
 pub(super) struct Registration {
     pub(super) proxy: Weak<Proxy>,
     pub(super) key: Key,
@@ -39,7 +39,7 @@ impl Registration {
             Err(refusal) => End::Theirs(Err(refusal)),
         };
         let Some(proxy) = self.proxy.upgrade() else { return };
-        // Who comes from now on begins anew.
+        // A client that comes from now on begins a new one.
         let requests = proxy.observations.end(&self.key);
         if let End::Theirs(answer) = end {
             self.states.send_replace(State::Over(answer));
