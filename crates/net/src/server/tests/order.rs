@@ -44,7 +44,9 @@ async fn a_proxy_that_begins_to_serve_after_the_ports_serves_at_them() {
     let origin = run(origin);
     let mut server = server(Limits::default());
     let udp = server.listen_udp(loopback()).expect("free");
-    let proxy = Proxy::new(ProxyLimits::default()).expect("possible limits");
+    let mut limits = ProxyLimits::default();
+    limits.access.targets.allowed.push("::1".parse().expect("a range"));
+    let proxy = Proxy::new(limits).expect("possible limits");
     proxy.serve(&mut server);
     let running = run(server);
     let mut request = RequestTemplate::new(Code::GET, "");
