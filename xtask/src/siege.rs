@@ -43,7 +43,7 @@ const PEACE: [Duration; 2] = [Duration::from_millis(700), Duration::from_secs(3)
 /// How long honest clients are watched after an attack that has harmed none of them, in the gate and in the long form.
 const QUIET: [Duration; 2] = [Duration::from_millis(700), Duration::from_secs(3)];
 /// Attacks at a time, in the gate and in the long form: each has a victim of its own, and most of their time is waiting.
-const AT_A_TIME: [usize; 2] = [3, 1];
+const AT_A_TIME: [usize; 2] = [4, 1];
 /// How often it is looked whether all is normal.
 const LOOK: Duration = Duration::from_millis(50);
 /// A proxy in front of a server forwards requests that name a target too,
