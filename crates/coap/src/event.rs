@@ -10,6 +10,8 @@ use lowmesh_wire::coap::{
     Code, ContentFormat, HEADER_LEN, Kind, Message, MessageId, OptionNumber, Options, Token,
 };
 
+use crate::params::{BLOCK_MIN, BLOCK_OPTIONS_OVERHEAD};
+
 /// Names one exchange within its endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExchangeId(pub(crate) u64);
@@ -102,6 +104,11 @@ impl ResponseTemplate {
         busy.options.set_uint(OptionNumber::MAX_AGE, crate::params::BUSY_MAX_AGE_S);
         busy
     }
+    /// RFC 9175 s2.3: 4.01 with an Echo option, whose value the host fills in. Whoever brings the value back
+    /// has a proven address.
+    pub fn challenge() -> Self {
+        Self::new(Code::UNAUTHORIZED).with_option(OptionNumber::ECHO, &[])
+    }
     /// The same response with a payload.
     pub fn with_payload(self, payload: Vec<u8>) -> Self {
         Self { payload, ..self }
@@ -120,6 +127,13 @@ impl ResponseTemplate {
     pub(crate) fn encoded_len(&self, token_len: usize) -> usize {
         let marker = usize::from(!self.payload.is_empty());
         HEADER_LEN + token_len + self.options.as_bytes().len() + marker + self.payload.len()
+    }
+    /// Octets of the shortest datagram that carries it, or its first block, behind a token of `token_len`
+    /// octets.
+    pub(crate) fn shortest_len(&self, token_len: usize) -> usize {
+        let whole = self.encoded_len(token_len);
+        let first_block = whole - self.payload.len() + BLOCK_OPTIONS_OVERHEAD + BLOCK_MIN;
+        whole.min(first_block)
     }
     pub(crate) fn into_message(self, kind: Kind, message_id: MessageId, token: Token) -> Message {
         let Self { code, options, payload, .. } = self;

@@ -79,7 +79,9 @@ pub const ECHO_PEERS_MAX: usize = 4096;
 pub const MESSAGE_OVERHEAD: usize = 128;
 /// Octets that a cut response has more than a whole one: Block2, Size2, `ETag` and Echo; ours.
 pub const BLOCK_OPTIONS_OVERHEAD: usize = 28;
-/// Octets around the payload of a later block or a notification: header, token and options; ours.
+/// Octets of the smallest block: RFC 7959 s2.2, 16.
+pub const BLOCK_MIN: usize = 16;
+/// Octets around the payload of a later block: header, token and options; ours.
 pub const LATER_BLOCK_OVERHEAD: usize = 48;
 /// Longest message on a connection, octets, told as Max-Message-Size; ours, 64 blocks and what is
 /// around them. RFC 8323 s5.3.1 has 1152 as base.
@@ -109,9 +111,6 @@ pub const REPRESENTATIONS_PER_PEER: usize = (4 << 20) + BODY_OVERHEAD;
 pub const OBSERVERS_MAX: usize = 1024;
 /// Observers with one peer's address; ours.
 pub const OBSERVERS_PER_PEER: usize = 64;
-/// Octets of the shortest notification that an unproven address is sent: header, token, options, a block of
-/// 16; ours.
-pub const NOTIFICATION_CREDIT_MIN: usize = 64;
 /// Observed resources whose new state the application is asked for at a time; ours. Others wait in order.
 pub const REFRESHES_MAX: usize = 64;
 /// How long an application may take to tell a new state before another is asked for in its place; ours,
@@ -149,7 +148,10 @@ pub const QUEUE_MAX: usize = 32;
 /// Own exchanges open at once over all peers, waiting ones included; ours.
 pub const OPEN_MAX: usize = 1024;
 /// The part of the open exchanges for notifications to unproven addresses, as a divisor; ours.
-pub const OPEN_UNPROVEN_DIVISOR: usize = 4;
+pub const OPEN_UNPROVEN_DIVISOR: usize = 2;
+/// How long a notification to an unproven address keeps its place while others wait for one; ours, long enough
+/// for the acknowledgement of most peers.
+pub const UNPROVEN_GRACE: Duration = Duration::from_millis(500);
 /// Upper bound of the setting `open_max`; ours: below the number of two-octet tokens.
 pub const OPEN_MAX_LIMIT: usize = 16_384;
 /// Requests of peers that are not answered yet, and separate responses that are not acknowledged yet; ours:

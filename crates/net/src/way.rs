@@ -100,8 +100,7 @@ impl Way for Datagrams {
         self.handle(input)
     }
     fn defer(&mut self, exchange: ExchangeId) -> Result<(), ResponseTemplate> {
-        let now = self.now();
-        self.change(|host| host.defer(exchange, now))
+        self.change(|host| host.defer(exchange))
     }
     fn changed(&mut self, path: &str) {
         let now = self.now();

@@ -50,8 +50,8 @@ pub struct Endpoint<P> {
     queued: usize,
     /// Separate responses that are not over: they count as the requests that they answer.
     separate: usize,
-    /// Notifications on their way to unproven addresses, the oldest first.
-    unproven: BTreeSet<ExchangeId>,
+    /// Notifications on their way to unproven addresses, the oldest first, and since when.
+    unproven: BTreeMap<ExchangeId, Instant>,
     /// Messages remembered against duplicates, over all peers.
     remembered: usize,
     outbox: Outbox<Output<P>>,
@@ -76,7 +76,7 @@ impl<P: Ord + Copy> Endpoint<P> {
             serial: 0,
             queued: 0,
             separate: 0,
-            unproven: BTreeSet::new(),
+            unproven: BTreeMap::new(),
             remembered: 0,
             outbox: Outbox::new(),
             counters: Counters::default(),

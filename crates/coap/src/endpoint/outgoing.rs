@@ -149,7 +149,7 @@ impl<P: Ord + Copy> Endpoint<P> {
                 peer.incoming += 1;
                 self.separate += 1;
             }
-            Role::Notification => self.note_unproven(id, to),
+            Role::Notification => self.note_unproven(id, to, now),
             Role::Request | Role::Ping => {}
         }
         self.start_waiting(to, now);

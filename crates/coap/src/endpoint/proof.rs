@@ -1,12 +1,12 @@
 //! What leaves to addresses that nothing has proven yet: within their credit (RFC 9000 s8.1, RFC 9175
 //! s2.4).
 
-use lowmesh_machine::Handle;
+use lowmesh_machine::{DropReason, Handle};
 use lowmesh_units::Instant;
 
 use super::Endpoint;
 use crate::event::{ExchangeId, Output, Purpose};
-use crate::params::{DATAGRAM_OVERHEAD, OPEN_UNPROVEN_DIVISOR};
+use crate::params::{DATAGRAM_OVERHEAD, OPEN_UNPROVEN_DIVISOR, UNPROVEN_GRACE};
 
 /// A datagram on its way out.
 pub(super) struct Departure<P> {
@@ -67,26 +67,43 @@ impl<P: Ord + Copy> Endpoint<P> {
         }
         self.outbox.push(Output::Send { to, bytes, handle, copy, purpose });
     }
-    /// Whether there is room for one more notification to any peer.
+    /// Whether there is room for one more notification to a proven address.
     pub fn has_room(&self) -> bool {
         self.open() < self.config.open_max || !self.unproven.is_empty()
+    }
+    /// When there is room for one more notification to a peer: `None` means now.
+    pub fn room_at(&self, peer: P, now: Instant) -> Option<Instant> {
+        if self.is_proven(peer) || !self.is_full_for_unproven() {
+            return None;
+        }
+        let (_, since) = self.unproven.first_key_value()?;
+        Some(*since + UNPROVEN_GRACE).filter(|then| *then > now)
+    }
+    fn is_full_for_unproven(&self) -> bool {
+        let share = (self.config.open_max / OPEN_UNPROVEN_DIVISOR).max(1);
+        self.open() >= self.config.open_max || self.unproven.len() >= share
     }
     /// Makes room for a notification: the oldest one to an unproven address gives way once these have
     /// their share, or once everything is full. False if there is no room.
     pub(super) fn make_room(&mut self, to: P, now: Instant) -> bool {
-        let share = (self.config.open_max / OPEN_UNPROVEN_DIVISOR).max(1);
-        let full = self.open() >= self.config.open_max;
-        let share_full = !self.is_proven(to) && self.unproven.len() >= share;
-        if full || share_full {
-            let Some(oldest) = self.unproven.first().copied() else { return false };
-            self.abandon(oldest, lowmesh_machine::DropReason::GaveUp, now);
+        let full = if self.is_proven(to) {
+            self.open() >= self.config.open_max
+        } else if self.room_at(to, now).is_some() {
+            return false;
+        } else {
+            self.is_full_for_unproven()
+        };
+        if full {
+            let Some((oldest, _)) = self.unproven.first_key_value() else { return false };
+            let oldest = *oldest;
+            self.abandon(oldest, DropReason::GaveUp, now);
         }
         true
     }
     /// An exchange to an unproven address is among the first to give way.
-    pub(super) fn note_unproven(&mut self, id: ExchangeId, to: P) {
+    pub(super) fn note_unproven(&mut self, id: ExchangeId, to: P, now: Instant) {
         if !self.is_proven(to) {
-            self.unproven.insert(id);
+            self.unproven.insert(id, now);
         }
     }
 }

@@ -148,6 +148,10 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         self.drain(now);
         Ok(())
     }
+    /// Whether something has shown that a peer receives at its address.
+    pub fn is_proven(&self, peer: P) -> bool {
+        self.transport.is_proven(peer)
+    }
     /// How many observers the server has.
     pub fn observers(&self) -> usize {
         self.server.observers()

@@ -11,7 +11,6 @@ use super::{Host, Transport};
 use crate::blockwise::Block;
 use crate::event::{ExchangeId, Input, Output, ResponseTemplate};
 use crate::observe::{End, Notification, Standing};
-use crate::params::{LATER_BLOCK_OVERHEAD, NOTIFICATION_CREDIT_MIN};
 
 impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
     /// The state of the resource at a path has changed: its observers are notified. For each different
@@ -81,7 +80,8 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
             let (handle, transport) = (self.client.next(), &self.transport);
             let standing = |peer| Standing {
                 proven: transport.is_proven(peer),
-                affordable: transport.credit(peer, now) >= NOTIFICATION_CREDIT_MIN,
+                credit: transport.credit(peer, now),
+                room_at: transport.room_at(peer, now),
             };
             let due = self.server.registry.next_notification(now, handle, standing);
             if let Some(notification) = due {
@@ -93,7 +93,8 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         let Notification { peer, token, confirmable, key, block, response } = notification;
         // To an unproven address a notification is no larger than its credit; the rest is there to be
         // asked for.
-        let most = self.affordable(peer, LATER_BLOCK_OVERHEAD, 0, now);
+        let overhead = response.encoded_len(token.encoded_len()) - response.payload.len();
+        let most = self.affordable(peer, overhead, 0, now);
         let wanted = block.map(Block::from_value);
         let proven = self.transport.is_proven(peer);
         let tables = &mut self.server.representations;

@@ -18,7 +18,6 @@ use crate::event::{ExchangeId, Input, Output, ResponseTemplate};
 use crate::observe::{DEREGISTER, REGISTER, Registry};
 use crate::params::{
     ACK_DELAY, BLOCK_OPTIONS_OVERHEAD, DATAGRAM_OVERHEAD, EXCHANGE_LIFETIME, LATER_BLOCK_OVERHEAD,
-    NOTIFICATION_CREDIT_MIN,
 };
 use crate::resource::Wishes;
 
@@ -253,6 +252,10 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         }
         let mut response = response;
         if let Some(asked) = self.server.forget(exchange) {
+            let echo = response.options.get(OptionNumber::ECHO);
+            if response.code == Code::UNAUTHORIZED && echo.is_some_and(<[u8]>::is_empty) {
+                response = self.challenge(asked.peer, now);
+            }
             asked.wishes.apply(&mut response);
             self.register(&asked, &mut response, now);
             response = self.fit(&asked, response, now);
@@ -288,7 +291,8 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         let overhead = response.encoded_len(asked.token_len) - response.payload.len();
         // An observer is notified of the next state within the same credit.
         let observes = response.options.get(OptionNumber::OBSERVE).is_some();
-        let reserved = if observes { DATAGRAM_OVERHEAD + NOTIFICATION_CREDIT_MIN } else { 0 };
+        let next = if observes { response.shortest_len(asked.token_len) } else { 0 };
+        let reserved = if observes { DATAGRAM_OVERHEAD + next } else { 0 };
         let mut most = self.affordable(peer, overhead, reserved, now);
         if most.1 == 0 {
             most = self.affordable(peer, overhead, 0, now);
@@ -337,7 +341,7 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
     /// The application needs time for a request, which takes a place until it is answered. Without a
     /// place the error is the response to give at once instead: 5.03, or 4.01 with Echo where a proof of
     /// the client's address helps.
-    pub fn defer(&mut self, exchange: ExchangeId, now: Instant) -> Result<(), ResponseTemplate> {
+    pub fn defer(&mut self, exchange: ExchangeId) -> Result<(), ResponseTemplate> {
         let alone = self.transport.is_alone();
         // States are asked for a few at a time, so they have places of their own.
         let Some(asked) = self.server.asked.get_mut(&exchange) else { return Ok(()) };
@@ -348,7 +352,7 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
                 Ok(())
             }
             Err(NoPlace::Busy) => Err(ResponseTemplate::busy()),
-            Err(NoPlace::Unproven) => Err(self.challenge(peer, now)),
+            Err(NoPlace::Unproven) => Err(ResponseTemplate::challenge()),
         }
     }
 

@@ -27,8 +27,12 @@ pub trait Transport<P>: for<'a> Machine<Input<'a> = Input<'a, P>, Output = Outpu
     fn prove(&mut self, peer: P);
     /// Octets of a message that may leave to a peer now: no bound for proven addresses.
     fn credit(&self, peer: P, now: Instant) -> usize;
-    /// Whether there is room for one more notification.
+    /// Whether there is room for one more notification to a proven address.
     fn has_room(&self) -> bool;
+    /// When there is room for one more notification to a peer: `None` means now.
+    fn room_at(&self, _peer: P, _now: Instant) -> Option<Instant> {
+        None
+    }
     /// The host has forgotten an observer: nothing more is sent to it.
     fn on_observer_left(&mut self, _peer: P, _token: &Token) {}
     /// Whether there is one peer only, as on a connection that has a transport of its own.
@@ -59,6 +63,9 @@ impl<P: Ord + Copy> Transport<P> for Endpoint<P> {
     }
     fn has_room(&self) -> bool {
         Self::has_room(self)
+    }
+    fn room_at(&self, peer: P, now: Instant) -> Option<Instant> {
+        Self::room_at(self, peer, now)
     }
     fn is_alone(&self) -> bool {
         false

@@ -59,8 +59,10 @@ pub enum End {
 pub struct Standing {
     /// The peer has shown that it receives at its address.
     pub proven: bool,
-    /// There is credit for a short notification.
-    pub affordable: bool,
+    /// Octets of a message that may leave to it.
+    pub credit: usize,
+    /// When there is room for its notification; `None` means now.
+    pub room_at: Option<Instant>,
 }
 
 type Observed<P> = (P, Token);
@@ -322,7 +324,13 @@ impl<P: Ord + Copy> Registry<P> {
         if matches!(observer.latest, Some((_, Kind::Confirmable))) {
             return None;
         }
-        if !standing.proven && !standing.affordable {
+        if let Some(at) = standing.room_at {
+            self.wait(place, at);
+            return None;
+        }
+        let format = observer.format;
+        let (response, ends) = self.observations.get(&id)?.response(format)?;
+        if response.shortest_len(place.1.encoded_len()) > standing.credit {
             let since = *observer.withheld.get_or_insert(now);
             if now.since(since) >= UNPROVEN_OBSERVER_MAX {
                 self.remove(place.0, &place.1);
@@ -347,11 +355,9 @@ impl<P: Ord + Copy> Registry<P> {
         if let Some((before, _)) = observer.latest.replace((handle, kind)) {
             self.in_flight.remove(&before);
         }
-        let (format, block) = (observer.format, observer.block);
+        let block = observer.block;
         self.in_flight.insert(handle, place.clone());
-        let observation = self.observations.get(&id)?;
-        let key = RequestKey::of(&observation.request);
-        let (response, ends) = observation.response(format)?;
+        let key = RequestKey::of(&self.observations.get(&id)?.request);
         if ends {
             self.remove(place.0, &place.1);
         }

@@ -318,7 +318,7 @@ impl Way for Connected {
         result
     }
     fn defer(&mut self, exchange: ExchangeId) -> Result<(), ResponseTemplate> {
-        self.host.defer(exchange, self.clock.now())
+        self.host.defer(exchange)
     }
     fn changed(&mut self, path: &str) {
         self.host.changed(path, self.clock.now());

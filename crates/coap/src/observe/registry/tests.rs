@@ -5,8 +5,8 @@ use lowmesh_wire::coap::{ContentFormat, MessageId};
 use super::*;
 
 const T0: Instant = Instant::ZERO;
-const PROVEN: Standing = Standing { proven: true, affordable: true };
-const UNPROVEN: Standing = Standing { proven: false, affordable: true };
+const PROVEN: Standing = Standing { proven: true, credit: usize::MAX, room_at: None };
+const UNPROVEN: Standing = Standing { proven: false, credit: 100, room_at: None };
 
 fn request(kind: Kind, path: &str, token: u64) -> Message {
     let mut get = Message::new(kind, Code::GET, MessageId(1));
@@ -214,7 +214,7 @@ fn an_unproven_address_gets_confirmable_notifications_whatever_the_application_w
 fn an_unproven_address_without_credit_waits_and_is_forgotten_in_the_end() {
     let mut bench = bench();
     bench.register(1, &request(Kind::Confirmable, "/t", 1), false);
-    let broke = Standing { proven: false, affordable: false };
+    let broke = Standing { credit: 5, ..UNPROVEN };
     assert!(bench.change("1", broke, T0).is_empty());
     let later = bench.registry.next_deadline().expect("it waits");
     assert_eq!(later, T0 + NOTIFICATION_GAP);
@@ -222,6 +222,22 @@ fn an_unproven_address_without_credit_waits_and_is_forgotten_in_the_end() {
     assert_eq!(bench.registry.observers(), 1);
     assert!(bench.due(broke, T0 + UNPROVEN_OBSERVER_MAX).is_empty());
     assert_eq!((bench.registry.observers(), bench.registry.next_deadline()), (0, None));
+}
+
+#[test]
+fn an_unproven_address_without_room_waits_and_keeps_nobody_else_waiting() {
+    let mut bench = bench();
+    let get = request(Kind::Confirmable, "/t", 1);
+    bench.register(1, &get, false);
+    bench.register(2, &get, true);
+    bench.become_state(state("1"), T0);
+    let later = Instant::from_secs(1);
+    let standing =
+        |peer| if peer == 1 { Standing { room_at: Some(later), ..UNPROVEN } } else { PROVEN };
+    let first = bench.registry.next_notification(T0, Handle(1), standing).expect("one has room");
+    assert_eq!(first.peer, 2);
+    assert_eq!(bench.registry.next_notification(T0, Handle(2), standing), None);
+    assert_eq!(bench.due(UNPROVEN, later)[0].1.peer, 1);
 }
 
 #[test]

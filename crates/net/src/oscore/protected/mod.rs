@@ -241,6 +241,9 @@ impl<P: Ord + Copy, T: Transport<P>> Transport<P> for Protected<P, T> {
     fn has_room(&self) -> bool {
         self.transport.has_room()
     }
+    fn room_at(&self, peer: P, now: Instant) -> Option<Instant> {
+        self.transport.room_at(peer, now)
+    }
     fn is_alone(&self) -> bool {
         self.transport.is_alone()
     }
