@@ -79,6 +79,8 @@ pub const ECHO_PEERS_MAX: usize = 4096;
 pub const MESSAGE_OVERHEAD: usize = 128;
 /// Octets that a cut response has more than a whole one: Block2, Size2, `ETag` and Echo; ours.
 pub const BLOCK_OPTIONS_OVERHEAD: usize = 28;
+/// Octets that the next state of a resource may be longer than this one, where credit is reserved for it; ours.
+pub const NOTIFICATION_SLACK: usize = 8;
 /// Octets of the smallest block: RFC 7959 s2.2, 16.
 pub const BLOCK_MIN: usize = 16;
 /// Octets around the payload of a later block: header, token and options; ours.

@@ -119,6 +119,9 @@ pub const CLIENT_SOCKETS_MAX: usize = 8;
 pub const MESSAGE_IDS_SPARE: u32 = 4096;
 /// What a proxy observes at origins for its clients, registrations; ours, each with the state that came last.
 pub const PROXY_OBSERVATIONS_MAX: usize = 256;
+/// What a proxy observes at one origin for clients with unproven addresses; ours, a quarter of what a server of ours gives
+/// one peer.
+pub const PROXY_UNPROVEN_PER_ORIGIN_MAX: usize = 16;
 /// In how many ways the clients of a proxy may say what they observe together; ours: Proxy-Uri, Proxy-Scheme, and room.
 pub const PROXY_REQUESTS_MAX: usize = 8;
 /// How long a proxy goes on telling of an observation that none of its clients asks for any more; ours: they ask at once.

@@ -26,6 +26,10 @@ pub(crate) trait Way: Send {
     fn next(&mut self) -> impl Future<Output = io::Result<Output<Peer>>> + Send;
     /// The application says something.
     fn handle(&mut self, input: Input<'_, Peer>) -> Result<(), Rejected>;
+    /// Whether a peer has shown that it receives at its address.
+    fn is_proven(&self, _peer: Peer) -> bool {
+        true
+    }
     /// A request takes the application time: see [`Host::defer`].
     fn defer(&mut self, exchange: ExchangeId) -> Result<(), ResponseTemplate>;
     /// The state of the resource at `path` has changed.
@@ -98,6 +102,9 @@ impl Way for Datagrams {
     }
     fn handle(&mut self, input: Input<'_, Peer>) -> Result<(), Rejected> {
         self.handle(input)
+    }
+    fn is_proven(&self, peer: Peer) -> bool {
+        self.machine().is_proven(peer)
     }
     fn defer(&mut self, exchange: ExchangeId) -> Result<(), ResponseTemplate> {
         self.change(|host| host.defer(exchange))

@@ -18,6 +18,7 @@ use crate::event::{ExchangeId, Input, Output, ResponseTemplate};
 use crate::observe::{DEREGISTER, REGISTER, Registry};
 use crate::params::{
     ACK_DELAY, BLOCK_OPTIONS_OVERHEAD, DATAGRAM_OVERHEAD, EXCHANGE_LIFETIME, LATER_BLOCK_OVERHEAD,
+    NOTIFICATION_SLACK,
 };
 use crate::resource::Wishes;
 
@@ -292,7 +293,7 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         // An observer is notified of the next state within the same credit.
         let observes = response.options.get(OptionNumber::OBSERVE).is_some();
         let next = if observes { response.shortest_len(asked.token_len) } else { 0 };
-        let reserved = if observes { DATAGRAM_OVERHEAD + next } else { 0 };
+        let reserved = if observes { DATAGRAM_OVERHEAD + next + NOTIFICATION_SLACK } else { 0 };
         let mut most = self.affordable(peer, overhead, reserved, now);
         if most.1 == 0 {
             most = self.affordable(peer, overhead, 0, now);

@@ -37,7 +37,7 @@ use crate::peer::Peer;
 use crate::server::{Changes, Handler, News, Relay, Request, Server};
 pub use access::{Access, Network, NetworkError, Networks};
 pub use limits::{ProxyError, ProxyLimits};
-use observations::{Key, Observations, State};
+use observations::{Begun, Key, Observations, State};
 use refusal::{Refusal, signed};
 use registration::Registration;
 use upstream::{Asked, Upstream};
@@ -103,21 +103,23 @@ impl Proxy {
         self.upstream.gate.access.clone()
     }
     async fn answer(self: &Arc<Self>, request: &Request, changes: &Changes) -> ResponseTemplate {
-        let client = queue::Client::of(&request.peer);
-        match self.relay(&request.message, client, changes).await {
+        match self.relay(request, changes).await {
             Ok(response) => response,
             Err(refusal) => refusal.response(),
         }
     }
     async fn relay(
         self: &Arc<Self>,
-        message: &Message,
-        client: queue::Client,
+        from_client: &Request,
         changes: &Changes,
     ) -> Result<ResponseTemplate, Refusal> {
-        let asked = self.asked(message, client)?;
+        let message = &from_client.message;
+        let asked = self.asked(message, queue::Client::of(&from_client.peer))?;
+        if registers(message) && !self.may_observe(from_client, &asked, changes) {
+            return Ok(ResponseTemplate::challenge());
+        }
         if registers(message)
-            && let Some(mut states) = self.observe(message, &asked, changes)
+            && let Some(mut states) = self.joined(message, &asked)
         {
             let gone = || Refusal::silent(&asked.name);
             let state = states.wait_for(|state| !matches!(state, State::Pending)).await;
@@ -144,22 +146,32 @@ impl Proxy {
         let response = self.cache().take(origin, request, response, self.now());
         back(signed(response), knows)
     }
-    /// The states of what a client observes, from the registration at its origin, which is made for the first who asks;
-    /// `None` if there is no room for one more.
-    fn observe(
+    /// Registers at the origin for the first client that observes something, if there is room. False if there is room
+    /// once the client has proven its address.
+    fn may_observe(
         self: &Arc<Self>,
-        message: &Message,
+        from_client: &Request,
         asked: &Asked,
         changes: &Changes,
-    ) -> Option<watch::Receiver<State>> {
+    ) -> bool {
         let (key, now) = (Key::new(&asked.origin, &asked.request), self.now());
         let (states, coming) = watch::channel(State::Pending);
-        if self.observations.begin(key.clone(), asked.client, coming, now) {
-            let (proxy, changes) = (Arc::downgrade(self), changes.clone());
-            let (key, asked) = (key.clone(), asked.clone());
-            tokio::spawn(Registration { proxy, key, asked, states, changes }.follow());
+        let client = (asked.client, from_client.proven);
+        match self.observations.begin(key.clone(), client, coming, now) {
+            Begun::Now => {
+                let (proxy, changes) = (Arc::downgrade(self), changes.clone());
+                let asked = asked.clone();
+                tokio::spawn(Registration { proxy, key, asked, states, changes }.follow());
+                true
+            }
+            Begun::Before | Begun::NoRoom => true,
+            Begun::Unproven => false,
         }
-        self.observations.join(&key, message, now)
+    }
+    /// The states of what a client observes; `None` if there was no room for it.
+    fn joined(&self, message: &Message, asked: &Asked) -> Option<watch::Receiver<State>> {
+        let key = Key::new(&asked.origin, &asked.request);
+        self.observations.join(&key, message, self.now())
     }
     /// What an observer is told now.
     fn current(&self, message: Message, at: Instant) -> ResponseTemplate {

@@ -22,7 +22,7 @@ use tokio::sync::watch;
 
 use super::queue::{Client, Shares};
 use super::refusal::Refusal;
-use crate::params::{PROXY_REQUESTS_MAX, PROXY_UNHEEDED_MAX};
+use crate::params::{PROXY_REQUESTS_MAX, PROXY_UNPROVEN_PER_ORIGIN_MAX, PROXY_UNHEEDED_MAX};
 
 /// What an origin has said to a registration.
 ///
@@ -71,6 +71,8 @@ impl Key {
 struct Observation {
     /// The client who asked first, whose share it counts in.
     client: Client,
+    /// Its address was proven.
+    proven: bool,
     states: watch::Receiver<State>,
     /// What the clients have asked, in all the ways in which that can be said.
     requests: BTreeMap<(RequestKey, Vec<u8>), Arc<Message>>,
@@ -91,6 +93,30 @@ pub(super) struct Observations {
 struct Table {
     all: BTreeMap<Key, Observation>,
     shares: Shares<Client>,
+    /// Registrations for clients whose address was not proven, at each origin.
+    unproven: BTreeMap<String, usize>,
+}
+
+impl Table {
+    /// Whether one more unproven client may observe at an origin: to the origin all observers of a proxy are one peer,
+    /// whose share they must not use up.
+    fn admits_unproven(&self, origin: &str, max: usize) -> bool {
+        let (all, here) = (self.unproven.values().sum::<usize>(), self.unproven.get(origin));
+        all < (max / 2).max(1) && here.is_none_or(|here| *here < PROXY_UNPROVEN_PER_ORIGIN_MAX)
+    }
+}
+
+/// Whether a registration begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Begun {
+    /// It does.
+    Now,
+    /// There is one like it.
+    Before,
+    /// There is no room for it.
+    NoRoom,
+    /// There is room for clients with proven addresses only.
+    Unproven,
 }
 
 impl Observations {
@@ -118,22 +144,33 @@ impl Observations {
         one.unheeded = None;
         Some(one.states.clone())
     }
-    /// A registration begins for a client; false if there is no room for it, or one like it already.
+    /// A registration begins for a client, if there is none like it and there is room. Unproven addresses have half of
+    /// the room together, and a few places at each origin.
     pub(super) fn begin(
         &self,
         key: Key,
-        client: Client,
+        (client, proven): (Client, bool),
         states: watch::Receiver<State>,
         now: Instant,
-    ) -> bool {
+    ) -> Begun {
         let mut table = self.table();
-        if table.all.contains_key(&key) || !table.shares.admits(&client, self.max) {
-            return false;
+        if table.all.contains_key(&key) {
+            return Begun::Before;
+        }
+        if !table.shares.admits(&client, self.max) {
+            return Begun::NoRoom;
+        }
+        if !proven && !table.admits_unproven(&key.origin, self.max) {
+            return Begun::Unproven;
         }
         table.shares.add(&client);
+        if !proven {
+            *table.unproven.entry(key.origin.clone()).or_default() += 1;
+        }
         let (requests, unheeded) = (BTreeMap::new(), None);
-        table.all.insert(key, Observation { client, states, requests, asked: now, unheeded });
-        true
+        let observation = Observation { client, proven, states, requests, asked: now, unheeded };
+        table.all.insert(key, observation);
+        Begun::Now
     }
     /// A state has come: what has changed for clients, or `None` if none of them has wanted to know for a while.
     pub(super) fn changed(&self, key: &Key, now: Instant) -> Option<Vec<Arc<Message>>> {
@@ -151,6 +188,14 @@ impl Observations {
         let mut table = self.table();
         let Some(ended) = table.all.remove(key) else { return Vec::new() };
         table.shares.remove(&ended.client);
+        if !ended.proven
+            && let Some(here) = table.unproven.get_mut(&key.origin)
+        {
+            *here -= 1;
+            if *here == 0 {
+                table.unproven.remove(&key.origin);
+            }
+        }
         ended.requests.into_values().collect()
     }
     fn table(&self) -> MutexGuard<'_, Table> {

@@ -125,7 +125,8 @@ impl<W: Way> Attendant<W> {
                     self.decline(exchange, multicast);
                     return;
                 }
-                match self.site.ask(from, message, multicast) {
+                let proven = self.way.is_proven(from);
+                match self.site.ask(from, proven, message, multicast) {
                     Outcome::Reply(Reply::Now(response), finish) => {
                         self.respond(exchange, finish.apply(response));
                     }

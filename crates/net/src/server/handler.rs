@@ -19,6 +19,9 @@ pub struct Request {
     pub peer: Peer,
     /// What, all options included.
     pub message: Message,
+    /// The peer has shown that it receives at its address. A handler that wants that of others too answers with
+    /// [`ResponseTemplate::challenge`].
+    pub proven: bool,
     /// It came to a group that the server belongs to.
     pub multicast: bool,
     /// Segments of the path that are the resource's own.

@@ -14,21 +14,22 @@ use crate::params::{
 ///
 /// | bound | where | default |
 /// |---|---|---|
-/// | peers remembered, each UDP address | `datagrams.peers_max` | 1024 |
-/// | requests that are being answered, each UDP address | `datagrams.incoming_max` | 256 |
-/// | the same, each connection | `connection.incoming_max` | 256 |
+/// | peers remembered, each UDP address | `datagrams.peers_max` | 2560 |
+/// | requests that take time, each UDP address and connection; a quarter for one peer, half for unproven addresses | `host.requests_max` | 256 |
+/// | requests that are not answered, in all and each peer, each UDP address | `datagrams.incoming_max`, `incoming_per_peer` | 1024, 128 |
 /// | messages remembered against duplicates, each peer and in all | `datagrams.dedup_per_peer`, `dedup_total` | 256, 16,384 |
 /// | connections, in all and each source | `connections_max`, `connections_per_source` | 256, 64 |
 /// | connections whose handshake or CSM is not complete, in all and each source | `opening_max`, `opening_per_source` | 64, 16 |
 /// | DTLS sessions, in all and each source, each port | `sessions.open_max`, `open_per_source` | 1024, 256 |
 /// | DTLS handshakes, in all and each source, each port | `sessions.handshakes_max`, `handshakes_per_source` | 256, 64 |
 /// | longest body | `host.body_max` | 1 MiB |
-/// | unfinished bodies, and bodies whose later blocks may be asked for | `host.assemblies_max`, `representations_max` | 4 MiB; 1 MiB each connection |
+/// | unfinished bodies, in all and each peer | `host.assemblies_max`, `assemblies_per_peer` | 8 MiB, 1 MiB; 1 MiB each connection |
+/// | bodies whose later blocks may be asked for, in all and each peer | `host.representations_max`, `representations_per_peer` | 16 MiB, 4 MiB; 1 MiB each connection |
 /// | observers, in all and each peer | `host.observers_max`, `observers_per_peer` | 1024, 64 |
-/// | answer to an address that is not proven, in requests | `host.amplification_max` | 3 |
+/// | octets to an unproven address, in octets that came from it | `host.amplification_max` | 3 |
 ///
-/// Past a bound a request over datagrams stays without answer, for its client will send it again; a body is refused with
-/// 4.13, an observer answered once. A source is an IPv4 address or an IPv6 /64. One more connection takes the place of the
+/// Past a bound a request is answered with 5.03 and Max-Age, or with 4.01 and Echo where a proof of the address helps; a
+/// body that is too long is refused with 4.13, an observer answered once. A source is an IPv4 address or an IPv6 /64. One more connection takes the place of the
 /// longest idle one without observations and requests: of its own source if that holds its share, else of the source that
 /// holds most; if there is none it is closed. One more session takes the place of the one used longest ago, likewise.
 #[derive(Clone, Debug)]

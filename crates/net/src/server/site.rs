@@ -75,7 +75,13 @@ impl Finish {
 
 impl Site {
     /// Finds who answers a request, and has it begin.
-    pub(super) fn ask(&self, peer: Peer, message: Message, multicast: bool) -> Outcome {
+    pub(super) fn ask(
+        &self,
+        peer: Peer,
+        proven: bool,
+        message: Message,
+        multicast: bool,
+    ) -> Outcome {
         if let Some(response) = self.relay.as_ref().and_then(|relay| (relay.denied)(&peer)) {
             // RFC 7252 s8.2: an error has nothing for a group to hear.
             if multicast {
@@ -90,7 +96,7 @@ impl Site {
             if multicast {
                 return Outcome::Silence;
             }
-            let request = Request { peer, message, multicast, depth: 0 };
+            let request = Request { peer, proven, message, multicast, depth: 0 };
             return Outcome::Reply(relay.handler.call(request), Finish::Plain);
         }
         match self.router.route(&message, multicast) {
@@ -101,7 +107,7 @@ impl Site {
                 } else {
                     Finish::Plain
                 };
-                let request = Request { peer, message, multicast, depth };
+                let request = Request { peer, proven, message, multicast, depth };
                 Outcome::Reply(resource.value().call(request), finish)
             }
             Route::Answer(response) => Outcome::Reply(Reply::Now(response), Finish::Plain),
