@@ -26,6 +26,8 @@ const FOLDER: &str = "aiocoap-0.4.17/contrib/oscore-plugtest";
 const TEST_MAX: Duration = Duration::from_secs(30);
 /// The ID Context of the contexts C and D of the plugtests.
 const ID_CONTEXT: &str = "37cbf3210017a2d3";
+/// Lets the ends of a file derive contexts many times.
+const RENEWS: &str = "rfc8613_b_2,bool,true\n";
 /// The plugtests, and the server that each is for.
 const TESTS: [(&str, std::ops::RangeInclusive<u8>); 5] =
     [("b", 0..=1), ("d", 2..=2), ("b", 3..=15), ("none", 16..=16), ("b-only", 17..=17)];
@@ -153,7 +155,6 @@ fn source(python: &Path, material: &Material) -> Result<String> {
 /// Ends that derive contexts many times, and lose them.
 fn renewal(stage: &Stage<'_>) -> Result<Vec<Port>> {
     let Stage { binary, material, tally } = *stage;
-    const RENEWS: &str = "rfc8613_b_2,bool,true\n";
     let end = |whose: &str, sender, recipient| {
         keys(material, &format!("renewal-{whose}-{sender}"), sender, recipient, RENEWS)
     };

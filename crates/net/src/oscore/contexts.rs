@@ -13,9 +13,8 @@ use lowmesh_oscore::{
 use lowmesh_wire::coap::stream::StreamMessage;
 use zeroize::Zeroizing;
 
-use super::store::FileStore;
-use super::store::{folder, lock, real};
-use super::stored::{AfterLoss, Answer, StoreError, StoredContext};
+use super::store::{FileStore, StoreError, folder, lock, real};
+use super::stored::{AfterLoss, Answer, StoredContext};
 use crate::clock::fresh_octets;
 use crate::params::LOSSES_MAX;
 
@@ -266,7 +265,8 @@ fn state_of(path: &Path, sender: Identity, recipient: Identity) -> PathBuf {
 }
 
 fn hex(identity: Identity) -> String {
-    identity.as_bytes().iter().map(|octet| format!("{octet:02x}")).collect()
+    let digits = identity.as_bytes().iter().map(|octet| format!("{octet:02x}"));
+    digits.collect::<Vec<_>>().concat()
 }
 
 /// The end of the sequence numbers that any state beside the file says are used with its Sender Key, also those of

@@ -12,8 +12,8 @@ use lowmesh_wire::coap::{Code, OptionNumber};
 use proptest::prelude::*;
 use zeroize::Zeroizing;
 
-use super::store::Store;
-use super::stored::{AfterLoss, Answer, StoreError, StoredContext};
+use super::store::{Store, StoreError};
+use super::stored::{AfterLoss, Answer, StoredContext};
 use crate::clock::fresh_octets;
 
 /// Where a save fails.
@@ -283,19 +283,11 @@ fn play(sides: &mut [Side; 2], steps: Vec<Step>) -> Result<(), TestCaseError> {
                 ask(&mut sides[side], side, &request, &mut wire)?;
             }
             Step::Arrive { side, request } => {
-                let Some(place) = wire.request_to(side, request) else { continue };
-                let outer = wire.requests[place].outer.clone();
-                let Some(context) = sides[side].context() else { continue };
-                match context.unprotect_request(&outer) {
-                    Ok(Ok((_, received))) => {
-                        sides[side].received.push(received);
-                        taken[side].push(place);
-                    }
-                    Ok(Err(Refusal::Challenged(response) | Refusal::Renewing(response))) => {
-                        wire.response(side, place, *response)?;
-                    }
-                    Ok(Err(_)) | Err(StoreError::File { .. }) => {}
-                    Err(other) => return Err(TestCaseError::fail(other.to_string())),
+                if let Some(place) = wire.request_to(side, request)
+                    && let Some(received) = arrive(&mut sides[side], side, place, &mut wire)?
+                {
+                    sides[side].received.push(received);
+                    taken[side].push(place);
                 }
             }
             Step::Respond { side, received } => {
@@ -343,6 +335,25 @@ fn play(sides: &mut [Side; 2], steps: Vec<Step>) -> Result<(), TestCaseError> {
         }
     }
     recovers(sides, &mut wire, &mut counter)
+}
+
+/// A request arrives at a server; what its responses need, if it is taken.
+fn arrive(
+    server: &mut Side,
+    side: usize,
+    request: usize,
+    wire: &mut Wire,
+) -> Result<Option<Received>, TestCaseError> {
+    let Some(context) = server.context() else { return Ok(None) };
+    match context.unprotect_request(&wire.requests[request].outer) {
+        Ok(Ok((_, received))) => Ok(Some(received)),
+        Ok(Err(Refusal::Challenged(response) | Refusal::Renewing(response))) => {
+            wire.response(side, request, *response)?;
+            Ok(None)
+        }
+        Ok(Err(_)) | Err(StoreError::File { .. }) => Ok(None),
+        Err(other) => Err(TestCaseError::fail(other.to_string())),
+    }
 }
 
 fn ask(
