@@ -142,7 +142,7 @@ fn judge(tally: &Tally, test: u8, client: Command) -> Result<()> {
 fn source(python: &Path, material: &Material) -> Result<String> {
     let folder = material.path("aiocoap-source");
     let quiet = ["-m", "pip", "download", "--quiet", "--disable-pip-version-check"];
-    let what = ["--no-deps", "--no-binary", ":all:", "--dest", &folder, SOURCE];
+    let what = ["--no-deps", "--no-binary", "aiocoap", "--dest", &folder, SOURCE];
     process::read(process::command(python, &[&quiet[..], &what].concat()))
         .context("pip does not bring aiocoap's source")?;
     let archive = fs::read_dir(&folder)?.next().context("pip brings a file")??.path();

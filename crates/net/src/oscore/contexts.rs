@@ -315,12 +315,11 @@ mod tests {
             Self(folder)
         }
         fn keys(&self, recipients: &[&str]) -> PathBuf {
-            let mut text = "master_secret,ascii,0123456789abcdef\nsender_id,ascii,s\n\
+            let text = "master_secret,ascii,0123456789abcdef\nsender_id,ascii,s\n\
                             ssn_freq,integer,3\n"
                 .to_owned();
-            for recipient in recipients {
-                text += &format!("recipient_id,ascii,{recipient}\n");
-            }
+            let recipients = recipients.iter().map(|one| format!("recipient_id,ascii,{one}\n"));
+            let text = text + &recipients.collect::<Vec<_>>().concat();
             let keys = self.0.join("keys");
             fs::write(&keys, text).expect("a disk");
             keys

@@ -16,15 +16,15 @@ use super::store::{Store, StoreError};
 use super::stored::{AfterLoss, Answer, StoredContext};
 use crate::clock::fresh_octets;
 
-/// Where a save fails.
+/// The step that a save does not come to.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
     /// Nothing is written.
-    BeforeWrite,
+    Write,
     /// The new file is written, and not renamed.
-    BeforeRename,
+    Rename,
     /// The file is renamed, and its folder not synced.
-    BeforeFolderSync,
+    FolderSync,
 }
 
 /// What a disk holds.
@@ -57,7 +57,7 @@ impl Store for FaultyStore {
     fn save(&mut self, text: &str) -> io::Result<()> {
         self.disk(|disk| {
             let fault = disk.faults.pop();
-            if !matches!(fault, Some(Fault::BeforeWrite | Fault::BeforeRename)) {
+            if !matches!(fault, Some(Fault::Write | Fault::Rename)) {
                 disk.visible = Some(text.to_owned());
             }
             if fault.is_some() {
@@ -114,11 +114,7 @@ enum Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let side = || 0_usize..2;
-    let fault = prop_oneof![
-        Just(Fault::BeforeWrite),
-        Just(Fault::BeforeRename),
-        Just(Fault::BeforeFolderSync)
-    ];
+    let fault = prop_oneof![Just(Fault::Write), Just(Fault::Rename), Just(Fault::FolderSync)];
     let end = prop_oneof![Just(End::Killed), Just(End::PowerLost), Just(End::Orderly)];
     let step = prop_oneof![
         6 => (side(), any::<bool>()).prop_map(|(side, observes)| Step::Request { side, observes }),
@@ -208,7 +204,7 @@ struct Wire {
 
 impl Wire {
     /// A message leaves. Two plaintexts under one key and nonce give two ciphertexts.
-    fn leaves(&mut self, nonce: Nonce, message: &StreamMessage) -> Result<(), TestCaseError> {
+    fn leaves(&mut self, nonce: &Nonce, message: &StreamMessage) -> Result<(), TestCaseError> {
         let mut inside = StreamMessage::new(Code::POST);
         inside.payload.clone_from(&message.payload);
         let mut octets = Vec::new();
@@ -222,7 +218,7 @@ impl Wire {
     }
     fn request(&mut self, sent: Sent) -> Result<usize, TestCaseError> {
         let piv = header(&sent.outer).0.expect("a request says it");
-        self.leaves((sent.id.clone(), sent.side, sent.side, piv), &sent.outer)?;
+        self.leaves(&(sent.id.clone(), sent.side, sent.side, piv), &sent.outer)?;
         self.requests.push(sent);
         Ok(self.requests.len() - 1)
     }
@@ -243,7 +239,7 @@ impl Wire {
             Some(own) => (id, side, side, own),
             None => (id, side, *client, header(outer).0.expect("a request says it")),
         };
-        self.leaves(nonce, &message)?;
+        self.leaves(&nonce, &message)?;
         self.responses.push((side, request, message));
         Ok(())
     }

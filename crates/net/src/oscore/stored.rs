@@ -306,6 +306,7 @@ fn random<const LEN: usize>() -> Result<[u8; LEN], StoreError> {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::path::PathBuf;
 
     use lowmesh_oscore::Configuration;
     use lowmesh_wire::coap::{Code, OptionNumber};

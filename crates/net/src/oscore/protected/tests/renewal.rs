@@ -6,6 +6,8 @@ use lowmesh_wire::coap::Token;
 
 use super::*;
 
+/// The next node's number: each start draws other tokens and message IDs.
+static STARTS: AtomicU16 = AtomicU16::new(10);
 /// Where the state of the server is kept.
 const SERVER_STATE: &str = "server.73-63.state";
 
@@ -15,8 +17,6 @@ impl Folder {
         let (ours, theirs) = if end == CLIENT { ("c", "s") } else { ("s", "c") };
         let more = "rfc8613_b_2,bool,true\n";
         let contexts = self.open_with(end, "0123456789abcdef", ours, theirs, more);
-        // Each start draws other tokens and message IDs.
-        static STARTS: AtomicU16 = AtomicU16::new(10);
         let node = STARTS.fetch_add(1, Ordering::Relaxed);
         side(node, Some(protection(contexts, end, Plain::Refused)))
     }
