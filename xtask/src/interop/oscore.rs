@@ -126,8 +126,13 @@ fn plugtest(stage: &Stage<'_>, python: &Path) -> Result<Vec<Port>> {
 /// The client says each thing that it looks at, and whether it is as it should be.
 fn judge(tally: &Tally, test: u8, client: Command) -> Result<()> {
     let (output, in_time) = process::watch(client, TEST_MAX)?;
-    let said = String::from_utf8_lossy(&output.stdout).to_lowercase();
-    let passed = said.contains("passed") && !said.contains("failed") && !said.contains("dubious");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let mut passed = said.contains("assed: ");
+    for line in said.lines() {
+        passed &= !["Additional verify failed", "Expectation failed", "Failed", "Dubious"]
+            .iter()
+            .any(|fault| line.starts_with(fault));
+    }
     let fits = in_time && output.status.success() && passed;
     let verdict = if fits {
         Ok(())
@@ -190,6 +195,6 @@ fn renewal(stage: &Stage<'_>) -> Result<Vec<Port>> {
     drop(first);
     let _second = start()?;
     ask("another context after the server has lost it")?;
-    // tshark knows neither of the contexts.
+    // tshark knows none of the contexts.
     Ok(Vec::new())
 }
