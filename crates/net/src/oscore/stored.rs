@@ -121,6 +121,10 @@ impl StoredContext {
         &mut self,
         request: &StreamMessage,
     ) -> Result<(StreamMessage, Pending), StoreError> {
+        // RFC 8613 s7.2.1: SHOULD acquire a new security context when the numbers are used up.
+        if self.context.is_exhausted() && self.renewal.as_ref().is_some_and(|one| one.stored) {
+            return self.protect_first_request(request);
+        }
         self.reserve()?;
         Ok(self.context.protect_request(request)?)
     }

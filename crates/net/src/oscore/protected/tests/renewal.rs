@@ -182,6 +182,22 @@ fn a_new_context_that_cannot_be_stored_is_not_used() {
 }
 
 #[test]
+fn a_context_whose_numbers_are_used_up_is_renewed() {
+    let folder = Folder::new("renewal-exhausted");
+    let mut pair = Pair::renewable(&folder);
+    pair.datagrams();
+    pair.client = nobody();
+    let state = folder.0.join("client.63-73.state");
+    let text = fs::read_to_string(&state).expect("it was stored");
+    let used_up = text.replace("integer,100\n", "integer,1099511627776\n");
+    assert_ne!(text, used_up);
+    fs::write(&state, used_up).expect("a disk");
+    pair.restart_client(|| folder.start(CLIENT));
+    assert_eq!(pair.datagrams(), 4);
+    assert_eq!(pair.datagrams(), 2);
+}
+
+#[test]
 fn the_state_of_a_renewed_context_is_refused_once_renewal_is_off() {
     let folder = Folder::new("renewal-off");
     let mut pair = Pair::renewable(&folder);
