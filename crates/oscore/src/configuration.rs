@@ -15,6 +15,7 @@ use core::fmt;
 
 use zeroize::Zeroizing;
 
+use crate::hex::unhex;
 use crate::params::{
     AEAD_ALGORITHM, HKDF_ALGORITHM, ID_CONTEXT_LEN_MAX, RECIPIENTS_MAX, REPLAY_WINDOW,
     REPLAY_WINDOW_MAX, RESERVATION,
@@ -326,13 +327,4 @@ impl Entry<'_> {
 fn unquoted(value: &str) -> &str {
     let inside = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
     inside.unwrap_or(value)
-}
-
-pub(crate) fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digits = text.as_bytes();
-    let pair = |pair: &[u8]| {
-        let digit = |one: u8| char::from(one).to_digit(16);
-        Some((digit(pair[0])? << 4 | digit(pair[1])?) as u8)
-    };
-    digits.len().is_multiple_of(2).then(|| digits.chunks_exact(2).map(pair).collect())?
 }

@@ -5,9 +5,9 @@ use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use core::fmt;
 
+use crate::header::{unwrapped, wrapped};
 use crate::nonce::{Cipher, Deriver};
 use crate::params::{NONCE_LEN, REPLAY_WINDOW, RESERVATION};
-use crate::renewal::{unwrapped, wrapped};
 use crate::replay::{Replay, Window};
 use crate::sequence::{Reservation, Sequence};
 use crate::state::StoredWindow;
@@ -151,7 +151,7 @@ impl SecurityContext {
     }
     /// The numbers are stored: no crash from now on makes a later start use them.
     pub fn confirm(&mut self, reservation: Reservation) {
-        self.sequence.confirm(&reservation);
+        self.sequence.confirm(reservation);
     }
     /// The end of the numbers that are confirmed as stored.
     pub const fn reserved(&self) -> u64 {

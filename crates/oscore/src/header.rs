@@ -10,9 +10,10 @@
 use alloc::vec::Vec;
 
 use lowmesh_wire::{DecodeError, Problem, Reader};
+use minicbor::{Decoder, Encoder};
 
 use crate::PartialIv;
-use crate::params::PARTIAL_IV_LEN_MAX;
+use crate::params::{PARTIAL_IV_LEN_MAX, RENEWAL_WRAPPER_LEN};
 
 const KID_CONTEXT_FLAG: u8 = 0x10;
 const KID_FLAG: u8 = 0x08;
@@ -84,6 +85,20 @@ impl<'a> Header<'a> {
         }
         out.extend_from_slice(self.kid.unwrap_or_default());
     }
+}
+
+/// Octets as a CBOR byte string, as B.2 has kid contexts.
+pub(crate) fn wrapped(octets: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(octets.len() + RENEWAL_WRAPPER_LEN);
+    Encoder::new(&mut out).bytes(octets).expect("a Vec takes everything");
+    out
+}
+
+/// What is inside of a kid context that is one CBOR byte string.
+pub(crate) fn unwrapped(kid_context: &[u8]) -> Option<&[u8]> {
+    let mut decoder = Decoder::new(kid_context);
+    let inside = decoder.bytes().ok()?;
+    (decoder.position() == kid_context.len()).then_some(inside)
 }
 
 #[cfg(test)]

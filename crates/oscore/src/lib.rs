@@ -61,6 +61,7 @@ mod context;
 mod contexts;
 mod error;
 mod header;
+mod hex;
 mod identity;
 mod nonce;
 pub mod params;

@@ -24,13 +24,13 @@ use core::fmt;
 use hkdf::Hkdf;
 use lowmesh_wire::coap::stream::StreamMessage;
 use lowmesh_wire::coap::{Code, OptionNumber};
-use minicbor::{Decoder, Encoder};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
 use crate::class::{self, Direction};
 use crate::client::{Pending, open, seal};
 use crate::context::CommonIv;
+use crate::header::{unwrapped, wrapped};
 use crate::nonce::additional_data;
 use crate::params::{
     ID_CONTEXT_LEN_MAX, RENEWAL_KEY_LEN, RENEWAL_NONCE_LEN, RENEWAL_TAG_LEN, RENEWAL_WRAPPER_LEN,
@@ -144,15 +144,14 @@ impl Renewal {
         let aad = additional_data(self.sender_id, pending.partial_iv());
         let verify =
             |nonce| open(&second.recipient, &nonce, &aad, outer).map_err(|_| ResponseError::Forged);
-        let opened = match header.partial_iv {
-            Some(piv) => verify(second.common_iv.nonce(self.recipient_id, piv)),
-            None => {
-                let nonce = |iv: &CommonIv| iv.nonce(self.sender_id, pending.partial_iv());
-                // RFC 8613 s5.2: the Common IV is that of the second context. libcoap 4.3.4 keeps the
-                // nonce that it computed for request #1, with the Common IV of the first.
-                verify(nonce(&second.common_iv))
-                    .or_else(|_| verify(nonce(&self.context(id1).common_iv)))
-            }
+        let opened = if let Some(piv) = header.partial_iv {
+            verify(second.common_iv.nonce(self.recipient_id, piv))
+        } else {
+            let nonce = |iv: &CommonIv| iv.nonce(self.sender_id, pending.partial_iv());
+            // RFC 8613 s5.2: the Common IV is that of the second context. libcoap 4.3.4 keeps the
+            // nonce that it computed for request #1, with the Common IV of the first.
+            verify(nonce(&second.common_iv))
+                .or_else(|_| verify(nonce(&self.context(id1).common_iv)))
         }?;
         if opened.code == Code::UNAUTHORIZED { Ok(r2) } else { Err(ResponseError::NoResponse) }
     }
@@ -233,18 +232,4 @@ impl Renewal {
         tag.copy_from_slice(&hash[..RENEWAL_TAG_LEN]);
         tag
     }
-}
-
-/// Octets as a CBOR byte string, as B.2 has kid contexts.
-pub(crate) fn wrapped(octets: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(octets.len() + RENEWAL_WRAPPER_LEN);
-    Encoder::new(&mut out).bytes(octets).expect("a Vec takes everything");
-    out
-}
-
-/// What is inside of a kid context that is one CBOR byte string.
-pub(crate) fn unwrapped(kid_context: &[u8]) -> Option<&[u8]> {
-    let mut decoder = Decoder::new(kid_context);
-    let inside = decoder.bytes().ok()?;
-    (decoder.position() == kid_context.len()).then_some(inside)
 }

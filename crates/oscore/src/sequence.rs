@@ -69,10 +69,12 @@ impl Sequence {
             .then_some(Reservation { first: self.next, end })
     }
     /// The numbers are stored as used. A reservation from before numbers were taken is void.
-    pub(crate) const fn confirm(&mut self, reservation: &Reservation) {
-        if reservation.first >= self.next {
-            self.next = reservation.first;
-            self.end = reservation.end;
+    #[expect(clippy::needless_pass_by_value, reason = "what is confirmed is so once")]
+    pub(crate) const fn confirm(&mut self, reservation: Reservation) {
+        let Reservation { first, end } = reservation;
+        if first >= self.next {
+            self.next = first;
+            self.end = end;
         }
     }
     /// The next number.
@@ -117,7 +119,7 @@ mod tests {
             if let Some(reservation) = sequence.needed() {
                 assert_eq!(sequence.take(), Err(ProtectError::Unreserved));
                 stored = reservation.end();
-                sequence.confirm(&reservation);
+                sequence.confirm(reservation);
                 writes += 1;
             }
             assert_eq!(number(&mut sequence), expected);
@@ -134,9 +136,9 @@ mod tests {
             assert_eq!(sequence.take(), Err(ProtectError::Unreserved));
         }
         let late = sequence.needed().expect("still none");
-        sequence.confirm(&Reservation { first: 7, end: 10 });
+        sequence.confirm(Reservation { first: 7, end: 10 });
         assert_eq!(number(&mut sequence), 7);
-        sequence.confirm(&late);
+        sequence.confirm(late);
         assert_eq!(number(&mut sequence), 8);
     }
 
@@ -144,12 +146,13 @@ mod tests {
     fn after_a_crash_no_number_comes_again() {
         let mut first = Sequence::resume(0, 16);
         let stored = first.needed().expect("nothing is stored");
-        first.confirm(&stored);
+        let end = stored.end();
+        first.confirm(stored);
         let last = number(&mut first);
-        let mut second = Sequence::resume(stored.end(), 16);
+        let mut second = Sequence::resume(end, 16);
         let next = second.needed().expect("nothing new is stored");
         assert_eq!(next.end(), 32);
-        second.confirm(&next);
+        second.confirm(next);
         assert!(number(&mut second) > last);
     }
 
@@ -158,12 +161,12 @@ mod tests {
         let mut sequence = Sequence::resume(SEQUENCE_MAX, 100);
         let last = sequence.needed().expect("one is left");
         assert_eq!(last.end(), SEQUENCE_MAX + 1);
-        sequence.confirm(&last);
+        sequence.confirm(last);
         assert_eq!(number(&mut sequence), SEQUENCE_MAX);
         assert_eq!((sequence.take(), sequence.needed()), (Err(ProtectError::Exhausted), None));
         let mut shared = Sequence::resume(0, 100);
         let beyond = shared.needed().expect("none").not_before(SEQUENCE_MAX + 1);
-        shared.confirm(&beyond);
+        shared.confirm(beyond);
         assert_eq!(shared.take(), Err(ProtectError::Exhausted));
     }
 }

@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 
-use crate::configuration::unhex;
+use crate::hex::unhex;
 use crate::params::{ID_CONTEXT_LEN_MAX, SEQUENCE_MAX};
 
 /// The part of a security context that changes.

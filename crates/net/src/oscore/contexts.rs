@@ -13,9 +13,8 @@ use lowmesh_oscore::{
 use lowmesh_wire::coap::stream::StreamMessage;
 use zeroize::Zeroizing;
 
-use super::store::FileStore;
-use super::store::{folder, lock, real};
-use super::stored::{AfterLoss, Answer, StoreError, StoredContext};
+use super::store::{FileStore, StoreError, folder, lock, real};
+use super::stored::{AfterLoss, Answer, StoredContext};
 use crate::clock::fresh_octets;
 use crate::params::LOSSES_MAX;
 
@@ -266,7 +265,8 @@ fn state_of(path: &Path, sender: Identity, recipient: Identity) -> PathBuf {
 }
 
 fn hex(identity: Identity) -> String {
-    identity.as_bytes().iter().map(|octet| format!("{octet:02x}")).collect()
+    let digits = identity.as_bytes().iter().map(|octet| format!("{octet:02x}"));
+    digits.collect::<Vec<_>>().concat()
 }
 
 /// The end of the sequence numbers that any state beside the file says are used with its Sender Key, also those of
@@ -315,12 +315,11 @@ mod tests {
             Self(folder)
         }
         fn keys(&self, recipients: &[&str]) -> PathBuf {
-            let mut text = "master_secret,ascii,0123456789abcdef\nsender_id,ascii,s\n\
+            let text = "master_secret,ascii,0123456789abcdef\nsender_id,ascii,s\n\
                             ssn_freq,integer,3\n"
                 .to_owned();
-            for recipient in recipients {
-                text += &format!("recipient_id,ascii,{recipient}\n");
-            }
+            let recipients = recipients.iter().map(|one| format!("recipient_id,ascii,{one}\n"));
+            let text = text + &recipients.collect::<Vec<_>>().concat();
             let keys = self.0.join("keys");
             fs::write(&keys, text).expect("a disk");
             keys

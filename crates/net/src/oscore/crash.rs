@@ -12,19 +12,19 @@ use lowmesh_wire::coap::{Code, OptionNumber};
 use proptest::prelude::*;
 use zeroize::Zeroizing;
 
-use super::store::Store;
-use super::stored::{AfterLoss, Answer, StoreError, StoredContext};
+use super::store::{Store, StoreError};
+use super::stored::{AfterLoss, Answer, StoredContext};
 use crate::clock::fresh_octets;
 
-/// Where a save fails.
+/// The step that a save does not come to.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
     /// Nothing is written.
-    BeforeWrite,
+    Write,
     /// The new file is written, and not renamed.
-    BeforeRename,
+    Rename,
     /// The file is renamed, and its folder not synced.
-    BeforeFolderSync,
+    FolderSync,
 }
 
 /// What a disk holds.
@@ -57,7 +57,7 @@ impl Store for FaultyStore {
     fn save(&mut self, text: &str) -> io::Result<()> {
         self.disk(|disk| {
             let fault = disk.faults.pop();
-            if !matches!(fault, Some(Fault::BeforeWrite | Fault::BeforeRename)) {
+            if !matches!(fault, Some(Fault::Write | Fault::Rename)) {
                 disk.visible = Some(text.to_owned());
             }
             if fault.is_some() {
@@ -114,11 +114,7 @@ enum Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let side = || 0_usize..2;
-    let fault = prop_oneof![
-        Just(Fault::BeforeWrite),
-        Just(Fault::BeforeRename),
-        Just(Fault::BeforeFolderSync)
-    ];
+    let fault = prop_oneof![Just(Fault::Write), Just(Fault::Rename), Just(Fault::FolderSync)];
     let end = prop_oneof![Just(End::Killed), Just(End::PowerLost), Just(End::Orderly)];
     let step = prop_oneof![
         6 => (side(), any::<bool>()).prop_map(|(side, observes)| Step::Request { side, observes }),
@@ -208,7 +204,7 @@ struct Wire {
 
 impl Wire {
     /// A message leaves. Two plaintexts under one key and nonce give two ciphertexts.
-    fn leaves(&mut self, nonce: Nonce, message: &StreamMessage) -> Result<(), TestCaseError> {
+    fn leaves(&mut self, nonce: &Nonce, message: &StreamMessage) -> Result<(), TestCaseError> {
         let mut inside = StreamMessage::new(Code::POST);
         inside.payload.clone_from(&message.payload);
         let mut octets = Vec::new();
@@ -222,7 +218,7 @@ impl Wire {
     }
     fn request(&mut self, sent: Sent) -> Result<usize, TestCaseError> {
         let piv = header(&sent.outer).0.expect("a request says it");
-        self.leaves((sent.id.clone(), sent.side, sent.side, piv), &sent.outer)?;
+        self.leaves(&(sent.id.clone(), sent.side, sent.side, piv), &sent.outer)?;
         self.requests.push(sent);
         Ok(self.requests.len() - 1)
     }
@@ -243,7 +239,7 @@ impl Wire {
             Some(own) => (id, side, side, own),
             None => (id, side, *client, header(outer).0.expect("a request says it")),
         };
-        self.leaves(nonce, &message)?;
+        self.leaves(&nonce, &message)?;
         self.responses.push((side, request, message));
         Ok(())
     }
@@ -283,19 +279,11 @@ fn play(sides: &mut [Side; 2], steps: Vec<Step>) -> Result<(), TestCaseError> {
                 ask(&mut sides[side], side, &request, &mut wire)?;
             }
             Step::Arrive { side, request } => {
-                let Some(place) = wire.request_to(side, request) else { continue };
-                let outer = wire.requests[place].outer.clone();
-                let Some(context) = sides[side].context() else { continue };
-                match context.unprotect_request(&outer) {
-                    Ok(Ok((_, received))) => {
-                        sides[side].received.push(received);
-                        taken[side].push(place);
-                    }
-                    Ok(Err(Refusal::Challenged(response) | Refusal::Renewing(response))) => {
-                        wire.response(side, place, *response)?;
-                    }
-                    Ok(Err(_)) | Err(StoreError::File { .. }) => {}
-                    Err(other) => return Err(TestCaseError::fail(other.to_string())),
+                if let Some(place) = wire.request_to(side, request)
+                    && let Some(received) = arrive(&mut sides[side], side, place, &mut wire)?
+                {
+                    sides[side].received.push(received);
+                    taken[side].push(place);
                 }
             }
             Step::Respond { side, received } => {
@@ -343,6 +331,25 @@ fn play(sides: &mut [Side; 2], steps: Vec<Step>) -> Result<(), TestCaseError> {
         }
     }
     recovers(sides, &mut wire, &mut counter)
+}
+
+/// A request arrives at a server; what its responses need, if it is taken.
+fn arrive(
+    server: &mut Side,
+    side: usize,
+    request: usize,
+    wire: &mut Wire,
+) -> Result<Option<Received>, TestCaseError> {
+    let Some(context) = server.context() else { return Ok(None) };
+    match context.unprotect_request(&wire.requests[request].outer) {
+        Ok(Ok((_, received))) => Ok(Some(received)),
+        Ok(Err(Refusal::Challenged(response) | Refusal::Renewing(response))) => {
+            wire.response(side, request, *response)?;
+            Ok(None)
+        }
+        Ok(Err(_)) | Err(StoreError::File { .. }) => Ok(None),
+        Err(other) => Err(TestCaseError::fail(other.to_string())),
+    }
 }
 
 fn ask(

@@ -18,5 +18,5 @@ mod stored;
 
 pub use contexts::{Contexts, OpenError, Opened};
 pub use protected::{Plain, Protected, Protection, over_connections, over_datagrams};
-pub use store::{FileStore, Store};
-pub use stored::{AfterLoss, Answer, StoreError, StoredContext};
+pub use store::{FileStore, Store, StoreError};
+pub use stored::{AfterLoss, Answer, StoredContext};

@@ -11,7 +11,46 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::stored::StoreError;
+use lowmesh_oscore::{ProtectError, StateError};
+
+/// A security context cannot be kept or used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Another process has it.
+    #[error("{} is in use by another process; a security context serves one at a time", .0.display())]
+    InUse(PathBuf),
+    /// What is stored is of a context that was derived many times, and the file says no `rfc8613_b_2` any more.
+    #[error(
+        "{} is of a context that was derived with rfc8613_b_2, which is off now; \
+         turn it on again, or give both ends a new master_secret", .0.display()
+    )]
+    Renewed(PathBuf),
+    /// Its store cannot be read or written.
+    #[error("cannot keep the state of OSCORE in {}: {error}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        error: io::Error,
+    },
+    /// What is stored is damaged.
+    #[error("{}: {error}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The damage, with its line.
+        error: StateError,
+    },
+    /// The operating system gives no random octets.
+    #[error("the operating system gives no random octets, which OSCORE needs: {0}")]
+    Random(io::Error),
+    /// The contexts have been closed, or there is none of this number.
+    #[error("there is no such security context any more")]
+    Closed,
+    /// The message cannot be protected.
+    #[error(transparent)]
+    Protect(#[from] ProtectError),
+}
 
 /// A place for one short text, of which a crash never leaves a part.
 pub trait Store: fmt::Debug + Send {
@@ -29,7 +68,8 @@ pub trait Store: fmt::Debug + Send {
 pub struct FileStore {
     path: PathBuf,
     /// Held as long as the store: two processes with one context would use its nonces twice.
-    _lock: File,
+    #[expect(dead_code, reason = "it is there to be dropped")]
+    lock: File,
 }
 
 impl FileStore {
@@ -37,8 +77,8 @@ impl FileStore {
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let failed = |error| StoreError::File { path: path.to_owned(), error };
         let path = real(path).map_err(failed)?;
-        let _lock = lock(&path)?;
-        Ok(Self { path, _lock })
+        let lock = lock(&path)?;
+        Ok(Self { path, lock })
     }
 }
 

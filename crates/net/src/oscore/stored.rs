@@ -3,20 +3,19 @@
 //! No message comes out of here whose sequence number is not stored as used, so a crash at any time lets no nonce be
 //! used twice. While the store fails nothing that needs a number comes out; each attempt tries to store again.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lowmesh_oscore::{
     Challenge, Header, Pending, ProtectError, Received, Refusal, Renewal, RenewalNonce,
-    ResponseError, SecurityContext, State, StateError, StoredWindow,
+    ResponseError, SecurityContext, State, StoredWindow,
 };
 use lowmesh_wire::coap::OptionNumber;
 use lowmesh_wire::coap::stream::StreamMessage;
 use zeroize::Zeroizing;
 
-use super::store::{FileStore, Store};
+use super::store::{FileStore, Store, StoreError};
 use crate::clock::fresh_octets;
 
 /// A security context whose changing part is in a [`Store`].
@@ -46,45 +45,6 @@ pub enum Answer {
     Response(StreamMessage),
     /// The server has lost its context. There is a new one, and the request is to be made again.
     Again,
-}
-
-/// A security context cannot be kept or used.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// Another process has it.
-    #[error("{} is in use by another process; a security context serves one at a time", .0.display())]
-    InUse(PathBuf),
-    /// What is stored is of a context that was derived many times, and the file says no `rfc8613_b_2` any more.
-    #[error(
-        "{} is of a context that was derived with rfc8613_b_2, which is off now; \
-         turn it on again, or give both ends a new master_secret", .0.display()
-    )]
-    Renewed(PathBuf),
-    /// Its store cannot be read or written.
-    #[error("cannot keep the state of OSCORE in {}: {error}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        error: io::Error,
-    },
-    /// What is stored is damaged.
-    #[error("{}: {error}", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// The damage, with its line.
-        error: StateError,
-    },
-    /// The operating system gives no random octets.
-    #[error("the operating system gives no random octets, which OSCORE needs: {0}")]
-    Random(io::Error),
-    /// The contexts have been closed, or there is none of this number.
-    #[error("there is no such security context any more")]
-    Closed,
-    /// The message cannot be protected.
-    #[error(transparent)]
-    Protect(#[from] ProtectError),
 }
 
 /// What becomes of a replay window that was lost in a crash.
@@ -161,6 +121,10 @@ impl StoredContext {
         &mut self,
         request: &StreamMessage,
     ) -> Result<(StreamMessage, Pending), StoreError> {
+        // RFC 8613 s7.2.1: SHOULD acquire a new security context when the numbers are used up.
+        if self.context.is_exhausted() && self.renewal.as_ref().is_some_and(|one| one.stored) {
+            return self.protect_first_request(request);
+        }
         self.reserve()?;
         Ok(self.context.protect_request(request)?)
     }
@@ -346,6 +310,7 @@ fn random<const LEN: usize>() -> Result<[u8; LEN], StoreError> {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::path::PathBuf;
 
     use lowmesh_oscore::Configuration;
     use lowmesh_wire::coap::{Code, OptionNumber};

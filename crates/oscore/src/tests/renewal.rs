@@ -3,9 +3,9 @@
 use super::*;
 use crate::class::{Direction, split};
 use crate::client::seal;
+use crate::header::{unwrapped, wrapped};
 use crate::nonce::{Deriver, additional_data};
 use crate::params::{RENEWAL_NONCE_LEN, RENEWAL_TAG_LEN};
-use crate::renewal::{unwrapped, wrapped};
 use crate::{
     Header, Pending, ProtectError, Refusal, Renewal, RenewalKey, RenewalNonce, Renewed,
     ResponseError,

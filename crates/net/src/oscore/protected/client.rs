@@ -9,7 +9,8 @@ use lowmesh_wire::coap::stream::StreamMessage;
 use lowmesh_wire::coap::{Class, Code, Message, OptionNumber, Token};
 
 use super::{Protected, Protection, inside, stream};
-use crate::oscore::stored::{Answer, StoreError};
+use crate::oscore::store::StoreError;
+use crate::oscore::stored::Answer;
 use crate::params::RENEWALS_MAX;
 
 /// A request that may still get responses.

@@ -11,7 +11,7 @@ use lowmesh_wire::coap::{Class, Code, Message, OptionNumber, Token};
 use super::client::why;
 use super::{Plain, Protected, Protection, inside, is_protected, stream};
 use crate::oscore::contexts::Opened;
-use crate::oscore::stored::StoreError;
+use crate::oscore::store::StoreError;
 
 /// A request that the application has not answered, and that wants a protected answer or may observe.
 #[derive(Debug)]

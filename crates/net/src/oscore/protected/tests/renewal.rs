@@ -6,6 +6,8 @@ use lowmesh_wire::coap::Token;
 
 use super::*;
 
+/// The next node's number: each start draws other tokens and message IDs.
+static STARTS: AtomicU16 = AtomicU16::new(10);
 /// Where the state of the server is kept.
 const SERVER_STATE: &str = "server.73-63.state";
 
@@ -15,8 +17,6 @@ impl Folder {
         let (ours, theirs) = if end == CLIENT { ("c", "s") } else { ("s", "c") };
         let more = "rfc8613_b_2,bool,true\n";
         let contexts = self.open_with(end, "0123456789abcdef", ours, theirs, more);
-        // Each start draws other tokens and message IDs.
-        static STARTS: AtomicU16 = AtomicU16::new(10);
         let node = STARTS.fetch_add(1, Ordering::Relaxed);
         side(node, Some(protection(contexts, end, Plain::Refused)))
     }
@@ -179,6 +179,22 @@ fn a_new_context_that_cannot_be_stored_is_not_used() {
     fs::remove_dir(&blocked).expect("a disk");
     pair.datagrams();
     assert!(folder.server_state().contains("id_context"));
+}
+
+#[test]
+fn a_context_whose_numbers_are_used_up_is_renewed() {
+    let folder = Folder::new("renewal-exhausted");
+    let mut pair = Pair::renewable(&folder);
+    pair.datagrams();
+    pair.client = nobody();
+    let state = folder.0.join("client.63-73.state");
+    let text = fs::read_to_string(&state).expect("it was stored");
+    let used_up = text.replace("integer,100\n", "integer,1099511627776\n");
+    assert_ne!(text, used_up);
+    fs::write(&state, used_up).expect("a disk");
+    pair.restart_client(|| folder.start(CLIENT));
+    assert_eq!(pair.datagrams(), 4);
+    assert_eq!(pair.datagrams(), 2);
 }
 
 #[test]
