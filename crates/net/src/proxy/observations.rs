@@ -22,7 +22,7 @@ use tokio::sync::watch;
 
 use super::queue::{Client, Shares};
 use super::refusal::Refusal;
-use crate::params::{PROXY_REQUESTS_MAX, PROXY_UNPROVEN_PER_ORIGIN_MAX, PROXY_UNHEEDED_MAX};
+use crate::params::{PROXY_REQUESTS_MAX, PROXY_UNHEEDED_MAX, PROXY_UNPROVEN_PER_ORIGIN_MAX};
 
 /// What an origin has said to a registration.
 ///
