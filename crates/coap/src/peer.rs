@@ -13,7 +13,7 @@ use lowmesh_wire::coap::{MessageId, Token};
 use crate::credit::Credit;
 use crate::event::ExchangeId;
 use crate::message_ids::MessageIds;
-use crate::params::UNCONFIRMED_MAX;
+use crate::params::{DATAGRAM_OVERHEAD, UNCONFIRMED_MAX};
 use crate::seen::Seen;
 use crate::{CongestionControl, CongestionSnapshot};
 
@@ -72,6 +72,13 @@ impl Peer {
             && self.unanswered.is_empty()
             && self.queue.is_empty()
             && self.incoming == 0
+    }
+    /// Octets of a message that may leave to it now: no bound once it is proven.
+    pub(crate) fn room(&self, now: Instant) -> usize {
+        if self.proven {
+            return usize::MAX;
+        }
+        self.credit.balance(now).saturating_sub(DATAGRAM_OVERHEAD)
     }
     /// How much would be lost with it, against other idle peers: what a flood of forged addresses leaves
     /// behind is unproven and came once.

@@ -132,8 +132,9 @@ impl<P: Ord + Copy> Endpoint<P> {
             Err(error) => return self.discard(from, Discard::Malformed(error)),
         };
         match (view.kind(), view.code().class()) {
-            (Kind::NonConfirmable, Class::Request) if self.admit(from, now) => {
-                self.earn(from, bytes.len(), now);
+            (Kind::NonConfirmable, Class::Request)
+                if self.admit_with(from, self.worth(bytes.len()), now) =>
+            {
                 self.on_request(from, &view, true, now);
             }
             (Kind::NonConfirmable, Class::Request) => self.discard(from, Discard::Overloaded),

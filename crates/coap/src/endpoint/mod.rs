@@ -127,9 +127,14 @@ impl<P: Ord + Copy> Endpoint<P> {
     /// have exchanges. Who stays unknown to the table may be a spoofed address, so the table never
     /// grows past its bound.
     fn admit(&mut self, peer: P, now: Instant) -> bool {
+        self.admit_with(peer, 0, now)
+    }
+    /// The same for a peer that has earned so many octets.
+    fn admit_with(&mut self, peer: P, earned: usize, now: Instant) -> bool {
         if let Some(known) = self.peers.get_mut(&peer) {
             known.last_used = now;
             known.returned = true;
+            known.credit.earn(earned, now);
             return true;
         }
         if self.peers.len() >= self.config.peers_max {
@@ -144,7 +149,9 @@ impl<P: Ord + Copy> Endpoint<P> {
             self.hand = Some(oldest);
         }
         let chosen = self.chosen.get(&peer).unwrap_or(&self.config.congestion);
-        self.peers.insert(peer, Peer::new(chosen, now, &mut self.rng));
+        let mut newcomer = Peer::new(chosen, now, &mut self.rng);
+        newcomer.credit.earn(earned, now);
+        self.peers.insert(peer, newcomer);
         true
     }
     /// The least worth keeping among the next few idle peers after the one that was forgotten last: in a

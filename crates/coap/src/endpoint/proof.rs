@@ -26,11 +26,10 @@ impl<P: Ord + Copy> Endpoint<P> {
     }
     /// Octets of a message that may leave to a peer now: no bound for proven addresses.
     pub fn credit(&self, peer: P, now: Instant) -> usize {
-        if self.is_proven(peer) {
+        if self.config.proven || self.config.amplification_max.is_none() {
             return usize::MAX;
         }
-        let balance = self.peers.get(&peer).map_or(0, |known| known.credit.balance(now));
-        balance.saturating_sub(DATAGRAM_OVERHEAD)
+        self.peers.get(&peer).map_or(0, |known| known.room(now))
     }
     /// A peer has shown that it receives at its address, as with an Echo value. Only a peer that is
     /// remembered can be proven.
@@ -44,24 +43,27 @@ impl<P: Ord + Copy> Endpoint<P> {
             }
         }
     }
-    /// A datagram of `len` octets came from a peer that is remembered.
-    pub(super) fn earn(&mut self, from: P, len: usize, now: Instant) {
-        let Some(factor) = self.config.amplification_max else { return };
-        if let Some(known) = self.peers.get_mut(&from) {
-            known.credit.earn(factor * (len + DATAGRAM_OVERHEAD), now);
+    /// What a datagram of `len` octets earns its sender.
+    pub(super) const fn worth(&self, len: usize) -> usize {
+        match self.config.amplification_max {
+            Some(factor) => factor * (len + DATAGRAM_OVERHEAD),
+            None => 0,
         }
     }
     /// Sends a datagram. What an unproven address has no credit for does not leave, as if it were lost
     /// on the way.
     pub(super) fn depart(&mut self, departure: Departure<P>, now: Instant) {
         let Departure { to, bytes, handle, copy, purpose } = departure;
+        let bounded = self.config.amplification_max.is_some() && !self.config.proven;
         // Requests are this end's own affair; an empty message is never longer than what it answers.
-        if purpose != Purpose::Request && !self.is_proven(to) {
-            if purpose == Purpose::Response && bytes.len() > self.credit(to, now) {
+        if bounded && purpose != Purpose::Request {
+            let known = self.peers.get_mut(&to);
+            let room = known.as_ref().map_or(0, |known| known.room(now));
+            if purpose == Purpose::Response && bytes.len() > room {
                 self.counters.withheld += 1;
                 return;
             }
-            if let Some(known) = self.peers.get_mut(&to) {
+            if let Some(known) = known.filter(|known| !known.proven) {
                 known.credit.spend(bytes.len() + DATAGRAM_OVERHEAD, now);
             }
         }

@@ -27,8 +27,7 @@ impl<P: Ord + Copy> Endpoint<P> {
             }
             (Kind::Reset, Class::Empty) => self.on_reset(from, view.message_id(), now),
             (Kind::Confirmable | Kind::NonConfirmable, Class::Request) => {
-                if self.admit(from, now) {
-                    self.earn(from, bytes.len(), now);
+                if self.admit_with(from, self.worth(bytes.len()), now) {
                     self.on_request(from, &view, false, now);
                 } else {
                     self.discard(from, Discard::Overloaded);

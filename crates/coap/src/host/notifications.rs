@@ -94,7 +94,7 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         // To an unproven address a notification is no larger than its credit; the rest is there to be
         // asked for.
         let overhead = response.encoded_len(token.encoded_len()) - response.payload.len();
-        let most = self.affordable(peer, overhead, 0, now);
+        let most = self.affordable(peer, self.transport.credit(peer, now), overhead);
         let wanted = block.map(Block::from_value);
         let proven = self.transport.is_proven(peer);
         let tables = &mut self.server.representations;

@@ -228,9 +228,10 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
     /// A later block of a response that has begun.
     fn later(&mut self, asked: &Asked<P>, block: Block, now: Instant) -> Option<ResponseTemplate> {
         let place = (asked.peer, asked.key());
-        let most = self.affordable(asked.peer, LATER_BLOCK_OVERHEAD, 0, now);
+        let credit = self.transport.credit(asked.peer, now);
+        let most = self.affordable(asked.peer, credit, LATER_BLOCK_OVERHEAD);
         let response = self.server.representations.later(&place, block, most, now)?;
-        Some(self.within_credit(asked, response, now))
+        Some(self.within_credit(asked, response, credit, now))
     }
 
     fn answer(&mut self, exchange: ExchangeId, response: ResponseTemplate, now: Instant) {
@@ -289,34 +290,34 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         now: Instant,
     ) -> ResponseTemplate {
         let (peer, wanted) = (asked.peer, asked.wanted);
+        let credit = self.transport.credit(peer, now);
         let overhead = response.encoded_len(asked.token_len) - response.payload.len();
         // An observer is notified of the next state within the same credit.
         let observes = response.options.get(OptionNumber::OBSERVE).is_some();
         let next = if observes { response.shortest_len(asked.token_len) } else { 0 };
         let reserved = if observes { DATAGRAM_OVERHEAD + next + NOTIFICATION_SLACK } else { 0 };
-        let mut most = self.affordable(peer, overhead, reserved, now);
+        let mut most = self.affordable(peer, credit.saturating_sub(reserved), overhead);
         if most.1 == 0 {
-            most = self.affordable(peer, overhead, 0, now);
+            most = self.affordable(peer, credit, overhead);
         }
-        let full = self.preferred(peer);
         let mut response = response;
         let cut = wanted.is_some() || response.payload.len() > most.1;
         if response.code.class() == Class::Success && cut {
             let proven = self.transport.is_proven(peer);
             let tables = &mut self.server.representations;
             response = tables.answer((peer, asked.key()), response, wanted, most, proven, now);
-            if most.0 < full && !proven && response.options.get(OptionNumber::BLOCK2).is_some() {
+            let smaller = most.0 < self.preferred(peer) && !proven;
+            if smaller && response.options.get(OptionNumber::BLOCK2).is_some() {
                 let value = self.server.challenges.challenge(peer, now, &mut self.rng);
                 response.options.set(OptionNumber::ECHO, &value);
             }
         }
-        let mut response = self.within_credit(asked, response, now);
         if let Some(block) = asked.arrived {
             // RFC 7959 s2.3: the final response confirms the last block.
-            let exponent = block.exponent.min(full);
+            let exponent = block.exponent.min(self.preferred(peer));
             Block { exponent, ..block }.write(&mut response.options, OptionNumber::BLOCK1);
         }
-        response
+        self.within_credit(asked, response, credit, now)
     }
 
     /// The response, if the credit of its client covers it; else nothing but the challenge.
@@ -324,9 +325,9 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         &mut self,
         asked: &Asked<P>,
         response: ResponseTemplate,
+        credit: usize,
         now: Instant,
     ) -> ResponseTemplate {
-        let credit = self.transport.credit(asked.peer, now);
         if response.encoded_len(asked.token_len) <= credit {
             return response;
         }
@@ -362,24 +363,17 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         self.limits.exponent.min(self.transport.block_limits(peer).0)
     }
 
-    /// The largest blocks that may leave to a peer now, and the room for payload in a message with
-    /// `overhead` octets beside it; `reserved` octets of the credit stay.
-    pub(super) fn affordable(
-        &self,
-        peer: P,
-        overhead: usize,
-        reserved: usize,
-        now: Instant,
-    ) -> (Exponent, usize) {
-        let preferred = self.preferred(peer);
-        let room = self.transport.block_limits(peer).1;
+    /// The largest blocks that a credit covers, and the room for payload in a message with `overhead`
+    /// octets beside it.
+    pub(super) fn affordable(&self, peer: P, credit: usize, overhead: usize) -> (Exponent, usize) {
+        let (most, room) = self.transport.block_limits(peer);
+        let preferred = self.limits.exponent.min(most);
         let room = if preferred.is_bert() { room } else { preferred.size() };
-        let credit = self.transport.credit(peer, now);
-        if credit == usize::MAX {
+        let bound = credit.saturating_sub(overhead);
+        if bound >= room.saturating_add(BLOCK_OPTIONS_OVERHEAD) {
             return (preferred, room);
         }
-        let bound = credit.saturating_sub(reserved + overhead);
-        let block = bound.saturating_sub(BLOCK_OPTIONS_OVERHEAD);
-        (preferred.min(Exponent::fitting(block)), room.min(bound))
+        let block = Exponent::fitting(bound.saturating_sub(BLOCK_OPTIONS_OVERHEAD));
+        (preferred.min(block), room.min(bound))
     }
 }
