@@ -97,7 +97,9 @@ mod tests {
         let mut places = Places::new(4);
         let taken: Vec<_> = (0..4).map(|_| places.take(1, true, true).expect("free")).collect();
         assert_eq!(places.take(1, true, true), Err(NoPlace::Busy));
-        taken.into_iter().for_each(|place| places.leave(place));
+        for place in taken {
+            places.leave(place);
+        }
         assert_eq!((places.taken, places.by_peer.len()), (0, 0));
     }
 }

@@ -96,7 +96,7 @@ impl Site {
             if multicast {
                 return Outcome::Silence;
             }
-            let request = Request { peer, proven, message, multicast, depth: 0 };
+            let request = Request { peer, message, proven, multicast, depth: 0 };
             return Outcome::Reply(relay.handler.call(request), Finish::Plain);
         }
         match self.router.route(&message, multicast) {
@@ -107,7 +107,7 @@ impl Site {
                 } else {
                     Finish::Plain
                 };
-                let request = Request { peer, proven, message, multicast, depth };
+                let request = Request { peer, message, proven, multicast, depth };
                 Outcome::Reply(resource.value().call(request), finish)
             }
             Route::Answer(response) => Outcome::Reply(Reply::Now(response), Finish::Plain),
