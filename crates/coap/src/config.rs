@@ -15,7 +15,7 @@ pub struct Config {
     /// Requests that wait for the window of one peer; 0 means that nothing waits.
     pub queue_max: usize,
     /// Own exchanges open at once over all peers, waiting ones included; 1 to 16,384. Notifications to
-    /// unproven addresses take at most a quarter. Separate responses count for `incoming_max` instead.
+    /// unproven addresses take at most half. Separate responses count for `incoming_max` instead.
     pub open_max: usize,
     /// Requests of peers that are not answered, and separate responses that are not acknowledged,
     /// from 1. One more is answered with 5.03.

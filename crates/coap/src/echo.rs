@@ -1,11 +1,10 @@
-//! Which peers have shown that they are where they say (RFC 9175 s2, the Echo option).
+//! Values by which peers show that they receive at their address (RFC 9175 s2, the Echo option).
 //!
-//! An answer much larger than its request makes a server a weapon: the address of the request may
-//! be forged. So a peer gets a random value, and whoever brings it back can receive at that address.
-//! Values are remembered as RFC 9175 appendix A, method 1, has it, in a table that strangers cannot
-//! grow: those who have proved themselves and those who have not are kept, and forgotten, apart.
+//! The source address of a request may be forged. So a peer gets a random value, and a peer that brings it
+//! back can receive at that address. Values are remembered as in RFC 9175 appendix A, method 1, in a
+//! bounded table. What a proof is worth is the endpoint's affair.
 
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, VecDeque};
 
 use lowmesh_units::{Duration, Instant, Rng};
 
@@ -18,31 +17,19 @@ struct Challenge {
     issued: Instant,
 }
 
-/// The challenges of a server, and who has met them.
+/// The challenges of a server that are not met yet.
 #[derive(Debug)]
 pub struct Challenges<P> {
     open: BTreeMap<P, Challenge>,
     /// Peers with an open challenge, the oldest first.
     order: VecDeque<P>,
-    proven: BTreeMap<P, Instant>,
-    by_age: BTreeSet<(Instant, P)>,
     peers_max: usize,
 }
 
 impl<P: Ord + Copy> Challenges<P> {
-    /// Remembers so many peers of each sort.
+    /// Remembers so many peers.
     pub const fn new(peers_max: usize) -> Self {
-        Self {
-            open: BTreeMap::new(),
-            order: VecDeque::new(),
-            proven: BTreeMap::new(),
-            by_age: BTreeSet::new(),
-            peers_max,
-        }
-    }
-    /// Whether a peer has shown that it receives at its address.
-    pub fn is_proven(&self, peer: P) -> bool {
-        self.proven.contains_key(&peer)
+        Self { open: BTreeMap::new(), order: VecDeque::new(), peers_max }
     }
     /// A value for a peer to bring back; the same until it is met or forgotten.
     pub fn challenge(&mut self, peer: P, now: Instant, rng: &mut Rng) -> [u8; ECHO_LEN] {
@@ -65,20 +52,7 @@ impl<P: Ord + Copy> Challenges<P> {
         let age = now.since(open.issued);
         self.open.remove(&peer);
         self.order.retain(|one| *one != peer);
-        self.prove(peer, now);
         Some(age)
-    }
-    /// A peer has shown by other means that it receives at its address.
-    pub fn prove(&mut self, peer: P, now: Instant) {
-        if let Some(before) = self.proven.insert(peer, now) {
-            self.by_age.remove(&(before, peer));
-        }
-        self.by_age.insert((now, peer));
-        if self.proven.len() > self.peers_max
-            && let Some((_, oldest)) = self.by_age.pop_first()
-        {
-            self.proven.remove(&oldest);
-        }
     }
 }
 
@@ -97,12 +71,10 @@ mod tests {
     fn who_brings_the_value_back_is_proven() {
         let mut challenges = Challenges::new(4);
         let value = challenges.challenge(1, T0, &mut rng());
-        assert!(!challenges.is_proven(1));
         assert_eq!(challenges.meet(2, &value, T0), None, "another address");
         assert_eq!(challenges.meet(1, b"wrong", T0), None);
         let later = Instant::from_secs(3);
         assert_eq!(challenges.meet(1, &value, later), Some(Duration::from_secs(3)));
-        assert!(challenges.is_proven(1) && !challenges.is_proven(2));
     }
 
     #[test]
@@ -116,26 +88,13 @@ mod tests {
     }
 
     #[test]
-    fn strangers_push_out_strangers_and_never_the_proven() {
+    fn the_oldest_value_is_forgotten_for_one_more() {
         let (mut challenges, mut rng) = (Challenges::new(4), rng());
-        challenges.prove(100, T0);
         let first = challenges.challenge(0, T0, &mut rng);
         for peer in 1..50 {
             challenges.challenge(peer, T0, &mut rng);
         }
         assert_eq!((challenges.open.len(), challenges.order.len()), (4, 4));
-        assert!(challenges.is_proven(100));
         assert_eq!(challenges.meet(0, &first, T0), None);
-    }
-
-    #[test]
-    fn the_proven_are_bounded_too() {
-        let mut challenges = Challenges::new(2);
-        for (second, peer) in [(1, 1), (2, 2), (3, 1), (4, 3)] {
-            challenges.prove(peer, Instant::from_secs(second));
-        }
-        let proven: Vec<u8> = (1..=3).filter(|peer| challenges.is_proven(*peer)).collect();
-        assert_eq!(proven, [1, 3]);
-        assert_eq!(challenges.by_age.len(), 2);
     }
 }

@@ -41,9 +41,6 @@ pub const REGISTER_AGAIN_MIN: Duration = Duration::from_secs(5);
 pub const REGISTER_AGAIN_MAX: Duration = Duration::from_secs(15);
 /// After this long without a sign of life a notification is CON: RFC 7641 s4.5, 24 h.
 pub const CONFIRM_AFTER: Duration = Duration::from_secs(24 * 3600);
-/// How long an unproven address without credit is kept as an observer; ours, as long as a CON to it would be
-/// repeated (MAX_TRANSMIT_WAIT).
-pub const UNPROVEN_OBSERVER_MAX: Duration = MAX_TRANSMIT_WAIT;
 /// Between unconfirmed notifications to one observer, where no RTT is known: RFC 7641 s4.5.1, 3 s.
 pub const NOTIFICATION_GAP: Duration = Duration::from_secs(3);
 /// Max-Age of a response without the option: RFC 7252 s5.10.5, 60 s.
@@ -113,6 +110,10 @@ pub const REPRESENTATIONS_PER_PEER: usize = (4 << 20) + BODY_OVERHEAD;
 pub const OBSERVERS_MAX: usize = 1024;
 /// Observers with one peer's address; ours.
 pub const OBSERVERS_PER_PEER: usize = 64;
+/// Longest body of a request that observes, octets; ours: it is kept as long as its observers.
+pub const OBSERVED_REQUEST_MAX: usize = 1024;
+/// Octets of states that wait to be sent to observers, past which the application is asked for no more; ours.
+pub const STATES_MAX: usize = 16 << 20;
 /// Observed resources whose new state the application is asked for at a time; ours. Others wait in order.
 pub const REFRESHES_MAX: usize = 64;
 /// How long an application may take to tell a new state before another is asked for in its place; ours,
@@ -148,17 +149,19 @@ pub const GROUP_REQUESTS_MAX: usize = 64;
 /// buffer of 32.
 pub const QUEUE_MAX: usize = 32;
 /// Own exchanges open at once over all peers, waiting ones included; ours.
-pub const OPEN_MAX: usize = 1024;
+pub const OPEN_MAX: usize = 1536;
 /// The part of the open exchanges for notifications to unproven addresses, as a divisor; ours.
 pub const OPEN_UNPROVEN_DIVISOR: usize = 2;
-/// How long a notification to an unproven address keeps its place while others wait for one; ours, long enough
+/// How long a message to an unproven address keeps its place while others wait for one; ours, long enough
 /// for the acknowledgement of most peers.
-pub const UNPROVEN_GRACE: Duration = Duration::from_millis(500);
+pub const UNPROVEN_GRACE: Duration = Duration::from_millis(1500);
 /// Upper bound of the setting `open_max`; ours: below the number of two-octet tokens.
 pub const OPEN_MAX_LIMIT: usize = 16_384;
 /// Requests of peers that are not answered yet, and separate responses that are not acknowledged yet; ours:
 /// [`REQUESTS_MAX`], and the datagrams that a driver reads at once.
-pub const INCOMING_MAX: usize = 1024;
+pub const INCOMING_MAX: usize = 768;
+/// The part of [`INCOMING_MAX`] for requests by multicast, as a divisor; ours.
+pub const INCOMING_MULTICAST_DIVISOR: usize = 4;
 /// The same of one peer; ours.
 pub const INCOMING_PER_PEER: usize = 128;
 /// Interactions that an adaptive window lets be outstanding with one peer at most; ours, as many as wait at
@@ -166,6 +169,11 @@ pub const INCOMING_PER_PEER: usize = 128;
 pub const WINDOW_MAX: u32 = 32;
 /// Peers remembered; ours: more than can have something open, so that a newcomer always finds a place.
 pub const PEERS_MAX: usize = 2560;
+/// Unmatched ACKs and RSTs of a peer, up to which an ACK proves its address; ours: to guess one of 65,536
+/// message IDs takes more.
+pub const STRAYS_MAX: u8 = 8;
+/// Peers among which idle ones are looked for; ours.
+pub const ADMISSION_LOOK: usize = 64;
 /// Idle peers that are looked at to find one to forget; ours.
 pub const ADMISSION_SAMPLE: usize = 8;
 /// Messages remembered per peer against duplicates; ours: 247 s of a request every 2 s, doubled up.

@@ -39,6 +39,8 @@ pub(crate) struct Peer {
     pub(crate) incoming: usize,
     /// The peer has shown that it receives at its address.
     pub(crate) proven: bool,
+    /// ACKs and RSTs that nothing here waited for.
+    pub(crate) strays: u8,
     /// More than one datagram came from it.
     pub(crate) returned: bool,
     /// What may leave to it while it is unproven.
@@ -62,6 +64,7 @@ impl Peer {
             last_used: now,
             incoming: 0,
             proven: false,
+            strays: 0,
             returned: false,
             credit: Credit::default(),
         }
@@ -81,9 +84,9 @@ impl Peer {
         self.credit.balance(now).saturating_sub(DATAGRAM_OVERHEAD)
     }
     /// How much would be lost with it, against other idle peers: what a flood of forged addresses leaves
-    /// behind is unproven and came once.
-    pub(crate) const fn worth(&self) -> (bool, bool, Instant) {
-        (self.proven, self.returned, self.last_used)
+    /// behind came once.
+    pub(crate) const fn worth(&self) -> (bool, Instant) {
+        (self.returned, self.last_used)
     }
     /// Whether one more interaction may start.
     pub(crate) fn permits(&self, now: Instant) -> Permit {

@@ -11,7 +11,9 @@ use crate::event::ExchangeId;
 use crate::event::{Discard, Output, Purpose, ResponseTemplate};
 use crate::exchange::{Answer, Expects, Incoming, Role};
 use crate::no_response::Unwanted;
-use crate::params::{ADMISSION_SAMPLE, EXCHANGE_LIFETIME, NON_LIFETIME};
+use crate::params::{
+    ADMISSION_SAMPLE, EXCHANGE_LIFETIME, INCOMING_MULTICAST_DIVISOR, NON_LIFETIME,
+};
 use crate::peer::Peer;
 use crate::refusal::{is_for_proxy, refusal};
 use crate::seen::Sighting;
@@ -64,28 +66,33 @@ impl<P: Ord + Copy> Endpoint<P> {
     /// Remembers a message; a full memory forgets the oldest of this peer, or else of the next peer in turn.
     pub(super) fn remember(&mut self, from: P, view: &MessageView<'_>, now: Instant) {
         let Some(peer) = self.peers.get_mut(&from) else { return };
-        let full = peer.seen.len() >= self.config.dedup_per_peer
-            || self.remembered >= self.config.dedup_total;
+        let own = peer.seen.len() >= self.config.dedup_per_peer;
+        let full = own || self.remembered >= self.config.dedup_total;
         peer.seen.remember(view.message_id(), view.kind(), now);
         self.remembered += 1;
         if !full {
             return;
         }
-        let forgotten = (peer.seen.len() > 1 && peer.seen.forget_oldest())
-            || self.longest_memory(from).is_some_and(|one| one.seen.forget_oldest());
+        let forgotten = (own && peer.seen.forget_oldest())
+            || self.longest_memory().is_some_and(|one| one.seen.forget_oldest());
         if forgotten {
             self.remembered -= 1;
             self.counters.forgotten_early += 1;
         }
     }
 
-    /// The peer with the longest memory among the next few that have one, other than `newcomer`.
-    fn longest_memory(&mut self, newcomer: P) -> Option<&mut Peer> {
-        let others = self.in_turn().filter(|(key, one)| **key != newcomer && one.seen.len() > 0);
-        let longest = others.take(ADMISSION_SAMPLE).max_by_key(|(_, one)| one.seen.len());
-        let longest = longest.map(|(key, _)| *key)?;
-        self.hand = Some(longest);
-        self.peers.get_mut(&longest)
+    /// The peer with the longest memory among the next few that have one.
+    fn longest_memory(&mut self) -> Option<&mut Peer> {
+        let some = self.in_turn().filter(|(_, one)| one.seen.len() > 0).take(ADMISSION_SAMPLE);
+        let (key, next) = some.map(|(key, one)| (one.seen.len(), *key)).fold(
+            (None, None),
+            |(longest, _), (len, key)| {
+                let longer = longest.is_none_or(|(most, _)| len > most);
+                (if longer { Some((len, key)) } else { longest }, Some(key))
+            },
+        );
+        self.hand = next;
+        self.peers.get_mut(&key?.1)
     }
 
     /// A new request has come from an admitted peer.
@@ -100,7 +107,7 @@ impl<P: Ord + Copy> Endpoint<P> {
             return;
         }
         self.remember(from, view, now);
-        if self.is_busy(from) {
+        if self.is_busy(from, multicast, now) {
             self.discard(from, Discard::Overloaded);
             if !multicast {
                 self.refuse_busy(from, view, now);
@@ -170,11 +177,14 @@ impl<P: Ord + Copy> Endpoint<P> {
         self.refuse_with(from, view, ResponseTemplate::new(code), now);
     }
 
-    /// True if this peer or all together have as many requests open as they may.
-    fn is_busy(&self, from: P) -> bool {
+    /// True if this peer or all together have as many requests open as they may. Requests by multicast,
+    /// which wait for their leisure, have a part of the places.
+    fn is_busy(&mut self, from: P, multicast: bool, now: Instant) -> bool {
         let own = self.peers.get(&from).map_or(0, |peer| peer.incoming);
+        let max = self.config.incoming_max;
+        let max = if multicast { (max / INCOMING_MULTICAST_DIVISOR).max(1) } else { max };
         own >= self.config.incoming_per_peer
-            || self.incoming.len() + self.separate >= self.config.incoming_max
+            || (self.incoming.len() + self.separate >= max && !self.make_room_for_request(now))
     }
 
     /// RFC 7252 s5.9.3.4: 5.03, with Max-Age for when to try again.

@@ -21,7 +21,7 @@ use crate::event::ExchangeId;
 use crate::event::{Counters, Discard, Input, Output};
 use crate::exchange::{Incoming, Outgoing};
 use crate::observe::NO_DEREGISTRATION;
-use crate::params::{ADMISSION_SAMPLE, MESSAGE_IDS};
+use crate::params::{ADMISSION_LOOK, ADMISSION_SAMPLE, MESSAGE_IDS};
 use crate::peer::Peer;
 use crate::{Config, ConfigError, CongestionControl};
 
@@ -31,6 +31,10 @@ pub struct Endpoint<P> {
     config: Config,
     rng: Rng,
     peers: BTreeMap<P, Peer>,
+    /// Peers whose address is unproven, the first to be forgotten.
+    strangers: BTreeSet<P>,
+    /// Separate responses on their way to unproven addresses, the oldest first, and since when.
+    unproven_answers: BTreeMap<ExchangeId, Instant>,
     /// Destinations with a congestion control of their own.
     chosen: BTreeMap<P, CongestionControl>,
     /// The peer that was forgotten last to make room.
@@ -66,6 +70,8 @@ impl<P: Ord + Copy> Endpoint<P> {
             config,
             rng,
             peers: BTreeMap::new(),
+            strangers: BTreeSet::new(),
+            unproven_answers: BTreeMap::new(),
             chosen: BTreeMap::new(),
             hand: None,
             outgoing: BTreeMap::new(),
@@ -139,6 +145,7 @@ impl<P: Ord + Copy> Endpoint<P> {
         }
         if self.peers.len() >= self.config.peers_max {
             let Some(oldest) = self.idle_peer() else { return false };
+            self.strangers.remove(&oldest);
             if let Some(gone) = self.peers.remove(&oldest) {
                 if let Some(then) = gone.paced {
                     self.paced.remove(&(then, oldest));
@@ -152,18 +159,27 @@ impl<P: Ord + Copy> Endpoint<P> {
         let mut newcomer = Peer::new(chosen, now, &mut self.rng);
         newcomer.credit.earn(earned, now);
         self.peers.insert(peer, newcomer);
+        self.strangers.insert(peer);
         true
     }
-    /// The least worth keeping among the next few idle peers after the one that was forgotten last: in a
-    /// flood of forged addresses, to look at all of them for each datagram would be the heavier load.
+    /// The idle peer to forget: the least worth keeping among the next few whose address is unproven, else
+    /// among the next few of all. In a flood of forged addresses, to look at all of them for each
+    /// datagram would be the heavier load.
     fn idle_peer(&self) -> Option<P> {
-        let idle = self.in_turn().filter(|(_, one)| one.is_idle()).take(ADMISSION_SAMPLE);
-        idle.min_by_key(|(_, one)| one.worth()).map(|(peer, _)| *peer)
+        let (after, before) = self.turn();
+        let strangers = self.strangers.range((after, Bound::Unbounded));
+        let strangers = strangers.chain(self.strangers.range((Bound::Unbounded, before)));
+        let known = strangers.filter_map(|peer| Some((peer, self.peers.get(peer)?)));
+        least(known.take(ADMISSION_LOOK)).or_else(|| least(self.in_turn()))
+    }
+    /// Where the next peer in turn begins, and where the last one ends.
+    fn turn(&self) -> (Bound<P>, Bound<P>) {
+        let after = self.hand.map_or(Bound::Unbounded, Bound::Excluded);
+        (after, self.hand.map_or(Bound::Unbounded, Bound::Included))
     }
     /// All peers, from the one behind that which was forgotten last.
     fn in_turn(&self) -> impl Iterator<Item = (&P, &Peer)> {
-        let after = self.hand.map_or(Bound::Unbounded, Bound::Excluded);
-        let before = self.hand.map_or(Bound::Unbounded, Bound::Included);
+        let (after, before) = self.turn();
         let next = self.peers.range((after, Bound::Unbounded));
         next.chain(self.peers.range((Bound::Unbounded, before)))
     }
@@ -181,6 +197,12 @@ impl<P: Ord + Copy> Endpoint<P> {
         }
         self.on_paced(now);
     }
+}
+
+/// The least worth keeping among the first few idle ones of some peers.
+fn least<'a, P: Copy + 'a>(peers: impl Iterator<Item = (&'a P, &'a Peer)>) -> Option<P> {
+    let idle = peers.filter(|(_, one)| one.is_idle()).take(ADMISSION_SAMPLE);
+    idle.min_by_key(|(_, one)| one.worth()).map(|(peer, _)| *peer)
 }
 
 impl<P: Ord + Copy> Machine for Endpoint<P> {

@@ -148,8 +148,9 @@ impl<P: Ord + Copy> Endpoint<P> {
             Role::Separate => {
                 peer.incoming += 1;
                 self.separate += 1;
+                self.note_unproven(id, to, role, now);
             }
-            Role::Notification => self.note_unproven(id, to, now),
+            Role::Notification => self.note_unproven(id, to, role, now),
             Role::Request | Role::Ping => {}
         }
         self.start_waiting(to, now);
@@ -356,6 +357,7 @@ impl<P: Ord + Copy> Endpoint<P> {
         self.release(id, now);
         let exchange = self.outgoing.remove(&id)?;
         self.unproven.remove(&id);
+        self.unproven_answers.remove(&id);
         let peer = self.peers.get_mut(&exchange.peer).expect("a peer with exchanges is kept");
         peer.forget(id);
         if exchange.role == Role::Separate {

@@ -5,8 +5,9 @@ use lowmesh_machine::{DropReason, Handle};
 use lowmesh_units::Instant;
 
 use super::Endpoint;
-use crate::event::{ExchangeId, Output, Purpose};
-use crate::params::{DATAGRAM_OVERHEAD, OPEN_UNPROVEN_DIVISOR, UNPROVEN_GRACE};
+use crate::event::{Discard, ExchangeId, Output, Purpose};
+use crate::exchange::Role;
+use crate::params::{DATAGRAM_OVERHEAD, OPEN_UNPROVEN_DIVISOR, STRAYS_MAX, UNPROVEN_GRACE};
 
 /// A datagram on its way out.
 pub(super) struct Departure<P> {
@@ -31,17 +32,45 @@ impl<P: Ord + Copy> Endpoint<P> {
         }
         self.peers.get(&peer).map_or(0, |known| known.room(now))
     }
-    /// A peer has shown that it receives at its address, as with an Echo value. Only a peer that is
-    /// remembered can be proven.
-    pub fn prove(&mut self, peer: P) {
+    /// A peer has shown that it receives at its address, as with an Echo value.
+    pub fn prove(&mut self, peer: P, now: Instant) {
+        if self.config.amplification_max.is_none() || !self.admit(peer, now) {
+            return;
+        }
         if let Some(known) = self.peers.get_mut(&peer)
             && !known.proven
         {
             known.proven = true;
+            self.strangers.remove(&peer);
             for id in known.exchanges() {
                 self.unproven.remove(&id);
+                self.unproven_answers.remove(&id);
             }
         }
+    }
+    /// A peer has acknowledged a CON, whose message ID it has read, or guessed: of many guesses one is right.
+    pub(super) fn prove_by_message_id(&mut self, peer: P, now: Instant) {
+        if self.peers.get(&peer).is_some_and(|known| known.strays <= STRAYS_MAX) {
+            self.prove(peer, now);
+        }
+    }
+    /// An ACK or RST that nothing here waits for.
+    pub(super) fn discard_stray(&mut self, from: P) {
+        if let Some(known) = self.peers.get_mut(&from) {
+            known.strays = known.strays.saturating_add(1);
+        }
+        self.discard(from, Discard::Unmatched);
+    }
+    /// Gives an unproven peer so many octets of credit, which it has earned before.
+    pub fn grant(&mut self, peer: P, octets: usize, now: Instant) {
+        self.admit_with(peer, octets, now);
+    }
+    /// Takes what is left of an unproven peer's credit, octets with headers, to be granted later.
+    pub fn set_aside(&mut self, peer: P, now: Instant) -> usize {
+        let Some(known) = self.peers.get_mut(&peer).filter(|known| !known.proven) else { return 0 };
+        let left = known.credit.balance(now);
+        known.credit.spend(left, now);
+        left
     }
     /// What a datagram of `len` octets earns its sender.
     pub(super) const fn worth(&self, len: usize) -> usize {
@@ -103,9 +132,25 @@ impl<P: Ord + Copy> Endpoint<P> {
         true
     }
     /// An exchange to an unproven address is among the first to give way.
-    pub(super) fn note_unproven(&mut self, id: ExchangeId, to: P, now: Instant) {
-        if !self.is_proven(to) {
+    pub(super) fn note_unproven(&mut self, id: ExchangeId, to: P, role: Role, now: Instant) {
+        if self.is_proven(to) {
+            return;
+        }
+        if role == Role::Separate {
+            self.unproven_answers.insert(id, now);
+        } else {
             self.unproven.insert(id, now);
         }
+    }
+    /// Makes room for one more request where all places are taken: the oldest separate response to an
+    /// unproven address gives way, once its acknowledgement has had time to come.
+    pub(super) fn make_room_for_request(&mut self, now: Instant) -> bool {
+        let oldest = self.unproven_answers.first_key_value().map(|(id, since)| (*id, *since));
+        let Some((oldest, since)) = oldest else { return false };
+        if now.since(since) < UNPROVEN_GRACE {
+            return false;
+        }
+        self.abandon(oldest, DropReason::GaveUp, now);
+        true
     }
 }

@@ -74,9 +74,8 @@ impl<P: Ord + Copy> Endpoint<P> {
         let confirmed = self
             .by_message_id(from, message_id)
             .filter(|id| self.outgoing.get(id).is_some_and(|one| one.kind == Kind::Confirmable));
-        let Some(id) = confirmed else { return self.discard(from, Discard::Unmatched) };
-        // The message ID of a CON is known to nobody but its receiver.
-        self.prove(from);
+        let Some(id) = confirmed else { return self.discard_stray(from) };
+        self.prove_by_message_id(from, now);
         let Some((handle, rtt, retransmissions)) = self.acknowledge(id, now) else { return };
         self.outbox.push(Output::Acknowledged { handle, rtt, retransmissions });
         match self.outgoing.get(&id) {
@@ -97,7 +96,7 @@ impl<P: Ord + Copy> Endpoint<P> {
     /// RFC 7252 s4.2: the peer lacks context for the message; it is not sent again.
     fn on_reset(&mut self, from: P, message_id: MessageId, now: Instant) {
         if let Some(id) = self.by_message_id(from, message_id) {
-            self.prove(from);
+            // No proof: a victim whose address was forged answers with RST too.
             return match self.outgoing.get(&id).map(|one| one.role) {
                 // RFC 7252 s4.3: the RST is what a ping wants.
                 Some(Role::Ping) => self.on_pong(id, now),
@@ -108,7 +107,7 @@ impl<P: Ord + Copy> Endpoint<P> {
             self.peers.get_mut(&from).and_then(|one| one.take_unconfirmed(message_id));
         match notification {
             Some(handle) => self.fail(handle, DropReason::Reset),
-            None => self.discard(from, Discard::Unmatched),
+            None => self.discard_stray(from),
         }
     }
 
@@ -137,7 +136,7 @@ impl<P: Ord + Copy> Endpoint<P> {
         });
         match matched {
             Some(id) => {
-                self.prove(from);
+                self.prove(from, now);
                 self.acknowledge(id, now);
                 self.settle(from, id, view, now);
             }

@@ -168,6 +168,10 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
             }
             self.notify_waiting(now);
         }
+        while let Some(id) = self.server.registry.next_stale() {
+            self.server.refreshes.changed(id);
+        }
+        self.ask_for_states(now);
         while let Some((peer, token)) = self.server.registry.next_left() {
             self.transport.on_observer_left(peer, &token);
         }

@@ -7,10 +7,12 @@ use lowmesh_machine::{DropReason, Handle};
 use lowmesh_units::Instant;
 use lowmesh_wire::coap::{Message, OptionNumber, Options};
 
+use super::server::is_challenge;
 use super::{Host, Transport};
 use crate::blockwise::Block;
 use crate::event::{ExchangeId, Input, Output, ResponseTemplate};
 use crate::observe::{End, Notification, Standing};
+use crate::params::{DATAGRAM_OVERHEAD, STATES_MAX};
 
 impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
     /// The state of the resource at a path has changed: its observers are notified. For each different
@@ -20,7 +22,7 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         options.insert_path(path);
         let path: Vec<&[u8]> = options.iter().values(OptionNumber::URI_PATH).collect();
         for id in self.server.registry.on_path(&path) {
-            self.server.refreshes.changed(id);
+            self.server.on_change(id);
         }
         self.ask_for_states(now);
     }
@@ -28,21 +30,23 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
     /// somewhere else is known to a proxy by the request alone.
     pub fn request_changed(&mut self, request: &Message, now: Instant) {
         if let Some(id) = self.server.registry.like(request) {
-            self.server.refreshes.changed(id);
+            self.server.on_change(id);
         }
         self.ask_for_states(now);
     }
     /// The same for all observers.
     pub fn all_changed(&mut self, now: Instant) {
         for id in self.server.registry.all() {
-            self.server.refreshes.changed(id);
+            self.server.on_change(id);
         }
         self.ask_for_states(now);
     }
 
     /// Asks the application for states that have changed, as many as may be asked for at a time.
     pub(super) fn ask_for_states(&mut self, now: Instant) {
-        while let Some((exchange, id)) = self.server.refreshes.next(now) {
+        while self.server.registry.state_octets() < STATES_MAX
+            && let Some((exchange, id)) = self.server.refreshes.next(now)
+        {
             match self.server.registry.question(id) {
                 Some((from, message)) => {
                     let multicast = false;
@@ -61,7 +65,10 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         now: Instant,
     ) -> bool {
         let Some(id) = self.server.refreshes.end(exchange) else { return false };
-        self.server.registry.on_state(id, state, now);
+        // A challenge is for a client, and says nothing of the state.
+        if !is_challenge(&state) {
+            self.server.registry.on_state(id, state, now);
+        }
         self.ask_for_states(now);
         self.notify_waiting(now);
         true
@@ -80,7 +87,7 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
             let (handle, transport) = (self.client.next(), &self.transport);
             let standing = |peer| Standing {
                 proven: transport.is_proven(peer),
-                credit: transport.credit(peer, now),
+                credit: transport.credit(peer, now).saturating_add(DATAGRAM_OVERHEAD),
                 room_at: transport.room_at(peer, now),
             };
             let due = self.server.registry.next_notification(now, handle, standing);
@@ -90,7 +97,12 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         }
     }
     fn notify(&mut self, notification: Notification<P>, handle: Handle, now: Instant) {
-        let Notification { peer, token, confirmable, key, block, response } = notification;
+        let Notification { peer, token, confirmable, key, block, response, .. } = notification;
+        if notification.acknowledged {
+            self.transport.prove(peer, now);
+        } else if notification.reserve > 0 {
+            self.transport.grant(peer, notification.reserve, now);
+        }
         // To an unproven address a notification is no larger than its credit; the rest is there to be
         // asked for.
         let overhead = response.encoded_len(token.encoded_len()) - response.payload.len();
@@ -99,9 +111,11 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         let proven = self.transport.is_proven(peer);
         let tables = &mut self.server.representations;
         let response = tables.answer((peer, key), response, wanted, most, proven, now);
+        let known = self.transport.keeps_observer(peer, &token);
         let input = Input::Notify { peer, token, response, confirmable, handle };
         if self.transport.handle(now, input).is_err() {
-            self.server.registry.on_end(handle, End::Deferred, now);
+            let end = if known { End::Deferred } else { End::Gone };
+            self.server.registry.on_end(handle, end, now);
         }
     }
     /// True if `handle` is a notification's.
@@ -115,7 +129,13 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         reason: DropReason,
         now: Instant,
     ) -> bool {
-        let end = if reason == DropReason::QueueFull { End::Deferred } else { End::Gone };
+        let peer = self.server.registry.peer_of(handle);
+        let unproven = peer.is_some_and(|peer| !self.transport.is_proven(peer));
+        let end = match reason {
+            DropReason::QueueFull => End::Deferred,
+            DropReason::GaveUp if unproven => End::Unheard,
+            _ => End::Gone,
+        };
         self.server.registry.on_end(handle, end, now)
     }
 }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use lowmesh_machine::{Handle, Rejected};
 use lowmesh_units::Instant;
-use lowmesh_wire::coap::{Class, Code, Message, OptionNumber, Options};
+use lowmesh_wire::coap::{Class, Code, Message, OptionNumber, Options, Token};
 
 use super::places::{NoPlace, Place, Places};
 use super::refreshes::Refreshes;
@@ -15,10 +15,10 @@ use crate::blockwise::{
 };
 use crate::echo::Challenges;
 use crate::event::{ExchangeId, Input, Output, ResponseTemplate};
-use crate::observe::{DEREGISTER, REGISTER, Registry};
+use crate::observe::{DEREGISTER, ObservationId, REGISTER, Registry};
 use crate::params::{
     ACK_DELAY, BLOCK_OPTIONS_OVERHEAD, DATAGRAM_OVERHEAD, EXCHANGE_LIFETIME, LATER_BLOCK_OVERHEAD,
-    NOTIFICATION_SLACK,
+    NOTIFICATION_SLACK, OBSERVED_REQUEST_MAX,
 };
 use crate::resource::Wishes;
 
@@ -86,6 +86,11 @@ impl<P: Ord + Copy> Server<P> {
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         self.registry.next_deadline()
     }
+    /// The state of an observation has changed.
+    pub(super) fn on_change(&mut self, id: ObservationId) {
+        self.registry.on_change(id);
+        self.refreshes.changed(id);
+    }
     pub(super) fn on_unreachable(&mut self, peer: P) {
         self.registry.remove_peer(peer);
     }
@@ -133,8 +138,9 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         if let Some(value) = message.options.get(OptionNumber::ECHO)
             && self.server.challenges.meet(from, value, now).is_some()
         {
-            self.transport.prove(from);
+            self.transport.prove(from, now);
         }
+        self.server.registry.on_heard(from, now);
         let observe = message.options.get_uint(OptionNumber::OBSERVE);
         let reads = matches!(message.code, Code::GET | Code::FETCH);
         if observe == Some(DEREGISTER) && reads {
@@ -254,32 +260,49 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         }
         let mut response = response;
         if let Some(asked) = self.server.forget(exchange) {
-            let echo = response.options.get(OptionNumber::ECHO);
-            if response.code == Code::UNAUTHORIZED && echo.is_some_and(<[u8]>::is_empty) {
+            if is_challenge(&response) {
                 response = self.challenge(asked.peer, now);
             }
             asked.wishes.apply(&mut response);
-            self.register(&asked, &mut response, now);
+            let token = self.register(&asked, &mut response, now);
             response = self.fit(&asked, response, now);
+            let observes = response.options.get(OptionNumber::OBSERVE).is_some();
+            let sent = self.transport.handle(now, Input::Respond { exchange, response, handle });
+            if let Some(token) = token {
+                if observes && sent.is_ok() {
+                    let left = self.transport.set_aside(asked.peer, now);
+                    self.server.registry.reserve(asked.peer, &token, left);
+                } else {
+                    // RFC 7641 s4.1: only a response with Observe registers.
+                    self.server.registry.remove(asked.peer, &token);
+                }
+            }
+            return sent;
         }
         self.transport.handle(now, Input::Respond { exchange, response, handle })
     }
 
-    /// Registers an observer if the client asks for it and the application agrees.
-    fn register(&mut self, asked: &Asked<P>, response: &mut ResponseTemplate, now: Instant) {
+    /// Registers an observer if the client asks for it and the application agrees; returns its token.
+    fn register(
+        &mut self,
+        asked: &Asked<P>,
+        response: &mut ResponseTemplate,
+        now: Instant,
+    ) -> Option<Token> {
         if !response.options.remove(OptionNumber::OBSERVE) {
-            return;
+            return None;
         }
-        let Some(request) = &asked.observes else { return };
+        let request = asked.observes.as_ref()?;
         // RFC 7641 s4.1: only a success registers.
-        if response.code.class() != Class::Success {
-            return;
+        let success = response.code.class() == Class::Success;
+        if !success || request.payload.len() > OBSERVED_REQUEST_MAX {
+            return None;
         }
-        let proven = self.transport.is_proven(asked.peer);
-        let place = self.server.registry.register(asked.peer, request, response, proven, now);
-        if let Some(sequence) = place {
-            response.options.set_uint(OptionNumber::OBSERVE, sequence);
-        }
+        let transport = &self.transport;
+        let is_proven = |peer| transport.is_proven(peer);
+        let place = self.server.registry.register(asked.peer, request, response, is_proven, now);
+        response.options.set_uint(OptionNumber::OBSERVE, place?);
+        Some(request.token.clone())
     }
 
     /// Cuts a response to what may leave in answer to its request.
@@ -331,6 +354,10 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         if response.encoded_len(asked.token_len) <= credit {
             return response;
         }
+        // A method that has been performed is not repeated with a challenge.
+        if !matches!(asked.code, Code::GET | Code::FETCH) {
+            return ResponseTemplate::new(response.code);
+        }
         // RFC 9175 s2.3: 4.01 with the Echo option.
         self.challenge(asked.peer, now)
     }
@@ -376,4 +403,10 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         let block = Exponent::fitting(bound.saturating_sub(BLOCK_OPTIONS_OVERHEAD));
         (preferred.min(block), room.min(bound))
     }
+}
+
+/// Whether an application asks for a challenge with a response: [`ResponseTemplate::challenge`].
+pub(super) fn is_challenge(response: &ResponseTemplate) -> bool {
+    let echo = response.options.get(OptionNumber::ECHO);
+    response.code == Code::UNAUTHORIZED && echo.is_some_and(<[u8]>::is_empty)
 }

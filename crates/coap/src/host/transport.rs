@@ -24,7 +24,17 @@ pub trait Transport<P>: for<'a> Machine<Input<'a> = Input<'a, P>, Output = Outpu
     /// Whether something has shown that a peer receives at its address, as a connection always does.
     fn is_proven(&self, peer: P) -> bool;
     /// A peer has shown that it receives at its address.
-    fn prove(&mut self, peer: P);
+    fn prove(&mut self, peer: P, now: Instant);
+    /// Gives an unproven peer so many octets of credit, which it has earned before.
+    fn grant(&mut self, _peer: P, _octets: usize, _now: Instant) {}
+    /// Takes what is left of an unproven peer's credit, to be granted later.
+    fn set_aside(&mut self, _peer: P, _now: Instant) -> usize {
+        0
+    }
+    /// Whether notifications to an observer can be sent by this transport.
+    fn keeps_observer(&self, _peer: P, _token: &Token) -> bool {
+        true
+    }
     /// Octets of a message that may leave to a peer now: no bound for proven addresses.
     fn credit(&self, peer: P, now: Instant) -> usize;
     /// Whether there is room for one more notification to a proven address.
@@ -55,8 +65,14 @@ impl<P: Ord + Copy> Transport<P> for Endpoint<P> {
     fn is_proven(&self, peer: P) -> bool {
         Self::is_proven(self, peer)
     }
-    fn prove(&mut self, peer: P) {
-        Self::prove(self, peer);
+    fn prove(&mut self, peer: P, now: Instant) {
+        Self::prove(self, peer, now);
+    }
+    fn grant(&mut self, peer: P, octets: usize, now: Instant) {
+        Self::grant(self, peer, octets, now);
+    }
+    fn set_aside(&mut self, peer: P, now: Instant) -> usize {
+        Self::set_aside(self, peer, now)
     }
     fn credit(&self, peer: P, now: Instant) -> usize {
         Self::credit(self, peer, now)

@@ -20,7 +20,10 @@ pub(super) struct Observation<P> {
     pub(super) path: Vec<Vec<u8>>,
     /// The value of Observe of the latest state.
     pub(super) sequence: u32,
+    /// The latest state, as long as somebody waits to be notified of it.
     pub(super) latest: Option<ResponseTemplate>,
+    /// Observers that wait to be notified of it.
+    pub(super) waiting: usize,
     pub(super) observers: BTreeSet<(P, Token)>,
 }
 
@@ -37,6 +40,7 @@ impl<P> Observation<P> {
             path: path.map(<[u8]>::to_vec).collect(),
             sequence: 0,
             latest: None,
+            waiting: 0,
             observers: BTreeSet::new(),
         }
     }

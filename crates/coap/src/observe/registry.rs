@@ -13,7 +13,7 @@
 //!        └──────────────────────────────────────────────────────────────┘
 //! ```
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use lowmesh_machine::Handle;
@@ -24,7 +24,7 @@ use super::SEQUENCE_MODULUS;
 use super::observation::{Observation, ObservationId};
 use crate::blockwise::RequestKey;
 use crate::event::{Notifications, ResponseTemplate};
-use crate::params::{CONFIRM_AFTER, NOTIFICATION_GAP, UNPROVEN_OBSERVER_MAX};
+use crate::params::{CONFIRM_AFTER, DATAGRAM_OVERHEAD, NOTIFICATION_GAP};
 
 /// A notification that leaves now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +41,10 @@ pub struct Notification<P> {
     pub block: Option<u32>,
     /// The state, Observe option included.
     pub response: ResponseTemplate,
+    /// Octets of credit that were set aside for it, headers included.
+    pub reserve: usize,
+    /// The observer has acknowledged one before, which proves its address.
+    pub acknowledged: bool,
 }
 
 /// How a notification ended.
@@ -52,6 +56,8 @@ pub enum End {
     Gone,
     /// It did not leave for want of room.
     Deferred,
+    /// An unproven address did not acknowledge what its credit allowed to be sent.
+    Unheard,
 }
 
 /// What an observer's address may be sent now.
@@ -59,7 +65,7 @@ pub enum End {
 pub struct Standing {
     /// The peer has shown that it receives at its address.
     pub proven: bool,
-    /// Octets of a message that may leave to it.
+    /// Octets that may leave to it, headers included.
     pub credit: usize,
     /// When there is room for its notification; `None` means now.
     pub room_at: Option<Instant>,
@@ -87,8 +93,10 @@ struct Observer {
     waits: Option<(Instant, u64)>,
     /// Its place among the observers whose address is unproven.
     unproven: Option<u64>,
-    /// Since when it has had no credit.
-    withheld: Option<Instant>,
+    /// Octets of credit that its registration has earned and that are set aside, headers included.
+    reserve: usize,
+    /// It has acknowledged a notification.
+    acknowledged: bool,
 }
 
 /// All observations of a server.
@@ -102,6 +110,12 @@ pub struct Registry<P> {
     waiting: BTreeMap<(Instant, u64), Observed<P>>,
     /// Observers whose address is unproven, the oldest first.
     unproven: BTreeMap<u64, Observed<P>>,
+    /// Observers without credit: they wait until something comes from them.
+    withheld: BTreeSet<Observed<P>>,
+    /// Observations whose latest state is gone although an observer needs it.
+    stale: Vec<ObservationId>,
+    /// Octets of the states that are kept.
+    octets: usize,
     /// Observers that were forgotten and not asked about.
     left: Vec<Observed<P>>,
     serial: u64,
@@ -122,6 +136,9 @@ impl<P: Ord + Copy> Registry<P> {
             in_flight: BTreeMap::new(),
             waiting: BTreeMap::new(),
             unproven: BTreeMap::new(),
+            withheld: BTreeSet::new(),
+            stale: Vec::new(),
+            octets: 0,
             left: Vec::new(),
             serial: 0,
             sequence: 0,
@@ -141,18 +158,18 @@ impl<P: Ord + Copy> Registry<P> {
         peer: P,
         request: &Message,
         response: &ResponseTemplate,
-        proven: bool,
+        is_proven: impl Fn(P) -> bool,
         now: Instant,
     ) -> Option<u32> {
+        let proven = is_proven(peer);
         let place = (peer, request.token.clone());
         // RFC 7641 s4.1: an entry with the same endpoint and token is replaced.
         self.take_out(&place);
         if self.of_peer(peer).take(self.per_peer_max).count() >= self.per_peer_max {
             return None;
         }
-        if self.observers() >= self.observers_max {
-            let (peer, token) = self.unproven.first_key_value()?.1.clone();
-            self.remove(peer, &token);
+        if self.observers() >= self.observers_max && !self.displace(is_proven) {
+            return None;
         }
         let observation = self.observation_of(request);
         if let Some(joined) = self.observations.get_mut(&observation) {
@@ -176,10 +193,47 @@ impl<P: Ord + Copy> Registry<P> {
             behind: false,
             waits: None,
             unproven: (!proven).then_some(serial),
-            withheld: None,
+            reserve: 0,
+            acknowledged: false,
         };
         self.observers.insert(place, observer);
         Some(self.advance())
+    }
+    /// Forgets the oldest observer whose address is still unproven; false if there is none.
+    fn displace(&mut self, is_proven: impl Fn(P) -> bool) -> bool {
+        while let Some((_, place)) = self.unproven.pop_first() {
+            if !is_proven(place.0) {
+                return self.remove(place.0, &place.1);
+            }
+            // It has proven its address since.
+            if let Some(observer) = self.observers.get_mut(&place) {
+                observer.unproven = None;
+            }
+        }
+        false
+    }
+    /// Sets octets of credit aside for the notifications of an observer.
+    pub fn reserve(&mut self, peer: P, token: &Token, octets: usize) {
+        if let Some(observer) = self.observers.get_mut(&(peer, token.clone())) {
+            observer.reserve = octets;
+        }
+    }
+    /// Something came from a peer, which may have credit again.
+    pub fn on_heard(&mut self, peer: P, now: Instant) {
+        let from = self.withheld.range((peer, Token::EMPTY)..);
+        let own: Vec<_> = from.take_while(|(one, _)| *one == peer).cloned().collect();
+        for place in own {
+            self.withheld.remove(&place);
+            self.wait(&place, now);
+        }
+    }
+    /// Octets of the states that wait to be sent.
+    pub const fn state_octets(&self) -> usize {
+        self.octets
+    }
+    /// The next observation whose state the application has to be asked for once more.
+    pub fn next_stale(&mut self) -> Option<ObservationId> {
+        self.stale.pop()
     }
     /// Forgets an observer; true if it was one.
     pub fn remove(&mut self, peer: P, token: &Token) -> bool {
@@ -198,7 +252,9 @@ impl<P: Ord + Copy> Registry<P> {
         let Some(gone) = self.observers.remove(place) else { return false };
         if let Some(waits) = gone.waits {
             self.waiting.remove(&waits);
+            self.waits_no_more(gone.observation);
         }
+        self.withheld.remove(place);
         if let Some(serial) = gone.unproven {
             self.unproven.remove(&serial);
         }
@@ -237,23 +293,39 @@ impl<P: Ord + Copy> Registry<P> {
     /// them.
     pub fn question(&self, id: ObservationId) -> Option<(P, Message)> {
         let observation = self.observations.get(&id)?;
-        let (peer, _) = observation.observers.first()?;
+        let proven = |place: &&Observed<P>| {
+            self.observers.get(*place).is_some_and(|one| one.unproven.is_none())
+        };
+        let mut all = observation.observers.iter();
+        let (peer, _) = all.find(proven).or_else(|| observation.observers.first())?;
         Some((*peer, observation.request.clone()))
     }
-    /// The application has answered for an observation: its observers are behind. An error ends it once
-    /// they have been notified.
+    /// The state of an observation has changed: all its observers are behind.
+    pub fn on_change(&mut self, id: ObservationId) {
+        let Some(observation) = self.observations.get(&id) else { return };
+        for place in &observation.observers {
+            if let Some(observer) = self.observers.get_mut(place) {
+                observer.behind = true;
+            }
+        }
+    }
+    /// The application has answered for an observation: those who are behind wait to be notified. An error
+    /// ends the observation once they have been.
     pub fn on_state(&mut self, id: ObservationId, state: ResponseTemplate, now: Instant) {
         let sequence = self.advance();
         let Some(observation) = self.observations.get_mut(&id) else { return };
         observation.sequence = sequence;
-        observation.latest = Some(state);
+        self.octets += state.payload.len();
+        if let Some(before) = observation.latest.replace(state) {
+            self.octets -= before.payload.len();
+        }
         let observers: Vec<Observed<P>> = observation.observers.iter().cloned().collect();
         for place in observers {
-            if let Some(observer) = self.observers.get_mut(&place) {
-                observer.behind = true;
+            if self.observers.get(&place).is_some_and(|one| one.behind) {
+                self.wait(&place, now);
             }
-            self.wait(&place, now);
         }
+        self.drop_state_if_unused(id);
     }
     /// A notification has ended; false if `handle` names none.
     pub fn on_end(&mut self, handle: Handle, end: End, now: Instant) -> bool {
@@ -265,12 +337,21 @@ impl<P: Ord + Copy> Registry<P> {
         }
         let Some(observer) = self.observers.get_mut(&place) else { return true };
         observer.latest = None;
-        if end == End::Deferred {
-            observer.behind = true;
-            self.wait(&place, now + NOTIFICATION_GAP);
-            return true;
+        match end {
+            End::Deferred => {
+                observer.behind = true;
+                self.wait(&place, now + NOTIFICATION_GAP);
+                return true;
+            }
+            End::Unheard => {
+                observer.behind = true;
+                self.withheld.insert(place);
+                return true;
+            }
+            End::Delivered | End::Gone => {}
         }
         observer.confirmed = now;
+        observer.acknowledged = true;
         if let Some(serial) = observer.unproven.take() {
             self.unproven.remove(&serial);
         }
@@ -303,8 +384,16 @@ impl<P: Ord + Copy> Registry<P> {
         {
             let place = first.remove();
             let standing = standing(place.0);
-            if let Some(notification) = self.notify(&place, handle, standing, now) {
-                return Some(notification);
+            let id = self.observers.get_mut(&place).map(|one| {
+                one.waits = None;
+                one.observation
+            });
+            let notification = self.notify(&place, handle, standing, now);
+            if let Some(id) = id {
+                self.waits_no_more(id);
+            }
+            if notification.is_some() {
+                return notification;
             }
         }
         None
@@ -319,29 +408,33 @@ impl<P: Ord + Copy> Registry<P> {
         now: Instant,
     ) -> Option<Notification<P>> {
         let observer = self.observers.get_mut(place)?;
-        observer.waits = None;
         let id = observer.observation;
         if matches!(observer.latest, Some((_, Kind::Confirmable))) {
             return None;
         }
-        if let Some(at) = standing.room_at {
+        // What it has acknowledged has proven its address, whatever its transport remembers.
+        let proven = standing.proven || observer.acknowledged;
+        if proven && let Some(serial) = observer.unproven.take() {
+            self.unproven.remove(&serial);
+        }
+        if let Some(at) = standing.room_at.filter(|_| !proven) {
             self.wait(place, at);
             return None;
         }
-        let format = observer.format;
-        let (response, ends) = self.observations.get(&id)?.response(format)?;
-        if response.shortest_len(place.1.encoded_len()) > standing.credit {
-            let since = *observer.withheld.get_or_insert(now);
-            if now.since(since) >= UNPROVEN_OBSERVER_MAX {
-                self.remove(place.0, &place.1);
-            } else {
-                self.wait(place, now + NOTIFICATION_GAP);
-            }
+        let observation = self.observations.get(&id)?;
+        let Some(state) = &observation.latest else {
+            self.stale.push(id);
+            return None;
+        };
+        let credit = standing.credit.saturating_add(observer.reserve);
+        let needs = state.shortest_len(place.1.encoded_len()) + DATAGRAM_OVERHEAD;
+        if !proven && needs > credit {
+            self.withheld.insert(place.clone());
             return None;
         }
         // RFC 7641 s4.5: at least every 24 hours a notification MUST be CON.
         let silent = now.since(observer.confirmed) >= CONFIRM_AFTER;
-        let confirmable = observer.confirmable || !standing.proven || silent;
+        let confirmable = observer.confirmable || !proven || silent;
         // RFC 7641 s4.5.1: without an estimate of the RTT, one NON every 3 s at most.
         if !confirmable && observer.next > now {
             let next = observer.next;
@@ -349,29 +442,52 @@ impl<P: Ord + Copy> Registry<P> {
             return None;
         }
         observer.behind = false;
-        observer.withheld = None;
+        let reserve = core::mem::take(&mut observer.reserve);
+        let acknowledged = observer.acknowledged;
         observer.next = now + NOTIFICATION_GAP;
         let kind = if confirmable { Kind::Confirmable } else { Kind::NonConfirmable };
         if let Some((before, _)) = observer.latest.replace((handle, kind)) {
             self.in_flight.remove(&before);
         }
-        let block = observer.block;
+        let (block, format) = (observer.block, observer.format);
         self.in_flight.insert(handle, place.clone());
-        let key = RequestKey::of(&self.observations.get(&id)?.request);
+        let observation = self.observations.get(&id)?;
+        let (response, ends) = observation.response(format)?;
+        let key = RequestKey::of(&observation.request);
         if ends {
             self.remove(place.0, &place.1);
         }
         let (peer, token) = place.clone();
-        Some(Notification { peer, token, confirmable, key, block, response })
+        Some(Notification { peer, token, confirmable, key, block, response, reserve, acknowledged })
     }
 
     /// Puts an observer behind all others that may be notified from `at` on, unless it waits already.
     fn wait(&mut self, place: &Observed<P>, at: Instant) {
         let serial = self.next();
         let Some(observer) = self.observers.get_mut(place) else { return };
-        if observer.waits.is_none() {
-            observer.waits = Some((at, serial));
-            self.waiting.insert((at, serial), place.clone());
+        if observer.waits.is_some() || self.withheld.contains(place) {
+            return;
+        }
+        let id = observer.observation;
+        if let Some(observation) = self.observations.get_mut(&id) {
+            observation.waiting += 1;
+        }
+        observer.waits = Some((at, serial));
+        self.waiting.insert((at, serial), place.clone());
+    }
+    /// One observer fewer waits for the state of an observation, which is kept as long as any does.
+    fn waits_no_more(&mut self, id: ObservationId) {
+        if let Some(observation) = self.observations.get_mut(&id) {
+            observation.waiting -= 1;
+        }
+        self.drop_state_if_unused(id);
+    }
+    fn drop_state_if_unused(&mut self, id: ObservationId) {
+        if let Some(observation) = self.observations.get_mut(&id)
+            && observation.waiting == 0
+            && let Some(state) = observation.latest.take()
+        {
+            self.octets -= state.payload.len();
         }
     }
     fn of_peer(&self, peer: P) -> impl Iterator<Item = &Observed<P>> {
@@ -390,6 +506,7 @@ impl<P: Ord + Copy> Registry<P> {
     }
     fn forget(&mut self, id: ObservationId) {
         if let Some(gone) = self.observations.remove(&id) {
+            self.octets -= gone.latest.map_or(0, |state| state.payload.len());
             self.by_key.remove(&(RequestKey::of(&gone.request), gone.request.payload));
         }
     }

@@ -269,7 +269,7 @@ impl<P: Ord + Copy> Transport<P> for Connections<P> {
     fn is_proven(&self, _peer: P) -> bool {
         true
     }
-    fn prove(&mut self, _peer: P) {}
+    fn prove(&mut self, _peer: P, _now: Instant) {}
     fn credit(&self, _peer: P, _now: Instant) -> usize {
         usize::MAX
     }

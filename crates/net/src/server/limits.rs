@@ -16,7 +16,7 @@ use crate::params::{
 /// |---|---|---|
 /// | peers remembered, each UDP address | `datagrams.peers_max` | 2560 |
 /// | requests that take time, each UDP address and connection; a quarter for one peer, half for unproven addresses | `host.requests_max` | 256 |
-/// | requests that are not answered, in all and each peer, each UDP address | `datagrams.incoming_max`, `incoming_per_peer` | 1024, 128 |
+/// | requests that are not answered, in all and each peer, each UDP address | `datagrams.incoming_max`, `incoming_per_peer` | 768, 128 |
 /// | messages remembered against duplicates, each peer and in all | `datagrams.dedup_per_peer`, `dedup_total` | 256, 16,384 |
 /// | connections, in all and each source | `connections_max`, `connections_per_source` | 256, 64 |
 /// | connections whose handshake or CSM is not complete, in all and each source | `opening_max`, `opening_per_source` | 64, 16 |

@@ -35,7 +35,6 @@ fn after_one_datagram(get: &Message, len: usize, notifications: Notifications) -
         }
         server.handle(now, Input::Deadline).expect("never fails");
     }
-    assert_eq!(server.observers(), 0, "who is never heard of again is no observer");
     sent
 }
 
@@ -244,4 +243,95 @@ fn forged_registrations_leave_room_for_other_observers_and_for_separate_answers(
         server.handle(now, Input::Deadline).expect("never fails");
     }
     assert!(states >= 15 && answers == 1, "{states} of 17 states, {answers} answers");
+}
+
+#[test]
+fn an_honest_observer_is_notified_however_late_the_first_change_comes() {
+    for seconds in [1, 100, 600, 100_000] {
+        let mut server = host(2, HostLimits { amplification_max: Some(3), ..TRUSTING });
+        let mut get = Message::new(Kind::Confirmable, Code::GET, MessageId(1));
+        get.token = Token::from_number(1, 4);
+        get.options.insert_path("/t");
+        get.options.insert_uint(OptionNumber::OBSERVE, 0);
+        let bytes = get.to_vec();
+        server.handle(T0, Input::Datagram { from: CLIENT, bytes: &bytes }).expect("never fails");
+        let mut sent = answer_all(&mut server, T0);
+        let later = Instant::from_secs(seconds);
+        server.changed("/t", later);
+        sent.extend(answer_all(&mut server, later));
+        assert_eq!(sent.len(), 2, "after {seconds} s");
+        let ack = Message::empty(Kind::Acknowledgement, sent[1].message_id).to_vec();
+        server.handle(later, Input::Datagram { from: CLIENT, bytes: &ack }).expect("never fails");
+        server.changed("/t", later);
+        assert_eq!(answer_all(&mut server, later).len(), 1, "now it is proven");
+    }
+}
+
+/// Answers whatever the application is asked; returns what leaves.
+fn answer_all(server: &mut Datagrams, now: Instant) -> Vec<Message> {
+    let mut sent = Vec::new();
+    while let Some(output) = server.poll_output() {
+        match output {
+            Output::Request { exchange, .. } => {
+                let mut response = ResponseTemplate::new(Code::CONTENT).with_payload(body(8));
+                response.options.insert_uint(OptionNumber::OBSERVE, 0);
+                let input = Input::Respond { exchange, response, handle: Handle::NONE };
+                server.handle(now, input).expect("acceptable");
+            }
+            Output::Send { bytes, .. } => sent.push(Message::parse(&bytes).expect("own bytes")),
+            _ => {}
+        }
+    }
+    sent
+}
+
+#[test]
+fn neither_a_reset_nor_one_guess_of_many_proves_an_address() {
+    let mut server = host(2, HostLimits { amplification_max: Some(3), ..TRUSTING });
+    let mut get = Message::new(Kind::Confirmable, Code::GET, MessageId(1));
+    get.token = Token::from_number(1, 8);
+    get.options.insert_path("/t");
+    get.options.insert_uint(OptionNumber::OBSERVE, 0);
+    for (peer, kind) in [(1, Kind::Reset), (3, Kind::Acknowledgement)] {
+        let bytes = get.to_vec();
+        server.handle(T0, Input::Datagram { from: peer, bytes: &bytes }).expect("never fails");
+        answer_all(&mut server, T0);
+        server.changed("/t", T0);
+        let notification = answer_all(&mut server, T0).remove(0);
+        if kind == Kind::Acknowledgement {
+            // What an attacker who sees nothing would send.
+            for guess in 1..100 {
+                let id = MessageId(notification.message_id.0.wrapping_add(guess));
+                let ack = Message::empty(kind, id).to_vec();
+                server.handle(T0, Input::Datagram { from: peer, bytes: &ack }).expect("fine");
+            }
+        }
+        let reply = Message::empty(kind, notification.message_id).to_vec();
+        server.handle(T0, Input::Datagram { from: peer, bytes: &reply }).expect("never fails");
+        assert!(!server.is_proven(peer), "{kind:?}");
+    }
+}
+
+#[test]
+fn a_flood_of_forged_addresses_leaves_proven_peers_alone() {
+    let config = Config { peers_max: 300, ..Config::default() };
+    let limits = HostLimits { amplification_max: Some(3), ..TRUSTING };
+    let rng = Rng::stream(Seed(5), NodeId(2), Purpose::Coap);
+    let mut server: Host<u32, Endpoint<u32>> =
+        Host::over_datagrams(config, limits, rng).expect("possible");
+    let bytes = datagram(Kind::NonConfirmable, 1, "/t");
+    for peer in 1000..1200 {
+        server.handle(T0, Input::Datagram { from: peer, bytes: &bytes }).expect("never fails");
+        server.transport.prove(peer, T0);
+    }
+    for forged in 0..4000 {
+        let from = if forged % 2 == 0 { forged } else { 10_000 + forged };
+        server.handle(T0, Input::Datagram { from, bytes: &bytes }).expect("never fails");
+        while let Some(output) = server.poll_output() {
+            if let Output::Request { exchange, .. } = output {
+                server.handle(T0, Input::Decline { exchange }).expect("acceptable");
+            }
+        }
+    }
+    assert_eq!((1000..1200).filter(|peer| server.is_proven(*peer)).count(), 200);
 }

@@ -24,25 +24,30 @@ fn state(text: &str) -> ResponseTemplate {
 struct Bench {
     registry: Registry<u32>,
     handle: u64,
+    /// What the application answers when it is asked once more.
+    latest: ResponseTemplate,
 }
 
 fn bench() -> Bench {
-    Bench { registry: Registry::new(10, 3), handle: 0 }
+    Bench::of(Registry::new(10, 3))
 }
 
 /// A notification and its handle.
 type Notified = (Handle, Notification<u32>);
 
 impl Bench {
+    fn of(registry: Registry<u32>) -> Self {
+        Self { registry, handle: 0, latest: state("") }
+    }
     fn register(&mut self, peer: u32, request: &Message, proven: bool) -> Option<u32> {
-        self.registry.register(peer, request, &state(""), proven, T0)
+        self.registry.register(peer, request, &state(""), |_| proven, T0)
     }
     /// CON, unless the application wants NON.
     fn register_non(&mut self, peer: u32, proven: bool) {
         let mut response = state("");
         response.notifications = Notifications::NonConfirmable;
         let request = request(Kind::Confirmable, "/t", 1);
-        self.registry.register(peer, &request, &response, proven, T0);
+        self.registry.register(peer, &request, &response, |_| proven, T0);
     }
     /// Everybody who is to be notified now.
     fn due(&mut self, standing: Standing, now: Instant) -> Vec<Notified> {
@@ -52,7 +57,10 @@ impl Bench {
             let handle = Handle(self.handle);
             match self.registry.next_notification(now, handle, |_| standing) {
                 Some(notification) => all.push((handle, notification)),
-                None => return all,
+                None => match self.registry.next_stale() {
+                    Some(id) => self.registry.on_state(id, self.latest.clone(), now),
+                    None => return all,
+                },
             }
         }
     }
@@ -63,6 +71,8 @@ impl Bench {
     }
     fn become_state(&mut self, state: ResponseTemplate, now: Instant) {
         let [id] = self.registry.on_path(&[b"t"])[..] else { panic!("one observation") };
+        self.latest = state.clone();
+        self.registry.on_change(id);
         self.registry.on_state(id, state, now);
     }
 }
@@ -109,7 +119,7 @@ fn the_sequence_goes_on_when_a_client_registers_again() {
 
 #[test]
 fn observers_are_bounded_in_all_and_for_each_peer() {
-    let mut bench = Bench { registry: Registry::new(4, 3), handle: 0 };
+    let mut bench = Bench::of(Registry::new(4, 3));
     let mut register =
         |peer, token| bench.register(peer, &request(Kind::Confirmable, "/t", token), true);
     assert!((0..3).all(|token| register(1, token).is_some()));
@@ -122,7 +132,7 @@ fn observers_are_bounded_in_all_and_for_each_peer() {
 
 #[test]
 fn when_all_places_are_taken_the_oldest_unproven_observer_gives_way() {
-    let mut bench = Bench { registry: Registry::new(3, 3), handle: 0 };
+    let mut bench = Bench::of(Registry::new(3, 3));
     let get = request(Kind::Confirmable, "/t", 1);
     bench.register(1, &get, true);
     bench.register(2, &get, false);
@@ -149,7 +159,7 @@ fn what_changes_while_a_con_is_in_flight_is_notified_once_in_its_newest_state() 
 
 #[test]
 fn observers_that_wait_get_their_turn_before_any_gets_a_second_one() {
-    let mut bench = Bench { registry: Registry::new(600, 1), handle: 0 };
+    let mut bench = Bench::of(Registry::new(600, 1));
     for peer in 0..600 {
         bench.register(peer, &request(Kind::Confirmable, "/t", 1), true);
     }
@@ -211,17 +221,59 @@ fn an_unproven_address_gets_confirmable_notifications_whatever_the_application_w
 }
 
 #[test]
-fn an_unproven_address_without_credit_waits_and_is_forgotten_in_the_end() {
+fn an_unproven_address_without_credit_waits_until_something_comes_from_it() {
     let mut bench = bench();
     bench.register(1, &request(Kind::Confirmable, "/t", 1), false);
     let broke = Standing { credit: 5, ..UNPROVEN };
     assert!(bench.change("1", broke, T0).is_empty());
-    let later = bench.registry.next_deadline().expect("it waits");
-    assert_eq!(later, T0 + NOTIFICATION_GAP);
-    assert!(bench.due(broke, later).is_empty());
+    assert_eq!((bench.registry.next_deadline(), bench.registry.state_octets()), (None, 0));
+    bench.registry.on_heard(1, T0);
+    // The state is gone meanwhile, and is asked for once more.
+    assert_eq!(bench.due(UNPROVEN, T0)[0].1.response.payload, b"1");
+}
+
+#[test]
+fn credit_that_is_set_aside_at_the_registration_serves_the_first_notification_whenever_it_comes() {
+    let mut bench = bench();
+    bench.register(1, &request(Kind::Confirmable, "/t", 1), false);
+    bench.registry.reserve(1, &Token::from_number(1, 2), 150);
+    let broke = Standing { credit: 5, ..UNPROVEN };
+    let (handle, first) = bench.change("1", broke, Instant::from_secs(600)).remove(0);
+    assert_eq!((first.reserve, first.acknowledged), (150, false));
+    bench.registry.on_end(handle, End::Unheard, T0);
+    assert!(bench.change("2", broke, T0).is_empty(), "it serves once");
     assert_eq!(bench.registry.observers(), 1);
-    assert!(bench.due(broke, T0 + UNPROVEN_OBSERVER_MAX).is_empty());
-    assert_eq!((bench.registry.observers(), bench.registry.next_deadline()), (0, None));
+}
+
+#[test]
+fn who_has_acknowledged_a_notification_stays_proven_and_is_never_displaced() {
+    let mut bench = Bench::of(Registry::new(1, 3));
+    let get = request(Kind::Confirmable, "/t", 1);
+    bench.register(1, &get, false);
+    let (handle, _) = bench.change("1", UNPROVEN, T0).remove(0);
+    bench.registry.on_end(handle, End::Delivered, T0);
+    assert_eq!(bench.register(2, &get, false), None);
+    let broke = Standing { credit: 0, ..UNPROVEN };
+    assert!(bench.change("2", broke, T0)[0].1.acknowledged);
+}
+
+#[test]
+fn who_proves_its_address_by_other_means_is_not_displaced() {
+    let mut bench = Bench::of(Registry::new(1, 3));
+    let get = request(Kind::Confirmable, "/t", 1);
+    bench.register(1, &get, false);
+    let place = bench.registry.register(2, &get, &state(""), |peer| peer == 1, T0);
+    assert_eq!((place, bench.registry.observers()), (None, 1));
+}
+
+#[test]
+fn a_state_is_kept_only_while_somebody_waits_for_it() {
+    let mut bench = bench();
+    bench.register(1, &request(Kind::Confirmable, "/t", 1), true);
+    bench.become_state(state("a state"), T0);
+    assert_eq!(bench.registry.state_octets(), 7);
+    bench.due(PROVEN, T0);
+    assert_eq!(bench.registry.state_octets(), 0);
 }
 
 #[test]
@@ -294,7 +346,7 @@ fn a_state_in_another_content_format_ends_the_observation_with_4_06() {
     let mut bench = bench();
     let text = state("a").with_format(ContentFormat::TEXT_PLAIN);
     let get = request(Kind::Confirmable, "/t", 1);
-    bench.registry.register(1, &get, &text, true, T0);
+    bench.registry.register(1, &get, &text, |_| true, T0);
     bench.become_state(text, T0);
     let (handle, same) = bench.due(PROVEN, T0).remove(0);
     assert_eq!(same.response.code, Code::CONTENT);

@@ -22,7 +22,7 @@ use lowmesh_wire::coap::stream::StreamMessage;
 use lowmesh_wire::coap::{Message, OptionNumber, Options, Token};
 
 use super::contexts::Contexts;
-use crate::params::OSCORE_OVERHEAD;
+use crate::params::{OBSERVED_SLACK, OSCORE_OVERHEAD};
 use client::{Asked, Response};
 use server::{Answering, Observed};
 
@@ -110,7 +110,8 @@ impl<P: Ord + Copy, T: Transport<P>> Protected<P, T> {
             answering: BTreeMap::new(),
             answering_max: limits.requests_max.max(INCOMING_MAX),
             observed: BTreeMap::new(),
-            observed_max: limits.observers_max,
+            // The host bounds them; one that gives way is forgotten here a little later.
+            observed_max: limits.observers_max + OBSERVED_SLACK,
             due: BTreeSet::new(),
             outbox: Outbox::new(),
         }
@@ -230,8 +231,17 @@ impl<P: Ord + Copy, T: Transport<P>> Transport<P> for Protected<P, T> {
     fn is_proven(&self, peer: P) -> bool {
         self.transport.is_proven(peer)
     }
-    fn prove(&mut self, peer: P) {
-        self.transport.prove(peer);
+    fn prove(&mut self, peer: P, now: Instant) {
+        self.transport.prove(peer, now);
+    }
+    fn grant(&mut self, peer: P, octets: usize, now: Instant) {
+        self.transport.grant(peer, octets, now);
+    }
+    fn set_aside(&mut self, peer: P, now: Instant) -> usize {
+        self.transport.set_aside(peer, now)
+    }
+    fn keeps_observer(&self, peer: P, token: &Token) -> bool {
+        self.protection.is_none() || self.observed.contains_key(&(peer, token.clone()))
     }
     fn credit(&self, peer: P, now: Instant) -> usize {
         let credit = self.transport.credit(peer, now);
