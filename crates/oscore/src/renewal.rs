@@ -81,7 +81,7 @@ enum Verified<'a> {
     /// A request #1, and the ID Context that it names.
     First { id: &'a [u8], received: Received },
     /// A request #2.
-    Second(Renewed),
+    Second(Box<Renewed>),
 }
 
 impl Renewal {
@@ -174,7 +174,7 @@ impl Renewal {
         s2: impl FnOnce() -> Result<RenewalNonce, E>,
     ) -> Result<Result<Renewed, Refusal>, E> {
         match self.verify_request(outer) {
-            Ok(Verified::Second(renewed)) => Ok(Ok(renewed)),
+            Ok(Verified::Second(renewed)) => Ok(Ok(*renewed)),
             Ok(Verified::First { id, received }) => {
                 Ok(Err(self.first_response(id, &received, outer, s2()?)))
             }
@@ -206,7 +206,7 @@ impl Renewal {
                 }
             };
             if self.is_own(id) {
-                return Ok(Verified::Second(Renewed { context, request, received }));
+                return Ok(Verified::Second(Box::new(Renewed { context, request, received })));
             }
             return Ok(Verified::First { id, received });
         }
