@@ -64,7 +64,7 @@ fn a_file_has_an_object_a_request_of_any_transport() {
 #[test]
 fn a_proxy_logs_the_target() {
     let origin = Server::demo();
-    let mut proxy = Server::start_as("proxy", &["--log"]);
+    let mut proxy = Server::start_as("proxy", &["--log", "--allow-target", "127.0.0.0/8"]);
     let target = origin.uri("coap", "/hello");
     let ended = served::lowmesh(&["get", "-P", &proxy.uri("coap", ""), &target]);
     assert_eq!(ended.stdout, b"hello world");

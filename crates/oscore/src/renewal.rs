@@ -76,6 +76,14 @@ pub struct Renewed {
     pub received: Received,
 }
 
+/// A request that verifies under a context which is not there.
+enum Verified<'a> {
+    /// A request #1, and the ID Context that it names.
+    First { id: &'a [u8], received: Received },
+    /// A request #2.
+    Second(Box<Renewed>),
+}
+
 impl Renewal {
     /// Contexts of these inputs, whose ID Context is not used; window and reservation as in
     /// [`SecurityContext::with_bounds`].
@@ -158,12 +166,27 @@ impl Renewal {
     /// Steps 2 and 4, a server: a request that names a context which is not there. A request #1 is
     /// [refused](Refusal::Renewing) with response #1; a request #2 brings its context along.
     ///
-    /// After a request #2, [`complete`](Self::complete) has to follow once the context is stored.
-    pub fn unprotect_request(
+    /// After a request #2, [`complete`](Self::complete) has to follow once the context is stored. `s2` is drawn once, and
+    /// for a request #1 that verifies only: who has no key costs no randomness. The outer error is that of drawing.
+    pub fn unprotect_request<E>(
         &self,
         outer: &StreamMessage,
-        s2: RenewalNonce,
-    ) -> Result<Renewed, Refusal> {
+        s2: impl FnOnce() -> Result<RenewalNonce, E>,
+    ) -> Result<Result<Renewed, Refusal>, E> {
+        match self.verify_request(outer) {
+            Ok(Verified::Second(renewed)) => Ok(Ok(*renewed)),
+            Ok(Verified::First { id, received }) => {
+                Ok(Err(self.first_response(id, &received, outer, s2()?)))
+            }
+            Err(refusal) => Ok(Err(refusal)),
+        }
+    }
+    /// A run is over: its request #2 and all other R2 of before are void (RFC 8613 appendix B.2.1).
+    pub fn complete(&mut self, key: RenewalKey) {
+        self.key = key;
+    }
+
+    fn verify_request<'a>(&self, outer: &'a StreamMessage) -> Result<Verified<'a>, Refusal> {
         let value = outer.options.get(OptionNumber::OSCORE).ok_or(Refusal::Unprotected)?;
         let header = Header::parse(value)?;
         let Some(kid) = header.kid else { return Err(Refusal::Incomplete) };
@@ -183,17 +206,12 @@ impl Renewal {
                 }
             };
             if self.is_own(id) {
-                return Ok(Renewed { context, request, received });
+                return Ok(Verified::Second(Box::new(Renewed { context, request, received })));
             }
-            return Err(self.first_response(id, &received, outer, s2));
+            return Ok(Verified::First { id, received });
         }
         Err(refusal)
     }
-    /// A run is over: its request #2 and all other R2 of before are void (RFC 8613 appendix B.2.1).
-    pub fn complete(&mut self, key: RenewalKey) {
-        self.key = key;
-    }
-
     /// Step 2: 4.01 under ID2 = R2 || ID1.
     fn first_response(
         &self,

@@ -184,7 +184,7 @@ impl StoredContext {
         let (Err(Refusal::UnknownContext), Some(renewing)) = (&opened, &mut self.renewal) else {
             return Ok(opened);
         };
-        match renewing.renewal.unprotect_request(outer, RenewalNonce(random()?)) {
+        match renewing.renewal.unprotect_request(outer, || random().map(RenewalNonce))? {
             Ok(renewed) => {
                 let key = Zeroizing::new(random()?);
                 // RFC 8613 appendix B.2 step 4: stored first, or the request is as if it had not come.

@@ -46,7 +46,7 @@ pub struct Limits {
     pub connections_max: usize,
     /// The same of one source.
     pub connections_per_source: usize,
-    /// Connections at once whose handshakes or CSM are not complete.
+    /// Connections at once whose handshakes or CSM are not complete; as many may leave at once that have lost their place.
     pub opening_max: usize,
     /// The same of one source.
     pub opening_per_source: usize,

@@ -92,11 +92,15 @@ impl Places {
         Self(Arc::new(Shared { bounds, table, uses }))
     }
     /// A place for a connection that begins. Past a bound the oldest one that has not come further makes room: of the
-    /// same source if that holds its share, else of the source that holds most. `None` while too many are leaving.
+    /// same source if that holds its share, else of the source that holds most.
+    ///
+    /// As many may leave at once as may begin: `None` while the share of this source leaves, or the total of all.
     pub(super) fn admit(&self, from: SocketAddr) -> Option<Place> {
         let (source, bounds) = (Source::of(from), self.0.bounds);
         let mut table = self.0.table();
-        if table.count(Stage::Leaving, None) >= bounds.opening_max {
+        if table.count(Stage::Leaving, Some(source)) >= bounds.opening_per_source
+            || table.count(Stage::Leaving, None) >= bounds.opening_max
+        {
             return None;
         }
         if table.count(Stage::Opening, Some(source)) >= bounds.opening_per_source {
@@ -283,5 +287,19 @@ mod tests {
         assert!(places.admit(from(1)).is_none());
         drop(slow);
         assert!(places.admit(from(1)).is_some());
+    }
+
+    #[test]
+    fn who_evicts_itself_over_and_over_shuts_out_nobody_else() {
+        let places = places((8, 8), (4, 2));
+        let slow: Vec<Place> = (0..20).filter_map(|_| places.admit(from(1))).collect();
+        assert_eq!(slow.len(), 4, "two leave, two begin");
+        let other = places.admit(from(2)).expect("its share is its own");
+        assert!(!is_evicted(&other));
+        let more: Vec<Place> = (0..20).filter_map(|_| places.admit(from(2))).collect();
+        assert_eq!(more.len(), 3, "two leave, two begin");
+        assert!(places.admit(from(3)).is_none(), "four leave, which is the total");
+        drop(slow);
+        assert!(places.admit(from(3)).is_some());
     }
 }

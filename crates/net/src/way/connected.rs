@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 
+use futures_util::FutureExt as _;
 use lowmesh_coap::{
     ConfigError, CongestionControl, Connections, ExchangeId, Host, Input, Output, ResponseTemplate,
 };
@@ -41,6 +42,8 @@ pub(crate) struct Connected {
     unsent_since: Option<Instant>,
     /// Until when a connection that is being released may last.
     leaves: Option<Instant>,
+    /// The peer does not read and its place is another's, so nothing more is sent.
+    cut: bool,
     guard: Option<Guard>,
     /// Since when the peer's CSM is awaited.
     greeting: Option<Instant>,
@@ -92,6 +95,7 @@ impl Connected {
             outputs: VecDeque::new(),
             unsent_since: None,
             leaves: None,
+            cut: false,
             guard: None,
             greeting: Some(clock.now()),
             tap: None,
@@ -110,8 +114,11 @@ impl Connected {
         self.guard = Some(Guard { silence, pong, sending, place, greeted, until, pinged });
         self
     }
-    /// Sends what is left, and closes.
+    /// Sends what is left, and closes. A connection that is cut is dropped with what is left.
     pub(crate) async fn close(mut self) -> io::Result<()> {
+        if self.cut {
+            return Ok(());
+        }
         self.drain();
         self.line.flush().await?;
         self.line.close().await
@@ -147,6 +154,21 @@ impl Connected {
     fn leave(&mut self) {
         self.leaves.get_or_insert(self.clock.now() + RELEASE_MAX.into());
         self.release();
+    }
+    /// The place is another's. A peer that reads is released; one that does not is cut, so that it leaves at once.
+    fn on_evicted(&mut self) -> io::Result<()> {
+        self.leave();
+        // Outside the task's budget, whose end looks like a peer that does not read.
+        let flush = tokio::task::unconstrained(self.line.flush()).now_or_never();
+        self.cut = flush.is_none();
+        match flush {
+            Some(sent) => {
+                sent?;
+                self.unsent_since = None;
+                Ok(())
+            }
+            None => Err(io::Error::new(io::ErrorKind::TimedOut, "the peer does not read")),
+        }
     }
     /// Until when the peer may go without reading.
     fn sending_until(&self) -> Option<Instant> {
@@ -282,7 +304,7 @@ impl Connected {
                     self.unsent_since = None;
                 }
             },
-            () = evicted => self.leave(),
+            () = evicted => self.on_evicted()?,
             () = sleep => self.on_deadline()?,
         }
         Ok(())

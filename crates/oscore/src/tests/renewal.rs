@@ -1,5 +1,7 @@
 //! Contexts that are derived many times (RFC 8613 appendix B.2).
 
+use core::convert::Infallible;
+
 use super::*;
 use crate::class::{Direction, split};
 use crate::client::seal;
@@ -33,6 +35,12 @@ fn nonce(octet: u8) -> RenewalNonce {
     RenewalNonce([octet; RENEWAL_NONCE_LEN])
 }
 
+/// What a server makes of a request.
+fn take(server: &Renewal, request: &StreamMessage, s2: u8) -> Result<Renewed, Refusal> {
+    let drawn = || Ok::<_, Infallible>(nonce(s2));
+    server.unprotect_request(request, drawn).unwrap_or_else(|never| match never {})
+}
+
 fn kid_context(message: &StreamMessage) -> Option<Vec<u8>> {
     let value = message.options.get(OptionNumber::OSCORE).expect("protected");
     Header::parse(value).expect("our own").kid_context.map(<[u8]>::to_vec)
@@ -50,7 +58,7 @@ impl Run {
     }
     /// Response #1 to a request.
     fn first_response(&self, request: &StreamMessage, s2: u8) -> StreamMessage {
-        match self.server.unprotect_request(request, nonce(s2)) {
+        match take(&self.server, request, s2) {
             Err(Refusal::Renewing(response)) => *response,
             other => panic!("no response #1 but {other:?}"),
         }
@@ -101,7 +109,7 @@ fn both_ends_come_to_one_context_in_two_round_trips() {
     let (request, mut pending) = third.protect_request(&get("/a")).expect("plain");
     assert_eq!(kid_context(&request), Some(wrapped(&id)), "R2 || R3 in a byte string");
 
-    let renewed = run.server.unprotect_request(&request, nonce(4)).expect("R2 is the server's own");
+    let renewed = take(&run.server, &request, 4).expect("R2 is the server's own");
     let Renewed { context: mut server, request, mut received } = renewed;
     assert_eq!((&request, server.id_context()), (&get("/a"), Some(&id[..])));
     let response = server.protect_response(&mut received, &content(b"x")).expect("plain");
@@ -148,12 +156,12 @@ fn request_2_is_taken_once_and_void_with_all_others_of_its_key_when_a_run_is_ove
     let mut run = Run::new();
     let (_, second, _) = run.second_request();
     let (_, other, _) = run.second_request();
-    let mut renewed = run.server.unprotect_request(&second, nonce(4)).expect("fresh");
+    let mut renewed = take(&run.server, &second, 4).expect("fresh");
     run.server.complete(key(2));
     let replay = renewed.context.unprotect_request(&second).err();
     assert_eq!(replay, Some(Refusal::Replay), "the new context has its number");
     for late in [&second, &other] {
-        let refusal = run.server.unprotect_request(late, nonce(5)).err();
+        let refusal = take(&run.server, late, 5).err();
         assert!(matches!(refusal, Some(Refusal::Renewing(_))), "{refusal:?}");
     }
 }
@@ -172,7 +180,7 @@ fn many_requests_1_leave_nothing_behind_and_do_not_hinder_the_run_of_another() {
     }
     let third = run.client.third(&pending, &response, nonce(3)).expect("its own");
     let (request, _) = ready(third).protect_request(&get("/a")).expect("plain");
-    assert!(run.server.unprotect_request(&request, nonce(9)).is_ok());
+    assert!(take(&run.server, &request, 9).is_ok());
 }
 
 #[test]
@@ -188,7 +196,7 @@ fn without_the_keys_nobody_takes_a_step() {
         Renewal::new(&inputs, REPLAY_WINDOW, 1, key(1))
     });
     let (forged, _) = stranger.first(nonce(1)).protect_request(&get("/a")).expect("plain");
-    assert_eq!(run.server.unprotect_request(&forged, nonce(2)).err(), Some(Refusal::Forged));
+    assert_eq!(take(&run.server, &forged, 2).err(), Some(Refusal::Forged));
 
     let (request, pending) = run.client.first(nonce(1)).protect_request(&get("/a")).expect("plain");
     let response = run.first_response(&request, 2);
@@ -208,7 +216,7 @@ fn a_request_2_needs_an_r2_that_the_server_made() {
     let run = Run::new();
     let mut invented = ready(run.client.context(&[9; 24]).with_id_context_wrapped());
     let (request, _) = invented.protect_request(&get("/a")).expect("plain");
-    let refusal = run.server.unprotect_request(&request, nonce(2)).err();
+    let refusal = take(&run.server, &request, 2).err();
     assert!(matches!(refusal, Some(Refusal::Renewing(_))), "it starts over: {refusal:?}");
 }
 
@@ -236,4 +244,28 @@ fn a_kid_context_that_is_not_one_byte_string_is_taken_as_it_is() {
         let octets = vec![7; len];
         assert_eq!(unwrapped(&wrapped(&octets)), Some(&octets[..]));
     }
+}
+
+#[test]
+fn a_server_draws_for_a_first_request_that_verifies_and_for_no_other() {
+    let run = Run::new();
+    let draws = |server: &Renewal, request: &StreamMessage| {
+        let mut draws = 0;
+        let drawn = || {
+            draws += 1;
+            Ok::<_, Infallible>(nonce(2))
+        };
+        let _taken = server.unprotect_request(request, drawn);
+        draws
+    };
+    let (request, _) = run.client.first(nonce(1)).protect_request(&get("/a")).expect("plain");
+    assert_eq!(draws(&run.server, &request), 1);
+    assert_eq!(draws(&renewal(b"server", b"another"), &request), 0, "a kid that it does not know");
+    let mut forged = request.clone();
+    forged.payload[0] ^= 1;
+    assert_eq!(draws(&run.server, &forged), 0, "no key");
+    let (_, second, _) = run.second_request();
+    assert_eq!(draws(&run.server, &second), 0, "it has its context already");
+    let fails = run.server.unprotect_request(&request, || Err("no randomness"));
+    assert_eq!(fails.err(), Some("no randomness"));
 }

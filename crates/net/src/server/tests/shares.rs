@@ -116,6 +116,34 @@ async fn who_observes_or_waits_for_an_answer_is_not_evicted() {
 }
 
 #[tokio::test]
+async fn who_does_not_read_leaves_at_once_when_evicted() {
+    let limits = Limits {
+        connections_max: 1,
+        // One connection that leaves keeps the next one out.
+        opening_max: 1,
+        opening_per_source: 1,
+        ..Limits::default()
+    };
+    let (running, tcp, executed) = long_server(limits).await;
+    let mut unread = raw(tcp, &csm()).await;
+    let requests: Vec<u8> = (0..500).flat_map(|token| get("/long", token, false)).collect();
+    unread.write_all(&requests).await.expect("room for requests");
+    // The buffers of the system are full when no more answers are made.
+    let mut made = u32::MAX;
+    while made != executed.load(Ordering::Relaxed) {
+        made = executed.load(Ordering::Relaxed);
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    assert!(0 < made && made < 500, "{made} answers are made");
+    let mut newcomer = client(tcp).await;
+    newcomer.check().await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    client(tcp).await.check().await;
+    drop(unread);
+    ended(running).await;
+}
+
+#[tokio::test]
 async fn connections_without_csm_shut_nobody_out_and_end() {
     let limits = Limits {
         opening_max: 4,
