@@ -88,8 +88,9 @@ impl<P: Ord + Copy> Server<P> {
     }
     /// The state of an observation has changed.
     pub(super) fn on_change(&mut self, id: ObservationId) {
-        self.registry.on_change(id);
-        self.refreshes.changed(id);
+        if self.registry.on_change(id) {
+            self.refreshes.changed(id);
+        }
     }
     pub(super) fn on_unreachable(&mut self, peer: P) {
         self.registry.remove_peer(peer);

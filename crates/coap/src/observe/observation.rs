@@ -20,6 +20,12 @@ pub(super) struct Observation<P> {
     pub(super) path: Vec<Vec<u8>>,
     /// The value of Observe of the latest state.
     pub(super) sequence: u32,
+    /// How often the state has changed, from 1.
+    pub(super) version: u64,
+    /// The version that the application was asked for last.
+    pub(super) asked: u64,
+    /// The version of the latest state.
+    pub(super) told: u64,
     /// The latest state, as long as somebody waits to be notified of it.
     pub(super) latest: Option<ResponseTemplate>,
     /// Observers that wait to be notified of it.
@@ -39,6 +45,9 @@ impl<P> Observation<P> {
             request: shared,
             path: path.map(<[u8]>::to_vec).collect(),
             sequence: 0,
+            version: 1,
+            asked: 1,
+            told: 1,
             latest: None,
             waiting: 0,
             observers: BTreeSet::new(),

@@ -87,8 +87,8 @@ struct Observer {
     next: Instant,
     /// The CON in flight, or the latest NON.
     latest: Option<(Handle, Kind)>,
-    /// The state has changed since the last notification.
-    behind: bool,
+    /// The version of the state that it has been sent; 0 if that did not arrive.
+    version: u64,
     /// Its place among those that wait.
     waits: Option<(Instant, u64)>,
     /// Its place among the observers whose address is unproven.
@@ -172,9 +172,9 @@ impl<P: Ord + Copy> Registry<P> {
             return None;
         }
         let observation = self.observation_of(request);
-        if let Some(joined) = self.observations.get_mut(&observation) {
-            joined.observers.insert(place.clone());
-        }
+        let joined = self.observations.get_mut(&observation).expect("just found or made");
+        joined.observers.insert(place.clone());
+        let version = joined.version;
         let serial = self.next();
         if !proven {
             self.unproven.insert(serial, place.clone());
@@ -190,7 +190,7 @@ impl<P: Ord + Copy> Registry<P> {
             confirmed: now,
             next: now,
             latest: None,
-            behind: false,
+            version,
             waits: None,
             unproven: (!proven).then_some(serial),
             reserve: 0,
@@ -291,8 +291,9 @@ impl<P: Ord + Copy> Registry<P> {
     }
     /// One of the observers of an observation, and the request that the application answers for all of
     /// them.
-    pub fn question(&self, id: ObservationId) -> Option<(P, Message)> {
-        let observation = self.observations.get(&id)?;
+    pub fn question(&mut self, id: ObservationId) -> Option<(P, Message)> {
+        let observation = self.observations.get_mut(&id)?;
+        observation.asked = observation.version;
         let proven = |place: &&Observed<P>| {
             self.observers.get(*place).is_some_and(|one| one.unproven.is_none())
         };
@@ -300,14 +301,17 @@ impl<P: Ord + Copy> Registry<P> {
         let (peer, _) = all.find(proven).or_else(|| observation.observers.first())?;
         Some((*peer, observation.request.clone()))
     }
-    /// The state of an observation has changed: all its observers are behind.
-    pub fn on_change(&mut self, id: ObservationId) {
-        let Some(observation) = self.observations.get(&id) else { return };
-        for place in &observation.observers {
-            if let Some(observer) = self.observers.get_mut(place) {
-                observer.behind = true;
-            }
-        }
+    /// The state of an observation has changed. True if an observer can be notified of it now; the others ask
+    /// for it when they can.
+    pub fn on_change(&mut self, id: ObservationId) -> bool {
+        let Some(observation) = self.observations.get_mut(&id) else { return false };
+        observation.version += 1;
+        let ready = |place: &Observed<P>| {
+            let in_flight = |one: &Observer| matches!(one.latest, Some((_, Kind::Confirmable)));
+            let free = self.observers.get(place).is_some_and(|one| !in_flight(one));
+            free && !self.withheld.contains(place)
+        };
+        observation.observers.iter().any(ready)
     }
     /// The application has answered for an observation: those who are behind wait to be notified. An error
     /// ends the observation once they have been.
@@ -315,13 +319,15 @@ impl<P: Ord + Copy> Registry<P> {
         let sequence = self.advance();
         let Some(observation) = self.observations.get_mut(&id) else { return };
         observation.sequence = sequence;
+        observation.told = observation.asked;
+        let told = observation.told;
         self.octets += state.payload.len();
         if let Some(before) = observation.latest.replace(state) {
             self.octets -= before.payload.len();
         }
         let observers: Vec<Observed<P>> = observation.observers.iter().cloned().collect();
         for place in observers {
-            if self.observers.get(&place).is_some_and(|one| one.behind) {
+            if self.observers.get(&place).is_some_and(|one| one.version < told) {
                 self.wait(&place, now);
             }
         }
@@ -339,12 +345,12 @@ impl<P: Ord + Copy> Registry<P> {
         observer.latest = None;
         match end {
             End::Deferred => {
-                observer.behind = true;
+                observer.version = 0;
                 self.wait(&place, now + NOTIFICATION_GAP);
                 return true;
             }
             End::Unheard => {
-                observer.behind = true;
+                observer.version = 0;
                 self.withheld.insert(place);
                 return true;
             }
@@ -355,7 +361,8 @@ impl<P: Ord + Copy> Registry<P> {
         if let Some(serial) = observer.unproven.take() {
             self.unproven.remove(&serial);
         }
-        if observer.behind {
+        let (id, version) = (observer.observation, observer.version);
+        if self.observations.get(&id).is_some_and(|one| version < one.version) {
             self.wait(&place, now);
         }
         true
@@ -441,7 +448,7 @@ impl<P: Ord + Copy> Registry<P> {
             self.wait(place, next);
             return None;
         }
-        observer.behind = false;
+        observer.version = observation.told;
         let reserve = core::mem::take(&mut observer.reserve);
         let acknowledged = observer.acknowledged;
         observer.next = now + NOTIFICATION_GAP;
