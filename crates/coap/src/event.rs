@@ -104,8 +104,8 @@ impl ResponseTemplate {
         busy.options.set_uint(OptionNumber::MAX_AGE, crate::params::BUSY_MAX_AGE_S);
         busy
     }
-    /// RFC 9175 s2.3: 4.01 with an Echo option, whose value the host fills in. Whoever brings the value back
-    /// has a proven address.
+    /// RFC 9175 s2.3: 4.01 with an Echo option, whose value the host fills in. A client that returns
+    /// the value has proven its address.
     pub fn challenge() -> Self {
         Self::new(Code::UNAUTHORIZED).with_option(OptionNumber::ECHO, &[])
     }

@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use lowmesh_coap::ResponseTemplate;
 use lowmesh_coap::resource::{EntityTag, Methods, Resource, State, check_conditions};
-use lowmesh_net::server::{Changes, Handler, Request, Server};
+use lowmesh_net::server::{Changes, Handler, Server};
 use lowmesh_wire::coap::{Code, OptionNumber};
 
+use super::plugtest::put;
 use super::reply::{code, error, text};
 
 /// How long each state of an observed resource lasts.
@@ -43,16 +44,6 @@ pub fn resources(server: &mut Server) {
     for path in ["/oscore/observe1", "/oscore/observe2"] {
         observed(server, path, server.changes());
     }
-}
-
-/// A resource that a function answers for.
-fn put(
-    server: &mut Server,
-    path: &str,
-    methods: Methods,
-    answer: impl Fn(&Request) -> ResponseTemplate + Send + Sync + 'static,
-) {
-    server.insert(path, Resource::new(methods, Handler::new(answer)));
 }
 
 /// The greetings.

@@ -35,8 +35,8 @@ pub fn resources(server: &mut Server) {
     observable(server);
 }
 
-/// A resource that a function answers for.
-fn put(
+/// Adds a resource that a function answers for.
+pub(super) fn put(
     server: &mut Server,
     path: &str,
     methods: Methods,

@@ -79,8 +79,8 @@ impl<P: Ord + Copy> Endpoint<P> {
             None => 0,
         }
     }
-    /// Sends a datagram. What an unproven address has no credit for does not leave, as if it were lost
-    /// on the way.
+    /// Sends a datagram. Without credit for its unproven address it is withheld, which looks like a loss in
+    /// the network.
     pub(super) fn depart(&mut self, departure: Departure<P>, now: Instant) {
         let Departure { to, bytes, handle, copy, purpose } = departure;
         let bounded = self.config.amplification_max.is_some() && !self.config.proven;

@@ -40,7 +40,7 @@ fn a_proxy_scheme_goes_with_the_options_that_name_the_target() {
     let Forward { target, request } = forward(&get, NOTHING_MORE).expect("a target");
     assert_eq!(target.to_string(), "coap+tcp://example.net:7777/a%20b");
     assert!(!is_for_proxy(&request.options));
-    assert!(request.confirmable, "whatever the type was on the way here");
+    assert!(request.confirmable, "whatever type the client used");
 }
 
 #[test]

@@ -64,7 +64,7 @@ pub(super) struct Door {
 }
 
 impl Ways {
-    /// The way to the host of a URI, at one of these addresses if they are said.
+    /// The open transport to the host of a URI, at one of `addresses` if they are given.
     pub async fn open(
         &self,
         settings: &Settings,

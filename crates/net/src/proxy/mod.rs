@@ -6,7 +6,7 @@
 //!                                                                 └──► Upstream ── coap, coap+tcp, ... ──► origin
 //!                                                                        Queue, Gate
 //! ```
-//! `Gate` checks targets and `Queue` shares the path to them among clients. What is left out, taken on or refused on the way, `lowmesh_coap::proxy` says. What several clients observe is observed
+//! `Gate` checks targets and `Queue` shares the path to them among clients. Which options are removed, added or refused, `lowmesh_coap::proxy` says. What several clients observe is observed
 //! once at its origin (RFC 7641 s5).
 
 mod access;

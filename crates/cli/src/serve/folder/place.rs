@@ -150,7 +150,7 @@ impl Place {
     }
     /// Opens the regular file that is there to read it; says what it is once it is open.
     pub fn open(&self) -> io::Result<(File, FileStat)> {
-        // A device may do something as soon as it is opened, so it is not.
+        // Opening a device can already have an effect, so a device is not opened.
         if matches!(self.look()?, Found::Other) {
             return Err(io::ErrorKind::NotFound.into());
         }

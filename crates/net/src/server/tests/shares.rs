@@ -225,7 +225,7 @@ async fn a_peer_that_does_not_read_is_not_read_and_ends() {
     let (running, tcp, executed) = long_server(limits).await;
     let mut stream = raw(tcp, &csm()).await;
     let requests: Vec<u8> = (0..5000).flat_map(|token| get("/long", token, false)).collect();
-    // What the server does not read fills the buffers on the way, so this need not end.
+    // What the server does not read fills the socket buffers, so this may block.
     let _full = tokio::time::timeout(Duration::from_secs(5), stream.write_all(&requests)).await;
     tokio::time::sleep(Duration::from_millis(1500)).await;
     // Buffers of the system hold some megabytes.
