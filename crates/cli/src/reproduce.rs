@@ -3,13 +3,15 @@
 //! Without a name it lists the publications. With one it makes the runs that the claims need, takes those that
 //! are stored already, and tells for each claim what was claimed, what came out, and whether that is the same.
 
+mod text;
+
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 
 use lowmesh_lab::batch::{Batch, Ended, How};
 use lowmesh_lab::claims::judge::{Evidence, judge};
-use lowmesh_lab::claims::{Answer, Claim, PAPERS, Paper, Sweep, Verdict};
+use lowmesh_lab::claims::{Answer, Claim, PAPERS, Paper, Scope, Summary, Sweep};
 use lowmesh_lab::command::{Kept, quoted};
 use lowmesh_lab::html::{Extent, claims_page};
 use lowmesh_lab::plan::Plan;
@@ -17,6 +19,7 @@ use lowmesh_lab::results::PointResult;
 use lowmesh_lab::scenario::sweep::Sweep as Axes;
 use lowmesh_lab::simulate::{Simulate, Sinks};
 use lowmesh_lab::store::Store;
+use lowmesh_units::Seed;
 use serde_json::json;
 
 use crate::console::say;
@@ -25,7 +28,7 @@ use crate::progress::{Meter, Style};
 use crate::{dry, report, store};
 
 /// Version of the JSON's shape.
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 
 /// Run what the claims of a publication need and tell which of them hold.
 #[derive(Debug, clap::Args)]
@@ -35,6 +38,9 @@ pub struct Args {
     /// Fewer points and seeds, shorter runs: two minutes on two cores.
     #[arg(long)]
     quick: bool,
+    /// Seed of the first run of each point; the others count up from it.
+    #[arg(long, value_name = "S")]
+    seed: Option<u64>,
     /// Only this claim (repeatable).
     #[arg(long = "claim", value_name = "ID")]
     claims: Vec<String>,
@@ -59,6 +65,12 @@ pub struct Args {
     /// How progress is shown on stderr.
     #[arg(long, value_enum, default_value_t = Style::Auto)]
     progress: Style,
+}
+
+impl Args {
+    fn scope(&self) -> Scope {
+        Scope { quick: self.quick, first_seed: self.seed.map(Seed) }
+    }
 }
 
 /// Lists publications, or reproduces one with `simulate`.
@@ -89,7 +101,7 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
     if args.json {
         write_json(args, &paper, &answers, out)?;
     } else {
-        write_text(&paper, &answers, out)?;
+        text::write(&paper, &answers, args.quick, out)?;
     }
     out.flush()?;
     failed
@@ -97,10 +109,7 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
 
 /// The command that gives the same answers again.
 fn again(args: &Args, paper: &Paper, kept: &Kept) -> String {
-    let mut words = format!("lowmesh reproduce {}", paper.name);
-    if args.quick {
-        words.push_str(" --quick");
-    }
+    let mut words = format!("lowmesh reproduce {}{}", paper.name, args.scope().flags());
     for claim in &args.claims {
         words.extend([" --claim ", claim]);
     }
@@ -161,7 +170,7 @@ fn whole_plan<'p>(
     let mut whole = Plan { name: paper.name.clone(), sweep: Axes::default(), points: Vec::new() };
     let mut lengths = Lengths::new();
     for sweep in sweeps {
-        let plans = paper.plans(sweep, args.quick).map_err(Failure::own)?;
+        let plans = paper.plans(sweep, args.scope()).map_err(Failure::own)?;
         let before = whole.points.len();
         whole.points.extend(plans.into_iter().flat_map(|plan| plan.points));
         lengths.push((sweep, whole.points.len() - before));
@@ -177,7 +186,7 @@ fn evidence(args: &Args, lengths: &Lengths<'_>, ended: Ended) -> Evidence {
         sweeps.insert(sweep.name.clone(), points.by_ref().take(*length).collect());
     }
     sweeps.retain(|_, points| !points.is_empty());
-    Evidence { sweeps, quick: args.quick, ..Evidence::default() }
+    Evidence { sweeps, scope: args.scope(), ..Evidence::default() }
 }
 
 /// Turns failed runs into a failure.
@@ -210,38 +219,16 @@ fn run(
     Ok(ended)
 }
 
-fn summary(answers: &[Answer]) -> String {
-    let counts = Verdict::ALL.map(|one| format!("{} {}", one.count(answers), one.word()));
-    let plural = if answers.len() == 1 { "" } else { "s" };
-    format!("{} claim{plural}: {}", answers.len(), counts.join(", "))
-}
-
 fn write_json(
     args: &Args,
     paper: &Paper,
     answers: &[Answer],
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
-    let object = json!({ "schema": SCHEMA, "paper": paper.name, "quick": args.quick,
-        "version": lowmesh_lab::report::VERSION, "assumptions": paper.assumptions, "claims": answers });
+    let object = json!({ "schema": SCHEMA, "paper": paper.name, "preliminary": args.quick,
+        "version": lowmesh_lab::report::VERSION, "assumptions": paper.assumptions,
+        "summary": Summary::of(answers), "claims": answers });
     writeln!(out, "{object:#}")?;
-    Ok(())
-}
-
-fn write_text(paper: &Paper, answers: &[Answer], out: &mut dyn Write) -> Result<(), Failure> {
-    writeln!(out, "{}\n{}; {}, {}\n", paper.title, paper.authors, paper.venue, paper.year)?;
-    for answer in answers {
-        writeln!(out, "{}  {}", answer.id, answer.verdict.word().to_uppercase())?;
-        writeln!(out, "    {}", answer.text)?;
-        writeln!(out, "    claimed   {}", answer.claimed)?;
-        writeln!(out, "    measured  {}", answer.measured_words())?;
-        writeln!(out, "    why       {}", answer.why)?;
-        if !answer.note.is_empty() {
-            writeln!(out, "    note      {}", answer.note)?;
-        }
-        writeln!(out, "    see       {}\n", answer.command)?;
-    }
-    writeln!(out, "{}", summary(answers))?;
     Ok(())
 }
 

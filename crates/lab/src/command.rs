@@ -39,6 +39,34 @@ impl Provenance {
         format!("{} --seeds {} --seed {}", self.scenario_of(point), head.seeds, head.seed)
     }
 
+    /// The commands that show a point with `key` at `base` and at `other`, and the difference of `metric` between them;
+    /// nothing if the key is none of the scenario, so that no sweep can hold it.
+    pub fn sides(
+        &self,
+        point: &Point,
+        key: &str,
+        base: &str,
+        other: &str,
+        metric: &str,
+    ) -> Option<String> {
+        if !point.scenario.keys().contains_key(key) {
+            return None;
+        }
+        let mut one = point.clone();
+        one.settings.retain(|(setting, _)| setting != key);
+        let swept = quoted(&format!("sweep.{key}={base},{other}"));
+        let folder = quoted(&format!("{metric}-{base}-{other}").replace('/', "-"));
+        let head = &point.scenario.head;
+        Some(format!(
+            "{} --set {swept} --seeds {} --seed {} --out {folder} && lowmesh compare {folder} --by {} --baseline {} --metrics {metric}",
+            self.scenario_of(&one),
+            head.seeds,
+            head.seed,
+            quoted(key),
+            quoted(base),
+        ))
+    }
+
     /// The command that makes one run of a point again: by its name if it is kept, by its scenario if it is not.
     pub fn run(&self, point: &Point, seed: Seed) -> String {
         let Some(kept) = &self.store else {

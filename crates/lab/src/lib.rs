@@ -39,6 +39,7 @@ pub mod claims;
 pub mod command;
 pub mod compare;
 pub mod detail;
+pub mod digits;
 pub mod figures;
 pub mod html;
 pub mod identity;

@@ -6,6 +6,8 @@ use serde::Serialize;
 
 use super::compare::Outcome;
 use super::paper::{Claim, Grade};
+use crate::digits::{Digits, with_interval};
+use crate::statistics::Estimate;
 
 /// Whether the software bears a claim out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -40,6 +42,78 @@ impl Verdict {
     }
 }
 
+/// How many claims have which verdict, settings and findings apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Summary {
+    /// Claims about settings.
+    pub settings: Counts,
+    /// Claims about results.
+    pub findings: Counts,
+}
+
+/// How many claims have which verdict.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// That are reproduced.
+    pub reproduced: usize,
+    /// That are not reproduced.
+    pub not_reproduced: usize,
+    /// That are undecided.
+    pub undecided: usize,
+}
+
+impl Counts {
+    fn of<'a>(answers: impl Iterator<Item = &'a Answer>) -> Self {
+        let mut counts = Self::default();
+        for answer in answers {
+            let count = match answer.verdict {
+                Verdict::Reproduced => &mut counts.reproduced,
+                Verdict::NotReproduced => &mut counts.not_reproduced,
+                Verdict::Undecided => &mut counts.undecided,
+            };
+            *count += 1;
+        }
+        counts
+    }
+
+    const fn all(self) -> usize {
+        self.reproduced + self.not_reproduced + self.undecided
+    }
+}
+
+impl Summary {
+    /// Counts `answers`.
+    pub fn of(answers: &[Answer]) -> Self {
+        let on = |basis| Counts::of(answers.iter().filter(move |one| one.basis == basis));
+        Self { settings: on(Basis::Setting), findings: on(Basis::Finding) }
+    }
+
+    /// In one line; of what no claim is about, nothing.
+    pub fn words(self) -> String {
+        let Self { settings, findings } = self;
+        let mut parts = Vec::new();
+        if findings.all() > 0 {
+            let Counts { reproduced, not_reproduced, undecided } = findings;
+            let all = findings.all();
+            parts.push(format!(
+                "findings: {reproduced} of {all} hold, {not_reproduced} do not, {undecided} open"
+            ));
+        }
+        if settings.all() > 0 {
+            let wrong = match settings.all() - settings.reproduced {
+                0 => String::new(),
+                wrong => format!(", {wrong} differ"),
+            };
+            parts.push(format!(
+                "settings: {} of {} checked{wrong}",
+                settings.reproduced,
+                settings.all()
+            ));
+        }
+        parts.join("; ")
+    }
+}
+
 impl From<Outcome> for Verdict {
     fn from(outcome: Outcome) -> Self {
         match outcome {
@@ -62,6 +136,43 @@ pub enum Measured {
     Values(BTreeMap<String, f64>),
 }
 
+/// What it would take to decide a claim that is undecided, at the comparison that is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Power {
+    /// Half the width of the interval that had to decide, which is wider where one of many comparisons can.
+    pub half: f64,
+    /// The half width that would have decided, with the same mean.
+    pub wanted: f64,
+    /// The runs that give such an interval, if they spread as those that were made; absent above a million.
+    pub runs: Option<usize>,
+    /// Whether some mean could have held with an interval of this width.
+    pub can_hold: bool,
+}
+
+impl Power {
+    /// In words.
+    pub fn words(&self) -> String {
+        let Self { half, wanted, runs, can_hold } = *self;
+        let [half, wanted] = [half, wanted].map(|value| Digits::significant(value, 2).show(value));
+        let runs = match runs {
+            Some(runs) => format!("about {runs} runs"),
+            None => "over a million runs".to_owned(),
+        };
+        let none = if can_hold { "" } else { "; no mean holds with so few runs" };
+        format!("± {half} where ± {wanted} would decide: {runs} of this mean and spread{none}")
+    }
+}
+
+/// What a verdict rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Basis {
+    /// The code alone: what the publication sets is what the program does.
+    Setting,
+    /// Simulations: what the publication finds is what comes out.
+    Finding,
+}
+
 /// A claim with its verdict.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Answer {
@@ -69,6 +180,10 @@ pub struct Answer {
     pub id: String,
     /// How much it matters.
     pub grade: Grade,
+    /// Where the publication says so.
+    pub place: String,
+    /// What the verdict rests on.
+    pub basis: Basis,
     /// The verdict.
     pub verdict: Verdict,
     /// What is claimed, with the claim's own thresholds.
@@ -79,6 +194,9 @@ pub struct Answer {
     pub ci95: Option<f64>,
     /// Runs (pairs of runs, of a comparison) behind it.
     pub n: usize,
+    /// What would decide it, of an undecided claim about results.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub power: Option<Power>,
     /// Why the verdict is what it is.
     pub why: String,
     /// What shows it again.
@@ -92,12 +210,13 @@ pub struct Answer {
 
 impl Measured {
     /// In words, with the interval and the number of runs behind it.
-    fn words(&self, ci95: Option<f64>, n: usize) -> String {
+    fn words(&self, ci95: Option<f64>, runs: Option<usize>) -> String {
         match self {
             Self::Nothing => "-".to_owned(),
             Self::Number(mean) => {
-                let interval = ci95.map_or_else(String::new, |half| format!(" ± {half:.4}"));
-                format!("{mean:.4}{interval} (n = {n})")
+                let behind = runs.map_or_else(String::new, |n| format!(" (n = {n})"));
+                let estimate = Estimate { mean: *mean, ci95, n: runs.unwrap_or_default() };
+                with_interval(estimate) + &behind
             }
             Self::Values(values) => {
                 let pairs = values.iter().map(|(key, value)| format!("{key} {}", plain(*value)));
@@ -116,17 +235,31 @@ fn plain(value: f64) -> String {
 impl Answer {
     /// What was measured in words, with its interval and the number of runs behind it.
     pub fn measured_words(&self) -> String {
-        self.measured.words(self.ci95, self.n)
+        self.measured.words(self.ci95, Some(self.n))
     }
+
+    /// What was measured for a cell of a table: a mean with its interval, or how many values were checked.
+    pub fn measured_short(&self) -> String {
+        match &self.measured {
+            Measured::Nothing => "-".to_owned(),
+            Measured::Number(_) => self.measured.words(self.ci95, None),
+            Measured::Values(values) if values.len() == 1 => self.measured_words(),
+            Measured::Values(values) => format!("{} values", values.len()),
+        }
+    }
+
     pub(super) fn undecided(claim: &Claim, why: &str) -> Self {
         Self {
             id: claim.id.clone(),
             grade: claim.grade,
+            place: claim.place.clone(),
+            basis: claim.basis(),
             verdict: Verdict::Undecided,
             claimed: claim.claimed.clone(),
             measured: Measured::Nothing,
             ci95: None,
             n: 0,
+            power: None,
             why: why.to_owned(),
             command: String::new(),
             text: claim.text.clone(),

@@ -1,39 +1,50 @@
-//! How sure a test of many comparisons is.
+//! What many comparisons come to, so that chance decides no more often than for one.
 //!
-//! Each comparison has an interval of its own, which in one of twenty cases does not hold what it should; one side of it
-//! in one of forty. Of many comparisons some are certain for that reason alone. So a test that one of them can decide is
-//! decided only if
+//! A test asks that `needed` of `all` comparisons are true: all of them, a share, or one. Each has an interval that
+//! misses the truth on one side in one of forty cases, so of forty comparisons with nothing in them one looks like
+//! something. Runs of different points have seeds in common, and a point is part of many comparisons: they depend on
+//! each other in ways that nobody knows. The rule is right whatever these are.
 //!
-//! - one is certain with an interval so wide that all of them hold together in 39 of 40 cases (Bonferroni), or
-//! - more of them are certain, each for itself, than chance makes in one of forty cases (the binomial distribution).
+//! To show that `needed` of `all` are true is to refute that `all - needed + 1` are not. If that many are not, the
+//! chance that the intervals of any of them say otherwise is at most the sum of their chances. So each interval is as
+//! wide as for a family of `all - needed + 1` comparisons (Bonferroni), and `needed` of them must hold: Benjamini and
+//! Heller, "Screening for partial conjunction hypotheses", Biometrics 64 (2008), theorem 1 with the Bonferroni
+//! combination. The same rule with the sides exchanged refutes the test:
 //!
-//! The two together are wrong in one of twenty cases at most, as one comparison alone. The second takes the
-//! comparisons as independent.
+//! | asked | is shown by | is refuted by |
+//! |---|---|---|
+//! | all of k | k that hold, each for itself | one that fails in a family of k |
+//! | one of k | one that holds in a family of k | k that fail, each for itself |
+//! | m of k | m that hold in a family of k - m + 1 | k - m + 1 that fail in a family of m |
 
-use crate::statistics::QUANTILE;
+use super::compare::Outcome;
 
-/// The chance that a comparison is certain, in the wrong direction, where there is nothing.
-const ALONE: f64 = 1.0 - QUANTILE;
-
-/// Whether what is certain of `all` comparisons is more than chance: how many are, each for itself, and whether one is
-/// with the interval of all together.
-pub(super) fn is_beyond(certain: usize, one_together: bool, all: usize) -> bool {
-    one_together || certain >= fewest_beyond(all)
+/// How many of `all` comparisons must be true where `share` of them must; of a share of nothing, one.
+pub(super) fn needed(share: f64, all: usize) -> usize {
+    // A millionth of one comparison is no comparison.
+    let least = libm::ceil(share * all as f64 - 1e-6) as usize;
+    least.clamp(1, all.max(1))
 }
 
-/// The fewest certain comparisons of `all` that chance does not make in one of forty cases.
-pub(super) fn fewest_beyond(all: usize) -> usize {
-    // The chance of exactly `count` certain ones, and of more than that.
-    let mut exactly = libm::pow(1.0 - ALONE, all as f64);
-    let mut more = 1.0 - exactly;
-    let mut count = 0;
-    // A millionth more, for rounding: one comparison of one must be enough.
-    while more > ALONE * (1.0 + 1e-6) && count < all {
-        count += 1;
-        exactly *= (all - count + 1) as f64 / count as f64 * ALONE / (1.0 - ALONE);
-        more -= exactly;
+/// What `all` comparisons come to of which `needed` must be true. `count` says how many have an outcome when each has
+/// an interval for a family of that many. `tests` of a claim can each refute it, so each is refuted by less chance.
+pub(super) fn decide(
+    all: usize,
+    needed: usize,
+    tests: usize,
+    count: impl Fn(Outcome, usize) -> usize,
+) -> Outcome {
+    if all == 0 {
+        return Outcome::Unclear;
     }
-    count + 1
+    let spare = all - needed + 1;
+    if count(Outcome::Holds, spare) >= needed {
+        Outcome::Holds
+    } else if count(Outcome::Fails, needed * tests.max(1)) >= spare {
+        Outcome::Fails
+    } else {
+        Outcome::Unclear
+    }
 }
 
 #[cfg(test)]
@@ -41,18 +52,41 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_of_one_is_enough_and_of_many_it_takes_several() {
-        // Sums of the binomial distribution: of 20 at p = .025, P(3 or more) = .013 and P(2 or more) = .088.
-        let fewest = [(1, 1), (2, 2), (10, 2), (11, 3), (20, 3), (40, 4), (72, 6)];
-        for (all, expected) in fewest {
-            assert_eq!(fewest_beyond(all), expected, "of {all}");
-        }
+    fn a_share_asks_for_whole_comparisons_and_for_one_at_least() {
+        let asked = [(1.0, 20), (0.8, 20), (0.8, 7), (0.0, 20), (0.5, 1), (1.0, 0)];
+        assert_eq!(asked.map(|(share, all)| needed(share, all)), [20, 16, 6, 1, 1, 1]);
     }
 
     #[test]
-    fn one_that_stands_against_all_is_enough() {
-        assert!(!is_beyond(1, false, 20));
-        assert!(is_beyond(1, true, 20));
-        assert!(is_beyond(3, false, 20));
+    fn the_family_is_as_large_as_what_chance_could_choose_from() {
+        // Families that were asked for: those that hold, and those that fail.
+        let asked = |all, needed, tests| {
+            let families = std::cell::RefCell::new(Vec::new());
+            let nothing = decide(all, needed, tests, |outcome, family| {
+                families.borrow_mut().push((outcome, family));
+                0
+            });
+            assert_eq!(nothing, Outcome::Unclear);
+            families.into_inner().into_iter().map(|(_, family)| family).collect::<Vec<_>>()
+        };
+        assert_eq!(asked(20, 20, 1), [1, 20], "all");
+        assert_eq!(asked(20, 1, 1), [20, 1], "one");
+        assert_eq!(asked(20, 16, 1), [5, 16], "a share");
+        assert_eq!(asked(20, 20, 3), [1, 60], "one of three tests");
+    }
+
+    #[test]
+    fn enough_must_hold_or_enough_must_fail() {
+        let of = |holds: usize, fails: usize| {
+            move |outcome, _: usize| match outcome {
+                Outcome::Holds => holds,
+                Outcome::Fails => fails,
+                Outcome::Unclear => 0,
+            }
+        };
+        assert_eq!(decide(10, 8, 1, of(8, 0)), Outcome::Holds);
+        assert_eq!(decide(10, 8, 1, of(7, 2)), Outcome::Unclear);
+        assert_eq!(decide(10, 8, 1, of(7, 3)), Outcome::Fails);
+        assert_eq!(decide(0, 1, 1, of(0, 0)), Outcome::Unclear);
     }
 }

@@ -22,10 +22,11 @@ pub mod reference;
 mod select;
 mod sensitivity;
 
-pub use answer::{Answer, Measured, Verdict};
+pub use answer::{Answer, Basis, Counts, Measured, Power, Summary, Verdict};
 pub use compare::Outcome;
 pub use paper::{
-    Claim, Extent, Grade, Kind, Op, PAPERS, Paper, PaperError, Part, Settings, Sweep, Test, Wanted,
+    Claim, Extent, Grade, Kind, Op, PAPERS, Paper, PaperError, Part, Scope, Settings, Sweep, Test,
+    Wanted,
 };
 pub use reference::Table;
 pub use sensitivity::Sensitivity;

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use lowmesh_units::Seed;
 use serde::{Deserialize, Serialize};
 
+use super::answer::Basis;
 use super::probe;
 use crate::command::Provenance;
 use crate::metrics::Metrics;
@@ -98,6 +100,30 @@ pub struct Extent {
     /// Values of swept keys that take the place of those of the parts.
     #[serde(default)]
     pub sweep: BTreeMap<String, toml::Value>,
+}
+
+/// Which part of a publication's runs is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scope {
+    /// Whether the quick extent of each sweep is run.
+    pub quick: bool,
+    /// The first seed, if it is not that of the publication's file.
+    pub first_seed: Option<Seed>,
+}
+
+impl Scope {
+    /// The flags of `lowmesh reproduce` for it, each with a blank before it.
+    pub fn flags(self) -> String {
+        let quick = if self.quick { " --quick" } else { "" };
+        let seed = self.first_seed.map_or_else(String::new, |seed| format!(" --seed {}", seed.0));
+        format!("{quick}{seed}")
+    }
+
+    /// The overrides that an extent comes to.
+    fn overrides(self, extent: &Extent) -> Vec<String> {
+        let seed = self.first_seed.map(|seed| format!("seed={}", seed.0));
+        extent.set.iter().cloned().chain(seed).collect()
+    }
 }
 
 #[derive(Deserialize)]
@@ -311,16 +337,17 @@ impl Paper {
     }
 
     /// How the runs of the sweep called `name` are made again; each point names its own scenario.
-    pub fn provenance(&self, name: &str, quick: bool) -> Provenance {
+    pub fn provenance(&self, name: &str, scope: Scope) -> Provenance {
         let sweep = self.sweeps.iter().find(|sweep| sweep.name == name);
-        let extent = sweep.and_then(|sweep| sweep.extent(quick));
-        let overrides = extent.map_or_else(Vec::new, |extent| extent.set.clone());
+        let extent = sweep.and_then(|sweep| sweep.extent(scope.quick));
+        let overrides = extent.map_or_else(Vec::new, |extent| scope.overrides(extent));
         Provenance { overrides, ..Provenance::default() }
     }
 
     /// The plans of a sweep, one for each part and scenario, with settings by which tests find their points.
-    pub fn plans(&self, sweep: &Sweep, quick: bool) -> Result<Vec<Plan>, PaperError> {
-        let Some(extent) = sweep.extent(quick) else { return Ok(Vec::new()) };
+    pub fn plans(&self, sweep: &Sweep, scope: Scope) -> Result<Vec<Plan>, PaperError> {
+        let Some(extent) = sweep.extent(scope.quick) else { return Ok(Vec::new()) };
+        let extent = &Extent { set: scope.overrides(extent), ..extent.clone() };
         let mut plans = Vec::new();
         for part in &sweep.parts {
             for scenario in &part.scenarios {
@@ -333,7 +360,7 @@ impl Paper {
     fn check(&self) -> Result<(), PaperError> {
         for sweep in &self.sweeps {
             for quick in [false, true] {
-                self.plans(sweep, quick)?;
+                self.plans(sweep, Scope { quick, ..Scope::default() })?;
             }
         }
         let metrics = Metrics::default().numbers();
@@ -361,6 +388,14 @@ impl Paper {
             }
         }
         Ok(())
+    }
+}
+
+impl Claim {
+    /// What its verdict rests on: the code, if all its tests are probes.
+    pub fn basis(&self) -> Basis {
+        let probed = self.tests.iter().all(|test| test.probe.is_some());
+        if probed { Basis::Setting } else { Basis::Finding }
     }
 }
 
@@ -451,7 +486,7 @@ mod tests {
     fn the_full_load_sweep_of_righetti2023_is_1200_runs() {
         let paper = Paper::find("righetti2023").expect("built in");
         let load = paper.sweeps.iter().find(|sweep| sweep.name == "load").expect("it has one");
-        let plans = paper.plans(load, false).expect("sound");
+        let plans = paper.plans(load, Scope::default()).expect("sound");
         let runs: usize = plans.iter().map(|plan| plan.runs().len()).sum();
         assert_eq!(runs, 1200);
         let first = &plans[0].points[0].settings;
@@ -461,9 +496,11 @@ mod tests {
     #[test]
     fn the_command_of_every_point_leads_to_its_very_runs() {
         let paper = Paper::find("righetti2023").expect("built in");
-        for (sweep, quick) in paper.sweeps.iter().flat_map(|s| [(s, false), (s, true)]) {
-            let provenance = paper.provenance(&sweep.name, quick);
-            for plan in paper.plans(sweep, quick).expect("sound") {
+        let scopes = [(false, None), (true, None), (false, Some(Seed(11)))];
+        let scopes = scopes.map(|(quick, first_seed)| Scope { quick, first_seed });
+        for (sweep, scope) in paper.sweeps.iter().flat_map(|s| scopes.map(|scope| (s, scope))) {
+            let provenance = paper.provenance(&sweep.name, scope);
+            for plan in paper.plans(sweep, scope).expect("sound") {
                 for point in plan.points {
                     let command = provenance.point(&point);
                     let mut words = command.strip_prefix("lowmesh run ").expect("a run").split(' ');

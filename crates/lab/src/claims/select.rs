@@ -175,6 +175,8 @@ pub(super) fn place(value: &str) -> Option<f64> {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use std::sync::LazyLock;
+
     use lowmesh_units::{Duration, Seed};
 
     use super::*;
@@ -194,9 +196,10 @@ pub(super) mod tests {
             detail: crate::detail::Detail::default(),
         };
         let settings = settings.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        let scenario = Scenario::parse("x", "name = \"x\"", &[]).expect("a scenario");
+        static SCENARIO: LazyLock<Scenario> =
+            LazyLock::new(|| Scenario::parse("x", "name = \"x\"", &[]).expect("a scenario"));
         PointResult {
-            point: Point { settings, scenario },
+            point: Point { settings, scenario: SCENARIO.clone() },
             runs: tdr.iter().enumerate().map(run).collect(),
             failures: Vec::new(),
         }

@@ -90,6 +90,7 @@ impl Sensitivity {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::claims::paper::Scope;
 
     const HEAD: &str =
         "name = \"x\"\ntitle = \"\"\nauthors = \"\"\nvenue = \"\"\nyear = 2000\ndoi = \"\"\n";
@@ -136,7 +137,7 @@ sweep = { "coap.nstart" = [1, 4] }
         let paper = Paper::parse(&format!("{HEAD}{SWEEPS}"), CLAIM);
         let paper = paper.unwrap_or_else(|error| panic!("{error}"));
         let points = |sweep| {
-            let plans = paper.plans(sweep, false).expect("sound");
+            let plans = paper.plans(sweep, Scope::default()).expect("sound");
             let points = plans.into_iter().flat_map(|plan| plan.points);
             let point = |point| PointResult { point, runs: Vec::new(), failures: Vec::new() };
             points.map(point).collect::<Vec<_>>()

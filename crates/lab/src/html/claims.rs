@@ -48,7 +48,7 @@ pub fn claims_page(paper: &Paper, answers: &[Answer], evidence: &Evidence, how: 
             sensitivity.as_ref(),
             Some(sweep.name.as_str()) == largest,
         );
-        let provenance = paper.provenance(&sweep.name, evidence.quick);
+        let provenance = paper.provenance(&sweep.name, evidence.scope);
         listed.push((sweep, shown, Provenance { store: Some(how.kept.clone()), ..provenance }));
     }
     let missing = paper.sweeps.iter().filter(|sweep| !evidence.sweeps.contains_key(&sweep.name));
@@ -95,8 +95,12 @@ fn lead(paper: &Paper, answers: &[Answer], evidence: &Evidence, how: &Extent) ->
         ("Claims", answers.len().to_string()),
         (
             "Extent",
-            if evidence.quick { "quick: fewer points and seeds, shorter runs" } else { "full" }
-                .to_owned(),
+            if evidence.scope.quick {
+                "quick: fewer points and seeds, shorter runs"
+            } else {
+                "full"
+            }
+            .to_owned(),
         ),
         ("Runs", points::run_count(&points)),
         ("Seeds", points::seed_range(&points)),

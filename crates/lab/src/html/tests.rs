@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::claims::Paper;
 use crate::claims::judge::{Evidence, judge};
+use crate::claims::{Paper, Scope};
 use crate::command::{Kept, Provenance};
 use crate::figures::made_up::results;
 use crate::results::Results;
@@ -116,7 +116,11 @@ fn reproduced() -> Page {
     ];
     let sweeps = [("load", results(&keys, 3)), ("noise", results(&noise, 3))];
     let sweeps = sweeps.map(|(name, results)| (name.to_owned(), results.points)).into();
-    let evidence = Evidence { sweeps, quick: true, ..Evidence::default() };
+    let evidence = Evidence {
+        sweeps,
+        scope: Scope { quick: true, ..Scope::default() },
+        ..Evidence::default()
+    };
     let claims = ["S000-03", "S000-11"].map(|id| paper.claim(id).expect("built in"));
     let answers = claims.map(|claim| judge(&paper, claim, &evidence));
     let command = "lowmesh reproduce righetti2023 --quick".to_owned();

@@ -1,71 +1,92 @@
 //! Whether a metric rises along an axis, curve by curve.
+//!
+//! Each run of a curve has a rank correlation with the axis (Spearman), and the curve their mean with its interval,
+//! which is held against the claim. A step from one place to the next that falls with certainty contradicts as well.
 
-use super::{Finding, overall, short};
-use crate::claims::answer::Measured;
+use super::words::counted;
+use super::{Finding, Measured};
 use crate::claims::chance;
-use crate::claims::compare::Outcome;
+use crate::claims::compare::{Outcome, compare};
 use crate::claims::paper::Test;
 use crate::claims::select::{self, BySeed, Comparison, by_seed};
 use crate::command::Provenance;
+use crate::digits::with_interval;
 use crate::results::PointResult;
 use crate::statistics::Estimate;
 
 /// The metric along the axis, with all other settings fixed.
 struct Curve<'r> {
     point: &'r PointResult,
-    /// Rank correlation of its means with the axis.
-    rho: Option<f64>,
+    /// Rank correlation of its runs with the axis.
+    rho: Option<Estimate>,
     /// From each point to the next, paired by seed.
     steps: Vec<Estimate>,
+}
+
+impl Curve<'_> {
+    /// What the curve says when it is one of a `family`.
+    fn outcome(&self, test: &Test, family: usize) -> Outcome {
+        // The correlation and each step can contradict.
+        let each = family * (self.steps.len() + 1);
+        if compare(test, self.rho, each) == Outcome::Fails || self.falls(test, each) > 0 {
+            return Outcome::Fails;
+        }
+        match compare(test, self.rho, family) {
+            Outcome::Holds => Outcome::Holds,
+            _ => Outcome::Unclear,
+        }
+    }
+
+    /// How many steps fall with certainty, each one of a `family`.
+    fn falls(&self, test: &Test, family: usize) -> usize {
+        let falls = |step: &&Estimate| {
+            let Estimate { mean, ci95, .. } = step.together(family);
+            ci95.is_some_and(|half| mean + half < -test.tolerance)
+        };
+        self.steps.iter().filter(falls).count()
+    }
 }
 
 /// Whether the metric rises along the axis on each curve, with no step that falls with certainty.
 pub(super) fn trend(
     test: &Test,
+    tests: usize,
     points: &[PointResult],
     comparisons: &[Comparison<'_>],
     from: &Provenance,
 ) -> Finding {
     let axis = test.along.as_deref().unwrap_or_default();
     let curves = curves(test, points, comparisons, axis);
-    let steps = || curves.iter().flat_map(|curve| &curve.steps);
-    let all = steps().count();
-    let certain = steps().filter(|step| falls(test, **step)).count();
-    let one = steps().any(|step| falls(test, step.together(all)));
-    let is_beyond_chance = chance::is_beyond(certain, one, all);
-    let judge = |curve: &Curve<'_>| {
-        let Some(rho) = curve.rho else { return Outcome::Unclear };
-        let falls = is_beyond_chance && curve.steps.iter().any(|step| falls(test, *step));
-        match (falls, rho >= test.value) {
-            (true, _) => Outcome::Fails,
-            (false, true) => Outcome::Holds,
-            (false, false) => Outcome::Unclear,
-        }
+    let all = curves.len();
+    let needed = chance::needed(test.share, all);
+    let count = |wanted: Outcome, family: usize| {
+        curves.iter().filter(|curve| curve.outcome(test, family) == wanted).count()
     };
-    let judged: Vec<(Outcome, &Curve<'_>)> =
-        curves.iter().map(|curve| (judge(curve), curve)).collect();
-    let outcomes = judged.iter().map(|(outcome, _)| *outcome);
-    let held = outcomes.clone().filter(|one| *one == Outcome::Holds).count();
-    let lowest = judged.iter().min_by(|a, b| {
-        let rank =
-            |one: &(Outcome, &Curve<'_>)| (one.0 == Outcome::Holds, one.1.rho.unwrap_or(-2.0));
-        let (a, b) = (rank(a), rank(b));
-        a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
-    });
-    let (_, Curve { point, rho, .. }) = lowest.expect("a comparison makes a curve");
+    let outcome = chance::decide(all, needed, tests, count);
+    let (held, failed) = (count(Outcome::Holds, all - needed + 1), count(Outcome::Fails, needed));
+    let steps: usize = curves.iter().map(|curve| curve.steps.len()).sum();
+    let falling: usize = curves.iter().map(|curve| curve.falls(test, steps)).sum();
+    // The curve to show: one that fails before others, then the one that is least sure to rise.
+    let lowest = |curve: &&Curve<'_>| {
+        let low = curve.rho.map_or(-2.0, |rho| rho.mean - rho.ci95.unwrap_or(2.0));
+        if curve.outcome(test, needed) == Outcome::Fails { low - 4.0 } else { low }
+    };
+    let shown = curves.iter().min_by(|a, b| lowest(a).total_cmp(&lowest(b)));
+    let Curve { point, rho, .. } = shown.expect("a comparison makes a curve");
     let place: Vec<&str> = select::without(point, Some(axis))
         .iter()
         .filter_map(|(key, _)| point.setting(key))
         .collect();
+    let number = rho.map_or_else(|| "-".to_owned(), with_interval);
     Finding {
-        outcome: overall(&outcomes, test.share),
-        measured: rho.map_or(Measured::Nothing, Measured::Number),
-        ci95: None,
-        n: point.runs.len(),
+        outcome,
+        measured: rho.map_or(Measured::Nothing, |rho| Measured::Number(rho.mean)),
+        ci95: rho.and_then(|rho| rho.ci95),
+        n: rho.map_or(0, |rho| rho.n),
+        power: None,
         why: format!(
-            "holds on {held} of {} curves, {certain} of {all} steps fall; rank correlation with {axis} {} at {}",
-            judged.len(),
-            rho.map_or_else(|| "-".to_owned(), short),
+            "{}, {falling} of {steps} steps fall; rank correlation with {axis} {number} at {}",
+            counted(needed, all, held, failed),
             place.join(", ")
         ),
         command: Some(from.point(&point.point)),
@@ -98,19 +119,19 @@ fn curve<'r>(
 ) -> Curve<'r> {
     let along = select::curve(points, point, axis);
     let values: Vec<BySeed> = along.iter().map(|(_, point)| by_seed(point, &test.metric)).collect();
-    let means: Option<Vec<f64>> = values
-        .iter()
-        .map(|one| Estimate::of(one.values().copied()).map(|estimate| estimate.mean))
-        .collect();
     let step =
         |pair: &[BySeed]| Estimate::of(select::difference(&pair[1], &pair[0], false).into_values());
     let steps = values.windows(2).filter_map(step).collect();
-    Curve { point, rho: means.and_then(|means| rank_correlation(&means)), steps }
+    Curve { point, rho: Estimate::of(rank_correlations(&values)), steps }
 }
 
-/// Whether a step falls with certainty.
-fn falls(test: &Test, step: Estimate) -> bool {
-    step.ci95.is_some_and(|half| step.mean + half < -test.tolerance)
+/// The rank correlation of each seed that all places have.
+fn rank_correlations(values: &[BySeed]) -> Vec<f64> {
+    let seeds = values.first().into_iter().flat_map(BySeed::keys);
+    let along = |seed: &u64| -> Option<Vec<f64>> {
+        values.iter().map(|place| place.get(seed).copied()).collect()
+    };
+    seeds.filter_map(|seed| rank_correlation(&along(seed)?)).collect()
 }
 
 /// Spearman's rank correlation of numbers with their places; of equal numbers each has the mean rank.

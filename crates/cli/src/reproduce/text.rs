@@ -1,0 +1,77 @@
+//! Verdicts for people: how many claims hold, a table of all, and what there is to say of each.
+
+use std::io::{self, Write};
+
+use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width, presets};
+use lowmesh_lab::claims::{Answer, Paper, Summary};
+
+/// Columns of the narrowest terminal in use, so that files and terminals show the same table.
+const WIDTH: u16 = 80;
+/// Columns of a claim's name, its place and its verdict; the others share the rest.
+const WIDTHS: [u16; 3] = [9, 15, 12];
+
+/// Writes the verdicts on claims of `paper`; those of quick runs are preliminary.
+pub fn write(
+    paper: &Paper,
+    answers: &[Answer],
+    quick: bool,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let Paper { title, authors, venue, year, .. } = paper;
+    writeln!(out, "{title}\n{authors}; {venue}, {year}\n")?;
+    if quick {
+        writeln!(
+            out,
+            "PRELIMINARY: fewer points and seeds and shorter runs than the claims ask for.\n"
+        )?;
+    }
+    writeln!(out, "{}\n", Summary::of(answers).words())?;
+    write_table(answers, out)?;
+    for answer in answers {
+        writeln!(out)?;
+        write_block(answer, out)?;
+    }
+    Ok(())
+}
+
+/// One row a claim.
+fn write_table(answers: &[Answer], out: &mut dyn Write) -> io::Result<()> {
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(WIDTH)
+        .set_header(["claim", "place", "verdict", "claimed", "measured ± 95 %"]);
+    for answer in answers {
+        table.add_row([
+            &answer.id,
+            &answer.place,
+            answer.verdict.word(),
+            &answer.claimed,
+            &answer.measured_short(),
+        ]);
+    }
+    for (column, width) in table.column_iter_mut().zip(WIDTHS) {
+        column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(width)));
+    }
+    for line in table.lines() {
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+/// What there is to say of one claim.
+fn write_block(answer: &Answer, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}  {}  {}", answer.id, answer.verdict.word().to_uppercase(), answer.place)?;
+    writeln!(out, "    {}", answer.text)?;
+    writeln!(out, "    claimed   {}", answer.claimed)?;
+    writeln!(out, "    measured  {}", answer.measured_words())?;
+    writeln!(out, "    why       {}", answer.why)?;
+    if let Some(power) = &answer.power {
+        writeln!(out, "    power     {}", power.words())?;
+    }
+    if !answer.note.is_empty() {
+        writeln!(out, "    note      {}", answer.note)?;
+    }
+    writeln!(out, "    see       {}", answer.command)
+}

@@ -1,0 +1,77 @@
+//! Comparisons in words, and the commands that show them again.
+
+use crate::claims::paper::{Settings, Test};
+use crate::claims::select::{BySeed, Comparison};
+use crate::command::Provenance;
+use crate::digits::with_interval;
+use crate::statistics::Estimate;
+
+/// One comparison in words.
+pub(super) fn sentence(test: &Test, one: &Comparison<'_>, estimate: Option<Estimate>) -> String {
+    let place: Vec<String> = one
+        .point
+        .point
+        .settings
+        .iter()
+        .filter(|(key, _)| test.left.as_ref().is_none_or(|left| !left.contains_key(key)))
+        .map(|(key, value)| {
+            let key = key.rsplit('.').next().unwrap_or(key);
+            if key == "scenario" { value.clone() } else { format!("{key} {value}") }
+        })
+        .collect();
+    let place = if test.on_average { "mean over all points".to_owned() } else { place.join(", ") };
+    let Some(estimate) = estimate else { return format!("{place}: {} has no value", test.metric) };
+    let number = with_interval(estimate);
+    let (Some(left), Some(right)) = (&test.left, &test.right) else {
+        return format!("{place}: {} {number}", test.metric);
+    };
+    let name = |side: &Settings| side.values().cloned().collect::<Vec<_>>().join(" ");
+    let side = |values: &BySeed| Estimate::of(values.values().copied()).map(with_interval);
+    let value = |values: &BySeed| side(values).unwrap_or_else(|| "-".to_owned());
+    let of = if test.relative { " of it" } else { "" };
+    format!(
+        "{place}: {} {} {}, {} {}, difference {number}{of}",
+        test.metric,
+        name(left),
+        value(&one.left),
+        name(right),
+        value(&one.right),
+    )
+}
+
+/// Three significant digits of small numbers, none after the point of large ones.
+pub(super) fn short(value: f64) -> String {
+    let decimals = match value.abs() {
+        size if size >= 100.0 => 0,
+        size if size >= 1.0 => 2,
+        _ => 3,
+    };
+    format!("{value:.decimals$}")
+}
+
+/// How many of `all` comparisons hold and fail, and how many are needed.
+pub(super) fn counted(needed: usize, all: usize, held: usize, failed: usize) -> String {
+    let open = all.saturating_sub(held + failed);
+    let asked = if needed == all { String::new() } else { format!(" ({needed} needed)") };
+    let rest: Vec<String> = [(failed, "fail"), (open, "open")]
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!("{count} {word}"))
+        .collect();
+    let rest = if rest.is_empty() { String::new() } else { format!(", {}", rest.join(", ")) };
+    format!("holds at {held} of {all}{asked}{rest}")
+}
+
+/// The command that shows a comparison again: both sides with their difference where they differ in one key, and
+/// one point where there is no other side. The command of the claim shows the others.
+pub(super) fn command(test: &Test, one: &Comparison<'_>, from: &Provenance) -> Option<String> {
+    if test.on_average || test.knee_below.is_some() || !test.over.is_empty() {
+        return None;
+    }
+    let (Some(left), Some(right)) = (&test.left, &test.right) else {
+        return Some(from.point(&one.point.point));
+    };
+    let only = |side: &'_ Settings| (side.len() == 1).then(|| side.clone().into_iter().next())?;
+    let ((key, left), (other, right)) = (only(left)?, only(right)?);
+    (key == other).then(|| from.sides(&one.point.point, &key, &right, &left, &test.metric))?
+}
