@@ -177,8 +177,11 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         }
     }
     /// Whether an observer is to be notified now, and can be.
-    fn notifies(&self, now: Instant) -> bool {
-        self.server.next_deadline().is_some_and(|due| due <= now) && self.transport.has_room()
+    pub(super) fn notifies(&self, now: Instant) -> bool {
+        let due = self.server.next_deadline().is_some_and(|due| due <= now);
+        let crowded = self.server.registry.first_crowded();
+        let room = crowded.is_some_and(|peer| self.transport.room_at(peer, now).is_none());
+        (due || room) && self.transport.has_room()
     }
 
     fn on_output(&mut self, output: Output<P>, now: Instant) {

@@ -80,10 +80,7 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
     }
     /// Notifies observers in turn, while there is room.
     pub(super) fn notify_waiting(&mut self, now: Instant) {
-        while self.server.registry.next_deadline().is_some_and(|due| due <= now) {
-            if !self.transport.has_room() {
-                return;
-            }
+        while self.notifies(now) {
             let (handle, transport) = (self.client.next(), &self.transport);
             let standing = |peer| Standing {
                 proven: transport.is_proven(peer),

@@ -335,3 +335,62 @@ fn a_flood_of_forged_addresses_leaves_proven_peers_alone() {
     }
     assert_eq!((1000..1200).filter(|peer| server.is_proven(*peer)).count(), 200);
 }
+
+#[test]
+fn more_observers_than_have_room_at_once_learn_each_of_many_states() {
+    const OBSERVERS: u8 = 200;
+    let limits = HostLimits { observers_max: 256, amplification_max: Some(3), ..TRUSTING };
+    let config = Config { open_max: 64, ..Config::default() };
+    let rng = Rng::stream(Seed(5), NodeId(2), Purpose::Coap);
+    let mut server: Datagrams = Host::over_datagrams(config, limits, rng).expect("possible");
+    // What leaves, with its receiver; the application answers with the state.
+    let turn = |server: &mut Datagrams, state: u8, now: Instant| {
+        let mut sent = Vec::new();
+        while let Some(output) = server.poll_output() {
+            match output {
+                Output::Request { exchange, .. } => {
+                    let mut response = ResponseTemplate::new(Code::CONTENT);
+                    response.payload = vec![state];
+                    response.options.insert_uint(OptionNumber::OBSERVE, 0);
+                    let input = Input::Respond { exchange, response, handle: Handle::NONE };
+                    server.handle(now, input).expect("acceptable");
+                }
+                Output::Send { to, bytes, .. } => {
+                    sent.push((to, Message::parse(&bytes).expect("own bytes")));
+                }
+                _ => {}
+            }
+        }
+        sent
+    };
+    for peer in 0..OBSERVERS {
+        let mut get = Message::new(Kind::Confirmable, Code::GET, MessageId(1));
+        get.options.insert_path("/t");
+        get.options.insert_uint(OptionNumber::OBSERVE, 0);
+        get.token = Token::from_number(1, 1);
+        server
+            .handle(T0, Input::Datagram { from: peer, bytes: &get.to_vec() })
+            .expect("never fails");
+        turn(&mut server, 0, T0);
+    }
+    for state in 1..10 {
+        let at = Instant::from_secs(6 * u64::from(state));
+        server.changed("/t", at);
+        let mut knows = vec![false; usize::from(OBSERVERS)];
+        for step in 0..50 {
+            let now = at + Duration::from_millis(100 * step);
+            for (to, message) in turn(&mut server, state, now) {
+                knows[usize::from(to)] |= message.payload == [state];
+                if message.kind == Kind::Confirmable {
+                    let ack = Message::empty(Kind::Acknowledgement, message.message_id).to_vec();
+                    server
+                        .handle(now, Input::Datagram { from: to, bytes: &ack })
+                        .expect("never fails");
+                }
+            }
+            server.handle(now, Input::Deadline).expect("never fails");
+        }
+        let told = knows.iter().filter(|one| **one).count();
+        assert_eq!(told, usize::from(OBSERVERS), "learn state {state}");
+    }
+}
