@@ -126,7 +126,7 @@ impl<W: Way> Attendant<W> {
                     return;
                 }
                 let proven = self.way.is_proven(from);
-                match self.site.ask(from, proven, message, multicast) {
+                match self.site.ask(from, proven, message, multicast, exchange.is_refresh()) {
                     Outcome::Reply(Reply::Now(response), finish) => {
                         self.respond(exchange, finish.apply(response));
                     }

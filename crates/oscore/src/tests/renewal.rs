@@ -4,12 +4,12 @@ use core::convert::Infallible;
 
 use super::*;
 use crate::class::{Direction, split};
-use crate::client::seal;
+use crate::client::{open, seal};
 use crate::header::{unwrapped, wrapped};
 use crate::nonce::{Deriver, additional_data};
 use crate::params::{RENEWAL_NONCE_LEN, RENEWAL_TAG_LEN};
 use crate::{
-    Header, Pending, ProtectError, Refusal, Renewal, RenewalKey, RenewalNonce, Renewed,
+    Header, PartialIv, Pending, ProtectError, Refusal, Renewal, RenewalKey, RenewalNonce, Renewed,
     ResponseError,
 };
 
@@ -102,6 +102,15 @@ fn both_ends_come_to_one_context_in_two_round_trips() {
     let r2 = unwrapped(&said).expect("a byte string");
     assert_eq!(r2[..8], [2; 8]);
     assert_eq!(r2.len(), RENEWAL_NONCE_LEN + RENEWAL_TAG_LEN);
+    // RFC 8613 s8.3: the nonce from the request is used, so no Partial IV is said. libcoap 4.3.4 and Californium 3.13
+    // compute this nonce and no other.
+    let value = response.options.get(OptionNumber::OSCORE).expect("protected");
+    assert_eq!(Header::parse(value).expect("our own").partial_iv, None);
+    let second = run.client.context(&[r2, &[1; 8]].concat());
+    let of_request = run.client.context(&[1; 8]).common_iv;
+    let sealed_with = of_request.nonce(identity(b"client"), pending.partial_iv());
+    let aad = additional_data(identity(b"client"), pending.partial_iv());
+    assert!(open(&second.recipient, &sealed_with, &aad, &response).is_ok());
 
     let mut third = ready(run.client.third(&pending, &response, nonce(3)).expect("its own"));
     let id = [r2, &[3; 8]].concat();
@@ -121,20 +130,24 @@ fn both_ends_come_to_one_context_in_two_round_trips() {
 }
 
 #[test]
-fn response_1_with_the_nonce_of_request_1_is_understood_with_either_common_iv() {
+fn response_1_with_the_nonce_of_request_1_is_understood_however_it_is_computed() {
     let run = Run::new();
     let mut first = run.client.first(nonce(1));
     let (request, pending) = first.protect_request(&get("/a")).expect("plain");
     let (_, received) = run.server.context(&[1; 8]).unprotect_request(&request).expect("fresh");
     let second = run.server.context(&[[2; 8], [1; 8]].concat());
-    // The second one's is RFC 8613's; libcoap 4.3.4 has that of the first.
-    for common_iv in [&second.common_iv, &first.common_iv] {
+    // The first one's is that of the request's nonce, as of ours and libcoap 4.3.4. Californium 3.13 says a Partial IV
+    // beside, if the request observes.
+    let said = PartialIv::new(0);
+    for (common_iv, partial_iv) in
+        [(&second.common_iv, None), (&first.common_iv, None), (&first.common_iv, said)]
+    {
         let unauthorized = StreamMessage::new(Code::UNAUTHORIZED);
         let parts = split(&unauthorized, Direction::Response).expect("a response");
         let sealing = common_iv.nonce(identity(b"client"), received.partial_iv());
         let aad = additional_data(identity(b"client"), received.partial_iv());
         let r2 = wrapped(&[2; 8]);
-        let header = Header { kid_context: Some(&r2), ..Header::default() };
+        let header = Header { partial_iv, kid_context: Some(&r2), kid: None };
         let response = seal(&second.sender, &sealing, &aad, &unauthorized, parts, &header);
         let third = run.client.third(&pending, &response.expect("short"), nonce(3));
         let id = [[2; 8], [3; 8]].concat();
