@@ -43,6 +43,10 @@ pub const REGISTER_AGAIN_MAX: Duration = Duration::from_secs(15);
 pub const CONFIRM_AFTER: Duration = Duration::from_secs(24 * 3600);
 /// Between unconfirmed notifications to one observer, where no RTT is known: RFC 7641 s4.5.1, 3 s.
 pub const NOTIFICATION_GAP: Duration = Duration::from_secs(3);
+/// Notifications that leave in one burst: ours, a quarter of the datagrams that a socket of Linux holds by default,
+pub const NOTIFICATIONS_AT_ONCE: u32 = 64;
+/// and what is between the beginnings of two bursts: ours, time for the acknowledgements of a local network.
+pub const NOTIFICATIONS_PAUSE: Duration = Duration::from_millis(2);
 /// Max-Age of a response without the option: RFC 7252 s5.10.5, 60 s.
 pub const MAX_AGE_DEFAULT: Duration = Duration::from_secs(60);
 

@@ -63,6 +63,7 @@
 mod client;
 mod limits;
 mod notifications;
+mod pace;
 mod places;
 mod refreshes;
 mod server;
@@ -82,6 +83,7 @@ use crate::cache::Cache;
 use crate::event::{Input, Output};
 use crate::{Config, ConfigError, CongestionControl, ConnectionLimits, Connections, Endpoint};
 use client::Client;
+use pace::Pace;
 use server::Server;
 
 /// The critical options beyond RFC 7252 that a host processes: what [`Config::extensions`] of its
@@ -97,6 +99,8 @@ pub struct Host<P, T> {
     client: Client<P>,
     server: Server<P>,
     cache: Cache<P>,
+    /// Of notifications.
+    pace: Pace,
     outbox: Outbox<Output<P>>,
 }
 
@@ -131,7 +135,8 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
     pub fn new(transport: T, limits: HostLimits, rng: Rng) -> Self {
         let (client, server) = (Client::new(), Server::new(&limits));
         let cache = Cache::new(limits.cache_max);
-        Self { transport, limits, rng, client, server, cache, outbox: Outbox::new() }
+        let (pace, outbox) = (Pace::new(), Outbox::new());
+        Self { transport, limits, rng, client, server, cache, pace, outbox }
     }
     /// The transport, to look at.
     pub const fn transport(&self) -> &T {
@@ -181,7 +186,7 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         let due = self.server.next_deadline().is_some_and(|due| due <= now);
         let crowded = self.server.registry.first_crowded();
         let room = crowded.is_some_and(|peer| self.transport.room_at(peer, now).is_none());
-        (due || room) && self.transport.has_room()
+        (due || room) && self.transport.has_room() && self.pace.not_before() <= now
     }
 
     fn on_output(&mut self, output: Output<P>, now: Instant) {
@@ -263,10 +268,15 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
                 self.transport.handle(now, Input::Unreachable { peer })
             }
             Input::Deadline => self.transport.handle(now, Input::Deadline),
-            Input::Datagram { .. }
-            | Input::GroupDatagram { .. }
-            | Input::Connected { .. }
-            | Input::Release { .. } => self.transport.handle(now, input),
+            Input::Datagram { from, .. } => {
+                let result = self.transport.handle(now, input);
+                // It may earn an observer credit, whatever it is.
+                self.server.registry.on_heard(from, now);
+                result
+            }
+            Input::GroupDatagram { .. } | Input::Connected { .. } | Input::Release { .. } => {
+                self.transport.handle(now, input)
+            }
         }
     }
 
@@ -297,7 +307,11 @@ impl<P: Ord + Copy, T: Transport<P>> Machine for Host<P, T> {
     }
     fn next_deadline(&self) -> Option<Instant> {
         // Without room it is the transport that has to come forward first.
-        let notifications = self.server.next_deadline().filter(|_| self.transport.has_room());
-        earliest(self.transport.next_deadline(), notifications)
+        let due = self.server.next_deadline();
+        let crowded = self.server.registry.first_crowded();
+        let crowded = crowded.filter(|peer| self.transport.room_at(*peer, Instant::ZERO).is_none());
+        let due = earliest(due, crowded.map(|_| Instant::ZERO));
+        let due = due.filter(|_| self.transport.has_room());
+        earliest(self.transport.next_deadline(), due.map(|due| due.max(self.pace.not_before())))
     }
 }

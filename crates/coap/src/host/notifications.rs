@@ -89,6 +89,7 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
             };
             let due = self.server.registry.next_notification(now, handle, standing);
             if let Some(notification) = due {
+                self.pace.take(now);
                 self.notify(notification, handle, now);
             }
         }

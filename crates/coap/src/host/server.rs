@@ -141,7 +141,6 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         {
             self.transport.prove(from, now);
         }
-        self.server.registry.on_heard(from, now);
         let observe = message.options.get_uint(OptionNumber::OBSERVE);
         let reads = matches!(message.code, Code::GET | Code::FETCH);
         if observe == Some(DEREGISTER) && reads {

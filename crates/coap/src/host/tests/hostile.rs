@@ -394,3 +394,44 @@ fn more_observers_than_have_room_at_once_learn_each_of_many_states() {
         assert_eq!(told, usize::from(OBSERVERS), "learn state {state}");
     }
 }
+
+#[test]
+fn an_observer_whose_acknowledgement_is_lost_is_notified_when_anything_comes_from_it() {
+    let mut server = host(2, HostLimits { amplification_max: Some(3), ..TRUSTING });
+    let mut get = Message::new(Kind::Confirmable, Code::GET, MessageId(1));
+    get.options.insert_path("/t");
+    get.options.insert_uint(OptionNumber::OBSERVE, 0);
+    let states = |server: &mut Datagrams, now: Instant| {
+        let mut states = 0;
+        while let Some(output) = server.poll_output() {
+            match output {
+                Output::Request { exchange, .. } => {
+                    let mut response = ResponseTemplate::new(Code::CONTENT);
+                    response.options.insert_uint(OptionNumber::OBSERVE, 0);
+                    let input = Input::Respond { exchange, response, handle: Handle::NONE };
+                    server.handle(now, input).expect("acceptable");
+                }
+                Output::Send { bytes, .. } => {
+                    states +=
+                        usize::from(Message::parse(&bytes).expect("own").code == Code::CONTENT);
+                }
+                _ => {}
+            }
+        }
+        states
+    };
+    server.handle(T0, Input::Datagram { from: 1, bytes: &get.to_vec() }).expect("never fails");
+    assert_eq!(states(&mut server, T0), 1, "registered");
+    let mut now = T0;
+    for second in 1..100 {
+        now = Instant::from_secs(second);
+        server.changed("/t", now);
+        states(&mut server, now);
+        server.handle(now, Input::Deadline).expect("never fails");
+    }
+    server.changed("/t", now);
+    assert_eq!(states(&mut server, now), 0, "nothing more leaves to an address without credit");
+    let ping = Message::empty(Kind::Confirmable, MessageId(9)).to_vec();
+    server.handle(now, Input::Datagram { from: 1, bytes: &ping }).expect("never fails");
+    assert_eq!(states(&mut server, now), 1, "the ping has earned one");
+}
