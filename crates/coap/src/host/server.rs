@@ -185,7 +185,9 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
                 None => {}
             }
         }
-        if observe == Some(REGISTER) && reads {
+        // A longer request is answered once: it would be kept as long as its observer.
+        let len = message.options.as_bytes().len() + message.payload.len();
+        if observe == Some(REGISTER) && reads && len <= OBSERVED_REQUEST_MAX {
             asked.observes = Some(message.clone());
         }
         self.server.remember(exchange, asked);
@@ -296,7 +298,7 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         let request = asked.observes.as_ref()?;
         // RFC 7641 s4.1: only a success registers.
         let success = response.code.class() == Class::Success;
-        if !success || request.payload.len() > OBSERVED_REQUEST_MAX {
+        if !success {
             return None;
         }
         let transport = &self.transport;
