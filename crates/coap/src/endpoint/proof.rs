@@ -113,7 +113,8 @@ impl<P: Ord + Copy> Endpoint<P> {
             (Kind::Acknowledgement, view.message_id())
         } else {
             let rng = &mut self.rng;
-            let ids = self.stranger_ids.get_or_insert_with(|| MessageIds::new(rng.next_u32() as u16));
+            let ids =
+                self.stranger_ids.get_or_insert_with(|| MessageIds::new(rng.next_u32() as u16));
             // RFC 7252 s4.4: an ID MUST NOT come again within EXCHANGE_LIFETIME; these are shared by all
             // peers without a place.
             if !ids.reserve(now) {

@@ -232,6 +232,12 @@ impl<P: Ord + Copy> Registry<P> {
     pub const fn state_octets(&self) -> usize {
         self.octets
     }
+    /// Octets of the requests that are kept.
+    #[cfg(test)]
+    pub(crate) fn request_octets(&self) -> usize {
+        let all = self.observations.values().map(|one| &one.request);
+        all.map(|one| one.options.as_bytes().len() + one.payload.len()).sum()
+    }
     /// Octets of the state that the application told last for an observation, about as many as it will tell
     /// next.
     pub fn state_len(&self, id: ObservationId) -> usize {

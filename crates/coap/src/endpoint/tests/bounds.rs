@@ -77,7 +77,8 @@ fn a_proven_peers_request_takes_the_place_of_the_oldest_answer_to_an_unproven_ad
     let (_, answer) = &answers[0];
     let ack = Message::new(Kind::Acknowledgement, Code::EMPTY, answer.message_id);
     let out = hear(&mut server, PROVEN, &ack, now);
-    let delivered = |one: &Output<u16>| matches!(one, Output::Acknowledged { handle: Handle(1), .. });
+    let delivered =
+        |one: &Output<u16>| matches!(one, Output::Acknowledged { handle: Handle(1), .. });
     assert!(out.iter().any(delivered), "{out:?}");
 }
 
@@ -122,7 +123,8 @@ fn a_request_by_multicast_takes_no_place_from_an_answer() {
 
 #[test]
 fn past_the_total_of_remembered_messages_it_is_the_peer_with_most_that_forgets() {
-    let config = Config { dedup_total: 200, dedup_per_peer: 128, peers_max: 64, ..Config::default() };
+    let config =
+        Config { dedup_total: 200, dedup_per_peer: 128, peers_max: 64, ..Config::default() };
     let mut server = careful(config);
     let get = |id| request(Kind::NonConfirmable, id);
     let (greedy, honest) = (500, 1..=50_u16);
@@ -212,7 +214,8 @@ fn a_peer_without_a_place_in_the_table_is_told_when_to_ask_again() {
     let mut server = careful(Config { peers_max: 1, ..Config::default() });
     hear(&mut server, PROVEN, &request(Kind::Confirmable, 1), T0);
     let mut refusals = Vec::new();
-    for (kind, id) in [(Kind::Confirmable, 5), (Kind::NonConfirmable, 6), (Kind::NonConfirmable, 7)] {
+    for (kind, id) in [(Kind::Confirmable, 5), (Kind::NonConfirmable, 6), (Kind::NonConfirmable, 7)]
+    {
         let get = request(kind, id);
         let out = hear(&mut server, NEWCOMER, &get, T0);
         assert_eq!(discards(&out), [Discard::Overloaded]);
