@@ -123,9 +123,11 @@ pub const REFRESHES_MAX: usize = 64;
 pub const REFRESH_MAX: Duration = NON_LIFETIME;
 /// Requests that take the application time, over all peers; ours.
 pub const REQUESTS_MAX: usize = 256;
-/// The part of [`REQUESTS_MAX`] for one peer, as a divisor; ours.
+/// Octets of the options and bodies of these requests; ours: 16 bodies of the longest kind.
+pub const REQUESTS_OCTETS_MAX: usize = 16 << 20;
+/// The part of [`REQUESTS_MAX`] and [`REQUESTS_OCTETS_MAX`] for one peer, as a divisor; ours.
 pub const REQUESTS_PEER_DIVISOR: usize = 4;
-/// The part of [`REQUESTS_MAX`] for all unproven addresses together, as a divisor; ours.
+/// The part of [`REQUESTS_MAX`] and [`REQUESTS_OCTETS_MAX`] for all unproven addresses together, as a divisor; ours.
 pub const REQUESTS_UNPROVEN_DIVISOR: usize = 2;
 /// Max-Age of a 5.03 for want of room, seconds: RFC 7252 s5.9.3.4 leaves it open; ours.
 pub const BUSY_MAX_AGE_S: u32 = 5;

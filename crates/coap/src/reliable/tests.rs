@@ -327,16 +327,22 @@ fn a_server_without_room_says_when_to_ask_again() {
 #[test]
 fn one_connection_with_unanswered_requests_leaves_room_for_the_next() {
     let limits =
-        ConnectionLimits { incoming_max: 8, incoming_per_peer: 3, ..ConnectionLimits::default() };
+        ConnectionLimits { incoming_max: 9, incoming_per_peer: 3, ..ConnectionLimits::default() };
     let mut machine = Connections::new(limits, rng(1));
     connect(&mut machine, 1);
     connect(&mut machine, 2);
+    connect(&mut machine, 3);
+    let first = ask_of(&mut machine, 3, &request(20));
+    (21..23).for_each(|token| drop(ask_of(&mut machine, 3, &request(token))));
     let refused = |machine: &mut Connections<u8>, peer: u8| {
         let asks = (0..10).map(|token| is_refused(&ask_of(machine, peer, &request(token))));
         asks.filter(|refused| *refused).count()
     };
     assert_eq!((refused(&mut machine, 1), refused(&mut machine, 2)), (7, 7));
-    // What a connection has taken is free once it has ended.
+    // A place is free once its request is answered, or the connection has ended.
+    let [Output::Request { exchange, .. }] = first[..] else { panic!("{first:?}") };
+    input(&mut machine, Input::Decline { exchange });
+    assert!(!is_refused(&ask_of(&mut machine, 3, &request(1))));
     input(&mut machine, Input::Unreachable { peer: 1 });
     connect(&mut machine, 1);
     assert!(!is_refused(&ask_of(&mut machine, 1, &request(1))));

@@ -283,3 +283,26 @@ fn a_proven_observer_that_stays_silent_is_forgotten() {
     left(&mut server, 3);
     assert_eq!(server.observers(), 2, "the two that nothing has proven are still there");
 }
+
+#[test]
+fn long_requests_that_take_time_are_bounded_in_octets_for_each_peer_and_in_all() {
+    let mut server = host(2, TRUSTING);
+    let mut deferred = |peer: u8, id: u16| {
+        let mut put = Message::new(Kind::Confirmable, Code::PUT, MessageId(id));
+        put.options.insert_path("/slow");
+        put.payload = vec![1; (1 << 20) - 100];
+        hear(&mut server, peer, &put, T0);
+        let (asked, _) = wants(&mut server);
+        let refused = server.defer(asked[0].0).err();
+        refused.is_none_or(|response| {
+            assert_eq!(response, ResponseTemplate::busy());
+            let (exchange, handle) = (asked[0].0, Handle::NONE);
+            let input = Input::Respond { exchange, response, handle };
+            server.handle(T0, input).expect("acceptable");
+            false
+        })
+    };
+    let greedy = (0..10).filter(|id| deferred(1, *id)).count();
+    let others = (0..20).filter(|peer| deferred(10 + *peer, 1)).count();
+    assert_eq!((greedy, others), (4, 12), "MiB of a peer's share of four and a total of 16");
+}
