@@ -2,7 +2,7 @@
 //! order in which they changed.
 //!
 //! ```text
-//!   total     so many at a time, whose states together are about as long as there is room
+//!   total     so many at a time, and no more octets of expected states than there is room for
 //!   share     one of each observation
 //!   newcomer  waits in order; of what is asked for and never answered, the oldest gives way after a while
 //! ```
@@ -74,8 +74,8 @@ impl Refreshes {
             self.queue.push_back(id);
         }
     }
-    /// The next observation to ask for, if one more may be asked for now: `room` has place
-    /// for its state, and `len` says how long that will be.
+    /// The next observation to ask for, if one more may be asked for now and there is room for its state. `len`
+    /// says how long that is expected to be.
     pub(super) fn next(
         &mut self,
         now: Instant,

@@ -175,7 +175,7 @@ fn a_long_request_on_a_connection_is_answered_once() {
     let mut get = StreamMessage::new(Code::GET);
     get.options.insert_uint(OptionNumber::OBSERVE, 0);
     get.options.insert_path("/t");
-    get.options.insert(OptionNumber(65_000), &[7; 60_000]);
+    get.options.insert(OptionNumber(65_000), &vec![7; 60_000]);
     let mut bytes = Vec::new();
     for message in [StreamMessage::new(Code::CSM), get] {
         message.emit(framing, &mut bytes);
