@@ -31,7 +31,7 @@ impl<P: Ord + Copy> Endpoint<P> {
                     self.on_request(from, &view, false, now);
                 } else {
                     self.discard(from, Discard::Overloaded);
-                    self.refuse_busy(from, &view, now);
+                    self.refuse_stranger(from, &view, bytes.len(), now);
                 }
             }
             (Kind::Acknowledgement, _) if view.code().is_response() => {

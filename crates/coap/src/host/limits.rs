@@ -24,8 +24,8 @@ pub struct HostLimits {
     pub representations_per_peer: usize,
     /// Octets of responses that a client keeps for requests to come (RFC 7252 s5.6); 0 keeps none.
     pub cache_max: usize,
-    /// Requests that take the application time ([`Host::defer`](crate::Host::defer)), over all peers. One peer
-    /// has at most a quarter of them, all unproven addresses together at most half. One more is answered with
+    /// Requests that take the application time ([`Host::defer`](crate::Host::defer)), over all peers, with 16 MiB of
+    /// options and bodies. One peer has at most a quarter of both, all unproven addresses together at most half. One more is answered with
     /// 5.03, or with 4.01 and Echo where a proof of the address helps.
     pub requests_max: usize,
     /// Observers over all resources. For one more the oldest unproven observer gives way; if there is none,

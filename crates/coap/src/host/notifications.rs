@@ -7,6 +7,7 @@ use lowmesh_machine::{DropReason, Handle};
 use lowmesh_units::Instant;
 use lowmesh_wire::coap::{Message, OptionNumber, Options};
 
+use super::refreshes::Room;
 use super::server::is_challenge;
 use super::{Host, Transport};
 use crate::blockwise::Block;
@@ -44,10 +45,12 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
 
     /// Asks the application for states that have changed, as many as may be asked for at a time.
     pub(super) fn ask_for_states(&mut self, now: Instant) {
-        while self.server.registry.state_octets() < STATES_MAX
-            && let Some((exchange, id)) = self.server.refreshes.next(now)
-        {
-            match self.server.registry.question(id) {
+        loop {
+            let (registry, transport) = (&mut self.server.registry, &self.transport);
+            let room = Room { kept: registry.state_octets(), max: STATES_MAX };
+            let next = self.server.refreshes.next(now, room, |id| registry.state_len(id));
+            let Some((exchange, id)) = next else { return };
+            match registry.question(id, |peer| transport.is_proven(peer)) {
                 Some((from, message)) => {
                     let multicast = false;
                     self.outbox.push(Output::Request { exchange, from, message, multicast });
@@ -67,10 +70,14 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         let Some(id) = self.server.refreshes.end(exchange) else { return false };
         // A challenge is for a client, and says nothing of the state.
         if !is_challenge(&state) {
-            self.server.registry.on_state(id, state, now);
+            if self.server.registry.has_room_for(id, &state, STATES_MAX) {
+                self.server.registry.on_state(id, state, now);
+            } else {
+                self.server.refreshes.changed(id);
+            }
         }
-        self.ask_for_states(now);
         self.notify_waiting(now);
+        self.ask_for_states(now);
         true
     }
     /// The application does not tell the state of an observed resource.

@@ -7,7 +7,7 @@ use lowmesh_machine::{Handle, Rejected};
 use lowmesh_units::Instant;
 use lowmesh_wire::coap::{Class, Code, Message, OptionNumber, Options, Token};
 
-use super::places::{NoPlace, Place, Places};
+use super::places::{Load, NoPlace, Place, Places};
 use super::refreshes::Refreshes;
 use super::{Host, HostLimits, Transport};
 use crate::blockwise::{
@@ -18,7 +18,7 @@ use crate::event::{ExchangeId, Input, Output, ResponseTemplate};
 use crate::observe::{DEREGISTER, ObservationId, REGISTER, Registry};
 use crate::params::{
     ACK_DELAY, BLOCK_OPTIONS_OVERHEAD, DATAGRAM_OVERHEAD, EXCHANGE_LIFETIME, LATER_BLOCK_OVERHEAD,
-    NOTIFICATION_SLACK, OBSERVED_REQUEST_MAX,
+    NOTIFICATION_SLACK, OBSERVED_REQUEST_MAX, REQUESTS_OCTETS_MAX,
 };
 use crate::resource::Wishes;
 
@@ -36,6 +36,8 @@ pub(super) struct Asked<P> {
     wanted: Option<Block>,
     /// The request, if it asks to be registered.
     observes: Option<Message>,
+    /// Octets of its options and its body.
+    octets: usize,
     /// Octets of its token in a message.
     token_len: usize,
     /// When it came.
@@ -68,7 +70,10 @@ impl<P: Ord + Copy> Server<P> {
         let representations = (limits.representations_max, limits.representations_per_peer);
         Self {
             asked: BTreeMap::new(),
-            places: Places::new(limits.requests_max),
+            places: Places::new(Load {
+                requests: limits.requests_max,
+                octets: REQUESTS_OCTETS_MAX,
+            }),
             assemblies: Assemblies::new(limits.body_max, bodies.0, bodies.1),
             challenges: Challenges::new(limits.echo_peers_max),
             refreshes: Refreshes::new(),
@@ -161,6 +166,7 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
             arrived,
             wanted,
             observes: None,
+            octets: 0,
             token_len: message.token.encoded_len(),
             at: now,
             place: None,
@@ -184,7 +190,9 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
                 None => {}
             }
         }
-        if observe == Some(REGISTER) && reads {
+        asked.octets = message.options.as_bytes().len() + message.payload.len();
+        // A longer request is answered once: it would be kept as long as its observer.
+        if observe == Some(REGISTER) && reads && asked.octets <= OBSERVED_REQUEST_MAX {
             asked.observes = Some(message.clone());
         }
         self.server.remember(exchange, asked);
@@ -295,7 +303,7 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         let request = asked.observes.as_ref()?;
         // RFC 7641 s4.1: only a success registers.
         let success = response.code.class() == Class::Success;
-        if !success || request.payload.len() > OBSERVED_REQUEST_MAX {
+        if !success {
             return None;
         }
         let transport = &self.transport;
@@ -374,8 +382,9 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         let alone = self.transport.is_alone();
         // States are asked for a few at a time, so they have places of their own.
         let Some(asked) = self.server.asked.get_mut(&exchange) else { return Ok(()) };
-        let peer = asked.peer;
-        match self.server.places.take(peer, self.transport.is_proven(peer), alone) {
+        let (peer, octets) = (asked.peer, asked.octets);
+        let proven = self.transport.is_proven(peer);
+        match self.server.places.take(peer, octets, proven, alone) {
             Ok(place) => {
                 asked.place = Some(place);
                 Ok(())

@@ -10,6 +10,7 @@ use super::*;
 use crate::blockwise::{Block, Exponent};
 use crate::event::{ExchangeId, Notifications, RequestTemplate, ResponseTemplate};
 
+mod bounds;
 mod hostile;
 
 const CLIENT: u8 = 1;

@@ -175,6 +175,7 @@ impl<P: Ord + Copy> Registry<P> {
         let observation = self.observation_of(request);
         let joined = self.observations.get_mut(&observation).expect("just found or made");
         joined.observers.insert(place.clone());
+        joined.state_len = response.payload.len();
         let version = joined.version;
         let serial = self.next();
         if !proven {
@@ -231,6 +232,31 @@ impl<P: Ord + Copy> Registry<P> {
     /// Octets of the states that wait to be sent.
     pub const fn state_octets(&self) -> usize {
         self.octets
+    }
+    /// Octets of the requests that are kept.
+    #[cfg(test)]
+    pub(crate) fn request_octets(&self) -> usize {
+        let all = self.observations.values().map(|one| &one.request);
+        all.map(|one| one.options.as_bytes().len() + one.payload.len()).sum()
+    }
+    /// Octets of the state that the application told last for an observation, about as many as it will tell
+    /// next.
+    pub fn state_len(&self, id: ObservationId) -> usize {
+        self.observations.get(&id).map_or(0, |one| one.state_len)
+    }
+    /// Whether a state of an observation can be kept until it is sent: states that wait have `octets_max`
+    /// octets together, but one alone may be of any length. Its length is noted.
+    pub fn has_room_for(
+        &mut self,
+        id: ObservationId,
+        state: &ResponseTemplate,
+        octets_max: usize,
+    ) -> bool {
+        let Some(observation) = self.observations.get_mut(&id) else { return true };
+        observation.state_len = state.payload.len();
+        let replaced = observation.latest.as_ref().map_or(0, |before| before.payload.len());
+        let others = self.octets - replaced;
+        others == 0 || others + state.payload.len() <= octets_max
     }
     /// The next observation whose state the application has to be asked for once more.
     pub fn next_stale(&mut self) -> Option<ObservationId> {
@@ -290,13 +316,20 @@ impl<P: Ord + Copy> Registry<P> {
     pub fn all(&self) -> Vec<ObservationId> {
         self.observations.keys().copied().collect()
     }
-    /// One of the observers of an observation, and the request that the application answers for all of
+    /// One of the observers of an observation, a proven one if there is any, and the request that the application answers for all of
     /// them.
-    pub fn question(&mut self, id: ObservationId) -> Option<(P, Message)> {
+    pub fn question(
+        &mut self,
+        id: ObservationId,
+        is_proven: impl Fn(P) -> bool,
+    ) -> Option<(P, Message)> {
         let observation = self.observations.get_mut(&id)?;
         observation.asked = observation.version;
+        // One that was proven when it registered, or has acknowledged a notification, may be unknown to the
+        // transport by now.
         let proven = |place: &&Observed<P>| {
-            self.observers.get(*place).is_some_and(|one| one.unproven.is_none())
+            let noted = self.observers.get(*place).is_some_and(|one| one.unproven.is_none());
+            noted || is_proven(place.0)
         };
         let mut all = observation.observers.iter();
         let (peer, _) = all.find(proven).or_else(|| observation.observers.first())?;

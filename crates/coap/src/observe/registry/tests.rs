@@ -59,7 +59,7 @@ impl Bench {
                 Some(notification) => all.push((handle, notification)),
                 None => match self.registry.next_stale() {
                     Some(id) => {
-                        self.registry.question(id).expect("it has observers");
+                        self.registry.question(id, |_| false).expect("it has observers");
                         self.registry.on_state(id, self.latest.clone(), now);
                     }
                     None => return all,
@@ -76,7 +76,7 @@ impl Bench {
         let [id] = self.registry.on_path(&[b"t"])[..] else { panic!("one observation") };
         self.latest = state.clone();
         if self.registry.on_change(id) {
-            self.registry.question(id).expect("it has observers");
+            self.registry.question(id, |_| false).expect("it has observers");
             self.registry.on_state(id, state, now);
         }
     }
@@ -107,7 +107,7 @@ fn requests_with_different_queries_are_asked_for_apart() {
     }
     let ids = bench.registry.on_path(&[b"t"]);
     assert_eq!(ids.len(), 2);
-    let questions: Vec<_> = ids.iter().map(|id| bench.registry.question(*id)).collect();
+    let questions: Vec<_> = ids.iter().map(|id| bench.registry.question(*id, |_| false)).collect();
     assert_ne!(questions[0], questions[1]);
     assert_eq!(bench.registry.on_path(&[b"t", b"x"]).len(), 0);
 }
