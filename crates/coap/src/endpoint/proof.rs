@@ -67,6 +67,13 @@ impl<P: Ord + Copy> Endpoint<P> {
     pub fn grant(&mut self, peer: P, octets: usize, now: Instant) {
         self.admit_with(peer, octets, now);
     }
+    /// A datagram of `len` octets came from a peer, whom it makes known to nobody.
+    pub(super) fn earn(&mut self, from: P, len: usize, now: Instant) {
+        let worth = self.worth(len);
+        if let Some(known) = self.peers.get_mut(&from).filter(|known| !known.proven) {
+            known.credit.earn(worth, now);
+        }
+    }
     /// Takes what is left of an unproven peer's credit, octets with headers, to be granted later.
     pub fn set_aside(&mut self, peer: P, now: Instant) -> usize {
         let Some(known) = self.peers.get_mut(&peer).filter(|known| !known.proven) else { return 0 };

@@ -16,6 +16,9 @@ impl<P: Ord + Copy> Endpoint<P> {
             Ok(view) => view,
             Err(error) => return self.on_malformed(from, bytes, error, now),
         };
+        if view.code().class() != Class::Request {
+            self.earn(from, bytes.len(), now);
+        }
         match (view.kind(), view.code().class()) {
             (Kind::Confirmable, Class::Empty) => {
                 // RFC 7252 s4.3: an Empty CON elicits a RST ("CoAP ping").
