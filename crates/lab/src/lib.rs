@@ -35,6 +35,7 @@
 
 pub mod air;
 pub mod batch;
+pub mod build;
 pub mod claims;
 pub mod command;
 pub mod compare;

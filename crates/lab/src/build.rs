@@ -1,0 +1,1 @@
+pub const X: &str = env!("LOWMESH_BUILD");
