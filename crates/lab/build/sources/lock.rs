@@ -61,9 +61,10 @@ impl Lock {
     fn find(&self, reference: &str) -> Result<&Table, String> {
         let mut words = reference.split(' ');
         let (name, version) = (words.next().unwrap_or_default(), words.next());
-        let found = self.packages.iter().find(|((own, of), _)| {
-            own == name && version.is_none_or(|version| of == version)
-        });
+        let found = self
+            .packages
+            .iter()
+            .find(|((own, of), _)| own == name && version.is_none_or(|version| of == version));
         let found = found.map(|(_, package)| package);
         found.ok_or_else(|| format!("{} lacks {reference}", self.place))
     }

@@ -136,7 +136,8 @@ impl Dependency {
         // Packages of the workspace count by their files.
         let version = plain.or_else(|| text("version")).filter(|_| folder.is_none());
         // Features add up.
-        let features = [Some(told), inherited].map(|side| list(side.and_then(|side| side.get("features"))));
+        let features =
+            [Some(told), inherited].map(|side| list(side.and_then(|side| side.get("features"))));
         let said = format!(
             "{} as {key} version {} features {} defaults {} optional {}",
             kind.trim_start(),

@@ -123,9 +123,8 @@ fn collect(
     readers: &[&str],
     files: &mut Vec<(PathBuf, String)>,
 ) -> Result<(), String> {
-    let reads = |reader: &&str| {
-        place == format!("src/{reader}") || place == format!("src/{reader}.rs")
-    };
+    let reads =
+        |reader: &&str| place == format!("src/{reader}") || place == format!("src/{reader}.rs");
     if is_test(place) || readers.iter().any(reads) {
         return Ok(());
     }
@@ -164,7 +163,9 @@ fn entries(folder: &Path) -> Result<Vec<(PathBuf, String)>, String> {
 fn contents(path: &Path) -> Result<Vec<u8>, String> {
     let bytes =
         fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-    let text = path.extension().is_some_and(|ending| ending == "rs" || ending == "toml" || ending == "csv");
+    let text = path
+        .extension()
+        .is_some_and(|ending| ending == "rs" || ending == "toml" || ending == "csv");
     if !text || !bytes.contains(&b'\r') {
         return Ok(bytes);
     }
