@@ -2,9 +2,13 @@
 //!
 //! Three folders have the sources: the workspace, a copy of it, and a copy whose timer is changed. The copies lie under
 //! `target`, and only files that differ are written, so that a second call builds what changed since the first.
+//!
+//! Each copy has a folder of its own for what cargo builds. Cargo takes packages of the same name in two copies of a
+//! workspace for one, and would reuse the unchanged timer if it is newer than the changed one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
@@ -29,7 +33,7 @@ const CHANGED: &str = "crates/congestion/src/params.rs";
 const BEFORE: &str = "pub const ACK_RANDOM_FACTOR: f64 = 1.5;";
 const AFTER: &str = "pub const ACK_RANDOM_FACTOR: f64 = 1.25;";
 
-/// Two points of two runs under the default timer, on so few nodes that it takes a second.
+/// Two points of two runs under the default timer, with losses, on so few nodes that it takes a second.
 const SWEEP: &str = r#"
 name = "line-3"
 duration = "6min"
@@ -43,6 +47,7 @@ spacing_m = 30.0
 
 [mac]
 eb_period = "4s"
+retries = 0
 
 [traffic]
 start = "2min"
@@ -67,15 +72,13 @@ pub fn run(args: &[String]) -> Result<()> {
     process::execute(process::cargo(&["build", "--quiet", "--package", "lowmesh"]))?;
     let ours = Program::new(target.join("debug").join(product::NAME))?;
     ensure!(
-        id_of_sources(&same, &target, &home)? == ours.id,
+        id_of_sources(&same)? == ours.id,
         "the same sources in {} have another id than {}",
         same.display(),
         ours.id
     );
-    let mut build = process::cargo(&["build", "--quiet", "--package", "lowmesh"]);
-    shared(&mut build, &changed, &target, &home);
-    process::execute(build)?;
-    let theirs = Program::new(home.join("target").join("debug").join(product::NAME))?;
+    process::execute(inside(&changed, &["build", "--quiet", "--package", "lowmesh"]))?;
+    let theirs = Program::new(changed.join("target").join("debug").join(product::NAME))?;
     ensure!(ours.id != theirs.id, "a changed timer leaves the id {}", ours.id);
     take_turns(&ours, &theirs, &home)?;
     println!("build {}: {RUNS} runs of build {} in its store are not used", theirs.id, ours.id);
@@ -131,7 +134,7 @@ impl Program {
     }
 
     /// `lowmesh run` of the sweep with `more` arguments.
-    fn command(&self, file: &Path, store: &Path, more: &[&str]) -> std::process::Command {
+    fn command(&self, file: &Path, store: &Path, more: &[&str]) -> Command {
         let mut command = process::command(&self.path, &["run"]);
         command.arg(file).arg("--store").arg(store).args(more);
         command
@@ -168,10 +171,9 @@ fn traces(report: &Value) -> Result<Vec<(String, String)>> {
 }
 
 /// The id that the build script finds for the sources in `folder`; nothing but the script needs to be compiled.
-fn id_of_sources(folder: &Path, target: &Path, home: &Path) -> Result<String> {
+fn id_of_sources(folder: &Path) -> Result<String> {
     let args = ["check", "--quiet", "--package", "lowmesh-lab", "--message-format", "json"];
-    let mut check = process::cargo(&args);
-    shared(&mut check, folder, target, home);
+    let check = inside(folder, &args);
     let messages = process::read(check)?;
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let id = |message: Value| {
@@ -182,12 +184,13 @@ fn id_of_sources(folder: &Path, target: &Path, home: &Path) -> Result<String> {
     messages.filter_map(id).next().context("the build script told no id")
 }
 
-/// Has cargo work in `folder`, with results of its own but with the workspace's intermediate files: packages of others
-/// are compiled once. A cargo before 1.91 compiles them again.
-fn shared(cargo: &mut std::process::Command, folder: &Path, target: &Path, home: &Path) {
-    cargo.current_dir(folder);
-    cargo.env("CARGO_TARGET_DIR", home.join("target"));
-    cargo.env("CARGO_BUILD_BUILD_DIR", target);
+/// Cargo at work in a copy. Neither optimised nor with names for a debugger, it is done in half the time, and the id of a
+/// build does not depend on that.
+fn inside(folder: &Path, args: &[&str]) -> Command {
+    let mut cargo = process::cargo(args);
+    cargo.current_dir(folder).env("CARGO_TARGET_DIR", folder.join("target"));
+    cargo.env("CARGO_PROFILE_DEV_OPT_LEVEL", "0").env("CARGO_PROFILE_DEV_DEBUG", "false");
+    cargo
 }
 
 fn change(text: Vec<u8>) -> Vec<u8> {
@@ -204,8 +207,8 @@ fn copy(to: &Path, edit: impl Fn(&str, Vec<u8>) -> Vec<u8>) -> Result<()> {
         list(&root, place, &mut wanted)?;
     }
     let mut there = Vec::new();
-    if to.is_dir() {
-        list(to, "", &mut there)?;
+    for place in SOURCES.iter().filter(|place| to.join(place).exists()) {
+        list(to, place, &mut there)?;
     }
     for place in there.iter().filter(|place| !wanted.contains(place)) {
         fs::remove_file(to.join(place)).with_context(|| format!("cannot remove {place}"))?;
@@ -239,8 +242,7 @@ fn list(root: &Path, place: &str, files: &mut Vec<String>) -> Result<()> {
     let entries = fs::read_dir(&path).with_context(|| format!("cannot list {}", path.display()))?;
     for entry in entries {
         let name = entry?.file_name().to_string_lossy().into_owned();
-        let inner = if place.is_empty() { name } else { format!("{place}/{name}") };
-        list(root, &inner, files)?;
+        list(root, &format!("{place}/{name}"), files)?;
     }
     Ok(())
 }

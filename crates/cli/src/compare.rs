@@ -108,7 +108,6 @@ pub fn execute(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     if args.json {
         return write_json(out, &compared, &builds).map_err(Failure::from);
     }
-    writeln!(out, "{builds}\n")?;
     for (i, (pair, differences)) in compared.iter().enumerate() {
         if i > 0 {
             writeln!(out)?;
@@ -116,7 +115,7 @@ pub fn execute(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
         writeln!(out, "{}\n", pair.title)?;
         write_table(out, differences)?;
     }
-    Ok(())
+    Ok(writeln!(out, "\n{builds}")?)
 }
 
 /// The points of results that have all of `filter`'s settings, and which build made them.
