@@ -175,13 +175,13 @@ fn id_of_sources(folder: &Path) -> Result<String> {
     let args = ["check", "--quiet", "--package", "lowmesh-lab", "--message-format", "json"];
     let check = inside(folder, &args);
     let messages = process::read(check)?;
-    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mut messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let id = |message: Value| {
         let pairs = message["env"].as_array()?.iter();
         let mut ids = pairs.filter(|pair| pair[0] == "LOWMESH_BUILD");
         Some(ids.next()?[1].as_str()?.to_owned())
     };
-    messages.filter_map(id).next().context("the build script told no id")
+    messages.find_map(id).context("the build script told no id")
 }
 
 /// Cargo at work in a copy. Neither optimised nor with names for a debugger, it is done in half the time, and the id of a

@@ -180,8 +180,8 @@ fn write(out: &mut dyn Write, tuned: &Tuned) -> io::Result<()> {
     writeln!(out, "\nthe best one less the others, paired by seed, ± 95 % CI:\n")?;
     let gain = if tuned.objective.falls() { "gain (less delay)" } else { "gain" };
     table(out, ["", gain, "tdr", "delay_p95_ms", "verdict"], gains)?;
-    writeln!(out, "\n{}\n\n{}", tuned.conclusion(), tuned.best.to_toml().trim_end())?;
-    writeln!(out, "\n{}", build::program())
+    let best = tuned.best.to_toml();
+    writeln!(out, "\n{}\n{}\n\n{}", tuned.conclusion(), build::program(), best.trim_end())
 }
 
 fn table<const N: usize>(

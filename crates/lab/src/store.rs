@@ -17,6 +17,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use builds::{BuildRuns, Merged};
 use lowmesh_units::{Duration, Seed};
@@ -36,6 +37,9 @@ const SCHEMA: u32 = 2;
 
 /// The file that says whose runs a folder has.
 const BUILD_FILE: &str = "build.json";
+
+/// How many files this process has begun to write.
+static WRITTEN: AtomicU64 = AtomicU64::new(0);
 
 /// A folder of runs, of which those of one build are used.
 #[derive(Clone, Debug)]
@@ -199,7 +203,12 @@ impl Store {
         if file.is_file() {
             return Ok(());
         }
-        fs::create_dir_all(&folder).map_err(at(&folder))?;
+        match fs::create_dir(&folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(at(&folder)(error));
+            }
+            _ => {}
+        }
         let mut text = serde_json::to_string(build).expect("texts only");
         text.push('\n');
         write(&file, text.as_bytes())
@@ -285,7 +294,9 @@ fn ids(folder: &Path) -> Result<Vec<RunId>, StoreError> {
 /// Writes a file under another name first, so that whoever reads or is killed never leaves half of it.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let mut partial = OsString::from(path);
-    partial.push(format!(".partial-{}", std::process::id()));
+    // Several threads may begin the same folder at once; each has a file of its own.
+    let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
+    partial.push(format!(".partial-{}-{number}", std::process::id()));
     let partial = PathBuf::from(partial);
     let mut file = fs::File::create(&partial).map_err(at(&partial))?;
     file.write_all(bytes).map_err(at(&partial))?;
