@@ -56,7 +56,7 @@ pub fn tell_others(store: &Store) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What is said about runs of another build, and how to be rid of them.
+/// What is said about runs of another build, and how to remove them.
 fn line(other: &BuildRuns) -> String {
     let (runs, folder) = (other.runs, other.folder.display());
     let files = if other.build.is_some() { "" } else { "/*.json" };

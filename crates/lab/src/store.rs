@@ -9,7 +9,7 @@
 //! Each build of the program has a folder of its own and takes runs from no other. A file appears as a whole or not at
 //! all, and the bytes of a run follow from its name alone, so stores made in several places or in several attempts join
 //! to what one attempt in one place would have made. Runs that lie in the store's folder itself are from before builds
-//! were recorded; nobody knows which sources made them, and they are not used.
+//! were recorded: their sources are unknown, and they are not used.
 
 mod builds;
 

@@ -276,7 +276,7 @@ fn no_module_that_counts_uses_one_that_does_not() {
             for reader in sources::READERS {
                 let (path, inner) = (format!("{reader}::"), format!("::{reader}"));
                 let uses = |word: &&str| word.starts_with(&path) || word.contains(&inner);
-                assert!(!words.iter().any(|word| uses(word)), "{place}: {line}");
+                assert!(!words.iter().any(uses), "{place}: {line}");
             }
         }
     }

@@ -59,7 +59,7 @@ impl Store {
         let (runs, folder) = (ids(&self.folder)?.len(), self.folder.clone());
         all.push(BuildRuns { build: None, commit: None, runs, folder });
         all.retain(|one| one.runs > 0);
-        // Runs that nobody can use stand last.
+        // Runs of unknown sources stand last.
         let own = |one: &BuildRuns| one.build.as_ref() == Some(&self.build);
         all.sort_by_key(|one| (!own(one), one.build.is_none(), one.build.clone()));
         Ok(all)
