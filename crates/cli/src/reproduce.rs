@@ -8,6 +8,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use lowmesh_lab::batch::{Batch, Ended, How};
+use lowmesh_lab::build::{self, Build};
 use lowmesh_lab::claims::judge::{Evidence, judge};
 use lowmesh_lab::claims::{Answer, Claim, PAPERS, Paper, Sweep, Verdict};
 use lowmesh_lab::command::{Kept, quoted};
@@ -76,6 +77,9 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
     if args.dry_run {
         let how = dry::How { jobs: args.jobs, json: args.json };
         return dry::execute(how, &whole, &batch, Some(&store), simulate, out);
+    }
+    if !args.quiet && !batch.missing().is_empty() {
+        store::tell_others(&store)?;
     }
     let ended = run(args, &whole, batch, &store, simulate)?;
     let failed = failed_runs(&whole, &ended);
@@ -223,13 +227,14 @@ fn write_json(
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     let object = json!({ "schema": SCHEMA, "paper": paper.name, "quick": args.quick,
-        "version": lowmesh_lab::report::VERSION, "assumptions": paper.assumptions, "claims": answers });
+        "version": build::VERSION, "build": Build::own(), "assumptions": paper.assumptions, "claims": answers });
     writeln!(out, "{object:#}")?;
     Ok(())
 }
 
 fn write_text(paper: &Paper, answers: &[Answer], out: &mut dyn Write) -> Result<(), Failure> {
-    writeln!(out, "{}\n{}; {}, {}\n", paper.title, paper.authors, paper.venue, paper.year)?;
+    writeln!(out, "{}\n{}; {}, {}", paper.title, paper.authors, paper.venue, paper.year)?;
+    writeln!(out, "{}\n", build::program())?;
     for answer in answers {
         writeln!(out, "{}  {}", answer.id, answer.verdict.word().to_uppercase())?;
         writeln!(out, "    {}", answer.text)?;
