@@ -138,8 +138,9 @@ pub const COMMANDS_MAX: usize = 256;
 pub const CLIENT_CONNECTIONS_MAX: usize = 256;
 /// Answers of one request that a client keeps until they are looked at; ours.
 pub const MAILBOX_MAX: usize = 256;
-/// Observations that OSCORE keeps beyond those of the host, which forgets first; ours.
-pub const OBSERVED_SLACK: usize = 64;
+/// Observations that OSCORE keeps beyond those of the host; ours: an observer that gives way to another is forgotten after
+/// the answer to that has been protected.
+pub const OBSERVED_SLACK: usize = 1;
 /// Octets that OSCORE adds to a response: the option with a Partial IV (RFC 8613 s6.1), the code, the tag (s5.4),
 /// and the payload marker.
 pub const OSCORE_OVERHEAD: usize = 24;

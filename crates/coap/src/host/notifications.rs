@@ -111,9 +111,10 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         let proven = self.transport.is_proven(peer);
         let tables = &mut self.server.representations;
         let response = tables.answer((peer, key), response, wanted, most, proven, now);
-        let known = self.transport.keeps_observer(peer, &token);
+        let observer = token.clone();
         let input = Input::Notify { peer, token, response, confirmable, handle };
         if self.transport.handle(now, input).is_err() {
+            let known = self.transport.keeps_observer(peer, &observer);
             let end = if known { End::Deferred } else { End::Gone };
             self.server.registry.on_end(handle, end, now);
         }
