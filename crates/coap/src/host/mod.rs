@@ -152,6 +152,16 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
     pub fn is_proven(&self, peer: P) -> bool {
         self.transport.is_proven(peer)
     }
+    /// Octets of bodies that the server keeps, with what each costs beside them: of requests that are not complete, and of
+    /// responses whose later blocks may be asked for.
+    pub const fn body_octets(&self) -> usize {
+        self.server.body_octets()
+    }
+    /// Forgets these bodies. The next block of a request is answered with 4.08 (RFC 7959 s2.9.2), and a response is made
+    /// again for its next block.
+    pub fn forget_bodies(&mut self) {
+        self.server.forget_bodies();
+    }
     /// How many observers the server has.
     pub fn observers(&self) -> usize {
         self.server.observers()

@@ -76,6 +76,14 @@ impl<P: Ord + Copy> Server<P> {
             registry: Registry::new(limits.observers_max, limits.observers_per_peer),
         }
     }
+    /// Octets of bodies: of unfinished requests, and of responses that are kept for their later blocks.
+    pub(super) const fn body_octets(&self) -> usize {
+        self.assemblies.octets() + self.representations.octets()
+    }
+    pub(super) fn forget_bodies(&mut self) {
+        self.assemblies.clear();
+        self.representations.clear();
+    }
     pub(super) fn observers(&self) -> usize {
         self.registry.observers()
     }
