@@ -2,6 +2,7 @@
 //! observers while there is room.
 
 use alloc::vec::Vec;
+use core::hash::Hash;
 
 use lowmesh_machine::{DropReason, Handle};
 use lowmesh_units::Instant;
@@ -14,7 +15,7 @@ use crate::event::{ExchangeId, Input, Output, ResponseTemplate};
 use crate::observe::{End, Notification, Standing};
 use crate::params::{DATAGRAM_OVERHEAD, STATES_MAX};
 
-impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
+impl<P: Ord + Copy + Hash, T: Transport<P>> Host<P, T> {
     /// The state of the resource at a path has changed: its observers are notified. For each different
     /// request among theirs comes an [`Output::Request`] that asks for the new state, a few at a time.
     pub fn changed(&mut self, path: &str, now: Instant) {

@@ -5,6 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use futures_util::FutureExt as _;
+use lowmesh_coap::blockwise::Block;
 use lowmesh_coap::{
     ConfigError, CongestionControl, Connections, ExchangeId, Host, Input, Output, ResponseTemplate,
 };
@@ -383,6 +384,12 @@ impl Way for Connected {
         let result = self.host.handle(self.clock.now(), input);
         self.drain();
         result
+    }
+    fn request_block(&self, exchange: ExchangeId) -> Option<Block> {
+        self.host.request_block(exchange)
+    }
+    fn response_block(&self) -> Option<Block> {
+        self.host.response_block()
     }
     fn defer(&mut self, exchange: ExchangeId) -> Result<(), ResponseTemplate> {
         self.host.defer(exchange)?;

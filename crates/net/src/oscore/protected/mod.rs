@@ -9,6 +9,7 @@ mod client;
 mod server;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::Hash;
 
 use lowmesh_coap::blockwise::Exponent;
 use lowmesh_coap::params::INCOMING_MAX;
@@ -66,7 +67,7 @@ pub struct Protected<P, T> {
 }
 
 /// A host over datagrams that protects with OSCORE what `protection` says.
-pub fn over_datagrams<P: Ord + Copy>(
+pub fn over_datagrams<P: Ord + Copy + Hash>(
     config: Config,
     limits: HostLimits,
     protection: Option<Protection>,
@@ -81,7 +82,7 @@ pub fn over_datagrams<P: Ord + Copy>(
 }
 
 /// A host over connections that protects with OSCORE what `protection` says.
-pub fn over_connections<P: Ord + Copy>(
+pub fn over_connections<P: Ord + Copy + Hash>(
     connections: ConnectionLimits,
     limits: HostLimits,
     protection: Option<Protection>,
