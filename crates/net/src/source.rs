@@ -6,7 +6,7 @@ use crate::peer::canonical;
 
 /// An IPv4 address, or the /64 of an IPv6 address: a subscriber commonly has a whole /64 (RFC 6177 s2), so its addresses
 /// share what one IPv4 address has alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Source {
     /// The whole address.
     V4([u8; 4]),
