@@ -49,7 +49,7 @@ impl Challenges {
     pub fn meet(&self, peer: impl Hash, brought: &[u8], now: Instant) -> bool {
         let Some(key) = &self.key else { return false };
         let latest = period(now);
-        let is_of = |period| is_equal(&value(key, &peer, period), brought);
+        let is_of = |period| is_equal(value(key, &peer, period), brought);
         is_of(latest) || latest.checked_sub(1).is_some_and(is_of)
     }
 }
@@ -81,7 +81,7 @@ fn value(key: &[u8; ECHO_KEY_LEN], peer: impl Hash, period: u64) -> Value {
 }
 
 /// In constant time: how much of a guess is right is nobody's to learn.
-fn is_equal(value: &Value, brought: &[u8]) -> bool {
+fn is_equal(value: Value, brought: &[u8]) -> bool {
     let differs = value.iter().zip(brought).fold(0, |bits, (one, other)| bits | (one ^ other));
     brought.len() == value.len() && differs == 0
 }

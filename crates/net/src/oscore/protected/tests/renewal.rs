@@ -224,9 +224,9 @@ fn an_observation_whose_context_goes_before_its_first_answer_ends_with_the_next_
         }
     }
     let (exchange, message) = loop {
-        match pair.server.poll_output().expect("the application is asked") {
-            Output::Request { exchange, message, .. } => break (exchange, message),
-            _ => {}
+        let output = pair.server.poll_output().expect("the application is asked");
+        if let Output::Request { exchange, message, .. } = output {
+            break (exchange, message);
         }
     };
     pair.restart_client(|| folder.start_after_loss(CLIENT));
