@@ -49,7 +49,7 @@ struct Entry {
     source: Source,
     bodies: usize,
     requests: usize,
-    /// Grows with each change, so that the longest idle connection is known without a clock.
+    /// Grows with each message, so that the longest idle connection is known without a clock.
     used: u64,
     /// It has been told to forget its bodies, and has not done so yet.
     loses: bool,
@@ -61,6 +61,8 @@ struct Entry {
 pub(crate) struct Kept {
     shared: Arc<Shared>,
     id: u64,
+    /// Octets of bodies.
+    bodies: usize,
     lost: Arc<Notify>,
 }
 
@@ -86,7 +88,7 @@ impl Bodies {
         let entry =
             Entry { source, bodies: 0, requests: 0, used: id, loses: false, lost: lost.clone() };
         table.all.insert(id, entry);
-        Kept { shared: self.0.clone(), id, lost }
+        Kept { shared: self.0.clone(), id, bodies: 0, lost }
     }
 }
 
@@ -136,18 +138,30 @@ impl Entry {
 
 impl Kept {
     /// The connection keeps so many octets of bodies now. Others, or itself, may lose theirs for it.
-    pub(crate) fn set_bodies(&self, octets: usize) {
+    pub(crate) fn set_bodies(&mut self, octets: usize) {
+        if self.bodies == octets {
+            return;
+        }
+        self.bodies = octets;
         let (mut table, bound) = (self.shared.table(), self.shared.bodies);
         let used = table.next();
-        let Some(entry) = table.all.get_mut(&self.id).filter(|entry| entry.bodies != octets) else {
-            return;
-        };
+        let Some(entry) = table.all.get_mut(&self.id) else { return };
         // What has been told to forget its bodies counts again once they are gone.
         entry.loses &= octets > 0;
         (entry.bodies, entry.used) = (octets, used);
         let source = Some(entry.source);
         while table.sum(source, Entry::staying) > bound.share && table.displace(source) {}
         while table.sum(None, Entry::staying) > bound.total && table.displace(None) {}
+    }
+    /// A message of the peer has come. A download that is read on changes no octets, and is not idle.
+    pub(crate) fn heard(&self) {
+        if self.bodies > 0 {
+            let mut table = self.shared.table();
+            let used = table.next();
+            if let Some(entry) = table.all.get_mut(&self.id) {
+                entry.used = used;
+            }
+        }
     }
     /// A request takes the application time; false if there is no room for it.
     #[must_use]
@@ -210,12 +224,12 @@ mod tests {
     }
 
     fn keeping(bodies: &Bodies, host: u8, units: usize) -> Kept {
-        let kept = bodies.open(([192, 0, 2, host], 1).into());
+        let mut kept = bodies.open(([192, 0, 2, host], 1).into());
         kept.set_bodies(units * UNIT);
         kept
     }
 
-    fn has_lost(kept: &Kept) -> bool {
+    fn has_lost(kept: &mut Kept) -> bool {
         let lost = kept.lost().now_or_never().is_some();
         if lost {
             kept.set_bodies(0);
@@ -226,48 +240,49 @@ mod tests {
     #[test]
     fn past_its_share_a_source_loses_its_longest_idle_bodies_and_others_keep_theirs() {
         let bodies = bodies(100, 4);
-        let other = keeping(&bodies, 1, 4);
-        let [first, second] = [(); 2].map(|()| keeping(&bodies, 2, 2));
-        first.set_bodies(UNIT);
-        let third = keeping(&bodies, 2, 2);
-        assert!(has_lost(&second), "the longest idle one");
-        assert!(![&other, &first, &third].into_iter().any(has_lost));
+        let mut other = keeping(&bodies, 1, 4);
+        let [mut first, mut second] = [(); 2].map(|()| keeping(&bodies, 2, 2));
+        first.heard();
+        let mut third = keeping(&bodies, 2, 2);
+        assert!(has_lost(&mut second), "the longest idle one");
+        assert!(![&mut other, &mut first, &mut third].into_iter().any(has_lost));
     }
 
     #[test]
     fn past_the_total_the_source_that_keeps_most_gives_way() {
         let bodies = bodies(10, 5);
-        let (honest, greedy) = (keeping(&bodies, 1, 1), keeping(&bodies, 2, 5));
-        let more = [3, 4].map(|host| keeping(&bodies, host, 2));
-        assert!(![&honest, &greedy].into_iter().any(has_lost), "ten fit");
-        let newcomer = keeping(&bodies, 5, 2);
-        assert!(has_lost(&greedy));
-        assert!(![&honest, &newcomer, &more[0], &more[1]].into_iter().any(has_lost));
+        let (mut honest, mut greedy) = (keeping(&bodies, 1, 1), keeping(&bodies, 2, 5));
+        let [mut one, mut other] = [3, 4].map(|host| keeping(&bodies, host, 2));
+        assert!(![&mut honest, &mut greedy].into_iter().any(has_lost), "ten fit");
+        let mut newcomer = keeping(&bodies, 5, 2);
+        assert!(has_lost(&mut greedy));
+        let others = [&mut honest, &mut newcomer, &mut one, &mut other];
+        assert!(!others.into_iter().any(has_lost));
     }
 
     #[test]
     fn one_prefix_of_ipv6_has_one_share() {
         let bodies = bodies(100, 4);
-        let kept: Vec<Kept> = (0..8)
+        let mut kept: Vec<Kept> = (0..8)
             .map(|host: u16| {
-                let kept = bodies.open(([0x2001, 0xdb8, 0, 1, 0, 0, 0, host], 1).into());
+                let mut kept = bodies.open(([0x2001, 0xdb8, 0, 1, 0, 0, 0, host], 1).into());
                 kept.set_bodies(UNIT);
                 kept
             })
             .collect();
-        assert_eq!(kept.iter().filter(|one| has_lost(one)).count(), 4);
+        assert_eq!(kept.iter_mut().map(has_lost).filter(|lost| *lost).count(), 4);
     }
 
     #[test]
     fn what_has_been_told_to_forget_is_told_once_and_may_begin_again() {
         let bodies = bodies(4, 4);
-        let old = keeping(&bodies, 1, 3);
+        let mut old = keeping(&bodies, 1, 3);
         let _new = keeping(&bodies, 2, 3);
         // It has not heard yet, and keeps one block more.
         old.set_bodies(4 * UNIT);
-        assert!(has_lost(&old) && !has_lost(&old));
+        assert!(has_lost(&mut old) && !has_lost(&mut old));
         old.set_bodies(UNIT);
-        assert!(!has_lost(&old), "there is room for it");
+        assert!(!has_lost(&mut old), "there is room for it");
     }
 
     #[test]

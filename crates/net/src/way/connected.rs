@@ -159,7 +159,7 @@ impl Connected {
             }
         }
         let (busy, octets) = (self.is_busy(), self.host.body_octets());
-        if let Some(guard) = &self.guard {
+        if let Some(guard) = &mut self.guard {
             guard.place.set_busy(busy);
             guard.kept.set_bodies(octets);
         }
@@ -238,6 +238,7 @@ impl Connected {
         guard.until = now + guard.silence;
         guard.pinged = false;
         guard.place.heard();
+        guard.kept.heard();
         if is_open && !guard.greeted {
             guard.greeted = true;
             if !guard.place.serve() {
