@@ -10,7 +10,7 @@
 //! uses its nonce (s7.2: an AEAD nonce MUST NOT be used more than once per AEAD key).
 //!
 //! A client gives each request a number of its own and takes higher ones as it goes on. So a request that was challenged
-//! already, or is older than all that a window holds of these, is a replay whoever sent it, and costs nothing.
+//! already, or is older than all that a window holds of these, is a replay and costs nothing, no matter who sent it.
 
 use crate::PartialIv;
 use crate::params::CHALLENGE_LEN;
