@@ -9,6 +9,7 @@ use anyhow::{Result, bail};
 
 mod bench;
 mod capture;
+mod chance;
 mod check;
 mod determinism;
 mod figures;

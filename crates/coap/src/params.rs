@@ -73,8 +73,10 @@ pub const CREDIT_PERIOD: Duration = Duration::from_secs(60);
 pub const DATAGRAM_OVERHEAD: usize = 48;
 /// Octets of an Echo value: RFC 9175 s2.2.1 allows 1 to 40, appendix A wants at least 64 bits.
 pub const ECHO_LEN: usize = 8;
-/// Peers that are asked to prove their address; ours.
-pub const ECHO_PEERS_MAX: usize = 4096;
+/// Octets of the key that Echo values are made with: as many as SHA-256 gives (RFC 2104 s3).
+pub const ECHO_KEY_LEN: usize = 32;
+/// Echo values change after this, and count for one more such time; ours: a client may repeat its request that late.
+pub const ECHO_PERIOD: Duration = EXCHANGE_LIFETIME;
 /// Octets around a payload for header, token and options, when blocks are chosen: RFC 7252 s4.6
 /// leaves 128 between 1024 and 1152.
 pub const MESSAGE_OVERHEAD: usize = 128;

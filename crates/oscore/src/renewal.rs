@@ -122,15 +122,20 @@ impl Renewal {
     }
     /// Step 3, a client: opens response #1 to a request, and gives the third context, with which
     /// the request is made again.
-    pub fn third(
+    ///
+    /// `r3` is drawn for a response #1 that verifies only. The outer error is that of drawing.
+    pub fn third<E>(
         &self,
         pending: &Pending,
         outer: &StreamMessage,
-        r3: RenewalNonce,
-    ) -> Result<SecurityContext, ResponseError> {
-        let r2 = self.verify_first_response(pending, outer)?;
-        let id = [r2, &r3.0].concat();
-        Ok(self.context(&id).with_id_context_wrapped())
+        r3: impl FnOnce() -> Result<RenewalNonce, E>,
+    ) -> Result<Result<SecurityContext, ResponseError>, E> {
+        let r2 = match self.verify_first_response(pending, outer) {
+            Ok(r2) => r2,
+            Err(error) => return Ok(Err(error)),
+        };
+        let id = [r2, &r3()?.0].concat();
+        Ok(Ok(self.context(&id).with_id_context_wrapped()))
     }
     /// Verifies response #1 to a request whose context another response #1 has replaced already;
     /// the request is made again with the context that there is now.

@@ -36,8 +36,6 @@ pub struct HostLimits {
     /// What leaves to an unproven address is at most this many times what came from it, IP and UDP headers
     /// counted, copies and notifications included (RFC 9175 s2.4); `None` trusts every address.
     pub amplification_max: Option<usize>,
-    /// Peers that are asked to prove their address; past it the oldest value is forgotten.
-    pub echo_peers_max: usize,
 }
 
 impl Default for HostLimits {
@@ -54,7 +52,6 @@ impl Default for HostLimits {
             observers_max: params::OBSERVERS_MAX,
             observers_per_peer: params::OBSERVERS_PER_PEER,
             amplification_max: Some(params::AMPLIFICATION_MAX),
-            echo_peers_max: params::ECHO_PEERS_MAX,
         }
     }
 }

@@ -75,6 +75,8 @@ mod tests;
 pub use limits::HostLimits;
 pub use transport::Transport;
 
+use core::hash::Hash;
+
 use lowmesh_machine::{Handle, Machine, Outbox, Rejected, earliest};
 use lowmesh_units::{Instant, Rng};
 use lowmesh_wire::coap::OptionNumber;
@@ -104,7 +106,7 @@ pub struct Host<P, T> {
     outbox: Outbox<Output<P>>,
 }
 
-impl<P: Ord + Copy> Host<P, Endpoint<P>> {
+impl<P: Ord + Copy + Hash> Host<P, Endpoint<P>> {
     /// A host over datagrams.
     pub fn over_datagrams(
         config: Config,
@@ -120,7 +122,7 @@ impl<P: Ord + Copy> Host<P, Endpoint<P>> {
     }
 }
 
-impl<P: Ord + Copy> Host<P, Connections<P>> {
+impl<P: Ord + Copy + Hash> Host<P, Connections<P>> {
     /// A host over connections.
     pub fn over_connections(connections: ConnectionLimits, limits: HostLimits, rng: Rng) -> Self {
         let mut connections = connections;
@@ -130,7 +132,7 @@ impl<P: Ord + Copy> Host<P, Connections<P>> {
     }
 }
 
-impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
+impl<P: Ord + Copy + Hash, T: Transport<P>> Host<P, T> {
     /// A host over a transport that recognises [`EXTENSIONS`].
     pub fn new(transport: T, limits: HostLimits, rng: Rng) -> Self {
         let (client, server) = (Client::new(), Server::new(&limits));
@@ -156,6 +158,16 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
     /// Whether something has shown that a peer receives at its address.
     pub fn is_proven(&self, peer: P) -> bool {
         self.transport.is_proven(peer)
+    }
+    /// Octets of bodies that the server keeps, with what each costs beside them: of requests that are not complete, and of
+    /// responses whose later blocks may be asked for.
+    pub const fn body_octets(&self) -> usize {
+        self.server.body_octets()
+    }
+    /// Forgets these bodies. The next block of a request is answered with 4.08 (RFC 7959 s2.9.2), and a response is made
+    /// again for its next block.
+    pub fn forget_bodies(&mut self) {
+        self.server.forget_bodies();
     }
     /// How many observers the server has.
     pub fn observers(&self) -> usize {
@@ -293,7 +305,7 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
     }
 }
 
-impl<P: Ord + Copy, T: Transport<P>> Machine for Host<P, T> {
+impl<P: Ord + Copy + Hash, T: Transport<P>> Machine for Host<P, T> {
     type Input<'a> = Input<'a, P>;
     type Output = Output<P>;
 

@@ -2,6 +2,7 @@
 //! observers while there is room.
 
 use alloc::vec::Vec;
+use core::hash::Hash;
 
 use lowmesh_machine::{DropReason, Handle};
 use lowmesh_units::Instant;
@@ -15,7 +16,7 @@ use crate::event::{ExchangeId, Input, Output, ResponseTemplate};
 use crate::observe::{End, Notification, Standing};
 use crate::params::{DATAGRAM_OVERHEAD, STATES_MAX};
 
-impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
+impl<P: Ord + Copy + Hash, T: Transport<P>> Host<P, T> {
     /// The state of the resource at a path has changed: its observers are notified. For each different
     /// request among theirs comes an [`Output::Request`] that asks for the new state, a few at a time.
     pub fn changed(&mut self, path: &str, now: Instant) {
@@ -116,9 +117,10 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         let proven = self.transport.is_proven(peer);
         let tables = &mut self.server.representations;
         let response = tables.answer((peer, key), response, wanted, most, proven, now);
-        let known = self.transport.keeps_observer(peer, &token);
+        let observer = token.clone();
         let input = Input::Notify { peer, token, response, confirmable, handle };
         if self.transport.handle(now, input).is_err() {
+            let known = self.transport.keeps_observer(peer, &observer);
             let end = if known { End::Deferred } else { End::Gone };
             self.server.registry.on_end(handle, end, now);
         }

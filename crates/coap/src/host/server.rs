@@ -2,6 +2,7 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::hash::Hash;
 
 use lowmesh_machine::{Handle, Rejected};
 use lowmesh_units::Instant;
@@ -55,10 +56,12 @@ impl<P> Asked<P> {
 /// Tables of a server.
 #[derive(Debug)]
 pub(super) struct Server<P> {
+    /// The Block2 option of the response that was given last.
+    latest_block: Option<Block>,
     asked: BTreeMap<ExchangeId, Asked<P>>,
     places: Places<P>,
     assemblies: Assemblies<P>,
-    challenges: Challenges<P>,
+    challenges: Challenges,
     pub(super) refreshes: Refreshes,
     pub(super) representations: Representations<P>,
     pub(super) registry: Registry<P>,
@@ -69,17 +72,26 @@ impl<P: Ord + Copy> Server<P> {
         let bodies = (limits.assemblies_max, limits.assemblies_per_peer);
         let representations = (limits.representations_max, limits.representations_per_peer);
         Self {
+            latest_block: None,
             asked: BTreeMap::new(),
             places: Places::new(Load {
                 requests: limits.requests_max,
                 octets: REQUESTS_OCTETS_MAX,
             }),
             assemblies: Assemblies::new(limits.body_max, bodies.0, bodies.1),
-            challenges: Challenges::new(limits.echo_peers_max),
+            challenges: Challenges::new(),
             refreshes: Refreshes::new(),
             representations: Representations::new(representations.0, representations.1),
             registry: Registry::new(limits.observers_max, limits.observers_per_peer),
         }
+    }
+    /// Octets of bodies: of unfinished requests, and of responses that are kept for their later blocks.
+    pub(super) const fn body_octets(&self) -> usize {
+        self.assemblies.octets() + self.representations.octets()
+    }
+    pub(super) fn forget_bodies(&mut self) {
+        self.assemblies.clear();
+        self.representations.clear();
     }
     pub(super) fn observers(&self) -> usize {
         self.registry.observers()
@@ -130,7 +142,7 @@ impl<P: Ord + Copy> Server<P> {
     }
 }
 
-impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
+impl<P: Ord + Copy + Hash, T: Transport<P>> Host<P, T> {
     /// A peer asks.
     pub(super) fn on_request(
         &mut self,
@@ -142,7 +154,7 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
     ) {
         let mut message = message;
         if let Some(value) = message.options.get(OptionNumber::ECHO)
-            && self.server.challenges.meet(from, value, now).is_some()
+            && self.server.challenges.meet(from, value, now)
         {
             self.transport.prove(from, now);
         }
@@ -266,6 +278,7 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
             self.on_state(exchange, response, now);
             return Ok(());
         }
+        self.server.latest_block = None;
         let mut response = response;
         if let Some(asked) = self.server.forget(exchange) {
             if is_challenge(&response) {
@@ -274,6 +287,8 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
             asked.wishes.apply(&mut response);
             let token = self.register(&asked, &mut response, now);
             response = self.fit(&asked, response, now);
+            let block = Block::read(response.options.iter(), OptionNumber::BLOCK2);
+            self.server.latest_block = block.ok().flatten();
             let observes = response.options.get(OptionNumber::OBSERVE).is_some();
             let sent = self.transport.handle(now, Input::Respond { exchange, response, handle });
             if let Some(token) = token {
@@ -375,6 +390,14 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         ResponseTemplate::new(Code::UNAUTHORIZED).with_option(OptionNumber::ECHO, &value)
     }
 
+    /// The last block of a request that has come in blocks, while the application has not answered it.
+    pub fn request_block(&self, exchange: ExchangeId) -> Option<Block> {
+        self.server.asked.get(&exchange)?.arrived
+    }
+    /// The block of its body that the response has which the application gave last; `None` if that left whole.
+    pub const fn response_block(&self) -> Option<Block> {
+        self.server.latest_block
+    }
     /// The application needs time for a request, which takes a place until it is answered. Without a
     /// place the error is the response to give at once instead: 5.03, or 4.01 with Echo where a proof of
     /// the client's address helps.

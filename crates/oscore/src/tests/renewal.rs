@@ -41,6 +41,16 @@ fn take(server: &Renewal, request: &StreamMessage, s2: u8) -> Result<Renewed, Re
     server.unprotect_request(request, drawn).unwrap_or_else(|never| match never {})
 }
 
+/// What a client makes of response #1.
+fn third(
+    client: &Renewal,
+    pending: &Pending,
+    response: &StreamMessage,
+) -> Result<SecurityContext, ResponseError> {
+    let drawn = || Ok::<_, Infallible>(nonce(3));
+    client.third(pending, response, drawn).unwrap_or_else(|never| match never {})
+}
+
 fn kid_context(message: &StreamMessage) -> Option<Vec<u8>> {
     let value = message.options.get(OptionNumber::OSCORE).expect("protected");
     Header::parse(value).expect("our own").kid_context.map(<[u8]>::to_vec)
@@ -68,7 +78,7 @@ impl Run {
         let (request, pending) =
             self.client.first(nonce(1)).protect_request(&get("/a")).expect("plain");
         let response = self.first_response(&request, 2);
-        let third = self.client.third(&pending, &response, nonce(3)).expect("its own");
+        let third = third(&self.client, &pending, &response).expect("its own");
         let mut third = ready(third);
         let (request, pending) = third.protect_request(&get("/a")).expect("plain");
         (third, request, pending)
@@ -112,7 +122,7 @@ fn both_ends_come_to_one_context_in_two_round_trips() {
     let aad = additional_data(identity(b"client"), pending.partial_iv());
     assert!(open(&second.recipient, &sealed_with, &aad, &response).is_ok());
 
-    let mut third = ready(run.client.third(&pending, &response, nonce(3)).expect("its own"));
+    let mut third = ready(third(&run.client, &pending, &response).expect("its own"));
     let id = [r2, &[3; 8]].concat();
     assert_eq!(third.id_context(), Some(&id[..]));
     let (request, mut pending) = third.protect_request(&get("/a")).expect("plain");
@@ -149,7 +159,7 @@ fn response_1_with_the_nonce_of_request_1_is_understood_however_it_is_computed()
         let r2 = wrapped(&[2; 8]);
         let header = Header { partial_iv, kid_context: Some(&r2), kid: None };
         let response = seal(&second.sender, &sealing, &aad, &unauthorized, parts, &header);
-        let third = run.client.third(&pending, &response.expect("short"), nonce(3));
+        let third = third(&run.client, &pending, &response.expect("short"));
         let id = [[2; 8], [3; 8]].concat();
         assert_eq!(third.expect("its own").id_context(), Some(&id[..]));
     }
@@ -161,7 +171,7 @@ fn a_server_that_lost_a_context_begins_with_response_1() {
     let mut before = ready(run.client.context(b"an ID Context of before"));
     let (request, pending) = before.protect_request(&get("/a")).expect("plain");
     let response = run.first_response(&request, 2);
-    assert!(run.client.third(&pending, &response, nonce(3)).is_ok());
+    assert!(third(&run.client, &pending, &response).is_ok());
 }
 
 #[test]
@@ -191,7 +201,7 @@ fn many_requests_1_leave_nothing_behind_and_do_not_hinder_the_run_of_another() {
         assert!(!seen.contains(&other));
         seen.push(other);
     }
-    let third = run.client.third(&pending, &response, nonce(3)).expect("its own");
+    let third = third(&run.client, &pending, &response).expect("its own");
     let (request, _) = ready(third).protect_request(&get("/a")).expect("plain");
     assert!(take(&run.server, &request, 9).is_ok());
 }
@@ -214,12 +224,12 @@ fn without_the_keys_nobody_takes_a_step() {
     let (request, pending) = run.client.first(nonce(1)).protect_request(&get("/a")).expect("plain");
     let response = run.first_response(&request, 2);
     let (_, other) = run.client.first(nonce(7)).protect_request(&get("/a")).expect("plain");
-    let refused = run.client.third(&other, &response, nonce(3)).err();
+    let refused = third(&run.client, &other, &response).err();
     assert_eq!(refused, Some(ResponseError::Forged), "it answers another request");
     for at in 0..response.payload.len() {
         let mut changed = response.clone();
         changed.payload[at] ^= 1;
-        let refused = run.client.third(&pending, &changed, nonce(3)).err();
+        let refused = third(&run.client, &pending, &changed).err();
         assert_eq!(refused, Some(ResponseError::Forged));
     }
 }
@@ -281,4 +291,16 @@ fn a_server_draws_for_a_first_request_that_verifies_and_for_no_other() {
     assert_eq!(draws(&run.server, &second), 0, "it has its context already");
     let fails = run.server.unprotect_request(&request, || Err("no randomness"));
     assert_eq!(fails.err(), Some("no randomness"));
+}
+
+#[test]
+fn a_client_draws_randomness_for_a_response_1_that_verifies_and_for_no_other() {
+    let run = Run::new();
+    let (request, pending) = run.client.first(nonce(1)).protect_request(&get("/a")).expect("plain");
+    let genuine = run.first_response(&request, 2);
+    let mut forged = genuine.clone();
+    *forged.payload.last_mut().expect("a tag") ^= 1;
+    let third = |response| run.client.third(&pending, response, || Err("drawn"));
+    assert_eq!(third(&forged).map(Result::err), Ok(Some(ResponseError::Forged)));
+    assert_eq!(third(&genuine).err(), Some("drawn"));
 }

@@ -136,6 +136,36 @@ fn slow_requests_of_forged_addresses_leave_places_for_who_proves_its_address() {
 }
 
 #[test]
+fn a_crowd_of_forged_addresses_takes_nobodys_echo_value_away() {
+    let mut server = host(2, HostLimits { amplification_max: Some(3), ..TRUSTING });
+    let ask = |server: &mut Datagrams, from: u8, id: u16, echo: Option<&[u8]>| {
+        let mut get = Message::parse(&datagram(Kind::NonConfirmable, id, "/t")).expect("own bytes");
+        if let Some(echo) = echo {
+            get.options.insert(OptionNumber::ECHO, echo);
+        }
+        let bytes = get.to_vec();
+        server.handle(T0, Input::Datagram { from, bytes: &bytes }).expect("never fails");
+        let Some(Output::Request { exchange, .. }) = server.poll_output() else { panic!("asked") };
+        let response = ResponseTemplate::challenge();
+        let input = Input::Respond { exchange, response, handle: Handle::NONE };
+        server.handle(T0, input).expect("acceptable");
+        let Some(Output::Send { bytes, .. }) = server.poll_output() else { panic!("answered") };
+        let answer = Message::parse(&bytes).expect("own bytes");
+        answer.options.get(OptionNumber::ECHO).expect("a challenge").to_vec()
+    };
+    let value = ask(&mut server, CLIENT, 1, None);
+    let crowd = (0..=u8::MAX).filter(|from| *from != CLIENT);
+    let others: Vec<_> = crowd.map(|from| ask(&mut server, from, 1, None)).collect();
+    assert!(!others.contains(&value));
+    for (id, wrong) in [(2, &others[0]), (3, &others[200])] {
+        ask(&mut server, CLIENT, id, Some(wrong));
+        assert!(!server.is_proven(CLIENT), "the value of another address");
+    }
+    ask(&mut server, CLIENT, 4, Some(&value));
+    assert!(server.is_proven(CLIENT));
+}
+
+#[test]
 fn one_peer_with_slow_requests_gets_5_03_beyond_its_share_and_a_place_when_one_is_answered() {
     let mut server = host(2, HostLimits { requests_max: 8, ..TRUSTING });
     let mut deferred = Vec::new();
