@@ -323,8 +323,16 @@ impl<P: Ord + Copy + Hash, T: Transport<P>> Host<P, T> {
         }
         let transport = &self.transport;
         let is_proven = |peer| transport.is_proven(peer);
-        let place = self.server.registry.register(asked.peer, request, response, is_proven, now);
-        response.options.set_uint(OptionNumber::OBSERVE, place?);
+        let registry = &mut self.server.registry;
+        let Some(sequence) = registry.register(asked.peer, request, response, is_proven, now)
+        else {
+            // An observer that proves its address takes the place of one that does not.
+            if registry.is_full() && !is_proven(asked.peer) {
+                *response = self.challenge(asked.peer, now);
+            }
+            return None;
+        };
+        response.options.set_uint(OptionNumber::OBSERVE, sequence);
         Some(request.token.clone())
     }
 

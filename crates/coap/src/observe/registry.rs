@@ -153,7 +153,8 @@ impl<P: Ord + Copy> Registry<P> {
     }
     /// Registers the client of a request whose `response` has succeeded; returns the value of the
     /// response's Observe option, or `None` if there is no room: then the response leaves without
-    /// the option (RFC 7641 s4.1). When all places are taken the oldest unproven observer gives way.
+    /// the option (RFC 7641 s4.1). When all places are taken the oldest unproven observer gives way to a
+    /// proven one.
     pub fn register(
         &mut self,
         peer: P,
@@ -169,7 +170,7 @@ impl<P: Ord + Copy> Registry<P> {
         if self.of_peer(peer).take(self.per_peer_max).count() >= self.per_peer_max {
             return None;
         }
-        if self.observers() >= self.observers_max && !self.displace(is_proven) {
+        if self.is_full() && !(proven && self.displace(is_proven)) {
             return None;
         }
         let observation = self.observation_of(request);
@@ -200,6 +201,10 @@ impl<P: Ord + Copy> Registry<P> {
         };
         self.observers.insert(place, observer);
         Some(self.advance())
+    }
+    /// Whether all places are taken.
+    pub fn is_full(&self) -> bool {
+        self.observers() >= self.observers_max
     }
     /// Forgets the oldest observer whose address is still unproven; false if there is none.
     fn displace(&mut self, is_proven: impl Fn(P) -> bool) -> bool {

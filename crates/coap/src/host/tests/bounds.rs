@@ -307,3 +307,29 @@ fn long_requests_that_take_time_are_bounded_in_octets_for_each_peer_and_in_all()
     let others = (0..20).filter(|peer| deferred(10 + *peer, 1)).count();
     assert_eq!((greedy, others), (4, 12), "MiB of a peer's share of four and a total of 16");
 }
+
+#[test]
+fn among_forged_observers_who_take_all_places_one_that_proves_its_address_has_a_place() {
+    let limits = HostLimits { observers_max: 8, amplification_max: Some(3), ..TRUSTING };
+    let mut server = host(2, limits);
+    for forged in 10..30 {
+        hear(&mut server, forged, &register(Kind::Confirmable, "/t", 1), T0);
+        answer_all(&mut server, b"0", T0);
+    }
+    assert_eq!(server.observers(), 8);
+    let mut get = register(Kind::Confirmable, "/t", 1);
+    hear(&mut server, CLIENT, &get, T0);
+    let [(CLIENT, challenge)] = &answer_all(&mut server, b"0", T0)[..] else {
+        panic!("one answer")
+    };
+    assert_eq!(challenge.code, Code::UNAUTHORIZED);
+    get.message_id = MessageId(2);
+    get.options
+        .insert(OptionNumber::ECHO, challenge.options.get(OptionNumber::ECHO).expect("a value"));
+    hear(&mut server, CLIENT, &get, T0);
+    let [(CLIENT, registered)] = &answer_all(&mut server, b"0", T0)[..] else {
+        panic!("one answer")
+    };
+    assert!(registered.options.get(OptionNumber::OBSERVE).is_some(), "{registered:?}");
+    assert_eq!(server.observers(), 8);
+}

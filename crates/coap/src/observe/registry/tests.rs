@@ -137,13 +137,14 @@ fn observers_are_bounded_in_all_and_for_each_peer() {
 }
 
 #[test]
-fn when_all_places_are_taken_the_oldest_unproven_observer_gives_way() {
+fn when_all_places_are_taken_the_oldest_unproven_observer_gives_way_to_a_proven_one() {
     let mut bench = Bench::of(Registry::new(3, 3));
     let get = request(Kind::Confirmable, "/t", 1);
     bench.register(1, &get, true);
     bench.register(2, &get, false);
     bench.register(3, &get, false);
-    assert!(bench.register(4, &get, false).is_some());
+    assert_eq!(bench.register(4, &get, false), None, "it has proven nothing either");
+    assert!(bench.registry.register(4, &get, &state(""), |peer| peer == 4, T0).is_some());
     let peers: Vec<u32> = bench.change("1", PROVEN, T0).iter().map(|(_, one)| one.peer).collect();
     assert_eq!(peers, [1, 3, 4]);
 }
