@@ -40,7 +40,6 @@ const LIMITS: HostLimits = HostLimits {
     observers_max: 4,
     observers_per_peer: 2,
     amplification_max: Some(3),
-    echo_peers_max: 2,
 };
 
 fn rng() -> Rng {

@@ -9,6 +9,7 @@ use anyhow::{Result, bail};
 
 mod bench;
 mod capture;
+mod chance;
 mod check;
 mod determinism;
 mod figures;
@@ -23,6 +24,7 @@ mod python;
 mod scapy;
 #[cfg(feature = "siege")]
 mod siege;
+mod stale_store;
 mod swarm;
 mod test;
 mod tidy;
@@ -37,6 +39,7 @@ cargo xtask COMMAND
   test          everything a change must pass   [--skip-external: leave out what needs tshark]
   no-std        the device crates build without std
   determinism   the same seed gives the same trace, whatever the number of threads
+  stale-store   a changed program takes no runs from the store of the one before
   capture       a ten-minute capture that tshark must dissect without fault
   scapy         6LoWPAN beside scapy: it reads our frames, and our tests its own; --write writes these anew
   zep           a conversation over ZEP that tshark must dissect without fault
@@ -67,6 +70,7 @@ fn run(args: &[String]) -> Result<()> {
         "test" => test::run(rest),
         "no-std" => no_std::run(rest),
         "determinism" => determinism::run(rest),
+        "stale-store" => stale_store::run(rest),
         "capture" => capture::run(rest),
         "scapy" => scapy::run(rest),
         "zep" => zep::run(rest),

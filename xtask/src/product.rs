@@ -8,9 +8,17 @@ use serde_json::Value;
 
 use crate::process;
 
+/// The file of the built command.
+pub const NAME: &str = if cfg!(windows) { "lowmesh.exe" } else { "lowmesh" };
+
 /// Builds the optimised `lowmesh` and says where it is.
 pub fn build() -> Result<PathBuf> {
     process::execute(process::cargo(&["build", "--quiet", "--release", "--package", "lowmesh"]))?;
+    Ok(target()?.join("release").join(NAME))
+}
+
+/// The folder of everything that cargo builds.
+pub fn target() -> Result<PathBuf> {
     let metadata = process::read(process::cargo(&[
         "metadata",
         "--format-version",
@@ -21,9 +29,7 @@ pub fn build() -> Result<PathBuf> {
     let metadata: Value = serde_json::from_str(&metadata).context("cargo metadata is not JSON")?;
     let target =
         metadata["target_directory"].as_str().context("cargo metadata has no target_directory")?;
-    Ok(PathBuf::from(target)
-        .join("release")
-        .join(format!("lowmesh{}", std::env::consts::EXE_SUFFIX)))
+    Ok(PathBuf::from(target))
 }
 
 /// `lowmesh run ARGS --json --quiet`.

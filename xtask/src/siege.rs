@@ -12,7 +12,6 @@
 mod amplification;
 mod attack;
 mod attacks;
-mod chance;
 mod crowd;
 mod forged;
 mod honest;
@@ -31,7 +30,7 @@ use anyhow::{Context, Result, bail, ensure};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use serde_json::json;
 
-use crate::{process, product};
+use crate::product;
 use attack::{Attack, Findings, Form, Scene, Setup};
 use attacks::ATTACKS;
 use honest::{KINDS, PERIOD, SLOW, Team};
@@ -46,10 +45,6 @@ const QUIET: [Duration; 2] = [Duration::from_millis(700), Duration::from_secs(3)
 const AT_A_TIME: [usize; 2] = [4, 1];
 /// How often it is looked whether all is normal.
 const LOOK: Duration = Duration::from_millis(50);
-/// A proxy in front of a server forwards requests that name a target too,
-const FORWARD: &[&str] = &["--forward"];
-/// and the target may be on this machine.
-const ALLOW: &[&str] = &["--allow-target", "127.0.0.0/8"];
 /// The seed, unless one is given.
 const SEED: u64 = 1;
 
@@ -233,22 +228,13 @@ fn start(binary: &Path, setup: Setup) -> Result<Field> {
             Ok(Field { folder: Some(folder), ..alone(victim) })
         }
         Setup::Proxy(more) => proxy(more),
-        Setup::ForwardProxy => proxy(&known(binary, &[FORWARD])?),
         Setup::Chain => {
             let origin = demo(&[], false)?;
             let middle = in_front(&origin, &[])?;
             let victim = in_front(&middle, &[])?;
             Ok(Field { origin: Some(origin), _middle: Some(middle), ..alone(victim) })
         }
-        Setup::OpenProxy => proxy(&known(binary, &[FORWARD, ALLOW])?),
     }
-}
-
-/// Of these options of `lowmesh proxy`, with their values, those that it has: what it does not know it allows anyway.
-fn known(binary: &Path, options: &[&'static [&'static str]]) -> Result<Vec<&'static str>> {
-    let help = process::read(process::command(binary, &["proxy", "--help"]))?;
-    let has = |option: &str| help.split_whitespace().any(|word| word == option);
-    Ok(options.iter().filter(|option| has(option[0])).copied().flatten().copied().collect())
 }
 
 /// One attack, from the start of its victim to its row.

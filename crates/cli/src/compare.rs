@@ -1,17 +1,19 @@
 //! `lowmesh compare`: what two settings differ in, run by run, with the confidence interval of the difference.
 
+use std::fmt;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use comfy_table::{CellAlignment, Table, presets};
-use lowmesh_lab::compare::{Difference, Side, difference, points_of_store};
+use lowmesh_lab::compare::{Difference, Side, build_of_summary, difference, points_of_store};
 use lowmesh_lab::metrics::Metrics;
 use lowmesh_lab::scenario::sweep::describe;
+use lowmesh_lab::store::Store;
 use serde_json::json;
 
 use crate::failure::Failure;
-use crate::{store, table};
+use crate::table;
 
 /// Compare results run by run (runs of one seed meet the same radio weather).
 ///
@@ -54,10 +56,27 @@ struct Pair<'s> {
     b: &'s Side,
 }
 
+/// Which build made each side; there is one side with `--by`.
+struct Builds {
+    a: String,
+    b: Option<String>,
+}
+
+impl fmt::Display for Builds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.b {
+            Some(b) if *b != self.a => write!(f, "A: {}; B: {b}", self.a),
+            _ => write!(f, "made by {}", self.a),
+        }
+    }
+}
+
 /// Reads the results and writes the differences.
 pub fn execute(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
-    let a = read(&args.a, &args.filter)?;
+    let (a, build_a) = read(&args.a, &args.filter)?;
     let b = args.b.as_deref().map(|b| read(b, &args.filter)).transpose()?;
+    let (b, build_b) = b.map_or((None, None), |(b, build)| (Some(b), Some(build)));
+    let builds = Builds { a: build_a, b: build_b };
     let pairs = match (&b, &args.by) {
         (Some(b), _) => across(&a, b),
         (None, Some(key)) => by_key(&a, key, args.baseline.as_deref())?,
@@ -87,7 +106,7 @@ pub fn execute(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
         });
     }
     if args.json {
-        return write_json(out, &compared).map_err(Failure::from);
+        return write_json(out, &compared, &builds).map_err(Failure::from);
     }
     for (i, (pair, differences)) in compared.iter().enumerate() {
         if i > 0 {
@@ -96,14 +115,15 @@ pub fn execute(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
         writeln!(out, "{}\n", pair.title)?;
         write_table(out, differences)?;
     }
-    Ok(())
+    Ok(writeln!(out, "\n{builds}")?)
 }
 
-/// The points of results that have all of `filter`'s settings.
-fn read(path: &Path, filter: &[(String, String)]) -> Result<Vec<Side>, Failure> {
+/// The points of results that have all of `filter`'s settings, and which build made them.
+fn read(path: &Path, filter: &[(String, String)]) -> Result<(Vec<Side>, String), Failure> {
     let summary = if path.is_dir() { path.join("summary.json") } else { path.to_owned() };
-    let mut points = if path.is_dir() && !summary.is_file() {
-        points_of_store(&store::existing(path)?)?
+    let (mut points, build) = if path.is_dir() && !summary.is_file() {
+        let store = Store::open_results(path)?;
+        (points_of_store(&store)?, store.build()?)
     } else {
         let usage = |why: String| {
             let message = format!("{}: {why}", summary.display());
@@ -111,10 +131,18 @@ fn read(path: &Path, filter: &[(String, String)]) -> Result<Vec<Side>, Failure> 
             Failure::usage(message, hint)
         };
         let text = fs::read_to_string(&summary).map_err(|error| usage(error.to_string()))?;
-        Side::read_summary(&text).map_err(|error| usage(error.to_string()))?
+        let points = Side::read_summary(&text).map_err(|error| usage(error.to_string()))?;
+        let build = build_of_summary(&text);
+        (
+            points,
+            build.map_or_else(
+                || "a build that was not recorded".to_owned(),
+                |build| build.to_string(),
+            ),
+        )
     };
     points.retain(|point| point.has(filter));
-    Ok(points)
+    Ok((points, build))
 }
 
 /// Points of equal settings; two single points whatever their settings are.
@@ -194,13 +222,21 @@ fn write_table(out: &mut dyn Write, differences: &[Difference]) -> io::Result<()
     Ok(())
 }
 
-fn write_json(out: &mut dyn Write, compared: &[(&Pair<'_>, Vec<Difference>)]) -> io::Result<()> {
+fn write_json(
+    out: &mut dyn Write,
+    compared: &[(&Pair<'_>, Vec<Difference>)],
+    builds: &Builds,
+) -> io::Result<()> {
     let settings = |side: &Side| -> serde_json::Map<String, serde_json::Value> {
         side.settings.iter().map(|(key, value)| (key.clone(), value.clone().into())).collect()
     };
     let pair = |(pair, differences): &(&Pair<'_>, Vec<Difference>)| json!({ "a": settings(pair.a), "b": settings(pair.b), "differences": differences });
     let pairs: Vec<_> = compared.iter().map(pair).collect();
-    writeln!(out, "{:#}", json!({ "schema": 1, "pairs": pairs }))
+    writeln!(
+        out,
+        "{:#}",
+        json!({ "schema": 1, "builds": { "a": builds.a, "b": builds.b }, "pairs": pairs })
+    )
 }
 
 #[cfg(test)]

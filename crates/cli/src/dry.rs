@@ -30,10 +30,15 @@ pub fn execute(
 ) -> Result<(), Failure> {
     let (runs, points, missing) = (batch.len(), plan.points.len(), batch.missing().len());
     let seconds = batch.estimate(how.jobs, simulate);
+    let others = store.map(Store::others).transpose()?.unwrap_or_default();
     if how.json {
+        let others: Vec<_> = others
+            .iter()
+            .map(|one| json!({ "build": one.build, "commit": one.commit, "runs": one.runs }))
+            .collect();
         let dry = json!({
             "schema": 1, "scenario": plan.name, "points": points, "runs": runs,
-            "stored": runs - missing, "missing": missing, "estimated_s": seconds,
+            "stored": runs - missing, "missing": missing, "other_builds": others, "estimated_s": seconds,
         });
         writeln!(out, "{dry:#}")?;
         return Ok(());
@@ -43,6 +48,9 @@ pub fn execute(
     if let Some(store) = store {
         let folder = store.folder().display();
         writeln!(out, "stored: {} in {folder}", runs - missing)?;
+        for other in &others {
+            writeln!(out, "not used: {} of {other}", other.runs)?;
+        }
     }
     if missing == 0 {
         writeln!(out, "to run: 0")?;

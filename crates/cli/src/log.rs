@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, SystemTime};
 
+use lowmesh_coap::blockwise::Block;
 use lowmesh_net::server::{Observation, RequestLog, Served};
 use lowmesh_wire::coap::Code;
 use tokio::sync::oneshot;
@@ -158,15 +159,34 @@ const fn observation(served: &Served) -> Option<&'static str> {
     }
 }
 
+/// Number, whether more follow, and size of a block, as RFC 7959 s3 writes them. A block of BERT has 1024 octets or several
+/// times as many (RFC 8323 s6).
+fn block(name: &str, block: Option<Block>) -> String {
+    let Some(Block { number, more, exponent }) = block else { return String::new() };
+    let bert = if exponent.is_bert() { "+" } else { "" };
+    format!(" {name}={number}/{}/{}{bert}", u8::from(more), exponent.size())
+}
+
+fn block_object(block: Option<Block>) -> serde_json::Value {
+    let Some(Block { number, more, exponent }) = block else { return serde_json::Value::Null };
+    serde_json::json!({
+        "number": number,
+        "more": more,
+        "size": exponent.size(),
+        "bert": exponent.is_bert(),
+    })
+}
+
 /// Words and numbers of no peer's choice, apart by blanks; the path has none of its own.
 fn line(served: &Served, time: &str) -> String {
     let Served { peer, scheme, path, request_len, response_len, .. } = served;
     let (scheme, method) = (scheme.name(), method(served.method));
     let code = served.code.map_or_else(|| "-".to_owned(), |code| code.to_string());
     let ms = served.took.as_secs_f64() * 1000.0;
+    let blocks = block("block1", served.block1) + &block("block2", served.block2);
     let mark = observation(served).map(|mark| format!(" {mark}")).unwrap_or_default();
     format!(
-        "{time} {peer} {scheme} {method} {path} {code} in={request_len} out={response_len} ms={ms:.3}{mark}\n"
+        "{time} {peer} {scheme} {method} {path} {code} in={request_len} out={response_len} ms={ms:.3}{blocks}{mark}\n"
     )
 }
 
@@ -182,6 +202,8 @@ fn object(served: &Served, time: &str) -> String {
         "request_octets": served.request_len,
         "response_octets": served.response_len,
         "ms": served.took.as_secs_f64() * 1000.0,
+        "block1": block_object(served.block1),
+        "block2": block_object(served.block2),
         "observation": observation(served),
     });
     format!("{object}\n")
@@ -189,6 +211,7 @@ fn object(served: &Served, time: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use lowmesh_coap::blockwise::Exponent;
     use lowmesh_net::peer::Peer;
     use lowmesh_wire::coap::uri::Scheme;
 
@@ -204,6 +227,8 @@ mod tests {
             code: Some(Code::CONTENT),
             response_len: 11,
             took: Duration::from_micros(1500),
+            block1: None,
+            block2: None,
             observation: Some(Observation::Registered),
         }
     }
@@ -220,6 +245,14 @@ mod tests {
         assert_eq!((&object["code"], &object["ms"]), (&"2.05".into(), &1.5.into()));
         assert_eq!(object["observation"], "observe");
         (served.code, served.observation) = (None, None);
+        let at = |number, more, exponent| Some(Block { number, more, exponent });
+        (served.block1, served.block2) = (at(2, false, Exponent::MAX), at(0, true, Exponent::BERT));
+        let line_of = line(&served, time);
+        assert!(line_of.ends_with(" ms=1.500 block1=2/0/1024 block2=0/1/1024+\n"), "{line_of}");
+        let object: serde_json::Value =
+            serde_json::from_str(&super::object(&served, time)).expect("an object");
+        let last = serde_json::json!({"number": 2, "more": false, "size": 1024, "bert": false});
+        assert_eq!((&object["block1"], &object["block2"]["bert"]), (&last, &true.into()));
         assert!(line(&served, time).contains(" /a?b - in=0 "));
     }
 

@@ -40,13 +40,15 @@ mod validate;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::sync::LazyLock;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
+use lowmesh_lab::build::{self, BuildId};
 use lowmesh_wire::coap::Code;
 
 /// Simulate meshes of constrained nodes, compare their protocols, and talk CoAP.
 #[derive(Debug, Parser)]
-#[command(name = "lowmesh", version, arg_required_else_help = true)]
+#[command(name = "lowmesh", version, long_version = LONG_VERSION.as_str(), arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
@@ -92,7 +94,17 @@ enum Verb {
     Man(manual::Pages),
 }
 
+/// The commit from which the program was built, as the build script found it; empty if it is unknown.
+const COMMIT: &str = env!("LOWMESH_COMMIT");
+
+/// What `--version` prints after the name; `-V` prints the first line.
+static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
+    let commit = if COMMIT.is_empty() { "unknown" } else { COMMIT };
+    format!("{}\nbuild {}\ncommit {commit}", build::VERSION, BuildId::own())
+});
+
 fn main() -> ExitCode {
+    build::declare(COMMIT);
     let cli = Cli::parse();
     let stdout = &mut io::stdout().lock();
     let result = match &cli.verb {

@@ -3,8 +3,9 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use lowmesh_lab::store::Store;
+use lowmesh_lab::store::{Merged, Store};
 
+use crate::console::say;
 use crate::failure::Failure;
 use crate::store;
 
@@ -19,16 +20,26 @@ pub struct Args {
     into: PathBuf,
 }
 
-/// Copies what is missing and says how much that was.
+/// Copies what is missing and says how much that was, and of which builds.
 pub fn execute(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     let stores: Vec<Store> =
         args.stores.iter().map(|folder| store::existing(folder)).collect::<Result<_, _>>()?;
     let into = Store::open(&args.into)?;
-    let mut taken = 0;
+    let (mut taken, mut lines) = (0, Vec::new());
     for store in &stores {
-        taken += into.merge(store)?;
+        let folder = store.folder().display();
+        for Merged { from, taken: new } in into.merge(store)? {
+            taken += new;
+            lines.push(match &from.build {
+                Some(_) => format!("{folder}: {} runs of {from}", from.runs),
+                None => {
+                    format!("{folder}: {} runs of {from}; they are left where they are", from.runs)
+                }
+            });
+        }
     }
-    let all = into.ids()?.len();
+    let builds = into.builds()?;
+    let all: usize = builds.iter().map(|build| build.runs).sum();
     let plural = if stores.len() == 1 { "" } else { "s" };
     writeln!(
         out,
@@ -36,5 +47,13 @@ pub fn execute(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
         stores.len(),
         args.into.display()
     )?;
+    for line in lines {
+        writeln!(out, "{line}")?;
+    }
+    if builds.len() > 1 {
+        say!(
+            "runs of different builds are kept apart: a program uses those of its own build alone"
+        );
+    }
     Ok(())
 }

@@ -10,6 +10,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use lowmesh_lab::batch::{Batch, Ended, How};
+use lowmesh_lab::build::{self, Build};
 use lowmesh_lab::claims::judge::{Evidence, judge};
 use lowmesh_lab::claims::{Answer, Claim, PAPERS, Paper, Scope, Summary, Sweep};
 use lowmesh_lab::command::{Kept, quoted};
@@ -88,6 +89,9 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
     if args.dry_run {
         let how = dry::How { jobs: args.jobs, json: args.json };
         return dry::execute(how, &whole, &batch, Some(&store), simulate, out);
+    }
+    if !args.quiet && !batch.missing().is_empty() {
+        store::tell_others(&store)?;
     }
     let ended = run(args, &whole, batch, &store, simulate)?;
     let failed = failed_runs(&whole, &ended);
@@ -226,7 +230,7 @@ fn write_json(
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     let object = json!({ "schema": SCHEMA, "paper": paper.name, "preliminary": args.quick,
-        "version": lowmesh_lab::report::VERSION, "assumptions": paper.assumptions,
+        "version": build::VERSION, "build": Build::own(), "assumptions": paper.assumptions,
         "summary": Summary::of(answers), "claims": answers });
     writeln!(out, "{object:#}")?;
     Ok(())

@@ -3,11 +3,12 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use lowmesh_lab::identity::MODEL_VERSION;
+use lowmesh_lab::build::Build;
 use lowmesh_lab::report::Report;
 use lowmesh_lab::runner;
 use lowmesh_lab::simulate::{Simulate, Sinks};
 
+use crate::console::say;
 use crate::failure::Failure;
 use crate::run::sink;
 use crate::{store, table};
@@ -35,7 +36,7 @@ pub struct Args {
 /// Simulates the run and prints its numbers.
 pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Result<(), Failure> {
     let store = store::existing(&store::location(args.store.as_deref())?)?;
-    let (id, stored) = store.find(&args.run)?;
+    let (id, stored, kept) = store.find(&args.run)?;
     let mut scenario = stored.scenario;
     scenario.head.name = format!("run {id}");
     let sinks = Sinks { pcap: sink(args.pcap.as_deref())?, trace: sink(args.trace.as_deref())? };
@@ -52,14 +53,24 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
         table::write(out, &scenario, &report)?;
     }
     out.flush()?;
+    let own = Build::own();
+    let same_build = stored.build == own.id;
     if run.trace_hash == stored.run.trace_hash {
+        if !same_build {
+            say!("run {id} was stored by {kept}; this program, {own}, gives the same trace");
+        }
         return Ok(());
     }
     let message = format!(
         "run {id} gave the trace {:016x}, not the stored {:016x}",
         run.trace_hash, stored.run.trace_hash
     );
-    let model = stored.model;
-    let hint = format!("it was stored by model version {model}; this program has {MODEL_VERSION}");
+    let hint = if same_build {
+        format!("this very program, {own}, stored it: was the file changed?")
+    } else {
+        format!(
+            "it was stored by {kept}, and this program is {own}: build that one to make the run again"
+        )
+    };
     Err(Failure::Own { message, hint: Some(hint) })
 }

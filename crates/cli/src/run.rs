@@ -119,6 +119,9 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
     if watched {
         batch.force_first();
     }
+    if let (Some(store), false) = (&store, args.quiet || batch.missing().is_empty()) {
+        store::tell_others(store)?;
+    }
     let ended = run(args, &plan, batch, sinks, simulate)?;
     write_page(args, store.is_some(), &ended.results)?;
     if !plan.is_sweep() {

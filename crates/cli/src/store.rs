@@ -4,9 +4,13 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use lowmesh_lab::command::Kept;
-use lowmesh_lab::store::{Store, StoreError};
+use lowmesh_lab::store::{BuildRuns, Store, StoreError};
 
+use crate::console::say;
 use crate::failure::Failure;
+
+/// Other builds that are named before the rest is counted.
+const BUILDS_TOLD: usize = 3;
 
 /// The folder that the user named, by flag or environment.
 pub fn named(flag: Option<&Path>) -> Option<PathBuf> {
@@ -40,6 +44,29 @@ pub fn existing(folder: &Path) -> Result<Store, Failure> {
     Ok(Store::open(folder)?)
 }
 
+/// Names the builds whose runs are in the store but are not used, on stderr.
+pub fn tell_others(store: &Store) -> Result<(), Failure> {
+    let others = store.others()?;
+    for other in others.iter().take(BUILDS_TOLD) {
+        say!("{}", line(other));
+    }
+    if let Some(more) = others.len().checked_sub(BUILDS_TOLD).filter(|more| *more > 0) {
+        say!("and runs of {more} more builds in {}", store.folder().display());
+    }
+    Ok(())
+}
+
+/// What is said about runs of another build, and how to remove them.
+fn line(other: &BuildRuns) -> String {
+    let (runs, folder) = (other.runs, other.folder.display());
+    let files = if other.build.is_some() { "" } else { "/*.json" };
+    let plural = if runs == 1 { " is" } else { "s are" };
+    format!(
+        "{runs} stored run{plural} of {other}: not used, since this program is another build; \
+         to drop them, remove {folder}{files}"
+    )
+}
+
 fn folder_of(variable: &str) -> Option<PathBuf> {
     env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
@@ -50,6 +77,10 @@ impl From<StoreError> for Failure {
         match error {
             StoreError::Unknown(_) | StoreError::Ambiguous(..) => {
                 let hint = "`runs.csv` and `--json` of a sweep name its runs";
+                Self::Usage { message, hint: Some(hint.to_owned()) }
+            }
+            StoreError::SeveralBuilds { .. } => {
+                let hint = "give the folder of one build in the store";
                 Self::Usage { message, hint: Some(hint.to_owned()) }
             }
             _ => Self::own(message),

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use comfy_table::{CellAlignment, Table, presets};
+use lowmesh_lab::build;
 use lowmesh_lab::metrics::Metrics;
 use lowmesh_lab::report::Report;
 use lowmesh_lab::results::Results;
@@ -50,7 +51,7 @@ pub fn write(out: &mut dyn Write, scenario: &Scenario, report: &Report) -> io::R
         let drops: Vec<String> = drops.iter().map(|(name, n)| format!("{name} {n:.1}")).collect();
         writeln!(out, "\ndrops a run: {}", drops.join(", "))?;
     }
-    Ok(())
+    writeln!(out, "\n{}", build::program())
 }
 
 /// Metrics in the table of a sweep when the user chooses none.
@@ -98,7 +99,7 @@ pub fn write_sweep(out: &mut dyn Write, results: &Results, metrics: &[String]) -
     for line in table.lines() {
         writeln!(out, "{}", line.trim_end())?;
     }
-    Ok(())
+    writeln!(out, "\n{}", build::program())
 }
 
 fn row(name: &str, estimate: Option<Estimate>) -> [String; 4] {

@@ -134,7 +134,8 @@ pub fn template(method: Code, args: &Args) -> Result<RequestTemplate, Failure> {
     let mut options = Options::new();
     if args.proxy.is_some() {
         // RFC 7252 s5.10.2: Proxy-Uri stands alone, without Uri-Host, Uri-Port, Uri-Path, Uri-Query.
-        options.insert(OptionNumber::PROXY_URI, args.uri.as_bytes());
+        // RFC 7252 s6.4 step 2: it names the resource that is asked for without a proxy, with dot segments resolved.
+        options.insert(OptionNumber::PROXY_URI, target.to_string().as_bytes());
     } else {
         target.insert_into(&mut options);
     }
@@ -179,6 +180,8 @@ fn payload(args: &Args) -> Result<Vec<u8>, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
+
     use super::*;
 
     #[test]
@@ -189,6 +192,27 @@ mod tests {
         assert_eq!(option("hop-limit,16"), Ok((OptionNumber::HOP_LIMIT, vec![16])));
         assert!(option("etga,1").is_err_and(|why| why.contains("etga")));
         assert!(option("4,0xa").is_err_and(|why| why.contains("two hexadecimal digits")));
+    }
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn a_proxy_is_asked_for_the_resource_that_would_be_asked_for_without_it() {
+        for (uri, named) in [
+            ("coap://h/a/../b/./c?d=../e", "coap://h/b/c?d=../e"),
+            ("coap://H:5683/%7Eu/a%2Fb/%2e%2e", "coap://h:5683/~u/"),
+            ("coap://[::1]", "coap://[::1]/"),
+        ] {
+            let line = Line::parse_from(["get", "-P", "coap://proxy", uri]);
+            let asked = template(Code::GET, &line.args).expect("a request").options;
+            let proxied = asked.get(OptionNumber::PROXY_URI).map(String::from_utf8_lossy);
+            assert_eq!(proxied.as_deref(), Some(named));
+            assert!(asked.get(OptionNumber::URI_PATH).is_none());
+        }
     }
 
     #[test]

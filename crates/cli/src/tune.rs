@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use comfy_table::{CellAlignment, Table, presets};
+use lowmesh_lab::build;
 use lowmesh_lab::command::{Kept, Provenance, quoted};
 use lowmesh_lab::html::search_page;
 use lowmesh_lab::scenario::Scenario;
@@ -83,6 +84,7 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
     let store = Store::open(&store::location(args.store.as_deref())?)?;
     if !args.quiet {
         say!("{} runs at most, kept in {}", plan.runs(), store.folder().display());
+        store::tell_others(&store)?;
     }
     let style = if args.quiet { Style::None } else { args.progress };
     let total = scenario.head.duration * u64::from(plan.runs());
@@ -178,7 +180,8 @@ fn write(out: &mut dyn Write, tuned: &Tuned) -> io::Result<()> {
     writeln!(out, "\nthe best one less the others, paired by seed, ± 95 % CI:\n")?;
     let gain = if tuned.objective.falls() { "gain (less delay)" } else { "gain" };
     table(out, ["", gain, "tdr", "delay_p95_ms", "verdict"], gains)?;
-    writeln!(out, "\n{}\n\n{}", tuned.conclusion(), tuned.best.to_toml().trim_end())
+    let best = tuned.best.to_toml();
+    writeln!(out, "\n{}\n{}\n\n{}", tuned.conclusion(), build::program(), best.trim_end())
 }
 
 fn table<const N: usize>(

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use lowmesh_lab::build::{self, Build};
 use lowmesh_lab::simulate::Simulate;
 use lowmesh_lab::validate::ecoap::{self, Effect, Error, Figures, How, Validation};
 use lowmesh_units::Duration;
@@ -57,10 +58,12 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
         Error::Model(_) => Failure::Usage { message: error.to_string(), hint: None },
     })?;
     if args.json {
-        let text = serde_json::to_string_pretty(&validation).map_err(Failure::own)?;
-        return Ok(writeln!(out, "{text}")?);
+        let mut value = serde_json::to_value(&validation).map_err(Failure::own)?;
+        value["build"] = serde_json::to_value(Build::own()).map_err(Failure::own)?;
+        return Ok(writeln!(out, "{value:#}")?);
     }
-    table(out, &validation)
+    table(out, &validation)?;
+    Ok(writeln!(out, "\n{}", build::program())?)
 }
 
 fn table(out: &mut dyn Write, validation: &Validation) -> Result<(), Failure> {

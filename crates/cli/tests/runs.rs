@@ -48,14 +48,15 @@ fn without_wall_clock(json: &str) -> String {
 }
 
 #[test]
-fn the_json_of_a_run_has_the_keys_of_schema_1() {
+fn the_json_of_a_run_has_the_keys_of_schema_2() {
     let folder = Folder::new("keys");
     let file = folder.write("line.toml", LINE);
     let output = lowmesh(&["run", &file, "--json", "--quiet"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_eq!(stderr(&output), "");
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON alone");
-    assert_eq!((json["schema"].as_u64(), json["scenario"].as_str()), (Some(1), Some("line-3")));
+    assert_eq!((json["schema"].as_u64(), json["scenario"].as_str()), (Some(2), Some("line-3")));
+    assert_eq!(json["build"]["id"].as_str().map(str::len), Some(32));
     assert_eq!(json["version"], env!("CARGO_PKG_VERSION"));
     assert!(json.get("failures").is_none(), "no run failed");
     let runs = json["runs"].as_array().expect("a list");

@@ -40,7 +40,14 @@ fn the_resources_of_the_plugtests_answer_as_their_descriptions_say() {
     assert_eq!(server.get("/query?first=1&second=2"), "first=1\nsecond=2");
     assert_eq!(server.get("/separate"), "an answer of its own");
     assert_eq!(server.ask("get", "/multi-format", &["-A", "xml"]).1, "<answer>as XML</answer>");
-    assert_eq!(server.ask("get", "/multi-format", &["-A", "cbor"]).0, 4);
+    assert_eq!(server.ask("get", "/multi-format", &["-A", "json"]).1, r#"{"answer":"as JSON"}"#);
+    assert_eq!(server.ask("get", "/multi-format", &["-A", "cbor"]).0, 0);
+    assert_eq!(server.ask("get", "/multi-format", &["-A", "senml-json"]).0, 4);
+    // Californium's checker of these descriptions drops its query, and asks for OSCORE at /oscore.
+    assert_eq!(server.get("/query"), "no arguments");
+    assert_eq!(server.get("/oscore"), "Hello World!");
+    assert_eq!(server.ask("delete", "/oscore", &[]).0, 0);
+    assert_eq!(server.ask("put", "/oscore", &["-e", "x"]).0, 0);
     assert_eq!(server.get("/large").len(), 2000);
     assert!(server.get("/path").contains("</path/sub1>"));
     // TD_COAP_CORE_20 to 23: tags and conditions.
@@ -92,8 +99,27 @@ fn who_asks_changes_nothing_of_what_observers_see_and_a_deleted_resource_comes_b
     assert_eq!(server.ask("delete", "/obs", &[]).0, 0);
     assert_eq!(observing.join().expect("no panic").status.code(), Some(4));
     assert_eq!(server.ask("get", "/obs", &[]).0, 4);
+    // At once for a new observer, within two periods for all.
+    let uri = server.uri("coap", "/obs");
+    let seen = String::from_utf8(lowmesh(&["observe", &uri, "--count", "1"]).stdout).expect("text");
+    assert!(seen.starts_with("state "), "{seen}");
+    assert!(server.get("/obs").starts_with("state "));
+    assert_eq!(server.ask("delete", "/obs", &[]).0, 0);
     std::thread::sleep(Duration::from_millis(10_500));
     assert!(server.get("/obs").starts_with("state "));
+}
+
+#[test]
+fn after_a_post_to_obs_reset_observers_of_obs_hear_nothing_until_its_max_age_is_over() {
+    let server = Server::demo();
+    let uri = server.uri("coap", "/obs");
+    let observing = std::thread::spawn(move || lowmesh(&["observe", &uri, "--count", "2"]));
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(server.ask("post", "/obs-reset", &["-e", "sesame"]).0, 0);
+    let seen = String::from_utf8(observing.join().expect("no panic").stdout).expect("text");
+    let number = |state: &str| state.trim_start_matches("state ").trim().parse().expect("a number");
+    let seen: Vec<u32> = seen.lines().map(number).collect();
+    assert!(seen[1] >= seen[0] + 2, "one change is not told: {seen:?}");
 }
 
 #[test]

@@ -32,13 +32,25 @@ start = "2min"
 "coap.congestion" = ["default", "6cocoa"]
 "#;
 
-/// The stored runs by name; how long each took is no result.
+/// The stored runs by name; how long each took is no result. A store that one program made has one folder.
 fn stored(store: &str) -> BTreeMap<String, Vec<u8>> {
-    let entries = fs::read_dir(store).expect("a store").map(|entry| entry.expect("readable"));
+    let mut builds = fs::read_dir(store).expect("a store").map(|entry| entry.expect("readable"));
+    let Some(build) = builds.next() else { return BTreeMap::new() };
+    assert!(builds.next().is_none(), "one build");
+    let entries =
+        fs::read_dir(build.path()).expect("a build").map(|entry| entry.expect("readable"));
     let paths = entries.map(|entry| entry.path());
     let runs = paths.filter(|path| path.extension().is_some_and(|ending| ending == "json"));
+    let runs = runs.filter(|path| !path.ends_with("build.json"));
     let name = |path: &Path| path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
     runs.map(|path| (name(&path).expect("ASCII"), fs::read(&path).expect("readable"))).collect()
+}
+
+/// The folder of this program's runs in a store.
+fn build() -> String {
+    let version = stdout(&lowmesh(&["--version"]));
+    let id = version.lines().find_map(|line| line.strip_prefix("build ")).expect("an id");
+    id[..12].to_owned()
 }
 
 /// Runs the sweep with `args` more and returns its JSON.
@@ -59,7 +71,7 @@ fn runs_that_are_lost_are_made_again_to_the_same_bytes() {
     let whole = stored(&store);
     assert_eq!(whole.len(), 12);
     for name in whole.keys().step_by(3) {
-        fs::remove_file(format!("{store}/{name}")).expect("stored");
+        fs::remove_file(format!("{store}/{}/{name}", build())).expect("stored");
     }
     let second = sweep(&file, &store, &["--out", &folder.path("second")]);
     assert_eq!(second, first);
@@ -133,13 +145,14 @@ fn a_dry_run_says_what_there_is_to_do_and_stores_nothing() {
 }
 
 #[test]
-fn the_json_of_a_sweep_has_the_keys_of_schema_1() {
+fn the_json_of_a_sweep_has_the_keys_of_schema_2() {
     let folder = Folder::new("sweep-json");
     let file = folder.write("s.toml", SWEPT);
     let text = sweep(&file, &folder.path("store"), &[]);
     let json: serde_json::Value = serde_json::from_str(&text).expect("JSON alone");
     let keys: Vec<_> = json.as_object().expect("an object").keys().collect();
-    assert_eq!(keys, ["points", "scenario", "schema", "version"]);
+    assert_eq!(keys, ["build", "points", "scenario", "schema", "version"]);
+    assert_eq!(json["schema"], 2);
     let points = json["points"].as_array().expect("a list");
     assert_eq!(points.len(), 4);
     assert_eq!(points[1]["settings"]["coap.congestion"], "6cocoa");
@@ -160,8 +173,10 @@ fn the_table_has_a_row_a_point_with_the_chosen_metrics() {
     let text = stdout(&output);
     let rows: Vec<Vec<&str>> =
         text.lines().skip(2).map(|line| line.split_whitespace().collect()).collect();
+    let (program, rows) = rows.split_last().expect("a last line");
+    assert_eq!(program[..3], ["lowmesh", concat!(env!("CARGO_PKG_VERSION"), ","), "build"]);
     assert_eq!(rows[0], ["traffic.period", "coap.congestion", "tdr", "nodes", "runs"]);
-    assert_eq!((rows.len(), rows[4][0], rows[4][1]), (5, "10s", "6cocoa"), "{text}");
+    assert_eq!((rows.len(), rows[4][0], rows[4][1]), (6, "10s", "6cocoa"), "{text}");
     assert!(rows[4].ends_with(&["2.0", "±", "0.0", "3"]), "{text}");
 }
 
@@ -189,10 +204,10 @@ fn a_stored_run_that_this_program_makes_otherwise_is_told() {
     let store = folder.path("store");
     sweep(&file, &store, &["--shard", "1/12"]);
     let name = stored(&store).into_keys().next().expect("one run");
-    let text = folder.read(&format!("store/{name}"));
+    let text = folder.read(&format!("store/{}/{name}", build()));
     let at = text.find("\"trace_hash\":\"").expect("a field") + 14;
     let text = format!("{}0123456789abcdef{}", &text[..at], &text[at + 16..]);
-    folder.write(&format!("store/{name}"), text);
+    folder.write(&format!("store/{}/{name}", build()), text);
     let output = lowmesh(&["rerun", &name[..32], "--store", &store]);
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("not the stored 0123456789abcdef"), "{}", stderr(&output));

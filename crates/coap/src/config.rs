@@ -18,7 +18,8 @@ pub struct Config {
     /// unproven addresses take at most half. Separate responses count for `incoming_max` instead.
     pub open_max: usize,
     /// Requests of peers that are not answered, and separate responses that are not acknowledged,
-    /// from 1. One more is answered with 5.03.
+    /// from 1. One more takes the place of the oldest separate response to an unproven address, or else is
+    /// answered with 5.03.
     pub incoming_max: usize,
     /// The same of one peer, from 1.
     pub incoming_per_peer: usize,
@@ -30,9 +31,10 @@ pub struct Config {
     /// forgotten: of eight, an unproven one that came once, or else the one idle longest. As many may
     /// have a congestion control of their own; a choice is never forgotten, so one more is refused.
     pub peers_max: usize,
-    /// Messages remembered per peer against duplicates, from 1.
+    /// Messages remembered per peer against duplicates, from 1. For one more its oldest is forgotten.
     pub dedup_per_peer: usize,
-    /// Messages remembered against duplicates over all peers, from 1.
+    /// Messages remembered against duplicates over all peers, from 1. For one more the oldest of the peer with
+    /// most is forgotten.
     pub dedup_total: usize,
     /// How long an empty ACK waits for the application's response.
     pub ack_delay: Duration,

@@ -1,58 +1,100 @@
 //! Values by which peers show that they receive at their address (RFC 9175 s2, the Echo option).
 //!
-//! The source address of a request may be forged. So a peer gets a random value, and a peer that brings it
-//! back can receive at that address. Values are remembered as in RFC 9175 appendix A, method 1, in a
-//! bounded table. What a proof is worth is the endpoint's affair.
+//! The source address of a request may be forged. So a peer gets a value that only this host can make, and a peer that
+//! brings it back can receive at that address. What a proof is worth is the endpoint's affair.
+//!
+//! ```text
+//!   value = HMAC-SHA-256(key, period ‖ address), the first octets of it
+//! ```
+//! RFC 9175 s2.3: the value SHOULD be a MAC of the claimed address. It is that of appendix A, method 2, whose time is not
+//! sent, because this host alone has to know it (s6: a time tells of the host). Nothing is kept for a peer, so a crowd of
+//! forged addresses takes the value of nobody else away.
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use core::hash::{Hash, Hasher};
 
+use hmac::{Hmac, KeyInit as _, Mac as _};
 use lowmesh_units::{Duration, Instant, Rng};
+use sha2::Sha256;
 
-use crate::params::ECHO_LEN;
+use crate::params::{ECHO_KEY_LEN, ECHO_LEN, ECHO_PERIOD};
 
-/// A value that was given to a peer, and when.
-#[derive(Clone, Copy, Debug)]
-struct Challenge {
-    value: [u8; ECHO_LEN],
-    issued: Instant,
+/// A value of an Echo option.
+type Value = [u8; ECHO_LEN];
+
+/// What a server makes its challenges with, and knows them by.
+#[derive(Default)]
+pub struct Challenges {
+    /// Drawn for the first challenge, so that a host which makes none draws nothing.
+    key: Option<[u8; ECHO_KEY_LEN]>,
 }
 
-/// The challenges of a server that are not met yet.
-#[derive(Debug)]
-pub struct Challenges<P> {
-    open: BTreeMap<P, Challenge>,
-    /// Peers with an open challenge, the oldest first.
-    order: VecDeque<P>,
-    peers_max: usize,
+impl core::fmt::Debug for Challenges {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("Challenges(secret)")
+    }
 }
 
-impl<P: Ord + Copy> Challenges<P> {
-    /// Remembers so many peers.
-    pub const fn new(peers_max: usize) -> Self {
-        Self { open: BTreeMap::new(), order: VecDeque::new(), peers_max }
+impl Challenges {
+    /// Without a challenge so far.
+    pub const fn new() -> Self {
+        Self { key: None }
     }
-    /// A value for a peer to bring back; the same until it is met or forgotten.
-    pub fn challenge(&mut self, peer: P, now: Instant, rng: &mut Rng) -> [u8; ECHO_LEN] {
-        if let Some(open) = self.open.get(&peer) {
-            return open.value;
-        }
-        if self.open.len() >= self.peers_max
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.open.remove(&oldest);
-        }
-        let value = rng.next_u64().to_be_bytes();
-        self.open.insert(peer, Challenge { value, issued: now });
-        self.order.push_back(peer);
-        value
+    /// A value for a peer to bring back, for one to two times [`ECHO_PERIOD`].
+    pub fn challenge(&mut self, peer: impl Hash, now: Instant, rng: &mut Rng) -> Value {
+        let key = self.key.get_or_insert_with(|| fresh_key(rng));
+        value(key, peer, period(now))
     }
-    /// A peer brings a value: how long ago it was issued, or `None` if it is not the peer's.
-    pub fn meet(&mut self, peer: P, value: &[u8], now: Instant) -> Option<Duration> {
-        let open = self.open.get(&peer).filter(|open| open.value == value)?;
-        let age = now.since(open.issued);
-        self.open.remove(&peer);
-        self.order.retain(|one| *one != peer);
-        Some(age)
+    /// Whether a peer brings a value of its own.
+    pub fn meet(&self, peer: impl Hash, brought: &[u8], now: Instant) -> bool {
+        let Some(key) = &self.key else { return false };
+        let latest = period(now);
+        let is_of = |period| is_equal(value(key, &peer, period), brought);
+        is_of(latest) || latest.checked_sub(1).is_some_and(is_of)
+    }
+}
+
+fn fresh_key(rng: &mut Rng) -> [u8; ECHO_KEY_LEN] {
+    let mut fork = rng.fork();
+    let mut key = [0; ECHO_KEY_LEN];
+    for part in key.chunks_exact_mut(size_of::<u64>()) {
+        part.copy_from_slice(&fork.next_u64().to_be_bytes());
+    }
+    key
+}
+
+fn period(now: Instant) -> u64 {
+    let since: Duration = now.since(Instant::ZERO);
+    since.as_micros() / ECHO_PERIOD.as_micros()
+}
+
+fn value(key: &[u8; ECHO_KEY_LEN], peer: impl Hash, period: u64) -> Value {
+    let mut address = Octets(Vec::new());
+    peer.hash(&mut address);
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("any length is a key");
+    mac.update(&period.to_be_bytes());
+    mac.update(&address.0);
+    let tag = mac.finalize().into_bytes();
+    let mut value = [0; ECHO_LEN];
+    value.copy_from_slice(&tag[..ECHO_LEN]);
+    value
+}
+
+/// In constant time: how much of a guess is right is nobody's to learn.
+fn is_equal(value: Value, brought: &[u8]) -> bool {
+    let differs = value.iter().zip(brought).fold(0, |bits, (one, other)| bits | (one ^ other));
+    brought.len() == value.len() && differs == 0
+}
+
+/// What an address writes for a hash: all of the address, as equal addresses write the same.
+struct Octets(Vec<u8>);
+
+impl Hasher for Octets {
+    fn write(&mut self, octets: &[u8]) {
+        self.0.extend_from_slice(octets);
+    }
+    fn finish(&self) -> u64 {
+        self.0.len() as u64
     }
 }
 
@@ -63,38 +105,36 @@ mod tests {
 
     const T0: Instant = Instant::ZERO;
 
-    fn rng() -> Rng {
-        Rng::stream(Seed(1), NodeId(1), Purpose::Coap)
+    fn rng(seed: u64) -> Rng {
+        Rng::stream(Seed(seed), NodeId(1), Purpose::Coap)
     }
 
     #[test]
-    fn who_brings_the_value_back_is_proven() {
-        let mut challenges = Challenges::new(4);
-        let value = challenges.challenge(1, T0, &mut rng());
-        assert_eq!(challenges.meet(2, &value, T0), None, "another address");
-        assert_eq!(challenges.meet(1, b"wrong", T0), None);
-        let later = Instant::from_secs(3);
-        assert_eq!(challenges.meet(1, &value, later), Some(Duration::from_secs(3)));
-    }
-
-    #[test]
-    fn a_value_stays_until_it_is_met_and_serves_once() {
-        let (mut challenges, mut rng) = (Challenges::new(4), rng());
+    fn who_brings_the_value_back_is_proven_and_nobody_else() {
+        let (mut challenges, mut rng) = (Challenges::new(), rng(1));
+        assert!(!challenges.meet(1, &[0; ECHO_LEN], T0), "nobody has been challenged");
         let value = challenges.challenge(1, T0, &mut rng);
-        assert_eq!(challenges.challenge(1, T0, &mut rng), value);
-        assert!(challenges.meet(1, &value, T0).is_some());
-        assert_eq!(challenges.meet(1, &value, T0), None);
-        assert_ne!(challenges.challenge(1, T0, &mut rng), value);
+        assert!(challenges.meet(1, &value, T0));
+        assert!(!challenges.meet(2, &value, T0), "another address");
+        for wrong in [&b"wrong"[..], &[], &value[..7], &[&value[..], &[0]].concat()] {
+            assert!(!challenges.meet(1, wrong, T0), "{wrong:?}");
+        }
     }
 
     #[test]
-    fn the_oldest_value_is_forgotten_for_one_more() {
-        let (mut challenges, mut rng) = (Challenges::new(4), rng());
-        let first = challenges.challenge(0, T0, &mut rng);
-        for peer in 1..50 {
-            challenges.challenge(peer, T0, &mut rng);
+    fn a_value_is_good_for_one_period_at_least_and_two_at_most() {
+        let (mut challenges, mut rng) = (Challenges::new(), rng(1));
+        let second = Duration::from_secs(1);
+        for issued in [T0, T0 + ECHO_PERIOD, T0 + (ECHO_PERIOD - second)] {
+            let value = challenges.challenge(1, issued, &mut rng);
+            assert!(challenges.meet(1, &value, issued + ECHO_PERIOD));
+            assert!(!challenges.meet(1, &value, issued + ECHO_PERIOD * 2));
         }
-        assert_eq!((challenges.open.len(), challenges.order.len()), (4, 4));
-        assert_eq!(challenges.meet(0, &first, T0), None);
+    }
+
+    #[test]
+    fn each_host_has_values_of_its_own() {
+        let value = |seed| Challenges::new().challenge(1, T0, &mut rng(seed));
+        assert_ne!(value(1), value(2));
     }
 }

@@ -43,6 +43,10 @@ pub const REGISTER_AGAIN_MAX: Duration = Duration::from_secs(15);
 pub const CONFIRM_AFTER: Duration = Duration::from_secs(24 * 3600);
 /// Between unconfirmed notifications to one observer, where no RTT is known: RFC 7641 s4.5.1, 3 s.
 pub const NOTIFICATION_GAP: Duration = Duration::from_secs(3);
+/// Notifications that leave in one burst: ours, a quarter of the datagrams that a socket of Linux holds by default,
+pub const NOTIFICATIONS_AT_ONCE: u32 = 64;
+/// and what is between the beginnings of two bursts: ours, time for the acknowledgements of a local network.
+pub const NOTIFICATIONS_PAUSE: Duration = Duration::from_millis(2);
 /// Max-Age of a response without the option: RFC 7252 s5.10.5, 60 s.
 pub const MAX_AGE_DEFAULT: Duration = Duration::from_secs(60);
 
@@ -69,8 +73,10 @@ pub const CREDIT_PERIOD: Duration = Duration::from_secs(60);
 pub const DATAGRAM_OVERHEAD: usize = 48;
 /// Octets of an Echo value: RFC 9175 s2.2.1 allows 1 to 40, appendix A wants at least 64 bits.
 pub const ECHO_LEN: usize = 8;
-/// Peers that are asked to prove their address; ours.
-pub const ECHO_PEERS_MAX: usize = 4096;
+/// Octets of the key that Echo values are made with: as many as SHA-256 gives (RFC 2104 s3).
+pub const ECHO_KEY_LEN: usize = 32;
+/// Echo values change after this, and count for one more such time; ours: a client may repeat its request that late.
+pub const ECHO_PERIOD: Duration = EXCHANGE_LIFETIME;
 /// Octets around a payload for header, token and options, when blocks are chosen: RFC 7252 s4.6
 /// leaves 128 between 1024 and 1152.
 pub const MESSAGE_OVERHEAD: usize = 128;
@@ -110,9 +116,11 @@ pub const REPRESENTATIONS_PER_PEER: usize = (4 << 20) + BODY_OVERHEAD;
 pub const OBSERVERS_MAX: usize = 1024;
 /// Observers with one peer's address; ours.
 pub const OBSERVERS_PER_PEER: usize = 64;
-/// Longest body of a request that observes, octets; ours: it is kept as long as its observers.
-pub const OBSERVED_REQUEST_MAX: usize = 1024;
-/// Octets of states that wait to be sent to observers, past which the application is asked for no more; ours.
+/// Longest request that registers an observer, options and body, octets; ours, a block of 1024 and as much for
+/// options: it is kept as long as its observers.
+pub const OBSERVED_REQUEST_MAX: usize = 2048;
+/// Octets of states that wait to be sent to observers; ours. The application is asked for one more when it fits, as
+/// long as the state before; a longer state is asked for once more later.
 pub const STATES_MAX: usize = 16 << 20;
 /// Observed resources whose new state the application is asked for at a time; ours. Others wait in order.
 pub const REFRESHES_MAX: usize = 64;
@@ -121,9 +129,11 @@ pub const REFRESHES_MAX: usize = 64;
 pub const REFRESH_MAX: Duration = NON_LIFETIME;
 /// Requests that take the application time, over all peers; ours.
 pub const REQUESTS_MAX: usize = 256;
-/// The part of [`REQUESTS_MAX`] for one peer, as a divisor; ours.
+/// Octets of the options and bodies of these requests; ours: 16 bodies of the longest kind.
+pub const REQUESTS_OCTETS_MAX: usize = 16 << 20;
+/// The part of [`REQUESTS_MAX`] and [`REQUESTS_OCTETS_MAX`] for one peer, as a divisor; ours.
 pub const REQUESTS_PEER_DIVISOR: usize = 4;
-/// The part of [`REQUESTS_MAX`] for all unproven addresses together, as a divisor; ours.
+/// The part of [`REQUESTS_MAX`] and [`REQUESTS_OCTETS_MAX`] for all unproven addresses together, as a divisor; ours.
 pub const REQUESTS_UNPROVEN_DIVISOR: usize = 2;
 /// Max-Age of a 5.03 for want of room, seconds: RFC 7252 s5.9.3.4 leaves it open; ours.
 pub const BUSY_MAX_AGE_S: u32 = 5;
@@ -176,6 +186,8 @@ pub const STRAYS_MAX: u8 = 8;
 pub const ADMISSION_LOOK: usize = 64;
 /// Idle peers that are looked at to find one to forget; ours.
 pub const ADMISSION_SAMPLE: usize = 8;
+/// Peers whose expired messages are forgotten when one more message finds no room; ours.
+pub const SWEEP_SAMPLE: usize = 8;
 /// Messages remembered per peer against duplicates; ours: 247 s of a request every 2 s, doubled up.
 pub const DEDUP_PER_PEER: usize = 256;
 /// Messages remembered against duplicates over all peers; ours.

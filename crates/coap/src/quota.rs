@@ -58,6 +58,10 @@ impl<P: Ord + Copy, K: Ord + Clone, V> QuotaMap<P, K, V> {
     pub(crate) const fn octets(&self) -> usize {
         self.octets
     }
+    /// Forgets all values.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::new(self.octets_max, self.share_max);
+    }
     /// A value, which counts as used now.
     pub(crate) fn get(&mut self, place: &(P, K)) -> Option<&mut V> {
         let entry = self.entries.get_mut(place)?;

@@ -8,7 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use crate::build::Build;
 use crate::identity::bare;
+use crate::report::SCHEMA;
 use crate::results::{PointResult, Results};
 use crate::runner::Run;
 use crate::statistics::{Estimate, mean};
@@ -66,8 +68,8 @@ impl Side {
     pub fn read_summary(text: &str) -> Result<Vec<Self>, CompareError> {
         let wrong = |why: &str| CompareError::NotASummary(why.to_owned());
         let json: Value = serde_json::from_str(text).map_err(|error| wrong(&error.to_string()))?;
-        if json["schema"] != 1 {
-            return Err(wrong("its schema is not 1"));
+        if ![1, SCHEMA].iter().any(|schema| json["schema"] == *schema) {
+            return Err(wrong(&format!("its schema is neither 1 nor {SCHEMA}")));
         }
         let point = |point: &Value| -> Option<Self> {
             let settings = match &point["settings"] {
@@ -103,6 +105,12 @@ impl Side {
     pub fn without(&self, key: &str) -> Vec<(String, String)> {
         self.settings.iter().filter(|(own, _)| own != key).cloned().collect()
     }
+}
+
+/// The build that made a `summary.json`; none of schema 1, which does not tell it.
+pub fn build_of_summary(text: &str) -> Option<Build> {
+    let json: Value = serde_json::from_str(text).ok()?;
+    serde_json::from_value(json["build"].clone()).ok()
 }
 
 /// The points of a store: its runs by scenario, told apart by the keys that are not the same in all.
@@ -214,8 +222,17 @@ mod tests {
     }
 
     #[test]
+    fn the_build_of_a_summary_is_told_from_schema_2_on() {
+        let own = serde_json::to_string(&Build::own()).expect("plain data");
+        let text = format!("{{\"schema\": {SCHEMA}, \"runs\": [], \"build\": {own}}}");
+        assert_eq!(Side::read_summary(&text).expect("a summary")[0], Side::default());
+        assert_eq!(build_of_summary(&text), Some(Build::own()));
+        assert_eq!(build_of_summary("{\"schema\": 1, \"runs\": []}"), None);
+    }
+
+    #[test]
     fn what_is_no_summary_is_refused() {
-        for wrong in ["", "{}", "{\"schema\": 2, \"runs\": []}", "{\"schema\": 1, \"runs\": [{}]}"]
+        for wrong in ["", "{}", "{\"schema\": 3, \"runs\": []}", "{\"schema\": 1, \"runs\": [{}]}"]
         {
             assert!(Side::read_summary(wrong).is_err(), "{wrong}");
         }

@@ -1,8 +1,8 @@
 //! The name of a run: a hash over everything that its outcome depends on.
 //!
-//! That is the scenario with every value written out, the contents of the files that it names, the seed, and the
-//! version of the model. Not in it: the scenario's name and description, where its files lie, how many seeds are
-//! run, and with how many threads.
+//! That is the scenario with every value written out, the contents of the files that it names, the seed, and the build
+//! of the program. Not in it: the scenario's name and description, where its files lie, how many seeds are run, and with
+//! how many threads.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,13 +10,8 @@ use std::str::FromStr;
 use lowmesh_units::Seed;
 use xxhash_rust::xxh3::xxh3_128;
 
+use crate::build::BuildId;
 use crate::scenario::Scenario;
-
-/// Version of everything between a scenario and its metrics: it grows by one with every change after which some
-/// scenario and seed give other numbers, so that stored runs of before are not taken for runs of now.
-///
-/// A test pins the trace of a small run to it.
-pub const MODEL_VERSION: u32 = 8;
 
 /// The name of a run, 32 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,9 +55,14 @@ impl Identity {
         Self(scenario.to_toml())
     }
 
-    /// The name of the run with `seed`.
+    /// The name of the run with `seed` by this program.
     pub fn run(&self, seed: Seed) -> RunId {
-        let text = format!("lowmesh model {MODEL_VERSION} seed {}\n{}", seed.0, self.0);
+        self.run_by(BuildId::own(), seed)
+    }
+
+    /// The name of the run with `seed` by the program called `build`.
+    pub fn run_by(&self, build: BuildId, seed: Seed) -> RunId {
+        let text = format!("lowmesh build {build} seed {}\n{}", seed.0, self.0);
         RunId(xxh3_128(text.as_bytes()))
     }
 }
@@ -93,6 +93,15 @@ mod tests {
         assert_ne!(id("name = \"x\"", 2), first);
         assert_ne!(id("name = \"x\"\n[coap]\ncongestion = \"cocoa\"", 1), first);
         assert_ne!(id("name = \"x\"\nwarmup = \"11min\"", 1), first);
+    }
+
+    #[test]
+    fn another_build_gives_another_name() {
+        let scenario = Scenario::parse("x", "name = \"x\"", &[]).expect("a valid scenario");
+        let identity = Identity::of(&scenario);
+        let (own, other) = (BuildId::own(), BuildId(BuildId::own().0 ^ 1));
+        assert_eq!(identity.run_by(own, Seed(1)), identity.run(Seed(1)));
+        assert_ne!(identity.run_by(other, Seed(1)), identity.run(Seed(1)));
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //!   confidence intervals.
 //! - [`detail`]: what figures show of one run beyond its metrics.
 //! - [`plan`]: the points of a sweep and their runs; [`identity`]: the name of a run; [`store`]: runs that are kept.
+//! - [`build`]: which build of the program made a run.
 //! - [`batch`]: runs what of a plan is not stored yet.
 //! - [`compare`]: two points, run by run.
 //! - [`results`]: the runs of every point of a sweep.
@@ -35,6 +36,7 @@
 
 pub mod air;
 pub mod batch;
+pub mod build;
 pub mod claims;
 pub mod command;
 pub mod compare;

@@ -1,30 +1,52 @@
 //! The store: a folder with one small file for each finished run, named by what the run depends on.
 //!
-//! A file appears as a whole or not at all, and its bytes follow from the run's name alone, so stores made in
-//! several places or in several attempts join to what one attempt in one place would have made. How long a run
-//! took is no result; it stands in a file beside, and is used for estimates.
+//! ```text
+//! STORE/9f3ac04be1d2/build.json         the build whose runs lie here, and the first commit that made some
+//! STORE/9f3ac04be1d2/RUN.json           a run
+//! STORE/9f3ac04be1d2/RUN.wall           how long it took: no result, but used for estimates
+//! ```
+//!
+//! Each build of the program has a folder of its own and takes runs from no other. A file appears as a whole or not at
+//! all, and the bytes of a run follow from its name alone, so stores made in several places or in several attempts join
+//! to what one attempt in one place would have made. Runs that lie in the store's folder itself are from before builds
+//! were recorded: their sources are unknown, and they are not used.
 
-use std::ffi::OsString;
+mod builds;
+
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
+pub use builds::{BuildRuns, Merged};
 use lowmesh_units::{Duration, Seed};
 use serde::{Deserialize, Serialize};
 
+use crate::build::{Build, BuildId, words};
 use crate::detail::Detail;
-use crate::identity::{MODEL_VERSION, RunId, bare};
+use crate::identity::{RunId, bare};
 use crate::metrics::Metrics;
 use crate::runner::Run;
 use crate::scenario::{ConfigErrors, Scenario};
 
 /// Version of the shape of a stored run.
-const SCHEMA: u32 = 1;
+///
+/// 2: a run says which build made it.
+const SCHEMA: u32 = 2;
 
-/// A folder of runs.
+/// The file that says whose runs a folder has.
+const BUILD_FILE: &str = "build.json";
+
+/// How many files this process has begun to write.
+static WRITTEN: AtomicU64 = AtomicU64::new(0);
+
+/// A folder of runs, of which those of one build are used.
 #[derive(Clone, Debug)]
 pub struct Store {
     folder: PathBuf,
+    /// The first digits of the build's id.
+    build: String,
 }
 
 /// Why a store cannot be used.
@@ -52,9 +74,19 @@ pub enum StoreError {
         /// What is wrong with it.
         why: String,
     },
-    /// Two stores disagree about a run; one of them was made by another program.
-    #[error("the stores disagree about run {0}: was one made by another version of the program?")]
+    /// Two stores disagree about a run of one build.
+    #[error(
+        "the stores disagree about run {0}, though one build made both: one of them was changed"
+    )]
     Disagree(String),
+    /// A store has runs of several builds, none of them this program.
+    #[error("{} has runs of {} builds: {}", folder.display(), builds.len(), builds::list(builds))]
+    SeveralBuilds {
+        /// The store.
+        folder: PathBuf,
+        /// What it has.
+        builds: Vec<BuildRuns>,
+    },
 }
 
 /// A stored run with what repeats it.
@@ -62,8 +94,8 @@ pub enum StoreError {
 pub struct Stored {
     /// What it gave.
     pub run: Run,
-    /// The version of the model that made it.
-    pub model: u32,
+    /// The build that made it.
+    pub build: BuildId,
     /// Its scenario, of this one seed.
     pub scenario: Scenario,
 }
@@ -73,7 +105,7 @@ pub struct Stored {
 struct Record {
     schema: u32,
     id: String,
-    model: u32,
+    build: BuildId,
     seed: u64,
     /// As text: a reader that keeps numbers as doubles would round 64 bits.
     trace_hash: String,
@@ -84,10 +116,30 @@ struct Record {
 }
 
 impl Store {
-    /// The store in `folder`, which is made if it is not there.
+    /// The store in `folder`, which is made if it is not there, with the runs of this program.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         fs::create_dir_all(folder).map_err(at(folder))?;
-        Ok(Self { folder: folder.to_owned() })
+        Ok(Self { folder: folder.to_owned(), build: BuildId::own().short() })
+    }
+
+    /// The store that `folder` is, to read results from: `folder` may also be that of one build in a store. Has the runs of
+    /// this program, or if there are none, those of the only other build.
+    pub fn open_results(folder: &Path) -> Result<Self, StoreError> {
+        let name = folder.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        let parent = folder.parent().filter(|_| BuildId::is_short(name));
+        if let (Some(parent), true) = (parent, folder.join(BUILD_FILE).is_file()) {
+            return Ok(Self { folder: parent.to_owned(), build: name.to_owned() });
+        }
+        let store = Self::open(folder)?;
+        let mut builds = store.builds()?;
+        builds.retain(|runs| runs.build.is_some());
+        let own = |runs: &BuildRuns| runs.build.as_ref() == Some(&store.build);
+        match &builds[..] {
+            [only] => Ok(Self { build: only.build.clone().unwrap_or_default(), ..store }),
+            [] => Ok(store),
+            some if some.iter().any(own) => Ok(store),
+            _ => Err(StoreError::SeveralBuilds { folder: store.folder, builds }),
+        }
     }
 
     /// The folder.
@@ -99,7 +151,9 @@ impl Store {
     pub fn get(&self, id: RunId) -> Option<Run> {
         let text = fs::read_to_string(self.path(id, "json")).ok()?;
         let record: Record = serde_json::from_str(&text).ok()?;
-        let same = record.schema == SCHEMA && record.id == id.to_string();
+        let same = record.schema == SCHEMA
+            && record.id == id.to_string()
+            && record.build.short() == self.build;
         same.then(|| self.run_of(id, &record)).flatten()
     }
 
@@ -108,14 +162,24 @@ impl Store {
         self.get(id).is_some()
     }
 
-    /// Keeps `run` of `scenario` under the name `id`.
+    /// Keeps `run` of `scenario` under the name `id`, as made by this program.
     pub fn put(&self, id: RunId, scenario: &Scenario, run: &Run) -> Result<(), StoreError> {
+        self.put_by(&Build::own(), id, scenario, run)
+    }
+
+    fn put_by(
+        &self,
+        build: &Build,
+        id: RunId,
+        scenario: &Scenario,
+        run: &Run,
+    ) -> Result<(), StoreError> {
         let mut scenario = bare(scenario);
         scenario.head.seed = run.seed.0;
         let record = Record {
             schema: SCHEMA,
             id: id.to_string(),
-            model: MODEL_VERSION,
+            build: build.id,
             seed: run.seed.0,
             trace_hash: format!("{:016x}", run.trace_hash),
             simulated_ns: run.simulated.as_nanos(),
@@ -125,20 +189,45 @@ impl Store {
         };
         let mut text = serde_json::to_string(&record).expect("numbers and texts only");
         text.push('\n');
-        write(&self.path(id, "wall"), format!("{:.6}\n", run.wall_s).as_bytes())?;
-        write(&self.path(id, "json"), text.as_bytes())
+        let own = self.of(build.id.short());
+        own.begin(build)?;
+        write(&own.path(id, "wall"), format!("{:.6}\n", run.wall_s).as_bytes())?;
+        write(&own.path(id, "json"), text.as_bytes())
     }
 
-    /// The one run whose name begins with `prefix`.
-    pub fn find(&self, prefix: &str) -> Result<(RunId, Stored), StoreError> {
-        let names = self.ids()?.into_iter().filter(|id| id.to_string().starts_with(prefix));
-        let found: Vec<RunId> = names.collect();
-        let id = match found[..] {
-            [] => return Err(StoreError::Unknown(prefix.to_owned())),
-            [id] => id,
-            _ => return Err(StoreError::Ambiguous(prefix.to_owned(), found.len())),
-        };
-        Ok((id, self.stored(id)?))
+    /// Makes the folder of a build, with a file that says which it is. The first commit stays: others have the same
+    /// sources.
+    fn begin(&self, build: &Build) -> Result<(), StoreError> {
+        let folder = self.own();
+        let file = folder.join(BUILD_FILE);
+        if file.is_file() {
+            return Ok(());
+        }
+        match fs::create_dir(&folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(at(&folder)(error));
+            }
+            _ => {}
+        }
+        let mut text = serde_json::to_string(build).expect("texts only");
+        text.push('\n');
+        write(&file, text.as_bytes())
+    }
+
+    /// The one run whose name begins with `prefix`, of any build, with what there is of that build.
+    pub fn find(&self, prefix: &str) -> Result<(RunId, Stored, BuildRuns), StoreError> {
+        let mut found = Vec::new();
+        for runs in self.builds()? {
+            let Some(build) = runs.build.clone() else { continue };
+            let names = ids(&runs.folder)?;
+            let names = names.into_iter().filter(|id| id.to_string().starts_with(prefix));
+            found.extend(names.map(|id| (id, build.clone(), runs.clone())));
+        }
+        match &found[..] {
+            [] => Err(StoreError::Unknown(prefix.to_owned())),
+            [(id, build, runs)] => Ok((*id, self.of(build.clone()).stored(*id)?, runs.clone())),
+            _ => Err(StoreError::Ambiguous(prefix.to_owned(), found.len())),
+        }
     }
 
     /// The run called `id` with its scenario.
@@ -148,44 +237,19 @@ impl Store {
         let broken = |why: String| StoreError::Broken { path: path.clone(), why };
         let record: Record =
             serde_json::from_str(&text).map_err(|error| broken(error.to_string()))?;
+        if record.build.short() != self.build {
+            return Err(broken(format!("it is of {}", words(&record.build.short(), None))));
+        }
         let scenario = Scenario::parse("scenario", &record.scenario, &[])
             .map_err(|errors: ConfigErrors| broken(errors.to_string()))?;
         let run = self.run_of(id, &record).ok_or_else(|| broken("no trace hash".to_owned()))?;
-        Ok(Stored { run, model: record.model, scenario })
+        Ok(Stored { run, build: record.build, scenario })
     }
 
-    /// The names of all runs, in order.
+    /// The names of all runs of the build, in order.
     pub fn ids(&self) -> Result<Vec<RunId>, StoreError> {
-        let mut ids = Vec::new();
-        for entry in fs::read_dir(&self.folder).map_err(at(&self.folder))? {
-            let name = entry.map_err(at(&self.folder))?.file_name();
-            let stem = name.to_str().and_then(|name| name.strip_suffix(".json"));
-            ids.extend(stem.and_then(|stem| stem.parse::<RunId>().ok()));
-        }
-        ids.sort_unstable();
-        Ok(ids)
-    }
-
-    /// Takes every run of `other` that is not here; returns how many those were.
-    pub fn merge(&self, other: &Self) -> Result<usize, StoreError> {
-        let mut taken = 0;
-        for id in other.ids()? {
-            let (from, to) = (other.path(id, "json"), self.path(id, "json"));
-            let theirs = fs::read(&from).map_err(at(&from))?;
-            if self.has(id) {
-                if fs::read(&to).map_err(at(&to))? != theirs {
-                    return Err(StoreError::Disagree(id.to_string()));
-                }
-                continue;
-            }
-            other.stored(id)?;
-            if let Ok(wall) = fs::read(other.path(id, "wall")) {
-                write(&self.path(id, "wall"), &wall)?;
-            }
-            write(&to, &theirs)?;
-            taken += 1;
-        }
-        Ok(taken)
+        let folder = self.own();
+        if folder.is_dir() { ids(&folder) } else { Ok(Vec::new()) }
     }
 
     fn run_of(&self, id: RunId, record: &Record) -> Option<Run> {
@@ -200,15 +264,39 @@ impl Store {
         })
     }
 
-    fn path(&self, id: RunId, ending: &str) -> PathBuf {
-        self.folder.join(format!("{id}.{ending}"))
+    /// The same folder with the runs of another build.
+    fn of(&self, build: String) -> Self {
+        Self { folder: self.folder.clone(), build }
     }
+
+    /// The folder of the build.
+    fn own(&self) -> PathBuf {
+        self.folder.join(&self.build)
+    }
+
+    fn path(&self, id: RunId, ending: &str) -> PathBuf {
+        self.own().join(format!("{id}.{ending}"))
+    }
+}
+
+/// The names of the runs that lie in a folder, in order.
+fn ids(folder: &Path) -> Result<Vec<RunId>, StoreError> {
+    let mut ids = Vec::new();
+    for entry in fs::read_dir(folder).map_err(at(folder))? {
+        let name = entry.map_err(at(folder))?.file_name();
+        let stem = name.to_str().and_then(|name| name.strip_suffix(".json"));
+        ids.extend(stem.and_then(|stem| stem.parse::<RunId>().ok()));
+    }
+    ids.sort_unstable();
+    Ok(ids)
 }
 
 /// Writes a file under another name first, so that whoever reads or is killed never leaves half of it.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let mut partial = OsString::from(path);
-    partial.push(format!(".partial-{}", std::process::id()));
+    // Several threads may begin the same folder at once; each has a file of its own.
+    let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
+    partial.push(format!(".partial-{}-{number}", std::process::id()));
     let partial = PathBuf::from(partial);
     let mut file = fs::File::create(&partial).map_err(at(&partial))?;
     file.write_all(bytes).map_err(at(&partial))?;

@@ -36,7 +36,7 @@ pub mod proxy;
 pub mod resolve;
 pub mod server;
 pub mod service;
-mod source;
+pub mod source;
 pub mod stream;
 pub mod tap;
 pub mod tls;

@@ -70,6 +70,18 @@ pub const SERVED_PER_SOURCE_MAX: usize = 64;
 pub const OPENING_MAX: usize = 64;
 /// The same of one source; ours, a quarter.
 pub const OPENING_PER_SOURCE_MAX: usize = 16;
+/// Octets of bodies that all connections of a server keep, with what each costs beside its octets: unfinished requests, and
+/// responses whose later blocks may be asked for; ours, some more than one UDP address keeps.
+pub const SERVED_BODIES_MAX: usize = 32 << 20;
+/// The same of one source; ours, a quarter: four connections with a body of the longest kind each way.
+pub const SERVED_BODIES_PER_SOURCE_MAX: usize = 8 << 20;
+/// Octets of requests that take the application time, over all connections of a server; ours: 16 with the longest body, or
+/// 16,384 without one.
+pub const SERVED_REQUESTS_MAX: usize = 16 << 20;
+/// The same of one source; ours, a quarter.
+pub const SERVED_REQUESTS_PER_SOURCE_MAX: usize = 4 << 20;
+/// Octets that such a request costs beside its body and its options; ours.
+pub const REQUEST_OVERHEAD: usize = 1024;
 /// How long a client may take from its connection to its CSM, the handshakes of TLS and WebSockets included; ours.
 pub const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 /// How long a connection may be silent; ours: others may want its place.
@@ -138,8 +150,9 @@ pub const COMMANDS_MAX: usize = 256;
 pub const CLIENT_CONNECTIONS_MAX: usize = 256;
 /// Answers of one request that a client keeps until they are looked at; ours.
 pub const MAILBOX_MAX: usize = 256;
-/// Observations that OSCORE keeps beyond those of the host, which forgets first; ours.
-pub const OBSERVED_SLACK: usize = 64;
+/// Observations that OSCORE keeps beyond those of the host; ours: an observer that gives way to another is forgotten after
+/// the answer to that has been protected.
+pub const OBSERVED_SLACK: usize = 1;
 /// Octets that OSCORE adds to a response: the option with a Partial IV (RFC 8613 s6.1), the code, the tag (s5.4),
 /// and the payload marker.
 pub const OSCORE_OVERHEAD: usize = 24;

@@ -6,8 +6,8 @@ use crate::peer::canonical;
 
 /// An IPv4 address, or the /64 of an IPv6 address: a subscriber commonly has a whole /64 (RFC 6177 s2), so its addresses
 /// share what one IPv4 address has alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Source {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Source {
     /// The whole address.
     V4([u8; 4]),
     /// The upper half of the address.
@@ -16,7 +16,7 @@ pub(crate) enum Source {
 
 impl Source {
     /// The source of what comes from an address.
-    pub(crate) fn of(address: SocketAddr) -> Self {
+    pub fn of(address: SocketAddr) -> Self {
         match canonical(address).ip() {
             IpAddr::V4(ip) => Self::V4(ip.octets()),
             IpAddr::V6(ip) => {

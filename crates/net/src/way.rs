@@ -6,6 +6,7 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 
+use lowmesh_coap::blockwise::Block;
 use lowmesh_coap::{
     ConfigError, CongestionControl, Endpoint, ExchangeId, Host, Input, Output, ResponseTemplate,
 };
@@ -29,6 +30,14 @@ pub(crate) trait Way: Send {
     /// Whether a peer has shown that it receives at its address.
     fn is_proven(&self, _peer: Peer) -> bool {
         true
+    }
+    /// See [`Host::request_block`].
+    fn request_block(&self, _exchange: ExchangeId) -> Option<Block> {
+        None
+    }
+    /// See [`Host::response_block`].
+    fn response_block(&self) -> Option<Block> {
+        None
     }
     /// A request takes the application time: see [`Host::defer`].
     fn defer(&mut self, exchange: ExchangeId) -> Result<(), ResponseTemplate>;
@@ -105,6 +114,12 @@ impl Way for Datagrams {
     }
     fn is_proven(&self, peer: Peer) -> bool {
         self.machine().is_proven(peer)
+    }
+    fn request_block(&self, exchange: ExchangeId) -> Option<Block> {
+        self.machine().request_block(exchange)
+    }
+    fn response_block(&self) -> Option<Block> {
+        self.machine().response_block()
     }
     fn defer(&mut self, exchange: ExchangeId) -> Result<(), ResponseTemplate> {
         self.change(|host| host.defer(exchange))

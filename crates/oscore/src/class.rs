@@ -8,8 +8,10 @@
 //! ```
 //! No option is of Class I.
 
+use alloc::vec::Vec;
+
 use lowmesh_wire::coap::stream::StreamMessage;
-use lowmesh_wire::coap::uri::percent_decode;
+use lowmesh_wire::coap::uri::{percent_decode, without_dot_segments};
 use lowmesh_wire::coap::{Code, OptionNumber, OptionRef, Options};
 
 use crate::ProtectError;
@@ -111,8 +113,10 @@ fn split_proxy_uri(
     // RFC 7252 s6.4: `/` and nothing are the same path; parts are percent-decoded.
     let segments = path.strip_prefix('/').unwrap_or(path);
     if !segments.is_empty() {
-        for segment in segments.split('/') {
-            inner.insert(OptionNumber::URI_PATH, &decoded(segment)?);
+        let segments: Result<Vec<Vec<u8>>, _> = segments.split('/').map(decoded).collect();
+        // RFC 7252 s6.4 step 2: dot segments are resolved before there are options.
+        for segment in without_dot_segments(segments?) {
+            inner.insert(OptionNumber::URI_PATH, &segment);
         }
     }
     if !query.is_empty() {
@@ -144,6 +148,18 @@ mod tests {
         assert_eq!(parts.outer.get(OptionNumber::PROXY_URI), Some(&b"coap://example.com"[..]));
         assert_eq!(values(&parts.inner, OptionNumber::URI_PATH), [&b"resource"[..], b"a/b"]);
         assert_eq!(values(&parts.inner, OptionNumber::URI_QUERY), [b"q=1", b"r=2"]);
+    }
+
+    #[test]
+    fn dot_segments_of_a_proxy_uri_are_resolved() {
+        for (uri, path) in [
+            ("coap://h/a/./b/../c", &[&b"a"[..], b"c"][..]),
+            ("coap://h/a/%2e%2E/b/c/..", &[b"b", b""]),
+            ("coap://h/../..", &[]),
+        ] {
+            let parts = proxied(uri).expect("a URI");
+            assert_eq!(values(&parts.inner, OptionNumber::URI_PATH), path, "{uri}");
+        }
     }
 
     #[test]

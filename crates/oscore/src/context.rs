@@ -140,7 +140,7 @@ impl SecurityContext {
                 let window = Window::resume(end, seen, self.window);
                 if trusted { Replay::Trusted(window) } else { Replay::Known(window) }
             }
-            None => Replay::Lost { challenge, size: self.window },
+            None => Replay::Lost { challenge, challenged: Window::new(self.window) },
         };
     }
     /// The sequence numbers to store, as the `sequence` of a [`State`] without a window, and to

@@ -33,7 +33,8 @@ use crate::context::CommonIv;
 use crate::header::{unwrapped, wrapped};
 use crate::nonce::additional_data;
 use crate::params::{
-    ID_CONTEXT_LEN_MAX, RENEWAL_KEY_LEN, RENEWAL_NONCE_LEN, RENEWAL_TAG_LEN, RENEWAL_WRAPPER_LEN,
+    ID_CONTEXT_LEN_MAX, NONCE_LEN, RENEWAL_KEY_LEN, RENEWAL_NONCE_LEN, RENEWAL_TAG_LEN,
+    RENEWAL_WRAPPER_LEN,
 };
 use crate::{Header, Identity, Inputs, Received, Refusal, ResponseError, SecurityContext};
 
@@ -78,8 +79,8 @@ pub struct Renewed {
 
 /// A request that verifies under a context which is not there.
 enum Verified<'a> {
-    /// A request #1, and the ID Context that it names.
-    First { id: &'a [u8], received: Received },
+    /// A request #1, the ID Context that it names, and the nonce that it came under.
+    First { id: &'a [u8], received: Received, nonce: [u8; NONCE_LEN] },
     /// A request #2.
     Second(Box<Renewed>),
 }
@@ -121,15 +122,20 @@ impl Renewal {
     }
     /// Step 3, a client: opens response #1 to a request, and gives the third context, with which
     /// the request is made again.
-    pub fn third(
+    ///
+    /// `r3` is drawn for a response #1 that verifies only. The outer error is that of drawing.
+    pub fn third<E>(
         &self,
         pending: &Pending,
         outer: &StreamMessage,
-        r3: RenewalNonce,
-    ) -> Result<SecurityContext, ResponseError> {
-        let r2 = self.verify_first_response(pending, outer)?;
-        let id = [r2, &r3.0].concat();
-        Ok(self.context(&id).with_id_context_wrapped())
+        r3: impl FnOnce() -> Result<RenewalNonce, E>,
+    ) -> Result<Result<SecurityContext, ResponseError>, E> {
+        let r2 = match self.verify_first_response(pending, outer) {
+            Ok(r2) => r2,
+            Err(error) => return Ok(Err(error)),
+        };
+        let id = [r2, &r3()?.0].concat();
+        Ok(Ok(self.context(&id).with_id_context_wrapped()))
     }
     /// Verifies response #1 to a request whose context another response #1 has replaced already;
     /// the request is made again with the context that there is now.
@@ -152,15 +158,12 @@ impl Renewal {
         let aad = additional_data(self.sender_id, pending.partial_iv());
         let verify =
             |nonce| open(&second.recipient, &nonce, &aad, outer).map_err(|_| ResponseError::Forged);
-        let opened = if let Some(piv) = header.partial_iv {
-            verify(second.common_iv.nonce(self.recipient_id, piv))
-        } else {
-            let nonce = |iv: &CommonIv| iv.nonce(self.sender_id, pending.partial_iv());
-            // RFC 8613 s5.2: the Common IV is that of the second context. libcoap 4.3.4 keeps the
-            // nonce that it computed for request #1, with the Common IV of the first.
-            verify(nonce(&second.common_iv))
-                .or_else(|_| verify(nonce(&self.context(id1).common_iv)))
-        }?;
+        let of_request = |iv: &CommonIv| iv.nonce(self.sender_id, pending.partial_iv());
+        // RFC 8613 s8.4: the nonce of the Partial IV, without one that from request #1. Its Common IV is that of the
+        // first context; others may compute it anew, with that of the second. Californium 3.13 takes it in any case.
+        let own = header.partial_iv.map(|piv| second.common_iv.nonce(self.recipient_id, piv));
+        let opened = verify(own.unwrap_or_else(|| of_request(&second.common_iv)))
+            .or_else(|_| verify(of_request(&self.context(id1).common_iv)))?;
         if opened.code == Code::UNAUTHORIZED { Ok(r2) } else { Err(ResponseError::NoResponse) }
     }
     /// Steps 2 and 4, a server: a request that names a context which is not there. A request #1 is
@@ -175,8 +178,8 @@ impl Renewal {
     ) -> Result<Result<Renewed, Refusal>, E> {
         match self.verify_request(outer) {
             Ok(Verified::Second(renewed)) => Ok(Ok(*renewed)),
-            Ok(Verified::First { id, received }) => {
-                Ok(Err(self.first_response(id, &received, outer, s2()?)))
+            Ok(Verified::First { id, received, nonce }) => {
+                Ok(Err(self.first_response(id, &received, &nonce, outer, s2()?)))
             }
             Err(refusal) => Ok(Err(refusal)),
         }
@@ -208,7 +211,8 @@ impl Renewal {
             if self.is_own(id) {
                 return Ok(Verified::Second(Box::new(Renewed { context, request, received })));
             }
-            return Ok(Verified::First { id, received });
+            let nonce = context.common_iv.nonce(self.recipient_id, received.partial_iv());
+            return Ok(Verified::First { id, received, nonce });
         }
         Err(refusal)
     }
@@ -217,22 +221,22 @@ impl Renewal {
         &self,
         id1: &[u8],
         received: &Received,
+        nonce: &[u8; NONCE_LEN],
         outer: &StreamMessage,
         s2: RenewalNonce,
     ) -> Refusal {
         // RFC 8613 appendix B.2.1: R2 = S2 || HMAC(K_HMAC, S2), truncated to 8 octets.
         let r2 = [&s2.0[..], &self.tag(&s2.0)].concat();
-        let mut second = self.context(&[&r2[..], id1].concat()).in_memory_only();
+        let second = self.context(&[&r2[..], id1].concat());
         let response =
             StreamMessage { token: outer.token.clone(), ..StreamMessage::new(Code::UNAUTHORIZED) };
         let parts = class::split(&response, Direction::Response).expect("4.01 is a response");
-        // A Partial IV of its own: of a response without one libcoap 4.3.4 expects the nonce of another context.
-        let own = second.sequence.take().expect("the context is new");
-        let nonce = second.common_iv.nonce(self.sender_id, own);
+        // RFC 8613 s8.3: "the AEAD nonce from the request" is used, so there is no Partial IV. The key protects nothing
+        // else. Of a response with a Partial IV Californium 3.13 expects the nonce of the request too.
         let aad = additional_data(self.recipient_id, received.partial_iv());
         let kid_context = wrapped(&r2);
-        let header = Header { partial_iv: Some(own), kid_context: Some(&kid_context), kid: None };
-        let sealed = seal(&second.sender, &nonce, &aad, &response, parts, &header);
+        let header = Header { kid_context: Some(&kid_context), ..Header::default() };
+        let sealed = seal(&second.sender, nonce, &aad, &response, parts, &header);
         Refusal::Renewing(Box::new(sealed.expect("it is short")))
     }
     /// True if an ID Context begins with an R2 of the run that is not over, and has an R3 behind it.

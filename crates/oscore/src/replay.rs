@@ -3,10 +3,14 @@
 //!
 //! ```text
 //!    Lost ── a request with our Echo: its number is the lower limit ──► Known
+//!    Lost ── any other request ── once each: a challenge, which costs a number of ours ──► Lost
 //!    Trusted: a loss that nobody made good; what it admits may have been answered before
 //! ```
 //! While the window is not `Known`, a request may be one that was answered before, so no response
 //! uses its nonce (s7.2: an AEAD nonce MUST NOT be used more than once per AEAD key).
+//!
+//! A client gives each request a number of its own and takes higher ones as it goes on. So a request that was challenged
+//! already, or is older than all that a window holds of these, is a replay and costs nothing, no matter who sent it.
 
 use crate::PartialIv;
 use crate::params::CHALLENGE_LEN;
@@ -68,8 +72,8 @@ pub(crate) enum Replay {
     Known(Window),
     /// What came since a loss, before which anything may have come.
     Trusted(Window),
-    /// Nothing: the window was lost in a crash.
-    Lost { challenge: Challenge, size: u8 },
+    /// Nothing: the window was lost in a crash. The window here has the requests that were challenged since.
+    Lost { challenge: Challenge, challenged: Window },
 }
 
 impl Replay {
@@ -78,30 +82,38 @@ impl Replay {
         match self {
             Self::Known(window) => Self::Known(window.with_size(size)),
             Self::Trusted(window) => Self::Trusted(window.with_size(size)),
-            Self::Lost { challenge, .. } => Self::Lost { challenge, size },
+            Self::Lost { challenge, challenged } => {
+                Self::Lost { challenge, challenged: challenged.with_size(size) }
+            }
         }
     }
     /// Whether a request that is admitted has never been answered.
     pub(crate) const fn is_known(&self) -> bool {
         matches!(self, Self::Known(_))
     }
-    /// Whether a request may be looked at: a lost window admits each, to challenge it.
+    /// Whether a request may be looked at: after a loss each one that was not challenged before.
     pub(crate) fn admits(&self, piv: PartialIv) -> bool {
         match self {
             Self::Known(window) | Self::Trusted(window) => window.admits(piv),
-            Self::Lost { .. } => true,
+            Self::Lost { challenged, .. } => challenged.admits(piv),
+        }
+    }
+    /// A request has been answered with the challenge.
+    pub(crate) fn on_challenged(&mut self, piv: PartialIv) {
+        if let Self::Lost { challenged, .. } = self {
+            challenged.take(piv);
         }
     }
     /// A request with a valid tag came, with this Echo. An error is the challenge to answer with.
     pub(crate) fn take(&mut self, piv: PartialIv, echo: Option<&[u8]>) -> Result<(), Challenge> {
         match self {
             Self::Known(window) | Self::Trusted(window) => window.take(piv),
-            Self::Lost { challenge, size } => {
+            Self::Lost { challenge, challenged } => {
                 if echo != Some(&challenge.0[..]) {
                     return Err(*challenge);
                 }
                 // RFC 8613 appendix B.1.2: the Partial IV of the fresh request is the lower limit.
-                *self = Self::Known(Window::from_limit(piv, *size));
+                *self = Self::Known(Window::from_limit(piv, challenged.size));
             }
         }
         Ok(())
@@ -142,7 +154,7 @@ mod tests {
     #[test]
     fn a_lost_window_opens_with_its_own_echo_only_and_admits_nothing_older() {
         let challenge = Challenge([7; 8]);
-        let mut replay = Replay::Lost { challenge, size: 32 };
+        let mut replay = Replay::Lost { challenge, challenged: Window::new(32) };
         assert_eq!(replay.take(piv(5), None), Err(challenge));
         assert_eq!(replay.take(piv(6), Some(&[8; 8])), Err(challenge));
         assert_eq!(replay.take(piv(7), Some(&[7; 8])), Ok(()));

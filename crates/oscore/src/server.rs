@@ -124,7 +124,10 @@ impl SecurityContext {
         response.token = outer.token.clone();
         response.options.insert(OptionNumber::ECHO, &challenge.0);
         match self.protect_response(received, &response) {
-            Ok(response) => Refusal::Challenged(Box::new(response)),
+            Ok(response) => {
+                self.replay.on_challenged(received.partial_iv);
+                Refusal::Challenged(Box::new(response))
+            }
             Err(ProtectError::Unreserved) => Refusal::Unreserved,
             Err(_) => Refusal::Exhausted,
         }

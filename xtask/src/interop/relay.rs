@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
+use crate::chance::Chance;
 use crate::process::Stopwatch;
 
 /// Of a hundred datagrams, so many are lost, arrive twice, and are held back, each way.
@@ -54,7 +55,7 @@ impl Relay {
             socket.set_read_timeout(Some(LOOK))?;
         }
         let port = front.local_addr()?.port();
-        let shared = Arc::new(Shared::new(Chance::new(seed, loses_acks)));
+        let shared = Arc::new(Shared::new(Fates::new(seed, loses_acks)));
         let way = |from: &UdpSocket, to: &UdpSocket, inwards| -> Result<_> {
             let (from, to) = (from.try_clone()?, to.try_clone()?);
             let way = Way { from, to, inwards, held: Vec::new(), shared: shared.clone() };
@@ -69,7 +70,7 @@ impl Relay {
     }
     /// Datagrams that were lost so far.
     pub fn lost(&self) -> u32 {
-        self.shared.chance().lost.values().map(|lost| u32::from(*lost)).sum()
+        self.shared.fates().lost.values().map(|lost| u32::from(*lost)).sum()
     }
 }
 
@@ -88,17 +89,17 @@ impl Drop for Relay {
 struct Shared {
     over: AtomicBool,
     healed: AtomicBool,
-    chance: Mutex<Chance>,
+    fates: Mutex<Fates>,
     client: Mutex<Option<SocketAddr>>,
 }
 
 impl Shared {
-    fn new(chance: Chance) -> Self {
+    fn new(fates: Fates) -> Self {
         let (over, healed) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { over, healed, chance: Mutex::new(chance), client: Mutex::new(None) }
+        Self { over, healed, fates: Mutex::new(fates), client: Mutex::new(None) }
     }
-    fn chance(&self) -> MutexGuard<'_, Chance> {
-        self.chance.lock().unwrap_or_else(PoisonError::into_inner)
+    fn fates(&self) -> MutexGuard<'_, Fates> {
+        self.fates.lock().unwrap_or_else(PoisonError::into_inner)
     }
     fn client(&self) -> MutexGuard<'_, Option<SocketAddr>> {
         self.client.lock().unwrap_or_else(PoisonError::into_inner)
@@ -116,24 +117,19 @@ enum Fate {
 
 /// Fates, one after another.
 #[derive(Debug)]
-struct Chance {
-    state: u64,
+struct Fates {
+    chance: Chance,
     loses_acks: bool,
     /// Copies lost of each message ID.
     lost: BTreeMap<Vec<u8>, u8>,
 }
 
-impl Chance {
+impl Fates {
     const fn new(seed: u64, loses_acks: bool) -> Self {
-        Self { state: seed, loses_acks, lost: BTreeMap::new() }
+        Self { chance: Chance::new(seed), loses_acks, lost: BTreeMap::new() }
     }
-    fn fate(&mut self, datagram: &[u8]) -> Fate {
-        // Steele, Lea and Flood's splitmix64: good enough to lose datagrams with.
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.state;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let drawn = (bits ^ (bits >> 31)) % 100;
+    fn next(&mut self, datagram: &[u8]) -> Fate {
+        let drawn = self.chance.below(100);
         if drawn < LOST {
             if !self.loses_acks && datagram.starts_with(&EMPTY_ACK) {
                 return Fate::Passes;
@@ -189,7 +185,7 @@ impl Way {
     }
     fn take(&mut self, datagram: &[u8]) {
         let healed = self.shared.healed.load(Ordering::Relaxed);
-        let fate = if healed { Fate::Passes } else { self.shared.chance().fate(datagram) };
+        let fate = if healed { Fate::Passes } else { self.shared.fates().next(datagram) };
         if matches!(fate, Fate::Passes | Fate::Doubled) {
             self.pass(datagram);
         }
@@ -213,9 +209,9 @@ mod tests {
 
     /// Of datagrams with message IDs of their own.
     fn fates(seed: u64) -> Vec<Fate> {
-        let mut chance = Chance::new(seed, true);
+        let mut fates = Fates::new(seed, true);
         (0_u16..10_000)
-            .map(|id| chance.fate(&[&[0x40, 0], &id.to_be_bytes()[..]].concat()))
+            .map(|id| fates.next(&[&[0x40, 0], &id.to_be_bytes()[..]].concat()))
             .collect()
     }
 
@@ -230,16 +226,16 @@ mod tests {
 
     #[test]
     fn of_one_message_no_more_copies_are_lost_than_are_sent_again() {
-        let mut chance = Chance::new(3, true);
-        let lost = (0..100).filter(|_| chance.fate(&[0x40, 1, 0, 7]) == Fate::Lost).count();
+        let mut fates = Fates::new(3, true);
+        let lost = (0..100).filter(|_| fates.next(&[0x40, 1, 0, 7]) == Fate::Lost).count();
         assert_eq!(lost, usize::from(LOST_MAX));
     }
 
     #[test]
     fn empty_acks_are_not_lost_where_the_path_spares_them() {
         let lost = |loses_acks| {
-            let mut chance = Chance::new(1, loses_acks);
-            (0..100).any(|id| chance.fate(&[0x60, 0, 0, id]) == Fate::Lost)
+            let mut fates = Fates::new(1, loses_acks);
+            (0..100).any(|id| fates.next(&[0x60, 0, 0, id]) == Fate::Lost)
         };
         assert!(lost(true) && !lost(false));
     }

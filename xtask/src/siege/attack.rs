@@ -49,10 +49,6 @@ pub enum Setup {
     Proxy(&'static [&'static str]),
     /// The same with one more proxy between the two.
     Chain,
-    /// `Proxy`, and it forwards requests that name a target too.
-    ForwardProxy,
-    /// The same, and the target may be on this machine.
-    OpenProxy,
 }
 
 impl Setup {

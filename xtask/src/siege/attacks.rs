@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::attack::Attack;
 use super::attack::Form::{Gate, Long};
-use super::attack::Setup::{Chain, Demo, Folder, ForwardProxy, OpenProxy, Proxy, Tls};
+use super::attack::Setup::{Chain, Demo, Folder, Proxy, Tls};
 
 const fn seconds(gate: u64, long: u64) -> [Duration; 2] {
     [Duration::from_millis(gate * 100), Duration::from_secs(long)]
@@ -20,6 +20,11 @@ const fn seconds(gate: u64, long: u64) -> [Duration; 2] {
 const CROWD: &[&str] = &["--max-observers", "20000", "--max-peers", "20000"];
 /// What a cache may take, octets.
 const CACHE: &[&str] = &["--cache", "100000"];
+
+/// A proxy in front of a server that forwards requests which name a target too.
+const FORWARD: &[&str] = &["--forward"];
+/// The same, and the target may be on this machine.
+const OPEN: &[&str] = &["--forward", "--allow-target", "127.0.0.0/8"];
 
 /// All attacks, in the order in which they are run. Spans: tenths of a second in the gate, seconds in the long form.
 #[rustfmt::skip]
@@ -57,15 +62,15 @@ pub const ATTACKS: &[Attack] = &[
     Attack { name: "hop-limit", about: "a 5.08 that one client provokes is not served to another",
         setup: Chain, form: Gate, spans: seconds(5, 3), run: proxies::hop_limit },
     Attack { name: "proxy-relay", about: "a proxy refuses targets on loopback, private and link-local addresses by default",
-        setup: ForwardProxy, form: Gate, spans: seconds(10, 5), run: proxies::relay },
+        setup: Proxy(FORWARD), form: Gate, spans: seconds(10, 5), run: proxies::relay },
     Attack { name: "slow-targets", about: "300 datagrams through the proxy that name silent targets",
-        setup: OpenProxy, form: Gate, spans: seconds(30, 30), run: proxies::slow_targets },
+        setup: Proxy(OPEN), form: Gate, spans: seconds(30, 30), run: proxies::slow_targets },
     Attack { name: "silent-connections", about: "100 connections through the proxy to targets that never answer",
-        setup: OpenProxy, form: Gate, spans: seconds(30, 30), run: proxies::silent_connections },
+        setup: Proxy(OPEN), form: Gate, spans: seconds(30, 30), run: proxies::silent_connections },
     Attack { name: "proxy-observations", about: "300 forged registrations through the proxy, each for a resource of its own",
         setup: Proxy(&[]), form: Gate, spans: seconds(40, 30), run: proxies::observations },
     Attack { name: "silent-target", about: "one silent target, asked through the proxy again and again",
-        setup: OpenProxy, form: Gate, spans: seconds(30, 30), run: proxies::silent_target },
+        setup: Proxy(OPEN), form: Gate, spans: seconds(30, 30), run: proxies::silent_target },
 ];
 
 #[cfg(test)]

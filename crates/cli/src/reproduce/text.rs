@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width, presets};
+use lowmesh_lab::build;
 use lowmesh_lab::claims::{Answer, Paper, Summary};
 
 /// Columns of the narrowest terminal in use, so that files and terminals show the same table.
@@ -18,7 +19,7 @@ pub fn write(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let Paper { title, authors, venue, year, .. } = paper;
-    writeln!(out, "{title}\n{authors}; {venue}, {year}\n")?;
+    writeln!(out, "{title}\n{authors}; {venue}, {year}\n{}\n", build::program())?;
     if quick {
         writeln!(
             out,

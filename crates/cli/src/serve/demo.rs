@@ -23,22 +23,23 @@ pub fn resources(server: &mut Server) {
     let time = Resource::new(Methods::GET, Handler::new(|_| text(time_of_day(ntp_timestamp()))));
     let time = time.format(ContentFormat::TEXT_PLAIN).observable();
     server.insert("/time", time.attribute("title", "The time of day, UTC").multicast());
-    tick(server, "/time", Duration::from_secs(1), || {});
+    tick(server, "/time", Duration::from_secs(1), || true);
 }
 
-/// Changes a resource again and again, and says so.
+/// Changes a resource again and again, and tells its observers if the change is to be told.
 pub fn tick(
     server: &Server,
     path: &'static str,
     period: Duration,
-    change: impl Fn() + Send + 'static,
+    change: impl Fn() -> bool + Send + 'static,
 ) {
     let changes = server.changes();
     tokio::spawn(async move {
         loop {
             tokio::time::sleep(period).await;
-            change();
-            changes.tell(path);
+            if change() {
+                changes.tell(path);
+            }
         }
     });
 }

@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex};
 use lowmesh_coap::ResponseTemplate;
 use lowmesh_coap::resource::{Methods, Resource, State, check_conditions};
 use lowmesh_net::server::{Changes, Handler, Request, Server};
+use lowmesh_net::source::Source;
 use lowmesh_wire::coap::{Code, ContentFormat, OptionNumber};
 use nix::sys::stat::fstat;
 
@@ -103,7 +104,7 @@ impl Folder {
         request: Request,
         answer: impl FnOnce(&Request) -> ResponseTemplate + Send + 'static,
     ) -> ResponseTemplate {
-        let Some(taken) = self.places.take(request.peer.address.ip()).await else {
+        let Some(taken) = self.places.take(Source::of(request.peer.address)).await else {
             return error(Code::SERVICE_UNAVAILABLE, "too many files are being read and written")
                 .with_option(OptionNumber::MAX_AGE, &[1]);
         };

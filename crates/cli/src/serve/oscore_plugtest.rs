@@ -1,5 +1,5 @@
 //! The resources that the OSCORE plugtests ask of a server, as aiocoap's client for them does, so that any client of
-//! OSCORE can be tried with them.
+//! OSCORE can be tried with them; and `/oscore`, which Californium's checker asks for.
 //!
 //! `/oscore/hello/coap` is asked in the open and `/oscore/hello/1` both protected and, at a server with `--oscore-only`,
 //! in the open; the others are asked protected.
@@ -41,6 +41,13 @@ pub fn resources(server: &mut Server) {
     });
     server.insert("/oscore/hello/7", Resource::new(Methods::PUT, tagged).conditional());
     put(server, "/oscore/test", Methods::DELETE, |_| code(Code::DELETED));
+    put(server, "/oscore", Methods::GET | Methods::PUT | Methods::DELETE, |request| match request
+        .method()
+    {
+        Code::GET => text("Hello World!"),
+        Code::PUT => code(Code::CHANGED),
+        _ => code(Code::DELETED),
+    });
     for path in ["/oscore/observe1", "/oscore/observe2"] {
         observed(server, path, server.changes());
     }

@@ -1,16 +1,17 @@
 //! The resources that the CoAP plugtests of ETSI ask of a server (their test descriptions TD_COAP_CORE, LINK, BLOCK and
 //! OBS), so that any client can be tried with them.
 //!
-//! `/obs-non` notifies with NON, however it was asked; the others as they were asked. `/obs-reset` ends its observations on
-//! POST.
+//! `/obs-non` notifies with NON, however it was asked; the others as they were asked. A POST to `/obs-reset` ends its
+//! own observations and lets `/obs` fall silent, as a server that restarts.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lowmesh_coap::ResponseTemplate;
+use lowmesh_coap::observe::REGISTER;
 use lowmesh_coap::resource::{Methods, Resource, State, check_conditions};
-use lowmesh_net::server::{Changes, Handler, Request, Server};
+use lowmesh_net::server::{Handler, Request, Server};
 use lowmesh_wire::coap::{Code, ContentFormat, OptionNumber};
 use tokio::time::Instant;
 
@@ -25,6 +26,8 @@ const SEPARATE_AFTER: Duration = Duration::from_millis(1500);
 const CREATED_MAX: usize = 8;
 /// How long `/obs-reset` answers with the error that ends observations.
 const RESET_FOR: Duration = Duration::from_millis(100);
+/// How long `/obs` is silent after a POST to `/obs-reset`: its Max-Age passes and one change is not told.
+const SILENT_FOR: Duration = Duration::from_millis(7_500);
 
 /// Puts them into a server.
 pub fn resources(server: &mut Server) {
@@ -79,7 +82,8 @@ fn core(server: &mut Server) {
     put(server, "/seg1/seg2/seg3", Methods::GET, |_| text("three segments"));
     put(server, "/query", Methods::GET, |request| {
         let arguments: Vec<_> = request.arguments().map(String::from_utf8_lossy).collect();
-        text(arguments.join("\n"))
+        // Californium's checker drops its arguments, and looks for a payload all the same.
+        text(if arguments.is_empty() { "no arguments".into() } else { arguments.join("\n") })
     });
     put(server, "/location-query", Methods::POST, |_| {
         ["first=1", "second=2"].iter().fold(code(Code::CREATED), |response, argument| {
@@ -92,17 +96,25 @@ fn core(server: &mut Server) {
     });
     server
         .insert("/separate", Resource::new(Methods::GET | Methods::PUT | Methods::POST, separate));
-    let formats = Handler::new(|request| match request.accept() {
-        Some(ContentFormat::XML) => {
-            let body = b"<answer>as XML</answer>".to_vec();
-            Document { body, format: ContentFormat::XML }.content()
-        }
-        _ => text("as text"),
+    let formats = Handler::new(|request| {
+        let wanted = |(format, _): &&(ContentFormat, _)| request.accept() == Some(*format);
+        let (format, body) = *FORMATS.iter().find(wanted).unwrap_or(&FORMATS[0]);
+        Document { body: body.to_vec(), format }.content()
     });
-    let formats = Resource::new(Methods::GET, formats);
-    let formats = formats.format(ContentFormat::TEXT_PLAIN).format(ContentFormat::XML);
-    server.insert("/multi-format", formats);
+    let resource = Resource::new(Methods::GET, formats);
+    let resource = FORMATS.iter().fold(resource, |all, (format, _)| all.format(*format));
+    server.insert("/multi-format", resource);
 }
+
+/// What `/multi-format` answers, and without an Accept the first. TD_COAP_CORE_20 asks for the first two, Californium's
+/// checker for all.
+const FORMATS: [(ContentFormat, &[u8]); 4] = [
+    (ContentFormat::TEXT_PLAIN, b"as text"),
+    (ContentFormat::XML, b"<answer>as XML</answer>"),
+    (ContentFormat::JSON, br#"{"answer":"as JSON"}"#),
+    // {"answer": "as CBOR"}
+    (ContentFormat::CBOR, b"\xa1\x66answer\x67as CBOR"),
+];
 
 /// Resources whose existence or tag a request can make its condition.
 fn conditional(server: &mut Server) {
@@ -217,9 +229,11 @@ fn large(server: &mut Server) {
 
 /// Resources that change.
 fn observable(server: &mut Server) {
-    for (path, len) in [("/obs", 0), ("/obs-non", 0), ("/obs-large", 2000)] {
+    let [obs, non, large] =
+        [0, 0, 2000].map(|len| Arc::new(Mutex::new(Observed::new(plain(lines(len))))));
+    reset(server, obs.clone());
+    for (path, observed) in [("/obs", obs), ("/obs-non", non), ("/obs-large", large)] {
         let changes = server.changes();
-        let observed = Arc::new(Mutex::new(Observed::new(plain(lines(len)))));
         let ticking = observed.clone();
         let handler = Handler::new(move |request| {
             let answer = lock(&observed).answer(request);
@@ -235,7 +249,6 @@ fn observable(server: &mut Server) {
         server.insert(path, resource);
         tick(server, path, PERIOD, move || lock(&ticking).advance());
     }
-    reset(server, server.changes());
 }
 
 /// A resource that changes by itself and can be changed.
@@ -246,10 +259,12 @@ struct Observed {
     now: Presence,
     /// How often it has changed by itself. Who asks changes nothing.
     number: u32,
+    /// Until then no change by itself is told.
+    silent_until: Option<Instant>,
 }
 
 /// ```text
-///   Here ── DELETE ──► Gone: observers get 4.04 ── after a period ──► Here, as at first
+///   Here ── DELETE ──► Gone: observers get 4.04 ── after a period, or for a new observer ──► Here, as at first
 ///     ▲── PUT ──────────┘
 /// ```
 enum Presence {
@@ -259,10 +274,10 @@ enum Presence {
 
 impl Observed {
     fn new(first: Document) -> Self {
-        Self { now: Presence::Here(first.clone()), first, number: 1 }
+        Self { now: Presence::Here(first.clone()), first, number: 1, silent_until: None }
     }
-    /// A period has passed.
-    fn advance(&mut self) {
+    /// A period has passed. Returns whether observers are told.
+    fn advance(&mut self) -> bool {
         self.number += 1;
         // A deleted one comes back, so that the next one who tries a client finds it.
         if let Presence::Gone { since } = self.now
@@ -270,6 +285,11 @@ impl Observed {
         {
             self.now = Presence::Here(self.first.clone());
         }
+        self.silent_until.is_none_or(|until| until <= Instant::now())
+    }
+    /// Observers hear nothing for a while, as of a server that restarts.
+    fn fall_silent(&mut self) {
+        self.silent_until = Some(Instant::now() + SILENT_FOR);
     }
     fn answer(&mut self, request: &Request) -> ResponseTemplate {
         match request.method() {
@@ -281,7 +301,15 @@ impl Observed {
                 self.now = Presence::Gone { since: Instant::now() };
                 code(Code::DELETED)
             }
-            _ => self.state(),
+            _ => {
+                // The next test begins with an observation, as soon as the one with the DELETE is over.
+                let observes =
+                    request.message.options.get_uint(OptionNumber::OBSERVE) == Some(REGISTER);
+                if observes && !request.refresh && matches!(self.now, Presence::Gone { .. }) {
+                    self.now = Presence::Here(self.first.clone());
+                }
+                self.state()
+            }
         }
     }
     fn state(&self) -> ResponseTemplate {
@@ -297,11 +325,14 @@ impl Observed {
     }
 }
 
-/// A resource whose observations end on POST.
-fn reset(server: &mut Server, changes: Changes) {
+/// A resource whose observations end on POST, and `/obs` falls silent.
+fn reset(server: &mut Server, obs: Arc<Mutex<Observed>>) {
+    let changes = server.changes();
     let over = Arc::new(AtomicBool::new(false));
     let reset = Handler::new(move |request| {
         if request.method() == Code::POST {
+            // TD_COAP_OBS_04: the client finds out by Max-Age that no more comes, and registers again.
+            lock(&obs).fall_silent();
             over.store(true, Ordering::Relaxed);
             changes.tell("/obs-reset");
             let over = over.clone();

@@ -1,6 +1,7 @@
 //! The verb from its command line to its output, over a made-up network.
 
 use clap::Parser as _;
+use lowmesh_lab::build::BuildId;
 use lowmesh_lab::simulate::{RunError, Sinks};
 use lowmesh_sim::record::{Ending, Outcome, Transaction};
 use lowmesh_units::{Duration, Instant, NodeId, Seed};
@@ -86,7 +87,7 @@ fn json_holds_the_same_and_nothing_else_is_on_stdout() {
         tune("json", "grid-25 --objective delay_p95 --budget 30 --seeds 3 --seed 20 --json");
     result.expect("no run fails");
     let json: serde_json::Value = serde_json::from_str(&text).expect("one object");
-    assert_eq!(json["schema"], 1);
+    assert_eq!(json["schema"], 2);
     assert_eq!(json["held_out_seeds"], serde_json::json!([26, 28]));
     assert_eq!(json["best"]["name"], "tuned");
     assert_eq!(json["compared"].as_array().map(Vec::len), Some(4));
@@ -131,10 +132,11 @@ fn a_second_call_runs_only_what_is_missing_and_says_the_same() {
     let folder = Folder::new("again");
     let line = "grid-25 --objective delay_p95 --budget 30 --seeds 3 --seed 20 --json";
     let (_, first) = tune_with(&folder, line, &made_up);
-    let mut stored: Vec<PathBuf> = std::fs::read_dir(&folder.0)
+    let mut stored: Vec<PathBuf> = std::fs::read_dir(folder.0.join(BuildId::own().short()))
         .expect("a store")
         .map(|entry| entry.expect("readable").path())
         .filter(|path| path.extension().is_some_and(|ending| ending == "json"))
+        .filter(|path| !path.ends_with("build.json"))
         .collect();
     stored.sort();
     assert_eq!(stored.len(), 30 + 3 * 4);

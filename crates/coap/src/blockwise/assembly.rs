@@ -64,6 +64,10 @@ impl<P: Ord + Copy> Assemblies<P> {
     pub const fn octets(&self) -> usize {
         self.bodies.octets()
     }
+    /// Forgets all bodies.
+    pub fn clear(&mut self) {
+        self.bodies.clear();
+    }
     /// A block has come for the body at `place`, from a peer whose address is proven or not.
     pub fn take(
         &mut self,

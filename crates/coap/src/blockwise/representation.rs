@@ -33,6 +33,10 @@ impl<P: Ord + Copy> Representations<P> {
     pub const fn octets(&self) -> usize {
         self.stored.octets()
     }
+    /// Forgets all bodies.
+    pub fn clear(&mut self) {
+        self.stored.clear();
+    }
     /// The block of a whole `response` that `asked` is about, or its first if nothing was asked.
     /// If blocks are left, the response is kept for them.
     ///

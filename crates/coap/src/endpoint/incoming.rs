@@ -11,12 +11,8 @@ use crate::event::ExchangeId;
 use crate::event::{Discard, Output, Purpose, ResponseTemplate};
 use crate::exchange::{Answer, Expects, Incoming, Role};
 use crate::no_response::Unwanted;
-use crate::params::{
-    ADMISSION_SAMPLE, EXCHANGE_LIFETIME, INCOMING_MULTICAST_DIVISOR, NON_LIFETIME,
-};
-use crate::peer::Peer;
+use crate::params::{EXCHANGE_LIFETIME, INCOMING_MULTICAST_DIVISOR, NON_LIFETIME};
 use crate::refusal::{is_for_proxy, refusal};
-use crate::seen::Sighting;
 
 /// How a request is refused.
 enum Refusal {
@@ -42,57 +38,6 @@ impl<P: Ord + Copy> Endpoint<P> {
         let bytes = Message::empty(kind, message_id).to_vec();
         let (handle, purpose) = (Handle::NONE, Purpose::Empty);
         self.depart(Departure { to, bytes, handle, copy, purpose }, now);
-    }
-
-    /// RFC 7252 s4.5: a duplicate CON SHOULD be acknowledged with the same message and processed
-    /// only once; a duplicate NON is ignored. True if the message is one.
-    pub(super) fn is_duplicate(&mut self, from: P, view: &MessageView<'_>, now: Instant) -> bool {
-        let Some(peer) = self.peers.get_mut(&from) else { return false };
-        self.remembered -= peer.seen.forget_expired(now);
-        match peer.seen.sight(view.message_id(), now) {
-            Sighting::New => return false,
-            Sighting::Answered(reply) if view.kind() == Kind::Confirmable => {
-                let purpose =
-                    if reply.handle == Handle::NONE { Purpose::Empty } else { Purpose::Response };
-                let (bytes, handle, copy) = (reply.bytes.clone(), reply.handle, reply.copies);
-                self.depart(Departure { to: from, bytes, handle, copy, purpose }, now);
-            }
-            Sighting::Answered(_) | Sighting::Duplicate => {}
-        }
-        self.discard(from, Discard::Duplicate);
-        true
-    }
-
-    /// Remembers a message; a full memory forgets the oldest of this peer, or else of the next peer in turn.
-    pub(super) fn remember(&mut self, from: P, view: &MessageView<'_>, now: Instant) {
-        let Some(peer) = self.peers.get_mut(&from) else { return };
-        let own = peer.seen.len() >= self.config.dedup_per_peer;
-        let full = own || self.remembered >= self.config.dedup_total;
-        peer.seen.remember(view.message_id(), view.kind(), now);
-        self.remembered += 1;
-        if !full {
-            return;
-        }
-        let forgotten = (own && peer.seen.forget_oldest())
-            || self.longest_memory().is_some_and(|one| one.seen.forget_oldest());
-        if forgotten {
-            self.remembered -= 1;
-            self.counters.forgotten_early += 1;
-        }
-    }
-
-    /// The peer with the longest memory among the next few that have one.
-    fn longest_memory(&mut self) -> Option<&mut Peer> {
-        let some = self.in_turn().filter(|(_, one)| one.seen.len() > 0).take(ADMISSION_SAMPLE);
-        let (key, next) = some.map(|(key, one)| (one.seen.len(), *key)).fold(
-            (None, None),
-            |(longest, _), (len, key)| {
-                let longer = longest.is_none_or(|(most, _)| len > most);
-                (if longer { Some((len, key)) } else { longest }, Some(key))
-            },
-        );
-        self.hand = next;
-        self.peers.get_mut(&key?.1)
     }
 
     /// A new request has come from an admitted peer.
@@ -178,17 +123,20 @@ impl<P: Ord + Copy> Endpoint<P> {
     }
 
     /// True if this peer or all together have as many requests open as they may. Requests by multicast,
-    /// which wait for their leisure, have a part of the places.
+    /// which wait for their leisure, have a part of the places, and take none from an answer.
     fn is_busy(&mut self, from: P, multicast: bool, now: Instant) -> bool {
         let own = self.peers.get(&from).map_or(0, |peer| peer.incoming);
-        let max = self.config.incoming_max;
-        let max = if multicast { (max / INCOMING_MULTICAST_DIVISOR).max(1) } else { max };
+        let (taken, max) = (self.incoming.len() + self.separate, self.config.incoming_max);
+        if multicast {
+            let share = (max / INCOMING_MULTICAST_DIVISOR).max(1);
+            return own >= self.config.incoming_per_peer || taken >= share;
+        }
         own >= self.config.incoming_per_peer
-            || (self.incoming.len() + self.separate >= max && !self.make_room_for_request(now))
+            || (taken >= max && !self.make_room_for_request(from, now))
     }
 
     /// RFC 7252 s5.9.3.4: 5.03, with Max-Age for when to try again.
-    pub(super) fn refuse_busy(&mut self, from: P, view: &MessageView<'_>, now: Instant) {
+    fn refuse_busy(&mut self, from: P, view: &MessageView<'_>, now: Instant) {
         self.refuse_with(from, view, ResponseTemplate::busy(), now);
     }
 

@@ -1,6 +1,7 @@
 //! The endpoint: its tables, its deadlines, and the machine's face. What each input does is in the
 //! modules below.
 
+mod duplicates;
 mod group;
 mod incoming;
 mod notification;
@@ -20,6 +21,7 @@ use lowmesh_wire::coap::{Kind, MessageId, OptionNumber, Token};
 use crate::event::ExchangeId;
 use crate::event::{Counters, Discard, Input, Output};
 use crate::exchange::{Incoming, Outgoing};
+use crate::message_ids::MessageIds;
 use crate::observe::NO_DEREGISTRATION;
 use crate::params::{ADMISSION_LOOK, ADMISSION_SAMPLE, MESSAGE_IDS};
 use crate::peer::Peer;
@@ -58,6 +60,12 @@ pub struct Endpoint<P> {
     unproven: BTreeMap<ExchangeId, Instant>,
     /// Messages remembered against duplicates, over all peers.
     remembered: usize,
+    /// Peers with more remembered messages than their equal part of all, and how many.
+    memories: BTreeSet<(usize, P)>,
+    /// The peer whose expired messages were forgotten last.
+    swept: Option<P>,
+    /// Message IDs of unconfirmed answers to peers without a place in the table, once there was one.
+    stranger_ids: Option<MessageIds>,
     outbox: Outbox<Output<P>>,
     counters: Counters,
 }
@@ -84,6 +92,9 @@ impl<P: Ord + Copy> Endpoint<P> {
             separate: 0,
             unproven: BTreeMap::new(),
             remembered: 0,
+            memories: BTreeSet::new(),
+            swept: None,
+            stranger_ids: None,
             outbox: Outbox::new(),
             counters: Counters::default(),
         })
@@ -150,8 +161,10 @@ impl<P: Ord + Copy> Endpoint<P> {
                 if let Some(then) = gone.paced {
                     self.paced.remove(&(then, oldest));
                 }
-                self.remembered -= gone.seen.len();
-                self.counters.forgotten_early += gone.seen.len() as u64;
+                let count = gone.seen.len();
+                self.note_memory(oldest, count, 0);
+                self.remembered -= count;
+                self.counters.forgotten_early += count as u64;
             }
             self.hand = Some(oldest);
         }

@@ -3,10 +3,12 @@
 
 use lowmesh_machine::{DropReason, Handle};
 use lowmesh_units::Instant;
+use lowmesh_wire::coap::{Kind, MessageView};
 
 use super::Endpoint;
-use crate::event::{Discard, ExchangeId, Output, Purpose};
+use crate::event::{Discard, ExchangeId, Output, Purpose, ResponseTemplate};
 use crate::exchange::Role;
+use crate::message_ids::MessageIds;
 use crate::params::{DATAGRAM_OVERHEAD, OPEN_UNPROVEN_DIVISOR, STRAYS_MAX, UNPROVEN_GRACE};
 
 /// A datagram on its way out.
@@ -65,6 +67,13 @@ impl<P: Ord + Copy> Endpoint<P> {
     pub fn grant(&mut self, peer: P, octets: usize, now: Instant) {
         self.admit_with(peer, octets, now);
     }
+    /// A datagram of `len` octets came from a peer, whom it makes known to nobody.
+    pub(super) fn earn(&mut self, from: P, len: usize, now: Instant) {
+        let worth = self.worth(len);
+        if let Some(known) = self.peers.get_mut(&from).filter(|known| !known.proven) {
+            known.credit.earn(worth, now);
+        }
+    }
     /// Takes what is left of an unproven peer's credit, octets with headers, to be granted later.
     pub fn set_aside(&mut self, peer: P, now: Instant) -> usize {
         let Some(known) = self.peers.get_mut(&peer).filter(|known| !known.proven) else { return 0 };
@@ -96,6 +105,37 @@ impl<P: Ord + Copy> Endpoint<P> {
                 known.credit.spend(bytes.len() + DATAGRAM_OVERHEAD, now);
             }
         }
+        self.outbox.push(Output::Send { to, bytes, handle, copy, purpose });
+    }
+    /// RFC 7252 s5.9.3.4: 5.03 to a peer that finds no place in the table, after a request of `len` octets.
+    /// No more leaves than that request alone has earned.
+    pub(super) fn refuse_stranger(
+        &mut self,
+        to: P,
+        view: &MessageView<'_>,
+        len: usize,
+        now: Instant,
+    ) {
+        let (kind, message_id) = if view.kind() == Kind::Confirmable {
+            (Kind::Acknowledgement, view.message_id())
+        } else {
+            let rng = &mut self.rng;
+            let ids =
+                self.stranger_ids.get_or_insert_with(|| MessageIds::new(rng.next_u32() as u16));
+            // RFC 7252 s4.4: an ID MUST NOT come again within EXCHANGE_LIFETIME; these are shared by all
+            // peers without a place.
+            if !ids.reserve(now) {
+                return;
+            }
+            (Kind::NonConfirmable, ids.issue(now))
+        };
+        let bytes = ResponseTemplate::busy().into_message(kind, message_id, view.token()).to_vec();
+        let bounded = self.config.amplification_max.is_some() && !self.config.proven;
+        if bounded && bytes.len() + DATAGRAM_OVERHEAD > self.worth(len) {
+            self.counters.withheld += 1;
+            return;
+        }
+        let (handle, copy, purpose) = (Handle::NONE, 0, Purpose::Response);
         self.outbox.push(Output::Send { to, bytes, handle, copy, purpose });
     }
     /// Whether there is room for one more notification to a proven address.
@@ -143,11 +183,12 @@ impl<P: Ord + Copy> Endpoint<P> {
         }
     }
     /// Makes room for one more request where all places are taken: the oldest separate response to an
-    /// unproven address gives way, once its acknowledgement has had time to come.
-    pub(super) fn make_room_for_request(&mut self, now: Instant) -> bool {
+    /// unproven address gives way, to an unproven peer once its acknowledgement has had time to come. False
+    /// if none does.
+    pub(super) fn make_room_for_request(&mut self, from: P, now: Instant) -> bool {
         let oldest = self.unproven_answers.first_key_value().map(|(id, since)| (*id, *since));
         let Some((oldest, since)) = oldest else { return false };
-        if now.since(since) < UNPROVEN_GRACE {
+        if now.since(since) < UNPROVEN_GRACE && !self.is_proven(from) {
             return false;
         }
         self.abandon(oldest, DropReason::GaveUp, now);

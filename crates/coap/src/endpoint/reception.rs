@@ -16,6 +16,9 @@ impl<P: Ord + Copy> Endpoint<P> {
             Ok(view) => view,
             Err(error) => return self.on_malformed(from, bytes, error, now),
         };
+        if view.code().class() != Class::Request {
+            self.earn(from, bytes.len(), now);
+        }
         match (view.kind(), view.code().class()) {
             (Kind::Confirmable, Class::Empty) => {
                 // RFC 7252 s4.3: an Empty CON elicits a RST ("CoAP ping").
@@ -31,7 +34,7 @@ impl<P: Ord + Copy> Endpoint<P> {
                     self.on_request(from, &view, false, now);
                 } else {
                     self.discard(from, Discard::Overloaded);
-                    self.refuse_busy(from, &view, now);
+                    self.refuse_stranger(from, &view, bytes.len(), now);
                 }
             }
             (Kind::Acknowledgement, _) if view.code().is_response() => {

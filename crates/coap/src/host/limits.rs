@@ -24,8 +24,8 @@ pub struct HostLimits {
     pub representations_per_peer: usize,
     /// Octets of responses that a client keeps for requests to come (RFC 7252 s5.6); 0 keeps none.
     pub cache_max: usize,
-    /// Requests that take the application time ([`Host::defer`](crate::Host::defer)), over all peers. One peer
-    /// has at most a quarter of them, all unproven addresses together at most half. One more is answered with
+    /// Requests that take the application time ([`Host::defer`](crate::Host::defer)), over all peers, with 16 MiB of
+    /// options and bodies. One peer has at most a quarter of both, all unproven addresses together at most half. One more is answered with
     /// 5.03, or with 4.01 and Echo where a proof of the address helps.
     pub requests_max: usize,
     /// Observers over all resources. For one more the oldest unproven observer gives way; if there is none,
@@ -36,8 +36,6 @@ pub struct HostLimits {
     /// What leaves to an unproven address is at most this many times what came from it, IP and UDP headers
     /// counted, copies and notifications included (RFC 9175 s2.4); `None` trusts every address.
     pub amplification_max: Option<usize>,
-    /// Peers that are asked to prove their address; past it the oldest value is forgotten.
-    pub echo_peers_max: usize,
 }
 
 impl Default for HostLimits {
@@ -54,7 +52,6 @@ impl Default for HostLimits {
             observers_max: params::OBSERVERS_MAX,
             observers_per_peer: params::OBSERVERS_PER_PEER,
             amplification_max: Some(params::AMPLIFICATION_MAX),
-            echo_peers_max: params::ECHO_PEERS_MAX,
         }
     }
 }

@@ -63,6 +63,7 @@
 mod client;
 mod limits;
 mod notifications;
+mod pace;
 mod places;
 mod refreshes;
 mod server;
@@ -74,6 +75,8 @@ mod tests;
 pub use limits::HostLimits;
 pub use transport::Transport;
 
+use core::hash::Hash;
+
 use lowmesh_machine::{Handle, Machine, Outbox, Rejected, earliest};
 use lowmesh_units::{Instant, Rng};
 use lowmesh_wire::coap::OptionNumber;
@@ -82,6 +85,7 @@ use crate::cache::Cache;
 use crate::event::{Input, Output};
 use crate::{Config, ConfigError, CongestionControl, ConnectionLimits, Connections, Endpoint};
 use client::Client;
+use pace::Pace;
 use server::Server;
 
 /// The critical options beyond RFC 7252 that a host processes: what [`Config::extensions`] of its
@@ -97,10 +101,12 @@ pub struct Host<P, T> {
     client: Client<P>,
     server: Server<P>,
     cache: Cache<P>,
+    /// Of notifications.
+    pace: Pace,
     outbox: Outbox<Output<P>>,
 }
 
-impl<P: Ord + Copy> Host<P, Endpoint<P>> {
+impl<P: Ord + Copy + Hash> Host<P, Endpoint<P>> {
     /// A host over datagrams.
     pub fn over_datagrams(
         config: Config,
@@ -116,7 +122,7 @@ impl<P: Ord + Copy> Host<P, Endpoint<P>> {
     }
 }
 
-impl<P: Ord + Copy> Host<P, Connections<P>> {
+impl<P: Ord + Copy + Hash> Host<P, Connections<P>> {
     /// A host over connections.
     pub fn over_connections(connections: ConnectionLimits, limits: HostLimits, rng: Rng) -> Self {
         let mut connections = connections;
@@ -126,12 +132,13 @@ impl<P: Ord + Copy> Host<P, Connections<P>> {
     }
 }
 
-impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
+impl<P: Ord + Copy + Hash, T: Transport<P>> Host<P, T> {
     /// A host over a transport that recognises [`EXTENSIONS`].
     pub fn new(transport: T, limits: HostLimits, rng: Rng) -> Self {
         let (client, server) = (Client::new(), Server::new(&limits));
         let cache = Cache::new(limits.cache_max);
-        Self { transport, limits, rng, client, server, cache, outbox: Outbox::new() }
+        let (pace, outbox) = (Pace::new(), Outbox::new());
+        Self { transport, limits, rng, client, server, cache, pace, outbox }
     }
     /// The transport, to look at.
     pub const fn transport(&self) -> &T {
@@ -151,6 +158,16 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
     /// Whether something has shown that a peer receives at its address.
     pub fn is_proven(&self, peer: P) -> bool {
         self.transport.is_proven(peer)
+    }
+    /// Octets of bodies that the server keeps, with what each costs beside them: of requests that are not complete, and of
+    /// responses whose later blocks may be asked for.
+    pub const fn body_octets(&self) -> usize {
+        self.server.body_octets()
+    }
+    /// Forgets these bodies. The next block of a request is answered with 4.08 (RFC 7959 s2.9.2), and a response is made
+    /// again for its next block.
+    pub fn forget_bodies(&mut self) {
+        self.server.forget_bodies();
     }
     /// How many observers the server has.
     pub fn observers(&self) -> usize {
@@ -177,8 +194,11 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         }
     }
     /// Whether an observer is to be notified now, and can be.
-    fn notifies(&self, now: Instant) -> bool {
-        self.server.next_deadline().is_some_and(|due| due <= now) && self.transport.has_room()
+    pub(super) fn notifies(&self, now: Instant) -> bool {
+        let due = self.server.next_deadline().is_some_and(|due| due <= now);
+        let crowded = self.server.registry.first_crowded();
+        let room = crowded.is_some_and(|peer| self.transport.room_at(peer, now).is_none());
+        (due || room) && self.transport.has_room() && self.pace.not_before() <= now
     }
 
     fn on_output(&mut self, output: Output<P>, now: Instant) {
@@ -260,10 +280,15 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
                 self.transport.handle(now, Input::Unreachable { peer })
             }
             Input::Deadline => self.transport.handle(now, Input::Deadline),
-            Input::Datagram { .. }
-            | Input::GroupDatagram { .. }
-            | Input::Connected { .. }
-            | Input::Release { .. } => self.transport.handle(now, input),
+            Input::Datagram { from, .. } => {
+                let result = self.transport.handle(now, input);
+                // It may earn an observer credit, whatever it is.
+                self.server.registry.on_heard(from, now);
+                result
+            }
+            Input::GroupDatagram { .. } | Input::Connected { .. } | Input::Release { .. } => {
+                self.transport.handle(now, input)
+            }
         }
     }
 
@@ -280,7 +305,7 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
     }
 }
 
-impl<P: Ord + Copy, T: Transport<P>> Machine for Host<P, T> {
+impl<P: Ord + Copy + Hash, T: Transport<P>> Machine for Host<P, T> {
     type Input<'a> = Input<'a, P>;
     type Output = Output<P>;
 
@@ -294,7 +319,11 @@ impl<P: Ord + Copy, T: Transport<P>> Machine for Host<P, T> {
     }
     fn next_deadline(&self) -> Option<Instant> {
         // Without room it is the transport that has to come forward first.
-        let notifications = self.server.next_deadline().filter(|_| self.transport.has_room());
-        earliest(self.transport.next_deadline(), notifications)
+        let due = self.server.next_deadline();
+        let crowded = self.server.registry.first_crowded();
+        let crowded = crowded.filter(|peer| self.transport.room_at(*peer, Instant::ZERO).is_none());
+        let due = earliest(due, crowded.map(|_| Instant::ZERO));
+        let due = due.filter(|_| self.transport.has_room());
+        earliest(self.transport.next_deadline(), due.map(|due| due.max(self.pace.not_before())))
     }
 }

@@ -2,11 +2,13 @@
 //! observers while there is room.
 
 use alloc::vec::Vec;
+use core::hash::Hash;
 
 use lowmesh_machine::{DropReason, Handle};
 use lowmesh_units::Instant;
 use lowmesh_wire::coap::{Message, OptionNumber, Options};
 
+use super::refreshes::Room;
 use super::server::is_challenge;
 use super::{Host, Transport};
 use crate::blockwise::Block;
@@ -14,7 +16,7 @@ use crate::event::{ExchangeId, Input, Output, ResponseTemplate};
 use crate::observe::{End, Notification, Standing};
 use crate::params::{DATAGRAM_OVERHEAD, STATES_MAX};
 
-impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
+impl<P: Ord + Copy + Hash, T: Transport<P>> Host<P, T> {
     /// The state of the resource at a path has changed: its observers are notified. For each different
     /// request among theirs comes an [`Output::Request`] that asks for the new state, a few at a time.
     pub fn changed(&mut self, path: &str, now: Instant) {
@@ -44,10 +46,12 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
 
     /// Asks the application for states that have changed, as many as may be asked for at a time.
     pub(super) fn ask_for_states(&mut self, now: Instant) {
-        while self.server.registry.state_octets() < STATES_MAX
-            && let Some((exchange, id)) = self.server.refreshes.next(now)
-        {
-            match self.server.registry.question(id) {
+        loop {
+            let (registry, transport) = (&mut self.server.registry, &self.transport);
+            let room = Room { kept: registry.state_octets(), max: STATES_MAX };
+            let next = self.server.refreshes.next(now, room, |id| registry.state_len(id));
+            let Some((exchange, id)) = next else { return };
+            match registry.question(id, |peer| transport.is_proven(peer)) {
                 Some((from, message)) => {
                     let multicast = false;
                     self.outbox.push(Output::Request { exchange, from, message, multicast });
@@ -67,10 +71,14 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         let Some(id) = self.server.refreshes.end(exchange) else { return false };
         // A challenge is for a client, and says nothing of the state.
         if !is_challenge(&state) {
-            self.server.registry.on_state(id, state, now);
+            if self.server.registry.has_room_for(id, &state, STATES_MAX) {
+                self.server.registry.on_state(id, state, now);
+            } else {
+                self.server.refreshes.changed(id);
+            }
         }
-        self.ask_for_states(now);
         self.notify_waiting(now);
+        self.ask_for_states(now);
         true
     }
     /// The application does not tell the state of an observed resource.
@@ -80,10 +88,7 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
     }
     /// Notifies observers in turn, while there is room.
     pub(super) fn notify_waiting(&mut self, now: Instant) {
-        while self.server.registry.next_deadline().is_some_and(|due| due <= now) {
-            if !self.transport.has_room() {
-                return;
-            }
+        while self.notifies(now) {
             let (handle, transport) = (self.client.next(), &self.transport);
             let standing = |peer| Standing {
                 proven: transport.is_proven(peer),
@@ -92,6 +97,7 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
             };
             let due = self.server.registry.next_notification(now, handle, standing);
             if let Some(notification) = due {
+                self.pace.take(now);
                 self.notify(notification, handle, now);
             }
         }
@@ -111,9 +117,10 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         let proven = self.transport.is_proven(peer);
         let tables = &mut self.server.representations;
         let response = tables.answer((peer, key), response, wanted, most, proven, now);
-        let known = self.transport.keeps_observer(peer, &token);
+        let observer = token.clone();
         let input = Input::Notify { peer, token, response, confirmable, handle };
         if self.transport.handle(now, input).is_err() {
+            let known = self.transport.keeps_observer(peer, &observer);
             let end = if known { End::Deferred } else { End::Gone };
             self.server.registry.on_end(handle, end, now);
         }

@@ -1,5 +1,11 @@
 //! Observed resources whose new state the application is asked for: a few at a time, the others in the
 //! order in which they changed.
+//!
+//! ```text
+//!   total     so many at a time, and no more octets of expected states than there is room for
+//!   share     one of each observation
+//!   newcomer  waits in order; of what is asked for and never answered, the oldest gives way after a while
+//! ```
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -9,10 +15,21 @@ use crate::event::ExchangeId;
 use crate::observe::ObservationId;
 use crate::params::{REFRESH_MAX, REFRESHES_MAX};
 
+/// A state that is asked for.
+#[derive(Clone, Copy, Debug)]
+struct Refresh {
+    id: ObservationId,
+    at: Instant,
+    /// Octets that its state is expected to have.
+    octets: usize,
+}
+
 /// What is asked, and what waits to be asked. Each observation is in either at most once.
 #[derive(Debug)]
 pub(super) struct Refreshes {
-    asked: BTreeMap<ExchangeId, (ObservationId, Instant)>,
+    asked: BTreeMap<ExchangeId, Refresh>,
+    /// Octets of the states that are asked for, as far as is known.
+    octets: usize,
     /// Observations that are asked for, and whether they have changed since.
     in_progress: BTreeMap<ObservationId, bool>,
     queue: VecDeque<ObservationId>,
@@ -20,10 +37,29 @@ pub(super) struct Refreshes {
     serial: u64,
 }
 
+/// Room for states.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    /// Octets of states that are kept.
+    pub(super) kept: usize,
+    /// Octets of states that may be kept.
+    pub(super) max: usize,
+}
+
+impl Room {
+    /// Whether there is room for a state of so many octets beside those that are asked for. One state alone
+    /// may be of any length.
+    const fn takes(self, asked: usize, octets: usize) -> bool {
+        let others = self.kept + asked;
+        others == 0 || others + octets <= self.max
+    }
+}
+
 impl Refreshes {
     pub(super) const fn new() -> Self {
         Self {
             asked: BTreeMap::new(),
+            octets: 0,
             in_progress: BTreeMap::new(),
             queue: VecDeque::new(),
             queued: BTreeSet::new(),
@@ -38,11 +74,18 @@ impl Refreshes {
             self.queue.push_back(id);
         }
     }
-    /// The next observation to ask for, if one more may be asked for now.
-    pub(super) fn next(&mut self, now: Instant) -> Option<(ExchangeId, ObservationId)> {
-        if self.asked.len() >= REFRESHES_MAX {
+    /// The next observation to ask for, if one more may be asked for now and there is room for its state. `len`
+    /// says how long that is expected to be.
+    pub(super) fn next(
+        &mut self,
+        now: Instant,
+        room: Room,
+        len: impl Fn(ObservationId) -> usize,
+    ) -> Option<(ExchangeId, ObservationId)> {
+        let octets = len(*self.queue.front()?);
+        while self.asked.len() >= REFRESHES_MAX || !room.takes(self.octets, octets) {
             // An application that leaves requests unanswered must not keep the others waiting for ever.
-            let (oldest, (_, at)) = self.asked.first_key_value().map(|(id, one)| (*id, *one))?;
+            let (oldest, at) = self.asked.first_key_value().map(|(id, one)| (*id, one.at))?;
             if now.since(at) < REFRESH_MAX {
                 return None;
             }
@@ -52,13 +95,15 @@ impl Refreshes {
         self.queued.remove(&id);
         self.serial += 1;
         let exchange = ExchangeId(ExchangeId::REFRESH | self.serial);
-        self.asked.insert(exchange, (id, now));
+        self.asked.insert(exchange, Refresh { id, at: now, octets });
+        self.octets += octets;
         self.in_progress.insert(id, false);
         Some((exchange, id))
     }
     /// The application has answered, or will not; returns what it was asked for.
     pub(super) fn end(&mut self, exchange: ExchangeId) -> Option<ObservationId> {
-        let (id, _) = self.asked.remove(&exchange)?;
+        let Refresh { id, octets, .. } = self.asked.remove(&exchange)?;
+        self.octets -= octets;
         if self.in_progress.remove(&id) == Some(true) {
             self.changed(id);
         }
@@ -72,6 +117,11 @@ mod tests {
 
     const T0: Instant = Instant::ZERO;
 
+    /// The next one, where states are short.
+    fn next(refreshes: &mut Refreshes, now: Instant) -> Option<(ExchangeId, ObservationId)> {
+        refreshes.next(now, Room { kept: 0, max: 0 }, |_| 0)
+    }
+
     #[test]
     fn however_many_resources_change_each_gets_its_turn() {
         let mut refreshes = Refreshes::new();
@@ -80,7 +130,7 @@ mod tests {
             refreshes.changed(ObservationId::for_test(number));
         }
         let mut asked = 0;
-        while let Some((exchange, id)) = refreshes.next(T0) {
+        while let Some((exchange, id)) = next(&mut refreshes, T0) {
             assert_eq!((refreshes.end(exchange), id), (Some(id), ObservationId::for_test(asked)));
             asked += 1;
         }
@@ -92,14 +142,14 @@ mod tests {
         let mut refreshes = Refreshes::new();
         let id = ObservationId::for_test(1);
         refreshes.changed(id);
-        let (first, _) = refreshes.next(T0).expect("changed");
+        let (first, _) = next(&mut refreshes, T0).expect("changed");
         refreshes.changed(id);
         refreshes.changed(id);
-        assert_eq!(refreshes.next(T0), None, "it is asked for already");
+        assert_eq!(next(&mut refreshes, T0), None, "it is asked for already");
         refreshes.end(first);
-        let (second, _) = refreshes.next(T0).expect("changed meanwhile");
+        let (second, _) = next(&mut refreshes, T0).expect("changed meanwhile");
         refreshes.end(second);
-        assert_eq!(refreshes.next(T0), None);
+        assert_eq!(next(&mut refreshes, T0), None);
     }
 
     #[test]
@@ -109,10 +159,10 @@ mod tests {
             refreshes.changed(ObservationId::for_test(number));
         }
         for _ in 0..REFRESHES_MAX {
-            assert!(refreshes.next(T0).is_some());
+            assert!(next(&mut refreshes, T0).is_some());
         }
-        assert_eq!(refreshes.next(T0), None);
-        assert!(refreshes.next(T0 + REFRESH_MAX).is_some());
+        assert_eq!(next(&mut refreshes, T0), None);
+        assert!(next(&mut refreshes, T0 + REFRESH_MAX).is_some());
         assert!(refreshes.asked.len() <= REFRESHES_MAX);
     }
 }

@@ -2,12 +2,13 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::hash::Hash;
 
 use lowmesh_machine::{Handle, Rejected};
 use lowmesh_units::Instant;
 use lowmesh_wire::coap::{Class, Code, Message, OptionNumber, Options, Token};
 
-use super::places::{NoPlace, Place, Places};
+use super::places::{Load, NoPlace, Place, Places};
 use super::refreshes::Refreshes;
 use super::{Host, HostLimits, Transport};
 use crate::blockwise::{
@@ -18,7 +19,7 @@ use crate::event::{ExchangeId, Input, Output, ResponseTemplate};
 use crate::observe::{DEREGISTER, ObservationId, REGISTER, Registry};
 use crate::params::{
     ACK_DELAY, BLOCK_OPTIONS_OVERHEAD, DATAGRAM_OVERHEAD, EXCHANGE_LIFETIME, LATER_BLOCK_OVERHEAD,
-    NOTIFICATION_SLACK, OBSERVED_REQUEST_MAX,
+    NOTIFICATION_SLACK, OBSERVED_REQUEST_MAX, REQUESTS_OCTETS_MAX,
 };
 use crate::resource::Wishes;
 
@@ -36,6 +37,8 @@ pub(super) struct Asked<P> {
     wanted: Option<Block>,
     /// The request, if it asks to be registered.
     observes: Option<Message>,
+    /// Octets of its options and its body.
+    octets: usize,
     /// Octets of its token in a message.
     token_len: usize,
     /// When it came.
@@ -53,10 +56,12 @@ impl<P> Asked<P> {
 /// Tables of a server.
 #[derive(Debug)]
 pub(super) struct Server<P> {
+    /// The Block2 option of the response that was given last.
+    latest_block: Option<Block>,
     asked: BTreeMap<ExchangeId, Asked<P>>,
     places: Places<P>,
     assemblies: Assemblies<P>,
-    challenges: Challenges<P>,
+    challenges: Challenges,
     pub(super) refreshes: Refreshes,
     pub(super) representations: Representations<P>,
     pub(super) registry: Registry<P>,
@@ -67,14 +72,26 @@ impl<P: Ord + Copy> Server<P> {
         let bodies = (limits.assemblies_max, limits.assemblies_per_peer);
         let representations = (limits.representations_max, limits.representations_per_peer);
         Self {
+            latest_block: None,
             asked: BTreeMap::new(),
-            places: Places::new(limits.requests_max),
+            places: Places::new(Load {
+                requests: limits.requests_max,
+                octets: REQUESTS_OCTETS_MAX,
+            }),
             assemblies: Assemblies::new(limits.body_max, bodies.0, bodies.1),
-            challenges: Challenges::new(limits.echo_peers_max),
+            challenges: Challenges::new(),
             refreshes: Refreshes::new(),
             representations: Representations::new(representations.0, representations.1),
             registry: Registry::new(limits.observers_max, limits.observers_per_peer),
         }
+    }
+    /// Octets of bodies: of unfinished requests, and of responses that are kept for their later blocks.
+    pub(super) const fn body_octets(&self) -> usize {
+        self.assemblies.octets() + self.representations.octets()
+    }
+    pub(super) fn forget_bodies(&mut self) {
+        self.assemblies.clear();
+        self.representations.clear();
     }
     pub(super) fn observers(&self) -> usize {
         self.registry.observers()
@@ -125,7 +142,7 @@ impl<P: Ord + Copy> Server<P> {
     }
 }
 
-impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
+impl<P: Ord + Copy + Hash, T: Transport<P>> Host<P, T> {
     /// A peer asks.
     pub(super) fn on_request(
         &mut self,
@@ -137,11 +154,10 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
     ) {
         let mut message = message;
         if let Some(value) = message.options.get(OptionNumber::ECHO)
-            && self.server.challenges.meet(from, value, now).is_some()
+            && self.server.challenges.meet(from, value, now)
         {
             self.transport.prove(from, now);
         }
-        self.server.registry.on_heard(from, now);
         let observe = message.options.get_uint(OptionNumber::OBSERVE);
         let reads = matches!(message.code, Code::GET | Code::FETCH);
         if observe == Some(DEREGISTER) && reads {
@@ -162,6 +178,7 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
             arrived,
             wanted,
             observes: None,
+            octets: 0,
             token_len: message.token.encoded_len(),
             at: now,
             place: None,
@@ -185,7 +202,9 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
                 None => {}
             }
         }
-        if observe == Some(REGISTER) && reads {
+        asked.octets = message.options.as_bytes().len() + message.payload.len();
+        // A longer request is answered once: it would be kept as long as its observer.
+        if observe == Some(REGISTER) && reads && asked.octets <= OBSERVED_REQUEST_MAX {
             asked.observes = Some(message.clone());
         }
         self.server.remember(exchange, asked);
@@ -259,6 +278,7 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
             self.on_state(exchange, response, now);
             return Ok(());
         }
+        self.server.latest_block = None;
         let mut response = response;
         if let Some(asked) = self.server.forget(exchange) {
             if is_challenge(&response) {
@@ -267,6 +287,8 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
             asked.wishes.apply(&mut response);
             let token = self.register(&asked, &mut response, now);
             response = self.fit(&asked, response, now);
+            let block = Block::read(response.options.iter(), OptionNumber::BLOCK2);
+            self.server.latest_block = block.ok().flatten();
             let observes = response.options.get(OptionNumber::OBSERVE).is_some();
             let sent = self.transport.handle(now, Input::Respond { exchange, response, handle });
             if let Some(token) = token {
@@ -296,13 +318,21 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         let request = asked.observes.as_ref()?;
         // RFC 7641 s4.1: only a success registers.
         let success = response.code.class() == Class::Success;
-        if !success || request.payload.len() > OBSERVED_REQUEST_MAX {
+        if !success {
             return None;
         }
         let transport = &self.transport;
         let is_proven = |peer| transport.is_proven(peer);
-        let place = self.server.registry.register(asked.peer, request, response, is_proven, now);
-        response.options.set_uint(OptionNumber::OBSERVE, place?);
+        let registry = &mut self.server.registry;
+        let Some(sequence) = registry.register(asked.peer, request, response, is_proven, now)
+        else {
+            // An observer that proves its address takes the place of one that does not.
+            if registry.is_full() && !is_proven(asked.peer) {
+                *response = self.challenge(asked.peer, now);
+            }
+            return None;
+        };
+        response.options.set_uint(OptionNumber::OBSERVE, sequence);
         Some(request.token.clone())
     }
 
@@ -368,6 +398,14 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         ResponseTemplate::new(Code::UNAUTHORIZED).with_option(OptionNumber::ECHO, &value)
     }
 
+    /// The last block of a request that has come in blocks, while the application has not answered it.
+    pub fn request_block(&self, exchange: ExchangeId) -> Option<Block> {
+        self.server.asked.get(&exchange)?.arrived
+    }
+    /// The block of its body that the response has which the application gave last; `None` if that left whole.
+    pub const fn response_block(&self) -> Option<Block> {
+        self.server.latest_block
+    }
     /// The application needs time for a request, which takes a place until it is answered. Without a
     /// place the error is the response to give at once instead: 5.03, or 4.01 with Echo where a proof of
     /// the client's address helps.
@@ -375,8 +413,9 @@ impl<P: Ord + Copy, T: Transport<P>> Host<P, T> {
         let alone = self.transport.is_alone();
         // States are asked for a few at a time, so they have places of their own.
         let Some(asked) = self.server.asked.get_mut(&exchange) else { return Ok(()) };
-        let peer = asked.peer;
-        match self.server.places.take(peer, self.transport.is_proven(peer), alone) {
+        let (peer, octets) = (asked.peer, asked.octets);
+        let proven = self.transport.is_proven(peer);
+        match self.server.places.take(peer, octets, proven, alone) {
             Ok(place) => {
                 asked.place = Some(place);
                 Ok(())

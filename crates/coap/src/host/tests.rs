@@ -10,6 +10,7 @@ use super::*;
 use crate::blockwise::{Block, Exponent};
 use crate::event::{ExchangeId, Notifications, RequestTemplate, ResponseTemplate};
 
+mod bounds;
 mod hostile;
 
 const CLIENT: u8 = 1;
@@ -27,7 +28,6 @@ const TRUSTING: HostLimits = HostLimits {
     observers_max: 16,
     observers_per_peer: 4,
     amplification_max: None,
-    echo_peers_max: 16,
 };
 
 type Datagrams = Host<u8, Endpoint<u8>>;

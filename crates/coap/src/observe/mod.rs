@@ -6,6 +6,7 @@
 mod observation;
 mod order;
 mod registry;
+mod waiting;
 
 pub use observation::ObservationId;
 pub use order::{Place, SEQUENCE_MODULUS};

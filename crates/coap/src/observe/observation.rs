@@ -28,6 +28,8 @@ pub(super) struct Observation<P> {
     pub(super) told: u64,
     /// The latest state, as long as somebody waits to be notified of it.
     pub(super) latest: Option<ResponseTemplate>,
+    /// Octets of the state that the application told last.
+    pub(super) state_len: usize,
     /// Observers that wait to be notified of it.
     pub(super) waiting: usize,
     pub(super) observers: BTreeSet<(P, Token)>,
@@ -49,6 +51,7 @@ impl<P> Observation<P> {
             asked: 1,
             told: 1,
             latest: None,
+            state_len: 0,
             waiting: 0,
             observers: BTreeSet::new(),
         }

@@ -22,6 +22,7 @@ use lowmesh_wire::coap::{Class, Code, Kind, Message, OptionNumber, Token};
 
 use super::SEQUENCE_MODULUS;
 use super::observation::{Observation, ObservationId};
+use super::waiting::Waiting;
 use crate::blockwise::RequestKey;
 use crate::event::{Notifications, ResponseTemplate};
 use crate::params::{CONFIRM_AFTER, DATAGRAM_OVERHEAD, NOTIFICATION_GAP};
@@ -89,8 +90,8 @@ struct Observer {
     latest: Option<(Handle, Kind)>,
     /// The version of the state that it has been sent; 0 if that did not arrive.
     version: u64,
-    /// Its place among those that wait.
-    waits: Option<(Instant, u64)>,
+    /// Its turn among those that wait.
+    waits: Option<u64>,
     /// Its place among the observers whose address is unproven.
     unproven: Option<u64>,
     /// Octets of credit that its registration has earned and that are set aside, headers included.
@@ -106,8 +107,8 @@ pub struct Registry<P> {
     by_key: BTreeMap<(RequestKey, Vec<u8>), ObservationId>,
     observers: BTreeMap<Observed<P>, Observer>,
     in_flight: BTreeMap<Handle, Observed<P>>,
-    /// Observers that are behind, by the time from which they may be notified and by how long they wait.
-    waiting: BTreeMap<(Instant, u64), Observed<P>>,
+    /// Observers that are behind.
+    waiting: Waiting<Observed<P>>,
     /// Observers whose address is unproven, the oldest first.
     unproven: BTreeMap<u64, Observed<P>>,
     /// Observers without credit: they wait until something comes from them.
@@ -134,7 +135,7 @@ impl<P: Ord + Copy> Registry<P> {
             by_key: BTreeMap::new(),
             observers: BTreeMap::new(),
             in_flight: BTreeMap::new(),
-            waiting: BTreeMap::new(),
+            waiting: Waiting::new(),
             unproven: BTreeMap::new(),
             withheld: BTreeSet::new(),
             stale: Vec::new(),
@@ -152,7 +153,8 @@ impl<P: Ord + Copy> Registry<P> {
     }
     /// Registers the client of a request whose `response` has succeeded; returns the value of the
     /// response's Observe option, or `None` if there is no room: then the response leaves without
-    /// the option (RFC 7641 s4.1). When all places are taken the oldest unproven observer gives way.
+    /// the option (RFC 7641 s4.1). When all places are taken the oldest unproven observer gives way to a
+    /// proven one.
     pub fn register(
         &mut self,
         peer: P,
@@ -168,12 +170,13 @@ impl<P: Ord + Copy> Registry<P> {
         if self.of_peer(peer).take(self.per_peer_max).count() >= self.per_peer_max {
             return None;
         }
-        if self.observers() >= self.observers_max && !self.displace(is_proven) {
+        if self.is_full() && !(proven && self.displace(is_proven)) {
             return None;
         }
         let observation = self.observation_of(request);
         let joined = self.observations.get_mut(&observation).expect("just found or made");
         joined.observers.insert(place.clone());
+        joined.state_len = response.payload.len();
         let version = joined.version;
         let serial = self.next();
         if !proven {
@@ -198,6 +201,10 @@ impl<P: Ord + Copy> Registry<P> {
         };
         self.observers.insert(place, observer);
         Some(self.advance())
+    }
+    /// Whether all places are taken.
+    pub fn is_full(&self) -> bool {
+        self.observers() >= self.observers_max
     }
     /// Forgets the oldest observer whose address is still unproven; false if there is none.
     fn displace(&mut self, is_proven: impl Fn(P) -> bool) -> bool {
@@ -231,6 +238,31 @@ impl<P: Ord + Copy> Registry<P> {
     pub const fn state_octets(&self) -> usize {
         self.octets
     }
+    /// Octets of the requests that are kept.
+    #[cfg(test)]
+    pub(crate) fn request_octets(&self) -> usize {
+        let all = self.observations.values().map(|one| &one.request);
+        all.map(|one| one.options.as_bytes().len() + one.payload.len()).sum()
+    }
+    /// Octets of the state that the application told last for an observation, about as many as it will tell
+    /// next.
+    pub fn state_len(&self, id: ObservationId) -> usize {
+        self.observations.get(&id).map_or(0, |one| one.state_len)
+    }
+    /// Whether a state of an observation can be kept until it is sent: states that wait have `octets_max`
+    /// octets together, but one alone may be of any length. Its length is noted.
+    pub fn has_room_for(
+        &mut self,
+        id: ObservationId,
+        state: &ResponseTemplate,
+        octets_max: usize,
+    ) -> bool {
+        let Some(observation) = self.observations.get_mut(&id) else { return true };
+        observation.state_len = state.payload.len();
+        let replaced = observation.latest.as_ref().map_or(0, |before| before.payload.len());
+        let others = self.octets - replaced;
+        others == 0 || others + state.payload.len() <= octets_max
+    }
     /// The next observation whose state the application has to be asked for once more.
     pub fn next_stale(&mut self) -> Option<ObservationId> {
         self.stale.pop()
@@ -251,7 +283,7 @@ impl<P: Ord + Copy> Registry<P> {
     fn take_out(&mut self, place: &Observed<P>) -> bool {
         let Some(gone) = self.observers.remove(place) else { return false };
         if let Some(waits) = gone.waits {
-            self.waiting.remove(&waits);
+            self.waiting.remove(waits);
             self.waits_no_more(gone.observation);
         }
         self.withheld.remove(place);
@@ -289,13 +321,20 @@ impl<P: Ord + Copy> Registry<P> {
     pub fn all(&self) -> Vec<ObservationId> {
         self.observations.keys().copied().collect()
     }
-    /// One of the observers of an observation, and the request that the application answers for all of
+    /// One of the observers of an observation, a proven one if there is any, and the request that the application answers for all of
     /// them.
-    pub fn question(&mut self, id: ObservationId) -> Option<(P, Message)> {
+    pub fn question(
+        &mut self,
+        id: ObservationId,
+        is_proven: impl Fn(P) -> bool,
+    ) -> Option<(P, Message)> {
         let observation = self.observations.get_mut(&id)?;
         observation.asked = observation.version;
+        // One that was proven when it registered, or has acknowledged a notification, may be unknown to the
+        // transport by now.
         let proven = |place: &&Observed<P>| {
-            self.observers.get(*place).is_some_and(|one| one.unproven.is_none())
+            let noted = self.observers.get(*place).is_some_and(|one| one.unproven.is_none());
+            noted || is_proven(place.0)
         };
         let mut all = observation.observers.iter();
         let (peer, _) = all.find(proven).or_else(|| observation.observers.first())?;
@@ -373,7 +412,11 @@ impl<P: Ord + Copy> Registry<P> {
     }
     /// When [`Registry::next_notification`] has something to do.
     pub fn next_deadline(&self) -> Option<Instant> {
-        self.waiting.first_key_value().map(|((at, _), _)| *at)
+        self.waiting.next_deadline()
+    }
+    /// The peer that is notified next once there is room among the unproven.
+    pub fn first_crowded(&self) -> Option<P> {
+        self.waiting.first_crowded().map(|(peer, _)| *peer)
     }
     /// The notification of the observer whose turn it is, under the name `handle`; `None` if nobody is to
     /// be notified now.
@@ -386,16 +429,13 @@ impl<P: Ord + Copy> Registry<P> {
         handle: Handle,
         standing: impl Fn(P) -> Standing,
     ) -> Option<Notification<P>> {
-        while let Some(first) = self.waiting.first_entry()
-            && first.key().0 <= now
-        {
-            let place = first.remove();
+        while let Some((place, turn)) = self.waiting.pop(now, |place| standing(place.0).room_at) {
             let standing = standing(place.0);
             let id = self.observers.get_mut(&place).map(|one| {
                 one.waits = None;
                 one.observation
             });
-            let notification = self.notify(&place, handle, standing, now);
+            let notification = self.notify(&place, turn, handle, standing, now);
             if let Some(id) = id {
                 self.waits_no_more(id);
             }
@@ -410,6 +450,7 @@ impl<P: Ord + Copy> Registry<P> {
     fn notify(
         &mut self,
         place: &Observed<P>,
+        turn: u64,
         handle: Handle,
         standing: Standing,
         now: Instant,
@@ -425,7 +466,7 @@ impl<P: Ord + Copy> Registry<P> {
             self.unproven.remove(&serial);
         }
         if let Some(at) = standing.room_at.filter(|_| !proven) {
-            self.wait(place, at);
+            self.wait_for_room(place, turn, at);
             return None;
         }
         let observation = self.observations.get(&id)?;
@@ -470,17 +511,23 @@ impl<P: Ord + Copy> Registry<P> {
 
     /// Puts an observer behind all others that may be notified from `at` on, unless it waits already.
     fn wait(&mut self, place: &Observed<P>, at: Instant) {
-        let serial = self.next();
         let Some(observer) = self.observers.get_mut(place) else { return };
         if observer.waits.is_some() || self.withheld.contains(place) {
             return;
         }
-        let id = observer.observation;
-        if let Some(observation) = self.observations.get_mut(&id) {
+        observer.waits = Some(self.waiting.push(place.clone(), at));
+        if let Some(observation) = self.observations.get_mut(&observer.observation) {
             observation.waiting += 1;
         }
-        observer.waits = Some((at, serial));
-        self.waiting.insert((at, serial), place.clone());
+    }
+    /// An observer keeps its turn until there is room among the unproven, at the latest at `room_at`.
+    fn wait_for_room(&mut self, place: &Observed<P>, turn: u64, room_at: Instant) {
+        let Some(observer) = self.observers.get_mut(place) else { return };
+        self.waiting.push_crowded(place.clone(), turn, room_at);
+        observer.waits = Some(turn);
+        if let Some(observation) = self.observations.get_mut(&observer.observation) {
+            observation.waiting += 1;
+        }
     }
     /// One observer fewer waits for the state of an observation, which is kept as long as any does.
     fn waits_no_more(&mut self, id: ObservationId) {

@@ -26,13 +26,15 @@ pub(super) struct Connection {
     pub(super) peer: Settings,
     /// When the peer's first CSM is too late.
     pub(super) greeted_by: Instant,
+    /// Requests of the peer that the application has not answered.
+    pub(super) incoming: usize,
     buffer: Vec<u8>,
 }
 
 impl Connection {
     pub(super) fn new(framing: Framing, greeted_by: Instant) -> Self {
         let (peer, state) = (Settings::default(), State::Opening);
-        Self { framing, state, peer, greeted_by, buffer: Vec::new() }
+        Self { framing, state, peer, greeted_by, incoming: 0, buffer: Vec::new() }
     }
     pub(super) const fn framing(&self) -> Framing {
         self.framing

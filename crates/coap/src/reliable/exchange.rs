@@ -191,7 +191,7 @@ impl<P: Ord + Copy> Connections<P> {
         if !self.fits(peer, &message) {
             return Err(TOO_LONG);
         }
-        self.asked.remove(&exchange);
+        self.forget_asked(exchange);
         if !unwanted.contains(code) {
             self.send(peer, &message, handle, Purpose::Response);
         }
@@ -201,9 +201,18 @@ impl<P: Ord + Copy> Connections<P> {
 
     /// The application leaves a request without response.
     pub(super) fn decline(&mut self, exchange: ExchangeId) -> Result<(), Rejected> {
-        let Some(asked) = self.asked.remove(&exchange) else { return Err(ANSWERED) };
+        let Some(asked) = self.forget_asked(exchange) else { return Err(ANSWERED) };
         self.close_if_done(asked.peer);
         Ok(())
+    }
+
+    /// Takes a peer's request out of every table.
+    fn forget_asked(&mut self, exchange: ExchangeId) -> Option<Asked<P>> {
+        let asked = self.asked.remove(&exchange)?;
+        if let Some(connection) = self.open.get_mut(&asked.peer) {
+            connection.incoming -= 1;
+        }
+        Some(asked)
     }
 
     /// The application tells an observer. What a connection takes arrives, so a notification that

@@ -11,7 +11,8 @@ use lowmesh_wire::coap::{
 use super::Connections;
 use super::connection::State;
 use super::exchange::{Asked, Waiting};
-use crate::event::{Discard, Output, Purpose};
+use crate::Transport;
+use crate::event::{Discard, Output, Purpose, ResponseTemplate};
 use crate::no_response::Unwanted;
 use crate::refusal::{is_for_proxy, refusal};
 
@@ -134,18 +135,32 @@ impl<P: Ord + Copy> Connections<P> {
             }
             None => refusal(view.options(), token.len(), TOKEN_LEN_MAX, self.limits.proxy),
         };
-        let full = self.asked.len() >= self.limits.incoming_max;
+        let refused = refused.map(ResponseTemplate::new).or_else(|| {
+            let busy = self.is_busy(from).then(ResponseTemplate::busy)?;
+            self.discard(from, Discard::Overloaded);
+            Some(busy)
+        });
         // Over a reliable transport the client would wait in vain for a request that is dropped.
-        let refused = refused.or(full.then_some(Code::SERVICE_UNAVAILABLE));
-        if let Some(code) = refused {
-            let answer = StreamMessage { token, ..StreamMessage::new(code) };
+        if let Some(ResponseTemplate { code, options, payload, .. }) = refused {
+            let answer = StreamMessage { code, token, options, payload };
             return self.send(from, &answer, Handle::NONE, Purpose::Response);
+        }
+        if let Some(connection) = self.open.get_mut(&from) {
+            connection.incoming += 1;
         }
         let exchange = self.next_id();
         let unwanted = Unwanted::from_options(view.options()).unwrap_or(Unwanted::NOTHING);
         self.asked.insert(exchange, Asked { peer: from, token, unwanted });
         let message = message(view, recognition.faulty_elective);
         self.outbox.push(Output::Request { exchange, from, message, multicast: false });
+    }
+
+    /// True if all places for unanswered requests are taken, or this connection has its share of them. A
+    /// connection that is alone may have all.
+    fn is_busy(&self, from: P) -> bool {
+        let own = self.open.get(&from).map_or(0, |one| one.incoming);
+        let share = !self.is_alone() && own >= self.limits.incoming_per_peer;
+        share || self.asked.len() >= self.limits.incoming_max
     }
 
     fn on_response(&mut self, from: P, view: &StreamView<'_>, now: Instant) {

@@ -286,15 +286,66 @@ fn a_token_that_an_open_request_has_is_refused() {
     assert_eq!(refused.what, "token");
 }
 
+/// A connection of one more peer.
+fn connect(machine: &mut Connections<u8>, peer: u8) {
+    input(machine, Input::Connected { peer, framing: Framing::Stream });
+    ask_of(machine, peer, &csm());
+}
+
+fn ask_of(machine: &mut Connections<u8>, from: u8, message: &StreamMessage) -> Vec<Output<u8>> {
+    let mut bytes = Vec::new();
+    message.emit(Framing::Stream, &mut bytes);
+    input(machine, Input::Datagram { from, bytes: &bytes })
+}
+
+/// True if the request was refused for want of room, with when to try again.
+fn is_refused(outputs: &[Output<u8>]) -> bool {
+    let [Output::Discarded { cause: Discard::Overloaded, .. }, rest @ ..] = outputs else {
+        assert!(matches!(outputs[..], [Output::Request { .. }]), "{outputs:?}");
+        return false;
+    };
+    let answer = sent(rest).remove(0);
+    let max_age = answer.options.get_uint(OptionNumber::MAX_AGE);
+    assert_eq!((answer.code, max_age), (Code::SERVICE_UNAVAILABLE, Some(5)));
+    true
+}
+
 #[test]
-fn a_server_without_room_says_so() {
-    let limits = ConnectionLimits { incoming_max: 1, ..ConnectionLimits::default() };
+fn a_server_without_room_says_when_to_ask_again() {
+    let limits = ConnectionLimits { incoming_max: 2, ..ConnectionLimits::default() };
     let mut machine = Connections::new(limits, rng(1));
-    input(&mut machine, Input::Connected { peer: PEER, framing: Framing::Stream });
-    receive(&mut machine, &csm());
-    receive(&mut machine, &request(1));
-    let out = receive(&mut machine, &request(2));
-    assert_eq!(sent(&out)[0].code, Code::SERVICE_UNAVAILABLE);
+    connect(&mut machine, PEER);
+    let first = receive(&mut machine, &request(1));
+    let refused: Vec<bool> =
+        (2..5).map(|token| is_refused(&receive(&mut machine, &request(token)))).collect();
+    assert_eq!(refused, [false, true, true], "one connection may have all");
+    let [Output::Request { exchange, .. }] = first[..] else { panic!("{first:?}") };
+    input(&mut machine, Input::Decline { exchange });
+    assert!(!is_refused(&receive(&mut machine, &request(6))));
+}
+
+#[test]
+fn one_connection_with_unanswered_requests_leaves_room_for_the_next() {
+    let limits =
+        ConnectionLimits { incoming_max: 9, incoming_per_peer: 3, ..ConnectionLimits::default() };
+    let mut machine = Connections::new(limits, rng(1));
+    connect(&mut machine, 1);
+    connect(&mut machine, 2);
+    connect(&mut machine, 3);
+    let first = ask_of(&mut machine, 3, &request(20));
+    (21..23).for_each(|token| drop(ask_of(&mut machine, 3, &request(token))));
+    let refused = |machine: &mut Connections<u8>, peer: u8| {
+        let asks = (0..10).map(|token| is_refused(&ask_of(machine, peer, &request(token))));
+        asks.filter(|refused| *refused).count()
+    };
+    assert_eq!((refused(&mut machine, 1), refused(&mut machine, 2)), (7, 7));
+    // A place is free once its request is answered, or the connection has ended.
+    let [Output::Request { exchange, .. }] = first[..] else { panic!("{first:?}") };
+    input(&mut machine, Input::Decline { exchange });
+    assert!(!is_refused(&ask_of(&mut machine, 3, &request(1))));
+    input(&mut machine, Input::Unreachable { peer: 1 });
+    connect(&mut machine, 1);
+    assert!(!is_refused(&ask_of(&mut machine, 1, &request(1))));
 }
 
 #[test]

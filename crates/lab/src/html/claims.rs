@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use super::document::{Document, Page, facts, program};
+use super::document::{Document, Page, facts};
 use super::markup::{command, csv_link, prose};
 use super::points;
+use crate::build;
 use crate::claims::judge::Evidence;
 use crate::claims::{Answer, Grade, Paper, Sensitivity, Sweep, Verdict};
 use crate::command::{Kept, Provenance};
@@ -105,7 +106,7 @@ fn lead(paper: &Paper, answers: &[Answer], evidence: &Evidence, how: &Extent) ->
         ("Runs", points::run_count(&points)),
         ("Seeds", points::seed_range(&points)),
         ("A run", points::run_length(&points)),
-        ("Program", program()),
+        ("Program", build::program()),
     ]));
     html.push_str(&command(&how.command));
     html.push('\n');

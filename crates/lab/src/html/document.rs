@@ -6,11 +6,6 @@ use super::markup::{csv_link, prose, table};
 use crate::figures::Figure;
 use crate::figures::sheet::escaped;
 use crate::figures::style::STYLE;
-use crate::identity::MODEL_VERSION;
-use crate::report::VERSION;
-
-/// The commit that the program was built from, if the build was told (`LOWMESH_COMMIT`).
-const COMMIT: Option<&str> = option_env!("LOWMESH_COMMIT");
 
 /// Sections from which on a page has a list of contents.
 const CONTENTS_MIN: usize = 6;
@@ -128,10 +123,4 @@ pub fn facts(facts: &[(&str, String)]) -> String {
     }
     html.push_str("</dl>\n");
     html
-}
-
-/// The program that made a page.
-pub fn program() -> String {
-    let commit = COMMIT.map_or_else(String::new, |commit| format!(", commit {commit}"));
-    format!("lowmesh {VERSION}{commit}, model version {MODEL_VERSION}")
 }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::document::{Document, Page, facts, program};
+use super::document::{Document, Page, facts};
 use super::markup::{command, prose, table};
 use super::points;
+use crate::build;
 use crate::command::Provenance;
 use crate::figures::sheet::escaped;
 use crate::figures::{Data, search};
@@ -56,7 +57,7 @@ fn lead(tuned: &Tuned, again: &str) -> String {
         ("Runs of the search", points::run_count(&tuned.searched)),
         ("Runs of the comparison", points::run_count(&tuned.held_out)),
         ("A run", points::run_length(&tuned.held_out)),
-        ("Program", program()),
+        ("Program", build::program()),
     ]));
     html.push_str(&command(again));
     html.push('\n');

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::document::{Document, Page, facts, program};
+use super::document::{Document, Page, facts};
 use super::markup::{csv_link, table};
 use super::points;
+use crate::build;
 use crate::command::Provenance;
 use crate::figures::sheet::escaped;
 use crate::figures::{Data, figures};
@@ -68,7 +69,7 @@ fn lead(points: &[PointResult]) -> String {
             ("Runs", points::run_count(points)),
             ("Seeds", points::seed_range(points)),
             ("A run", points::run_length(points)),
-            ("Program", program()),
+            ("Program", build::program()),
         ])
 }
 

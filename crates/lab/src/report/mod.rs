@@ -1,6 +1,7 @@
 //! What users keep of a campaign: a summary, JSON, CSV and the folder of results.
 
 mod folder;
+mod sweep;
 
 use std::fmt::Write as _;
 
@@ -10,16 +11,18 @@ use serde::{Serialize, Serializer};
 
 pub use folder::{Folder, FolderError};
 
+pub use crate::build::VERSION;
+
+use crate::build::Build;
 use crate::metrics::Metrics;
 use crate::runner::{Campaign, Failure, Run};
 use crate::scenario::Scenario;
 use crate::statistics::Estimate;
 
 /// Version of the JSON's shape: it grows by one when a field changes its meaning or goes.
-pub const SCHEMA: u32 = 1;
-
-/// The version of the program that made a report.
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+///
+/// 2: the name of a run depends on the build of the program, which `build` tells.
+pub const SCHEMA: u32 = 2;
 
 /// A scenario's runs and what they come to.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,10 +96,11 @@ impl Report {
 
 impl Serialize for Report {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut report = serializer.serialize_struct("Report", 6)?;
+        let mut report = serializer.serialize_struct("Report", 7)?;
         report.serialize_field("schema", &SCHEMA)?;
         report.serialize_field("scenario", &self.scenario)?;
         report.serialize_field("version", VERSION)?;
+        report.serialize_field("build", &Build::own())?;
         report.serialize_field("runs", &self.runs)?;
         if !self.failures.is_empty() {
             report.serialize_field("failures", &self.failures)?;
@@ -185,12 +189,13 @@ mod tests {
         let text = report(Vec::new()).to_json();
         let json: serde_json::Value = serde_json::from_str(&text).expect("own output");
         let keys: Vec<_> = json.as_object().expect("an object").keys().cloned().collect();
-        assert_eq!(keys, ["runs", "scenario", "schema", "summary", "version"]);
+        assert_eq!(keys, ["build", "runs", "scenario", "schema", "summary", "version"]);
         let place =
             |key: &str| text.find(&format!("\n  \"{key}\"")).unwrap_or_else(|| panic!("{key}"));
-        let places = ["schema", "scenario", "version", "runs", "summary"].map(place);
+        let places = ["schema", "scenario", "version", "build", "runs", "summary"].map(place);
         assert!(places.is_sorted());
-        assert_eq!(json["schema"], 1);
+        assert_eq!(json["schema"], 2);
+        assert_eq!(json["build"]["id"], Build::own().id.to_string());
         let run = json["runs"][0].as_object().expect("an object");
         let keys: Vec<_> = run.keys().cloned().collect();
         assert_eq!(keys, ["metrics", "seed", "sim_s", "trace_hash", "wall_s"]);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::build::Commit;
 use crate::identity::Identity;
 
 /// An empty folder of the test's own, removed with the value.
@@ -52,9 +53,21 @@ fn put(store: &Store, seed: u64) -> RunId {
     id
 }
 
+/// A build of other sources.
+fn other() -> Build {
+    Build { id: BuildId(BuildId::own().0 ^ (1 << 127)), commit: Commit::parse("147307f-dirty") }
+}
+
+fn put_by_other(store: &Store, seed: u64) -> RunId {
+    let id = Identity::of(&scenario()).run_by(other().id, Seed(seed));
+    let other_run = Run { trace_hash: 1, ..run(seed) };
+    store.put_by(&other(), id, &scenario(), &other_run).expect("writable");
+    id
+}
+
 fn files(store: &Store) -> BTreeMap<String, Vec<u8>> {
     let entries =
-        fs::read_dir(store.folder()).expect("readable").map(|entry| entry.expect("readable"));
+        fs::read_dir(store.own()).expect("readable").map(|entry| entry.expect("readable"));
     entries
         .map(|entry| {
             let name = entry.file_name().into_string().expect("ASCII");
@@ -70,7 +83,7 @@ fn a_run_comes_back_to_the_last_bit() {
     let id = put(&store, 3);
     assert_eq!(store.get(id), Some(run(3)));
     let stored = store.stored(id).expect("just put");
-    assert_eq!((stored.run, stored.model), (run(3), MODEL_VERSION));
+    assert_eq!((stored.run, stored.build), (run(3), BuildId::own()));
 }
 
 #[test]
@@ -78,8 +91,8 @@ fn a_stored_run_holds_the_scenario_that_repeats_it() {
     let scratch = Scratch::new("repeat");
     let store = scratch.store("a");
     let id = put(&store, 3);
-    let (found, stored) = store.find(&id.to_string()[..8]).expect("its only run");
-    assert_eq!(found, id);
+    let (found, stored, kept) = store.find(&id.to_string()[..8]).expect("its only run");
+    assert_eq!((found, kept.build, kept.runs), (id, Some(BuildId::own().short()), 1));
     assert_eq!(stored.scenario.seeds().collect::<Vec<_>>(), [Seed(3)]);
     assert_eq!(Identity::of(&stored.scenario).run(Seed(3)), id);
 }
@@ -115,9 +128,13 @@ fn joined_stores_are_those_of_one_attempt_byte_for_byte() {
         put(&whole, seed);
     }
     let into = scratch.store("into");
-    assert_eq!(into.merge(&a).expect("readable"), 2);
-    assert_eq!(into.merge(&b).expect("readable"), 1);
-    assert_eq!(into.merge(&b).expect("readable"), 0);
+    let taken = |from: &Store| {
+        let merged = into.merge(from).expect("readable");
+        merged.iter().map(|one| (one.from.runs, one.taken)).collect::<Vec<_>>()
+    };
+    assert_eq!(taken(&a), [(2, 2)]);
+    assert_eq!(taken(&b), [(1, 1)]);
+    assert_eq!(taken(&b), [(1, 0)]);
     assert_eq!(files(&into), files(&whole));
 }
 
@@ -146,6 +163,94 @@ fn what_a_killed_process_left_behind_is_no_run() {
     let scratch = Scratch::new("killed");
     let store = scratch.store("a");
     let id = put(&store, 1);
-    fs::write(store.folder().join(format!("{id}.json.partial-1")), "{").expect("writable");
+    fs::write(store.own().join(format!("{id}.json.partial-1")), "{").expect("writable");
     assert_eq!(store.ids().expect("readable"), [id]);
+}
+
+#[test]
+fn runs_of_another_build_are_named_and_not_used() {
+    let scratch = Scratch::new("other");
+    let store = scratch.store("a");
+    let (one, two) = (put_by_other(&store, 1), put_by_other(&store, 2));
+    let own = put(&store, 1);
+    assert_eq!((store.get(one), store.get(two)), (None, None));
+    assert_eq!(store.ids().expect("readable"), [own]);
+    let others = store.others().expect("readable");
+    assert_eq!(others.len(), 1);
+    assert_eq!((others[0].runs, others[0].build.as_ref()), (2, Some(&other().id.short())));
+    assert_eq!(others[0].to_string(), other().to_string());
+    assert!(others[0].to_string().ends_with(" (commit 147307f-dirty)"), "{}", others[0]);
+}
+
+#[test]
+fn a_run_of_another_build_under_this_name_and_folder_counts_as_none() {
+    let scratch = Scratch::new("moved");
+    let store = scratch.store("a");
+    let (theirs, own) = (put_by_other(&store, 1), Identity::of(&scenario()).run(Seed(1)));
+    fs::create_dir_all(store.own()).expect("writable");
+    let from = store.of(other().id.short()).path(theirs, "json");
+    let text =
+        fs::read_to_string(from).expect("just put").replace(&theirs.to_string(), &own.to_string());
+    fs::write(store.path(own, "json"), text).expect("writable");
+    assert_eq!(store.get(own), None);
+    assert!(matches!(store.stored(own), Err(StoreError::Broken { .. })));
+}
+
+#[test]
+fn a_run_of_another_build_is_found_with_the_build_that_made_it() {
+    let scratch = Scratch::new("found");
+    let store = scratch.store("a");
+    let id = put_by_other(&store, 1);
+    let (found, stored, kept) = store.find(&id.to_string()[..8]).expect("its only run");
+    assert_eq!((found, stored.build, stored.run.trace_hash), (id, other().id, 1));
+    assert_eq!(kept.commit, other().commit);
+}
+
+#[test]
+fn runs_from_before_builds_were_recorded_are_named_and_left() {
+    let scratch = Scratch::new("before");
+    let (store, into) = (scratch.store("a"), scratch.store("into"));
+    fs::write(store.folder().join(format!("{:032x}.json", 7)), "{\"schema\":1}").expect("writable");
+    let others = store.others().expect("readable");
+    assert_eq!((others[0].runs, &others[0].build), (1, &None));
+    assert_eq!(others[0].to_string(), "a build that was not recorded");
+    let merged = into.merge(&store).expect("readable");
+    assert_eq!((merged[0].from.runs, merged[0].taken), (1, 0));
+    assert!(matches!(store.find("0000"), Err(StoreError::Unknown(_))));
+}
+
+#[test]
+fn joined_stores_keep_builds_apart_with_their_commits() {
+    let scratch = Scratch::new("apart");
+    let (a, b, into) = (scratch.store("a"), scratch.store("b"), scratch.store("into"));
+    put(&a, 1);
+    put_by_other(&b, 1);
+    for from in [&a, &b] {
+        into.merge(from).expect("readable");
+    }
+    let builds = into.builds().expect("readable");
+    let short = |build: &BuildRuns| (build.build.clone().unwrap_or_default(), build.runs);
+    let expected = [(BuildId::own().short(), 1), (other().id.short(), 1)];
+    assert_eq!(builds.iter().map(short).collect::<Vec<_>>(), expected);
+    assert_eq!(builds[1].commit, other().commit);
+    assert_eq!(into.ids().expect("readable").len(), 1);
+}
+
+#[test]
+fn results_are_read_of_one_build_alone() {
+    let scratch = Scratch::new("results");
+    let store = scratch.store("a");
+    let runs = |folder: &Path| Store::open_results(folder).and_then(|store| store.ids());
+    let theirs = put_by_other(&store, 1);
+    assert_eq!(runs(store.folder()).expect("one build"), [theirs]);
+    let own = put(&store, 1);
+    assert_eq!(runs(store.folder()).expect("this build first"), [own]);
+    assert_eq!(runs(&store.folder().join(other().id.short())).expect("named"), [theirs]);
+    fs::remove_dir_all(store.own()).expect("ours");
+    let third = Build { id: BuildId(other().id.0 ^ (1 << 126)), commit: None };
+    store.put_by(&third, own, &scenario(), &run(1)).expect("writable");
+    let error = Store::open_results(store.folder()).expect_err("two builds, none of them ours");
+    let told = error.to_string();
+    assert!(told.contains("runs of 2 builds: "), "{told}");
+    assert!(told.contains(&third.to_string()) && told.contains(&other().to_string()), "{told}");
 }

@@ -4,6 +4,7 @@ use serde::{Serialize, Serializer};
 
 use super::halving::Rung;
 use super::{Candidate, Found, Objective, Plan, Tried};
+use crate::build::Build;
 use crate::report::{SCHEMA, VERSION};
 use crate::results::{Point, PointResult};
 use crate::runner::{Failure, Run};
@@ -214,6 +215,7 @@ impl Serialize for Tuned {
         serde_json::json!({
             "schema": SCHEMA,
             "version": VERSION,
+            "build": Build::own(),
             "scenario": self.scenario,
             "objective": self.objective.name(),
             "candidates": self.candidates,

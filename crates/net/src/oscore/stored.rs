@@ -164,7 +164,7 @@ impl StoredContext {
             let verified = renewing.renewal.verify_first_response(pending, outer);
             return Ok(verified.map(|_| Answer::Again));
         }
-        match renewing.renewal.third(pending, outer, RenewalNonce(random()?)) {
+        match renewing.renewal.third(pending, outer, || random().map(RenewalNonce))? {
             Ok(third) => {
                 self.replace(third)?;
                 Ok(Ok(Answer::Again))

@@ -126,7 +126,7 @@ impl<W: Way> Attendant<W> {
                     return;
                 }
                 let proven = self.way.is_proven(from);
-                match self.site.ask(from, proven, message, multicast) {
+                match self.site.ask(from, proven, message, multicast, exchange.is_refresh()) {
                     Outcome::Reply(Reply::Now(response), finish) => {
                         self.respond(exchange, finish.apply(response));
                     }
@@ -164,11 +164,15 @@ impl<W: Way> Attendant<W> {
     fn respond(&mut self, exchange: ExchangeId, response: ResponseTemplate) {
         let handle = Handle::NONE;
         self.site.totals.answered(response.code);
-        self.journal.answered(exchange, &response);
+        let block1 = self.way.request_block(exchange);
+        let entry = self.journal.answered(exchange, &response);
         // Who asked may be gone. What cannot be sent as it is, as an answer that is too long, is our mistake.
         if self.way.handle(Input::Respond { exchange, response, handle }).is_err() {
             let response = ResponseTemplate::new(Code::INTERNAL_SERVER_ERROR);
             let _gone = self.way.handle(Input::Respond { exchange, response, handle });
+        }
+        if let Some(entry) = entry {
+            self.journal.write(entry, block1, self.way.response_block());
         }
     }
 }

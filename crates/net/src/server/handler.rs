@@ -24,6 +24,8 @@ pub struct Request {
     pub proven: bool,
     /// It came to a group that the server belongs to.
     pub multicast: bool,
+    /// It has been answered before, and is asked again because what it observes has changed: its answer is a notification.
+    pub refresh: bool,
     /// Segments of the path that are the resource's own.
     pub(super) depth: usize,
 }

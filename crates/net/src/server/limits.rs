@@ -7,7 +7,8 @@ use lowmesh_coap::{Config, ConnectionLimits, HostLimits};
 use crate::dtls::SessionLimits;
 use crate::params::{
     GRACE, HANDSHAKE_MAX, IDLE_MAX, OPENING_MAX, OPENING_PER_SOURCE_MAX, PONG_MAX, RECEIVE_MAX,
-    SEND_MAX, SERVED_CONNECTIONS_MAX, SERVED_PER_SOURCE_MAX,
+    SEND_MAX, SERVED_BODIES_MAX, SERVED_BODIES_PER_SOURCE_MAX, SERVED_CONNECTIONS_MAX,
+    SERVED_PER_SOURCE_MAX, SERVED_REQUESTS_MAX, SERVED_REQUESTS_PER_SOURCE_MAX,
 };
 
 /// How much a server takes on.
@@ -25,6 +26,8 @@ use crate::params::{
 /// | longest body | `host.body_max` | 1 MiB |
 /// | unfinished bodies, in all and each peer | `host.assemblies_max`, `assemblies_per_peer` | 8 MiB, 1 MiB; 1 MiB each connection |
 /// | bodies whose later blocks may be asked for, in all and each peer | `host.representations_max`, `representations_per_peer` | 16 MiB, 4 MiB; 1 MiB each connection |
+/// | octets of bodies on all connections, in all and each source | `bodies_max`, `bodies_per_source` | 32 MiB, 8 MiB |
+/// | octets of requests that take time on all connections, in all and each source | `requests_max`, `requests_per_source` | 16 MiB, 4 MiB |
 /// | observers, in all and each peer | `host.observers_max`, `observers_per_peer` | 1024, 64 |
 /// | octets to an unproven address, in octets that came from it | `host.amplification_max` | 3 |
 ///
@@ -50,6 +53,15 @@ pub struct Limits {
     pub opening_max: usize,
     /// The same of one source.
     pub opening_per_source: usize,
+    /// Octets of unfinished request bodies and of response bodies kept for later blocks, over all connections. Past it the
+    /// longest idle connection with bodies loses them: its upload is answered with 4.08, its download begins again.
+    pub bodies_max: usize,
+    /// The same of one source; two bodies of the longest kind always fit.
+    pub bodies_per_source: usize,
+    /// Octets of requests that take the application time, over all connections. Past it one more is answered with 5.03.
+    pub requests_max: usize,
+    /// The same of one source; one with a body of the longest kind always fits.
+    pub requests_per_source: usize,
     /// How long a client may take from its connection to its CSM, the handshakes of TLS and WebSockets included.
     pub handshake_max: Duration,
     /// How long a client may be silent on its connection. One that observes is then asked with a Ping whether it is there.
@@ -75,6 +87,10 @@ impl Default for Limits {
             connections_per_source: SERVED_PER_SOURCE_MAX,
             opening_max: OPENING_MAX,
             opening_per_source: OPENING_PER_SOURCE_MAX,
+            bodies_max: SERVED_BODIES_MAX,
+            bodies_per_source: SERVED_BODIES_PER_SOURCE_MAX,
+            requests_max: SERVED_REQUESTS_MAX,
+            requests_per_source: SERVED_REQUESTS_PER_SOURCE_MAX,
             handshake_max: HANDSHAKE_MAX,
             idle_max: IDLE_MAX,
             pong_max: PONG_MAX,

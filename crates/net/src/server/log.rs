@@ -8,6 +8,7 @@ use std::fmt::{self, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
 
+use lowmesh_coap::blockwise::Block;
 use lowmesh_coap::observe::{DEREGISTER, REGISTER};
 use lowmesh_coap::{ExchangeId, ResponseTemplate};
 use lowmesh_wire::coap::uri::Scheme;
@@ -37,6 +38,10 @@ pub struct Served {
     pub response_len: usize,
     /// From the whole request to its response.
     pub took: Duration,
+    /// The last block of the body of the request, if that came in blocks (RFC 7959).
+    pub block1: Option<Block>,
+    /// The first block of the body of the response, or the later one that was asked for, if it leaves in blocks.
+    pub block2: Option<Block>,
     /// What the request did to an observation.
     pub observation: Option<Observation>,
 }
@@ -70,6 +75,9 @@ impl fmt::Debug for RequestLog {
     }
 }
 
+/// A request that is answered and not written yet.
+pub(super) struct Entry(Served, Instant);
+
 /// The requests of one attendant that wait for their answers. Each has a place among the pending answers, so these are
 /// as many as those at most.
 pub(super) struct Journal {
@@ -101,31 +109,37 @@ impl Journal {
             code: None,
             response_len: 0,
             took: Duration::ZERO,
+            block1: None,
+            block2: None,
             observation,
         };
         self.open.insert(exchange, (served, Instant::now()));
     }
-    /// It is answered, with what the resource and the server have made.
-    pub(super) fn answered(&mut self, exchange: ExchangeId, response: &ResponseTemplate) {
-        if let Some((mut served, begun)) = self.open.remove(&exchange) {
-            served.code = Some(response.code);
-            served.response_len = response.payload.len();
-            // RFC 7641 s4.1: only an answer with Observe registers.
-            let registers = response.options.get(OptionNumber::OBSERVE).is_some();
-            served.observation.take_if(|one| *one == Observation::Registered && !registers);
-            self.write(served, begun);
-        }
+    /// It is answered, with what the resource and the server have made: what to [write](Self::write) of it.
+    pub(super) fn answered(
+        &mut self,
+        exchange: ExchangeId,
+        response: &ResponseTemplate,
+    ) -> Option<Entry> {
+        let (mut served, begun) = self.open.remove(&exchange)?;
+        served.code = Some(response.code);
+        served.response_len = response.payload.len();
+        // RFC 7641 s4.1: only an answer with Observe registers.
+        let registers = response.options.get(OptionNumber::OBSERVE).is_some();
+        served.observation.take_if(|one| *one == Observation::Registered && !registers);
+        Some(Entry(served, begun))
     }
     /// It stays without an answer.
     pub(super) fn declined(&mut self, exchange: ExchangeId) {
         if let Some((served, begun)) = self.open.remove(&exchange) {
-            self.write(Served { observation: None, ..served }, begun);
+            self.write(Entry(Served { observation: None, ..served }, begun), None, None);
         }
     }
-    fn write(&self, mut served: Served, begun: Instant) {
+    /// Tells the log of a request, of whose bodies these blocks were the last and the first.
+    pub(super) fn write(&self, entry: Entry, block1: Option<Block>, block2: Option<Block>) {
+        let Entry(served, begun) = entry;
         if let Some(RequestLog(write)) = &self.log {
-            served.took = begun.elapsed();
-            write(&served);
+            write(&Served { took: begun.elapsed(), block1, block2, ..served });
         }
     }
 }
@@ -201,6 +215,7 @@ fn cut(mut text: String) -> String {
 mod tests {
     use std::net::SocketAddr;
 
+    use lowmesh_coap::blockwise::Exponent;
     use lowmesh_coap::resource::{Methods, Resource};
     use lowmesh_wire::coap::{Kind, MessageId};
     use tokio::sync::mpsc;
@@ -249,6 +264,9 @@ mod tests {
         let mut server = Server::new(limits).expect("the defaults");
         let (tell, told) = mpsc::unbounded_channel();
         server.log(RequestLog::new(move |served| _ = tell.send(served.clone())));
+        let long =
+            Handler::new(|_| ResponseTemplate::new(Code::CONTENT).with_payload(vec![7; 2500]));
+        server.insert("/long", Resource::new(Methods::GET, long));
         let hello = Handler::new(|_| {
             ResponseTemplate::new(Code::CONTENT).with_payload(b"hello world".to_vec())
         });
@@ -281,8 +299,13 @@ mod tests {
             (Code::PUT, "/hello", Scheme::Coap)
         );
         assert_eq!((served.request_len, served.response_len), (3000, 11));
+        let block = |number, more| Some(Block { number, more, exponent: Exponent::MAX });
+        assert_eq!((served.block1, served.block2), (block(2, false), None));
         assert_eq!((served.code, served.observation), (Some(Code::CONTENT), None));
         assert!(served.took < Duration::from_secs(1));
+        client.get(uri("/long")).await.expect("an answer");
+        let long = told.recv().await.expect("a line");
+        assert_eq!((long.block1, long.block2, long.response_len), (None, block(0, true), 2500));
         // The states that an observer gets are no requests.
         let mut states = client.get(uri("/hello")).observe().await.expect("it is observable");
         for _ in 0..3 {

@@ -33,6 +33,7 @@
 //! the application: what its resources do, and which runtime it runs in; every address and every connection is a task.
 
 mod attendant;
+mod bodies;
 mod handler;
 mod limits;
 mod listening;
@@ -63,6 +64,8 @@ use crate::tls::TlsServer;
 use crate::udp::{BindError, Udp};
 use crate::way::Datagrams;
 use attendant::Attendant;
+use bodies::Bodies;
+pub(crate) use bodies::Kept;
 pub use handler::{Handler, Request};
 pub use limits::Limits;
 pub(crate) use listening::Listening;
@@ -216,7 +219,8 @@ impl Server {
         let Self { router, changes, totals, limits, ports, listeners, .. } = self;
         let Self { protection, relay, log, .. } = self;
         let site = Arc::new(Site { router, changes, totals, relay, log });
-        let (places, limits) = (Places::new(&limits), Arc::new(limits));
+        let (places, bodies) = (Places::new(&limits), Bodies::new(&limits));
+        let limits = Arc::new(limits);
         let mut tasks = JoinSet::new();
         for port in ports {
             let driver = port.open(&limits, protection.clone());
@@ -234,6 +238,7 @@ impl Server {
                 site: site.clone(),
                 limits: limits.clone(),
                 places: places.clone(),
+                bodies: bodies.clone(),
                 protection: protection.clone(),
                 stop: stopped.clone(),
             };

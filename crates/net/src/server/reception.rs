@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::attendant::Attendant;
+use super::bodies::Bodies;
 use super::limits::Limits;
 use super::places::{Place, Places};
 use super::site::Site;
@@ -22,6 +23,7 @@ pub(super) struct Reception {
     pub(super) site: Arc<Site>,
     pub(super) limits: Arc<Limits>,
     pub(super) places: Places,
+    pub(super) bodies: Bodies,
     pub(super) protection: Option<Protection>,
     pub(super) stop: watch::Receiver<bool>,
 }
@@ -63,6 +65,7 @@ impl Reception {
     ) -> impl Future<Output = io::Result<()>> + use<> {
         let (site, limits, mut stop) = (self.site.clone(), self.limits.clone(), self.stop.clone());
         let (protection, scheme) = (self.protection.clone(), incoming.scheme());
+        let kept = self.bodies.open(incoming.peer);
         async move {
             let begun = tokio::time::Instant::now();
             let opening = tokio::time::timeout(limits.handshake_max, incoming.open());
@@ -71,18 +74,18 @@ impl Reception {
                 () = place.evicted() => return Ok(()),
                 _ = stop.wait_for(|stop| *stop) => return Ok(()),
             };
-            let (mut connection, kept) = (limits.connection.clone(), limits.of_connection());
+            let (mut connection, bounds) = (limits.connection.clone(), limits.of_connection());
             // The CSM is part of the handshake.
             let left = limits.handshake_max.saturating_sub(begun.elapsed());
             connection.csm_timeout = connection.csm_timeout.min(left.into());
-            let host = over_connections(connection, kept, protection, fresh_rng());
+            let host = over_connections(connection, bounds, protection, fresh_rng());
             let patience = Patience {
                 silence: limits.idle_max,
                 pong: limits.pong_max,
                 sending: limits.send_max,
             };
             let line = line.receiving_within(limits.receive_max);
-            let connected = Connected::new(line, host).served(patience, place);
+            let connected = Connected::new(line, host).served(patience, place, kept);
             let attendant = Attendant::new(connected, scheme, site);
             let (way, result) = attendant.serve(stop, limits.answers_within()).await;
             tokio::time::timeout(limits.grace, way.close()).await??;

@@ -81,6 +81,7 @@ impl Site {
         proven: bool,
         message: Message,
         multicast: bool,
+        refresh: bool,
     ) -> Outcome {
         if let Some(response) = self.relay.as_ref().and_then(|relay| (relay.denied)(&peer)) {
             // RFC 7252 s8.2: an error has nothing for a group to hear.
@@ -96,7 +97,7 @@ impl Site {
             if multicast {
                 return Outcome::Silence;
             }
-            let request = Request { peer, message, proven, multicast, depth: 0 };
+            let request = Request { peer, message, proven, multicast, refresh, depth: 0 };
             return Outcome::Reply(relay.handler.call(request), Finish::Plain);
         }
         match self.router.route(&message, multicast) {
@@ -107,7 +108,7 @@ impl Site {
                 } else {
                     Finish::Plain
                 };
-                let request = Request { peer, message, proven, multicast, depth };
+                let request = Request { peer, message, proven, multicast, refresh, depth };
                 Outcome::Reply(resource.value().call(request), finish)
             }
             Route::Answer(response) => Outcome::Reply(Reply::Now(response), Finish::Plain),

@@ -243,6 +243,28 @@ async fn observers_hear_of_changes_and_of_the_end() {
 }
 
 #[tokio::test]
+async fn a_handler_sees_whether_it_is_asked_for_a_notification() {
+    let mut server = server(Limits::default());
+    let text = |refresh| if refresh { "again" } else { "anew" };
+    let handler = Handler::new(move |request| {
+        ResponseTemplate::new(Code::CONTENT).with_payload(text(request.refresh).into())
+    });
+    server.insert("/who", Resource::new(Methods::GET, handler).observable());
+    let address = server.listen_udp(loopback()).expect("free");
+    let running = run(server);
+    let mut client = datagrams(address, None);
+    let mut observe = RequestTemplate::get("/who");
+    observe.options.insert_uint(OptionNumber::OBSERVE, 0);
+    client.send(observe);
+    assert_eq!(client.hear().await.expect("a state").payload, b"anew");
+    running.changes.tell("/who");
+    assert_eq!(client.hear().await.expect("a change").payload, b"again");
+    assert_eq!(client.ask(RequestTemplate::get("/who")).await.1, "anew");
+    running.stop.send(()).expect("it runs");
+    running.task.await.expect("no panic").expect("no failure");
+}
+
+#[tokio::test]
 async fn a_resource_says_that_its_observers_are_told_with_non() {
     let mut server = server(Limits::default());
     let address = server.listen_udp(loopback()).expect("free");

@@ -1,10 +1,11 @@
 //! One connection as a way: messages to and from its host, and how long its peer may take for what.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
 
 use futures_util::FutureExt as _;
+use lowmesh_coap::blockwise::Block;
 use lowmesh_coap::{
     ConfigError, CongestionControl, Connections, ExchangeId, Host, Input, Output, ResponseTemplate,
 };
@@ -19,9 +20,9 @@ use crate::clock::Clock;
 use crate::line::Line;
 use crate::metrics::{Kind, Report};
 use crate::oscore::Protected;
-use crate::params::{HANDSHAKE_MAX, OUTGOING_MAX, RELEASE_MAX};
+use crate::params::{HANDSHAKE_MAX, OUTGOING_MAX, RELEASE_MAX, REQUEST_OVERHEAD};
 use crate::peer::Peer;
-use crate::server::Place;
+use crate::server::{Kept, Place};
 use crate::stream::StreamError;
 use crate::tap::{Direction, Tap, show};
 
@@ -67,6 +68,11 @@ struct Guard {
     pong: Duration,
     sending: Duration,
     place: Place,
+    kept: Kept,
+    /// The request that the application sees now, and what it costs if that takes time.
+    asked: Option<(ExchangeId, usize)>,
+    /// What requests cost that take the application time.
+    deferred: BTreeMap<ExchangeId, usize>,
     /// The client has sent its CSM.
     greeted: bool,
     /// When its silence is too long.
@@ -106,12 +112,24 @@ impl Connected {
         Self { tap, ..self }
     }
     /// The peer is a client of a server, which has bounds.
-    pub(crate) fn served(mut self, patience: Patience, place: Place) -> Self {
+    pub(crate) fn served(mut self, patience: Patience, place: Place, kept: Kept) -> Self {
         let Patience { silence, pong, sending } = patience;
         let (silence, pong, sending) = (silence.into(), pong.into(), sending.into());
         let until = self.clock.now() + silence;
         let (greeted, pinged) = (false, false);
-        self.guard = Some(Guard { silence, pong, sending, place, greeted, until, pinged });
+        let (asked, deferred) = (None, BTreeMap::new());
+        self.guard = Some(Guard {
+            silence,
+            pong,
+            sending,
+            place,
+            kept,
+            asked,
+            deferred,
+            greeted,
+            until,
+            pinged,
+        });
         self
     }
     /// Sends what is left, and closes. A connection that is cut is dropped with what is left.
@@ -140,9 +158,10 @@ impl Connected {
                 other => self.outputs.push_back(other),
             }
         }
-        let busy = self.is_busy();
-        if let Some(guard) = &self.guard {
+        let (busy, octets) = (self.is_busy(), self.host.body_octets());
+        if let Some(guard) = &mut self.guard {
             guard.place.set_busy(busy);
+            guard.kept.set_bodies(octets);
         }
     }
     fn queue(&mut self, message: &StreamMessage) {
@@ -219,6 +238,7 @@ impl Connected {
         guard.until = now + guard.silence;
         guard.pinged = false;
         guard.place.heard();
+        guard.kept.heard();
         if is_open && !guard.greeted {
             guard.greeted = true;
             if !guard.place.serve() {
@@ -288,6 +308,12 @@ impl Connected {
                 None => std::future::pending().await,
             }
         };
+        let lost = async {
+            match guard {
+                Some(guard) => guard.kept.lost().await,
+                None => std::future::pending().await,
+            }
+        };
         let moved = async {
             // Who does not read its answers is not read either (back-pressure).
             if line.is_flushed() {
@@ -305,10 +331,19 @@ impl Connected {
                 }
             },
             () = evicted => self.on_evicted()?,
+            () = lost => {
+                self.host.forget_bodies();
+                self.drain();
+            }
             () = sleep => self.on_deadline()?,
         }
         Ok(())
     }
+}
+
+/// Octets that a request takes while the application works on it.
+fn cost(request: &Message) -> usize {
+    REQUEST_OVERHEAD + request.options.as_bytes().len() + request.payload.len()
 }
 
 /// A peer that does not greet as RFC 8323 s5.3 asks.
@@ -324,7 +359,13 @@ pub(crate) fn misgreeting(what: &str) -> String {
 impl Way for Connected {
     fn poll(&mut self) -> Option<Output<Peer>> {
         self.drain();
-        if self.has_room() { self.outputs.pop_front() } else { None }
+        let output = if self.has_room() { self.outputs.pop_front() } else { None };
+        if let (Some(guard), Some(Output::Request { exchange, message, .. })) =
+            (&mut self.guard, &output)
+        {
+            guard.asked = Some((*exchange, cost(message)));
+        }
+        output
     }
     async fn next(&mut self) -> io::Result<Output<Peer>> {
         loop {
@@ -335,12 +376,35 @@ impl Way for Connected {
         }
     }
     fn handle(&mut self, input: Input<'_, Peer>) -> Result<(), Rejected> {
+        if let (Some(guard), Input::Respond { exchange, .. } | Input::Decline { exchange }) =
+            (&mut self.guard, &input)
+            && let Some(octets) = guard.deferred.remove(exchange)
+        {
+            guard.kept.end_request(octets);
+        }
         let result = self.host.handle(self.clock.now(), input);
         self.drain();
         result
     }
+    fn request_block(&self, exchange: ExchangeId) -> Option<Block> {
+        self.host.request_block(exchange)
+    }
+    fn response_block(&self) -> Option<Block> {
+        self.host.response_block()
+    }
     fn defer(&mut self, exchange: ExchangeId) -> Result<(), ResponseTemplate> {
-        self.host.defer(exchange)
+        self.host.defer(exchange)?;
+        let Some(guard) = &mut self.guard else { return Ok(()) };
+        // States are asked for a few at a time, so they have places of their own.
+        if let Some((_, octets)) = guard.asked.take_if(|(asked, _)| *asked == exchange)
+            && !exchange.is_refresh()
+        {
+            if !guard.kept.admit_request(octets) {
+                return Err(ResponseTemplate::busy());
+            }
+            guard.deferred.insert(exchange, octets);
+        }
+        Ok(())
     }
     fn changed(&mut self, path: &str) {
         self.host.changed(path, self.clock.now());

@@ -72,6 +72,40 @@ fn a_request_cannot_be_sent_back_to_its_client() {
     assert_eq!(client.unprotect_request(&outer).err(), Some(Refusal::UnknownContext));
 }
 
+#[test]
+fn replays_after_a_crash_cost_a_number_once_each_and_keep_no_client_out() {
+    let (mut client, mut server) = pair();
+    let recorded: Vec<_> =
+        (0..100).map(|_| client.protect_request(&get("/a")).expect("plain").0).collect();
+    server.resume(&State::reserved(server.reserved()), Challenge([9; 8]));
+    let mut server = ready(server);
+    let first = server.state().sequence;
+    let mut refusals = Vec::new();
+    for _ in 0..50 {
+        refusals.extend(recorded.iter().map(|one| server.unprotect_request(one).err()));
+        // The newest and the oldest of them, once more.
+        refusals.push(server.unprotect_request(&recorded[99]).err());
+        refusals.push(server.unprotect_request(&recorded[0]).err());
+    }
+    let challenged = |one: &&Option<Refusal>| matches!(one, Some(Refusal::Challenged(_)));
+    assert_eq!(refusals.iter().filter(challenged).count(), 100);
+    assert_eq!(server.state().sequence, first + 100, "numbers that were used");
+    assert!(refusals[100..].iter().all(|one| *one == Some(Refusal::Replay)));
+    // Two requests of the client, of which the second overtakes the first.
+    let [(early, _), (late, mut pending)] =
+        [(); 2].map(|()| client.protect_request(&get("/a")).expect("plain"));
+    let Err(Refusal::Challenged(answer)) = server.unprotect_request(&late) else {
+        panic!("not challenged")
+    };
+    assert!(matches!(server.unprotect_request(&early), Err(Refusal::Challenged(_))));
+    let answer = client.unprotect_response(&mut pending, &answer).expect("genuine");
+    let mut again = get("/a");
+    let echo = answer.options.get(OptionNumber::ECHO).expect("a challenge");
+    again.options.insert(OptionNumber::ECHO, echo);
+    let (outer, _) = client.protect_request(&again).expect("plain");
+    assert!(server.unprotect_request(&outer).is_ok());
+}
+
 proptest! {
     #[test]
     fn in_any_order_and_number_of_copies_each_request_is_taken_once_at_most(

@@ -4,12 +4,12 @@ use core::convert::Infallible;
 
 use super::*;
 use crate::class::{Direction, split};
-use crate::client::seal;
+use crate::client::{open, seal};
 use crate::header::{unwrapped, wrapped};
 use crate::nonce::{Deriver, additional_data};
 use crate::params::{RENEWAL_NONCE_LEN, RENEWAL_TAG_LEN};
 use crate::{
-    Header, Pending, ProtectError, Refusal, Renewal, RenewalKey, RenewalNonce, Renewed,
+    Header, PartialIv, Pending, ProtectError, Refusal, Renewal, RenewalKey, RenewalNonce, Renewed,
     ResponseError,
 };
 
@@ -41,6 +41,16 @@ fn take(server: &Renewal, request: &StreamMessage, s2: u8) -> Result<Renewed, Re
     server.unprotect_request(request, drawn).unwrap_or_else(|never| match never {})
 }
 
+/// What a client makes of response #1.
+fn third(
+    client: &Renewal,
+    pending: &Pending,
+    response: &StreamMessage,
+) -> Result<SecurityContext, ResponseError> {
+    let drawn = || Ok::<_, Infallible>(nonce(3));
+    client.third(pending, response, drawn).unwrap_or_else(|never| match never {})
+}
+
 fn kid_context(message: &StreamMessage) -> Option<Vec<u8>> {
     let value = message.options.get(OptionNumber::OSCORE).expect("protected");
     Header::parse(value).expect("our own").kid_context.map(<[u8]>::to_vec)
@@ -68,7 +78,7 @@ impl Run {
         let (request, pending) =
             self.client.first(nonce(1)).protect_request(&get("/a")).expect("plain");
         let response = self.first_response(&request, 2);
-        let third = self.client.third(&pending, &response, nonce(3)).expect("its own");
+        let third = third(&self.client, &pending, &response).expect("its own");
         let mut third = ready(third);
         let (request, pending) = third.protect_request(&get("/a")).expect("plain");
         (third, request, pending)
@@ -102,8 +112,17 @@ fn both_ends_come_to_one_context_in_two_round_trips() {
     let r2 = unwrapped(&said).expect("a byte string");
     assert_eq!(r2[..8], [2; 8]);
     assert_eq!(r2.len(), RENEWAL_NONCE_LEN + RENEWAL_TAG_LEN);
+    // RFC 8613 s8.3: the nonce from the request is used, so no Partial IV is said. libcoap 4.3.4 and Californium 3.13
+    // compute this nonce and no other.
+    let value = response.options.get(OptionNumber::OSCORE).expect("protected");
+    assert_eq!(Header::parse(value).expect("our own").partial_iv, None);
+    let second = run.client.context(&[r2, &[1; 8]].concat());
+    let of_request = run.client.context(&[1; 8]).common_iv;
+    let sealed_with = of_request.nonce(identity(b"client"), pending.partial_iv());
+    let aad = additional_data(identity(b"client"), pending.partial_iv());
+    assert!(open(&second.recipient, &sealed_with, &aad, &response).is_ok());
 
-    let mut third = ready(run.client.third(&pending, &response, nonce(3)).expect("its own"));
+    let mut third = ready(third(&run.client, &pending, &response).expect("its own"));
     let id = [r2, &[3; 8]].concat();
     assert_eq!(third.id_context(), Some(&id[..]));
     let (request, mut pending) = third.protect_request(&get("/a")).expect("plain");
@@ -121,22 +140,26 @@ fn both_ends_come_to_one_context_in_two_round_trips() {
 }
 
 #[test]
-fn response_1_with_the_nonce_of_request_1_is_understood_with_either_common_iv() {
+fn response_1_with_the_nonce_of_request_1_is_understood_however_it_is_computed() {
     let run = Run::new();
     let mut first = run.client.first(nonce(1));
     let (request, pending) = first.protect_request(&get("/a")).expect("plain");
     let (_, received) = run.server.context(&[1; 8]).unprotect_request(&request).expect("fresh");
     let second = run.server.context(&[[2; 8], [1; 8]].concat());
-    // The second one's is RFC 8613's; libcoap 4.3.4 has that of the first.
-    for common_iv in [&second.common_iv, &first.common_iv] {
+    // The first one's is that of the request's nonce, as of ours and libcoap 4.3.4. Californium 3.13 says a Partial IV
+    // beside, if the request observes.
+    let said = PartialIv::new(0);
+    for (common_iv, partial_iv) in
+        [(&second.common_iv, None), (&first.common_iv, None), (&first.common_iv, said)]
+    {
         let unauthorized = StreamMessage::new(Code::UNAUTHORIZED);
         let parts = split(&unauthorized, Direction::Response).expect("a response");
         let sealing = common_iv.nonce(identity(b"client"), received.partial_iv());
         let aad = additional_data(identity(b"client"), received.partial_iv());
         let r2 = wrapped(&[2; 8]);
-        let header = Header { kid_context: Some(&r2), ..Header::default() };
+        let header = Header { partial_iv, kid_context: Some(&r2), kid: None };
         let response = seal(&second.sender, &sealing, &aad, &unauthorized, parts, &header);
-        let third = run.client.third(&pending, &response.expect("short"), nonce(3));
+        let third = third(&run.client, &pending, &response.expect("short"));
         let id = [[2; 8], [3; 8]].concat();
         assert_eq!(third.expect("its own").id_context(), Some(&id[..]));
     }
@@ -148,7 +171,7 @@ fn a_server_that_lost_a_context_begins_with_response_1() {
     let mut before = ready(run.client.context(b"an ID Context of before"));
     let (request, pending) = before.protect_request(&get("/a")).expect("plain");
     let response = run.first_response(&request, 2);
-    assert!(run.client.third(&pending, &response, nonce(3)).is_ok());
+    assert!(third(&run.client, &pending, &response).is_ok());
 }
 
 #[test]
@@ -178,7 +201,7 @@ fn many_requests_1_leave_nothing_behind_and_do_not_hinder_the_run_of_another() {
         assert!(!seen.contains(&other));
         seen.push(other);
     }
-    let third = run.client.third(&pending, &response, nonce(3)).expect("its own");
+    let third = third(&run.client, &pending, &response).expect("its own");
     let (request, _) = ready(third).protect_request(&get("/a")).expect("plain");
     assert!(take(&run.server, &request, 9).is_ok());
 }
@@ -201,12 +224,12 @@ fn without_the_keys_nobody_takes_a_step() {
     let (request, pending) = run.client.first(nonce(1)).protect_request(&get("/a")).expect("plain");
     let response = run.first_response(&request, 2);
     let (_, other) = run.client.first(nonce(7)).protect_request(&get("/a")).expect("plain");
-    let refused = run.client.third(&other, &response, nonce(3)).err();
+    let refused = third(&run.client, &other, &response).err();
     assert_eq!(refused, Some(ResponseError::Forged), "it answers another request");
     for at in 0..response.payload.len() {
         let mut changed = response.clone();
         changed.payload[at] ^= 1;
-        let refused = run.client.third(&pending, &changed, nonce(3)).err();
+        let refused = third(&run.client, &pending, &changed).err();
         assert_eq!(refused, Some(ResponseError::Forged));
     }
 }
@@ -268,4 +291,16 @@ fn a_server_draws_for_a_first_request_that_verifies_and_for_no_other() {
     assert_eq!(draws(&run.server, &second), 0, "it has its context already");
     let fails = run.server.unprotect_request(&request, || Err("no randomness"));
     assert_eq!(fails.err(), Some("no randomness"));
+}
+
+#[test]
+fn a_client_draws_randomness_for_a_response_1_that_verifies_and_for_no_other() {
+    let run = Run::new();
+    let (request, pending) = run.client.first(nonce(1)).protect_request(&get("/a")).expect("plain");
+    let genuine = run.first_response(&request, 2);
+    let mut forged = genuine.clone();
+    *forged.payload.last_mut().expect("a tag") ^= 1;
+    let third = |response| run.client.third(&pending, response, || Err("drawn"));
+    assert_eq!(third(&forged).map(Result::err), Ok(Some(ResponseError::Forged)));
+    assert_eq!(third(&genuine).err(), Some("drawn"));
 }

@@ -150,7 +150,8 @@ impl core::str::FromStr for Uri {
         let (path, query) = rest.split_once('?').map_or((rest, None), |(p, q)| (p, Some(q)));
         // RFC 7252 s6.4 step 8: the path `/` and the empty one have no option.
         let path = path.strip_prefix('/').unwrap_or(path);
-        let path = if path.is_empty() { Vec::new() } else { resolved(parts(path, '/')?) };
+        let path =
+            if path.is_empty() { Vec::new() } else { without_dot_segments(parts(path, '/')?) };
         let query = query.map_or(Ok(Vec::new()), |query| parts(query, '&'))?;
         Ok(Self { scheme, host, explicit_port, path, query })
     }
@@ -219,28 +220,29 @@ fn split_authority(authority: &str) -> Result<(Host, Option<u16>), UriError> {
     Ok((host, port))
 }
 
-/// The segments without `.` and `..` (RFC 7252 s6.4 step 2, RFC 3986 s5.2.4): a Uri-Path of that value is forbidden
-/// (RFC 7252 s5.10.1). `%2E` is a dot too, since a URI means the same with it (RFC 3986 s2.3).
-fn resolved(segments: Vec<String>) -> Vec<String> {
+/// The decoded segments of a path without `.` and `..` (RFC 7252 s6.4 step 2, RFC 3986 s5.2.4): a Uri-Path of that value is
+/// forbidden (RFC 7252 s5.10.1). `%2E` is a dot too, since a URI means the same with it (RFC 3986 s2.3).
+pub fn without_dot_segments<S: AsRef<[u8]> + Default>(segments: Vec<S>) -> Vec<S> {
     let mut path = Vec::new();
-    let last = segments.len() - 1;
+    let count = segments.len();
     for (place, segment) in segments.into_iter().enumerate() {
-        match segment.as_str() {
-            "." => {}
+        match segment.as_ref() {
+            b"." => {}
             // Above the root there is nothing to leave.
-            ".." => drop(path.pop()),
+            b".." => drop(path.pop()),
             _ => {
                 path.push(segment);
                 continue;
             }
         }
         // A path that ends in a dot segment ends in a slash.
-        if place == last {
-            path.push(String::new());
+        if place + 1 == count {
+            path.push(S::default());
         }
     }
     // RFC 7252 s6.4 step 8: `/` has no option.
-    if path == [""] { Vec::new() } else { path }
+    let is_root = matches!(&path[..], [only] if only.as_ref().is_empty());
+    if is_root { Vec::new() } else { path }
 }
 
 fn parts(text: &str, separator: char) -> Result<Vec<String>, UriError> {

@@ -8,9 +8,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use lowmesh_wire::coap::Code;
 
+use crate::chance::Chance;
 use crate::process;
 use crate::siege::attack::{Findings, Probe, Scene, beside};
-use crate::siege::chance::Chance;
 use crate::siege::forged::address;
 use crate::siege::honest::{Transport, connect, connection, fetch, frame, signal};
 use crate::siege::pace::Pace;

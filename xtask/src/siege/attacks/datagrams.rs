@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::Result;
 use lowmesh_wire::coap::{Code, Kind, Message, MessageId, OptionNumber};
 
+use crate::chance::Chance;
 use crate::siege::attack::{Findings, Probe, Scene, beside};
-use crate::siege::chance::Chance;
 use crate::siege::forged::{Sources, address};
 use crate::siege::honest::{Transport, connect, fetch, hello};
 use crate::siege::pace::Pace;

@@ -8,8 +8,8 @@ use anyhow::{Context, Result, bail};
 use lowmesh_wire::coap::{Code, Kind, Message, MessageId};
 
 use super::{Answer, Client, PATIENCE, Request};
+use crate::chance::Chance;
 use crate::process::Stopwatch;
-use crate::siege::chance::Chance;
 
 /// ACK_TIMEOUT, and ACK_RANDOM_FACTOR less 1 (RFC 7252 s4.8).
 const ACK_TIMEOUT: Duration = Duration::from_secs(2);

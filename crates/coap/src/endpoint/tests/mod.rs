@@ -1,5 +1,6 @@
 //! One behaviour a test, with bytes written by hand on the other side.
 
+mod bounds;
 mod exchange;
 mod group;
 mod observation;

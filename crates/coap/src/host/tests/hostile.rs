@@ -136,6 +136,36 @@ fn slow_requests_of_forged_addresses_leave_places_for_who_proves_its_address() {
 }
 
 #[test]
+fn a_crowd_of_forged_addresses_takes_nobodys_echo_value_away() {
+    let mut server = host(2, HostLimits { amplification_max: Some(3), ..TRUSTING });
+    let ask = |server: &mut Datagrams, from: u8, id: u16, echo: Option<&[u8]>| {
+        let mut get = Message::parse(&datagram(Kind::NonConfirmable, id, "/t")).expect("own bytes");
+        if let Some(echo) = echo {
+            get.options.insert(OptionNumber::ECHO, echo);
+        }
+        let bytes = get.to_vec();
+        server.handle(T0, Input::Datagram { from, bytes: &bytes }).expect("never fails");
+        let Some(Output::Request { exchange, .. }) = server.poll_output() else { panic!("asked") };
+        let response = ResponseTemplate::challenge();
+        let input = Input::Respond { exchange, response, handle: Handle::NONE };
+        server.handle(T0, input).expect("acceptable");
+        let Some(Output::Send { bytes, .. }) = server.poll_output() else { panic!("answered") };
+        let answer = Message::parse(&bytes).expect("own bytes");
+        answer.options.get(OptionNumber::ECHO).expect("a challenge").to_vec()
+    };
+    let value = ask(&mut server, CLIENT, 1, None);
+    let crowd = (0..=u8::MAX).filter(|from| *from != CLIENT);
+    let others: Vec<_> = crowd.map(|from| ask(&mut server, from, 1, None)).collect();
+    assert!(!others.contains(&value));
+    for (id, wrong) in [(2, &others[0]), (3, &others[200])] {
+        ask(&mut server, CLIENT, id, Some(wrong));
+        assert!(!server.is_proven(CLIENT), "the value of another address");
+    }
+    ask(&mut server, CLIENT, 4, Some(&value));
+    assert!(server.is_proven(CLIENT));
+}
+
+#[test]
 fn one_peer_with_slow_requests_gets_5_03_beyond_its_share_and_a_place_when_one_is_answered() {
     let mut server = host(2, HostLimits { requests_max: 8, ..TRUSTING });
     let mut deferred = Vec::new();
@@ -334,4 +364,104 @@ fn a_flood_of_forged_addresses_leaves_proven_peers_alone() {
         }
     }
     assert_eq!((1000..1200).filter(|peer| server.is_proven(*peer)).count(), 200);
+}
+
+#[test]
+fn more_observers_than_have_room_at_once_learn_each_of_many_states() {
+    const OBSERVERS: u8 = 200;
+    let limits = HostLimits { observers_max: 256, amplification_max: Some(3), ..TRUSTING };
+    let config = Config { open_max: 64, ..Config::default() };
+    let rng = Rng::stream(Seed(5), NodeId(2), Purpose::Coap);
+    let mut server: Datagrams = Host::over_datagrams(config, limits, rng).expect("possible");
+    // What leaves, with its receiver; the application answers with the state.
+    let turn = |server: &mut Datagrams, state: u8, now: Instant| {
+        let mut sent = Vec::new();
+        while let Some(output) = server.poll_output() {
+            match output {
+                Output::Request { exchange, .. } => {
+                    let mut response = ResponseTemplate::new(Code::CONTENT);
+                    response.payload = vec![state];
+                    response.options.insert_uint(OptionNumber::OBSERVE, 0);
+                    let input = Input::Respond { exchange, response, handle: Handle::NONE };
+                    server.handle(now, input).expect("acceptable");
+                }
+                Output::Send { to, bytes, .. } => {
+                    sent.push((to, Message::parse(&bytes).expect("own bytes")));
+                }
+                _ => {}
+            }
+        }
+        sent
+    };
+    for peer in 0..OBSERVERS {
+        let mut get = Message::new(Kind::Confirmable, Code::GET, MessageId(1));
+        get.options.insert_path("/t");
+        get.options.insert_uint(OptionNumber::OBSERVE, 0);
+        get.token = Token::from_number(1, 1);
+        server
+            .handle(T0, Input::Datagram { from: peer, bytes: &get.to_vec() })
+            .expect("never fails");
+        turn(&mut server, 0, T0);
+    }
+    for state in 1..10 {
+        let at = Instant::from_secs(6 * u64::from(state));
+        server.changed("/t", at);
+        let mut knows = vec![false; usize::from(OBSERVERS)];
+        for step in 0..50 {
+            let now = at + Duration::from_millis(100 * step);
+            for (to, message) in turn(&mut server, state, now) {
+                knows[usize::from(to)] |= message.payload == [state];
+                if message.kind == Kind::Confirmable {
+                    let ack = Message::empty(Kind::Acknowledgement, message.message_id).to_vec();
+                    server
+                        .handle(now, Input::Datagram { from: to, bytes: &ack })
+                        .expect("never fails");
+                }
+            }
+            server.handle(now, Input::Deadline).expect("never fails");
+        }
+        let told = knows.iter().filter(|one| **one).count();
+        assert_eq!(told, usize::from(OBSERVERS), "learn state {state}");
+    }
+}
+
+#[test]
+fn an_observer_whose_acknowledgement_is_lost_is_notified_when_anything_comes_from_it() {
+    let mut server = host(2, HostLimits { amplification_max: Some(3), ..TRUSTING });
+    let mut get = Message::new(Kind::Confirmable, Code::GET, MessageId(1));
+    get.options.insert_path("/t");
+    get.options.insert_uint(OptionNumber::OBSERVE, 0);
+    let states = |server: &mut Datagrams, now: Instant| {
+        let mut states = 0;
+        while let Some(output) = server.poll_output() {
+            match output {
+                Output::Request { exchange, .. } => {
+                    let mut response = ResponseTemplate::new(Code::CONTENT);
+                    response.options.insert_uint(OptionNumber::OBSERVE, 0);
+                    let input = Input::Respond { exchange, response, handle: Handle::NONE };
+                    server.handle(now, input).expect("acceptable");
+                }
+                Output::Send { bytes, .. } => {
+                    states +=
+                        usize::from(Message::parse(&bytes).expect("own").code == Code::CONTENT);
+                }
+                _ => {}
+            }
+        }
+        states
+    };
+    server.handle(T0, Input::Datagram { from: 1, bytes: &get.to_vec() }).expect("never fails");
+    assert_eq!(states(&mut server, T0), 1, "registered");
+    let mut now = T0;
+    for second in 1..100 {
+        now = Instant::from_secs(second);
+        server.changed("/t", now);
+        states(&mut server, now);
+        server.handle(now, Input::Deadline).expect("never fails");
+    }
+    server.changed("/t", now);
+    assert_eq!(states(&mut server, now), 0, "nothing more leaves to an address without credit");
+    let ping = Message::empty(Kind::Confirmable, MessageId(9)).to_vec();
+    server.handle(now, Input::Datagram { from: 1, bytes: &ping }).expect("never fails");
+    assert_eq!(states(&mut server, now), 1, "the ping has earned one");
 }

@@ -59,7 +59,7 @@ impl Bench {
                 Some(notification) => all.push((handle, notification)),
                 None => match self.registry.next_stale() {
                     Some(id) => {
-                        self.registry.question(id).expect("it has observers");
+                        self.registry.question(id, |_| false).expect("it has observers");
                         self.registry.on_state(id, self.latest.clone(), now);
                     }
                     None => return all,
@@ -76,7 +76,7 @@ impl Bench {
         let [id] = self.registry.on_path(&[b"t"])[..] else { panic!("one observation") };
         self.latest = state.clone();
         if self.registry.on_change(id) {
-            self.registry.question(id).expect("it has observers");
+            self.registry.question(id, |_| false).expect("it has observers");
             self.registry.on_state(id, state, now);
         }
     }
@@ -107,7 +107,7 @@ fn requests_with_different_queries_are_asked_for_apart() {
     }
     let ids = bench.registry.on_path(&[b"t"]);
     assert_eq!(ids.len(), 2);
-    let questions: Vec<_> = ids.iter().map(|id| bench.registry.question(*id)).collect();
+    let questions: Vec<_> = ids.iter().map(|id| bench.registry.question(*id, |_| false)).collect();
     assert_ne!(questions[0], questions[1]);
     assert_eq!(bench.registry.on_path(&[b"t", b"x"]).len(), 0);
 }
@@ -137,13 +137,14 @@ fn observers_are_bounded_in_all_and_for_each_peer() {
 }
 
 #[test]
-fn when_all_places_are_taken_the_oldest_unproven_observer_gives_way() {
+fn when_all_places_are_taken_the_oldest_unproven_observer_gives_way_to_a_proven_one() {
     let mut bench = Bench::of(Registry::new(3, 3));
     let get = request(Kind::Confirmable, "/t", 1);
     bench.register(1, &get, true);
     bench.register(2, &get, false);
     bench.register(3, &get, false);
-    assert!(bench.register(4, &get, false).is_some());
+    assert_eq!(bench.register(4, &get, false), None, "it has proven nothing either");
+    assert!(bench.registry.register(4, &get, &state(""), |peer| peer == 4, T0).is_some());
     let peers: Vec<u32> = bench.change("1", PROVEN, T0).iter().map(|(_, one)| one.peer).collect();
     assert_eq!(peers, [1, 3, 4]);
 }

@@ -9,6 +9,7 @@ mod client;
 mod server;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::Hash;
 
 use lowmesh_coap::blockwise::Exponent;
 use lowmesh_coap::params::INCOMING_MAX;
@@ -16,7 +17,7 @@ use lowmesh_coap::{
     Config, ConfigError, CongestionControl, ConnectionLimits, Connections, Endpoint, ExchangeId,
     Host, HostLimits, Input, Output, Transport, host,
 };
-use lowmesh_machine::{DropReason, Handle, Machine, Outbox, Rejected, earliest};
+use lowmesh_machine::{Handle, Machine, Outbox, Rejected, earliest};
 use lowmesh_units::{Instant, Rng};
 use lowmesh_wire::coap::stream::StreamMessage;
 use lowmesh_wire::coap::{Message, OptionNumber, Options, Token};
@@ -24,7 +25,7 @@ use lowmesh_wire::coap::{Message, OptionNumber, Options, Token};
 use super::contexts::Contexts;
 use crate::params::{OBSERVED_SLACK, OSCORE_OVERHEAD};
 use client::{Asked, Response};
-use server::{Answering, Observed};
+use server::{Answering, Secured};
 
 /// What is protected, and with what.
 #[derive(Clone, Debug)]
@@ -58,7 +59,7 @@ pub struct Protected<P, T> {
     answering: BTreeMap<ExchangeId, Answering<P>>,
     answering_max: usize,
     /// Observations that the application keeps, plain ones (`None`) too: whose is not known here is never told.
-    observed: BTreeMap<(P, Token), Option<Observed>>,
+    observed: BTreeMap<(P, Token), Option<Secured>>,
     observed_max: usize,
     /// When observations are to be registered again.
     due: BTreeSet<(Instant, Handle)>,
@@ -66,7 +67,7 @@ pub struct Protected<P, T> {
 }
 
 /// A host over datagrams that protects with OSCORE what `protection` says.
-pub fn over_datagrams<P: Ord + Copy>(
+pub fn over_datagrams<P: Ord + Copy + Hash>(
     config: Config,
     limits: HostLimits,
     protection: Option<Protection>,
@@ -81,7 +82,7 @@ pub fn over_datagrams<P: Ord + Copy>(
 }
 
 /// A host over connections that protects with OSCORE what `protection` says.
-pub fn over_connections<P: Ord + Copy>(
+pub fn over_connections<P: Ord + Copy + Hash>(
     connections: ConnectionLimits,
     limits: HostLimits,
     protection: Option<Protection>,
@@ -110,7 +111,6 @@ impl<P: Ord + Copy, T: Transport<P>> Protected<P, T> {
             answering: BTreeMap::new(),
             answering_max: limits.requests_max.max(INCOMING_MAX),
             observed: BTreeMap::new(),
-            // The host bounds them; one that gives way is forgotten here a little later.
             observed_max: limits.observers_max + OBSERVED_SLACK,
             due: BTreeSet::new(),
             outbox: Outbox::new(),
@@ -139,15 +139,8 @@ impl<P: Ord + Copy, T: Transport<P>> Protected<P, T> {
             Output::Request { exchange, from, message, multicast } => {
                 self.on_request(exchange, from, message, multicast, now);
             }
-            Output::Failed { handle, reason } => {
-                self.forget_asked(handle);
-                // What found no room is told again, later.
-                if reason != DropReason::QueueFull {
-                    self.forget_observed(handle);
-                }
-                self.outbox.push(output);
-            }
-            Output::Over { handle } => {
+            // An observer stays until the host says that it has left.
+            Output::Failed { handle, .. } | Output::Over { handle } => {
                 self.forget_asked(handle);
                 self.outbox.push(output);
             }

@@ -2,7 +2,7 @@
 
 use lowmesh_coap::observe::{DEREGISTER, REGISTER};
 use lowmesh_coap::{ExchangeId, Input, Output, ResponseTemplate, Transport};
-use lowmesh_machine::{DropReason, Handle, Rejected};
+use lowmesh_machine::{Handle, Rejected};
 use lowmesh_oscore::{ProtectError, Received, Refusal};
 use lowmesh_units::Instant;
 use lowmesh_wire::coap::stream::StreamMessage;
@@ -23,19 +23,11 @@ pub(super) struct Answering<P> {
     registers: bool,
 }
 
-/// What an answer needs.
+/// What a protected answer needs, or each notification of an observation.
 #[derive(Debug)]
-struct Secured {
+pub(super) struct Secured {
     context: usize,
     received: Received,
-}
-
-/// An observation.
-#[derive(Debug)]
-pub(super) struct Observed {
-    secured: Secured,
-    /// The newest notification, by whose failure the observer's end is known.
-    latest: Handle,
 }
 
 /// A notification on its way down.
@@ -160,8 +152,7 @@ impl<P: Ord + Copy, T: Transport<P>> Protected<P, T> {
         if let Some(Answering { secured, .. }) = self.answering.remove(&exchange)
             && registers
         {
-            let observed = secured.map(|secured| Observed { secured, latest: Handle::NONE });
-            self.observed.insert(place, observed);
+            self.observed.insert(place, secured);
         }
         Ok(())
     }
@@ -182,29 +173,18 @@ impl<P: Ord + Copy, T: Transport<P>> Protected<P, T> {
                 why: "its observation is not known here",
             });
         };
-        if let Some(observed) = observed {
-            match observed.secured.seal(protection, response) {
+        if let Some(secured) = observed {
+            match secured.seal(protection, response) {
                 Ok(sealed) => response = sealed,
                 // The observation has ended with its context.
                 Err(StoreError::Protect(ProtectError::Replaced)) => {
                     self.observed.remove(&(peer, token));
-                    let reason = DropReason::GaveUp;
-                    self.outbox.push(Output::Failed { handle, reason });
-                    return Ok(());
+                    return Err(Rejected { what: "notification", why: "its context is replaced" });
                 }
                 Err(error) => return Err(Rejected { what: "notification", why: why(&error) }),
             }
-            observed.latest = handle;
         }
         self.transport.handle(now, Input::Notify { peer, token, response, confirmable, handle })
-    }
-    /// A notification did not get through, or its observer did not want it.
-    pub(super) fn forget_observed(&mut self, notification: Handle) {
-        if notification == Handle::NONE {
-            return;
-        }
-        let latest = |one: &Observed| one.latest == notification;
-        self.observed.retain(|_, one| !one.as_ref().is_some_and(latest));
     }
 }
 

@@ -1,5 +1,6 @@
 //! Two hosts with one context between them, and what is on the wire.
 
+mod observers;
 mod renewal;
 
 use std::fs;

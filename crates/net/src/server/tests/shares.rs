@@ -7,7 +7,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::*;
-use crate::params::OUTGOING_MAX;
+use crate::params::{OUTGOING_MAX, REQUEST_OVERHEAD, STREAM_MESSAGE_MAX};
+use crate::stream::Connection;
 
 /// Octets of a long answer.
 const LONG: usize = 60_000;
@@ -301,4 +302,88 @@ async fn a_server_ends_in_time_whatever_its_peers_and_functions_do() {
     ended(running).await;
     assert!(asked.elapsed() < grace + Duration::from_millis(500), "{:?}", asked.elapsed());
     drop((unread, half, silent));
+}
+
+/// A block of a body of 2048 octets.
+fn half(number: u32) -> Vec<u8> {
+    let mut message = StreamMessage::new(Code::POST);
+    message.token = Token::from_number(number.into(), 1);
+    message.options.insert_path("/len");
+    let more = u32::from(number == 0);
+    message.options.insert_uint(OptionNumber::BLOCK1, number << 4 | more << 3 | 6);
+    message.payload = vec![7; 1024];
+    frame(&message)
+}
+
+/// The next response on a connection.
+async fn response(connection: &mut Connection<TcpStream>) -> StreamMessage {
+    loop {
+        let next = tokio::time::timeout(Duration::from_secs(10), connection.receive()).await;
+        let message = next.expect("an answer within 10 s").expect("an open connection");
+        if message.code != Code::CSM {
+            return message;
+        }
+    }
+}
+
+#[tokio::test]
+async fn bodies_that_are_left_unfinished_on_many_connections_give_way_to_others() {
+    let host = HostLimits { body_max: 4096, ..HostLimits::default() };
+    // Room for two bodies of the longest kind, whatever the bound says.
+    let (running, tcp, _) =
+        long_server(Limits { host, bodies_max: 0, bodies_per_source: 0, ..Limits::default() })
+            .await;
+    let mut uploads = Vec::new();
+    for _ in 0..20 {
+        let mut connection = Connection::new(raw(tcp, &[csm(), half(0)].concat()).await);
+        assert_eq!(response(&mut connection).await.code, Code::CONTINUE);
+        uploads.push(connection);
+    }
+    let mut codes = Vec::new();
+    for upload in &mut uploads {
+        // The longest idle ones have been told meanwhile.
+        let last = StreamMessage::parse(&half(1), Framing::Stream).expect("our own");
+        upload.send(&last).await.expect("open");
+        codes.push(response(upload).await.code);
+    }
+    let lost = codes.iter().take_while(|code| **code == Code::REQUEST_ENTITY_INCOMPLETE).count();
+    assert!((8..18).contains(&lost), "{codes:?}");
+    assert!(codes[lost..].iter().all(|code| *code == Code::CONTENT), "{codes:?}");
+    ended(running).await;
+}
+
+#[tokio::test]
+async fn slow_requests_on_many_connections_have_a_total_and_leave_it_with_their_connection() {
+    let limits = Limits {
+        host: HostLimits { body_max: 1024, ..HostLimits::default() },
+        requests_max: 0,
+        requests_per_source: 0,
+        grace: Duration::from_millis(200),
+        ..Limits::default()
+    };
+    let (running, tcp, _) = long_server(limits).await;
+    let most = (1024 + STREAM_MESSAGE_MAX + REQUEST_OVERHEAD) / REQUEST_OVERHEAD;
+    let never = |count: usize| -> Vec<u8> {
+        (0..count as u64).flat_map(|token| get("/never", token, false)).collect()
+    };
+    let full = raw(tcp, &[csm(), never(most + 10)].concat()).await;
+    let mut full = Connection::new(full);
+    let busy = response(&mut full).await;
+    assert_eq!(busy.code, Code::SERVICE_UNAVAILABLE);
+    assert!(busy.options.get_uint(OptionNumber::MAX_AGE).is_some());
+    let mut other = client(tcp).await;
+    assert_eq!(other.ask(RequestTemplate::get("/never")).await.0, Code::SERVICE_UNAVAILABLE);
+    assert_eq!(other.ask(RequestTemplate::get("/hello")).await.1, "hello", "quick ones go on");
+    drop(full);
+    // The server learns of the end of a connection a little later.
+    let admitted = async {
+        loop {
+            other.send(RequestTemplate::get("/never"));
+            if tokio::time::timeout(Duration::from_millis(300), other.hear()).await.is_err() {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), admitted).await.expect("there is room again");
+    ended(running).await;
 }

@@ -209,3 +209,31 @@ fn the_state_of_a_renewed_context_is_refused_once_renewal_is_off() {
     let error = Contexts::open(&file).expect_err("of another key").to_string();
     assert!(error.contains("rfc8613_b_2"), "{error}");
 }
+
+#[test]
+fn an_observation_whose_context_goes_before_its_first_answer_ends_with_the_next_change() {
+    let folder = Folder::new("renewal-unanswered");
+    let mut pair = Pair::renewable(&folder);
+    pair.datagrams();
+    // The request reaches the server, whose application takes its time.
+    let input = Input::Request { peer: SERVER, message: observe(), handle: Handle(7) };
+    pair.client.handle(pair.now, input).expect("acceptable");
+    while let Some(output) = pair.client.poll_output() {
+        if let Output::Send { bytes, .. } = output {
+            pair.deliver(SERVER, bytes);
+        }
+    }
+    let (exchange, message) = loop {
+        let output = pair.server.poll_output().expect("the application is asked");
+        if let Output::Request { exchange, message, .. } = output {
+            break (exchange, message);
+        }
+    };
+    pair.restart_client(|| folder.start_after_loss(CLIENT));
+    assert_eq!(pair.datagrams(), 4);
+    pair.answer(exchange, message);
+    pair.settle();
+    pair.server.changed("/t", pair.now);
+    pair.settle();
+    assert_eq!(pair.server.observers(), 0, "nothing can be sent to it");
+}

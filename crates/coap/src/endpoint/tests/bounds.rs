@@ -1,0 +1,249 @@
+//! What the next one gets where a bound over all peers is reached.
+
+use lowmesh_units::Duration;
+use lowmesh_wire::coap::{Code, Kind, Message, MessageId, OptionNumber, Token};
+
+use super::super::*;
+use super::*;
+use crate::params::{DATAGRAM_OVERHEAD, EXCHANGE_LIFETIME, UNPROVEN_GRACE};
+
+const PROVEN: u16 = 1;
+const NEWCOMER: u16 = 900;
+
+/// An endpoint that trusts no address before it is proven.
+fn careful(config: Config) -> Endpoint<u16> {
+    endpoint(Config { amplification_max: Some(3), ..config })
+}
+
+fn hear(
+    endpoint: &mut Endpoint<u16>,
+    from: u16,
+    message: &Message,
+    now: Instant,
+) -> Vec<Output<u16>> {
+    let bytes = message.to_vec();
+    endpoint.handle(now, Input::Datagram { from, bytes: &bytes }).expect("never fails");
+    outputs(endpoint)
+}
+
+fn exchange_of(outputs: &[Output<u16>]) -> Option<ExchangeId> {
+    outputs.iter().find_map(|output| match output {
+        Output::Request { exchange, .. } => Some(*exchange),
+        _ => None,
+    })
+}
+
+/// Lets peers ask for something that takes longer than the ACK waits, and answers; returns the separate
+/// responses by peer. The handle of each is its peer's address.
+fn separate_responses(
+    server: &mut Endpoint<u16>,
+    peers: impl Iterator<Item = u16>,
+) -> (Instant, Vec<(u16, Message)>) {
+    let mut asked = Vec::new();
+    for peer in peers {
+        let out = hear(server, peer, &request(Kind::Confirmable, 1), T0);
+        asked.push((peer, exchange_of(&out).expect("there is room")));
+    }
+    let now = T0 + server.config.ack_delay;
+    server.handle(now, Input::Deadline).expect("never fails");
+    assert!(sent(&outputs(server)).iter().all(|one| one.kind == Kind::Acknowledgement));
+    let answer = |server: &mut Endpoint<u16>, (peer, exchange): (u16, ExchangeId)| {
+        let response = ResponseTemplate::new(Code::CONTENT);
+        let input = Input::Respond { exchange, response, handle: Handle(peer.into()) };
+        server.handle(now, input).expect("acceptable");
+        let message = sent(&outputs(server)).remove(0);
+        assert_eq!(message.kind, Kind::Confirmable);
+        (peer, message)
+    };
+    let answers = asked.into_iter().map(|one| answer(server, one)).collect();
+    (now, answers)
+}
+
+#[test]
+fn a_proven_peers_request_takes_the_place_of_the_oldest_answer_to_an_unproven_address() {
+    let mut server = careful(Config { incoming_max: 6, ..Config::default() });
+    server.prove(PROVEN, T0);
+    let (now, answers) = separate_responses(&mut server, PROVEN..=6);
+    server.prove(NEWCOMER, now);
+    for oldest in 2..=6 {
+        let out = hear(&mut server, NEWCOMER, &request(Kind::Confirmable, oldest), now);
+        assert!(exchange_of(&out).is_some(), "the request takes place {oldest}");
+        assert_eq!(failures(&out), [(u64::from(oldest), DropReason::GaveUp)]);
+    }
+    // What is left is for a proven peer, and is never dropped.
+    let out = hear(&mut server, NEWCOMER, &request(Kind::Confirmable, 9), now + UNPROVEN_GRACE);
+    assert_eq!((exchange_of(&out), failures(&out)), (None, vec![]));
+    assert_eq!(sent(&out)[0].code, Code::SERVICE_UNAVAILABLE);
+    let (_, answer) = &answers[0];
+    let ack = Message::new(Kind::Acknowledgement, Code::EMPTY, answer.message_id);
+    let out = hear(&mut server, PROVEN, &ack, now);
+    let delivered =
+        |one: &Output<u16>| matches!(one, Output::Acknowledged { handle: Handle(1), .. });
+    assert!(out.iter().any(delivered), "{out:?}");
+}
+
+#[test]
+fn an_unproven_peers_request_leaves_others_time_to_acknowledge_their_answers() {
+    let mut server = careful(Config { incoming_max: 3, ..Config::default() });
+    let (now, _) = separate_responses(&mut server, 2..=4);
+    let out = hear(&mut server, NEWCOMER, &request(Kind::Confirmable, 1), now);
+    assert_eq!((sent(&out)[0].code, failures(&out)), (Code::SERVICE_UNAVAILABLE, vec![]));
+    assert_eq!(sent(&out)[0].options.get_uint(OptionNumber::MAX_AGE), Some(5));
+    let later = now + UNPROVEN_GRACE;
+    let out = hear(&mut server, NEWCOMER, &request(Kind::Confirmable, 2), later);
+    assert!(exchange_of(&out).is_some());
+    assert_eq!(failures(&out), [(2, DropReason::GaveUp)]);
+}
+
+#[test]
+fn an_answer_to_a_peer_that_has_proven_its_address_meanwhile_keeps_its_place() {
+    let mut server = careful(Config { incoming_max: 2, ..Config::default() });
+    let (now, answers) = separate_responses(&mut server, 2..=3);
+    server.prove(2, now);
+    server.prove(NEWCOMER, now);
+    let out = hear(&mut server, NEWCOMER, &request(Kind::Confirmable, 1), now);
+    assert_eq!(failures(&out), [(3, DropReason::GaveUp)]);
+    let ack = Message::new(Kind::Acknowledgement, Code::EMPTY, answers[0].1.message_id);
+    let out = hear(&mut server, 2, &ack, now);
+    assert!(matches!(out[..], [Output::Acknowledged { handle: Handle(2), .. }]), "{out:?}");
+}
+
+#[test]
+fn a_request_by_multicast_takes_no_place_from_an_answer() {
+    let mut server = careful(Config { incoming_max: 8, ..Config::default() });
+    let (now, _) = separate_responses(&mut server, 2..=5);
+    server.prove(NEWCOMER, now);
+    let bytes = request(Kind::NonConfirmable, 1).to_vec();
+    let later = now + UNPROVEN_GRACE;
+    server.handle(later, Input::GroupDatagram { from: NEWCOMER, bytes: &bytes }).expect("fine");
+    let out = outputs(&mut server);
+    assert_eq!((exchange_of(&out), failures(&out)), (None, vec![]), "a quarter is taken");
+    assert_eq!(discards(&out), [Discard::Overloaded]);
+}
+
+#[test]
+fn past_the_total_of_remembered_messages_it_is_the_peer_with_most_that_forgets() {
+    let config =
+        Config { dedup_total: 200, dedup_per_peer: 128, peers_max: 64, ..Config::default() };
+    let mut server = careful(config);
+    let get = |id| request(Kind::NonConfirmable, id);
+    let (greedy, busy, honest) = (500, 400, 1..=50_u16);
+    let mut executed = 0;
+    let mut ask = |server: &mut Endpoint<u16>, peer, id| {
+        let out = hear(server, peer, &get(id), T0);
+        if let Some(exchange) = exchange_of(&out) {
+            executed += 1;
+            server.handle(T0, Input::Decline { exchange }).expect("acceptable");
+        }
+    };
+    for id in 0..100 {
+        ask(&mut server, greedy, id);
+    }
+    (0..10).for_each(|id| ask(&mut server, busy, id));
+    for id in 0..3 {
+        for peer in honest.clone() {
+            ask(&mut server, peer, id);
+        }
+    }
+    assert_eq!((server.remembered, server.counters().forgotten_early), (200, 60));
+    // Each exchange of the others is known, and so are the newest of the greedy one.
+    for peer in honest {
+        (0..3).for_each(|id| ask(&mut server, peer, id));
+    }
+    (0..10).for_each(|id| ask(&mut server, busy, id));
+    (60..100).for_each(|id| ask(&mut server, greedy, id));
+    assert_eq!(executed, 100 + 10 + 3 * 50, "a duplicate is not executed");
+    let listed: Vec<_> = server.memories.iter().copied().collect();
+    assert_eq!(listed, [(10, busy), (40, greedy)], "who has more than its equal part of three");
+}
+
+#[test]
+fn a_peer_past_its_share_of_remembered_messages_forgets_its_own() {
+    let config = Config { dedup_total: 30, dedup_per_peer: 10, peers_max: 10, ..Config::default() };
+    let mut server = careful(config);
+    hear(&mut server, PROVEN, &request(Kind::Confirmable, 1), T0);
+    for id in 0..100 {
+        hear(&mut server, NEWCOMER, &request(Kind::NonConfirmable, id), T0);
+    }
+    assert_eq!((server.remembered, server.counters().forgotten_early), (11, 90));
+    let again = hear(&mut server, PROVEN, &request(Kind::Confirmable, 1), T0);
+    assert_eq!(discards(&again), [Discard::Duplicate]);
+}
+
+#[test]
+fn what_has_expired_leaves_before_anything_else_is_forgotten() {
+    let config = Config { dedup_total: 40, dedup_per_peer: 30, peers_max: 64, ..Config::default() };
+    let mut server = careful(config);
+    for peer in 1..=20 {
+        for id in 0..2 {
+            hear(&mut server, peer, &request(Kind::Confirmable, id), T0);
+        }
+    }
+    let later = T0 + EXCHANGE_LIFETIME;
+    for id in 0..30 {
+        hear(&mut server, NEWCOMER, &request(Kind::Confirmable, id), later);
+    }
+    assert_eq!(server.counters().forgotten_early, 0);
+    let oldest = hear(&mut server, NEWCOMER, &request(Kind::Confirmable, 0), later);
+    assert_eq!(discards(&oldest), [Discard::Duplicate]);
+}
+
+#[test]
+fn every_count_of_remembered_messages_is_right_after_many_peers_have_come_and_gone() {
+    let config = Config { dedup_total: 24, dedup_per_peer: 6, peers_max: 8, ..Config::default() };
+    let mut server = careful(config);
+    let mut rng = Rng::stream(Seed(3), NodeId(3), Stream::Coap);
+    for step in 0..5000_u64 {
+        let peer = rng.next_u32() as u16 % 20;
+        let id = rng.next_u32() as u16 % 40;
+        let now = T0 + Duration::from_millis(step * 300);
+        let out = hear(&mut server, peer, &request(Kind::NonConfirmable, id), now);
+        if let Some(exchange) = exchange_of(&out) {
+            server.handle(now, Input::Decline { exchange }).expect("acceptable");
+        }
+        let counts: Vec<(usize, u16)> =
+            server.peers.iter().map(|(peer, one)| (one.seen.len(), *peer)).collect();
+        assert_eq!(server.remembered, counts.iter().map(|(count, _)| *count).sum::<usize>());
+        assert!(server.remembered <= 24);
+        let mut above: Vec<_> = counts.into_iter().filter(|(count, _)| *count > 3).collect();
+        above.sort_unstable();
+        assert_eq!(server.memories.iter().copied().collect::<Vec<_>>(), above);
+    }
+}
+
+#[test]
+fn a_peer_without_a_place_in_the_table_is_told_when_to_ask_again() {
+    let mut server = careful(Config { peers_max: 1, ..Config::default() });
+    hear(&mut server, PROVEN, &request(Kind::Confirmable, 1), T0);
+    let mut refusals = Vec::new();
+    for (kind, id) in [(Kind::Confirmable, 5), (Kind::NonConfirmable, 6), (Kind::NonConfirmable, 7)]
+    {
+        let get = request(kind, id);
+        let out = hear(&mut server, NEWCOMER, &get, T0);
+        assert_eq!(discards(&out), [Discard::Overloaded]);
+        let refusal = sent(&out).remove(0);
+        assert_eq!((refusal.code, &refusal.token), (Code::SERVICE_UNAVAILABLE, &get.token));
+        assert_eq!(refusal.options.get_uint(OptionNumber::MAX_AGE), Some(5));
+        let octets = refusal.encoded_len() + DATAGRAM_OVERHEAD;
+        assert!(octets <= 3 * (get.encoded_len() + DATAGRAM_OVERHEAD));
+        refusals.push((refusal.kind, refusal.message_id));
+    }
+    assert_eq!(refusals[0], (Kind::Acknowledgement, MessageId(5)));
+    assert_eq!((refusals[1].0, refusals[2].0), (Kind::NonConfirmable, Kind::NonConfirmable));
+    // RFC 7252 s4.4: an ID does not come again.
+    assert_ne!(refusals[1].1, refusals[2].1);
+    assert!(!server.peers.contains_key(&NEWCOMER), "nothing is kept of it");
+}
+
+#[test]
+fn a_refusal_without_a_place_stays_within_what_its_request_has_earned() {
+    let config = Config { peers_max: 1, amplification_max: Some(1), ..Config::default() };
+    let mut server = endpoint(config);
+    hear(&mut server, PROVEN, &request(Kind::Confirmable, 1), T0);
+    let mut get = request(Kind::Confirmable, 5);
+    assert_eq!(sent(&hear(&mut server, NEWCOMER, &get, T0)), [], "the refusal is longer");
+    assert_eq!(server.counters().withheld, 1);
+    get.options.insert_path("/as-long-as-the-refusal");
+    get.token = Token::from_number(1, 2);
+    assert_eq!(sent(&hear(&mut server, NEWCOMER, &get, T0)).len(), 1);
+}
