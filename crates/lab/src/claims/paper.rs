@@ -195,21 +195,21 @@ pub enum Op {
     Approx,
     /// Within a range.
     Between,
-    /// Clearly lower.
+    /// Lower.
     Lt,
-    /// Not clearly higher.
+    /// Not higher.
     Le,
-    /// Clearly higher.
+    /// Higher.
     Gt,
-    /// Not clearly lower.
+    /// Not lower.
     Ge,
     /// About the same.
     Similar,
     /// Does not fall along an axis.
     MonotoneInc,
-    /// Clearly higher at the upper end of an axis than at the lower.
+    /// Higher at the upper end of an axis than at the lower.
     Trend,
-    /// Clearly higher somewhere.
+    /// Higher somewhere.
     Exists,
     /// Other claims have the same answer with other settings.
     SameOrderings,
