@@ -73,6 +73,8 @@ pub(super) fn trend(
     };
     let shown = curves.iter().min_by(|a, b| lowest(a).total_cmp(&lowest(b)));
     let Curve { point, rho, .. } = shown.expect("a comparison makes a curve");
+    let places = select::curve(points, point, axis);
+    let places: Vec<&str> = places.iter().filter_map(|(_, place)| place.setting(axis)).collect();
     let place: Vec<&str> = select::without(point, Some(axis))
         .iter()
         .filter_map(|(key, _)| point.setting(key))
@@ -89,7 +91,7 @@ pub(super) fn trend(
             counted(needed, all, held, failed),
             place.join(", ")
         ),
-        command: Some(from.point(&point.point)),
+        command: from.swept(&point.point, axis, &places),
     }
 }
 

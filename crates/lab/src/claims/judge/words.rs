@@ -73,5 +73,5 @@ pub(super) fn command(test: &Test, one: &Comparison<'_>, from: &Provenance) -> O
     };
     let only = |side: &'_ Settings| (side.len() == 1).then(|| side.clone().into_iter().next())?;
     let ((key, left), (other, right)) = (only(left)?, only(right)?);
-    (key == other).then(|| from.sides(&one.point.point, &key, &right, &left, &test.metric))?
+    (key == other).then(|| from.sides(&one.point.point, &key, [&right, &left], &test.metric))?
 }
