@@ -39,10 +39,7 @@ impl Curve<'_> {
 
     /// How many steps fall with certainty, each one of a `family`.
     fn falls(&self, test: &Test, family: usize) -> usize {
-        let falls = |step: &&Estimate| {
-            let Estimate { mean, ci95, .. } = step.together(family);
-            ci95.is_some_and(|half| mean + half < -test.tolerance)
-        };
+        let falls = |step: &&Estimate| step.lies_below(-test.tolerance, family);
         self.steps.iter().filter(falls).count()
     }
 }
