@@ -77,6 +77,16 @@ impl Allowed {
         (self.low - low).max(high - self.high)
     }
 
+    /// Both ends; infinite where there is none.
+    pub const fn ends(self) -> (f64, f64) {
+        (self.low, self.high)
+    }
+
+    /// Whether the ends themselves are allowed.
+    pub const fn is_closed(self) -> bool {
+        self.closed
+    }
+
     /// Half the width of the allowed values; infinite where they have one end or none.
     pub fn half_width(self) -> f64 {
         (self.high - self.low) / 2.0

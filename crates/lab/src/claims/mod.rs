@@ -16,6 +16,7 @@ mod answer;
 mod chance;
 mod compare;
 pub mod judge;
+mod level;
 mod paper;
 pub mod probe;
 pub mod reference;
@@ -24,6 +25,7 @@ mod sensitivity;
 
 pub use answer::{Answer, Counts, Measured, Power, Summary, Verdict};
 pub use compare::Outcome;
+pub use level::Level;
 pub use paper::{
     Basis, Claim, Extent, Grade, Kind, Op, PAPERS, Paper, PaperError, Part, Scope, Settings, Sweep,
     Test, Wanted,

@@ -42,7 +42,8 @@ fn has(point: &PointResult, settings: &Settings) -> bool {
     settings.iter().all(|(key, value)| setting(point, key) == Some(value))
 }
 
-fn meets(point: &PointResult, at: &BTreeMap<String, Vec<String>>) -> bool {
+/// Whether `point` has one of the values of each setting of `at`.
+pub(super) fn meets(point: &PointResult, at: &BTreeMap<String, Vec<String>>) -> bool {
     at.iter().all(|(key, allowed)| {
         setting(point, key).is_some_and(|value| allowed.iter().any(|one| one == value))
     })

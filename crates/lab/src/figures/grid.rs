@@ -2,7 +2,7 @@
 
 use super::arrangement::Facet;
 use super::axes::{MARGIN_ABOVE, MARGIN_BELOW, MARGIN_LEFT, MARGIN_RIGHT};
-use super::sheet::{Anchor, Area, Sheet};
+use super::sheet::{Anchor, Area, Point, Sheet};
 use super::style;
 
 /// Width of every figure, in pixels.
@@ -104,11 +104,16 @@ impl Grid {
         });
     }
 
-    fn each(&self, legend: &Legend, mut draw: impl FnMut((f64, f64), &str, usize)) {
+    /// Where an entry of the legend begins; its sign is 34 pixels wide, its words begin after 42.
+    pub fn entry(&self, index: usize) -> Point {
         let pitch = (WIDTH - 20.0) / self.legend_columns as f64;
+        let (column, row) = (index % self.legend_columns, index / self.legend_columns);
+        (12.0 + column as f64 * pitch, 20.0 + row as f64 * ROW)
+    }
+
+    fn each(&self, legend: &Legend, mut draw: impl FnMut(Point, &str, usize)) {
         for (index, (label, style)) in legend.iter().enumerate() {
-            let (column, row) = (index % self.legend_columns, index / self.legend_columns);
-            draw((12.0 + column as f64 * pitch, 20.0 + row as f64 * ROW), label, *style);
+            draw(self.entry(index), label, *style);
         }
     }
 }

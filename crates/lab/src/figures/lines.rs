@@ -3,142 +3,48 @@
 use super::arrangement::{Along, Arrangement, Facet, PANELS_MAX, Series};
 use super::axes::{Axis, Panel};
 use super::grid::{self, Grid};
-use super::sheet::Sheet;
+use super::metric::Metric;
+use super::published::Published;
+use super::sheet::{Point, Sheet};
 use super::{Data, Figure, style};
+use crate::claims::Level;
 use crate::results::PointResult;
 
-/// A metric that is drawn.
-#[derive(Clone, Copy, Debug)]
-pub struct Metric {
-    /// Its name in the results.
-    pub name: &'static str,
-    /// What the figure is called.
-    pub title: &'static str,
-    /// What stands at the y axis.
-    pub label: &'static str,
-    /// Whether the axis starts at zero.
-    pub from_zero: bool,
-    /// What the metric's values are multiplied with to get the axis' unit.
-    pub factor: f64,
-    /// Whether it is drawn for runs with datagrams alone.
-    pub of_datagrams: bool,
-}
+const CAPTION: &str = "Mean over the seeds; bands are 95 % confidence intervals (Student's t).";
 
-/// The metrics that are drawn.
-pub const METRICS: [Metric; 11] = [
-    Metric {
-        name: "tdr",
-        title: "Transaction delivery ratio",
-        label: "delivery ratio",
-        from_zero: false,
-        factor: 1.0,
-        of_datagrams: false,
-    },
-    Metric {
-        name: "delay_p95_ms",
-        title: "Delay, 95th percentile",
-        label: "delay p95 (s)",
-        from_zero: true,
-        factor: 1e-3,
-        of_datagrams: false,
-    },
-    Metric {
-        name: "delay_p50_ms",
-        title: "Delay, median",
-        label: "delay p50 (s)",
-        from_zero: true,
-        factor: 1e-3,
-        of_datagrams: false,
-    },
-    Metric {
-        name: "retransmissions_per_transaction",
-        title: "Retransmissions a transaction",
-        label: "retransmissions",
-        from_zero: true,
-        factor: 1.0,
-        of_datagrams: false,
-    },
-    Metric {
-        name: "pdr_up",
-        title: "Packet delivery ratio of requests",
-        label: "delivery ratio",
-        from_zero: false,
-        factor: 1.0,
-        of_datagrams: false,
-    },
-    Metric {
-        name: "duty_cycle",
-        title: "Radio duty cycle",
-        label: "duty cycle (%)",
-        from_zero: true,
-        factor: 100.0,
-        of_datagrams: false,
-    },
-    Metric {
-        name: "datagram_pdr",
-        title: "Delivery ratio of datagrams",
-        label: "delivery ratio",
-        from_zero: true,
-        factor: 1.0,
-        of_datagrams: true,
-    },
-    Metric {
-        name: "latency_p50_ms",
-        title: "Latency of datagrams, median",
-        label: "latency p50 (s)",
-        from_zero: true,
-        factor: 1e-3,
-        of_datagrams: true,
-    },
-    Metric {
-        name: "latency_per_hop_ms",
-        title: "Latency of datagrams for each hop",
-        label: "latency a hop (s)",
-        from_zero: true,
-        factor: 1e-3,
-        of_datagrams: true,
-    },
-    Metric {
-        name: "packet_buffer_peak_octets",
-        title: "Packet buffer, most that a node used",
-        label: "octets",
-        from_zero: true,
-        factor: 1.0,
-        of_datagrams: true,
-    },
-    Metric {
-        name: "link_retransmissions",
-        title: "Retransmissions of the link layer",
-        label: "copies a node",
-        from_zero: true,
-        factor: 1.0,
-        of_datagrams: true,
-    },
-];
-
-/// The figure of one metric; absent without a sweep, and when no run has the metric.
-pub fn draw(arrangement: &Arrangement<'_>, metric: Metric) -> Option<Figure> {
+/// The figure of one metric, with those of `levels` that are of this metric; absent without a sweep, and when no run
+/// has the metric.
+pub fn draw(arrangement: &Arrangement<'_>, metric: Metric, levels: &[Level]) -> Option<Figure> {
     let along = arrangement.along.as_ref()?;
     let facets = &arrangement.facets[..arrangement.facets.len().min(PANELS_MAX)];
     let (low, high) = range(facets, metric)?;
+    let published = Published::of(arrangement, along, metric, levels);
+    let (low, high) = published.widened(low, high);
     let legend = grid::legend_of(facets);
-    let grid = Grid::new(facets.len(), &legend);
+    let mut entries = legend.clone();
+    entries.extend(published.legend());
+    let grid = Grid::new(facets.len(), &entries);
     let mut sheet = grid.sheet();
     for (index, facet) in facets.iter().enumerate() {
         let y = Axis::covering(low, high, metric.from_zero, metric.label);
         let panel = Panel::draw(&mut sheet, grid.area(index), x_axis(along), y, &facet.title);
-        for series in &facet.series {
-            draw_series(&mut sheet, &panel, along, series, metric);
-        }
+        let drawn = facet.series.iter();
+        let drawn = drawn.flat_map(|series| draw_series(&mut sheet, &panel, along, series, metric));
+        let curves: Vec<Vec<Point>> = drawn.collect();
+        published.draw(&mut sheet, &panel, index, &curves);
     }
     grid.draw_legend(&mut sheet, &legend);
+    if !published.is_empty() {
+        published.draw_entry(&mut sheet, grid.entry(legend.len()));
+    }
+    let mut data = data(arrangement, along, metric.name);
+    published.add_to(&mut data);
     Some(Figure {
         name: format!("lines-{}", metric.name.replace('_', "-")),
         title: format!("{} over {}", metric.title, along.label),
-        caption: "Mean over the seeds; bands are 95 % confidence intervals (Student's t)."
-            .to_owned(),
+        caption: format!("{CAPTION}{}", published.caption()),
         sheet,
-        data: data(arrangement, along, metric.name),
+        data,
     })
 }
 
@@ -161,11 +67,7 @@ fn interval(point: &PointResult, metric: Metric) -> Option<(f64, f64, f64)> {
     }
     let estimate = point.estimate(metric.name)?;
     let half = estimate.ci95.unwrap_or(0.0);
-    let (mut low, mut high) = (estimate.mean - half, estimate.mean + half);
-    low = low.max(0.0);
-    if matches!(metric.name, "tdr" | "pdr_up" | "duty_cycle" | "datagram_pdr") {
-        high = high.min(1.0);
-    }
+    let (low, high) = ((estimate.mean - half).max(0.0), metric.at_most(estimate.mean + half));
     Some((estimate.mean * metric.factor, low * metric.factor, high * metric.factor))
 }
 
@@ -175,35 +77,40 @@ fn range(facets: &[Facet<'_>], metric: Metric) -> Option<(f64, f64)> {
     ends.reduce(|(l, h), (low, high)| (l.min(low), h.max(high)))
 }
 
+/// Draws a series and returns its lines in pixels.
 fn draw_series(
     sheet: &mut Sheet,
     panel: &Panel,
     along: &Along,
     series: &Series<'_>,
     metric: Metric,
-) {
+) -> Vec<Vec<Point>> {
     let of = |point: &&'_ PointResult| Some((along.place(point)?, interval(point, metric)?));
     let points: Vec<_> =
         series.points.iter().filter_map(|p| of(p).map(|(x, i)| (p, x, i))).collect();
     let (line, fill) = (style::line(series.style), style::fill(series.style));
     let mean: Vec<_> = points.iter().map(|(_, x, (mean, ..))| panel.at(*x, *mean)).collect();
-    if along.numbers.is_some() {
+    let lines = if along.numbers.is_some() {
         let lower = points.iter().map(|(_, x, (_, low, _))| panel.at(*x, *low));
         let upper = points.iter().rev().map(|(_, x, (.., high))| panel.at(*x, *high));
         let edge: Vec<_> = lower.chain(upper).collect();
         sheet.polygon(&edge, &format!("band {fill}"));
-        sheet.line(&mean, &line);
+        vec![mean.clone()]
     } else {
         // Names have no order, so nothing joins them.
-        for (_, x, (_, low, high)) in &points {
-            sheet.line(&[panel.at(*x, *low), panel.at(*x, *high)], &line);
-        }
+        let ends =
+            points.iter().map(|(_, x, (_, low, high))| [*low, *high].map(|y| panel.at(*x, y)));
+        ends.map(|ends| ends.to_vec()).collect()
+    };
+    for points in &lines {
+        sheet.line(points, &line);
     }
-    for ((point, ..), at) in points.iter().zip(mean) {
+    for ((point, ..), at) in points.iter().zip(&mean) {
         sheet.linked(&point.anchor(), &tip(point, metric), |sheet| {
-            sheet.mark(at, series.style, &fill);
+            sheet.mark(*at, series.style, &fill);
         });
     }
+    lines
 }
 
 /// "mac.retries = 3: tdr 0.91 ± 0.02".

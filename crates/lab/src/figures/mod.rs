@@ -15,6 +15,8 @@ mod latency;
 pub mod lines;
 #[cfg(test)]
 pub(crate) mod made_up;
+pub mod metric;
+mod published;
 mod schedule;
 pub mod search;
 pub mod sheet;
@@ -27,6 +29,7 @@ use std::fmt::Write as _;
 use arrangement::Arrangement;
 use sheet::Sheet;
 
+use crate::claims::Level;
 use crate::results::PointResult;
 
 /// Metrics of [`main_figures`].
@@ -109,11 +112,11 @@ impl Data {
     }
 }
 
-/// Every figure that `points` have data for.
-pub fn figures(points: &[PointResult]) -> Vec<Figure> {
+/// Every figure that `points` have data for; line figures show the published `levels` as well.
+pub fn figures(points: &[PointResult], levels: &[Level]) -> Vec<Figure> {
     let arrangement = Arrangement::of(points);
-    let mut figures: Vec<Figure> =
-        lines::METRICS.iter().filter_map(|metric| lines::draw(&arrangement, *metric)).collect();
+    let drawn = metric::METRICS.iter().filter_map(|one| lines::draw(&arrangement, *one, levels));
+    let mut figures: Vec<Figure> = drawn.collect();
     figures.extend(delay::distribution(&arrangement));
     figures.extend(latency::by_hops(&arrangement));
     let (slice, place) = hardest(&arrangement);
@@ -127,13 +130,13 @@ pub fn figures(points: &[PointResult]) -> Vec<Figure> {
 }
 
 /// The figures of a sweep that stands beside another: the first metrics, of datagrams if there are any, drops, and
-/// the course of fragments.
-pub fn main_figures(points: &[PointResult]) -> Vec<Figure> {
+/// the course of fragments. Line figures show the published `levels` as well.
+pub fn main_figures(points: &[PointResult], levels: &[Level]) -> Vec<Figure> {
     let arrangement = Arrangement::of(points);
     let has_datagrams = |point: &PointResult| point.estimate("datagram_pdr").is_some();
     let of_datagrams = points.iter().any(has_datagrams);
-    let metrics = lines::METRICS.iter().filter(|metric| metric.of_datagrams == of_datagrams);
-    let drawn = metrics.filter_map(|metric| lines::draw(&arrangement, *metric));
+    let metrics = metric::METRICS.iter().filter(|metric| metric.of_datagrams == of_datagrams);
+    let drawn = metrics.filter_map(|metric| lines::draw(&arrangement, *metric, levels));
     let mut figures: Vec<Figure> = drawn.take(MAIN_METRICS).collect();
     let (slice, place) = hardest(&arrangement);
     figures.extend(drops::draw(&slice, &place));

@@ -25,8 +25,10 @@ pub const STYLE: &str = "\
 .q0{stroke:#ccc;stroke-width:.8}.q1{stroke:#b0b0b0;stroke-width:1.1}.q2{stroke:#999;stroke-width:1.6}\
 .q3{stroke:#777;stroke-width:2.2}\
 .tree{stroke:#222;stroke-width:3.2;fill:none}\
+.level{stroke:#222;stroke-width:1.8;fill:none}.across{stroke-dasharray:6 5}\
+.fig text.halo{stroke:#fff;stroke-width:3px;paint-order:stroke}\
 @media(prefers-color-scheme:dark){\
-.fig text{fill:#e4e4e4}.fig text.inv{fill:#111}.paper{fill:#16181b}.grid{stroke:#383b40}.axis,.tree{stroke:#e4e4e4}\
+.fig text{fill:#e4e4e4}.fig text.inv{fill:#111}.paper{fill:#16181b}.grid{stroke:#383b40}.axis,.tree,.level{stroke:#e4e4e4}.fig text.halo{stroke:#16181b}\
 .l0{stroke:#4da6e0}.l2{stroke:#2bc196}.l3{stroke:#f58a4b}.l4{stroke:#e09dc2}.l5{stroke:#a5d8f7}\
 .f0{fill:#4da6e0}.f2{fill:#2bc196}.f3{fill:#f58a4b}.f4{fill:#e09dc2}.f5{fill:#a5d8f7}\
 .q0{stroke:#2c2f34}.q1{stroke:#45494f}.q2{stroke:#666b73}.q3{stroke:#888e96}\

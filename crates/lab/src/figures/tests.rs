@@ -1,5 +1,7 @@
 //! All figures of made-up results: well-formed, complete, the same each time.
 
+use std::collections::BTreeSet;
+
 use super::made_up::results;
 use super::*;
 use crate::detail::{Course, Detail, HopLatencies, Kind, Step};
@@ -33,7 +35,7 @@ fn check_well_formed(svg: &str) {
 
 #[test]
 fn every_figure_of_a_sweep_is_there_and_well_formed() {
-    let figures = figures(&sweep().points);
+    let figures = figures(&sweep().points, &[]);
     let names: Vec<&str> = figures.iter().map(|figure| figure.name.as_str()).collect();
     assert_eq!(
         names,
@@ -73,7 +75,7 @@ fn latencies_of_datagrams_have_a_curve_for_each_number_of_hops() {
         };
         run.detail.latencies = vec![of(2), of(3)];
     }
-    let figures = figures(&results.points);
+    let figures = figures(&results.points, &[]);
     let figure = figures.iter().find(|figure| figure.name == "latency-by-hops");
     let figure = figure.expect("datagrams arrived");
     check_well_formed(&figure.to_svg());
@@ -105,7 +107,7 @@ fn courses_of_fragments_have_a_mark_for_each_event_and_lines_for_window_and_gap(
     for run in results.points.iter_mut().flat_map(|point| &mut point.runs).skip(1) {
         run.detail.courses = vec![course(true), course(false)];
     }
-    let figures = figures(&results.points);
+    let figures = figures(&results.points, &[]);
     let figure = figures.iter().find(|figure| figure.name == "fragment-course");
     let figure = figure.expect("courses are there");
     let svg = figure.to_svg();
@@ -122,7 +124,8 @@ fn courses_of_fragments_have_a_mark_for_each_event_and_lines_for_window_and_gap(
 
 #[test]
 fn one_point_alone_has_no_lines_over_a_key() {
-    let names: Vec<String> = figures(&results(&[], 2).points).into_iter().map(|f| f.name).collect();
+    let names: Vec<String> =
+        figures(&results(&[], 2).points, &[]).into_iter().map(|f| f.name).collect();
     let all =
         ["delay-distribution", "delay-by-hops", "drops", "rtt-rto", "topology-1", "schedule-1"];
     assert_eq!(names, all);
@@ -131,7 +134,7 @@ fn one_point_alone_has_no_lines_over_a_key() {
 #[test]
 fn figures_of_single_points_show_every_name_of_an_axis_of_names() {
     let results = results(&[("schedule.function", &["msf", "b-msf"])], 2);
-    let figures = main_figures(&results.points);
+    let figures = main_figures(&results.points, &[]);
     let names: Vec<&str> = figures.iter().map(|figure| figure.name.as_str()).collect();
     assert_eq!(names, ["lines-tdr", "lines-delay-p95-ms", "drops"]);
     let bars: Vec<&str> = figures[2].data.rows.iter().map(|row| row[0].as_str()).collect();
@@ -141,7 +144,7 @@ fn figures_of_single_points_show_every_name_of_an_axis_of_names() {
 #[test]
 fn a_mark_leads_to_its_point() {
     let results = results(&[("traffic.period", &["2s", "4s"])], 2);
-    let figure = &main_figures(&results.points)[0];
+    let figure = &main_figures(&results.points, &[])[0];
     let anchors: Vec<String> = results.points.iter().map(PointResult::anchor).collect();
     assert_eq!(figure.data.anchors, anchors);
     for anchor in anchors {
@@ -186,12 +189,12 @@ fn figures_without_data_are_left_out() {
         run.metrics.tdr = Some(f64::NAN);
         run.detail = Detail::default();
     }
-    assert_eq!(figures(&results.points), []);
+    assert_eq!(figures(&results.points, &[]), []);
 }
 
 #[test]
 fn a_band_has_the_ends_of_the_interval() {
-    let figures = figures(&sweep().points);
+    let figures = figures(&sweep().points, &[]);
     let svg = figures[0].to_svg();
     assert_eq!(svg.matches("class=\"band f0\"").count(), 3, "one in each of three panels");
     let rows = &figures[0].data.rows;
@@ -206,4 +209,128 @@ fn a_field_that_a_csv_reader_would_split_is_quoted() {
     assert_eq!(data.to_csv(), "a,b\n\"1, \"\"2\"\"\",\n");
     assert_eq!([0.25, 100.0, 1e-9].map(|n| Data::number(Some(n))), ["0.25", "100", "0"]);
     assert_eq!(Data::number(Some(f64::NAN)), "");
+}
+
+/// The levels of a claim `C` with these tests.
+fn levels(tests: &str) -> Vec<Level> {
+    let head = "id = \"C\"\ngrade = \"hard\"\nkind = \"number\"\nplace = \"\"\ntext = \"\"\nclaimed = \"\"\n";
+    let claim: crate::claims::Claim = toml::from_str(&format!("{head}{tests}")).expect("a claim");
+    Level::of(&claim).collect()
+}
+
+fn tdr_figure(results: &Results, levels: &[Level]) -> Figure {
+    let figure =
+        main_figures(&results.points, levels).into_iter().next().expect("the TDR is there");
+    assert_eq!(figure.name, "lines-tdr");
+    check_well_formed(&figure.to_svg());
+    figure
+}
+
+/// The rows of published levels: panel, series, x, low, high, stated.
+fn published_rows(figure: &Figure) -> Vec<[&str; 6]> {
+    let rows = figure.data.rows.iter().filter(|row| row.get(6).is_some_and(|claim| claim == "C"));
+    rows.map(|row| [0, 1, 2, 7, 8, 9].map(|column| row[column].as_str())).collect()
+}
+
+#[test]
+fn a_published_range_is_a_bracket_at_the_x_places_and_in_the_panels_that_its_claim_names() {
+    let levels = levels(
+        "[[test]]\nop = \"between\"\nmetric = \"tdr\"\nlow = 0.5\nhigh = 0.6\nvalue = 0.55\n\
+         at = { \"schedule.function\" = [\"alice\"], \"coap.congestion\" = [\"cocoa\"], \"traffic.period\" = [\"2s\", \"10s\", \"60s\"] }",
+    );
+    let results = sweep();
+    let (plain, figure) = (tdr_figure(&results, &[]), tdr_figure(&results, &levels));
+    // No point was run at 60 s, so nothing stands there.
+    let row = |x| ["alice", "cocoa", x, "0.5", "0.6", "0.55"];
+    assert_eq!(published_rows(&figure), [row("2s"), row("10s")]);
+    assert_eq!(figure.data.columns[6..], ["claim", "low", "high", "stated"]);
+    let width = figure.data.columns.len();
+    assert!(figure.data.rows.iter().all(|row| row.len() == width));
+    let svg = figure.to_inline();
+    let tip = "<a href=\"#C\"><title>C, published: tdr 0.5 to 0.6, stated 0.55 (cocoa)</title>";
+    assert_eq!(svg.matches(tip).count(), 2);
+    assert_eq!(svg.matches(">C: cocoa</text>").count(), 1, "the claim is named once in a panel");
+    assert!(svg.contains(">published</text>") && !plain.to_inline().contains("published"));
+    assert!(!svg.contains(" across"), "a level at points is not one of the whole panel");
+    assert!(
+        figure.caption.starts_with(&plain.caption) && figure.caption.contains("a claim states")
+    );
+    // Our runs end at 0.85; the axis goes down to the level.
+    assert!(svg.contains(">0.50</text>") || svg.contains(">0.5</text>"), "{svg}");
+    assert!(!plain.to_inline().contains(">0.5"));
+}
+
+#[test]
+fn a_published_bound_without_an_x_place_goes_across_every_panel_it_agrees_with() {
+    let levels = levels(
+        "[[test]]\nop = \"lt\"\nmetric = \"tdr\"\nvalue = 0.7\nat = { \"schedule.function\" = [\"alice\", \"b-msf\"] }",
+    );
+    let figure = tdr_figure(&sweep(), &levels);
+    let all = "default; cocoa; 6cocoa";
+    let row = |panel| [panel, all, "", "", "0.7", ""];
+    assert_eq!(published_rows(&figure), [row("b-msf"), row("alice")]);
+    let svg = figure.to_inline();
+    assert_eq!(svg.matches("class=\"level across\"").count(), 2);
+    assert_eq!(svg.matches("<title>C, published: tdr below 0.7 (").count(), 2);
+    assert_eq!(svg.matches(">C</text>").count(), 2, "all curves are meant, so none is named");
+}
+
+#[test]
+fn a_level_of_another_metric_or_of_points_that_were_not_run_leaves_the_figure_as_it_is() {
+    let results = results(&[("traffic.period", &["2s", "4s"])], 2);
+    let plain = tdr_figure(&results, &[]);
+    for test in [
+        "metric = \"pdr_up\"",
+        "metric = \"tdr\"\nat = { \"traffic.period\" = [\"60s\"] }",
+        "metric = \"tdr\"\nat = { scenario = [\"grid-64\"] }",
+    ] {
+        let levels = levels(&format!("[[test]]\nop = \"lt\"\nvalue = 0.2\n{test}"));
+        assert_eq!(levels.len(), 1);
+        assert_eq!(tdr_figure(&results, &levels), plain, "{test}");
+    }
+}
+
+#[test]
+fn levels_at_one_place_stand_side_by_side_and_their_names_one_above_the_other() {
+    let results = results(&[("traffic.period", &["2s", "4s", "6s"])], 2);
+    let test = |low: f64| {
+        format!(
+            "[[test]]\nop = \"between\"\nmetric = \"tdr\"\nlow = {low}\nhigh = 0.8\nat = {{ \"traffic.period\" = [\"2s\"] }}\n"
+        )
+    };
+    let mut levels = levels(&[0.5, 0.6, 0.7].map(test).concat());
+    for level in &mut levels {
+        level.claim = "S000-01".to_owned();
+    }
+    let figure = tdr_figure(&results, &levels);
+    let svg = format!("<svg>{}</svg>", figure.to_inline());
+    let document = roxmltree::Document::parse(&svg).expect("well-formed");
+    let named = |name: &'static str, class: &'static str| {
+        let is = move |node: &roxmltree::Node<'_, '_>| {
+            node.has_tag_name(name) && node.attribute("class") == Some(class)
+        };
+        document.descendants().filter(is)
+    };
+    let names: BTreeSet<&str> =
+        named("text", "tiny halo").filter_map(|text| text.attribute("y")).collect();
+    assert_eq!(names.len(), 3, "{svg}");
+    let upright = |line: roxmltree::Node<'_, '_>| {
+        line.attribute("points").map(|points| points.split(',').next().map(str::to_owned))
+    };
+    let in_panel =
+        |line: &roxmltree::Node<'_, '_>| line.parent().is_some_and(|p| p.has_tag_name("a"));
+    let signs: BTreeSet<_> =
+        named("polyline", "level").filter(in_panel).filter_map(upright).collect();
+    assert_eq!(signs.len(), 3, "{svg}");
+}
+
+#[test]
+fn a_metric_in_milliseconds_has_its_level_in_the_unit_of_the_axis() {
+    let results = results(&[("traffic.period", &["2s", "4s"])], 2);
+    let levels = levels(
+        "[[test]]\nop = \"gt\"\nmetric = \"delay_p95_ms\"\nvalue = 9000.0\nat = { \"traffic.period\" = [\"4s\"] }",
+    );
+    let figure = &main_figures(&results.points, &levels)[1];
+    assert_eq!(published_rows(figure), [["", "", "4s", "9000", "", ""]]);
+    assert!(figure.to_inline().contains(">10</text>"), "the axis is in seconds and has the level");
 }

@@ -8,7 +8,7 @@ use super::markup::{command, csv_link, prose};
 use super::points;
 use crate::build;
 use crate::claims::judge::Evidence;
-use crate::claims::{Answer, Grade, Paper, Sensitivity, Summary, Sweep, Verdict};
+use crate::claims::{Answer, Grade, Level, Paper, Sensitivity, Summary, Sweep, Verdict};
 use crate::command::{Kept, Provenance};
 use crate::figures::sheet::escaped;
 use crate::figures::{differences, figures, main_figures};
@@ -37,6 +37,8 @@ pub fn claims_page(paper: &Paper, answers: &[Answer], evidence: &Evidence, how: 
         page.add("</ul>\n");
     }
     let largest = largest(paper, evidence);
+    let levels: Vec<Level> =
+        answers.iter().filter_map(|answer| paper.claim(&answer.id)).flat_map(Level::of).collect();
     let mut listed: Vec<(&Sweep, Vec<PointResult>, Provenance)> = Vec::new();
     for sweep in &paper.sweeps {
         let Some(own) = evidence.sweeps.get(&sweep.name) else { continue };
@@ -47,6 +49,7 @@ pub fn claims_page(paper: &Paper, answers: &[Answer], evidence: &Evidence, how: 
             sweep,
             &shown,
             sensitivity.as_ref(),
+            &levels,
             Some(sweep.name.as_str()) == largest,
         );
         let provenance = paper.provenance(&sweep.name, evidence.scope);
@@ -165,12 +168,14 @@ fn block(answer: &Answer) -> String {
     html + &command(&answer.command) + "\n</div>\n"
 }
 
-/// The figures of one sweep: all of the largest, the main ones of the others.
+/// The figures of one sweep: all of the largest, the main ones of the others. Of `levels` those of this sweep are
+/// drawn.
 fn add_sweep(
     page: &mut Document,
     sweep: &Sweep,
     points: &[PointResult],
     sensitivity: Option<&Sensitivity>,
+    levels: &[Level],
     all: bool,
 ) {
     let Sweep { name, purpose, .. } = sweep;
@@ -188,7 +193,9 @@ fn add_sweep(
     if let Some(figure) = sensitivity.and_then(differences::draw) {
         page.figure(&prefix, &figure);
     }
-    let figures = if all { figures(points) } else { main_figures(points) };
+    let own = |level: &&Level| level.sweep == *name;
+    let levels: Vec<Level> = levels.iter().filter(own).cloned().collect();
+    let figures = if all { figures(points, &levels) } else { main_figures(points, &levels) };
     for figure in &figures {
         page.figure(&prefix, figure);
     }

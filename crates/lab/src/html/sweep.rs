@@ -29,7 +29,7 @@ pub fn sweep_page(results: &Results, provenance: &Provenance) -> Page {
     page.section("results", "Results");
     page.add(&summary(results));
     page.section("figures", "Figures");
-    let figures = figures(points);
+    let figures = figures(points, &[]);
     for figure in &figures {
         page.figure("", figure);
     }

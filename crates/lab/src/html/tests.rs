@@ -157,3 +157,35 @@ fn each_sweep_of_a_publication_has_its_figures_and_the_commands_of_its_points() 
         assert!(!page.html.contains(outside), "{outside}");
     }
 }
+
+#[test]
+fn what_a_claim_states_of_points_stands_in_the_figure_of_its_sweep() {
+    let paper = Paper::find("lenders2021").expect("built in");
+    let keys: [(&str, &[&str]); 3] = [
+        ("scenario", &["grenoble-t"]),
+        ("fragments.window", &["appendix-c", "reno", "abe", "quic"]),
+        ("traffic.payload_bytes", &["112", "208", "304"]),
+    ];
+    let mut runs = results(&keys, 2);
+    for run in runs.points.iter_mut().flat_map(|point| &mut point.runs) {
+        run.metrics.datagram_pdr = Some(0.2);
+    }
+    let sweeps = [("congestion".to_owned(), runs.points)].into();
+    let evidence = Evidence { sweeps, ..Evidence::default() };
+    let page = |ids: &[&str]| {
+        let claims = ids.iter().map(|id| paper.claim(id).expect("built in"));
+        let answers: Vec<_> = claims.map(|claim| judge(&paper, claim, &evidence)).collect();
+        let command = "lowmesh reproduce lenders2021".to_owned();
+        claims_page(&paper, &answers, &evidence, &Extent { command, kept: Kept::AsUsual }).html
+    };
+    let tip =
+        "<a href=\"#S004-27\"><title>S004-27, published: datagram_pdr 0.005 to 0.06, stated 0.02 (";
+    let html = page(&["S004-27", "S004-28"]);
+    assert_eq!(html.matches(tip).count(), 1, "at 112 octets");
+    assert!(html.contains("<div class=\"claim\" id=\"S004-27\">"), "the mark leads to it");
+    assert!(
+        html.contains("<th class=\"n\">stated</th>") && html.contains(",S004-27,0.005,0.06,0.02")
+    );
+    // What the page does not judge is not in its figures.
+    assert!(!page(&["S004-28"]).contains("published:"));
+}
