@@ -8,6 +8,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+
 use crate::command::quoted;
 use crate::results::Results;
 use crate::scenario::{CHOICES, Scenario};
@@ -53,8 +56,8 @@ const QUANTITIES: [Quantity; 3] = [
     },
 ];
 
-/// A quantity that differs between choices that are compared.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+/// A quantity that differs between choices that are compared. In JSON, `text` says it in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unequal {
     /// The key of the choice.
     pub choice: String,
@@ -65,7 +68,7 @@ pub struct Unequal {
 }
 
 /// The value that a choice has of a quantity.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Own {
     /// The choice.
     pub chosen: String,
@@ -87,6 +90,18 @@ impl Unequal {
             }
         }
         flags
+    }
+}
+
+impl Serialize for Unequal {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut unequal = serializer.serialize_struct("Unequal", 5)?;
+        unequal.serialize_field("text", &self.to_string())?;
+        unequal.serialize_field("choice", &self.choice)?;
+        unequal.serialize_field("words", &self.words)?;
+        unequal.serialize_field("values", &self.values)?;
+        unequal.serialize_field("flags", &self.flags())?;
+        unequal.end()
     }
 }
 
