@@ -244,6 +244,27 @@ fn a_sweep_is_compared_with_itself_by_a_key_from_its_folder_and_from_its_store()
 }
 
 #[test]
+fn functions_are_compared_from_a_folder_and_from_a_store_with_a_warning_in_both() {
+    let folder = Folder::new("sweep-functions");
+    let text = SWEPT.split("[sweep]").next().expect("a text before the sweep").to_owned();
+    let file =
+        folder.write("s.toml", text + "[sweep]\n\"schedule.function\" = [\"msf\", \"alice\"]\n");
+    let (store, out) = (folder.path("store"), folder.path("out"));
+    let output = lowmesh(&["run", &file, "--store", &store, "--out", &out]);
+    let told = "warning: schedule.negotiated_length = 101 (msf) against schedule.unicast_length = 29 (alice), ";
+    assert!(stderr(&output).contains(told), "{}", stderr(&output));
+    let compare = |from: &str| {
+        let output = lowmesh(&["compare", from, "--by", "schedule.function", "--baseline", "msf"]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert!(stderr(&output).starts_with(told), "{}", stderr(&output));
+        stdout(&output)
+    };
+    let text = compare(&out);
+    assert_eq!(compare(&store), text);
+    assert!(text.starts_with("schedule.function: msf to alice\n"), "{text}");
+}
+
+#[test]
 fn wrong_sweeps_end_with_2_and_their_line() {
     let folder = Folder::new("sweep-wrong");
     let file = folder.write("s.toml", SWEPT.replace("6cocoa", "7cocoa"));

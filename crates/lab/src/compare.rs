@@ -20,6 +20,7 @@ use crate::plan::Plan;
 use crate::report::SCHEMA;
 use crate::results::{PointResult, Results};
 use crate::runner::Run;
+use crate::scenario::CHOICES;
 use crate::statistics::{Estimate, ROUNDING, mean};
 use crate::store::{Store, StoreError};
 
@@ -153,7 +154,8 @@ pub fn build_of_summary(text: &str) -> Option<Build> {
     serde_json::from_value(json["build"].clone()).ok()
 }
 
-/// The points of a store: its runs by scenario, told apart by the keys that are not the same in all.
+/// The points of a store: its runs by scenario, told apart by the keys that are not the same in all. Keys that differ only
+/// because a choice brings its own are no settings, as in a sweep of the choice.
 pub fn points_of_store(store: &Store) -> Result<Vec<Side>, StoreError> {
     let mut points: BTreeMap<BTreeMap<String, String>, Side> = BTreeMap::new();
     for id in store.ids()? {
@@ -163,8 +165,9 @@ pub fn points_of_store(store: &Store) -> Result<Vec<Side>, StoreError> {
     }
     let all: BTreeSet<&String> = points.keys().flat_map(BTreeMap::keys).collect();
     let values = |key: &String| points.keys().map(|keys| keys.get(key)).collect::<BTreeSet<_>>();
-    let differing: Vec<String> =
-        all.into_iter().filter(|key| values(key).len() > 1).cloned().collect();
+    let scenarios: Vec<_> = points.keys().collect();
+    let tells = |key: &&String| values(key).len() > 1 && !follows_its_choice(key, &scenarios);
+    let differing: Vec<String> = all.into_iter().filter(tells).cloned().collect();
     let side = |(keys, side): (&BTreeMap<String, String>, &Side)| {
         let setting = |key: &String| Some((key.clone(), keys.get(key)?.clone()));
         Side {
@@ -174,6 +177,18 @@ pub fn points_of_store(store: &Store) -> Result<Vec<Side>, StoreError> {
         }
     };
     Ok(points.iter().map(side).collect())
+}
+
+/// Whether a key has one value, or none, with each value of the choice of its section.
+fn follows_its_choice(key: &str, scenarios: &[&BTreeMap<String, String>]) -> bool {
+    let section = |key: &str| key.split_once('.').map(|(section, _)| section.to_owned());
+    let choice = CHOICES.into_iter().find(|choice| section(choice) == section(key));
+    let Some(choice) = choice.filter(|choice| *choice != key) else { return false };
+    let mut values: BTreeMap<Option<&String>, Option<&String>> = BTreeMap::new();
+    scenarios.iter().all(|keys| {
+        let own = keys.get(key);
+        *values.entry(keys.get(choice)).or_insert(own) == own
+    })
 }
 
 fn numbers(run: &Run) -> BTreeMap<String, f64> {
@@ -274,6 +289,28 @@ mod tests {
         };
         assert_eq!((more(&few).p, more(&few).significant), (Some(0.5), Some(false)));
         assert_eq!((more(&many).p, more(&many).significant), (Some(1.0 / 512.0), Some(true)));
+    }
+
+    #[test]
+    fn keys_that_follow_their_choice_are_no_settings() {
+        let keys = |function: &str, length: (&str, &str), retries: &str| {
+            let keys =
+                [("schedule.function", function), (length.0, length.1), ("mac.retries", retries)];
+            keys.map(|(key, value)| (key.to_owned(), value.to_owned())).into_iter().collect()
+        };
+        let (negotiated, unicast) = ("schedule.negotiated_length", "schedule.unicast_length");
+        let scenarios: [BTreeMap<String, String>; 4] = [
+            keys("msf", (negotiated, "101"), "3"),
+            keys("b-msf", (negotiated, "29"), "4"),
+            keys("alice", (unicast, "29"), "3"),
+            keys("alice", (unicast, "47"), "3"),
+        ];
+        let all: Vec<_> = scenarios.iter().collect();
+        assert!(follows_its_choice(negotiated, &all));
+        // Two lengths of one function, the choice itself, and another section: these were varied.
+        assert!(!follows_its_choice(unicast, &all));
+        assert!(!follows_its_choice("schedule.function", &all));
+        assert!(!follows_its_choice("mac.retries", &all[..2]));
     }
 
     #[test]
