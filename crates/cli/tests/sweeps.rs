@@ -151,7 +151,7 @@ fn the_json_of_a_sweep_has_the_keys_of_schema_2() {
     let text = sweep(&file, &folder.path("store"), &[]);
     let json: serde_json::Value = serde_json::from_str(&text).expect("JSON alone");
     let keys: Vec<_> = json.as_object().expect("an object").keys().collect();
-    assert_eq!(keys, ["build", "points", "scenario", "schema", "version"]);
+    assert_eq!(keys, ["build", "points", "scenario", "schema", "version", "warnings"]);
     assert_eq!(json["schema"], 2);
     let points = json["points"].as_array().expect("a list");
     assert_eq!(points.len(), 4);
@@ -177,7 +177,7 @@ fn the_table_has_a_row_a_point_with_the_chosen_metrics() {
     assert_eq!(program[..3], ["lowmesh", concat!(env!("CARGO_PKG_VERSION"), ","), "build"]);
     assert_eq!(rows[0], ["traffic.period", "coap.congestion", "tdr", "nodes", "runs"]);
     assert_eq!((rows.len(), rows[4][0], rows[4][1]), (6, "10s", "6cocoa"), "{text}");
-    assert!(rows[4].ends_with(&["2.0", "±", "0.0", "3"]), "{text}");
+    assert!(rows[4].ends_with(&["2.000", "±", "0.000", "3"]), "{text}");
 }
 
 #[test]
