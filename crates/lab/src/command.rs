@@ -40,31 +40,33 @@ impl Provenance {
         format!("{} --seeds {} --seed {}", self.scenario_of(point), head.seeds, head.seed)
     }
 
-    /// The commands that show a point with `key` at `base` and at `other`, and the difference of `metric` between them;
-    /// nothing if the key is none of the scenario, so that no sweep can hold it.
-    pub fn sides(
-        &self,
-        point: &Point,
-        key: &str,
-        base: &str,
-        other: &str,
-        metric: &str,
-    ) -> Option<String> {
+    /// The command that makes the points that differ from one in `key` alone, at `values`; nothing if the key is none of
+    /// the scenario, so that no sweep can hold it.
+    pub fn swept(&self, point: &Point, key: &str, values: &[&str]) -> Option<String> {
         if !point.scenario.keys().contains_key(key) {
             return None;
         }
         let mut one = point.clone();
         one.settings.retain(|(setting, _)| setting != key);
-        let swept = quoted(&format!("sweep.{key}={base},{other}"));
-        let folder = quoted(&format!("{metric}-{base}-{other}").replace('/', "-"));
+        let swept = quoted(&format!("sweep.{key}={}", values.join(",")));
         let head = &point.scenario.head;
+        let scenario = self.scenario_of(&one);
+        Some(format!("{scenario} --set {swept} --seeds {} --seed {}", head.seeds, head.seed))
+    }
+
+    /// The commands that show a point with `key` at `base` and at `other`, and the difference of `metric` between them.
+    pub fn sides(
+        &self,
+        point: &Point,
+        key: &str,
+        [base, other]: [&str; 2],
+        metric: &str,
+    ) -> Option<String> {
+        let folder = quoted(&format!("{metric}-{base}-{other}").replace('/', "-"));
+        let run = self.swept(point, key, &[base, other])?;
+        let (key, base) = (quoted(key), quoted(base));
         Some(format!(
-            "{} --set {swept} --seeds {} --seed {} --out {folder} && lowmesh compare {folder} --by {} --baseline {} --metrics {metric}",
-            self.scenario_of(&one),
-            head.seeds,
-            head.seed,
-            quoted(key),
-            quoted(base),
+            "{run} --out {folder} && lowmesh compare {folder} --by {key} --baseline {base} --metrics {metric}"
         ))
     }
 
@@ -185,6 +187,19 @@ mod tests {
         let rerun = provenance.run(&point.point, Seed(2));
         assert!(rerun.starts_with("lowmesh rerun ") && rerun.ends_with(" --store 'my runs'"));
         assert_eq!(provenance.runs(point)[1], (Seed(2), rerun));
+    }
+
+    #[test]
+    fn both_sides_of_a_difference_are_one_sweep() {
+        let results = results(&[("scenario", &["grid-64"]), ("coap.congestion", &["cocoa"])], 2);
+        let (from, point) = (Provenance::default(), &results.points[0].point);
+        let sides = |key| from.sides(point, key, ["cocoa", "cocoa/draft-03"], "tdr");
+        let run = "lowmesh run grid-64 --set sweep.coap.congestion=cocoa,cocoa/draft-03 --seeds 10 --seed 1";
+        let folder = "tdr-cocoa-cocoa-draft-03";
+        let compare =
+            format!("lowmesh compare {folder} --by coap.congestion --baseline cocoa --metrics tdr");
+        assert_eq!(sides("coap.congestion"), Some(format!("{run} --out {folder} && {compare}")));
+        assert_eq!(sides("scenario"), None, "no sweep holds it");
     }
 
     #[test]

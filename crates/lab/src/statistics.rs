@@ -2,6 +2,8 @@
 //!
 //! Nothing here is ever NaN: a statistic of too few numbers is absent.
 
+use std::sync::LazyLock;
+
 use serde::Serialize;
 
 /// The confidence level of every interval: 95 %, so the quantile at 0.975 of Student's t.
@@ -41,8 +43,10 @@ impl Estimate {
         let Self { ci95: Some(now), n, .. } = self else { return None };
         let deviation = now / student_t(n as u64 - 1) * libm::sqrt(n as f64);
         let within = |runs: usize| {
-            let alone = student_t(runs as u64 - 1) * deviation / libm::sqrt(runs as f64);
-            let wide = Self { ci95: Some(alone), n: runs, ..self }.together(family);
+            // Past two hundred the quantile moves by under a hundredth.
+            let few = runs.min(200);
+            let alone = student_t(few as u64 - 1) * deviation / libm::sqrt(runs as f64);
+            let wide = Self { ci95: Some(alone), n: few, ..self }.together(family);
             wide.ci95.is_some_and(|wide| wide <= half)
         };
         let mut enough = 2;
@@ -74,6 +78,24 @@ impl Estimate {
         let freedom = self.n as u64 - 1;
         let t = size / half * student_t(freedom);
         Some((1.0 - central_probability(t, freedom)).clamp(0.0, 1.0))
+    }
+
+    /// Whether all of the interval that [`Estimate::together`] gives for a `family` is above `bound`; of a single run,
+    /// which has none, false.
+    pub fn lies_above(self, bound: f64, family: usize) -> bool {
+        let Some(half) = self.ci95 else { return false };
+        let off = self.mean - bound;
+        if half == 0.0 || off <= 0.0 {
+            return off > 0.0;
+        }
+        let freedom = (self.n as u64).saturating_sub(1).max(1);
+        let outside = 1.0 - central_probability(off / half * student_t(freedom), freedom);
+        outside < 2.0 * (1.0 - QUANTILE) / family.max(1) as f64
+    }
+
+    /// The same below `bound`.
+    pub fn lies_below(self, bound: f64, family: usize) -> bool {
+        Self { mean: -self.mean, ..self }.lies_above(-bound, family)
     }
 
     /// With an interval so wide that `all` of its kind hold together in 95 of 100 cases (Bonferroni), each side of it in 39 of 40.
@@ -110,13 +132,17 @@ pub fn slope(pairs: &[(f64, f64)]) -> Option<f64> {
 ///
 /// Found by bisection of the closed forms for whole degrees (Abramowitz and Stegun 26.7.3 and 26.7.4).
 pub fn student_t(freedom: u64) -> f64 {
-    quantile(freedom, 2.0 * QUANTILE - 1.0)
+    /// Those of few degrees, which everybody asks for.
+    static FEW: LazyLock<[f64; 32]> =
+        LazyLock::new(|| std::array::from_fn(|i| quantile(i as u64, 2.0 * QUANTILE - 1.0)));
+    let few = usize::try_from(freedom).ok().and_then(|freedom| FEW.get(freedom));
+    few.copied().unwrap_or_else(|| quantile(freedom, 2.0 * QUANTILE - 1.0))
 }
 
 /// The number within plus and minus which a t-distributed number lies with the chance `central`, below 1.
 fn quantile(freedom: u64, central: f64) -> f64 {
     // Past a thousand degrees the quantile moves by under 0.001 of itself.
-    let freedom = freedom.clamp(1, 10_000);
+    let freedom = freedom.clamp(1, 1_000);
     let (mut low, mut high) = (0.0, 13.0);
     while central_probability(high, freedom) < central {
         high *= 2.0;
@@ -227,6 +253,20 @@ mod tests {
         // t(1) at 1 - .05/72: tan of the angle, 916.7.
         let two = Estimate { mean: 0.0, ci95: Some(12.706), n: 2 }.together(72);
         assert!((two.ci95.expect("two runs") - 916.7).abs() < 1.0, "{two:?}");
+    }
+
+    #[test]
+    fn an_interval_lies_above_what_its_low_end_is_above() {
+        for (n, family) in [(2, 1), (3, 7), (10, 1), (10, 40), (20, 400)] {
+            let one = Estimate { mean: 1.0, ci95: Some(0.3), n };
+            let low = 1.0 - one.together(family).ci95.expect("several runs");
+            assert!(one.lies_above(low - 1e-6, family), "{n} {family}");
+            assert!(!one.lies_above(low + 1e-6, family), "{n} {family}");
+            assert!(!one.lies_below(1.0, family));
+        }
+        let level = Estimate { mean: 1.0, ci95: Some(0.0), n: 3 };
+        assert!(level.lies_above(0.9, 40) && !level.lies_above(1.0, 1) && level.lies_below(1.1, 9));
+        assert!(!Estimate { ci95: None, ..level }.lies_above(0.0, 1));
     }
 
     #[test]

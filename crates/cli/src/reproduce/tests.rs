@@ -85,15 +85,20 @@ fn a_claim_is_told_with_what_was_measured_and_a_second_time_runs_nothing() {
     let (text, result) = reproduce(&words, &made_up);
     assert!(matches!(result, Err(Failure::Own { .. })), "the runs of seed 3 failed");
     let told: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-    assert_eq!((&told["schema"], &told["paper"]), (&json!(1), &json!("righetti2023")));
+    assert_eq!((&told["schema"], &told["paper"]), (&json!(2), &json!("righetti2023")));
     let claim = &told["claims"][0];
     assert_eq!((&claim["id"], &claim["grade"]), (&json!("S000-21"), &json!("hard")));
     assert_eq!(claim["verdict"], "reproduced", "{claim}");
     assert_eq!(claim["n"], 2);
     assert!((claim["measured"].as_f64().expect("a number") - 1.0 / 9.0).abs() < 1e-9);
     assert!(claim["command"].as_str().is_some_and(|command| {
-        command.starts_with("lowmesh run grid-64 ") && command.contains("--set traffic.period=2s")
+        command.starts_with("lowmesh run grid-64 ")
+            && command.contains("--set traffic.period=2s")
+            && command.contains("--set sweep.coap.congestion=cocoa,6cocoa ")
+            && command.contains(" && lowmesh compare tdr-cocoa-6cocoa --by coap.congestion")
     }));
+    assert_eq!((&told["preliminary"], &claim["place"]), (&json!(true), &json!("s VII, figure 8")));
+    assert_eq!(told["summary"]["findings"]["reproduced"], 1);
     let again = |scenario: &Scenario, seed: Seed, sinks: Sinks, told: &dyn Fn(Instant)| {
         assert_eq!(seed, Seed(3), "only what failed is run again");
         made_up(scenario, seed, sinks, told)
@@ -113,11 +118,43 @@ fn formulae_need_no_runs_and_stand_in_the_report() {
     let (text, result) = reproduce(&words, &none);
     assert!(result.is_ok(), "{result:?}");
     assert!(text.contains("S000-03  REPRODUCED"), "{text}");
-    assert!(text.ends_with("1 claim: 1 reproduced, 0 not reproduced, 0 undecided\n"), "{text}");
+    assert!(text.contains("\nsettings: 1 of 1 checked\n"), "{text}");
     let report = fs::read_to_string(report).expect("it was written");
-    assert!(report.contains("<tbody id=\"S000-03\">"), "{report}");
+    assert!(report.contains("<div class=\"claim\" id=\"S000-03\">"), "{report}");
     assert!(report.contains("<span class=\"verdict reproduced\">✓ reproduced</span>"), "{report}");
     assert!(report.contains(">lowmesh reproduce righetti2023 --claim S000-03</code>"), "{report}");
+}
+
+#[test]
+fn the_table_comes_first_and_fits_eighty_columns() {
+    let folder = Folder::new("table");
+    let store = folder.0.to_str().expect("a name");
+    let (text, _) = reproduce(&["righetti2023", "--quick", "--store", store], &made_up);
+    let (before, blocks) = text.split_once("\n\nS000-01  REPRODUCED").expect("a block a claim");
+    let (_, table) = before.split_once("\n claim ").expect("a table");
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{before}");
+    assert!(before.contains("\nPRELIMINARY: "), "{before}");
+    assert!(before.contains("settings: 11 of 11 checked"), "{before}");
+    let rows = before.lines().filter(|line| line.starts_with(" S000-")).count();
+    assert_eq!((rows, blocks.matches("\n    why  ").count()), (28, 28), "{text}");
+}
+
+#[test]
+fn other_seeds_are_other_runs() {
+    let folder = Folder::new("seed");
+    let store = folder.0.to_str().expect("a name");
+    let seeds = |words: &[&str]| {
+        let words = [&["righetti2023", "--quick", "--claim", "S000-21", "--store", store], words];
+        let seen = std::sync::Mutex::new(std::collections::BTreeSet::new());
+        let watched = |scenario: &Scenario, seed: Seed, sinks: Sinks, told: &dyn Fn(Instant)| {
+            seen.lock().expect("no panic").insert(seed.0);
+            made_up(scenario, seed, sinks, told)
+        };
+        _ = reproduce(&words.concat(), &watched);
+        seen.into_inner().expect("no panic").into_iter().collect::<Vec<_>>()
+    };
+    assert_eq!(seeds(&[]), [1, 2, 3]);
+    assert_eq!(seeds(&["--seed", "11"]), [11, 12, 13]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::compare::Outcome;
-use super::paper::{Claim, Grade};
+use super::paper::{Basis, Claim, Grade};
 use crate::digits::{Digits, with_interval};
 use crate::statistics::Estimate;
 
@@ -161,16 +161,6 @@ impl Power {
         let none = if can_hold { "" } else { "; no mean holds with so few runs" };
         format!("± {half} where ± {wanted} would decide: {runs} of this mean and spread{none}")
     }
-}
-
-/// What a verdict rests on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Basis {
-    /// The code alone: what the publication sets is what the program does.
-    Setting,
-    /// Simulations: what the publication finds is what comes out.
-    Finding,
 }
 
 /// A claim with its verdict.

@@ -46,15 +46,21 @@ impl Allowed {
         Self { low, high, closed }
     }
 
-    /// What an interval from `low` to `high` says: it holds with all of it in the allowed values, fails with none
-    /// of it there.
-    fn outcome(self, low: f64, high: f64) -> Outcome {
-        let (holds, fails) = if self.closed {
-            (self.low <= low && high <= self.high, high < self.low || low > self.high)
-        } else {
-            (self.low < low && high < self.high, high <= self.low || low >= self.high)
+    /// What an estimate says with an interval for a `family`: it holds with all of that in the allowed values, fails
+    /// with none of it there.
+    fn outcome(self, estimate: Estimate, family: usize) -> Outcome {
+        let above = |bound| estimate.lies_above(bound, family);
+        let below = |bound| estimate.lies_below(bound, family);
+        // An interval of no width may lie at an end.
+        let at_end = |end: f64| {
+            estimate.ci95 == Some(0.0) && estimate.mean.total_cmp(&end).is_eq() && self.closed
         };
-        match (holds, fails) {
+        let open_end = estimate.ci95 == Some(0.0) && !self.closed;
+        let beside = |end: f64| open_end && estimate.mean.total_cmp(&end).is_eq();
+        let within =
+            (above(self.low) || at_end(self.low)) && (below(self.high) || at_end(self.high));
+        let beyond = below(self.low) || above(self.high) || beside(self.low) || beside(self.high);
+        match (within, beyond) {
             (true, _) => Outcome::Holds,
             (_, true) => Outcome::Fails,
             _ => Outcome::Unclear,
@@ -82,11 +88,8 @@ impl Allowed {
 ///
 /// One run has no interval: it decides nothing.
 pub(super) fn compare(test: &Test, estimate: Option<Estimate>, family: usize) -> Outcome {
-    let Some(Estimate { mean, ci95: Some(half), .. }) = estimate.map(|one| one.together(family))
-    else {
-        return Outcome::Unclear;
-    };
-    Allowed::by(test).outcome(mean - half, mean + half)
+    let some = estimate.filter(|estimate| estimate.ci95.is_some());
+    some.map_or(Outcome::Unclear, |estimate| Allowed::by(test).outcome(estimate, family))
 }
 
 #[cfg(test)]

@@ -22,11 +22,11 @@ pub mod reference;
 mod select;
 mod sensitivity;
 
-pub use answer::{Answer, Basis, Counts, Measured, Power, Summary, Verdict};
+pub use answer::{Answer, Counts, Measured, Power, Summary, Verdict};
 pub use compare::Outcome;
 pub use paper::{
-    Claim, Extent, Grade, Kind, Op, PAPERS, Paper, PaperError, Part, Scope, Settings, Sweep, Test,
-    Wanted,
+    Basis, Claim, Extent, Grade, Kind, Op, PAPERS, Paper, PaperError, Part, Scope, Settings, Sweep,
+    Test, Wanted,
 };
 pub use reference::Table;
 pub use sensitivity::Sensitivity;

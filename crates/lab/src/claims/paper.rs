@@ -6,7 +6,6 @@ use std::fmt::Write as _;
 use lowmesh_units::Seed;
 use serde::{Deserialize, Serialize};
 
-use super::answer::Basis;
 use super::probe;
 use crate::command::Provenance;
 use crate::metrics::Metrics;
@@ -185,6 +184,16 @@ pub struct Claim {
     pub tests: Vec<Test>,
 }
 
+/// What a verdict rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Basis {
+    /// The code alone: what the publication sets is what the program does.
+    Setting,
+    /// Simulations: what the publication finds is what comes out.
+    Finding,
+}
+
 /// How numbers are held against a claim; [`super::judge`] defines each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -195,21 +204,21 @@ pub enum Op {
     Approx,
     /// Within a range.
     Between,
-    /// Clearly lower.
+    /// Lower.
     Lt,
-    /// Not clearly higher.
+    /// Not higher.
     Le,
-    /// Clearly higher.
+    /// Higher.
     Gt,
-    /// Not clearly lower.
+    /// Not lower.
     Ge,
     /// About the same.
     Similar,
     /// Does not fall along an axis.
     MonotoneInc,
-    /// Clearly higher at the upper end of an axis than at the lower.
+    /// Higher at the upper end of an axis than at the lower.
     Trend,
-    /// Clearly higher somewhere.
+    /// Higher somewhere.
     Exists,
     /// Other claims have the same answer with other settings.
     SameOrderings,
@@ -468,86 +477,4 @@ fn plan(sweep: &Sweep, part: &Part, extent: &Extent, scenario: &str) -> Result<P
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::scenario::Scenario;
-
-    #[test]
-    fn every_built_in_publication_is_sound_and_stands_under_its_name() {
-        for (name, paper, claims) in PAPERS {
-            let paper = Paper::parse(paper, claims).unwrap_or_else(|error| panic!("{error}"));
-            assert_eq!(paper.name, *name);
-            let ids: BTreeSet<&str> = paper.claims.iter().map(|claim| claim.id.as_str()).collect();
-            assert_eq!(ids.len(), paper.claims.len(), "names of claims are given once");
-        }
-    }
-
-    #[test]
-    fn the_full_load_sweep_of_righetti2023_is_1200_runs() {
-        let paper = Paper::find("righetti2023").expect("built in");
-        let load = paper.sweeps.iter().find(|sweep| sweep.name == "load").expect("it has one");
-        let plans = paper.plans(load, Scope::default()).expect("sound");
-        let runs: usize = plans.iter().map(|plan| plan.runs().len()).sum();
-        assert_eq!(runs, 1200);
-        let first = &plans[0].points[0].settings;
-        assert_eq!(first[0], ("scenario".to_owned(), "grid-25".to_owned()));
-    }
-
-    #[test]
-    fn the_command_of_every_point_leads_to_its_very_runs() {
-        let paper = Paper::find("righetti2023").expect("built in");
-        let scopes = [(false, None), (true, None), (false, Some(Seed(11)))];
-        let scopes = scopes.map(|(quick, first_seed)| Scope { quick, first_seed });
-        for (sweep, scope) in paper.sweeps.iter().flat_map(|s| scopes.map(|scope| (s, scope))) {
-            let provenance = paper.provenance(&sweep.name, scope);
-            for plan in paper.plans(sweep, scope).expect("sound") {
-                for point in plan.points {
-                    let command = provenance.point(&point);
-                    let mut words = command.strip_prefix("lowmesh run ").expect("a run").split(' ');
-                    let name = words.next().expect("a scenario");
-                    let mut sets = Vec::new();
-                    while let (Some(flag), Some(value)) = (words.next(), words.next()) {
-                        let key = flag.trim_start_matches('-');
-                        let own = if key == "set" { String::new() } else { format!("{key}=") };
-                        sets.push(own + value);
-                    }
-                    let again = Scenario::load(name, &sets).unwrap_or_else(|e| panic!("{e}"));
-                    assert_eq!(again, point.scenario, "{command}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn all_28_claims_of_righetti2023_are_there() {
-        let paper = Paper::find("righetti2023").expect("built in");
-        let ids: Vec<String> = (1..=28).map(|n| format!("S000-{n:02}")).collect();
-        let found: Vec<&str> = paper.claims.iter().map(|claim| claim.id.as_str()).collect();
-        assert_eq!(found, ids);
-    }
-
-    #[test]
-    fn all_40_claims_of_lenders2021_are_there() {
-        let paper = Paper::find("lenders2021").expect("built in");
-        let ids: Vec<String> = (1..=40).map(|n| format!("S004-{n:02}")).collect();
-        let found: Vec<&str> = paper.claims.iter().map(|claim| claim.id.as_str()).collect();
-        assert_eq!(found, ids);
-    }
-
-    #[test]
-    fn a_claim_that_names_what_is_not_there_is_refused() {
-        let paper =
-            "name = \"x\"\ntitle = \"\"\nauthors = \"\"\nvenue = \"\"\nyear = 2000\ndoi = \"\"";
-        let head = "[[claim]]\nid = \"C\"\ngrade = \"hard\"\nkind = \"trend\"\nplace = \"\"\n\
-                    text = \"\"\nclaimed = \"\"\n[[claim.test]]\nop = \"gt\"\n";
-        let error = |tail: &str| {
-            let claims = format!("{head}{tail}");
-            Paper::parse(paper, &claims).expect_err("it is wrong").to_string()
-        };
-        assert_eq!(error("metric = \"pdr\""), "C: there is no metric `pdr`");
-        assert_eq!(error("metric = \"tdr\"\nsweep = \"s\""), "C: there is no sweep `s`");
-        assert_eq!(error("probe = \"nose\""), "C: there is no probe `nose`");
-        assert_eq!(error(""), "C: a test needs a metric or a probe");
-        assert!(error("tolerances = 1").contains("unknown field"));
-    }
-}
+mod tests;

@@ -185,6 +185,9 @@ pub(super) mod tests {
     use crate::runner::Run;
     use crate::scenario::Scenario;
 
+    static SCENARIO: LazyLock<Scenario> =
+        LazyLock::new(|| Scenario::parse("x", "name = \"x\"", &[]).expect("a scenario"));
+
     /// A point with one run for each value of its TDR, from seed 1.
     pub fn point(settings: &[(&str, &str)], tdr: &[f64]) -> PointResult {
         let run = |(index, tdr): (usize, &f64)| Run {
@@ -196,8 +199,6 @@ pub(super) mod tests {
             detail: crate::detail::Detail::default(),
         };
         let settings = settings.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        static SCENARIO: LazyLock<Scenario> =
-            LazyLock::new(|| Scenario::parse("x", "name = \"x\"", &[]).expect("a scenario"));
         PointResult {
             point: Point { settings, scenario: SCENARIO.clone() },
             runs: tdr.iter().enumerate().map(run).collect(),

@@ -8,7 +8,7 @@ use super::markup::{command, csv_link, prose};
 use super::points;
 use crate::build;
 use crate::claims::judge::Evidence;
-use crate::claims::{Answer, Grade, Paper, Sensitivity, Sweep, Verdict};
+use crate::claims::{Answer, Grade, Paper, Sensitivity, Summary, Sweep, Verdict};
 use crate::command::{Kept, Provenance};
 use crate::figures::sheet::escaped;
 use crate::figures::{differences, figures, main_figures};
@@ -93,7 +93,7 @@ fn lead(paper: &Paper, answers: &[Answer], evidence: &Evidence, how: &Extent) ->
     html.push_str("</ul>\n");
     let points: Vec<PointResult> = evidence.sweeps.values().flatten().cloned().collect();
     html.push_str(&facts(&[
-        ("Claims", answers.len().to_string()),
+        ("Claims", Summary::of(answers).words()),
         (
             "Extent",
             if evidence.scope.quick {
@@ -123,35 +123,46 @@ fn mark(verdict: Verdict) -> String {
     format!("<span class=\"verdict {class}\">{sign} {}</span>", verdict.word())
 }
 
-/// Every claim: three rows that belong together.
+/// A table of all claims, then what there is to say of each.
 fn claims(answers: &[Answer]) -> String {
-    let mut html = "<table class=\"claims\"><colgroup><col style=\"width:6.5rem\"><col style=\"width:10.5rem\"><col><col></colgroup>\n\
-                    <thead><tr><th>claim</th><th>verdict</th><th>claimed</th><th>measured ± 95 % CI (runs)</th></tr></thead>\n"
+    let mut html = "<table class=\"claims\"><colgroup><col style=\"width:6.5rem\"><col style=\"width:8.5rem\"><col style=\"width:10.5rem\"><col><col></colgroup>\n\
+                    <thead><tr><th>claim</th><th>place</th><th>verdict</th><th>claimed</th><th>measured ± 95 % CI</th></tr></thead>\n<tbody>\n"
         .to_owned();
     for answer in answers {
         let grade = match answer.grade {
             Grade::Hard => "hard",
             Grade::Soft => "soft",
         };
-        let [id, claimed, text, why] =
-            [&answer.id, &answer.claimed, &answer.text, &answer.why].map(|words| prose(words));
-        let note = match answer.note.as_str() {
-            "" => String::new(),
-            note => format!("<p class=\"note\">Reading: {}</p>", prose(note)),
-        };
-        _ = write!(
+        let [place, claimed, measured] =
+            [&answer.place, &answer.claimed, &answer.measured_short()].map(|words| prose(words));
+        _ = writeln!(
             html,
-            "<tbody id=\"{id}\">\n<tr class=\"facts\"><td><b>{id}</b><br>{grade}</td><td>{}</td><td data-label=\"claimed\">{claimed}</td>\
-             <td data-label=\"measured\">{}</td></tr>\n\
-             <tr class=\"words\"><td></td><td colspan=\"3\"><p>{text}</p><p class=\"note\">Why: {why}</p>{note}</td></tr>\n\
-             <tr><td></td><td colspan=\"3\">{}</td></tr>\n</tbody>\n",
+            "<tr class=\"facts\"><td><a href=\"#{id}\"><b>{id}</b></a><br>{grade}</td><td data-label=\"place\">{place}</td><td>{}</td>\
+             <td data-label=\"claimed\">{claimed}</td><td data-label=\"measured\">{measured}</td></tr>",
             mark(answer.verdict),
-            escaped(&answer.measured_words()),
-            command(&answer.command)
+            id = escaped(&answer.id),
         );
     }
-    html.push_str("</table>\n");
+    html.push_str("</tbody></table>\n");
+    answers.iter().map(block).for_each(|block| html.push_str(&block));
     html
+}
+
+/// What there is to say of one claim.
+fn block(answer: &Answer) -> String {
+    let [id, text, why] = [&answer.id, &answer.text, &answer.why].map(|words| prose(words));
+    let mut html = format!(
+        "<div class=\"claim\" id=\"{id}\">\n<p><b>{id}</b> {} {text}</p>\n<p class=\"note\">Measured: {}. Why: {why}</p>\n",
+        mark(answer.verdict),
+        escaped(&answer.measured_words()),
+    );
+    if let Some(power) = &answer.power {
+        _ = writeln!(html, "<p class=\"note\">Power: {}</p>", escaped(&power.words()));
+    }
+    if !answer.note.is_empty() {
+        _ = writeln!(html, "<p class=\"note\">Reading: {}</p>", prose(&answer.note));
+    }
+    html + &command(&answer.command) + "\n</div>\n"
 }
 
 /// The figures of one sweep: all of the largest, the main ones of the others.

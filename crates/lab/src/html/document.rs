@@ -28,12 +28,12 @@ pre{padding:.8rem;overflow-x:auto}.cmd{display:block;padding:.4rem .7rem;user-se
 nav ol{columns:2;padding-left:1.4rem}.point{margin:0 0 1rem}.point p{margin:0 0 .2rem}\
 :target{outline:3px solid var(--link);outline-offset:4px}.fig a:hover,.fig a:focus{opacity:.6}\
 .claims{table-layout:fixed;width:100%;font-size:.92rem}.claims th,.claims td{vertical-align:top;overflow-wrap:anywhere}\
-.claims tr.facts td,.claims tr.words td{border-bottom:0}.claims tr.facts td{padding-top:.8rem}.claims p{margin:0 0 .3rem}\
+.claim{border-top:1px solid var(--line);padding:.7rem 0}.claim p{margin:0 0 .3rem}\
 .verdict{font-weight:bold;white-space:nowrap}.reproduced{color:var(--good)}.not_reproduced{color:var(--bad)}.undecided{color:var(--open)}\
 .counts{padding:0;list-style:none}.counts li{margin:0 0 .7rem;font-size:1.15rem}.counts small{font-size:.8rem;line-height:1.3;display:block}.counts a{white-space:nowrap}\
 dl{display:grid;grid-template-columns:max-content 1fr;gap:.1rem 1.5rem}dd{margin:0}\
 @media(max-width:40rem){dl{display:block}dd{margin:0 0 .4rem}nav ol{columns:1}.claims thead,.claims colgroup{display:none}.claims,.claims tbody,.claims tr,.claims td{display:block}\
-.claims td{padding:.1rem 0}.claims td:empty{display:none}.claims tbody{border-bottom:1px solid var(--line);padding:.7rem 0}.claims td{border:0}.claims td[data-label]:before{content:attr(data-label)': ';color:var(--soft)}}\
+.claims td{padding:.1rem 0}.claims td:empty{display:none}.claims tr{border-bottom:1px solid var(--line);padding:.7rem 0}.claims td{border:0}.claims td[data-label]:before{content:attr(data-label)': ';color:var(--soft)}}\
 @media print{body{max-width:none;margin:0;font-size:11pt}figure,.claims tbody,.point{break-inside:avoid}.wide{max-height:none}h2,h3{break-after:avoid}nav{display:none}}";
 
 /// A page, and its figures as files.

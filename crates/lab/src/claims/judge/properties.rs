@@ -81,18 +81,20 @@ fn family(
     (0..40).map(place).collect()
 }
 
+/// A test, the verdict that is wrong, and the truth of each comparison at which it is nearest.
+type Case<'a> = (&'a str, Verdict, &'a dyn Fn(usize) -> f64);
+
 #[test]
 fn forty_comparisons_keep_the_level_however_they_depend_on_each_other() {
     let everywhere = test("gt", "");
     let nowhere = test("le", "");
     let most = test("gt", "share = 0.8");
     let some = test("exists", "");
-    // The op, the wrong verdict, and the truth at which it is nearest.
     let zero = |_: usize| 0.0;
     let slightly = |_: usize| 1e-9;
     let one_lacks = |number: usize| if number == 0 { 0.0 } else { 1.0 };
     let too_few = |number: usize| if number < 9 { 0.0 } else { 1.0 };
-    let cases: [(&str, Verdict, &dyn Fn(usize) -> f64); 6] = [
+    let cases: [Case<'_>; 6] = [
         (&everywhere, Verdict::NotReproduced, &slightly),
         (&everywhere, Verdict::Reproduced, &one_lacks),
         (&nowhere, Verdict::NotReproduced, &zero),

@@ -39,10 +39,7 @@ impl Curve<'_> {
 
     /// How many steps fall with certainty, each one of a `family`.
     fn falls(&self, test: &Test, family: usize) -> usize {
-        let falls = |step: &&Estimate| {
-            let Estimate { mean, ci95, .. } = step.together(family);
-            ci95.is_some_and(|half| mean + half < -test.tolerance)
-        };
+        let falls = |step: &&Estimate| step.lies_below(-test.tolerance, family);
         self.steps.iter().filter(falls).count()
     }
 }
@@ -73,6 +70,8 @@ pub(super) fn trend(
     };
     let shown = curves.iter().min_by(|a, b| lowest(a).total_cmp(&lowest(b)));
     let Curve { point, rho, .. } = shown.expect("a comparison makes a curve");
+    let places = select::curve(points, point, axis);
+    let places: Vec<&str> = places.iter().filter_map(|(_, place)| place.setting(axis)).collect();
     let place: Vec<&str> = select::without(point, Some(axis))
         .iter()
         .filter_map(|(key, _)| point.setting(key))
@@ -89,7 +88,7 @@ pub(super) fn trend(
             counted(needed, all, held, failed),
             place.join(", ")
         ),
-        command: Some(from.point(&point.point)),
+        command: from.swept(&point.point, axis, &places),
     }
 }
 

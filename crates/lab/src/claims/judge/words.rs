@@ -71,7 +71,7 @@ pub(super) fn command(test: &Test, one: &Comparison<'_>, from: &Provenance) -> O
     let (Some(left), Some(right)) = (&test.left, &test.right) else {
         return Some(from.point(&one.point.point));
     };
-    let only = |side: &'_ Settings| (side.len() == 1).then(|| side.clone().into_iter().next())?;
-    let ((key, left), (other, right)) = (only(left)?, only(right)?);
-    (key == other).then(|| from.sides(&one.point.point, &key, &right, &left, &test.metric))?
+    let (key, base) = right.first_key_value().filter(|_| right.len() == 1)?;
+    let other = left.get(key).filter(|_| left.len() == 1)?;
+    from.sides(&one.point.point, key, [base, other], &test.metric)
 }
