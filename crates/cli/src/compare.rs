@@ -1,19 +1,29 @@
 //! `lowmesh compare`: what two settings differ in, run by run, with the confidence interval of the difference.
 
+mod sides;
+
 use std::fmt;
-use std::fs;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use comfy_table::{CellAlignment, Table, presets};
-use lowmesh_lab::compare::{Difference, Side, build_of_summary, difference, points_of_store};
+use lowmesh_lab::compare::family::{LEVEL, holm};
+use lowmesh_lab::compare::unequal::{self, Unequal};
+use lowmesh_lab::compare::{Difference, Side, difference};
+use lowmesh_lab::digits::Digits;
 use lowmesh_lab::metrics::Metrics;
-use lowmesh_lab::scenario::sweep::describe;
-use lowmesh_lab::store::Store;
-use serde_json::json;
+use lowmesh_lab::scenario::CHOICES;
+use serde_json::{Value, json};
 
+use crate::console::say;
 use crate::failure::Failure;
 use crate::table;
+use sides::{Pair, Read, across, by_key};
+
+/// Version of the JSON's shape.
+///
+/// 2: `significant` says no of a difference of nothing; `p`, `p_holm`, `significant_holm` and `warnings` are there.
+const SCHEMA: u32 = 2;
 
 /// Compare results run by run (runs of one seed meet the same radio weather).
 ///
@@ -36,7 +46,7 @@ pub struct Args {
     /// Only points with this setting (repeatable).
     #[arg(long = "where", value_name = "KEY=VALUE", value_parser = setting)]
     filter: Vec<(String, String)>,
-    /// Metrics to compare, parted by commas.
+    /// Metrics to compare, comma-separated; all of them by default, without rows that are zero in every run.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = table::metric)]
     metrics: Vec<String>,
     /// Print JSON instead of tables.
@@ -49,11 +59,21 @@ fn setting(text: &str) -> Result<(String, String), String> {
     Ok((key.trim().to_owned(), value.trim().to_owned()))
 }
 
-/// Two points with what tells them apart.
-struct Pair<'s> {
-    title: String,
-    a: &'s Side,
-    b: &'s Side,
+/// One metric of a pair.
+struct Row {
+    metric: String,
+    /// Absent if no pair of runs has the metric.
+    found: Option<Difference>,
+    /// Whether both sides have nothing but zeros, and the user did not ask for the metric.
+    hidden: bool,
+    /// The chance of the difference as one of all that are shown.
+    p_holm: Option<f64>,
+}
+
+/// Two points with all their rows.
+struct Compared<'s> {
+    pair: Pair<'s>,
+    rows: Vec<Row>,
 }
 
 /// Which build made each side; there is one side with `--by`.
@@ -73,141 +93,182 @@ impl fmt::Display for Builds {
 
 /// Reads the results and writes the differences.
 pub fn execute(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
-    let (a, build_a) = read(&args.a, &args.filter)?;
-    let b = args.b.as_deref().map(|b| read(b, &args.filter)).transpose()?;
-    let (b, build_b) = b.map_or((None, None), |(b, build)| (Some(b), Some(build)));
-    let builds = Builds { a: build_a, b: build_b };
+    let read = |path: &PathBuf| {
+        let mut read = Read::open(path)?;
+        read.choose(&args.filter)?;
+        Ok::<_, Failure>(read)
+    };
+    let a = read(&args.a)?;
+    let b = args.b.as_ref().map(read).transpose()?;
+    let builds = Builds { a: a.build.clone(), b: b.as_ref().map(|b| b.build.clone()) };
     let pairs = match (&b, &args.by) {
-        (Some(b), _) => across(&a, b),
+        (Some(b), _) => across(&a, b)?,
         (None, Some(key)) => by_key(&a, key, args.baseline.as_deref())?,
-        (None, None) => Vec::new(),
+        (None, None) => unreachable!("the command line has B or --by"),
     };
-    if pairs.is_empty() {
-        return Err(Failure::Usage {
-            message: "there are no two points to compare".to_owned(),
-            hint: Some(
-                "two results need points of equal settings; --where chooses some".to_owned(),
-            ),
-        });
+    if !pairs.iter().any(|pair| pair.a.runs.keys().any(|seed| pair.b.runs.contains_key(seed))) {
+        let hint = "runs are compared by seed: give both sides the same --seed";
+        return Err(Failure::usage("no seed was run on both sides", hint));
     }
-    let metrics = if args.metrics.is_empty() {
-        Metrics::default().numbers().iter().map(|(name, _)| (*name).to_owned()).collect()
-    } else {
-        args.metrics.clone()
-    };
-    let compared: Vec<(&Pair<'_>, Vec<Difference>)> = pairs
-        .iter()
-        .map(|pair| (pair, metrics.iter().filter_map(|m| difference(pair.a, pair.b, m)).collect()))
-        .collect();
-    if compared.iter().all(|(_, differences)| differences.is_empty()) {
-        return Err(Failure::Usage {
-            message: "no seed was run on both sides".to_owned(),
-            hint: Some("runs are compared by seed: give both sides the same --seed".to_owned()),
-        });
+    let warnings = warnings(&pairs, args.by.as_deref());
+    let mut compared: Vec<Compared<'_>> =
+        pairs.into_iter().map(|pair| Compared { rows: rows(&pair, &args.metrics), pair }).collect();
+    if compared.iter().all(|one| one.rows.iter().all(|row| row.found.is_none())) {
+        let message = format!("no pair of runs has {}", args.metrics.join(" or "));
+        let hint = "a metric is absent where a run has nothing to compute it from";
+        return Err(Failure::usage(message, hint));
+    }
+    let comparisons = judge_together(&mut compared);
+    for warning in &warnings {
+        say!("warning: {}", warning.text());
     }
     if args.json {
-        return write_json(out, &compared, &builds).map_err(Failure::from);
+        return Ok(write_json(out, &compared, comparisons, &warnings, &builds)?);
     }
-    for (i, (pair, differences)) in compared.iter().enumerate() {
-        if i > 0 {
-            writeln!(out)?;
+    Ok(write_text(out, &compared, comparisons, &builds)?)
+}
+
+/// Why the differences may come from other settings than those that are compared.
+enum Warning {
+    Unequal(Unequal),
+    /// The scenarios of some points are not known.
+    Unknown,
+}
+
+impl Warning {
+    fn text(&self) -> String {
+        match self {
+            Self::Unequal(unequal) => unequal.to_string(),
+            Self::Unknown => "no scenario.toml of these results lies beside summary.json: settings that differ by \
+                              default were not looked for"
+                .to_owned(),
         }
+    }
+
+    fn json(&self) -> Value {
+        match self {
+            Self::Unequal(unequal) => json!(unequal),
+            Self::Unknown => json!({ "text": self.text() }),
+        }
+    }
+}
+
+/// Settings that differ between the sides of `pairs` besides those that are compared, which is the key `by` or anything.
+fn warnings(pairs: &[Pair<'_>], by: Option<&str>) -> Vec<Warning> {
+    let keys: Option<Vec<_>> =
+        pairs.iter().map(|pair| Some((pair.a.keys.as_ref()?, pair.b.keys.as_ref()?))).collect();
+    let Some(keys) = keys else {
+        // Points of one sweep differ in its keys alone, unless the key decides over others.
+        let matters = by.is_none_or(|key| CHOICES.contains(&key));
+        return if matters { vec![Warning::Unknown] } else { Vec::new() };
+    };
+    let settings = pairs.iter().flat_map(|pair| pair.a.settings.iter().chain(&pair.b.settings));
+    let swept: Vec<String> = settings.map(|(key, _)| key.clone()).collect();
+    unequal::of_pairs(&keys, &swept).into_iter().map(Warning::Unequal).collect()
+}
+
+/// The rows of a pair: the metrics that were `asked` for, or all that its runs have.
+fn rows(pair: &Pair<'_>, asked: &[String]) -> Vec<Row> {
+    let row = |metric: &str| Row {
+        metric: metric.to_owned(),
+        found: difference(pair.a, pair.b, metric),
+        hidden: asked.is_empty() && pair.a.is_zero(metric) && pair.b.is_zero(metric),
+        p_holm: None,
+    };
+    if !asked.is_empty() {
+        return asked.iter().map(|metric| row(metric)).collect();
+    }
+    let all = Metrics::default().numbers().map(|(metric, _)| row(metric));
+    all.into_iter().filter(|row| row.found.is_some()).collect()
+}
+
+/// Gives every row that is shown its chance among all of them; how many have one.
+fn judge_together(compared: &mut [Compared<'_>]) -> usize {
+    let rows = compared.iter_mut().flat_map(|one| &mut one.rows).filter(|row| !row.hidden);
+    let mut family: Vec<(&mut Row, f64)> =
+        rows.filter_map(|row| row.found.as_ref()?.p.map(|p| (row, p))).collect();
+    let alone: Vec<f64> = family.iter().map(|(_, p)| *p).collect();
+    for ((row, _), together) in family.iter_mut().zip(holm(&alone)) {
+        row.p_holm = Some(together);
+    }
+    alone.len()
+}
+
+impl Row {
+    fn is_significant(&self) -> bool {
+        self.p_holm.is_some_and(|p| p < LEVEL)
+    }
+}
+
+fn write_text(
+    out: &mut dyn Write,
+    compared: &[Compared<'_>],
+    comparisons: usize,
+    builds: &Builds,
+) -> io::Result<()> {
+    for Compared { pair, rows } in compared {
         writeln!(out, "{}\n", pair.title)?;
-        write_table(out, differences)?;
+        write_table(out, rows)?;
+        writeln!(out)?;
     }
-    Ok(writeln!(out, "\n{builds}")?)
-}
-
-/// The points of results that have all of `filter`'s settings, and which build made them.
-fn read(path: &Path, filter: &[(String, String)]) -> Result<(Vec<Side>, String), Failure> {
-    let summary = if path.is_dir() { path.join("summary.json") } else { path.to_owned() };
-    let (mut points, build) = if path.is_dir() && !summary.is_file() {
-        let store = Store::open_results(path)?;
-        (points_of_store(&store)?, store.build()?)
-    } else {
-        let usage = |why: String| {
-            let message = format!("{}: {why}", summary.display());
-            let hint = "give the summary.json or the folder of `lowmesh run --out`, or a store";
-            Failure::usage(message, hint)
-        };
-        let text = fs::read_to_string(&summary).map_err(|error| usage(error.to_string()))?;
-        let points = Side::read_summary(&text).map_err(|error| usage(error.to_string()))?;
-        let build = build_of_summary(&text);
-        (
-            points,
-            build.map_or_else(
-                || "a build that was not recorded".to_owned(),
-                |build| build.to_string(),
-            ),
-        )
+    let rows = || compared.iter().flat_map(|one| &one.rows);
+    let family = match comparisons {
+        1 => "as one comparison".to_owned(),
+        all => format!("corrected for {all} comparisons (Holm)"),
     };
-    points.retain(|point| point.has(filter));
-    Ok((points, build))
-}
-
-/// Points of equal settings; two single points whatever their settings are.
-fn across<'s>(a: &'s [Side], b: &'s [Side]) -> Vec<Pair<'s>> {
-    if let ([a], [b]) = (a, b) {
-        let title = match (describe(&a.settings), describe(&b.settings)) {
-            (a, b) if a.is_empty() && b.is_empty() => "A to B".to_owned(),
-            (a, b) => format!("A ({a}) to B ({b})"),
-        };
-        return vec![Pair { title, a, b }];
+    if rows().any(Row::is_significant) {
+        writeln!(out, "* more than chance at 5 %, {family}")?;
     }
-    let same = |a: &'s Side| {
-        let b = b.iter().find(|b| b.settings == a.settings)?;
-        Some(Pair { title: format!("A to B at {}", describe(&a.settings)), a, b })
+    let alone = |row: &&Row| {
+        let alone = row.found.as_ref().and_then(|found| found.significant) == Some(true);
+        alone && !row.hidden && !row.is_significant()
     };
-    a.iter().filter_map(same).collect()
+    match rows().filter(alone).count() {
+        0 => {}
+        1 => writeln!(
+            out,
+            "1 more interval does not hold zero; among {comparisons} comparisons that can be chance"
+        )?,
+        n => writeln!(
+            out,
+            "{n} more intervals do not hold zero; among {comparisons} comparisons that can be chance"
+        )?,
+    }
+    match rows().filter(|row| row.hidden).count() {
+        0 => {}
+        1 => writeln!(out, "1 row is hidden: zero on both sides in all runs (--metrics shows it)")?,
+        n => writeln!(
+            out,
+            "{n} rows are hidden: zero on both sides in all runs (--metrics shows them)"
+        )?,
+    }
+    writeln!(out, "{builds}")
 }
 
-/// Every value of a swept key beside the baseline, all other settings equal.
-fn by_key<'s>(
-    points: &'s [Side],
-    key: &str,
-    baseline: Option<&str>,
-) -> Result<Vec<Pair<'s>>, Failure> {
-    let value =
-        |side: &'s Side| side.settings.iter().find(|(own, _)| own == key).map(|(_, v)| v.as_str());
-    let mut values: Vec<&str> = Vec::new();
-    for found in points.iter().filter_map(value) {
-        if !values.contains(&found) {
-            values.push(found);
-        }
-    }
-    let usage = |message: String| Failure::Usage { message, hint: None };
-    let first = values.first().ok_or_else(|| usage(format!("{key} was not swept here")))?;
-    let baseline = baseline.unwrap_or(first);
-    if !values.contains(&baseline) {
-        let values = values.join(", ");
-        return Err(usage(format!("{key} = {baseline} was not run; its values are {values}")));
-    }
-    let pair = |b: &'s Side| {
-        let own = value(b).filter(|own| *own != baseline)?;
-        let rest = b.without(key);
-        let a = points.iter().find(|a| value(a) == Some(baseline) && a.without(key) == rest)?;
-        let place =
-            if rest.is_empty() { String::new() } else { format!(" at {}", describe(&rest)) };
-        Some(Pair { title: format!("{key}: {baseline} to {own}{place}"), a, b })
-    };
-    Ok(points.iter().filter_map(pair).collect())
-}
-
-fn write_table(out: &mut dyn Write, differences: &[Difference]) -> io::Result<()> {
+fn write_table(out: &mut dyn Write, rows: &[Row]) -> io::Result<()> {
     let mut table = Table::new();
     let header = ["metric", "from", "to", "difference", "95 % CI", "pairs", ""];
     table.load_style(presets::NOTHING).set_header(header);
-    for found in differences {
-        let number = |value: f64| format!("{value:.*}", table::decimals(&found.metric));
-        let verdict = if found.significant == Some(true) { "*" } else { "" };
+    for row in rows.iter().filter(|row| !row.hidden) {
+        let Some(found) = &row.found else {
+            table.add_row([&row.metric, "-", "-", "-", "-", "0", ""]);
+            continue;
+        };
+        let digits = digits(found);
+        let interval = found.ci95.map(|half| format!("± {}", digits.show(half)));
+        let star = if row.is_significant() { "*" } else { "" };
         table.add_row([
-            found.metric.clone(),
-            number(found.a),
-            number(found.b),
-            format!("{:+.*}", table::decimals(&found.metric), found.difference),
-            found.ci95.map_or_else(|| "-".to_owned(), |half| format!("± {}", number(half))),
+            row.metric.clone(),
+            digits.show(found.a),
+            digits.show(found.b),
+            if found.difference == 0.0 {
+                digits.show(0.0)
+            } else {
+                digits.show_signed(found.difference)
+            },
+            interval.unwrap_or_else(|| "-".to_owned()),
             found.n.to_string(),
-            verdict.to_owned(),
+            star.to_owned(),
         ]);
     }
     for column in table.column_iter_mut().skip(1) {
@@ -216,27 +277,44 @@ fn write_table(out: &mut dyn Write, differences: &[Difference]) -> io::Result<()
     for line in table.lines() {
         writeln!(out, "{}", line.trim_end())?;
     }
-    if differences.iter().any(|found| found.significant == Some(true)) {
-        writeln!(out, "\n* the interval of the difference does not hold zero")?;
-    }
     Ok(())
+}
+
+/// The digits of a row: those of the difference's interval; without a spread, four of the largest number.
+fn digits(found: &Difference) -> Digits {
+    match found.ci95 {
+        Some(half) if half > 0.0 => Digits::of(found.estimate()),
+        _ => Digits::significant(found.a.abs().max(found.b.abs()), 4),
+    }
 }
 
 fn write_json(
     out: &mut dyn Write,
-    compared: &[(&Pair<'_>, Vec<Difference>)],
+    compared: &[Compared<'_>],
+    comparisons: usize,
+    warnings: &[Warning],
     builds: &Builds,
 ) -> io::Result<()> {
-    let settings = |side: &Side| -> serde_json::Map<String, serde_json::Value> {
+    let settings = |side: &Side| -> serde_json::Map<String, Value> {
         side.settings.iter().map(|(key, value)| (key.clone(), value.clone().into())).collect()
     };
-    let pair = |(pair, differences): &(&Pair<'_>, Vec<Difference>)| json!({ "a": settings(pair.a), "b": settings(pair.b), "differences": differences });
-    let pairs: Vec<_> = compared.iter().map(pair).collect();
-    writeln!(
-        out,
-        "{:#}",
-        json!({ "schema": 1, "builds": { "a": builds.a, "b": builds.b }, "pairs": pairs })
-    )
+    let row = |row: &Row| {
+        let mut json = json!(row.found.as_ref()?);
+        json["p_holm"] = json!(row.p_holm);
+        json["significant_holm"] = json!(row.p_holm.map(|_| row.is_significant()));
+        Some(json)
+    };
+    let pair = |Compared { pair, rows }: &Compared<'_>| {
+        let differences: Vec<Value> = rows.iter().filter_map(row).collect();
+        json!({ "a": settings(pair.a), "b": settings(pair.b), "differences": differences })
+    };
+    let pairs: Vec<Value> = compared.iter().map(pair).collect();
+    let warnings: Vec<Value> = warnings.iter().map(Warning::json).collect();
+    let json = json!({
+        "schema": SCHEMA, "builds": { "a": builds.a, "b": builds.b }, "warnings": warnings,
+        "comparisons": comparisons, "pairs": pairs,
+    });
+    writeln!(out, "{json:#}")
 }
 
 #[cfg(test)]

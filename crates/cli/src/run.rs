@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use lowmesh_lab::batch::{Batch, Ended, How};
 use lowmesh_lab::command::Provenance;
+use lowmesh_lab::compare::unequal::of_points;
 use lowmesh_lab::html::sweep_page;
 use lowmesh_lab::plan::{Plan, RunSpec, Shard};
 use lowmesh_lab::report::{Folder, Report};
@@ -70,7 +71,7 @@ pub struct Args {
     /// Make one part of the runs only, as 2/8 for the second of eight; `lowmesh merge` joins the parts.
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
-    /// Metrics in the table of a sweep, parted by commas.
+    /// Metrics in the table of a sweep, comma-separated.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = table::metric,
           default_values = table::CHOSEN, hide_default_value = true)]
     metrics: Vec<String>,
@@ -101,6 +102,12 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
         let message = "--pcap and --trace write one run, and a sweep has many".to_owned();
         let hint = "run the sweep, then `lowmesh rerun RUN-ID --pcap FILE`".to_owned();
         return Err(Failure::Usage { message, hint: Some(hint) });
+    }
+    if !args.quiet {
+        let points = plan.points.iter().map(|point| (&point.settings, &point.scenario));
+        for unequal in of_points(points) {
+            say!("warning: {unequal}");
+        }
     }
     let store = open_store(args, &plan)?;
     let runs = plan.runs();

@@ -4,10 +4,11 @@ use std::io::{self, Write};
 
 use comfy_table::{CellAlignment, Table, presets};
 use lowmesh_lab::build;
+use lowmesh_lab::digits::{Digits, with_interval};
 use lowmesh_lab::metrics::Metrics;
 use lowmesh_lab::report::Report;
 use lowmesh_lab::results::Results;
-use lowmesh_lab::scenario::Scenario;
+use lowmesh_lab::scenario::{Scenario, similar};
 use lowmesh_lab::statistics::Estimate;
 
 /// Writes `report` of `scenario`.
@@ -48,7 +49,8 @@ pub fn write(out: &mut dyn Write, scenario: &Scenario, report: &Report) -> io::R
     }
     let drops = report.drops();
     if !drops.is_empty() {
-        let drops: Vec<String> = drops.iter().map(|(name, n)| format!("{name} {n:.1}")).collect();
+        let drops: Vec<String> =
+            drops.iter().map(|(name, n)| format!("{name} {}", count(*n))).collect();
         writeln!(out, "\ndrops a run: {}", drops.join(", "))?;
     }
     writeln!(out, "\n{}", build::program())
@@ -71,7 +73,9 @@ pub fn metric(name: &str) -> Result<String, String> {
         return Ok(name.to_owned());
     }
     let names: Vec<&str> = metrics.iter().map(|(name, _)| *name).collect();
-    Err(format!("the metrics are {}", names.join(", ")))
+    let meant = similar(name, names.iter().copied());
+    let meant = meant.map_or_else(String::new, |name| format!("did you mean `{name}`? "));
+    Err(format!("there is no such metric; {meant}the metrics are {}", names.join(", ")))
 }
 
 /// Writes one row a point of a sweep, with the means of `metrics` and their intervals.
@@ -85,12 +89,9 @@ pub fn write_sweep(out: &mut dyn Write, results: &Results, metrics: &[String]) -
     table.load_style(presets::NOTHING).set_header(header);
     for point in &results.points {
         let settings = point.point.settings.iter().map(|(_, value)| value.clone());
-        let means = metrics.iter().map(|name| {
-            let Some(estimate) = point.estimate(name) else { return "-".to_owned() };
-            let number = |value: f64| format!("{value:.*}", decimals(name));
-            let half = estimate.ci95.map(|half| format!(" ± {}", number(half)));
-            number(estimate.mean) + &half.unwrap_or_default()
-        });
+        let means = metrics
+            .iter()
+            .map(|name| point.estimate(name).map_or_else(|| "-".to_owned(), with_interval));
         table.add_row(settings.chain(means).chain([point.runs.len().to_string()]));
     }
     for column in table.column_iter_mut().skip(keys.len()) {
@@ -103,21 +104,48 @@ pub fn write_sweep(out: &mut dyn Write, results: &Results, metrics: &[String]) -
 }
 
 fn row(name: &str, estimate: Option<Estimate>) -> [String; 4] {
-    let number = |value: Option<f64>| {
-        value.map_or_else(|| "-".to_owned(), |value| format!("{value:.*}", decimals(name)))
-    };
-    let interval = number(estimate.and_then(|estimate| estimate.ci95));
-    let interval = if interval == "-" { interval } else { format!("± {interval}") };
-    let runs = estimate.map_or(0, |estimate| estimate.n);
-    [name.to_owned(), number(estimate.map(|estimate| estimate.mean)), interval, runs.to_string()]
+    let Some(estimate) = estimate else { return [name, "-", "-", "0"].map(str::to_owned) };
+    let digits = Digits::of(estimate);
+    let interval = estimate.ci95.map(|half| format!("± {}", digits.show(half)));
+    let interval = interval.unwrap_or_else(|| "-".to_owned());
+    [name.to_owned(), digits.show(estimate.mean), interval, estimate.n.to_string()]
 }
 
-/// Digits after the point: four for shares, one for times and counts, two for the rest.
-pub fn decimals(name: &str) -> usize {
-    match name {
-        "tdr" | "pdr_up" | "pdr_down" | "duty_cycle" => 4,
-        "retransmissions_per_transaction" => 3,
-        "hops_mean" | "parent_changes" => 2,
-        _ => 1,
+/// A mean count: one digit after the point, two significant ones below 1.
+fn count(mean: f64) -> String {
+    Digits::significant(mean.min(9.0), 2).show(mean)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_metric_is_told_with_the_one_that_was_meant() {
+        let told = metric("dely_p95_ms").expect_err("no metric");
+        assert!(
+            told.starts_with("there is no such metric; did you mean `delay_p95_ms`? "),
+            "{told}"
+        );
+        let told = metric("zebra").expect_err("no metric");
+        assert!(told.starts_with("there is no such metric; the metrics are tdr, "), "{told}");
+        assert_eq!(metric("tdr").as_deref(), Ok("tdr"));
+    }
+
+    #[test]
+    fn rows_have_the_digits_of_their_interval() {
+        let row = |mean, ci95| {
+            let [_, mean, interval, _] = row("datagram_pdr", Some(Estimate { mean, ci95, n: 10 }));
+            (mean, interval)
+        };
+        let words = |mean: &str, interval: &str| (mean.to_owned(), interval.to_owned());
+        assert_eq!(row(0.998_55, Some(0.000_341)), words("0.99855", "± 0.00034"));
+        assert_eq!(row(4620.71, Some(54.8)), words("4621", "± 55"));
+        assert_eq!(row(0.998_55, None), words("0.9986", "-"));
+    }
+
+    #[test]
+    fn a_rare_drop_is_not_shown_as_none() {
+        assert_eq!([87.26, 2.0, 0.04].map(count), ["87.3", "2.0", "0.040"]);
     }
 }

@@ -151,7 +151,7 @@ fn the_json_of_a_sweep_has_the_keys_of_schema_2() {
     let text = sweep(&file, &folder.path("store"), &[]);
     let json: serde_json::Value = serde_json::from_str(&text).expect("JSON alone");
     let keys: Vec<_> = json.as_object().expect("an object").keys().collect();
-    assert_eq!(keys, ["build", "points", "scenario", "schema", "version"]);
+    assert_eq!(keys, ["build", "points", "scenario", "schema", "version", "warnings"]);
     assert_eq!(json["schema"], 2);
     let points = json["points"].as_array().expect("a list");
     assert_eq!(points.len(), 4);
@@ -177,7 +177,7 @@ fn the_table_has_a_row_a_point_with_the_chosen_metrics() {
     assert_eq!(program[..3], ["lowmesh", concat!(env!("CARGO_PKG_VERSION"), ","), "build"]);
     assert_eq!(rows[0], ["traffic.period", "coap.congestion", "tdr", "nodes", "runs"]);
     assert_eq!((rows.len(), rows[4][0], rows[4][1]), (6, "10s", "6cocoa"), "{text}");
-    assert!(rows[4].ends_with(&["2.0", "±", "0.0", "3"]), "{text}");
+    assert!(rows[4].ends_with(&["2.000", "±", "0.000", "3"]), "{text}");
 }
 
 #[test]
@@ -241,6 +241,27 @@ fn a_sweep_is_compared_with_itself_by_a_key_from_its_folder_and_from_its_store()
     assert_eq!(json["pairs"].as_array().map(Vec::len), Some(1));
     assert_eq!(json["pairs"][0]["b"]["coap.congestion"], "6cocoa");
     assert_eq!(json["pairs"][0]["differences"][0]["n"], 3);
+}
+
+#[test]
+fn functions_are_compared_from_a_folder_and_from_a_store_with_a_warning_in_both() {
+    let folder = Folder::new("sweep-functions");
+    let text = SWEPT.split("[sweep]").next().expect("a text before the sweep").to_owned();
+    let file =
+        folder.write("s.toml", text + "[sweep]\n\"schedule.function\" = [\"msf\", \"alice\"]\n");
+    let (store, out) = (folder.path("store"), folder.path("out"));
+    let output = lowmesh(&["run", &file, "--store", &store, "--out", &out]);
+    let told = "warning: schedule.negotiated_length = 101 (msf) against schedule.unicast_length = 29 (alice), ";
+    assert!(stderr(&output).contains(told), "{}", stderr(&output));
+    let compare = |from: &str| {
+        let output = lowmesh(&["compare", from, "--by", "schedule.function", "--baseline", "msf"]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert!(stderr(&output).starts_with(told), "{}", stderr(&output));
+        stdout(&output)
+    };
+    let text = compare(&out);
+    assert_eq!(compare(&store), text);
+    assert!(text.starts_with("schedule.function: msf to alice\n"), "{text}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use lowmesh_units::Seed;
 use crate::identity::Identity;
 use crate::results::{Point, PointResult};
 use crate::runner::Run;
+use crate::scenario::CHOICES;
 
 /// Digits of a run's name in a command: two runs that share them are not to be expected in any store.
 const NAME_DIGITS: usize = 16;
@@ -99,6 +100,14 @@ impl Provenance {
             |set: &str| ["sweep.", "seeds=", "seed="].iter().any(|o| set.starts_with(o));
         let given = self.overrides.iter().filter(|set| !elsewhere(set));
         let given = given.filter_map(|set| set.split_once('='));
+        // A flag that only other values of a swept choice have a use for.
+        let unused = |key: &str, value: &str| {
+            let section = |key: &str| key.split_once('.').map(|(section, _)| section.to_owned());
+            let swept = |choice: &str| point.settings.iter().any(|(key, _)| key == choice);
+            let decides = |choice: &str| swept(choice) && section(choice) == section(key);
+            !keys.contains_key(key) && value != "[]" && CHOICES.into_iter().any(decides)
+        };
+        let given = given.filter(|(key, value)| !unused(key, value));
         let mut sets: Vec<(&str, &str)> = Vec::new();
         for (key, value) in given.chain(settings) {
             sets.retain(|(other, _)| *other != key);
@@ -143,6 +152,24 @@ mod tests {
         assert_eq!(quoted("it's"), "'it'\\''s'");
         assert_eq!(quoted("mac.hopping=[15,25]"), "'mac.hopping=[15,25]'");
         assert_eq!(quoted(""), "''");
+    }
+
+    #[test]
+    fn a_flag_for_another_choice_is_not_part_of_the_command() {
+        let overrides = ["schedule.negotiated_length=29", "schedule.unicast_length=31"];
+        let overrides = overrides.map(str::to_owned).to_vec();
+        let sweep = "sweep.schedule.function=msf,alice".to_owned();
+        let all: Vec<String> = overrides.iter().cloned().chain([sweep]).collect();
+        let plan = Plan::load("grid-25", &all).expect("each flag is of use at one point");
+        let provenance = Provenance { scenario: "grid-25".to_owned(), overrides, store: None };
+        let commands = plan.points.iter().map(|point| provenance.run(point, Seed(1)));
+        assert_eq!(
+            commands.collect::<Vec<_>>(),
+            [
+                "lowmesh run grid-25 --set schedule.negotiated_length=29 --set schedule.function=msf --seeds 1 --seed 1",
+                "lowmesh run grid-25 --set schedule.unicast_length=31 --set schedule.function=alice --seeds 1 --seed 1",
+            ]
+        );
     }
 
     #[test]

@@ -3,6 +3,12 @@
 //!
 //! The difference of a metric is that of its values in runs of equal seeds; its interval is Student's t over these
 //! differences (the paired t procedure). A seed that only one side has is in no difference.
+//!
+//! - [`family`]: which of many differences are more than chance.
+//! - [`unequal`]: settings that differ besides those that are compared.
+
+pub mod family;
+pub mod unequal;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,10 +16,12 @@ use serde_json::Value;
 
 use crate::build::Build;
 use crate::identity::bare;
+use crate::plan::Plan;
 use crate::report::SCHEMA;
 use crate::results::{PointResult, Results};
 use crate::runner::Run;
-use crate::statistics::{Estimate, mean};
+use crate::scenario::CHOICES;
+use crate::statistics::{Estimate, ROUNDING, mean};
 use crate::store::{Store, StoreError};
 
 /// The runs of one point, as far as they are compared: for each seed the value of each metric.
@@ -23,6 +31,8 @@ pub struct Side {
     pub settings: Vec<(String, String)>,
     /// Metrics by seed.
     pub runs: BTreeMap<u64, BTreeMap<String, f64>>,
+    /// Every key of its scenario with its value; none if the scenario is not known.
+    pub keys: Option<BTreeMap<String, String>>,
 }
 
 /// How one metric differs between two points.
@@ -40,8 +50,17 @@ pub struct Difference {
     pub ci95: Option<f64>,
     /// Pairs.
     pub n: usize,
-    /// Whether the interval does not hold zero; absent without an interval.
+    /// The chance of such a difference if there were none; absent without an interval.
+    pub p: Option<f64>,
+    /// Whether this chance is below 5 %, as if this were the only comparison; absent without an interval.
     pub significant: Option<bool>,
+}
+
+impl Difference {
+    /// The difference with its interval.
+    pub fn estimate(&self) -> Estimate {
+        Estimate { mean: self.difference, ci95: self.ci95, n: self.n }
+    }
 }
 
 /// Why results cannot be compared.
@@ -56,7 +75,8 @@ impl Side {
     /// A point of results.
     pub fn of(point: &PointResult) -> Self {
         let runs = point.runs.iter().map(|run| (run.seed.0, numbers(run)));
-        Self { settings: point.point.settings.clone(), runs: runs.collect() }
+        let keys = Some(point.point.scenario.keys());
+        Self { settings: point.point.settings.clone(), runs: runs.collect(), keys }
     }
 
     /// The points of results.
@@ -87,13 +107,34 @@ impl Side {
                 Some((run["seed"].as_u64()?, numbers.collect()))
             };
             let runs = point["runs"].as_array()?.iter().map(run).collect::<Option<_>>()?;
-            Some(Self { settings, runs })
+            Some(Self { settings, runs, keys: None })
         };
         let points = match &json["points"] {
             Value::Array(points) => points.iter().map(point).collect::<Option<Vec<_>>>(),
             _ => point(&json).map(|point| vec![point]),
         };
         points.ok_or_else(|| wrong("its runs have no seeds or no metrics"))
+    }
+
+    /// Gives each of `points` the keys of its scenario in `plan`, the scenario that they were made from. Whether it has
+    /// all of them; if not, none gets any.
+    pub fn complete(points: &mut [Self], plan: &Plan) -> bool {
+        let sorted =
+            |settings: &[(String, String)]| settings.iter().cloned().collect::<BTreeMap<_, _>>();
+        let planned: BTreeMap<_, _> =
+            plan.points.iter().map(|point| (sorted(&point.settings), &point.scenario)).collect();
+        let found: Option<Vec<_>> =
+            points.iter().map(|point| planned.get(&sorted(&point.settings))).collect();
+        let Some(scenarios) = found else { return false };
+        for (point, scenario) in points.iter_mut().zip(scenarios) {
+            point.keys = Some(scenario.keys());
+        }
+        true
+    }
+
+    /// Whether `metric` is zero in every run that has it.
+    pub fn is_zero(&self, metric: &str) -> bool {
+        self.runs.values().filter_map(|run| run.get(metric)).all(|value| *value == 0.0)
     }
 
     /// Whether the point has these settings, among others perhaps.
@@ -113,7 +154,8 @@ pub fn build_of_summary(text: &str) -> Option<Build> {
     serde_json::from_value(json["build"].clone()).ok()
 }
 
-/// The points of a store: its runs by scenario, told apart by the keys that are not the same in all.
+/// The points of a store: its runs by scenario, told apart by the keys that are not the same in all. Keys that differ only
+/// because a choice brings its own are no settings, as in a sweep of the choice.
 pub fn points_of_store(store: &Store) -> Result<Vec<Side>, StoreError> {
     let mut points: BTreeMap<BTreeMap<String, String>, Side> = BTreeMap::new();
     for id in store.ids()? {
@@ -123,13 +165,30 @@ pub fn points_of_store(store: &Store) -> Result<Vec<Side>, StoreError> {
     }
     let all: BTreeSet<&String> = points.keys().flat_map(BTreeMap::keys).collect();
     let values = |key: &String| points.keys().map(|keys| keys.get(key)).collect::<BTreeSet<_>>();
-    let differing: Vec<String> =
-        all.into_iter().filter(|key| values(key).len() > 1).cloned().collect();
+    let scenarios: Vec<_> = points.keys().collect();
+    let tells = |key: &&String| values(key).len() > 1 && !follows_its_choice(key, &scenarios);
+    let differing: Vec<String> = all.into_iter().filter(tells).cloned().collect();
     let side = |(keys, side): (&BTreeMap<String, String>, &Side)| {
         let setting = |key: &String| Some((key.clone(), keys.get(key)?.clone()));
-        Side { settings: differing.iter().filter_map(setting).collect(), runs: side.runs.clone() }
+        Side {
+            settings: differing.iter().filter_map(setting).collect(),
+            runs: side.runs.clone(),
+            keys: Some(keys.clone()),
+        }
     };
     Ok(points.iter().map(side).collect())
+}
+
+/// Whether a key has one value, or none, with each value of the choice of its section.
+fn follows_its_choice(key: &str, scenarios: &[&BTreeMap<String, String>]) -> bool {
+    let section = |key: &str| key.split_once('.').map(|(section, _)| section.to_owned());
+    let choice = CHOICES.into_iter().find(|choice| section(choice) == section(key));
+    let Some(choice) = choice.filter(|choice| *choice != key) else { return false };
+    let mut values: BTreeMap<Option<&String>, Option<&String>> = BTreeMap::new();
+    scenarios.iter().all(|keys| {
+        let own = keys.get(key);
+        *values.entry(keys.get(choice)).or_insert(own) == own
+    })
 }
 
 fn numbers(run: &Run) -> BTreeMap<String, f64> {
@@ -147,7 +206,8 @@ pub fn difference(a: &Side, b: &Side, metric: &str) -> Option<Difference> {
 
 /// The difference of pairs of values, second minus first; none without a pair.
 pub fn paired(metric: &str, pairs: &[(f64, f64)]) -> Option<Difference> {
-    let estimate = Estimate::of(pairs.iter().map(|(a, b)| b - a))?;
+    let estimate = Estimate::of(pairs.iter().map(|(a, b)| without_rounding(*a, *b)))?;
+    let p = estimate.chance_of_nothing();
     let of = |side: fn(&(f64, f64)) -> f64| mean(&pairs.iter().map(side).collect::<Vec<_>>());
     Some(Difference {
         metric: metric.to_owned(),
@@ -156,8 +216,15 @@ pub fn paired(metric: &str, pairs: &[(f64, f64)]) -> Option<Difference> {
         difference: estimate.mean,
         ci95: estimate.ci95,
         n: estimate.n,
-        significant: estimate.ci95.map(|half| estimate.mean.abs() > half),
+        p,
+        significant: p.map(|p| p < family::LEVEL),
     })
+}
+
+/// The second minus the first; zero for numbers that differ by their rounding alone.
+fn without_rounding(a: f64, b: f64) -> f64 {
+    let difference = b - a;
+    if difference.abs() <= ROUNDING * a.abs().max(b.abs()) { 0.0 } else { difference }
 }
 
 #[cfg(test)]
@@ -167,7 +234,7 @@ mod tests {
     fn side(values: &[(u64, f64)]) -> Side {
         let runs =
             values.iter().map(|(seed, tdr)| (*seed, BTreeMap::from([("tdr".to_owned(), *tdr)])));
-        Side { settings: Vec::new(), runs: runs.collect() }
+        Side { settings: Vec::new(), runs: runs.collect(), keys: None }
     }
 
     #[test]
@@ -200,6 +267,69 @@ mod tests {
         assert_eq!((found.n, found.a, found.b, found.ci95), (2, 1.5, 2.5, Some(0.0)));
         assert_eq!(difference(&a, &side(&[(5, 1.0)]), "tdr"), None);
         assert_eq!(difference(&a, &b, "no_such_metric"), None);
+    }
+
+    #[test]
+    fn a_difference_of_nothing_is_never_significant() {
+        let (a, b) = (side(&[(1, 0.1 + 0.2), (2, 0.5)]), side(&[(1, 0.3), (2, 0.5)]));
+        let found = difference(&a, &b, "tdr").expect("two pairs");
+        assert_eq!(
+            (found.difference, found.ci95, found.significant),
+            (0.0, Some(0.0), Some(false))
+        );
+    }
+
+    #[test]
+    fn one_difference_in_all_pairs_is_significant_only_in_many_pairs() {
+        let (few, many) =
+            ([(1, 1.0), (2, 4.0)], (1..=10).map(|seed| (seed, 3.0)).collect::<Vec<_>>());
+        let more = |values: &[(u64, f64)]| {
+            let more: Vec<_> = values.iter().map(|(seed, value)| (*seed, value + 1.0)).collect();
+            difference(&side(values), &side(&more), "tdr").expect("pairs")
+        };
+        assert_eq!((more(&few).p, more(&few).significant), (Some(0.5), Some(false)));
+        assert_eq!((more(&many).p, more(&many).significant), (Some(1.0 / 512.0), Some(true)));
+    }
+
+    #[test]
+    fn keys_that_follow_their_choice_are_no_settings() {
+        let keys = |function: &str, length: (&str, &str), retries: &str| {
+            let keys =
+                [("schedule.function", function), (length.0, length.1), ("mac.retries", retries)];
+            keys.map(|(key, value)| (key.to_owned(), value.to_owned())).into_iter().collect()
+        };
+        let (negotiated, unicast) = ("schedule.negotiated_length", "schedule.unicast_length");
+        let scenarios: [BTreeMap<String, String>; 4] = [
+            keys("msf", (negotiated, "101"), "3"),
+            keys("b-msf", (negotiated, "29"), "4"),
+            keys("alice", (unicast, "29"), "3"),
+            keys("alice", (unicast, "47"), "3"),
+        ];
+        let all: Vec<_> = scenarios.iter().collect();
+        assert!(follows_its_choice(negotiated, &all));
+        // Two lengths of one function, the choice itself, and another section: these were varied.
+        assert!(!follows_its_choice(unicast, &all));
+        assert!(!follows_its_choice("schedule.function", &all));
+        assert!(!follows_its_choice("mac.retries", &all[..2]));
+    }
+
+    #[test]
+    fn points_of_a_summary_get_the_keys_of_their_own_scenario() {
+        let text = "name = \"x\"\n[sweep]\n\"mac.retries\" = [3, 4]\n\"coap.nstart\" = [1]";
+        let plan = Plan::parse("x", text, &[]).expect("a valid sweep");
+        let point = |retries: &str| Side {
+            // A store has the keys in another order than a sweep.
+            settings: [("coap.nstart", "1"), ("mac.retries", retries)]
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .to_vec(),
+            ..Side::default()
+        };
+        let mut points = vec![point("4")];
+        assert!(Side::complete(&mut points, &plan));
+        assert_eq!(points[0].keys.as_ref().expect("known")["mac.retries"], "4");
+        let mut others = vec![point("4"), point("5")];
+        assert!(!Side::complete(&mut others, &plan));
+        assert_eq!(others, [point("4"), point("5")]);
     }
 
     #[test]

@@ -9,6 +9,9 @@ use serde::Serialize;
 /// The confidence level of every interval: 95 %, so the quantile at 0.975 of Student's t.
 pub(crate) const QUANTILE: f64 = 0.975;
 
+/// A spread of less than this share of the numbers comes from their rounding.
+pub(crate) const ROUNDING: f64 = 1e-12;
+
 /// A mean over runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
@@ -59,6 +62,22 @@ impl Estimate {
             if within(middle) { enough = middle } else { few = middle }
         }
         Some(enough)
+    }
+
+    /// The chance of a mean at least so far from zero if there were nothing in it (two-sided); absent of a single run.
+    ///
+    /// Student's t. Numbers that are all the same say nothing of how they spread: of these it is the chance that all lie
+    /// on one side of zero (the sign test). Below 1e-15 it may be 0.
+    pub fn chance_of_nothing(self) -> Option<f64> {
+        let half = self.ci95?;
+        let size = self.mean.abs();
+        if half <= ROUNDING * size {
+            let halvings = i32::try_from(self.n - 1).unwrap_or(i32::MAX);
+            return Some(if size == 0.0 { 1.0 } else { 0.5_f64.powi(halvings) });
+        }
+        let freedom = self.n as u64 - 1;
+        let t = size / half * student_t(freedom);
+        Some((1.0 - central_probability(t, freedom)).clamp(0.0, 1.0))
     }
 
     /// Whether all of the interval that [`Estimate::together`] gives for a `family` is above `bound`; of a single run,
@@ -191,6 +210,37 @@ mod tests {
         let estimate = Estimate::of([1.0, 2.0, 3.0, 4.0, 5.0]).expect("five numbers");
         assert_eq!((estimate.mean, estimate.n), (3.0, 5));
         assert!((estimate.ci95.expect("five numbers") - 1.9632).abs() < 1e-4);
+    }
+
+    #[test]
+    fn the_chance_of_nothing_is_that_of_the_tables() {
+        // By integration of the density, of [1, 2, 3, 4]: t = 3.8730, p = 0.030466; of [1, 2, 3, 4, 5]: t = 4.2426, p = 0.013236.
+        let chance = |sample: &[f64]| {
+            let estimate = Estimate::of(sample.iter().copied()).expect("numbers");
+            estimate.chance_of_nothing()
+        };
+        for (sample, p) in
+            [(&[1.0, 2.0, 3.0, 4.0][..], 0.030_466), (&[1., 2., 3., 4., 5.], 0.013_236)]
+        {
+            let found = chance(sample).expect("some runs");
+            assert!((found - p).abs() < 2e-6, "{found}");
+            let turned: Vec<f64> = sample.iter().map(|value| -value).collect();
+            assert_eq!(chance(&turned), Some(found));
+        }
+        // At the end of the interval it is one in twenty.
+        let end = Estimate { mean: 2.0, ci95: Some(2.0), n: 10 }.chance_of_nothing();
+        assert!((end.expect("ten runs") - 0.05).abs() < 1e-6, "{end:?}");
+        assert_eq!(chance(&[3.0]), None);
+    }
+
+    #[test]
+    fn equal_numbers_are_asked_for_their_sign_alone() {
+        let chance = |mean, n| Estimate { mean, ci95: Some(0.0), n }.chance_of_nothing();
+        assert_eq!((chance(0.0, 10), chance(1.0, 2)), (Some(1.0), Some(0.5)));
+        assert_eq!(chance(-4.0, 10), Some(1.0 / 512.0));
+        // A spread that rounding alone has made is none.
+        let rounded = Estimate { mean: 0.1, ci95: Some(1e-17), n: 3 };
+        assert_eq!(rounded.chance_of_nothing(), Some(0.25));
     }
 
     #[test]

@@ -76,7 +76,7 @@ fn the_table_says_what_ran_and_shows_absent_metrics_as_a_dash() {
         Some("grid-25: 3 runs of 1h, measured from 12min on, seeds 1 to 3")
     );
     assert!(lines.contains(&vec!["tdr", "0.5000", "±", "0.0000", "3"]), "{text}");
-    assert!(lines.contains(&vec!["delay_mean_ms", "200.0", "±", "248.4", "3"]), "{text}");
+    assert!(lines.contains(&vec!["delay_mean_ms", "200", "±", "248", "3"]), "{text}");
     assert!(lines.contains(&vec!["hops_mean", "-", "-", "0"]), "{text}");
 }
 
@@ -259,4 +259,27 @@ fn a_dry_run_as_json_counts_what_is_stored() {
     assert_eq!((&dry()["runs"], &dry()["stored"]), (&4.into(), &0.into()));
     assert!(swept.run("--shard 1/2").0.is_ok());
     assert_eq!((&dry()["stored"], &dry()["missing"]), (&2.into(), &2.into()));
+}
+
+#[test]
+fn a_sweep_whose_points_differ_in_more_than_its_keys_says_so_in_its_json() {
+    let swept = Swept::new("swept-unequal", 1, 2);
+    let warnings = |flags: &str| {
+        let (result, text) = swept.run(&format!("--set sweep.mac.retries=[3] {flags} --json"));
+        assert!(result.is_ok(), "{result:?}");
+        let json: serde_json::Value = serde_json::from_str(&text).expect("JSON alone");
+        json["warnings"].as_array().expect("a list").clone()
+    };
+    assert_eq!(warnings(""), [serde_json::Value::Null; 0]);
+    let functions = "--set sweep.schedule.function=msf,alice";
+    let found = warnings(functions);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert_eq!(found[0]["choice"], "schedule.function");
+    assert_eq!(
+        found[0]["values"][1],
+        serde_json::json!({ "chosen": "alice", "key": "schedule.unicast_length", "value": "29" })
+    );
+    assert_eq!(found[0]["flags"][0], "--set schedule.unicast_length=101");
+    let fair = "--set schedule.unicast_length=101 --set schedule.broadcast_length=101";
+    assert_eq!(warnings(&format!("{functions} {fair}")), [serde_json::Value::Null; 0]);
 }

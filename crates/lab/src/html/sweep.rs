@@ -7,6 +7,8 @@ use super::markup::{csv_link, table};
 use super::points;
 use crate::build;
 use crate::command::Provenance;
+use crate::compare::unequal::of_results;
+use crate::digits::{Digits, with_interval};
 use crate::figures::sheet::escaped;
 use crate::figures::{Data, figures};
 use crate::metrics::Metrics;
@@ -28,6 +30,9 @@ pub fn sweep_page(results: &Results, provenance: &Provenance) -> Page {
     let mut page = Document::new(&results.name, lead(points));
     page.section("results", "Results");
     page.add(&summary(results));
+    for unequal in of_results(results) {
+        page.add(&format!("<p class=\"note\">Warning: {}</p>\n", escaped(&unequal.to_string())));
+    }
     page.section("figures", "Figures");
     let figures = figures(points, &[]);
     for figure in &figures {
@@ -91,10 +96,14 @@ fn all_metrics(point: &PointResult) -> Data {
     let mut data = Data::new(&["metric", "mean", "ci95", "n"]);
     for (name, _) in Metrics::default().numbers() {
         let estimate = point.estimate(name);
+        let digits = estimate.map(Digits::of);
+        let shown = |value: Option<f64>| {
+            digits.zip(value).map_or_else(String::new, |(digits, value)| digits.show(value))
+        };
         data.rows.push(vec![
             name.to_owned(),
-            rounded(estimate.map(|e| e.mean)),
-            rounded(estimate.and_then(|e| e.ci95)),
+            shown(estimate.map(|e| e.mean)),
+            shown(estimate.and_then(|e| e.ci95)),
             estimate.map_or(0, |e| e.n).to_string(),
         ]);
     }
@@ -107,23 +116,11 @@ fn main_metrics(keys: &[&str], points: &[PointResult]) -> Data {
     for point in points {
         let setting = |key: &&str| point.setting(key).unwrap_or_default().to_owned();
         let mut row: Vec<String> = keys.iter().map(setting).collect();
-        row.extend(SUMMARY.map(|metric| with_interval(point, metric)));
+        let shown = |metric| point.estimate(metric).map_or_else(String::new, with_interval);
+        row.extend(SUMMARY.map(shown));
         data.push(&point.anchor(), row);
     }
     data
-}
-
-/// "0.9812 ± 0.0041".
-fn with_interval(point: &PointResult, metric: &str) -> String {
-    let Some(estimate) = point.estimate(metric) else { return String::new() };
-    let mean = rounded(Some(estimate.mean));
-    estimate.ci95.map_or(mean.clone(), |half| format!("{mean} ± {}", rounded(Some(half))))
-}
-
-/// Four digits after the point for small numbers, one for large ones.
-fn rounded(value: Option<f64>) -> String {
-    let decimals = |value: f64| if value.abs() < 10.0 { 4 } else { 1 };
-    value.map_or_else(String::new, |value| format!("{value:.*}", decimals(value)))
 }
 
 /// A name that every file system takes.

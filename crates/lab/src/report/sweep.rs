@@ -8,6 +8,7 @@ use serde::{Serialize, Serializer};
 
 use super::{SCHEMA, VERSION};
 use crate::build::Build;
+use crate::compare::unequal::of_results;
 use crate::identity::Identity;
 use crate::metrics::Metrics;
 use crate::results::{PointResult, Results};
@@ -64,11 +65,12 @@ fn field(text: &str) -> String {
 
 impl Serialize for Results {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut results = serializer.serialize_struct("Results", 5)?;
+        let mut results = serializer.serialize_struct("Results", 6)?;
         results.serialize_field("schema", &SCHEMA)?;
         results.serialize_field("scenario", &self.name)?;
         results.serialize_field("version", VERSION)?;
         results.serialize_field("build", &Build::own())?;
+        results.serialize_field("warnings", &of_results(self))?;
         results.serialize_field("points", &self.points)?;
         results.end()
     }

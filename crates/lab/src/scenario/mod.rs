@@ -30,7 +30,7 @@ use lowmesh_units::{Duration, Seed};
 use toml::de::DeTable;
 
 pub use builtin::{BUILTINS, Builtin};
-pub use error::{ConfigError, ConfigErrors, Fault, Origin};
+pub use error::{ConfigError, ConfigErrors, Fault, Origin, similar};
 pub use fragments::{EndToEnd, Forwarded, Fragments, HopWise, Recovered, Window};
 pub use mac::{Ack, Cca, Csma, Duplicates, Mac, Thin, Tsch};
 pub use mesh::{Clock, Energy, Ipv6, Lowpan, Objective, Routes, Rpl, RplMode};
@@ -167,6 +167,10 @@ const SECTIONS: [(&str, ListKeys); 15] = [
     ("energy", Energy::keys),
 ];
 
+/// Keys that decide which keys their section has.
+pub const CHOICES: [&str; 5] =
+    ["topology.kind", "radio.medium", "mac.kind", "schedule.function", "fragments.way"];
+
 /// Every key that a scenario can have, dotted.
 pub fn every_key() -> Vec<String> {
     let mut keys: Vec<String> = Head::keys().into_iter().map(str::to_owned).collect();
@@ -228,7 +232,7 @@ impl Text {
         let looks_like_a_file =
             path.extension().is_some() || path.components().count() > 1 || path.is_file();
         if !looks_like_a_file {
-            let similar = error::similar(name, BUILTINS.iter().map(|builtin| builtin.name));
+            let similar = similar(name, BUILTINS.iter().map(|builtin| builtin.name));
             return Err(LoadError::Unknown { name: name.to_owned(), similar });
         }
         let text = std::fs::read_to_string(path)

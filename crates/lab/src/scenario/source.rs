@@ -58,6 +58,11 @@ impl Source {
         self.flags.insert(key.to_owned(), laid);
     }
 
+    /// Leaves the flag for `key` out; whether there was one.
+    pub fn leave_out(&mut self, key: &str) -> bool {
+        self.flags.remove(key).is_some()
+    }
+
     /// Parses the text and lays the flags over it.
     pub fn table(&self) -> Result<DeTable<'_>, ConfigErrors> {
         let (root, failures) = DeTable::parse_recoverable(&self.text);

@@ -113,6 +113,7 @@ impl Swept {
 fn points(source: &Source, sweep: &Sweep) -> Result<Vec<(Settings, Scenario)>, ConfigErrors> {
     let mut points = Vec::new();
     let mut errors: Vec<ConfigError> = Vec::new();
+    let mut unused = Unused::default();
     for chosen in sweep.combinations() {
         let mut source = source.clone();
         for (key, value) in &chosen {
@@ -121,11 +122,7 @@ fn points(source: &Source, sweep: &Sweep) -> Result<Vec<(Settings, Scenario)>, C
         }
         let settings: Settings =
             chosen.iter().map(|(key, value)| ((*key).to_owned(), value.text.clone())).collect();
-        let scenario = source.table().and_then(|mut table| {
-            table.remove("sweep");
-            Scenario::read_from(&source, &table)
-        });
-        match scenario {
+        match read_point(&mut source, &settings, &mut unused) {
             Ok(scenario) => points.push((settings, scenario)),
             // The same value is wrong at many points; it is told once.
             Err(found) => {
@@ -138,8 +135,61 @@ fn points(source: &Source, sweep: &Sweep) -> Result<Vec<(Settings, Scenario)>, C
             }
         }
     }
+    errors.extend(unused.everywhere(sweep.combinations().len()));
     errors.sort_by(|a, b| (&a.origin, &a.key).cmp(&(&b.origin, &b.key)));
     if errors.is_empty() { Ok(points) } else { Err(ConfigErrors(errors)) }
+}
+
+/// Reads the scenario of one point. A flag for a key that only other values of a swept choice have is left out here.
+fn read_point(
+    source: &mut Source,
+    settings: &[(String, String)],
+    unused: &mut Unused,
+) -> Result<Scenario, ConfigErrors> {
+    let read = |source: &Source| {
+        let mut table = source.table()?;
+        table.remove("sweep");
+        Scenario::read_from(source, &table)
+    };
+    let errors = match read(source) {
+        Err(errors) => errors,
+        scenario => return scenario,
+    };
+    let of_another_choice = |error: &ConfigError| {
+        let (Origin::Flag(_), Fault::ForeignKey { choice, .. }) = (&error.origin, &error.fault)
+        else {
+            return false;
+        };
+        let (Some((section, _)), Some((name, _))) =
+            (error.key.rsplit_once('.'), choice.split_once(" = "))
+        else {
+            return false;
+        };
+        settings.iter().any(|(key, _)| *key == format!("{section}.{name}"))
+    };
+    let mut left = false;
+    for error in errors.0.iter().filter(|error| of_another_choice(error)) {
+        if source.leave_out(&error.key) {
+            unused.add(error);
+            left = true;
+        }
+    }
+    if left { read(source) } else { Err(errors) }
+}
+
+/// Flags that were left out, each with its error and at how many points.
+#[derive(Default)]
+struct Unused(BTreeMap<String, (ConfigError, usize)>);
+
+impl Unused {
+    fn add(&mut self, error: &ConfigError) {
+        self.0.entry(error.key.clone()).or_insert_with(|| (error.clone(), 0)).1 += 1;
+    }
+
+    /// The errors of flags that none of `points` has a use for.
+    fn everywhere(self, points: usize) -> impl Iterator<Item = ConfigError> {
+        self.0.into_values().filter(move |(_, count)| *count == points).map(|(error, _)| error)
+    }
 }
 
 /// Says at which point two values do not go together.

@@ -440,3 +440,35 @@ fn functions_that_need_children_refuse_a_mode_that_does_not_tell_them() {
         }
     }
 }
+
+#[test]
+fn a_flag_that_one_value_of_a_swept_choice_has_a_use_for_is_left_out_at_the_others() {
+    let sweep = |flags: &[&str]| {
+        let flags: Vec<String> = flags.iter().map(|&flag| flag.to_owned()).collect();
+        sweep::Swept::parse("my.toml", "name = \"x\"", &flags)
+    };
+    let function = "sweep.schedule.function=msf,alice,b-msf";
+    let swept = sweep(&[function, "schedule.negotiated_length=47", "schedule.unicast_length=23"]);
+    let points = swept.expect("each flag is of use somewhere").points;
+    let lengths = points.iter().map(|(_, scenario)| {
+        let keys = scenario.keys();
+        ["negotiated_length", "unicast_length"]
+            .map(|key| keys.get(&format!("schedule.{key}")).cloned())
+    });
+    let (negotiated, unicast) = (Some("47".to_owned()), Some("23".to_owned()));
+    assert_eq!(
+        lengths.collect::<Vec<_>>(),
+        [[negotiated.clone(), None], [None, unicast], [negotiated, None]]
+    );
+    // A flag that no point has a use for is an error, and so is one of a choice that is not swept.
+    let refused = |flags: &[&str]| sweep(flags).expect_err("a key of another choice").to_string();
+    let nowhere = refused(&[function, "schedule.common_length=31"]);
+    assert!(
+        nowhere.starts_with(
+            "--set schedule.common_length=31: schedule.common_length: does not apply to function"
+        ),
+        "{nowhere}"
+    );
+    let unswept = refused(&["sweep.mac.retries=3,4", "schedule.unicast_length=29"]);
+    assert!(unswept.contains("does not apply to function = \"b-msf\""), "{unswept}");
+}
