@@ -54,7 +54,7 @@ pub struct Args {
     #[arg(long, value_name = "NUMBER", default_value_t = HostLimits::default().observers_max, value_parser = number())]
     max_observers: usize,
     /// Observers with one client's address
-    #[arg(long, value_name = "NUMBER", default_value_t = HostLimits::default().observers_per_peer, value_parser = number())]
+    #[arg(long, value_name = "NUMBER", default_value_t = HostLimits::default().observers_per_source, value_parser = number())]
     max_observers_per_client: usize,
 }
 
@@ -111,14 +111,16 @@ impl Args {
             body_max: self.max_body,
             // One body fits, however long it may be.
             assemblies_max: defaults.assemblies_max.max(self.max_body + BODY_OVERHEAD),
-            assemblies_per_peer: defaults.assemblies_per_peer.max(self.max_body + BODY_OVERHEAD),
+            assemblies_per_source: defaults
+                .assemblies_per_source
+                .max(self.max_body + BODY_OVERHEAD),
             representations_max: defaults.representations_max.max(self.max_body + BODY_OVERHEAD),
-            representations_per_peer: defaults
-                .representations_per_peer
+            representations_per_source: defaults
+                .representations_per_source
                 .max(self.max_body + BODY_OVERHEAD),
             requests_max: self.max_exchanges,
             observers_max: self.max_observers,
-            observers_per_peer: self.max_observers_per_client,
+            observers_per_source: self.max_observers_per_client,
             ..defaults
         }
     }
@@ -164,7 +166,7 @@ mod tests {
     fn a_longer_body_has_room_where_bodies_are_put_together() {
         let host = limits(&["--max-body", "9000000"]).expect("possible").host;
         assert_eq!(host.body_max, 9_000_000);
-        for room in [host.assemblies_max, host.assemblies_per_peer, host.representations_max] {
+        for room in [host.assemblies_max, host.assemblies_per_source, host.representations_max] {
             assert!(room > 9_000_000);
         }
     }
@@ -176,7 +178,7 @@ mod tests {
         let all = limits(&[&args[..], &more[..]].concat()).expect("possible");
         let (datagrams, host) = (&all.datagrams, &all.host);
         assert_eq!((datagrams.peers_max, all.connections_max), (2, 4));
-        assert_eq!((host.observers_max, host.observers_per_peer, host.requests_max), (5, 6, 3));
+        assert_eq!((host.observers_max, host.observers_per_source, host.requests_max), (5, 6, 3));
         assert_eq!(datagrams.congestion, CongestionControl::default().with_nstart(7));
     }
 

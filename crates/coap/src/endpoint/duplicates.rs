@@ -15,11 +15,12 @@ use lowmesh_wire::coap::{Kind, MessageView};
 
 use super::Endpoint;
 use super::proof::Departure;
+use crate::PeerAddress;
 use crate::event::{Discard, Purpose};
 use crate::params::SWEEP_SAMPLE;
 use crate::seen::Sighting;
 
-impl<P: Ord + Copy> Endpoint<P> {
+impl<P: PeerAddress> Endpoint<P> {
     /// RFC 7252 s4.5: a duplicate CON SHOULD be acknowledged with the same message and processed
     /// only once; a duplicate NON is ignored. True if the message is one.
     pub(super) fn is_duplicate(&mut self, from: P, view: &MessageView<'_>, now: Instant) -> bool {

@@ -327,7 +327,7 @@ fn a_server_without_room_says_when_to_ask_again() {
 #[test]
 fn one_connection_with_unanswered_requests_leaves_room_for_the_next() {
     let limits =
-        ConnectionLimits { incoming_max: 9, incoming_per_peer: 3, ..ConnectionLimits::default() };
+        ConnectionLimits { incoming_max: 9, incoming_per_source: 3, ..ConnectionLimits::default() };
     let mut machine = Connections::new(limits, rng(1));
     connect(&mut machine, 1);
     connect(&mut machine, 2);
