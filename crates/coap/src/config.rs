@@ -35,7 +35,7 @@ pub struct Config {
     /// Messages remembered per peer against duplicates, from 1. For one more its oldest is forgotten.
     pub dedup_per_peer: usize,
     /// Messages remembered against duplicates over all peers, from 1. For one more the oldest of the peer with
-    /// most is forgotten.
+    /// most, of the source with most, is forgotten.
     pub dedup_total: usize,
     /// How long an empty ACK waits for the application's response.
     pub ack_delay: Duration,

@@ -26,6 +26,7 @@ use crate::observe::NO_DEREGISTRATION;
 use crate::params::{ADMISSION_LOOK, ADMISSION_SAMPLE, MESSAGE_IDS};
 use crate::peer::Peer;
 use crate::{Config, ConfigError, CongestionControl, PeerAddress};
+use duplicates::Memory;
 
 /// Requests of one source that are not answered, and separate responses that are not acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,8 +71,10 @@ pub struct Endpoint<P> {
     unproven: BTreeMap<ExchangeId, Instant>,
     /// Messages remembered against duplicates, over all peers.
     remembered: usize,
-    /// Peers with more remembered messages than their equal part of all, and how many.
+    /// Sources with more remembered messages than their equal part of all, and how many.
     memories: BTreeSet<(usize, P)>,
+    /// What is remembered of the peers of a source.
+    memory: BTreeMap<P, Memory<P>>,
     /// The peer whose expired messages were forgotten last.
     swept: Option<P>,
     /// Message IDs of unconfirmed answers to peers without a place in the table, once there was one.
@@ -104,6 +107,7 @@ impl<P: PeerAddress> Endpoint<P> {
             unproven: BTreeMap::new(),
             remembered: 0,
             memories: BTreeSet::new(),
+            memory: BTreeMap::new(),
             swept: None,
             stranger_ids: None,
             outbox: Outbox::new(),
