@@ -53,9 +53,9 @@ pub struct Args {
     /// Observers at each UDP address and on each connection
     #[arg(long, value_name = "NUMBER", default_value_t = HostLimits::default().observers_max, value_parser = number())]
     max_observers: usize,
-    /// Observers with one client's address
-    #[arg(long, value_name = "NUMBER", default_value_t = HostLimits::default().observers_per_source, value_parser = number())]
-    max_observers_per_client: usize,
+    /// Observers of one source, an IPv4 address or an IPv6 /64; by default a quarter of all
+    #[arg(long, value_name = "NUMBER", value_parser = number())]
+    max_observers_per_client: Option<usize>,
 }
 
 /// At least one, and no more than a protocol of 32 bits can count.
@@ -74,7 +74,8 @@ impl Args {
         Ok(Limits {
             datagrams: self.datagrams()?,
             connection: ConnectionLimits {
-                incoming_max: self.max_exchanges.max(ConnectionLimits::default().incoming_max),
+                incoming_max: self.incoming_max(),
+                incoming_per_source: share(None, self.incoming_max()),
                 ..ConnectionLimits::default()
             },
             host: self.host(),
@@ -98,11 +99,16 @@ impl Args {
         let config = Config {
             congestion,
             peers_max: self.max_peers,
-            incoming_max: self.max_exchanges.max(Config::default().incoming_max),
+            incoming_max: self.incoming_max(),
+            incoming_per_source: share(None, self.incoming_max()),
             ..Config::default()
         };
         config.check().map_err(|error| Failure::usage(error, HINT))?;
         Ok(config)
+    }
+    /// Of requests that are not answered: a place for each that takes time.
+    fn incoming_max(&self) -> usize {
+        self.max_exchanges.max(Config::default().incoming_max)
     }
     /// Of bodies and observers.
     pub fn host(&self) -> HostLimits {
@@ -120,7 +126,7 @@ impl Args {
                 .max(self.max_body + BODY_OVERHEAD),
             requests_max: self.max_exchanges,
             observers_max: self.max_observers,
-            observers_per_source: self.max_observers_per_client,
+            observers_per_source: share(self.max_observers_per_client, self.max_observers),
             ..defaults
         }
     }
@@ -160,6 +166,8 @@ mod tests {
         let more = limits(&[&args[..], &["--max-handshakes", "9"]].concat()).expect("possible");
         assert_eq!((more.connections_per_source, more.sessions.open_per_source), (5, 6));
         assert_eq!((more.opening_max, more.opening_per_source), (9, 3));
+        let many = limits(&["--max-observers", "8", "--max-exchanges", "4000"]).expect("possible");
+        assert_eq!((many.host.observers_per_source, many.datagrams.incoming_per_source), (2, 1000));
     }
 
     #[test]
@@ -174,11 +182,11 @@ mod tests {
     #[test]
     fn every_flag_has_its_bound() {
         let args = ["--max-peers", "2", "--max-exchanges", "3", "--max-connections", "4"];
-        let more = ["--max-observers", "5", "--max-observers-per-client", "6", "--nstart", "7"];
+        let more = ["--max-observers", "8", "--max-observers-per-client", "6", "--nstart", "7"];
         let all = limits(&[&args[..], &more[..]].concat()).expect("possible");
         let (datagrams, host) = (&all.datagrams, &all.host);
         assert_eq!((datagrams.peers_max, all.connections_max), (2, 4));
-        assert_eq!((host.observers_max, host.observers_per_source, host.requests_max), (5, 6, 3));
+        assert_eq!((host.observers_max, host.observers_per_source, host.requests_max), (8, 6, 3));
         assert_eq!(datagrams.congestion, CongestionControl::default().with_nstart(7));
     }
 
