@@ -4,6 +4,7 @@ use lowmesh_units::Duration;
 use lowmesh_wire::coap::MessageId;
 
 use super::*;
+use crate::oscore::stored::Answer;
 
 /// How many observers the server takes.
 const OBSERVERS_MAX: usize = 4;
@@ -29,12 +30,35 @@ impl Site {
     }
     /// A request of `peer` comes, and is answered; the answer, or `None` if it did not leave.
     fn ask(&mut self, peer: u16, token: u64, observe: bool) -> Option<Message> {
+        Some(self.ask_with(peer, token, observe, None)?.0)
+    }
+    /// A client registers, and brings back an Echo value if it is challenged.
+    fn register(&mut self, peer: u16) -> Option<Message> {
+        let (answer, inner) = self.ask_with(peer, 1, true, None)?;
+        match inner.options.get(OptionNumber::ECHO) {
+            Some(value) if inner.code == Code::UNAUTHORIZED => {
+                Some(self.ask_with(peer, 1, true, Some(value))?.0)
+            }
+            _ => Some(answer),
+        }
+    }
+    /// A request with an Echo value or without: the answer, and what is inside.
+    fn ask_with(
+        &mut self,
+        peer: u16,
+        token: u64,
+        observe: bool,
+        echo: Option<&[u8]>,
+    ) -> Option<(Message, StreamMessage)> {
         let mut get = StreamMessage::new(Code::GET);
+        if let Some(value) = echo {
+            get.options.insert(OptionNumber::ECHO, value);
+        }
         get.options.insert_path("/t");
         if observe {
             get.options.insert_uint(OptionNumber::OBSERVE, 0);
         }
-        let (outer, _) = self.clients.protect_request(0, &get).expect("a disk");
+        let (outer, pending) = self.clients.protect_request(0, &get).expect("a disk");
         self.message_id += 1;
         let kind = Kind::NonConfirmable;
         let message_id = MessageId(self.message_id);
@@ -45,7 +69,12 @@ impl Site {
         let input = Input::Datagram { from: peer, bytes: &message.to_vec() };
         self.server.handle(self.now, input).expect("never fails");
         self.settle();
-        self.sent.iter().find(|(to, _)| *to == peer).map(|(_, answer)| answer.clone())
+        let (_, answer) = self.sent.iter().find(|(to, _)| *to == peer)?;
+        let opened = self.clients.unprotect_response(0, &mut [pending], &stream(answer));
+        match opened.expect("a disk").expect("our own server's") {
+            Answer::Response(inner) => Some((answer.clone(), inner)),
+            Answer::Again => panic!("no context was lost"),
+        }
     }
     fn settle(&mut self) {
         while let Some(output) = self.server.poll_output() {
@@ -93,11 +122,19 @@ fn observes(answer: Option<Message>) -> bool {
 fn observers_that_gave_way_to_others_leave_their_places() {
     let folder = Folder::new("observers-places");
     let mut site = Site::new(&folder);
-    for peer in 0..100 {
-        assert!(observes(site.ask(peer, 1, true)), "observer {peer} finds no place");
-        assert_eq!(site.kept(), site.server.observers());
+    let all = OBSERVERS_MAX as u16;
+    for first in (0..96).step_by(2 * OBSERVERS_MAX) {
+        // All places are taken without a proof; the next ones prove their addresses and take them over.
+        for peer in first..first + 2 * all {
+            assert!(observes(site.register(peer)), "observer {peer} finds no place");
+            assert_eq!(site.kept(), site.server.observers());
+        }
+        assert_eq!(site.kept(), OBSERVERS_MAX);
+        for peer in first + all..first + 2 * all {
+            site.server.handle(site.now, Input::Unreachable { peer }).expect("never fails");
+        }
+        assert_eq!((site.server.observers(), site.kept()), (0, 0));
     }
-    assert_eq!(site.kept(), OBSERVERS_MAX);
 }
 
 #[test]
