@@ -32,13 +32,13 @@ const LIMITS: HostLimits = HostLimits {
     exponent: lowmesh_coap::blockwise::Exponent::BERT,
     body_max: 4096,
     assemblies_max: 16_384,
-    assemblies_per_peer: 8192,
+    assemblies_per_source: 8192,
     representations_max: 16_384,
-    representations_per_peer: 8192,
+    representations_per_source: 8192,
     cache_max: 4096,
     requests_max: 8,
     observers_max: 4,
-    observers_per_peer: 2,
+    observers_per_source: 2,
     amplification_max: Some(3),
 };
 

@@ -53,9 +53,9 @@ pub struct Args {
     /// Observers at each UDP address and on each connection
     #[arg(long, value_name = "NUMBER", default_value_t = HostLimits::default().observers_max, value_parser = number())]
     max_observers: usize,
-    /// Observers with one client's address
-    #[arg(long, value_name = "NUMBER", default_value_t = HostLimits::default().observers_per_peer, value_parser = number())]
-    max_observers_per_client: usize,
+    /// Observers of one source, an IPv4 address or an IPv6 /64; by default a quarter of all
+    #[arg(long, value_name = "NUMBER", value_parser = number())]
+    max_observers_per_client: Option<usize>,
 }
 
 /// At least one, and no more than a protocol of 32 bits can count.
@@ -74,7 +74,8 @@ impl Args {
         Ok(Limits {
             datagrams: self.datagrams()?,
             connection: ConnectionLimits {
-                incoming_max: self.max_exchanges.max(ConnectionLimits::default().incoming_max),
+                incoming_max: self.incoming_max(),
+                incoming_per_source: share(None, self.incoming_max()),
                 ..ConnectionLimits::default()
             },
             host: self.host(),
@@ -98,11 +99,16 @@ impl Args {
         let config = Config {
             congestion,
             peers_max: self.max_peers,
-            incoming_max: self.max_exchanges.max(Config::default().incoming_max),
+            incoming_max: self.incoming_max(),
+            incoming_per_source: share(None, self.incoming_max()),
             ..Config::default()
         };
         config.check().map_err(|error| Failure::usage(error, HINT))?;
         Ok(config)
+    }
+    /// Of requests that are not answered: a place for each that takes time.
+    fn incoming_max(&self) -> usize {
+        self.max_exchanges.max(Config::default().incoming_max)
     }
     /// Of bodies and observers.
     pub fn host(&self) -> HostLimits {
@@ -111,14 +117,16 @@ impl Args {
             body_max: self.max_body,
             // One body fits, however long it may be.
             assemblies_max: defaults.assemblies_max.max(self.max_body + BODY_OVERHEAD),
-            assemblies_per_peer: defaults.assemblies_per_peer.max(self.max_body + BODY_OVERHEAD),
+            assemblies_per_source: defaults
+                .assemblies_per_source
+                .max(self.max_body + BODY_OVERHEAD),
             representations_max: defaults.representations_max.max(self.max_body + BODY_OVERHEAD),
-            representations_per_peer: defaults
-                .representations_per_peer
+            representations_per_source: defaults
+                .representations_per_source
                 .max(self.max_body + BODY_OVERHEAD),
             requests_max: self.max_exchanges,
             observers_max: self.max_observers,
-            observers_per_peer: self.max_observers_per_client,
+            observers_per_source: share(self.max_observers_per_client, self.max_observers),
             ..defaults
         }
     }
@@ -158,13 +166,15 @@ mod tests {
         let more = limits(&[&args[..], &["--max-handshakes", "9"]].concat()).expect("possible");
         assert_eq!((more.connections_per_source, more.sessions.open_per_source), (5, 6));
         assert_eq!((more.opening_max, more.opening_per_source), (9, 3));
+        let many = limits(&["--max-observers", "8", "--max-exchanges", "4000"]).expect("possible");
+        assert_eq!((many.host.observers_per_source, many.datagrams.incoming_per_source), (2, 1000));
     }
 
     #[test]
     fn a_longer_body_has_room_where_bodies_are_put_together() {
         let host = limits(&["--max-body", "9000000"]).expect("possible").host;
         assert_eq!(host.body_max, 9_000_000);
-        for room in [host.assemblies_max, host.assemblies_per_peer, host.representations_max] {
+        for room in [host.assemblies_max, host.assemblies_per_source, host.representations_max] {
             assert!(room > 9_000_000);
         }
     }
@@ -172,11 +182,11 @@ mod tests {
     #[test]
     fn every_flag_has_its_bound() {
         let args = ["--max-peers", "2", "--max-exchanges", "3", "--max-connections", "4"];
-        let more = ["--max-observers", "5", "--max-observers-per-client", "6", "--nstart", "7"];
+        let more = ["--max-observers", "8", "--max-observers-per-client", "6", "--nstart", "7"];
         let all = limits(&[&args[..], &more[..]].concat()).expect("possible");
         let (datagrams, host) = (&all.datagrams, &all.host);
         assert_eq!((datagrams.peers_max, all.connections_max), (2, 4));
-        assert_eq!((host.observers_max, host.observers_per_peer, host.requests_max), (5, 6, 3));
+        assert_eq!((host.observers_max, host.observers_per_source, host.requests_max), (8, 6, 3));
         assert_eq!(datagrams.congestion, CongestionControl::default().with_nstart(7));
     }
 

@@ -21,8 +21,9 @@ pub struct Config {
     /// from 1. One more takes the place of the oldest separate response to an unproven address, or else is
     /// answered with 5.03.
     pub incoming_max: usize,
-    /// The same of one peer, from 1.
-    pub incoming_per_peer: usize,
+    /// The same of one source ([`PeerAddress::source`](crate::PeerAddress::source)), from 1; of these at most half of unproven
+    /// addresses.
+    pub incoming_per_source: usize,
     /// MAX_RETRANSMIT.
     pub max_retransmit: u8,
     /// Octets of the tokens it makes, 2 to 8.
@@ -34,7 +35,7 @@ pub struct Config {
     /// Messages remembered per peer against duplicates, from 1. For one more its oldest is forgotten.
     pub dedup_per_peer: usize,
     /// Messages remembered against duplicates over all peers, from 1. For one more the oldest of the peer with
-    /// most is forgotten.
+    /// most, of the source with most, is forgotten.
     pub dedup_total: usize,
     /// How long an empty ACK waits for the application's response.
     pub ack_delay: Duration,
@@ -67,7 +68,7 @@ impl Default for Config {
             queue_max: params::QUEUE_MAX,
             open_max: params::OPEN_MAX,
             incoming_max: params::INCOMING_MAX,
-            incoming_per_peer: params::INCOMING_PER_PEER,
+            incoming_per_source: params::INCOMING_PER_SOURCE,
             max_retransmit: params::MAX_RETRANSMIT,
             token_len: params::TOKEN_LEN,
             peers_max: params::PEERS_MAX,
@@ -91,11 +92,11 @@ impl Config {
     pub fn check(&self) -> Result<(), ConfigError> {
         let open = 1..=params::OPEN_MAX_LIMIT;
         let token = params::TOKEN_LEN_MIN..=TOKEN_LEN_MAX;
-        let (carried, per_peer) = (self.peer_token_len_max, self.incoming_per_peer);
+        let (carried, share) = (self.peer_token_len_max, self.incoming_per_source);
         let bounds = [
             ("open_max", self.open_max, open.contains(&self.open_max), "1 to 16384"),
             ("incoming_max", self.incoming_max, self.incoming_max > 0, "1 or more"),
-            ("incoming_per_peer", per_peer, per_peer > 0, "1 or more"),
+            ("incoming_per_source", share, share > 0, "1 or more"),
             ("token_len", self.token_len, token.contains(&self.token_len), "2 to 8 octets"),
             ("peer_token_len_max", carried, carried >= TOKEN_LEN_MAX, "8 octets or more"),
             ("peers_max", self.peers_max, self.peers_max > 0, "1 or more"),

@@ -63,6 +63,7 @@ mod no_response;
 pub mod observe;
 pub mod params;
 mod peer;
+mod peer_address;
 pub mod proxy;
 mod quota;
 mod refusal;
@@ -80,4 +81,5 @@ pub use event::{
 };
 pub use host::{Host, HostLimits, Transport};
 pub use no_response::Unwanted;
+pub use peer_address::PeerAddress;
 pub use reliable::{ConnectionLimits, Connections};

@@ -106,16 +106,16 @@ pub const QUOTA_ENTRY_OCTETS: usize = 512;
 pub const BODY_OVERHEAD: usize = 4096;
 /// Octets of unfinished request bodies over all peers; ours.
 pub const ASSEMBLIES_MAX: usize = 8 << 20;
-/// Octets of unfinished request bodies of one peer; ours, one body of the longest kind.
-pub const ASSEMBLIES_PER_PEER: usize = BODY_MAX + BODY_OVERHEAD;
+/// Octets of unfinished request bodies of one source; ours, a quarter: two bodies of the longest kind.
+pub const ASSEMBLIES_PER_SOURCE: usize = 2 * (BODY_MAX + BODY_OVERHEAD);
 /// Octets of representations that are kept for their later blocks; ours.
 pub const REPRESENTATIONS_MAX: usize = 16 << 20;
-/// Octets of one peer's representations that are kept for their later blocks; ours.
-pub const REPRESENTATIONS_PER_PEER: usize = (4 << 20) + BODY_OVERHEAD;
+/// Octets of one source's representations that are kept for their later blocks; ours, a quarter.
+pub const REPRESENTATIONS_PER_SOURCE: usize = (4 << 20) + BODY_OVERHEAD;
 /// Observers over all resources; ours.
 pub const OBSERVERS_MAX: usize = 1024;
-/// Observers with one peer's address; ours.
-pub const OBSERVERS_PER_PEER: usize = 64;
+/// Observers of one source; ours, a quarter: it may be a reverse proxy, or a network behind one address.
+pub const OBSERVERS_PER_SOURCE: usize = 256;
 /// Longest request that registers an observer, options and body, octets; ours, a block of 1024 and as much for
 /// options: it is kept as long as its observers.
 pub const OBSERVED_REQUEST_MAX: usize = 2048;
@@ -131,9 +131,10 @@ pub const REFRESH_MAX: Duration = NON_LIFETIME;
 pub const REQUESTS_MAX: usize = 256;
 /// Octets of the options and bodies of these requests; ours: 16 bodies of the longest kind.
 pub const REQUESTS_OCTETS_MAX: usize = 16 << 20;
-/// The part of [`REQUESTS_MAX`] and [`REQUESTS_OCTETS_MAX`] for one peer, as a divisor; ours.
-pub const REQUESTS_PEER_DIVISOR: usize = 4;
-/// The part of [`REQUESTS_MAX`] and [`REQUESTS_OCTETS_MAX`] for all unproven addresses together, as a divisor; ours.
+/// The part of [`REQUESTS_MAX`] and [`REQUESTS_OCTETS_MAX`] for one source, as a divisor; ours.
+pub const REQUESTS_SOURCE_DIVISOR: usize = 4;
+/// The part of [`REQUESTS_MAX`] and [`REQUESTS_OCTETS_MAX`], and of each source's share of them, for all unproven
+/// addresses together, as a divisor; ours.
 pub const REQUESTS_UNPROVEN_DIVISOR: usize = 2;
 /// Max-Age of a 5.03 for want of room, seconds: RFC 7252 s5.9.3.4 leaves it open; ours.
 pub const BUSY_MAX_AGE_S: u32 = 5;
@@ -172,8 +173,10 @@ pub const OPEN_MAX_LIMIT: usize = 16_384;
 pub const INCOMING_MAX: usize = 768;
 /// The part of [`INCOMING_MAX`] for requests by multicast, as a divisor; ours.
 pub const INCOMING_MULTICAST_DIVISOR: usize = 4;
-/// The same of one peer; ours.
-pub const INCOMING_PER_PEER: usize = 128;
+/// The same of one source; ours, a quarter.
+pub const INCOMING_PER_SOURCE: usize = INCOMING_MAX / 4;
+/// The part of a source's share of [`INCOMING_MAX`] for its unproven addresses, as a divisor; ours: they may be forged.
+pub const INCOMING_UNPROVEN_DIVISOR: usize = 2;
 /// Interactions that an adaptive window lets be outstanding with one peer at most; ours, as many as wait at
 /// most.
 pub const WINDOW_MAX: u32 = 32;

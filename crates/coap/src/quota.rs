@@ -1,16 +1,19 @@
-//! A bounded map in which every peer has a share, so that one peer cannot take the places of all others.
+//! A bounded map in which every source has a share, so that one machine cannot take the places of all others.
 //!
 //! ```text
 //!   total        octets of all values; past it the least recently used value leaves,
 //!                those of unproven addresses before those of proven ones
-//!   share        octets of one peer's values; past it that peer's least recently used value leaves
+//!   share        octets of one source's values; past it one of that source leaves, likewise
 //!   newcomer     refused only if it is longer than the share, or if it comes from an unproven address
-//!                and all that could leave is of proven ones
+//!                and all that could leave is of proven ones, used within EXCHANGE_LIFETIME
 //! ```
 
 use alloc::collections::BTreeMap;
 
-use crate::params::QUOTA_ENTRY_OCTETS;
+use crate::PeerAddress;
+use lowmesh_units::Instant;
+
+use crate::params::{EXCHANGE_LIFETIME, QUOTA_ENTRY_OCTETS};
 
 /// A place in the order of use: values of unproven addresses first, then by use.
 type Use = (bool, u64);
@@ -20,29 +23,31 @@ struct Entry<V> {
     value: V,
     octets: usize,
     used: Use,
+    /// When it was used last.
+    at: Instant,
 }
 
-/// What one peer keeps here.
-#[derive(Debug, Default)]
-struct Share<K> {
+/// What one source keeps here.
+#[derive(Debug)]
+struct Share<P, K> {
     octets: usize,
-    by_use: BTreeMap<u64, K>,
+    by_use: BTreeMap<Use, (P, K)>,
 }
 
-/// Values by peer and key, bounded in octets over all peers and for each.
+/// Values by peer and key, bounded in octets over all peers and for each source.
 #[derive(Debug)]
 pub(crate) struct QuotaMap<P, K, V> {
     entries: BTreeMap<(P, K), Entry<V>>,
     by_use: BTreeMap<Use, (P, K)>,
-    shares: BTreeMap<P, Share<K>>,
+    shares: BTreeMap<P, Share<P, K>>,
     octets: usize,
     octets_max: usize,
     share_max: usize,
     serial: u64,
 }
 
-impl<P: Ord + Copy, K: Ord + Clone, V> QuotaMap<P, K, V> {
-    /// At most `octets_max` octets over all peers, and `share_max` of each.
+impl<P: PeerAddress, K: Ord + Clone, V> QuotaMap<P, K, V> {
+    /// At most `octets_max` octets over all peers, and `share_max` of each source.
     pub(crate) const fn new(octets_max: usize, share_max: usize) -> Self {
         Self {
             entries: BTreeMap::new(),
@@ -63,81 +68,104 @@ impl<P: Ord + Copy, K: Ord + Clone, V> QuotaMap<P, K, V> {
         *self = Self::new(self.octets_max, self.share_max);
     }
     /// A value, which counts as used now.
-    pub(crate) fn get(&mut self, place: &(P, K)) -> Option<&mut V> {
+    pub(crate) fn get(&mut self, place: &(P, K), now: Instant) -> Option<&mut V> {
         let entry = self.entries.get_mut(place)?;
         self.serial += 1;
         let used = (entry.used.0, self.serial);
         let before = core::mem::replace(&mut entry.used, used);
+        entry.at = now;
         if let Some(place) = self.by_use.remove(&before) {
             self.by_use.insert(used, place);
         }
-        if let Some(share) = self.shares.get_mut(&place.0)
-            && let Some(key) = share.by_use.remove(&before.1)
+        if let Some(share) = self.shares.get_mut(&place.0.source())
+            && let Some(place) = share.by_use.remove(&before)
         {
-            share.by_use.insert(used.1, key);
+            share.by_use.insert(used, place);
         }
         Some(&mut entry.value)
     }
     /// Keeps a value of `octets` octets in place of an earlier one; false if there is no place for it.
     ///
     /// `proven` says that the peer has shown that it receives at its address.
-    pub(crate) fn insert(&mut self, place: (P, K), value: V, octets: usize, proven: bool) -> bool {
-        let octets = octets + QUOTA_ENTRY_OCTETS;
+    pub(crate) fn insert(
+        &mut self,
+        place: (P, K),
+        value: V,
+        octets: usize,
+        proven: bool,
+        now: Instant,
+    ) -> bool {
+        let (octets, source) = (octets + QUOTA_ENTRY_OCTETS, place.0.source());
         self.remove(&place);
         if octets > self.share_max.min(self.octets_max) {
             return false;
         }
-        while self.of(place.0) + octets > self.share_max {
-            let oldest = self.shares.get(&place.0).and_then(|share| share.by_use.first_key_value());
-            let Some(key) = oldest.map(|(_, key)| key.clone()) else { break };
-            self.remove(&(place.0, key));
-        }
-        while self.octets + octets > self.octets_max {
-            let Some((used, oldest)) = self.by_use.first_key_value() else { break };
-            if used.0 && !proven {
+        while self.of(source) + octets > self.share_max {
+            let first = self.shares.get(&source).and_then(|share| share.by_use.values().next());
+            let first = first.cloned();
+            if !self.displace(first, proven, now) {
                 return false;
             }
-            let oldest = oldest.clone();
-            self.remove(&oldest);
+        }
+        while self.octets + octets > self.octets_max {
+            let first = self.by_use.values().next().cloned();
+            if !self.displace(first, proven, now) {
+                return false;
+            }
         }
         self.serial += 1;
         let used = (proven, self.serial);
-        let share = self
-            .shares
-            .entry(place.0)
-            .or_insert_with(|| Share { octets: 0, by_use: BTreeMap::new() });
+        let empty = || Share { octets: 0, by_use: BTreeMap::new() };
+        let share = self.shares.entry(source).or_insert_with(empty);
         share.octets += octets;
-        share.by_use.insert(used.1, place.1.clone());
+        share.by_use.insert(used, place.clone());
         self.octets += octets;
         self.by_use.insert(used, place.clone());
-        self.entries.insert(place, Entry { value, octets, used });
+        self.entries.insert(place, Entry { value, octets, used, at: now });
         true
+    }
+    /// Forgets a value for one of a peer that is proven or not; false if it has to stay.
+    fn displace(&mut self, place: Option<(P, K)>, proven: bool, now: Instant) -> bool {
+        let Some((place, entry)) = place.and_then(|place| {
+            let entry = self.entries.get(&place)?;
+            Some((place, entry))
+        }) else {
+            return false;
+        };
+        let is_in_use = now.since(entry.at) < EXCHANGE_LIFETIME;
+        if entry.used.0 && is_in_use && !proven {
+            return false;
+        }
+        self.remove(&place).is_some()
     }
     /// Takes a value out.
     pub(crate) fn remove(&mut self, place: &(P, K)) -> Option<V> {
-        let Entry { value, octets, used } = self.entries.remove(place)?;
+        let Entry { value, octets, used, .. } = self.entries.remove(place)?;
         self.octets -= octets;
         self.by_use.remove(&used);
-        if let Some(share) = self.shares.get_mut(&place.0) {
+        let source = place.0.source();
+        if let Some(share) = self.shares.get_mut(&source) {
             share.octets -= octets;
-            share.by_use.remove(&used.1);
+            share.by_use.remove(&used);
             if share.by_use.is_empty() {
-                self.shares.remove(&place.0);
+                self.shares.remove(&source);
             }
         }
         Some(value)
     }
-    /// Octets of one peer's values.
-    fn of(&self, peer: P) -> usize {
-        self.shares.get(&peer).map_or(0, |share| share.octets)
+    /// Octets of one source's values.
+    fn of(&self, source: P) -> usize {
+        self.shares.get(&source).map_or(0, |share| share.octets)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     const COST: usize = QUOTA_ENTRY_OCTETS;
+    const T0: Instant = Instant::ZERO;
 
     /// Room for four empty values, two of each peer.
     fn map() -> QuotaMap<u8, u8, u8> {
@@ -147,44 +175,60 @@ mod tests {
     #[test]
     fn a_peer_past_its_share_loses_its_own_least_recently_used_value() {
         let mut map = map();
-        assert!(map.insert((9, 0), 0, 0, false));
+        assert!(map.insert((9, 0), 0, 0, false, T0));
         for key in 0..2 {
-            assert!(map.insert((1, key), key, 0, false));
+            assert!(map.insert((1, key), key, 0, false, T0));
         }
-        assert_eq!(map.get(&(1, 0)), Some(&mut 0));
-        assert!(map.insert((1, 2), 2, 0, false));
-        let left: Vec<bool> = (0..3).map(|key| map.get(&(1, key)).is_some()).collect();
+        assert_eq!(map.get(&(1, 0), T0), Some(&mut 0));
+        assert!(map.insert((1, 2), 2, 0, false, T0));
+        let left: Vec<bool> = (0..3).map(|key| map.get(&(1, key), T0).is_some()).collect();
         assert_eq!(left, [true, false, true]);
-        assert!(map.get(&(9, 0)).is_some(), "another peer's");
+        assert!(map.get(&(9, 0), T0).is_some(), "another peer's");
+    }
+
+    #[test]
+    fn all_ports_of_an_address_have_one_share_and_forged_ones_displace_no_proven_one() {
+        let mut map = QuotaMap::<(u8, u16), u8, u8>::new(6 * COST, 2 * COST);
+        assert!(map.insert(((9, 1), 0), 0, 0, false, T0));
+        assert!((1..=5).all(|port| map.insert(((1, port), 0), 0, 0, false, T0)));
+        let left: Vec<u16> =
+            (1..=5).filter(|port| map.get(&((1, *port), 0), T0).is_some()).collect();
+        assert_eq!(left, [4, 5]);
+        assert!((6..=7).all(|port| map.insert(((1, port), 0), 0, 0, true, T0)));
+        assert!(!map.insert(((1, 8), 0), 0, 0, false, T0), "its share is of proven ports");
+        assert!(map.insert(((1, 8), 0), 0, 0, true, T0));
+        assert!(map.get(&((9, 1), 0), T0).is_some(), "another address");
+        let later = T0 + EXCHANGE_LIFETIME;
+        assert!(map.insert(((1, 9), 0), 0, 0, false, later), "nobody comes back for the old ones");
     }
 
     #[test]
     fn past_the_total_unproven_addresses_lose_first() {
         let mut map = map();
-        assert!(map.insert((1, 0), 0, 0, true));
+        assert!(map.insert((1, 0), 0, 0, true, T0));
         for peer in 2..5 {
-            assert!(map.insert((peer, 0), 0, 0, false));
+            assert!(map.insert((peer, 0), 0, 0, false, T0));
         }
-        assert!(map.insert((5, 0), 0, 0, true));
-        assert!(map.get(&(1, 0)).is_some() && map.get(&(2, 0)).is_none());
+        assert!(map.insert((5, 0), 0, 0, true, T0));
+        assert!(map.get(&(1, 0), T0).is_some() && map.get(&(2, 0), T0).is_none());
         assert_eq!(map.octets(), 4 * COST);
     }
 
     #[test]
     fn an_unproven_newcomer_displaces_no_proven_peer() {
         let mut map = map();
-        assert!((1..5).all(|peer| map.insert((peer, 0), 0, 0, true)));
-        assert!(!map.insert((5, 0), 0, 0, false));
-        assert!(map.insert((6, 0), 0, 0, true), "a proven one takes the oldest place");
-        assert!(map.get(&(1, 0)).is_none());
+        assert!((1..5).all(|peer| map.insert((peer, 0), 0, 0, true, T0)));
+        assert!(!map.insert((5, 0), 0, 0, false, T0));
+        assert!(map.insert((6, 0), 0, 0, true, T0), "a proven one takes the oldest place");
+        assert!(map.get(&(1, 0), T0).is_none());
     }
 
     #[test]
     fn a_value_longer_than_a_share_is_refused_and_leaves_the_others_alone() {
         let mut map = map();
-        assert!(map.insert((1, 0), 0, 0, false));
-        assert!(!map.insert((1, 1), 1, COST + 1, false));
-        assert!(map.get(&(1, 0)).is_some());
+        assert!(map.insert((1, 0), 0, 0, false, T0));
+        assert!(!map.insert((1, 1), 1, COST + 1, false, T0));
+        assert!(map.get(&(1, 0), T0).is_some());
         assert_eq!((map.remove(&(1, 0)), map.octets(), map.shares.len()), (Some(0), 0, 0));
     }
 }

@@ -11,7 +11,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Instant as SystemInstant;
 
-use lowmesh_coap::{Input, Output};
+use lowmesh_coap::{Input, Output, PeerAddress as _};
 use lowmesh_machine::{Machine, Rejected};
 use lowmesh_units::Instant;
 
@@ -19,7 +19,7 @@ use crate::clock::Clock;
 use crate::dtls::{Event, LossCause, Sessions};
 use crate::params::{
     BATCH, LOSSES_MAX, READ_IN_A_ROW_MAX, SEND_TRIES, UNREACHABLE_MAX, UNREACHABLE_PERIOD,
-    UNSENT_MAX, UNSENT_PER_PEER_MAX,
+    UNSENT_MAX, UNSENT_PER_SOURCE_MAX,
 };
 use crate::peer::Peer;
 use crate::tap::{Direction, Tap, show};
@@ -329,8 +329,8 @@ impl<M: Datagrams> Driver<M> {
     }
     fn queue(&mut self, to: Peer, bytes: Vec<u8>) {
         let unsent = &self.unsent;
-        let of_peer = || unsent.iter().filter(|(peer, _)| peer.address == to.address).count();
-        let share = unsent.len() >= UNSENT_PER_PEER_MAX && of_peer() >= UNSENT_PER_PEER_MAX;
+        let of_source = || unsent.iter().filter(|(one, _)| one.source() == to.source()).count();
+        let share = unsent.len() >= UNSENT_PER_SOURCE_MAX && of_source() >= UNSENT_PER_SOURCE_MAX;
         if unsent.len() < UNSENT_MAX && !share {
             self.unsent.push_back((to, bytes));
         } else {

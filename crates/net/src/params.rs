@@ -16,8 +16,8 @@ pub const BATCH: usize = 32;
 pub const BUFFER_LEN: usize = 65_536;
 /// Datagrams that wait for room in the socket; ours. More are lost, as in any queue on the way.
 pub const UNSENT_MAX: usize = 1024;
-/// Of these, at most so many to one peer; ours. A path that takes nothing leaves room for the others.
-pub const UNSENT_PER_PEER_MAX: usize = 256;
+/// Of these, at most so many to one source; ours, a quarter. A path that takes nothing leaves room for the others.
+pub const UNSENT_PER_SOURCE_MAX: usize = 256;
 /// Datagrams that are read before the other tasks and the timers have their turn; ours, less than a millisecond of work.
 pub const READ_IN_A_ROW_MAX: usize = 4 * BATCH;
 /// Unreachable addresses that ICMP names and that are looked up, within [`UNREACHABLE_PERIOD`]; ours. Each costs five

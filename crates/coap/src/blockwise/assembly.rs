@@ -8,6 +8,7 @@ use lowmesh_wire::coap::Code;
 
 use super::block::Block;
 use super::key::RequestKey;
+use crate::PeerAddress;
 use crate::params::{BODY_OVERHEAD, EXCHANGE_LIFETIME};
 use crate::quota::QuotaMap;
 
@@ -48,13 +49,13 @@ pub struct Assemblies<P> {
     body_max: usize,
 }
 
-impl<P: Ord + Copy> Assemblies<P> {
-    /// Bodies of at most `body_max` octets; `octets_max` over all peers and `per_peer_max` of each, with
+impl<P: PeerAddress> Assemblies<P> {
+    /// Bodies of at most `body_max` octets; `octets_max` over all peers and `per_source_max` of each source, with
     /// what each body costs beside its octets. One body of the longest kind always fits.
-    pub fn new(body_max: usize, octets_max: usize, per_peer_max: usize) -> Self {
+    pub fn new(body_max: usize, octets_max: usize, per_source_max: usize) -> Self {
         let one = body_max + BODY_OVERHEAD;
-        let (octets_max, per_peer_max) = (octets_max.max(one), per_peer_max.max(one));
-        Self { bodies: QuotaMap::new(octets_max, per_peer_max), body_max }
+        let (octets_max, per_source_max) = (octets_max.max(one), per_source_max.max(one));
+        Self { bodies: QuotaMap::new(octets_max, per_source_max), body_max }
     }
     /// The longest body that it takes, octets.
     pub const fn body_max(&self) -> usize {
@@ -100,7 +101,7 @@ impl<P: Ord + Copy> Assemblies<P> {
         }
         let octets = body.len() + 3 * place.1.len();
         let assembly = Assembly { body, expires: now + EXCHANGE_LIFETIME };
-        if self.bodies.insert(place, assembly, octets, proven) {
+        if self.bodies.insert(place, assembly, octets, proven, now) {
             Assembled::Continue
         } else {
             Assembled::Busy
@@ -227,10 +228,10 @@ mod tests {
 
     #[test]
     fn unproven_addresses_find_no_room_while_proven_ones_have_all() {
-        let mut bodies = Assemblies::new(16, 0, 0);
+        let mut bodies = Assemblies::<u8>::new(16, 0, 0);
         for number in 0..20 {
             let block = arrival(0, true, &[0; 16]);
-            assert_eq!(bodies.take((1, path(number)), block, true, T0), Assembled::Continue);
+            assert_eq!(bodies.take((1_u8, path(number)), block, true, T0), Assembled::Continue);
         }
         let block = arrival(0, true, &[0; 16]);
         assert_eq!(bodies.take((2, key()), block, false, T0), Assembled::Busy);

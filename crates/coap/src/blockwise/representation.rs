@@ -6,6 +6,7 @@ use lowmesh_wire::coap::{Code, OptionNumber};
 
 use super::block::{Block, Exponent};
 use super::key::RequestKey;
+use crate::PeerAddress;
 use crate::event::ResponseTemplate;
 use crate::params::EXCHANGE_LIFETIME;
 use crate::quota::QuotaMap;
@@ -17,17 +18,17 @@ struct Stored {
     expires: Instant,
 }
 
-/// The bodies whose later blocks may be asked for, with a bound over all peers and a share for each.
+/// The bodies whose later blocks may be asked for, with a bound over all peers and a share for each source.
 #[derive(Debug)]
 pub struct Representations<P> {
     stored: QuotaMap<P, RequestKey, Stored>,
 }
 
-impl<P: Ord + Copy> Representations<P> {
-    /// At most `octets_max` octets over all peers and `per_peer_max` of each, with what each body costs
+impl<P: PeerAddress> Representations<P> {
+    /// At most `octets_max` octets over all peers and `per_source_max` of each source, with what each body costs
     /// beside its octets; a body longer than that is made again for each block.
-    pub const fn new(octets_max: usize, per_peer_max: usize) -> Self {
-        Self { stored: QuotaMap::new(octets_max, per_peer_max) }
+    pub const fn new(octets_max: usize, per_source_max: usize) -> Self {
+        Self { stored: QuotaMap::new(octets_max, per_source_max) }
     }
     /// Octets that are kept, with what each body costs beside them.
     pub const fn octets(&self) -> usize {
@@ -68,7 +69,7 @@ impl<P: Ord + Copy> Representations<P> {
                 response.payload.len() + response.options.as_bytes().len() + 3 * place.1.len();
             let stored = Stored { response, expires: now + EXCHANGE_LIFETIME };
             // What is not kept is made again for each block.
-            let _kept = self.stored.insert(place, stored, octets, proven);
+            let _kept = self.stored.insert(place, stored, octets, proven, now);
         }
         block
     }
@@ -80,7 +81,7 @@ impl<P: Ord + Copy> Representations<P> {
         (most, room): (Exponent, usize),
         now: Instant,
     ) -> Option<ResponseTemplate> {
-        let stored = self.stored.get(place).filter(|stored| stored.expires > now)?;
+        let stored = self.stored.get(place, now).filter(|stored| stored.expires > now)?;
         stored.expires = now + EXCHANGE_LIFETIME;
         Some(slice(&stored.response, Some(asked), most, room))
     }

@@ -2,11 +2,13 @@
 //! s4.5): so many of each peer, and so many over all.
 //!
 //! ```text
-//!   total     past it what has expired leaves, else the oldest message of the peer with most
+//!   total     past it what has expired leaves, else the oldest message of the peer with most, of the source
+//!             with most
 //!   share     past it the peer's own oldest message leaves
 //!   newcomer  is always remembered
 //! ```
 
+use alloc::collections::BTreeSet;
 use core::ops::Bound;
 
 use lowmesh_machine::Handle;
@@ -15,11 +17,21 @@ use lowmesh_wire::coap::{Kind, MessageView};
 
 use super::Endpoint;
 use super::proof::Departure;
+use crate::PeerAddress;
 use crate::event::{Discard, Purpose};
 use crate::params::SWEEP_SAMPLE;
 use crate::seen::Sighting;
 
-impl<P: Ord + Copy> Endpoint<P> {
+/// What is remembered of the peers of one source.
+#[derive(Debug)]
+pub(super) struct Memory<P> {
+    /// Messages of all of them.
+    total: usize,
+    /// How many of each.
+    peers: BTreeSet<(usize, P)>,
+}
+
+impl<P: PeerAddress> Endpoint<P> {
     /// RFC 7252 s4.5: a duplicate CON SHOULD be acknowledged with the same message and processed
     /// only once; a duplicate NON is ignored. True if the message is one.
     pub(super) fn is_duplicate(&mut self, from: P, view: &MessageView<'_>, now: Instant) -> bool {
@@ -39,7 +51,7 @@ impl<P: Ord + Copy> Endpoint<P> {
         true
     }
 
-    /// Remembers a message. A peer past its share forgets its own oldest; past the total it is the peer with
+    /// Remembers a message. A peer past its share forgets its own oldest; past the total it is the source with
     /// most that forgets, so that one with few keeps them.
     pub(super) fn remember(&mut self, from: P, view: &MessageView<'_>, now: Instant) {
         let Some(peer) = self.peers.get_mut(&from) else { return };
@@ -54,7 +66,7 @@ impl<P: Ord + Copy> Endpoint<P> {
             return;
         }
         self.sweep(now);
-        // More than the total over at most `peers_max` peers: one has more than its equal part.
+        // More than the total over at most `peers_max` sources: one has more than its equal part.
         while self.remembered > self.config.dedup_total
             && let Some(most) = self.longest_memory(from)
         {
@@ -64,10 +76,13 @@ impl<P: Ord + Copy> Endpoint<P> {
         }
     }
 
-    /// The peer with most messages, other than one whose only message has just come.
+    /// The peer with most messages of the source with most, other than one whose only message has just come.
     fn longest_memory(&self, newcomer: P) -> Option<P> {
-        let mut others = self.memories.iter().rev().copied();
-        others.find(|(count, peer)| *count > 1 || *peer != newcomer).map(|(_, peer)| peer)
+        let is_older = |count: usize, one: P, new: P| count > 1 || one != new;
+        let mut sources = self.memories.iter().rev();
+        let (_, source) = sources.find(|(count, one)| is_older(*count, *one, newcomer.source()))?;
+        let mut peers = self.memory.get(source)?.peers.iter().rev();
+        peers.find(|(count, one)| is_older(*count, *one, newcomer)).map(|(_, peer)| *peer)
     }
 
     /// A peer remembers `after` messages, and `before` until now.
@@ -76,11 +91,24 @@ impl<P: Ord + Copy> Endpoint<P> {
         if before == after {
             return;
         }
-        if before > equal_part {
-            self.memories.remove(&(before, peer));
+        let source = peer.source();
+        let empty = || Memory { total: 0, peers: BTreeSet::new() };
+        let memory = self.memory.entry(source).or_insert_with(empty);
+        memory.peers.remove(&(before, peer));
+        if after > 0 {
+            memory.peers.insert((after, peer));
         }
-        if after > equal_part {
-            self.memories.insert((after, peer));
+        let of_source = memory.total;
+        memory.total = of_source - before + after;
+        let total = memory.total;
+        if total == 0 {
+            self.memory.remove(&source);
+        }
+        if of_source > equal_part {
+            self.memories.remove(&(of_source, source));
+        }
+        if total > equal_part {
+            self.memories.insert((total, source));
         }
     }
 

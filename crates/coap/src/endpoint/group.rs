@@ -6,12 +6,13 @@ use lowmesh_wire::coap::{Class, Kind, Message, MessageId, MessageView, Token};
 
 use super::Endpoint;
 use super::outgoing::{NO_MESSAGE_ID, NOT_A_METHOD, TOO_LONG, free_token};
+use crate::PeerAddress;
 use crate::chosen_token::{TOKEN_IN_USE, check_len};
 use crate::event::{Discard, ExchangeId, Output, Purpose, RequestTemplate, ResponseTemplate};
 use crate::exchange::{Answer, Expects, Outgoing, Phase, Role, Transmission};
 use crate::params::GROUP_REQUESTS_MAX;
 
-impl<P: Ord + Copy> Endpoint<P> {
+impl<P: PeerAddress> Endpoint<P> {
     /// The application asks a group. The window of RFC 7252 s4.7 is about one peer and has no say.
     pub(super) fn request_group(
         &mut self,

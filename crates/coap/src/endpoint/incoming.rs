@@ -7,11 +7,14 @@ use lowmesh_wire::coap::{Code, Kind, Message, MessageId, MessageView, Recognitio
 use super::Endpoint;
 use super::outgoing::{NO_MESSAGE_ID, NO_ROOM, TOO_LONG, Wanted};
 use super::proof::Departure;
+use crate::PeerAddress;
 use crate::event::ExchangeId;
 use crate::event::{Discard, Output, Purpose, ResponseTemplate};
 use crate::exchange::{Answer, Expects, Incoming, Role};
 use crate::no_response::Unwanted;
-use crate::params::{EXCHANGE_LIFETIME, INCOMING_MULTICAST_DIVISOR, NON_LIFETIME};
+use crate::params::{
+    EXCHANGE_LIFETIME, INCOMING_MULTICAST_DIVISOR, INCOMING_UNPROVEN_DIVISOR, NON_LIFETIME,
+};
 use crate::refusal::{is_for_proxy, refusal};
 
 /// How a request is refused.
@@ -25,7 +28,7 @@ enum Refusal {
 const ANSWERED: Rejected =
     Rejected { what: "response", why: "its request is answered or has expired" };
 
-impl<P: Ord + Copy> Endpoint<P> {
+impl<P: PeerAddress> Endpoint<P> {
     /// Sends a bare ACK or RST.
     pub(super) fn send_empty(
         &mut self,
@@ -86,9 +89,7 @@ impl<P: Ord + Copy> Endpoint<P> {
         let incoming = Incoming { peer: from, message_id, token, answer, unwanted, due };
         self.incoming.insert(exchange, incoming);
         self.deadlines.insert((due, exchange));
-        if let Some(peer) = self.peers.get_mut(&from) {
-            peer.incoming += 1;
-        }
+        self.take_place(from);
         let mut message = Message::from(view);
         if recognition.faulty_elective {
             message.options.drop_faulty_electives();
@@ -122,17 +123,22 @@ impl<P: Ord + Copy> Endpoint<P> {
         self.refuse_with(from, view, ResponseTemplate::new(code), now);
     }
 
-    /// True if this peer or all together have as many requests open as they may. Requests by multicast,
-    /// which wait for their leisure, have a part of the places, and take none from an answer.
+    /// True if the peers of this source or all together have as many requests open as they may. Of its share
+    /// unproven addresses, which may be forged, leave a part to proven ones. Requests by multicast, which wait
+    /// for their leisure, have a part of the places, and take none from an answer.
     fn is_busy(&mut self, from: P, multicast: bool, now: Instant) -> bool {
-        let own = self.peers.get(&from).map_or(0, |peer| peer.incoming);
+        let own = self.shares.get(&from.source()).copied().unwrap_or_default();
+        let share = self.config.incoming_per_source;
+        let unproven_max = (share / INCOMING_UNPROVEN_DIVISOR).max(1);
+        if own.all >= share || (own.unproven >= unproven_max && !self.is_proven(from)) {
+            return true;
+        }
         let (taken, max) = (self.incoming.len() + self.separate, self.config.incoming_max);
         if multicast {
             let share = (max / INCOMING_MULTICAST_DIVISOR).max(1);
-            return own >= self.config.incoming_per_peer || taken >= share;
+            return taken >= share;
         }
-        own >= self.config.incoming_per_peer
-            || (taken >= max && !self.make_room_for_request(from, now))
+        taken >= max && !self.make_room_for_request(from, now)
     }
 
     /// RFC 7252 s5.9.3.4: 5.03, with Max-Age for when to try again.
@@ -214,10 +220,32 @@ impl<P: Ord + Copy> Endpoint<P> {
     fn forget_incoming(&mut self, exchange: ExchangeId) -> Option<Incoming<P>> {
         let incoming = self.incoming.remove(&exchange)?;
         self.deadlines.remove(&(incoming.due, exchange));
-        if let Some(peer) = self.peers.get_mut(&incoming.peer) {
-            peer.incoming -= 1;
-        }
+        self.leave_place(incoming.peer);
         Some(incoming)
+    }
+
+    /// A request of an admitted peer, or the separate response to it, takes a place.
+    pub(super) fn take_place(&mut self, peer: P) {
+        let unproven = !self.is_proven(peer);
+        let Some(known) = self.peers.get_mut(&peer) else { return };
+        known.incoming += 1;
+        let share = self.shares.entry(peer.source()).or_default();
+        share.all += 1;
+        share.unproven += usize::from(unproven);
+    }
+
+    /// The place is free again.
+    pub(super) fn leave_place(&mut self, peer: P) {
+        let unproven = !self.is_proven(peer);
+        let Some(known) = self.peers.get_mut(&peer) else { return };
+        known.incoming -= 1;
+        let source = peer.source();
+        let Some(share) = self.shares.get_mut(&source) else { return };
+        share.all -= 1;
+        share.unproven -= usize::from(unproven);
+        if share.all == 0 {
+            self.shares.remove(&source);
+        }
     }
 
     /// RFC 7252 s5.2.1: the response in the ACK, kept for duplicates of the request.

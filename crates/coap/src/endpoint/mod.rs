@@ -25,7 +25,16 @@ use crate::message_ids::MessageIds;
 use crate::observe::NO_DEREGISTRATION;
 use crate::params::{ADMISSION_LOOK, ADMISSION_SAMPLE, MESSAGE_IDS};
 use crate::peer::Peer;
-use crate::{Config, ConfigError, CongestionControl};
+use crate::{Config, ConfigError, CongestionControl, PeerAddress};
+use duplicates::Memory;
+
+/// Requests of one source that are not answered, and separate responses that are not acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Share {
+    all: usize,
+    /// Those of unproven addresses.
+    unproven: usize,
+}
 
 /// Client and server of one address; `P` is the address of a peer.
 #[derive(Debug)]
@@ -43,6 +52,8 @@ pub struct Endpoint<P> {
     hand: Option<P>,
     outgoing: BTreeMap<ExchangeId, Outgoing<P>>,
     incoming: BTreeMap<ExchangeId, Incoming<P>>,
+    /// What the peers of a source have of the places for requests.
+    shares: BTreeMap<P, Share>,
     /// Requests to groups, by token: their answers come from other addresses than they went to.
     groups: Vec<(Token, ExchangeId)>,
     /// When an exchange wants to be looked at: one entry for each that waits for time.
@@ -60,8 +71,10 @@ pub struct Endpoint<P> {
     unproven: BTreeMap<ExchangeId, Instant>,
     /// Messages remembered against duplicates, over all peers.
     remembered: usize,
-    /// Peers with more remembered messages than their equal part of all, and how many.
+    /// Sources with more remembered messages than their equal part of all, and how many.
     memories: BTreeSet<(usize, P)>,
+    /// What is remembered of the peers of a source.
+    memory: BTreeMap<P, Memory<P>>,
     /// The peer whose expired messages were forgotten last.
     swept: Option<P>,
     /// Message IDs of unconfirmed answers to peers without a place in the table, once there was one.
@@ -70,7 +83,7 @@ pub struct Endpoint<P> {
     counters: Counters,
 }
 
-impl<P: Ord + Copy> Endpoint<P> {
+impl<P: PeerAddress> Endpoint<P> {
     /// An endpoint that knows nobody yet. All its random numbers come from `rng`.
     pub fn new(config: Config, rng: Rng) -> Result<Self, ConfigError> {
         config.check()?;
@@ -84,6 +97,7 @@ impl<P: Ord + Copy> Endpoint<P> {
             hand: None,
             outgoing: BTreeMap::new(),
             incoming: BTreeMap::new(),
+            shares: BTreeMap::new(),
             groups: Vec::new(),
             deadlines: BTreeSet::new(),
             paced: BTreeSet::new(),
@@ -93,6 +107,7 @@ impl<P: Ord + Copy> Endpoint<P> {
             unproven: BTreeMap::new(),
             remembered: 0,
             memories: BTreeSet::new(),
+            memory: BTreeMap::new(),
             swept: None,
             stranger_ids: None,
             outbox: Outbox::new(),
@@ -218,7 +233,7 @@ fn least<'a, P: Copy + 'a>(peers: impl Iterator<Item = (&'a P, &'a Peer)>) -> Op
     idle.min_by_key(|(_, one)| one.worth()).map(|(peer, _)| *peer)
 }
 
-impl<P: Ord + Copy> Machine for Endpoint<P> {
+impl<P: PeerAddress> Machine for Endpoint<P> {
     type Input<'a> = Input<'a, P>;
     type Output = Output<P>;
 

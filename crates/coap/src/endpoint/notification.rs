@@ -8,12 +8,13 @@ use lowmesh_wire::coap::{Class, Kind, Message, OptionNumber};
 use super::Endpoint;
 use super::outgoing::{NO_MESSAGE_ID, NO_ROOM, Wanted};
 use super::proof::Departure;
+use crate::PeerAddress;
 use crate::event::{Discard, ExchangeId, Output, Purpose};
 use crate::exchange::{Expects, Phase, Role};
 use crate::observe::Place;
 use crate::params::{MAX_AGE_DEFAULT, REGISTER_AGAIN_MAX, REGISTER_AGAIN_MIN};
 
-impl<P: Ord + Copy> Endpoint<P> {
+impl<P: PeerAddress> Endpoint<P> {
     /// The application tells an observer.
     pub(super) fn notify(
         &mut self,

@@ -10,6 +10,7 @@ use lowmesh_wire::coap::{
 
 use super::Endpoint;
 use super::proof::Departure;
+use crate::PeerAddress;
 use crate::chosen_token::{TOKEN_IN_USE, check_len};
 use crate::event::ExchangeId;
 use crate::event::{Output, RequestTemplate};
@@ -49,7 +50,7 @@ pub(super) const TOO_LONG: Rejected = Rejected {
     why: "longer than message_len_max (RFC 7252 s4.6): send its body block-wise",
 };
 
-impl<P: Ord + Copy> Endpoint<P> {
+impl<P: PeerAddress> Endpoint<P> {
     /// The application asks; if `verified`, it says which response counts.
     pub(super) fn request(
         &mut self,
@@ -146,7 +147,7 @@ impl<P: Ord + Copy> Endpoint<P> {
         self.queued += 1;
         match role {
             Role::Separate => {
-                peer.incoming += 1;
+                self.take_place(to);
                 self.separate += 1;
                 self.note_unproven(id, to, role, now);
             }
@@ -361,7 +362,7 @@ impl<P: Ord + Copy> Endpoint<P> {
         let peer = self.peers.get_mut(&exchange.peer).expect("a peer with exchanges is kept");
         peer.forget(id);
         if exchange.role == Role::Separate {
-            peer.incoming -= 1;
+            self.leave_place(exchange.peer);
             self.separate -= 1;
         }
         if exchange.expects == Expects::Group {

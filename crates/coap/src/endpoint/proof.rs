@@ -6,6 +6,7 @@ use lowmesh_units::Instant;
 use lowmesh_wire::coap::{Kind, MessageView};
 
 use super::Endpoint;
+use crate::PeerAddress;
 use crate::event::{Discard, ExchangeId, Output, Purpose, ResponseTemplate};
 use crate::exchange::Role;
 use crate::message_ids::MessageIds;
@@ -20,7 +21,7 @@ pub(super) struct Departure<P> {
     pub(super) purpose: Purpose,
 }
 
-impl<P: Ord + Copy> Endpoint<P> {
+impl<P: PeerAddress> Endpoint<P> {
     /// Whether a peer has shown that it receives at its address.
     pub fn is_proven(&self, peer: P) -> bool {
         self.config.proven
@@ -44,6 +45,11 @@ impl<P: Ord + Copy> Endpoint<P> {
         {
             known.proven = true;
             self.strangers.remove(&peer);
+            if let Some(share) = self.shares.get_mut(&peer.source())
+                && !self.config.proven
+            {
+                share.unproven -= known.incoming;
+            }
             for id in known.exchanges() {
                 self.unproven.remove(&id);
                 self.unproven_answers.remove(&id);

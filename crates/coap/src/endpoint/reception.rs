@@ -6,11 +6,12 @@ use lowmesh_wire::DecodeError;
 use lowmesh_wire::coap::{Class, Head, Kind, Message, MessageId, MessageView, OptionNumber};
 
 use super::Endpoint;
+use crate::PeerAddress;
 use crate::event::ExchangeId;
 use crate::event::{Discard, Output, Purpose};
 use crate::exchange::{Expects, Role};
 
-impl<P: Ord + Copy> Endpoint<P> {
+impl<P: PeerAddress> Endpoint<P> {
     pub(super) fn on_datagram(&mut self, from: P, bytes: &[u8], now: Instant) {
         let view = match MessageView::parse(bytes) {
             Ok(view) => view,

@@ -4,9 +4,9 @@ use lowmesh_congestion::Permit;
 use lowmesh_units::Instant;
 
 use super::Endpoint;
-use crate::{ConfigError, CongestionControl, CongestionSnapshot};
+use crate::{ConfigError, CongestionControl, CongestionSnapshot, PeerAddress};
 
-impl<P: Ord + Copy> Endpoint<P> {
+impl<P: PeerAddress> Endpoint<P> {
     /// Gives a destination a congestion control of its own, from now on and whether it is known yet or
     /// not; `None` gives it that of the endpoint again. What has been learned about it so far is
     /// forgotten. As many destinations as [`Config::peers_max`](crate::Config) may have one.

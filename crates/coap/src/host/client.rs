@@ -2,13 +2,13 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use core::hash::Hash;
 
 use lowmesh_machine::{DropReason, Handle, Rejected};
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::{Message, OptionNumber, Token};
 
 use super::{Host, Transport};
+use crate::PeerAddress;
 use crate::blockwise::{Limits, Progress, Transfer, TransferError};
 use crate::cache::Lookup;
 use crate::event::{Input, Output, RequestTemplate};
@@ -97,7 +97,7 @@ impl<P: Copy> Client<P> {
     }
 }
 
-impl<P: Ord + Copy + Hash, T: Transport<P>> Host<P, T> {
+impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
     fn transfer_limits(&self, peer: P) -> Limits {
         let (most, payload_max) = self.transport.block_limits(peer);
         let exponent = self.limits.exponent.min(most);

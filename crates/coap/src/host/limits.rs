@@ -15,24 +15,26 @@ pub struct HostLimits {
     /// Octets of unfinished request bodies over all peers, with what each costs beside its octets. Past it
     /// the one that waits longest for its next block leaves, unproven addresses first.
     pub assemblies_max: usize,
-    /// The same of one peer; one body of the longest kind always fits.
-    pub assemblies_per_peer: usize,
+    /// The same of one source ([`PeerAddress::source`](crate::PeerAddress::source)); one body of the longest kind always
+    /// fits.
+    pub assemblies_per_source: usize,
     /// Octets of representations that are kept for their later blocks, with what each costs beside its
     /// octets. Past it the least recently used leaves, unproven addresses first.
     pub representations_max: usize,
-    /// The same of one peer.
-    pub representations_per_peer: usize,
+    /// The same of one source.
+    pub representations_per_source: usize,
     /// Octets of responses that a client keeps for requests to come (RFC 7252 s5.6); 0 keeps none.
     pub cache_max: usize,
     /// Requests that take the application time ([`Host::defer`](crate::Host::defer)), over all peers, with 16 MiB of
-    /// options and bodies. One peer has at most a quarter of both, all unproven addresses together at most half. One more is answered with
+    /// options and bodies. One source has at most a quarter of both. Of all and of each share unproven addresses have
+    /// at most half. One more is answered with
     /// 5.03, or with 4.01 and Echo where a proof of the address helps.
     pub requests_max: usize,
     /// Observers over all resources. For one more the oldest unproven observer gives way; if there is none,
     /// the client gets one response without Observe.
     pub observers_max: usize,
-    /// Observers with one peer's address.
-    pub observers_per_peer: usize,
+    /// Observers of one source.
+    pub observers_per_source: usize,
     /// What leaves to an unproven address is at most this many times what came from it, IP and UDP headers
     /// counted, copies and notifications included (RFC 9175 s2.4); `None` trusts every address.
     pub amplification_max: Option<usize>,
@@ -44,13 +46,13 @@ impl Default for HostLimits {
             exponent: Exponent::BERT,
             body_max: params::BODY_MAX,
             assemblies_max: params::ASSEMBLIES_MAX,
-            assemblies_per_peer: params::ASSEMBLIES_PER_PEER,
+            assemblies_per_source: params::ASSEMBLIES_PER_SOURCE,
             representations_max: params::REPRESENTATIONS_MAX,
-            representations_per_peer: params::REPRESENTATIONS_PER_PEER,
+            representations_per_source: params::REPRESENTATIONS_PER_SOURCE,
             cache_max: 0,
             requests_max: params::REQUESTS_MAX,
             observers_max: params::OBSERVERS_MAX,
-            observers_per_peer: params::OBSERVERS_PER_PEER,
+            observers_per_source: params::OBSERVERS_PER_SOURCE,
             amplification_max: Some(params::AMPLIFICATION_MAX),
         }
     }

@@ -75,15 +75,15 @@ mod tests;
 pub use limits::HostLimits;
 pub use transport::Transport;
 
-use core::hash::Hash;
-
 use lowmesh_machine::{Handle, Machine, Outbox, Rejected, earliest};
 use lowmesh_units::{Instant, Rng};
 use lowmesh_wire::coap::OptionNumber;
 
 use crate::cache::Cache;
 use crate::event::{Input, Output};
-use crate::{Config, ConfigError, CongestionControl, ConnectionLimits, Connections, Endpoint};
+use crate::{
+    Config, ConfigError, CongestionControl, ConnectionLimits, Connections, Endpoint, PeerAddress,
+};
 use client::Client;
 use pace::Pace;
 use server::Server;
@@ -106,7 +106,7 @@ pub struct Host<P, T> {
     outbox: Outbox<Output<P>>,
 }
 
-impl<P: Ord + Copy + Hash> Host<P, Endpoint<P>> {
+impl<P: PeerAddress> Host<P, Endpoint<P>> {
     /// A host over datagrams.
     pub fn over_datagrams(
         config: Config,
@@ -122,7 +122,7 @@ impl<P: Ord + Copy + Hash> Host<P, Endpoint<P>> {
     }
 }
 
-impl<P: Ord + Copy + Hash> Host<P, Connections<P>> {
+impl<P: PeerAddress> Host<P, Connections<P>> {
     /// A host over connections.
     pub fn over_connections(connections: ConnectionLimits, limits: HostLimits, rng: Rng) -> Self {
         let mut connections = connections;
@@ -132,7 +132,7 @@ impl<P: Ord + Copy + Hash> Host<P, Connections<P>> {
     }
 }
 
-impl<P: Ord + Copy + Hash, T: Transport<P>> Host<P, T> {
+impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
     /// A host over a transport that recognises [`EXTENSIONS`].
     pub fn new(transport: T, limits: HostLimits, rng: Rng) -> Self {
         let (client, server) = (Client::new(), Server::new(&limits));
@@ -305,7 +305,7 @@ impl<P: Ord + Copy + Hash, T: Transport<P>> Host<P, T> {
     }
 }
 
-impl<P: Ord + Copy + Hash, T: Transport<P>> Machine for Host<P, T> {
+impl<P: PeerAddress, T: Transport<P>> Machine for Host<P, T> {
     type Input<'a> = Input<'a, P>;
     type Output = Output<P>;
 

@@ -2,7 +2,6 @@
 //! observers while there is room.
 
 use alloc::vec::Vec;
-use core::hash::Hash;
 
 use lowmesh_machine::{DropReason, Handle};
 use lowmesh_units::Instant;
@@ -11,12 +10,13 @@ use lowmesh_wire::coap::{Message, OptionNumber, Options};
 use super::refreshes::Room;
 use super::server::is_challenge;
 use super::{Host, Transport};
+use crate::PeerAddress;
 use crate::blockwise::Block;
 use crate::event::{ExchangeId, Input, Output, ResponseTemplate};
 use crate::observe::{End, Notification, Standing};
 use crate::params::{DATAGRAM_OVERHEAD, STATES_MAX};
 
-impl<P: Ord + Copy + Hash, T: Transport<P>> Host<P, T> {
+impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
     /// The state of the resource at a path has changed: its observers are notified. For each different
     /// request among theirs comes an [`Output::Request`] that asks for the new state, a few at a time.
     pub fn changed(&mut self, path: &str, now: Instant) {

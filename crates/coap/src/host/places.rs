@@ -2,20 +2,22 @@
 //!
 //! ```text
 //!   total     so many requests, and so many octets of their options and bodies; one of any length fits
-//!   share     a quarter of both for one peer, half for all unproven addresses together; one of any length
-//!             fits, and a peer that is alone may have all
+//!   share     a quarter of both for one source; of all places and of each share half for unproven addresses,
+//!             so that forged ones leave a source the other half; one of any length fits, and a peer that
+//!             is alone may have all
 //!   newcomer  5.03; 4.01 with Echo where a proof of its address helps
 //! ```
 
 use alloc::collections::BTreeMap;
 use core::ops::{AddAssign, SubAssign};
 
-use crate::params::{REQUESTS_PEER_DIVISOR, REQUESTS_UNPROVEN_DIVISOR};
+use crate::PeerAddress;
+use crate::params::{REQUESTS_SOURCE_DIVISOR, REQUESTS_UNPROVEN_DIVISOR};
 
 /// A request that has a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place<P> {
-    peer: P,
+    source: P,
     proven: bool,
     octets: usize,
 }
@@ -23,9 +25,9 @@ pub(super) struct Place<P> {
 /// Why a request gets no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoPlace {
-    /// The peer has its share, or all places are taken: later there may be one.
+    /// The source has its share, or all places are taken: later there may be one.
     Busy,
-    /// Unproven addresses have their share: there is a place once the peer proves its address.
+    /// Unproven addresses have their part: there is a place once the peer proves its address.
     Unproven,
 }
 
@@ -64,19 +66,49 @@ impl SubAssign<usize> for Load {
     }
 }
 
+/// What is taken of a bound, and how much of that by unproven addresses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Taken {
+    all: Load,
+    unproven: Load,
+}
+
+impl Taken {
+    /// Whether one more request stays within a bound, of which unproven addresses have a part.
+    fn admits(self, octets: usize, proven: bool, max: Load) -> Result<(), NoPlace> {
+        if !self.all.admits(octets, max) {
+            return Err(NoPlace::Busy);
+        }
+        if !proven && !self.unproven.admits(octets, max.part(REQUESTS_UNPROVEN_DIVISOR)) {
+            return Err(NoPlace::Unproven);
+        }
+        Ok(())
+    }
+    fn add(&mut self, octets: usize, proven: bool) {
+        self.all += octets;
+        if !proven {
+            self.unproven += octets;
+        }
+    }
+    fn subtract(&mut self, octets: usize, proven: bool) {
+        self.all -= octets;
+        if !proven {
+            self.unproven -= octets;
+        }
+    }
+}
+
 /// The places of a server.
 #[derive(Debug)]
 pub(super) struct Places<P> {
-    taken: Load,
-    unproven: Load,
-    by_peer: BTreeMap<P, Load>,
+    taken: Taken,
+    by_source: BTreeMap<P, Taken>,
     max: Load,
 }
 
-impl<P: Ord + Copy> Places<P> {
+impl<P: PeerAddress> Places<P> {
     pub(super) fn new(max: Load) -> Self {
-        let (taken, unproven, by_peer) = (Load::default(), Load::default(), BTreeMap::new());
-        Self { taken, unproven, by_peer, max: max.part(1) }
+        Self { taken: Taken::default(), by_source: BTreeMap::new(), max: max.part(1) }
     }
     /// A place for a request of `peer`. `alone` says that this peer is the only one there can be, as on
     /// a connection.
@@ -87,32 +119,28 @@ impl<P: Ord + Copy> Places<P> {
         proven: bool,
         alone: bool,
     ) -> Result<Place<P>, NoPlace> {
-        let share = if alone { self.max } else { self.max.part(REQUESTS_PEER_DIVISOR) };
-        let own = self.by_peer.get(&peer).copied().unwrap_or_default();
-        if !self.taken.admits(octets, self.max) || !own.admits(octets, share) {
+        let source = peer.source();
+        let share = if alone { self.max } else { self.max.part(REQUESTS_SOURCE_DIVISOR) };
+        let own = self.by_source.get(&source).copied().unwrap_or_default();
+        let of_all = self.taken.admits(octets, proven, self.max);
+        let of_own = own.admits(octets, proven, share);
+        // A proof helps only if it helps with both.
+        if [of_all, of_own].contains(&Err(NoPlace::Busy)) {
             return Err(NoPlace::Busy);
         }
-        if !proven {
-            if !self.unproven.admits(octets, self.max.part(REQUESTS_UNPROVEN_DIVISOR)) {
-                return Err(NoPlace::Unproven);
-            }
-            self.unproven += octets;
-        }
-        self.taken += octets;
-        *self.by_peer.entry(peer).or_default() += octets;
-        Ok(Place { peer, proven, octets })
+        of_all.and(of_own)?;
+        self.taken.add(octets, proven);
+        self.by_source.entry(source).or_default().add(octets, proven);
+        Ok(Place { source, proven, octets })
     }
     /// The request is answered.
     pub(super) fn leave(&mut self, place: Place<P>) {
-        let Place { peer, proven, octets } = place;
-        self.taken -= octets;
-        if !proven {
-            self.unproven -= octets;
-        }
-        if let Some(own) = self.by_peer.get_mut(&peer) {
-            *own -= octets;
-            if own.requests == 0 {
-                self.by_peer.remove(&peer);
+        let Place { source, proven, octets } = place;
+        self.taken.subtract(octets, proven);
+        if let Some(own) = self.by_source.get_mut(&source) {
+            own.subtract(octets, proven);
+            if own.all.requests == 0 {
+                self.by_source.remove(&source);
             }
         }
     }
@@ -140,6 +168,19 @@ mod tests {
     }
 
     #[test]
+    fn all_ports_of_an_address_are_one_source() {
+        let mut places = Places::<(u8, u16)>::new(Load { requests: 16, octets: 1600 });
+        let taken: Vec<_> = (1..=3).map(|port| places.take((1, port), 0, false, false)).collect();
+        assert_eq!(taken[2], Err(NoPlace::Unproven), "half of its share needs no proof");
+        let proven: Vec<_> = (1..=3).map(|port| places.take((1, port), 0, true, false)).collect();
+        assert_eq!(proven[2], Err(NoPlace::Busy));
+        assert_eq!(places.take((1, 9), 0, false, false), Err(NoPlace::Busy), "a proof is no help");
+        assert!(places.take((2, 1), 0, false, false).is_ok());
+        places.leave(proven[0].expect("taken"));
+        assert!(places.take((1, 9), 0, true, false).is_ok());
+    }
+
+    #[test]
     fn unproven_addresses_take_half_and_the_proven_get_the_rest() {
         let mut places = places(16);
         assert!((0..8).all(|peer| places.take(peer, 0, false, false).is_ok()));
@@ -157,7 +198,7 @@ mod tests {
         for place in taken {
             places.leave(place);
         }
-        assert_eq!((places.taken, places.by_peer.len()), (Load::default(), 0));
+        assert_eq!((places.taken, places.by_source.len()), (Taken::default(), 0));
     }
 
     #[test]
@@ -182,6 +223,7 @@ mod tests {
         assert_eq!(places.take(2, 1, true, false), Err(NoPlace::Busy));
         places.leave(long);
         assert!(places.take(2, 1, true, false).is_ok());
-        assert_eq!((places.taken, places.unproven.requests), (Load { requests: 1, octets: 1 }, 0));
+        let left = Taken { all: Load { requests: 1, octets: 1 }, unproven: Load::default() };
+        assert_eq!(places.taken, left);
     }
 }

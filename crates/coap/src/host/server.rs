@@ -2,7 +2,6 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use core::hash::Hash;
 
 use lowmesh_machine::{Handle, Rejected};
 use lowmesh_units::Instant;
@@ -11,6 +10,7 @@ use lowmesh_wire::coap::{Class, Code, Message, OptionNumber, Options, Token};
 use super::places::{Load, NoPlace, Place, Places};
 use super::refreshes::Refreshes;
 use super::{Host, HostLimits, Transport};
+use crate::PeerAddress;
 use crate::blockwise::{
     Arrival, Assembled, Assemblies, Block, Exponent, Representations, RequestKey,
 };
@@ -67,10 +67,10 @@ pub(super) struct Server<P> {
     pub(super) registry: Registry<P>,
 }
 
-impl<P: Ord + Copy> Server<P> {
+impl<P: PeerAddress> Server<P> {
     pub(super) fn new(limits: &HostLimits) -> Self {
-        let bodies = (limits.assemblies_max, limits.assemblies_per_peer);
-        let representations = (limits.representations_max, limits.representations_per_peer);
+        let bodies = (limits.assemblies_max, limits.assemblies_per_source);
+        let representations = (limits.representations_max, limits.representations_per_source);
         Self {
             latest_block: None,
             asked: BTreeMap::new(),
@@ -82,7 +82,7 @@ impl<P: Ord + Copy> Server<P> {
             challenges: Challenges::new(),
             refreshes: Refreshes::new(),
             representations: Representations::new(representations.0, representations.1),
-            registry: Registry::new(limits.observers_max, limits.observers_per_peer),
+            registry: Registry::new(limits.observers_max, limits.observers_per_source),
         }
     }
     /// Octets of bodies: of unfinished requests, and of responses that are kept for their later blocks.
@@ -142,7 +142,7 @@ impl<P: Ord + Copy> Server<P> {
     }
 }
 
-impl<P: Ord + Copy + Hash, T: Transport<P>> Host<P, T> {
+impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
     /// A peer asks.
     pub(super) fn on_request(
         &mut self,
@@ -327,7 +327,7 @@ impl<P: Ord + Copy + Hash, T: Transport<P>> Host<P, T> {
         let Some(sequence) = registry.register(asked.peer, request, response, is_proven, now)
         else {
             // An observer that proves its address takes the place of one that does not.
-            if registry.is_full() && !is_proven(asked.peer) {
+            if registry.is_full_for(asked.peer) && !is_proven(asked.peer) {
                 *response = self.challenge(asked.peer, now);
             }
             return None;

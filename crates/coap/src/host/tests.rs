@@ -12,6 +12,7 @@ use crate::event::{ExchangeId, Notifications, RequestTemplate, ResponseTemplate}
 
 mod bounds;
 mod hostile;
+mod sources;
 
 const CLIENT: u8 = 1;
 const SERVER: u8 = 2;
@@ -20,13 +21,13 @@ const TRUSTING: HostLimits = HostLimits {
     exponent: Exponent::MAX,
     body_max: 1 << 20,
     assemblies_max: 1 << 21,
-    assemblies_per_peer: 1 << 21,
+    assemblies_per_source: 1 << 21,
     representations_max: 1 << 20,
-    representations_per_peer: 1 << 20,
+    representations_per_source: 1 << 20,
     cache_max: 0,
     requests_max: 256,
     observers_max: 16,
-    observers_per_peer: 4,
+    observers_per_source: 4,
     amplification_max: None,
 };
 

@@ -7,7 +7,7 @@ use lowmesh_wire::coap::Token;
 use crate::blockwise::Exponent;
 use crate::event::{Input, Output};
 use crate::params::MESSAGE_OVERHEAD;
-use crate::{ConfigError, CongestionControl, Endpoint};
+use crate::{ConfigError, CongestionControl, Endpoint, PeerAddress};
 
 /// Exchanges of requests and responses with peers of address `P`.
 pub trait Transport<P>: for<'a> Machine<Input<'a> = Input<'a, P>, Output = Output<P>> {
@@ -49,7 +49,7 @@ pub trait Transport<P>: for<'a> Machine<Input<'a> = Input<'a, P>, Output = Outpu
     fn is_alone(&self) -> bool;
 }
 
-impl<P: Ord + Copy> Transport<P> for Endpoint<P> {
+impl<P: PeerAddress> Transport<P> for Endpoint<P> {
     fn block_limits(&self, _peer: P) -> (Exponent, usize) {
         let room = self.message_len_max().saturating_sub(MESSAGE_OVERHEAD);
         (Exponent::fitting(room), room)

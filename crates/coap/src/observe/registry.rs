@@ -23,6 +23,7 @@ use lowmesh_wire::coap::{Class, Code, Kind, Message, OptionNumber, Token};
 use super::SEQUENCE_MODULUS;
 use super::observation::{Observation, ObservationId};
 use super::waiting::Waiting;
+use crate::PeerAddress;
 use crate::blockwise::RequestKey;
 use crate::event::{Notifications, ResponseTemplate};
 use crate::params::{CONFIRM_AFTER, DATAGRAM_OVERHEAD, NOTIFICATION_GAP};
@@ -106,6 +107,8 @@ pub struct Registry<P> {
     observations: BTreeMap<ObservationId, Observation<P>>,
     by_key: BTreeMap<(RequestKey, Vec<u8>), ObservationId>,
     observers: BTreeMap<Observed<P>, Observer>,
+    /// How many observers a source has.
+    by_source: BTreeMap<P, usize>,
     in_flight: BTreeMap<Handle, Observed<P>>,
     /// Observers that are behind.
     waiting: Waiting<Observed<P>>,
@@ -124,16 +127,17 @@ pub struct Registry<P> {
     /// never sees it go back (RFC 7641 s4.4).
     sequence: u32,
     observers_max: usize,
-    per_peer_max: usize,
+    per_source_max: usize,
 }
 
-impl<P: Ord + Copy> Registry<P> {
-    /// At most `observers_max` observers, `per_peer_max` of each peer.
-    pub const fn new(observers_max: usize, per_peer_max: usize) -> Self {
+impl<P: PeerAddress> Registry<P> {
+    /// At most `observers_max` observers, `per_source_max` of each source.
+    pub const fn new(observers_max: usize, per_source_max: usize) -> Self {
         Self {
             observations: BTreeMap::new(),
             by_key: BTreeMap::new(),
             observers: BTreeMap::new(),
+            by_source: BTreeMap::new(),
             in_flight: BTreeMap::new(),
             waiting: Waiting::new(),
             unproven: BTreeMap::new(),
@@ -144,7 +148,7 @@ impl<P: Ord + Copy> Registry<P> {
             serial: 0,
             sequence: 0,
             observers_max,
-            per_peer_max,
+            per_source_max,
         }
     }
     /// Observers of all resources.
@@ -153,8 +157,8 @@ impl<P: Ord + Copy> Registry<P> {
     }
     /// Registers the client of a request whose `response` has succeeded; returns the value of the
     /// response's Observe option, or `None` if there is no room: then the response leaves without
-    /// the option (RFC 7641 s4.1). When all places are taken the oldest unproven observer gives way to a
-    /// proven one.
+    /// the option (RFC 7641 s4.1). When all places are taken, or those of its source, the oldest unproven
+    /// observer, of its source, gives way to a proven one.
     pub fn register(
         &mut self,
         peer: P,
@@ -167,10 +171,11 @@ impl<P: Ord + Copy> Registry<P> {
         let place = (peer, request.token.clone());
         // RFC 7641 s4.1: an entry with the same endpoint and token is replaced.
         self.take_out(&place);
-        if self.of_peer(peer).take(self.per_peer_max).count() >= self.per_peer_max {
+        let source = peer.source();
+        if self.has_share(source) && !(proven && self.displace(Some(source), &is_proven)) {
             return None;
         }
-        if self.is_full() && !(proven && self.displace(is_proven)) {
+        if self.is_full() && !(proven && self.displace(None, &is_proven)) {
             return None;
         }
         let observation = self.observation_of(request);
@@ -200,15 +205,26 @@ impl<P: Ord + Copy> Registry<P> {
             acknowledged: false,
         };
         self.observers.insert(place, observer);
+        *self.by_source.entry(source).or_default() += 1;
         Some(self.advance())
     }
-    /// Whether all places are taken.
-    pub fn is_full(&self) -> bool {
+    /// Whether all places are taken, or those of the peer's source.
+    pub fn is_full_for(&self, peer: P) -> bool {
+        self.is_full() || self.has_share(peer.source())
+    }
+    fn is_full(&self) -> bool {
         self.observers() >= self.observers_max
     }
-    /// Forgets the oldest observer whose address is still unproven; false if there is none.
-    fn displace(&mut self, is_proven: impl Fn(P) -> bool) -> bool {
-        while let Some((_, place)) = self.unproven.pop_first() {
+    fn has_share(&self, source: P) -> bool {
+        self.by_source.get(&source).is_some_and(|count| *count >= self.per_source_max)
+    }
+    /// Forgets the oldest observer whose address is still unproven, of all or of one source; false if there is none.
+    fn displace(&mut self, source: Option<P>, is_proven: &impl Fn(P) -> bool) -> bool {
+        let of_source = |place: &Observed<P>| source.is_none_or(|one| place.0.source() == one);
+        while let Some(serial) =
+            self.unproven.iter().find(|(_, place)| of_source(place)).map(|(serial, _)| *serial)
+        {
+            let Some(place) = self.unproven.remove(&serial) else { break };
             if !is_proven(place.0) {
                 return self.remove(place.0, &place.1);
             }
@@ -282,6 +298,13 @@ impl<P: Ord + Copy> Registry<P> {
     }
     fn take_out(&mut self, place: &Observed<P>) -> bool {
         let Some(gone) = self.observers.remove(place) else { return false };
+        let source = place.0.source();
+        if let Some(count) = self.by_source.get_mut(&source) {
+            *count -= 1;
+            if *count == 0 {
+                self.by_source.remove(&source);
+            }
+        }
         if let Some(waits) = gone.waits {
             self.waiting.remove(waits);
             self.waits_no_more(gone.observation);

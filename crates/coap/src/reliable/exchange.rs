@@ -8,6 +8,7 @@ use lowmesh_wire::coap::{Code, OptionNumber, Token};
 
 use super::Connections;
 use super::connection::State;
+use crate::PeerAddress;
 use crate::chosen_token::{TOKEN_IN_USE, check_len};
 use crate::event::{ExchangeId, Output, Purpose, RequestTemplate, ResponseTemplate};
 use crate::no_response::Unwanted;
@@ -54,7 +55,7 @@ const TOO_LONG: Rejected = Rejected {
     why: "longer than the peer's Max-Message-Size (RFC 8323 s5.3.1): send its body block-wise",
 };
 
-impl<P: Ord + Copy> Connections<P> {
+impl<P: PeerAddress> Connections<P> {
     /// The application asks; if `verified`, it says which response counts.
     pub(super) fn request(
         &mut self,

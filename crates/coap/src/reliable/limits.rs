@@ -19,8 +19,8 @@ pub struct ConnectionLimits {
     pub open_max: usize,
     /// Unanswered requests of peers, over all connections. One more is answered with 5.03.
     pub incoming_max: usize,
-    /// The same of one connection, while there are others.
-    pub incoming_per_peer: usize,
+    /// The same of the connections of one source, while there are others.
+    pub incoming_per_source: usize,
     /// Octets of the tokens that it makes, 2 to 8.
     pub token_len: usize,
     /// How long the peer's CSM is waited for.
@@ -40,7 +40,7 @@ impl Default for ConnectionLimits {
             connections_max: params::CONNECTIONS_MAX,
             open_max: params::OPEN_MAX,
             incoming_max: params::INCOMING_MAX,
-            incoming_per_peer: params::INCOMING_PER_PEER,
+            incoming_per_source: params::INCOMING_PER_SOURCE,
             token_len: params::TOKEN_LEN,
             csm_timeout: params::CSM_TIMEOUT,
             response_timeout: params::EXCHANGE_LIFETIME,

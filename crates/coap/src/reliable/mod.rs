@@ -39,7 +39,7 @@ use crate::blockwise::Exponent;
 use crate::event::{Counters, Discard, ExchangeId, Input, Output, Purpose};
 use crate::observe::NO_DEREGISTRATION;
 use crate::params::MESSAGE_OVERHEAD;
-use crate::{ConfigError, CongestionControl, Transport};
+use crate::{ConfigError, CongestionControl, PeerAddress, Transport};
 use connection::{Connection, State};
 use exchange::{Asked, Waiting};
 
@@ -62,7 +62,7 @@ pub struct Connections<P> {
     counters: Counters,
 }
 
-impl<P: Ord + Copy> Connections<P> {
+impl<P: PeerAddress> Connections<P> {
     /// No connection yet. All random numbers come from `rng`.
     pub const fn new(limits: ConnectionLimits, rng: Rng) -> Self {
         Self {
@@ -201,7 +201,7 @@ impl<P: Ord + Copy> Connections<P> {
     }
 }
 
-impl<P: Ord + Copy> Machine for Connections<P> {
+impl<P: PeerAddress> Machine for Connections<P> {
     type Input<'a> = Input<'a, P>;
     type Output = Output<P>;
 
@@ -249,7 +249,7 @@ impl<P: Ord + Copy> Machine for Connections<P> {
     }
 }
 
-impl<P: Ord + Copy> Transport<P> for Connections<P> {
+impl<P: PeerAddress> Transport<P> for Connections<P> {
     fn block_limits(&self, peer: P) -> (Exponent, usize) {
         let Some(connection) = self.open.get(&peer) else { return (Exponent::MAX, 1024) };
         let message_max = usize::try_from(connection.peer.max_message_size).unwrap_or(usize::MAX);

@@ -11,12 +11,13 @@ use lowmesh_wire::coap::{
 use super::Connections;
 use super::connection::State;
 use super::exchange::{Asked, Waiting};
+use crate::PeerAddress;
 use crate::Transport;
 use crate::event::{Discard, Output, Purpose, ResponseTemplate};
 use crate::no_response::Unwanted;
 use crate::refusal::{is_for_proxy, refusal};
 
-impl<P: Ord + Copy> Connections<P> {
+impl<P: PeerAddress> Connections<P> {
     pub(super) fn on_octets(&mut self, from: P, octets: &[u8], now: Instant) {
         let message_max = self.limits.message_max;
         let Some(connection) = self.open.get_mut(&from) else {
@@ -155,12 +156,18 @@ impl<P: Ord + Copy> Connections<P> {
         self.outbox.push(Output::Request { exchange, from, message, multicast: false });
     }
 
-    /// True if all places for unanswered requests are taken, or this connection has its share of them. A
-    /// connection that is alone may have all.
+    /// True if all places for unanswered requests are taken, or the connections of this source have their share
+    /// of them. A connection that is alone may have all.
     fn is_busy(&self, from: P) -> bool {
-        let own = self.open.get(&from).map_or(0, |one| one.incoming);
-        let share = !self.is_alone() && own >= self.limits.incoming_per_peer;
-        share || self.asked.len() >= self.limits.incoming_max
+        let (taken, share) = (self.asked.len(), self.limits.incoming_per_source);
+        if taken >= self.limits.incoming_max {
+            return true;
+        }
+        let own = || {
+            let of_source = self.open.iter().filter(|(peer, _)| peer.source() == from.source());
+            of_source.map(|(_, one)| one.incoming).sum::<usize>()
+        };
+        !self.is_alone() && taken >= share && own() >= share
     }
 
     fn on_response(&mut self, from: P, view: &StreamView<'_>, now: Instant) {

@@ -327,7 +327,7 @@ fn a_server_without_room_says_when_to_ask_again() {
 #[test]
 fn one_connection_with_unanswered_requests_leaves_room_for_the_next() {
     let limits =
-        ConnectionLimits { incoming_max: 9, incoming_per_peer: 3, ..ConnectionLimits::default() };
+        ConnectionLimits { incoming_max: 9, incoming_per_source: 3, ..ConnectionLimits::default() };
     let mut machine = Connections::new(limits, rng(1));
     connect(&mut machine, 1);
     connect(&mut machine, 2);
@@ -482,4 +482,26 @@ fn a_ping_that_is_not_answered_does_not_keep_a_connection_that_is_released() {
     let said = input(&mut machine, Input::Release { peer: PEER });
     assert!(said.contains(&Output::Failed { handle: Handle(5), reason: DropReason::NoRoute }));
     assert!(matches!(said.last(), Some(Output::Close { peer: PEER })), "{said:?}");
+}
+
+#[test]
+fn all_connections_of_a_machine_have_one_share_of_the_unanswered_requests() {
+    let limits =
+        ConnectionLimits { incoming_max: 9, incoming_per_source: 3, ..ConnectionLimits::default() };
+    let mut machine = Connections::<(u8, u16)>::new(limits, rng(1));
+    let mut taken = |from: (u8, u16)| {
+        let (peer, framing) = (from, Framing::Stream);
+        machine.handle(Instant::ZERO, Input::Connected { peer, framing }).expect("acceptable");
+        for message in [csm(), request(1), request(2)] {
+            let mut bytes = Vec::new();
+            message.emit(Framing::Stream, &mut bytes);
+            let input = Input::Datagram { from, bytes: &bytes };
+            machine.handle(Instant::ZERO, input).expect("never fails");
+        }
+        let outputs = core::iter::from_fn(|| machine.poll_output());
+        outputs.filter(|output| matches!(output, Output::Request { .. })).count()
+    };
+    let counts: Vec<usize> = (1..=5).map(|port| taken((1, port))).collect();
+    assert_eq!(counts, [2, 1, 0, 0, 0]);
+    assert_eq!(taken((2, 1)), 2, "another machine");
 }

@@ -14,10 +14,6 @@ fn driver() -> Driver<Endpoint<Peer>> {
     Driver::new(udp, Endpoint::new(Config::default(), fresh_rng()).expect("the defaults"))
 }
 
-fn peer(port: u16) -> Peer {
-    Peer::new(([192, 0, 2, 1], port).into(), None)
-}
-
 #[tokio::test]
 async fn a_flood_leaves_time_to_the_other_tasks() {
     let mut driver = driver();
@@ -60,17 +56,21 @@ async fn an_empty_datagram_is_dropped_and_the_next_one_is_heard() {
 }
 
 #[tokio::test]
-async fn a_peer_that_takes_nothing_leaves_room_for_the_others() {
+async fn a_machine_that_takes_nothing_leaves_room_for_the_others() {
     let mut driver = driver();
-    for _ in 0..2 * UNSENT_PER_PEER_MAX {
-        driver.queue(peer(1), vec![0]);
+    let of = |host: u16, port: u16| {
+        let [upper, lower] = host.to_be_bytes();
+        Peer::new(SocketAddr::from(([10, 0, upper, lower], port)), None)
+    };
+    for port in 1..=2 * UNSENT_PER_SOURCE_MAX as u16 {
+        driver.queue(of(1, port), vec![0]);
     }
-    assert_eq!(driver.unsent.len(), UNSENT_PER_PEER_MAX);
-    assert_eq!(driver.lost(), UNSENT_PER_PEER_MAX as u64);
-    driver.queue(peer(2), vec![0]);
-    assert_eq!(driver.unsent.len(), UNSENT_PER_PEER_MAX + 1);
-    for port in 3..=u16::MAX {
-        driver.queue(peer(port), vec![0]);
+    assert_eq!(driver.unsent.len(), UNSENT_PER_SOURCE_MAX);
+    assert_eq!(driver.lost(), UNSENT_PER_SOURCE_MAX as u64);
+    driver.queue(of(2, 1), vec![0]);
+    assert_eq!(driver.unsent.len(), UNSENT_PER_SOURCE_MAX + 1);
+    for host in 3..2 * UNSENT_MAX as u16 {
+        driver.queue(of(host, 1), vec![0]);
     }
     assert_eq!(driver.unsent.len(), UNSENT_MAX);
 }

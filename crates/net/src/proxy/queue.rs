@@ -10,27 +10,20 @@
 //! free for the next.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
 use crate::peer::Peer;
+use crate::source::Source;
 
-/// A client, as far as shares go: an IPv4 address, or an IPv6 network of 64 bits, whose addresses are all one host's to
-/// choose (RFC 4291 s2.5.1).
+/// A client, as far as shares go: the source of its requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Client(IpAddr);
+pub(super) struct Client(Source);
 
 impl Client {
-    pub(super) const fn of(peer: &Peer) -> Self {
-        match peer.address.ip() {
-            IpAddr::V6(address) => {
-                let network = address.to_bits() & !(u64::MAX as u128);
-                Self(IpAddr::V6(Ipv6Addr::from_bits(network)))
-            }
-            address @ IpAddr::V4(_) => Self(address),
-        }
+    pub(super) fn of(peer: &Peer) -> Self {
+        Self(Source::of(peer.address))
     }
 }
 
@@ -275,7 +268,7 @@ mod tests {
     const BOUNDS: Bounds = Bounds { requests: 64, origin: 16, connections: 8 };
 
     fn client(number: u8) -> Client {
-        Client(IpAddr::from([192, 0, 2, number]))
+        Client(Source::V4([192, 0, 2, number]))
     }
 
     /// As many places as there are.

@@ -16,19 +16,19 @@ use crate::params::{
 /// | bound | where | default |
 /// |---|---|---|
 /// | peers remembered, each UDP address | `datagrams.peers_max` | 2560 |
-/// | requests that take time, each UDP address and connection; a quarter for one peer, half for unproven addresses | `host.requests_max` | 256 |
-/// | requests that are not answered, in all and each peer, each UDP address | `datagrams.incoming_max`, `incoming_per_peer` | 768, 128 |
+/// | requests that take time, each UDP address and connection; a quarter for one source, half for unproven addresses | `host.requests_max` | 256 |
+/// | requests that are not answered, in all and each source, each UDP address | `datagrams.incoming_max`, `incoming_per_source` | 768, 192 |
 /// | messages remembered against duplicates, each peer and in all | `datagrams.dedup_per_peer`, `dedup_total` | 256, 16,384 |
 /// | connections, in all and each source | `connections_max`, `connections_per_source` | 256, 64 |
 /// | connections whose handshake or CSM is not complete, in all and each source | `opening_max`, `opening_per_source` | 64, 16 |
 /// | DTLS sessions, in all and each source, each port | `sessions.open_max`, `open_per_source` | 1024, 256 |
 /// | DTLS handshakes, in all and each source, each port | `sessions.handshakes_max`, `handshakes_per_source` | 256, 64 |
 /// | longest body | `host.body_max` | 1 MiB |
-/// | unfinished bodies, in all and each peer | `host.assemblies_max`, `assemblies_per_peer` | 8 MiB, 1 MiB; 1 MiB each connection |
-/// | bodies whose later blocks may be asked for, in all and each peer | `host.representations_max`, `representations_per_peer` | 16 MiB, 4 MiB; 1 MiB each connection |
+/// | unfinished bodies, in all and each source | `host.assemblies_max`, `assemblies_per_source` | 8 MiB, 2 MiB; 1 MiB each connection |
+/// | bodies whose later blocks may be asked for, in all and each source | `host.representations_max`, `representations_per_source` | 16 MiB, 4 MiB; 1 MiB each connection |
 /// | octets of bodies on all connections, in all and each source | `bodies_max`, `bodies_per_source` | 32 MiB, 8 MiB |
 /// | octets of requests that take time on all connections, in all and each source | `requests_max`, `requests_per_source` | 16 MiB, 4 MiB |
-/// | observers, in all and each peer | `host.observers_max`, `observers_per_peer` | 1024, 64 |
+/// | observers, in all and each source | `host.observers_max`, `observers_per_source` | 1024, 256 |
 /// | octets to an unproven address, in octets that came from it | `host.amplification_max` | 3 |
 ///
 /// Past a bound a request is answered with 5.03 and Max-Age, or with 4.01 and Echo where a proof of the address helps; a

@@ -20,6 +20,7 @@ use crate::way::{Connected, Way};
 
 mod order;
 mod shares;
+mod sources;
 
 /// The server's own authority is one for these tests only.
 const AUTHORITY: &[u8] = include_bytes!("../../tests/tls/ca.pem");

@@ -194,7 +194,7 @@ fn echo_body(request: RequestTemplate, limits: Limits, most: (Exponent, usize)) 
         let asked = read(&request, OptionNumber::BLOCK2);
         let mut answer = ResponseTemplate::new(Code::CONTINUE);
         if let Some(asked) = asked.filter(|asked| asked.number > 0) {
-            let later = kept.later(&(1, key), asked, most, Instant::ZERO);
+            let later = kept.later(&(1_u8, key), asked, most, Instant::ZERO);
             answer = later.expect("kept");
         } else {
             let whole = match arrived {
@@ -202,12 +202,12 @@ fn echo_body(request: RequestTemplate, limits: Limits, most: (Exponent, usize)) 
                 Some(block) => {
                     let announced = request.options.get_uint(OptionNumber::SIZE1);
                     let arrival = Arrival { block, payload: &request.payload, announced };
-                    bodies.take((1, key.clone()), arrival, true, Instant::ZERO)
+                    bodies.take((1_u8, key.clone()), arrival, true, Instant::ZERO)
                 }
             };
             if let Assembled::Whole(body) = whole {
                 let content = ResponseTemplate::new(Code::CONTENT).with_payload(body);
-                answer = kept.answer((1, key), content, asked, most, true, Instant::ZERO);
+                answer = kept.answer((1_u8, key), content, asked, most, true, Instant::ZERO);
             }
             if let Some(block) = arrived {
                 block.write(&mut answer.options, OptionNumber::BLOCK1);

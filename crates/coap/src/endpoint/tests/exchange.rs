@@ -246,7 +246,7 @@ fn the_same_message_id_is_a_new_request_after_the_exchange_lifetime() {
 fn a_server_without_room_says_when_to_ask_again() {
     for config in [
         Config { incoming_max: 1, ..Config::default() },
-        Config { incoming_per_peer: 1, ..Config::default() },
+        Config { incoming_per_source: 1, ..Config::default() },
     ] {
         let mut server = endpoint(config);
         let first = receive(&mut server, &request(Kind::Confirmable, 1), T0);
@@ -265,7 +265,7 @@ fn a_server_without_room_says_when_to_ask_again() {
 
 #[test]
 fn one_peer_with_unanswered_requests_leaves_room_for_the_next() {
-    let mut server = endpoint(Config { incoming_per_peer: 3, ..Config::default() });
+    let mut server = endpoint(Config { incoming_per_source: 3, ..Config::default() });
     for id in 0..10 {
         receive(&mut server, &request(Kind::Confirmable, id), T0);
     }

@@ -5,6 +5,7 @@ mod exchange;
 mod group;
 mod observation;
 mod rejection;
+mod sources;
 mod verification;
 mod window;
 

@@ -6,7 +6,7 @@ use super::*;
 use crate::params::{NOTIFICATION_GAP, OBSERVED_REQUEST_MAX, STATES_MAX};
 
 const CAREFUL: HostLimits = HostLimits { amplification_max: Some(3), ..TRUSTING };
-const MANY: HostLimits = HostLimits { observers_max: 300, observers_per_peer: 300, ..TRUSTING };
+const MANY: HostLimits = HostLimits { observers_max: 300, observers_per_source: 300, ..TRUSTING };
 
 /// A request that observes, under a token of its own.
 fn register(kind: Kind, path: &str, token: u64) -> Message {

@@ -194,7 +194,7 @@ fn forged_registrations_leave_room_for_other_observers_and_for_separate_answers(
     let config = Config { open_max: 16, ..Config::default() };
     let limits = HostLimits {
         observers_max: 300,
-        observers_per_peer: 1,
+        observers_per_source: 1,
         amplification_max: Some(3),
         ..TRUSTING
     };

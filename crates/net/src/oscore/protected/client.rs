@@ -1,7 +1,7 @@
 //! Requests of one's own, and what answers them (RFC 8613 s8.1 and s8.4).
 
 use lowmesh_coap::params::{MAX_AGE_DEFAULT, REGISTER_AGAIN_MAX, REGISTER_AGAIN_MIN};
-use lowmesh_coap::{Input, Output, RequestTemplate, Transport};
+use lowmesh_coap::{Input, Output, PeerAddress, RequestTemplate, Transport};
 use lowmesh_machine::{DropReason, Handle, Rejected};
 use lowmesh_oscore::{Pending, ResponseError};
 use lowmesh_units::{Duration, Instant};
@@ -43,7 +43,7 @@ pub(super) struct Response<P> {
 /// predecessor's may be under way.
 const REGISTRATIONS_MAX: usize = 2;
 
-impl<P: Ord + Copy, T: Transport<P>> Protected<P, T> {
+impl<P: PeerAddress, T: Transport<P>> Protected<P, T> {
     /// The host asks.
     pub(super) fn request(
         &mut self,

@@ -9,13 +9,12 @@ mod client;
 mod server;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::Hash;
 
 use lowmesh_coap::blockwise::Exponent;
 use lowmesh_coap::params::INCOMING_MAX;
 use lowmesh_coap::{
     Config, ConfigError, CongestionControl, ConnectionLimits, Connections, Endpoint, ExchangeId,
-    Host, HostLimits, Input, Output, Transport, host,
+    Host, HostLimits, Input, Output, PeerAddress, Transport, host,
 };
 use lowmesh_machine::{Handle, Machine, Outbox, Rejected, earliest};
 use lowmesh_units::{Instant, Rng};
@@ -67,7 +66,7 @@ pub struct Protected<P, T> {
 }
 
 /// A host over datagrams that protects with OSCORE what `protection` says.
-pub fn over_datagrams<P: Ord + Copy + Hash>(
+pub fn over_datagrams<P: PeerAddress>(
     config: Config,
     limits: HostLimits,
     protection: Option<Protection>,
@@ -82,7 +81,7 @@ pub fn over_datagrams<P: Ord + Copy + Hash>(
 }
 
 /// A host over connections that protects with OSCORE what `protection` says.
-pub fn over_connections<P: Ord + Copy + Hash>(
+pub fn over_connections<P: PeerAddress>(
     connections: ConnectionLimits,
     limits: HostLimits,
     protection: Option<Protection>,
@@ -101,7 +100,7 @@ fn extensions(protection: Option<&Protection>) -> impl Iterator<Item = OptionNum
     host::EXTENSIONS.into_iter().chain(protection.map(|_| OptionNumber::OSCORE))
 }
 
-impl<P: Ord + Copy, T: Transport<P>> Protected<P, T> {
+impl<P: PeerAddress, T: Transport<P>> Protected<P, T> {
     fn new(transport: T, protection: Option<Protection>, limits: &HostLimits, rng: Rng) -> Self {
         Self {
             transport,
@@ -185,7 +184,7 @@ impl<P: Ord + Copy, T: Transport<P>> Protected<P, T> {
     }
 }
 
-impl<P: Ord + Copy, T: Transport<P>> Machine for Protected<P, T> {
+impl<P: PeerAddress, T: Transport<P>> Machine for Protected<P, T> {
     type Input<'a> = Input<'a, P>;
     type Output = Output<P>;
 
@@ -207,7 +206,7 @@ impl<P: Ord + Copy, T: Transport<P>> Machine for Protected<P, T> {
     }
 }
 
-impl<P: Ord + Copy, T: Transport<P>> Transport<P> for Protected<P, T> {
+impl<P: PeerAddress, T: Transport<P>> Transport<P> for Protected<P, T> {
     fn block_limits(&self, peer: P) -> (Exponent, usize) {
         self.transport.block_limits(peer)
     }

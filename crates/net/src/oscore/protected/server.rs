@@ -1,7 +1,7 @@
 //! Requests of peers, and what answers them (RFC 8613 s8.2 and s8.3).
 
 use lowmesh_coap::observe::{DEREGISTER, REGISTER};
-use lowmesh_coap::{ExchangeId, Input, Output, ResponseTemplate, Transport};
+use lowmesh_coap::{ExchangeId, Input, Output, PeerAddress, ResponseTemplate, Transport};
 use lowmesh_machine::{Handle, Rejected};
 use lowmesh_oscore::{ProtectError, Received, Refusal};
 use lowmesh_units::Instant;
@@ -38,7 +38,7 @@ pub(super) struct Telling<P> {
     pub(super) handle: Handle,
 }
 
-impl<P: Ord + Copy, T: Transport<P>> Protected<P, T> {
+impl<P: PeerAddress, T: Transport<P>> Protected<P, T> {
     /// A peer asks.
     pub(super) fn on_request(
         &mut self,

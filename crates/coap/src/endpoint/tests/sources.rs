@@ -1,0 +1,86 @@
+//! One machine with many ports: whose requests it keeps from being taken.
+
+use super::*;
+
+/// An address and a port.
+type Port = (u8, u16);
+
+const GREEDY: u8 = 1;
+const OTHER: u8 = 2;
+
+fn server(config: Config) -> Endpoint<Port> {
+    let rng = Rng::stream(Seed(3), NodeId(3), Stream::Coap);
+    Endpoint::new(config, rng).expect("possible")
+}
+
+/// A request comes: the exchange, unless it is refused or known.
+fn hear(server: &mut Endpoint<Port>, from: Port, id: u16) -> Option<ExchangeId> {
+    let bytes = request(Kind::Confirmable, id).to_vec();
+    server.handle(T0, Input::Datagram { from, bytes: &bytes }).expect("never fails");
+    let mut exchange = None;
+    while let Some(output) = server.poll_output() {
+        if let Output::Request { exchange: one, .. } = output {
+            exchange = Some(one);
+        }
+    }
+    exchange
+}
+
+#[test]
+fn all_ports_of_a_machine_have_one_share_of_the_unanswered_requests() {
+    let mut server =
+        server(Config { incoming_max: 24, incoming_per_source: 6, ..Config::default() });
+    let taken: Vec<_> = (1..=40).filter_map(|port| hear(&mut server, (GREEDY, port), 1)).collect();
+    assert_eq!(taken.len(), 6);
+    assert!(hear(&mut server, (OTHER, 1), 1).is_some());
+    server.handle(T0, Input::Decline { exchange: taken[0] }).expect("acceptable");
+    assert!(hear(&mut server, (GREEDY, 41), 1).is_some(), "a place is free again");
+    assert!(hear(&mut server, (GREEDY, 42), 1).is_none());
+    // However many are quick: each leaves its place before the next one comes.
+    for port in 1..=40 {
+        let exchange = hear(&mut server, (OTHER, port), 2).expect("answered at once");
+        server.handle(T0, Input::Decline { exchange }).expect("acceptable");
+    }
+    assert_eq!(server.shares[&(OTHER, 0)], Share { all: 1, unproven: 0 });
+}
+
+#[test]
+fn forged_ports_of_a_machine_leave_it_half_of_its_share() {
+    let config = Config { incoming_per_source: 6, amplification_max: Some(3), ..Config::default() };
+    let mut server = server(config);
+    let forged: Vec<_> = (10..30).filter_map(|port| hear(&mut server, (OTHER, port), 1)).collect();
+    assert_eq!(forged.len(), 3);
+    server.prove((OTHER, 1), T0);
+    let own: Vec<_> = (1..=9).filter_map(|id| hear(&mut server, (OTHER, 1), id)).collect();
+    assert_eq!(own.len(), 3);
+    // A proof moves what the peer has.
+    server.prove((OTHER, 10), T0);
+    assert_eq!(server.shares[&(OTHER, 0)], Share { all: 6, unproven: 2 });
+    for exchange in forged.into_iter().chain(own) {
+        server.handle(T0, Input::Decline { exchange }).expect("acceptable");
+    }
+    assert!(server.shares.is_empty());
+}
+
+#[test]
+fn a_machine_whose_many_ports_say_little_each_forgets_before_one_that_says_more() {
+    let config =
+        Config { dedup_total: 150, dedup_per_peer: 64, peers_max: 64, ..Config::default() };
+    let mut server = server(config);
+    let mut executed = 0;
+    let mut ask = |server: &mut Endpoint<Port>, from, id| {
+        if let Some(exchange) = hear(server, from, id) {
+            executed += 1;
+            server.handle(T0, Input::Decline { exchange }).expect("acceptable");
+        }
+    };
+    (0..20).for_each(|id| ask(&mut server, (OTHER, 1), id));
+    for port in 1..=60 {
+        (0..4).for_each(|id| ask(&mut server, (GREEDY, port), id));
+    }
+    assert_eq!((server.remembered, server.counters().forgotten_early), (150, 110));
+    (0..20).for_each(|id| ask(&mut server, (OTHER, 1), id));
+    assert_eq!(executed, 20 + 240, "a duplicate is not executed");
+    let listed: Vec<_> = server.memories.iter().copied().collect();
+    assert_eq!(listed, [(20, (OTHER, 0)), (130, (GREEDY, 0))]);
+}

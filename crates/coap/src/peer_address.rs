@@ -1,0 +1,33 @@
+//! The address of a peer, and whose it is.
+
+use core::hash::Hash;
+
+/// What names a peer to the tables of an endpoint and a host.
+///
+/// Protocol state belongs to one peer: message IDs, tokens, round-trip times, whether its address is proven. The share
+/// that one may have of a bound belongs to a source: a machine has as many ports as it likes, and is one source.
+///
+/// ```
+/// use lowmesh_coap::PeerAddress;
+/// assert_eq!(("2001:db8::1", 5683).source(), ("2001:db8::1", 61616).source());
+/// assert_ne!(("2001:db8::1", 5683).source(), ("2001:db8::2", 5683).source());
+/// ```
+pub trait PeerAddress: Ord + Copy + Hash {
+    /// The value that all peers of the same source have in common. It may be the address of one of them.
+    fn source(self) -> Self {
+        self
+    }
+}
+
+impl PeerAddress for u8 {}
+impl PeerAddress for u16 {}
+impl PeerAddress for u32 {}
+impl PeerAddress for u64 {}
+impl PeerAddress for &str {}
+
+/// An address and a port: all ports of an address are one source.
+impl<A: Ord + Copy + Hash> PeerAddress for (A, u16) {
+    fn source(self) -> Self {
+        (self.0, 0)
+    }
+}
