@@ -191,6 +191,11 @@ pub const ADMISSION_LOOK: usize = 64;
 pub const ADMISSION_SAMPLE: usize = 8;
 /// Peers whose expired messages are forgotten when one more message finds no room; ours.
 pub const SWEEP_SAMPLE: usize = 8;
+/// Pause in the search for expired messages after a round over all peers has found none; ours: an expired message
+/// is kept at most this much longer than the memory that it costs another peer.
+pub const SWEEP_PAUSE: Duration = Duration::from_secs(1);
+/// Leading bits by which counts of remembered messages are compared; ours: to one part in four or better.
+pub const COUNT_BITS: u32 = 3;
 /// Messages remembered per peer against duplicates; ours: 247 s of a request every 2 s, doubled up.
 pub const DEDUP_PER_PEER: usize = 256;
 /// Messages remembered against duplicates over all peers; ours.

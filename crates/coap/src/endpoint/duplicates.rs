@@ -2,13 +2,13 @@
 //! s4.5): so many of each peer, and so many over all.
 //!
 //! ```text
-//!   total     past it what has expired leaves, else the oldest message of the peer with most, of the source
+//!   total     past it what has expired leaves, else the oldest message of a peer with most, of a source
 //!             with most
 //!   share     past it the peer's own oldest message leaves
 //!   newcomer  is always remembered
 //! ```
 
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use core::ops::Bound;
 
 use lowmesh_machine::Handle;
@@ -19,24 +19,102 @@ use super::Endpoint;
 use super::proof::Departure;
 use crate::PeerAddress;
 use crate::event::{Discard, Purpose};
-use crate::params::SWEEP_SAMPLE;
+use crate::params::{COUNT_BITS, SWEEP_PAUSE, SWEEP_SAMPLE};
 use crate::seen::Sighting;
 
-/// What is remembered of the peers of one source.
+/// How many messages are remembered: in all, of each source and of each peer.
 #[derive(Debug)]
-pub(super) struct Memory<P> {
-    /// Messages of all of them.
+pub(super) struct Counts<P> {
+    /// Messages over all peers.
+    pub(super) total: usize,
+    /// Messages that a source may have before it is listed in [`Self::listed`].
+    equal_part: usize,
+    by_source: BTreeMap<P, OfSource<P>>,
+    /// Sources with more than their equal part, by their leading bits.
+    pub(super) listed: BTreeSet<(usize, P)>,
+    sweep: Sweep<P>,
+}
+
+/// The messages of one source.
+#[derive(Debug)]
+struct OfSource<P> {
     total: usize,
-    /// How many of each.
+    /// Its peers, by the leading bits of their counts.
     peers: BTreeSet<(usize, P)>,
+}
+
+/// The search for expired messages, peer by peer.
+#[derive(Debug)]
+struct Sweep<P> {
+    last: Option<P>,
+    /// Peers in a row that had none.
+    clean: usize,
+    /// No search before this time, since a whole round has found nothing.
+    not_before: Instant,
+}
+
+/// The leading bits of a count, so that one more message seldom changes a peer's place.
+const fn leading(count: usize) -> usize {
+    let below = (usize::BITS - count.leading_zeros()).saturating_sub(COUNT_BITS);
+    count >> below << below
+}
+
+impl<P: PeerAddress> Counts<P> {
+    /// No messages yet. `equal_part` is the total bound divided by the peers that there may be.
+    pub(super) const fn new(equal_part: usize) -> Self {
+        let sweep = Sweep { last: None, clean: 0, not_before: Instant::ZERO };
+        Self { total: 0, equal_part, by_source: BTreeMap::new(), listed: BTreeSet::new(), sweep }
+    }
+
+    /// A peer has `after` messages now and had `before`.
+    pub(super) fn change(&mut self, peer: P, before: usize, after: usize) {
+        if before == after {
+            return;
+        }
+        self.total = self.total - before + after;
+        let source = peer.source();
+        let empty = || OfSource { total: 0, peers: BTreeSet::new() };
+        let entry = self.by_source.entry(source).or_insert_with(empty);
+        if leading(before) != leading(after) {
+            entry.peers.remove(&(leading(before), peer));
+            if after > 0 {
+                entry.peers.insert((leading(after), peer));
+            }
+        }
+        let had = entry.total;
+        let has = had - before + after;
+        entry.total = has;
+        if has == 0 {
+            self.by_source.remove(&source);
+        }
+        let place = |total| (total > self.equal_part).then(|| (leading(total), source));
+        let (old, new) = (place(had), place(has));
+        if old != new {
+            if let Some(old) = old {
+                self.listed.remove(&old);
+            }
+            self.listed.extend(new);
+        }
+    }
+
+    /// A peer with most messages of a source with most, other than one whose only message has just come.
+    fn longest(&self, newcomer: P) -> Option<P> {
+        let is_older = |count: usize, one: P, new: P| count > 1 || one != new;
+        let mut sources = self.listed.iter().rev();
+        let (_, source) = sources.find(|(count, one)| is_older(*count, *one, newcomer.source()))?;
+        let mut peers = self.by_source.get(source)?.peers.iter().rev();
+        peers.find(|(count, one)| is_older(*count, *one, newcomer)).map(|(_, peer)| *peer)
+    }
 }
 
 impl<P: PeerAddress> Endpoint<P> {
     /// RFC 7252 s4.5: a duplicate CON SHOULD be acknowledged with the same message and processed
     /// only once; a duplicate NON is ignored. True if the message is one.
     pub(super) fn is_duplicate(&mut self, from: P, view: &MessageView<'_>, now: Instant) -> bool {
-        self.forget_expired(from, now);
         let Some(peer) = self.peers.get_mut(&from) else { return false };
+        let before = peer.seen.len();
+        let expired = peer.seen.forget_expired(now);
+        self.remembered.change(from, before, before - expired);
         match peer.seen.sight(view.message_id(), now) {
             Sighting::New => return false,
             Sighting::Answered(reply) if view.kind() == Kind::Confirmable => {
@@ -51,97 +129,73 @@ impl<P: PeerAddress> Endpoint<P> {
         true
     }
 
-    /// Remembers a message. A peer past its share forgets its own oldest; past the total it is the source with
+    /// Remembers a message. A peer past its share forgets its own oldest; past the total it is a source with
     /// most that forgets, so that one with few keeps them.
     pub(super) fn remember(&mut self, from: P, view: &MessageView<'_>, now: Instant) {
         let Some(peer) = self.peers.get_mut(&from) else { return };
         let before = peer.seen.len();
-        peer.seen.remember(view.message_id(), view.kind(), now);
-        self.remembered += 1;
-        self.note_memory(from, before, before + 1);
-        if before >= self.config.dedup_per_peer {
-            self.forget_oldest(from);
+        if before >= self.config.dedup_per_peer && peer.seen.forget_oldest() {
+            self.counters.forgotten_early += 1;
         }
-        if self.remembered <= self.config.dedup_total {
+        peer.seen.remember(view.message_id(), view.kind(), now);
+        self.remembered.change(from, before, peer.seen.len());
+        if self.remembered.total <= self.config.dedup_total {
             return;
         }
         self.sweep(now);
         // More than the total over at most `peers_max` sources: one has more than its equal part.
-        while self.remembered > self.config.dedup_total
-            && let Some(most) = self.longest_memory(from)
+        while self.remembered.total > self.config.dedup_total
+            && let Some(most) = self.remembered.longest(from)
         {
-            if self.forget_expired(most, now) == 0 {
-                self.forget_oldest(most);
-            }
+            self.forget_one(most, now);
         }
     }
 
-    /// The peer with most messages of the source with most, other than one whose only message has just come.
-    fn longest_memory(&self, newcomer: P) -> Option<P> {
-        let is_older = |count: usize, one: P, new: P| count > 1 || one != new;
-        let mut sources = self.memories.iter().rev();
-        let (_, source) = sources.find(|(count, one)| is_older(*count, *one, newcomer.source()))?;
-        let mut peers = self.memory.get(source)?.peers.iter().rev();
-        peers.find(|(count, one)| is_older(*count, *one, newcomer)).map(|(_, peer)| *peer)
-    }
-
-    /// A peer remembers `after` messages, and `before` until now.
-    pub(super) fn note_memory(&mut self, peer: P, before: usize, after: usize) {
-        let equal_part = self.config.dedup_total / self.config.peers_max;
-        if before == after {
-            return;
-        }
-        let source = peer.source();
-        let empty = || Memory { total: 0, peers: BTreeSet::new() };
-        let memory = self.memory.entry(source).or_insert_with(empty);
-        memory.peers.remove(&(before, peer));
-        if after > 0 {
-            memory.peers.insert((after, peer));
-        }
-        let of_source = memory.total;
-        memory.total = of_source - before + after;
-        let total = memory.total;
-        if total == 0 {
-            self.memory.remove(&source);
-        }
-        if of_source > equal_part {
-            self.memories.remove(&(of_source, source));
-        }
-        if total > equal_part {
-            self.memories.insert((total, source));
-        }
-    }
-
-    /// Forgets what has expired of a peer; returns how many messages that were.
-    fn forget_expired(&mut self, peer: P, now: Instant) -> usize {
-        let Some(known) = self.peers.get_mut(&peer) else { return 0 };
-        let before = known.seen.len();
-        let expired = known.seen.forget_expired(now);
-        self.remembered -= expired;
-        self.note_memory(peer, before, before - expired);
-        expired
-    }
-
-    /// Forgets what has expired of the next few peers in turn.
-    fn sweep(&mut self, now: Instant) {
-        for _ in 0..SWEEP_SAMPLE {
-            let after = self.swept.map_or(Bound::Unbounded, Bound::Excluded);
-            let next = self.peers.range((after, Bound::Unbounded)).next().map(|(peer, _)| *peer);
-            self.swept = next;
-            if let Some(peer) = next {
-                self.forget_expired(peer, now);
-            }
-        }
-    }
-
-    /// Forgets the oldest message of a peer before its time.
-    fn forget_oldest(&mut self, peer: P) {
+    /// Forgets what has expired of a peer, or else its oldest message before its time.
+    fn forget_one(&mut self, peer: P, now: Instant) {
         let Some(known) = self.peers.get_mut(&peer) else { return };
         let before = known.seen.len();
-        if known.seen.forget_oldest() {
-            self.remembered -= 1;
+        if known.seen.forget_expired(now) == 0 && known.seen.forget_oldest() {
             self.counters.forgotten_early += 1;
-            self.note_memory(peer, before, before - 1);
         }
+        self.remembered.change(peer, before, known.seen.len());
+    }
+
+    /// Forgets what has expired of the next few peers in turn. After a round without any it pauses.
+    fn sweep(&mut self, now: Instant) {
+        if now < self.remembered.sweep.not_before {
+            return;
+        }
+        let after = self.remembered.sweep.last.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut looked = 0;
+        for (peer, known) in self.peers.range_mut((after, Bound::Unbounded)).take(SWEEP_SAMPLE) {
+            looked += 1;
+            let before = known.seen.len();
+            let expired = known.seen.forget_expired(now);
+            self.remembered.change(*peer, before, before - expired);
+            let sweep = &mut self.remembered.sweep;
+            sweep.last = Some(*peer);
+            sweep.clean = if expired == 0 { sweep.clean + 1 } else { 0 };
+        }
+        let sweep = &mut self.remembered.sweep;
+        if looked < SWEEP_SAMPLE {
+            sweep.last = None;
+        }
+        if sweep.clean >= self.peers.len() {
+            sweep.clean = 0;
+            sweep.not_before = now + SWEEP_PAUSE;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_counts_are_exact_and_large_ones_keep_their_leading_bits() {
+        assert!((0..8).all(|count| leading(count) == count));
+        assert_eq!([8, 9, 10, 255, 256, 319, 320].map(leading), [8, 8, 10, 224, 256, 256, 320]);
+        assert_eq!(leading(usize::MAX).count_ones(), COUNT_BITS);
     }
 }
