@@ -194,6 +194,9 @@ pub const SWEEP_SAMPLE: usize = 8;
 /// Pause in the search for expired messages after a round over all peers has found none; ours: an expired message
 /// is kept at most this much longer than the memory that it costs another peer.
 pub const SWEEP_PAUSE: Duration = Duration::from_secs(1);
+/// Part of its remembered messages that a peer with most forgets at once, past the total, as a divisor; ours: so that
+/// not every message has to look for the peer with most.
+pub const FORGET_DIVISOR: usize = 16;
 /// Leading bits by which counts of remembered messages are compared; ours: to one part in four or better.
 pub const COUNT_BITS: u32 = 3;
 /// Messages remembered per peer against duplicates; ours: 247 s of a request every 2 s, doubled up.

@@ -2,8 +2,8 @@
 //! s4.5): so many of each peer, and so many over all.
 //!
 //! ```text
-//!   total     past it what has expired leaves, else the oldest message of a peer with most, of a source
-//!             with most
+//!   total     past it what has expired leaves, else the oldest messages of a peer with most, of a source
+//!             with most: one of 16 that it has
 //!   share     past it the peer's own oldest message leaves
 //!   newcomer  is always remembered
 //! ```
@@ -19,7 +19,7 @@ use super::Endpoint;
 use super::proof::Departure;
 use crate::PeerAddress;
 use crate::event::{Discard, Purpose};
-use crate::params::{COUNT_BITS, SWEEP_PAUSE, SWEEP_SAMPLE};
+use crate::params::{COUNT_BITS, FORGET_DIVISOR, SWEEP_PAUSE, SWEEP_SAMPLE};
 use crate::seen::Sighting;
 
 /// How many messages are remembered: in all, of each source and of each peer.
@@ -147,16 +147,19 @@ impl<P: PeerAddress> Endpoint<P> {
         while self.remembered.total > self.config.dedup_total
             && let Some(most) = self.remembered.longest(from)
         {
-            self.forget_one(most, now);
+            self.forget_oldest(most, now);
         }
     }
 
-    /// Forgets what has expired of a peer, or else its oldest message before its time.
-    fn forget_one(&mut self, peer: P, now: Instant) {
+    /// Forgets what has expired of a peer, or else its oldest messages before their time: several at once, since the
+    /// next messages need room too.
+    fn forget_oldest(&mut self, peer: P, now: Instant) {
         let Some(known) = self.peers.get_mut(&peer) else { return };
         let before = known.seen.len();
-        if known.seen.forget_expired(now) == 0 && known.seen.forget_oldest() {
-            self.counters.forgotten_early += 1;
+        if known.seen.forget_expired(now) == 0 {
+            let at_once = (before / FORGET_DIVISOR).max(1);
+            let forgotten = (0..at_once).take_while(|_| known.seen.forget_oldest()).count();
+            self.counters.forgotten_early += forgotten as u64;
         }
         self.remembered.change(peer, before, known.seen.len());
     }

@@ -226,8 +226,9 @@ impl<P: PeerAddress> Endpoint<P> {
 
     /// A request of an admitted peer, or the separate response to it, takes a place.
     pub(super) fn take_place(&mut self, peer: P) {
-        let unproven = !self.is_proven(peer);
+        let all_are_proven = self.all_are_proven();
         let Some(known) = self.peers.get_mut(&peer) else { return };
+        let unproven = !(all_are_proven || known.proven);
         known.incoming += 1;
         let share = self.shares.entry(peer.source()).or_default();
         share.all += 1;
@@ -236,8 +237,9 @@ impl<P: PeerAddress> Endpoint<P> {
 
     /// The place is free again.
     pub(super) fn leave_place(&mut self, peer: P) {
-        let unproven = !self.is_proven(peer);
+        let all_are_proven = self.all_are_proven();
         let Some(known) = self.peers.get_mut(&peer) else { return };
+        let unproven = !(all_are_proven || known.proven);
         known.incoming -= 1;
         let source = peer.source();
         let Some(share) = self.shares.get_mut(&source) else { return };

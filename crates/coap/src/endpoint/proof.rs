@@ -24,13 +24,15 @@ pub(super) struct Departure<P> {
 impl<P: PeerAddress> Endpoint<P> {
     /// Whether a peer has shown that it receives at its address.
     pub fn is_proven(&self, peer: P) -> bool {
-        self.config.proven
-            || self.config.amplification_max.is_none()
-            || self.peers.get(&peer).is_some_and(|known| known.proven)
+        self.all_are_proven() || self.peers.get(&peer).is_some_and(|known| known.proven)
+    }
+    /// Whether every address counts as proven: the path has proven it, or nothing is bounded.
+    pub(super) const fn all_are_proven(&self) -> bool {
+        self.config.proven || self.config.amplification_max.is_none()
     }
     /// Octets of a message that may leave to a peer now: no bound for proven addresses.
     pub fn credit(&self, peer: P, now: Instant) -> usize {
-        if self.config.proven || self.config.amplification_max.is_none() {
+        if self.all_are_proven() {
             return usize::MAX;
         }
         self.peers.get(&peer).map_or(0, |known| known.room(now))
@@ -98,7 +100,7 @@ impl<P: PeerAddress> Endpoint<P> {
     /// the network.
     pub(super) fn depart(&mut self, departure: Departure<P>, now: Instant) {
         let Departure { to, bytes, handle, copy, purpose } = departure;
-        let bounded = self.config.amplification_max.is_some() && !self.config.proven;
+        let bounded = !self.all_are_proven();
         // Requests are this end's own affair; an empty message is never longer than what it answers.
         if bounded && purpose != Purpose::Request {
             let known = self.peers.get_mut(&to);
@@ -136,7 +138,7 @@ impl<P: PeerAddress> Endpoint<P> {
             (Kind::NonConfirmable, ids.issue(now))
         };
         let bytes = ResponseTemplate::busy().into_message(kind, message_id, view.token()).to_vec();
-        let bounded = self.config.amplification_max.is_some() && !self.config.proven;
+        let bounded = !self.all_are_proven();
         if bounded && bytes.len() + DATAGRAM_OVERHEAD > self.worth(len) {
             self.counters.withheld += 1;
             return;

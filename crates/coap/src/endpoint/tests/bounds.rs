@@ -145,16 +145,16 @@ fn past_the_total_of_remembered_messages_it_is_the_peer_with_most_that_forgets()
             ask(&mut server, peer, id);
         }
     }
-    assert_eq!((server.remembered.total, server.counters().forgotten_early), (200, 60));
+    assert_eq!((server.remembered.total, server.counters().forgotten_early), (199, 61));
     // Each exchange of the others is known, and so are the newest of the greedy one.
     for peer in honest {
         (0..3).for_each(|id| ask(&mut server, peer, id));
     }
     (0..10).for_each(|id| ask(&mut server, busy, id));
-    (60..100).for_each(|id| ask(&mut server, greedy, id));
+    (61..100).for_each(|id| ask(&mut server, greedy, id));
     assert_eq!(executed, 100 + 10 + 3 * 50, "a duplicate is not executed");
     let listed: Vec<_> = server.remembered.listed.iter().copied().collect();
-    assert_eq!(listed, [(10, busy), (40, greedy)], "who has more than its equal part of three");
+    assert_eq!(listed, [(10, busy), (32, greedy)], "who has more than its equal part of three");
 }
 
 #[test]
