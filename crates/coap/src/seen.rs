@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use lowmesh_machine::Handle;
 use lowmesh_units::{Duration, Instant};
-use lowmesh_wire::coap::{Kind, MessageId};
+use lowmesh_wire::coap::{Kind, MessageId, MessageView};
 
 use crate::params::{EXCHANGE_LIFETIME, NON_LIFETIME};
 
@@ -92,8 +92,19 @@ impl Seen {
         self.ids.pop_front();
         self.records.pop_front().is_some()
     }
+    /// Remembers a new message. Past `share` messages the oldest is forgotten before its time; returns how many are.
+    pub(crate) fn remember_within(
+        &mut self,
+        share: usize,
+        view: &MessageView<'_>,
+        now: Instant,
+    ) -> usize {
+        let forgotten = self.len() >= share && self.forget_oldest();
+        self.remember(view.message_id(), view.kind(), now);
+        usize::from(forgotten)
+    }
     /// Remembers a new message.
-    pub(crate) fn remember(&mut self, message_id: MessageId, kind: Kind, now: Instant) {
+    fn remember(&mut self, message_id: MessageId, kind: Kind, now: Instant) {
         let expires = now + lifetime(kind);
         self.ids.push_back(message_id);
         self.records.push_back(Record { kind, expires, reply: None });

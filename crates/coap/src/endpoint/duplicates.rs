@@ -20,7 +20,7 @@ use super::proof::Departure;
 use crate::PeerAddress;
 use crate::event::{Discard, Purpose};
 use crate::params::{COUNT_BITS, FORGET_DIVISOR, SWEEP_PAUSE, SWEEP_SAMPLE};
-use crate::seen::Sighting;
+use crate::seen::{Reply, Sighting};
 
 /// How many messages are remembered: in all, of each source and of each peer.
 #[derive(Debug)]
@@ -115,37 +115,76 @@ impl<P: PeerAddress> Endpoint<P> {
         let before = peer.seen.len();
         let expired = peer.seen.forget_expired(now);
         self.remembered.change(from, before, before - expired);
-        match peer.seen.sight(view.message_id(), now) {
+        let reply = match peer.seen.sight(view.message_id(), now) {
             Sighting::New => return false,
-            Sighting::Answered(reply) if view.kind() == Kind::Confirmable => {
-                let purpose =
-                    if reply.handle == Handle::NONE { Purpose::Empty } else { Purpose::Response };
-                let (bytes, handle, copy) = (reply.bytes.clone(), reply.handle, reply.copies);
-                self.depart(Departure { to: from, bytes, handle, copy, purpose }, now);
-            }
-            Sighting::Answered(_) | Sighting::Duplicate => {}
-        }
-        self.discard(from, Discard::Duplicate);
+            Sighting::Answered(reply) => Some(reply.clone()),
+            Sighting::Duplicate => None,
+        };
+        self.answer_duplicate(from, view, reply, now);
         true
     }
 
-    /// Remembers a message. A peer past its share forgets its own oldest; past the total it is a source with
-    /// most that forgets, so that one with few keeps them.
+    /// The same for a request; one that is new is remembered. One search of the table for both.
+    pub(super) fn is_duplicate_request(
+        &mut self,
+        from: P,
+        view: &MessageView<'_>,
+        now: Instant,
+    ) -> bool {
+        let Some(peer) = self.peers.get_mut(&from) else { return false };
+        let before = peer.seen.len();
+        peer.seen.forget_expired(now);
+        let reply = match peer.seen.sight(view.message_id(), now) {
+            Sighting::New => {
+                let forgotten = peer.seen.remember_within(self.config.dedup_per_peer, view, now);
+                self.counters.forgotten_early += forgotten as u64;
+                self.remembered.change(from, before, peer.seen.len());
+                self.keep_total(from, now);
+                return false;
+            }
+            Sighting::Answered(reply) => Some(reply.clone()),
+            Sighting::Duplicate => None,
+        };
+        self.remembered.change(from, before, peer.seen.len());
+        self.answer_duplicate(from, view, reply, now);
+        true
+    }
+
+    fn answer_duplicate(
+        &mut self,
+        to: P,
+        view: &MessageView<'_>,
+        reply: Option<Reply>,
+        now: Instant,
+    ) {
+        if let Some(Reply { bytes, handle, copies: copy }) = reply
+            && view.kind() == Kind::Confirmable
+        {
+            let purpose = if handle == Handle::NONE { Purpose::Empty } else { Purpose::Response };
+            self.depart(Departure { to, bytes, handle, copy, purpose }, now);
+        }
+        self.discard(to, Discard::Duplicate);
+    }
+
+    /// Remembers a message.
     pub(super) fn remember(&mut self, from: P, view: &MessageView<'_>, now: Instant) {
         let Some(peer) = self.peers.get_mut(&from) else { return };
         let before = peer.seen.len();
-        if before >= self.config.dedup_per_peer && peer.seen.forget_oldest() {
-            self.counters.forgotten_early += 1;
-        }
-        peer.seen.remember(view.message_id(), view.kind(), now);
+        let forgotten = peer.seen.remember_within(self.config.dedup_per_peer, view, now);
+        self.counters.forgotten_early += forgotten as u64;
         self.remembered.change(from, before, peer.seen.len());
+        self.keep_total(from, now);
+    }
+
+    /// Past the total a peer with most forgets, so that one with few keeps its messages.
+    fn keep_total(&mut self, newcomer: P, now: Instant) {
         if self.remembered.total <= self.config.dedup_total {
             return;
         }
         self.sweep(now);
         // More than the total over at most `peers_max` sources: one has more than its equal part.
         while self.remembered.total > self.config.dedup_total
-            && let Some(most) = self.remembered.longest(from)
+            && let Some(most) = self.remembered.longest(newcomer)
         {
             self.forget_oldest(most, now);
         }

@@ -51,10 +51,9 @@ impl<P: PeerAddress> Endpoint<P> {
         multicast: bool,
         now: Instant,
     ) {
-        if self.is_duplicate(from, view, now) {
+        if self.is_duplicate_request(from, view, now) {
             return;
         }
-        self.remember(from, view, now);
         if self.is_busy(from, multicast, now) {
             self.discard(from, Discard::Overloaded);
             if !multicast {

@@ -1,5 +1,6 @@
 //! A host's answers to the requests of peers.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
@@ -58,7 +59,8 @@ impl<P> Asked<P> {
 pub(super) struct Server<P> {
     /// The Block2 option of the response that was given last.
     latest_block: Option<Block>,
-    asked: BTreeMap<ExchangeId, Asked<P>>,
+    /// Boxed, since the table moves its entries.
+    asked: BTreeMap<ExchangeId, Box<Asked<P>>>,
     places: Places<P>,
     assemblies: Assemblies<P>,
     challenges: Challenges,
@@ -113,7 +115,7 @@ impl<P: PeerAddress> Server<P> {
         self.registry.remove_peer(peer);
     }
     /// A request is answered, or will not be.
-    pub(super) fn forget(&mut self, exchange: ExchangeId) -> Option<Asked<P>> {
+    pub(super) fn forget(&mut self, exchange: ExchangeId) -> Option<Box<Asked<P>>> {
         let mut asked = self.asked.remove(&exchange)?;
         if let Some(place) = asked.place.take() {
             self.places.leave(place);
@@ -121,7 +123,7 @@ impl<P: PeerAddress> Server<P> {
         Some(asked)
     }
     /// Keeps a request until it is answered. What its transport has forgotten by now leaves.
-    fn remember(&mut self, exchange: ExchangeId, asked: Asked<P>) {
+    fn remember(&mut self, exchange: ExchangeId, asked: Box<Asked<P>>) {
         while let Some((oldest, one)) = self.asked.first_key_value()
             && asked.at.since(one.at) > EXCHANGE_LIFETIME + ACK_DELAY
         {
@@ -170,7 +172,7 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
             // RFC 7959 s2.2: 7 is reserved over UDP and is answered with 4.00.
             return self.answer(exchange, ResponseTemplate::new(Code::BAD_REQUEST), now);
         };
-        let mut asked = Asked {
+        let mut asked = Box::new(Asked {
             peer: from,
             wishes: Wishes::of(&message),
             code: message.code,
@@ -182,7 +184,7 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
             token_len: message.token.encoded_len(),
             at: now,
             place: None,
-        };
+        });
         if let Some(block) = arrived {
             match self.assemble(&asked, block, &message, now) {
                 Ok(body) => message.payload = body,
