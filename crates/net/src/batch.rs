@@ -5,9 +5,8 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-use tokio::net::UdpSocket;
-
 use crate::params::BATCH;
+use crate::registered::Socket;
 
 /// Most datagrams of one call.
 pub(crate) const BATCH_SENT: usize =
@@ -17,7 +16,7 @@ pub(crate) const BATCH_SENT: usize =
 /// An error is of the first.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) fn send(
-    socket: &UdpSocket,
+    socket: &Socket,
     from: Option<IpAddr>,
     datagrams: &[(SocketAddr, &[u8])],
 ) -> io::Result<usize> {
@@ -56,7 +55,7 @@ pub(crate) fn send(
 /// There is no such call here.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(crate) fn send(
-    _socket: &UdpSocket,
+    _socket: &Socket,
     _from: Option<IpAddr>,
     _datagrams: &[(SocketAddr, &[u8])],
 ) -> io::Result<usize> {

@@ -6,12 +6,12 @@
 use std::io;
 use std::net::SocketAddr;
 
-use tokio::net::UdpSocket;
+use crate::registered::Socket;
 
 /// The next datagram of the queue that could not be delivered: to whom it was sent. An error of the kind `WouldBlock`
 /// means that there is none.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) fn next_undelivered(socket: &UdpSocket) -> io::Result<SocketAddr> {
+pub(crate) fn next_undelivered(socket: &Socket) -> io::Result<SocketAddr> {
     use std::os::fd::AsRawFd as _;
 
     use nix::errno::Errno;
@@ -50,6 +50,6 @@ pub(crate) fn next_undelivered(socket: &UdpSocket) -> io::Result<SocketAddr> {
 
 /// Nothing is known.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(crate) fn next_undelivered(_socket: &UdpSocket) -> io::Result<SocketAddr> {
+pub(crate) fn next_undelivered(_socket: &Socket) -> io::Result<SocketAddr> {
     Err(io::ErrorKind::WouldBlock.into())
 }

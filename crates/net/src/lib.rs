@@ -33,6 +33,7 @@ pub mod oscore;
 pub mod params;
 pub mod peer;
 pub mod proxy;
+mod registered;
 pub mod resolve;
 pub mod server;
 pub mod service;

@@ -5,13 +5,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSocketState};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
-use tokio::io::Interest;
-use tokio::net::UdpSocket;
 
 use crate::batch::{self, BATCH_SENT};
 use crate::icmp::next_undelivered;
 use crate::params::{BATCH, BUFFER_LEN};
 use crate::peer::{Peer, canonical};
+use crate::registered::Registered;
 
 /// A datagram that came.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +59,7 @@ impl BindError {
 /// A bound socket.
 #[derive(Debug)]
 pub struct Udp {
-    socket: UdpSocket,
+    socket: Registered,
     state: UdpSocketState,
     local: SocketAddr,
     buffers: Vec<Vec<u8>>,
@@ -99,11 +98,11 @@ impl Udp {
     }
     /// What options can be set on.
     pub(crate) fn socket(&self) -> SockRef<'_> {
-        SockRef::from(&self.socket)
+        SockRef::from(self.socket.get())
     }
     /// Waits until datagrams can be read, or errors.
     pub async fn readable(&self) -> io::Result<()> {
-        self.socket.ready(Interest::READABLE | Interest::ERROR).await.map(drop)
+        self.socket.readable().await
     }
     /// Waits until a datagram can be sent.
     pub async fn writable(&self) -> io::Result<()> {
@@ -113,7 +112,7 @@ impl Udp {
     /// kind `WouldBlock` means that nothing has.
     pub fn receive(&mut self, mut each: impl FnMut(Arrival<'_>)) -> io::Result<()> {
         let mut metas = [RecvMeta::default(); BATCH];
-        let (socket, state) = (&self.socket, &self.state);
+        let (socket, state) = (self.socket.get(), &self.state);
         let mut buffers = self.buffers.iter_mut();
         let mut slices: [IoSliceMut<'_>; BATCH] = std::array::from_fn(|_| {
             IoSliceMut::new(buffers.next().expect("there are as many as a batch has"))
@@ -128,7 +127,7 @@ impl Udp {
                 Ok(())
             }
         };
-        match socket.try_io(Interest::READABLE, read) {
+        match self.socket.try_read(read) {
             Err(error) if count == 0 => return Err(error),
             _ => {}
         }
@@ -163,8 +162,7 @@ impl Udp {
             .chain(alike)
             .map(|(to, bytes)| (self.reachable(to.address), bytes))
             .collect();
-        let sending = || batch::send(&self.socket, from, &batch);
-        self.socket.try_io(Interest::WRITABLE, sending)
+        self.socket.try_write(|| batch::send(self.socket.get(), from, &batch))
     }
     fn send_one(&self, from: Option<IpAddr>, to: Peer, bytes: &[u8]) -> io::Result<()> {
         let transmit = Transmit {
@@ -174,8 +172,7 @@ impl Udp {
             segment_size: None,
             src_ip: from,
         };
-        self.socket
-            .try_io(Interest::WRITABLE, || self.state.try_send((&self.socket).into(), &transmit))
+        self.socket.try_write(|| self.state.try_send(self.socket.get().into(), &transmit))
     }
     /// The address of ours that the system has to be told of: a socket at one address sends from it anyway, and to be
     /// told it costs the system a search.
@@ -187,13 +184,13 @@ impl Udp {
     /// The addresses of peers that ICMP messages say cannot be reached, as far as the runtime knows of such messages, up to
     /// a batch.
     pub fn unreachable(&self) -> Vec<SocketAddr> {
-        let next = || next_undelivered(&self.socket);
-        let undelivered = std::iter::from_fn(|| self.socket.try_io(Interest::ERROR, next).ok());
+        let next = || next_undelivered(self.socket.get());
+        let undelivered = std::iter::from_fn(|| self.socket.try_read_error(next).ok());
         undelivered.take(BATCH).map(canonical).collect()
     }
     /// The same, asked of the system at once.
     pub fn unreachable_now(&self) -> Vec<SocketAddr> {
-        std::iter::from_fn(|| next_undelivered(&self.socket).ok()).map(canonical).collect()
+        std::iter::from_fn(|| next_undelivered(self.socket.get()).ok()).map(canonical).collect()
     }
     /// The form in which an IPv6 socket has an IPv4 address.
     fn reachable(&self, to: SocketAddr) -> SocketAddr {
@@ -220,17 +217,17 @@ fn open(address: SocketAddr) -> io::Result<Udp> {
     }
     socket.bind(&address.into())?;
     socket.set_nonblocking(true)?;
-    let socket = UdpSocket::from_std(socket.into())?;
-    let state = UdpSocketState::new((&socket).into())?;
+    let socket = Registered::new(socket.into())?;
+    let state = UdpSocketState::new(socket.get().into())?;
     // Without the errors a peer that is gone is found by timeouts alone.
-    let _without_errors = state.enable_transport_errors((&socket).into());
+    let _without_errors = state.enable_transport_errors(socket.get().into());
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {
         // Nobody here looks at the time stamps that `quinn-udp` asks for with each datagram.
         let stamps = nix::sys::socket::sockopt::ReceiveTimestampns;
-        let _with_them = nix::sys::socket::setsockopt(&socket, stamps, &false);
+        let _with_them = nix::sys::socket::setsockopt(socket.get(), stamps, &false);
     }
-    let local = socket.local_addr()?;
+    let local = socket.get().local_addr()?;
     let buffers = (0..BATCH).map(|_| vec![0; BUFFER_LEN]).collect();
     Ok(Udp { socket, state, local, buffers })
 }
