@@ -208,21 +208,19 @@ impl<P: PeerAddress> Endpoint<P> {
         if now < self.remembered.sweep.not_before {
             return;
         }
-        let after = self.remembered.sweep.last.map_or(Bound::Unbounded, Bound::Excluded);
-        let mut looked = 0;
-        for (peer, known) in self.peers.range_mut((after, Bound::Unbounded)).take(SWEEP_SAMPLE) {
-            looked += 1;
+        for _ in 0..SWEEP_SAMPLE {
+            let after = self.remembered.sweep.last.map_or(Bound::Unbounded, Bound::Excluded);
+            let next = self.peers.range((after, Bound::Unbounded)).next().map(|(peer, _)| *peer);
+            self.remembered.sweep.last = next;
+            let Some(peer) = next else { break };
+            let Some(known) = self.peers.get_mut(&peer) else { break };
             let before = known.seen.len();
             let expired = known.seen.forget_expired(now);
-            self.remembered.change(*peer, before, before - expired);
+            self.remembered.change(peer, before, before - expired);
             let sweep = &mut self.remembered.sweep;
-            sweep.last = Some(*peer);
             sweep.clean = if expired == 0 { sweep.clean + 1 } else { 0 };
         }
         let sweep = &mut self.remembered.sweep;
-        if looked < SWEEP_SAMPLE {
-            sweep.last = None;
-        }
         if sweep.clean >= self.peers.len() {
             sweep.clean = 0;
             sweep.not_before = now + SWEEP_PAUSE;

@@ -93,7 +93,7 @@ impl<P: PeerAddress> Endpoint<P> {
     }
     /// True if a request to anybody has the token.
     fn has_token(&self, token: &Token) -> bool {
-        self.peers.values().any(|one| one.by_token(token).is_some())
+        self.peers.iter().any(|(_, one)| one.by_token(token).is_some())
     }
 
     /// A token for a request to `peer` that no request to the same peer or to a group has.

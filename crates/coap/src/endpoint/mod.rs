@@ -6,6 +6,7 @@ mod group;
 mod incoming;
 mod notification;
 mod outgoing;
+mod peers;
 mod proof;
 mod reception;
 mod window;
@@ -27,6 +28,7 @@ use crate::params::{ADMISSION_LOOK, ADMISSION_SAMPLE, MESSAGE_IDS};
 use crate::peer::Peer;
 use crate::{Config, ConfigError, CongestionControl, PeerAddress};
 use duplicates::Counts;
+use peers::Peers;
 
 /// Requests of one source that are not answered, and separate responses that are not acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,7 +43,7 @@ struct Share {
 pub struct Endpoint<P> {
     config: Config,
     rng: Rng,
-    peers: BTreeMap<P, Peer>,
+    peers: Peers<P>,
     /// Peers whose address is unproven, the first to be forgotten.
     strangers: BTreeSet<P>,
     /// Separate responses on their way to unproven addresses, the oldest first, and since when.
@@ -86,7 +88,7 @@ impl<P: PeerAddress> Endpoint<P> {
             config,
             rng,
             remembered,
-            peers: BTreeMap::new(),
+            peers: Peers::new(),
             strangers: BTreeSet::new(),
             unproven_answers: BTreeMap::new(),
             chosen: BTreeMap::new(),

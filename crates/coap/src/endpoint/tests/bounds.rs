@@ -232,7 +232,7 @@ fn a_peer_without_a_place_in_the_table_is_told_when_to_ask_again() {
     assert_eq!((refusals[1].0, refusals[2].0), (Kind::NonConfirmable, Kind::NonConfirmable));
     // RFC 7252 s4.4: an ID does not come again.
     assert_ne!(refusals[1].1, refusals[2].1);
-    assert!(!server.peers.contains_key(&NEWCOMER), "nothing is kept of it");
+    assert!(server.peers.get(&NEWCOMER).is_none(), "nothing is kept of it");
 }
 
 #[test]
