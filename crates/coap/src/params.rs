@@ -177,6 +177,9 @@ pub const INCOMING_MULTICAST_DIVISOR: usize = 4;
 pub const INCOMING_PER_SOURCE: usize = INCOMING_MAX / 4;
 /// The part of a source's share of [`INCOMING_MAX`] for its unproven addresses, as a divisor; ours: they may be forged.
 pub const INCOMING_UNPROVEN_DIVISOR: usize = 2;
+/// Entries of the table of shares up to which a source without an open request keeps its own; ours: most sources ask
+/// again.
+pub const SHARES_KEPT: usize = 64;
 /// Interactions that an adaptive window lets be outstanding with one peer at most; ours, as many as wait at
 /// most.
 pub const WINDOW_MAX: u32 = 32;

@@ -24,14 +24,14 @@ use crate::seen::{Reply, Sighting};
 
 /// How many messages are remembered: in all, of each source and of each peer.
 #[derive(Debug)]
-pub(super) struct Counts<P> {
+pub(super) struct Remembered<P> {
     /// Messages over all peers.
-    pub(super) total: usize,
-    /// Messages that a source may have before it is listed in [`Self::listed`].
+    total: usize,
+    /// Messages that a source may have before it is listed in [`Self::large`].
     equal_part: usize,
     by_source: BTreeMap<P, OfSource<P>>,
     /// Sources with more than their equal part, by their leading bits.
-    pub(super) listed: BTreeSet<(usize, P)>,
+    large: BTreeSet<(usize, P)>,
     sweep: Sweep<P>,
 }
 
@@ -59,11 +59,11 @@ const fn leading(count: usize) -> usize {
     count >> below << below
 }
 
-impl<P: PeerAddress> Counts<P> {
+impl<P: PeerAddress> Remembered<P> {
     /// No messages yet. `equal_part` is the total bound divided by the peers that there may be.
     pub(super) const fn new(equal_part: usize) -> Self {
         let sweep = Sweep { last: None, clean: 0, not_before: Instant::ZERO };
-        Self { total: 0, equal_part, by_source: BTreeMap::new(), listed: BTreeSet::new(), sweep }
+        Self { total: 0, equal_part, by_source: BTreeMap::new(), large: BTreeSet::new(), sweep }
     }
 
     /// A peer has `after` messages now and had `before`.
@@ -91,19 +91,27 @@ impl<P: PeerAddress> Counts<P> {
         let (old, new) = (place(had), place(has));
         if old != new {
             if let Some(old) = old {
-                self.listed.remove(&old);
+                self.large.remove(&old);
             }
-            self.listed.extend(new);
+            self.large.extend(new);
         }
     }
 
     /// A peer with most messages of a source with most, other than one whose only message has just come.
-    fn longest(&self, newcomer: P) -> Option<P> {
+    fn largest(&self, newcomer: P) -> Option<P> {
         let is_older = |count: usize, one: P, new: P| count > 1 || one != new;
-        let mut sources = self.listed.iter().rev();
+        let mut sources = self.large.iter().rev();
         let (_, source) = sources.find(|(count, one)| is_older(*count, *one, newcomer.source()))?;
         let mut peers = self.by_source.get(source)?.peers.iter().rev();
         peers.find(|(count, one)| is_older(*count, *one, newcomer)).map(|(_, peer)| *peer)
+    }
+    #[cfg(test)]
+    pub(super) const fn total(&self) -> usize {
+        self.total
+    }
+    #[cfg(test)]
+    pub(super) fn large(&self) -> alloc::vec::Vec<(usize, P)> {
+        self.large.iter().copied().collect()
     }
 }
 
@@ -184,7 +192,7 @@ impl<P: PeerAddress> Endpoint<P> {
         self.sweep(now);
         // More than the total over at most `peers_max` sources: one has more than its equal part.
         while self.remembered.total > self.config.dedup_total
-            && let Some(most) = self.remembered.longest(newcomer)
+            && let Some(most) = self.remembered.largest(newcomer)
         {
             self.forget_oldest(most, now);
         }

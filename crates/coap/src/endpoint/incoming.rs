@@ -14,6 +14,7 @@ use crate::exchange::{Answer, Expects, Incoming, Role};
 use crate::no_response::Unwanted;
 use crate::params::{
     EXCHANGE_LIFETIME, INCOMING_MULTICAST_DIVISOR, INCOMING_UNPROVEN_DIVISOR, NON_LIFETIME,
+    SHARES_KEPT,
 };
 use crate::refusal::{is_for_proxy, refusal};
 
@@ -244,7 +245,7 @@ impl<P: PeerAddress> Endpoint<P> {
         let Some(share) = self.shares.get_mut(&source) else { return };
         share.all -= 1;
         share.unproven -= usize::from(unproven);
-        if share.all == 0 {
+        if share.all == 0 && self.shares.len() > SHARES_KEPT {
             self.shares.remove(&source);
         }
     }

@@ -27,7 +27,7 @@ use crate::observe::NO_DEREGISTRATION;
 use crate::params::{ADMISSION_LOOK, ADMISSION_SAMPLE, MESSAGE_IDS};
 use crate::peer::Peer;
 use crate::{Config, ConfigError, CongestionControl, PeerAddress};
-use duplicates::Counts;
+use duplicates::Remembered;
 use peers::Peers;
 
 /// Requests of one source that are not answered, and separate responses that are not acknowledged.
@@ -72,7 +72,7 @@ pub struct Endpoint<P> {
     /// Notifications on their way to unproven addresses, the oldest first, and since when.
     unproven: BTreeMap<ExchangeId, Instant>,
     /// Messages remembered against duplicates.
-    remembered: Counts<P>,
+    remembered: Remembered<P>,
     /// Message IDs of unconfirmed answers to peers without a place in the table, once there was one.
     stranger_ids: Option<MessageIds>,
     outbox: Outbox<Output<P>>,
@@ -83,7 +83,7 @@ impl<P: PeerAddress> Endpoint<P> {
     /// An endpoint that knows nobody yet. All its random numbers come from `rng`.
     pub fn new(config: Config, rng: Rng) -> Result<Self, ConfigError> {
         config.check()?;
-        let remembered = Counts::new(config.dedup_total / config.peers_max);
+        let remembered = Remembered::new(config.dedup_total / config.peers_max);
         Ok(Self {
             config,
             rng,

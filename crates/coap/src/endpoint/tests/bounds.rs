@@ -145,7 +145,7 @@ fn past_the_total_of_remembered_messages_it_is_the_peer_with_most_that_forgets()
             ask(&mut server, peer, id);
         }
     }
-    assert_eq!((server.remembered.total, server.counters().forgotten_early), (199, 61));
+    assert_eq!((server.remembered.total(), server.counters().forgotten_early), (199, 61));
     // Each exchange of the others is known, and so are the newest of the greedy one.
     for peer in honest {
         (0..3).for_each(|id| ask(&mut server, peer, id));
@@ -153,7 +153,7 @@ fn past_the_total_of_remembered_messages_it_is_the_peer_with_most_that_forgets()
     (0..10).for_each(|id| ask(&mut server, busy, id));
     (61..100).for_each(|id| ask(&mut server, greedy, id));
     assert_eq!(executed, 100 + 10 + 3 * 50, "a duplicate is not executed");
-    let listed: Vec<_> = server.remembered.listed.iter().copied().collect();
+    let listed = server.remembered.large();
     assert_eq!(listed, [(10, busy), (32, greedy)], "who has more than its equal part of three");
 }
 
@@ -165,7 +165,7 @@ fn a_peer_past_its_share_of_remembered_messages_forgets_its_own() {
     for id in 0..100 {
         hear(&mut server, NEWCOMER, &request(Kind::NonConfirmable, id), T0);
     }
-    assert_eq!((server.remembered.total, server.counters().forgotten_early), (11, 90));
+    assert_eq!((server.remembered.total(), server.counters().forgotten_early), (11, 90));
     let again = hear(&mut server, PROVEN, &request(Kind::Confirmable, 1), T0);
     assert_eq!(discards(&again), [Discard::Duplicate]);
 }
@@ -203,11 +203,14 @@ fn every_count_of_remembered_messages_is_right_after_many_peers_have_come_and_go
         }
         let counts: Vec<(usize, u16)> =
             server.peers.iter().map(|(peer, one)| (one.seen.len(), *peer)).collect();
-        assert_eq!(server.remembered.total, counts.iter().map(|(count, _)| *count).sum::<usize>());
-        assert!(server.remembered.total <= 24);
+        assert_eq!(
+            server.remembered.total(),
+            counts.iter().map(|(count, _)| *count).sum::<usize>()
+        );
+        assert!(server.remembered.total() <= 24);
         let mut above: Vec<_> = counts.into_iter().filter(|(count, _)| *count > 3).collect();
         above.sort_unstable();
-        assert_eq!(server.remembered.listed.iter().copied().collect::<Vec<_>>(), above);
+        assert_eq!(server.remembered.large(), above);
     }
 }
 
