@@ -1,5 +1,5 @@
-//! What is remembered of the messages of all peers, so that a duplicate is not executed again (RFC 7252
-//! s4.5): so many of each peer, and so many over all.
+//! The messages that are remembered so that a duplicate is not executed again (RFC 7252 s4.5): at most so many of each
+//! peer, and so many in all.
 //!
 //! ```text
 //!   total     past it what has expired leaves, else the oldest message of the peer with most, of the source
@@ -8,7 +8,7 @@
 //!   newcomer  is always remembered
 //! ```
 
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use core::ops::Bound;
 
 use lowmesh_machine::Handle;
@@ -22,13 +22,73 @@ use crate::event::{Discard, Purpose};
 use crate::params::SWEEP_SAMPLE;
 use crate::seen::Sighting;
 
-/// What is remembered of the peers of one source.
+/// How many messages are remembered: of each peer, of each source, and in all.
 #[derive(Debug)]
-pub(super) struct Memory<P> {
-    /// Messages of all of them.
+pub(super) struct Remembered<P> {
+    total: usize,
+    by_source: BTreeMap<P, OfSource<P>>,
+    /// Sources with more than an equal part of all, and how many.
+    large: BTreeSet<(usize, P)>,
+    equal_part: usize,
+}
+
+/// How many messages are remembered of the peers of one source.
+#[derive(Debug)]
+struct OfSource<P> {
     total: usize,
     /// How many of each.
     peers: BTreeSet<(usize, P)>,
+}
+
+impl<P: PeerAddress> Remembered<P> {
+    /// Nothing yet; a source with more than `equal_part` messages counts as large.
+    pub(super) const fn new(equal_part: usize) -> Self {
+        Self { total: 0, by_source: BTreeMap::new(), large: BTreeSet::new(), equal_part }
+    }
+    /// The number of messages of a peer goes from `before` to `after`.
+    pub(super) fn change(&mut self, peer: P, before: usize, after: usize) {
+        if before == after {
+            return;
+        }
+        self.total = self.total - before + after;
+        let source = peer.source();
+        let empty = || OfSource { total: 0, peers: BTreeSet::new() };
+        let own = self.by_source.entry(source).or_insert_with(empty);
+        own.peers.remove(&(before, peer));
+        if after > 0 {
+            own.peers.insert((after, peer));
+        }
+        let total_before = own.total;
+        own.total = total_before - before + after;
+        let total = own.total;
+        if total == 0 {
+            self.by_source.remove(&source);
+        }
+        if total_before > self.equal_part {
+            self.large.remove(&(total_before, source));
+        }
+        if total > self.equal_part {
+            self.large.insert((total, source));
+        }
+    }
+    /// The peer with most messages, of the source with most. A newcomer whose only message has just come does not
+    /// count.
+    fn largest(&self, newcomer: P) -> Option<P> {
+        let counts = |count: usize, one: P, new: P| count > 1 || one != new;
+        let mut sources = self.large.iter().rev();
+        let (_, source) = sources.find(|(count, one)| counts(*count, *one, newcomer.source()))?;
+        let mut peers = self.by_source.get(source)?.peers.iter().rev();
+        peers.find(|(count, one)| counts(*count, *one, newcomer)).map(|(_, peer)| *peer)
+    }
+    #[cfg(test)]
+    pub(super) const fn total(&self) -> usize {
+        self.total
+    }
+    /// Sources with more than an equal part of all, and how many.
+    #[cfg(test)]
+    pub(super) fn large(&self) -> alloc::vec::Vec<(usize, P)> {
+        self.large.iter().copied().collect()
+    }
 }
 
 impl<P: PeerAddress> Endpoint<P> {
@@ -51,24 +111,23 @@ impl<P: PeerAddress> Endpoint<P> {
         true
     }
 
-    /// Remembers a message. A peer past its share forgets its own oldest; past the total it is the source with
-    /// most that forgets, so that one with few keeps them.
+    /// Remembers a message. A peer past its share forgets its own oldest message. Past the total the source with most
+    /// messages forgets one, so a source with few keeps them.
     pub(super) fn remember(&mut self, from: P, view: &MessageView<'_>, now: Instant) {
         let Some(peer) = self.peers.get_mut(&from) else { return };
         let before = peer.seen.len();
         peer.seen.remember(view.message_id(), view.kind(), now);
-        self.remembered += 1;
-        self.note_memory(from, before, before + 1);
+        self.remembered.change(from, before, before + 1);
         if before >= self.config.dedup_per_peer {
             self.forget_oldest(from);
         }
-        if self.remembered <= self.config.dedup_total {
+        if self.remembered.total <= self.config.dedup_total {
             return;
         }
         self.sweep(now);
-        // More than the total over at most `peers_max` sources: one has more than its equal part.
-        while self.remembered > self.config.dedup_total
-            && let Some(most) = self.longest_memory(from)
+        // There are at most `peers_max` sources, so past the total one has more than an equal part.
+        while self.remembered.total > self.config.dedup_total
+            && let Some(most) = self.remembered.largest(from)
         {
             if self.forget_expired(most, now) == 0 {
                 self.forget_oldest(most);
@@ -76,49 +135,12 @@ impl<P: PeerAddress> Endpoint<P> {
         }
     }
 
-    /// The peer with most messages of the source with most, other than one whose only message has just come.
-    fn longest_memory(&self, newcomer: P) -> Option<P> {
-        let is_older = |count: usize, one: P, new: P| count > 1 || one != new;
-        let mut sources = self.memories.iter().rev();
-        let (_, source) = sources.find(|(count, one)| is_older(*count, *one, newcomer.source()))?;
-        let mut peers = self.memory.get(source)?.peers.iter().rev();
-        peers.find(|(count, one)| is_older(*count, *one, newcomer)).map(|(_, peer)| *peer)
-    }
-
-    /// A peer remembers `after` messages, and `before` until now.
-    pub(super) fn note_memory(&mut self, peer: P, before: usize, after: usize) {
-        let equal_part = self.config.dedup_total / self.config.peers_max;
-        if before == after {
-            return;
-        }
-        let source = peer.source();
-        let empty = || Memory { total: 0, peers: BTreeSet::new() };
-        let memory = self.memory.entry(source).or_insert_with(empty);
-        memory.peers.remove(&(before, peer));
-        if after > 0 {
-            memory.peers.insert((after, peer));
-        }
-        let of_source = memory.total;
-        memory.total = of_source - before + after;
-        let total = memory.total;
-        if total == 0 {
-            self.memory.remove(&source);
-        }
-        if of_source > equal_part {
-            self.memories.remove(&(of_source, source));
-        }
-        if total > equal_part {
-            self.memories.insert((total, source));
-        }
-    }
-
     /// Forgets what has expired of a peer; returns how many messages that were.
-    fn forget_expired(&mut self, peer: P, now: Instant) -> usize {
+    pub(super) fn forget_expired(&mut self, peer: P, now: Instant) -> usize {
         let Some(known) = self.peers.get_mut(&peer) else { return 0 };
         let before = known.seen.len();
         let expired = known.seen.forget_expired(now);
-        self.remembered -= expired;
-        self.note_memory(peer, before, before - expired);
+        self.remembered.change(peer, before, before - expired);
         expired
     }
 
@@ -139,9 +161,8 @@ impl<P: PeerAddress> Endpoint<P> {
         let Some(known) = self.peers.get_mut(&peer) else { return };
         let before = known.seen.len();
         if known.seen.forget_oldest() {
-            self.remembered -= 1;
             self.counters.forgotten_early += 1;
-            self.note_memory(peer, before, before - 1);
+            self.remembered.change(peer, before, before - 1);
         }
     }
 }

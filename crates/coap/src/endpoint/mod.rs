@@ -26,7 +26,7 @@ use crate::observe::NO_DEREGISTRATION;
 use crate::params::{ADMISSION_LOOK, ADMISSION_SAMPLE, MESSAGE_IDS};
 use crate::peer::Peer;
 use crate::{Config, ConfigError, CongestionControl, PeerAddress};
-use duplicates::Memory;
+use duplicates::Remembered;
 
 /// Requests of one source that are not answered, and separate responses that are not acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,12 +69,8 @@ pub struct Endpoint<P> {
     separate: usize,
     /// Notifications on their way to unproven addresses, the oldest first, and since when.
     unproven: BTreeMap<ExchangeId, Instant>,
-    /// Messages remembered against duplicates, over all peers.
-    remembered: usize,
-    /// Sources with more remembered messages than their equal part of all, and how many.
-    memories: BTreeSet<(usize, P)>,
-    /// What is remembered of the peers of a source.
-    memory: BTreeMap<P, Memory<P>>,
+    /// Messages remembered against duplicates.
+    remembered: Remembered<P>,
     /// The peer whose expired messages were forgotten last.
     swept: Option<P>,
     /// Message IDs of unconfirmed answers to peers without a place in the table, once there was one.
@@ -87,6 +83,7 @@ impl<P: PeerAddress> Endpoint<P> {
     /// An endpoint that knows nobody yet. All its random numbers come from `rng`.
     pub fn new(config: Config, rng: Rng) -> Result<Self, ConfigError> {
         config.check()?;
+        let remembered = Remembered::new(config.dedup_total / config.peers_max);
         Ok(Self {
             config,
             rng,
@@ -105,9 +102,7 @@ impl<P: PeerAddress> Endpoint<P> {
             queued: 0,
             separate: 0,
             unproven: BTreeMap::new(),
-            remembered: 0,
-            memories: BTreeSet::new(),
-            memory: BTreeMap::new(),
+            remembered,
             swept: None,
             stranger_ids: None,
             outbox: Outbox::new(),
@@ -177,8 +172,7 @@ impl<P: PeerAddress> Endpoint<P> {
                     self.paced.remove(&(then, oldest));
                 }
                 let count = gone.seen.len();
-                self.note_memory(oldest, count, 0);
-                self.remembered -= count;
+                self.remembered.change(oldest, count, 0);
                 self.counters.forgotten_early += count as u64;
             }
             self.hand = Some(oldest);
