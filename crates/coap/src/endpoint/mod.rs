@@ -166,6 +166,7 @@ impl<P: PeerAddress> Endpoint<P> {
         }
         if self.peers.len() >= self.config.peers_max {
             let Some(oldest) = self.idle_peer() else { return false };
+            self.forget_expired(oldest, now);
             self.strangers.remove(&oldest);
             if let Some(gone) = self.peers.remove(&oldest) {
                 if let Some(then) = gone.paced {

@@ -193,6 +193,19 @@ fn what_has_expired_leaves_before_anything_else_is_forgotten() {
 }
 
 #[test]
+fn messages_that_have_expired_are_not_forgotten_early_with_their_peer() {
+    let mut server = careful(Config { peers_max: 1, ..Config::default() });
+    let later = T0 + EXCHANGE_LIFETIME;
+    for (peer, now, forgotten_early) in [(1, T0, 0), (2, later, 0), (3, later, 1)] {
+        let out = hear(&mut server, peer, &request(Kind::Confirmable, 1), now);
+        let exchange = exchange_of(&out).expect("the other peer is idle");
+        server.handle(now, Input::Decline { exchange }).expect("acceptable");
+        outputs(&mut server);
+        assert_eq!(server.counters().forgotten_early, forgotten_early, "peer {peer}");
+    }
+}
+
+#[test]
 fn every_count_of_remembered_messages_is_right_after_many_peers_have_come_and_gone() {
     let config = Config { dedup_total: 24, dedup_per_peer: 6, peers_max: 8, ..Config::default() };
     let mut server = careful(config);
