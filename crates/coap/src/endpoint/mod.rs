@@ -1,5 +1,5 @@
-//! The endpoint: its tables, its deadlines, and the machine's face. What each input does is in the
-//! modules below.
+//! The endpoint: its tables, its deadlines, and its inputs and outputs as a machine. What each input does is
+//! in the modules below.
 
 mod duplicates;
 mod group;
@@ -150,9 +150,8 @@ impl<P: PeerAddress> Endpoint<P> {
         self.counters.count(cause);
         self.outbox.push(Output::Discarded { from, cause });
     }
-    /// Makes room for a peer that is not known yet, by forgetting one that is idle; false when all
-    /// have exchanges. Who stays unknown to the table may be a spoofed address, so the table never
-    /// grows past its bound.
+    /// Makes a peer known. A full table forgets an idle peer for a newcomer; false if no peer is idle. The address may
+    /// be forged, so the table never grows past its bound.
     fn admit(&mut self, peer: P, now: Instant) -> bool {
         self.admit_with(peer, 0, now)
     }

@@ -56,7 +56,7 @@ impl<P> Asked<P> {
 /// Tables of a server.
 #[derive(Debug)]
 pub(super) struct Server<P> {
-    /// The Block2 option of the response that was given last.
+    /// The Block2 option of the application's latest response.
     latest_block: Option<Block>,
     asked: BTreeMap<ExchangeId, Asked<P>>,
     places: Places<P>,
@@ -134,7 +134,7 @@ impl<P: PeerAddress> Server<P> {
         // RFC 7959 s4: how long a body may be.
         response.options.set_uint(OptionNumber::SIZE1, self.assemblies.body_max() as u32);
     }
-    /// A body in one message that is too long all the same.
+    /// The answer to a body in one message that is longer than bodies may be.
     fn too_large(&self) -> ResponseTemplate {
         let mut response = ResponseTemplate::new(Code::REQUEST_ENTITY_TOO_LARGE);
         self.say_body_max(&mut response);
@@ -203,7 +203,7 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
             }
         }
         asked.octets = message.options.as_bytes().len() + message.payload.len();
-        // A longer request is answered once: it would be kept as long as its observer.
+        // A longer request is answered once and not observed: it would be kept as long as its observer.
         if observe == Some(REGISTER) && reads && asked.octets <= OBSERVED_REQUEST_MAX {
             asked.observes = Some(message.clone());
         }
@@ -398,11 +398,11 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
         ResponseTemplate::new(Code::UNAUTHORIZED).with_option(OptionNumber::ECHO, &value)
     }
 
-    /// The last block of a request that has come in blocks, while the application has not answered it.
+    /// The last block of a request that came in blocks, until the application has answered it.
     pub fn request_block(&self, exchange: ExchangeId) -> Option<Block> {
         self.server.asked.get(&exchange)?.arrived
     }
-    /// The block of its body that the response has which the application gave last; `None` if that left whole.
+    /// The block of the body that left with the application's latest response; `None` if the body left whole.
     pub const fn response_block(&self) -> Option<Block> {
         self.server.latest_block
     }
@@ -411,7 +411,7 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
     /// the client's address helps.
     pub fn defer(&mut self, exchange: ExchangeId) -> Result<(), ResponseTemplate> {
         let alone = self.transport.is_alone();
-        // States are asked for a few at a time, so they have places of their own.
+        // A question for a state needs no place: `Refreshes` bounds them.
         let Some(asked) = self.server.asked.get_mut(&exchange) else { return Ok(()) };
         let (peer, octets) = (asked.peer, asked.octets);
         let proven = self.transport.is_proven(peer);

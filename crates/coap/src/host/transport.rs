@@ -25,7 +25,7 @@ pub trait Transport<P>: for<'a> Machine<Input<'a> = Input<'a, P>, Output = Outpu
     fn is_proven(&self, peer: P) -> bool;
     /// A peer has shown that it receives at its address.
     fn prove(&mut self, peer: P, now: Instant);
-    /// Gives an unproven peer so many octets of credit, which it has earned before.
+    /// Gives an unproven peer octets of credit that it has earned before.
     fn grant(&mut self, _peer: P, _octets: usize, _now: Instant) {}
     /// Takes what is left of an unproven peer's credit, to be granted later.
     fn set_aside(&mut self, _peer: P, _now: Instant) -> usize {

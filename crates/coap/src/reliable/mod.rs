@@ -13,7 +13,7 @@
 //!                                  format error, Abort
 //! ```
 //!
-//! The driver connects, cuts nothing, and closes when it is told [`Output::Close`].
+//! The driver connects, passes octets on as they come, and closes the connection on [`Output::Close`].
 
 mod connection;
 mod exchange;

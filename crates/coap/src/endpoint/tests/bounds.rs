@@ -220,7 +220,10 @@ fn every_count_of_remembered_messages_is_right_after_many_peers_have_come_and_go
         }
         let counts: Vec<(usize, u16)> =
             server.peers.iter().map(|(peer, one)| (one.seen.len(), *peer)).collect();
-        assert_eq!(server.remembered.total(), counts.iter().map(|(count, _)| *count).sum::<usize>());
+        assert_eq!(
+            server.remembered.total(),
+            counts.iter().map(|(count, _)| *count).sum::<usize>()
+        );
         assert!(server.remembered.total() <= 24);
         let mut above: Vec<_> = counts.into_iter().filter(|(count, _)| *count > 3).collect();
         above.sort_unstable();

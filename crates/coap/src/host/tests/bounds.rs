@@ -222,7 +222,7 @@ fn a_challenge_is_no_state_and_ends_no_observation() {
     server.handle(T0, input).expect("acceptable");
     let (asked, sent) = wants(&mut server);
     assert_eq!((asked.len(), sent, server.observers()), (0, vec![], 2));
-    // The next change is told as ever.
+    // The next change is notified as before.
     server.changed("/t", T0);
     let sent = answer_all(&mut server, b"3", T0);
     let states: Vec<_> = sent.iter().map(|(to, one)| (*to, &one.payload[..])).collect();
