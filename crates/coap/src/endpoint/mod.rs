@@ -118,6 +118,10 @@ impl<P: PeerAddress> Endpoint<P> {
     pub fn is_idle(&self) -> bool {
         self.outgoing.is_empty()
     }
+    /// Whether a request of a peer can still be answered.
+    pub fn awaits_response(&self, exchange: ExchangeId) -> bool {
+        self.incoming.contains_key(&exchange)
+    }
     /// Message IDs towards a peer that are free: a message that finds none is rejected (RFC 7252 s4.4).
     pub fn message_ids_left(&self, peer: P, now: Instant) -> u32 {
         self.peers.get(&peer).map_or(MESSAGE_IDS, |peer| peer.ids.left(now))

@@ -120,13 +120,19 @@ impl<P: PeerAddress> Server<P> {
         }
         Some(asked)
     }
-    /// Keeps a request until it is answered. What its transport has forgotten by now leaves.
-    fn remember(&mut self, exchange: ExchangeId, asked: Asked<P>) {
-        while let Some((oldest, one)) = self.asked.first_key_value()
-            && asked.at.since(one.at) > EXCHANGE_LIFETIME + ACK_DELAY
-        {
-            let oldest = *oldest;
-            self.forget(oldest);
+    /// Keeps a request until it is answered. Old ones that can no longer be answered leave.
+    fn remember(
+        &mut self,
+        exchange: ExchangeId,
+        asked: Asked<P>,
+        awaits_response: impl Fn(ExchangeId) -> bool,
+    ) {
+        // Datagrams forget a request after this time, connections wait for its answer.
+        let is_old = |one: &Asked<P>| asked.at.since(one.at) > EXCHANGE_LIFETIME + ACK_DELAY;
+        let old = self.asked.iter().take_while(|(_, one)| is_old(one)).map(|(id, _)| *id);
+        let gone: Vec<_> = old.filter(|id| !awaits_response(*id)).collect();
+        for id in gone {
+            self.forget(id);
         }
         self.asked.insert(exchange, asked);
     }
@@ -207,7 +213,8 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
         if observe == Some(REGISTER) && reads && asked.octets <= OBSERVED_REQUEST_MAX {
             asked.observes = Some(message.clone());
         }
-        self.server.remember(exchange, asked);
+        let transport = &self.transport;
+        self.server.remember(exchange, asked, |id| transport.awaits_response(id));
         message.options.remove(OptionNumber::BLOCK2);
         self.outbox.push(Output::Request { exchange, from, message, multicast });
     }

@@ -5,7 +5,7 @@ use lowmesh_units::Instant;
 use lowmesh_wire::coap::Token;
 
 use crate::blockwise::Exponent;
-use crate::event::{Input, Output};
+use crate::event::{ExchangeId, Input, Output};
 use crate::params::MESSAGE_OVERHEAD;
 use crate::{ConfigError, CongestionControl, Endpoint, PeerAddress};
 
@@ -35,6 +35,8 @@ pub trait Transport<P>: for<'a> Machine<Input<'a> = Input<'a, P>, Output = Outpu
     fn keeps_observer(&self, _peer: P, _token: &Token) -> bool {
         true
     }
+    /// Whether a request of a peer can still be answered.
+    fn awaits_response(&self, exchange: ExchangeId) -> bool;
     /// Octets of a message that may leave to a peer now: no bound for proven addresses.
     fn credit(&self, peer: P, now: Instant) -> usize;
     /// Whether there is room for one more notification to a proven address.
@@ -73,6 +75,9 @@ impl<P: PeerAddress> Transport<P> for Endpoint<P> {
     }
     fn set_aside(&mut self, peer: P, now: Instant) -> usize {
         Self::set_aside(self, peer, now)
+    }
+    fn awaits_response(&self, exchange: ExchangeId) -> bool {
+        Self::awaits_response(self, exchange)
     }
     fn credit(&self, peer: P, now: Instant) -> usize {
         Self::credit(self, peer, now)

@@ -164,33 +164,69 @@ fn requests_of_observers_are_kept_up_to_a_length_each() {
     }
 }
 
-#[test]
-fn a_long_request_on_a_connection_is_answered_once() {
-    let mut server: Host<u8, Connections<u8>> = Host::over_connections(
-        ConnectionLimits::default(),
-        HostLimits::default(),
-        Rng::stream(Seed(5), NodeId(2), Purpose::Coap),
-    );
+/// A server with one connection.
+fn connected(limits: HostLimits) -> Host<u8, Connections<u8>> {
+    let rng = Rng::stream(Seed(5), NodeId(2), Purpose::Coap);
+    let mut server = Host::over_connections(ConnectionLimits::default(), limits, rng);
     let framing = Framing::Stream;
     server.handle(T0, Input::Connected { peer: CLIENT, framing }).expect("fine");
-    let mut get = StreamMessage::new(Code::GET);
-    get.options.insert_uint(OptionNumber::OBSERVE, 0);
-    get.options.insert_path("/t");
-    get.options.insert(OptionNumber(65_000), &vec![7; 60_000]);
+    say(&mut server, &StreamMessage::new(Code::CSM), T0);
+    server
+}
+
+/// A message comes on the connection: the exchange, if it is a request for the application.
+fn say(
+    server: &mut Host<u8, Connections<u8>>,
+    message: &StreamMessage,
+    now: Instant,
+) -> Option<ExchangeId> {
     let mut bytes = Vec::new();
-    for message in [StreamMessage::new(Code::CSM), get] {
-        message.emit(framing, &mut bytes);
-    }
-    server.handle(T0, Input::Datagram { from: CLIENT, bytes: &bytes }).expect("fine");
-    while let Some(output) = server.poll_output() {
-        if let Output::Request { exchange, .. } = output {
-            let mut response = ResponseTemplate::new(Code::CONTENT);
-            response.options.insert_uint(OptionNumber::OBSERVE, 0);
-            let input = Input::Respond { exchange, response, handle: Handle::NONE };
-            server.handle(T0, input).expect("acceptable");
-        }
-    }
+    message.emit(Framing::Stream, &mut bytes);
+    server.handle(now, Input::Datagram { from: CLIENT, bytes: &bytes }).expect("fine");
+    core::iter::from_fn(|| server.poll_output()).find_map(|output| match output {
+        Output::Request { exchange, .. } => Some(exchange),
+        _ => None,
+    })
+}
+
+/// The application answers a request on the connection, and agrees that it observes.
+fn agree(server: &mut Host<u8, Connections<u8>>, exchange: ExchangeId, now: Instant) {
+    let mut response = ResponseTemplate::new(Code::CONTENT);
+    response.options.insert_uint(OptionNumber::OBSERVE, 0);
+    let input = Input::Respond { exchange, response, handle: Handle::NONE };
+    server.handle(now, input).expect("acceptable");
+}
+
+fn stream_register(path: &str, token: u64) -> StreamMessage {
+    let mut get = StreamMessage::new(Code::GET);
+    get.token = Token::from_number(token, 2);
+    get.options.insert_uint(OptionNumber::OBSERVE, 0);
+    get.options.insert_path(path);
+    get
+}
+
+#[test]
+fn a_long_request_on_a_connection_is_answered_once() {
+    let mut server = connected(HostLimits::default());
+    let mut get = stream_register("/t", 1);
+    get.options.insert(OptionNumber(65_000), &vec![7; 60_000]);
+    let exchange = say(&mut server, &get, T0).expect("a request");
+    agree(&mut server, exchange, T0);
     assert_eq!((server.observers(), server.server.registry.request_octets()), (0, 0));
+}
+
+#[test]
+fn a_slow_request_on_a_connection_keeps_its_place_and_registers_however_late_its_answer_is() {
+    let mut server = connected(HostLimits { requests_max: 1, ..HostLimits::default() });
+    let slow = say(&mut server, &stream_register("/slow", 1), T0).expect("a request");
+    assert!(server.defer(slow).is_ok());
+    // Unlike datagrams, a connection does not forget a request after EXCHANGE_LIFETIME.
+    let later = Instant::from_secs(300);
+    let next = say(&mut server, &stream_register("/next", 2), later).expect("a request");
+    assert_eq!(server.defer(next), Err(ResponseTemplate::busy()));
+    agree(&mut server, slow, later);
+    assert_eq!(server.observers(), 1);
+    assert!(server.defer(next).is_ok(), "the place is free");
 }
 
 #[test]
