@@ -2,64 +2,11 @@
 
 use lowmesh_wire::coap::stream::{Framing, StreamMessage};
 
+use super::drive::{acknowledge, answer_all, hear, register, respond, state, wants};
 use super::*;
 use crate::params::{NOTIFICATION_GAP, OBSERVED_REQUEST_MAX, STATES_MAX};
 
-const CAREFUL: HostLimits = HostLimits { amplification_max: Some(3), ..TRUSTING };
 const MANY: HostLimits = HostLimits { observers_max: 300, observers_per_source: 300, ..TRUSTING };
-
-/// A request that observes, under a token of its own.
-fn register(kind: Kind, path: &str, token: u64) -> Message {
-    let mut get = Message::new(kind, Code::GET, MessageId(token as u16));
-    get.token = Token::from_number(token, 8);
-    get.options.insert_path(path);
-    get.options.insert_uint(OptionNumber::OBSERVE, 0);
-    get
-}
-
-fn hear(server: &mut Datagrams, from: u8, message: &Message, now: Instant) {
-    let bytes = message.to_vec();
-    server.handle(now, Input::Datagram { from, bytes: &bytes }).expect("never fails");
-}
-
-/// What a server wants now: requests for its application, and the messages that leave.
-type Wants = (Vec<(ExchangeId, u8)>, Vec<(u8, Message)>);
-
-fn wants(server: &mut Datagrams) -> Wants {
-    let mut wants = Wants::default();
-    while let Some(output) = server.poll_output() {
-        match output {
-            Output::Request { exchange, from, .. } => wants.0.push((exchange, from)),
-            Output::Send { to, bytes, .. } => {
-                wants.1.push((to, Message::parse(&bytes).expect("own bytes")));
-            }
-            _ => {}
-        }
-    }
-    wants
-}
-
-fn answer(server: &mut Datagrams, exchange: ExchangeId, payload: Vec<u8>, now: Instant) {
-    let mut response = ResponseTemplate::new(Code::CONTENT).with_payload(payload);
-    response.options.insert_uint(OptionNumber::OBSERVE, 0);
-    let input = Input::Respond { exchange, response, handle: Handle::NONE };
-    server.handle(now, input).expect("acceptable");
-}
-
-/// Answers whatever the application is asked, until it is asked nothing; returns what leaves.
-fn answer_all(server: &mut Datagrams, payload: &[u8], now: Instant) -> Vec<(u8, Message)> {
-    let mut sent = Vec::new();
-    loop {
-        let (asked, left) = wants(server);
-        sent.extend(left);
-        if asked.is_empty() {
-            return sent;
-        }
-        for (exchange, _) in asked {
-            answer(server, exchange, payload.to_vec(), now);
-        }
-    }
-}
 
 /// A server whose 64 resources have an observer each, which has just been notified: the next notification
 /// has to wait.
@@ -92,7 +39,7 @@ fn change_all(server: &mut Datagrams, len: usize) -> (usize, usize, usize) {
             *told.entry(message.token).or_insert(0) += 1;
         }
         for (exchange, _) in &asked {
-            answer(server, *exchange, vec![9; len], now);
+            respond(server, *exchange, state(&vec![9; len]), now);
             octets_max = octets_max.max(server.server.registry.state_octets());
         }
         if asked.is_empty() {
@@ -125,7 +72,7 @@ fn a_state_longer_than_the_bound_is_kept_alone() {
     server.all_changed(T0);
     let (asked, _) = wants(&mut server);
     for (exchange, _) in asked {
-        answer(&mut server, exchange, vec![9; len], T0);
+        respond(&mut server, exchange, state(&vec![9; len]), T0);
         assert_eq!(server.server.registry.state_octets(), len);
     }
     // RFC 7641 s4.5.1: its observer waits, since it has just been notified.
@@ -253,9 +200,7 @@ fn a_challenge_is_no_state_and_ends_no_observation() {
     server.transport.prove(3, T0);
     server.changed("/t", T0);
     let (asked, _) = wants(&mut server);
-    let (exchange, response) = (asked[0].0, ResponseTemplate::challenge());
-    let input = Input::Respond { exchange, response, handle: Handle::NONE };
-    server.handle(T0, input).expect("acceptable");
+    respond(&mut server, asked[0].0, ResponseTemplate::challenge(), T0);
     let (asked, sent) = wants(&mut server);
     assert_eq!((asked.len(), sent, server.observers()), (0, vec![], 2));
     // The next change is notified as before.
@@ -303,8 +248,7 @@ fn an_unproven_observer_whose_notification_gives_way_stays_and_is_notified_when_
 #[test]
 fn a_proven_observer_that_stays_silent_is_forgotten() {
     let (mut server, sent) = crowded();
-    let ack = Message::new(Kind::Acknowledgement, Code::EMPTY, sent[0].1.message_id);
-    hear(&mut server, 3, &ack, T0);
+    acknowledge(&mut server, 3, &sent[0].1, T0);
     server.changed("/t", T0);
     answer_all(&mut server, b"3", T0);
     // RFC 7641 s4.5: after the last copy of a CON the client is no longer an observer.
@@ -337,9 +281,7 @@ fn long_requests_that_take_time_are_bounded_in_octets_for_each_peer_and_in_all()
         let refused = server.defer(asked[0].0).err();
         refused.is_none_or(|response| {
             assert_eq!(response, ResponseTemplate::busy());
-            let (exchange, handle) = (asked[0].0, Handle::NONE);
-            let input = Input::Respond { exchange, response, handle };
-            server.handle(T0, input).expect("acceptable");
+            respond(&mut server, asked[0].0, response, T0);
             false
         })
     };
@@ -350,8 +292,7 @@ fn long_requests_that_take_time_are_bounded_in_octets_for_each_peer_and_in_all()
 
 #[test]
 fn among_forged_observers_who_take_all_places_one_that_proves_its_address_has_a_place() {
-    let limits = HostLimits { observers_max: 8, amplification_max: Some(3), ..TRUSTING };
-    let mut server = host(2, limits);
+    let mut server = host(2, HostLimits { observers_max: 8, ..CAREFUL });
     for forged in 10..30 {
         hear(&mut server, forged, &register(Kind::Confirmable, "/t", 1), T0);
         answer_all(&mut server, b"0", T0);
