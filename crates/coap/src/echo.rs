@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn who_brings_the_value_back_is_proven_and_nobody_else() {
+    fn only_the_challenged_peer_is_proven_by_its_value() {
         let (mut challenges, mut rng) = (Challenges::new(), rng(1));
         assert!(!challenges.meet(1, &[0; ECHO_LEN], T0), "nobody has been challenged");
         let value = challenges.challenge(1, T0, &mut rng);
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_good_for_one_period_at_least_and_two_at_most() {
+    fn a_value_is_valid_for_one_to_two_periods() {
         let (mut challenges, mut rng) = (Challenges::new(), rng(1));
         let second = Duration::from_secs(1);
         for issued in [T0, T0 + ECHO_PERIOD, T0 + (ECHO_PERIOD - second)] {

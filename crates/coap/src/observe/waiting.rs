@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn who_found_no_room_keeps_its_turn() {
+    fn an_observer_that_found_no_room_keeps_its_turn() {
         let mut waiting = Waiting::new();
         waiting.push('a', T0);
         waiting.push('b', T0);

@@ -128,7 +128,7 @@ fn a_request_by_multicast_takes_no_place_from_an_answer() {
 }
 
 #[test]
-fn past_the_total_of_remembered_messages_it_is_the_peer_with_most_that_forgets() {
+fn past_the_total_of_remembered_messages_the_peer_with_most_forgets() {
     let config =
         Config { dedup_total: 200, dedup_per_peer: 128, peers_max: 64, ..Config::default() };
     let mut server = careful(config);

@@ -270,7 +270,7 @@ fn a_proven_observer_that_stays_silent_is_forgotten() {
 }
 
 #[test]
-fn long_requests_that_take_time_are_bounded_in_octets_for_each_peer_and_in_all() {
+fn long_requests_that_take_time_are_bounded_in_octets_for_each_peer_and_in_total() {
     let mut server = host(2, TRUSTING);
     let mut deferred = |peer: u8, id: u16| {
         let mut put = Message::new(Kind::Confirmable, Code::PUT, MessageId(id));

@@ -75,7 +75,7 @@ fn ask_slowly(server: &mut Datagrams, from: u8, id: u16) -> (ExchangeId, Option<
 }
 
 #[test]
-fn slow_requests_of_forged_addresses_leave_places_for_who_proves_its_address() {
+fn slow_requests_of_forged_addresses_leave_places_for_a_client_that_proves_its_address() {
     let mut server = host(2, HostLimits { requests_max: 8, ..CAREFUL });
     let refused: Vec<_> =
         (10..30).filter_map(|forged| ask_slowly(&mut server, forged, 1).1).collect();
@@ -99,7 +99,7 @@ fn slow_requests_of_forged_addresses_leave_places_for_who_proves_its_address() {
 }
 
 #[test]
-fn a_crowd_of_forged_addresses_takes_nobodys_echo_value_away() {
+fn a_crowd_of_forged_addresses_displaces_no_echo_value() {
     let mut server = host(2, CAREFUL);
     let ask = |server: &mut Datagrams, from: u8, id: u16, echo: Option<&[u8]>| {
         let mut get = get(Kind::NonConfirmable, id, "/t");

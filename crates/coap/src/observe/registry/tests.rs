@@ -125,7 +125,7 @@ fn the_sequence_goes_on_when_a_client_registers_again() {
 }
 
 #[test]
-fn observers_are_bounded_in_all_and_for_each_peer() {
+fn observers_are_bounded_in_total_and_for_each_peer() {
     let mut bench = Bench::of(Registry::new(4, 3));
     let mut register =
         |peer, token| bench.register(peer, &request(Kind::Confirmable, "/t", token), true);
@@ -254,7 +254,7 @@ fn credit_that_is_set_aside_at_the_registration_serves_the_first_notification_wh
 }
 
 #[test]
-fn who_has_acknowledged_a_notification_stays_proven_and_is_never_displaced() {
+fn an_observer_that_has_acknowledged_a_notification_stays_proven_and_is_never_displaced() {
     let mut bench = Bench::of(Registry::new(1, 3));
     let get = request(Kind::Confirmable, "/t", 1);
     bench.register(1, &get, false);
@@ -266,7 +266,7 @@ fn who_has_acknowledged_a_notification_stays_proven_and_is_never_displaced() {
 }
 
 #[test]
-fn who_proves_its_address_by_other_means_is_not_displaced() {
+fn an_observer_that_proves_its_address_by_other_means_is_not_displaced() {
     let mut bench = Bench::of(Registry::new(1, 3));
     let get = request(Kind::Confirmable, "/t", 1);
     bench.register(1, &get, false);
