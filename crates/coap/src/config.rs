@@ -21,8 +21,8 @@ pub struct Config {
     /// from 1. One more takes the place of the oldest separate response to an unproven address, or else is
     /// answered with 5.03.
     pub incoming_max: usize,
-    /// The same of one source ([`PeerAddress::source`](crate::PeerAddress::source)), from 1; of these at most half of unproven
-    /// addresses.
+    /// The same of one source ([`PeerAddress::source`](crate::PeerAddress::source)), from 1; its unproven addresses have
+    /// at most half of it.
     pub incoming_per_source: usize,
     /// MAX_RETRANSMIT.
     pub max_retransmit: u8,
@@ -32,10 +32,10 @@ pub struct Config {
     /// forgotten: of eight, an unproven one that came once, or else the one idle longest. As many may
     /// have a congestion control of their own; a choice is never forgotten, so one more is refused.
     pub peers_max: usize,
-    /// Messages remembered per peer against duplicates, from 1. For one more its oldest is forgotten.
+    /// Messages remembered per peer against duplicates, from 1. One more displaces the peer's oldest.
     pub dedup_per_peer: usize,
-    /// Messages remembered against duplicates over all peers, from 1. For one more the oldest of the peer with
-    /// most, of the source with most, is forgotten.
+    /// Messages remembered against duplicates over all peers, from 1. One more displaces what has expired, or else the
+    /// oldest of the peer with most, of the source with most.
     pub dedup_total: usize,
     /// How long an empty ACK waits for the application's response.
     pub ack_delay: Duration,

@@ -1,14 +1,14 @@
 //! Values by which peers show that they receive at their address (RFC 9175 s2, the Echo option).
 //!
 //! The source address of a request may be forged. So a peer gets a value that only this host can make, and a peer that
-//! brings it back can receive at that address. What a proof is worth is the endpoint's affair.
+//! brings it back can receive at that address. The endpoint decides what a proof allows.
 //!
 //! ```text
 //!   value = HMAC-SHA-256(key, period ‖ address), the first octets of it
 //! ```
-//! RFC 9175 s2.3: the value SHOULD be a MAC of the claimed address. It is that of appendix A, method 2, whose time is not
-//! sent, because this host alone has to know it (s6: a time tells of the host). Nothing is kept for a peer, so a crowd of
-//! forged addresses takes the value of nobody else away.
+//! RFC 9175 s2.3: the value SHOULD be a MAC of the claimed address. It follows appendix A, method 2, but leaves the time
+//! out of the value: only this host needs it, and it would reveal something about the host (s6). Nothing is kept for a
+//! peer, so a crowd of forged addresses cannot displace the value of another peer.
 
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
@@ -22,10 +22,10 @@ use crate::params::{ECHO_KEY_LEN, ECHO_LEN, ECHO_PERIOD};
 /// A value of an Echo option.
 type Value = [u8; ECHO_LEN];
 
-/// What a server makes its challenges with, and knows them by.
+/// The key that makes the challenges of a server, and recognises them.
 #[derive(Default)]
 pub struct Challenges {
-    /// Drawn for the first challenge, so that a host which makes none draws nothing.
+    /// Drawn for the first challenge, so a host that never challenges draws nothing.
     key: Option<[u8; ECHO_KEY_LEN]>,
 }
 
@@ -36,7 +36,7 @@ impl core::fmt::Debug for Challenges {
 }
 
 impl Challenges {
-    /// Without a challenge so far.
+    /// No key yet.
     pub const fn new() -> Self {
         Self { key: None }
     }
@@ -45,7 +45,7 @@ impl Challenges {
         let key = self.key.get_or_insert_with(|| fresh_key(rng));
         value(key, peer, period(now))
     }
-    /// Whether a peer brings a value of its own.
+    /// Whether a peer has brought back its own value.
     pub fn meet(&self, peer: impl Hash, brought: &[u8], now: Instant) -> bool {
         let Some(key) = &self.key else { return false };
         let latest = period(now);
@@ -80,13 +80,13 @@ fn value(key: &[u8; ECHO_KEY_LEN], peer: impl Hash, period: u64) -> Value {
     value
 }
 
-/// In constant time: how much of a guess is right is nobody's to learn.
+/// In constant time, so that the time does not tell how much of a guess is right.
 fn is_equal(value: Value, brought: &[u8]) -> bool {
     let differs = value.iter().zip(brought).fold(0, |bits, (one, other)| bits | (one ^ other));
     brought.len() == value.len() && differs == 0
 }
 
-/// What an address writes for a hash: all of the address, as equal addresses write the same.
+/// The octets that an address feeds to a hasher: equal addresses write the same, others do not.
 struct Octets(Vec<u8>);
 
 impl Hasher for Octets {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn who_brings_the_value_back_is_proven_and_nobody_else() {
+    fn only_the_challenged_peer_is_proven_by_its_value() {
         let (mut challenges, mut rng) = (Challenges::new(), rng(1));
         assert!(!challenges.meet(1, &[0; ECHO_LEN], T0), "nobody has been challenged");
         let value = challenges.challenge(1, T0, &mut rng);
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_good_for_one_period_at_least_and_two_at_most() {
+    fn a_value_is_valid_for_one_to_two_periods() {
         let (mut challenges, mut rng) = (Challenges::new(), rng(1));
         let second = Duration::from_secs(1);
         for issued in [T0, T0 + ECHO_PERIOD, T0 + (ECHO_PERIOD - second)] {

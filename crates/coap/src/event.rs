@@ -77,11 +77,11 @@ pub struct ResponseTemplate {
     pub options: Options,
     /// The payload, if any.
     pub payload: Vec<u8>,
-    /// How its client is told of changes, if the response registers it as an observer.
+    /// How its client is notified of changes, if the response registers it as an observer.
     pub notifications: Notifications,
 }
 
-/// How an observer is told of changes (RFC 7641 s4.5). Over connections there is no difference.
+/// How an observer is notified of changes (RFC 7641 s4.5). Over connections there is no difference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Notifications {
     /// CON if its request was, else NON.
@@ -240,7 +240,7 @@ pub enum Input<'a, P> {
         /// The application's name for the datagram that carries it.
         handle: Handle,
     },
-    /// A connection to `peer` is there, whoever made it (RFC 8323). Its octets come as
+    /// A connection to `peer` is there; either end may have made it (RFC 8323). Its octets come as
     /// [`Input::Datagram`]s, cut anywhere, or for WebSockets message by message; its end is
     /// [`Input::Unreachable`].
     Connected {

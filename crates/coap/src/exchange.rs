@@ -93,7 +93,7 @@ pub(crate) enum Phase {
     Acknowledged(Transmission),
     /// A request with an observation.
     Observing {
-        /// When to register again; `None` leaves that to whoever has protected the request.
+        /// When to register again; `None` leaves that to the layer that protects the request.
         due: Option<Instant>,
     },
 }

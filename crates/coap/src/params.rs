@@ -15,9 +15,9 @@ pub const PROBING_RATE_OCTETS_PER_SECOND: u64 = 1;
 pub const MAX_TRANSMIT_SPAN: Duration = Duration::from_secs(45);
 /// MAX_TRANSMIT_WAIT: RFC 7252 s4.8.2, 93 s from the first copy to giving up.
 pub const MAX_TRANSMIT_WAIT: Duration = Duration::from_secs(93);
-/// The longest span that a timer of one's own may stretch the copies to: EXCHANGE_LIFETIME less MAX_LATENCY, for
+/// The longest span over which a chosen timer may spread the copies: EXCHANGE_LIFETIME less MAX_LATENCY, for
 /// a copy that arrives later than EXCHANGE_LIFETIME after the one before is a new request to the server
-/// (RFC 7252 s4.8.1 and s4.8.2 leave no other way to slow timers).
+/// (RFC 7252 s4.8.1 and s4.8.2 leave slow timers no other choice).
 pub const TRANSMIT_SPAN_LIMIT: Duration = Duration::from_secs(147);
 /// MAX_LATENCY: RFC 7252 s4.8.2, 100 s for a datagram from end to end.
 pub const MAX_LATENCY: Duration = Duration::from_secs(100);
@@ -35,17 +35,17 @@ pub const MESSAGE_LEN_MAX: usize = 1152;
 /// A notification that arrives later than this after the newest is newer whatever its number: RFC
 /// 7641 s3.4, 128 s.
 pub const NOTIFICATION_ORDER_SPAN: Duration = Duration::from_secs(128);
-/// A client whose observation is no longer fresh waits from this long: RFC 7641 s3.3.1, 5 s,
+/// The shortest time after which a client registers an observation again that is no longer fresh: RFC 7641 s3.3.1, 5 s.
 pub const REGISTER_AGAIN_MIN: Duration = Duration::from_secs(5);
-/// to this long before it registers again: RFC 7641 s3.3.1, 15 s.
+/// The longest such time: RFC 7641 s3.3.1, 15 s.
 pub const REGISTER_AGAIN_MAX: Duration = Duration::from_secs(15);
 /// After this long without a sign of life a notification is CON: RFC 7641 s4.5, 24 h.
 pub const CONFIRM_AFTER: Duration = Duration::from_secs(24 * 3600);
 /// Between unconfirmed notifications to one observer, where no RTT is known: RFC 7641 s4.5.1, 3 s.
 pub const NOTIFICATION_GAP: Duration = Duration::from_secs(3);
-/// Notifications that leave in one burst: ours, a quarter of the datagrams that a socket of Linux holds by default,
+/// Notifications that leave in one burst; ours, a quarter of the datagrams that a Linux socket holds by default.
 pub const NOTIFICATIONS_AT_ONCE: u32 = 64;
-/// and what is between the beginnings of two bursts: ours, time for the acknowledgements of a local network.
+/// The time between the beginnings of two bursts; ours, enough for the acknowledgements of a local network.
 pub const NOTIFICATIONS_PAUSE: Duration = Duration::from_millis(2);
 /// Max-Age of a response without the option: RFC 7252 s5.10.5, 60 s.
 pub const MAX_AGE_DEFAULT: Duration = Duration::from_secs(60);
@@ -75,7 +75,8 @@ pub const DATAGRAM_OVERHEAD: usize = 48;
 pub const ECHO_LEN: usize = 8;
 /// Octets of the key that Echo values are made with: as many as SHA-256 gives (RFC 2104 s3).
 pub const ECHO_KEY_LEN: usize = 32;
-/// Echo values change after this, and count for one more such time; ours: a client may repeat its request that late.
+/// The period after which Echo values change; a value is valid for one more period. Ours: a client may repeat its
+/// request that late.
 pub const ECHO_PERIOD: Duration = EXCHANGE_LIFETIME;
 /// Octets around a payload for header, token and options, when blocks are chosen: RFC 7252 s4.6
 /// leaves 128 between 1024 and 1152.
@@ -114,17 +115,17 @@ pub const REPRESENTATIONS_MAX: usize = 16 << 20;
 pub const REPRESENTATIONS_PER_SOURCE: usize = (4 << 20) + BODY_OVERHEAD;
 /// Observers over all resources; ours.
 pub const OBSERVERS_MAX: usize = 1024;
-/// Observers of one source; ours, a quarter: it may be a reverse proxy, or a network behind one address.
+/// Observers of one source; ours, a quarter: a source may be a reverse proxy, or a network behind one address.
 pub const OBSERVERS_PER_SOURCE: usize = 256;
 /// Longest request that registers an observer, options and body, octets; ours, a block of 1024 and as much for
 /// options: it is kept as long as its observers.
 pub const OBSERVED_REQUEST_MAX: usize = 2048;
-/// Octets of states that wait to be sent to observers; ours. The application is asked for one more when it fits, as
-/// long as the state before; a longer state is asked for once more later.
+/// Octets of states that wait to be sent to observers; ours. The application is asked for the next state if one as long
+/// as the last state fits; a longer one is asked for once more later.
 pub const STATES_MAX: usize = 16 << 20;
 /// Observed resources whose new state the application is asked for at a time; ours. Others wait in order.
 pub const REFRESHES_MAX: usize = 64;
-/// How long an application may take to tell a new state before another is asked for in its place; ours,
+/// How long an application may take to give a new state before another is asked for in its place; ours,
 /// NON_LIFETIME.
 pub const REFRESH_MAX: Duration = NON_LIFETIME;
 /// Requests that take the application time, over all peers; ours.
@@ -173,7 +174,7 @@ pub const OPEN_MAX_LIMIT: usize = 16_384;
 pub const INCOMING_MAX: usize = 768;
 /// The part of [`INCOMING_MAX`] for requests by multicast, as a divisor; ours.
 pub const INCOMING_MULTICAST_DIVISOR: usize = 4;
-/// The same of one source; ours, a quarter.
+/// The share of one source in [`INCOMING_MAX`]; ours, a quarter.
 pub const INCOMING_PER_SOURCE: usize = INCOMING_MAX / 4;
 /// The part of a source's share of [`INCOMING_MAX`] for its unproven addresses, as a divisor; ours: they may be forged.
 pub const INCOMING_UNPROVEN_DIVISOR: usize = 2;
@@ -183,8 +184,9 @@ pub const SHARES_KEPT: usize = 64;
 /// Interactions that an adaptive window lets be outstanding with one peer at most; ours, as many as wait at
 /// most.
 pub const WINDOW_MAX: u32 = 32;
-/// Peers remembered; ours: more than can have something open, so that a newcomer always finds a place.
+/// Peers remembered; ours: more than [`OPEN_MAX`] and [`INCOMING_MAX`] together, so that one is always idle.
 pub const PEERS_MAX: usize = 2560;
+const _: () = assert!(PEERS_MAX > OPEN_MAX + INCOMING_MAX);
 /// Unmatched ACKs and RSTs of a peer, up to which an ACK proves its address; ours: to guess one of 65,536
 /// message IDs takes more.
 pub const STRAYS_MAX: u8 = 8;

@@ -83,8 +83,8 @@ impl Peer {
         }
         self.credit.balance(now).saturating_sub(DATAGRAM_OVERHEAD)
     }
-    /// How much would be lost with it, against other idle peers: what a flood of forged addresses leaves
-    /// behind came once.
+    /// How much would be lost with it, compared with other idle peers. A flood of forged addresses leaves
+    /// peers behind that came once.
     pub(crate) const fn worth(&self) -> (bool, Instant) {
         (self.returned, self.last_used)
     }

@@ -1,11 +1,11 @@
-//! The address of a peer, and whose it is.
+//! The address of a peer, and the source that it belongs to.
 
 use core::hash::Hash;
 
 /// What names a peer to the tables of an endpoint and a host.
 ///
-/// Protocol state belongs to one peer: message IDs, tokens, round-trip times, whether its address is proven. The share
-/// that one may have of a bound belongs to a source: a machine has as many ports as it likes, and is one source.
+/// Protocol state belongs to one peer: message IDs, tokens, round-trip times, whether its address is proven. A share of a
+/// bound belongs to a source: a machine may use any number of ports, and is one source.
 ///
 /// ```
 /// use lowmesh_coap::PeerAddress;

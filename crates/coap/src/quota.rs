@@ -124,7 +124,7 @@ impl<P: PeerAddress, K: Ord + Clone, V> QuotaMap<P, K, V> {
         self.entries.insert(place, Entry { value, octets, used, at: now });
         true
     }
-    /// Forgets a value for one of a peer that is proven or not; false if it has to stay.
+    /// Forgets a value in favour of a peer that is proven or not; false if it has to stay.
     fn displace(&mut self, place: Option<(P, K)>, proven: bool, now: Instant) -> bool {
         let Some((place, entry)) = place.and_then(|place| {
             let entry = self.entries.get(&place)?;

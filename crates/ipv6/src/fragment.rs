@@ -90,7 +90,7 @@ fn layout(packet: &[u8]) -> Result<Layout, DecodeError> {
     let mut chain = Extensions::new(packet)?;
     for extension in chain.by_ref() {
         let extension = extension?;
-        // RFC 8200 s4.5: all headers up to the routing header are for nodes on the way, without one the
+        // RFC 8200 s4.5: all headers up to the routing header are for nodes on the path, without one the
         // hop-by-hop options.
         if matches!(extension.kind, ExtensionKind::HopByHop | ExtensionKind::Routing) {
             unfragmentable = extension.offset + extension.bytes.len();

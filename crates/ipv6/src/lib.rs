@@ -1,7 +1,7 @@
 //! IPv6 for constrained nodes: addresses, routes, forwarding, UDP.
 //!
 //! - [`address`]: which addresses a node has, and which neighbour an address means.
-//! - [`neighbour`]: the answer to whoever asks for one of them.
+//! - [`neighbour`]: the answer to a node that asks for one of them.
 //! - [`route`]: a bounded table of next hops with a default route.
 //! - [`forward`]: deliver, forward or drop.
 //! - [`source_route`]: the step and the making of an RFC 6554 routing header.

@@ -16,14 +16,14 @@ use crate::params::HOP_LIMIT_ON_LINK;
 const SUCCESS: u8 = 0;
 const NEIGHBOUR_CACHE_FULL: u8 = 2;
 
-/// An advertisement and the way it goes.
+/// An advertisement, with its source and destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// From this address of the node,
+    /// The address of the node that it leaves from.
     pub source: Address,
-    /// to this one on the link,
+    /// The address on the link that it goes to.
     pub destination: Address,
-    /// that.
+    /// The advertisement.
     pub message: Advertisement,
 }
 
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_looks_for_a_duplicate_is_answered_through_the_group() {
+    fn a_node_that_looks_for_a_duplicate_is_answered_through_the_group() {
         let here = addresses();
         let target = here.link_local();
         let asked = header(Address::UNSPECIFIED, target.solicited_node());

@@ -28,7 +28,7 @@ pub enum Manner {
     ///   to find the oldest is the wrong way round);
     /// - all packets together wait with [`GNRC_LIMITS`] fragments for each place; a packet whose fragment is beyond
     ///   that is given up;
-    /// - there is one timer, which every fragment sets anew: packets time out when none came for the whole timeout;
+    /// - there is one timer, which every fragment restarts: packets time out when none came for the whole timeout;
     /// - a packet that is over is not known any more, and its next fragment takes a place.
     ///
     /// So where fragments keep coming, packets that cannot be completed fill all places but one, for good.

@@ -1,4 +1,4 @@
-//! RPL's source routing header (RFC 6554): one step of it at a node on the way, and its making at the root.
+//! RPL's source routing header (RFC 6554): one step of it at a node on the path, and how the root makes it.
 //!
 //! ```text
 //! |  Next Header  |  Hdr Ext Len  | Routing Type  | Segments Left |

@@ -211,7 +211,7 @@ impl Adaptation {
         tag
     }
 
-    /// Sends what the datagram `at` may have on the way.
+    /// Sends as many fragments of the datagram `at` as may be in flight.
     fn advance(&mut self, at: usize) {
         while self.fragmented[at].in_flight() < self.config.in_flight_max() {
             if self.room() < self.config.frame_payload {

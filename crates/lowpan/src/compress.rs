@@ -23,7 +23,7 @@ pub(crate) enum Form {
         /// Octets of the packet that they stand for.
         covered: usize,
     },
-    /// The headers alone are larger than a frame, or the way has no fragments.
+    /// The headers alone are larger than a frame, or this mode has no fragments.
     TooLarge,
 }
 

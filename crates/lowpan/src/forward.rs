@@ -4,9 +4,9 @@
 //!   (link source, its tag)  ->  (next hop, our tag)    until the datagram is through or its time is over
 //! ```
 //!
-//! An entry holds no data of the datagram. What a way of carrying fragments has to remember beside the two
-//! labels is its `state`: `passage` for RFC 8930; RFC 8931 also goes the other way, from next hop to link
-//! source, with its acknowledgements.
+//! An entry holds no data of the datagram. What a fragment mode has to remember beside the two labels is its
+//! `state`: `passage` for RFC 8930; RFC 8931 also carries acknowledgements in the other direction, from next hop to
+//! link source.
 
 use alloc::vec::Vec;
 
@@ -31,7 +31,7 @@ pub struct Entry<S> {
     pub outgoing: Label,
     /// Names the packet.
     pub handle: Handle,
-    /// What the way of carrying fragments remembers.
+    /// What the fragment mode remembers.
     pub state: S,
     deadline: Instant,
 }
@@ -77,7 +77,7 @@ impl<S> VirtualReassembly<S> {
     pub fn find(&mut self, incoming: Label) -> Option<&mut Entry<S>> {
         self.position(incoming).map(|at| &mut self.entries[at])
     }
-    /// The datagram that goes on under this label: the way back of an acknowledgement (RFC 8931 s6.1.2).
+    /// The datagram that goes on under this label: the reverse path of an acknowledgement (RFC 8931 s6.1.2).
     pub fn find_outgoing(&mut self, outgoing: Label) -> Option<&mut Entry<S>> {
         self.entries.iter_mut().find(|entry| entry.outgoing == outgoing)
     }

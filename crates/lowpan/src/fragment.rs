@@ -25,7 +25,7 @@ enum Progress {
 pub(crate) enum First {
     /// The headers and as much behind them as fits (RFC 4944).
     Full,
-    /// Nothing but the headers, so that they may grow on the way (RFC 8930 s5.1).
+    /// Nothing but the headers, so that they may grow on the path (RFC 8930 s5.1).
     Headers,
 }
 
@@ -92,7 +92,7 @@ impl Fragmented {
     pub fn is_sent(&self) -> bool {
         self.sent == self.packet.len()
     }
-    /// `Some(delivered)` when nothing is on the way and nothing more will be.
+    /// `Some(delivered)` when nothing is in flight and nothing more will be.
     pub fn result(&self) -> Option<bool> {
         match (self.in_flight, self.progress) {
             (0, Progress::Failed) => Some(false),

@@ -45,7 +45,7 @@ pub const PACKET_BUFFER_OCTETS: usize = 6144;
 /// PAN and two EUI-64 (23) and a margin for a MAC header's information elements; at least 64.
 pub const FRAME_PAYLOAD: usize = 96;
 
-/// Room that the first recoverable fragment leaves for headers that grow on the way: RFC 8931 s4.1 asks for it without
+/// Room that the first recoverable fragment leaves for headers that grow on the path: RFC 8931 s4.1 asks for it without
 /// a number. 16 octets: both interface identifiers, when a forwarder has to carry them in line.
 pub const FIRST_FRAGMENT_SLACK: usize = 16;
 
@@ -92,7 +92,7 @@ pub const GNRC_INTERFACE_HEADER_OCTETS: usize = 16;
 /// queue, as Lenders et al. 2021 (s V): 4 of the 8 frames of their interface; from 1, and never when no queue is so long.
 pub const MARK_FRAMES: usize = 4;
 
-/// The ways of carrying a packet that is larger than a frame.
+/// The modes of carrying a packet that is larger than a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Way {
     /// HWR: every hop reassembles the packet and cuts it again (RFC 4944 s5.3).

@@ -74,7 +74,7 @@ pub(crate) struct Onward<'a> {
 /// The frames in which `beginning`, the decompressed first fragment of a datagram of `size` octets, goes on.
 ///
 /// One frame if the headers did not grow too much; else they go alone, and what was behind them follows in a
-/// fragment of its own (the way `minimal first fragment` of RFC 8930 s5.1). `None`: no frame can hold them.
+/// fragment of its own (the mode `minimal first fragment` of RFC 8930 s5.1). `None`: no frame can hold them.
 pub(crate) fn first_frames(
     beginning: &[u8],
     size: u16,

@@ -7,7 +7,7 @@
 //! fragments of ever new datagrams fill all buffers. The last free buffer is not given to a neighbour that
 //! already holds one, so that a neighbour alone cannot shut the others out. *Fragment duplication*: a bogus copy
 //! spoils a datagram. The first copy counts, so one of the same place and length changes nothing; one of another
-//! length makes the datagram begin anew, as RFC 4944 demands, and the upper layer's checksum guards the rest.
+//! length restarts the datagram, as RFC 4944 demands, and the upper layer's checksum guards the rest.
 
 use alloc::collections::VecDeque;
 use alloc::vec;

@@ -5,7 +5,7 @@ use lowmesh_units::{Duration, PanId};
 use crate::params;
 use crate::tsch::hopping::HoppingSequence;
 
-/// Settings of a TSCH MAC; the defaults are those of [`params`](crate::params).
+/// Settings of a TSCH MAC; the defaults are those of [`params`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// The network.

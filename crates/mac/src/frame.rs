@@ -78,7 +78,7 @@ pub fn data_2006(
     octets
 }
 
-/// An immediate acknowledgement (s7.3.3), as editions before 2015 have it: it names no node.
+/// An immediate acknowledgement (s7.3.3), as in editions before 2015: it names no node.
 pub const fn immediate_ack(sequence: u8) -> [u8; IMMEDIATE_ACK_OCTETS] {
     [0x02, 0x00, sequence]
 }

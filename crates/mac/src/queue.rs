@@ -66,7 +66,7 @@ pub fn has_room(held: usize, data_max: usize, priority: Priority) -> bool {
     held < data_max + reserve
 }
 
-/// Frames in the order in which they go out; whoever owns it keeps it bounded ([`has_room`]).
+/// Frames in the order in which they go out; the owner keeps it bounded ([`has_room`]).
 #[derive(Clone, Debug, Default)]
 pub struct FrameQueue(VecDeque<QueuedFrame>);
 

@@ -77,7 +77,7 @@ impl SecurityContext {
     /// Opens a response to a request that was protected. After an error the request is still open.
     ///
     /// The Observe option of a notification counts those that were accepted: RFC 8613 s4.1.3.5.2
-    /// has the order from Partial IVs, so whoever orders by Observe finds each newer than the last.
+    /// takes the order from Partial IVs, so a layer above that orders by Observe finds each newer than the last.
     pub fn unprotect_response(
         &mut self,
         pending: &mut Pending,

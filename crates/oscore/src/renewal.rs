@@ -1,5 +1,5 @@
-//! Security contexts that are derived many times from one Master Secret, each with an ID Context that is random (RFC
-//! 8613 appendix B.2): what an endpoint does that has lost its context.
+//! Security contexts that are derived many times from one Master Secret, each with a random ID Context (RFC 8613
+//! appendix B.2): an endpoint that has lost its context gets a new one.
 //!
 //! ```text
 //!        client                                      server
@@ -77,9 +77,9 @@ pub struct Renewed {
     pub received: Received,
 }
 
-/// A request that verifies under a context which is not there.
+/// A request that verifies under a context that the server does not have.
 enum Verified<'a> {
-    /// A request #1, the ID Context that it names, and the nonce that it came under.
+    /// A request #1: the ID Context that it names, and the nonce that protects it.
     First { id: &'a [u8], received: Received, nonce: [u8; NONCE_LEN] },
     /// A request #2.
     Second(Box<Renewed>),
@@ -123,7 +123,7 @@ impl Renewal {
     /// Step 3, a client: opens response #1 to a request, and gives the third context, with which
     /// the request is made again.
     ///
-    /// `r3` is drawn for a response #1 that verifies only. The outer error is that of drawing.
+    /// `r3` is drawn only for a response #1 that verifies. The outer error is that of drawing.
     pub fn third<E>(
         &self,
         pending: &Pending,
@@ -148,7 +148,7 @@ impl Renewal {
         let header = Header::parse(value)?;
         let id1 = pending.id_context().ok_or(ResponseError::Forged)?;
         let r2 = header.kid_context.and_then(unwrapped).ok_or(ResponseError::Forged)?;
-        // What follows it has to fit behind it into a kid context.
+        // A kid context has to hold R2 and what follows it.
         let room = ID_CONTEXT_LEN_MAX - RENEWAL_WRAPPER_LEN - RENEWAL_NONCE_LEN;
         if r2.is_empty() || r2.len() > room {
             return Err(ResponseError::Forged);
@@ -159,18 +159,20 @@ impl Renewal {
         let verify =
             |nonce| open(&second.recipient, &nonce, &aad, outer).map_err(|_| ResponseError::Forged);
         let of_request = |iv: &CommonIv| iv.nonce(self.sender_id, pending.partial_iv());
-        // RFC 8613 s8.4: the nonce of the Partial IV, without one that from request #1. Its Common IV is that of the
-        // first context; others may compute it anew, with that of the second. Californium 3.13 takes it in any case.
+        // RFC 8613 s8.4: a response with a Partial IV has a nonce of its own; one without uses the nonce of request #1,
+        // which was made with the Common IV of the first context. Another implementation may recompute that nonce with
+        // the second context's Common IV. Californium 3.13 uses the nonce of request #1 even beside a Partial IV.
         let own = header.partial_iv.map(|piv| second.common_iv.nonce(self.recipient_id, piv));
         let opened = verify(own.unwrap_or_else(|| of_request(&second.common_iv)))
             .or_else(|_| verify(of_request(&self.context(id1).common_iv)))?;
         if opened.code == Code::UNAUTHORIZED { Ok(r2) } else { Err(ResponseError::NoResponse) }
     }
-    /// Steps 2 and 4, a server: a request that names a context which is not there. A request #1 is
+    /// Steps 2 and 4, a server: a request that names a context that the server does not have. A request #1 is
     /// [refused](Refusal::Renewing) with response #1; a request #2 brings its context along.
     ///
     /// After a request #2, [`complete`](Self::complete) has to follow once the context is stored. `s2` is drawn once, and
-    /// for a request #1 that verifies only: who has no key costs no randomness. The outer error is that of drawing.
+    /// only for a request #1 that verifies: a sender without the key costs no randomness. The outer error is that of
+    /// drawing.
     pub fn unprotect_request<E>(
         &self,
         outer: &StreamMessage,
@@ -184,7 +186,7 @@ impl Renewal {
             Err(refusal) => Ok(Err(refusal)),
         }
     }
-    /// A run is over: its request #2 and all other R2 of before are void (RFC 8613 appendix B.2.1).
+    /// A run is over: its request #2 and all earlier R2 are void (RFC 8613 appendix B.2.1).
     pub fn complete(&mut self, key: RenewalKey) {
         self.key = key;
     }
@@ -197,7 +199,7 @@ impl Renewal {
             return Err(Refusal::UnknownContext);
         }
         let Some(said) = header.kid_context else { return Err(Refusal::UnknownContext) };
-        // Wrapped in requests #1 and #2, and as it is in others of a context that the server lost.
+        // Requests #1 and #2 wrap the ID Context in a byte string; requests under a context that the server lost do not.
         let mut refusal = Refusal::UnknownContext;
         for id in unwrapped(said).into_iter().chain([said]) {
             let mut context = self.context(id);
@@ -232,7 +234,7 @@ impl Renewal {
             StreamMessage { token: outer.token.clone(), ..StreamMessage::new(Code::UNAUTHORIZED) };
         let parts = class::split(&response, Direction::Response).expect("4.01 is a response");
         // RFC 8613 s8.3: "the AEAD nonce from the request" is used, so there is no Partial IV. The key protects nothing
-        // else. Of a response with a Partial IV Californium 3.13 expects the nonce of the request too.
+        // else. Californium 3.13 expects this nonce even of a response with a Partial IV.
         let aad = additional_data(self.recipient_id, received.partial_iv());
         let kid_context = wrapped(&r2);
         let header = Header { kid_context: Some(&kid_context), ..Header::default() };
@@ -243,7 +245,7 @@ impl Renewal {
     fn is_own(&self, id: &[u8]) -> bool {
         let Some((s2, rest)) = id.split_at_checked(RENEWAL_NONCE_LEN) else { return false };
         let Some((tag, r3)) = rest.split_at_checked(RENEWAL_TAG_LEN) else { return false };
-        // In constant time: how much of a guess is right is nobody's to learn.
+        // In constant time, so that the time does not tell how much of a guess is right.
         let differs = self.tag(s2).iter().zip(tag).fold(0, |bits, (a, b)| bits | (a ^ b));
         differs == 0 && !r3.is_empty()
     }

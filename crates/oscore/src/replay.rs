@@ -4,13 +4,13 @@
 //! ```text
 //!    Lost ── a request with our Echo: its number is the lower limit ──► Known
 //!    Lost ── any other request ── once each: a challenge, which costs a number of ours ──► Lost
-//!    Trusted: a loss that nobody made good; what it admits may have been answered before
+//!    Trusted: a loss without a challenge; what it admits may have been answered before
 //! ```
 //! While the window is not `Known`, a request may be one that was answered before, so no response
 //! uses its nonce (s7.2: an AEAD nonce MUST NOT be used more than once per AEAD key).
 //!
-//! A client gives each request a number of its own and takes higher ones as it goes on. So a request that was challenged
-//! already, or is older than all that a window holds of these, is a replay and costs nothing, no matter who sent it.
+//! A client numbers its requests in ascending order and uses no number twice. So a request that was challenged already,
+//! or is older than the window of challenged requests, is a replay and costs no number of ours.
 
 use crate::PartialIv;
 use crate::params::CHALLENGE_LEN;
@@ -42,7 +42,7 @@ impl Window {
     const fn with_size(self, size: u8) -> Self {
         Self { size, ..self }
     }
-    /// True for a number that has not come, and is not so old that nobody could tell.
+    /// True for a number that has not come, and is not older than the window.
     pub(crate) fn admits(&self, piv: PartialIv) -> bool {
         let Some(back) = self.end.checked_sub(piv.number() + 1) else { return true };
         back < u64::from(self.size) && self.seen & (1 << back) == 0
@@ -72,7 +72,7 @@ pub(crate) enum Replay {
     Known(Window),
     /// What came since a loss, before which anything may have come.
     Trusted(Window),
-    /// Nothing: the window was lost in a crash. The window here has the requests that were challenged since.
+    /// Nothing: the window was lost in a crash. `challenged` has the requests that were challenged since.
     Lost { challenge: Challenge, challenged: Window },
 }
 
@@ -91,7 +91,7 @@ impl Replay {
     pub(crate) const fn is_known(&self) -> bool {
         matches!(self, Self::Known(_))
     }
-    /// Whether a request may be looked at: after a loss each one that was not challenged before.
+    /// Whether a request may be opened: after a loss each one that was not challenged before.
     pub(crate) fn admits(&self, piv: PartialIv) -> bool {
         match self {
             Self::Known(window) | Self::Trusted(window) => window.admits(piv),

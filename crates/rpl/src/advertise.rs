@@ -150,7 +150,7 @@ impl Rpl {
         if dio.rank == Rank::INFINITE {
             return;
         }
-        // RFC 6550 s8.2.2.4 (2): with a new version the old ranks mean nothing, L starts anew.
+        // RFC 6550 s8.2.2.4 (2): with a new version the old ranks mean nothing, and L starts again.
         self.neighbours.forget_ranks();
         self.note_rank(from, dio.rank, dio);
         if self.choose(&newer, now).is_none() {

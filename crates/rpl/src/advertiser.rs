@@ -1,6 +1,6 @@
 //! What a node has yet to tell its parent (RFC 6550 s9.5).
 //!
-//! Targets to be told wait in one ordered map; a DAO carries a few of them, and only one DAO is on its way
+//! Targets that a DAO has to report wait in one ordered map; a DAO carries a few of them, and only one DAO is on its way
 //! at a time, so a large sub-DODAG moves to a new parent at the pace of its acknowledgements.
 
 use alloc::collections::BTreeMap;
@@ -11,7 +11,7 @@ use lowmesh_wire::rpl::Address;
 use crate::params;
 use crate::sequence::Sequence;
 
-/// What is to be told of a target.
+/// What a DAO will say about a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Advert {
     pub(crate) path_sequence: Sequence,
@@ -61,7 +61,7 @@ impl Advertiser {
         }
         self.pending.insert(target, advert);
     }
-    /// Takes back what was to be told of a target.
+    /// Drops what a DAO would say about a target.
     pub(crate) fn forget(&mut self, target: &Address) {
         self.pending.remove(target);
     }

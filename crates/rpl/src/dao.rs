@@ -15,7 +15,7 @@ use crate::sequence::Sequence;
 use crate::timer::Timer;
 
 impl Rpl {
-    /// Tells the parent of this node's own address anew: a new Path Sequence (RFC 6550 s9.2.2).
+    /// Advertises this node's own address to the parent again, with a new Path Sequence (RFC 6550 s9.2.2).
     pub(crate) fn advertise_self(&mut self, now: Instant) {
         let Some(dodag) = self.member() else { return };
         let (address, path_lifetime) = (dodag.address, dodag.configuration.default_lifetime);

@@ -38,7 +38,7 @@ pub enum Input<'a> {
     },
     /// The root makes a new DODAG version (RFC 6550 s3.2.2); only at the root.
     GlobalRepair,
-    /// A router gives up its place, poisons, and joins anew (RFC 6550 s3.2.3).
+    /// A router gives up its place, poisons, and joins again (RFC 6550 s3.2.3).
     LocalRepair,
     /// The time of [`next_deadline`](lowmesh_machine::Machine::next_deadline) came.
     Deadline,
@@ -79,8 +79,8 @@ pub enum Output {
         /// The one now.
         new: Option<Address>,
     },
-    /// The preferred parent has this node's DAO, by its DAO-ACK: it knows the way down to this node. Never
-    /// told without DAO-ACKs.
+    /// The preferred parent has this node's DAO, by its DAO-ACK: it knows the path down to this node. Never
+    /// reported without DAO-ACKs.
     KnownToParent {
         /// Its link-local address.
         parent: Address,

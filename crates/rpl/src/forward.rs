@@ -34,7 +34,7 @@ pub struct Passage {
     pub from: Option<Address>,
     /// Its destination (with a source route: the next segment).
     pub target: Address,
-    /// Whether a source routing header says the way.
+    /// Whether a source routing header gives the path.
     pub source_routed: bool,
     /// Its RPL option, if it has one.
     pub option: Option<HopByHopOption>,
@@ -68,7 +68,7 @@ impl Rpl {
         self.way_down(dodag, target).or_else(|| way_up(dodag))
     }
 
-    /// Decides about a packet, checks the way it came, and renews its RPL option.
+    /// Decides about a packet, checks the direction it came from, and renews its RPL option.
     pub fn check_forward(&mut self, now: Instant, passage: &Passage) -> Verdict {
         let Some(dodag) = self.member() else { return Verdict::Drop(DropReason::NotJoined) };
         let own_rank = dodag.dag_rank(dodag.rank);

@@ -56,7 +56,7 @@ pub struct Packets {
     pub sent: u64,
     /// Packets that reached their destination.
     pub delivered: u64,
-    /// Packets that ended on the way.
+    /// Packets that were dropped.
     pub dropped: u64,
     /// Those of them that found a queue full.
     pub overflowed: u64,

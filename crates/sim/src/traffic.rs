@@ -38,7 +38,7 @@ pub enum Application {
     Coap {
         /// Confirmable or not.
         confirmable: bool,
-        /// The collector's resource, segments parted by slashes.
+        /// The collector's resource, with slashes between segments.
         path: String,
     },
     /// UDP datagrams of [`DATAGRAM_OCTETS_MIN`] octets or more, which nobody answers.

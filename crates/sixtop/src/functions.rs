@@ -23,10 +23,10 @@ pub mod minimal;
 pub mod msf;
 pub mod orchestra;
 
-/// What a scheduling function is told.
+/// An event for a scheduling function.
 ///
-/// Relations begin anew with each [`Event::Synchronised`] and end with [`Event::Desynchronised`]: the
-/// driver tells of parent, children and queues afterwards.
+/// Relations start from scratch with each [`Event::Synchronised`] and end with [`Event::Desynchronised`]: the
+/// driver reports parent, children and queues afterwards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The node starts; a root has a schedule at once, the others once they are synchronised.

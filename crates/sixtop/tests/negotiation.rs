@@ -360,7 +360,7 @@ fn each_direction_of_a_link_counts_by_itself() {
     let mut net = Net::new(2, "b-msf", 0.0, 21);
     net.attach(1, None, 0);
     net.run_for(MINUTE);
-    // The cells of the child come faster and faster; those of the parent must not start anew with each.
+    // The cells of the child come faster and faster; the counters of the parent must not restart with each.
     net.flow(1, 0, 1.0);
     net.flow(0, 1, 1.0);
     net.run_for(MINUTE);

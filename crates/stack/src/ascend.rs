@@ -1,4 +1,4 @@
-//! The way up: frames become packets, packets are delivered or turn round and go on.
+//! Upwards: frames become packets, packets are delivered or turn round and go on.
 
 use alloc::vec::Vec;
 
@@ -151,7 +151,7 @@ impl Node {
         }
     }
 
-    /// RFC 6550 s11.2: a packet on its way is checked against the rank of the node that sent it.
+    /// RFC 6550 s11.2: a forwarded packet is checked against the rank of the node that sent it.
     fn forward(
         &mut self,
         now: Instant,

@@ -1,4 +1,4 @@
-//! The way down: CoAP datagrams and RPL messages become IPv6 packets, packets become frames.
+//! Downwards: CoAP datagrams and RPL messages become IPv6 packets, packets become frames.
 
 use alloc::vec::Vec;
 
@@ -143,7 +143,7 @@ impl Node {
         }
     }
 
-    /// Answers a neighbour: `node` is whoever asked, where that is known.
+    /// Answers a neighbour: `node` is the one that asked, if it is known.
     pub(crate) fn send_answer(&mut self, now: Instant, answer: Answer, node: Option<Eui64>) {
         let Answer { source, destination, message } = answer;
         let handle = self.born(Class::Control);

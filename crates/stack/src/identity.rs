@@ -8,7 +8,7 @@ use lowmesh_units::Eui64;
 use lowmesh_wire::ipv6::{Address, Prefix};
 use lowmesh_wire::lowpan::Contexts;
 
-/// Who a node is, and the ways that it knows.
+/// The addresses of a node, and the routes that it knows.
 #[derive(Clone, Debug)]
 pub struct Identity {
     pub(crate) addresses: Addresses,

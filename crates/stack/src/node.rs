@@ -72,7 +72,7 @@ pub struct Node {
     pub(crate) hop_limit: u8,
     pub(crate) outbox: Outbox<Output>,
     pub(crate) counters: Counters,
-    /// Why the MAC gave up the frame that 6LoWPAN is being told of.
+    /// Why the MAC gave up the frame whose end 6LoWPAN is handling.
     pub(crate) failure: Option<Dropped>,
     /// Number of the last packet made here.
     last_packet: u64,

@@ -129,7 +129,7 @@ impl Node {
     pub fn packet_buffer_octets(&self) -> usize {
         self.lowpan.packet_buffer().total() + self.end_to_end.reassembly.octets()
     }
-    /// Its adaptation layer: windows and counters of the ways of carrying fragments.
+    /// Its adaptation layer: windows and counters of the fragment modes.
     pub const fn lowpan(&self) -> &Adaptation {
         &self.lowpan
     }

@@ -20,7 +20,7 @@ pub struct Tree(Arc<[Step]>);
 pub struct TreeError {
     /// Which node.
     pub node: NodeId,
-    /// What is wrong with its way.
+    /// What is wrong with its path.
     pub why: &'static str,
 }
 

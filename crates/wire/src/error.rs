@@ -14,7 +14,7 @@ pub struct DecodeError {
     pub problem: Problem,
 }
 
-/// The ways in which a field can be wrong.
+/// What can be wrong with a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// The bytes end before the field does.

@@ -75,9 +75,9 @@ pub struct Header {
     pub next_header: u8,
     /// Hops that the packet may still make.
     pub hop_limit: u8,
-    /// Who made the packet.
+    /// The address of the node that made the packet.
     pub source: Address,
-    /// Whom it is for; with a routing header, the next address on the way.
+    /// The receiver; with a routing header, the next address on the path.
     pub destination: Address,
 }
 

@@ -209,7 +209,7 @@ pub struct Filter<'a> {
 }
 
 impl<'a> Filter<'a> {
-    /// Reads one argument of a query, percent-decoded as Uri-Query has it; `None` if it is not
+    /// Reads one argument of a query, percent-decoded, as in a Uri-Query; `None` if it is not
     /// `name=pattern`.
     ///
     /// ```

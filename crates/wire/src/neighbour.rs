@@ -46,7 +46,7 @@ pub struct Registration {
 pub struct Solicitation {
     /// The address asked for.
     pub target: Address,
-    /// The link-layer address of whoever asks.
+    /// The link-layer address of the node that asks.
     pub source_node: Option<Eui64>,
     /// The sender registers its source address.
     pub registration: Option<Registration>,

@@ -68,7 +68,7 @@ impl<P: PeerAddress> Representations<P> {
             let octets =
                 response.payload.len() + response.options.as_bytes().len() + 3 * place.1.len();
             let stored = Stored { response, expires: now + EXCHANGE_LIFETIME };
-            // What is not kept is made again for each block.
+            // A body that is not kept is made again for each block.
             let _kept = self.stored.insert(place, stored, octets, proven, now);
         }
         block

@@ -53,7 +53,7 @@ pub enum TransferError {
     /// The body of the response is longer than the client takes.
     #[error("the body of the response is longer than is taken here")]
     TooLarge,
-    /// The resource changed again and again while its body was on the way.
+    /// The resource changed again and again while its body was read.
     #[error("the resource keeps changing faster than its body can be read")]
     KeepsChanging,
     /// The body of the request has more blocks than there are numbers for.
@@ -271,7 +271,7 @@ impl Transfer {
         Progress::Done(whole)
     }
 
-    /// The resource changed while its body was on the way: from the start.
+    /// The resource changed while its body was read: the transfer begins from the start.
     fn restart(&mut self) -> Progress {
         let reads = matches!(self.request.code, Code::GET | Code::FETCH);
         self.restarts += 1;

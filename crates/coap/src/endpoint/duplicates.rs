@@ -1,5 +1,5 @@
-//! What is remembered of the messages of all peers, so that a duplicate is not executed again (RFC 7252
-//! s4.5): so many of each peer, and so many over all.
+//! The messages that are remembered so that a duplicate is not executed again (RFC 7252 s4.5): at most so many of each
+//! peer, and so many in all.
 //!
 //! ```text
 //!   total     past it what has expired leaves, else the oldest messages of a peer with most, of a source
@@ -119,10 +119,8 @@ impl<P: PeerAddress> Endpoint<P> {
     /// RFC 7252 s4.5: a duplicate CON SHOULD be acknowledged with the same message and processed
     /// only once; a duplicate NON is ignored. True if the message is one.
     pub(super) fn is_duplicate(&mut self, from: P, view: &MessageView<'_>, now: Instant) -> bool {
+        self.forget_expired(from, now);
         let Some(peer) = self.peers.get_mut(&from) else { return false };
-        let before = peer.seen.len();
-        let expired = peer.seen.forget_expired(now);
-        self.remembered.change(from, before, before - expired);
         let reply = match peer.seen.sight(view.message_id(), now) {
             Sighting::New => return false,
             Sighting::Answered(reply) => Some(reply.clone()),
@@ -198,6 +196,15 @@ impl<P: PeerAddress> Endpoint<P> {
         }
     }
 
+    /// Forgets what has expired of a peer; returns how many messages that were.
+    pub(super) fn forget_expired(&mut self, peer: P, now: Instant) -> usize {
+        let Some(known) = self.peers.get_mut(&peer) else { return 0 };
+        let before = known.seen.len();
+        let expired = known.seen.forget_expired(now);
+        self.remembered.change(peer, before, before - expired);
+        expired
+    }
+
     /// Forgets what has expired of a peer, or else its oldest messages before their time: several at once, since the
     /// next messages need room too.
     fn forget_oldest(&mut self, peer: P, now: Instant) {
@@ -221,10 +228,7 @@ impl<P: PeerAddress> Endpoint<P> {
             let next = self.peers.range((after, Bound::Unbounded)).next().map(|(peer, _)| *peer);
             self.remembered.sweep.last = next;
             let Some(peer) = next else { break };
-            let Some(known) = self.peers.get_mut(&peer) else { break };
-            let before = known.seen.len();
-            let expired = known.seen.forget_expired(now);
-            self.remembered.change(peer, before, before - expired);
+            let expired = self.forget_expired(peer, now);
             let sweep = &mut self.remembered.sweep;
             sweep.clean = if expired == 0 { sweep.clean + 1 } else { 0 };
         }

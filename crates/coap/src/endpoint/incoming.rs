@@ -55,7 +55,7 @@ impl<P: PeerAddress> Endpoint<P> {
         if self.is_duplicate_request(from, view, now) {
             return;
         }
-        if self.is_busy(from, multicast, now) {
+        if !self.find_place(from, multicast, now) {
             self.discard(from, Discard::Overloaded);
             if !multicast {
                 self.refuse_busy(from, view, now);
@@ -123,22 +123,22 @@ impl<P: PeerAddress> Endpoint<P> {
         self.refuse_with(from, view, ResponseTemplate::new(code), now);
     }
 
-    /// True if the peers of this source or all together have as many requests open as they may. Of its share
-    /// unproven addresses, which may be forged, leave a part to proven ones. Requests by multicast, which wait
-    /// for their leisure, have a part of the places, and take none from an answer.
-    fn is_busy(&mut self, from: P, multicast: bool, now: Instant) -> bool {
+    /// Finds a place for one more request; false if its source has its share, or all places are taken. Unproven
+    /// addresses may be forged, so they leave a part of the share to proven ones. Requests by multicast, which wait
+    /// for their leisure, have a part of all places, and take none from an answer.
+    fn find_place(&mut self, from: P, multicast: bool, now: Instant) -> bool {
         let own = self.shares.get(&from.source()).copied().unwrap_or_default();
         let share = self.config.incoming_per_source;
         let unproven_max = (share / INCOMING_UNPROVEN_DIVISOR).max(1);
         if own.all >= share || (own.unproven >= unproven_max && !self.is_proven(from)) {
-            return true;
+            return false;
         }
         let (taken, max) = (self.incoming.len() + self.separate, self.config.incoming_max);
         if multicast {
             let share = (max / INCOMING_MULTICAST_DIVISOR).max(1);
-            return taken >= share;
+            return taken < share;
         }
-        taken >= max && !self.make_room_for_request(from, now)
+        taken < max || self.make_room_for_request(from, now)
     }
 
     /// RFC 7252 s5.9.3.4: 5.03, with Max-Age for when to try again.
@@ -157,7 +157,7 @@ impl<P: PeerAddress> Endpoint<P> {
         if view.kind() == Kind::Confirmable {
             self.piggyback(from, message_id, token, response, Handle::NONE, now);
         } else {
-            // Without a free message ID the refusal is not sent; the client's own timeout tells it.
+            // Without a free message ID the refusal is not sent; the client times out instead.
             let _unsent = self.send_non(from, token, response, Handle::NONE, now);
         }
     }

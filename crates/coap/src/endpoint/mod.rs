@@ -1,5 +1,5 @@
-//! The endpoint: its tables, its deadlines, and the machine's face. What each input does is in the
-//! modules below.
+//! The endpoint: its tables, its deadlines, and its inputs and outputs as a machine. What each input does is
+//! in the modules below.
 
 mod duplicates;
 mod group;
@@ -117,6 +117,10 @@ impl<P: PeerAddress> Endpoint<P> {
     pub fn is_idle(&self) -> bool {
         self.outgoing.is_empty()
     }
+    /// Whether a request of a peer can still be answered.
+    pub fn awaits_response(&self, exchange: ExchangeId) -> bool {
+        self.incoming.contains_key(&exchange)
+    }
     /// Message IDs towards a peer that are free: a message that finds none is rejected (RFC 7252 s4.4).
     pub fn message_ids_left(&self, peer: P, now: Instant) -> u32 {
         self.peers.get(&peer).map_or(MESSAGE_IDS, |peer| peer.ids.left(now))
@@ -149,9 +153,8 @@ impl<P: PeerAddress> Endpoint<P> {
         self.counters.count(cause);
         self.outbox.push(Output::Discarded { from, cause });
     }
-    /// Makes room for a peer that is not known yet, by forgetting one that is idle; false when all
-    /// have exchanges. Who stays unknown to the table may be a spoofed address, so the table never
-    /// grows past its bound.
+    /// Makes a peer known. A full table forgets an idle peer for a newcomer; false if no peer is idle. The address may
+    /// be forged, so the table never grows past its bound.
     fn admit(&mut self, peer: P, now: Instant) -> bool {
         self.admit_with(peer, 0, now)
     }
@@ -165,6 +168,7 @@ impl<P: PeerAddress> Endpoint<P> {
         }
         if self.peers.len() >= self.config.peers_max {
             let Some(oldest) = self.idle_peer() else { return false };
+            self.forget_expired(oldest, now);
             self.strangers.remove(&oldest);
             if let Some(gone) = self.peers.remove(&oldest) {
                 if let Some(then) = gone.paced {

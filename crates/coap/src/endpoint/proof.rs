@@ -58,7 +58,8 @@ impl<P: PeerAddress> Endpoint<P> {
             }
         }
     }
-    /// A peer has acknowledged a CON, whose message ID it has read, or guessed: of many guesses one is right.
+    /// A peer has acknowledged a CON. It has read the message ID, or has guessed it: so after many wrong ones an ACK
+    /// proves nothing.
     pub(super) fn prove_by_message_id(&mut self, peer: P, now: Instant) {
         if self.peers.get(&peer).is_some_and(|known| known.strays <= STRAYS_MAX) {
             self.prove(peer, now);
@@ -71,11 +72,11 @@ impl<P: PeerAddress> Endpoint<P> {
         }
         self.discard(from, Discard::Unmatched);
     }
-    /// Gives an unproven peer so many octets of credit, which it has earned before.
+    /// Gives an unproven peer octets of credit that it has earned before.
     pub fn grant(&mut self, peer: P, octets: usize, now: Instant) {
         self.admit_with(peer, octets, now);
     }
-    /// A datagram of `len` octets came from a peer, whom it makes known to nobody.
+    /// A datagram of `len` octets came from a peer. An unknown peer stays unknown.
     pub(super) fn earn(&mut self, from: P, len: usize, now: Instant) {
         let worth = self.worth(len);
         if let Some(known) = self.peers.get_mut(&from).filter(|known| !known.proven) {
@@ -101,7 +102,7 @@ impl<P: PeerAddress> Endpoint<P> {
     pub(super) fn depart(&mut self, departure: Departure<P>, now: Instant) {
         let Departure { to, bytes, handle, copy, purpose } = departure;
         let bounded = !self.all_are_proven();
-        // Requests are this end's own affair; an empty message is never longer than what it answers.
+        // This end chooses whom it asks; an empty message is never longer than what it answers.
         if bounded && purpose != Purpose::Request {
             let known = self.peers.get_mut(&to);
             let room = known.as_ref().map_or(0, |known| known.room(now));
@@ -162,8 +163,8 @@ impl<P: PeerAddress> Endpoint<P> {
         let share = (self.config.open_max / OPEN_UNPROVEN_DIVISOR).max(1);
         self.open() >= self.config.open_max || self.unproven.len() >= share
     }
-    /// Makes room for a notification: the oldest one to an unproven address gives way once these have
-    /// their share, or once everything is full. False if there is no room.
+    /// Makes room for a notification. The oldest one to an unproven address gives way when unproven addresses have
+    /// their share, or when everything is full. False if there is no room.
     pub(super) fn make_room(&mut self, to: P, now: Instant) -> bool {
         let full = if self.is_proven(to) {
             self.open() >= self.config.open_max

@@ -13,7 +13,7 @@ pub struct HostLimits {
     /// The longest body that is put together, of a request or of a response, octets.
     pub body_max: usize,
     /// Octets of unfinished request bodies over all peers, with what each costs beside its octets. Past it
-    /// the one that waits longest for its next block leaves, unproven addresses first.
+    /// the body that waits longest for its next block leaves, unproven addresses first.
     pub assemblies_max: usize,
     /// The same of one source ([`PeerAddress::source`](crate::PeerAddress::source)); one body of the longest kind always
     /// fits.
@@ -26,9 +26,8 @@ pub struct HostLimits {
     /// Octets of responses that a client keeps for requests to come (RFC 7252 s5.6); 0 keeps none.
     pub cache_max: usize,
     /// Requests that take the application time ([`Host::defer`](crate::Host::defer)), over all peers, with 16 MiB of
-    /// options and bodies. One source has at most a quarter of both. Of all and of each share unproven addresses have
-    /// at most half. One more is answered with
-    /// 5.03, or with 4.01 and Echo where a proof of the address helps.
+    /// options and bodies. One source has at most a quarter of both. Unproven addresses have at most half of the total,
+    /// and half of each share. One more is answered with 5.03, or with 4.01 and Echo if a proof of the address helps.
     pub requests_max: usize,
     /// Observers over all resources. For one more the oldest unproven observer gives way; if there is none,
     /// the client gets one response without Observe.

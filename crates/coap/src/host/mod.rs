@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A host takes the inputs and gives the outputs of its transport, so a driver does not care which
-//! of the two it drives. [`Input::Notify`] is the one that it keeps to itself: an application says
+//! of the two it drives. It refuses only [`Input::Notify`]: an application says
 //! [`Host::changed`] and is asked for the new state with [`Output::Request`]s like any other. An
 //! application that cannot answer a request at once says [`Host::defer`].
 //!
@@ -101,7 +101,7 @@ pub struct Host<P, T> {
     client: Client<P>,
     server: Server<P>,
     cache: Cache<P>,
-    /// Of notifications.
+    /// The bursts of notifications.
     pace: Pace,
     outbox: Outbox<Output<P>>,
 }
@@ -282,7 +282,7 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
             Input::Deadline => self.transport.handle(now, Input::Deadline),
             Input::Datagram { from, .. } => {
                 let result = self.transport.handle(now, input);
-                // It may earn an observer credit, whatever it is.
+                // Any datagram may earn an observer credit.
                 self.server.registry.on_heard(from, now);
                 result
             }
@@ -318,7 +318,7 @@ impl<P: PeerAddress, T: Transport<P>> Machine for Host<P, T> {
         self.outbox.pop()
     }
     fn next_deadline(&self) -> Option<Instant> {
-        // Without room it is the transport that has to come forward first.
+        // Without room the transport has to make progress first.
         let due = self.server.next_deadline();
         let crowded = self.server.registry.first_crowded();
         let crowded = crowded.filter(|peer| self.transport.room_at(*peer, Instant::ZERO).is_none());

@@ -28,8 +28,8 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
         }
         self.ask_for_states(now);
     }
-    /// The same for the observers whose requests are like this one, whatever they are for: what changes
-    /// somewhere else is known to a proxy by the request alone.
+    /// The same for the observers whose requests are like this one. A proxy knows what has changed elsewhere only by
+    /// the request.
     pub fn request_changed(&mut self, request: &Message, now: Instant) {
         if let Some(id) = self.server.registry.like(request) {
             self.server.on_change(id);
@@ -61,7 +61,7 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
             }
         }
     }
-    /// The application tells the state of an observed resource; false if it was not asked for one.
+    /// The application gives the state of an observed resource; false if it was not asked for one.
     pub(super) fn on_state(
         &mut self,
         exchange: ExchangeId,
@@ -69,7 +69,7 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
         now: Instant,
     ) -> bool {
         let Some(id) = self.server.refreshes.end(exchange) else { return false };
-        // A challenge is for a client, and says nothing of the state.
+        // A challenge is for a client, and says nothing about the state.
         if !is_challenge(&state) {
             if self.server.registry.has_room_for(id, &state, STATES_MAX) {
                 self.server.registry.on_state(id, state, now);
@@ -81,7 +81,7 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
         self.ask_for_states(now);
         true
     }
-    /// The application does not tell the state of an observed resource.
+    /// The application does not give the state of an observed resource.
     pub(super) fn decline_state(&mut self, exchange: ExchangeId, now: Instant) {
         self.server.refreshes.end(exchange);
         self.ask_for_states(now);
@@ -109,8 +109,8 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
         } else if notification.reserve > 0 {
             self.transport.grant(peer, notification.reserve, now);
         }
-        // To an unproven address a notification is no larger than its credit; the rest is there to be
-        // asked for.
+        // To an unproven address a notification is no larger than its credit; the observer can ask for the
+        // other blocks.
         let overhead = response.encoded_len(token.encoded_len()) - response.payload.len();
         let most = self.affordable(peer, self.transport.credit(peer, now), overhead);
         let wanted = block.map(Block::from_value);

@@ -1,5 +1,5 @@
-//! Notifications leave in bursts that the buffers of sockets and links hold: the acknowledgements of a burst come
-//! before the next one leaves, and are not lost because this end is busy with sending.
+//! Notifications leave in bursts that the buffers of sockets and links can hold. The acknowledgements of a burst come
+//! before the next burst leaves, so they are not lost while this end is busy sending.
 
 use lowmesh_units::Instant;
 

@@ -1,12 +1,12 @@
 //! Places for requests that take the application time, and their octets.
 //!
 //! ```text
-//!   total     so many requests, and so many octets of their options and bodies; one of any length fits
-//!   share     a quarter of both for one source; of all places and of each share half for unproven addresses,
-//!             so that forged ones leave a source the other half; one of any length fits, and a peer that
-//!             is alone may have all
-//!   newcomer  5.03; 4.01 with Echo where a proof of its address helps
+//!   total     a number of requests, and of octets of their options and bodies
+//!   share     a quarter of both for one source, or all for a peer that is alone; half of the total and of
+//!             each share for unproven addresses, so that forged ones leave a source the other half
+//!   newcomer  5.03; 4.01 with Echo if a proof of its address helps
 //! ```
+//! A request alone may be of any length.
 
 use alloc::collections::BTreeMap;
 use core::ops::{AddAssign, SubAssign};
@@ -25,9 +25,9 @@ pub(super) struct Place<P> {
 /// Why a request gets no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoPlace {
-    /// The source has its share, or all places are taken: later there may be one.
+    /// The source has its share, or all places are taken: there may be a place later.
     Busy,
-    /// Unproven addresses have their part: there is a place once the peer proves its address.
+    /// Unproven addresses have their part: a peer that proves its address gets a place.
     Unproven,
 }
 

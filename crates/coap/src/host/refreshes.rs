@@ -2,7 +2,7 @@
 //! order in which they changed.
 //!
 //! ```text
-//!   total     so many at a time, and no more octets of expected states than there is room for
+//!   total     a number at a time, and no more octets of expected states than there is room for
 //!   share     one of each observation
 //!   newcomer  waits in order; of what is asked for and never answered, the oldest gives way after a while
 //! ```
@@ -24,7 +24,7 @@ struct Refresh {
     octets: usize,
 }
 
-/// What is asked, and what waits to be asked. Each observation is in either at most once.
+/// The observations that are asked for, and those that wait. Each is in one of both at most once.
 #[derive(Debug)]
 pub(super) struct Refreshes {
     asked: BTreeMap<ExchangeId, Refresh>,
@@ -84,7 +84,7 @@ impl Refreshes {
     ) -> Option<(ExchangeId, ObservationId)> {
         let octets = len(*self.queue.front()?);
         while self.asked.len() >= REFRESHES_MAX || !room.takes(self.octets, octets) {
-            // An application that leaves requests unanswered must not keep the others waiting for ever.
+            // An application that leaves questions unanswered must not block the others for ever.
             let (oldest, at) = self.asked.first_key_value().map(|(id, one)| (*id, one.at))?;
             if now.since(at) < REFRESH_MAX {
                 return None;

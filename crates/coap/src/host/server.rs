@@ -57,7 +57,7 @@ impl<P> Asked<P> {
 /// Tables of a server.
 #[derive(Debug)]
 pub(super) struct Server<P> {
-    /// The Block2 option of the response that was given last.
+    /// The Block2 option of the application's latest response.
     latest_block: Option<Block>,
     /// Boxed, since the table moves its entries.
     asked: BTreeMap<ExchangeId, Box<Asked<P>>>,
@@ -122,13 +122,19 @@ impl<P: PeerAddress> Server<P> {
         }
         Some(asked)
     }
-    /// Keeps a request until it is answered. What its transport has forgotten by now leaves.
-    fn remember(&mut self, exchange: ExchangeId, asked: Box<Asked<P>>) {
-        while let Some((oldest, one)) = self.asked.first_key_value()
-            && asked.at.since(one.at) > EXCHANGE_LIFETIME + ACK_DELAY
-        {
-            let oldest = *oldest;
-            self.forget(oldest);
+    /// Keeps a request until it is answered. Old ones that can no longer be answered leave.
+    fn remember(
+        &mut self,
+        exchange: ExchangeId,
+        asked: Box<Asked<P>>,
+        awaits_response: impl Fn(ExchangeId) -> bool,
+    ) {
+        // Datagrams forget a request after this time, connections wait for its answer.
+        let is_old = |one: &Asked<P>| asked.at.since(one.at) > EXCHANGE_LIFETIME + ACK_DELAY;
+        let old = self.asked.iter().take_while(|(_, one)| is_old(one)).map(|(id, _)| *id);
+        let gone: Vec<_> = old.filter(|id| !awaits_response(*id)).collect();
+        for id in gone {
+            self.forget(id);
         }
         self.asked.insert(exchange, asked);
     }
@@ -136,7 +142,7 @@ impl<P: PeerAddress> Server<P> {
         // RFC 7959 s4: how long a body may be.
         response.options.set_uint(OptionNumber::SIZE1, self.assemblies.body_max() as u32);
     }
-    /// A body in one message that is too long all the same.
+    /// The answer to a body in one message that is longer than bodies may be.
     fn too_large(&self) -> ResponseTemplate {
         let mut response = ResponseTemplate::new(Code::REQUEST_ENTITY_TOO_LARGE);
         self.say_body_max(&mut response);
@@ -205,11 +211,12 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
             }
         }
         asked.octets = message.options.as_bytes().len() + message.payload.len();
-        // A longer request is answered once: it would be kept as long as its observer.
+        // A longer request is answered once and not observed: it would be kept as long as its observer.
         if observe == Some(REGISTER) && reads && asked.octets <= OBSERVED_REQUEST_MAX {
             asked.observes = Some(message.clone());
         }
-        self.server.remember(exchange, asked);
+        let transport = &self.transport;
+        self.server.remember(exchange, asked, |id| transport.awaits_response(id));
         message.options.remove(OptionNumber::BLOCK2);
         self.outbox.push(Output::Request { exchange, from, message, multicast });
     }
@@ -400,11 +407,11 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
         ResponseTemplate::new(Code::UNAUTHORIZED).with_option(OptionNumber::ECHO, &value)
     }
 
-    /// The last block of a request that has come in blocks, while the application has not answered it.
+    /// The last block of a request that came in blocks, until the application has answered it.
     pub fn request_block(&self, exchange: ExchangeId) -> Option<Block> {
         self.server.asked.get(&exchange)?.arrived
     }
-    /// The block of its body that the response has which the application gave last; `None` if that left whole.
+    /// The block of the body that left with the application's latest response; `None` if the body left whole.
     pub const fn response_block(&self) -> Option<Block> {
         self.server.latest_block
     }
@@ -413,7 +420,7 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
     /// the client's address helps.
     pub fn defer(&mut self, exchange: ExchangeId) -> Result<(), ResponseTemplate> {
         let alone = self.transport.is_alone();
-        // States are asked for a few at a time, so they have places of their own.
+        // A question for a state needs no place: `Refreshes` bounds them.
         let Some(asked) = self.server.asked.get_mut(&exchange) else { return Ok(()) };
         let (peer, octets) = (asked.peer, asked.octets);
         let proven = self.transport.is_proven(peer);

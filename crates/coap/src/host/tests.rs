@@ -11,6 +11,7 @@ use crate::blockwise::{Block, Exponent};
 use crate::event::{ExchangeId, Notifications, RequestTemplate, ResponseTemplate};
 
 mod bounds;
+mod drive;
 mod hostile;
 mod sources;
 
@@ -30,6 +31,9 @@ const TRUSTING: HostLimits = HostLimits {
     observers_per_source: 4,
     amplification_max: None,
 };
+
+/// The same, but without trust in addresses.
+const CAREFUL: HostLimits = HostLimits { amplification_max: Some(3), ..TRUSTING };
 
 type Datagrams = Host<u8, Endpoint<u8>>;
 

@@ -5,7 +5,7 @@ use lowmesh_units::Instant;
 use lowmesh_wire::coap::Token;
 
 use crate::blockwise::Exponent;
-use crate::event::{Input, Output};
+use crate::event::{ExchangeId, Input, Output};
 use crate::params::MESSAGE_OVERHEAD;
 use crate::{ConfigError, CongestionControl, Endpoint, PeerAddress};
 
@@ -25,7 +25,7 @@ pub trait Transport<P>: for<'a> Machine<Input<'a> = Input<'a, P>, Output = Outpu
     fn is_proven(&self, peer: P) -> bool;
     /// A peer has shown that it receives at its address.
     fn prove(&mut self, peer: P, now: Instant);
-    /// Gives an unproven peer so many octets of credit, which it has earned before.
+    /// Gives an unproven peer octets of credit that it has earned before.
     fn grant(&mut self, _peer: P, _octets: usize, _now: Instant) {}
     /// Takes what is left of an unproven peer's credit, to be granted later.
     fn set_aside(&mut self, _peer: P, _now: Instant) -> usize {
@@ -35,6 +35,8 @@ pub trait Transport<P>: for<'a> Machine<Input<'a> = Input<'a, P>, Output = Outpu
     fn keeps_observer(&self, _peer: P, _token: &Token) -> bool {
         true
     }
+    /// Whether a request of a peer can still be answered.
+    fn awaits_response(&self, exchange: ExchangeId) -> bool;
     /// Octets of a message that may leave to a peer now: no bound for proven addresses.
     fn credit(&self, peer: P, now: Instant) -> usize;
     /// Whether there is room for one more notification to a proven address.
@@ -73,6 +75,9 @@ impl<P: PeerAddress> Transport<P> for Endpoint<P> {
     }
     fn set_aside(&mut self, peer: P, now: Instant) -> usize {
         Self::set_aside(self, peer, now)
+    }
+    fn awaits_response(&self, exchange: ExchangeId) -> bool {
+        Self::awaits_response(self, exchange)
     }
     fn credit(&self, peer: P, now: Instant) -> usize {
         Self::credit(self, peer, now)

@@ -3,14 +3,17 @@
 //! The endpoint keeps a client's observation open and puts its notifications in order ([`Place`]);
 //! a server keeps its observers in a [`Registry`].
 
+mod notification;
 mod observation;
+mod observer;
 mod order;
 mod registry;
 mod waiting;
 
+pub use notification::{End, Notification, Standing};
 pub use observation::ObservationId;
 pub use order::{Place, SEQUENCE_MODULUS};
-pub use registry::{End, Notification, Registry, Standing};
+pub use registry::Registry;
 
 use lowmesh_machine::Rejected;
 

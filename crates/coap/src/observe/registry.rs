@@ -1,5 +1,4 @@
-//! The observers of a server (RFC 7641 s4): who observes what, who is behind, and in which order they
-//! are notified.
+//! The observers of a server (RFC 7641 s4): who is behind, and in which order they are notified.
 //!
 //! Equal requests are one observation: the application answers once for all of them. An observer has at
 //! most one CON notification in flight; what changes meanwhile follows when that one has ended, in its
@@ -12,143 +11,52 @@
 //!        │                            └─ changed meanwhile ◄── CON ─────┤ CON: when acknowledged
 //!        └──────────────────────────────────────────────────────────────┘
 //! ```
+//! Its parts: [`Observers`] bounds who is registered, [`Observations`] keeps what they observe, and [`Waiting`] is the
+//! queue.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use lowmesh_machine::Handle;
 use lowmesh_units::Instant;
-use lowmesh_wire::coap::{Class, Code, Kind, Message, OptionNumber, Token};
+use lowmesh_wire::coap::{Kind, Message, Token};
 
-use super::SEQUENCE_MODULUS;
-use super::observation::{Observation, ObservationId};
+use super::notification::{End, Notification, Standing};
+use super::observation::{ObservationId, Observations, ObserverId};
+use super::observer::{Observer, Observers};
 use super::waiting::Waiting;
 use crate::PeerAddress;
 use crate::blockwise::RequestKey;
-use crate::event::{Notifications, ResponseTemplate};
+use crate::event::ResponseTemplate;
 use crate::params::{CONFIRM_AFTER, DATAGRAM_OVERHEAD, NOTIFICATION_GAP};
-
-/// A notification that leaves now.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notification<P> {
-    /// The observer.
-    pub peer: P,
-    /// The token of the request that registered it.
-    pub token: Token,
-    /// CON or NON.
-    pub confirmable: bool,
-    /// What the request and those for later blocks of the state have in common.
-    pub key: RequestKey,
-    /// The Block2 option of the request, which says what size of blocks the client prefers.
-    pub block: Option<u32>,
-    /// The state, Observe option included.
-    pub response: ResponseTemplate,
-    /// Octets of credit that were set aside for it, headers included.
-    pub reserve: usize,
-    /// The observer has acknowledged one before, which proves its address.
-    pub acknowledged: bool,
-}
-
-/// How a notification ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// The observer has acknowledged it.
-    Delivered,
-    /// The observer does not want it, or is not there.
-    Gone,
-    /// It did not leave for want of room.
-    Deferred,
-    /// An unproven address did not acknowledge what its credit allowed to be sent.
-    Unheard,
-}
-
-/// What an observer's address may be sent now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
-    /// The peer has shown that it receives at its address.
-    pub proven: bool,
-    /// Octets that may leave to it, headers included.
-    pub credit: usize,
-    /// When there is room for its notification; `None` means now.
-    pub room_at: Option<Instant>,
-}
-
-type Observed<P> = (P, Token);
-
-#[derive(Debug)]
-struct Observer {
-    observation: ObservationId,
-    /// Notifications are CON: the request was, and the application leaves it at that.
-    confirmable: bool,
-    block: Option<u32>,
-    /// Content-Format of the first response (RFC 7641 s4.2).
-    format: Option<u32>,
-    /// When the last CON notification, or the request itself, showed that the client is there.
-    confirmed: Instant,
-    /// The earliest time of the next NON.
-    next: Instant,
-    /// The CON in flight, or the latest NON.
-    latest: Option<(Handle, Kind)>,
-    /// The version of the state that it has been sent; 0 if that did not arrive.
-    version: u64,
-    /// Its turn among those that wait.
-    waits: Option<u64>,
-    /// Its place among the observers whose address is unproven.
-    unproven: Option<u64>,
-    /// Octets of credit that its registration has earned and that are set aside, headers included.
-    reserve: usize,
-    /// It has acknowledged a notification.
-    acknowledged: bool,
-}
 
 /// All observations of a server.
 #[derive(Debug)]
 pub struct Registry<P> {
-    observations: BTreeMap<ObservationId, Observation<P>>,
-    by_key: BTreeMap<(RequestKey, Vec<u8>), ObservationId>,
-    observers: BTreeMap<Observed<P>, Observer>,
-    /// How many observers a source has.
-    by_source: BTreeMap<P, usize>,
-    in_flight: BTreeMap<Handle, Observed<P>>,
+    observations: Observations<P>,
+    observers: Observers<P>,
     /// Observers that are behind.
-    waiting: Waiting<Observed<P>>,
-    /// Observers whose address is unproven, the oldest first.
-    unproven: BTreeMap<u64, Observed<P>>,
+    waiting: Waiting<ObserverId<P>>,
     /// Observers without credit: they wait until something comes from them.
-    withheld: BTreeSet<Observed<P>>,
+    withheld: BTreeSet<ObserverId<P>>,
+    in_flight: BTreeMap<Handle, ObserverId<P>>,
     /// Observations whose latest state is gone although an observer needs it.
     stale: Vec<ObservationId>,
-    /// Octets of the states that are kept.
-    octets: usize,
-    /// Observers that were forgotten and not asked about.
-    left: Vec<Observed<P>>,
-    serial: u64,
-    /// The newest value of Observe. One sequence serves all, so that a client that registers again
-    /// never sees it go back (RFC 7641 s4.4).
-    sequence: u32,
-    observers_max: usize,
-    per_source_max: usize,
+    /// Observers that were forgotten, until [`Registry::next_left`] has named them.
+    left: Vec<ObserverId<P>>,
 }
 
 impl<P: PeerAddress> Registry<P> {
     /// At most `observers_max` observers, `per_source_max` of each source.
     pub const fn new(observers_max: usize, per_source_max: usize) -> Self {
         Self {
-            observations: BTreeMap::new(),
-            by_key: BTreeMap::new(),
-            observers: BTreeMap::new(),
-            by_source: BTreeMap::new(),
-            in_flight: BTreeMap::new(),
+            observations: Observations::new(),
+            observers: Observers::new(observers_max, per_source_max),
             waiting: Waiting::new(),
-            unproven: BTreeMap::new(),
             withheld: BTreeSet::new(),
+            in_flight: BTreeMap::new(),
             stale: Vec::new(),
-            octets: 0,
             left: Vec::new(),
-            serial: 0,
-            sequence: 0,
-            observers_max,
-            per_source_max,
         }
     }
     /// Observers of all resources.
@@ -168,70 +76,34 @@ impl<P: PeerAddress> Registry<P> {
         now: Instant,
     ) -> Option<u32> {
         let proven = is_proven(peer);
-        let place = (peer, request.token.clone());
+        let id = (peer, request.token.clone());
         // RFC 7641 s4.1: an entry with the same endpoint and token is replaced.
-        self.take_out(&place);
+        self.take_out(&id);
         let source = peer.source();
-        if self.has_share(source) && !(proven && self.displace(Some(source), &is_proven)) {
+        if self.observers.has_share(source) && !(proven && self.displace(Some(source), &is_proven))
+        {
             return None;
         }
-        if self.is_full() && !(proven && self.displace(None, &is_proven)) {
+        if self.observers.is_full() && !(proven && self.displace(None, &is_proven)) {
             return None;
         }
-        let observation = self.observation_of(request);
-        let joined = self.observations.get_mut(&observation).expect("just found or made");
-        joined.observers.insert(place.clone());
-        joined.state_len = response.payload.len();
-        let version = joined.version;
-        let serial = self.next();
-        if !proven {
-            self.unproven.insert(serial, place.clone());
-        }
-        let observer = Observer {
-            observation,
-            confirmable: match response.notifications {
-                Notifications::AsRequested => request.kind == Kind::Confirmable,
-                Notifications::NonConfirmable => false,
-            },
-            block: request.options.get_uint(OptionNumber::BLOCK2),
-            format: response.options.get_uint(OptionNumber::CONTENT_FORMAT),
-            confirmed: now,
-            next: now,
-            latest: None,
-            version,
-            waits: None,
-            unproven: (!proven).then_some(serial),
-            reserve: 0,
-            acknowledged: false,
-        };
-        self.observers.insert(place, observer);
-        *self.by_source.entry(source).or_default() += 1;
-        Some(self.advance())
+        let joined = self.observations.join(request, id.clone(), response.payload.len());
+        let observer = Observer::new(request, response, joined, now);
+        self.observers.insert(id, observer, proven);
+        Some(self.observations.next_sequence())
     }
     /// Whether all places are taken, or those of the peer's source.
     pub fn is_full_for(&self, peer: P) -> bool {
-        self.is_full() || self.has_share(peer.source())
+        self.observers.is_full() || self.observers.has_share(peer.source())
     }
-    fn is_full(&self) -> bool {
-        self.observers() >= self.observers_max
-    }
-    fn has_share(&self, source: P) -> bool {
-        self.by_source.get(&source).is_some_and(|count| *count >= self.per_source_max)
-    }
-    /// Forgets the oldest observer whose address is still unproven, of all or of one source; false if there is none.
+    /// Forgets the oldest observer whose address is still unproven, of one source or of all; false if there is none.
     fn displace(&mut self, source: Option<P>, is_proven: &impl Fn(P) -> bool) -> bool {
-        let of_source = |place: &Observed<P>| source.is_none_or(|one| place.0.source() == one);
-        while let Some(serial) =
-            self.unproven.iter().find(|(_, place)| of_source(place)).map(|(serial, _)| *serial)
-        {
-            let Some(place) = self.unproven.remove(&serial) else { break };
-            if !is_proven(place.0) {
-                return self.remove(place.0, &place.1);
+        while let Some(id) = self.observers.oldest_unproven(source).cloned() {
+            if !is_proven(id.0) {
+                return self.remove(id.0, &id.1);
             }
             // It has proven its address since.
-            if let Some(observer) = self.observers.get_mut(&place) {
-                observer.unproven = None;
-            }
+            self.observers.prove(&id);
         }
         false
     }
@@ -245,25 +117,24 @@ impl<P: PeerAddress> Registry<P> {
     pub fn on_heard(&mut self, peer: P, now: Instant) {
         let from = self.withheld.range((peer, Token::EMPTY)..);
         let own: Vec<_> = from.take_while(|(one, _)| *one == peer).cloned().collect();
-        for place in own {
-            self.withheld.remove(&place);
-            self.wait(&place, now);
+        for id in own {
+            self.withheld.remove(&id);
+            self.wait(&id, now);
         }
     }
     /// Octets of the states that wait to be sent.
     pub const fn state_octets(&self) -> usize {
-        self.octets
+        self.observations.state_octets()
     }
     /// Octets of the requests that are kept.
     #[cfg(test)]
     pub(crate) fn request_octets(&self) -> usize {
-        let all = self.observations.values().map(|one| &one.request);
-        all.map(|one| one.options.as_bytes().len() + one.payload.len()).sum()
+        self.observations.request_octets()
     }
-    /// Octets of the state that the application told last for an observation, about as many as it will tell
-    /// next.
+    /// Octets of the state that the application gave last for an observation. The next one is expected to be about as
+    /// long.
     pub fn state_len(&self, id: ObservationId) -> usize {
-        self.observations.get(&id).map_or(0, |one| one.state_len)
+        self.observations.state_len(id)
     }
     /// Whether a state of an observation can be kept until it is sent: states that wait have `octets_max`
     /// octets together, but one alone may be of any length. Its length is noted.
@@ -273,11 +144,7 @@ impl<P: PeerAddress> Registry<P> {
         state: &ResponseTemplate,
         octets_max: usize,
     ) -> bool {
-        let Some(observation) = self.observations.get_mut(&id) else { return true };
-        observation.state_len = state.payload.len();
-        let replaced = observation.latest.as_ref().map_or(0, |before| before.payload.len());
-        let others = self.octets - replaced;
-        others == 0 || others + state.payload.len() <= octets_max
+        self.observations.has_room_for(id, state, octets_max)
     }
     /// The next observation whose state the application has to be asked for once more.
     pub fn next_stale(&mut self) -> Option<ObservationId> {
@@ -285,10 +152,10 @@ impl<P: PeerAddress> Registry<P> {
     }
     /// Forgets an observer; true if it was one.
     pub fn remove(&mut self, peer: P, token: &Token) -> bool {
-        let place = (peer, token.clone());
-        let known = self.take_out(&place);
+        let id = (peer, token.clone());
+        let known = self.take_out(&id);
         if known {
-            self.left.push(place);
+            self.left.push(id);
         }
         known
     }
@@ -296,69 +163,49 @@ impl<P: PeerAddress> Registry<P> {
     pub fn next_left(&mut self) -> Option<(P, Token)> {
         self.left.pop()
     }
-    fn take_out(&mut self, place: &Observed<P>) -> bool {
-        let Some(gone) = self.observers.remove(place) else { return false };
-        let source = place.0.source();
-        if let Some(count) = self.by_source.get_mut(&source) {
-            *count -= 1;
-            if *count == 0 {
-                self.by_source.remove(&source);
-            }
+    fn take_out(&mut self, id: &ObserverId<P>) -> bool {
+        let Some(gone) = self.observers.remove(id) else { return false };
+        if let Some(turn) = gone.turn {
+            self.waiting.remove(turn);
+            self.observations.remove_waiting(gone.observation);
         }
-        if let Some(waits) = gone.waits {
-            self.waiting.remove(waits);
-            self.waits_no_more(gone.observation);
-        }
-        self.withheld.remove(place);
-        if let Some(serial) = gone.unproven {
-            self.unproven.remove(&serial);
-        }
+        self.withheld.remove(id);
         if let Some((handle, _)) = gone.latest {
             self.in_flight.remove(&handle);
         }
-        if let Some(observation) = self.observations.get_mut(&gone.observation) {
-            observation.observers.remove(place);
-            if observation.observers.is_empty() {
-                self.forget(gone.observation);
-            }
-        }
+        self.observations.leave(gone.observation, id);
         true
     }
     /// Forgets every observation of a peer.
     pub fn remove_peer(&mut self, peer: P) {
-        let tokens: Vec<Token> = self.of_peer(peer).map(|(_, token)| token.clone()).collect();
+        let tokens: Vec<Token> = self.observers.tokens_of(peer).cloned().collect();
         for token in tokens {
             self.remove(peer, &token);
         }
     }
     /// The observations of a path.
     pub fn on_path(&self, path: &[&[u8]]) -> Vec<ObservationId> {
-        let matching = self.observations.iter().filter(|(_, one)| one.path == path);
-        matching.map(|(id, _)| *id).collect()
+        self.observations.on_path(path)
     }
     /// The observation that `request` would join.
     pub fn like(&self, request: &Message) -> Option<ObservationId> {
-        self.by_key.get(&(RequestKey::of(request), request.payload.clone())).copied()
+        self.observations.like(request)
     }
     /// Every observation.
     pub fn all(&self) -> Vec<ObservationId> {
-        self.observations.keys().copied().collect()
+        self.observations.ids()
     }
-    /// One of the observers of an observation, a proven one if there is any, and the request that the application answers for all of
-    /// them.
+    /// One of the observers of an observation, a proven one if there is any, and the request that the application
+    /// answers for all of them.
     pub fn question(
         &mut self,
         id: ObservationId,
         is_proven: impl Fn(P) -> bool,
     ) -> Option<(P, Message)> {
-        let observation = self.observations.get_mut(&id)?;
-        observation.asked = observation.version;
-        // One that was proven when it registered, or has acknowledged a notification, may be unknown to the
-        // transport by now.
-        let proven = |place: &&Observed<P>| {
-            let noted = self.observers.get(*place).is_some_and(|one| one.unproven.is_none());
-            noted || is_proven(place.0)
-        };
+        let observation = self.observations.ask(id)?;
+        // The transport may have forgotten that an observer was proven when it registered, or has acknowledged a
+        // notification.
+        let proven = |id: &&ObserverId<P>| self.observers.is_proven(id) || is_proven(id.0);
         let mut all = observation.observers.iter();
         let (peer, _) = all.find(proven).or_else(|| observation.observers.first())?;
         Some((*peer, observation.request.clone()))
@@ -366,66 +213,55 @@ impl<P: PeerAddress> Registry<P> {
     /// The state of an observation has changed. True if an observer can be notified of it now; the others ask
     /// for it when they can.
     pub fn on_change(&mut self, id: ObservationId) -> bool {
-        let Some(observation) = self.observations.get_mut(&id) else { return false };
-        observation.version += 1;
-        let ready = |place: &Observed<P>| {
-            let in_flight = |one: &Observer| matches!(one.latest, Some((_, Kind::Confirmable)));
-            let free = self.observers.get(place).is_some_and(|one| !in_flight(one));
-            free && !self.withheld.contains(place)
+        let Some(observation) = self.observations.change(id) else { return false };
+        let ready = |id: &ObserverId<P>| {
+            let free = self.observers.get(id).is_some_and(|one| !one.awaits_acknowledgement());
+            free && !self.withheld.contains(id)
         };
         observation.observers.iter().any(ready)
     }
-    /// The application has answered for an observation: those who are behind wait to be notified. An error
+    /// The application has answered for an observation: the observers that are behind wait to be notified. An error
     /// ends the observation once they have been.
     pub fn on_state(&mut self, id: ObservationId, state: ResponseTemplate, now: Instant) {
-        let sequence = self.advance();
-        let Some(observation) = self.observations.get_mut(&id) else { return };
-        observation.sequence = sequence;
-        observation.told = observation.asked;
-        let told = observation.told;
-        self.octets += state.payload.len();
-        if let Some(before) = observation.latest.replace(state) {
-            self.octets -= before.payload.len();
+        let Some(observation) = self.observations.keep_state(id, state) else { return };
+        let is_behind = |id: &&ObserverId<P>| {
+            self.observers.get(id).is_some_and(|one| one.version < observation.latest_version)
+        };
+        let behind: Vec<_> = observation.observers.iter().filter(is_behind).cloned().collect();
+        for observer in behind {
+            self.wait(&observer, now);
         }
-        let observers: Vec<Observed<P>> = observation.observers.iter().cloned().collect();
-        for place in observers {
-            if self.observers.get(&place).is_some_and(|one| one.version < told) {
-                self.wait(&place, now);
-            }
-        }
-        self.drop_state_if_unused(id);
+        self.observations.drop_unused_state(id);
     }
     /// A notification has ended; false if `handle` names none.
     pub fn on_end(&mut self, handle: Handle, end: End, now: Instant) -> bool {
-        let Some(place) = self.in_flight.remove(&handle) else { return false };
+        let Some(id) = self.in_flight.remove(&handle) else { return false };
         if end == End::Gone {
             // RFC 7641 s4.5: after RST or a timeout the client is no longer an observer.
-            self.remove(place.0, &place.1);
+            self.remove(id.0, &id.1);
             return true;
         }
-        let Some(observer) = self.observers.get_mut(&place) else { return true };
+        let Some(observer) = self.observers.get_mut(&id) else { return true };
         observer.latest = None;
         match end {
             End::Deferred => {
                 observer.version = 0;
-                self.wait(&place, now + NOTIFICATION_GAP);
+                self.wait(&id, now + NOTIFICATION_GAP);
                 return true;
             }
             End::Unheard => {
                 observer.version = 0;
-                self.withheld.insert(place);
+                self.withheld.insert(id);
                 return true;
             }
             End::Delivered | End::Gone => {}
         }
         observer.confirmed = now;
         observer.acknowledged = true;
-        if let Some(serial) = observer.unproven.take() {
-            self.unproven.remove(&serial);
-        }
-        let (id, version) = (observer.observation, observer.version);
-        if self.observations.get(&id).is_some_and(|one| version < one.version) {
-            self.wait(&place, now);
+        let (observation, version) = (observer.observation, observer.version);
+        self.observers.prove(&id);
+        if self.observations.get(observation).is_some_and(|one| version < one.version) {
+            self.wait(&id, now);
         }
         true
     }
@@ -452,15 +288,15 @@ impl<P: PeerAddress> Registry<P> {
         handle: Handle,
         standing: impl Fn(P) -> Standing,
     ) -> Option<Notification<P>> {
-        while let Some((place, turn)) = self.waiting.pop(now, |place| standing(place.0).room_at) {
-            let standing = standing(place.0);
-            let id = self.observers.get_mut(&place).map(|one| {
-                one.waits = None;
+        while let Some((id, turn)) = self.waiting.pop(now, |id| standing(id.0).room_at) {
+            let standing = standing(id.0);
+            let observation = self.observers.get_mut(&id).map(|one| {
+                one.turn = None;
                 one.observation
             });
-            let notification = self.notify(&place, turn, handle, standing, now);
-            if let Some(id) = id {
-                self.waits_no_more(id);
+            let notification = self.notify(&id, turn, handle, standing, now);
+            if let Some(observation) = observation {
+                self.observations.remove_waiting(observation);
             }
             if notification.is_some() {
                 return notification;
@@ -472,148 +308,79 @@ impl<P: PeerAddress> Registry<P> {
     /// The notification of the latest state for an observer, unless it has to wait.
     fn notify(
         &mut self,
-        place: &Observed<P>,
+        id: &ObserverId<P>,
         turn: u64,
         handle: Handle,
         standing: Standing,
         now: Instant,
     ) -> Option<Notification<P>> {
-        let observer = self.observers.get_mut(place)?;
-        let id = observer.observation;
-        if matches!(observer.latest, Some((_, Kind::Confirmable))) {
+        let observer = self.observers.get(id)?;
+        if observer.awaits_acknowledgement() {
             return None;
         }
-        // What it has acknowledged has proven its address, whatever its transport remembers.
+        // An acknowledgement has proven the address, even if the transport has forgotten it.
         let proven = standing.proven || observer.acknowledged;
-        if proven && let Some(serial) = observer.unproven.take() {
-            self.unproven.remove(&serial);
+        if proven {
+            self.observers.prove(id);
         }
         if let Some(at) = standing.room_at.filter(|_| !proven) {
-            self.wait_for_room(place, turn, at);
+            self.wait_for_room(id, turn, at);
             return None;
         }
-        let observation = self.observations.get(&id)?;
+        let observer = self.observers.get_mut(id)?;
+        let observation = self.observations.get(observer.observation)?;
         let Some(state) = &observation.latest else {
-            self.stale.push(id);
+            self.stale.push(observer.observation);
             return None;
         };
         let credit = standing.credit.saturating_add(observer.reserve);
-        let needs = state.shortest_len(place.1.encoded_len()) + DATAGRAM_OVERHEAD;
+        let needs = state.shortest_len(id.1.encoded_len()) + DATAGRAM_OVERHEAD;
         if !proven && needs > credit {
-            self.withheld.insert(place.clone());
+            self.withheld.insert(id.clone());
             return None;
         }
         // RFC 7641 s4.5: at least every 24 hours a notification MUST be CON.
         let silent = now.since(observer.confirmed) >= CONFIRM_AFTER;
         let confirmable = observer.confirmable || !proven || silent;
         // RFC 7641 s4.5.1: without an estimate of the RTT, one NON every 3 s at most.
-        if !confirmable && observer.next > now {
-            let next = observer.next;
-            self.wait(place, next);
+        if !confirmable && observer.next_non > now {
+            let next = observer.next_non;
+            self.wait(id, next);
             return None;
         }
-        observer.version = observation.told;
+        observer.version = observation.latest_version;
         let reserve = core::mem::take(&mut observer.reserve);
         let acknowledged = observer.acknowledged;
-        observer.next = now + NOTIFICATION_GAP;
+        observer.next_non = now + NOTIFICATION_GAP;
         let kind = if confirmable { Kind::Confirmable } else { Kind::NonConfirmable };
         if let Some((before, _)) = observer.latest.replace((handle, kind)) {
             self.in_flight.remove(&before);
         }
-        let (block, format) = (observer.block, observer.format);
-        self.in_flight.insert(handle, place.clone());
-        let observation = self.observations.get(&id)?;
-        let (response, ends) = observation.response(format)?;
-        let key = RequestKey::of(&observation.request);
+        self.in_flight.insert(handle, id.clone());
+        let (response, ends) = observation.response(observer.format)?;
+        let (key, block) = (RequestKey::of(&observation.request), observer.block);
         if ends {
-            self.remove(place.0, &place.1);
+            self.remove(id.0, &id.1);
         }
-        let (peer, token) = place.clone();
+        let (peer, token) = id.clone();
         Some(Notification { peer, token, confirmable, key, block, response, reserve, acknowledged })
     }
 
     /// Puts an observer behind all others that may be notified from `at` on, unless it waits already.
-    fn wait(&mut self, place: &Observed<P>, at: Instant) {
-        let Some(observer) = self.observers.get_mut(place) else { return };
-        if observer.waits.is_some() || self.withheld.contains(place) {
+    fn wait(&mut self, id: &ObserverId<P>, at: Instant) {
+        let Some(observer) = self.observers.get_mut(id) else { return };
+        if observer.turn.is_some() || self.withheld.contains(id) {
             return;
         }
-        observer.waits = Some(self.waiting.push(place.clone(), at));
-        if let Some(observation) = self.observations.get_mut(&observer.observation) {
-            observation.waiting += 1;
-        }
+        observer.turn = Some(self.waiting.push(id.clone(), at));
+        self.observations.add_waiting(observer.observation);
     }
     /// An observer keeps its turn until there is room among the unproven, at the latest at `room_at`.
-    fn wait_for_room(&mut self, place: &Observed<P>, turn: u64, room_at: Instant) {
-        let Some(observer) = self.observers.get_mut(place) else { return };
-        self.waiting.push_crowded(place.clone(), turn, room_at);
-        observer.waits = Some(turn);
-        if let Some(observation) = self.observations.get_mut(&observer.observation) {
-            observation.waiting += 1;
-        }
-    }
-    /// One observer fewer waits for the state of an observation, which is kept as long as any does.
-    fn waits_no_more(&mut self, id: ObservationId) {
-        if let Some(observation) = self.observations.get_mut(&id) {
-            observation.waiting -= 1;
-        }
-        self.drop_state_if_unused(id);
-    }
-    fn drop_state_if_unused(&mut self, id: ObservationId) {
-        if let Some(observation) = self.observations.get_mut(&id)
-            && observation.waiting == 0
-            && let Some(state) = observation.latest.take()
-        {
-            self.octets -= state.payload.len();
-        }
-    }
-    fn of_peer(&self, peer: P) -> impl Iterator<Item = &Observed<P>> {
-        let from = self.observers.range((peer, Token::EMPTY)..);
-        from.map(|(place, _)| place).take_while(move |(one, _)| *one == peer)
-    }
-    /// The observation that a request is part of, a new one if need be.
-    fn observation_of(&mut self, request: &Message) -> ObservationId {
-        if let Some(id) = self.like(request) {
-            return id;
-        }
-        let id = ObservationId(self.next());
-        self.by_key.insert((RequestKey::of(request), request.payload.clone()), id);
-        self.observations.insert(id, Observation::new(request));
-        id
-    }
-    fn forget(&mut self, id: ObservationId) {
-        if let Some(gone) = self.observations.remove(&id) {
-            self.octets -= gone.latest.map_or(0, |state| state.payload.len());
-            self.by_key.remove(&(RequestKey::of(&gone.request), gone.request.payload));
-        }
-    }
-    const fn advance(&mut self) -> u32 {
-        self.sequence = (self.sequence + 1) % SEQUENCE_MODULUS;
-        self.sequence
-    }
-    const fn next(&mut self) -> u64 {
-        self.serial += 1;
-        self.serial
-    }
-}
-
-impl<P> Observation<P> {
-    /// The latest state as a notification for an observer whose first response had `format`, and whether
-    /// it ends the observation.
-    fn response(&self, format: Option<u32>) -> Option<(ResponseTemplate, bool)> {
-        let state = self.latest.as_ref()?;
-        // RFC 7641 s4.2: an error ends the observation, and has no Observe option.
-        if state.code.class() != Class::Success {
-            return Some((state.clone(), true));
-        }
-        // RFC 7641 s4.2: a state in another Content-Format than the first one is 4.06.
-        let changed = state.options.get_uint(OptionNumber::CONTENT_FORMAT) != format;
-        if state.code == Code::CONTENT && changed {
-            return Some((ResponseTemplate::new(Code::NOT_ACCEPTABLE), true));
-        }
-        let mut response = state.clone();
-        response.options.set_uint(OptionNumber::OBSERVE, self.sequence);
-        Some((response, false))
+    fn wait_for_room(&mut self, id: &ObserverId<P>, turn: u64, room_at: Instant) {
+        let Some(observer) = self.observers.get_mut(id) else { return };
+        self.waiting.push_crowded(id.clone(), turn, room_at);
+        observer.turn = Some(turn);
+        self.observations.add_waiting(observer.observation);
     }
 }
 

@@ -1,8 +1,8 @@
 //! The observers that are behind, in the order in which they are notified.
 //!
-//! One queue for all, so that however many there are each gets its turn before any gets a second one. Observers with
-//! unproven addresses share a part of the room for notifications: who finds it taken keeps its turn, and takes it as
-//! soon as there is room.
+//! All wait in one queue, so each gets its turn before any gets a second one. Observers with unproven addresses share a
+//! part of the room for notifications. An observer that finds this part full keeps its turn, and takes it as soon as
+//! there is room.
 
 use alloc::collections::BTreeMap;
 
@@ -15,9 +15,9 @@ pub(super) struct Waiting<O> {
     due: BTreeMap<(Instant, u64), O>,
     /// The times of those that are due.
     times: BTreeMap<u64, Instant>,
-    /// Who waits for room among the unproven.
+    /// Observers that wait for room among the unproven, by their turns.
     crowded: BTreeMap<u64, O>,
-    /// When there is room for the first of these at the latest.
+    /// The latest time at which there is room for the first of these.
     room_at: Instant,
     turns: u64,
 }
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn who_found_no_room_keeps_its_turn() {
+    fn an_observer_that_found_no_room_keeps_its_turn() {
         let mut waiting = Waiting::new();
         waiting.push('a', T0);
         waiting.push('b', T0);
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(
             waiting.pop(room, other).map(|(one, _)| one),
             Some('b'),
-            "it is due since longer"
+            "it has been due for longer"
         );
         assert_eq!(waiting.pop(room, other), Some(('a', turn)));
         assert_eq!((waiting.len(), waiting.next_deadline()), (0, None));

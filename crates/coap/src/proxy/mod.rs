@@ -1,8 +1,8 @@
 //! What a proxy does to requests and responses on their way (RFC 7252 s5.7, RFC 8768).
 //!
 //! [`forward`] says where a request that came to a proxy is meant for and what to send there;
-//! [`back`] makes the response for the client of what came back. Between the two stands whoever
-//! knows addresses: it resolves the host, asks with a [`Host`](crate::Host) of the right scheme,
+//! [`back`] makes the response for the client of what came back. Between the two a driver that
+//! knows addresses resolves the host, asks with a [`Host`](crate::Host) of the right scheme,
 //! whose cache is the proxy's cache, and turns a failure into [`failure`].
 //!
 //! ```

@@ -13,7 +13,7 @@
 //!                                  format error, Abort
 //! ```
 //!
-//! The driver connects, cuts nothing, and closes when it is told [`Output::Close`].
+//! The driver connects, passes octets on as they come, and closes the connection on [`Output::Close`].
 
 mod connection;
 mod exchange;
@@ -270,6 +270,9 @@ impl<P: PeerAddress> Transport<P> for Connections<P> {
         true
     }
     fn prove(&mut self, _peer: P, _now: Instant) {}
+    fn awaits_response(&self, exchange: ExchangeId) -> bool {
+        self.asked.contains_key(&exchange)
+    }
     fn credit(&self, _peer: P, _now: Instant) -> usize {
         usize::MAX
     }

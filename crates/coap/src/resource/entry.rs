@@ -69,7 +69,7 @@ impl<R> Resource<R> {
     pub fn observable(self) -> Self {
         Self { observable: true, ..self }
     }
-    /// Clients may observe it, and are told of changes with NON even if they asked with CON: for
+    /// Clients may observe it, and are notified with NON even if they asked with CON: for
     /// states that the next one replaces soon. [`Notifications::NonConfirmable`] has the exceptions.
     pub fn notify_non(self) -> Self {
         Self { observable: true, notifications: Notifications::NonConfirmable, ..self }

@@ -1,4 +1,4 @@
-//! The tree of resources, and the way of a request through it.
+//! The tree of resources, and how a request finds its resource there.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -18,7 +18,7 @@ use crate::event::ResponseTemplate;
 pub enum Route<'a, R> {
     /// To a resource.
     Resource {
-        /// Which.
+        /// The resource.
         resource: &'a Resource<R>,
         /// How many of the first Uri-Path segments are its own path; more follow in a subtree.
         depth: usize,
@@ -82,7 +82,7 @@ impl<R> Router<R> {
         }
         node.resource.as_ref()
     }
-    /// Finds the way of a request. `multicast` says that it came to a group.
+    /// Finds the resource of a request, or the router's own answer. `multicast` says that it came to a group.
     pub fn route(&self, request: &Message, multicast: bool) -> Route<'_, R> {
         // RFC 7252 s5.8: an unrecognised method MUST be answered with 4.05, whatever its target.
         if !Methods::ALL.contains(request.code) {

@@ -8,7 +8,7 @@
 //!   b    ^                  |                                ^      a
 //!   +----+-------- b -------+                                +------+
 //!
-//!   a: acknowledged after a retransmission: SlowRTO is measured anew
+//!   a: acknowledged after a retransmission: SlowRTO is measured again
 //!   b: acknowledged after the first copy: a sample for FastRTO
 //!
 //!   Fast           F, 2 F, 4 F, ...
@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(fast(&timer), Duration::from_millis(150), "FastRTO takes no ambiguous sample");
         sample(&mut timer, 1000, 1);
         let slow = timer.snapshot().weak.expect("measured").rto;
-        assert_eq!(slow, Duration::from_millis(1500), "it is measured anew and not smoothed");
+        assert_eq!(slow, Duration::from_millis(1500), "it is measured again and not smoothed");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! How much may be on its way to one destination.
 //!
-//! The unit is the caller's: messages, fragments or octets. Everything sent ends in exactly one of
-//! four ways: acknowledged, lost, timed out or discarded; a copy that follows is sent anew. So a window
-//! can count for itself what is on its way.
+//! The unit is the caller's: messages, fragments or octets. Everything sent has exactly one of
+//! four ends: acknowledged, lost, timed out or discarded; a retransmission counts as sent again. So a window
+//! can count for itself what is in flight.
 
 mod appendix_c;
 mod fixed;
@@ -37,7 +37,7 @@ pub trait Window: Debug + Send {
     fn on_acked(&mut self, message: Message, rtt: Option<Duration>, now: Instant);
     /// `messages` are known to be lost, while others came through.
     fn on_lost(&mut self, messages: &[Message], now: Instant);
-    /// Nothing came back for a whole timeout; `messages` are given up or will be sent anew.
+    /// Nothing came back for a whole timeout; `messages` are given up or will be retransmitted.
     fn on_timeout(&mut self, messages: &[Message], now: Instant);
     /// The path marked a message that left at `sent` instead of dropping it.
     fn on_ecn(&mut self, sent: Instant, now: Instant);

@@ -124,7 +124,7 @@ impl Window for Reno {
         self.flight.remove_all(messages);
     }
     fn on_timeout(&mut self, messages: &[Message], now: Instant) {
-        // RFC 5681 s3.1: ssthresh is held when the timer runs out again for what it already sent anew.
+        // RFC 5681 s3.1: ssthresh is held when the timer runs out again for a retransmission.
         if !self.timed_out {
             self.threshold = self.threshold_after((1, 2));
         }

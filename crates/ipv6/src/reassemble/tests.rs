@@ -226,7 +226,7 @@ fn in_gnrc_every_fragment_sets_the_one_timer() {
 }
 
 #[test]
-fn in_gnrc_what_comes_after_the_end_begins_anew() {
+fn in_gnrc_a_fragment_after_the_end_begins_a_new_packet() {
     let mut reassembly = gnrc(2);
     let mut last = Outcome::Merged;
     for index in 0..3 {

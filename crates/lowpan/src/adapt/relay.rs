@@ -5,7 +5,7 @@
 //!                                                                    next hop  : entry opened, fragment goes on
 //!                                                                    none      : forgotten, the driver counts it
 //!   later fragment with an entry   : goes on under our tag
-//!   later fragment without one, or the virtual reassembly buffer is full: reassembled here, then sent anew
+//!   later fragment without one, or the virtual reassembly buffer is full: reassembled here, then fragmented again
 //! ```
 
 use alloc::vec::Vec;

@@ -209,7 +209,7 @@ fn a_duplicate_fragment_changes_nothing() {
 }
 
 #[test]
-fn an_overlapping_fragment_begins_the_reassembly_anew() {
+fn an_overlapping_fragment_restarts_the_reassembly() {
     let frames = frames_of(packet(200), 5);
     let mut receiver = layer(THERE, Config::default());
     assert_eq!(receive(&mut receiver, 0, &frames[0], 5), []);

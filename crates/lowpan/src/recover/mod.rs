@@ -14,7 +14,7 @@
 //! - `step`: what happens at the fragmenting end, told one by one.
 //! - `node`: all three of one node, with the gap between their frames.
 //!
-//! Headers are `wire::lowpan::rfrag`'s; compression, the choice of the way and the routes are left to
+//! Headers are `wire::lowpan::rfrag`'s; compression, the choice of the mode and the routes are left to
 //! the adaptation layer.
 
 pub(crate) mod node;

@@ -41,7 +41,7 @@ impl Piece {
     }
 }
 
-/// Cuts a datagram of `size` octets. The first fragment leaves room for headers that grow on the way
+/// Cuts a datagram of `size` octets. The first fragment leaves room for headers that grow on the path
 /// (RFC 8931 s4.1).
 pub(super) fn cut(size: usize, room: usize) -> Option<Vec<Piece>> {
     let slack = if size <= room { 0 } else { FIRST_FRAGMENT_SLACK };

@@ -1,7 +1,7 @@
 //! What happens to a datagram at its fragmenting end (RFC 8931 s6), step by step, for plots.
 //!
-//! The events are those that its window is told of, with what the window has made of them. Who wants them says so
-//! in [`Config::tell_steps`](crate::Config); collecting them is left to the driver.
+//! The events are those of its window, with the window's state after each. [`Config::tell_steps`](crate::Config) turns
+//! them on; collecting them is left to the driver.
 
 use lowmesh_machine::Handle;
 use lowmesh_units::Duration;

@@ -119,7 +119,7 @@ fn after_a_timeout_the_fragment_that_asked_asks_again() {
     assert_eq!(sending.on_timeout(at(999)), None);
     assert_eq!(sending.permits(at(999)), Permit::Blocked);
     assert_eq!(sending.on_timeout(at(1000)), None);
-    // The window has room again; the three that nothing is known of are not sent anew before an answer.
+    // The window has room again; the three whose fate is unknown are not sent again before an answer.
     assert_eq!(marks(&burst(&mut sending, at(1000))), [(2, false), (3, false), (4, true)]);
     assert_eq!(sending.on_ack(&ack(&[0, 2, 3, 4]), at(1080)), None);
     assert_eq!(marks(&burst(&mut sending, at(1080))), [(1, false), (5, true)]);

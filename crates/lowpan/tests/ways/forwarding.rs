@@ -1,4 +1,4 @@
-//! Way FF where nothing is lost: what passes, what is cut anew, and when a forwarder reassembles after all.
+//! Mode FF where nothing is lost: what passes, what is cut again, and when a forwarder reassembles after all.
 
 use lowmesh_lowpan::{Config, Input, Route, Way};
 use lowmesh_machine::{DropReason, Handle, Machine as _};
@@ -21,7 +21,7 @@ fn after_hops(mut packet: Vec<u8>, forwarders: u8) -> Vec<u8> {
     packet
 }
 
-/// The frames that a neighbour sends for node 3 over node 1, cut in the way of `config`.
+/// The frames that a neighbour sends for node 3 over node 1, cut in the mode of `config`.
 fn frames_of(config: Config, octets: usize, salt: u8) -> Vec<Vec<u8>> {
     let mut line = Line::new(4, config, 1);
     line.send(packet(0, 3, octets, salt), 1);

@@ -65,7 +65,7 @@ fn all_fragments_are_handed_over_at_once_and_the_packet_let_go_only_as_gnrc_does
 }
 
 #[test]
-fn the_packet_buffer_holds_more_than_the_octets_of_packets_only_as_gnrc_has_it() {
+fn only_the_packet_buffer_of_gnrc_holds_more_than_the_octets_of_packets() {
     let part = GNRC_SNIP_OCTETS;
     let interface = part + GNRC_INTERFACE_HEADER_OCTETS;
     for (way, manner, beside) in [

@@ -1,4 +1,4 @@
-//! The ways of carrying a large packet over several hops: how many fragments, what faults and attacks do.
+//! The modes of carrying a large packet over several hops: how many fragments, what faults and attacks do.
 
 mod attacks;
 mod counts;

@@ -27,7 +27,7 @@ pub enum Acknowledgement {
 /// What the radio and its driver can do at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Radio {
-    /// The receiver is on whenever nothing is being sent, backoff included; a frame that came is out of the way
+    /// The receiver is on whenever nothing is being sent, backoff included; a frame that came leaves the radio
     /// at once.
     Open,
     /// A radio that runs CSMA and retries by itself and has one buffer for both directions, under a driver
@@ -64,7 +64,7 @@ pub struct Config {
     /// What each copy adds to the first backoff exponent of the next: 0 by the standard; with 1 the window doubles
     /// with every transmission, as in Contiki's CSMA before NG.
     pub be_growth: u8,
-    /// Backoffs after the first before the channel counts as not to be had: macMaxCsmaBackoffs.
+    /// macMaxCsmaBackoffs: backoffs after the first one before a channel access failure.
     pub backoffs_max: u8,
     /// Who confirms.
     pub acknowledgement: Acknowledgement,

@@ -16,12 +16,12 @@
 //! | on [`Output::Sense`]: measure the channel from `at` on for 8 symbols ([`params::CCA`](crate::params::CCA)) and answer [`Input::Sensed`] | `at + CCA` |
 //! | on [`Output::Transmit`] or [`Output::Acknowledge`]: the first symbol of the preamble leaves at `at`, the last of the FCS [`airtime`](crate::frame::airtime) later; then [`Input::Sent`] | end of the frame |
 //! | when a frame begins that this radio locks on to, and [`Csma::listens`](super::Csma::listens) is true: [`Input::Incoming`] | start of the preamble |
-//! | when that frame ends whole: [`Input::Received`], whoever it is for; broken: [`Input::Lost`] | end of the frame |
+//! | when that frame ends whole: [`Input::Received`], for any receiver; broken: [`Input::Lost`] | end of the frame |
 //! | a frame that begins while `listens` is false is not heard: no input at all | |
 //!
 //! `at` is never before the moment of the call. There is never more than one `Sense` unanswered, nor more than one
 //! frame on its way out: while an acknowledgement leaves, the MAC takes any CCA for busy, so that `Sent` cannot
-//! mean two things. The MAC never begins to send while a frame comes in that it was told of. A driver that
+//! mean two things. The MAC never begins to send between [`Input::Incoming`] and the end of that frame. A driver that
 //! hears frames only when they are over (ZEP) leaves out `Incoming` and `Lost`; one that cannot sense answers "idle".
 
 use alloc::vec::Vec;

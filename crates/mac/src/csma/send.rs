@@ -50,7 +50,7 @@ impl Csma {
         self.counters.sensed_busy += 1;
         match access.after_busy(&self.config) {
             Some(access) => self.access(now, frame, access),
-            // s6.2.5.1: the channel is not to be had, whatever copy of the frame this is.
+            // s6.2.5.1: a channel access failure, for any copy of the frame.
             None => self.give_up(now, &frame, DropReason::ChannelAccess),
         }
         Ok(())

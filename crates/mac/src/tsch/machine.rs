@@ -378,7 +378,7 @@ impl Tsch {
 
     /// The next beacon comes after three quarters of the period to the whole of it. With a period near the
     /// distance of shared cells that would leave neighbours no choice of cells, and others no cell at all:
-    /// then one to [`BEACON_GAP_MAX`] of them go by, drawn anew each time.
+    /// then one to [`BEACON_GAP_MAX`] of them go by, drawn for each beacon.
     pub(super) fn schedule_beacon(&mut self) {
         let jitter = self.config.eb_period.mul_f64(EB_JITTER);
         let period = self.config.eb_period - jitter.mul_f64(self.rng.unit());

@@ -35,13 +35,13 @@ fn nonce(octet: u8) -> RenewalNonce {
     RenewalNonce([octet; RENEWAL_NONCE_LEN])
 }
 
-/// What a server makes of a request.
+/// The server's verdict on a request.
 fn take(server: &Renewal, request: &StreamMessage, s2: u8) -> Result<Renewed, Refusal> {
     let drawn = || Ok::<_, Infallible>(nonce(s2));
     server.unprotect_request(request, drawn).unwrap_or_else(|never| match never {})
 }
 
-/// What a client makes of response #1.
+/// The third context, if the client accepts response #1.
 fn third(
     client: &Renewal,
     pending: &Pending,
@@ -112,8 +112,8 @@ fn both_ends_come_to_one_context_in_two_round_trips() {
     let r2 = unwrapped(&said).expect("a byte string");
     assert_eq!(r2[..8], [2; 8]);
     assert_eq!(r2.len(), RENEWAL_NONCE_LEN + RENEWAL_TAG_LEN);
-    // RFC 8613 s8.3: the nonce from the request is used, so no Partial IV is said. libcoap 4.3.4 and Californium 3.13
-    // compute this nonce and no other.
+    // RFC 8613 s8.3: the nonce of the request is used, so there is no Partial IV. libcoap 4.3.4 and Californium 3.13
+    // accept only this nonce.
     let value = response.options.get(OptionNumber::OSCORE).expect("protected");
     assert_eq!(Header::parse(value).expect("our own").partial_iv, None);
     let second = run.client.context(&[r2, &[1; 8]].concat());
@@ -146,8 +146,8 @@ fn response_1_with_the_nonce_of_request_1_is_understood_however_it_is_computed()
     let (request, pending) = first.protect_request(&get("/a")).expect("plain");
     let (_, received) = run.server.context(&[1; 8]).unprotect_request(&request).expect("fresh");
     let second = run.server.context(&[[2; 8], [1; 8]].concat());
-    // The first one's is that of the request's nonce, as of ours and libcoap 4.3.4. Californium 3.13 says a Partial IV
-    // beside, if the request observes.
+    // The request's nonce is made with the first context's Common IV, as here and in libcoap 4.3.4. Californium 3.13 adds
+    // a Partial IV if the request observes.
     let said = PartialIv::new(0);
     for (common_iv, partial_iv) in
         [(&second.common_iv, None), (&first.common_iv, None), (&first.common_iv, said)]

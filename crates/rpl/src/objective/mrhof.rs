@@ -24,7 +24,7 @@ impl Mrhof {
         switch_after: Some(params::MRHOF_SWITCH_AFTER),
         measures_first: false,
     };
-    /// As RPL Classic of Contiki-NG, its implementation with storing mode, has it.
+    /// As in RPL Classic of Contiki-NG, its implementation with storing mode.
     pub const CLASSIC: Self = Self {
         name: "mrhof/classic",
         switch_threshold: params::CLASSIC_SWITCH_THRESHOLD,

@@ -37,7 +37,7 @@ fn a_packet_carries_direction_and_rank_from_hop_to_hop() {
     let mut network = network();
     let start = Passage { from: None, target: global(0), source_routed: false, option: None };
     let Verdict::Forward { next, option } = check(&mut network.nodes[3], &start) else {
-        panic!("the way up is known");
+        panic!("the path up is known");
     };
     assert_eq!((next.address, next.direction), (link_local(2), Direction::Up));
     assert_eq!((option.down, option.sender_rank), (false, 4));

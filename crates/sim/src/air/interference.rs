@@ -4,7 +4,7 @@
 //! - [`Interferer::Wifi`]: time is cut into occupations of 1.5 ms, each taken with the chance
 //!   `duty_cycle`. The station covers the 802.15.4 channels within half its 22 MHz, none else.
 //! - [`Interferer::GilbertElliott`]: a chain of two states a channel. Its state at a step is either kept
-//!   or, with chance a + b, drawn anew from its long-run shares; so looking back to the last fresh draw
+//!   or, with chance a + b, drawn from its long-run shares; so looking back to the last such draw
 //!   gives the state without playing the chain from its start:
 //!
 //! ```text

@@ -2,11 +2,11 @@
 //! whose parent, how far away, and how many frames pass.
 //!
 //! Every pair needs a power all the same, since nodes that are no neighbours in the tree disturb and sense each
-//! other. Their distance is that of their places, if these are known. Else, where the steps of the way between them go in directions that do not
-//! depend on each other, the mean of its square is the sum of the squares of the steps, and that is what is taken:
+//! other. Their distance is that of their places, if these are known. Else, where the links of the path between them have
+//! independent directions, the mean of its square is the sum of the squares of the steps, and that is what is taken:
 //!
 //! ```text
-//!   d(a, b)^2 = sum over the links on the way from a to b of d(link)^2
+//!   d(a, b)^2 = sum over the links on the path from a to b of d(link)^2
 //!   P(d)      = P(nothing received) + margin - 10 n log10(d / reach) + shadowing(a, b)
 //! ```
 //! The margin tells how far beyond its own links a node is heard. A pair that is no link has the delivery ratio
@@ -107,7 +107,7 @@ fn shadowing(seed: Seed, a: NodeId, b: NodeId) -> f64 {
     draw_normal(seed, Purpose::Shadowing, low.0.into(), high.0.into())
 }
 
-/// Between places, or the root of the sum of squares on the way from `a` to `b` over the tree.
+/// Between places, or the root of the sum of squares on the path from `a` to `b` over the tree.
 fn distance_m(params: &TreeLinksParams, a: NodeId, b: NodeId) -> f64 {
     if let (Some(a), Some(b)) = (params.places_m.get(a.index()), params.places_m.get(b.index())) {
         let square = |axis: usize| (a[axis] - b[axis]) * (a[axis] - b[axis]);

@@ -1,4 +1,4 @@
-//! Same configuration and same seed, same run: to the last bit, whoever watches.
+//! Same configuration and same seed, same run to the last bit, with any observers.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,5 @@
-//! Three small worlds with fixed seeds, and what comes of them as a table: whoever changes a protocol sees
-//! here what it does to a network, and says in the commit why that is better.
+//! Three small worlds with fixed seeds, and their results as a table: a change to a protocol shows
+//! here what it does to a network, and its commit says why that is better.
 
 use std::fmt::Write as _;
 

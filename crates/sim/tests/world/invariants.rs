@@ -72,7 +72,7 @@ fn no_node_has_the_radio_on_longer_than_it_exists_nor_more_than_one_place() {
     }
 }
 
-/// Nodes on the way from `node` to the root over preferred parents, or none if it does not lead there.
+/// Nodes on the path from `node` to the root over preferred parents, or none if it does not lead there.
 fn chain(nodes: &[Node], node: usize) -> Option<Vec<usize>> {
     let mut chain = vec![node];
     while chain.last() != Some(&0) {

@@ -3,7 +3,7 @@
 //! | file | asks |
 //! |---|---|
 //! | `worlds` | (plain and random worlds to try things on) |
-//! | `determinism` | same seed, same run, whoever watches? |
+//! | `determinism` | same seed, same run, with any observers? |
 //! | `invariants` | what holds in every world, and at rest? |
 //! | `slots` | does the air keep its rules in every slot? |
 //! | `recovery` | do recoverable fragments keep the books under load, and what do windows do? |

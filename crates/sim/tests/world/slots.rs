@@ -44,7 +44,7 @@ fn octets(hex: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(digit).collect()
 }
 
-/// The slots of a run with frames in them; frames are checked on the way.
+/// The slots of a run with frames in them; each frame is checked.
 fn slots(number: u64) -> BTreeMap<u64, Slot> {
     let lines = Shared::default();
     let sinks = Sinks { pcap: None, trace: Some(Box::new(lines.clone())) };

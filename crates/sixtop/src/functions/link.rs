@@ -89,8 +89,8 @@ impl Way {
             .sum();
         negotiated + auto_rx.map_or(0, |auto| auto.heard)
     }
-    /// Begins to count anew if other cells count than before. The two directions of a link change by
-    /// themselves, or both ends would come to the end of their windows at once, and refuse each other.
+    /// Restarts the counters if other cells count than before. The two directions of a link do so independently: else
+    /// both ends would come to the end of their windows at once, and refuse each other.
     fn refresh(
         &mut self,
         context: &Context<'_>,
@@ -104,7 +104,7 @@ impl Way {
             self.restart(context, peer, params, auto);
         }
     }
-    /// Begins to count anew.
+    /// Restarts the counters.
     fn restart(
         &mut self,
         context: &Context<'_>,
@@ -131,7 +131,7 @@ impl Way {
     ///
     /// A receiver sees only the frames that arrive, so on a lossy link its full cells never look full to
     /// it. What the peer's frames lose is taken to be what this node's own frames lose: of the share
-    /// acknowledged, half the loss (its square root) lies on the way there.
+    /// acknowledged, half the loss (its square root) lies in the forward direction.
     fn high(&self, schedule: &Schedule, peer: Eui64, params: &MsfParams, have: u16) -> u64 {
         if self.options == SEND {
             return params.cells_used_high;
@@ -163,7 +163,7 @@ impl Way {
         }
         let used = self.used(context.schedule, peer, auto).saturating_sub(window.used_before);
         let have = self.have(context.schedule, peer);
-        // What was wanted and not had meanwhile is judged anew.
+        // What was wanted but not granted meanwhile is decided again.
         self.wanted = Some(if used > self.high(context.schedule, peer, params, have) {
             wanted.max(have + 1).min(params.cells_per_peer_max.max(have))
         } else if used < params.cells_used_low && have > self.least() {
@@ -213,7 +213,7 @@ impl Link {
             heard: (0, now),
         }
     }
-    /// Begins to count anew in the directions whose cells changed.
+    /// Restarts the counters of the directions whose cells changed.
     pub fn refresh(
         &mut self,
         context: &Context<'_>,

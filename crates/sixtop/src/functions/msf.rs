@@ -3,10 +3,10 @@
 //! Three slotframes: the shared cell of RFC 8180, autonomous cells, negotiated cells. A node keeps at
 //! least one cell to send to its preferred parent, and one more or one less as they are used. B-MSF is the
 //! same with other numbers, and with cells towards each child, adapted by the child's own counters
-//! (line 10 of the algorithm prints `>` for `<`; counters start anew when they are evaluated).
+//! (line 10 of the algorithm prints `>` for `<`; counters restart when they are evaluated).
 //!
-//! The counters of a direction also start anew when its cells change: RFC 9033 s5.1 does not say, and a window
-//! over one set of cells is what its thresholds speak of.
+//! The counters of a direction also restart when its cells change. RFC 9033 s5.1 does not say so, but its thresholds
+//! are about a window over one set of cells.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;

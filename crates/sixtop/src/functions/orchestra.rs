@@ -25,7 +25,7 @@ pub enum Rule {
     ReceiverStoring,
     /// In the sender's cell; the parent and each child listen to each other there.
     SenderStoring,
-    /// In the receiver's cell, to whoever there are frames for (in non-storing mode children are unknown).
+    /// In the receiver's cell, to any node with frames waiting for it (in non-storing mode children are unknown).
     ReceiverNonStoring,
 }
 

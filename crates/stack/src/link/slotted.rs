@@ -26,7 +26,7 @@ use crate::params::ORPHAN_MAX;
 pub(crate) struct Slotted {
     pub(crate) mac: Tsch,
     sixtop: Sixtop,
-    /// Number of the schedule's last change that the MAC was told of.
+    /// Number of the schedule's last change that the MAC knows.
     seen_schedule: u64,
     /// Since when the node is synchronised without a parent.
     orphan_since: Option<Instant>,

@@ -2,7 +2,7 @@
 //!
 //! Two faces of the same bytes: [`MessageView`] borrows a datagram and allocates nothing,
 //! [`Message`] owns its parts and is what gets built and sent. Options stay in their wire form in
-//! both; an iterator decodes them on the way.
+//! both; an iterator decodes them one by one.
 //!
 //! The parts that other transports share are apart from the UDP header: `body` splits options from
 //! payload, so that the stream framing of RFC 8323 can put another header before it, and [`Token`]

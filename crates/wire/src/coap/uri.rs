@@ -58,7 +58,7 @@ impl Scheme {
             Self::CoapsWs => 443,
         }
     }
-    /// True when keys protect the way there.
+    /// True for a scheme over DTLS or TLS.
     pub const fn is_secure(self) -> bool {
         matches!(self, Self::Coaps | Self::CoapsTcp | Self::CoapsWs)
     }
@@ -220,8 +220,8 @@ fn split_authority(authority: &str) -> Result<(Host, Option<u16>), UriError> {
     Ok((host, port))
 }
 
-/// The decoded segments of a path without `.` and `..` (RFC 7252 s6.4 step 2, RFC 3986 s5.2.4): a Uri-Path of that value is
-/// forbidden (RFC 7252 s5.10.1). `%2E` is a dot too, since a URI means the same with it (RFC 3986 s2.3).
+/// The decoded segments of a path without `.` and `..` (RFC 7252 s6.4 step 2, RFC 3986 s5.2.4): a Uri-Path must not have
+/// these values (RFC 7252 s5.10.1). `%2E` is a dot too, since a URI means the same with it (RFC 3986 s2.3).
 pub fn without_dot_segments<S: AsRef<[u8]> + Default>(segments: Vec<S>) -> Vec<S> {
     let mut path = Vec::new();
     let count = segments.len();

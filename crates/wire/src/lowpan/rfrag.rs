@@ -45,7 +45,7 @@ pub enum Part {
         /// Where in the compressed datagram it begins, at least 1.
         offset: u16,
     },
-    /// No part: whoever gets this forgets the datagram (RFC 8931 s6.3).
+    /// No part: the receiver forgets the datagram (RFC 8931 s6.3).
     Abort,
 }
 
@@ -69,7 +69,7 @@ impl Part {
 /// The header of a recoverable fragment (RFC 8931 s5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rfrag {
-    /// E: a node on the way was congested.
+    /// E: a node on the path was congested.
     pub congestion: bool,
     /// Names the datagram on its link, together with the sender of the frame.
     pub datagram_tag: u8,

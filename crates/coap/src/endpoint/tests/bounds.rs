@@ -33,6 +33,12 @@ fn exchange_of(outputs: &[Output<u16>]) -> Option<ExchangeId> {
     })
 }
 
+/// Whether a CON of a peer is known as a duplicate.
+fn is_duplicate(server: &mut Endpoint<u16>, from: u16, id: u16, now: Instant) -> bool {
+    let out = hear(server, from, &request(Kind::Confirmable, id), now);
+    discards(&out) == [Discard::Duplicate]
+}
+
 /// Lets peers ask for something that takes longer than the ACK waits, and answers; returns the separate
 /// responses by peer. The handle of each is its peer's address.
 fn separate_responses(
@@ -122,7 +128,7 @@ fn a_request_by_multicast_takes_no_place_from_an_answer() {
 }
 
 #[test]
-fn past_the_total_of_remembered_messages_it_is_the_peer_with_most_that_forgets() {
+fn past_the_total_of_remembered_messages_the_peer_with_most_forgets() {
     let config =
         Config { dedup_total: 200, dedup_per_peer: 128, peers_max: 64, ..Config::default() };
     let mut server = careful(config);
@@ -166,8 +172,7 @@ fn a_peer_past_its_share_of_remembered_messages_forgets_its_own() {
         hear(&mut server, NEWCOMER, &request(Kind::NonConfirmable, id), T0);
     }
     assert_eq!((server.remembered.total(), server.counters().forgotten_early), (11, 90));
-    let again = hear(&mut server, PROVEN, &request(Kind::Confirmable, 1), T0);
-    assert_eq!(discards(&again), [Discard::Duplicate]);
+    assert!(is_duplicate(&mut server, PROVEN, 1, T0));
 }
 
 #[test]
@@ -184,8 +189,20 @@ fn what_has_expired_leaves_before_anything_else_is_forgotten() {
         hear(&mut server, NEWCOMER, &request(Kind::Confirmable, id), later);
     }
     assert_eq!(server.counters().forgotten_early, 0);
-    let oldest = hear(&mut server, NEWCOMER, &request(Kind::Confirmable, 0), later);
-    assert_eq!(discards(&oldest), [Discard::Duplicate]);
+    assert!(is_duplicate(&mut server, NEWCOMER, 0, later), "its oldest");
+}
+
+#[test]
+fn messages_that_have_expired_are_not_forgotten_early_with_their_peer() {
+    let mut server = careful(Config { peers_max: 1, ..Config::default() });
+    let later = T0 + EXCHANGE_LIFETIME;
+    for (peer, now, forgotten_early) in [(1, T0, 0), (2, later, 0), (3, later, 1)] {
+        let out = hear(&mut server, peer, &request(Kind::Confirmable, 1), now);
+        let exchange = exchange_of(&out).expect("the other peer is idle");
+        server.handle(now, Input::Decline { exchange }).expect("acceptable");
+        outputs(&mut server);
+        assert_eq!(server.counters().forgotten_early, forgotten_early, "peer {peer}");
+    }
 }
 
 #[test]

@@ -96,7 +96,7 @@ fn an_accepted_notification_ends_the_wait_and_later_ones_come_in_any_order_of_ob
     let get = ask_verified(&mut client, 1, observe());
     assert_eq!(responses(&receive(&mut client, &state(&get, 1, 10), T0)), 1);
     accept(&mut client, true);
-    assert_eq!(client.next_deadline(), None, "whoever verifies registers again");
+    assert_eq!(client.next_deadline(), None, "the layer that verifies registers again");
     let later = T0 + Duration::from_secs(1);
     for (id, sequence) in [(2, 5), (3, 900), (4, 11)] {
         assert_eq!(responses(&receive(&mut client, &state(&get, id, sequence), later)), 1);

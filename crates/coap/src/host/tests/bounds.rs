@@ -2,64 +2,11 @@
 
 use lowmesh_wire::coap::stream::{Framing, StreamMessage};
 
+use super::drive::{acknowledge, answer_all, hear, register, respond, state, wants};
 use super::*;
 use crate::params::{NOTIFICATION_GAP, OBSERVED_REQUEST_MAX, STATES_MAX};
 
-const CAREFUL: HostLimits = HostLimits { amplification_max: Some(3), ..TRUSTING };
 const MANY: HostLimits = HostLimits { observers_max: 300, observers_per_source: 300, ..TRUSTING };
-
-/// A request that observes, under a token of its own.
-fn register(kind: Kind, path: &str, token: u64) -> Message {
-    let mut get = Message::new(kind, Code::GET, MessageId(token as u16));
-    get.token = Token::from_number(token, 8);
-    get.options.insert_path(path);
-    get.options.insert_uint(OptionNumber::OBSERVE, 0);
-    get
-}
-
-fn hear(server: &mut Datagrams, from: u8, message: &Message, now: Instant) {
-    let bytes = message.to_vec();
-    server.handle(now, Input::Datagram { from, bytes: &bytes }).expect("never fails");
-}
-
-/// What a server wants now: requests for its application, and the messages that leave.
-type Wants = (Vec<(ExchangeId, u8)>, Vec<(u8, Message)>);
-
-fn wants(server: &mut Datagrams) -> Wants {
-    let mut wants = Wants::default();
-    while let Some(output) = server.poll_output() {
-        match output {
-            Output::Request { exchange, from, .. } => wants.0.push((exchange, from)),
-            Output::Send { to, bytes, .. } => {
-                wants.1.push((to, Message::parse(&bytes).expect("own bytes")));
-            }
-            _ => {}
-        }
-    }
-    wants
-}
-
-fn answer(server: &mut Datagrams, exchange: ExchangeId, payload: Vec<u8>, now: Instant) {
-    let mut response = ResponseTemplate::new(Code::CONTENT).with_payload(payload);
-    response.options.insert_uint(OptionNumber::OBSERVE, 0);
-    let input = Input::Respond { exchange, response, handle: Handle::NONE };
-    server.handle(now, input).expect("acceptable");
-}
-
-/// Answers whatever the application is asked, until it is asked nothing; returns what leaves.
-fn answer_all(server: &mut Datagrams, payload: &[u8], now: Instant) -> Vec<(u8, Message)> {
-    let mut sent = Vec::new();
-    loop {
-        let (asked, left) = wants(server);
-        sent.extend(left);
-        if asked.is_empty() {
-            return sent;
-        }
-        for (exchange, _) in asked {
-            answer(server, exchange, payload.to_vec(), now);
-        }
-    }
-}
 
 /// A server whose 64 resources have an observer each, which has just been notified: the next notification
 /// has to wait.
@@ -92,7 +39,7 @@ fn change_all(server: &mut Datagrams, len: usize) -> (usize, usize, usize) {
             *told.entry(message.token).or_insert(0) += 1;
         }
         for (exchange, _) in &asked {
-            answer(server, *exchange, vec![9; len], now);
+            respond(server, *exchange, state(&vec![9; len]), now);
             octets_max = octets_max.max(server.server.registry.state_octets());
         }
         if asked.is_empty() {
@@ -125,7 +72,7 @@ fn a_state_longer_than_the_bound_is_kept_alone() {
     server.all_changed(T0);
     let (asked, _) = wants(&mut server);
     for (exchange, _) in asked {
-        answer(&mut server, exchange, vec![9; len], T0);
+        respond(&mut server, exchange, state(&vec![9; len]), T0);
         assert_eq!(server.server.registry.state_octets(), len);
     }
     // RFC 7641 s4.5.1: its observer waits, since it has just been notified.
@@ -164,33 +111,69 @@ fn requests_of_observers_are_kept_up_to_a_length_each() {
     }
 }
 
-#[test]
-fn a_long_request_on_a_connection_is_answered_once() {
-    let mut server: Host<u8, Connections<u8>> = Host::over_connections(
-        ConnectionLimits::default(),
-        HostLimits::default(),
-        Rng::stream(Seed(5), NodeId(2), Purpose::Coap),
-    );
+/// A server with one connection.
+fn connected(limits: HostLimits) -> Host<u8, Connections<u8>> {
+    let rng = Rng::stream(Seed(5), NodeId(2), Purpose::Coap);
+    let mut server = Host::over_connections(ConnectionLimits::default(), limits, rng);
     let framing = Framing::Stream;
     server.handle(T0, Input::Connected { peer: CLIENT, framing }).expect("fine");
-    let mut get = StreamMessage::new(Code::GET);
-    get.options.insert_uint(OptionNumber::OBSERVE, 0);
-    get.options.insert_path("/t");
-    get.options.insert(OptionNumber(65_000), &vec![7; 60_000]);
+    say(&mut server, &StreamMessage::new(Code::CSM), T0);
+    server
+}
+
+/// A message comes on the connection: the exchange, if it is a request for the application.
+fn say(
+    server: &mut Host<u8, Connections<u8>>,
+    message: &StreamMessage,
+    now: Instant,
+) -> Option<ExchangeId> {
     let mut bytes = Vec::new();
-    for message in [StreamMessage::new(Code::CSM), get] {
-        message.emit(framing, &mut bytes);
-    }
-    server.handle(T0, Input::Datagram { from: CLIENT, bytes: &bytes }).expect("fine");
-    while let Some(output) = server.poll_output() {
-        if let Output::Request { exchange, .. } = output {
-            let mut response = ResponseTemplate::new(Code::CONTENT);
-            response.options.insert_uint(OptionNumber::OBSERVE, 0);
-            let input = Input::Respond { exchange, response, handle: Handle::NONE };
-            server.handle(T0, input).expect("acceptable");
-        }
-    }
+    message.emit(Framing::Stream, &mut bytes);
+    server.handle(now, Input::Datagram { from: CLIENT, bytes: &bytes }).expect("fine");
+    core::iter::from_fn(|| server.poll_output()).find_map(|output| match output {
+        Output::Request { exchange, .. } => Some(exchange),
+        _ => None,
+    })
+}
+
+/// The application answers a request on the connection, and agrees that it observes.
+fn agree(server: &mut Host<u8, Connections<u8>>, exchange: ExchangeId, now: Instant) {
+    let mut response = ResponseTemplate::new(Code::CONTENT);
+    response.options.insert_uint(OptionNumber::OBSERVE, 0);
+    let input = Input::Respond { exchange, response, handle: Handle::NONE };
+    server.handle(now, input).expect("acceptable");
+}
+
+fn stream_register(path: &str, token: u64) -> StreamMessage {
+    let mut get = StreamMessage::new(Code::GET);
+    get.token = Token::from_number(token, 2);
+    get.options.insert_uint(OptionNumber::OBSERVE, 0);
+    get.options.insert_path(path);
+    get
+}
+
+#[test]
+fn a_long_request_on_a_connection_is_answered_once() {
+    let mut server = connected(HostLimits::default());
+    let mut get = stream_register("/t", 1);
+    get.options.insert(OptionNumber(65_000), &vec![7; 60_000]);
+    let exchange = say(&mut server, &get, T0).expect("a request");
+    agree(&mut server, exchange, T0);
     assert_eq!((server.observers(), server.server.registry.request_octets()), (0, 0));
+}
+
+#[test]
+fn a_slow_request_on_a_connection_keeps_its_place_and_registers_however_late_its_answer_is() {
+    let mut server = connected(HostLimits { requests_max: 1, ..HostLimits::default() });
+    let slow = say(&mut server, &stream_register("/slow", 1), T0).expect("a request");
+    assert!(server.defer(slow).is_ok());
+    // Unlike datagrams, a connection does not forget a request after EXCHANGE_LIFETIME.
+    let later = Instant::from_secs(300);
+    let next = say(&mut server, &stream_register("/next", 2), later).expect("a request");
+    assert_eq!(server.defer(next), Err(ResponseTemplate::busy()));
+    agree(&mut server, slow, later);
+    assert_eq!(server.observers(), 1);
+    assert!(server.defer(next).is_ok(), "the place is free");
 }
 
 #[test]
@@ -217,12 +200,10 @@ fn a_challenge_is_no_state_and_ends_no_observation() {
     server.transport.prove(3, T0);
     server.changed("/t", T0);
     let (asked, _) = wants(&mut server);
-    let (exchange, response) = (asked[0].0, ResponseTemplate::challenge());
-    let input = Input::Respond { exchange, response, handle: Handle::NONE };
-    server.handle(T0, input).expect("acceptable");
+    respond(&mut server, asked[0].0, ResponseTemplate::challenge(), T0);
     let (asked, sent) = wants(&mut server);
     assert_eq!((asked.len(), sent, server.observers()), (0, vec![], 2));
-    // The next change is told as ever.
+    // The next change is notified as before.
     server.changed("/t", T0);
     let sent = answer_all(&mut server, b"3", T0);
     let states: Vec<_> = sent.iter().map(|(to, one)| (*to, &one.payload[..])).collect();
@@ -267,26 +248,29 @@ fn an_unproven_observer_whose_notification_gives_way_stays_and_is_notified_when_
 #[test]
 fn a_proven_observer_that_stays_silent_is_forgotten() {
     let (mut server, sent) = crowded();
-    let ack = Message::new(Kind::Acknowledgement, Code::EMPTY, sent[0].1.message_id);
-    hear(&mut server, 3, &ack, T0);
+    acknowledge(&mut server, 3, &sent[0].1, T0);
     server.changed("/t", T0);
     answer_all(&mut server, b"3", T0);
     // RFC 7641 s4.5: after the last copy of a CON the client is no longer an observer.
+    let mut now = T0;
     while server.observers() == 3 {
-        let now = server.next_deadline().expect("it waits for an acknowledgement");
+        now = server.next_deadline().expect("it waits for an acknowledgement");
         assert!(now < Instant::from_secs(300));
         server.handle(now, Input::Deadline).expect("never fails");
         answer_all(&mut server, b"3", now);
     }
-    let left = |server: &mut Datagrams, peer: u8| {
-        hear(server, peer, &register(Kind::Confirmable, "/t", peer.into()), T0);
-    };
-    left(&mut server, 3);
-    assert_eq!(server.observers(), 2, "the two that nothing has proven are still there");
+    // The two that nothing has proven are still there, so they take no second place.
+    for (peer, observers) in [(4, 2), (5, 2), (3, 3)] {
+        let mut again = register(Kind::Confirmable, "/t", peer.into());
+        again.message_id = MessageId(100);
+        hear(&mut server, peer, &again, now);
+        answer_all(&mut server, b"3", now);
+        assert_eq!(server.observers(), observers, "after {peer}");
+    }
 }
 
 #[test]
-fn long_requests_that_take_time_are_bounded_in_octets_for_each_peer_and_in_all() {
+fn long_requests_that_take_time_are_bounded_in_octets_for_each_peer_and_in_total() {
     let mut server = host(2, TRUSTING);
     let mut deferred = |peer: u8, id: u16| {
         let mut put = Message::new(Kind::Confirmable, Code::PUT, MessageId(id));
@@ -297,9 +281,7 @@ fn long_requests_that_take_time_are_bounded_in_octets_for_each_peer_and_in_all()
         let refused = server.defer(asked[0].0).err();
         refused.is_none_or(|response| {
             assert_eq!(response, ResponseTemplate::busy());
-            let (exchange, handle) = (asked[0].0, Handle::NONE);
-            let input = Input::Respond { exchange, response, handle };
-            server.handle(T0, input).expect("acceptable");
+            respond(&mut server, asked[0].0, response, T0);
             false
         })
     };
@@ -310,8 +292,7 @@ fn long_requests_that_take_time_are_bounded_in_octets_for_each_peer_and_in_all()
 
 #[test]
 fn among_forged_observers_who_take_all_places_one_that_proves_its_address_has_a_place() {
-    let limits = HostLimits { observers_max: 8, amplification_max: Some(3), ..TRUSTING };
-    let mut server = host(2, limits);
+    let mut server = host(2, HostLimits { observers_max: 8, ..CAREFUL });
     for forged in 10..30 {
         hear(&mut server, forged, &register(Kind::Confirmable, "/t", 1), T0);
         answer_all(&mut server, b"0", T0);

@@ -5,7 +5,7 @@ use crate::params::{BODY_OVERHEAD, QUOTA_ENTRY_OCTETS};
 
 /// An address and a port.
 type Port = (u8, u16);
-type Server = Host<Port, Endpoint<Port>>;
+type Server = drive::Server<Port>;
 
 const GREEDY: u8 = 1;
 const OTHER: u8 = 2;
@@ -17,28 +17,17 @@ fn server(limits: HostLimits) -> Server {
 
 /// A request; returns the exchange, if the application hears of it, and the answers that leave.
 fn hear(server: &mut Server, from: Port, request: &Message) -> (Option<ExchangeId>, Vec<Message>) {
-    let bytes = request.to_vec();
-    server.handle(T0, Input::Datagram { from, bytes: &bytes }).expect("never fails");
+    drive::hear(server, from, request, T0);
     turn(server)
 }
 
 fn turn(server: &mut Server) -> (Option<ExchangeId>, Vec<Message>) {
-    let (mut asked, mut answers) = (None, Vec::new());
-    while let Some(output) = server.poll_output() {
-        match output {
-            Output::Request { exchange, .. } => asked = Some(exchange),
-            Output::Send { bytes, .. } => answers.push(Message::parse(&bytes).expect("own bytes")),
-            _ => {}
-        }
-    }
-    (asked, answers)
+    let (asked, sent) = drive::wants(server);
+    (asked.last().map(|(exchange, _)| *exchange), sent.into_iter().map(|(_, one)| one).collect())
 }
 
 fn get(id: u16, path: &str) -> Message {
-    let mut get = Message::new(Kind::Confirmable, Code::GET, MessageId(id));
-    get.token = Token::from_number(id.into(), 2);
-    get.options.insert_path(path);
-    get
+    drive::get(Kind::Confirmable, id, path)
 }
 
 /// A request that takes the application time: the error that it is refused with, if it is.
@@ -56,8 +45,7 @@ fn ask(server: &mut Server, from: Port, id: u16) -> Code {
 }
 
 fn respond(server: &mut Server, exchange: ExchangeId, response: ResponseTemplate) -> Code {
-    let input = Input::Respond { exchange, response, handle: Handle::NONE };
-    server.handle(T0, input).expect("acceptable");
+    drive::respond(server, exchange, response, T0);
     turn(server).1[0].code
 }
 
@@ -90,14 +78,10 @@ fn forged_ports_of_a_machine_leave_it_half_of_its_share_for_what_it_proves() {
 fn all_ports_of_a_machine_have_one_share_of_the_places_for_observers() {
     let mut server = server(HostLimits { observers_max: 16, ..TRUSTING });
     let mut observe = |from: Port, id: u16| {
-        let mut get = get(id, "/t");
-        get.token = Token::from_number(7, 2);
-        get.options.insert_uint(OptionNumber::OBSERVE, 0);
+        let mut get = drive::register(Kind::Confirmable, "/t", 7);
+        get.message_id = MessageId(id);
         let exchange = hear(&mut server, from, &get).0.expect("room for the question");
-        let mut response = ResponseTemplate::new(Code::CONTENT);
-        response.options.insert_uint(OptionNumber::OBSERVE, 0);
-        let input = Input::Respond { exchange, response, handle: Handle::NONE };
-        server.handle(T0, input).expect("acceptable");
+        drive::respond(&mut server, exchange, drive::state(b""), T0);
         turn(&mut server).1[0].options.get(OptionNumber::OBSERVE).is_some()
     };
     let taken = (1..=20).filter(|port| observe((GREEDY, *port), 1)).count();

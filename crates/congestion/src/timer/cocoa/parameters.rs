@@ -127,7 +127,7 @@ const fn seconds(lower: u64, upper: u64, factors: [f64; 3]) -> BackoffFactor {
 ///
 /// Its alpha and beta agree with the draft, RFC 6298 and the testbed's traces, those of the text do
 /// not. The paper gives no truncation of the back-off: 60 s as for the RTO (RFC 6298 s5.5). Nor do its eq 4-5 say
-/// whether (5) takes the RTT before or after (4); before, as RFC 6298 s2.3 and the draft have it: after, with
+/// whether (5) takes the RTT before or after (4); before, as in RFC 6298 s2.3 and the draft: after, with
 /// 6CoCoA's alpha of .9, the deviation would shrink to a tenth and mean nothing.
 pub const TABLE_2: Parameters = Parameters {
     name: "cocoa",

@@ -193,7 +193,7 @@ proptest! {
             let now = Instant::from_secs(at_second as u64);
             let fragment = Received { header, data: &data, source: HERE, handle: Handle(1) };
             let (_, ack) = receiving.accept(now, &fragment, usize::MAX);
-            prop_assert!(ack.is_some(), "whoever asks is answered");
+            prop_assert!(ack.is_some(), "each acknowledgement request is answered");
             prop_assert!(receiving.octets() <= config.reassembly_octets);
             while receiving.expire(now).is_some() {}
         }

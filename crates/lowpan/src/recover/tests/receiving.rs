@@ -119,7 +119,7 @@ fn first_fragments_alone_hold_no_more_than_the_bound_and_no_longer_than_the_time
 }
 
 #[test]
-fn a_tag_used_again_for_another_datagram_begins_anew() {
+fn a_tag_used_again_for_another_datagram_begins_from_scratch() {
     let config = config("fixed", 32);
     let mut receiving = Receiving::new(&config);
     for frame in burst(&mut sending(300, &config), at(0)) {

@@ -226,6 +226,9 @@ impl<P: PeerAddress, T: Transport<P>> Transport<P> for Protected<P, T> {
     fn prove(&mut self, peer: P, now: Instant) {
         self.transport.prove(peer, now);
     }
+    fn awaits_response(&self, exchange: ExchangeId) -> bool {
+        self.transport.awaits_response(exchange)
+    }
     fn grant(&mut self, peer: P, octets: usize, now: Instant) {
         self.transport.grant(peer, octets, now);
     }
