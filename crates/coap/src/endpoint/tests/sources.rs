@@ -1,6 +1,7 @@
 //! One machine with many ports: whose requests it keeps from being taken.
 
 use super::*;
+use crate::params::SHARES_KEPT;
 
 /// An address and a port.
 type Port = (u8, u16);
@@ -60,6 +61,16 @@ fn forged_ports_of_a_machine_leave_it_half_of_its_share() {
         server.handle(T0, Input::Decline { exchange }).expect("acceptable");
     }
     assert!(server.shares.values().all(|share| *share == Share::default()));
+}
+
+#[test]
+fn sources_that_have_nothing_open_keep_few_entries() {
+    let mut server = server(Config::default());
+    for machine in 0..200 {
+        let exchange = hear(&mut server, (machine, 1), 1).expect("answered at once");
+        server.handle(T0, Input::Decline { exchange }).expect("acceptable");
+    }
+    assert_eq!(server.shares.len(), SHARES_KEPT);
 }
 
 #[test]
