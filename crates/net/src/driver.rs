@@ -53,9 +53,9 @@ pub struct Driver<M> {
 /// A DTLS session that ended by itself. The endpoint is told that its peer cannot be reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionLoss {
-    /// Whose.
+    /// The peer.
     pub peer: Peer,
-    /// What it means.
+    /// What the loss means.
     pub cause: LossCause,
     /// Why, for people.
     pub reason: String,
@@ -121,7 +121,7 @@ impl<M: Datagrams> Driver<M> {
         let place = self.losses.iter().position(|loss| loss.peer == peer)?;
         self.losses.remove(place)
     }
-    /// True while the DTLS handshake with a peer, who has answered, has not come to its end.
+    /// True while the DTLS handshake with a peer that has answered is not complete.
     pub fn is_shaking_hands(&self, peer: Peer) -> bool {
         self.sessions.as_ref().is_some_and(|sessions| sessions.is_shaking_hands(peer))
     }
@@ -239,8 +239,8 @@ impl<M: Datagrams> Driver<M> {
             _ => Ok(()),
         }
     }
-    /// Gives up those of whom ICMP messages say that they cannot be reached; true if there are any. So many within a time
-    /// that nobody can keep us busy with them; more are found by timeouts.
+    /// Gives up peers that cannot be reached according to ICMP; true if there are any. Their number within a period is
+    /// bounded, so that forged messages cannot keep us busy; timeouts find the others.
     fn lose(&mut self, addresses: &[SocketAddr]) -> bool {
         let now = self.clock.now();
         let mut any = false;
@@ -282,7 +282,7 @@ impl<M: Datagrams> Driver<M> {
     }
     fn send(&mut self, now: Instant) {
         self.deferred = false;
-        // Who cannot be reached may make them want something again.
+        // A peer that cannot be reached may make them send something again.
         while self.flush() {
             self.exchange(now);
         }
@@ -361,7 +361,7 @@ impl<M: Datagrams> Driver<M> {
                     self.unreachable(to);
                     news = true;
                 }
-                // Too long for the way, or without permission: lost, as on the way.
+                // Too long for the path, or without permission: lost, as on the path.
                 Err(_) => self.lost += 1,
             }
             self.unsent.pop_front();

@@ -27,7 +27,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Pipe for S {}
 
 /// An open connection.
 pub struct Line {
-    /// Who is at the other end.
+    /// The address of the peer.
     pub peer: SocketAddr,
     wire: Wire,
     /// Whether a part of a message has come.
@@ -59,9 +59,9 @@ pub enum ConnectError {
     /// Nobody answers.
     #[error("cannot connect to {address}: {error}")]
     Connect {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The error of the system.
         error: io::Error,
     },
     /// The handshake of TLS.
@@ -252,8 +252,7 @@ impl Listener {
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
-    /// The next who connects. The handshakes come after, with [`Incoming::open`], so that a slow
-    /// peer keeps nobody waiting.
+    /// The next connection. Its handshakes follow with [`Incoming::open`], so that a slow peer does not make others wait.
     pub async fn accept(&self) -> io::Result<Incoming> {
         let (stream, peer) = self.socket.accept().await?;
         let _as_it_was = stream.set_nodelay(true);
@@ -265,7 +264,7 @@ impl Listener {
 #[derive(Debug)]
 pub struct Incoming {
     stream: TcpStream,
-    /// Who it is.
+    /// The address of the peer.
     pub peer: SocketAddr,
     websocket: bool,
     tls: Option<TlsServer>,
@@ -281,7 +280,7 @@ impl Incoming {
             (true, true) => Scheme::CoapsWs,
         }
     }
-    /// Shakes hands. To be given up after a while by who calls.
+    /// Does the handshakes. The caller gives up after a while.
     pub async fn open(self) -> Result<Line, ConnectError> {
         let pipe: Box<dyn Pipe> = match &self.tls {
             None => Box::new(self.stream),

@@ -73,7 +73,7 @@ impl SessionLimits {
     }
 }
 
-/// Who has to leave of these, so that one more of a source fits.
+/// The session that leaves so that one more of a source fits; `None` while there is room.
 fn victim(all: Vec<Candidate>, source: Source, per_source: usize, max: usize) -> Option<Key> {
     let source_of = |one: &Candidate| Source::of(one.key.0.address);
     let mut held: BTreeMap<Source, usize> = BTreeMap::new();

@@ -149,7 +149,7 @@ impl Server {
         self.limits.datagrams.proxy = relay.forwards;
         self.limits.connection.proxy = relay.forwards;
         if relay.all {
-            // RFC 8613 s2: the option is safe to forward; what it protects is for whom the proxy stands for.
+            // RFC 8613 s2: the option is safe to forward; the protected part is for the server behind the proxy.
             self.limits.datagrams.extensions.push(OptionNumber::OSCORE);
             self.limits.connection.extensions.push(OptionNumber::OSCORE);
         }
@@ -162,7 +162,7 @@ impl Server {
         udp.join_all_coap_nodes();
         Ok(self.add(udp, None))
     }
-    /// Serves `coaps` at an address, to who knows one of the keys; the hint tells a client which.
+    /// Serves `coaps` at an address to clients with one of the keys. The hint tells a client which key to use.
     pub fn listen_dtls(
         &mut self,
         address: SocketAddr,

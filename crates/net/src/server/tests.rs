@@ -74,7 +74,7 @@ fn loopback() -> SocketAddr {
     "[::1]:0".parse().expect("an address")
 }
 
-/// A client that is a way too, with one request open at most.
+/// A client over one transport, with at most one request open.
 struct Client<W> {
     way: W,
     peer: Peer,
@@ -126,7 +126,7 @@ impl<W: Way> Client<W> {
         };
         tokio::time::timeout(Duration::from_secs(20), heard).await.expect("an end within 20 s")
     }
-    /// False once the way is closed.
+    /// False once the transport is closed.
     async fn is_served(&mut self) -> bool {
         self.send(RequestTemplate::get("/hello"));
         loop {
@@ -246,7 +246,7 @@ async fn observers_hear_of_changes_and_of_the_end() {
 #[tokio::test]
 async fn a_handler_sees_whether_it_is_asked_for_a_notification() {
     let mut server = server(Limits::default());
-    let text = |refresh| if refresh { "again" } else { "anew" };
+    let text = |refresh| if refresh { "refreshed" } else { "first" };
     let handler = Handler::new(move |request| {
         ResponseTemplate::new(Code::CONTENT).with_payload(text(request.refresh).into())
     });
@@ -257,10 +257,10 @@ async fn a_handler_sees_whether_it_is_asked_for_a_notification() {
     let mut observe = RequestTemplate::get("/who");
     observe.options.insert_uint(OptionNumber::OBSERVE, 0);
     client.send(observe);
-    assert_eq!(client.hear().await.expect("a state").payload, b"anew");
+    assert_eq!(client.hear().await.expect("a state").payload, b"first");
     running.changes.tell("/who");
-    assert_eq!(client.hear().await.expect("a change").payload, b"again");
-    assert_eq!(client.ask(RequestTemplate::get("/who")).await.1, "anew");
+    assert_eq!(client.hear().await.expect("a change").payload, b"refreshed");
+    assert_eq!(client.ask(RequestTemplate::get("/who")).await.1, "first");
     running.stop.send(()).expect("it runs");
     running.task.await.expect("no panic").expect("no failure");
 }

@@ -1,4 +1,4 @@
-//! One connection as a way: messages to and from its host, and how long its peer may take for what.
+//! One connection as a transport: messages to and from its host, and how long its peer may take for each step.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -31,7 +31,7 @@ const FRAMING: Framing = Framing::WebSocket;
 
 type ConnectionHost = Host<Peer, Protected<Peer, Connections<Peer>>>;
 
-/// Over one connection.
+/// The transport over one connection.
 pub(crate) struct Connected {
     line: Line,
     peer: Peer,
@@ -146,7 +146,7 @@ impl Connected {
     fn is_busy(&self) -> bool {
         self.host.observers() > 0 || self.host.transport().transport().incoming() > 0
     }
-    /// Takes out of the host what it wants: messages to the line, the rest to the application.
+    /// Takes the outputs of the host: messages go to the line, the rest to the application.
     fn drain(&mut self) {
         while let Some(output) = self.host.poll_output() {
             match output {
@@ -219,7 +219,7 @@ impl Connected {
         guard.until = now + guard.silence;
         match (observes, busy, guard.pinged) {
             (true, _, false) => {
-                // Who observes is silent because nothing changes, or because it is gone: RFC 8323 s5.4 has a question.
+                // An observer is silent because nothing changes, or because it is gone: a Ping tells (RFC 8323 s5.4).
                 guard.pinged = true;
                 guard.until = now + guard.pong;
                 let ping = Input::Ping { peer: self.peer, handle: Handle::NONE };
@@ -287,7 +287,7 @@ impl Connected {
             Err(StreamError::Broken(error)) => Err(error),
         }
     }
-    /// RFC 8323 s5.6: who cannot go on says why in an Abort.
+    /// RFC 8323 s5.6: an end that cannot go on says why in an Abort.
     fn abort(&mut self, diagnostic: &str) {
         let abort = Signal::Abort { bad_csm_option: None, diagnostic: diagnostic.to_owned() };
         self.line.queue(&abort.into_message(Token::EMPTY));
@@ -315,7 +315,7 @@ impl Connected {
             }
         };
         let moved = async {
-            // Who does not read its answers is not read either (back-pressure).
+            // A peer that does not read its answers is not read either (back-pressure).
             if line.is_flushed() {
                 Moved::In(line.receive().await)
             } else {
@@ -346,12 +346,12 @@ fn cost(request: &Message) -> usize {
     REQUEST_OVERHEAD + request.options.as_bytes().len() + request.payload.len()
 }
 
-/// A peer that does not greet as RFC 8323 s5.3 asks.
+/// The error of a peer that does not send a CSM first (RFC 8323 s5.3).
 fn not_coap(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, misgreeting(what))
 }
 
-/// What a peer did in place of greeting, and what that means.
+/// The message for a peer that does not send a CSM first: what it did, and what that means.
 pub(crate) fn misgreeting(what: &str) -> String {
     format!("{what} (RFC 8323 s5.3); it speaks another protocol, or none")
 }
@@ -422,7 +422,7 @@ impl Way for Connected {
         let _always_taken = self.handle(Input::Release { peer: self.peer });
     }
     async fn end(self) {
-        // Whether the other end has still heard it makes no difference any more.
+        // It makes no difference whether the peer has still received it.
         let _heard = tokio::time::timeout(HANDSHAKE_MAX, self.close()).await;
     }
     fn peer(&self, _address: SocketAddr) -> io::Result<Peer> {

@@ -1,4 +1,4 @@
-//! Connections that take places, read nothing, or write slowly: whom they keep from being served.
+//! Connections that take places, read nothing, or write slowly do not keep others from being served.
 
 use lowmesh_wire::coap::signaling::{Capabilities, Signal};
 use lowmesh_wire::coap::stream::{Framing, StreamMessage};
@@ -95,7 +95,7 @@ async fn idle_connections_of_one_address_shut_nobody_out() {
 }
 
 #[tokio::test]
-async fn who_observes_or_waits_for_an_answer_is_not_evicted() {
+async fn a_connection_that_observes_or_waits_for_an_answer_is_not_evicted() {
     let (running, tcp, _) = long_server(Limits {
         connections_max: 2,
         grace: Duration::from_millis(200),
@@ -117,7 +117,7 @@ async fn who_observes_or_waits_for_an_answer_is_not_evicted() {
 }
 
 #[tokio::test]
-async fn who_does_not_read_leaves_at_once_when_evicted() {
+async fn an_evicted_connection_that_does_not_read_is_cut_at_once() {
     let limits = Limits {
         connections_max: 1,
         // One connection that leaves keeps the next one out.
@@ -254,7 +254,7 @@ async fn observers_that_do_not_read_gather_no_notifications() {
     let made = executed.load(Ordering::Relaxed) as usize;
     assert!(made > 8, "some were made");
     let most = (16 << 20) / LONG + OUTGOING_MAX / LONG;
-    assert!(made < most, "{made} states are made for who does not read");
+    assert!(made < most, "{made} states are made for a peer that does not read");
     drop(stream);
     ended(running).await;
 }
@@ -272,7 +272,7 @@ async fn a_silent_observer_is_asked_whether_it_is_there() {
     let bytes = rest(gone).await;
     let ping = Code::PING;
     assert!(bytes.windows(2).any(|pair| pair[1] == ping.0), "{bytes:?}");
-    // Who answers stays.
+    // A client that answers stays.
     let mut there = client(tcp).await;
     let mut observe = RequestTemplate::get("/counter");
     observe.options.insert_uint(OptionNumber::OBSERVE, 0);

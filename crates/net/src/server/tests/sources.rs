@@ -1,4 +1,4 @@
-//! One machine with many ports: whom it keeps from being served over UDP.
+//! One machine with many UDP ports has one share, and other machines are served.
 
 use lowmesh_wire::coap::MessageId;
 use tokio::net::UdpSocket;
