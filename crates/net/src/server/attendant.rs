@@ -149,12 +149,12 @@ impl<W: Way> Attendant<W> {
             _ => {}
         }
     }
-    /// The server ends, and takes no more requests.
+    /// The server ends and accepts no more requests. RFC 7252 s5.9.3.4: the 5.03 says when to try again.
     fn decline(&mut self, exchange: ExchangeId, multicast: bool) {
         if multicast {
             self.pass_over(exchange);
         } else {
-            self.respond(exchange, ResponseTemplate::new(Code::SERVICE_UNAVAILABLE));
+            self.respond(exchange, ResponseTemplate::busy());
         }
     }
     /// A request stays without an answer.

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use lowmesh_coap::params::BUSY_MAX_AGE_S;
 use lowmesh_coap::resource::Methods;
 use lowmesh_coap::{
     Config, ConnectionLimits, HostLimits, Input, Output, RequestTemplate, ResponseTemplate,
@@ -239,7 +240,9 @@ async fn observers_hear_of_changes_and_of_the_end() {
     }
     assert_eq!(client.hear().await.expect("a state").payload, b"3");
     running.stop.send(()).expect("it runs");
-    assert_eq!(client.hear().await.expect("the end").code, Code::SERVICE_UNAVAILABLE);
+    let end = client.hear().await.expect("the end");
+    assert_eq!(end.code, Code::SERVICE_UNAVAILABLE);
+    assert_eq!(end.options.get_uint(OptionNumber::MAX_AGE), Some(BUSY_MAX_AGE_S));
     running.task.await.expect("no panic").expect("no failure");
 }
 
@@ -303,6 +306,13 @@ async fn a_server_that_ends_finishes_what_it_has_begun() {
     let both = async { tokio::join!(client.hear(), line.hear()) };
     assert!(tokio::time::timeout(Duration::from_millis(50), both).await.is_err());
     running.stop.send(()).expect("it runs");
+    // The server learns of it. RFC 7252 s5.9.3.4: Max-Age says when to try again.
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let mut late = datagrams(address, None);
+    late.send(RequestTemplate::get("/hello"));
+    let refused = late.hear().await.expect("an answer");
+    assert_eq!(refused.code, Code::SERVICE_UNAVAILABLE);
+    assert_eq!(refused.options.get_uint(OptionNumber::MAX_AGE), Some(BUSY_MAX_AGE_S));
     assert_eq!(client.hear().await.expect("an answer").payload, b"at last");
     assert_eq!(line.hear().await.expect("an answer").payload, b"at last");
     running.task.await.expect("no panic").expect("no failure");
