@@ -145,35 +145,40 @@ impl<M: Datagrams> Driver<M> {
             if let Some(output) = self.outputs.pop_front() {
                 return Ok(output);
             }
-            if self.deferred {
-                self.send(self.clock.now());
-                continue;
-            }
-            if self.read_in_a_row >= READ_IN_A_ROW_MAX {
-                // A flood that never pauses would leave no time to the timers and the other tasks of this thread.
-                self.read_in_a_row = 0;
-                tokio::task::yield_now().await;
-            }
-            let deadline = self.next_deadline();
-            if deadline.is_some_and(|due| due <= self.clock.now()) {
-                self.wake();
-                self.work(self.clock.now());
-                continue;
-            }
-            let until = deadline.map(|due| tokio::time::Instant::from_std(self.system(due)));
-            let sleep = async {
-                match until {
-                    Some(until) => tokio::time::sleep_until(until).await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                readable = self.udp.readable() => { readable?; self.receive()?; }
-                writable = self.udp.writable(), if !self.unsent.is_empty() => writable?,
-                () = sleep => self.wake(),
-            }
-            self.work(self.clock.now());
+            self.step().await?;
         }
+    }
+    /// Sends what is left, or waits for the socket or a deadline, and does what follows from it.
+    pub(crate) async fn step(&mut self) -> io::Result<()> {
+        if self.deferred {
+            self.send(self.clock.now());
+            return Ok(());
+        }
+        if self.read_in_a_row >= READ_IN_A_ROW_MAX {
+            // A flood that never pauses would leave no time to the timers and the other tasks of this thread.
+            self.read_in_a_row = 0;
+            tokio::task::yield_now().await;
+        }
+        let deadline = self.next_deadline();
+        if deadline.is_some_and(|due| due <= self.clock.now()) {
+            self.wake();
+            self.work(self.clock.now());
+            return Ok(());
+        }
+        let until = deadline.map(|due| tokio::time::Instant::from_std(self.system(due)));
+        let sleep = async {
+            match until {
+                Some(until) => tokio::time::sleep_until(until).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            readable = self.udp.readable() => { readable?; self.receive()?; }
+            writable = self.udp.writable(), if !self.unsent.is_empty() => writable?,
+            () = sleep => self.wake(),
+        }
+        self.work(self.clock.now());
+        Ok(())
     }
     /// Sends what can be sent without waiting, and ends all sessions.
     pub fn close(mut self) {

@@ -23,8 +23,20 @@ pub(crate) use connected::{Connected, Patience, misgreeting};
 pub(crate) trait Way: Send {
     /// What has happened already.
     fn poll(&mut self) -> Option<Output<Peer>>;
-    /// The next thing that happens. May be dropped and called again at any time.
-    fn next(&mut self) -> impl Future<Output = io::Result<Output<Peer>>> + Send;
+    /// Waits until something happens, and does what follows from it: there may be an output then, or room again. May be
+    /// dropped and called again at any time.
+    fn step(&mut self) -> impl Future<Output = io::Result<()>> + Send;
+    /// The next output. May be dropped and called again at any time.
+    fn next(&mut self) -> impl Future<Output = io::Result<Output<Peer>>> + Send {
+        async {
+            loop {
+                if let Some(output) = self.poll() {
+                    return Ok(output);
+                }
+                self.step().await?;
+            }
+        }
+    }
     /// The application says something.
     fn handle(&mut self, input: Input<'_, Peer>) -> Result<(), Rejected>;
     /// Whether a peer has shown that it receives at its address.
@@ -106,8 +118,8 @@ impl Way for Datagrams {
     fn poll(&mut self) -> Option<Output<Peer>> {
         self.poll()
     }
-    fn next(&mut self) -> impl Future<Output = io::Result<Output<Peer>>> + Send {
-        self.next()
+    fn step(&mut self) -> impl Future<Output = io::Result<()>> + Send {
+        self.step()
     }
     fn handle(&mut self, input: Input<'_, Peer>) -> Result<(), Rejected> {
         self.handle(input)

@@ -91,7 +91,8 @@ impl<W: Way> Attendant<W> {
                     self.respond(exchange, response);
                 }
                 one = news.recv(), if room => self.on_news(one),
-                output = self.way.next() => self.on_output(output?),
+                // It ends with each flush too, after which there is room again.
+                stepped = self.way.step() => stepped?,
                 // An acknowledgement is no output, so this looks whether all have come.
                 () = tokio::time::sleep(END_LOOK), if self.state == State::Ending => {}
             }

@@ -292,7 +292,7 @@ impl Connected {
         let abort = Signal::Abort { bad_csm_option: None, diagnostic: diagnostic.to_owned() };
         self.line.queue(&abort.into_message(Token::EMPTY));
     }
-    /// Waits for the line, a deadline, or the loss of the place.
+    /// Waits for the line, a deadline, or the loss of the place or the bodies.
     async fn step(&mut self) -> io::Result<()> {
         let due = self.next_deadline().map(|due| self.clock.until(due));
         let sleep = async {
@@ -367,13 +367,8 @@ impl Way for Connected {
         }
         output
     }
-    async fn next(&mut self) -> io::Result<Output<Peer>> {
-        loop {
-            if let Some(output) = self.poll() {
-                return Ok(output);
-            }
-            self.step().await?;
-        }
+    async fn step(&mut self) -> io::Result<()> {
+        self.step().await
     }
     fn handle(&mut self, input: Input<'_, Peer>) -> Result<(), Rejected> {
         if let (Some(guard), Input::Respond { exchange, .. } | Input::Decline { exchange }) =

@@ -46,6 +46,11 @@ async fn long_server(limits: Limits) -> (Running, SocketAddr, &'static AtomicU32
     server.insert("/long", Resource::new(Methods::GET, long).observable());
     let never = Handler::later(async |_| std::future::pending().await);
     server.insert("/never", Resource::new(Methods::GET, never));
+    let later = Handler::later(async |_| {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        ResponseTemplate::new(Code::CONTENT).with_payload(vec![7; LONG])
+    });
+    server.insert("/later-long", Resource::new(Methods::GET, later));
     let any = "127.0.0.1:0".parse().expect("an address");
     let tcp = server.listen_connections(any, Scheme::CoapTcp, None).await.expect("free");
     (run(server), tcp, executed)
@@ -235,6 +240,20 @@ async fn a_peer_that_does_not_read_is_not_read_and_ends() {
     let read = rest(stream).await;
     assert!(read.len() < requests.len() + 1000 * LONG);
     client(tcp).await.check().await;
+    ended(running).await;
+}
+
+#[tokio::test]
+async fn answers_that_are_ready_at_once_all_leave_although_there_is_no_room_for_all() {
+    const COUNT: u64 = 8 * (OUTGOING_MAX / LONG) as u64;
+    let (running, tcp, _) = long_server(Limits::default()).await;
+    let requests: Vec<u8> =
+        (0..COUNT).flat_map(|token| get("/later-long", token, false)).collect();
+    // The client sends nothing more that would wake the server.
+    let mut connection = Connection::new(raw(tcp, &[csm(), requests].concat()).await);
+    for _ in 0..COUNT {
+        assert_eq!(response(&mut connection).await.code, Code::CONTENT);
+    }
     ended(running).await;
 }
 
