@@ -137,6 +137,12 @@ impl Line {
         };
         Ok(Self::new(peer, wire, meter))
     }
+    /// Over a pipe that is open.
+    #[cfg(test)]
+    pub(crate) fn over(pipe: impl Pipe + 'static, peer: SocketAddr) -> Self {
+        let (pipe, meter) = Metered::new(Box::new(pipe) as Box<dyn Pipe>);
+        Self::new(peer, Wire::Stream(Connection::new(pipe)), meter)
+    }
     const fn new(peer: SocketAddr, wire: Wire, meter: Meter) -> Self {
         Self { peer, wire, meter, message_max: None, slow: None, flushed: true }
     }

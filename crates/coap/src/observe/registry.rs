@@ -279,6 +279,13 @@ impl<P: PeerAddress> Registry<P> {
         let others = self.octets - replaced;
         others == 0 || others + state.payload.len() <= octets_max
     }
+    /// Forgets the states that wait to be sent: the application is asked for each of them again when its turn comes.
+    pub fn forget_states(&mut self) {
+        for observation in self.observations.values_mut() {
+            observation.latest = None;
+        }
+        self.octets = 0;
+    }
     /// The next observation whose state the application has to be asked for once more.
     pub fn next_stale(&mut self) -> Option<ObservationId> {
         self.stale.pop()

@@ -146,8 +146,23 @@ impl Connected {
     fn is_busy(&self) -> bool {
         self.host.observers() > 0 || self.host.transport().transport().incoming() > 0
     }
-    /// Takes the outputs of the host: messages go to the line, the rest to the application.
+    /// Takes the outputs of the host. Notifications have the room that other messages leave.
     fn drain(&mut self) {
+        self.take_outputs();
+        self.host.set_room(self.room(), self.clock.now());
+        self.take_outputs();
+        let (busy, octets) = (self.is_busy(), self.host.body_octets());
+        if let Some(guard) = &mut self.guard {
+            guard.place.set_busy(busy);
+            guard.kept.set_bodies(octets);
+        }
+    }
+    /// Octets that may be queued for the peer.
+    fn room(&self) -> usize {
+        OUTGOING_MAX.saturating_sub(self.line.waiting())
+    }
+    /// Messages go to the line, the rest to the application.
+    fn take_outputs(&mut self) {
         while let Some(output) = self.host.poll_output() {
             match output {
                 Output::Send { bytes, .. } => {
@@ -157,11 +172,6 @@ impl Connected {
                 }
                 other => self.outputs.push_back(other),
             }
-        }
-        let (busy, octets) = (self.is_busy(), self.host.body_octets());
-        if let Some(guard) = &mut self.guard {
-            guard.place.set_busy(busy);
-            guard.kept.set_bodies(octets);
         }
     }
     fn queue(&mut self, message: &StreamMessage) {
@@ -437,6 +447,9 @@ impl Way for Connected {
         false
     }
     fn has_room(&self) -> bool {
-        self.line.waiting() < OUTGOING_MAX
+        self.room() > 0
     }
 }
+
+#[cfg(test)]
+mod tests;

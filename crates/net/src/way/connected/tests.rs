@@ -1,0 +1,87 @@
+//! What waits on a connection whose peer does not read.
+
+use lowmesh_coap::{ConnectionLimits, HostLimits};
+use lowmesh_wire::coap::OptionNumber;
+use lowmesh_wire::coap::signaling::Capabilities;
+use tokio::io::DuplexStream;
+
+use super::*;
+use crate::clock::fresh_rng;
+use crate::oscore::over_connections;
+use crate::stream::Connection;
+
+/// Observers of one connection.
+const OBSERVERS: usize = 200;
+/// Octets of a state, which leave in one message.
+const LONG: usize = 60_000;
+
+/// One end of a connection with a host, and its peer.
+fn pair() -> (Connected, Connection<DuplexStream>) {
+    let (ours, theirs) = tokio::io::duplex(4096);
+    let limits = ConnectionLimits::default();
+    let host = over_connections(limits, HostLimits::default(), None, fresh_rng());
+    let line = Line::over(ours, ([192, 0, 2, 1], 1).into());
+    (Connected::new(line, host), Connection::new(theirs))
+}
+
+/// Registers the observers, and reads until each has its answer.
+async fn register(mut peer: Connection<DuplexStream>) -> Connection<DuplexStream> {
+    let (max_message_size, block_wise) = (Some(70_000), true);
+    let most = Capabilities { max_message_size, block_wise, ..Capabilities::default() };
+    peer.send(&Signal::Csm(most).into_message(Token::EMPTY)).await.expect("open");
+    for token in 0..OBSERVERS as u64 {
+        let mut get = StreamMessage::new(Code::GET);
+        get.token = Token::from_number(token, 4);
+        get.options.insert_uint(OptionNumber::OBSERVE, 0);
+        get.options.insert_path("/long");
+        peer.send(&get).await.expect("open");
+        while peer.receive().await.expect("an answer").code != Code::CONTENT {}
+    }
+    peer
+}
+
+/// The application answers with a state of so many octets.
+fn tell(way: &mut Connected, output: Output<Peer>, octets: usize) {
+    if let Output::Request { exchange, .. } = output {
+        let mut response = ResponseTemplate::new(Code::CONTENT).with_payload(vec![7; octets]);
+        response.options.insert_uint(OptionNumber::OBSERVE, 0);
+        let handle = Handle::NONE;
+        way.handle(Input::Respond { exchange, response, handle }).expect("acceptable");
+    }
+}
+
+#[tokio::test]
+async fn the_notifications_of_one_change_wait_for_room_and_all_arrive() {
+    let (mut way, peer) = pair();
+    let mut registering = tokio::spawn(register(peer));
+    let mut peer = loop {
+        tokio::select! {
+            output = way.next() => tell(&mut way, output.expect("open"), 1),
+            peer = &mut registering => break peer.expect("no panic"),
+        }
+    };
+    way.changed("/long");
+    let moment = std::time::Duration::from_millis(5);
+    for _ in 0..20 {
+        if let Ok(output) = tokio::time::timeout(moment, way.next()).await {
+            tell(&mut way, output.expect("open"), LONG);
+        }
+        let waiting = way.line.waiting();
+        assert!(waiting < OUTGOING_MAX + LONG + 100, "{waiting} octets wait");
+    }
+    assert!(way.line.waiting() > 0, "the state has been told");
+    let mut reading = tokio::spawn(async move {
+        for _ in 0..OBSERVERS {
+            assert_eq!(peer.receive().await.expect("a notification").payload.len(), LONG);
+        }
+    });
+    let all = async {
+        loop {
+            tokio::select! {
+                output = way.next() => tell(&mut way, output.expect("open"), LONG),
+                read = &mut reading => return read.expect("all arrive"),
+            }
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(20), all).await.expect("within 20 s");
+}
