@@ -36,6 +36,7 @@ pub mod proxy;
 pub mod resolve;
 pub mod server;
 pub mod service;
+mod share;
 pub mod source;
 pub mod stream;
 pub mod tap;

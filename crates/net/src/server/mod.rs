@@ -33,8 +33,9 @@
 //! the application: what its resources do, and which runtime it runs in; every address and every connection is a task.
 
 mod attendant;
-mod bodies;
+mod budget;
 mod handler;
+mod ledger;
 mod limits;
 mod listening;
 mod log;
@@ -64,8 +65,8 @@ use crate::tls::TlsServer;
 use crate::udp::{BindError, Udp};
 use crate::way::Datagrams;
 use attendant::Attendant;
-use bodies::Bodies;
-pub(crate) use bodies::Kept;
+use budget::Budget;
+pub(crate) use budget::Kept;
 pub use handler::{Handler, Request};
 pub use limits::Limits;
 pub(crate) use listening::Listening;
@@ -219,7 +220,7 @@ impl Server {
         let Self { router, changes, totals, limits, ports, listeners, .. } = self;
         let Self { protection, relay, log, .. } = self;
         let site = Arc::new(Site { router, changes, totals, relay, log });
-        let (places, bodies) = (Places::new(&limits), Bodies::new(&limits));
+        let (places, budget) = (Places::new(&limits), Budget::new(&limits));
         let limits = Arc::new(limits);
         let mut tasks = JoinSet::new();
         for port in ports {
@@ -238,7 +239,7 @@ impl Server {
                 site: site.clone(),
                 limits: limits.clone(),
                 places: places.clone(),
-                bodies: bodies.clone(),
+                budget: budget.clone(),
                 protection: protection.clone(),
                 stop: stopped.clone(),
             };
