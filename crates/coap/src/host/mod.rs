@@ -175,6 +175,10 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
         self.transport.set_room(octets);
         self.drain(now);
     }
+    /// Lowers how many observers the server takes, at most as many as its limits say. Those that there are stay.
+    pub fn set_observers_max(&mut self, observers_max: usize) {
+        self.server.registry.set_max(observers_max.min(self.limits.observers_max));
+    }
     /// How many observers the server has.
     pub fn observers(&self) -> usize {
         self.server.observers()

@@ -208,6 +208,10 @@ impl<P: PeerAddress> Registry<P> {
         *self.by_source.entry(source).or_default() += 1;
         Some(self.advance())
     }
+    /// Changes how many observers there may be. Those that there are stay.
+    pub const fn set_max(&mut self, observers_max: usize) {
+        self.observers_max = observers_max;
+    }
     /// Whether all places are taken, or those of the peer's source.
     pub fn is_full_for(&self, peer: P) -> bool {
         self.is_full() || self.has_share(peer.source())

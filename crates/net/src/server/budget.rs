@@ -1,11 +1,11 @@
-//! What all connections of a server keep together in bodies and in requests that are being answered: for each a total,
-//! and a share for one source.
+//! What all connections of a server keep together: for each kind a total, and a share for one source.
 //!
 //! ```text
 //!   bodies     unfinished requests, responses whose later blocks may be asked for, and states that wait to be sent. Past a
 //!              bound the longest idle connection that keeps any loses them: of the same source at its share, else of the
 //!              source that keeps most.
 //!   requests   those that take the application time. Past a bound one more is answered with 5.03 (RFC 7252 s5.9.3.4).
+//!   observers  Past a bound one more gets one response without Observe (RFC 7641 s4.1).
 //! ```
 //! A connection is read however much its source keeps: an unfinished body could otherwise never be completed, and would
 //! keep its octets for ever.
@@ -29,6 +29,7 @@ struct Bounds {
     bodies: Bound,
     /// Octets of requests.
     requests: Bound,
+    observers: Bound,
 }
 
 /// The budget of all connections of a server.
@@ -42,6 +43,7 @@ pub(super) struct Budget {
 struct Entry {
     bodies: usize,
     requests: usize,
+    observers: usize,
     /// Grows with each message, so that the longest idle connection is known without a clock.
     used: u64,
     /// It has to forget its bodies, and has not done so yet.
@@ -56,6 +58,7 @@ pub(crate) struct Kept {
     account: Account<Entry>,
     /// Octets of bodies.
     bodies: usize,
+    observers: usize,
     lost: Arc<Notify>,
 }
 
@@ -72,6 +75,10 @@ impl Budget {
         let bounds = Bounds {
             bodies: bound(limits.bodies_max, limits.bodies_per_source, two),
             requests: bound(limits.requests_max, limits.requests_per_source, request),
+            observers: Bound {
+                total: limits.host.observers_max,
+                share: limits.host.observers_per_source,
+            },
         };
         Self { bounds, ledger: Ledger::default() }
     }
@@ -81,7 +88,7 @@ impl Budget {
         let mut accounts = self.ledger.lock();
         let entry = Entry { used: accounts.tick(), lost: lost.clone(), ..Entry::default() };
         let account = self.ledger.open(&mut accounts, Source::of(from), entry);
-        Kept { bounds: self.bounds, account, bodies: 0, lost }
+        Kept { bounds: self.bounds, account, bodies: 0, observers: 0, lost }
     }
 }
 
@@ -145,6 +152,25 @@ impl Kept {
         let mut accounts = self.account.lock();
         let entry = accounts.of(&self.account);
         entry.requests = entry.requests.saturating_sub(octets);
+    }
+    /// One more observer may register; false if there is no room for it. [`Kept::set_observers`] says whether it has.
+    #[must_use]
+    pub(crate) fn admit_observer(&mut self) -> bool {
+        let mut accounts = self.account.lock();
+        let held = accounts.held(|one| one.observers);
+        let fits = held.crowd(self.bounds.observers, self.account.source(), 1).is_none();
+        if fits {
+            self.observers += 1;
+            accounts.of(&self.account).observers = self.observers;
+        }
+        fits
+    }
+    /// The connection has so many observers now.
+    pub(crate) fn set_observers(&mut self, observers: usize) {
+        if self.observers != observers {
+            self.observers = observers;
+            self.account.lock().of(&self.account).observers = observers;
+        }
     }
     /// Waits until the bodies of this connection have to be forgotten.
     pub(crate) async fn lost(&self) {
@@ -240,6 +266,23 @@ mod tests {
         assert!(has_lost(&mut old) && !has_lost(&mut old));
         old.set_bodies(UNIT);
         assert!(!has_lost(&mut old), "there is room for it");
+    }
+
+    #[test]
+    fn observers_have_a_total_and_a_share_and_leave_with_their_connection() {
+        let host =
+            HostLimits { observers_max: 3, observers_per_source: 2, ..HostLimits::default() };
+        let budget = Budget::new(&Limits { host, ..Limits::default() });
+        let open = |host| budget.open(([192, 0, 2, host], 1).into());
+        let [mut one, mut same, mut two] = [1, 1, 2].map(open);
+        assert!(one.admit_observer() && same.admit_observer());
+        assert!(!same.admit_observer(), "the share of both connections");
+        assert!(two.admit_observer() && !two.admit_observer(), "the total");
+        // The response did not register it.
+        same.set_observers(0);
+        assert!(two.admit_observer());
+        drop(two);
+        assert!(same.admit_observer());
     }
 
     #[test]

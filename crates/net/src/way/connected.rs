@@ -13,7 +13,7 @@ use lowmesh_machine::{Handle, Machine as _, Rejected, earliest};
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::signaling::Signal;
 use lowmesh_wire::coap::stream::{Framing, StreamMessage};
-use lowmesh_wire::coap::{Code, Message, Token};
+use lowmesh_wire::coap::{Code, Message, OptionNumber, Token};
 
 use super::Way;
 use crate::clock::Clock;
@@ -155,6 +155,7 @@ impl Connected {
         if let Some(guard) = &mut self.guard {
             guard.place.set_busy(busy);
             guard.kept.set_bodies(octets);
+            guard.kept.set_observers(self.host.observers());
         }
     }
     /// Octets that may be queued for the peer.
@@ -172,6 +173,18 @@ impl Connected {
                 }
                 other => self.outputs.push_back(other),
             }
+        }
+    }
+    /// A response may register an observer, if there is room among those of all connections.
+    fn admit_observer(&mut self, input: &Input<'_, Peer>) {
+        let Some(guard) = &mut self.guard else { return };
+        if let Input::Respond { exchange, response, .. } = input
+            && !exchange.is_refresh()
+            && response.options.get(OptionNumber::OBSERVE).is_some()
+        {
+            let room = guard.kept.admit_observer();
+            // One that registers again keeps its place.
+            self.host.set_observers_max(self.host.observers() + usize::from(room));
         }
     }
     fn queue(&mut self, message: &StreamMessage) {
@@ -387,6 +400,7 @@ impl Way for Connected {
         {
             guard.kept.end_request(octets);
         }
+        self.admit_observer(&input);
         let result = self.host.handle(self.clock.now(), input);
         self.drain();
         result

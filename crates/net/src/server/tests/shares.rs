@@ -278,6 +278,50 @@ async fn observers_that_do_not_read_gather_no_notifications() {
     ended(running).await;
 }
 
+/// Registers an observer of `/counter` on a connection; whether it is one.
+async fn observes(connection: &mut Connection<TcpStream>, token: u64) -> bool {
+    let get = StreamMessage::parse(&get("/counter", token, true), Framing::Stream);
+    connection.send(&get.expect("our own")).await.expect("open");
+    let answer = response(connection).await;
+    assert_eq!(answer.code, Code::CONTENT);
+    answer.options.get(OptionNumber::OBSERVE).is_some()
+}
+
+#[tokio::test]
+async fn observers_on_many_connections_have_a_total_and_a_share_of_each_source() {
+    let host = HostLimits { observers_max: 4, observers_per_source: 3, ..HostLimits::default() };
+    let (running, tcp, _) = long_server(Limits { host, ..Limits::default() }).await;
+    let mut connections = Vec::new();
+    for _ in 0..3 {
+        connections.push(Connection::new(raw(tcp, &csm()).await));
+    }
+    let mut registered = Vec::new();
+    for token in 0..2 {
+        for connection in &mut connections {
+            registered.push(observes(connection, token).await);
+        }
+    }
+    assert_eq!(registered, [true, true, true, false, false, false]);
+    // One that registers again keeps its place.
+    assert!(observes(&mut connections[0], 0).await);
+    let other = tokio::net::TcpSocket::new_v4().expect("a socket");
+    other.bind("127.0.0.2:0".parse().expect("an address")).expect("free");
+    let mut other = Connection::new(other.connect(tcp).await.expect("the system accepts"));
+    let most = StreamMessage::parse(&csm(), Framing::Stream).expect("our own");
+    other.send(&most).await.expect("open");
+    assert!(observes(&mut other, 0).await, "another source has a place");
+    assert!(!observes(&mut other, 1).await, "the total is reached");
+    drop(connections.remove(0));
+    // The server learns of the end of a connection a little later.
+    let admitted = async {
+        while !observes(&mut other, 2).await {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), admitted).await.expect("there is room again");
+    ended(running).await;
+}
+
 #[tokio::test]
 async fn a_silent_observer_is_asked_whether_it_is_there() {
     let limits = Limits {

@@ -1,7 +1,6 @@
 //! What waits on a connection whose peer does not read.
 
 use lowmesh_coap::{ConnectionLimits, HostLimits};
-use lowmesh_wire::coap::OptionNumber;
 use lowmesh_wire::coap::signaling::Capabilities;
 use tokio::io::DuplexStream;
 
