@@ -94,6 +94,13 @@ pub const RECEIVE_MAX: Duration = Duration::from_secs(60);
 pub const SEND_MAX: Duration = Duration::from_secs(60);
 /// Octets that wait for one peer before nothing more is made for it; ours: several of the longest messages.
 pub const OUTGOING_MAX: usize = 256 << 10;
+/// Of these, octets that may wait on any connection, whatever waits on others; ours: most messages are shorter, and a longer
+/// one may begin as long as fewer wait.
+pub const OUTGOING_FREE: usize = 16 << 10;
+/// Octets beyond [`OUTGOING_FREE`] that wait on all connections of a server; ours: 136 connections may have [`OUTGOING_MAX`].
+pub const SERVED_OUTGOING_MAX: usize = 32 << 20;
+/// The same of one source; ours, a quarter.
+pub const SERVED_OUTGOING_PER_SOURCE_MAX: usize = 8 << 20;
 /// How long a connection that is being released may last; ours.
 pub const RELEASE_MAX: Duration = Duration::from_secs(5);
 /// How long a server that ends waits for the answers that are being made; ours.

@@ -6,6 +6,8 @@
 //!              source that keeps most.
 //!   requests   those that take the application time. Past a bound one more is answered with 5.03 (RFC 7252 s5.9.3.4).
 //!   observers  Past a bound one more gets one response without Observe (RFC 7641 s4.1).
+//!   outgoing   octets that wait to leave, without the first 16 KiB of each connection. Past a bound a connection gets its
+//!              next message once fewer than 16 KiB wait on it.
 //! ```
 //! A connection is read however much its source keeps: an unfinished body could otherwise never be completed, and would
 //! keep its octets for ever.
@@ -18,7 +20,7 @@ use tokio::sync::Notify;
 
 use super::ledger::{Account, Accounts, Ledger};
 use super::limits::Limits;
-use crate::params::{REQUEST_OVERHEAD, STREAM_MESSAGE_MAX};
+use crate::params::{OUTGOING_FREE, REQUEST_OVERHEAD, STREAM_MESSAGE_MAX};
 use crate::share::Bound;
 use crate::source::Source;
 
@@ -30,6 +32,8 @@ struct Bounds {
     /// Octets of requests.
     requests: Bound,
     observers: Bound,
+    /// Octets that wait to leave beyond [`OUTGOING_FREE`] of each connection.
+    outgoing: Bound,
 }
 
 /// The budget of all connections of a server.
@@ -44,6 +48,7 @@ struct Entry {
     bodies: usize,
     requests: usize,
     observers: usize,
+    outgoing: usize,
     /// Grows with each message, so that the longest idle connection is known without a clock.
     used: u64,
     /// It has to forget its bodies, and has not done so yet.
@@ -59,6 +64,8 @@ pub(crate) struct Kept {
     /// Octets of bodies.
     bodies: usize,
     observers: usize,
+    /// Octets that wait to leave beyond [`OUTGOING_FREE`].
+    outgoing: usize,
     lost: Arc<Notify>,
 }
 
@@ -79,6 +86,7 @@ impl Budget {
                 total: limits.host.observers_max,
                 share: limits.host.observers_per_source,
             },
+            outgoing: Bound { total: limits.outgoing_max, share: limits.outgoing_per_source },
         };
         Self { bounds, ledger: Ledger::default() }
     }
@@ -88,7 +96,7 @@ impl Budget {
         let mut accounts = self.ledger.lock();
         let entry = Entry { used: accounts.tick(), lost: lost.clone(), ..Entry::default() };
         let account = self.ledger.open(&mut accounts, Source::of(from), entry);
-        Kept { bounds: self.bounds, account, bodies: 0, observers: 0, lost }
+        Kept { bounds: self.bounds, account, bodies: 0, observers: 0, outgoing: 0, lost }
     }
 }
 
@@ -170,6 +178,24 @@ impl Kept {
         if self.observers != observers {
             self.observers = observers;
             self.account.lock().of(&self.account).observers = observers;
+        }
+    }
+    /// Octets that may be queued on the connection while so many wait to leave.
+    pub(crate) fn outgoing_room(&self, waiting: usize) -> usize {
+        match OUTGOING_FREE.saturating_sub(waiting) {
+            0 => {
+                let held = self.account.lock().held(|one| one.outgoing);
+                held.room(self.bounds.outgoing, self.account.source())
+            }
+            free => free,
+        }
+    }
+    /// So many octets wait to leave on the connection now.
+    pub(crate) fn set_outgoing(&mut self, waiting: usize) {
+        let octets = waiting.saturating_sub(OUTGOING_FREE);
+        if self.outgoing != octets {
+            self.outgoing = octets;
+            self.account.lock().of(&self.account).outgoing = octets;
         }
     }
     /// Waits until the bodies of this connection have to be forgotten.
@@ -283,6 +309,25 @@ mod tests {
         assert!(two.admit_observer());
         drop(two);
         assert!(same.admit_observer());
+    }
+
+    #[test]
+    fn octets_that_wait_have_a_total_and_a_share_but_each_connection_may_have_a_few() {
+        let limits = Limits { outgoing_max: 300, outgoing_per_source: 200, ..Limits::default() };
+        let budget = Budget::new(&limits);
+        let open = |host| budget.open(([192, 0, 2, host], 1).into());
+        let [mut one, same, mut two] = [1, 1, 2].map(open);
+        assert_eq!(one.outgoing_room(0), OUTGOING_FREE);
+        assert_eq!(one.outgoing_room(OUTGOING_FREE), 200);
+        one.set_outgoing(OUTGOING_FREE + 150);
+        assert_eq!(same.outgoing_room(OUTGOING_FREE), 50, "the share of both connections");
+        assert_eq!(same.outgoing_room(OUTGOING_FREE - 1), 1, "a few are always free");
+        two.set_outgoing(OUTGOING_FREE + 150);
+        assert_eq!(two.outgoing_room(OUTGOING_FREE + 150), 0, "the total");
+        drop(one);
+        assert_eq!(two.outgoing_room(OUTGOING_FREE + 150), 50);
+        two.set_outgoing(0);
+        assert_eq!(same.outgoing_room(OUTGOING_FREE), 200);
     }
 
     #[test]

@@ -269,5 +269,12 @@ impl Port {
     }
 }
 
+/// The place and the account of the first connection of a server.
+#[cfg(test)]
+pub(crate) fn first_connection(limits: &Limits, from: SocketAddr) -> (Place, Kept) {
+    let place = Places::new(limits).admit(from).expect("there is room");
+    (place, Budget::new(limits).open(from))
+}
+
 #[cfg(test)]
 mod tests;

@@ -152,15 +152,18 @@ impl Connected {
         self.host.set_room(self.room(), self.clock.now());
         self.take_outputs();
         let (busy, octets) = (self.is_busy(), self.host.body_octets());
+        let observers = self.host.observers();
         if let Some(guard) = &mut self.guard {
             guard.place.set_busy(busy);
             guard.kept.set_bodies(octets);
-            guard.kept.set_observers(self.host.observers());
+            guard.kept.set_observers(observers);
         }
     }
     /// Octets that may be queued for the peer.
     fn room(&self) -> usize {
-        OUTGOING_MAX.saturating_sub(self.line.waiting())
+        let waiting = self.line.waiting();
+        let room = self.guard.as_ref().map_or(usize::MAX, |one| one.kept.outgoing_room(waiting));
+        room.min(OUTGOING_MAX.saturating_sub(waiting))
     }
     /// Messages go to the line, the rest to the application.
     fn take_outputs(&mut self) {
@@ -173,6 +176,9 @@ impl Connected {
                 }
                 other => self.outputs.push_back(other),
             }
+        }
+        if let Some(guard) = &mut self.guard {
+            guard.kept.set_outgoing(self.line.waiting());
         }
     }
     /// A response may register an observer, if there is room among those of all connections.

@@ -246,15 +246,19 @@ async fn a_peer_that_does_not_read_is_not_read_and_ends() {
 #[tokio::test]
 async fn answers_that_are_ready_at_once_all_leave_although_there_is_no_room_for_all() {
     const COUNT: u64 = 8 * (OUTGOING_MAX / LONG) as u64;
-    let (running, tcp, _) = long_server(Limits::default()).await;
-    let requests: Vec<u8> =
-        (0..COUNT).flat_map(|token| get("/later-long", token, false)).collect();
-    // The client sends nothing more that would wake the server.
-    let mut connection = Connection::new(raw(tcp, &[csm(), requests].concat()).await);
-    for _ in 0..COUNT {
-        assert_eq!(response(&mut connection).await.code, Code::CONTENT);
+    // Also where other connections have all the room that there is.
+    let full = Limits { outgoing_max: 0, outgoing_per_source: 0, ..Limits::default() };
+    for limits in [Limits::default(), full] {
+        let (running, tcp, _) = long_server(limits).await;
+        let requests: Vec<u8> =
+            (0..COUNT).flat_map(|token| get("/later-long", token, false)).collect();
+        // The client sends nothing more that would wake the server.
+        let mut connection = Connection::new(raw(tcp, &[csm(), requests].concat()).await);
+        for _ in 0..COUNT {
+            assert_eq!(response(&mut connection).await.code, Code::CONTENT);
+        }
+        ended(running).await;
     }
-    ended(running).await;
 }
 
 #[tokio::test]

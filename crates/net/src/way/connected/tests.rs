@@ -1,12 +1,13 @@
 //! What waits on a connection whose peer does not read.
 
-use lowmesh_coap::{ConnectionLimits, HostLimits};
 use lowmesh_wire::coap::signaling::Capabilities;
 use tokio::io::DuplexStream;
 
 use super::*;
 use crate::clock::fresh_rng;
 use crate::oscore::over_connections;
+use crate::params::OUTGOING_FREE;
+use crate::server::{Limits, first_connection};
 use crate::stream::Connection;
 
 /// Observers of one connection.
@@ -14,13 +15,20 @@ const OBSERVERS: usize = 200;
 /// Octets of a state, which leave in one message.
 const LONG: usize = 60_000;
 
-/// One end of a connection with a host, and its peer.
-fn pair() -> (Connected, Connection<DuplexStream>) {
+/// A server's end of a connection, and its peer.
+fn pair(limits: &Limits) -> (Connected, Connection<DuplexStream>) {
     let (ours, theirs) = tokio::io::duplex(4096);
-    let limits = ConnectionLimits::default();
-    let host = over_connections(limits, HostLimits::default(), None, fresh_rng());
-    let line = Line::over(ours, ([192, 0, 2, 1], 1).into());
-    (Connected::new(line, host), Connection::new(theirs))
+    let (connection, host) = (limits.connection.clone(), limits.of_connection());
+    let host = over_connections(connection, host, None, fresh_rng());
+    let from = ([192, 0, 2, 1], 1).into();
+    let patience = Patience {
+        silence: limits.idle_max,
+        pong: limits.pong_max,
+        sending: limits.send_max,
+    };
+    let (place, kept) = first_connection(limits, from);
+    let way = Connected::new(Line::over(ours, from), host).served(patience, place, kept);
+    (way, Connection::new(theirs))
 }
 
 /// Registers the observers, and reads until each has its answer.
@@ -51,7 +59,18 @@ fn tell(way: &mut Connected, output: Output<Peer>, octets: usize) {
 
 #[tokio::test]
 async fn the_notifications_of_one_change_wait_for_room_and_all_arrive() {
-    let (mut way, peer) = pair();
+    notify_all(&Limits::default(), OUTGOING_MAX).await;
+}
+
+#[tokio::test]
+async fn where_other_connections_have_all_the_room_notifications_arrive_one_by_one() {
+    let limits = Limits { outgoing_max: 0, outgoing_per_source: 0, ..Limits::default() };
+    notify_all(&limits, OUTGOING_FREE).await;
+}
+
+/// A change that the peer reads late: so many octets wait, and at most one message more.
+async fn notify_all(limits: &Limits, most: usize) {
+    let (mut way, peer) = pair(limits);
     let mut registering = tokio::spawn(register(peer));
     let mut peer = loop {
         tokio::select! {
@@ -66,7 +85,7 @@ async fn the_notifications_of_one_change_wait_for_room_and_all_arrive() {
             tell(&mut way, output.expect("open"), LONG);
         }
         let waiting = way.line.waiting();
-        assert!(waiting < OUTGOING_MAX + LONG + 100, "{waiting} octets wait");
+        assert!(waiting < most + LONG + 100, "{waiting} octets wait");
     }
     assert!(way.line.waiting() > 0, "the state has been told");
     let mut reading = tokio::spawn(async move {
