@@ -62,6 +62,8 @@ pub const IDENTITY_LEN_MAX: usize = 128;
 pub const KEY_LEN_MAX: usize = 64;
 /// The largest message that is taken from a byte stream, octets; ours, several blocks of BERT.
 pub const STREAM_MESSAGE_MAX: usize = 65_536 + 1152;
+/// Octets of memory that an empty buffer of a connection keeps, each way; ours. Most messages are shorter.
+pub const STREAM_BUFFER_KEPT: usize = 4 << 10;
 /// Connections that a server takes at once; ours: each may hold two bodies.
 pub const SERVED_CONNECTIONS_MAX: usize = 256;
 /// The same of one source, an IPv4 address or an IPv6 /64; ours, a quarter.
