@@ -67,6 +67,12 @@ fn run(mut server: Server) -> Running {
     Running { changes, stop, task }
 }
 
+/// Ends the server, which has to end without a failure.
+async fn ended(running: Running) {
+    running.stop.send(()).expect("it runs");
+    running.task.await.expect("no panic").expect("no failure");
+}
+
 fn server(limits: Limits) -> Server {
     Server::new(limits).expect("possible limits")
 }
@@ -112,6 +118,11 @@ impl<W: Way> Client<W> {
     fn send(&mut self, message: RequestTemplate) {
         let input = Input::Request { peer: self.peer, message, handle: Handle(1) };
         self.way.handle(input).expect("room for one");
+    }
+    fn observe(&mut self, path: &str) {
+        let mut observe = RequestTemplate::get(path);
+        observe.options.insert_uint(OptionNumber::OBSERVE, 0);
+        self.send(observe);
     }
     async fn hear(&mut self) -> Result<Message, DropReason> {
         let heard = async {
@@ -166,8 +177,7 @@ async fn one_server_answers_over_two_udp_addresses_and_dtls() {
     datagrams(v6, None).check().await;
     let sessions = Sessions::client(b"me", b"secret").expect("short");
     datagrams(secure, Some(sessions)).check().await;
-    running.stop.send(()).expect("it runs");
-    running.task.await.expect("no panic").expect("no failure");
+    ended(running).await;
 }
 
 #[tokio::test]
@@ -196,8 +206,7 @@ async fn a_server_with_contexts_answers_who_has_one_and_refuses_others() {
     protected(address, None, Some(protection)).check().await;
     let (code, _) = datagrams(address, None).ask(RequestTemplate::get("/hello")).await;
     assert_eq!(code, Code::UNAUTHORIZED);
-    running.stop.send(()).expect("it runs");
-    running.task.await.expect("no panic").expect("no failure");
+    ended(running).await;
     kept.close().expect("a disk");
     let state = std::fs::read_to_string(folder.join("server.736572766572-636c69656e74.state"));
     assert!(state.expect("beside its file").contains("replay_seen"));
@@ -220,8 +229,7 @@ async fn one_server_answers_over_connections_of_every_scheme() {
         let line = Line::connect(&uri.parse().expect("a URI"), Some(&trust)).await;
         connected(line.expect("our own server")).check().await;
     }
-    running.stop.send(()).expect("it runs");
-    running.task.await.expect("no panic").expect("no failure");
+    ended(running).await;
 }
 
 #[tokio::test]
@@ -230,9 +238,7 @@ async fn observers_hear_of_changes_and_of_the_end() {
     let address = server.listen_udp(loopback()).expect("free");
     let running = run(server);
     let mut client = datagrams(address, None);
-    let mut observe = RequestTemplate::get("/counter");
-    observe.options.insert_uint(OptionNumber::OBSERVE, 0);
-    client.send(observe);
+    client.observe("/counter");
     for state in ["0", "1", "2"] {
         let heard = client.hear().await.expect("a state");
         assert_eq!(heard.payload, state.as_bytes());
@@ -257,15 +263,12 @@ async fn a_handler_sees_whether_it_is_asked_for_a_notification() {
     let address = server.listen_udp(loopback()).expect("free");
     let running = run(server);
     let mut client = datagrams(address, None);
-    let mut observe = RequestTemplate::get("/who");
-    observe.options.insert_uint(OptionNumber::OBSERVE, 0);
-    client.send(observe);
+    client.observe("/who");
     assert_eq!(client.hear().await.expect("a state").payload, b"first");
     running.changes.tell("/who");
     assert_eq!(client.hear().await.expect("a change").payload, b"refreshed");
     assert_eq!(client.ask(RequestTemplate::get("/who")).await.1, "first");
-    running.stop.send(()).expect("it runs");
-    running.task.await.expect("no panic").expect("no failure");
+    ended(running).await;
 }
 
 #[tokio::test]
@@ -275,9 +278,7 @@ async fn a_resource_says_that_its_observers_are_told_with_non() {
     let running = run(server);
     for (path, kind) in [("/reading", Kind::NonConfirmable), ("/counter", Kind::Confirmable)] {
         let mut client = datagrams(address, None);
-        let mut observe = RequestTemplate::get(path);
-        observe.options.insert_uint(OptionNumber::OBSERVE, 0);
-        client.send(observe);
+        client.observe(path);
         assert_eq!(client.hear().await.expect("a state").kind, Kind::Acknowledgement);
         running.changes.tell(path);
         // Nothing has proven the address yet.
@@ -286,8 +287,7 @@ async fn a_resource_says_that_its_observers_are_told_with_non() {
         running.changes.tell(path);
         assert_eq!(client.hear().await.expect("a change").kind, kind, "{path}");
     }
-    running.stop.send(()).expect("it runs");
-    running.task.await.expect("no panic").expect("no failure");
+    ended(running).await;
 }
 
 #[tokio::test]
@@ -331,8 +331,7 @@ async fn requests_and_bodies_beyond_the_limits_are_refused() {
     let mut client = datagrams(address, None);
     let long = RequestTemplate::new(Code::POST, "/len").with_payload(vec![7; 3000]);
     assert_eq!(client.ask(long).await.0, Code::REQUEST_ENTITY_TOO_LARGE);
-    running.stop.send(()).expect("it runs");
-    running.task.await.expect("no panic").expect("no failure");
+    ended(running).await;
 }
 
 #[tokio::test]
@@ -344,9 +343,7 @@ async fn a_connection_beyond_the_limit_is_closed_and_one_that_leaves_makes_room(
     let uri = format!("coap+tcp://{tcp}/").parse().expect("a URI");
     let mut first = connected(Line::connect(&uri, None).await.expect("our own server"));
     // An observer keeps its place.
-    let mut observe = RequestTemplate::get("/counter");
-    observe.options.insert_uint(OptionNumber::OBSERVE, 0);
-    first.send(observe);
+    first.observe("/counter");
     first.hear().await.expect("a state");
     let mut second = connected(Line::connect(&uri, None).await.expect("the system accepts"));
     assert!(!second.is_served().await);
@@ -359,8 +356,7 @@ async fn a_connection_beyond_the_limit_is_closed_and_one_that_leaves_makes_room(
         }
     };
     third.check().await;
-    running.stop.send(()).expect("it runs");
-    running.task.await.expect("no panic").expect("no failure");
+    ended(running).await;
 }
 
 #[tokio::test]
@@ -372,17 +368,14 @@ async fn a_silent_connection_is_released_unless_it_observes() {
     let uri = format!("coap+tcp://{tcp}/").parse().expect("a URI");
     let mut observer = connected(Line::connect(&uri, None).await.expect("our own server"));
     let mut silent = connected(Line::connect(&uri, None).await.expect("our own server"));
-    let mut observe = RequestTemplate::get("/counter");
-    observe.options.insert_uint(OptionNumber::OBSERVE, 0);
-    observer.send(observe);
+    observer.observe("/counter");
     observer.hear().await.expect("a state");
     assert_eq!(silent.ask(RequestTemplate::get("/hello")).await.1, "hello");
     let released = tokio::time::timeout(Duration::from_secs(10), silent.way.next()).await;
     assert!(matches!(released.expect("within 10 s"), Ok(Output::Close { .. })));
     running.changes.tell("/counter");
     assert_eq!(observer.hear().await.expect("a state").payload, b"1");
-    running.stop.send(()).expect("it runs");
-    running.task.await.expect("no panic").expect("no failure");
+    ended(running).await;
 }
 
 #[tokio::test]
@@ -410,8 +403,7 @@ async fn a_function_that_panics_ends_its_request_and_nothing_else() {
     }
     datagrams.check().await;
     line.check().await;
-    running.stop.send(()).expect("it runs");
-    running.task.await.expect("no panic").expect("no failure");
+    ended(running).await;
 }
 
 #[tokio::test]

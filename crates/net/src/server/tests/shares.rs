@@ -76,11 +76,6 @@ async fn rest(mut stream: TcpStream) -> Vec<u8> {
     bytes
 }
 
-async fn ended(running: Running) {
-    running.stop.send(()).expect("it runs");
-    running.task.await.expect("no panic").expect("no failure");
-}
-
 #[tokio::test]
 async fn idle_connections_of_one_address_shut_nobody_out() {
     let (running, tcp, _) = long_server(Limits { connections_max: 3, ..Limits::default() }).await;
@@ -108,9 +103,7 @@ async fn a_connection_that_observes_or_waits_for_an_answer_is_not_evicted() {
     })
     .await;
     let mut observer = client(tcp).await;
-    let mut observe = RequestTemplate::get("/counter");
-    observe.options.insert_uint(OptionNumber::OBSERVE, 0);
-    observer.send(observe);
+    observer.observe("/counter");
     observer.hear().await.expect("a state");
     let mut waiting = client(tcp).await;
     waiting.send(RequestTemplate::get("/never"));
@@ -341,9 +334,7 @@ async fn a_silent_observer_is_asked_whether_it_is_there() {
     assert!(bytes.windows(2).any(|pair| pair[1] == ping.0), "{bytes:?}");
     // A client that answers stays.
     let mut there = client(tcp).await;
-    let mut observe = RequestTemplate::get("/counter");
-    observe.options.insert_uint(OptionNumber::OBSERVE, 0);
-    there.send(observe);
+    there.observe("/counter");
     there.hear().await.expect("a state");
     let silence = tokio::time::timeout(Duration::from_secs(1), there.hear()).await;
     assert!(silence.is_err(), "{silence:?}");

@@ -93,6 +93,5 @@ async fn many_ports_of_one_address_have_one_share_and_other_addresses_are_served
     other.send(&get("/later", 1, None)).await.expect("room");
     let answer = hear(&other).await;
     assert_eq!((answer.code, &answer.payload[..]), (Code::CONTENT, &b"at last"[..]));
-    running.stop.send(()).expect("it runs");
-    running.task.await.expect("no panic").expect("no failure");
+    ended(running).await;
 }
