@@ -10,11 +10,13 @@ use std::time::Duration;
 
 use lowmesh_wire::coap::stream::StreamMessage;
 use lowmesh_wire::coap::uri::{Host, Scheme, Uri};
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Sleep;
 
 use crate::meter::{Meter, Metered};
+use crate::params::SERVED_SEND_BUFFER;
 use crate::resolve::{ResolveError, ascii_name, resolve};
 use crate::stream::{Connection, StreamError};
 use crate::tls::{Alpn, TlsClient, TlsError, TlsServer};
@@ -262,6 +264,8 @@ impl Listener {
     pub async fn accept(&self) -> io::Result<Incoming> {
         let (stream, peer) = self.socket.accept().await?;
         let _as_it_was = stream.set_nodelay(true);
+        // Linux would let its buffer grow to megabytes for a peer that does not read.
+        let _as_it_was = SockRef::from(&stream).set_send_buffer_size(SERVED_SEND_BUFFER);
         Ok(Incoming { stream, peer, websocket: self.websocket, tls: self.tls.clone() })
     }
 }

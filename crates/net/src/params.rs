@@ -94,6 +94,9 @@ pub const PONG_MAX: Duration = Duration::from_secs(30);
 pub const RECEIVE_MAX: Duration = Duration::from_secs(60);
 /// How long what is queued for a peer may take until all of it has left; ours.
 pub const SEND_MAX: Duration = Duration::from_secs(60);
+/// Octets of the buffer of the system for a served connection; ours. Linux takes twice as much for its own records, and by
+/// default lets the buffer grow to 4 MiB.
+pub const SERVED_SEND_BUFFER: usize = 128 << 10;
 /// Octets that wait for one peer before nothing more is made for it; ours: several of the longest messages.
 pub const OUTGOING_MAX: usize = 256 << 10;
 /// Of these, octets that may wait on any connection, whatever waits on others; ours: most messages are shorter, and a longer

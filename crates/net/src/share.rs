@@ -98,7 +98,8 @@ mod tests {
         assert_eq!(held(4, 0).crowd(BOUND, ONE, 1), Some(Crowd::Source(ONE)));
         assert_eq!(held(4, 0).crowd(BOUND, OTHER, 2), None);
         assert_eq!(held(4, 2).crowd(BOUND, OTHER, 1), Some(Crowd::All));
-        let room = [(3, 0), (4, 0), (0, 3), (2, 4)].map(|(one, other)| held(one, other).room(BOUND, ONE));
+        let room =
+            [(3, 0), (4, 0), (0, 3), (2, 4)].map(|(one, other)| held(one, other).room(BOUND, ONE));
         assert_eq!(room, [1, 0, 3, 0]);
     }
 

@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::*;
-use crate::params::{OUTGOING_MAX, REQUEST_OVERHEAD, STREAM_MESSAGE_MAX};
+use crate::params::{OUTGOING_MAX, REQUEST_OVERHEAD, SERVED_SEND_BUFFER, STREAM_MESSAGE_MAX};
 use crate::stream::Connection;
 
 /// Octets of a long answer.
@@ -237,6 +237,22 @@ async fn a_peer_that_does_not_read_is_not_read_and_ends() {
 }
 
 #[tokio::test]
+async fn the_system_keeps_little_for_a_peer_that_does_not_read() {
+    let (running, tcp, executed) = long_server(Limits::default()).await;
+    let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+    socket.set_recv_buffer_size(16 << 10).expect("possible");
+    let mut stream = socket.connect(tcp).await.expect("the system accepts");
+    let requests: Vec<u8> = (0..200).flat_map(|token| get("/long", token, false)).collect();
+    stream.write_all(&[csm(), requests].concat()).await.expect("room for requests");
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let kept = executed.load(Ordering::Relaxed) as usize * LONG;
+    let most = 2 * SERVED_SEND_BUFFER + OUTGOING_MAX + (64 << 10);
+    assert!(0 < kept && kept < most, "{kept} octets are made for it");
+    drop(stream);
+    ended(running).await;
+}
+
+#[tokio::test]
 async fn answers_that_are_ready_at_once_all_leave_although_there_is_no_room_for_all() {
     const COUNT: u64 = 8 * (OUTGOING_MAX / LONG) as u64;
     // Also where other connections have all the room that there is.
@@ -262,7 +278,10 @@ async fn observers_that_do_not_read_gather_no_notifications() {
         .chain((0..8).map(|token| get("/long", token, true)))
         .flatten()
         .collect();
-    let stream = raw(tcp, &observes).await;
+    let mut connection = Connection::new(raw(tcp, &observes).await);
+    for _ in 0..8 {
+        assert_eq!(response(&mut connection).await.code, Code::CONTENT);
+    }
     for _ in 0..1000 {
         running.changes.tell("/long");
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -271,7 +290,7 @@ async fn observers_that_do_not_read_gather_no_notifications() {
     assert!(made > 8, "some were made");
     let most = (16 << 20) / LONG + OUTGOING_MAX / LONG;
     assert!(made < most, "{made} states are made for a peer that does not read");
-    drop(stream);
+    drop(connection);
     ended(running).await;
 }
 

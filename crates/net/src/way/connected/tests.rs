@@ -21,11 +21,8 @@ fn pair(limits: &Limits) -> (Connected, Connection<DuplexStream>) {
     let (connection, host) = (limits.connection.clone(), limits.of_connection());
     let host = over_connections(connection, host, None, fresh_rng());
     let from = ([192, 0, 2, 1], 1).into();
-    let patience = Patience {
-        silence: limits.idle_max,
-        pong: limits.pong_max,
-        sending: limits.send_max,
-    };
+    let patience =
+        Patience { silence: limits.idle_max, pong: limits.pong_max, sending: limits.send_max };
     let (place, kept) = first_connection(limits, from);
     let way = Connected::new(Line::over(ours, from), host).served(patience, place, kept);
     (way, Connection::new(theirs))
@@ -92,12 +89,13 @@ async fn notify_all(limits: &Limits, most: usize) {
         for _ in 0..OBSERVERS {
             assert_eq!(peer.receive().await.expect("a notification").payload.len(), LONG);
         }
+        peer
     });
     let all = async {
         loop {
             tokio::select! {
                 output = way.next() => tell(&mut way, output.expect("open"), LONG),
-                read = &mut reading => return read.expect("all arrive"),
+                read = &mut reading => return drop(read.expect("all arrive")),
             }
         }
     };
