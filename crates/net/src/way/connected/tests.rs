@@ -45,12 +45,12 @@ async fn register(mut peer: Connection<DuplexStream>) -> Connection<DuplexStream
 }
 
 /// The application answers with a state of so many octets.
-fn tell(way: &mut Connected, output: Output<Peer>, octets: usize) {
+fn tell(way: &mut Connected, output: &Output<Peer>, octets: usize) {
     if let Output::Request { exchange, .. } = output {
         let mut response = ResponseTemplate::new(Code::CONTENT).with_payload(vec![7; octets]);
         response.options.insert_uint(OptionNumber::OBSERVE, 0);
         let handle = Handle::NONE;
-        way.handle(Input::Respond { exchange, response, handle }).expect("acceptable");
+        way.handle(Input::Respond { exchange: *exchange, response, handle }).expect("acceptable");
     }
 }
 
@@ -71,7 +71,7 @@ async fn notify_all(limits: &Limits, most: usize) {
     let mut registering = tokio::spawn(register(peer));
     let mut peer = loop {
         tokio::select! {
-            output = way.next() => tell(&mut way, output.expect("open"), 1),
+            output = way.next() => tell(&mut way, &output.expect("open"), 1),
             peer = &mut registering => break peer.expect("no panic"),
         }
     };
@@ -79,7 +79,7 @@ async fn notify_all(limits: &Limits, most: usize) {
     let moment = std::time::Duration::from_millis(5);
     for _ in 0..20 {
         if let Ok(output) = tokio::time::timeout(moment, way.next()).await {
-            tell(&mut way, output.expect("open"), LONG);
+            tell(&mut way, &output.expect("open"), LONG);
         }
         let waiting = way.line.waiting();
         assert!(waiting < most + LONG + 100, "{waiting} octets wait");
@@ -94,7 +94,7 @@ async fn notify_all(limits: &Limits, most: usize) {
     let all = async {
         loop {
             tokio::select! {
-                output = way.next() => tell(&mut way, output.expect("open"), LONG),
+                output = way.next() => tell(&mut way, &output.expect("open"), LONG),
                 read = &mut reading => return drop(read.expect("all arrive")),
             }
         }
