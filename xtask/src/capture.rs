@@ -42,7 +42,7 @@ pub const LARGE: &[&str] = &[
     "traffic.period=4s",
 ];
 
-/// The ways of carrying a large packet, and what a capture of each must hold.
+/// The methods of carrying a large packet, and what a capture of each must hold.
 const WAYS: &[(&str, &[&str])] = &[
     ("hwr", &["6lowpan", "fragment", "udp"]),
     ("ff", &["6lowpan", "fragment", "udp"]),

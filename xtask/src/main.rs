@@ -41,7 +41,7 @@ cargo xtask COMMAND
   determinism   the same seed gives the same trace, whatever the number of threads
   stale-store   a changed program takes no runs from the store of the one before
   capture       a ten-minute capture that tshark must dissect without fault
-  scapy         6LoWPAN beside scapy: it reads our frames, and our tests its own; --write writes these anew
+  scapy         6LoWPAN beside scapy: it reads our frames, and our tests its own; --write updates them
   zep           a conversation over ZEP that tshark must dissect without fault
   interop       CoAP with libcoap and aiocoap in both directions, read by tshark
   fuzz          every decoder against mutated messages   SECONDS [--seed S] [--target NAME] [--case N]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-/// How often it is looked whether a program has ended.
+/// Between two checks whether a program has ended.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// The root of the workspace: the folder above this package.

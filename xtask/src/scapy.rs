@@ -16,10 +16,10 @@ const SCRIPT: &str = "xtask/python/lowpan.py";
 /// What it builds; `lowpan` has the test that parses it.
 const VECTORS: &str = "tests/vectors/lowpan/scapy.txt";
 
-/// The way in which every hop puts packets together, which is the one that scapy reads.
+/// Every hop reassembles packets: the method that scapy reads.
 const WAY: &[&str] = &["--set", "fragments.way=hwr"];
 
-/// Compares the vectors, and lets scapy read a capture; `--write` writes the vectors anew.
+/// Compares the vectors, and lets scapy read a capture; `--write` updates the vectors.
 pub fn run(args: &[String]) -> Result<()> {
     let write = match args {
         [] => false,

@@ -43,7 +43,7 @@ const PEACE: [Duration; 2] = [Duration::from_millis(700), Duration::from_secs(3)
 const QUIET: [Duration; 2] = [Duration::from_millis(700), Duration::from_secs(3)];
 /// Attacks at a time, in the gate and in the long form: each has a victim of its own, and most of their time is waiting.
 const AT_A_TIME: [usize; 2] = [4, 1];
-/// How often it is looked whether all is normal.
+/// Between two checks whether all is normal.
 const LOOK: Duration = Duration::from_millis(50);
 /// The seed, unless one is given.
 const SEED: u64 = 1;

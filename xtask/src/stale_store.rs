@@ -198,7 +198,7 @@ fn change(text: Vec<u8>) -> Vec<u8> {
     text.replace(BEFORE, AFTER).into_bytes()
 }
 
-/// Makes `to` a copy of the sources, each file as `edit` has it. Files that are right already keep their time, so that
+/// Makes `to` a copy of the sources, each file edited by `edit`. Files that are right already keep their time, so that
 /// cargo takes them for unchanged.
 fn copy(to: &Path, edit: impl Fn(&str, Vec<u8>) -> Vec<u8>) -> Result<()> {
     let root = process::root();

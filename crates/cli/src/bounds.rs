@@ -50,7 +50,7 @@ pub struct Args {
     /// Longest body, octets
     #[arg(long, value_name = "OCTETS", default_value_t = HostLimits::default().body_max, value_parser = number())]
     max_body: usize,
-    /// Observers at each UDP address and on each connection
+    /// Observers at each UDP address, and on all connections together
     #[arg(long, value_name = "NUMBER", default_value_t = HostLimits::default().observers_max, value_parser = number())]
     max_observers: usize,
     /// Observers of one source, an IPv4 address or an IPv6 /64; by default a quarter of all

@@ -29,7 +29,7 @@ impl Clock {
     }
 }
 
-/// The time of day as NTP has it (RFC 5905 s6): seconds since 1900 in the upper half, their fractions in the
+/// The time of day in the format of NTP (RFC 5905 s6): seconds since 1900 in the upper half, their fractions in the
 /// lower; 0, which NTP keeps for "unknown", for a clock before 1970.
 #[allow(clippy::disallowed_methods, reason = "this is the driver's clock")]
 pub fn ntp_timestamp() -> u64 {

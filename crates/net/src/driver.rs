@@ -53,9 +53,9 @@ pub struct Driver<M> {
 /// A DTLS session that ended by itself. The endpoint is told that its peer cannot be reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionLoss {
-    /// Whose.
+    /// The peer.
     pub peer: Peer,
-    /// What it means.
+    /// What the loss means.
     pub cause: LossCause,
     /// Why, for people.
     pub reason: String,
@@ -121,7 +121,7 @@ impl<M: Datagrams> Driver<M> {
         let place = self.losses.iter().position(|loss| loss.peer == peer)?;
         self.losses.remove(place)
     }
-    /// True while the DTLS handshake with a peer, who has answered, has not come to its end.
+    /// True while the DTLS handshake with a peer that has answered is not complete.
     pub fn is_shaking_hands(&self, peer: Peer) -> bool {
         self.sessions.as_ref().is_some_and(|sessions| sessions.is_shaking_hands(peer))
     }
@@ -145,35 +145,40 @@ impl<M: Datagrams> Driver<M> {
             if let Some(output) = self.outputs.pop_front() {
                 return Ok(output);
             }
-            if self.deferred {
-                self.send(self.clock.now());
-                continue;
-            }
-            if self.read_in_a_row >= READ_IN_A_ROW_MAX {
-                // A flood that never pauses would leave no time to the timers and the other tasks of this thread.
-                self.read_in_a_row = 0;
-                tokio::task::yield_now().await;
-            }
-            let deadline = self.next_deadline();
-            if deadline.is_some_and(|due| due <= self.clock.now()) {
-                self.wake();
-                self.work(self.clock.now());
-                continue;
-            }
-            let until = deadline.map(|due| tokio::time::Instant::from_std(self.system(due)));
-            let sleep = async {
-                match until {
-                    Some(until) => tokio::time::sleep_until(until).await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                readable = self.udp.readable() => { readable?; self.receive()?; }
-                writable = self.udp.writable(), if !self.unsent.is_empty() => writable?,
-                () = sleep => self.wake(),
-            }
-            self.work(self.clock.now());
+            self.step().await?;
         }
+    }
+    /// Sends what is left, or waits for the socket or a deadline, and does what follows from it.
+    pub(crate) async fn step(&mut self) -> io::Result<()> {
+        if self.deferred {
+            self.send(self.clock.now());
+            return Ok(());
+        }
+        if self.read_in_a_row >= READ_IN_A_ROW_MAX {
+            // A flood that never pauses would leave no time to the timers and the other tasks of this thread.
+            self.read_in_a_row = 0;
+            tokio::task::yield_now().await;
+        }
+        let deadline = self.next_deadline();
+        if deadline.is_some_and(|due| due <= self.clock.now()) {
+            self.wake();
+            self.work(self.clock.now());
+            return Ok(());
+        }
+        let until = deadline.map(|due| tokio::time::Instant::from_std(self.system(due)));
+        let sleep = async {
+            match until {
+                Some(until) => tokio::time::sleep_until(until).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            readable = self.udp.readable() => { readable?; self.receive()?; }
+            writable = self.udp.writable(), if !self.unsent.is_empty() => writable?,
+            () = sleep => self.wake(),
+        }
+        self.work(self.clock.now());
+        Ok(())
     }
     /// Sends what can be sent without waiting, and ends all sessions.
     pub fn close(mut self) {
@@ -239,8 +244,8 @@ impl<M: Datagrams> Driver<M> {
             _ => Ok(()),
         }
     }
-    /// Gives up those of whom ICMP messages say that they cannot be reached; true if there are any. So many within a time
-    /// that nobody can keep us busy with them; more are found by timeouts.
+    /// Gives up peers that cannot be reached according to ICMP; true if there are any. Their number within a period is
+    /// bounded, so that forged messages cannot keep us busy; timeouts find the others.
     fn lose(&mut self, addresses: &[SocketAddr]) -> bool {
         let now = self.clock.now();
         let mut any = false;
@@ -282,7 +287,7 @@ impl<M: Datagrams> Driver<M> {
     }
     fn send(&mut self, now: Instant) {
         self.deferred = false;
-        // Who cannot be reached may make them want something again.
+        // A peer that cannot be reached may make them send something again.
         while self.flush() {
             self.exchange(now);
         }
@@ -361,7 +366,7 @@ impl<M: Datagrams> Driver<M> {
                     self.unreachable(to);
                     news = true;
                 }
-                // Too long for the way, or without permission: lost, as on the way.
+                // Too long for the path, or without permission: lost, as on the path.
                 Err(_) => self.lost += 1,
             }
             self.unsent.pop_front();

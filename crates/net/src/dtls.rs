@@ -33,23 +33,23 @@ use session::{Outcome, Session, State};
 pub enum Event {
     /// Send this datagram.
     Transmit {
-        /// To whom.
+        /// The peer that gets it.
         to: Peer,
         /// Records.
         bytes: Vec<u8>,
     },
     /// A datagram came, and verifies.
     Received {
-        /// From whom.
+        /// The peer that sent it.
         from: Peer,
-        /// What was in it.
+        /// The message.
         bytes: Vec<u8>,
     },
     /// A session ended without being asked to: nothing sent to the peer arrives.
     Lost {
-        /// Which.
+        /// The peer.
         peer: Peer,
-        /// What it means.
+        /// What the loss means.
         cause: LossCause,
         /// Why, for people.
         reason: String,
@@ -67,8 +67,8 @@ pub enum LossCause {
     Closed,
 }
 
-/// A peer may begin anew while its old session still stands, as after a restart. Until the new one is open the old one
-/// stays, since anybody can send a ClientHello in its name (RFC 6347 s4.2.8).
+/// A peer may begin a new handshake while its old session is open, as after a restart. The old session stays until the new
+/// one is open, since anybody can send a ClientHello in its name (RFC 6347 s4.2.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Standing {
     Settled,
@@ -109,7 +109,7 @@ impl Sessions {
         let client = configuration(|builder| builder.with_psk_client(identity.to_vec(), keys));
         Ok(Self::new(Some(client), None).bounded(SessionLimits::OURS))
     }
-    /// Sessions that others open, who know one of the keys.
+    /// Sessions that peers open with one of the keys.
     pub fn server(keys: Keys, hint: Option<&[u8]>) -> Self {
         let (keys, hint) = (Arc::new(keys), hint.map(<[u8]>::to_vec));
         let config = configuration(|builder| {
@@ -267,7 +267,7 @@ impl Sessions {
             self.lose(key, LossCause::Unheard, "the peer cannot be reached".to_owned());
         }
     }
-    /// True while a peer shakes hands and the end has not come, as with keys that do not fit.
+    /// True while the handshake with a peer that has answered is not complete, as with keys that do not match.
     pub fn is_shaking_hands(&self, peer: Peer) -> bool {
         self.all.get(&(peer, Standing::Settled)).is_some_and(|session| {
             matches!(session.state, State::Handshake(_)) && session.heard.is_some()

@@ -1,4 +1,4 @@
-//! What ICMP says of datagrams that were sent: to whom they did not come.
+//! ICMP errors of datagrams that were sent: the addresses that could not be reached.
 //!
 //! The system keeps such messages in the error queue of a socket, with the address that the datagram was sent to. Where
 //! it keeps none, a peer that is gone is found by timeouts alone.
@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 
 use crate::registered::Socket;
 
-/// The next datagram of the queue that could not be delivered: to whom it was sent. An error of the kind `WouldBlock`
+/// The destination of the next datagram in the error queue that could not be delivered. An error of the kind `WouldBlock`
 /// means that there is none.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) fn next_undelivered(socket: &Socket) -> io::Result<SocketAddr> {

@@ -37,6 +37,7 @@ mod registered;
 pub mod resolve;
 pub mod server;
 pub mod service;
+mod share;
 pub mod source;
 pub mod stream;
 pub mod tap;

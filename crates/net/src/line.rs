@@ -10,11 +10,13 @@ use std::time::Duration;
 
 use lowmesh_wire::coap::stream::StreamMessage;
 use lowmesh_wire::coap::uri::{Host, Scheme, Uri};
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Sleep;
 
 use crate::meter::{Meter, Metered};
+use crate::params::SERVED_SEND_BUFFER;
 use crate::resolve::{ResolveError, ascii_name, resolve};
 use crate::stream::{Connection, StreamError};
 use crate::tls::{Alpn, TlsClient, TlsError, TlsServer};
@@ -27,7 +29,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Pipe for S {}
 
 /// An open connection.
 pub struct Line {
-    /// Who is at the other end.
+    /// The address of the peer.
     pub peer: SocketAddr,
     wire: Wire,
     /// Whether a part of a message has come.
@@ -59,9 +61,9 @@ pub enum ConnectError {
     /// Nobody answers.
     #[error("cannot connect to {address}: {error}")]
     Connect {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The error of the system.
         error: io::Error,
     },
     /// The handshake of TLS.
@@ -136,6 +138,12 @@ impl Line {
             Wire::Stream(Connection::new(pipe))
         };
         Ok(Self::new(peer, wire, meter))
+    }
+    /// Over a pipe that is open.
+    #[cfg(test)]
+    pub(crate) fn over(pipe: impl Pipe + 'static, peer: SocketAddr) -> Self {
+        let (pipe, meter) = Metered::new(Box::new(pipe) as Box<dyn Pipe>);
+        Self::new(peer, Wire::Stream(Connection::new(pipe)), meter)
     }
     const fn new(peer: SocketAddr, wire: Wire, meter: Meter) -> Self {
         Self { peer, wire, meter, message_max: None, slow: None, flushed: true }
@@ -252,11 +260,12 @@ impl Listener {
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
-    /// The next who connects. The handshakes come after, with [`Incoming::open`], so that a slow
-    /// peer keeps nobody waiting.
+    /// The next connection. Its handshakes follow with [`Incoming::open`], so that a slow peer does not make others wait.
     pub async fn accept(&self) -> io::Result<Incoming> {
         let (stream, peer) = self.socket.accept().await?;
         let _as_it_was = stream.set_nodelay(true);
+        // Linux would let its buffer grow to megabytes for a peer that does not read.
+        let _as_it_was = SockRef::from(&stream).set_send_buffer_size(SERVED_SEND_BUFFER);
         Ok(Incoming { stream, peer, websocket: self.websocket, tls: self.tls.clone() })
     }
 }
@@ -265,7 +274,7 @@ impl Listener {
 #[derive(Debug)]
 pub struct Incoming {
     stream: TcpStream,
-    /// Who it is.
+    /// The address of the peer.
     pub peer: SocketAddr,
     websocket: bool,
     tls: Option<TlsServer>,
@@ -281,7 +290,7 @@ impl Incoming {
             (true, true) => Scheme::CoapsWs,
         }
     }
-    /// Shakes hands. To be given up after a while by who calls.
+    /// Does the handshakes. The caller gives up after a while.
     pub async fn open(self) -> Result<Line, ConnectError> {
         let pipe: Box<dyn Pipe> = match &self.tls {
             None => Box::new(self.stream),

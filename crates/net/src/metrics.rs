@@ -49,16 +49,16 @@ const GAUGES: [Gauge; 6] = [
     },
 ];
 
-/// How one way into a server stands, or one way of a proxy to its targets.
+/// The numbers of one transport: of a server, or of a proxy to its targets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
     /// Observers of its resources.
     pub observers: usize,
-    /// What it is.
+    /// What the numbers are about.
     pub kind: Kind,
 }
 
-/// All reports of those who have been asked, as far as they come in time.
+/// All reports that come in time.
 pub(crate) async fn gathered(mut told: mpsc::UnboundedReceiver<Report>) -> Vec<Report> {
     let mut reports = Vec::new();
     let all = async {
@@ -66,12 +66,12 @@ pub(crate) async fn gathered(mut told: mpsc::UnboundedReceiver<Report>) -> Vec<R
             reports.push(report);
         }
     };
-    // Without an answer of the one the others still count.
+    // If one does not answer, the others still count.
     let _in_time = tokio::time::timeout(REPORT_WAIT, all).await;
     reports
 }
 
-/// What it is that tells of itself.
+/// What a report is about.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
     /// A UDP address, with or without DTLS.

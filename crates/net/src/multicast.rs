@@ -36,7 +36,7 @@ pub enum GroupError {
         group: IpAddr,
         /// The number of the interface.
         interface: u32,
-        /// Why.
+        /// The error of the system.
         error: io::Error,
     },
 }

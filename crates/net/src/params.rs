@@ -14,7 +14,7 @@ pub const BATCH: usize = 32;
 /// Octets of the buffer for one datagram, or for several of one sender that the system has put
 /// together: a UDP datagram at most.
 pub const BUFFER_LEN: usize = 65_536;
-/// Datagrams that wait for room in the socket; ours. More are lost, as in any queue on the way.
+/// Datagrams that wait for room in the socket; ours. More are lost, as in any queue on the path.
 pub const UNSENT_MAX: usize = 1024;
 /// Of these, at most so many to one source; ours, a quarter. A path that takes nothing leaves room for the others.
 pub const UNSENT_PER_SOURCE_MAX: usize = 256;
@@ -42,7 +42,7 @@ pub const HANDSHAKES_PER_SOURCE_MAX: usize = 64;
 pub const COOKIE_SECRET_LIFETIME: Duration = Duration::from_secs(60);
 /// Cookie exchanges that a ClientHello may have behind it; ours: a change of the secret takes a second one.
 pub const COOKIE_EXCHANGES_MAX: u16 = 4;
-/// Lost sessions that are remembered for whoever asks; ours.
+/// Lost sessions that are remembered until a caller asks for their cause; ours.
 pub const LOSSES_MAX: usize = 16;
 /// Datagrams that wait for a handshake, each session; ours.
 pub const WAITING_MAX: usize = 16;
@@ -62,6 +62,8 @@ pub const IDENTITY_LEN_MAX: usize = 128;
 pub const KEY_LEN_MAX: usize = 64;
 /// The largest message that is taken from a byte stream, octets; ours, several blocks of BERT.
 pub const STREAM_MESSAGE_MAX: usize = 65_536 + 1152;
+/// Octets of memory that an empty buffer of a connection keeps, each way; ours. Most messages are shorter.
+pub const STREAM_BUFFER_KEPT: usize = 4 << 10;
 /// Connections that a server takes at once; ours: each may hold two bodies.
 pub const SERVED_CONNECTIONS_MAX: usize = 256;
 /// The same of one source, an IPv4 address or an IPv6 /64; ours, a quarter.
@@ -92,8 +94,18 @@ pub const PONG_MAX: Duration = Duration::from_secs(30);
 pub const RECEIVE_MAX: Duration = Duration::from_secs(60);
 /// How long what is queued for a peer may take until all of it has left; ours.
 pub const SEND_MAX: Duration = Duration::from_secs(60);
+/// Octets of the buffer of the system for a served connection; ours. Linux takes twice as much for its own records, and by
+/// default lets the buffer grow to 4 MiB.
+pub const SERVED_SEND_BUFFER: usize = 128 << 10;
 /// Octets that wait for one peer before nothing more is made for it; ours: several of the longest messages.
 pub const OUTGOING_MAX: usize = 256 << 10;
+/// Of these, octets that may wait on any connection, whatever waits on others; ours: most messages are shorter, and a longer
+/// one may begin as long as fewer wait.
+pub const OUTGOING_FREE: usize = 16 << 10;
+/// Octets beyond [`OUTGOING_FREE`] that wait on all connections of a server; ours: 136 connections may have [`OUTGOING_MAX`].
+pub const SERVED_OUTGOING_MAX: usize = 32 << 20;
+/// The same of one source; ours, a quarter.
+pub const SERVED_OUTGOING_PER_SOURCE_MAX: usize = 8 << 20;
 /// How long a connection that is being released may last; ours.
 pub const RELEASE_MAX: Duration = Duration::from_secs(5);
 /// How long a server that ends waits for the answers that are being made; ours.
@@ -134,9 +146,10 @@ pub const PROXY_OBSERVATIONS_MAX: usize = 256;
 /// What a proxy observes at one origin for clients with unproven addresses; ours, a quarter of what a server of ours gives
 /// one peer.
 pub const PROXY_UNPROVEN_PER_ORIGIN_MAX: usize = 16;
-/// In how many ways the clients of a proxy may say what they observe together; ours: Proxy-Uri, Proxy-Scheme, and room.
+/// How many different requests of its clients a proxy joins to one observation; ours: with Proxy-Uri, with Proxy-Scheme,
+/// and room.
 pub const PROXY_REQUESTS_MAX: usize = 8;
-/// How long a proxy goes on telling of an observation that none of its clients asks for any more; ours: they ask at once.
+/// How long a proxy keeps an observation that none of its clients asks for any more; ours: clients ask at once.
 pub const PROXY_UNHEEDED_MAX: Duration = Duration::from_secs(2);
 /// How long a client waits for an answer unless it is told otherwise: MAX_TRANSMIT_WAIT (RFC 7252 s4.8.2).
 pub const PATIENCE: Duration = Duration::from_secs(93);
@@ -144,19 +157,19 @@ pub const PATIENCE: Duration = Duration::from_secs(93);
 pub const FAREWELL: Duration = Duration::from_secs(5);
 /// How long a client keeps a connection that nobody needs; ours.
 pub const CLIENT_IDLE: Duration = Duration::from_secs(60);
-/// Requests that wait for a client's socket or for one of its connections; ours. More wait with who asks.
+/// Requests that wait for a client's socket or for one of its connections; ours. The callers of more wait.
 pub const COMMANDS_MAX: usize = 256;
 /// Connections of a client at once; ours.
 pub const CLIENT_CONNECTIONS_MAX: usize = 256;
 /// Answers of one request that a client keeps until they are looked at; ours.
 pub const MAILBOX_MAX: usize = 256;
-/// Observations that OSCORE keeps beyond those of the host; ours: an observer that gives way to another is forgotten after
-/// the answer to that has been protected.
+/// Observations that OSCORE keeps beyond those of the host; ours: an observer whose place another takes is forgotten after
+/// the answer to the other has been protected.
 pub const OBSERVED_SLACK: usize = 1;
 /// Octets that OSCORE adds to a response: the option with a Partial IV (RFC 8613 s6.1), the code, the tag (s5.4),
 /// and the payload marker.
 pub const OSCORE_OVERHEAD: usize = 24;
-/// How long those who are asked for numbers may take to tell them; ours: they do it between two requests.
+/// How long a transport may take to report its numbers; ours: it does so between two requests.
 pub const REPORT_WAIT: Duration = Duration::from_secs(1);
 /// ALPN identifier of CoAP over TLS: RFC 8323 s8.2.
 pub const ALPN: &[u8] = b"coap";

@@ -1,4 +1,4 @@
-//! Who is at the other end of a datagram socket, and of which of our addresses.
+//! The peer at the other end of a datagram socket, and the address of ours that it talks to.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr, SocketAddrV4, SocketAddrV6};
 /// A peer's address, and ours that it talks to.
 ///
 /// A machine with several addresses answers from the one that was asked, or the answer is not
-/// recognised (RFC 7252 s4.1 and s5.3.2). So whom we talk to from two of our addresses is two peers.
+/// recognised (RFC 7252 s4.1 and s5.3.2). So one machine is two peers if it talks to two of our addresses.
 /// [`crate::udp::Udp::peer`] makes the peer for an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Peer {

@@ -72,8 +72,8 @@ pub async fn resolve(uri: &Uri) -> Result<Vec<SocketAddr>, ResolveError> {
     }
 }
 
-/// A name as the DNS has it. Uri-Host keeps the letters of the URI (RFC 7252 s6.4 step 5), and for the lookup RFC 3986
-/// s3.2.2 has them in the encoding of IDNA.
+/// A name in the encoding of the DNS. Uri-Host keeps the letters of the URI (RFC 7252 s6.4 step 5); the lookup uses the
+/// encoding of IDNA (RFC 3986 s3.2.2).
 pub(crate) fn ascii_name(name: &str) -> Result<Cow<'_, str>, ResolveError> {
     if name.is_ascii() {
         return Ok(Cow::Borrowed(name));

@@ -9,7 +9,7 @@ use lowmesh_wire::DecodeError;
 use lowmesh_wire::coap::stream::{Framing, StreamMessage, frame_len};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
-use crate::params::STREAM_MESSAGE_MAX;
+use crate::params::{STREAM_BUFFER_KEPT, STREAM_MESSAGE_MAX};
 
 /// Why no more messages come.
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +57,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 self.buffer.drain(..self.start);
                 self.start = 0;
             }
+            if self.buffer.is_empty() {
+                self.buffer.shrink_to(STREAM_BUFFER_KEPT);
+            }
             // `read_buf` takes nothing from the stream unless it puts it into the buffer.
             if self.stream.read_buf(&mut self.buffer).await? == 0 {
                 return Err(if self.buffer.is_empty() {
@@ -98,6 +101,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
             self.outgoing.drain(..sent);
         }
+        self.outgoing.shrink_to(STREAM_BUFFER_KEPT);
         self.stream.flush().await
     }
     /// Says that nothing more comes from here.
@@ -137,6 +141,19 @@ mod tests {
         }
         assert!(matches!(there.receive().await, Err(StreamError::Closed)));
         sender.await.expect("no panic");
+    }
+
+    #[tokio::test]
+    async fn a_long_message_leaves_no_long_buffers_behind() {
+        let (here, there) = tokio::io::duplex(1 << 20);
+        let (mut here, mut there) = (Connection::new(here), Connection::new(there));
+        let long = message(60_000);
+        here.send(&long).await.expect("open");
+        assert_eq!(there.receive().await.expect("whole"), long);
+        let wait = std::time::Duration::from_millis(5);
+        assert!(tokio::time::timeout(wait, there.receive()).await.is_err());
+        let kept = [here.outgoing.capacity(), there.buffer.capacity()];
+        assert!(kept.iter().all(|kept| *kept <= STREAM_BUFFER_KEPT), "{kept:?}");
     }
 
     #[tokio::test]

@@ -1,4 +1,4 @@
-//! Messages as they come and go, for who wants to look at them: a log, a capture, a test.
+//! Messages as they come and go, for a log, a capture or a test.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,9 +19,9 @@ pub enum Direction {
 /// One message, without the protection of DTLS or TLS, and with that of OSCORE.
 #[derive(Clone, Copy, Debug)]
 pub struct Traffic<'b> {
-    /// Where it goes.
+    /// Whether it comes or leaves.
     pub direction: Direction,
-    /// Whose it is.
+    /// The peer.
     pub peer: Peer,
     /// How it lies on a connection; `None` for a datagram (RFC 7252 s3).
     pub framing: Option<Framing>,
@@ -31,7 +31,7 @@ pub struct Traffic<'b> {
 
 type See = dyn Fn(Traffic<'_>) + Send + Sync;
 
-/// Who looks. A clone is the same one.
+/// A function that sees messages. A clone is the same tap.
 #[derive(Clone)]
 pub struct Tap(Arc<See>);
 

@@ -59,7 +59,7 @@ pub enum Alpn {
 }
 
 impl TlsClient {
-    /// Trusts those whom one of these authorities has certified (PEM).
+    /// Trusts servers with a certificate of one of these authorities (PEM).
     pub fn trusting(authorities: &[u8]) -> Result<Self, TlsError> {
         let mut roots = RootCertStore::empty();
         for certificate in certificates(authorities)? {

@@ -15,7 +15,7 @@ use crate::registered::Registered;
 /// A datagram that came.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<'a> {
-    /// From whom, and to which address of ours; to none in particular if it came to a group.
+    /// The sender, and the address of ours that it sent to; none if it sent to a group.
     pub peer: Peer,
     /// It came to a group (RFC 7252 s8).
     pub to_group: bool,
@@ -38,7 +38,7 @@ pub enum BindError {
     /// Anything else.
     #[error("cannot open a UDP socket at {address}: {error}")]
     Other {
-        /// Where.
+        /// The address.
         address: SocketAddr,
         /// What the system says.
         error: io::Error,
@@ -174,8 +174,8 @@ impl Udp {
         };
         self.socket.try_write(|| self.state.try_send(self.socket.get().into(), &transmit))
     }
-    /// The address of ours that the system has to be told of: a socket at one address sends from it anyway, and to be
-    /// told it costs the system a search.
+    /// The source address that the system is given for a datagram. A socket that is bound to one address sends from it
+    /// anyway, and a given address costs the system a search.
     fn source(&self, to: Peer) -> Option<IpAddr> {
         let everywhere = self.local.ip().is_unspecified();
         let from = to.local.filter(|ip| everywhere && !ip.is_unspecified());

@@ -1,4 +1,4 @@
-//! What requests come by and answers leave by: a UDP address with all its peers, or one connection.
+//! A transport of requests and answers: a UDP address with all its peers, or one connection.
 
 mod connected;
 
@@ -19,12 +19,24 @@ use crate::oscore::Protected;
 use crate::peer::Peer;
 pub(crate) use connected::{Connected, Patience, misgreeting};
 
-/// One of them. What it gives out first is what came first.
+/// One transport. Its outputs come in the order of arrival.
 pub(crate) trait Way: Send {
     /// What has happened already.
     fn poll(&mut self) -> Option<Output<Peer>>;
-    /// The next thing that happens. May be dropped and called again at any time.
-    fn next(&mut self) -> impl Future<Output = io::Result<Output<Peer>>> + Send;
+    /// Waits until something happens, and does what follows from it: there may be an output then, or room again. May be
+    /// dropped and called again at any time.
+    fn step(&mut self) -> impl Future<Output = io::Result<()>> + Send;
+    /// The next output. May be dropped and called again at any time.
+    fn next(&mut self) -> impl Future<Output = io::Result<Output<Peer>>> + Send {
+        async {
+            loop {
+                if let Some(output) = self.poll() {
+                    return Ok(output);
+                }
+                self.step().await?;
+            }
+        }
+    }
     /// The application says something.
     fn handle(&mut self, input: Input<'_, Peer>) -> Result<(), Rejected>;
     /// Whether a peer has shown that it receives at its address.
@@ -47,7 +59,7 @@ pub(crate) trait Way: Send {
     fn request_changed(&mut self, request: &Message);
     /// Every state may have changed.
     fn all_changed(&mut self);
-    /// How it stands, for monitoring.
+    /// Its numbers, for monitoring.
     fn report(&self) -> Report;
     /// The same of each of its sockets, under a name.
     fn reports(&self, name: &str) -> Vec<Report> {
@@ -57,13 +69,13 @@ pub(crate) trait Way: Send {
         }
         vec![report]
     }
-    /// The server ends: says so to whom it can be said.
+    /// The server ends: releases the connection, if it is one.
     fn release(&mut self);
-    /// Sends what is left, as far as that goes without waiting long, and ends it.
+    /// Sends what is left, without waiting long, and ends it.
     fn end(self) -> impl Future<Output = ()> + Send;
     /// The peer at an address.
     fn peer(&self, address: SocketAddr) -> io::Result<Peer>;
-    /// A destination has a congestion control of its own from now on, or no more.
+    /// A destination has a congestion control of its own from now on, or with `None` that of the endpoint again.
     fn choose_congestion_control(
         &mut self,
         peer: Peer,
@@ -73,17 +85,17 @@ pub(crate) trait Way: Send {
     fn take_session_loss(&mut self, _peer: Peer) -> Option<SessionLoss> {
         None
     }
-    /// True while a peer, who has answered, shakes hands.
+    /// True while the DTLS handshake with a peer that has answered is not complete.
     fn is_shaking_hands(&self, _peer: Peer) -> bool {
         false
     }
-    /// How long the CSM of a peer is awaited, which MUST be its first message (RFC 8323 s5.3); `None` once it is here.
+    /// How long the CSM of a peer, which MUST be its first message (RFC 8323 s5.3), has been awaited; `None` once it is here.
     fn awaits_csm(&self) -> Option<std::time::Duration> {
         None
     }
-    /// Everything that was sent has arrived. A connection says that by itself, with [`Output::Close`].
+    /// Everything that was sent has arrived. A connection says so with [`Output::Close`].
     fn is_done(&self) -> bool;
-    /// False while so much waits for the peer of a connection that nothing more should be made for it.
+    /// False while so many octets wait for the peer of a connection that nothing more should be made for it.
     fn has_room(&self) -> bool {
         true
     }
@@ -92,7 +104,7 @@ pub(crate) trait Way: Send {
 /// Over UDP or DTLS.
 pub(crate) type Datagrams = Driver<DatagramsHost>;
 
-/// What answers and asks there.
+/// The host of a UDP address.
 pub(crate) type DatagramsHost = Host<Peer, Protected<Peer, Endpoint<Peer>>>;
 
 impl Datagrams {
@@ -106,8 +118,8 @@ impl Way for Datagrams {
     fn poll(&mut self) -> Option<Output<Peer>> {
         self.poll()
     }
-    fn next(&mut self) -> impl Future<Output = io::Result<Output<Peer>>> + Send {
-        self.next()
+    fn step(&mut self) -> impl Future<Output = io::Result<()>> + Send {
+        self.step()
     }
     fn handle(&mut self, input: Input<'_, Peer>) -> Result<(), Rejected> {
         self.handle(input)

@@ -175,7 +175,7 @@ async fn what_is_not_observable_has_one_state() {
 }
 
 #[tokio::test]
-async fn silence_ends_when_patience_does_and_says_from_whom() {
+async fn silence_ends_with_the_patience_and_the_error_names_the_peer() {
     let server = run(|_| ()).await;
     let client = client();
     let uri = format!("coap://{}/never", server.udp);
@@ -258,7 +258,7 @@ async fn a_proxy_asks_for_a_client_over_another_transport() {
 }
 
 #[tokio::test]
-async fn a_connection_that_its_server_has_ended_is_made_anew() {
+async fn a_connection_that_its_server_has_ended_is_opened_again() {
     let server = run(|_| ()).await;
     let client = client();
     let uri = format!("coap+tcp://{}/hello", server.tcp);

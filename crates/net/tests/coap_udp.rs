@@ -123,7 +123,7 @@ async fn answered_together(server: &str, asked: &[&str], clients: usize) -> usiz
             let ip: IpAddr = asked[number / 5 % asked.len()].parse().expect("an address");
             let any = if ip.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" };
             let socket = std::net::UdpSocket::bind(any).expect("a free port");
-            // Connected, it hears only whom it has asked.
+            // A connected socket receives only from the peer that it has asked.
             socket.connect(reached(&server, ip)).expect("a route to ourselves");
             socket.send(&[0x40, 0x01, 0, 1, 0xb1, b'x']).expect("room");
             socket

@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(36);
 /// What a path has to lose to be a bad one. Seeds are such that three of the first eight are lost, whatever the timing.
 const LOST_MIN: u32 = 2;
 
-/// Who looks at what.
+/// An observer and what it observes.
 pub struct Watch {
     title: &'static str,
     /// The server, and its port.

@@ -51,7 +51,7 @@ fn has_oscore(tally: &Tally) -> bool {
         [usage.stdout, usage.stderr].concat().windows(11).any(|part| part == b"Have OSCORE")
     });
     if !has {
-        tally.skip("OSCORE with libcoap", "libcoap has it from 4.3.2 on");
+        tally.skip("OSCORE with libcoap", "libcoap supports it from 4.3.2 on");
     }
     has
 }

@@ -13,7 +13,7 @@ use crate::process::{self, Stopwatch};
 
 /// How long a server may take until it listens.
 const START_MAX: Duration = Duration::from_secs(10);
-/// How often it is looked whether it does.
+/// Between two checks whether it listens.
 const LOOK: Duration = Duration::from_millis(20);
 /// How long a server that listens may take to answer.
 const ANSWER_MAX: Duration = Duration::from_millis(500);

@@ -27,7 +27,7 @@ const HELD: u64 = 15;
 const LOST_MAX: u8 = 2;
 /// How long is held back what others are to overtake, and when a second copy comes: before the first retransmission.
 const HOLD: Duration = Duration::from_millis(700);
-/// How often it is looked for what is held back.
+/// Between two checks whether a datagram is due that is held back.
 const LOOK: Duration = Duration::from_millis(20);
 /// The longest datagram.
 const LEN_MAX: usize = 2048;
@@ -46,8 +46,8 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// A path to a server at a port; equal seeds draw the same fates, one after another. It loses empty ACKs only if it is
-    /// said.
+    /// A path to a server at a port. Equal seeds draw the same fates, one after another. It loses empty ACKs only if
+    /// `loses_acks` is set.
     pub fn start(server: u16, seed: u64, loses_acks: bool) -> Result<Self> {
         let (front, back) = (UdpSocket::bind("[::1]:0")?, UdpSocket::bind("[::1]:0")?);
         back.connect(("::1", server))?;
@@ -78,13 +78,13 @@ impl Drop for Relay {
     fn drop(&mut self) {
         self.shared.over.store(true, Ordering::Relaxed);
         for way in self.ways.drain(..) {
-            // A way that has panicked has been told of already.
+            // The panic hook has reported a direction that panicked.
             _ = way.join();
         }
     }
 }
 
-/// What both ways know.
+/// What both directions share.
 #[derive(Debug)]
 struct Shared {
     over: AtomicBool,

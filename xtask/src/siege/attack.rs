@@ -19,7 +19,7 @@ pub struct Attack {
     pub about: &'static str,
     /// What is attacked.
     pub setup: Setup,
-    /// Whether the gate has it too, or the long form alone.
+    /// Whether it runs in the gate too, or only in the long form.
     pub form: Form,
     /// How long it lasts in the gate, and in the long form.
     pub spans: [Duration; 2],

@@ -19,7 +19,7 @@ use crate::process::Stopwatch;
 const PER_SOCKET: u64 = 100;
 /// How long a datagram is waited for.
 const LOOK: Duration = Duration::from_millis(50);
-/// Who is not registered after so long asks again.
+/// After so long a client that is not registered asks again.
 const AGAIN: Duration = Duration::from_secs(2);
 /// Between two registrations of one socket.
 const GAP: Duration = Duration::from_micros(500);

@@ -27,9 +27,9 @@ const STARTS: u32 = 2000;
 const TRIES: usize = 100;
 /// How long a victim may take until it listens.
 const START_MAX: Duration = Duration::from_secs(10);
-/// How often it is looked whether it does.
+/// Between two checks whether it listens.
 const LOOK: Duration = Duration::from_millis(10);
-/// How often its memory is looked at.
+/// Between two readings of its memory.
 const MEMORY_LOOK: Duration = Duration::from_millis(50);
 
 /// A running `lowmesh serve` or `lowmesh proxy`.
@@ -148,7 +148,7 @@ fn megabytes(kilobytes: u64) -> f64 {
     kilobytes as f64 * 1024.0 / 1e6
 }
 
-/// VmRSS of proc(5), where the system has it.
+/// VmRSS of proc(5), on systems with proc.
 fn resident_kb(id: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

@@ -26,7 +26,7 @@ use self::list::List;
 use self::place::{Found, Place, Root, tag};
 use self::places::Places;
 use self::store::{Serial, Unfinished};
-use super::reply::{Document, code, error, lock};
+use super::reply::{Document, code, error, lock, unavailable};
 use crate::failure::Failure;
 
 /// The longest file that is served, octets: what a server keeps of representations whose later blocks may be asked for.
@@ -105,8 +105,7 @@ impl Folder {
         answer: impl FnOnce(&Request) -> ResponseTemplate + Send + 'static,
     ) -> ResponseTemplate {
         let Some(taken) = self.places.take(Source::of(request.peer.address)).await else {
-            return error(Code::SERVICE_UNAVAILABLE, "too many files are being read and written")
-                .with_option(OptionNumber::MAX_AGE, &[1]);
+            return unavailable("too many files are being read and written", 1);
         };
         let working = tokio::task::spawn_blocking(move || {
             // Taken until the work is done, even if nobody waits for it any more.

@@ -16,7 +16,7 @@ use lowmesh_wire::coap::{Code, ContentFormat, OptionNumber};
 use tokio::time::Instant;
 
 use super::demo::tick;
-use super::reply::{Document, code, error, lock, text};
+use super::reply::{Document, code, error, lock, text, unavailable};
 
 /// How often `/obs` and its relatives change; their representations are fresh for as long.
 const PERIOD: Duration = Duration::from_secs(5);
@@ -344,10 +344,36 @@ fn reset(server: &mut Server, obs: Arc<Mutex<Observed>>) {
         }
         // RFC 7641 s4.2: an error ends the observations.
         if over.load(Ordering::Relaxed) {
-            return error(Code::SERVICE_UNAVAILABLE, "observe again");
+            return unavailable("observe again", RESET_FOR.as_secs().max(1) as u32);
         }
         text("POST ends all observations")
     });
     let reset = Resource::new(Methods::GET | Methods::POST, reset);
     server.insert("/obs-reset", reset.observable());
+}
+
+#[cfg(test)]
+mod tests {
+    use lowmesh_net::client::{Client, Error};
+    use lowmesh_net::server::Limits;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_error_that_ends_observations_says_when_to_observe_again() {
+        let mut server = Server::new(Limits::default()).expect("the defaults");
+        resources(&mut server);
+        let address = server.listen_udp("127.0.0.1:0".parse().expect("an address")).expect("free");
+        let running = tokio::spawn(server.run(std::future::pending()));
+        let client = Client::builder().build().expect("the defaults");
+        let uri = format!("coap://{address}/obs-reset");
+        let mut observation = client.get(&uri).observe().await.expect("it is observable");
+        observation.next().await.expect("a state").expect("a success");
+        client.post(&uri).await.expect("an answer");
+        let end = observation.next().await.expect("the end").expect_err("an error");
+        let Error::Answer(end) = end else { panic!("{end}") };
+        assert_eq!(end.code(), Code::SERVICE_UNAVAILABLE);
+        assert_eq!(end.message.options.get_uint(OptionNumber::MAX_AGE), Some(1));
+        running.abort();
+    }
 }

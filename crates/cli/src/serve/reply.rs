@@ -56,6 +56,13 @@ pub fn error(code: Code, why: &str) -> ResponseTemplate {
     ResponseTemplate::new(code).with_payload(why.into())
 }
 
+/// 5.03, why, and after how many seconds to ask again (RFC 7252 s5.9.3.4).
+pub fn unavailable(why: &str, seconds: u32) -> ResponseTemplate {
+    let mut response = error(Code::SERVICE_UNAVAILABLE, why);
+    response.options.set_uint(OptionNumber::MAX_AGE, seconds);
+    response
+}
+
 /// The state of a resource. A handler that has panicked leaves a state that is whole, for each changes it in one step.
 pub fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
     state.lock().unwrap_or_else(PoisonError::into_inner)

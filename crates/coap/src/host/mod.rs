@@ -159,15 +159,25 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
     pub fn is_proven(&self, peer: P) -> bool {
         self.transport.is_proven(peer)
     }
-    /// Octets of bodies that the server keeps, with what each costs beside them: of requests that are not complete, and of
-    /// responses whose later blocks may be asked for.
+    /// Octets of bodies that the server keeps, with what each costs beside them: of requests that are not complete, of
+    /// responses whose later blocks may be asked for, and of states that wait to be sent to observers.
     pub const fn body_octets(&self) -> usize {
         self.server.body_octets()
     }
     /// Forgets these bodies. The next block of a request is answered with 4.08 (RFC 7959 s2.9.2), and a response is made
-    /// again for its next block.
+    /// again for its next block. The application is asked for a state again when its observer has its turn.
     pub fn forget_bodies(&mut self) {
         self.server.forget_bodies();
+    }
+    /// How many octets of messages may leave before notifications have to wait, on a connection: its driver says so when
+    /// octets have left or have been queued.
+    pub fn set_room(&mut self, octets: usize, now: Instant) {
+        self.transport.set_room(octets);
+        self.drain(now);
+    }
+    /// Lowers how many observers the server takes, at most as many as its limits say. Those that there are stay.
+    pub fn set_observers_max(&mut self, observers_max: usize) {
+        self.server.registry.set_max(observers_max.min(self.limits.observers_max));
     }
     /// How many observers the server has.
     pub fn observers(&self) -> usize {

@@ -87,13 +87,15 @@ impl<P: PeerAddress> Server<P> {
             registry: Registry::new(limits.observers_max, limits.observers_per_source),
         }
     }
-    /// Octets of bodies: of unfinished requests, and of responses that are kept for their later blocks.
+    /// Octets of bodies: of unfinished requests, of responses that are kept for their later blocks, and of states that
+    /// wait to be sent.
     pub(super) const fn body_octets(&self) -> usize {
-        self.assemblies.octets() + self.representations.octets()
+        self.assemblies.octets() + self.representations.octets() + self.registry.state_octets()
     }
     pub(super) fn forget_bodies(&mut self) {
         self.assemblies.clear();
         self.representations.clear();
+        self.registry.forget_states();
     }
     pub(super) fn observers(&self) -> usize {
         self.registry.observers()

@@ -41,6 +41,8 @@ pub trait Transport<P>: for<'a> Machine<Input<'a> = Input<'a, P>, Output = Outpu
     fn credit(&self, peer: P, now: Instant) -> usize;
     /// Whether there is room for one more notification to a proven address.
     fn has_room(&self) -> bool;
+    /// How many octets of messages may leave before notifications have to wait. Datagrams have a room of their own.
+    fn set_room(&mut self, _octets: usize) {}
     /// When there is room for one more notification to a peer: `None` means now.
     fn room_at(&self, _peer: P, _now: Instant) -> Option<Instant> {
         None

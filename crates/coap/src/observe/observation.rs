@@ -125,6 +125,13 @@ impl<P: PeerAddress> Observations<P> {
     pub(super) const fn state_octets(&self) -> usize {
         self.octets
     }
+    /// Forgets all states.
+    pub(super) fn forget_states(&mut self) {
+        for observation in self.by_id.values_mut() {
+            observation.latest = None;
+        }
+        self.octets = 0;
+    }
     /// Octets of the requests that are kept.
     #[cfg(test)]
     pub(super) fn request_octets(&self) -> usize {

@@ -102,6 +102,10 @@ impl<P: PeerAddress> Observers<P> {
             per_source_max,
         }
     }
+    /// Changes how many there may be. Those that there are stay.
+    pub(super) const fn set_max(&mut self, total_max: usize) {
+        self.total_max = total_max;
+    }
     pub(super) fn len(&self) -> usize {
         self.by_id.len()
     }

@@ -92,6 +92,10 @@ impl<P: PeerAddress> Registry<P> {
         self.observers.insert(id, observer, proven);
         Some(self.observations.next_sequence())
     }
+    /// Changes how many observers there may be. Those that there are stay.
+    pub const fn set_max(&mut self, observers_max: usize) {
+        self.observers.set_max(observers_max);
+    }
     /// Whether all places are taken, or those of the peer's source.
     pub fn is_full_for(&self, peer: P) -> bool {
         self.observers.is_full() || self.observers.has_share(peer.source())
@@ -145,6 +149,10 @@ impl<P: PeerAddress> Registry<P> {
         octets_max: usize,
     ) -> bool {
         self.observations.has_room_for(id, state, octets_max)
+    }
+    /// Forgets the states that wait to be sent: the application is asked for each of them again when its turn comes.
+    pub fn forget_states(&mut self) {
+        self.observations.forget_states();
     }
     /// The next observation whose state the application has to be asked for once more.
     pub fn next_stale(&mut self) -> Option<ObservationId> {

@@ -58,6 +58,8 @@ pub struct Connections<P> {
     /// Until when the CSM of a peer may come.
     greetings: BTreeSet<(Instant, P)>,
     serial: u64,
+    /// Octets that may leave before notifications have to wait; `None` without bound.
+    room: Option<usize>,
     outbox: Outbox<Output<P>>,
     counters: Counters,
 }
@@ -75,6 +77,7 @@ impl<P: PeerAddress> Connections<P> {
             deadlines: BTreeSet::new(),
             greetings: BTreeSet::new(),
             serial: 0,
+            room: None,
             outbox: Outbox::new(),
             counters: Counters::new(),
         }
@@ -115,6 +118,7 @@ impl<P: PeerAddress> Connections<P> {
     fn send(&mut self, to: P, message: &StreamMessage, handle: Handle, purpose: Purpose) {
         let Some(connection) = self.open.get(&to) else { return };
         let bytes = connection.bytes_of(message);
+        self.room = self.room.map(|room| room.saturating_sub(bytes.len()));
         self.outbox.push(Output::Send { to, bytes, handle, copy: 0, purpose });
     }
     fn signal(&mut self, to: P, signal: Signal, token: Token) {
@@ -277,7 +281,10 @@ impl<P: PeerAddress> Transport<P> for Connections<P> {
         usize::MAX
     }
     fn has_room(&self) -> bool {
-        true
+        self.room != Some(0)
+    }
+    fn set_room(&mut self, octets: usize) {
+        self.room = Some(octets);
     }
     fn is_alone(&self) -> bool {
         self.open.len() <= 1

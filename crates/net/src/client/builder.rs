@@ -33,7 +33,7 @@ impl Builder {
         self.0.key = Some(Key { identity: identity.to_vec(), key: Zeroizing::new(key.to_vec()) });
         self
     }
-    /// Whom to trust with `coaps+tcp` and `coaps+ws`.
+    /// The authorities to trust with `coaps+tcp` and `coaps+ws`.
     pub fn trust(mut self, authorities: TlsClient) -> Self {
         self.0.trust = Some(authorities);
         self

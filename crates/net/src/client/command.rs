@@ -1,4 +1,4 @@
-//! What a client tells the task that has a way.
+//! What a client tells the task that has a transport.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -32,13 +32,13 @@ pub(super) enum Command {
     },
     Deregister(Handle),
     Cancel(Handle),
-    /// This destination has a congestion control of its own, or no more.
+    /// This destination has a congestion control of its own, or with `None` that of the endpoint again.
     Choose {
         address: SocketAddr,
         chosen: Option<CongestionControl>,
         reply: oneshot::Sender<Result<(), Error>>,
     },
-    /// Somebody wants to know how the way stands.
+    /// Asks for the reports of the transport.
     Inspect(mpsc::UnboundedSender<Report>),
     /// Nothing came in this time.
     GiveUp(Handle, Duration),

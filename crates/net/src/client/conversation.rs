@@ -1,4 +1,4 @@
-//! The task that has one way: all requests go through it, and what comes is sorted by request.
+//! The task that has one transport: all requests go through it, and what comes is sorted by request.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -28,7 +28,7 @@ struct Route {
     mailbox: Arc<Mailbox>,
 }
 
-/// All requests of one way.
+/// All requests of one transport.
 #[derive(Debug)]
 pub(super) struct Conversation<W> {
     way: W,
@@ -65,7 +65,7 @@ impl<W: Way> Conversation<W> {
     pub fn ending_when_idle(self) -> Self {
         Self { ends_when_idle: true, ..self }
     }
-    /// Goes on until nobody can ask any more and all is answered, or until the way ends.
+    /// Runs until no caller is left and all requests are answered, or until the transport ends.
     pub async fn run(mut self) {
         let lost = loop {
             self.busy.store(!self.routes.is_empty(), Ordering::Relaxed);
@@ -84,7 +84,7 @@ impl<W: Way> Conversation<W> {
                     Err(error) => break Some(error.to_string()),
                 },
                 () = tokio::time::sleep(CLIENT_IDLE), if idle => {
-                    // What is asked from now on makes a new connection.
+                    // The next request opens a new connection.
                     self.commands.close();
                 }
             }
@@ -115,12 +115,12 @@ impl<W: Way> Conversation<W> {
                 let choice = peer
                     .map_err(no_way)
                     .and_then(|peer| Ok(self.way.choose_congestion_control(peer, chosen)?));
-                // Who asked may be gone.
+                // The caller may be gone.
                 let _gone = reply.send(choice);
             }
             Command::Inspect(tell) => {
                 for report in self.way.reports(self.name) {
-                    // Who asked may have what it needs.
+                    // The caller may be gone.
                     let _gone = tell.send(report);
                 }
             }
@@ -154,7 +154,7 @@ impl<W: Way> Conversation<W> {
     }
     fn cancel(&mut self, handle: Handle) {
         self.routes.remove(&handle);
-        // What is over already is not known any more.
+        // A request that is over is not known any more.
         let _known = self.way.handle(Input::Cancel { handle });
     }
     fn on_output(&mut self, output: Output<Peer>) {
@@ -186,7 +186,7 @@ impl<W: Way> Conversation<W> {
     }
     fn pass_on(&mut self, handle: Handle, output: Output<Peer>) {
         match self.routes.get(&handle) {
-            // Nobody is at the other end any more.
+            // The caller is gone.
             Some(route) if Arc::strong_count(&route.mailbox) == 1 => self.cancel(handle),
             Some(route) => route.mailbox.put(output),
             None => {}
@@ -194,7 +194,7 @@ impl<W: Way> Conversation<W> {
     }
     fn finish(&mut self, handle: Handle, item: Item) {
         if let Some(route) = self.routes.remove(&handle) {
-            // Who hears of it finds the connection free.
+            // The caller finds the connection free when it gets the answer.
             self.busy.store(!self.routes.is_empty(), Ordering::Relaxed);
             route.mailbox.finish(item);
         }
@@ -240,7 +240,7 @@ impl<W: Way> Conversation<W> {
         let what = format!("no CSM came within {:.1} s", awaited.as_secs_f64());
         Some(Error::Ended { peer, reason: misgreeting(&what) })
     }
-    /// The way is over: nothing more comes of any request.
+    /// The transport has ended, and with it all requests.
     fn lose(&mut self, reason: &str) {
         self.commands.close();
         while let Ok(command) = self.commands.try_recv() {

@@ -22,7 +22,7 @@ pub enum Error {
     /// What should be a URI is none.
     #[error("{text:?} is no URI for CoAP: {error}")]
     Uri {
-        /// What it is.
+        /// The text.
         text: String,
         /// What is wrong with it.
         error: UriError,
@@ -48,10 +48,10 @@ pub enum Error {
     /// `coaps` without a key.
     #[error("coaps needs a pre-shared key")]
     NoKey,
-    /// The system knows no way to the address.
+    /// The system has no route to the address.
     #[error("there is no way to {to}: {error}")]
     NoWay {
-        /// Whose.
+        /// The address.
         to: IpAddr,
         /// What the system says.
         error: io::Error,
@@ -71,7 +71,7 @@ pub enum Error {
     /// Nothing came in time.
     #[error("no answer from {peer} within {} s", wait.as_secs_f64())]
     Silence {
-        /// From whom.
+        /// The peer that was asked.
         peer: String,
         /// How long it was waited for.
         wait: Duration,
@@ -82,33 +82,33 @@ pub enum Error {
     /// The DTLS handshake came to nothing although the peer is there.
     #[error("{peer}: {reason}")]
     Handshake {
-        /// With whom.
+        /// The peer.
         peer: SocketAddr,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// An answer that OSCORE does not vouch for.
     #[error("no protected answer from {peer}: {reason}")]
     Unprotected {
-        /// From whom.
+        /// The peer that was asked.
         peer: SocketAddr,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The peer, or the way to it, ended the request.
+    /// The peer, or the path to it, ended the request.
     #[error("{}", failed(*peer, *reason))]
     Failed {
-        /// Whose.
+        /// The peer.
         peer: SocketAddr,
-        /// Why.
+        /// The reason.
         reason: DropReason,
     },
     /// The connection, the session or the socket is over.
     #[error("{peer}: {reason}")]
     Ended {
-        /// With whom.
+        /// The peer.
         peer: SocketAddr,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The answer is an error, 4.xx or 5.xx: what [`Response::ok`] says.

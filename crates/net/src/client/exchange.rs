@@ -1,4 +1,4 @@
-//! One request under way, in the hands of whoever asked.
+//! One request under way, in the hands of its caller.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::error::Error;
 use super::mailbox::{Item, Mailbox};
 use super::response::Response;
 
-/// A request under way, step by step: for who wants more than its answer. Dropped before its end, it is cancelled.
+/// A request under way, step by step, for a caller that wants more than its answer. Dropping it before its end cancels it.
 #[derive(Debug)]
 pub struct Exchange {
     handle: Handle,
@@ -75,7 +75,7 @@ impl Exchange {
     /// Ends it because nothing came within `wait`; what that means comes from [`Exchange::next`], if the answer does
     /// not come first after all.
     async fn give_up(&self, wait: Duration) {
-        // Who has this way has ended it already.
+        // The task that has the transport has ended it already.
         let _ended = self.commands.send(Command::GiveUp(self.handle, wait)).await;
     }
     /// Tells the server that it need not go on (RFC 7641 s3.6); its answer is the last thing that comes.
@@ -87,7 +87,7 @@ impl Exchange {
 impl Drop for Exchange {
     fn drop(&mut self) {
         if !self.over {
-            // Without room for it the way finds out with the next thing that comes.
+            // Without room for the command, the task finds out when the next answer comes.
             let _full = self.commands.try_send(Command::Cancel(self.handle));
         }
     }

@@ -1,4 +1,4 @@
-//! What comes of one request, from the task that has its way to whoever asked.
+//! What comes of one request, from the task that has its transport to the caller.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};

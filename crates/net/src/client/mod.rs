@@ -28,9 +28,9 @@
 //!     │            └──► Conversation of each connection ──────────► Line
 //!     └ Exchange ◄── what comes, by request ──┘
 //! ```
-//! Every way is a task of the runtime that the client is used in, made when it is needed; connections end when nobody has
-//! needed them for [`CLIENT_IDLE`](crate::params::CLIENT_IDLE). Blocks, freshness and congestion control are done below, in
-//! `lowmesh-coap`.
+//! Every transport has a task of the runtime that the client is used in. It starts with the first request. A connection ends
+//! when no request has needed it for [`CLIENT_IDLE`](crate::params::CLIENT_IDLE). Blocks, freshness and congestion control
+//! are done below, in `lowmesh-coap`.
 
 mod builder;
 mod command;
@@ -231,7 +231,7 @@ impl Client {
             let Ok(place) = commands.reserve().await else { continue };
             let (reply, choice) = oneshot::channel();
             place.send(Command::Choose { address, chosen: chosen.clone(), reply });
-            // Without an answer the way has ended, and the next does not know of it.
+            // Without an answer the transport has ended, and a new one does not know the choice.
             if let Ok(choice) = choice.await {
                 return choice;
             }
@@ -258,7 +258,7 @@ impl Client {
                 }
                 _ => {}
             }
-            // Without a place the way has ended since it was found: the next is a new one.
+            // Without a place the transport has ended since it was found: the next one is new.
             let Ok(place) = commands.reserve().await else { continue };
             place.send(Command::Begin { address, wish, handle, mailbox: mailbox.clone() });
             return Ok(Exchange::new(handle, mailbox, commands.clone()));

@@ -32,7 +32,7 @@ impl Observation {
     pub async fn end(mut self) {
         self.exchange.deregister().await;
         let farewell = async { while self.exchange.next().await.is_some() {} };
-        // Who does not answer any more has been told as well as can be.
+        // A server that does not answer any more may still have got the message.
         let _in_time = tokio::time::timeout(FAREWELL, farewell).await;
     }
 }

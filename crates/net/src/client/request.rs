@@ -89,7 +89,7 @@ impl<'c> Request<'c> {
         }
         self
     }
-    /// At one of these addresses, whatever the host of the URI resolves to: for who has checked them.
+    /// Sends to one of these addresses, whatever the host of the URI resolves to, for a caller that has checked them.
     pub(crate) fn at(self, addresses: Vec<SocketAddr>) -> Self {
         Self { addresses: Some(addresses), ..self }
     }

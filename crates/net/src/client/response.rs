@@ -11,7 +11,7 @@ use crate::peer::Peer;
 /// An answer, whatever its code says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
-    /// Who answers.
+    /// The peer that answers.
     pub from: Peer,
     /// The answer; its body is whole, however many blocks it took.
     pub message: Message,

@@ -32,7 +32,7 @@ impl fmt::Debug for Key {
 
 type Watch = dyn Fn(&Output<Peer>) + Send + Sync;
 
-/// Who looks at everything that endpoints say, as for a log.
+/// A function that sees all outputs of the endpoints, as for a log.
 #[derive(Clone)]
 pub(super) struct Watcher(pub Arc<Watch>);
 

@@ -107,19 +107,10 @@ impl Way for Sockets {
         }
         None
     }
-    async fn next(&mut self) -> io::Result<Output<Peer>> {
-        loop {
-            let (output, place) = match &mut self.all[..] {
-                [one] => (one.next().await?, 0),
-                all => {
-                    let next = all.iter_mut().map(|one| Box::pin(one.next()));
-                    let (output, place, _) = select_all(next).await;
-                    (output?, place)
-                }
-            };
-            if let Some(seen) = self.seen(place, output) {
-                return Ok(seen);
-            }
+    async fn step(&mut self) -> io::Result<()> {
+        match &mut self.all[..] {
+            [one] => one.step().await,
+            all => select_all(all.iter_mut().map(|one| Box::pin(one.step()))).await.0,
         }
     }
     fn handle(&mut self, input: Input<'_, Peer>) -> Result<(), Rejected> {

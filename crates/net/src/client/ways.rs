@@ -1,4 +1,5 @@
-//! The ways of a client: opened when they are needed, kept while they are, and opened anew when they have ended.
+//! The transports of a client: UDP, DTLS, and a connection for each origin. Each is opened when a request needs it, kept
+//! while it is used, and opened again after it has ended.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -34,30 +35,31 @@ enum Place {
     Connection(String),
 }
 
-/// A way and its task.
+/// An open transport and its task.
 #[derive(Debug)]
 struct OpenWay {
     commands: mpsc::Sender<Command>,
-    /// Who is at the other end of a connection.
+    /// The peer at the other end of a connection.
     peer: Option<SocketAddr>,
     task: JoinHandle<()>,
     /// Requests are under way.
     busy: Arc<AtomicBool>,
-    /// When it was asked for last, in the order of all.
+    /// When it was used last, as a serial number over all.
     used: u64,
 }
 
-/// Where a way is or will be. Who opens it keeps it locked, so that others wait instead of opening a second one.
+/// The place of a transport that is open or will be. It stays locked while the transport is being opened, so that other
+/// callers wait instead of opening a second one.
 type Slot = Arc<tokio::sync::Mutex<Option<OpenWay>>>;
 
-/// All ways of a client.
+/// All transports of a client.
 #[derive(Debug, Default)]
 pub(super) struct Ways {
     all: Mutex<BTreeMap<Place, Slot>>,
     serial: AtomicU64,
 }
 
-/// Where to put a request, and whom it is for.
+/// Where to put a request, and the address of its peer.
 pub(super) struct Door {
     pub commands: mpsc::Sender<Command>,
     pub address: SocketAddr,
@@ -76,7 +78,7 @@ impl Ways {
             (false, true) => Place::Dtls,
             (false, false) => Place::Udp,
         };
-        // A host without address needs no way.
+        // A host without an address needs no transport.
         let resolved = match (&place, addresses) {
             (Place::Connection(_), _) => None,
             (Place::Udp | Place::Dtls, Some(addresses)) => addresses.first().copied(),
@@ -114,7 +116,7 @@ impl Ways {
             all.keys().filter(|place| matches!(place, Place::Connection(_))).count()
         };
         if matches!(place, Place::Connection(_)) && connections(&all) >= connections_max {
-            // What somebody holds is being opened; what is free and has ended is forgotten.
+            // A slot that somebody holds is being opened. A free slot whose transport has ended is forgotten.
             all.retain(|_, slot| {
                 let ended =
                     |way: &Option<OpenWay>| way.as_ref().is_none_or(|way| way.commands.is_closed());
@@ -126,10 +128,10 @@ impl Ways {
         }
         Ok(all.entry(place.clone()).or_default().clone())
     }
-    /// Has those over datagrams tell how they stand.
+    /// Asks all transports for their reports.
     pub fn inspect(&self, tell: &mpsc::UnboundedSender<Report>) {
         for slot in self.lock().values() {
-            // What is being opened or has no room for one more word is not asked.
+            // A transport that is being opened, or whose queue is full, is not asked.
             if let Ok(slot) = slot.try_lock()
                 && let Some(way) = &*slot
             {
@@ -151,7 +153,7 @@ fn close_idle(all: &mut BTreeMap<Place, Slot>) -> bool {
         let idle = matches!(place, Place::Connection(_)) && !way.busy.load(Ordering::Relaxed);
         idle.then(|| (way.used, place.clone()))
     });
-    // A request that is just on its way there is still served: the task ends when all senders are gone.
+    // A request that has been put into its queue is still served: the task ends when all senders are gone.
     let oldest = idle.min();
     oldest.is_some_and(|(_, place)| all.remove(&place).is_some())
 }

@@ -1,12 +1,10 @@
 //! How many DTLS sessions there are, and which one ends when one more comes.
 
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
-
 use super::Key;
 use crate::params::{
     HANDSHAKES_MAX, HANDSHAKES_PER_SOURCE_MAX, SESSIONS_MAX, SESSIONS_PER_SOURCE_MAX,
 };
+use crate::share::{Bound, Held};
 use crate::source::Source;
 
 /// Bounds of [`Sessions`](super::Sessions). A source is an IPv4 address or an IPv6 /64. One more handshake takes the place
@@ -58,34 +56,20 @@ impl SessionLimits {
         all: impl Iterator<Item = Candidate>,
         key: Key,
     ) -> Option<Key> {
-        let handshakes = all.filter(|one| !one.open).collect();
-        victim(
-            handshakes,
-            Source::of(key.0.address),
-            self.handshakes_per_source,
-            self.handshakes_max,
-        )
+        let bound = Bound { total: self.handshakes_max, share: self.handshakes_per_source };
+        victim(all.filter(|one| !one.open).collect(), bound, key)
     }
     /// The open session that ends, now that the one at `key` is open too.
     pub(super) fn open_victim(self, all: impl Iterator<Item = Candidate>, key: Key) -> Option<Key> {
-        let others = all.filter(|one| one.open && one.key != key).collect();
-        victim(others, Source::of(key.0.address), self.open_per_source, self.open_max)
+        let bound = Bound { total: self.open_max, share: self.open_per_source };
+        victim(all.filter(|one| one.open && one.key != key).collect(), bound, key)
     }
 }
 
-/// Who has to leave of these, so that one more of a source fits.
-fn victim(all: Vec<Candidate>, source: Source, per_source: usize, max: usize) -> Option<Key> {
-    let source_of = |one: &Candidate| Source::of(one.key.0.address);
-    let mut held: BTreeMap<Source, usize> = BTreeMap::new();
-    for one in &all {
-        *held.entry(source_of(one)).or_default() += 1;
-    }
-    let at_share = held.get(&source).is_some_and(|held| *held >= per_source);
-    if !at_share && all.len() < max {
-        return None;
-    }
-    all.into_iter()
-        .filter(|one| !at_share || source_of(one) == source)
-        .max_by_key(|one| (held.get(&source_of(one)).copied(), Reverse(one.used)))
-        .map(|one| one.key)
+/// The session that leaves so that the one at `key` fits; `None` while there is room.
+fn victim(all: Vec<Candidate>, bound: Bound, key: Key) -> Option<Key> {
+    let source_of = |key: Key| Source::of(key.0.address);
+    let held: Held = all.iter().map(|one| (source_of(one.key), 1)).collect();
+    let crowd = held.crowd(bound, source_of(key), 1)?;
+    held.longest_idle(crowd, all.into_iter().map(|one| (source_of(one.key), one.used, one.key)))
 }

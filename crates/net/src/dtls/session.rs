@@ -19,7 +19,7 @@ use crate::peer::Peer;
 pub(super) struct Session {
     pub(super) dtls: Dtls,
     pub(super) deadline: Option<Instant>,
-    /// When [`Sessions::on_deadline`] is due for it, as the index has it.
+    /// The entry of the index by deadline: when [`Sessions::on_deadline`] is due for the session.
     pub(super) indexed: Option<Instant>,
     pub(super) state: State,
     /// What the client has drawn for this handshake; `None` if we are the client.

@@ -215,7 +215,7 @@ fn a_handshake_ends_with_a_message_that_nobody_is_there_and_an_open_session_does
 }
 
 #[test]
-fn a_client_that_begins_anew_from_the_same_port_is_taken() {
+fn a_client_that_begins_again_from_the_same_port_is_accepted() {
     let mut pair = Pair::new(b"the right key");
     pair.client.send(pair.now, SERVER(), b"before");
     pair.run(&mut || true);

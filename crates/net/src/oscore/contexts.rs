@@ -49,9 +49,9 @@ pub enum OpenError {
     /// It cannot be read.
     #[error("cannot read {}: {error}", path.display())]
     Read {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         error: io::Error,
     },
     /// It has several names.
@@ -66,7 +66,7 @@ pub enum OpenError {
     /// It is not of the form.
     #[error("{}: {error}", path.display())]
     Configuration {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// Where, and what is wrong.
         error: ConfigurationError,
@@ -269,8 +269,8 @@ fn hex(identity: Identity) -> String {
     digits.collect::<Vec<_>>().concat()
 }
 
-/// The end of the sequence numbers that any state beside the file says are used with its Sender Key, also those of
-/// recipients that are in the file no more.
+/// The end of the sequence numbers that are used with the Sender Key of a file, according to all states of the file. The
+/// states of recipients that have been removed from the file count too.
 fn numbers_used(path: &Path, sender: Identity) -> Result<u64, OpenError> {
     let prefix = sender_of(path, sender);
     let prefix = prefix.file_name().unwrap_or_default().as_encoded_bytes();

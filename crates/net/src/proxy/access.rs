@@ -1,4 +1,4 @@
-//! Who may ask a proxy, and which targets it asks: an open relay lends its place in the network to strangers.
+//! Which clients may ask a proxy, and which targets it asks: an open relay lends its place in the network to strangers.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
@@ -39,9 +39,9 @@ impl Network {
 /// Ranges of addresses with and without access. What is denied stays denied if it is allowed too.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Networks {
-    /// Who has access.
+    /// The ranges with access.
     pub allowed: Vec<Network>,
-    /// Who has none.
+    /// The ranges without access.
     pub denied: Vec<Network>,
 }
 
@@ -56,7 +56,7 @@ impl Networks {
     }
 }
 
-/// Who may ask a proxy, and whom it asks.
+/// Which clients may ask a proxy, and which targets it asks.
 ///
 /// | | by default | `allowed` | `denied` |
 /// |---|---|---|---|
@@ -67,9 +67,9 @@ impl Networks {
 /// operator has chosen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
-    /// Who may ask.
+    /// The clients that may ask.
     pub clients: Networks,
-    /// Who is asked.
+    /// The targets that may be asked.
     pub targets: Networks,
 }
 

@@ -25,7 +25,7 @@ use crate::tls::TlsClient;
 /// that observes once, without Observe. Requests of several clients to one origin leave in turn, one of each.
 #[derive(Clone, Debug)]
 pub struct ProxyLimits {
-    /// Who may ask, and which targets are asked.
+    /// Which clients may ask, and for which targets.
     pub access: Access,
     /// The endpoint that asks origins over UDP, and its congestion control: with `with_nstart` of
     /// [`CongestionControl`](lowmesh_coap::CongestionControl) a slow answer holds up fewer others. Its `open_max` is
@@ -45,7 +45,7 @@ pub struct ProxyLimits {
     pub connections_max: usize,
     /// Observations at origins, each for all the clients that ask the same.
     pub observations_max: usize,
-    /// Whom to trust for coaps+tcp and coaps+ws; without it these schemes are answered with 5.05.
+    /// The authorities to trust for coaps+tcp and coaps+ws; without it these schemes are answered with 5.05.
     pub tls: Option<TlsClient>,
 }
 

@@ -193,7 +193,7 @@ impl Proxy {
         };
         let Forward { target, request } = forwarded.map_err(Refusal::of_request)?;
         let named = origin(&target);
-        // What only the reverse proxy may ask is not found in the tables by who names its target.
+        // A client that names the target of the reverse proxy does not find what only the reverse proxy may ask.
         let (origin, name) = if chosen {
             (format!("to {named}"), "the server behind this proxy".to_owned())
         } else {
@@ -220,7 +220,7 @@ fn registers(message: &Message) -> bool {
     reads && message.options.get_uint(OptionNumber::OBSERVE) == Some(REGISTER)
 }
 
-/// Says how the ways to the origins stand whenever the server is asked.
+/// Reports the numbers of the transports to the origins whenever the server is asked.
 async fn inspections(proxy: Weak<Proxy>, changes: Changes) {
     let mut news = changes.subscribe();
     drop(changes);
@@ -233,7 +233,7 @@ async fn inspections(proxy: Weak<Proxy>, changes: Changes) {
         let Some(proxy) = proxy.upgrade() else { return };
         if let Some(tell) = inspected {
             for report in proxy.upstream.reports().await {
-                // Who asked may have what it needs.
+                // The caller may be gone.
                 let _gone = tell.send(report);
             }
         }

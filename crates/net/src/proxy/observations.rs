@@ -38,7 +38,7 @@ pub(super) enum State {
     Current {
         /// The notification.
         message: Box<Message>,
-        /// When it came.
+        /// The time of its arrival.
         at: Instant,
     },
     /// This, and no more: an answer without Observe, or what the client gets instead of one.
@@ -69,12 +69,12 @@ impl Key {
 /// One registration.
 #[derive(Debug)]
 struct Observation {
-    /// The client who asked first, whose share it counts in.
+    /// The client that asked first. It counts in the share of that client.
     client: Client,
     /// Its address was proven.
     proven: bool,
     states: watch::Receiver<State>,
-    /// What the clients have asked, in all the ways in which that can be said.
+    /// The different requests of the clients for this state.
     requests: BTreeMap<(RequestKey, Vec<u8>), Arc<Message>>,
     /// When a client asked last.
     asked: Instant,
@@ -123,8 +123,8 @@ impl Observations {
     pub(super) fn new(max: usize) -> Self {
         Self { table: Mutex::default(), max }
     }
-    /// The states of an observation that there is, for a client who asks for it with `request`; `None` too if that has been
-    /// said in too many ways.
+    /// The states of an existing observation, for a client that asks for it with `request`; `None` too if there are too many
+    /// different requests for it.
     pub(super) fn join(
         &self,
         key: &Key,

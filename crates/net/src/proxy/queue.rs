@@ -1,4 +1,4 @@
-//! Requests to origins: how many are under way, for whom, and who is next.
+//! Requests to origins: how many are under way for which client, and which one is next.
 //!
 //! ```text
 //!   client A ─► [ ][ ][ ] ─┐
@@ -47,7 +47,7 @@ pub(super) enum Full {
     Origin,
 }
 
-/// Things that are counted by who has them.
+/// Things that are counted by their holders.
 #[derive(Debug)]
 pub(super) struct Shares<K> {
     total: usize,
@@ -90,14 +90,14 @@ struct Origin {
     requests: Shares<Client>,
     /// Somebody has the turn.
     taken: bool,
-    /// Who waits for the turn; the clients in the order in which they are served.
+    /// The requests that wait for the turn; clients in the order in which they are served.
     waiting: VecDeque<(Client, VecDeque<oneshot::Sender<Turn>>)>,
 }
 
 impl Origin {
     fn wait(&mut self, client: Client, sender: oneshot::Sender<Turn>) {
         for (_, senders) in &mut self.waiting {
-            // Who has given up waits no more.
+            // A client that has given up does not wait any more.
             senders.retain(|sender| !sender.is_closed());
         }
         self.waiting.retain(|(_, senders)| !senders.is_empty());
@@ -106,7 +106,7 @@ impl Origin {
             None => self.waiting.push_back((client, VecDeque::from([sender]))),
         }
     }
-    /// The oldest request of the client whose turn it is, who then stands behind all others.
+    /// The oldest request of the client whose turn it is. The client then goes behind all others.
     fn next(&mut self) -> Option<oneshot::Sender<Turn>> {
         let (client, mut senders) = self.waiting.pop_front()?;
         let next = senders.pop_front();
@@ -182,7 +182,7 @@ impl Queue {
             state.asked.remove(&place.origin);
         }
     }
-    /// Gives the turn to the next who waits for it.
+    /// Gives the turn to the next request that waits for it.
     fn pass_on(&self, origin: &Arc<str>) {
         loop {
             let next = {
@@ -196,7 +196,7 @@ impl Queue {
             let turn = Turn { queue: self.clone(), origin: Some(origin.clone()) };
             match next.send(turn) {
                 Ok(()) => return,
-                // Who has waited is gone: the turn is not to be passed on twice.
+                // The client that waited is gone: the turn must not be passed on twice.
                 Err(mut turn) => turn.origin = None,
             }
         }
@@ -234,7 +234,7 @@ impl Place {
         let turn = || Turn { queue: self.queue.clone(), origin: Some(self.origin.clone()) };
         match waiting {
             None => turn(),
-            // A sender is dropped only by who has found it closed.
+            // Only a caller that has found a sender closed drops it.
             Some(receiver) => receiver.await.unwrap_or_else(|_| turn()),
         }
     }
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_gives_up_waiting_keeps_nobody_from_the_turn() {
+    async fn a_client_that_gives_up_waiting_does_not_block_the_turn() {
         let queue = Queue::new(BOUNDS);
         let places = fill(&queue, client(1), "origin").0;
         let turn = places[0].turn().await;

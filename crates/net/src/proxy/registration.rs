@@ -23,7 +23,7 @@ pub(super) struct Registration {
     pub(super) changes: Changes,
 }
 
-/// How it ended.
+/// How an observation ended.
 enum End {
     /// The origin's doing: an answer without Observe, or what clients get instead of one.
     Theirs(Result<Box<Message>, Refusal>),
@@ -44,7 +44,7 @@ impl Registration {
         if let End::Theirs(answer) = end {
             self.states.send_replace(State::Over(answer));
         }
-        // Who still observes asks again, and gets what the origin says to that.
+        // A client that still observes asks again, and gets the answer of the origin.
         for request in requests {
             self.changes.tell_request(request);
         }
@@ -57,7 +57,7 @@ impl Registration {
         let proxy = self.proxy.upgrade().ok_or_else(|| self.silence())?;
         proxy.upstream.begin(&self.asked, request).await
     }
-    /// Dropped, the exchange is cancelled, and the origin hears that with its next notification.
+    /// Dropping it cancels the exchange; the origin learns that with its next notification.
     async fn tell(&self, begun: Begun) -> End {
         let (mut begun, mut first) = (begun, true);
         loop {
@@ -93,10 +93,10 @@ impl Registration {
         let at = proxy.now();
         let mut plain = message.clone();
         plain.options.remove(OptionNumber::OBSERVE);
-        // Who does not observe gets no older state than who does.
+        // A client that does not observe gets no older state than one that does.
         proxy.take(&self.asked, plain);
         self.states.send_replace(State::Current { message: Box::new(message), at });
-        // The first state answers who has registered; those after it are asked for.
+        // The first state answers the registration; later ones are asked for.
         if first {
             return true;
         }

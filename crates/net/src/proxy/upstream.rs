@@ -1,4 +1,4 @@
-//! Whom a proxy asks: origins over every transport, as a client of theirs.
+//! The origins of a proxy, asked over every transport as their client.
 
 use lowmesh_coap::params::OPEN_MAX_LIMIT;
 use lowmesh_coap::{Output, RequestTemplate};

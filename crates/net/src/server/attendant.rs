@@ -1,4 +1,5 @@
-//! Serves one way: takes its requests to the resources and their answers back, until the way or the server ends.
+//! Serves one transport: takes its requests to the resources and their answers back, until the transport or the server
+//! ends.
 
 use std::io;
 use std::pin::Pin;
@@ -25,8 +26,8 @@ use crate::way::Way;
 type Pending = Pin<Box<dyn Future<Output = (ExchangeId, ResponseTemplate)> + Send>>;
 
 /// ```text
-///   Serving ── stop ──► Ending: what has begun is finished, what comes is answered with 5.03
-///      └── the way ends ──► over ◄── nothing left, or the grace is over ──┘
+///   Serving ── stop ──► Ending: requests in progress are finished, new ones are answered with 5.03
+///      └── the transport ends ──► Over ◄── nothing left, or the grace is over ──┘
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -35,7 +36,7 @@ enum State {
     Over,
 }
 
-/// Serves one way.
+/// Serves one transport.
 pub(super) struct Attendant<W> {
     way: W,
     site: Arc<Site>,
@@ -51,7 +52,7 @@ impl<W: Way> Attendant<W> {
         let (pending, state) = (FuturesUnordered::new(), State::Serving);
         Self { way, site, pending, state, journal }
     }
-    /// Serves until the way ends, or until `stop` and at most `grace` longer; gives the way back.
+    /// Serves until the transport ends, or until `stop` and at most `grace` longer; gives the transport back.
     pub(super) async fn serve(
         mut self,
         mut stop: watch::Receiver<bool>,
@@ -71,7 +72,7 @@ impl<W: Way> Attendant<W> {
         }
         (self.way, result)
     }
-    /// Goes on until nothing is left to do. May be dropped and called again at any time.
+    /// Runs until nothing is left to do. May be dropped and called again at any time.
     async fn run(&mut self, news: &mut broadcast::Receiver<News>) -> io::Result<()> {
         loop {
             while let Some(output) = self.way.poll() {
@@ -82,7 +83,7 @@ impl<W: Way> Attendant<W> {
                 State::Ending if self.pending.is_empty() && self.way.is_done() => return Ok(()),
                 State::Serving | State::Ending => {}
             }
-            // What a peer does not read is not made: its answers and its news wait.
+            // A peer that does not read gets nothing new: its answers and its notifications wait.
             let room = self.way.has_room();
             tokio::select! {
                 biased;
@@ -90,8 +91,9 @@ impl<W: Way> Attendant<W> {
                     self.respond(exchange, response);
                 }
                 one = news.recv(), if room => self.on_news(one),
-                output = self.way.next() => self.on_output(output?),
-                // Acknowledgements come to nothing that the application hears of.
+                // It ends with each flush too, after which there is room again.
+                stepped = self.way.step() => stepped?,
+                // An acknowledgement is no output, so this looks whether all have come.
                 () = tokio::time::sleep(END_LOOK), if self.state == State::Ending => {}
             }
         }
@@ -99,7 +101,7 @@ impl<W: Way> Attendant<W> {
     /// The server ends.
     fn end(&mut self) {
         self.state = State::Ending;
-        // RFC 7641 s4.2: observers are told with an error that no more will come.
+        // RFC 7641 s4.2: an error tells observers that no more notifications come.
         self.way.all_changed();
         self.way.release();
     }
@@ -108,10 +110,10 @@ impl<W: Way> Attendant<W> {
             Ok(News::Changed(path)) => self.way.changed(&path),
             Ok(News::RequestChanged(request)) => self.way.request_changed(&request),
             Ok(News::Inspected(tell)) => {
-                // Who asked may have what it needs.
+                // The caller may be gone.
                 let _gone = tell.send(self.way.report());
             }
-            // What was missed can be anything.
+            // What was missed may be any change.
             Err(RecvError::Lagged(_)) => self.way.all_changed(),
             Err(RecvError::Closed) => {}
         }
@@ -131,7 +133,7 @@ impl<W: Way> Attendant<W> {
                         self.respond(exchange, finish.apply(response));
                     }
                     Outcome::Reply(Reply::Later(answer), finish) => {
-                        // Nothing has been done yet of an answer that is not polled.
+                        // An answer that is never polled has no effects.
                         match self.way.defer(exchange) {
                             Ok(()) => {
                                 self.pending.push(Box::pin(finished(exchange, answer, finish)));
@@ -144,16 +146,16 @@ impl<W: Way> Attendant<W> {
                 }
             }
             Output::Close { .. } => self.state = State::Over,
-            // A server has nothing to say to what became of its answers.
+            // A server ignores what becomes of its answers.
             _ => {}
         }
     }
-    /// The server ends, and takes no more requests.
+    /// The server ends and accepts no more requests. RFC 7252 s5.9.3.4: the 5.03 says when to try again.
     fn decline(&mut self, exchange: ExchangeId, multicast: bool) {
         if multicast {
             self.pass_over(exchange);
         } else {
-            self.respond(exchange, ResponseTemplate::new(Code::SERVICE_UNAVAILABLE));
+            self.respond(exchange, ResponseTemplate::busy());
         }
     }
     /// A request stays without an answer.
@@ -166,7 +168,7 @@ impl<W: Way> Attendant<W> {
         self.site.totals.answered(response.code);
         let block1 = self.way.request_block(exchange);
         let entry = self.journal.answered(exchange, &response);
-        // Who asked may be gone. What cannot be sent as it is, as an answer that is too long, is our mistake.
+        // The client may be gone. An answer that cannot be sent, as one that is too long, is the fault of the application.
         if self.way.handle(Input::Respond { exchange, response, handle }).is_err() {
             let response = ResponseTemplate::new(Code::INTERNAL_SERVER_ERROR);
             let _gone = self.way.handle(Input::Respond { exchange, response, handle });

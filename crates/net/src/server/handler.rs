@@ -15,16 +15,16 @@ use crate::peer::Peer;
 /// What a resource is asked: a whole request, whatever it came over and in how many blocks.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Who asks.
+    /// The client.
     pub peer: Peer,
-    /// What, all options included.
+    /// The whole message, all options included.
     pub message: Message,
-    /// The peer has shown that it receives at its address. A handler that wants that of others too answers with
+    /// The peer has shown that it receives at its address. A handler that needs this proof of every client answers with
     /// [`ResponseTemplate::challenge`].
     pub proven: bool,
-    /// It came to a group that the server belongs to.
+    /// The request came to a group that the server belongs to.
     pub multicast: bool,
-    /// It has been answered before, and is asked again because what it observes has changed: its answer is a notification.
+    /// The request asks for a notification: it was answered before, and what it observes has changed.
     pub refresh: bool,
     /// Segments of the path that are the resource's own.
     pub(super) depth: usize,
@@ -64,7 +64,7 @@ impl Request {
 /// An answer that is being made.
 pub(super) type Pending = Pin<Box<dyn Future<Output = ResponseTemplate> + Send>>;
 
-/// An answer, or the way to it.
+/// An answer, or the future that makes it.
 pub(super) enum Reply {
     Now(ResponseTemplate),
     Later(Pending),

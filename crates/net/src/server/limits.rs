@@ -8,7 +8,8 @@ use crate::dtls::SessionLimits;
 use crate::params::{
     GRACE, HANDSHAKE_MAX, IDLE_MAX, OPENING_MAX, OPENING_PER_SOURCE_MAX, PONG_MAX, RECEIVE_MAX,
     SEND_MAX, SERVED_BODIES_MAX, SERVED_BODIES_PER_SOURCE_MAX, SERVED_CONNECTIONS_MAX,
-    SERVED_PER_SOURCE_MAX, SERVED_REQUESTS_MAX, SERVED_REQUESTS_PER_SOURCE_MAX,
+    SERVED_OUTGOING_MAX, SERVED_OUTGOING_PER_SOURCE_MAX, SERVED_PER_SOURCE_MAX,
+    SERVED_REQUESTS_MAX, SERVED_REQUESTS_PER_SOURCE_MAX,
 };
 
 /// How much a server takes on.
@@ -28,7 +29,8 @@ use crate::params::{
 /// | bodies whose later blocks may be asked for, in all and each source | `host.representations_max`, `representations_per_source` | 16 MiB, 4 MiB; 1 MiB each connection |
 /// | octets of bodies on all connections, in all and each source | `bodies_max`, `bodies_per_source` | 32 MiB, 8 MiB |
 /// | octets of requests that take time on all connections, in all and each source | `requests_max`, `requests_per_source` | 16 MiB, 4 MiB |
-/// | observers, in all and each source | `host.observers_max`, `observers_per_source` | 1024, 256 |
+/// | octets that wait to leave on all connections, in all and each source | `outgoing_max`, `outgoing_per_source` | 32 MiB, 8 MiB |
+/// | observers, in all and each source, each UDP address and all connections | `host.observers_max`, `observers_per_source` | 1024, 256 |
 /// | octets to an unproven address, in octets that came from it | `host.amplification_max` | 3 |
 ///
 /// Past a bound a request is answered with 5.03 and Max-Age, or with 4.01 and Echo where a proof of the address helps; a
@@ -53,8 +55,9 @@ pub struct Limits {
     pub opening_max: usize,
     /// The same of one source.
     pub opening_per_source: usize,
-    /// Octets of unfinished request bodies and of response bodies kept for later blocks, over all connections. Past it the
-    /// longest idle connection with bodies loses them: its upload is answered with 4.08, its download begins again.
+    /// Octets of unfinished request bodies, of response bodies kept for later blocks and of states that wait to be sent, over
+    /// all connections. Past it the longest idle connection with bodies loses them: its upload is answered with 4.08, its
+    /// download begins again.
     pub bodies_max: usize,
     /// The same of one source; two bodies of the longest kind always fit.
     pub bodies_per_source: usize,
@@ -62,6 +65,11 @@ pub struct Limits {
     pub requests_max: usize,
     /// The same of one source; one with a body of the longest kind always fits.
     pub requests_per_source: usize,
+    /// Octets that wait to leave, over all connections, without the first 16 KiB of each. Past it each connection gets its
+    /// next message once fewer than 16 KiB wait on it.
+    pub outgoing_max: usize,
+    /// The same of one source.
+    pub outgoing_per_source: usize,
     /// How long a client may take from its connection to its CSM, the handshakes of TLS and WebSockets included.
     pub handshake_max: Duration,
     /// How long a client may be silent on its connection. One that observes is then asked with a Ping whether it is there.
@@ -91,6 +99,8 @@ impl Default for Limits {
             bodies_per_source: SERVED_BODIES_PER_SOURCE_MAX,
             requests_max: SERVED_REQUESTS_MAX,
             requests_per_source: SERVED_REQUESTS_PER_SOURCE_MAX,
+            outgoing_max: SERVED_OUTGOING_MAX,
+            outgoing_per_source: SERVED_OUTGOING_PER_SOURCE_MAX,
             handshake_max: HANDSHAKE_MAX,
             idle_max: IDLE_MAX,
             pong_max: PONG_MAX,
@@ -103,7 +113,7 @@ impl Default for Limits {
 
 impl Limits {
     /// What a host over one connection keeps: it has one peer, so one body of each kind.
-    pub(super) fn of_connection(&self) -> HostLimits {
+    pub(crate) fn of_connection(&self) -> HostLimits {
         HostLimits {
             assemblies_max: self.host.assemblies_max.min(self.host.body_max),
             representations_max: self.host.representations_max.min(self.host.body_max),

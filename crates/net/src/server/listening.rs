@@ -1,4 +1,4 @@
-//! The addresses of a server, for who has to know which requests would come back to it.
+//! The addresses of a server. A proxy needs them to recognise requests that would come back to itself.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -33,8 +33,9 @@
 //! the application: what its resources do, and which runtime it runs in; every address and every connection is a task.
 
 mod attendant;
-mod bodies;
+mod budget;
 mod handler;
+mod ledger;
 mod limits;
 mod listening;
 mod log;
@@ -64,8 +65,8 @@ use crate::tls::TlsServer;
 use crate::udp::{BindError, Udp};
 use crate::way::Datagrams;
 use attendant::Attendant;
-use bodies::Bodies;
-pub(crate) use bodies::Kept;
+use budget::Budget;
+pub(crate) use budget::Kept;
 pub use handler::{Handler, Request};
 pub use limits::Limits;
 pub(crate) use listening::Listening;
@@ -149,7 +150,7 @@ impl Server {
         self.limits.datagrams.proxy = relay.forwards;
         self.limits.connection.proxy = relay.forwards;
         if relay.all {
-            // RFC 8613 s2: the option is safe to forward; what it protects is for whom the proxy stands for.
+            // RFC 8613 s2: the option is safe to forward; the protected part is for the server behind the proxy.
             self.limits.datagrams.extensions.push(OptionNumber::OSCORE);
             self.limits.connection.extensions.push(OptionNumber::OSCORE);
         }
@@ -162,7 +163,7 @@ impl Server {
         udp.join_all_coap_nodes();
         Ok(self.add(udp, None))
     }
-    /// Serves `coaps` at an address, to who knows one of the keys; the hint tells a client which.
+    /// Serves `coaps` at an address to clients with one of the keys. The hint tells a client which key to use.
     pub fn listen_dtls(
         &mut self,
         address: SocketAddr,
@@ -219,7 +220,7 @@ impl Server {
         let Self { router, changes, totals, limits, ports, listeners, .. } = self;
         let Self { protection, relay, log, .. } = self;
         let site = Arc::new(Site { router, changes, totals, relay, log });
-        let (places, bodies) = (Places::new(&limits), Bodies::new(&limits));
+        let (places, budget) = (Places::new(&limits), Budget::new(&limits));
         let limits = Arc::new(limits);
         let mut tasks = JoinSet::new();
         for port in ports {
@@ -238,7 +239,7 @@ impl Server {
                 site: site.clone(),
                 limits: limits.clone(),
                 places: places.clone(),
-                bodies: bodies.clone(),
+                budget: budget.clone(),
                 protection: protection.clone(),
                 stop: stopped.clone(),
             };
@@ -266,6 +267,13 @@ impl Port {
             None => Driver::new(udp, host),
         }
     }
+}
+
+/// The place and the account of the first connection of a server.
+#[cfg(test)]
+pub(crate) fn first_connection(limits: &Limits, from: SocketAddr) -> (Place, Kept) {
+    let place = Places::new(limits).admit(from).expect("there is room");
+    (place, Budget::new(limits).open(from))
 }
 
 #[cfg(test)]

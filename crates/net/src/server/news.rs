@@ -1,5 +1,4 @@
-//! What all the ways into a server are told, and what they tell of themselves: that resources have changed, and numbers
-//! for monitoring.
+//! Messages to all transports of a server: that resources have changed, and requests for their numbers, for monitoring.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,14 +12,14 @@ use super::handler::Handler;
 use crate::metrics::{self, Report, Served, gathered};
 use crate::params::CHANGES_MAX;
 
-/// Something for every way.
+/// A message to every transport.
 #[derive(Clone, Debug)]
 pub(crate) enum News {
     /// The state of the resource at this path has changed.
     Changed(Arc<str>),
-    /// The state has changed that this request asks for.
+    /// The state that this request asks for has changed.
     RequestChanged(Arc<Message>),
-    /// Somebody wants to know how it stands. Each way says it once.
+    /// Asks for reports. Each transport sends one.
     Inspected(mpsc::UnboundedSender<Report>),
 }
 
@@ -42,7 +41,7 @@ impl Changes {
         self.send(News::RequestChanged(request));
     }
     fn send(&self, news: News) {
-        // Without anybody who listens there is nobody to tell.
+        // Without receivers there are no observers.
         let _listeners = self.0.send(news);
     }
     pub(crate) fn subscribe(&self) -> broadcast::Receiver<News> {

@@ -1,52 +1,44 @@
-//! The places of connections: how many there are, how many one source may hold, and who leaves when one more comes.
+//! The places of connections: how many there are, how many one source may hold, and which connection leaves when one
+//! more comes.
 //!
 //! ```text
 //!   admit ──► Opening ── serve ──► Served ── evicted ──► Leaving ──► gone
 //!                └── evicted, too slow ──────────────────► gone
 //! ```
-//! Connections whose handshakes are not complete have places apart, so they cannot take those of connections that are
-//! served.
+//! Connections whose handshakes are not complete have places of their own, so they cannot take those of connections that
+//! are served.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
+use super::ledger::{Account, Accounts, Ledger};
 use super::limits::Limits;
+use crate::share::Bound;
 use crate::source::Source;
 
 /// How many places there are.
 #[derive(Clone, Copy, Debug)]
 struct Bounds {
-    served_max: usize,
-    served_per_source: usize,
-    opening_max: usize,
-    opening_per_source: usize,
+    served: Bound,
+    opening: Bound,
+    /// As many may leave at once as may begin.
+    leaving: Bound,
 }
 
 /// The places of all ports of a server.
 #[derive(Clone, Debug)]
-pub(crate) struct Places(Arc<Shared>);
-
-#[derive(Debug)]
-struct Shared {
+pub(super) struct Places {
     bounds: Bounds,
-    table: Mutex<Table>,
+    ledger: Ledger<Entry>,
     /// Grows with every message of a connection, so that the longest idle one is known without a clock.
-    uses: AtomicU64,
-}
-
-#[derive(Debug, Default)]
-struct Table {
-    serial: u64,
-    all: BTreeMap<u64, Entry>,
+    uses: Arc<AtomicU64>,
 }
 
 #[derive(Debug)]
 struct Entry {
-    source: Source,
     stage: Stage,
     standing: Arc<Standing>,
 }
@@ -74,79 +66,56 @@ struct Standing {
 /// The place of one connection, free again when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Place {
-    shared: Arc<Shared>,
-    id: u64,
+    served: Bound,
+    account: Account<Entry>,
     standing: Arc<Standing>,
+    uses: Arc<AtomicU64>,
 }
 
 impl Places {
     /// As many as the limits say.
     pub(super) fn new(limits: &Limits) -> Self {
-        let bounds = Bounds {
-            served_max: limits.connections_max,
-            served_per_source: limits.connections_per_source,
-            opening_max: limits.opening_max,
-            opening_per_source: limits.opening_per_source,
-        };
-        let (table, uses) = (Mutex::default(), AtomicU64::new(0));
-        Self(Arc::new(Shared { bounds, table, uses }))
+        let opening = Bound { total: limits.opening_max, share: limits.opening_per_source };
+        let served = Bound { total: limits.connections_max, share: limits.connections_per_source };
+        let bounds = Bounds { served, opening, leaving: opening };
+        Self { bounds, ledger: Ledger::default(), uses: Arc::default() }
     }
-    /// A place for a connection that begins. Past a bound the oldest one that has not come further makes room: of the
-    /// same source if that holds its share, else of the source that holds most.
-    ///
-    /// As many may leave at once as may begin: `None` while the share of this source leaves, or the total of all.
+    /// A place for a connection that begins. Past a bound the oldest connection whose handshakes are not complete makes
+    /// room: of the same source if that has its share, else of the source with most. `None` while as many are leaving as
+    /// may, of this source or of all.
     pub(super) fn admit(&self, from: SocketAddr) -> Option<Place> {
-        let (source, bounds) = (Source::of(from), self.0.bounds);
-        let mut table = self.0.table();
-        if table.count(Stage::Leaving, Some(source)) >= bounds.opening_per_source
-            || table.count(Stage::Leaving, None) >= bounds.opening_max
-        {
+        let (source, bounds) = (Source::of(from), self.bounds);
+        let mut accounts = self.ledger.lock();
+        if accounts.held(Entry::is(Stage::Leaving)).crowd(bounds.leaving, source, 1).is_some() {
             return None;
         }
-        if table.count(Stage::Opening, Some(source)) >= bounds.opening_per_source {
-            table.evict(Stage::Opening, Some(source));
-        } else if table.count(Stage::Opening, None) >= bounds.opening_max {
-            table.evict(Stage::Opening, None);
-        }
+        accounts.make_room(Stage::Opening, bounds.opening, source);
         let standing = Arc::new(Standing::default());
-        standing.used.store(self.0.uses.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
-        table.serial += 1;
-        let id = table.serial;
-        let entry = Entry { source, stage: Stage::Opening, standing: standing.clone() };
-        table.all.insert(id, entry);
-        Some(Place { shared: self.0.clone(), id, standing })
+        standing.used.store(self.uses.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        let entry = Entry { stage: Stage::Opening, standing: standing.clone() };
+        let account = self.ledger.open(&mut accounts, source, entry);
+        Some(Place { served: bounds.served, account, standing, uses: self.uses.clone() })
     }
 }
 
-impl Shared {
-    fn table(&self) -> MutexGuard<'_, Table> {
-        // The table is whole between any two operations.
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+impl Entry {
+    /// Counts the connections in a stage.
+    fn is(stage: Stage) -> impl Fn(&Self) -> usize {
+        move |entry: &Self| usize::from(entry.stage == stage)
     }
 }
 
-impl Table {
-    fn count(&self, stage: Stage, source: Option<Source>) -> usize {
-        let of_source = |entry: &&Entry| source.is_none_or(|source| entry.source == source);
-        self.all.values().filter(|entry| entry.stage == stage).filter(of_source).count()
-    }
-    /// Takes the place of an idle connection of this source, or of the source that holds most places; of several
-    /// the longest idle one. False if all are busy.
-    fn evict(&mut self, stage: Stage, source: Option<Source>) -> bool {
-        let mut held: BTreeMap<Source, usize> = BTreeMap::new();
-        for entry in self.all.values().filter(|entry| entry.stage == stage) {
-            *held.entry(entry.source).or_default() += 1;
-        }
-        let idle = self.all.values_mut().filter(|entry| {
-            entry.stage == stage
-                && source.is_none_or(|source| entry.source == source)
-                && !entry.standing.busy.load(Ordering::Relaxed)
+impl Accounts<Entry> {
+    /// Takes the place of an idle connection in a stage if the next one of a source has none: of the same source if that
+    /// has its share, else of the source with most; of several the longest idle one. False if all are busy.
+    fn make_room(&mut self, stage: Stage, bound: Bound, source: Source) -> bool {
+        let held = self.held(Entry::is(stage));
+        let Some(crowd) = held.crowd(bound, source, 1) else { return true };
+        let idle = self.longest_idle(&held, crowd, |entry| {
+            let idle = entry.stage == stage && !entry.standing.busy.load(Ordering::Relaxed);
+            idle.then(|| entry.standing.used.load(Ordering::Relaxed))
         });
-        let rank = |entry: &&mut Entry| {
-            let held = held.get(&entry.source).copied().unwrap_or_default();
-            (held, std::cmp::Reverse(entry.standing.used.load(Ordering::Relaxed)))
-        };
-        let Some(entry) = idle.max_by_key(rank) else { return false };
+        let Some(entry) = idle else { return false };
         entry.stage = Stage::Leaving;
         entry.standing.evicted.notify_one();
         true
@@ -155,47 +124,33 @@ impl Table {
 
 impl Place {
     /// The peer's CSM has come: the connection moves to the places of those that are served. Past a bound the longest
-    /// idle one without observations and requests makes room: of the same source if that holds its share, else of the
-    /// source that holds most. False if none is idle, or if this one has lost its place already.
+    /// idle one without observations and requests makes room: of the same source if that has its share, else of the
+    /// source with most. False if none is idle, or if this one has lost its place already.
     pub(crate) fn serve(&self) -> bool {
-        let bounds = self.shared.bounds;
-        let mut table = self.shared.table();
-        let Some(entry) = table.all.get(&self.id) else { return false };
-        let source = match entry.stage {
-            Stage::Opening => entry.source,
+        let mut accounts = self.account.lock();
+        match accounts.of(&self.account).stage {
+            Stage::Opening => {}
             Stage::Served => return true,
             Stage::Leaving => return false,
-        };
-        let room = if table.count(Stage::Served, Some(source)) >= bounds.served_per_source {
-            table.evict(Stage::Served, Some(source))
-        } else if table.count(Stage::Served, None) >= bounds.served_max {
-            table.evict(Stage::Served, None)
-        } else {
-            true
-        };
-        if let Some(entry) = table.all.get_mut(&self.id).filter(|_| room) {
-            entry.stage = Stage::Served;
+        }
+        let room = accounts.make_room(Stage::Served, self.served, self.account.source());
+        if room {
+            accounts.of(&self.account).stage = Stage::Served;
         }
         room
     }
     /// A message of the peer has come.
     pub(crate) fn heard(&self) {
-        let use_count = self.shared.uses.fetch_add(1, Ordering::Relaxed);
+        let use_count = self.uses.fetch_add(1, Ordering::Relaxed);
         self.standing.used.store(use_count, Ordering::Relaxed);
     }
     /// Whether the peer observes something or waits for an answer, which keeps its place.
     pub(crate) fn set_busy(&self, busy: bool) {
         self.standing.busy.store(busy, Ordering::Relaxed);
     }
-    /// Waits until the place is lost to somebody else.
+    /// Waits until another connection has taken the place.
     pub(crate) async fn evicted(&self) {
         self.standing.evicted.notified().await;
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.shared.table().all.remove(&self.id);
     }
 }
 
@@ -251,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn who_observes_or_waits_for_an_answer_keeps_its_place() {
+    fn a_connection_that_observes_or_waits_for_an_answer_keeps_its_place() {
         let places = places((2, 2), (8, 8));
         let both = [(); 2].map(|()| served(&places, 1));
         for place in &both {
@@ -290,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn who_evicts_itself_over_and_over_shuts_out_nobody_else() {
+    fn a_source_that_evicts_its_own_connections_shuts_out_nobody_else() {
         let places = places((8, 8), (4, 2));
         let slow: Vec<Place> = (0..20).filter_map(|_| places.admit(from(1))).collect();
         assert_eq!(slow.len(), 4, "two leave, two begin");

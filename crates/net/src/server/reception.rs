@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::attendant::Attendant;
-use super::bodies::Bodies;
+use super::budget::Budget;
 use super::limits::Limits;
 use super::places::{Place, Places};
 use super::site::Site;
@@ -23,7 +23,7 @@ pub(super) struct Reception {
     pub(super) site: Arc<Site>,
     pub(super) limits: Arc<Limits>,
     pub(super) places: Places,
-    pub(super) bodies: Bodies,
+    pub(super) budget: Budget,
     pub(super) protection: Option<Protection>,
     pub(super) stop: watch::Receiver<bool>,
 }
@@ -65,7 +65,7 @@ impl Reception {
     ) -> impl Future<Output = io::Result<()>> + use<> {
         let (site, limits, mut stop) = (self.site.clone(), self.limits.clone(), self.stop.clone());
         let (protection, scheme) = (self.protection.clone(), incoming.scheme());
-        let kept = self.bodies.open(incoming.peer);
+        let kept = self.budget.open(incoming.peer);
         async move {
             let begun = tokio::time::Instant::now();
             let opening = tokio::time::timeout(limits.handshake_max, incoming.open());

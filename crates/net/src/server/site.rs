@@ -23,7 +23,7 @@ pub(super) struct Site {
     pub(super) log: Option<RequestLog>,
 }
 
-/// What a client hears that is not served at all.
+/// The response to a client that is not served, or `None` if it is served.
 type Denied = dyn Fn(&Peer) -> Option<ResponseTemplate> + Send + Sync;
 
 /// A proxy.
@@ -33,7 +33,7 @@ pub(crate) struct Relay {
     pub(crate) all: bool,
     /// It gets requests that name a target.
     pub(crate) forwards: bool,
-    /// Whom it does not serve.
+    /// Which clients it does not serve, and what they get.
     pub(crate) denied: Box<Denied>,
 }
 
@@ -45,7 +45,7 @@ impl fmt::Debug for Relay {
 
 /// What becomes of a request.
 pub(super) enum Outcome {
-    /// An answer, or the way to it; with what has to be done to it before it leaves.
+    /// An answer, or the future that makes it, and what the server adds before it leaves.
     Reply(Reply, Finish),
     /// No answer.
     Silence,
@@ -56,7 +56,7 @@ pub(super) enum Outcome {
 pub(super) enum Finish {
     /// Nothing.
     Plain,
-    /// The client is registered as observer, if it succeeds, and told of changes like this.
+    /// A success registers the client as observer, with this type of notifications.
     Observed(Notifications),
 }
 
@@ -74,7 +74,7 @@ impl Finish {
 }
 
 impl Site {
-    /// Finds who answers a request, and has it begin.
+    /// Finds the resource or the proxy for a request, and starts the answer.
     pub(super) fn ask(
         &self,
         peer: Peer,
@@ -93,7 +93,7 @@ impl Site {
         if let Some(relay) = &self.relay
             && (is_for_proxy(&message.options) || relay.all && !self.has(&message))
         {
-            // What one of a group would ask for others, all of them would.
+            // A forwarded group request would be forwarded by every member of the group.
             if multicast {
                 return Outcome::Silence;
             }

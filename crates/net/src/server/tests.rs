@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use lowmesh_coap::params::BUSY_MAX_AGE_S;
 use lowmesh_coap::resource::Methods;
 use lowmesh_coap::{
     Config, ConnectionLimits, HostLimits, Input, Output, RequestTemplate, ResponseTemplate,
@@ -66,6 +67,12 @@ fn run(mut server: Server) -> Running {
     Running { changes, stop, task }
 }
 
+/// Ends the server, which has to end without a failure.
+async fn ended(running: Running) {
+    running.stop.send(()).expect("it runs");
+    running.task.await.expect("no panic").expect("no failure");
+}
+
 fn server(limits: Limits) -> Server {
     Server::new(limits).expect("possible limits")
 }
@@ -74,7 +81,7 @@ fn loopback() -> SocketAddr {
     "[::1]:0".parse().expect("an address")
 }
 
-/// A client that is a way too, with one request open at most.
+/// A client over one transport, with at most one request open.
 struct Client<W> {
     way: W,
     peer: Peer,
@@ -112,6 +119,11 @@ impl<W: Way> Client<W> {
         let input = Input::Request { peer: self.peer, message, handle: Handle(1) };
         self.way.handle(input).expect("room for one");
     }
+    fn observe(&mut self, path: &str) {
+        let mut observe = RequestTemplate::get(path);
+        observe.options.insert_uint(OptionNumber::OBSERVE, 0);
+        self.send(observe);
+    }
     async fn hear(&mut self) -> Result<Message, DropReason> {
         let heard = async {
             loop {
@@ -126,7 +138,7 @@ impl<W: Way> Client<W> {
         };
         tokio::time::timeout(Duration::from_secs(20), heard).await.expect("an end within 20 s")
     }
-    /// False once the way is closed.
+    /// False once the transport is closed.
     async fn is_served(&mut self) -> bool {
         self.send(RequestTemplate::get("/hello"));
         loop {
@@ -165,8 +177,7 @@ async fn one_server_answers_over_two_udp_addresses_and_dtls() {
     datagrams(v6, None).check().await;
     let sessions = Sessions::client(b"me", b"secret").expect("short");
     datagrams(secure, Some(sessions)).check().await;
-    running.stop.send(()).expect("it runs");
-    running.task.await.expect("no panic").expect("no failure");
+    ended(running).await;
 }
 
 #[tokio::test]
@@ -195,8 +206,7 @@ async fn a_server_with_contexts_answers_who_has_one_and_refuses_others() {
     protected(address, None, Some(protection)).check().await;
     let (code, _) = datagrams(address, None).ask(RequestTemplate::get("/hello")).await;
     assert_eq!(code, Code::UNAUTHORIZED);
-    running.stop.send(()).expect("it runs");
-    running.task.await.expect("no panic").expect("no failure");
+    ended(running).await;
     kept.close().expect("a disk");
     let state = std::fs::read_to_string(folder.join("server.736572766572-636c69656e74.state"));
     assert!(state.expect("beside its file").contains("replay_seen"));
@@ -219,8 +229,7 @@ async fn one_server_answers_over_connections_of_every_scheme() {
         let line = Line::connect(&uri.parse().expect("a URI"), Some(&trust)).await;
         connected(line.expect("our own server")).check().await;
     }
-    running.stop.send(()).expect("it runs");
-    running.task.await.expect("no panic").expect("no failure");
+    ended(running).await;
 }
 
 #[tokio::test]
@@ -229,9 +238,7 @@ async fn observers_hear_of_changes_and_of_the_end() {
     let address = server.listen_udp(loopback()).expect("free");
     let running = run(server);
     let mut client = datagrams(address, None);
-    let mut observe = RequestTemplate::get("/counter");
-    observe.options.insert_uint(OptionNumber::OBSERVE, 0);
-    client.send(observe);
+    client.observe("/counter");
     for state in ["0", "1", "2"] {
         let heard = client.hear().await.expect("a state");
         assert_eq!(heard.payload, state.as_bytes());
@@ -239,14 +246,16 @@ async fn observers_hear_of_changes_and_of_the_end() {
     }
     assert_eq!(client.hear().await.expect("a state").payload, b"3");
     running.stop.send(()).expect("it runs");
-    assert_eq!(client.hear().await.expect("the end").code, Code::SERVICE_UNAVAILABLE);
+    let end = client.hear().await.expect("the end");
+    assert_eq!(end.code, Code::SERVICE_UNAVAILABLE);
+    assert_eq!(end.options.get_uint(OptionNumber::MAX_AGE), Some(BUSY_MAX_AGE_S));
     running.task.await.expect("no panic").expect("no failure");
 }
 
 #[tokio::test]
 async fn a_handler_sees_whether_it_is_asked_for_a_notification() {
     let mut server = server(Limits::default());
-    let text = |refresh| if refresh { "again" } else { "anew" };
+    let text = |refresh| if refresh { "refreshed" } else { "first" };
     let handler = Handler::new(move |request| {
         ResponseTemplate::new(Code::CONTENT).with_payload(text(request.refresh).into())
     });
@@ -254,15 +263,12 @@ async fn a_handler_sees_whether_it_is_asked_for_a_notification() {
     let address = server.listen_udp(loopback()).expect("free");
     let running = run(server);
     let mut client = datagrams(address, None);
-    let mut observe = RequestTemplate::get("/who");
-    observe.options.insert_uint(OptionNumber::OBSERVE, 0);
-    client.send(observe);
-    assert_eq!(client.hear().await.expect("a state").payload, b"anew");
+    client.observe("/who");
+    assert_eq!(client.hear().await.expect("a state").payload, b"first");
     running.changes.tell("/who");
-    assert_eq!(client.hear().await.expect("a change").payload, b"again");
-    assert_eq!(client.ask(RequestTemplate::get("/who")).await.1, "anew");
-    running.stop.send(()).expect("it runs");
-    running.task.await.expect("no panic").expect("no failure");
+    assert_eq!(client.hear().await.expect("a change").payload, b"refreshed");
+    assert_eq!(client.ask(RequestTemplate::get("/who")).await.1, "first");
+    ended(running).await;
 }
 
 #[tokio::test]
@@ -272,9 +278,7 @@ async fn a_resource_says_that_its_observers_are_told_with_non() {
     let running = run(server);
     for (path, kind) in [("/reading", Kind::NonConfirmable), ("/counter", Kind::Confirmable)] {
         let mut client = datagrams(address, None);
-        let mut observe = RequestTemplate::get(path);
-        observe.options.insert_uint(OptionNumber::OBSERVE, 0);
-        client.send(observe);
+        client.observe(path);
         assert_eq!(client.hear().await.expect("a state").kind, Kind::Acknowledgement);
         running.changes.tell(path);
         // Nothing has proven the address yet.
@@ -283,8 +287,7 @@ async fn a_resource_says_that_its_observers_are_told_with_non() {
         running.changes.tell(path);
         assert_eq!(client.hear().await.expect("a change").kind, kind, "{path}");
     }
-    running.stop.send(()).expect("it runs");
-    running.task.await.expect("no panic").expect("no failure");
+    ended(running).await;
 }
 
 #[tokio::test]
@@ -303,6 +306,13 @@ async fn a_server_that_ends_finishes_what_it_has_begun() {
     let both = async { tokio::join!(client.hear(), line.hear()) };
     assert!(tokio::time::timeout(Duration::from_millis(50), both).await.is_err());
     running.stop.send(()).expect("it runs");
+    // The server learns of it. RFC 7252 s5.9.3.4: Max-Age says when to try again.
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let mut late = datagrams(address, None);
+    late.send(RequestTemplate::get("/hello"));
+    let refused = late.hear().await.expect("an answer");
+    assert_eq!(refused.code, Code::SERVICE_UNAVAILABLE);
+    assert_eq!(refused.options.get_uint(OptionNumber::MAX_AGE), Some(BUSY_MAX_AGE_S));
     assert_eq!(client.hear().await.expect("an answer").payload, b"at last");
     assert_eq!(line.hear().await.expect("an answer").payload, b"at last");
     running.task.await.expect("no panic").expect("no failure");
@@ -321,8 +331,7 @@ async fn requests_and_bodies_beyond_the_limits_are_refused() {
     let mut client = datagrams(address, None);
     let long = RequestTemplate::new(Code::POST, "/len").with_payload(vec![7; 3000]);
     assert_eq!(client.ask(long).await.0, Code::REQUEST_ENTITY_TOO_LARGE);
-    running.stop.send(()).expect("it runs");
-    running.task.await.expect("no panic").expect("no failure");
+    ended(running).await;
 }
 
 #[tokio::test]
@@ -334,9 +343,7 @@ async fn a_connection_beyond_the_limit_is_closed_and_one_that_leaves_makes_room(
     let uri = format!("coap+tcp://{tcp}/").parse().expect("a URI");
     let mut first = connected(Line::connect(&uri, None).await.expect("our own server"));
     // An observer keeps its place.
-    let mut observe = RequestTemplate::get("/counter");
-    observe.options.insert_uint(OptionNumber::OBSERVE, 0);
-    first.send(observe);
+    first.observe("/counter");
     first.hear().await.expect("a state");
     let mut second = connected(Line::connect(&uri, None).await.expect("the system accepts"));
     assert!(!second.is_served().await);
@@ -349,8 +356,7 @@ async fn a_connection_beyond_the_limit_is_closed_and_one_that_leaves_makes_room(
         }
     };
     third.check().await;
-    running.stop.send(()).expect("it runs");
-    running.task.await.expect("no panic").expect("no failure");
+    ended(running).await;
 }
 
 #[tokio::test]
@@ -362,17 +368,14 @@ async fn a_silent_connection_is_released_unless_it_observes() {
     let uri = format!("coap+tcp://{tcp}/").parse().expect("a URI");
     let mut observer = connected(Line::connect(&uri, None).await.expect("our own server"));
     let mut silent = connected(Line::connect(&uri, None).await.expect("our own server"));
-    let mut observe = RequestTemplate::get("/counter");
-    observe.options.insert_uint(OptionNumber::OBSERVE, 0);
-    observer.send(observe);
+    observer.observe("/counter");
     observer.hear().await.expect("a state");
     assert_eq!(silent.ask(RequestTemplate::get("/hello")).await.1, "hello");
     let released = tokio::time::timeout(Duration::from_secs(10), silent.way.next()).await;
     assert!(matches!(released.expect("within 10 s"), Ok(Output::Close { .. })));
     running.changes.tell("/counter");
     assert_eq!(observer.hear().await.expect("a state").payload, b"1");
-    running.stop.send(()).expect("it runs");
-    running.task.await.expect("no panic").expect("no failure");
+    ended(running).await;
 }
 
 #[tokio::test]
@@ -400,8 +403,7 @@ async fn a_function_that_panics_ends_its_request_and_nothing_else() {
     }
     datagrams.check().await;
     line.check().await;
-    running.stop.send(()).expect("it runs");
-    running.task.await.expect("no panic").expect("no failure");
+    ended(running).await;
 }
 
 #[tokio::test]

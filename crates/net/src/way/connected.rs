@@ -1,4 +1,4 @@
-//! One connection as a way: messages to and from its host, and how long its peer may take for what.
+//! One connection as a transport: messages to and from its host, and how long its peer may take for each step.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -13,7 +13,7 @@ use lowmesh_machine::{Handle, Machine as _, Rejected, earliest};
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::signaling::Signal;
 use lowmesh_wire::coap::stream::{Framing, StreamMessage};
-use lowmesh_wire::coap::{Code, Message, Token};
+use lowmesh_wire::coap::{Code, Message, OptionNumber, Token};
 
 use super::Way;
 use crate::clock::Clock;
@@ -31,7 +31,7 @@ const FRAMING: Framing = Framing::WebSocket;
 
 type ConnectionHost = Host<Peer, Protected<Peer, Connections<Peer>>>;
 
-/// Over one connection.
+/// The transport over one connection.
 pub(crate) struct Connected {
     line: Line,
     peer: Peer,
@@ -146,8 +146,27 @@ impl Connected {
     fn is_busy(&self) -> bool {
         self.host.observers() > 0 || self.host.transport().transport().incoming() > 0
     }
-    /// Takes out of the host what it wants: messages to the line, the rest to the application.
+    /// Takes the outputs of the host. Notifications have the room that other messages leave.
     fn drain(&mut self) {
+        self.take_outputs();
+        self.host.set_room(self.room(), self.clock.now());
+        self.take_outputs();
+        let (busy, octets) = (self.is_busy(), self.host.body_octets());
+        let observers = self.host.observers();
+        if let Some(guard) = &mut self.guard {
+            guard.place.set_busy(busy);
+            guard.kept.set_bodies(octets);
+            guard.kept.set_observers(observers);
+        }
+    }
+    /// Octets that may be queued for the peer.
+    fn room(&self) -> usize {
+        let waiting = self.line.waiting();
+        let room = self.guard.as_ref().map_or(usize::MAX, |one| one.kept.outgoing_room(waiting));
+        room.min(OUTGOING_MAX.saturating_sub(waiting))
+    }
+    /// Messages go to the line, the rest to the application.
+    fn take_outputs(&mut self) {
         while let Some(output) = self.host.poll_output() {
             match output {
                 Output::Send { bytes, .. } => {
@@ -158,10 +177,20 @@ impl Connected {
                 other => self.outputs.push_back(other),
             }
         }
-        let (busy, octets) = (self.is_busy(), self.host.body_octets());
         if let Some(guard) = &mut self.guard {
-            guard.place.set_busy(busy);
-            guard.kept.set_bodies(octets);
+            guard.kept.set_outgoing(self.line.waiting());
+        }
+    }
+    /// A response may register an observer, if there is room among those of all connections.
+    fn admit_observer(&mut self, input: &Input<'_, Peer>) {
+        let Some(guard) = &mut self.guard else { return };
+        if let Input::Respond { exchange, response, .. } = input
+            && !exchange.is_refresh()
+            && response.options.get(OptionNumber::OBSERVE).is_some()
+        {
+            let room = guard.kept.admit_observer();
+            // One that registers again keeps its place.
+            self.host.set_observers_max(self.host.observers() + usize::from(room));
         }
     }
     fn queue(&mut self, message: &StreamMessage) {
@@ -219,7 +248,7 @@ impl Connected {
         guard.until = now + guard.silence;
         match (observes, busy, guard.pinged) {
             (true, _, false) => {
-                // Who observes is silent because nothing changes, or because it is gone: RFC 8323 s5.4 has a question.
+                // An observer is silent because nothing changes, or because it is gone: a Ping tells (RFC 8323 s5.4).
                 guard.pinged = true;
                 guard.until = now + guard.pong;
                 let ping = Input::Ping { peer: self.peer, handle: Handle::NONE };
@@ -287,12 +316,12 @@ impl Connected {
             Err(StreamError::Broken(error)) => Err(error),
         }
     }
-    /// RFC 8323 s5.6: who cannot go on says why in an Abort.
+    /// RFC 8323 s5.6: an end that cannot go on says why in an Abort.
     fn abort(&mut self, diagnostic: &str) {
         let abort = Signal::Abort { bad_csm_option: None, diagnostic: diagnostic.to_owned() };
         self.line.queue(&abort.into_message(Token::EMPTY));
     }
-    /// Waits for the line, a deadline, or the loss of the place.
+    /// Waits for the line, a deadline, or the loss of the place or the bodies.
     async fn step(&mut self) -> io::Result<()> {
         let due = self.next_deadline().map(|due| self.clock.until(due));
         let sleep = async {
@@ -315,7 +344,7 @@ impl Connected {
             }
         };
         let moved = async {
-            // Who does not read its answers is not read either (back-pressure).
+            // A peer that does not read its answers is not read either (back-pressure).
             if line.is_flushed() {
                 Moved::In(line.receive().await)
             } else {
@@ -346,12 +375,12 @@ fn cost(request: &Message) -> usize {
     REQUEST_OVERHEAD + request.options.as_bytes().len() + request.payload.len()
 }
 
-/// A peer that does not greet as RFC 8323 s5.3 asks.
+/// The error of a peer that does not send a CSM first (RFC 8323 s5.3).
 fn not_coap(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, misgreeting(what))
 }
 
-/// What a peer did in place of greeting, and what that means.
+/// The message for a peer that does not send a CSM first: what it did, and what that means.
 pub(crate) fn misgreeting(what: &str) -> String {
     format!("{what} (RFC 8323 s5.3); it speaks another protocol, or none")
 }
@@ -367,13 +396,8 @@ impl Way for Connected {
         }
         output
     }
-    async fn next(&mut self) -> io::Result<Output<Peer>> {
-        loop {
-            if let Some(output) = self.poll() {
-                return Ok(output);
-            }
-            self.step().await?;
-        }
+    async fn step(&mut self) -> io::Result<()> {
+        self.step().await
     }
     fn handle(&mut self, input: Input<'_, Peer>) -> Result<(), Rejected> {
         if let (Some(guard), Input::Respond { exchange, .. } | Input::Decline { exchange }) =
@@ -382,6 +406,7 @@ impl Way for Connected {
         {
             guard.kept.end_request(octets);
         }
+        self.admit_observer(&input);
         let result = self.host.handle(self.clock.now(), input);
         self.drain();
         result
@@ -422,7 +447,7 @@ impl Way for Connected {
         let _always_taken = self.handle(Input::Release { peer: self.peer });
     }
     async fn end(self) {
-        // Whether the other end has still heard it makes no difference any more.
+        // It makes no difference whether the peer has still received it.
         let _heard = tokio::time::timeout(HANDSHAKE_MAX, self.close()).await;
     }
     fn peer(&self, _address: SocketAddr) -> io::Result<Peer> {
@@ -442,6 +467,9 @@ impl Way for Connected {
         false
     }
     fn has_room(&self) -> bool {
-        self.line.waiting() < OUTGOING_MAX
+        self.room() > 0
     }
 }
+
+#[cfg(test)]
+mod tests;

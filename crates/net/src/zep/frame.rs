@@ -9,7 +9,7 @@
 //!   5    device, 2 octets
 //!   7    1: the frame ends in its FCS, 0: in a signal quality
 //!   8    LQI
-//!   9    time of day as NTP has it, 8 octets
+//!   9    time of day in the format of NTP, 8 octets
 //!   17   sequence number, 4 octets
 //!   21   reserved, 10 octets; "HELLO" in a hello
 //!   31   octets that follow
@@ -57,7 +57,7 @@ pub enum Content<'a> {
 pub struct Datagram<'a> {
     /// On which channel the frame was; `None` for an acknowledgement, or a channel of another band.
     pub channel: Option<Channel>,
-    /// What it carries.
+    /// The content.
     pub content: Content<'a>,
 }
 

@@ -7,8 +7,8 @@
 //! ```
 //! A socket is no radio, and the driver makes the best of it:
 //!
-//! - a frame leaves the socket when its last symbol would leave a radio, as RIOT has it, so that whoever gets it may
-//!   answer at once;
+//! - a frame leaves the socket when its last symbol would leave a radio, as in RIOT, so that the receiver may answer at
+//!   once;
 //! - an acknowledgement leaves one turnaround after its frame, without the time of its own symbols: the other side
 //!   waits no longer than 864 us, and a scheduler sits in between;
 //! - there is no carrier to sense: every CCA finds the channel idle;
@@ -50,7 +50,7 @@ pub struct Settings {
     pub local: Option<SocketAddr>,
     /// Frames of other channels are not heard.
     pub channel: Channel,
-    /// Who greets the dispatcher, which knows a node by its first datagram.
+    /// The node that greets the dispatcher, which knows a node by its first datagram.
     pub node: Eui64,
 }
 
@@ -70,7 +70,7 @@ enum Duty {
     Send(Vec<u8>),
 }
 
-/// A way to a host that runs.
+/// A handle to a running host.
 #[derive(Clone, Debug)]
 pub struct Remote(SyncSender<Event>);
 
@@ -143,7 +143,7 @@ impl Host {
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
-    /// A way to this host for other threads.
+    /// A handle to this host for other threads.
     pub fn remote(&self) -> Remote {
         self.remote.clone()
     }

@@ -1,4 +1,4 @@
-//! The air between nodes on sockets, as a dispatcher makes it: who sends is heard by its neighbours in a line.
+//! The air between nodes on sockets, as a dispatcher makes it: the neighbours in a line hear each sender.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
@@ -16,7 +16,7 @@ pub struct Air {
     known: Vec<Option<SocketAddr>>,
     /// Every datagram of a node, in order.
     pub datagrams: Vec<Vec<u8>>,
-    /// Who heard whom.
+    /// The frames that were heard, with sender and receiver.
     hearings: Vec<(usize, usize)>,
 }
 

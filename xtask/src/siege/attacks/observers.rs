@@ -1,4 +1,4 @@
-//! Many observers: honest ones, who must all learn what there is, and forged ones, who must not keep it from others.
+//! Many observers: honest ones, which must all get the newest state, and forged ones, which must not displace them.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;

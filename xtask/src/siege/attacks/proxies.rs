@@ -1,4 +1,4 @@
-//! Attacks on a proxy: on its memory, on what it serves to whom, and on who waits for whom.
+//! Attacks on a proxy: on its memory, on the separation of its clients, and on the time that they wait.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, TcpListener, UdpSocket};
 use std::time::Duration;
@@ -232,7 +232,7 @@ pub fn silent_connections(scene: &Scene<'_>) -> Result<Findings> {
     })
 }
 
-/// Observers who never say a word, of as many resources as there are observers.
+/// Silent observers, each of a resource of its own.
 pub fn observations(scene: &Scene<'_>) -> Result<Findings> {
     let sources = Sources::open()?;
     let watch = |from: Ipv4Addr| -> Result<()> {

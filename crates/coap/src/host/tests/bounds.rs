@@ -162,6 +162,72 @@ fn a_long_request_on_a_connection_is_answered_once() {
     assert_eq!((server.observers(), server.server.registry.request_octets()), (0, 0));
 }
 
+/// A server with eight observers of `/t` on one connection, who have had the state at the start.
+fn observed_on_a_connection() -> Host<u8, Connections<u8>> {
+    let rng = Rng::stream(Seed(5), NodeId(2), Purpose::Coap);
+    let mut server = Host::over_connections(ConnectionLimits::default(), MANY, rng);
+    let framing = Framing::Stream;
+    server.handle(T0, Input::Connected { peer: CLIENT, framing }).expect("fine");
+    let mut bytes = Vec::new();
+    StreamMessage::new(Code::CSM).emit(framing, &mut bytes);
+    for token in 0..8 {
+        let mut get = StreamMessage::new(Code::GET);
+        get.token = Token::from_number(token, 2);
+        get.options.insert_uint(OptionNumber::OBSERVE, 0);
+        get.options.insert_path("/t");
+        get.emit(framing, &mut bytes);
+    }
+    server.handle(T0, Input::Datagram { from: CLIENT, bytes: &bytes }).expect("fine");
+    tell(&mut server);
+    assert_eq!(server.observers(), 8);
+    server
+}
+
+/// The application answers with 100 octets until it is not asked any more: how often it was asked, and what left.
+fn tell(server: &mut Host<u8, Connections<u8>>) -> (usize, usize) {
+    let (mut asked, mut left) = (0, 0);
+    while let Some(output) = server.poll_output() {
+        match output {
+            Output::Request { exchange, .. } => {
+                asked += 1;
+                let mut response = ResponseTemplate::new(Code::CONTENT).with_payload(vec![7; 100]);
+                response.options.insert_uint(OptionNumber::OBSERVE, 0);
+                let input = Input::Respond { exchange, response, handle: Handle::NONE };
+                server.handle(T0, input).expect("acceptable");
+            }
+            Output::Send { .. } => left += 1,
+            _ => {}
+        }
+    }
+    (asked, left)
+}
+
+#[test]
+fn notifications_on_a_connection_wait_while_there_is_no_room_for_them() {
+    let mut server = observed_on_a_connection();
+    server.set_room(250, T0);
+    server.changed("/t", T0);
+    assert_eq!(tell(&mut server), (1, 3), "the third one uses up the room");
+    assert_eq!(server.body_octets(), 100, "the state waits");
+    assert_eq!(server.next_deadline(), None, "time makes no room");
+    server.set_room(1000, T0);
+    assert_eq!(tell(&mut server), (0, 5));
+    assert_eq!(server.body_octets(), 0);
+}
+
+#[test]
+fn a_state_that_had_to_be_forgotten_is_asked_for_again_once_there_is_room() {
+    let mut server = observed_on_a_connection();
+    server.set_room(250, T0);
+    server.changed("/t", T0);
+    assert_eq!(tell(&mut server), (1, 3));
+    server.forget_bodies();
+    assert_eq!(server.body_octets(), 0);
+    server.set_room(1000, T0);
+    assert_eq!(tell(&mut server), (1, 5));
+    assert_eq!(server.observers(), 8);
+}
+
 #[test]
 fn a_slow_request_on_a_connection_keeps_its_place_and_registers_however_late_its_answer_is() {
     let mut server = connected(HostLimits { requests_max: 1, ..HostLimits::default() });

@@ -1,4 +1,4 @@
-//! How many sessions there are, and who leaves.
+//! The bounds of sessions and handshakes, and which session leaves past them.
 
 use super::*;
 

@@ -18,7 +18,7 @@ use crate::params::RENEWALS_MAX;
 pub(super) struct Asked<P> {
     peer: P,
     context: usize,
-    /// As the host made it, to be protected anew when it is registered again.
+    /// The request as the host made it. Each registration protects it again.
     request: RequestTemplate,
     /// What responses belong to, the newest first: of an observation, its latest two registrations.
     pending: Vec<Pending>,
@@ -142,8 +142,8 @@ impl<P: PeerAddress, T: Transport<P>> Protected<P, T> {
             self.due.remove(&(due, handle));
         }
     }
-    /// Observations that are no longer fresh: each is asked for anew under its token. The octets of before would be a
-    /// replay, so the transport does not do it.
+    /// Registers observations that are no longer fresh again, each under its token. The transport cannot do it: the octets
+    /// of the earlier registration would be a replay.
     pub(super) fn register_again(&mut self, now: Instant) {
         while let Some((due, handle)) = self.due.first().copied()
             && due <= now

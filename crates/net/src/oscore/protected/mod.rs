@@ -246,6 +246,9 @@ impl<P: PeerAddress, T: Transport<P>> Transport<P> for Protected<P, T> {
     fn has_room(&self) -> bool {
         self.transport.has_room()
     }
+    fn set_room(&mut self, octets: usize) {
+        self.transport.set_room(octets);
+    }
     fn room_at(&self, peer: P, now: Instant) -> Option<Instant> {
         self.transport.room_at(peer, now)
     }

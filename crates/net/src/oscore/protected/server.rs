@@ -148,7 +148,7 @@ impl<P: PeerAddress, T: Transport<P>> Protected<P, T> {
             }
         }
         self.transport.handle(now, Input::Respond { exchange, response, handle })?;
-        // One that could not leave is answered anew, and must then be protected too.
+        // A response that could not leave is answered again, and that answer must be protected too.
         if let Some(Answering { secured, .. }) = self.answering.remove(&exchange)
             && registers
         {

@@ -1,4 +1,4 @@
-//! Who may ask, and whom a proxy asks.
+//! Which clients may ask a proxy, and which targets it asks.
 
 use super::*;
 

@@ -173,7 +173,7 @@ fn text(message: &Message) -> &str {
     std::str::from_utf8(&message.payload).expect("text")
 }
 
-/// Somebody who observes.
+/// An observer.
 struct Observer<W> {
     way: W,
 }

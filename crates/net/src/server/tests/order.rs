@@ -32,8 +32,7 @@ async fn protection_that_is_asked_for_after_the_ports_holds_for_them() {
     let uri = format!("coap+tcp://{tcp}/").parse().expect("a URI");
     let mut line = connected(Line::connect(&uri, None).await.expect("our own server"));
     assert_eq!(line.ask(hello()).await.0, Code::UNAUTHORIZED);
-    running.stop.send(()).expect("it runs");
-    running.task.await.expect("no panic").expect("no failure");
+    ended(running).await;
     let _left_behind = std::fs::remove_dir_all(&folder);
 }
 
@@ -73,6 +72,5 @@ async fn metrics_show_what_is_inserted_and_opened_behind_them() {
     let (code, text) = client.ask(RequestTemplate::get("/metrics")).await;
     assert_eq!(code, Code::CONTENT);
     assert!(text.contains(&udp.to_string()), "{text}");
-    running.stop.send(()).expect("it runs");
-    running.task.await.expect("no panic").expect("no failure");
+    ended(running).await;
 }

@@ -1,4 +1,4 @@
-//! Connections that take places, read nothing, or write slowly: whom they keep from being served.
+//! Connections that take places, read nothing, or write slowly do not keep others from being served.
 
 use lowmesh_wire::coap::signaling::{Capabilities, Signal};
 use lowmesh_wire::coap::stream::{Framing, StreamMessage};
@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::*;
-use crate::params::{OUTGOING_MAX, REQUEST_OVERHEAD, STREAM_MESSAGE_MAX};
+use crate::params::{OUTGOING_MAX, REQUEST_OVERHEAD, SERVED_SEND_BUFFER, STREAM_MESSAGE_MAX};
 use crate::stream::Connection;
 
 /// Octets of a long answer.
@@ -46,6 +46,11 @@ async fn long_server(limits: Limits) -> (Running, SocketAddr, &'static AtomicU32
     server.insert("/long", Resource::new(Methods::GET, long).observable());
     let never = Handler::later(async |_| std::future::pending().await);
     server.insert("/never", Resource::new(Methods::GET, never));
+    let later = Handler::later(async |_| {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        ResponseTemplate::new(Code::CONTENT).with_payload(vec![7; LONG])
+    });
+    server.insert("/later-long", Resource::new(Methods::GET, later));
     let any = "127.0.0.1:0".parse().expect("an address");
     let tcp = server.listen_connections(any, Scheme::CoapTcp, None).await.expect("free");
     (run(server), tcp, executed)
@@ -71,11 +76,6 @@ async fn rest(mut stream: TcpStream) -> Vec<u8> {
     bytes
 }
 
-async fn ended(running: Running) {
-    running.stop.send(()).expect("it runs");
-    running.task.await.expect("no panic").expect("no failure");
-}
-
 #[tokio::test]
 async fn idle_connections_of_one_address_shut_nobody_out() {
     let (running, tcp, _) = long_server(Limits { connections_max: 3, ..Limits::default() }).await;
@@ -95,7 +95,7 @@ async fn idle_connections_of_one_address_shut_nobody_out() {
 }
 
 #[tokio::test]
-async fn who_observes_or_waits_for_an_answer_is_not_evicted() {
+async fn a_connection_that_observes_or_waits_for_an_answer_is_not_evicted() {
     let (running, tcp, _) = long_server(Limits {
         connections_max: 2,
         grace: Duration::from_millis(200),
@@ -103,9 +103,7 @@ async fn who_observes_or_waits_for_an_answer_is_not_evicted() {
     })
     .await;
     let mut observer = client(tcp).await;
-    let mut observe = RequestTemplate::get("/counter");
-    observe.options.insert_uint(OptionNumber::OBSERVE, 0);
-    observer.send(observe);
+    observer.observe("/counter");
     observer.hear().await.expect("a state");
     let mut waiting = client(tcp).await;
     waiting.send(RequestTemplate::get("/never"));
@@ -117,7 +115,7 @@ async fn who_observes_or_waits_for_an_answer_is_not_evicted() {
 }
 
 #[tokio::test]
-async fn who_does_not_read_leaves_at_once_when_evicted() {
+async fn an_evicted_connection_that_does_not_read_is_cut_at_once() {
     let limits = Limits {
         connections_max: 1,
         // One connection that leaves keeps the next one out.
@@ -239,6 +237,40 @@ async fn a_peer_that_does_not_read_is_not_read_and_ends() {
 }
 
 #[tokio::test]
+async fn the_system_keeps_little_for_a_peer_that_does_not_read() {
+    let (running, tcp, executed) = long_server(Limits::default()).await;
+    let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+    socket.set_recv_buffer_size(16 << 10).expect("possible");
+    let mut stream = socket.connect(tcp).await.expect("the system accepts");
+    let requests: Vec<u8> = (0..200).flat_map(|token| get("/long", token, false)).collect();
+    stream.write_all(&[csm(), requests].concat()).await.expect("room for requests");
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let kept = executed.load(Ordering::Relaxed) as usize * LONG;
+    let most = 2 * SERVED_SEND_BUFFER + OUTGOING_MAX + (64 << 10);
+    assert!(0 < kept && kept < most, "{kept} octets are made for it");
+    drop(stream);
+    ended(running).await;
+}
+
+#[tokio::test]
+async fn answers_that_are_ready_at_once_all_leave_although_there_is_no_room_for_all() {
+    const COUNT: u64 = 8 * (OUTGOING_MAX / LONG) as u64;
+    // Also where other connections have all the room that there is.
+    let full = Limits { outgoing_max: 0, outgoing_per_source: 0, ..Limits::default() };
+    for limits in [Limits::default(), full] {
+        let (running, tcp, _) = long_server(limits).await;
+        let requests: Vec<u8> =
+            (0..COUNT).flat_map(|token| get("/later-long", token, false)).collect();
+        // The client sends nothing more that would wake the server.
+        let mut connection = Connection::new(raw(tcp, &[csm(), requests].concat()).await);
+        for _ in 0..COUNT {
+            assert_eq!(response(&mut connection).await.code, Code::CONTENT);
+        }
+        ended(running).await;
+    }
+}
+
+#[tokio::test]
 async fn observers_that_do_not_read_gather_no_notifications() {
     let (running, tcp, executed) = long_server(Limits::default()).await;
     let observes: Vec<u8> = [csm()]
@@ -246,7 +278,10 @@ async fn observers_that_do_not_read_gather_no_notifications() {
         .chain((0..8).map(|token| get("/long", token, true)))
         .flatten()
         .collect();
-    let stream = raw(tcp, &observes).await;
+    let mut connection = Connection::new(raw(tcp, &observes).await);
+    for _ in 0..8 {
+        assert_eq!(response(&mut connection).await.code, Code::CONTENT);
+    }
     for _ in 0..1000 {
         running.changes.tell("/long");
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -254,8 +289,52 @@ async fn observers_that_do_not_read_gather_no_notifications() {
     let made = executed.load(Ordering::Relaxed) as usize;
     assert!(made > 8, "some were made");
     let most = (16 << 20) / LONG + OUTGOING_MAX / LONG;
-    assert!(made < most, "{made} states are made for who does not read");
-    drop(stream);
+    assert!(made < most, "{made} states are made for a peer that does not read");
+    drop(connection);
+    ended(running).await;
+}
+
+/// Registers an observer of `/counter` on a connection; whether it is one.
+async fn observes(connection: &mut Connection<TcpStream>, token: u64) -> bool {
+    let get = StreamMessage::parse(&get("/counter", token, true), Framing::Stream);
+    connection.send(&get.expect("our own")).await.expect("open");
+    let answer = response(connection).await;
+    assert_eq!(answer.code, Code::CONTENT);
+    answer.options.get(OptionNumber::OBSERVE).is_some()
+}
+
+#[tokio::test]
+async fn observers_on_many_connections_have_a_total_and_a_share_of_each_source() {
+    let host = HostLimits { observers_max: 4, observers_per_source: 3, ..HostLimits::default() };
+    let (running, tcp, _) = long_server(Limits { host, ..Limits::default() }).await;
+    let mut connections = Vec::new();
+    for _ in 0..3 {
+        connections.push(Connection::new(raw(tcp, &csm()).await));
+    }
+    let mut registered = Vec::new();
+    for token in 0..2 {
+        for connection in &mut connections {
+            registered.push(observes(connection, token).await);
+        }
+    }
+    assert_eq!(registered, [true, true, true, false, false, false]);
+    // One that registers again keeps its place.
+    assert!(observes(&mut connections[0], 0).await);
+    let other = tokio::net::TcpSocket::new_v4().expect("a socket");
+    other.bind("127.0.0.2:0".parse().expect("an address")).expect("free");
+    let mut other = Connection::new(other.connect(tcp).await.expect("the system accepts"));
+    let most = StreamMessage::parse(&csm(), Framing::Stream).expect("our own");
+    other.send(&most).await.expect("open");
+    assert!(observes(&mut other, 0).await, "another source has a place");
+    assert!(!observes(&mut other, 1).await, "the total is reached");
+    drop(connections.remove(0));
+    // The server learns of the end of a connection a little later.
+    let admitted = async {
+        while !observes(&mut other, 2).await {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), admitted).await.expect("there is room again");
     ended(running).await;
 }
 
@@ -272,11 +351,9 @@ async fn a_silent_observer_is_asked_whether_it_is_there() {
     let bytes = rest(gone).await;
     let ping = Code::PING;
     assert!(bytes.windows(2).any(|pair| pair[1] == ping.0), "{bytes:?}");
-    // Who answers stays.
+    // A client that answers stays.
     let mut there = client(tcp).await;
-    let mut observe = RequestTemplate::get("/counter");
-    observe.options.insert_uint(OptionNumber::OBSERVE, 0);
-    there.send(observe);
+    there.observe("/counter");
     there.hear().await.expect("a state");
     let silence = tokio::time::timeout(Duration::from_secs(1), there.hear()).await;
     assert!(silence.is_err(), "{silence:?}");

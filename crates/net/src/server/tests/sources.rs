@@ -1,4 +1,4 @@
-//! One machine with many ports: whom it keeps from being served over UDP.
+//! One machine with many UDP ports has one share, and other machines are served.
 
 use lowmesh_wire::coap::MessageId;
 use tokio::net::UdpSocket;
@@ -93,6 +93,5 @@ async fn many_ports_of_one_address_have_one_share_and_other_addresses_are_served
     other.send(&get("/later", 1, None)).await.expect("room");
     let answer = hear(&other).await;
     assert_eq!((answer.code, &answer.payload[..]), (Code::CONTENT, &b"at last"[..]));
-    running.stop.send(()).expect("it runs");
-    running.task.await.expect("no panic").expect("no failure");
+    ended(running).await;
 }

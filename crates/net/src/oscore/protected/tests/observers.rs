@@ -1,4 +1,4 @@
-//! What a server keeps to protect notifications stays as long as the host keeps the observer, and no longer.
+//! A server keeps what protects notifications exactly as long as the host keeps the observer.
 
 use lowmesh_units::Duration;
 use lowmesh_wire::coap::MessageId;
@@ -27,6 +27,12 @@ impl Site {
         let clients = folder.open(CLIENT);
         let server = server.expect("possible");
         Self { server, clients, now: Instant::ZERO, sent: Vec::new(), message_id: 0 }
+    }
+    /// With one observer, peer 1.
+    fn observed(folder: &Folder) -> Self {
+        let mut site = Self::new(folder);
+        assert!(observes(site.ask(1, 1, true)));
+        site
     }
     /// A request of `peer` comes, and is answered; the answer, or `None` if it did not leave.
     fn ask(&mut self, peer: u16, token: u64, observe: bool) -> Option<Message> {
@@ -119,7 +125,7 @@ fn observes(answer: Option<Message>) -> bool {
 }
 
 #[test]
-fn observers_that_gave_way_to_others_leave_their_places() {
+fn observers_that_others_have_displaced_leave_their_places() {
     let folder = Folder::new("observers-places");
     let mut site = Site::new(&folder);
     let all = OBSERVERS_MAX as u16;
@@ -140,8 +146,7 @@ fn observers_that_gave_way_to_others_leave_their_places() {
 #[test]
 fn an_observer_that_rejects_its_notification_leaves_its_place() {
     let folder = Folder::new("observers-reset");
-    let mut site = Site::new(&folder);
-    assert!(observes(site.ask(1, 1, true)));
+    let mut site = Site::observed(&folder);
     let notification = site.change().remove(0).1;
     let reset = Message::new(Kind::Reset, Code::EMPTY, notification.message_id).to_vec();
     site.server.handle(site.now, Input::Datagram { from: 1, bytes: &reset }).expect("never fails");
@@ -149,10 +154,9 @@ fn an_observer_that_rejects_its_notification_leaves_its_place() {
 }
 
 #[test]
-fn an_unproven_observer_whose_notification_was_lost_gets_the_next_one_once_it_is_heard_of() {
+fn an_unproven_observer_whose_notification_was_lost_gets_the_next_one_after_its_next_message() {
     let folder = Folder::new("observers-lost");
-    let mut site = Site::new(&folder);
-    assert!(observes(site.ask(1, 1, true)));
+    let mut site = Site::observed(&folder);
     assert_eq!(site.change().len(), 1);
     site.silence(Duration::from_secs(120));
     assert_eq!((site.server.observers(), site.kept()), (1, 1), "it waits");
