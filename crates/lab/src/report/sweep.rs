@@ -2,11 +2,10 @@
 
 use std::fmt::Write as _;
 
-use lowmesh_machine::DropReason;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
-use super::{SCHEMA, VERSION};
+use super::{SCHEMA, Summary, VERSION, add_columns, json};
 use crate::build::Build;
 use crate::compare::unequal::of_results;
 use crate::identity::Identity;
@@ -18,9 +17,7 @@ impl Results {
     /// Everything as one JSON object, with a line end. No wall clock is in it: results of one attempt, of several
     /// and of joined shards are the same to the byte.
     pub fn to_json(&self) -> String {
-        let mut text = serde_json::to_string_pretty(self).expect("numbers and texts only");
-        text.push('\n');
-        text
+        json(self)
     }
 
     /// One line a run: its name, the swept keys, its metrics, and `drop_` with each reason.
@@ -30,12 +27,7 @@ impl Results {
             csv.extend([",", &field(key)]);
         }
         csv.push_str(",seed,trace_hash,sim_s");
-        for (name, _) in Metrics::default().numbers() {
-            csv.extend([",", name]);
-        }
-        for reason in DropReason::ALL {
-            csv.extend([",drop_", reason.name()]);
-        }
+        add_columns(&mut csv);
         csv.push('\n');
         for point in &self.points {
             let identity = Identity::of(&point.point.scenario);
@@ -81,13 +73,15 @@ impl Serialize for PointResult {
         let identity = Identity::of(&self.point.scenario);
         let runs: Vec<RunEntry<'_>> =
             self.runs.iter().map(|run| RunEntry::new(&identity, run)).collect();
+        let names = Metrics::default().numbers().map(|(name, _)| name);
+        let summary = names.map(|name| (name, self.estimate(name)));
         let mut point = serializer.serialize_struct("PointResult", 4)?;
         point.serialize_field("settings", &Settings(&self.point.settings))?;
         point.serialize_field("runs", &runs)?;
         if !self.failures.is_empty() {
             point.serialize_field("failures", &self.failures)?;
         }
-        point.serialize_field("summary", &SummaryOf(self))?;
+        point.serialize_field("summary", &Summary(&summary))?;
         point.end()
     }
 }
@@ -121,26 +115,5 @@ struct Settings<'s>(&'s [(String, String)]);
 impl Serialize for Settings<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(key, value)| (key, value)))
-    }
-}
-
-/// The mean of every metric; each has an entry of the same shape, also without data.
-struct SummaryOf<'p>(&'p PointResult);
-
-impl Serialize for SummaryOf<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Entry {
-            mean: Option<f64>,
-            ci95: Option<f64>,
-            n: usize,
-        }
-        let entry = |(name, _): (&'static str, _)| {
-            let estimate = self.0.estimate(name);
-            let mean = estimate.map(|estimate| estimate.mean);
-            let ci95 = estimate.and_then(|estimate| estimate.ci95);
-            (name, Entry { mean, ci95, n: estimate.map_or(0, |estimate| estimate.n) })
-        };
-        serializer.collect_map(Metrics::default().numbers().into_iter().map(entry))
     }
 }
