@@ -20,10 +20,12 @@ impl Results {
         json(self)
     }
 
-    /// One line a run: its name, the swept keys, its metrics, and `drop_` with each reason.
+    /// One line a run: its name, the swept keys, its metrics, and `drop_` with each reason. The field of a key that
+    /// a point lacks is empty.
     pub fn to_csv(&self) -> String {
+        let keys = self.keys();
         let mut csv = "run_id".to_owned();
-        for key in self.keys() {
+        for key in &keys {
             csv.extend([",", &field(key)]);
         }
         csv.push_str(",seed,trace_hash,sim_s");
@@ -33,8 +35,8 @@ impl Results {
             let identity = Identity::of(&point.point.scenario);
             for run in &point.runs {
                 csv.push_str(&identity.run(run.seed).to_string());
-                for (_, value) in &point.point.settings {
-                    csv.extend([",", &field(value)]);
+                for key in &keys {
+                    csv.extend([",", &field(point.setting(key).unwrap_or_default())]);
                 }
                 let sim_s = run.simulated.as_secs_f64();
                 // Writing to a String cannot fail.
@@ -115,5 +117,24 @@ struct Settings<'s>(&'s [(String, String)]);
 impl Serialize for Settings<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(key, value)| (key, value)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::figures::made_up::results;
+
+    #[test]
+    fn points_with_other_keys_have_their_values_in_the_columns_of_these_keys() {
+        let mut all = results(&[("fragments.way", &["hwr"]), ("payload", &["64"])], 1);
+        let recovered: [(&str, &[&str]); 3] =
+            [("fragments.way", &["sfr"]), ("window", &["5"]), ("payload", &["64"])];
+        all.points.extend(results(&recovered, 1).points);
+        let csv = all.to_csv();
+        let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+        assert_eq!(rows[0][1..5], ["fragments.way", "payload", "window", "seed"]);
+        assert_eq!(rows[1][1..5], ["hwr", "64", "", "1"]);
+        assert_eq!(rows[2][1..5], ["sfr", "64", "5", "1"]);
+        assert!(rows.iter().all(|row| row.len() == rows[0].len()));
     }
 }
