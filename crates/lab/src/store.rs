@@ -291,7 +291,7 @@ fn ids(folder: &Path) -> Result<Vec<RunId>, StoreError> {
     Ok(ids)
 }
 
-/// Writes a file under another name first, so that whoever reads or is killed never leaves half of it.
+/// Writes the file under another name and renames it, so that neither a reader nor a killed process leaves half of it.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let mut partial = OsString::from(path);
     // Several threads may begin the same folder at once; each has a file of its own.

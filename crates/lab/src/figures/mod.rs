@@ -129,8 +129,8 @@ pub fn figures(points: &[PointResult], levels: &[Level]) -> Vec<Figure> {
     figures
 }
 
-/// The figures of a sweep that stands beside another: the first metrics, of datagrams if there are any, drops, and
-/// the course of fragments. Line figures show the published `levels` as well.
+/// The figures of a smaller sweep on a page with several: the first metrics (those of datagrams if there are any), drops,
+/// and the course of fragments. Line figures show the published `levels` as well.
 pub fn main_figures(points: &[PointResult], levels: &[Level]) -> Vec<Figure> {
     let arrangement = Arrangement::of(points);
     let has_datagrams = |point: &PointResult| point.estimate("datagram_pdr").is_some();

@@ -193,7 +193,7 @@ impl<'l> Published<'l> {
             (Some(low), None) => (low - ARROW.min(low - top).max(HALF), low),
             (None, None) => (top, top),
         };
-        // Away from the nearer edge of the panel there is room. A bracket stands beside its point, open towards it.
+        // A bracket is drawn on the side of the point away from the panel's nearer edge and opens towards the point.
         let inwards = if x > left + width / 2.0 { -1.0 } else { 1.0 };
         let aside = if mark.is_range() && mark.place.is_some() { ASIDE } else { 0.0 };
         let covers = |lane: f64| Area {
