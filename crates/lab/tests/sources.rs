@@ -1,4 +1,4 @@
-//! The hash that names a build: what counts, what does not, and that nothing of a machine does.
+//! The hash that identifies a build: the sources that count, and its independence of the machine.
 
 #[path = "../build/sources/mod.rs"]
 mod sources;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use lowmesh_lab::build::BuildId;
 
-/// A workspace of four packages in a folder of the test's own, removed with the value.
+/// A workspace of four packages in a temporary folder, removed on drop.
 struct Tree(PathBuf);
 
 const LOCK: &str = r#"
@@ -109,7 +109,7 @@ impl Tree {
         sources::of(&self.lab()).unwrap_or_else(|why| panic!("{why}")).id
     }
 
-    /// Whether `change` gives the sources another id.
+    /// Whether `change` changes the id of the sources.
     fn counts(&self, change: impl FnOnce(&Self)) -> bool {
         let before = self.id();
         change(self);
@@ -190,7 +190,7 @@ fn what_cannot_change_a_run_does_not_count() {
     ] {
         assert!(!tree.counts(|tree| tree.write(place, "fn changed() {}")), "{place}");
     }
-    // Only the lab has such modules: in another package the name means something else.
+    // Only the lab has such modules; in other packages these names count.
     assert!(tree.counts(|tree| tree.write("crates/timer/src/report.rs", "")));
 }
 
@@ -234,7 +234,7 @@ fn sources_that_cannot_be_hashed_are_named() {
     assert!(error(&tree).contains("has no dependency air"), "{}", error(&tree));
 }
 
-/// The library's own sources, as they were when the tests were built.
+/// The sources of this library.
 fn own() -> sources::Sources {
     sources::of(Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap_or_else(|why| panic!("{why}"))
 }

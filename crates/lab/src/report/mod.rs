@@ -1,4 +1,4 @@
-//! What users keep of a campaign: a summary, JSON, CSV and the folder of results.
+//! The results of a campaign: a summary, JSON, CSV and the folder of results.
 
 mod folder;
 mod sweep;
@@ -21,10 +21,10 @@ use crate::statistics::Estimate;
 
 /// Version of the JSON's shape: it grows by one when a field changes its meaning or goes.
 ///
-/// 2: the name of a run depends on the build of the program, which `build` tells.
+/// 2: the name of a run depends on the build of the program, which the field `build` holds.
 pub const SCHEMA: u32 = 2;
 
-/// A scenario's runs and what they come to.
+/// A scenario's runs and their summary.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
     /// The scenario's name.
@@ -38,7 +38,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Sums up the runs of `scenario`.
+    /// Summarises the runs of `scenario`.
     pub fn new(scenario: &Scenario, campaign: Campaign) -> Self {
         let Campaign { runs, failures } = campaign;
         let numbers: Vec<_> = runs.iter().map(|run| run.metrics.numbers()).collect();

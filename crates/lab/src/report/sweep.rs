@@ -14,8 +14,8 @@ use crate::results::{PointResult, Results};
 use crate::runner::Run;
 
 impl Results {
-    /// Everything as one JSON object, with a line end. No wall clock is in it: results of one attempt, of several
-    /// and of joined shards are the same to the byte.
+    /// Everything as one JSON object, with a line end. It holds no wall-clock times, so results of one attempt, of several
+    /// attempts and of joined shards are the same to the byte.
     pub fn to_json(&self) -> String {
         json(self)
     }
@@ -49,7 +49,7 @@ impl Results {
     }
 }
 
-/// A field of CSV, in quotes if it must be (RFC 4180 s2).
+/// A field of CSV, quoted where RFC 4180 s2 requires it.
 fn field(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         return format!("\"{}\"", text.replace('"', "\"\""));

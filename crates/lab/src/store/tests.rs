@@ -1,4 +1,4 @@
-//! Runs that are kept, taken back, joined, and lost in every way that a machine can lose them.
+//! Runs that are stored, read back, merged, and lost to interrupted writes.
 
 use std::collections::BTreeMap;
 

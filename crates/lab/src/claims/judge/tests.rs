@@ -212,7 +212,7 @@ fn what_chance_makes_of_many_comparisons_decides_nothing() {
     for odd in [1, 3, 20] {
         let answer = verdict(&nowhere_more, twenty(odd, little));
         assert_eq!(answer.verdict, Verdict::Undecided, "{}", answer.why);
-        assert!(answer.why.contains("fail when looked at alone"), "{}", answer.why);
+        assert!(answer.why.contains("fail when each is judged alone"), "{}", answer.why);
     }
     assert_eq!(verdict(&nowhere_more, twenty(0, little)).verdict, Verdict::Reproduced);
     let much = [0.2999, 0.3, 0.3001];

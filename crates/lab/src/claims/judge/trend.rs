@@ -1,7 +1,7 @@
-//! Whether a metric rises along an axis, curve by curve.
+//! Judges whether a metric rises along an axis, for each curve.
 //!
-//! Each run of a curve has a rank correlation with the axis (Spearman), and the curve their mean with its interval,
-//! which is held against the claim. A step from one place to the next that falls with certainty contradicts as well.
+//! Each run of a curve has a rank correlation with the axis (Spearman). Their mean and its interval are compared with the
+//! claim. A significant fall from one place to the next contradicts the claim as well.
 
 use super::words::counted;
 use super::{Finding, Measured};
@@ -24,7 +24,7 @@ struct Curve<'r> {
 }
 
 impl Curve<'_> {
-    /// What the curve says when it is one of a `family`.
+    /// The outcome of the curve as one of a `family`.
     fn outcome(&self, test: &Test, family: usize) -> Outcome {
         // The correlation and each step can contradict.
         let each = family * (self.steps.len() + 1);
@@ -37,14 +37,14 @@ impl Curve<'_> {
         }
     }
 
-    /// How many steps fall with certainty, each one of a `family`.
+    /// The number of steps that fall significantly, each as one of a `family`.
     fn falls(&self, test: &Test, family: usize) -> usize {
         let falls = |step: &&Estimate| step.lies_below(-test.tolerance, family);
         self.steps.iter().filter(falls).count()
     }
 }
 
-/// Whether the metric rises along the axis on each curve, with no step that falls with certainty.
+/// Judges whether the metric rises along the axis on each curve, without a significant fall.
 pub(super) fn trend(
     test: &Test,
     tests: usize,
@@ -133,7 +133,7 @@ fn rank_correlations(values: &[BySeed]) -> Vec<f64> {
     seeds.filter_map(|seed| rank_correlation(&along(seed)?)).collect()
 }
 
-/// Spearman's rank correlation of numbers with their places; of equal numbers each has the mean rank.
+/// Spearman's rank correlation of numbers with their places; equal numbers share their mean rank.
 fn rank_correlation(values: &[f64]) -> Option<f64> {
     let n = values.len();
     if n < 2 {
@@ -152,7 +152,7 @@ fn rank_correlation(values: &[f64]) -> Option<f64> {
         squares += y * y;
         places += x * x;
     }
-    // A level curve has no ranks; it does not fall either.
+    // A level curve has no correlation. It does not fall either, so it counts as 0.
     Some(if squares > 0.0 { product / libm::sqrt(squares * places) } else { 0.0 })
 }
 
