@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::claim::{Basis, Claim, Grade};
 use super::compare::Outcome;
-use super::paper::{Basis, Claim, Grade};
 use crate::digits::{Digits, with_interval};
 use crate::statistics::Estimate;
 

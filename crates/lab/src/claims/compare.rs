@@ -1,6 +1,6 @@
 //! Compares one estimate and its interval with the values that a claim allows.
 
-use super::paper::{Op, Test};
+use super::claim::{Op, Test};
 use crate::statistics::Estimate;
 
 /// The outcome of a comparison.

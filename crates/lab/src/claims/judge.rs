@@ -31,8 +31,9 @@ use std::collections::BTreeMap;
 
 use super::answer::{Answer, Measured, Power, Verdict};
 use super::chance;
+use super::claim::{Claim, Op, Test};
 use super::compare::{Allowed, Outcome, compare};
-use super::paper::{Claim, Op, Paper, Scope, Test};
+use super::paper::{Paper, Scope};
 use super::reference::{self, Table};
 use super::select::{self, BySeed, Comparison};
 use crate::command::Provenance;

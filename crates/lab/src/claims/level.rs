@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use super::claim::{Claim, Op, Test};
 use super::compare::Allowed;
-use super::paper::{Claim, Op, Test};
 use super::select;
 use crate::results::PointResult;
 

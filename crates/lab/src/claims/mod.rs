@@ -14,6 +14,7 @@
 
 mod answer;
 mod chance;
+mod claim;
 mod compare;
 pub mod judge;
 mod level;
@@ -24,11 +25,9 @@ mod select;
 mod sensitivity;
 
 pub use answer::{Answer, Counts, Measured, Power, Summary, Verdict};
+pub use claim::{Basis, Claim, Grade, Kind, Op, Settings, Test, Wanted};
 pub use compare::Outcome;
 pub use level::Level;
-pub use paper::{
-    Basis, Claim, Extent, Grade, Kind, Op, PAPERS, Paper, PaperError, Part, Scope, Settings, Sweep,
-    Test, Wanted,
-};
+pub use paper::{Extent, PAPERS, Paper, PaperError, Part, Scope, Sweep};
 pub use reference::Table;
 pub use sensitivity::Sensitivity;

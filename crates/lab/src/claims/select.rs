@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::paper::{Settings, Test};
+use super::claim::{Settings, Test};
 use crate::results::PointResult;
 use crate::statistics::Estimate;
 

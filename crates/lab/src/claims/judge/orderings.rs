@@ -3,8 +3,9 @@
 use super::{Evidence, Finding, judge};
 use crate::claims::answer::{Measured, Verdict};
 use crate::claims::chance;
+use crate::claims::claim::{Claim, Test};
 use crate::claims::compare::Outcome;
-use crate::claims::paper::{Claim, Paper, Test};
+use crate::claims::paper::Paper;
 
 /// Judges whether claims have the same verdicts at other values of the axis.
 pub(super) fn orderings(paper: &Paper, test: &Test, evidence: &Evidence) -> Finding {

@@ -3,8 +3,8 @@
 use super::Finding;
 use super::words::short;
 use crate::claims::answer::Measured;
+use crate::claims::claim::{Test, Wanted};
 use crate::claims::compare::Outcome;
-use crate::claims::paper::{Test, Wanted};
 use crate::claims::probe;
 
 /// Compares the values of a probe with the expected ones.

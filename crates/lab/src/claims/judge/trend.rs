@@ -6,8 +6,8 @@
 use super::words::counted;
 use super::{Finding, Measured};
 use crate::claims::chance;
+use crate::claims::claim::Test;
 use crate::claims::compare::{Outcome, compare};
-use crate::claims::paper::Test;
 use crate::claims::select::{self, BySeed, Comparison, by_seed};
 use crate::command::Provenance;
 use crate::digits::with_interval;

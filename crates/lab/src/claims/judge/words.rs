@@ -1,6 +1,6 @@
 //! Comparisons in words, and the commands that reproduce them.
 
-use crate::claims::paper::{Settings, Test};
+use crate::claims::claim::{Settings, Test};
 use crate::claims::select::{BySeed, Comparison};
 use crate::command::Provenance;
 use crate::digits::with_interval;
