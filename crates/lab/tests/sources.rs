@@ -11,53 +11,30 @@ use lowmesh_lab::build::BuildId;
 /// A workspace of four packages in a temporary folder, removed on drop.
 struct Tree(PathBuf);
 
-const LOCK: &str = r#"
-version = 4
+/// The packages of the lock file: name, version, checksum (none in the workspace) and dependencies.
+const LOCKED: [(&str, &str, &str, &[&str]); 8] = [
+    ("air", "0.1.0", "", &["maths 1.0.0"]),
+    ("alien", "3.0.0", "cc", &[]),
+    ("lab", "0.1.0", "", &["air", "alien", "timer"]),
+    ("maths", "1.0.0", "aa", &["numbers"]),
+    ("maths", "2.0.0", "dd", &[]),
+    ("net", "0.1.0", "", &["maths 2.0.0"]),
+    ("numbers", "1.0.0", "bb", &[]),
+    ("timer", "0.1.0", "", &[]),
+];
 
-[[package]]
-name = "air"
-version = "0.1.0"
-dependencies = ["maths 1.0.0"]
-
-[[package]]
-name = "alien"
-version = "3.0.0"
-source = "registry"
-checksum = "cc"
-
-[[package]]
-name = "lab"
-version = "0.1.0"
-dependencies = ["air", "alien", "timer"]
-
-[[package]]
-name = "maths"
-version = "1.0.0"
-source = "registry"
-checksum = "aa"
-dependencies = ["numbers"]
-
-[[package]]
-name = "maths"
-version = "2.0.0"
-source = "registry"
-checksum = "dd"
-
-[[package]]
-name = "net"
-version = "0.1.0"
-dependencies = ["maths 2.0.0"]
-
-[[package]]
-name = "numbers"
-version = "1.0.0"
-source = "registry"
-checksum = "bb"
-
-[[package]]
-name = "timer"
-version = "0.1.0"
-"#;
+fn lock() -> String {
+    let package = |(name, version, checksum, dependencies): (&str, &str, &str, &[&str])| {
+        let source = match checksum {
+            "" => String::new(),
+            sum => format!("source = \"registry\"\nchecksum = \"{sum}\"\n"),
+        };
+        format!(
+            "\n[[package]]\nname = \"{name}\"\nversion = \"{version}\"\n{source}dependencies = {dependencies:?}\n"
+        )
+    };
+    "version = 4\n".to_owned() + &LOCKED.map(package).concat()
+}
 
 impl Tree {
     fn new(name: &str) -> Self {
@@ -70,7 +47,7 @@ impl Tree {
              [workspace.dependencies]\nair = { path = \"crates/air\" }\ntimer = { path = \"crates/timer\" }\n\
              maths = { version = \"1\", default-features = false }\n",
         );
-        tree.write("Cargo.lock", LOCK);
+        tree.write("Cargo.lock", &lock());
         let package = |name: &str, rest: &str| {
             let head = format!("[package]\nname = \"{name}\"\nedition.workspace = true\n{rest}");
             tree.write(&format!("crates/{name}/Cargo.toml"), &head);

@@ -7,17 +7,17 @@ use serde::{Deserialize, Serialize};
 /// Settings by their names.
 pub type Settings = BTreeMap<String, String>;
 
-/// How much a claim matters.
+/// How firmly the publication states a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Grade {
-    /// It is stated clearly.
+    /// The claim is stated clearly.
     Hard,
-    /// It is stated in passing, or leaves room.
+    /// The claim is stated in passing, or leaves room for interpretation.
     Soft,
 }
 
-/// What a claim is about.
+/// The subject of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -25,13 +25,13 @@ pub enum Kind {
     Parameter,
     /// A rule of an algorithm.
     Formula,
-    /// A number that came out.
+    /// A measured number.
     Number,
-    /// Which of two is higher.
+    /// The order of two quantities.
     Ordering,
-    /// How one quantity moves with another.
+    /// The trend of one quantity along another.
     Trend,
-    /// Why something happens.
+    /// The cause of an effect.
     Mechanism,
 }
 
@@ -39,67 +39,67 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// Its name.
+    /// The claim's name.
     pub id: String,
-    /// How much it matters.
+    /// How firmly it is stated.
     pub grade: Grade,
-    /// What it is about.
+    /// Its subject.
     pub kind: Kind,
-    /// Where the publication says so.
+    /// The place in the publication.
     pub place: String,
     /// The claim in our words.
     pub text: String,
-    /// What should come out, in a few words.
+    /// The expected result, in a few words.
     pub claimed: String,
-    /// How it is read, where the publication leaves that open.
+    /// The interpretation, where the publication leaves it open.
     #[serde(default)]
     pub note: String,
-    /// All of them must hold.
+    /// Its tests, all of which must hold.
     #[serde(rename = "test")]
     pub tests: Vec<Test>,
 }
 
-/// What a verdict rests on.
+/// The evidence that a verdict is based on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
-    /// The code alone: what the publication sets is what the program does.
+    /// The code: the program has the settings and rules of the publication.
     Setting,
-    /// Simulations: what the publication finds is what comes out.
+    /// Simulations: the program gives the results of the publication.
     Finding,
 }
 
-/// How numbers are held against a claim; [`super::judge`] defines each.
+/// The comparison that a test makes; [`super::judge`] defines each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Op {
-    /// Equal, up to the tolerance.
+    /// The value is equal, up to the tolerance.
     Eq,
-    /// Within a range that stands around a stated number.
+    /// The value is within a range around a stated number.
     Approx,
-    /// Within a range.
+    /// The value is within a range.
     Between,
-    /// Lower.
+    /// The value is lower.
     Lt,
-    /// Not higher.
+    /// The value is not higher.
     Le,
-    /// Higher.
+    /// The value is higher.
     Gt,
-    /// Not lower.
+    /// The value is not lower.
     Ge,
-    /// About the same.
+    /// The value is about the same.
     Similar,
-    /// Does not fall along an axis.
+    /// The metric does not fall along an axis.
     MonotoneInc,
-    /// Higher at the upper end of an axis than at the lower.
+    /// The value at one place of an axis is higher than at another.
     Trend,
-    /// Higher somewhere.
+    /// The value is higher in at least one comparison.
     Exists,
-    /// Other claims have the same answer with other settings.
+    /// Other claims have the same verdict with other settings.
     SameOrderings,
 }
 
-/// What a probed value should be.
+/// The expected value of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum Wanted {
@@ -113,61 +113,61 @@ pub enum Wanted {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Test {
-    /// How numbers are held against the claim.
+    /// The comparison with the claim.
     pub op: Op,
     /// The metric, as `docs/topics/results.md` defines it.
     #[serde(default)]
     pub metric: String,
-    /// The sweep whose points are looked at.
+    /// The sweep whose points are compared.
     #[serde(default)]
     pub sweep: String,
-    /// Settings that points must have; of a list, any.
+    /// Settings that points must have, each with its accepted values.
     #[serde(default)]
     pub at: BTreeMap<String, Vec<String>>,
-    /// The one side of a comparison; all other settings of the two sides are equal unless both name them.
+    /// The left side of a comparison. All other settings of the two sides are equal unless both name them.
     pub left: Option<Settings>,
-    /// The other side.
+    /// The right side.
     pub right: Option<Settings>,
-    /// Each side is its gain over the point that differs in these settings.
+    /// If set, each side is its gain over the point that differs in these settings.
     #[serde(default)]
     pub over: Settings,
-    /// The difference is divided by the right side.
+    /// Whether the difference is divided by the right side.
     #[serde(default)]
     pub relative: bool,
     /// The axis of a trend, or of a knee.
     pub along: Option<String>,
     /// Each side is the largest value on the axis at which the metric is still below this; zero if it never is.
     pub knee_below: Option<f64>,
-    /// The number of the claim; of a comparison, of the difference.
+    /// The number that the claim states; with two sides, for their difference.
     #[serde(default)]
     pub value: f64,
-    /// Its tolerance.
+    /// The tolerance of that number.
     #[serde(default)]
     pub tolerance: f64,
-    /// Lower end of a range.
+    /// The lower end of a range.
     pub low: Option<f64>,
-    /// Upper end of a range.
+    /// The upper end of a range.
     pub high: Option<f64>,
-    /// Share of the comparisons that must hold.
+    /// The share of comparisons that must hold.
     #[serde(default = "one")]
     pub share: f64,
-    /// The mean over all comparisons is judged, instead of each.
+    /// Whether the mean over all comparisons is judged instead of each comparison.
     #[serde(default)]
     pub on_average: bool,
     /// The probe of the code, with its subject.
     pub probe: Option<String>,
-    /// What its values should be.
+    /// The expected values of the probe.
     #[serde(default)]
     pub expect: BTreeMap<String, Wanted>,
-    /// Claims whose answers are compared.
+    /// The claims whose verdicts are compared.
     #[serde(default)]
     pub claims: Vec<String>,
-    /// A table of measured values that stands for the right side or the number: a name the caller gives.
+    /// The name of a table of measured values that replaces the right side or the number.
     pub reference: Option<String>,
 }
 
 impl Claim {
-    /// What its verdict rests on: the code, if all its tests are probes.
+    /// The evidence for the verdict: the code if all tests are probes.
     pub fn basis(&self) -> Basis {
         let probed = self.tests.iter().all(|test| test.probe.is_some());
         if probed { Basis::Setting } else { Basis::Finding }

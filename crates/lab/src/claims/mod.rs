@@ -1,16 +1,16 @@
-//! Claims of publications, and whether this software bears them out.
+//! Claims of publications, and whether this software confirms them.
 //!
 //! ```text
-//!   papers/NAME/paper.toml    which runs it takes: sweeps over scenarios, full and quick
-//!   papers/NAME/claims.toml   what is claimed, and how that is tested: thresholds are the claim's own
+//!   papers/NAME/paper.toml    the runs: sweeps over scenarios, full and quick
+//!   papers/NAME/claims.toml   the claims and their tests, with the thresholds of the publication
 //!
 //!   paper ── sweeps ──> plans ──> Results ──┐
 //!   claim ── tests ─────────────────────────┴── judge ──> answer: reproduced | not reproduced | undecided
 //!         └─ probes of the code itself ─────────┘
 //! ```
-//! One model judges all claims: [`judge`]. A claim about numbers and rules of an algorithm is decided by
-//! driving the code ([`probe`]), a claim about results by simulation, and either may be held against
-//! measured data instead of a number ([`reference`]).
+//! One model judges all claims: [`judge`]. A probe drives the code to check a claim about the numbers and rules of an
+//! algorithm ([`probe`]). Simulations check a claim about results, and may compare it with measured data instead of a
+//! number ([`reference`]).
 
 mod answer;
 mod chance;

@@ -1,4 +1,4 @@
-//! A reproduced publication as its two TOML files state it.
+//! A publication to reproduce, as its two TOML files describe it, and the runs that it needs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -35,21 +35,21 @@ pub struct Paper {
     pub name: String,
     /// Its title.
     pub title: String,
-    /// Who wrote it.
+    /// Its authors.
     pub authors: String,
-    /// Where it appeared.
+    /// The journal or conference.
     pub venue: String,
     /// The year.
     pub year: u16,
     /// Its digital object identifier.
     pub doi: String,
-    /// What had to be assumed, in sentences.
+    /// The assumptions, in sentences.
     #[serde(default)]
     pub assumptions: Vec<String>,
     /// The runs that its claims need.
     #[serde(rename = "sweep", default)]
     pub sweeps: Vec<Sweep>,
-    /// What it claims.
+    /// Its claims.
     #[serde(skip)]
     pub claims: Vec<Claim>,
 }
@@ -60,14 +60,14 @@ pub struct Paper {
 pub struct Sweep {
     /// Its name.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub purpose: String,
     /// Its parts, run one after the other.
     #[serde(rename = "part")]
     pub parts: Vec<Part>,
-    /// How much of it is run.
+    /// The full extent of its runs.
     pub full: Extent,
-    /// How much of it is run in a hurry; absent if none of it.
+    /// The extent with `--quick`; absent if the sweep is then not run.
     pub quick: Option<Extent>,
 }
 
@@ -75,9 +75,9 @@ pub struct Sweep {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Part {
-    /// Built-in scenarios to start from; each point has the name as its setting `scenario`.
+    /// The built-in scenarios of the part; each point has the name as its setting `scenario`.
     pub scenarios: Vec<String>,
-    /// Settings that points of this part have besides the swept keys.
+    /// Additional settings of the points of this part.
     #[serde(default)]
     pub labels: Settings,
     /// Overrides of the form `key=value`.
@@ -88,35 +88,35 @@ pub struct Part {
     pub sweep: BTreeMap<String, toml::Value>,
 }
 
-/// How much of a sweep is run.
+/// The extent to which a sweep is run.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Extent {
     /// Overrides for all its points.
     pub set: Vec<String>,
-    /// Values of swept keys that take the place of those of the parts.
+    /// Values of swept keys that replace those of the parts.
     #[serde(default)]
     pub sweep: BTreeMap<String, toml::Value>,
 }
 
-/// Which part of a publication's runs is made.
+/// The selection of a publication's runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
     /// Whether the quick extent of each sweep is run.
     pub quick: bool,
-    /// The first seed, if it is not that of the publication's file.
+    /// The first seed; if absent, that of the publication's file.
     pub first_seed: Option<Seed>,
 }
 
 impl Scope {
-    /// The flags of `lowmesh reproduce` for it, each with a blank before it.
+    /// Its flags of `lowmesh reproduce`, each after a blank.
     pub fn flags(self) -> String {
         let quick = if self.quick { " --quick" } else { "" };
         let seed = self.first_seed.map_or_else(String::new, |seed| format!(" --seed {}", seed.0));
         format!("{quick}{seed}")
     }
 
-    /// The overrides that an extent comes to.
+    /// The overrides of `extent` in this scope.
     fn overrides(self, extent: &Extent) -> Vec<String> {
         let seed = self.first_seed.map(|seed| format!("seed={}", seed.0));
         extent.set.iter().cloned().chain(seed).collect()
@@ -130,19 +130,19 @@ struct ClaimsFile {
     claims: Vec<Claim>,
 }
 
-/// What is wrong with a publication's files; a fault of the program where they are built in.
+/// A fault in a publication's files. For a built-in publication, this is a fault of the program.
 #[derive(Debug, thiserror::Error)]
 pub enum PaperError {
     /// A file is not of this form.
     #[error("{0}")]
     Form(#[from] toml::de::Error),
-    /// A sweep does not make scenarios.
+    /// A sweep does not give valid scenarios.
     #[error("sweep `{0}`: {1}")]
     Sweep(String, ConfigErrors),
-    /// Something is named that is not there.
+    /// A file names something that does not exist.
     #[error("{0}: there is no {1} `{2}`")]
     Unknown(String, &'static str, String),
-    /// A test lacks what its operation needs.
+    /// A test lacks a value that its op needs.
     #[error("{0}: {1}")]
     Incomplete(String, &'static str),
 }
@@ -180,7 +180,7 @@ impl Paper {
         needed
     }
 
-    /// How the runs of the sweep called `name` are made again; each point names its own scenario.
+    /// The origin of the runs of the sweep called `name`; each point names its own scenario.
     pub fn provenance(&self, name: &str, scope: Scope) -> Provenance {
         let sweep = self.sweeps.iter().find(|sweep| sweep.name == name);
         let extent = sweep.and_then(|sweep| sweep.extent(scope.quick));
@@ -188,7 +188,7 @@ impl Paper {
         Provenance { overrides, ..Provenance::default() }
     }
 
-    /// The plans of a sweep, one for each part and scenario, with settings by which tests find their points.
+    /// The plans of a sweep, one for each part and scenario. The settings of points let tests select them.
     pub fn plans(&self, sweep: &Sweep, scope: Scope) -> Result<Vec<Plan>, PaperError> {
         let Some(extent) = sweep.extent(scope.quick) else { return Ok(Vec::new()) };
         let extent = &Extent { set: scope.overrides(extent), ..extent.clone() };
@@ -236,7 +236,7 @@ impl Paper {
 }
 
 impl Sweep {
-    /// How much of it is run; nothing, of one that is not run in a hurry.
+    /// The extent of its runs; none if `quick` leaves it out.
     fn extent(&self, quick: bool) -> Option<&Extent> {
         if quick { self.quick.as_ref() } else { Some(&self.full) }
     }
