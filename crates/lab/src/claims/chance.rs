@@ -26,6 +26,22 @@ pub(super) fn needed(share: f64, all: usize) -> usize {
     least.clamp(1, all.max(1))
 }
 
+/// The sizes of the families whose intervals decide a test.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Families {
+    /// The family in which comparisons must hold.
+    pub holds: usize,
+    /// The family in which comparisons must fail.
+    pub fails: usize,
+}
+
+impl Families {
+    /// The families of `all` comparisons of which `needed` must be true, in a claim of `tests` tests.
+    pub fn of(all: usize, needed: usize, tests: usize) -> Self {
+        Self { holds: all + 1 - needed, fails: needed * tests.max(1) }
+    }
+}
+
 /// The outcome of `all` comparisons of which `needed` must be true. `count` gives the number of comparisons with an
 /// outcome, each with an interval for a family of that size. Each of the `tests` of a claim can refute it, so they share
 /// the error rate of a refutation.
@@ -38,10 +54,10 @@ pub(super) fn decide(
     if all == 0 {
         return Outcome::Unclear;
     }
-    let spare = all - needed + 1;
-    if count(Outcome::Holds, spare) >= needed {
+    let families = Families::of(all, needed, tests);
+    if count(Outcome::Holds, families.holds) >= needed {
         Outcome::Holds
-    } else if count(Outcome::Fails, needed * tests.max(1)) >= spare {
+    } else if count(Outcome::Fails, families.fails) > all - needed {
         Outcome::Fails
     } else {
         Outcome::Unclear

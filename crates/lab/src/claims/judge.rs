@@ -30,7 +30,7 @@ mod words;
 use std::collections::BTreeMap;
 
 use super::answer::{Answer, Measured, Power, Verdict};
-use super::chance;
+use super::chance::{self, Families};
 use super::claim::{Claim, Op, Test};
 use super::compare::{Allowed, Outcome, compare};
 use super::paper::{Paper, Scope};
@@ -161,7 +161,7 @@ fn compared(
     let outcome = chance::decide(all, needed, tests, count);
     let telling = telling(test, outcome, &estimates);
     let (one, estimate) = (&comparisons[telling], estimates[telling]);
-    let families = Families { holds: all - needed + 1, fails: needed * tests };
+    let families = Families::of(all, needed, tests);
     let power = estimate
         .filter(|_| outcome == Outcome::Unclear)
         .and_then(|estimate| power(test, estimate, &families));
@@ -186,12 +186,6 @@ fn compared(
         why,
         command: words::command(test, one, from),
     }
-}
-
-/// The size of the family of comparisons, for each outcome.
-struct Families {
-    holds: usize,
-    fails: usize,
 }
 
 /// The interval and the number of runs that would decide an unclear comparison.

@@ -5,7 +5,7 @@
 
 use super::words::counted;
 use super::{Finding, Measured};
-use crate::claims::chance;
+use crate::claims::chance::{self, Families};
 use crate::claims::claim::Test;
 use crate::claims::compare::{Outcome, compare};
 use crate::claims::select::{self, BySeed, Comparison, by_seed};
@@ -26,9 +26,8 @@ struct Curve<'r> {
 impl Curve<'_> {
     /// The outcome of the curve as one of a `family`.
     fn outcome(&self, test: &Test, family: usize) -> Outcome {
-        // The correlation and each step can contradict.
-        let each = family * (self.steps.len() + 1);
-        if compare(test, self.rho, each) == Outcome::Fails || self.falls(test, each) > 0 {
+        let contradicts = compare(test, self.rho, self.contradictions(family)) == Outcome::Fails;
+        if contradicts || self.falls(test, family) > 0 {
             return Outcome::Fails;
         }
         match compare(test, self.rho, family) {
@@ -37,9 +36,15 @@ impl Curve<'_> {
         }
     }
 
-    /// The number of steps that fall significantly, each as one of a `family`.
+    /// The correlation and each step can contradict, so a `family` of curves has this many possible contradictions.
+    fn contradictions(&self, family: usize) -> usize {
+        family * (self.steps.len() + 1)
+    }
+
+    /// The number of steps that fall significantly when the curve is one of a `family`.
     fn falls(&self, test: &Test, family: usize) -> usize {
-        let falls = |step: &&Estimate| step.lies_below(-test.tolerance, family);
+        let each = self.contradictions(family);
+        let falls = |step: &&Estimate| step.lies_below(-test.tolerance, each);
         self.steps.iter().filter(falls).count()
     }
 }
@@ -60,13 +65,15 @@ pub(super) fn trend(
         curves.iter().filter(|curve| curve.outcome(test, family) == wanted).count()
     };
     let outcome = chance::decide(all, needed, tests, count);
-    let (held, failed) = (count(Outcome::Holds, all - needed + 1), count(Outcome::Fails, needed));
+    let families = Families::of(all, needed, tests);
+    let held = count(Outcome::Holds, families.holds);
+    let failed = count(Outcome::Fails, families.fails);
     let steps: usize = curves.iter().map(|curve| curve.steps.len()).sum();
-    let falling: usize = curves.iter().map(|curve| curve.falls(test, steps)).sum();
+    let falling: usize = curves.iter().map(|curve| curve.falls(test, families.fails)).sum();
     // The curve to show: one that fails before others, then the one that is least sure to rise.
     let lowest = |curve: &&Curve<'_>| {
         let low = curve.rho.map_or(-2.0, |rho| rho.mean - rho.ci95.unwrap_or(2.0));
-        if curve.outcome(test, needed) == Outcome::Fails { low - 4.0 } else { low }
+        if curve.outcome(test, families.fails) == Outcome::Fails { low - 4.0 } else { low }
     };
     let shown = curves.iter().min_by(|a, b| lowest(a).total_cmp(&lowest(b)));
     let Curve { point, rho, .. } = shown.expect("a comparison makes a curve");
