@@ -21,7 +21,7 @@ use crate::report::SCHEMA;
 use crate::results::{PointResult, Results};
 use crate::runner::Run;
 use crate::scenario::CHOICES;
-use crate::statistics::{Estimate, ROUNDING, mean};
+use crate::statistics::{self, Estimate, mean};
 use crate::store::{Store, StoreError};
 
 /// The runs of one point, as far as they are compared: for each seed the value of each metric.
@@ -206,7 +206,7 @@ pub fn difference(a: &Side, b: &Side, metric: &str) -> Option<Difference> {
 
 /// The difference of pairs of values, second minus first; none without a pair.
 pub fn paired(metric: &str, pairs: &[(f64, f64)]) -> Option<Difference> {
-    let estimate = Estimate::of(pairs.iter().map(|(a, b)| without_rounding(*a, *b)))?;
+    let estimate = Estimate::of(pairs.iter().map(|(a, b)| statistics::difference(*a, *b)))?;
     let p = estimate.chance_of_nothing();
     let of = |side: fn(&(f64, f64)) -> f64| mean(&pairs.iter().map(side).collect::<Vec<_>>());
     Some(Difference {
@@ -219,12 +219,6 @@ pub fn paired(metric: &str, pairs: &[(f64, f64)]) -> Option<Difference> {
         p,
         significant: p.map(|p| p < family::LEVEL),
     })
-}
-
-/// The second minus the first; zero for numbers that differ only by rounding.
-fn without_rounding(a: f64, b: f64) -> f64 {
-    let difference = b - a;
-    if difference.abs() <= ROUNDING * a.abs().max(b.abs()) { 0.0 } else { difference }
 }
 
 #[cfg(test)]

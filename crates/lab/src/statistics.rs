@@ -24,11 +24,15 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// The mean of `sample`; absent when that is empty. Numbers that are not finite are left out.
+    /// The mean of `sample`; absent when that is empty. Numbers that are not finite are left out. Numbers that differ
+    /// only by rounding have no spread.
     pub fn of(sample: impl IntoIterator<Item = f64>) -> Option<Self> {
         let sample: Vec<f64> = sample.into_iter().filter(|value| value.is_finite()).collect();
         let n = sample.len();
         let mean = mean(&sample)?;
+        if sample.iter().all(|value| difference(mean, *value) == 0.0) {
+            return Some(Self { mean: sample[0], ci95: (n > 1).then_some(0.0), n });
+        }
         let ci95 = (n > 1).then(|| {
             let squares: f64 = sample.iter().map(|value| (value - mean) * (value - mean)).sum();
             let variance = squares / (n - 1) as f64;
@@ -106,6 +110,12 @@ impl Estimate {
         let wider = quantile(freedom, 1.0 - outside) / student_t(freedom);
         Self { ci95: self.ci95.map(|half| half * wider), ..self }
     }
+}
+
+/// `to` minus `from`; zero for numbers that differ only by rounding.
+pub(crate) fn difference(from: f64, to: f64) -> f64 {
+    let difference = to - from;
+    if difference.abs() <= ROUNDING * from.abs().max(to.abs()) { 0.0 } else { difference }
 }
 
 /// The arithmetic mean; absent for nothing.
@@ -276,6 +286,15 @@ mod tests {
         assert_eq!(Estimate::of([2.0]), Some(Estimate { mean: 2.0, ci95: None, n: 1 }));
         assert_eq!(Estimate::of([]), None);
         assert_eq!(Estimate::of([f64::NAN, f64::INFINITY]), None);
+    }
+
+    #[test]
+    fn equal_numbers_have_their_value_as_the_mean_and_no_spread() {
+        // The sum of ten times 0.1 is not 1.
+        let level = |mean, n| Some(Estimate { mean, ci95: Some(0.0), n });
+        assert_eq!(Estimate::of([0.1; 10]), level(0.1, 10));
+        assert_eq!(Estimate::of([0.9 - 0.8, 0.9 - 0.8, 0.1]), level(0.9 - 0.8, 3));
+        assert!(Estimate::of([1.0, 1.0 + 1e-9]).and_then(|e| e.ci95).expect("two runs") > 0.0);
     }
 
     #[test]

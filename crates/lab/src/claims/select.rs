@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::claim::{Settings, Test};
 use crate::results::PointResult;
-use crate::statistics::Estimate;
+use crate::statistics::{self, Estimate};
 
 /// Numbers by seed.
 pub(super) type BySeed = BTreeMap<u64, f64>;
@@ -77,7 +77,7 @@ pub(super) fn by_seed(point: &PointResult, metric: &str) -> BySeed {
 pub(super) fn difference(left: &BySeed, right: &BySeed, relative: bool) -> BySeed {
     let one = |(seed, left): (&u64, &f64)| {
         let right = right.get(seed)?;
-        let difference = left - right;
+        let difference = statistics::difference(*right, *left);
         let effect = if relative { difference / right } else { difference };
         effect.is_finite().then_some((*seed, effect))
     };

@@ -245,7 +245,8 @@ fn one_falling_step_of_many_is_no_falling_curve() {
 
 #[test]
 fn the_words_on_a_curve_count_what_the_verdict_counts() {
-    let rises = "[[claim.test]]\nop = \"monotone_inc\"\nmetric = \"tdr\"\nsweep = \"s\"\nalong = \"p\"\n";
+    let rises =
+        "[[claim.test]]\nop = \"monotone_inc\"\nmetric = \"tdr\"\nsweep = \"s\"\nalong = \"p\"\n";
     // The last step is -.1 with t(2) = 9. It must exceed 7.6 among three contradictions, and 10.9 among six.
     let at = |place: &str, runs: [f64; 3]| point(&[("p", place)], &runs);
     let curve = vec![
@@ -259,4 +260,14 @@ fn the_words_on_a_curve_count_what_the_verdict_counts() {
     let two = verdict(&rises.repeat(2), curve);
     assert_eq!(two.verdict, Verdict::Undecided, "{}", two.why);
     assert!(two.why.starts_with("holds at 0 of 1, 1 open, 0 of 2 steps fall"), "{}", two.why);
+}
+
+#[test]
+fn rounding_makes_no_difference() {
+    let points =
+        vec![point(&[("cc", "a")], &[0.1 + 0.2, 0.1 + 0.2]), point(&[("cc", "b")], &[0.3, 0.3])];
+    let higher = verdict(AB, points.clone());
+    assert_eq!(higher.verdict, Verdict::NotReproduced, "equal is not higher: {}", higher.why);
+    let no_higher = verdict(&AB.replace("\"gt\"", "\"le\""), points);
+    assert_eq!(no_higher.verdict, Verdict::Reproduced, "{}", no_higher.why);
 }
