@@ -10,7 +10,7 @@ use serde::Serialize;
 pub(crate) const QUANTILE: f64 = 0.975;
 
 /// A spread below this share of the numbers is rounding.
-pub(crate) const ROUNDING: f64 = 1e-12;
+const ROUNDING: f64 = 1e-12;
 
 /// A mean over runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
