@@ -124,7 +124,7 @@ fn points(source: &Source, sweep: &Sweep) -> Result<Vec<(Settings, Scenario)>, C
             chosen.iter().map(|(key, value)| ((*key).to_owned(), value.text.clone())).collect();
         match read_point(&mut source, &settings, &mut unused) {
             Ok(scenario) => points.push((settings, scenario)),
-            // The same value is wrong at many points; it is told once.
+            // A value that is wrong at many points is reported once.
             Err(found) => {
                 let found = found.0.into_iter().map(|error| at_point(error, &settings));
                 for error in found {
