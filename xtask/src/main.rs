@@ -12,6 +12,7 @@ mod capture;
 mod chance;
 mod check;
 mod determinism;
+#[cfg(feature = "figures")]
 mod figures;
 #[cfg(feature = "grenoble")]
 mod grenoble;
@@ -79,7 +80,7 @@ fn run(args: &[String]) -> Result<()> {
         "swarm" => swarm::run(rest),
         "siege" => besiege(rest),
         "bench" => bench::run(rest),
-        "figures" => figures::run(rest),
+        "figures" => draw_figures(rest),
         "grenoble" => derive_grenoble(rest),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");
@@ -107,6 +108,17 @@ fn besiege(args: &[String]) -> Result<()> {
     again("siege", args)
 }
 
+#[cfg(feature = "figures")]
+fn draw_figures(args: &[String]) -> Result<()> {
+    figures::run(args)
+}
+
+/// This program again, with the lab in it.
+#[cfg(not(feature = "figures"))]
+fn draw_figures(args: &[String]) -> Result<()> {
+    again("figures", args)
+}
+
 #[cfg(feature = "grenoble")]
 fn derive_grenoble(args: &[String]) -> Result<()> {
     grenoble::run(args)
@@ -119,7 +131,7 @@ fn derive_grenoble(args: &[String]) -> Result<()> {
 }
 
 /// This program again, with the feature that a command of the same name needs.
-#[cfg(not(all(feature = "grenoble", feature = "siege")))]
+#[cfg(not(all(feature = "figures", feature = "grenoble", feature = "siege")))]
 fn again(command: &str, args: &[String]) -> Result<()> {
     let mut again = process::cargo(&["run", "--quiet", "--package", "xtask"]);
     again.args(["--features", command, "--", command]).args(args);

@@ -63,7 +63,7 @@ pub fn run(args: &[String]) -> Result<()> {
 }
 
 fn tests() -> Result<()> {
-    let features = ["--features", "xtask/siege"];
+    let features = ["--features", "xtask/figures,xtask/siege"];
     process::execute(process::cargo(&[&["test", "--quiet", "--workspace"][..], &features].concat()))
 }
 

@@ -261,11 +261,7 @@ fn write_table(out: &mut dyn Write, rows: &[Row]) -> io::Result<()> {
             row.metric.clone(),
             digits.show(found.a),
             digits.show(found.b),
-            if found.difference == 0.0 {
-                digits.show(0.0)
-            } else {
-                digits.show_signed(found.difference)
-            },
+            digits.show_signed(found.difference),
             interval.unwrap_or_else(|| "-".to_owned()),
             found.n.to_string(),
             star.to_owned(),
@@ -280,11 +276,11 @@ fn write_table(out: &mut dyn Write, rows: &[Row]) -> io::Result<()> {
     Ok(())
 }
 
-/// The digits of a row: those of the difference's interval; without a spread, four of the largest number.
+/// The digits of a row: those of the difference's interval; without a spread, those of both means.
 fn digits(found: &Difference) -> Digits {
     match found.ci95 {
         Some(half) if half > 0.0 => Digits::of(found.estimate()),
-        _ => Digits::significant(found.a.abs().max(found.b.abs()), 4),
+        _ => Digits::exact(&[found.a, found.b]),
     }
 }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use comfy_table::{CellAlignment, Table, presets};
 use lowmesh_lab::build;
 use lowmesh_lab::command::{Kept, Provenance, quoted};
+use lowmesh_lab::digits::{signed_with_interval, with_interval};
 use lowmesh_lab::html::search_page;
 use lowmesh_lab::scenario::Scenario;
 use lowmesh_lab::simulate::Simulate;
@@ -154,10 +155,10 @@ fn write(out: &mut dyn Write, tuned: &Tuned) -> io::Result<()> {
     let values = tuned.compared.iter().map(|one| {
         [
             name(one),
-            estimate(one.value, decimals(tuned.objective), false),
-            estimate(one.tdr, 4, false),
-            estimate(one.delay_p95_ms, 0, false),
-            estimate(one.retransmissions, 3, false),
+            shown(one.value, with_interval),
+            shown(one.tdr, with_interval),
+            shown(one.delay_p95_ms, with_interval),
+            shown(one.retransmissions, with_interval),
         ]
     });
     let objective = tuned.objective.name();
@@ -171,9 +172,9 @@ fn write(out: &mut dyn Write, tuned: &Tuned) -> io::Result<()> {
         };
         Some([
             format!("over {}", name(one)),
-            estimate(gain.objective, decimals(tuned.objective), true),
-            estimate(gain.tdr, 4, true),
-            estimate(gain.delay_p95_ms, 0, true),
+            shown(gain.objective, signed_with_interval),
+            shown(gain.tdr, signed_with_interval),
+            shown(gain.delay_p95_ms, signed_with_interval),
             verdict.to_owned(),
         ])
     });
@@ -204,15 +205,8 @@ fn name(one: &Compared) -> String {
     one.candidate.published.unwrap_or("tuned").to_owned()
 }
 
-fn estimate(value: Option<Estimate>, decimals: usize, signed: bool) -> String {
-    let Some(Estimate { mean, ci95, .. }) = value else { return "-".to_owned() };
-    let mean = if signed { format!("{mean:+.decimals$}") } else { format!("{mean:.decimals$}") };
-    ci95.map_or(mean.clone(), |half| format!("{mean} ± {half:.decimals$}"))
-}
-
-/// Digits after the point: delays are in milliseconds, the others are shares.
-fn decimals(objective: Objective) -> usize {
-    if objective.falls() { 0 } else { 4 }
+fn shown(value: Option<Estimate>, words: fn(Estimate) -> String) -> String {
+    value.map_or_else(|| "-".to_owned(), words)
 }
 
 /// Turns failed runs into a failure with the command that shows the first of them again.

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let Some(package) = std::env::var_os("CARGO_MANIFEST_DIR") else {
-        println!("cargo::error=the build script of lowmesh-lab is run by cargo alone");
+        println!("cargo::error=only cargo can run the build script of lowmesh-lab");
         return ExitCode::FAILURE;
     };
     match sources::of(Path::new(&package)) {

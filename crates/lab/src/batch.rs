@@ -1,7 +1,7 @@
 //! A plan against a store: what is there already, what is missing, and running that.
 //!
-//! Each finished run is stored at once, so that whatever ends the program costs the runs in flight and no others.
-//! Results are put together in the order of the plan from stored and fresh runs alike; nothing tells them apart.
+//! Each finished run is stored at once, so that an interrupted program loses only the runs in flight. Results are in the
+//! order of the plan and do not show which runs were stored before.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,12 +54,12 @@ impl<'p> Batch<'p> {
         Self { plan, store, specs, stored }
     }
 
-    /// Has every run made anew, stored or not.
+    /// Marks every run as missing, so that it is made again even if it is stored.
     pub fn force(&mut self) {
         self.stored.fill(None);
     }
 
-    /// Has the first run made anew, because it is to be watched.
+    /// Marks the first run as missing, so that it is made again and can be watched.
     pub fn force_first(&mut self) {
         if let Some(first) = self.stored.first_mut() {
             *first = None;

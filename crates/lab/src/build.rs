@@ -1,8 +1,8 @@
-//! Which build of the program made a run.
+//! The build of the program that made a run.
 //!
-//! A build is named by a hash over its sources, which the build script computes: everything that lies between a
-//! scenario and its metrics. The same sources have the same id on every machine. The commit is for people: it says
-//! where these sources are found, and decides nothing.
+//! The id of a build is a hash over its sources, from the scenario to the metrics. The build script computes it. The same
+//! sources have the same id on every machine. The commit tells readers where to find these sources; no code decides by
+//! it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,13 +14,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// The version of the program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Digits of an id that people and folders get to see.
+/// Digits of an id in messages and in the names of folders.
 const SHORT_DIGITS: usize = 12;
 
-/// Digits of a commit that people get to see.
+/// Digits of a commit in messages.
 const COMMIT_DIGITS: usize = 12;
 
-/// Ends a commit whose sources were changed before they were built.
+/// The suffix of a commit whose sources were changed before the build.
 const DIRTY: &str = "-dirty";
 
 static COMMIT: OnceLock<Commit> = OnceLock::new();
@@ -55,7 +55,7 @@ impl fmt::Display for BuildId {
 
 /// A text that is not the id of a build.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no build: the id of a build has 32 hexadecimal digits")]
+#[error("`{0}` is not the id of a build: an id has 32 hexadecimal digits")]
 pub struct NoBuildId(pub String);
 
 impl FromStr for BuildId {
@@ -90,7 +90,7 @@ pub struct Commit {
 }
 
 impl Commit {
-    /// Reads a hash, with `-dirty` behind it if the sources differed; none of an empty text.
+    /// Reads a hash, followed by `-dirty` if the sources differed; none if the hash is empty.
     pub fn parse(text: &str) -> Option<Self> {
         let clean = text.strip_suffix(DIRTY);
         let hash = clean.unwrap_or(text).to_owned();
@@ -98,7 +98,7 @@ impl Commit {
     }
 }
 
-/// The first digits of the hash, with `-dirty` behind them if the sources differed.
+/// The first digits of the hash, followed by `-dirty` if the sources differed.
 impl fmt::Display for Commit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let hash = self.hash.get(..COMMIT_DIGITS).unwrap_or(&self.hash);
@@ -135,10 +135,10 @@ pub(crate) fn words(short: &str, commit: Option<&Commit>) -> String {
     format!("build {short}{commit}")
 }
 
-/// Tells the library the commit of the program, as [`Commit::parse`] reads it. Only the first call counts.
+/// Sets the commit of the program, in the form that [`Commit::parse`] reads. Only the first call has an effect.
 pub fn declare(commit: &str) {
     if let Some(commit) = Commit::parse(commit) {
-        // A second call says the same: a program has one commit.
+        // A second call has the same commit: a program has only one.
         _ = COMMIT.set(commit);
     }
 }
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_build_is_told_by_twelve_digits_and_kept_by_all() {
+    fn a_build_is_shown_with_twelve_digits_and_stored_with_all() {
         let commit = Commit::parse("147307f-dirty");
         let build = Build { id: BuildId(0x9f3a << 112), commit };
         assert_eq!(build.to_string(), "build 9f3a00000000 (commit 147307f-dirty)");

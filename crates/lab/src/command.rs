@@ -1,4 +1,4 @@
-//! Command lines that make points and runs again.
+//! Command lines that reproduce points and runs.
 
 use std::fmt::Write as _;
 
@@ -9,14 +9,13 @@ use crate::results::{Point, PointResult};
 use crate::runner::Run;
 use crate::scenario::CHOICES;
 
-/// Digits of a run's name in a command: two runs that share them are not to be expected in any store.
+/// Digits of a run's name in a command: enough to be unique in any store.
 const NAME_DIGITS: usize = 16;
 
-/// Where results come from, for the commands that make them again.
+/// The origin of results, for the commands that reproduce them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Provenance {
-    /// The scenario as it was given: a built-in name or a file. A point that has a setting `scenario` comes from
-    /// the one named there.
+    /// The scenario on the command line: a built-in name or a file. The setting `scenario` of a point takes precedence.
     pub scenario: String,
     /// `--set` flags that were given, without those of the sweep.
     pub overrides: Vec<String>,
@@ -27,21 +26,20 @@ pub struct Provenance {
 /// Where runs are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// Where the program looks without being told.
+    /// The default folder of the program.
     AsUsual,
     /// In the folder of `--store`.
     In(String),
 }
 
 impl Provenance {
-    /// The command that runs one point again, with all its seeds.
+    /// The command that repeats one point with all its seeds.
     pub fn point(&self, point: &Point) -> String {
         let head = &point.scenario.head;
         format!("{} --seeds {} --seed {}", self.scenario_of(point), head.seeds, head.seed)
     }
 
-    /// The command that makes the points that differ from one in `key` alone, at `values`; nothing if the key is none of
-    /// the scenario, so that no sweep can hold it.
+    /// The command that sweeps `key` over `values` at a point; none if `key` is not a key of the scenario.
     pub fn swept(&self, point: &Point, key: &str, values: &[&str]) -> Option<String> {
         if !point.scenario.keys().contains_key(key) {
             return None;
@@ -54,7 +52,8 @@ impl Provenance {
         Some(format!("{scenario} --set {swept} --seeds {} --seed {}", head.seeds, head.seed))
     }
 
-    /// The commands that show a point with `key` at `base` and at `other`, and the difference of `metric` between them.
+    /// The commands that run a point with `key` at `base` and at `other`, and compare `metric`; none if `key` is not a key
+    /// of the scenario.
     pub fn sides(
         &self,
         point: &Point,
@@ -70,7 +69,7 @@ impl Provenance {
         ))
     }
 
-    /// The command that makes one run of a point again: by its name if it is kept, by its scenario if it is not.
+    /// The command that repeats one run of a point: by its name if it is stored, otherwise by its scenario.
     pub fn run(&self, point: &Point, seed: Seed) -> String {
         let Some(kept) = &self.store else {
             return format!("{} --seeds 1 --seed {}", self.scenario_of(point), seed.0);
@@ -78,7 +77,7 @@ impl Provenance {
         rerun(kept, &Identity::of(&point.scenario), seed)
     }
 
-    /// The command for each run of a point, in the order of seeds; of runs that are not kept there is none.
+    /// The command for each run of a point, in the order of seeds; empty if runs are not stored.
     pub fn runs(&self, point: &PointResult) -> Vec<(Seed, String)> {
         let Some(kept) = &self.store else { return Vec::new() };
         let identity = Identity::of(&point.point.scenario);
@@ -91,16 +90,16 @@ impl Provenance {
         let named = point.settings.iter().find(|(key, _)| key == "scenario");
         let name = named.map_or(&self.scenario, |(_, name)| name);
         let mut words = format!("lowmesh run {}", quoted(name));
-        // Settings that are no keys of the scenario are names for readers. A later value of a key stands.
+        // Settings that are not keys of the scenario are labels. A later value of a key replaces an earlier one.
         let keys = point.scenario.keys();
         let settings = point.settings.iter().filter(|(key, _)| keys.contains_key(key));
         let settings = settings.map(|(key, value)| (key.as_str(), value.as_str()));
-        // What was swept is a setting of the point, and seeds follow.
+        // Swept keys are settings of the point, and the caller adds the seeds.
         let elsewhere =
             |set: &str| ["sweep.", "seeds=", "seed="].iter().any(|o| set.starts_with(o));
         let given = self.overrides.iter().filter(|set| !elsewhere(set));
         let given = given.filter_map(|set| set.split_once('='));
-        // A flag that only other values of a swept choice have a use for.
+        // A flag that applies only to other values of a swept choice.
         let unused = |key: &str, value: &str| {
             let section = |key: &str| key.split_once('.').map(|(section, _)| section.to_owned());
             let swept = |choice: &str| point.settings.iter().any(|(key, _)| key == choice);
@@ -130,7 +129,7 @@ fn rerun(kept: &Kept, identity: &Identity, seed: Seed) -> String {
     format!("lowmesh rerun {}{store}", &name[..NAME_DIGITS])
 }
 
-/// One word of a command line, quoted if a shell would take it apart.
+/// One word of a command line, quoted if a shell would interpret it.
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

@@ -1,11 +1,11 @@
-//! Two points compared run by run: runs of one seed meet the same radio weather, so their difference is the
-//! protocol's, and its confidence interval is narrower than those of both means.
+//! Compares two points run by run. Runs of one seed meet the same radio conditions, so their difference comes from the
+//! protocol, and its confidence interval is narrower than those of both means.
 //!
-//! The difference of a metric is that of its values in runs of equal seeds; its interval is Student's t over these
-//! differences (the paired t procedure). A seed that only one side has is in no difference.
+//! The difference of a metric is the mean difference between runs of equal seeds. Its interval is Student's t over these
+//! differences (the paired t procedure). A seed that only one side has is left out.
 //!
-//! - [`family`]: which of many differences are more than chance.
-//! - [`unequal`]: settings that differ besides those that are compared.
+//! - [`family`]: the significant differences among many.
+//! - [`unequal`]: other settings that differ between the sides.
 
 pub mod family;
 pub mod unequal;
@@ -21,13 +21,13 @@ use crate::report::SCHEMA;
 use crate::results::{PointResult, Results};
 use crate::runner::Run;
 use crate::scenario::CHOICES;
-use crate::statistics::{Estimate, ROUNDING, mean};
+use crate::statistics::{self, Estimate, mean};
 use crate::store::{Store, StoreError};
 
 /// The runs of one point, as far as they are compared: for each seed the value of each metric.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Side {
-    /// What tells the point from others of its sweep.
+    /// The settings that distinguish the point in its sweep.
     pub settings: Vec<(String, String)>,
     /// Metrics by seed.
     pub runs: BTreeMap<u64, BTreeMap<String, f64>>,
@@ -50,9 +50,9 @@ pub struct Difference {
     pub ci95: Option<f64>,
     /// Pairs.
     pub n: usize,
-    /// The chance of such a difference if there were none; absent without an interval.
+    /// The two-sided p-value of the difference; absent without an interval.
     pub p: Option<f64>,
-    /// Whether this chance is below 5 %, as if this were the only comparison; absent without an interval.
+    /// Whether the p-value is below 5 %, without a correction for other comparisons; absent without an interval.
     pub significant: Option<bool>,
 }
 
@@ -116,8 +116,8 @@ impl Side {
         points.ok_or_else(|| wrong("its runs have no seeds or no metrics"))
     }
 
-    /// Gives each of `points` the keys of its scenario in `plan`, the scenario that they were made from. Whether it has
-    /// all of them; if not, none gets any.
+    /// Gives each of `points` the keys of its scenario in `plan`, from which the points were made. Returns whether the plan
+    /// has all points; if not, the points stay as they are.
     pub fn complete(points: &mut [Self], plan: &Plan) -> bool {
         let sorted =
             |settings: &[(String, String)]| settings.iter().cloned().collect::<BTreeMap<_, _>>();
@@ -148,14 +148,14 @@ impl Side {
     }
 }
 
-/// The build that made a `summary.json`; none of schema 1, which does not tell it.
+/// The build that made a `summary.json`; none for schema 1, which lacks it.
 pub fn build_of_summary(text: &str) -> Option<Build> {
     let json: Value = serde_json::from_str(text).ok()?;
     serde_json::from_value(json["build"].clone()).ok()
 }
 
-/// The points of a store: its runs by scenario, told apart by the keys that are not the same in all. Keys that differ only
-/// because a choice brings its own are no settings, as in a sweep of the choice.
+/// The points of a store: its runs by scenario, with the keys that differ as settings. A key that differs only because it
+/// belongs to a choice is not a setting, as in a sweep of the choice.
 pub fn points_of_store(store: &Store) -> Result<Vec<Side>, StoreError> {
     let mut points: BTreeMap<BTreeMap<String, String>, Side> = BTreeMap::new();
     for id in store.ids()? {
@@ -179,7 +179,7 @@ pub fn points_of_store(store: &Store) -> Result<Vec<Side>, StoreError> {
     Ok(points.iter().map(side).collect())
 }
 
-/// Whether a key has one value, or none, with each value of the choice of its section.
+/// Whether the choice of its section determines the value of a key, or its absence.
 fn follows_its_choice(key: &str, scenarios: &[&BTreeMap<String, String>]) -> bool {
     let section = |key: &str| key.split_once('.').map(|(section, _)| section.to_owned());
     let choice = CHOICES.into_iter().find(|choice| section(choice) == section(key));
@@ -206,7 +206,7 @@ pub fn difference(a: &Side, b: &Side, metric: &str) -> Option<Difference> {
 
 /// The difference of pairs of values, second minus first; none without a pair.
 pub fn paired(metric: &str, pairs: &[(f64, f64)]) -> Option<Difference> {
-    let estimate = Estimate::of(pairs.iter().map(|(a, b)| without_rounding(*a, *b)))?;
+    let estimate = Estimate::of(pairs.iter().map(|(a, b)| statistics::difference(*a, *b)))?;
     let p = estimate.chance_of_nothing();
     let of = |side: fn(&(f64, f64)) -> f64| mean(&pairs.iter().map(side).collect::<Vec<_>>());
     Some(Difference {
@@ -219,12 +219,6 @@ pub fn paired(metric: &str, pairs: &[(f64, f64)]) -> Option<Difference> {
         p,
         significant: p.map(|p| p < family::LEVEL),
     })
-}
-
-/// The second minus the first; zero for numbers that differ by their rounding alone.
-fn without_rounding(a: f64, b: f64) -> f64 {
-    let difference = b - a;
-    if difference.abs() <= ROUNDING * a.abs().max(b.abs()) { 0.0 } else { difference }
 }
 
 #[cfg(test)]
@@ -352,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn the_build_of_a_summary_is_told_from_schema_2_on() {
+    fn a_summary_names_its_build_from_schema_2_on() {
         let own = serde_json::to_string(&Build::own()).expect("plain data");
         let text = format!("{{\"schema\": {SCHEMA}, \"runs\": [], \"build\": {own}}}");
         assert_eq!(Side::read_summary(&text).expect("a summary")[0], Side::default());

@@ -1,24 +1,33 @@
-//! How many digits of a mean say something: those that its interval leaves certain, and one more.
+//! The digits of a mean: those that its interval leaves certain, and one more.
 
 use crate::statistics::Estimate;
 
-/// Digits after the point of numbers that are shown together.
+/// The number of digits after the point, for numbers that are shown together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digits(usize);
 
-/// No number has more digits after the point.
+/// The most digits after the point.
 const MOST: usize = 9;
 
 impl Digits {
-    /// Two significant digits of `uncertain`, the half width of an interval; of none, four of `mean`.
+    /// Two significant digits of the half width of the interval; without a spread, the digits of the mean alone.
     pub fn of(estimate: Estimate) -> Self {
         match estimate.ci95.filter(|half| *half > 0.0) {
             Some(half) => Self::significant(half, 2),
-            None => Self::significant(estimate.mean, 4),
+            None => Self::exact(&[estimate.mean]),
         }
     }
 
-    /// As many as show `count` significant digits of `value`.
+    /// The digits of values without a spread: none if all are whole numbers, else four significant ones of the largest.
+    pub fn exact(values: &[f64]) -> Self {
+        if values.iter().all(|value| value.fract() == 0.0) {
+            return Self(0);
+        }
+        let largest = values.iter().fold(0.0_f64, |largest, value| largest.max(value.abs()));
+        Self::significant(largest, 4)
+    }
+
+    /// The digits that show `count` significant digits of `value`.
     pub fn significant(value: f64, count: usize) -> Self {
         let size = value.abs();
         if size == 0.0 || !size.is_finite() {
@@ -29,22 +38,31 @@ impl Digits {
         Self(usize::try_from(digits).unwrap_or(0).min(MOST))
     }
 
-    /// `value` with so many digits.
+    /// `value` with this number of digits.
     pub fn show(self, value: f64) -> String {
         format!("{value:.*}", self.0)
     }
 
-    /// `value` with so many digits and its sign.
+    /// `value` with this number of digits and its sign; zero has none.
     pub fn show_signed(self, value: f64) -> String {
-        format!("{value:+.*}", self.0)
+        if value == 0.0 { self.show(0.0) } else { format!("{value:+.*}", self.0) }
     }
 }
 
 /// A mean with its interval; the mean alone if it has none.
 pub fn with_interval(estimate: Estimate) -> String {
     let digits = Digits::of(estimate);
-    let half = estimate.ci95.map(|half| format!(" ± {}", digits.show(half)));
-    digits.show(estimate.mean) + &half.unwrap_or_default()
+    digits.show(estimate.mean) + &interval(digits, estimate)
+}
+
+/// A mean difference with its sign and its interval.
+pub fn signed_with_interval(estimate: Estimate) -> String {
+    let digits = Digits::of(estimate);
+    digits.show_signed(estimate.mean) + &interval(digits, estimate)
+}
+
+fn interval(digits: Digits, estimate: Estimate) -> String {
+    estimate.ci95.map_or_else(String::new, |half| format!(" ± {}", digits.show(half)))
 }
 
 #[cfg(test)]
@@ -66,9 +84,29 @@ mod tests {
     #[test]
     fn without_a_spread_a_mean_has_four_digits() {
         assert_eq!(shown(0.998_55, None), "0.9986");
-        assert_eq!(shown(24.0, Some(0.0)), "24.00 ± 0.00");
-        assert_eq!(shown(0.0, Some(0.0)), "0 ± 0");
+        assert_eq!(shown(0.5, Some(0.0)), "0.5000 ± 0.0000");
         assert_eq!(shown(123_456.7, None), "123457");
+    }
+
+    #[test]
+    fn whole_numbers_without_a_spread_have_no_digits_after_the_point() {
+        assert_eq!(shown(24.0, Some(0.0)), "24 ± 0");
+        assert_eq!(shown(24.0, None), "24");
+        assert_eq!(shown(0.0, Some(0.0)), "0 ± 0");
+        assert_eq!(shown(24.0, Some(0.31)), "24.00 ± 0.31");
+        assert_eq!(
+            [Digits::exact(&[24.0, 3.0]), Digits::exact(&[24.0, 2.5])],
+            [Digits(0), Digits(2)]
+        );
+    }
+
+    #[test]
+    fn a_difference_has_its_sign_and_no_difference_has_none() {
+        let shown = |mean, ci95| signed_with_interval(Estimate { mean, ci95, n: 10 });
+        assert_eq!(shown(0.0191, Some(0.0064)), "+0.0191 ± 0.0064");
+        assert_eq!(shown(-213.0, Some(498.0)), "-213 ± 498");
+        assert_eq!(shown(0.0, Some(0.0)), "0 ± 0");
+        assert_eq!(shown(-0.0, None), "0");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The name of a run: a hash over everything that its outcome depends on.
 //!
-//! That is the scenario with every value written out, the contents of the files that it names, the seed, and the build
-//! of the program. Not in it: the scenario's name and description, where its files lie, how many seeds are run, and with
-//! how many threads.
+//! The name depends on the scenario with every value, the contents of the files that it names, the seed, and the build of
+//! the program. It does not depend on the name and description of the scenario, the folder of its files, the number of
+//! seeds, or the number of threads.
 
 use std::fmt;
 use std::str::FromStr;

@@ -6,18 +6,18 @@
 //! - [`runner`]: many seeds in parallel, failures counted, results independent of the number of threads.
 //! - [`metrics`]: one outcome becomes numbers; [`statistics`]: the numbers of many runs become means with
 //!   confidence intervals.
-//! - [`detail`]: what figures show of one run beyond its metrics.
+//! - [`detail`]: data of one run for figures, beyond its metrics.
 //! - [`plan`]: the points of a sweep and their runs; [`identity`]: the name of a run; [`store`]: runs that are kept.
-//! - [`build`]: which build of the program made a run.
-//! - [`batch`]: runs what of a plan is not stored yet.
+//! - [`build`]: the build of the program that made a run.
+//! - [`batch`]: the runs of a plan that are not stored yet.
 //! - [`compare`]: two points, run by run.
 //! - [`results`]: the runs of every point of a sweep.
-//! - [`command`]: command lines that make points and runs again.
+//! - [`command`]: command lines that repeat points and runs.
 //! - [`claims`]: claims of publications, judged by runs and by driving the code.
 //! - [`tune`]: searches the parameters of a retransmission timer.
-//! - [`validate`]: the simulator beside measurements of real networks.
+//! - [`validate`]: compares the simulator with measurements of real networks.
 //! - [`figures`]: the figures of results as SVG; [`html`]: a page with all of them.
-//! - [`report`]: JSON, CSV and the folder of results.
+//! - [`report`]: JSON, CSV and the folder of results; [`digits`]: the digits of a mean in tables.
 //!
 //! ```
 //! use lowmesh_lab::scenario::Scenario;

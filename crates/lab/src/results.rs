@@ -65,9 +65,15 @@ pub struct Results {
 }
 
 impl Results {
-    /// The swept keys, in the order of the sweep.
+    /// The swept keys, in the order in which points first have them. Points of a publication's sweep may have
+    /// different keys.
     pub fn keys(&self) -> Vec<&str> {
-        let first = self.points.first().map(|point| &point.point.settings);
-        first.into_iter().flatten().map(|(key, _)| key.as_str()).collect()
+        let mut keys: Vec<&str> = Vec::new();
+        for (key, _) in self.points.iter().flat_map(|point| &point.point.settings) {
+            if !keys.contains(&key.as_str()) {
+                keys.push(key);
+            }
+        }
+        keys
     }
 }

@@ -1,6 +1,6 @@
-//! Numbers of many runs become one: means with confidence intervals, and percentiles of a sample.
+//! Statistics over runs: means with confidence intervals, and percentiles of a sample.
 //!
-//! Nothing here is ever NaN: a statistic of too few numbers is absent.
+//! No statistic is NaN: with too few numbers it is absent.
 
 use std::sync::LazyLock;
 
@@ -9,8 +9,8 @@ use serde::Serialize;
 /// The confidence level of every interval: 95 %, so the quantile at 0.975 of Student's t.
 pub(crate) const QUANTILE: f64 = 0.975;
 
-/// A spread of less than this share of the numbers comes from their rounding.
-pub(crate) const ROUNDING: f64 = 1e-12;
+/// A spread below this share of the numbers is rounding.
+const ROUNDING: f64 = 1e-12;
 
 /// A mean over runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -24,11 +24,15 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// The mean of `sample`; absent when that is empty. Numbers that are not finite are left out.
+    /// The mean of `sample`; absent when that is empty. Numbers that are not finite are left out. Numbers that differ
+    /// only by rounding have no spread.
     pub fn of(sample: impl IntoIterator<Item = f64>) -> Option<Self> {
         let sample: Vec<f64> = sample.into_iter().filter(|value| value.is_finite()).collect();
         let n = sample.len();
         let mean = mean(&sample)?;
+        if sample.iter().all(|value| difference(mean, *value) == 0.0) {
+            return Some(Self { mean: sample[0], ci95: (n > 1).then_some(0.0), n });
+        }
         let ci95 = (n > 1).then(|| {
             let squares: f64 = sample.iter().map(|value| (value - mean) * (value - mean)).sum();
             let variance = squares / (n - 1) as f64;
@@ -37,13 +41,13 @@ impl Estimate {
         Some(Self { mean, ci95, n })
     }
 
-    /// The fewest runs, at least two, with which the interval of one comparison of a `family` is at most plus and minus
-    /// `half`, if they spread as these do; absent above a million, and of a single run.
+    /// The smallest number of runs, at least two, whose interval for one comparison of a `family` has at most the half
+    /// width `half`, at the spread of these runs; absent above a million, and for a single run.
     pub fn runs_within(self, half: f64, family: usize) -> Option<usize> {
         let Self { ci95: Some(now), n, .. } = self else { return None };
         let deviation = now / student_t(n as u64 - 1) * libm::sqrt(n as f64);
         let within = |runs: usize| {
-            // Past two hundred the quantile moves by under a hundredth.
+            // Beyond two hundred runs the quantile changes by less than one per cent.
             let few = runs.min(200);
             let alone = student_t(few as u64 - 1) * deviation / libm::sqrt(runs as f64);
             let wide = Self { ci95: Some(alone), n: few, ..self }.together(family);
@@ -64,10 +68,10 @@ impl Estimate {
         Some(enough)
     }
 
-    /// The chance of a mean at least so far from zero if there were nothing in it (two-sided); absent of a single run.
+    /// The two-sided p-value of a mean of zero (Student's t); absent for a single run.
     ///
-    /// Student's t. Numbers that are all the same say nothing of how they spread: of these it is the chance that all lie
-    /// on one side of zero (the sign test). Below 1e-15 it may be 0.
+    /// Equal numbers have no spread to estimate, so for them it is the p-value of the sign test: the probability that all
+    /// are on the same side of zero. Below 1e-15 it may be 0.
     pub fn chance_of_nothing(self) -> Option<f64> {
         let half = self.ci95?;
         let size = self.mean.abs();
@@ -80,8 +84,8 @@ impl Estimate {
         Some((1.0 - central_probability(t, freedom)).clamp(0.0, 1.0))
     }
 
-    /// Whether all of the interval that [`Estimate::together`] gives for a `family` is above `bound`; of a single run,
-    /// which has none, false.
+    /// Whether the interval that [`Estimate::together`] gives for a `family` is above `bound`; false for a single run, which
+    /// has no interval.
     pub fn lies_above(self, bound: f64, family: usize) -> bool {
         let Some(half) = self.ci95 else { return false };
         let off = self.mean - bound;
@@ -98,13 +102,20 @@ impl Estimate {
         Self { mean: -self.mean, ..self }.lies_above(-bound, family)
     }
 
-    /// With an interval so wide that `all` of its kind hold together in 95 of 100 cases (Bonferroni), each side of it in 39 of 40.
+    /// With an interval so wide that `all` intervals of a family hold together in 95 % of cases (Bonferroni), and the ends
+    /// on one side in 97.5 %.
     pub fn together(self, all: usize) -> Self {
         let freedom = (self.n as u64).saturating_sub(1).max(1);
         let outside = 2.0 * (1.0 - QUANTILE) / all.max(1) as f64;
         let wider = quantile(freedom, 1.0 - outside) / student_t(freedom);
         Self { ci95: self.ci95.map(|half| half * wider), ..self }
     }
+}
+
+/// `to` minus `from`; zero for numbers that differ only by rounding.
+pub(crate) fn difference(from: f64, to: f64) -> f64 {
+    let difference = to - from;
+    if difference.abs() <= ROUNDING * from.abs().max(to.abs()) { 0.0 } else { difference }
 }
 
 /// The arithmetic mean; absent for nothing.
@@ -132,7 +143,7 @@ pub fn slope(pairs: &[(f64, f64)]) -> Option<f64> {
 ///
 /// Found by bisection of the closed forms for whole degrees (Abramowitz and Stegun 26.7.3 and 26.7.4).
 pub fn student_t(freedom: u64) -> f64 {
-    /// Those of few degrees, which everybody asks for.
+    /// The quantiles of few degrees, which are used most.
     static FEW: LazyLock<[f64; 32]> =
         LazyLock::new(|| std::array::from_fn(|i| quantile(i as u64, 2.0 * QUANTILE - 1.0)));
     let few = usize::try_from(freedom).ok().and_then(|freedom| FEW.get(freedom));
@@ -214,7 +225,8 @@ mod tests {
 
     #[test]
     fn the_chance_of_nothing_is_that_of_the_tables() {
-        // By integration of the density, of [1, 2, 3, 4]: t = 3.8730, p = 0.030466; of [1, 2, 3, 4, 5]: t = 4.2426, p = 0.013236.
+        // By integration of the density: [1, 2, 3, 4] has t = 3.8730, p = 0.030466; [1, 2, 3, 4, 5] has t = 4.2426,
+        // p = 0.013236.
         let chance = |sample: &[f64]| {
             let estimate = Estimate::of(sample.iter().copied()).expect("numbers");
             estimate.chance_of_nothing()
@@ -227,7 +239,7 @@ mod tests {
             let turned: Vec<f64> = sample.iter().map(|value| -value).collect();
             assert_eq!(chance(&turned), Some(found));
         }
-        // At the end of the interval it is one in twenty.
+        // With zero at the end of the interval, p is 5 %.
         let end = Estimate { mean: 2.0, ci95: Some(2.0), n: 10 }.chance_of_nothing();
         assert!((end.expect("ten runs") - 0.05).abs() < 1e-6, "{end:?}");
         assert_eq!(chance(&[3.0]), None);
@@ -238,7 +250,7 @@ mod tests {
         let chance = |mean, n| Estimate { mean, ci95: Some(0.0), n }.chance_of_nothing();
         assert_eq!((chance(0.0, 10), chance(1.0, 2)), (Some(1.0), Some(0.5)));
         assert_eq!(chance(-4.0, 10), Some(1.0 / 512.0));
-        // A spread that rounding alone has made is none.
+        // A spread that comes only from rounding counts as none.
         let rounded = Estimate { mean: 0.1, ci95: Some(1e-17), n: 3 };
         assert_eq!(rounded.chance_of_nothing(), Some(0.25));
     }
@@ -274,6 +286,15 @@ mod tests {
         assert_eq!(Estimate::of([2.0]), Some(Estimate { mean: 2.0, ci95: None, n: 1 }));
         assert_eq!(Estimate::of([]), None);
         assert_eq!(Estimate::of([f64::NAN, f64::INFINITY]), None);
+    }
+
+    #[test]
+    fn equal_numbers_have_their_value_as_the_mean_and_no_spread() {
+        // The sum of ten times 0.1 is not 1.
+        let level = |mean, n| Some(Estimate { mean, ci95: Some(0.0), n });
+        assert_eq!(Estimate::of([0.1; 10]), level(0.1, 10));
+        assert_eq!(Estimate::of([0.9 - 0.8, 0.9 - 0.8, 0.1]), level(0.9 - 0.8, 3));
+        assert!(Estimate::of([1.0, 1.0 + 1e-9]).and_then(|e| e.ci95).expect("two runs") > 0.0);
     }
 
     #[test]

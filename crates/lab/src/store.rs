@@ -1,15 +1,15 @@
-//! The store: a folder with one small file for each finished run, named by what the run depends on.
+//! The store: a folder with one small file for each finished run. The name of the file follows from the inputs of the run.
 //!
 //! ```text
-//! STORE/9f3ac04be1d2/build.json         the build whose runs lie here, and the first commit that made some
+//! STORE/9f3ac04be1d2/build.json         the build of these runs, and the first commit that made some
 //! STORE/9f3ac04be1d2/RUN.json           a run
-//! STORE/9f3ac04be1d2/RUN.wall           how long it took: no result, but used for estimates
+//! STORE/9f3ac04be1d2/RUN.wall           its wall-clock time, used for estimates only
 //! ```
 //!
-//! Each build of the program has a folder of its own and takes runs from no other. A file appears as a whole or not at
-//! all, and the bytes of a run follow from its name alone, so stores made in several places or in several attempts join
-//! to what one attempt in one place would have made. Runs that lie in the store's folder itself are from before builds
-//! were recorded: their sources are unknown, and they are not used.
+//! Each build of the program uses only the runs in its own folder. A file appears as a whole or not at all, and the name
+//! of a run determines its bytes. So stores from several places or attempts join to the store that one attempt in one place
+//! makes. Runs in the store's folder itself are older than the record of builds: their sources are unknown, and they are
+//! not used.
 
 mod builds;
 
@@ -32,16 +32,16 @@ use crate::scenario::{ConfigErrors, Scenario};
 
 /// Version of the shape of a stored run.
 ///
-/// 2: a run says which build made it.
+/// 2: a run has the id of its build.
 const SCHEMA: u32 = 2;
 
-/// The file that says whose runs a folder has.
+/// The file that names the build of a folder.
 const BUILD_FILE: &str = "build.json";
 
-/// How many files this process has begun to write.
+/// The number of files that this process has begun to write.
 static WRITTEN: AtomicU64 = AtomicU64::new(0);
 
-/// A folder of runs, of which those of one build are used.
+/// A folder of runs, from which the runs of one build are used.
 #[derive(Clone, Debug)]
 pub struct Store {
     folder: PathBuf,
@@ -67,14 +67,14 @@ pub enum StoreError {
     #[error("{1} stored runs have names that begin with `{0}`; give more digits")]
     Ambiguous(String, usize),
     /// A file in the store is not what this program writes.
-    #[error("{} is no stored run of this version: {why}", path.display())]
+    #[error("{} is not a stored run of this version: {why}", path.display())]
     Broken {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
         why: String,
     },
-    /// Two stores disagree about a run of one build.
+    /// Two stores have different contents for a run of one build.
     #[error(
         "the stores disagree about run {0}, though one build made both: one of them was changed"
     )]
@@ -116,14 +116,14 @@ struct Record {
 }
 
 impl Store {
-    /// The store in `folder`, which is made if it is not there, with the runs of this program.
+    /// The store in `folder` with the runs of this program. A missing folder is created.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         fs::create_dir_all(folder).map_err(at(folder))?;
         Ok(Self { folder: folder.to_owned(), build: BuildId::own().short() })
     }
 
-    /// The store that `folder` is, to read results from: `folder` may also be that of one build in a store. Has the runs of
-    /// this program, or if there are none, those of the only other build.
+    /// The store in `folder`, for reading results. `folder` may also be the folder of one build in a store. The store has
+    /// the runs of this program or, if there are none, those of the only other build.
     pub fn open_results(folder: &Path) -> Result<Self, StoreError> {
         let name = folder.file_name().and_then(OsStr::to_str).unwrap_or_default();
         let parent = folder.parent().filter(|_| BuildId::is_short(name));
@@ -147,7 +147,7 @@ impl Store {
         &self.folder
     }
 
-    /// The run called `id`, if it is stored. A file that cannot be read counts as none: the run is made again.
+    /// The run called `id`, if it is stored. A file that cannot be read counts as missing, so the run is made again.
     pub fn get(&self, id: RunId) -> Option<Run> {
         let text = fs::read_to_string(self.path(id, "json")).ok()?;
         let record: Record = serde_json::from_str(&text).ok()?;
@@ -195,8 +195,8 @@ impl Store {
         write(&own.path(id, "json"), text.as_bytes())
     }
 
-    /// Makes the folder of a build, with a file that says which it is. The first commit stays: others have the same
-    /// sources.
+    /// Creates the folder of a build, with the file that names the build. The file keeps the first commit; later ones have
+    /// the same sources.
     fn begin(&self, build: &Build) -> Result<(), StoreError> {
         let folder = self.own();
         let file = folder.join(BUILD_FILE);
@@ -214,7 +214,7 @@ impl Store {
         write(&file, text.as_bytes())
     }
 
-    /// The one run whose name begins with `prefix`, of any build, with what there is of that build.
+    /// The only run whose name begins with `prefix`, in any build, with a summary of that build.
     pub fn find(&self, prefix: &str) -> Result<(RunId, Stored, BuildRuns), StoreError> {
         let mut found = Vec::new();
         for runs in self.builds()? {
@@ -279,7 +279,7 @@ impl Store {
     }
 }
 
-/// The names of the runs that lie in a folder, in order.
+/// The names of the runs in a folder, in order.
 fn ids(folder: &Path) -> Result<Vec<RunId>, StoreError> {
     let mut ids = Vec::new();
     for entry in fs::read_dir(folder).map_err(at(folder))? {
@@ -291,10 +291,10 @@ fn ids(folder: &Path) -> Result<Vec<RunId>, StoreError> {
     Ok(ids)
 }
 
-/// Writes a file under another name first, so that whoever reads or is killed never leaves half of it.
+/// Writes the file under another name and renames it, so that neither a reader nor a killed process leaves half of it.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let mut partial = OsString::from(path);
-    // Several threads may begin the same folder at once; each has a file of its own.
+    // Several threads may write to one folder at a time; the number keeps their files apart.
     let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
     partial.push(format!(".partial-{}-{number}", std::process::id()));
     let partial = PathBuf::from(partial);

@@ -17,7 +17,7 @@ use lowmesh_units::Seed;
 
 const SEEDS: [u64; 3] = [1, 2, 3];
 
-/// The raw trace, if this machine has it.
+/// The raw trace, if it is on this machine.
 fn raw_trace() -> Option<PathBuf> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
     let shared = std::env::var_os("LOWMESH_SHARED").map_or(beside, PathBuf::from);

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
+use lowmesh_lab::digits::with_interval;
+use lowmesh_lab::statistics::Estimate;
 use serde_json::Value;
 
 use crate::process::{self, Stopwatch};
@@ -57,29 +59,28 @@ fn row(scenario: &str, report: &Value) -> Result<String> {
     let sum = |key: &str| runs.iter().filter_map(|run| run[key].as_f64()).sum::<f64>();
     let speed = sum("sim_s") / sum("wall_s").max(1e-3);
     let mut cells = vec![format!("`{scenario}`")];
-    for (name, decimals, scale, unit) in [
-        ("nodes", 0, 1.0, ""),
-        ("joined", 1, 1.0, ""),
-        ("tdr", 3, 1.0, ""),
-        ("delay_p50_ms", 2, 1e-3, " s"),
-        ("delay_p95_ms", 1, 1e-3, " s"),
-        ("duty_cycle", 1, 100.0, " %"),
+    for (name, scale, unit) in [
+        ("nodes", 1.0, ""),
+        ("joined", 1.0, ""),
+        ("tdr", 1.0, ""),
+        ("delay_p50_ms", 1e-3, " s"),
+        ("delay_p95_ms", 1e-3, " s"),
+        ("duty_cycle", 100.0, " %"),
     ] {
         let estimate = &report["summary"][name];
-        cells.push(estimated(estimate, decimals, scale, unit));
+        cells.push(estimated(estimate, scale, unit));
     }
     cells.push(format!("{}", (speed / 100.0).round() * 100.0));
     Ok(format!("| {} |", cells.join(" | ")))
 }
 
-/// "0.981 ± 0.042 s"; without an interval or with one that rounds to nothing, the mean alone.
-fn estimated(estimate: &Value, decimals: usize, scale: f64, unit: &str) -> String {
-    let number = |key: &str| estimate[key].as_f64().map(|value| value * scale);
+/// "0.981 ± 0.042 s", with the digits of the product's own tables; without a spread, the mean alone.
+fn estimated(summary: &Value, scale: f64, unit: &str) -> String {
+    let number = |key: &str| summary[key].as_f64().map(|value| value * scale);
     let Some(mean) = number("mean") else { return "-".to_owned() };
-    let half = number("ci95").map(|half| format!("{half:.decimals$}"));
-    let half = half.filter(|half| half.bytes().any(|digit| (b'1'..=b'9').contains(&digit)));
-    let half = half.map_or_else(String::new, |half| format!(" ± {half}"));
-    format!("{mean:.decimals$}{half}{unit}")
+    let ci95 = number("ci95").filter(|half| *half > 0.0);
+    let n = summary["n"].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or_default();
+    with_interval(Estimate { mean, ci95, n }) + unit
 }
 
 /// The class of machine: what a reader needs to judge a running time.
@@ -113,12 +114,14 @@ mod tests {
     #[test]
     fn an_estimate_says_its_interval_only_if_it_has_one() {
         let all = json!({"mean": 0.98149, "ci95": 0.0419, "n": 5});
-        assert_eq!(estimated(&all, 3, 1.0, ""), "0.981 ± 0.042");
+        assert_eq!(estimated(&all, 1.0, ""), "0.981 ± 0.042");
+        let narrow = json!({"mean": 0.99961, "ci95": 0.00072, "n": 5});
+        assert_eq!(estimated(&narrow, 1.0, ""), "0.99961 ± 0.00072");
         let still = json!({"mean": 49.0, "ci95": 0.0, "n": 5});
-        assert_eq!(estimated(&still, 0, 1.0, ""), "49");
+        assert_eq!(estimated(&still, 1.0, ""), "49");
         let one = json!({"mean": 1915.7, "ci95": null, "n": 1});
-        assert_eq!(estimated(&one, 2, 1e-3, " s"), "1.92 s");
-        assert_eq!(estimated(&json!({"mean": null, "n": 0}), 2, 1.0, " s"), "-");
+        assert_eq!(estimated(&one, 1e-3, " s"), "1.916 s");
+        assert_eq!(estimated(&json!({"mean": null, "n": 0}), 1.0, " s"), "-");
     }
 
     #[test]
@@ -129,6 +132,6 @@ mod tests {
             names.iter().map(|name| ((*name).to_owned(), estimate.clone())).collect();
         let runs = json!([{"sim_s": 3600.0, "wall_s": 0.5}]);
         let row = row("x", &json!({"runs": runs, "summary": summary})).expect("a report");
-        assert_eq!(row, "| `x` | 1 | 1.0 | 1.000 | 0.00 s | 0.0 s | 100.0 % | 7200 |");
+        assert_eq!(row, "| `x` | 1 | 1 | 1 | 0.001000 s | 0.001000 s | 100 % | 7200 |");
     }
 }

@@ -1,4 +1,4 @@
-//! `Cargo.lock`: which version of each package of others is built, and the checksum of its contents.
+//! `Cargo.lock`: the version and the checksum of each third-party package in a build.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -32,7 +32,7 @@ impl Lock {
         Ok(Self { packages: packages.collect(), place: path.display().to_string() })
     }
 
-    /// Every package of others in the dependencies of `members`: a line of name, version, source and checksum each.
+    /// Every third-party package in the dependency tree of `members`, one line each: name, version, source, checksum.
     pub fn tree(&self, members: &[Manifest]) -> Result<BTreeSet<String>, String> {
         let ours = |name: &str| members.iter().any(|member| member.name == name);
         let mut waiting = Vec::new();
@@ -40,7 +40,7 @@ impl Lock {
             let builds_on = |name: &str| member.dependencies.iter().any(|one| one.package == name);
             let own = self.packages.iter().find(|((name, _), _)| *name == member.name);
             let (_, own) = own.ok_or_else(|| format!("{} lacks {}", self.place, member.name))?;
-            // The lock file does not tell dependencies of tests from others; the manifest does.
+            // The lock file does not mark dev-dependencies; the manifest does.
             let named = dependencies(own).filter(|one| builds_on(name_of(one)));
             waiting.extend(named.map(str::to_owned));
         }
@@ -69,7 +69,7 @@ impl Lock {
         found.ok_or_else(|| format!("{} lacks {reference}", self.place))
     }
 
-    /// What a package is. One that lies in a folder has neither source nor checksum, and its files are unknown here.
+    /// The line of a package. A package in a folder has neither source nor checksum, and its files are not hashed here.
     fn line(&self, package: &Table) -> Result<String, String> {
         let text = |key: &str| package.get(key).and_then(Value::as_str).unwrap_or_default();
         let (name, version, source) = (text("name"), text("version"), text("source"));

@@ -1,5 +1,5 @@
-//! What a package's `Cargo.toml` says that can change a run: edition, features, and which features of which packages
-//! it builds on. Descriptions, lints, versions of packages of the workspace and dependencies of tests do not.
+//! The entries of a package's `Cargo.toml` that can change a run: edition, features, and dependencies with their
+//! features. Descriptions, lints, versions of workspace packages and dev-dependencies do not count.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,21 +14,21 @@ pub struct Manifest {
     pub name: String,
     /// Its folder.
     pub folder: PathBuf,
-    /// What it builds on; only a [`resolved`](Manifest::resolved) manifest has them.
+    /// Its dependencies; empty until the manifest is [`resolved`](Manifest::resolved).
     pub dependencies: Vec<Dependency>,
-    /// The edition of the language; only a resolved manifest has it.
+    /// The edition of the language; empty until the manifest is resolved.
     edition: String,
     table: Table,
 }
 
-/// One package on which another builds.
+/// A dependency of a package.
 #[derive(Clone, Debug)]
 pub struct Dependency {
-    /// Its own name, whatever the manifest calls it.
+    /// The name of the package; the key in the manifest can be another.
     pub package: String,
     /// Its folder, if the manifest names one.
     pub folder: Option<PathBuf>,
-    /// Everything else that is said of it, in one line.
+    /// All other settings of the dependency, in one line.
     said: String,
 }
 
@@ -42,12 +42,14 @@ impl Manifest {
         Ok(Self { name, folder: folder.to_owned(), dependencies, edition, table })
     }
 
-    /// The root of the workspace in which this package is built; none if it is built for itself.
+    /// The root of the workspace of this package; none outside a workspace.
     ///
-    /// A package from a registry neither inherits from a workspace nor names folders, whatever lies above it.
+    /// A package from a registry neither inherits from a workspace nor has path dependencies. A workspace above its
+    /// folder is therefore not its own.
     pub fn root(&self) -> Result<Option<Self>, String> {
-        let in_place = |told: &Value| told.get("workspace").is_some() || told.get("path").is_some();
-        if !self.told().iter().any(|(_, _, told)| in_place(told)) {
+        let in_place =
+            |entry: &Value| entry.get("workspace").is_some() || entry.get("path").is_some();
+        if !self.entries().iter().any(|(_, _, entry)| in_place(entry)) {
             return Ok(None);
         }
         for folder in self.folder.ancestors() {
@@ -58,7 +60,7 @@ impl Manifest {
                 }
             }
         }
-        Err(format!("no workspace lies above {}", self.folder.display()))
+        Err(format!("there is no workspace above {}", self.folder.display()))
     }
 
     /// This manifest with what it inherits from the workspace at `root`.
@@ -67,14 +69,14 @@ impl Manifest {
         let shared =
             |path: [&str; 2]| path.iter().try_fold(workspace?, |value, key| value.get(key));
         let mut dependencies = Vec::new();
-        for (kind, key, told) in self.told() {
-            let inherits = told.get("workspace").is_some();
+        for (kind, key, entry) in self.entries() {
+            let inherits = entry.get("workspace").is_some();
             let inherited = if inherits { shared(["dependencies", key]) } else { None };
             if inherits && inherited.is_none() {
                 return Err(format!("{}: the workspace has no dependency {key}", self.place()));
             }
             let home = root.filter(|_| inherits).map_or(&self.folder, |root| &root.folder);
-            dependencies.push(Dependency::new(&kind, key, told, inherited, home));
+            dependencies.push(Dependency::new(&kind, key, entry, inherited, home));
         }
         dependencies.sort_by(|a, b| (&a.package, &a.said).cmp(&(&b.package, &b.said)));
         let edition = self.table.get("package").and_then(|package| package.get("edition"));
@@ -87,7 +89,7 @@ impl Manifest {
         Ok(self)
     }
 
-    /// What of it can change a run, always in the same words.
+    /// The entries that can change a run, as a text in a fixed order.
     pub fn canonical(&self) -> String {
         let mut text = format!("edition {}\n", self.edition);
         let features = self.table.get("features").and_then(Value::as_table);
@@ -105,15 +107,15 @@ impl Manifest {
         text
     }
 
-    /// Each dependency that the library or its build script builds on: of which kind, under which key, what is said.
-    fn told(&self) -> Vec<(String, &String, &Value)> {
+    /// The dependencies of the library and of its build script: kind, key and entry of each.
+    fn entries(&self) -> Vec<(String, &String, &Value)> {
         let targets = self.table.get("target").and_then(Value::as_table).into_iter().flatten();
-        let targets = targets.filter_map(|(name, told)| Some((name.as_str(), told.as_table()?)));
+        let targets = targets.filter_map(|(name, table)| Some((name.as_str(), table.as_table()?)));
         let mut all = Vec::new();
         for (target, table) in std::iter::once(("", &self.table)).chain(targets) {
             for kind in ["dependencies", "build-dependencies"] {
                 let list = table.get(kind).and_then(Value::as_table).into_iter().flatten();
-                all.extend(list.map(|(key, told)| (format!("{target} {kind}"), key, told)));
+                all.extend(list.map(|(key, entry)| (format!("{target} {kind}"), key, entry)));
             }
         }
         all
@@ -125,19 +127,19 @@ impl Manifest {
 }
 
 impl Dependency {
-    /// `told` is what the package itself says, `inherited` what it takes over from the workspace.
-    fn new(kind: &str, key: &str, told: &Value, inherited: Option<&Value>, home: &Path) -> Self {
-        let get = |name: &str| told.get(name).or_else(|| inherited?.get(name));
+    /// `entry` is that of the package itself, `inherited` that of the workspace.
+    fn new(kind: &str, key: &str, entry: &Value, inherited: Option<&Value>, home: &Path) -> Self {
+        let get = |name: &str| entry.get(name).or_else(|| inherited?.get(name));
         let text = |name: &str| get(name).and_then(Value::as_str);
         let flag = |name: &str, unless: bool| get(name).and_then(Value::as_bool).unwrap_or(unless);
         let package = text("package").unwrap_or(key).to_owned();
         let folder = text("path").map(|path| home.join(path));
-        let plain = told.as_str().or_else(|| inherited?.as_str());
-        // Packages of the workspace count by their files.
+        let plain = entry.as_str().or_else(|| inherited?.as_str());
+        // The files of a workspace package are hashed, so its version does not count.
         let version = plain.or_else(|| text("version")).filter(|_| folder.is_none());
-        // Features add up.
+        // A package adds its features to the inherited ones.
         let features =
-            [Some(told), inherited].map(|side| list(side.and_then(|side| side.get("features"))));
+            [Some(entry), inherited].map(|side| list(side.and_then(|side| side.get("features"))));
         let said = format!(
             "{} as {key} version {} features {} defaults {} optional {}",
             kind.trim_start(),

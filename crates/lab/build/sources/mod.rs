@@ -1,11 +1,11 @@
 //! The sources that a run depends on, and the hash over them.
 //!
-//! What counts is derived, never listed: the package of the library and every package of the workspace on which it
-//! builds, with all their files, their features, and name, version and checksum of each package of others in their
-//! tree of dependencies (`Cargo.lock`). Only what cannot change a run is left out: see [`READERS`], [`SKIPPED`] and
-//! `is_test`. So a new file, a new crate or a new kind of data counts without a change here.
+//! The hash covers the package of the library and every workspace package that it depends on: all their files, their
+//! features, and the name, version and checksum of each third-party package in the dependency tree (`Cargo.lock`). Only
+//! files that cannot change a run are excluded: see [`READERS`], [`SKIPPED`] and `is_test`. A new file, crate or kind of
+//! data therefore counts without a change here.
 //!
-//! Nothing of a machine counts: neither the place of the sources, nor the compiler, nor its profile.
+//! The hash does not depend on the machine: neither on the folder of the sources, nor on the compiler or its profile.
 
 mod lock;
 mod manifest;
@@ -19,15 +19,15 @@ use xxhash_rust::xxh3::Xxh3;
 use lock::Lock;
 use manifest::{Dependency, Manifest};
 
-/// Modules of the library itself that only ask for runs or read finished ones: they do not count. A test holds that no
-/// module that counts uses one of these.
-pub const READERS: [&str; 8] =
-    ["claims", "command", "compare", "figures", "html", "report", "tune", "validate"];
+/// Modules of the library that only request runs or read finished ones. They do not count. A test checks that no module
+/// that counts uses one of these.
+pub const READERS: [&str; 9] =
+    ["claims", "command", "compare", "digits", "figures", "html", "report", "tune", "validate"];
 
 /// Folders at the top of a package that no build of its library reads.
 const SKIPPED: [&str; 5] = ["benches", "examples", "proptest-regressions", "target", "tests"];
 
-/// Version of the hash itself: it grows when the same sources are to get another id.
+/// Version of the hash. A new version gives the same sources another id.
 const FORMAT: &str = "lowmesh sources 1";
 
 /// What a run depends on.
@@ -35,16 +35,16 @@ const FORMAT: &str = "lowmesh sources 1";
 pub struct Sources {
     /// The hash, 32 hexadecimal digits.
     pub id: String,
-    /// Files and folders after whose change the hash is computed again.
+    /// Files and folders; a change of one of them requires a new hash.
     pub watched: Vec<PathBuf>,
-    /// What was hashed: name of the package and path inside it, with `/`.
+    /// The hashed files: name of the package and path inside it, with `/`.
     pub files: Vec<String>,
 }
 
-/// Hashes the sources on which the library in the folder `package` builds.
+/// Hashes the sources of the library in the folder `package` and of its dependencies.
 ///
-/// Outside a workspace (a package from a registry) the other packages lie where only cargo knows. Their exact versions
-/// in the library's manifest stand for them: a registry never changes a version that it has published.
+/// Outside a workspace (a package from a registry) only cargo knows the folders of the other packages. Their exact
+/// versions in the library's manifest stand for them: a registry never changes a published version.
 pub fn of(package: &Path) -> Result<Sources, String> {
     let own = Manifest::read(package)?;
     let root = own.root()?;
@@ -74,7 +74,7 @@ pub fn of(package: &Path) -> Result<Sources, String> {
     Ok(Sources { id: hash.digits(), watched, files })
 }
 
-/// The package itself, then every package of the workspace on which it builds, by name.
+/// The package itself, then every workspace package that it depends on, by name.
 fn members(own: Manifest, root: Option<&Manifest>) -> Result<Vec<Manifest>, String> {
     let mut waiting = VecDeque::from([own.resolved(root)?]);
     let mut first = None;
@@ -96,8 +96,8 @@ fn members(own: Manifest, root: Option<&Manifest>) -> Result<Vec<Manifest>, Stri
     Ok(first.into_iter().chain(others.into_values()).collect())
 }
 
-/// The files of a package that count, each with its place (`package/path`), in the order of places. Folders in which
-/// they lie are added to `watched`.
+/// The files of a package that count, each with its place (`package/path`), in the order of places. Their folders are
+/// added to `watched`.
 fn counted(
     member: &Manifest,
     readers: &[&str],
@@ -106,7 +106,7 @@ fn counted(
     let mut files = Vec::new();
     for (path, name) in entries(&member.folder)? {
         let text = path.extension().is_some_and(|ending| ending == "md");
-        // The manifest counts by what it says, not by its text.
+        // `Manifest::canonical` stands for the text of the manifest.
         if text || SKIPPED.contains(&name.as_str()) || name.starts_with("Cargo.") {
             continue;
         }
@@ -139,14 +139,14 @@ fn collect(
     Ok(())
 }
 
-/// Whether a file or folder holds tests alone: by the rule of the house `foo/tests.rs` and `foo/tests/`. A test holds
-/// that each is a module of `#[cfg(test)]`.
+/// Whether a file or folder holds only tests. By convention these are `foo/tests.rs` and `foo/tests/`. A test checks that
+/// each of them is a module under `#[cfg(test)]`.
 fn is_test(place: &str) -> bool {
     let name = place.rsplit('/').next().unwrap_or(place);
     place.starts_with("src/") && (name == "tests" || name == "tests.rs")
 }
 
-/// What lies in a folder but for hidden names.
+/// The entries of a folder, without hidden ones.
 fn entries(folder: &Path) -> Result<Vec<(PathBuf, String)>, String> {
     let failed = |error: std::io::Error| format!("cannot list {}: {error}", folder.display());
     let mut all = Vec::new();
@@ -160,7 +160,7 @@ fn entries(folder: &Path) -> Result<Vec<(PathBuf, String)>, String> {
     Ok(all)
 }
 
-/// The contents of a file. Line ends of text are those of Unix: a checkout may write others.
+/// The contents of a file. Line ends of text are normalised to those of Unix, since a checkout may write others.
 fn contents(path: &Path) -> Result<Vec<u8>, String> {
     let bytes =
         fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
@@ -179,7 +179,7 @@ fn contents(path: &Path) -> Result<Vec<u8>, String> {
     Ok(plain)
 }
 
-/// A hash over entries that cannot be taken for each other: each has its length before it.
+/// A hash over entries. Each part follows its length, so that different entries never give the same octets.
 struct Hash(Xxh3);
 
 impl Hash {

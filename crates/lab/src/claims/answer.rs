@@ -1,28 +1,31 @@
-//! What came of a claim.
+//! The answer to a claim: its verdict and the measurements behind it.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::claim::{Basis, Claim, Grade};
 use super::compare::Outcome;
-use super::paper::{Basis, Claim, Grade};
 use crate::digits::{Digits, with_interval};
 use crate::statistics::Estimate;
 
-/// Whether the software bears a claim out.
+/// Whether the software confirms a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// It does.
+    /// The software confirms the claim.
     Reproduced,
-    /// It contradicts it.
+    /// The software contradicts the claim.
     NotReproduced,
-    /// The runs are too few or too uncertain to say, or there are none.
+    /// The runs are too few or too uncertain to decide, or there are none.
     Undecided,
 }
 
 impl Verdict {
-    /// The word for it.
+    /// All verdicts, the best first.
+    pub const ALL: [Self; 3] = [Self::Reproduced, Self::NotReproduced, Self::Undecided];
+
+    /// The verdict in words.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Reproduced => "reproduced",
@@ -30,19 +33,14 @@ impl Verdict {
             Self::Undecided => "undecided",
         }
     }
-}
 
-impl Verdict {
-    /// All of them, the best first.
-    pub const ALL: [Self; 3] = [Self::Reproduced, Self::NotReproduced, Self::Undecided];
-
-    /// How many of `answers` have it.
+    /// The number of `answers` with this verdict.
     pub fn count(self, answers: &[Answer]) -> usize {
         answers.iter().filter(|answer| answer.verdict == self).count()
     }
 }
 
-/// How many claims have which verdict, settings and findings apart.
+/// The number of claims with each verdict, counted separately for settings and findings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
     /// Claims about settings.
@@ -51,14 +49,14 @@ pub struct Summary {
     pub findings: Counts,
 }
 
-/// How many claims have which verdict.
+/// The number of claims with each verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// That are reproduced.
+    /// Reproduced claims.
     pub reproduced: usize,
-    /// That are not reproduced.
+    /// Claims that are not reproduced.
     pub not_reproduced: usize,
-    /// That are undecided.
+    /// Undecided claims.
     pub undecided: usize,
 }
 
@@ -88,7 +86,7 @@ impl Summary {
         Self { settings: on(Basis::Setting), findings: on(Basis::Finding) }
     }
 
-    /// In one line; of what no claim is about, nothing.
+    /// The counts in one line; a kind without claims is left out.
     pub fn words(self) -> String {
         let Self { settings, findings } = self;
         let mut parts = Vec::new();
@@ -124,33 +122,33 @@ impl From<Outcome> for Verdict {
     }
 }
 
-/// What was measured.
+/// A measured value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Measured {
-    /// Nothing.
+    /// No value.
     Nothing,
-    /// A mean, of a comparison the mean difference.
+    /// A mean; for a comparison, the mean difference.
     Number(f64),
-    /// Values of a probe.
+    /// The values of a probe.
     Values(BTreeMap<String, f64>),
 }
 
-/// What it would take to decide a claim that is undecided, at the comparison that is shown.
+/// How narrow the interval of the shown comparison must be to decide it. Only an undecided claim has this.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Power {
-    /// Half the width of the interval that had to decide, which is wider where one of many comparisons can.
+    /// Half the width of the interval, widened for the number of comparisons.
     pub half: f64,
-    /// The half width that would have decided, with the same mean.
+    /// The half width that decides at the same mean.
     pub wanted: f64,
-    /// The runs that give such an interval, if they spread as those that were made; absent above a million.
+    /// The number of runs that gives this half width at the same spread; absent above a million.
     pub runs: Option<usize>,
-    /// Whether some mean could have held with an interval of this width.
+    /// Whether there is a mean at which an interval of this width holds.
     pub can_hold: bool,
 }
 
 impl Power {
-    /// In words.
+    /// The same in words.
     pub fn words(&self) -> String {
         let Self { half, wanted, runs, can_hold } = *self;
         let [half, wanted] = [half, wanted].map(|value| Digits::significant(value, 2).show(value));
@@ -170,7 +168,7 @@ pub struct Answer {
     pub id: String,
     /// How much it matters.
     pub grade: Grade,
-    /// Where the publication says so.
+    /// The place in the publication.
     pub place: String,
     /// What the verdict rests on.
     pub basis: Basis,
@@ -178,28 +176,28 @@ pub struct Answer {
     pub verdict: Verdict,
     /// What is claimed, with the claim's own thresholds.
     pub claimed: String,
-    /// What was measured where it speaks most against the claim.
+    /// The measured value that speaks most against the claim.
     pub measured: Measured,
     /// Half the 95 % confidence interval of a measured mean.
     pub ci95: Option<f64>,
-    /// Runs (pairs of runs, of a comparison) behind it.
+    /// Runs behind the value; for a comparison, pairs of runs.
     pub n: usize,
-    /// What would decide it, of an undecided claim about results.
+    /// The runs that would decide an undecided claim about results.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub power: Option<Power>,
     /// Why the verdict is what it is.
     pub why: String,
-    /// What shows it again.
+    /// The command that shows the result again.
     pub command: String,
     /// The claim in full.
     pub text: String,
-    /// How it is read.
+    /// How the claim is interpreted.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub note: String,
 }
 
 impl Measured {
-    /// In words, with the interval and the number of runs behind it.
+    /// The value in words, with its interval and the number of runs behind it.
     fn words(&self, ci95: Option<f64>, runs: Option<usize>) -> String {
         match self {
             Self::Nothing => "-".to_owned(),
@@ -216,19 +214,19 @@ impl Measured {
     }
 }
 
-/// At most four digits after the point, none that say nothing.
+/// At most four digits after the point, without trailing zeros.
 fn plain(value: f64) -> String {
     let text = format!("{value:.4}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 impl Answer {
-    /// What was measured in words, with its interval and the number of runs behind it.
+    /// The measured value in words, with its interval and the number of runs behind it.
     pub fn measured_words(&self) -> String {
         self.measured.words(self.ci95, Some(self.n))
     }
 
-    /// What was measured for a cell of a table: a mean with its interval, or how many values were checked.
+    /// The measured value for a cell of a table: a mean with its interval, or the number of checked values.
     pub fn measured_short(&self) -> String {
         match &self.measured {
             Measured::Nothing => "-".to_owned(),

@@ -1,33 +1,50 @@
-//! What many comparisons come to, so that chance decides no more often than for one.
+//! The outcome of a test with many comparisons, at the error rate of a single one.
 //!
-//! A test asks that `needed` of `all` comparisons are true: all of them, a share, or one. Each has an interval that
-//! misses the truth on one side in one of forty cases, so of forty comparisons with nothing in them one looks like
-//! something. Runs of different points have seeds in common, and a point is part of many comparisons: they depend on
-//! each other in ways that nobody knows. The rule is right whatever these are.
+//! A test requires that `needed` of `all` comparisons are true: all of them, a share, or one. The interval of each
+//! comparison misses the truth on one side in one of forty cases, so among forty comparisons without an effect about one
+//! shows an effect by chance. Comparisons depend on each other: points share seeds, and a point is part of several
+//! comparisons. The rule holds under any dependence.
 //!
-//! To show that `needed` of `all` are true is to refute that `all - needed + 1` are not. If that many are not, the
-//! chance that the intervals of any of them say otherwise is at most the sum of their chances. So each interval is as
-//! wide as for a family of `all - needed + 1` comparisons (Bonferroni), and `needed` of them must hold: Benjamini and
-//! Heller, "Screening for partial conjunction hypotheses", Biometrics 64 (2008), theorem 1 with the Bonferroni
-//! combination. The same rule with the sides exchanged refutes the test:
+//! Showing that `needed` of `all` are true means refuting that `all - needed + 1` are false. If that many are false, the
+//! probability that any of their intervals says otherwise is at most the sum of their error probabilities. So each
+//! interval is as wide as for a family of `all - needed + 1` comparisons (Bonferroni), and `needed` comparisons must hold:
+//! Benjamini and Heller, "Screening for partial conjunction hypotheses", Biometrics 64 (2008), theorem 1 with the
+//! Bonferroni combination. The same rule with the sides exchanged refutes the test:
 //!
-//! | asked | is shown by | is refuted by |
+//! | required | shown by | refuted by |
 //! |---|---|---|
-//! | all of k | k that hold, each for itself | one that fails in a family of k |
-//! | one of k | one that holds in a family of k | k that fail, each for itself |
+//! | all of k | k that hold, each with an interval of its own | one that fails in a family of k |
+//! | one of k | one that holds in a family of k | k that fail, each with an interval of its own |
 //! | m of k | m that hold in a family of k - m + 1 | k - m + 1 that fail in a family of m |
 
 use super::compare::Outcome;
 
-/// How many of `all` comparisons must be true where `share` of them must; of a share of nothing, one.
+/// The number of comparisons out of `all` that a `share` requires, at least one.
 pub(super) fn needed(share: f64, all: usize) -> usize {
-    // A millionth of one comparison is no comparison.
+    // A product such as 0.55 * 100 exceeds a whole number by its rounding.
     let least = libm::ceil(share * all as f64 - 1e-6) as usize;
     least.clamp(1, all.max(1))
 }
 
-/// What `all` comparisons come to of which `needed` must be true. `count` says how many have an outcome when each has
-/// an interval for a family of that many. `tests` of a claim can each refute it, so each is refuted by less chance.
+/// The sizes of the families whose intervals decide a test.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Families {
+    /// The family in which comparisons must hold.
+    pub holds: usize,
+    /// The family in which comparisons must fail.
+    pub fails: usize,
+}
+
+impl Families {
+    /// The families of `all` comparisons of which `needed` must be true, in a claim of `tests` tests.
+    pub fn of(all: usize, needed: usize, tests: usize) -> Self {
+        Self { holds: all + 1 - needed, fails: needed * tests.max(1) }
+    }
+}
+
+/// The outcome of `all` comparisons of which `needed` must be true. `count` gives the number of comparisons with an
+/// outcome, each with an interval for a family of that size. Each of the `tests` of a claim can refute it, so they share
+/// the error rate of a refutation.
 pub(super) fn decide(
     all: usize,
     needed: usize,
@@ -37,10 +54,10 @@ pub(super) fn decide(
     if all == 0 {
         return Outcome::Unclear;
     }
-    let spare = all - needed + 1;
-    if count(Outcome::Holds, spare) >= needed {
+    let families = Families::of(all, needed, tests);
+    if count(Outcome::Holds, families.holds) >= needed {
         Outcome::Holds
-    } else if count(Outcome::Fails, needed * tests.max(1)) >= spare {
+    } else if count(Outcome::Fails, families.fails) > all - needed {
         Outcome::Fails
     } else {
         Outcome::Unclear

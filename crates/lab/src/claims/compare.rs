@@ -1,22 +1,22 @@
-//! One number with its interval against a claim.
+//! Compares one estimate and its interval with the values that a claim allows.
 
-use super::paper::{Op, Test};
+use super::claim::{Op, Test};
 use crate::statistics::Estimate;
 
-/// What a number says about a claim.
+/// The outcome of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It bears the claim out.
+    /// The comparison confirms the claim.
     Holds,
-    /// It contradicts the claim.
+    /// The comparison contradicts the claim.
     Fails,
-    /// It is too uncertain for either, or not there.
+    /// The value is too uncertain for either, or absent.
     Unclear,
 }
 
-/// The values that a claim allows: an interval, each end of which belongs to it or does not.
+/// The values that a claim allows: an open or a closed interval.
 ///
-/// Where two sides are compared, the value is their difference.
+/// For two sides, the value is their difference.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Allowed {
     low: f64,
@@ -26,13 +26,13 @@ pub(super) struct Allowed {
 }
 
 impl Allowed {
-    /// What `test` allows.
+    /// The values that `test` allows.
     pub fn by(test: &Test) -> Self {
         let (value, tolerance) = (test.value, test.tolerance);
         let (low, high, closed) = match test.op {
             Op::Gt | Op::Exists | Op::Trend => (value, f64::INFINITY, false),
             Op::Ge => (value - tolerance, f64::INFINITY, true),
-            // Its tolerance is that of steps.
+            // The tolerance of this op applies to steps.
             Op::MonotoneInc => (value, f64::INFINITY, true),
             Op::Lt => (f64::NEG_INFINITY, value, false),
             Op::Le => (f64::NEG_INFINITY, value + tolerance, true),
@@ -46,12 +46,12 @@ impl Allowed {
         Self { low, high, closed }
     }
 
-    /// What an estimate says with an interval for a `family`: it holds with all of that in the allowed values, fails
-    /// with none of it there.
+    /// The outcome of an estimate with an interval for a `family`. The estimate holds if its whole interval is allowed,
+    /// and fails if no part of the interval is.
     fn outcome(self, estimate: Estimate, family: usize) -> Outcome {
         let above = |bound| estimate.lies_above(bound, family);
         let below = |bound| estimate.lies_below(bound, family);
-        // An interval of no width may lie at an end.
+        // An interval of zero width may lie exactly at an end.
         let at_end = |end: f64| {
             estimate.ci95 == Some(0.0) && estimate.mean.total_cmp(&end).is_eq() && self.closed
         };
@@ -67,17 +67,17 @@ impl Allowed {
         }
     }
 
-    /// How far `value` is from the nearest end of the allowed values, inside or outside.
+    /// The distance of `value` from the nearest end of the allowed values, inside or outside.
     pub fn distance(self, value: f64) -> f64 {
         (value - self.low).abs().min((value - self.high).abs())
     }
 
-    /// How far an interval from `low` to `high` reaches out of the allowed values; negative by how far it stays in.
+    /// How far the interval from `low` to `high` extends beyond the allowed values; negative if it lies inside.
     pub fn beyond(self, low: f64, high: f64) -> f64 {
         (self.low - low).max(high - self.high)
     }
 
-    /// Both ends; infinite where there is none.
+    /// Both ends; infinite where there is no bound.
     pub const fn ends(self) -> (f64, f64) {
         (self.low, self.high)
     }
@@ -87,16 +87,15 @@ impl Allowed {
         self.closed
     }
 
-    /// Half the width of the allowed values; infinite where they have one end or none.
+    /// Half the width of the allowed values; infinite unless both ends are finite.
     pub fn half_width(self) -> f64 {
         (self.high - self.low) / 2.0
     }
 }
 
-/// Holds `estimate` against what `test` allows, with an interval so wide that those of a `family` of comparisons
-/// hold together.
+/// Compares `estimate` with the values that `test` allows, with an interval widened for a `family` of comparisons.
 ///
-/// One run has no interval: it decides nothing.
+/// A single run has no interval and decides nothing.
 pub(super) fn compare(test: &Test, estimate: Option<Estimate>, family: usize) -> Outcome {
     let some = estimate.filter(|estimate| estimate.ci95.is_some());
     some.map_or(Outcome::Unclear, |estimate| Allowed::by(test).outcome(estimate, family))

@@ -1,8 +1,8 @@
-//! The one model by which all claims are judged.
+//! Judges claims. One model serves for all of them.
 //!
-//! A test makes one or more comparisons, each out of the runs of one point or the paired runs of two. Each has a mean
-//! and a 95 % confidence interval, and the claim allows values: its op says from where to where, with v, t, a, b the
-//! value, tolerance and range of the test.
+//! A test makes one or more comparisons, each from the runs of one point or the paired runs of two. A comparison has a
+//! mean and a 95 % confidence interval. The op of the test defines the allowed values, where v, t, a and b are the value,
+//! tolerance and range of the test:
 //!
 //! | op | allowed values |
 //! |---|---|
@@ -13,14 +13,14 @@
 //! | `eq`, `similar` | v - t to v + t |
 //! | `between`, `approx` | a to b |
 //!
-//! A comparison holds if its whole interval lies within the allowed values, fails if none of it does, and else is
-//! unclear: a wide interval shows nothing. That `similar` holds is therefore two one-sided tests (TOST).
+//! A comparison holds if its whole interval lies within the allowed values, fails if no part of it does, and is unclear
+//! otherwise: a wide interval shows nothing. `similar` therefore amounts to two one-sided tests (TOST).
 //!
-//! A test asks that a share of its comparisons is true: all, unless stated; one, of `exists`. How wide the
-//! intervals are with which many comparisons hold or fail says [`chance`](super::chance). Two ops look elsewhere:
-//! `monotone_inc` at the rank correlation with an axis ([`trend`]), `same_orderings` at the verdicts of other claims.
+//! A test requires that a share of its comparisons is true: all by default, one for `exists`. [`chance`](super::chance)
+//! defines how wide the intervals of many comparisons are. Two ops do not compare means: `monotone_inc` uses the rank
+//! correlation with an axis ([`trend`]), and `same_orderings` the verdicts of other claims ([`orderings`]).
 //!
-//! A claim is reproduced if all its tests hold, not reproduced if one fails, and else undecided.
+//! A claim is reproduced if all its tests hold, not reproduced if one fails, and undecided otherwise.
 
 mod orderings;
 mod probed;
@@ -30,27 +30,28 @@ mod words;
 use std::collections::BTreeMap;
 
 use super::answer::{Answer, Measured, Power, Verdict};
-use super::chance;
+use super::chance::{self, Families};
+use super::claim::{Claim, Op, Test};
 use super::compare::{Allowed, Outcome, compare};
-use super::paper::{Claim, Op, Paper, Scope, Test};
+use super::paper::{Paper, Scope};
 use super::reference::{self, Table};
 use super::select::{self, BySeed, Comparison};
 use crate::command::Provenance;
 use crate::results::PointResult;
 use crate::statistics::Estimate;
 
-/// All that claims can be held against.
+/// The results that claims are judged by.
 #[derive(Debug, Default)]
 pub struct Evidence {
     /// Points with their runs, by the name of the sweep.
     pub sweeps: BTreeMap<String, Vec<PointResult>>,
-    /// Measured tables, by the name that tests call them.
+    /// Measured tables, by the name that tests use.
     pub tables: BTreeMap<String, Table>,
-    /// How much of the sweeps was run.
+    /// The extent to which the sweeps were run.
     pub scope: Scope,
 }
 
-/// What came of one test.
+/// The result of one test.
 struct Finding {
     outcome: Outcome,
     measured: Measured,
@@ -77,12 +78,12 @@ impl Finding {
 
 /// Judges one claim of `paper`.
 pub fn judge(paper: &Paper, claim: &Claim, evidence: &Evidence) -> Answer {
-    // A probe has no chance in it.
+    // A probe is deterministic, so it takes no share of the error rate.
     let tests = claim.tests.iter().filter(|test| test.probe.is_none()).count();
     let findings: Vec<Finding> =
         claim.tests.iter().map(|test| find(paper, test, tests, evidence)).collect();
     let outcome = together(&findings);
-    // What is shown is a test that decided.
+    // The answer shows a test that decided.
     let shown = findings.iter().position(|one| one.outcome == outcome).unwrap_or_default();
     let mut answer = Answer::undecided(claim, "the claim has no test");
     let why: Vec<&str> = findings.iter().map(|one| one.why.as_str()).collect();
@@ -100,7 +101,7 @@ pub fn judge(paper: &Paper, claim: &Claim, evidence: &Evidence) -> Answer {
     answer
 }
 
-/// What the tests of a claim come to: all must hold, and one that fails is enough.
+/// The outcome of a claim: all its tests must hold, and one that fails refutes it.
 fn together(findings: &[Finding]) -> Outcome {
     let all = |wanted: Outcome| findings.iter().all(|one| one.outcome == wanted);
     if !findings.is_empty() && all(Outcome::Holds) {
@@ -112,7 +113,7 @@ fn together(findings: &[Finding]) -> Outcome {
     }
 }
 
-/// Finds out about `test`, one of `tests` of its claim.
+/// Evaluates `test`, one of the `tests` tests of its claim.
 fn find(paper: &Paper, test: &Test, tests: usize, evidence: &Evidence) -> Finding {
     if let Some(name) = &test.probe {
         return probed::probed(test, name);
@@ -131,7 +132,7 @@ fn find(paper: &Paper, test: &Test, tests: usize, evidence: &Evidence) -> Findin
         reference::hold_against(test, table, &mut comparisons);
     }
     if comparisons.is_empty() {
-        return Finding::unclear("no point of the sweep is meant".to_owned());
+        return Finding::unclear("the test selects no point of the sweep".to_owned());
     }
     let provenance = paper.provenance(&test.sweep, evidence.scope);
     if test.op == Op::MonotoneInc {
@@ -143,7 +144,7 @@ fn find(paper: &Paper, test: &Test, tests: usize, evidence: &Evidence) -> Findin
     compared(test, tests, &comparisons, &provenance)
 }
 
-/// Holds each comparison against the claim and shows the one that says most against it.
+/// Compares each comparison with the claim and shows the one that speaks most against it.
 fn compared(
     test: &Test,
     tests: usize,
@@ -160,7 +161,7 @@ fn compared(
     let outcome = chance::decide(all, needed, tests, count);
     let telling = telling(test, outcome, &estimates);
     let (one, estimate) = (&comparisons[telling], estimates[telling]);
-    let families = Families { holds: all - needed + 1, fails: needed * tests };
+    let families = Families::of(all, needed, tests);
     let power = estimate
         .filter(|_| outcome == Outcome::Unclear)
         .and_then(|estimate| power(test, estimate, &families));
@@ -173,7 +174,7 @@ fn compared(
     let alone = count(Outcome::Fails, 1);
     if all > 1 && outcome != Outcome::Fails && alone > count(Outcome::Fails, families.fails) {
         why = format!(
-            "{why}; {alone} fail when looked at alone, which chance does to some of so many"
+            "{why}; {alone} fail when each is judged alone, as some of so many do by chance"
         );
     }
     Finding {
@@ -187,13 +188,7 @@ fn compared(
     }
 }
 
-/// How many comparisons an interval is one of, for each outcome.
-struct Families {
-    holds: usize,
-    fails: usize,
-}
-
-/// What it would take to decide an unclear comparison.
+/// The interval and the number of runs that would decide an unclear comparison.
 fn power(test: &Test, estimate: Estimate, families: &Families) -> Option<Power> {
     let allowed = Allowed::by(test);
     let point = Estimate { ci95: Some(0.0), ..estimate };
@@ -209,14 +204,14 @@ fn power(test: &Test, estimate: Estimate, families: &Families) -> Option<Power> 
     })
 }
 
-/// The comparison to show: the one whose interval is farthest out of the allowed values, and of a test that failed
-/// the one that is surest to be out. Where one is enough, the one that is farthest in.
+/// The comparison to show: the one whose interval extends farthest beyond the allowed values. For a failed test, the one
+/// that is most clearly outside; for `exists`, the one that is farthest inside.
 fn telling(test: &Test, outcome: Outcome, estimates: &[Option<Estimate>]) -> usize {
     let allowed = Allowed::by(test);
     let out = |estimate: Option<Estimate>| {
         let Some(Estimate { mean, ci95, .. }) = estimate else { return f64::INFINITY };
         let half = ci95.unwrap_or(f64::INFINITY);
-        // Of an interval that must fail altogether the near end counts, else the far one.
+        // An interval fails by its near end, and exceeds the allowed values by its far end.
         let half = if outcome == Outcome::Fails { -half } else { half };
         allowed.beyond(mean - half, mean + half)
     };
@@ -229,7 +224,7 @@ fn telling(test: &Test, outcome: Outcome, estimates: &[Option<Estimate>]) -> usi
     found.unwrap_or_default()
 }
 
-/// The mean effect of all comparisons, by seed.
+/// The mean effect over all comparisons, for each seed.
 fn averaged<'r>(comparisons: &[Comparison<'r>]) -> Comparison<'r> {
     let mean_of = |pick: for<'a> fn(&'a Comparison<'r>) -> &'a BySeed| {
         let mut sums: BTreeMap<u64, (f64, u32)> = BTreeMap::new();
@@ -237,7 +232,7 @@ fn averaged<'r>(comparisons: &[Comparison<'r>]) -> Comparison<'r> {
             let sum = sums.entry(*seed).or_default();
             *sum = (sum.0 + value, sum.1 + 1);
         }
-        // A seed that is not in all comparisons would weigh them differently.
+        // A seed that some comparison lacks would change the weights of the comparisons.
         let whole = |count: u32| count as usize == comparisons.len();
         let mean = |(seed, (sum, count)): (u64, (f64, u32))| (seed, sum / f64::from(count));
         sums.into_iter().filter(|(_, (_, count))| whole(*count)).map(mean).collect()

@@ -1,12 +1,12 @@
 //! Published levels: the values of a metric that a claim states for points of a curve.
 //!
-//! A test that compares no two sides holds a metric itself against a range or a bound. That range or bound belongs
-//! beside our curve of the same metric. Differences, gains, means over points, knees and trends are no levels.
+//! A test without two sides compares a metric itself with a range or a bound. A figure shows this range or bound with our
+//! curve of the same metric. Differences, gains, means over points, knees and trends are not levels.
 
 use std::collections::BTreeMap;
 
+use super::claim::{Claim, Op, Test};
 use super::compare::Allowed;
-use super::paper::{Claim, Op, Test};
 use super::select;
 use crate::results::PointResult;
 
@@ -15,15 +15,15 @@ use crate::results::PointResult;
 pub struct Level {
     /// The claim that states it.
     pub claim: String,
-    /// The sweep whose points it is about.
+    /// The sweep that it applies to.
     pub sweep: String,
     /// The metric, in the unit of the results.
     pub metric: String,
-    /// Its lower end; absent if values may be as low as they like.
+    /// Its lower end; absent if there is no lower bound.
     pub low: Option<f64>,
-    /// Its upper end; absent if values may be as high as they like.
+    /// Its upper end; absent if there is no upper bound.
     pub high: Option<f64>,
-    /// The number that the publication gives, where the range stands around one.
+    /// The number that the publication gives, if the range surrounds one.
     pub stated: Option<f64>,
     /// Whether the ends themselves are allowed.
     closed: bool,
@@ -41,18 +41,18 @@ impl Level {
         let bound = matches!(test.op, Op::Lt | Op::Le | Op::Gt | Op::Ge);
         let compared = test.left.is_some() || test.right.is_some() || test.reference.is_some();
         let derived = test.relative || test.knee_below.is_some() || !test.over.is_empty();
-        // A mean over points is the value of none of them.
+        // A mean over points is not the value of any single point.
         if !(range || bound) || compared || derived || test.on_average || test.metric.is_empty() {
             return None;
         }
         let allowed = Allowed::by(test);
         let (low, high) = allowed.ends();
-        // No metric is below zero, so "above zero" says that there is something, not how much.
+        // No metric is negative, so a bound of zero states no amount.
         let tells = high.is_finite() || low > 0.0;
         if low.is_nan() || high.is_nan() || !tells {
             return None;
         }
-        // A range without a number of its own has zero as its value.
+        // The default value of a range is zero, which then is not a stated number.
         let given = matches!(test.op, Op::Eq | Op::Similar) || test.value.abs() > 0.0;
         let inside = low <= test.value && test.value <= high;
         Some(Self {
@@ -67,12 +67,12 @@ impl Level {
         })
     }
 
-    /// Whether it is about `point`.
+    /// Whether it applies to `point`.
     pub fn is_about(&self, point: &PointResult) -> bool {
         select::meets(point, &self.at)
     }
 
-    /// Whether it is for certain values of `key` alone.
+    /// Whether it applies only to certain values of `key`.
     pub fn names(&self, key: &str) -> bool {
         self.at.contains_key(key)
     }

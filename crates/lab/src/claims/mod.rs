@@ -1,19 +1,20 @@
-//! Claims of publications, and whether this software bears them out.
+//! Claims of publications, and whether this software confirms them.
 //!
 //! ```text
-//!   papers/NAME/paper.toml    which runs it takes: sweeps over scenarios, full and quick
-//!   papers/NAME/claims.toml   what is claimed, and how that is tested: thresholds are the claim's own
+//!   papers/NAME/paper.toml    the runs: sweeps over scenarios, full and quick
+//!   papers/NAME/claims.toml   the claims and their tests, with the thresholds of the publication
 //!
 //!   paper ── sweeps ──> plans ──> Results ──┐
 //!   claim ── tests ─────────────────────────┴── judge ──> answer: reproduced | not reproduced | undecided
 //!         └─ probes of the code itself ─────────┘
 //! ```
-//! One model judges all claims: [`judge`]. A claim about numbers and rules of an algorithm is decided by
-//! driving the code ([`probe`]), a claim about results by simulation, and either may be held against
-//! measured data instead of a number ([`reference`]).
+//! One model judges all claims: [`judge`]. A probe drives the code to check a claim about the numbers and rules of an
+//! algorithm ([`probe`]). Simulations check a claim about results, and may compare it with measured data instead of a
+//! number ([`reference`]).
 
 mod answer;
 mod chance;
+mod claim;
 mod compare;
 pub mod judge;
 mod level;
@@ -24,11 +25,9 @@ mod select;
 mod sensitivity;
 
 pub use answer::{Answer, Counts, Measured, Power, Summary, Verdict};
+pub use claim::{Basis, Claim, Grade, Kind, Op, Settings, Test, Wanted};
 pub use compare::Outcome;
 pub use level::Level;
-pub use paper::{
-    Basis, Claim, Extent, Grade, Kind, Op, PAPERS, Paper, PaperError, Part, Scope, Settings, Sweep,
-    Test, Wanted,
-};
+pub use paper::{Extent, PAPERS, Paper, PaperError, Part, Scope, Sweep};
 pub use reference::Table;
 pub use sensitivity::Sensitivity;

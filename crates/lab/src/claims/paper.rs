@@ -1,11 +1,12 @@
-//! A reproduced publication as its two TOML files state it.
+//! A publication to reproduce, as its two TOML files describe it, and the runs that it needs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use lowmesh_units::Seed;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
+use super::claim::{Claim, Settings};
 use super::probe;
 use crate::command::Provenance;
 use crate::metrics::Metrics;
@@ -26,9 +27,6 @@ pub const PAPERS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Settings by their names.
-pub type Settings = BTreeMap<String, String>;
-
 /// A publication.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -37,21 +35,21 @@ pub struct Paper {
     pub name: String,
     /// Its title.
     pub title: String,
-    /// Who wrote it.
+    /// Its authors.
     pub authors: String,
-    /// Where it appeared.
+    /// The journal or conference.
     pub venue: String,
     /// The year.
     pub year: u16,
     /// Its digital object identifier.
     pub doi: String,
-    /// What had to be assumed, in sentences.
+    /// The assumptions, in sentences.
     #[serde(default)]
     pub assumptions: Vec<String>,
     /// The runs that its claims need.
     #[serde(rename = "sweep", default)]
     pub sweeps: Vec<Sweep>,
-    /// What it claims.
+    /// Its claims.
     #[serde(skip)]
     pub claims: Vec<Claim>,
 }
@@ -62,14 +60,14 @@ pub struct Paper {
 pub struct Sweep {
     /// Its name.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub purpose: String,
     /// Its parts, run one after the other.
     #[serde(rename = "part")]
     pub parts: Vec<Part>,
-    /// How much of it is run.
+    /// The full extent of its runs.
     pub full: Extent,
-    /// How much of it is run in a hurry; absent if none of it.
+    /// The extent with `--quick`; absent if the sweep is then not run.
     pub quick: Option<Extent>,
 }
 
@@ -77,9 +75,9 @@ pub struct Sweep {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Part {
-    /// Built-in scenarios to start from; each point has the name as its setting `scenario`.
+    /// The built-in scenarios of the part; each point has the name as its setting `scenario`.
     pub scenarios: Vec<String>,
-    /// Settings that points of this part have besides the swept keys.
+    /// Additional settings of the points of this part.
     #[serde(default)]
     pub labels: Settings,
     /// Overrides of the form `key=value`.
@@ -90,35 +88,35 @@ pub struct Part {
     pub sweep: BTreeMap<String, toml::Value>,
 }
 
-/// How much of a sweep is run.
+/// The extent to which a sweep is run.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Extent {
     /// Overrides for all its points.
     pub set: Vec<String>,
-    /// Values of swept keys that take the place of those of the parts.
+    /// Values of swept keys that replace those of the parts.
     #[serde(default)]
     pub sweep: BTreeMap<String, toml::Value>,
 }
 
-/// Which part of a publication's runs is made.
+/// The selection of a publication's runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
     /// Whether the quick extent of each sweep is run.
     pub quick: bool,
-    /// The first seed, if it is not that of the publication's file.
+    /// The first seed; if absent, that of the publication's file.
     pub first_seed: Option<Seed>,
 }
 
 impl Scope {
-    /// The flags of `lowmesh reproduce` for it, each with a blank before it.
+    /// Its flags of `lowmesh reproduce`, each after a blank.
     pub fn flags(self) -> String {
         let quick = if self.quick { " --quick" } else { "" };
         let seed = self.first_seed.map_or_else(String::new, |seed| format!(" --seed {}", seed.0));
         format!("{quick}{seed}")
     }
 
-    /// The overrides that an extent comes to.
+    /// The overrides of `extent` in this scope.
     fn overrides(self, extent: &Extent) -> Vec<String> {
         let seed = self.first_seed.map(|seed| format!("seed={}", seed.0));
         extent.set.iter().cloned().chain(seed).collect()
@@ -132,182 +130,19 @@ struct ClaimsFile {
     claims: Vec<Claim>,
 }
 
-/// How much a claim matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Grade {
-    /// It is stated clearly.
-    Hard,
-    /// It is stated in passing, or leaves room.
-    Soft,
-}
-
-/// What a claim is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// The value of a setting.
-    Parameter,
-    /// A rule of an algorithm.
-    Formula,
-    /// A number that came out.
-    Number,
-    /// Which of two is higher.
-    Ordering,
-    /// How one quantity moves with another.
-    Trend,
-    /// Why something happens.
-    Mechanism,
-}
-
-/// One claim.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Claim {
-    /// Its name.
-    pub id: String,
-    /// How much it matters.
-    pub grade: Grade,
-    /// What it is about.
-    pub kind: Kind,
-    /// Where the publication says so.
-    pub place: String,
-    /// The claim in our words.
-    pub text: String,
-    /// What should come out, in a few words.
-    pub claimed: String,
-    /// How it is read, where the publication leaves that open.
-    #[serde(default)]
-    pub note: String,
-    /// All of them must hold.
-    #[serde(rename = "test")]
-    pub tests: Vec<Test>,
-}
-
-/// What a verdict rests on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Basis {
-    /// The code alone: what the publication sets is what the program does.
-    Setting,
-    /// Simulations: what the publication finds is what comes out.
-    Finding,
-}
-
-/// How numbers are held against a claim; [`super::judge`] defines each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Op {
-    /// Equal, up to the tolerance.
-    Eq,
-    /// Within a range that stands around a stated number.
-    Approx,
-    /// Within a range.
-    Between,
-    /// Lower.
-    Lt,
-    /// Not higher.
-    Le,
-    /// Higher.
-    Gt,
-    /// Not lower.
-    Ge,
-    /// About the same.
-    Similar,
-    /// Does not fall along an axis.
-    MonotoneInc,
-    /// Higher at the upper end of an axis than at the lower.
-    Trend,
-    /// Higher somewhere.
-    Exists,
-    /// Other claims have the same answer with other settings.
-    SameOrderings,
-}
-
-/// What a probed value should be.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(untagged)]
-pub enum Wanted {
-    /// This number, up to the tolerance.
-    Number(f64),
-    /// A number from the first to the second.
-    Range(f64, f64),
-}
-
-/// One test of a claim.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Test {
-    /// How numbers are held against the claim.
-    pub op: Op,
-    /// The metric, as `docs/topics/results.md` defines it.
-    #[serde(default)]
-    pub metric: String,
-    /// The sweep whose points are looked at.
-    #[serde(default)]
-    pub sweep: String,
-    /// Settings that points must have; of a list, any.
-    #[serde(default)]
-    pub at: BTreeMap<String, Vec<String>>,
-    /// The one side of a comparison; all other settings of the two sides are equal unless both name them.
-    pub left: Option<Settings>,
-    /// The other side.
-    pub right: Option<Settings>,
-    /// Each side is its gain over the point that differs in these settings.
-    #[serde(default)]
-    pub over: Settings,
-    /// The difference is divided by the right side.
-    #[serde(default)]
-    pub relative: bool,
-    /// The axis of a trend, or of a knee.
-    pub along: Option<String>,
-    /// Each side is the largest value on the axis at which the metric is still below this; zero if it never is.
-    pub knee_below: Option<f64>,
-    /// The number of the claim; of a comparison, of the difference.
-    #[serde(default)]
-    pub value: f64,
-    /// Its tolerance.
-    #[serde(default)]
-    pub tolerance: f64,
-    /// Lower end of a range.
-    pub low: Option<f64>,
-    /// Upper end of a range.
-    pub high: Option<f64>,
-    /// Share of the comparisons that must hold.
-    #[serde(default = "one")]
-    pub share: f64,
-    /// The mean over all comparisons is judged, instead of each.
-    #[serde(default)]
-    pub on_average: bool,
-    /// The probe of the code, with its subject.
-    pub probe: Option<String>,
-    /// What its values should be.
-    #[serde(default)]
-    pub expect: BTreeMap<String, Wanted>,
-    /// Claims whose answers are compared.
-    #[serde(default)]
-    pub claims: Vec<String>,
-    /// A table of measured values that stands for the right side or the number: a name the caller gives.
-    pub reference: Option<String>,
-}
-
-const fn one() -> f64 {
-    1.0
-}
-
-/// What is wrong with a publication's files; a fault of the program where they are built in.
+/// A fault in a publication's files. For a built-in publication, this is a fault of the program.
 #[derive(Debug, thiserror::Error)]
 pub enum PaperError {
     /// A file is not of this form.
     #[error("{0}")]
     Form(#[from] toml::de::Error),
-    /// A sweep does not make scenarios.
+    /// A sweep does not give valid scenarios.
     #[error("sweep `{0}`: {1}")]
     Sweep(String, ConfigErrors),
-    /// Something is named that is not there.
+    /// A file names something that does not exist.
     #[error("{0}: there is no {1} `{2}`")]
     Unknown(String, &'static str, String),
-    /// A test lacks what its operation needs.
+    /// A test lacks a value that its op needs.
     #[error("{0}: {1}")]
     Incomplete(String, &'static str),
 }
@@ -345,7 +180,7 @@ impl Paper {
         needed
     }
 
-    /// How the runs of the sweep called `name` are made again; each point names its own scenario.
+    /// The origin of the runs of the sweep called `name`; each point names its own scenario.
     pub fn provenance(&self, name: &str, scope: Scope) -> Provenance {
         let sweep = self.sweeps.iter().find(|sweep| sweep.name == name);
         let extent = sweep.and_then(|sweep| sweep.extent(scope.quick));
@@ -353,7 +188,7 @@ impl Paper {
         Provenance { overrides, ..Provenance::default() }
     }
 
-    /// The plans of a sweep, one for each part and scenario, with settings by which tests find their points.
+    /// The plans of a sweep, one for each part and scenario. The settings of points let tests select them.
     pub fn plans(&self, sweep: &Sweep, scope: Scope) -> Result<Vec<Plan>, PaperError> {
         let Some(extent) = sweep.extent(scope.quick) else { return Ok(Vec::new()) };
         let extent = &Extent { set: scope.overrides(extent), ..extent.clone() };
@@ -400,49 +235,10 @@ impl Paper {
     }
 }
 
-impl Claim {
-    /// What its verdict rests on: the code, if all its tests are probes.
-    pub fn basis(&self) -> Basis {
-        let probed = self.tests.iter().all(|test| test.probe.is_some());
-        if probed { Basis::Setting } else { Basis::Finding }
-    }
-}
-
 impl Sweep {
-    /// How much of it is run; nothing, of one that is not run in a hurry.
+    /// The extent of its runs; none if `quick` leaves it out.
     fn extent(&self, quick: bool) -> Option<&Extent> {
         if quick { self.quick.as_ref() } else { Some(&self.full) }
-    }
-}
-
-impl Test {
-    fn check(&self) -> Result<(), &'static str> {
-        let bounds = self.low.is_some() && self.high.is_some();
-        let demands = [
-            (
-                self.probe.is_none() && self.op != Op::SameOrderings && self.metric.is_empty(),
-                "a test needs a metric or a probe",
-            ),
-            (
-                self.probe.is_some() && self.expect.is_empty(),
-                "a probe needs something to expect of it",
-            ),
-            (self.left.is_some() != self.right.is_some(), "a side is missing"),
-            (
-                matches!(self.op, Op::Approx | Op::Between) && self.probe.is_none() && !bounds,
-                "a range needs both ends",
-            ),
-            (
-                matches!(self.op, Op::MonotoneInc | Op::Trend) && self.along.is_none(),
-                "a trend needs an axis",
-            ),
-            (
-                self.op == Op::SameOrderings && (self.claims.is_empty() || self.along.is_none()),
-                "orderings need claims and an axis",
-            ),
-            (!(0.0..=1.0).contains(&self.share), "a share is from 0 to 1"),
-        ];
-        demands.into_iter().find(|(wrong, _)| *wrong).map_or(Ok(()), |(_, what)| Err(what))
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::paper::Test;
+use super::claim::Test;
 use super::select::{self, Comparison};
 use crate::results::PointResult;
 

@@ -1,18 +1,18 @@
-//! Which runs a test looks at, paired by seed.
+//! Selects the runs of a test and pairs them by seed.
 //!
-//! Runs of two points with equal seeds meet the same air, so their difference says more than the difference
-//! of their means; only seeds that both points have are used.
+//! Runs of two points with equal seeds meet the same radio conditions, so the mean of their differences has a narrower
+//! interval than the difference of their means. Only seeds that both points have are used.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::paper::{Settings, Test};
+use super::claim::{Settings, Test};
 use crate::results::PointResult;
-use crate::statistics::Estimate;
+use crate::statistics::{self, Estimate};
 
 /// Numbers by seed.
 pub(super) type BySeed = BTreeMap<u64, f64>;
 
-/// One comparison that a test makes, or one point that it looks at.
+/// One comparison of a test: two points, or one point alone.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Comparison<'r> {
     /// The point on the left, or the only one.
@@ -21,7 +21,7 @@ pub(super) struct Comparison<'r> {
     pub left: BySeed,
     /// The right side by seed; empty without one.
     pub right: BySeed,
-    /// The difference by seed, or the left side where there is nothing to compare with.
+    /// The difference by seed, or the left side if there is no right side.
     pub effect: BySeed,
 }
 
@@ -49,14 +49,14 @@ pub(super) fn meets(point: &PointResult, at: &BTreeMap<String, Vec<String>>) -> 
     })
 }
 
-/// The point of `points` that is as `like` but for `changes`.
+/// The point of `points` that equals `like` except for `changes`.
 fn with<'r>(
     points: &'r [PointResult],
     like: &PointResult,
     changes: &Settings,
 ) -> Option<&'r PointResult> {
     points.iter().find(|other| {
-        // Only what both have: the length of a slotframe, say, is another key for each scheduling function.
+        // Only keys that both have: the length of a slotframe, for example, has a key for each scheduling function.
         let same = |(key, value): &(String, String)| {
             changes.contains_key(key) || setting(other, key).is_none_or(|there| there == value)
         };
@@ -73,11 +73,11 @@ pub(super) fn by_seed(point: &PointResult, metric: &str) -> BySeed {
     point.runs.iter().filter_map(value).collect()
 }
 
-/// `left` less `right` where both are, divided by `right` if `relative`.
+/// `left` minus `right` for seeds that both have, divided by `right` if `relative`.
 pub(super) fn difference(left: &BySeed, right: &BySeed, relative: bool) -> BySeed {
     let one = |(seed, left): (&u64, &f64)| {
         let right = right.get(seed)?;
-        let difference = left - right;
+        let difference = statistics::difference(*right, *left);
         let effect = if relative { difference / right } else { difference };
         effect.is_finite().then_some((*seed, effect))
     };
@@ -109,7 +109,7 @@ pub(super) fn comparisons<'r>(test: &Test, points: &'r [PointResult]) -> Vec<Com
     found
 }
 
-/// What one side of a comparison is at `point`.
+/// The values of one side of a comparison at `point`, by seed.
 fn side(test: &Test, points: &[PointResult], point: &PointResult) -> BySeed {
     if let (Some(below), Some(axis)) = (test.knee_below, &test.along) {
         return knee(&curve(points, point, axis), &test.metric, below);
@@ -144,7 +144,7 @@ pub(super) fn curve<'r>(
     curve
 }
 
-/// For each seed the last place of the curve at which the metric is below `below`; zero if it never is.
+/// For each seed the largest place of the curve at which the metric is below `below`; zero if there is none.
 fn knee(curve: &[(f64, &PointResult)], metric: &str, below: f64) -> BySeed {
     let mut knees = BySeed::new();
     for (place, point) in curve {

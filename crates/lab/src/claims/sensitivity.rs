@@ -1,9 +1,9 @@
-//! Which assumption a sweep varies, and the points of other sweeps that have it as it was taken.
+//! The assumption that a sweep varies, and the points of other sweeps with the assumed value.
 //!
-//! A sweep that no claim needs repeats points of those that claims need, with other values of one key. The points
-//! with the value that was taken are therefore among the runs already: a point of another sweep belongs here if its
-//! scenario differs from one of the sweep's own in swept keys alone, and it has no value of them that the sweep
-//! does not have, unless its own sweep does not vary that key at all.
+//! A sweep that no claim needs repeats points of sweeps that claims need, with other values of one key. So the points with
+//! the assumed value are among the runs of those sweeps. A point of another sweep belongs here under two conditions: its
+//! scenario differs from one of this sweep only in swept keys, and each of its values of these keys occurs in this sweep,
+//! unless its own sweep does not vary the key.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,22 +11,22 @@ use super::paper::Paper;
 use crate::identity::bare;
 use crate::results::{Point, PointResult};
 
-/// A sweep that varies an assumption, with the points that have it as it was taken.
+/// A sweep that varies an assumption, with the points that have the assumed value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sensitivity {
-    /// All points, those with the assumption as it was taken first.
+    /// All points; those with the assumed value come first.
     pub points: Vec<PointResult>,
     /// The key that holds the assumption.
     pub key: String,
-    /// Its value that was taken.
+    /// The assumed value.
     pub taken: String,
 }
 
 type Keys = BTreeMap<String, String>;
 
 impl Sensitivity {
-    /// What the sweep called `name` varies; nothing if a claim needs the sweep, or no other sweep has the same
-    /// points with exactly one other value.
+    /// The assumption that the sweep called `name` varies; none if a claim needs the sweep, or if no other sweep has the
+    /// same points with exactly one other value.
     pub fn of(
         paper: &Paper,
         name: &str,
@@ -67,7 +67,7 @@ impl Sensitivity {
         Self::split(own, taken)
     }
 
-    /// Finds the key of which the points that were `taken` have one value and the sweep has others.
+    /// Finds the key that has one value in the points `taken` and other values in the sweep.
     fn split(own: &[PointResult], taken: Vec<PointResult>) -> Option<Self> {
         let of = |points: &[PointResult], key: &str| -> BTreeSet<String> {
             points.iter().filter_map(|p| p.setting(key)).map(ToOwned::to_owned).collect()

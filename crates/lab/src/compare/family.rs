@@ -1,17 +1,17 @@
-//! Many differences that are read together: one in twenty differences of nothing looks like something, so each is asked
-//! for more than a single one would be.
+//! Corrects the p-values of many differences. Without a correction, one of twenty differences without an effect is
+//! significant by chance.
 //!
 //! The procedure is Holm's ("A simple sequentially rejective multiple test procedure", Scandinavian Journal of
-//! Statistics 6, 1979): the smallest of m chances is multiplied by m, the next by m - 1, and so on, and none becomes
-//! smaller than one before it. Of all differences that are then below 5 %, any is chance in at most one of twenty such
-//! families, however they depend on each other: metrics of one run do, and so do pairs with a common side.
+//! Statistics 6, 1979): the smallest of m p-values is multiplied by m, the next by m - 1, and so on, and none becomes
+//! smaller than the one before it. The probability of any false positive at 5 % is then at most 5 % for the whole family,
+//! under any dependence: metrics of one run depend on each other, and so do pairs with a common side.
 
 use crate::statistics::QUANTILE;
 
-/// A chance below this is no longer called chance: 5 %, that of the intervals.
+/// The significance level: 5 %, that of the intervals.
 pub const LEVEL: f64 = 2.0 * (1.0 - QUANTILE);
 
-/// The chances of a family, each as large as the family makes it, in the same order.
+/// The p-values of a family after the correction, in the same order.
 pub fn holm(chances: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..chances.len()).collect();
     order.sort_by(|a, b| chances[*a].total_cmp(&chances[*b]));
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chances_are_those_of_r() {
+    fn p_values_are_those_of_r() {
         // p.adjust(c(.01, .04, .03, .005, .55), "holm")
         let found = holm(&[0.01, 0.04, 0.03, 0.005, 0.55]);
         for (found, expected) in found.iter().zip([0.04, 0.09, 0.09, 0.025, 0.55]) {
@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn one_alone_is_as_it_was_and_no_chance_exceeds_certainty() {
+    fn a_single_p_value_stays_and_none_exceeds_one() {
         assert_eq!(holm(&[0.03]), [0.03]);
         assert_eq!(holm(&[0.9, 0.8]), [1.0, 1.0]);
         assert_eq!(holm(&[]), [0.0; 0]);
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn of_twenty_differences_of_nothing_the_luckiest_is_not_marked() {
-        // Evenly spread chances, as those of nothing are: the smallest is .025 and looks like something alone.
+        // Without effects, p-values are evenly spread: the smallest is .025 and significant on its own.
         let chances: Vec<f64> = (0..20).map(|i| 0.025 + f64::from(i) * 0.05).collect();
         assert!(chances[0] < LEVEL);
         assert!(holm(&chances).iter().all(|chance| *chance >= LEVEL));

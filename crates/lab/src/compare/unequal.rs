@@ -1,9 +1,9 @@
-//! Settings that differ between points only because a choice brings its own: who compares `schedule.function` compares
-//! the lengths of slotframes too, unless these are set.
+//! Settings that differ between points only because each choice has its own defaults. A comparison of
+//! `schedule.function`, for example, also compares slotframe lengths unless these are set.
 //!
-//! A choice, as [`CHOICES`] lists them, decides which keys its section has. Between two points with different choices
-//! the same quantity can differ, since each choice has its own default: under one key, or under a key of each choice
-//! ([`QUANTITIES`]). Such a quantity is found whatever its values mean, unless it was swept or nothing of it is a default.
+//! A choice (see [`CHOICES`]) decides which keys its section has. The same quantity can differ between two choices, since
+//! each has its own default: under one key, or under a key of each choice ([`QUANTITIES`]). Such a quantity is reported
+//! unless it was swept or all its values were set.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,15 +18,15 @@ use crate::scenario::{CHOICES, Scenario};
 /// Every key of a scenario with its value.
 pub type Keys = BTreeMap<String, String>;
 
-/// One quantity that has a key of its own in each choice.
+/// One quantity with a separate key in each choice.
 struct Quantity {
     choice: &'static str,
     words: &'static str,
-    /// Choices with the last part of their key.
+    /// Each choice with the last part of its key.
     keys: &'static [(&'static str, &'static str)],
 }
 
-/// Quantities that have more than one name. `minimal` has one slotframe for all.
+/// Quantities with more than one name. `minimal` has a single slotframe for all purposes.
 const QUANTITIES: [Quantity; 3] = [
     Quantity {
         choice: "schedule.function",
@@ -56,23 +56,23 @@ const QUANTITIES: [Quantity; 3] = [
     },
 ];
 
-/// A quantity that differs between choices that are compared. In JSON, `text` says it in words.
+/// A quantity that differs between the compared choices. In JSON, `text` describes it in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unequal {
     /// The key of the choice.
     pub choice: String,
-    /// What the quantity is, if the key does not tell.
+    /// The quantity in words, if its keys have different names.
     pub words: Option<String>,
     /// Its value with each choice, in the order of the points.
     pub values: Vec<Own>,
 }
 
-/// The value that a choice has of a quantity.
+/// The value of a quantity under one choice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Own {
     /// The choice.
     pub chosen: String,
-    /// The key of the quantity with it.
+    /// The key of the quantity under this choice.
     pub key: String,
     /// The value.
     pub value: String,
@@ -117,22 +117,22 @@ impl fmt::Display for Unequal {
     }
 }
 
-/// What differs between the points of a sweep besides its swept keys.
+/// The quantities that differ between the points of a sweep, without its swept keys.
 pub fn of_results(results: &Results) -> Vec<Unequal> {
     of_points(results.points.iter().map(|result| (&result.point.settings, &result.point.scenario)))
 }
 
-/// What differs between points, each with its swept keys, besides these.
+/// The quantities that differ between points, without the swept keys of any of them.
 pub fn of_points<'p>(
     points: impl Iterator<Item = (&'p Vec<(String, String)>, &'p Scenario)>,
 ) -> Vec<Unequal> {
     let mut swept: Vec<String> = Vec::new();
     let mut seen: Vec<Vec<&str>> = Vec::new();
-    let mut told: Vec<Keys> = Vec::new();
+    let mut distinct: Vec<Keys> = Vec::new();
     for (settings, scenario) in points {
         let keys = || settings.iter().map(|(key, _)| key.clone());
         swept.extend(keys().filter(|key| !swept.contains(key)).collect::<Vec<_>>());
-        // Points of equal choices say the same, and a sweep can have very many.
+        // One point for each combination of choices is enough; a sweep can have very many points.
         let choices = vec![
             scenario.topology.name(),
             scenario.radio.medium.name(),
@@ -142,15 +142,15 @@ pub fn of_points<'p>(
         ];
         if !seen.contains(&choices) {
             seen.push(choices);
-            told.push(scenario.keys());
+            distinct.push(scenario.keys());
         }
     }
-    let all: Vec<&Keys> = told.iter().collect();
+    let all: Vec<&Keys> = distinct.iter().collect();
     let found = CHOICES.iter().flat_map(|choice| of_choice(choice, &all, &swept));
     found.collect()
 }
 
-/// What differs between the two sides of any of `pairs` besides the `swept` keys.
+/// The quantities that differ between the two sides of any of `pairs`, without the `swept` keys.
 pub fn of_pairs(pairs: &[(&Keys, &Keys)], swept: &[String]) -> Vec<Unequal> {
     let of = |choice: &&str| {
         let differ = pairs.iter().filter(|(a, b)| a.get(*choice) != b.get(*choice));
@@ -160,7 +160,7 @@ pub fn of_pairs(pairs: &[(&Keys, &Keys)], swept: &[String]) -> Vec<Unequal> {
     CHOICES.iter().flat_map(of).collect()
 }
 
-/// One of the points that are compared for each value of a choice.
+/// For each value of a choice, one of the compared points.
 type Chosen<'k> = Vec<(&'k str, &'k Keys)>;
 
 fn of_choice(choice: &str, points: &[&Keys], swept: &[String]) -> Vec<Unequal> {
@@ -214,7 +214,7 @@ fn of_choice(choice: &str, points: &[&Keys], swept: &[String]) -> Vec<Unequal> {
     found
 }
 
-/// The keys of a section that several choices have and no quantity names.
+/// The keys of a section that several choices share and that no quantity lists.
 fn shared(choice: &str, section: &str, chosen: &Chosen<'_>) -> Vec<String> {
     let named = |key: &str| {
         let quantities = QUANTITIES.iter().filter(|quantity| quantity.choice == choice);
@@ -230,7 +230,7 @@ fn shared(choice: &str, section: &str, chosen: &Chosen<'_>) -> Vec<String> {
     keys.into_iter().filter(|(_, count)| *count > 1).map(|(key, _)| key.clone()).collect()
 }
 
-/// The keys of a scenario in which nothing but a choice is set; none if the choice has a key without a default.
+/// The keys of a scenario that sets only a choice; none if the choice has a key without a default.
 fn defaults(choice: &str, chosen: &str) -> Option<Keys> {
     let set = format!("{choice}={chosen}");
     Scenario::parse("defaults", "name = \"defaults\"", &[set]).ok().map(|scenario| scenario.keys())

@@ -60,7 +60,7 @@ pub enum Kind {
     Lost,
     /// No acknowledgement came in time.
     TimedOut,
-    /// An acknowledgement told of congestion.
+    /// An acknowledgement reported congestion.
     Marked,
     /// The datagram began from scratch.
     Restarted,

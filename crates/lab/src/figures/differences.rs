@@ -1,4 +1,4 @@
-//! How results differ when one assumption is another: paired differences with their intervals.
+//! The effect of another assumption on the results: paired differences with their intervals.
 
 use super::arrangement::named;
 use super::forest::{self, Mark, Row};
@@ -8,7 +8,7 @@ use crate::claims::Sensitivity;
 use crate::compare::{Difference, Side, difference};
 use crate::results::PointResult;
 
-/// Metrics compared: name, label of the axis, and what makes its unit of the metric's.
+/// The compared metrics: name, label of the axis, and the factor from the metric's unit to the axis' unit.
 const METRICS: [(&str, &str, f64); 2] =
     [("tdr", "difference of TDR", 1.0), ("delay_p95_ms", "difference of delay p95 (s)", 1e-3)];
 
@@ -53,16 +53,16 @@ pub fn draw(sensitivity: &Sensitivity) -> Option<Figure> {
     let taken = named(&[key.as_str()], &[taken]);
     (!rows.is_empty()).then(|| Figure {
         name: "differences".to_owned(),
-        title: format!("What other values change, against {taken}"),
-        caption: "Mean difference to the value that was taken, over the runs of equal seeds, with its 95 % confidence \
-                  interval (Student's t). An interval that holds zero shows no difference."
+        title: format!("Effect of other values, compared with {taken}"),
+        caption: "Mean difference from the assumed value, over the runs of equal seeds, with its 95 % confidence \
+                  interval (Student's t). Each interval stands alone: without any effect, one of twenty misses zero by chance."
             .to_owned(),
         sheet: forest::draw(&rows, &labels, &legend, true),
         data,
     })
 }
 
-/// Keys that tell points apart, besides `key`.
+/// Keys that distinguish points, other than `key`.
 fn telling<'p>(points: &'p [PointResult], key: &str) -> Vec<&'p str> {
     let own = points.first().map(|point| &point.point.settings);
     let differs = |other: &&str| {
@@ -73,7 +73,7 @@ fn telling<'p>(points: &'p [PointResult], key: &str) -> Vec<&'p str> {
     keys.filter(|other| *other != key).filter(differs).collect()
 }
 
-/// The point that is as `base` but for `key`, which is `value`.
+/// The point that equals `base` except for `key`, which has `value`.
 fn counterpart<'p>(
     points: &'p [PointResult],
     base: &PointResult,

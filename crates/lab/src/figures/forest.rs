@@ -5,12 +5,12 @@ use super::grid::{Grid, LETTER, Legend, WIDTH};
 use super::sheet::{Anchor, Area, Sheet};
 use super::style;
 
-/// A row: what it tells of, and for each panel its marks.
+/// A row: its label, and its marks in each panel.
 #[derive(Clone, Debug, Default)]
 pub struct Row {
-    /// What it tells of.
+    /// The label.
     pub words: String,
-    /// For each panel its marks.
+    /// The marks in each panel.
     pub panels: Vec<Vec<Mark>>,
 }
 
@@ -23,9 +23,9 @@ pub struct Mark {
     pub mean: f64,
     /// Half the interval.
     pub half: f64,
-    /// The point that it tells of.
+    /// The anchor of its point.
     pub anchor: String,
-    /// What the pointer is told.
+    /// The text under the pointer.
     pub tip: String,
 }
 
@@ -36,7 +36,7 @@ const GAP: f64 = 10.0;
 /// Room between panels.
 const BETWEEN: f64 = 30.0;
 
-/// Draws `rows` with a panel for each of `labels`; with `zero` a line stands there.
+/// Draws `rows` with a panel for each of `labels`, and a line at zero if `zero` is set.
 pub fn draw(rows: &[Row], labels: &[&str], legend: &Legend, zero: bool) -> Sheet {
     let pitch = |row: &Row| {
         let marks = row.panels.iter().map(Vec::len).max().unwrap_or(0).max(1);

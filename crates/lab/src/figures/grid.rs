@@ -104,7 +104,7 @@ impl Grid {
         });
     }
 
-    /// Where an entry of the legend begins; its sign is 34 pixels wide, its words begin after 42.
+    /// The start of an entry of the legend; its sign is 34 pixels wide, and its words begin at 42 pixels.
     pub fn entry(&self, index: usize) -> Point {
         let pitch = (WIDTH - 20.0) / self.legend_columns as f64;
         let (column, row) = (index % self.legend_columns, index / self.legend_columns);

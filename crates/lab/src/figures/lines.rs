@@ -12,8 +12,7 @@ use crate::results::PointResult;
 
 const CAPTION: &str = "Mean over the seeds; bands are 95 % confidence intervals (Student's t).";
 
-/// The figure of one metric, with those of `levels` that are of this metric; absent without a sweep, and when no run
-/// has the metric.
+/// The figure of one metric with the `levels` of this metric; absent without a sweep, or if no run has the metric.
 pub fn draw(arrangement: &Arrangement<'_>, metric: Metric, levels: &[Level]) -> Option<Figure> {
     let along = arrangement.along.as_ref()?;
     let facets = &arrangement.facets[..arrangement.facets.len().min(PANELS_MAX)];
@@ -97,7 +96,7 @@ fn draw_series(
         sheet.polygon(&edge, &format!("band {fill}"));
         vec![mean.clone()]
     } else {
-        // Names have no order, so nothing joins them.
+        // Names have no order, so no line connects them.
         let ends =
             points.iter().map(|(_, x, (_, low, high))| [*low, *high].map(|y| panel.at(*x, y)));
         ends.map(|ends| ends.to_vec()).collect()

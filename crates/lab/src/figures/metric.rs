@@ -5,20 +5,20 @@
 pub struct Metric {
     /// Its name in the results.
     pub name: &'static str,
-    /// What the figure is called.
+    /// The title of the figure.
     pub title: &'static str,
-    /// What stands at the y axis.
+    /// The label of the y axis.
     pub label: &'static str,
     /// Whether the axis starts at zero.
     pub from_zero: bool,
-    /// What the metric's values are multiplied with to get the axis' unit.
+    /// The factor from the metric's unit to the axis' unit.
     pub factor: f64,
-    /// Whether it is drawn for runs with datagrams alone.
+    /// Whether it is drawn only for runs with datagrams.
     pub of_datagrams: bool,
 }
 
 impl Metric {
-    /// `value`, but of a ratio no more than 1.
+    /// `value`, limited to 1 if the metric is a ratio.
     pub(super) fn at_most(self, value: f64) -> f64 {
         match self.name {
             "tdr" | "pdr_up" | "duty_cycle" | "datagram_pdr" => value.min(1.0),

@@ -68,7 +68,7 @@ pub struct Data {
     pub columns: Vec<String>,
     /// Rows, each with as many fields as there are columns; what is absent is empty.
     pub rows: Vec<Vec<String>>,
-    /// For each row the anchor of the point that it tells of, as far as rows tell of points.
+    /// For each row the anchor of its point; empty if the rows do not belong to points.
     pub anchors: Vec<String>,
 }
 
@@ -79,7 +79,7 @@ impl Data {
         Self { columns, rows: Vec::new(), anchors: Vec::new() }
     }
 
-    /// Adds a row that tells of the point with this anchor.
+    /// Adds a row that belongs to the point with this anchor.
     pub fn push(&mut self, anchor: &str, row: Vec<String>) {
         self.rows.push(row);
         self.anchors.push(anchor.to_owned());
@@ -129,8 +129,8 @@ pub fn figures(points: &[PointResult], levels: &[Level]) -> Vec<Figure> {
     figures
 }
 
-/// The figures of a sweep that stands beside another: the first metrics, of datagrams if there are any, drops, and
-/// the course of fragments. Line figures show the published `levels` as well.
+/// The figures of a smaller sweep on a page with several: the first metrics (those of datagrams if there are any), drops,
+/// and the course of fragments. Line figures show the published `levels` as well.
 pub fn main_figures(points: &[PointResult], levels: &[Level]) -> Vec<Figure> {
     let arrangement = Arrangement::of(points);
     let has_datagrams = |point: &PointResult| point.estimate("datagram_pdr").is_some();

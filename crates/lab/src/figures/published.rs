@@ -7,9 +7,9 @@
 //!    --+            v
 //!    range     upper bound        x: the number that the publication gives
 //! ```
-//! A level stands at each x place that its claim names, and across the panel where the claim names none. Signs are in
-//! the colour of words, so that they belong to no curve, and have the claim's name beside them once in each panel.
-//! Signs at the same place stand side by side, and names where no sign, no name and, if possible, no curve is.
+//! A level is drawn at each x value that its claim names, or across the panel if the claim names none. Signs have the
+//! colour of text, so that they belong to no curve. Each panel has the name of the claim once, next to a sign. Signs at the
+//! same x value are drawn side by side. Names avoid signs, other names and, if possible, curves.
 
 use super::Data;
 use super::arrangement::{Along, Arrangement, Facet, PANELS_MAX};
@@ -22,19 +22,19 @@ use crate::claims::Level;
 const HALF: f64 = 6.0;
 /// Length of an arrow.
 const ARROW: f64 = 14.0;
-/// From one sign to another beside it.
+/// Distance between neighbouring signs.
 const LANE: f64 = 13.0;
-/// From a point to the bracket beside it.
+/// Distance between a point and its bracket.
 const ASIDE: f64 = 10.0;
-/// Height of a row of words.
+/// Height of a row of text.
 const ROW: f64 = 13.0;
-/// Width of a letter of these words.
+/// Width of a letter.
 const LETTER: f64 = 7.0;
-/// Rows from a sign to its name at most.
+/// The largest distance between a sign and its name, in rows.
 const ROWS_MAX: u32 = 6;
-/// The part of the y axis that an arrow needs.
+/// The share of the y axis that an arrow takes.
 const ARROW_SHARE: f64 = 0.07;
-/// Letters of the names of curves at most; more are counted.
+/// The longest list of curve names, in letters; for a longer one the label has the number of curves.
 const NAMES_MAX: usize = 20;
 
 /// The published levels of one figure, by panel.
@@ -45,20 +45,20 @@ pub struct Published<'l> {
     titles: Vec<&'l str>,
 }
 
-/// A level at one place of a panel.
+/// A level at one x value of a panel.
 #[derive(Debug)]
 struct Mark<'l> {
     level: &'l Level,
-    /// The value of the x axis, as it is set and as a number; absent if it is all of the axis.
+    /// The x value, as text and as a number; absent if the level spans the axis.
     place: Option<(&'l str, f64)>,
-    /// The curves it is for.
+    /// The curves that the level applies to.
     series: Vec<&'l str>,
-    /// Curves of the panel.
+    /// The number of curves in the panel.
     curves: usize,
 }
 
 impl<'l> Published<'l> {
-    /// Those of `levels` that are of `metric`, wherever points of the sweep stand that they are about.
+    /// The `levels` of `metric`, at each point of the sweep that they apply to.
     pub fn of(
         arrangement: &'l Arrangement<'l>,
         along: &Along,
@@ -72,12 +72,12 @@ impl<'l> Published<'l> {
         Self { metric, panels, titles }
     }
 
-    /// Whether no panel that is drawn has one.
+    /// Whether no drawn panel has a level.
     pub fn is_empty(&self) -> bool {
         self.drawn().next().is_none()
     }
 
-    /// The range from `low` to `high`, in the axis' unit, with all ends of levels in it and some room for arrows.
+    /// The range from `low` to `high` in the axis' unit, extended by the ends of all levels and room for arrows.
     pub fn widened(&self, low: f64, high: f64) -> (f64, f64) {
         if self.is_empty() {
             return (low, high);
@@ -96,20 +96,20 @@ impl<'l> Published<'l> {
         (low * factor, high * factor)
     }
 
-    /// The words of the legend's entry, if there is one.
+    /// The text of the legend's entry and its style; none without levels.
     pub fn legend(&self) -> Option<(String, usize)> {
         (!self.is_empty()).then(|| ("published".to_owned(), 0))
     }
 
-    /// What the caption says of them, after a blank; empty without any.
+    /// The sentence for the caption, after a blank; empty without levels.
     pub fn caption(&self) -> &'static str {
         if self.is_empty() {
             return "";
         }
-        " Brackets are ranges and caps with an arrow are bounds that a claim states; a cross is the publication's own number."
+        " Brackets are ranges that a claim states, caps with an arrow are bounds, and a cross is the number in the publication."
     }
 
-    /// Draws the entry of the legend that begins at this point: the signs that the figure has, and a word.
+    /// Draws the entry of the legend from this point on: the kinds of sign in the figure, and a word.
     pub fn draw_entry(&self, sheet: &mut Sheet, (x, y): Point) {
         let has = |range| self.drawn().any(|mark| mark.is_range() == range);
         let (range, bound) = (has(true), has(false));
@@ -126,7 +126,7 @@ impl<'l> Published<'l> {
         sheet.text((x + 42.0, y + 5.0), "published", Anchor::Start, "small");
     }
 
-    /// Draws those of the panel at `index`; names keep off the lines of `curves`, if they can.
+    /// Draws the levels of the panel at `index`. If possible, names do not cover the lines of `curves`.
     pub fn draw(&self, sheet: &mut Sheet, panel: &Panel, index: usize, curves: &[Vec<Point>]) {
         let Some(marks) = self.panels.get(index) else { return };
         let mut taken: Vec<Area> = Vec::new();
@@ -156,7 +156,7 @@ impl<'l> Published<'l> {
         }
     }
 
-    /// Adds the columns `claim`, `low`, `high` and `stated`, and a row for each place of a level in each panel.
+    /// Adds the columns `claim`, `low`, `high` and `stated`, and a row for each mark of each panel.
     pub fn add_to(&self, data: &mut Data) {
         if self.panels.iter().all(Vec::is_empty) {
             return;
@@ -181,7 +181,7 @@ impl<'l> Published<'l> {
         self.panels.iter().take(PANELS_MAX).flatten()
     }
 
-    /// The lines of a mark, beside those that are there already; what it covers is taken then.
+    /// The lines of a mark, next to the areas that are `taken`. The area of the mark is then taken as well.
     fn sign(&self, panel: &Panel, mark: &Mark<'_>, taken: &mut Vec<Area>) -> Sign {
         let Area { left, top, width, height } = panel.area();
         let pixel = |value: f64| panel.at(0.0, value * self.metric.factor).1;
@@ -193,7 +193,7 @@ impl<'l> Published<'l> {
             (Some(low), None) => (low - ARROW.min(low - top).max(HALF), low),
             (None, None) => (top, top),
         };
-        // Away from the nearer edge of the panel there is room. A bracket stands beside its point, open towards it.
+        // A bracket is drawn on the side of the point away from the panel's nearer edge and opens towards the point.
         let inwards = if x > left + width / 2.0 { -1.0 } else { 1.0 };
         let aside = if mark.is_range() && mark.place.is_some() { ASIDE } else { 0.0 };
         let covers = |lane: f64| Area {
@@ -220,7 +220,7 @@ impl<'l> Published<'l> {
         }
         let ends = [low, high].into_iter().flatten().filter(|_| mark.place.is_none());
         let across = ends.map(|y| vec![(left, y), (left + width, y)]).collect();
-        // The name of a lower bound is nearer to its cap from below.
+        // The cap of a lower bound is at the bottom of its sign, so the name is below.
         Sign { middle, upper, lower, name_below: high.is_none(), lines, across }
     }
 }
@@ -230,7 +230,7 @@ impl Mark<'_> {
         self.level.low.is_some() && self.level.high.is_some()
     }
 
-    /// The claim, with the curves that are meant if not all are.
+    /// The name of the claim, with its curves unless it applies to all.
     fn name(&self) -> String {
         let Self { level, series, curves, .. } = self;
         let names = series.join("; ");
@@ -251,18 +251,18 @@ impl Mark<'_> {
     }
 }
 
-/// What a mark looks like.
+/// The lines of a mark and where its name belongs.
 struct Sign {
     middle: f64,
     upper: f64,
     lower: f64,
     name_below: bool,
     lines: Vec<Vec<Point>>,
-    /// Lines over the whole panel.
+    /// Lines across the whole panel.
     across: Vec<Vec<Point>>,
 }
 
-/// The marks of `level` in one panel: at each value of the axis that it names, or one for all of the axis.
+/// The marks of `level` in one panel: one at each x value that it names, or a single one for the whole axis.
 fn marks<'l>(facet: &'l Facet<'l>, along: &Along, level: &'l Level) -> Vec<Mark<'l>> {
     let curves = facet.series.len();
     let all = |about: &[bool]| about.iter().all(|one| *one);
@@ -298,7 +298,7 @@ fn marks<'l>(facet: &'l Facet<'l>, along: &Along, level: &'l Level) -> Vec<Mark<
     found
 }
 
-/// Writes `words` as near to a sign as there is room: off what is `taken`, and off the `lines` if possible.
+/// Writes `words` as near to a sign as possible, outside `taken` areas and, if possible, off the `lines`.
 fn label(
     sheet: &mut Sheet,
     area: Area,
@@ -344,7 +344,7 @@ fn label(
     sheet.text(place, words, Anchor::Start, "tiny halo");
 }
 
-/// Small areas that cover a line.
+/// Small areas along a line.
 fn along_line(line: &[Point]) -> Vec<Area> {
     let around = |(x, y): Point| Area { left: x - 3.0, top: y - 3.0, width: 6.0, height: 6.0 };
     let between = |ends: &[Point]| {

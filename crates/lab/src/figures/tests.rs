@@ -166,7 +166,7 @@ fn differences_are_paired_with_the_value_that_was_taken() {
     let found = crate::claims::Sensitivity { points: points.clone(), key, taken };
     let figure = differences::draw(&found).expect("common seeds");
     check_well_formed(&figure.to_svg());
-    assert!(figure.title.ends_with("against noise -81.6 dBm"), "{}", figure.title);
+    assert!(figure.title.ends_with("compared with noise -81.6 dBm"), "{}", figure.title);
     assert_eq!(figure.data.rows.len(), 4, "two metrics of two congestion controls");
     let row = &figure.data.rows[0];
     assert_eq!(row[..3], ["default", "-80.0", "tdr"]);

@@ -1,4 +1,4 @@
-//! The page of `lowmesh reproduce`: what became of the claims of a publication, and the runs behind it.
+//! The page of `lowmesh reproduce`: the verdicts on the claims of a publication, and the runs behind them.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use crate::figures::sheet::escaped;
 use crate::figures::{differences, figures, main_figures};
 use crate::results::{PointResult, Results};
 
-/// What of a publication was reproduced, and how.
+/// The command of the page and the store of its runs.
 #[derive(Clone, Debug)]
 pub struct Extent {
     /// The command that makes the page again.
@@ -29,7 +29,7 @@ pub fn claims_page(paper: &Paper, answers: &[Answer], evidence: &Evidence, how: 
     page.section("claims", "Claims");
     page.add(&claims(answers));
     if !paper.assumptions.is_empty() {
-        page.section("assumptions", "What had to be assumed");
+        page.section("assumptions", "Assumptions");
         page.add("<ul>\n");
         for assumption in &paper.assumptions {
             page.add(&format!("<li>{}</li>\n", prose(assumption)));
@@ -58,7 +58,7 @@ pub fn claims_page(paper: &Paper, answers: &[Answer], evidence: &Evidence, how: 
     let missing = paper.sweeps.iter().filter(|sweep| !evidence.sweeps.contains_key(&sweep.name));
     let missing: Vec<&Sweep> = missing.collect();
     if !missing.is_empty() {
-        page.section("not-run", "What was not run");
+        page.section("not-run", "Sweeps that were not run");
         page.add("<ul>\n");
         for sweep in missing {
             let (name, purpose) = (escaped(&sweep.name), escaped(&sweep.purpose));
@@ -70,7 +70,7 @@ pub fn claims_page(paper: &Paper, answers: &[Answer], evidence: &Evidence, how: 
     page.finish()
 }
 
-/// The sweep that has the most points; of several, the first.
+/// The sweep with the most points; of several, the first.
 fn largest<'p>(paper: &'p Paper, evidence: &Evidence) -> Option<&'p str> {
     let size = |sweep: &&Sweep| evidence.sweeps.get(&sweep.name).map(Vec::len);
     paper.sweeps.iter().rev().max_by_key(size).map(|sweep| sweep.name.as_str())
@@ -126,7 +126,7 @@ fn mark(verdict: Verdict) -> String {
     format!("<span class=\"verdict {class}\">{sign} {}</span>", verdict.word())
 }
 
-/// A table of all claims, then what there is to say of each.
+/// A table of all claims, followed by the details of each.
 fn claims(answers: &[Answer]) -> String {
     let mut html = "<table class=\"claims\"><colgroup><col style=\"width:6.5rem\"><col style=\"width:8.5rem\"><col style=\"width:10.5rem\"><col><col></colgroup>\n\
                     <thead><tr><th>claim</th><th>place</th><th>verdict</th><th>claimed</th><th>measured ± 95 % CI</th></tr></thead>\n<tbody>\n"
@@ -151,7 +151,7 @@ fn claims(answers: &[Answer]) -> String {
     html
 }
 
-/// What there is to say of one claim.
+/// The details of one claim.
 fn block(answer: &Answer) -> String {
     let [id, text, why] = [&answer.id, &answer.text, &answer.why].map(|words| prose(words));
     let mut html = format!(
@@ -168,8 +168,7 @@ fn block(answer: &Answer) -> String {
     html + &command(&answer.command) + "\n</div>\n"
 }
 
-/// The figures of one sweep: all of the largest, the main ones of the others. Of `levels` those of this sweep are
-/// drawn.
+/// The figures of one sweep: `all` of them or only the main ones, with the `levels` of this sweep.
 fn add_sweep(
     page: &mut Document,
     sweep: &Sweep,
@@ -223,7 +222,7 @@ fn add_commands(page: &mut Document, listed: &[(&Sweep, Vec<PointResult>, Proven
         page.add(&failures);
     }
     page.section("parameters", "Parameters");
-    page.add("<p class=\"note\">Those of the first point of each scenario; others differ in the settings told with them.</p>\n");
+    page.add("<p class=\"note\">Those of the first point of each scenario; others differ in the settings listed with them.</p>\n");
     let mut seen: Vec<&str> = Vec::new();
     for point in listed.iter().flat_map(|(_, points, _)| points) {
         let scenario = point.setting("scenario").unwrap_or(&point.point.scenario.head.name);

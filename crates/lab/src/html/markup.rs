@@ -8,7 +8,7 @@ use crate::figures::sheet::escaped;
 /// Rows of a table on the page at most; its CSV has all of them.
 pub const ROWS_MAX: usize = 200;
 
-/// A table of the first rows; columns of numbers stand to the right. Rows that tell of a point lead to it.
+/// A table of the first rows. Columns of numbers are right-aligned, and a row that belongs to a point links to it.
 pub fn table(data: &Data) -> String {
     let rows = &data.rows[..data.rows.len().min(ROWS_MAX)];
     let numeric: Vec<&str> = (0..data.columns.len())

@@ -68,7 +68,7 @@ pub fn failures(points: &[PointResult], provenance: &Provenance) -> String {
     if data.rows.is_empty() { String::new() } else { table(&data) }
 }
 
-/// Runs that finished, as a fact; failed ones are told beside them.
+/// The number of finished runs, followed by that of failed ones.
 pub fn run_count(points: &[PointResult]) -> String {
     let finished: usize = points.iter().map(|point| point.runs.len()).sum();
     match points.iter().map(|point| point.failures.len()).sum::<usize>() {

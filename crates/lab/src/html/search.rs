@@ -7,6 +7,7 @@ use super::markup::{command, prose, table};
 use super::points;
 use crate::build;
 use crate::command::Provenance;
+use crate::digits::signed_with_interval;
 use crate::figures::sheet::escaped;
 use crate::figures::{Data, search};
 use crate::statistics::Estimate;
@@ -73,17 +74,13 @@ fn gains(tuned: &Tuned) -> Data {
             Verdict::Worse => "✗ worse",
             Verdict::NotShown => "? not shown",
         };
-        let words = |value: Option<Estimate>, decimals: usize| {
-            let Some(Estimate { mean, ci95, .. }) = value else { return "-".to_owned() };
-            let half = ci95.map_or_else(String::new, |half| format!(" ± {half:.decimals$}"));
-            format!("{mean:+.decimals$}{half}")
-        };
-        let decimals = if tuned.objective.falls() { 0 } else { 4 };
+        let words =
+            |value: Option<Estimate>| value.map_or_else(|| "-".to_owned(), signed_with_interval);
         let row = vec![
             one.candidate.published.unwrap_or("tuned").to_owned(),
-            words(gain.objective, decimals),
-            words(gain.tdr, 4),
-            words(gain.delay_p95_ms, 0),
+            words(gain.objective),
+            words(gain.tdr),
+            words(gain.delay_p95_ms),
             verdict.to_owned(),
         ];
         data.push(&point.anchor(), row);

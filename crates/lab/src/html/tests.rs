@@ -134,7 +134,7 @@ fn a_claim_is_told_with_its_verdict_in_a_sign_and_a_word_and_with_its_command() 
     assert!(html.contains("<b>1</b> <span class=\"verdict reproduced\">✓ reproduced</span>"));
     assert!(html.contains("lowmesh reproduce righetti2023 --quick --claim S000-03</code>"));
     assert!(html.contains("dither_max 1.5"), "what a probe measured");
-    // Sweeps that were not run are told.
+    // Sweeps that were not run are listed.
     for sweep in ["readings", "window", "msf"] {
         assert!(html.contains(&format!("<li><code>{sweep}</code>")), "{sweep}");
     }

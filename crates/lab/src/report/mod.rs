@@ -1,4 +1,4 @@
-//! What users keep of a campaign: a summary, JSON, CSV and the folder of results.
+//! The results of a campaign: a summary, JSON, CSV and the folder of results.
 
 mod folder;
 mod sweep;
@@ -21,10 +21,10 @@ use crate::statistics::Estimate;
 
 /// Version of the JSON's shape: it grows by one when a field changes its meaning or goes.
 ///
-/// 2: the name of a run depends on the build of the program, which `build` tells.
+/// 2: the name of a run depends on the build of the program, which the field `build` holds.
 pub const SCHEMA: u32 = 2;
 
-/// A scenario's runs and what they come to.
+/// A scenario's runs and their summary.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
     /// The scenario's name.
@@ -38,7 +38,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Sums up the runs of `scenario`.
+    /// Summarises the runs of `scenario`.
     pub fn new(scenario: &Scenario, campaign: Campaign) -> Self {
         let Campaign { runs, failures } = campaign;
         let numbers: Vec<_> = runs.iter().map(|run| run.metrics.numbers()).collect();
@@ -67,22 +67,13 @@ impl Report {
 
     /// The report as one JSON object, with a line end.
     pub fn to_json(&self) -> String {
-        let mut text = serde_json::to_string_pretty(self).expect("numbers and texts only");
-        text.push('\n');
-        text
+        json(self)
     }
 
     /// One line a run, one column a metric; an absent metric is an empty field.
     pub fn to_csv(&self) -> String {
         let mut csv = "seed,trace_hash,sim_s,wall_s".to_owned();
-        for (name, _) in Metrics::default().numbers() {
-            csv.push(',');
-            csv.push_str(name);
-        }
-        for reason in DropReason::ALL {
-            csv.push_str(",drop_");
-            csv.push_str(reason.name());
-        }
+        add_columns(&mut csv);
         for run in &self.runs {
             let sim_s = run.simulated.as_secs_f64();
             // Writing to a String cannot fail.
@@ -129,6 +120,23 @@ impl Serialize for Failure {
         failure.serialize_field("seed", &self.seed.0)?;
         failure.serialize_field("error", &self.error.to_string())?;
         failure.end()
+    }
+}
+
+/// `value` as indented JSON, with a line end.
+fn json(value: &impl Serialize) -> String {
+    let mut text = serde_json::to_string_pretty(value).expect("numbers and texts only");
+    text.push('\n');
+    text
+}
+
+/// Adds the names of the fields that [`Metrics::add_fields`] adds, each after a comma.
+fn add_columns(csv: &mut String) {
+    for (name, _) in Metrics::default().numbers() {
+        csv.extend([",", name]);
+    }
+    for reason in DropReason::ALL {
+        csv.extend([",drop_", reason.name()]);
     }
 }
 

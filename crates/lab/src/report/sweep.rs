@@ -2,11 +2,10 @@
 
 use std::fmt::Write as _;
 
-use lowmesh_machine::DropReason;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
-use super::{SCHEMA, VERSION};
+use super::{SCHEMA, Summary, VERSION, add_columns, json};
 use crate::build::Build;
 use crate::compare::unequal::of_results;
 use crate::identity::Identity;
@@ -15,34 +14,29 @@ use crate::results::{PointResult, Results};
 use crate::runner::Run;
 
 impl Results {
-    /// Everything as one JSON object, with a line end. No wall clock is in it: results of one attempt, of several
-    /// and of joined shards are the same to the byte.
+    /// Everything as one JSON object, with a line end. It holds no wall-clock times, so results of one attempt, of several
+    /// attempts and of joined shards are the same to the byte.
     pub fn to_json(&self) -> String {
-        let mut text = serde_json::to_string_pretty(self).expect("numbers and texts only");
-        text.push('\n');
-        text
+        json(self)
     }
 
-    /// One line a run: its name, the swept keys, its metrics, and `drop_` with each reason.
+    /// One line a run: its name, the swept keys, its metrics, and `drop_` with each reason. The field of a key that
+    /// a point lacks is empty.
     pub fn to_csv(&self) -> String {
+        let keys = self.keys();
         let mut csv = "run_id".to_owned();
-        for key in self.keys() {
+        for key in &keys {
             csv.extend([",", &field(key)]);
         }
         csv.push_str(",seed,trace_hash,sim_s");
-        for (name, _) in Metrics::default().numbers() {
-            csv.extend([",", name]);
-        }
-        for reason in DropReason::ALL {
-            csv.extend([",drop_", reason.name()]);
-        }
+        add_columns(&mut csv);
         csv.push('\n');
         for point in &self.points {
             let identity = Identity::of(&point.point.scenario);
             for run in &point.runs {
                 csv.push_str(&identity.run(run.seed).to_string());
-                for (_, value) in &point.point.settings {
-                    csv.extend([",", &field(value)]);
+                for key in &keys {
+                    csv.extend([",", &field(point.setting(key).unwrap_or_default())]);
                 }
                 let sim_s = run.simulated.as_secs_f64();
                 // Writing to a String cannot fail.
@@ -55,7 +49,7 @@ impl Results {
     }
 }
 
-/// A field of CSV, in quotes if it must be (RFC 4180 s2).
+/// A field of CSV, quoted where RFC 4180 s2 requires it.
 fn field(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         return format!("\"{}\"", text.replace('"', "\"\""));
@@ -81,13 +75,15 @@ impl Serialize for PointResult {
         let identity = Identity::of(&self.point.scenario);
         let runs: Vec<RunEntry<'_>> =
             self.runs.iter().map(|run| RunEntry::new(&identity, run)).collect();
+        let names = Metrics::default().numbers().map(|(name, _)| name);
+        let summary = names.map(|name| (name, self.estimate(name)));
         let mut point = serializer.serialize_struct("PointResult", 4)?;
         point.serialize_field("settings", &Settings(&self.point.settings))?;
         point.serialize_field("runs", &runs)?;
         if !self.failures.is_empty() {
             point.serialize_field("failures", &self.failures)?;
         }
-        point.serialize_field("summary", &SummaryOf(self))?;
+        point.serialize_field("summary", &Summary(&summary))?;
         point.end()
     }
 }
@@ -124,23 +120,21 @@ impl Serialize for Settings<'_> {
     }
 }
 
-/// The mean of every metric; each has an entry of the same shape, also without data.
-struct SummaryOf<'p>(&'p PointResult);
+#[cfg(test)]
+mod tests {
+    use crate::figures::made_up::results;
 
-impl Serialize for SummaryOf<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Entry {
-            mean: Option<f64>,
-            ci95: Option<f64>,
-            n: usize,
-        }
-        let entry = |(name, _): (&'static str, _)| {
-            let estimate = self.0.estimate(name);
-            let mean = estimate.map(|estimate| estimate.mean);
-            let ci95 = estimate.and_then(|estimate| estimate.ci95);
-            (name, Entry { mean, ci95, n: estimate.map_or(0, |estimate| estimate.n) })
-        };
-        serializer.collect_map(Metrics::default().numbers().into_iter().map(entry))
+    #[test]
+    fn points_with_other_keys_have_their_values_in_the_columns_of_these_keys() {
+        let mut all = results(&[("fragments.way", &["hwr"]), ("payload", &["64"])], 1);
+        let recovered: [(&str, &[&str]); 3] =
+            [("fragments.way", &["sfr"]), ("window", &["5"]), ("payload", &["64"])];
+        all.points.extend(results(&recovered, 1).points);
+        let csv = all.to_csv();
+        let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+        assert_eq!(rows[0][1..5], ["fragments.way", "payload", "window", "seed"]);
+        assert_eq!(rows[1][1..5], ["hwr", "64", "", "1"]);
+        assert_eq!(rows[2][1..5], ["sfr", "64", "5", "1"]);
+        assert!(rows.iter().all(|row| row.len() == rows[0].len()));
     }
 }

@@ -28,7 +28,7 @@ pub struct ConfigError {
     pub fault: Fault,
 }
 
-/// The ways in which a scenario can be wrong.
+/// The faults that a scenario can have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The text is not TOML.

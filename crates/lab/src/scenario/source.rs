@@ -58,7 +58,7 @@ impl Source {
         self.flags.insert(key.to_owned(), laid);
     }
 
-    /// Leaves the flag for `key` out; whether there was one.
+    /// Removes the flag for `key`; returns whether there was one.
     pub fn leave_out(&mut self, key: &str) -> bool {
         self.flags.remove(key).is_some()
     }

@@ -124,7 +124,7 @@ fn points(source: &Source, sweep: &Sweep) -> Result<Vec<(Settings, Scenario)>, C
             chosen.iter().map(|(key, value)| ((*key).to_owned(), value.text.clone())).collect();
         match read_point(&mut source, &settings, &mut unused) {
             Ok(scenario) => points.push((settings, scenario)),
-            // The same value is wrong at many points; it is told once.
+            // A value that is wrong at many points is reported once.
             Err(found) => {
                 let found = found.0.into_iter().map(|error| at_point(error, &settings));
                 for error in found {
@@ -140,7 +140,7 @@ fn points(source: &Source, sweep: &Sweep) -> Result<Vec<(Settings, Scenario)>, C
     if errors.is_empty() { Ok(points) } else { Err(ConfigErrors(errors)) }
 }
 
-/// Reads the scenario of one point. A flag for a key that only other values of a swept choice have is left out here.
+/// Reads the scenario of one point, without flags for keys that only other values of a swept choice have.
 fn read_point(
     source: &mut Source,
     settings: &[(String, String)],
@@ -177,7 +177,7 @@ fn read_point(
     if left { read(source) } else { Err(errors) }
 }
 
-/// Flags that were left out, each with its error and at how many points.
+/// The removed flags, each with its error and the number of points without it.
 #[derive(Default)]
 struct Unused(BTreeMap<String, (ConfigError, usize)>);
 
@@ -186,7 +186,7 @@ impl Unused {
         self.0.entry(error.key.clone()).or_insert_with(|| (error.clone(), 0)).1 += 1;
     }
 
-    /// The errors of flags that none of `points` has a use for.
+    /// The errors of flags that apply to none of `points`.
     fn everywhere(self, points: usize) -> impl Iterator<Item = ConfigError> {
         self.0.into_values().filter(move |(_, count)| *count == points).map(|(error, _)| error)
     }

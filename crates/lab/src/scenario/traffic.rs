@@ -151,7 +151,7 @@ section! {
         payload_bytes: u16 = 20, Within(0, 1232);
         /// Whether requests are confirmable (RFC 7252 s2.1).
         confirmable: bool = true, Any;
-        /// Their Uri-Path, segments parted by slashes.
+        /// Their Uri-Path, segments separated by slashes.
         path: String = "sensor".to_owned(), NotEmpty;
     }
 }

@@ -1,23 +1,23 @@
-//! The builds whose runs lie in a store: how many each has, and how stores of several builds are joined.
+//! The builds in a store: the number of runs of each, and the merge of stores with several builds.
 
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{BUILD_FILE, Store, StoreError, at, ids, write};
 use crate::build::{Build, BuildId, Commit, words};
 
-/// How many runs of one build a store has.
+/// The runs of one build in a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuildRuns {
-    /// The first digits of the build's id; none of runs from before builds were recorded.
+    /// The first digits of the build's id; none for runs that are older than the record of builds.
     pub build: Option<String>,
     /// The first commit that made some of them, if it is known.
     pub commit: Option<Commit>,
     /// Their number, at least one.
     pub runs: usize,
-    /// The folder in which they lie.
+    /// Their folder.
     pub folder: PathBuf,
 }
 
@@ -31,17 +31,17 @@ impl fmt::Display for BuildRuns {
     }
 }
 
-/// The runs of one build that a merge has taken.
+/// The runs of one build in a merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Merged {
-    /// What the other store has of that build.
+    /// The runs of this build in the other store.
     pub from: BuildRuns,
-    /// How many of these were not here; none is taken of a build that was not recorded.
+    /// The number of copied runs; zero for a build that was not recorded.
     pub taken: usize,
 }
 
 impl Store {
-    /// How many runs of which build there are: this one first, then the others by id.
+    /// The runs of each build: this build first, then the others by id.
     pub fn builds(&self) -> Result<Vec<BuildRuns>, StoreError> {
         let mut all = Vec::new();
         for entry in fs::read_dir(&self.folder).map_err(at(&self.folder))? {
@@ -50,36 +50,34 @@ impl Store {
             if !BuildId::is_short(&name) || !folder.is_dir() {
                 continue;
             }
-            let told = fs::read_to_string(folder.join(BUILD_FILE)).ok();
-            let told = told.and_then(|text| serde_json::from_str::<Build>(&text).ok());
             let runs = ids(&folder)?.len();
-            let commit = told.and_then(|build| build.commit);
+            let commit = recorded(&folder).and_then(|build| build.commit);
             all.push(BuildRuns { build: Some(name), commit, runs, folder });
         }
         let (runs, folder) = (ids(&self.folder)?.len(), self.folder.clone());
         all.push(BuildRuns { build: None, commit: None, runs, folder });
         all.retain(|one| one.runs > 0);
-        // Runs of unknown sources stand last.
+        // Runs of unknown sources come last.
         let own = |one: &BuildRuns| one.build.as_ref() == Some(&self.build);
         all.sort_by_key(|one| (!own(one), one.build.is_none(), one.build.clone()));
         Ok(all)
     }
 
-    /// The builds whose runs are here but are not used.
+    /// The builds whose runs are in the store but are not used.
     pub fn others(&self) -> Result<Vec<BuildRuns>, StoreError> {
         let mut all = self.builds()?;
         all.retain(|one| one.build.as_ref() != Some(&self.build));
         Ok(all)
     }
 
-    /// The build whose runs are used, with its commit if there are some and it is known.
+    /// The build whose runs are used, with its commit if it has runs and the commit is known.
     pub fn build(&self) -> Result<String, StoreError> {
         let own = self.builds()?.into_iter().find(|one| one.build.as_ref() == Some(&self.build));
         Ok(own.map_or_else(|| words(&self.build, None), |own| own.to_string()))
     }
 
-    /// Takes every run of `other` that is not here, each into the folder of its build. Says for each build of `other`
-    /// how many those were.
+    /// Copies every run of `other` that is missing here into the folder of its build. Returns the number of copied runs for
+    /// each build of `other`.
     pub fn merge(&self, other: &Self) -> Result<Vec<Merged>, StoreError> {
         let mut merged = Vec::new();
         for from in other.builds()? {
@@ -92,7 +90,7 @@ impl Store {
         Ok(merged)
     }
 
-    /// Takes every run of the build that is not here from `other`; returns how many those were.
+    /// Copies every run of the build that is missing here from `other`; returns their number.
     fn take(&self, other: &Self) -> Result<usize, StoreError> {
         let mut taken = 0;
         for id in other.ids()? {
@@ -105,9 +103,7 @@ impl Store {
                 continue;
             }
             let build = other.stored(id)?.build;
-            let told = fs::read_to_string(other.own().join(BUILD_FILE)).ok();
-            let told = told.and_then(|text| serde_json::from_str(&text).ok());
-            self.begin(&told.unwrap_or(Build { id: build, commit: None }))?;
+            self.begin(&recorded(&other.own()).unwrap_or(Build { id: build, commit: None }))?;
             if let Ok(wall) = fs::read(other.path(id, "wall")) {
                 write(&self.path(id, "wall"), &wall)?;
             }
@@ -116,6 +112,12 @@ impl Store {
         }
         Ok(taken)
     }
+}
+
+/// The build that the file in `folder` names; none if it cannot be read.
+fn recorded(folder: &Path) -> Option<Build> {
+    let text = fs::read_to_string(folder.join(BUILD_FILE)).ok()?;
+    serde_json::from_str(&text).ok()
 }
 
 /// Builds in one line.

@@ -1,4 +1,4 @@
-//! Runs that are kept, taken back, joined, and lost in every way that a machine can lose them.
+//! Runs that are stored, read back, merged, and lost to interrupted writes.
 
 use std::collections::BTreeMap;
 
@@ -91,10 +91,20 @@ fn a_stored_run_holds_the_scenario_that_repeats_it() {
     let scratch = Scratch::new("repeat");
     let store = scratch.store("a");
     let id = put(&store, 3);
-    let (found, stored, kept) = store.find(&id.to_string()[..8]).expect("its only run");
-    assert_eq!((found, kept.build, kept.runs), (id, Some(BuildId::own().short()), 1));
-    assert_eq!(stored.scenario.seeds().collect::<Vec<_>>(), [Seed(3)]);
-    assert_eq!(Identity::of(&stored.scenario).run(Seed(3)), id);
+    let scenario = store.stored(id).expect("just put").scenario;
+    assert_eq!(scenario.seeds().collect::<Vec<_>>(), [Seed(3)]);
+    assert_eq!(Identity::of(&scenario).run(Seed(3)), id);
+}
+
+#[test]
+fn a_run_of_any_build_is_found_by_its_first_digits_with_the_build_that_made_it() {
+    let scratch = Scratch::new("found");
+    let store = scratch.store("a");
+    for (id, build) in [(put(&store, 1), Build::own()), (put_by_other(&store, 1), other())] {
+        let (found, stored, runs) = store.find(&id.to_string()[..8]).expect("its only run");
+        assert_eq!((found, stored.run.seed, stored.build), (id, Seed(1), build.id));
+        assert_eq!((runs.build, runs.commit, runs.runs), (Some(build.id.short()), build.commit, 1));
+    }
 }
 
 #[test]
@@ -194,16 +204,6 @@ fn a_run_of_another_build_under_this_name_and_folder_counts_as_none() {
     fs::write(store.path(own, "json"), text).expect("writable");
     assert_eq!(store.get(own), None);
     assert!(matches!(store.stored(own), Err(StoreError::Broken { .. })));
-}
-
-#[test]
-fn a_run_of_another_build_is_found_with_the_build_that_made_it() {
-    let scratch = Scratch::new("found");
-    let store = scratch.store("a");
-    let id = put_by_other(&store, 1);
-    let (found, stored, kept) = store.find(&id.to_string()[..8]).expect("its only run");
-    assert_eq!((found, stored.build, stored.run.trace_hash), (id, other().id, 1));
-    assert_eq!(kept.commit, other().commit);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What can be tuned, between which bounds, and the candidates drawn from it.
 //!
-//! The bounds hold every published value with room around it, and leave out what is known not to work; the
-//! reason stands beside each.
+//! The bounds contain every published value with a margin, and exclude values that are known not to work. A comment at
+//! each bound gives the reason.
 
 use lowmesh_units::{Duration, NodeId, Purpose, Rng, Seed};
 

@@ -3,10 +3,11 @@
 use super::{Evidence, Finding, judge};
 use crate::claims::answer::{Measured, Verdict};
 use crate::claims::chance;
+use crate::claims::claim::{Claim, Test};
 use crate::claims::compare::Outcome;
-use crate::claims::paper::{Claim, Paper, Test};
+use crate::claims::paper::Paper;
 
-/// Whether claims have the same answers with other settings of the axis.
+/// Judges whether claims have the same verdicts at other values of the axis.
 pub(super) fn orderings(paper: &Paper, test: &Test, evidence: &Evidence) -> Finding {
     let axis = test.along.as_deref().unwrap_or_default();
     let Some(points) = evidence.sweeps.get(&test.sweep) else {
@@ -41,7 +42,7 @@ pub(super) fn orderings(paper: &Paper, test: &Test, evidence: &Evidence) -> Find
     }
     let all = outcomes.len();
     let needed = chance::needed(test.share, all);
-    // Verdicts have had their share of chance already.
+    // The verdicts have error rates of their own; their comparison adds no interval.
     let count = |wanted, _| outcomes.iter().filter(|one| **one == wanted).count();
     let outcome = chance::decide(all, needed, 1, count);
     let held = count(Outcome::Holds, 1);

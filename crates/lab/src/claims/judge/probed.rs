@@ -1,13 +1,13 @@
-//! Values that a probe finds in the code, against what a claim expects.
+//! Compares the values that a probe finds in the code with those that a claim expects.
 
 use super::Finding;
 use super::words::short;
 use crate::claims::answer::Measured;
+use crate::claims::claim::{Test, Wanted};
 use crate::claims::compare::Outcome;
-use crate::claims::paper::{Test, Wanted};
 use crate::claims::probe;
 
-/// Holds the values of a probe against what is expected of them.
+/// Compares the values of a probe with the expected ones.
 pub(super) fn probed(test: &Test, name: &str) -> Finding {
     let values = match probe::run(name) {
         Ok(values) => values,
@@ -27,7 +27,7 @@ pub(super) fn probed(test: &Test, name: &str) -> Finding {
     }
     let outcome = if wrong.is_empty() { Outcome::Holds } else { Outcome::Fails };
     let why = if wrong.is_empty() {
-        format!("the code does so ({name}: {} values)", test.expect.len())
+        format!("the code agrees ({name}: {} values)", test.expect.len())
     } else {
         format!("{name}: {}", wrong.join(", "))
     };

@@ -212,7 +212,7 @@ fn what_chance_makes_of_many_comparisons_decides_nothing() {
     for odd in [1, 3, 20] {
         let answer = verdict(&nowhere_more, twenty(odd, little));
         assert_eq!(answer.verdict, Verdict::Undecided, "{}", answer.why);
-        assert!(answer.why.contains("fail when looked at alone"), "{}", answer.why);
+        assert!(answer.why.contains("fail when each is judged alone"), "{}", answer.why);
     }
     assert_eq!(verdict(&nowhere_more, twenty(0, little)).verdict, Verdict::Reproduced);
     let much = [0.2999, 0.3, 0.3001];
@@ -241,4 +241,33 @@ fn one_falling_step_of_many_is_no_falling_curve() {
     let answer = verdict(tests, curve(0.0007));
     assert_eq!(answer.verdict, Verdict::Reproduced, "{}", answer.why);
     assert!(answer.why.starts_with("holds at 1 of 1, 0 of 19 steps fall"), "{}", answer.why);
+}
+
+#[test]
+fn the_words_on_a_curve_count_what_the_verdict_counts() {
+    let rises =
+        "[[claim.test]]\nop = \"monotone_inc\"\nmetric = \"tdr\"\nsweep = \"s\"\nalong = \"p\"\n";
+    // The last step is -.1 with t(2) = 9. It must exceed 7.6 among three contradictions, and 10.9 among six.
+    let at = |place: &str, runs: [f64; 3]| point(&[("p", place)], &runs);
+    let curve = vec![
+        at("1", [0.4, 0.4, 0.4]),
+        at("2", [0.6, 0.6, 0.6]),
+        at("3", [0.480_75, 0.5, 0.519_25]),
+    ];
+    let one = verdict(rises, curve.clone());
+    assert_eq!(one.verdict, Verdict::NotReproduced, "{}", one.why);
+    assert!(one.why.starts_with("holds at 0 of 1, 1 fail, 1 of 2 steps fall"), "{}", one.why);
+    let two = verdict(&rises.repeat(2), curve);
+    assert_eq!(two.verdict, Verdict::Undecided, "{}", two.why);
+    assert!(two.why.starts_with("holds at 0 of 1, 1 open, 0 of 2 steps fall"), "{}", two.why);
+}
+
+#[test]
+fn rounding_makes_no_difference() {
+    let points =
+        vec![point(&[("cc", "a")], &[0.1 + 0.2, 0.1 + 0.2]), point(&[("cc", "b")], &[0.3, 0.3])];
+    let higher = verdict(AB, points.clone());
+    assert_eq!(higher.verdict, Verdict::NotReproduced, "equal is not higher: {}", higher.why);
+    let no_higher = verdict(&AB.replace("\"gt\"", "\"le\""), points);
+    assert_eq!(no_higher.verdict, Verdict::Reproduced, "{}", no_higher.why);
 }

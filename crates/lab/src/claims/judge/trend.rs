@@ -1,13 +1,13 @@
-//! Whether a metric rises along an axis, curve by curve.
+//! Judges whether a metric rises along an axis, for each curve.
 //!
-//! Each run of a curve has a rank correlation with the axis (Spearman), and the curve their mean with its interval,
-//! which is held against the claim. A step from one place to the next that falls with certainty contradicts as well.
+//! Each run of a curve has a rank correlation with the axis (Spearman). Their mean and its interval are compared with the
+//! claim. A significant fall from one place to the next contradicts the claim as well.
 
 use super::words::counted;
 use super::{Finding, Measured};
-use crate::claims::chance;
+use crate::claims::chance::{self, Families};
+use crate::claims::claim::Test;
 use crate::claims::compare::{Outcome, compare};
-use crate::claims::paper::Test;
 use crate::claims::select::{self, BySeed, Comparison, by_seed};
 use crate::command::Provenance;
 use crate::digits::with_interval;
@@ -24,11 +24,10 @@ struct Curve<'r> {
 }
 
 impl Curve<'_> {
-    /// What the curve says when it is one of a `family`.
+    /// The outcome of the curve as one of a `family`.
     fn outcome(&self, test: &Test, family: usize) -> Outcome {
-        // The correlation and each step can contradict.
-        let each = family * (self.steps.len() + 1);
-        if compare(test, self.rho, each) == Outcome::Fails || self.falls(test, each) > 0 {
+        let contradicts = compare(test, self.rho, self.contradictions(family)) == Outcome::Fails;
+        if contradicts || self.falls(test, family) > 0 {
             return Outcome::Fails;
         }
         match compare(test, self.rho, family) {
@@ -37,14 +36,20 @@ impl Curve<'_> {
         }
     }
 
-    /// How many steps fall with certainty, each one of a `family`.
+    /// The correlation and each step can contradict, so a `family` of curves has this many possible contradictions.
+    fn contradictions(&self, family: usize) -> usize {
+        family * (self.steps.len() + 1)
+    }
+
+    /// The number of steps that fall significantly when the curve is one of a `family`.
     fn falls(&self, test: &Test, family: usize) -> usize {
-        let falls = |step: &&Estimate| step.lies_below(-test.tolerance, family);
+        let each = self.contradictions(family);
+        let falls = |step: &&Estimate| step.lies_below(-test.tolerance, each);
         self.steps.iter().filter(falls).count()
     }
 }
 
-/// Whether the metric rises along the axis on each curve, with no step that falls with certainty.
+/// Judges whether the metric rises along the axis on each curve, without a significant fall.
 pub(super) fn trend(
     test: &Test,
     tests: usize,
@@ -60,13 +65,15 @@ pub(super) fn trend(
         curves.iter().filter(|curve| curve.outcome(test, family) == wanted).count()
     };
     let outcome = chance::decide(all, needed, tests, count);
-    let (held, failed) = (count(Outcome::Holds, all - needed + 1), count(Outcome::Fails, needed));
+    let families = Families::of(all, needed, tests);
+    let held = count(Outcome::Holds, families.holds);
+    let failed = count(Outcome::Fails, families.fails);
     let steps: usize = curves.iter().map(|curve| curve.steps.len()).sum();
-    let falling: usize = curves.iter().map(|curve| curve.falls(test, steps)).sum();
+    let falling: usize = curves.iter().map(|curve| curve.falls(test, families.fails)).sum();
     // The curve to show: one that fails before others, then the one that is least sure to rise.
     let lowest = |curve: &&Curve<'_>| {
         let low = curve.rho.map_or(-2.0, |rho| rho.mean - rho.ci95.unwrap_or(2.0));
-        if curve.outcome(test, needed) == Outcome::Fails { low - 4.0 } else { low }
+        if curve.outcome(test, families.fails) == Outcome::Fails { low - 4.0 } else { low }
     };
     let shown = curves.iter().min_by(|a, b| lowest(a).total_cmp(&lowest(b)));
     let Curve { point, rho, .. } = shown.expect("a comparison makes a curve");
@@ -133,7 +140,7 @@ fn rank_correlations(values: &[BySeed]) -> Vec<f64> {
     seeds.filter_map(|seed| rank_correlation(&along(seed)?)).collect()
 }
 
-/// Spearman's rank correlation of numbers with their places; of equal numbers each has the mean rank.
+/// Spearman's rank correlation of numbers with their places; equal numbers share their mean rank.
 fn rank_correlation(values: &[f64]) -> Option<f64> {
     let n = values.len();
     if n < 2 {
@@ -152,7 +159,7 @@ fn rank_correlation(values: &[f64]) -> Option<f64> {
         squares += y * y;
         places += x * x;
     }
-    // A level curve has no ranks; it does not fall either.
+    // A level curve has no correlation. It does not fall either, so it counts as 0.
     Some(if squares > 0.0 { product / libm::sqrt(squares * places) } else { 0.0 })
 }
 

@@ -1,6 +1,6 @@
-//! Comparisons in words, and the commands that show them again.
+//! Comparisons in words, and the commands that reproduce them.
 
-use crate::claims::paper::{Settings, Test};
+use crate::claims::claim::{Settings, Test};
 use crate::claims::select::{BySeed, Comparison};
 use crate::command::Provenance;
 use crate::digits::with_interval;
@@ -39,7 +39,7 @@ pub(super) fn sentence(test: &Test, one: &Comparison<'_>, estimate: Option<Estim
     )
 }
 
-/// Three significant digits of small numbers, none after the point of large ones.
+/// A number with up to three digits after the point; a number of 100 or more has none.
 pub(super) fn short(value: f64) -> String {
     let decimals = match value.abs() {
         size if size >= 100.0 => 0,
@@ -49,7 +49,7 @@ pub(super) fn short(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// How many of `all` comparisons hold and fail, and how many are needed.
+/// The numbers of comparisons out of `all` that hold, fail and are needed, in words.
 pub(super) fn counted(needed: usize, all: usize, held: usize, failed: usize) -> String {
     let open = all.saturating_sub(held + failed);
     let asked = if needed == all { String::new() } else { format!(" ({needed} needed)") };
@@ -62,8 +62,8 @@ pub(super) fn counted(needed: usize, all: usize, held: usize, failed: usize) -> 
     format!("holds at {held} of {all}{asked}{rest}")
 }
 
-/// The command that shows a comparison again: both sides with their difference where they differ in one key, and
-/// one point where there is no other side. The command of the claim shows the others.
+/// The command that reproduces a comparison: both sides and their difference if they differ in one key, or the point if
+/// there is only one side. For other comparisons there is none, and the command of the claim is shown.
 pub(super) fn command(test: &Test, one: &Comparison<'_>, from: &Provenance) -> Option<String> {
     if test.on_average || test.knee_below.is_some() || !test.over.is_empty() {
         return None;

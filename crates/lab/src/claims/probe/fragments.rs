@@ -28,10 +28,10 @@ const LAST: NodeId = NodeId(5);
 /// Octets that IPv6 and UDP headers have before compression.
 const HEADERS: usize = 48;
 
-/// Fragments by payload when packets go the way called `name`.
+/// The number of fragments by payload in the fragmentation mode called `name`.
 pub fn probe(name: &str) -> Result<Values, String> {
     let way = Way::ALL.into_iter().find(|way| way.name() == name);
-    let way = way.ok_or_else(|| format!("there is no way `{name}`"))?;
+    let way = way.ok_or_else(|| format!("there is no fragmentation mode `{name}`"))?;
     let mut found = Values::new();
     let (mut before, mut surplus) = (1, 0);
     for payload in (PAYLOAD_STEP..=PAYLOAD_MOST).step_by(PAYLOAD_STEP) {

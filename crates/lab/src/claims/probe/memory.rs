@@ -1,5 +1,5 @@
-//! What the ways of carrying fragments set aside of memory in a built-in scenario. Sizes are this machine's: pointers of 8
-//! octets where the publication's devices have 4. Code has no size here.
+//! The memory that each fragmentation mode reserves for its state in a built-in scenario. Sizes are those of this machine:
+//! pointers have 8 octets, while those of the publication's devices have 4. Code is not counted.
 
 use lowmesh_congestion::Window;
 use lowmesh_lowpan::memory::StaticState;
@@ -14,7 +14,7 @@ use crate::settings;
 const ADDRESS_LENGTH: usize = 1;
 const TAG: usize = size_of::<u16>();
 
-/// Octets of state by way, with the bounds of the scenario `name`.
+/// Octets of state by fragmentation mode, with the bounds of the scenario `name`.
 pub fn probe(name: &str) -> Result<Values, String> {
     let scenario = Scenario::load(name, &[]).map_err(|error| error.to_string())?;
     let config = settings::simulation(&scenario).node.lowpan;

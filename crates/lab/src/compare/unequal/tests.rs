@@ -47,7 +47,7 @@ fn one_key_with_a_default_of_each_function_is_found() {
 }
 
 #[test]
-fn the_flags_that_are_told_leave_nothing_to_tell() {
+fn the_printed_flags_leave_no_difference() {
     for functions in ["msf,alice", "b-msf,msf", "minimal,msf,b-msf,alice,orchestra"] {
         let sweep = format!("sweep.schedule.function={functions}");
         let bare = plan("", &[&sweep]);
@@ -60,13 +60,13 @@ fn the_flags_that_are_told_leave_nothing_to_tell() {
 }
 
 #[test]
-fn what_was_swept_or_chosen_on_all_sides_is_not_told() {
+fn keys_that_were_swept_or_set_on_all_sides_are_not_reported() {
     let chosen = "[schedule]\nnegotiated_length = 47\nminimal_length = 51\nunicast_length = 23\nbroadcast_length = 21\n";
     assert_eq!(found(&plan(chosen, &[TWO])), [""; 0]);
-    // One side alone was chosen: the other has what it has by default.
+    // Only one side was set; the other has its default.
     let one = found(&plan("[schedule]\nnegotiated_length = 47", &[TWO]));
     assert!(one[0].starts_with("schedule.negotiated_length = 47 (msf) against"), "{one:?}");
-    // The same function everywhere: nothing comes from a choice.
+    // The same function everywhere: no choice differs.
     assert_eq!(found(&plan("", &["sweep.schedule.negotiated_length=29,101"])), [""; 0]);
     let swept = "[schedule]\n[sweep]\nzip = true\n\"schedule.function\" = [\"msf\", \"b-msf\"]\n\
                  \"schedule.negotiated_length\" = [101, 29]";
@@ -104,7 +104,7 @@ fn every_choice_and_every_named_quantity_is_a_key() {
 
 #[test]
 fn every_length_of_a_slotframe_is_compared() {
-    // Of lengths that one function alone has there is nothing to compare with.
+    // A length that only one function has cannot be compared.
     for function in crate::scenario::Schedule::NAMES {
         let keys = defaults("schedule.function", function).expect("functions have defaults");
         for key in keys.keys().filter_map(|key| key.strip_prefix("schedule.")) {

@@ -1,0 +1,210 @@
+//! A claim with its tests, as `claims.toml` states them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Settings by their names.
+pub type Settings = BTreeMap<String, String>;
+
+/// How firmly the publication states a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Grade {
+    /// The claim is stated clearly.
+    Hard,
+    /// The claim is stated in passing, or leaves room for interpretation.
+    Soft,
+}
+
+/// The subject of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// The value of a setting.
+    Parameter,
+    /// A rule of an algorithm.
+    Formula,
+    /// A measured number.
+    Number,
+    /// The order of two quantities.
+    Ordering,
+    /// The trend of one quantity along another.
+    Trend,
+    /// The cause of an effect.
+    Mechanism,
+}
+
+/// One claim.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// The claim's name.
+    pub id: String,
+    /// How firmly it is stated.
+    pub grade: Grade,
+    /// Its subject.
+    pub kind: Kind,
+    /// The place in the publication.
+    pub place: String,
+    /// The claim in our words.
+    pub text: String,
+    /// The expected result, in a few words.
+    pub claimed: String,
+    /// The interpretation, where the publication leaves it open.
+    #[serde(default)]
+    pub note: String,
+    /// Its tests, all of which must hold.
+    #[serde(rename = "test")]
+    pub tests: Vec<Test>,
+}
+
+/// The evidence that a verdict is based on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Basis {
+    /// The code: the program has the settings and rules of the publication.
+    Setting,
+    /// Simulations: the program gives the results of the publication.
+    Finding,
+}
+
+/// The comparison that a test makes; [`super::judge`] defines each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Op {
+    /// The value is equal, up to the tolerance.
+    Eq,
+    /// The value is within a range around a stated number.
+    Approx,
+    /// The value is within a range.
+    Between,
+    /// The value is lower.
+    Lt,
+    /// The value is not higher.
+    Le,
+    /// The value is higher.
+    Gt,
+    /// The value is not lower.
+    Ge,
+    /// The value is about the same.
+    Similar,
+    /// The metric does not fall along an axis.
+    MonotoneInc,
+    /// The value at one place of an axis is higher than at another.
+    Trend,
+    /// The value is higher in at least one comparison.
+    Exists,
+    /// Other claims have the same verdict with other settings.
+    SameOrderings,
+}
+
+/// The expected value of a probe.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum Wanted {
+    /// This number, up to the tolerance.
+    Number(f64),
+    /// A number from the first to the second.
+    Range(f64, f64),
+}
+
+/// One test of a claim.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Test {
+    /// The comparison with the claim.
+    pub op: Op,
+    /// The metric, as `docs/topics/results.md` defines it.
+    #[serde(default)]
+    pub metric: String,
+    /// The sweep whose points are compared.
+    #[serde(default)]
+    pub sweep: String,
+    /// Settings that points must have, each with its accepted values.
+    #[serde(default)]
+    pub at: BTreeMap<String, Vec<String>>,
+    /// The left side of a comparison. All other settings of the two sides are equal unless both name them.
+    pub left: Option<Settings>,
+    /// The right side.
+    pub right: Option<Settings>,
+    /// If set, each side is its gain over the point that differs in these settings.
+    #[serde(default)]
+    pub over: Settings,
+    /// Whether the difference is divided by the right side.
+    #[serde(default)]
+    pub relative: bool,
+    /// The axis of a trend, or of a knee.
+    pub along: Option<String>,
+    /// Each side is the largest value on the axis at which the metric is still below this; zero if it never is.
+    pub knee_below: Option<f64>,
+    /// The number that the claim states; with two sides, for their difference.
+    #[serde(default)]
+    pub value: f64,
+    /// The tolerance of that number.
+    #[serde(default)]
+    pub tolerance: f64,
+    /// The lower end of a range.
+    pub low: Option<f64>,
+    /// The upper end of a range.
+    pub high: Option<f64>,
+    /// The share of comparisons that must hold.
+    #[serde(default = "one")]
+    pub share: f64,
+    /// Whether the mean over all comparisons is judged instead of each comparison.
+    #[serde(default)]
+    pub on_average: bool,
+    /// The probe of the code, with its subject.
+    pub probe: Option<String>,
+    /// The expected values of the probe.
+    #[serde(default)]
+    pub expect: BTreeMap<String, Wanted>,
+    /// The claims whose verdicts are compared.
+    #[serde(default)]
+    pub claims: Vec<String>,
+    /// The name of a table of measured values that replaces the right side or the number.
+    pub reference: Option<String>,
+}
+
+impl Claim {
+    /// The evidence for the verdict: the code if all tests are probes.
+    pub fn basis(&self) -> Basis {
+        let probed = self.tests.iter().all(|test| test.probe.is_some());
+        if probed { Basis::Setting } else { Basis::Finding }
+    }
+}
+
+impl Test {
+    pub(super) fn check(&self) -> Result<(), &'static str> {
+        let bounds = self.low.is_some() && self.high.is_some();
+        let demands = [
+            (
+                self.probe.is_none() && self.op != Op::SameOrderings && self.metric.is_empty(),
+                "a test needs a metric or a probe",
+            ),
+            (
+                self.probe.is_some() && self.expect.is_empty(),
+                "a probe needs something to expect of it",
+            ),
+            (self.left.is_some() != self.right.is_some(), "a side is missing"),
+            (
+                matches!(self.op, Op::Approx | Op::Between) && self.probe.is_none() && !bounds,
+                "a range needs both ends",
+            ),
+            (
+                matches!(self.op, Op::MonotoneInc | Op::Trend) && self.along.is_none(),
+                "a trend needs an axis",
+            ),
+            (
+                self.op == Op::SameOrderings && (self.claims.is_empty() || self.along.is_none()),
+                "orderings need claims and an axis",
+            ),
+            (!(0.0..=1.0).contains(&self.share), "a share is from 0 to 1"),
+        ];
+        demands.into_iter().find(|(wrong, _)| *wrong).map_or(Ok(()), |(_, what)| Err(what))
+    }
+}
+
+const fn one() -> f64 {
+    1.0
+}
