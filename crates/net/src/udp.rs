@@ -3,7 +3,7 @@
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
-use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSocketState};
+use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::batch::{self, BATCH_SENT};
@@ -117,20 +117,7 @@ impl Udp {
         let mut slices: [IoSliceMut<'_>; BATCH] = std::array::from_fn(|_| {
             IoSliceMut::new(buffers.next().expect("there are as many as a batch has"))
         });
-        let mut count = 0;
-        let read = || {
-            count = state.recv(socket.into(), &mut slices, &mut metas)?;
-            // A batch that is not full has emptied the socket: to say so here spares asking it once more.
-            if count < BATCH.min(BATCH_SIZE) {
-                Err(io::ErrorKind::WouldBlock.into())
-            } else {
-                Ok(())
-            }
-        };
-        match self.socket.try_read(read) {
-            Err(error) if count == 0 => return Err(error),
-            _ => {}
-        }
+        let count = self.socket.try_read(|| state.recv(socket.into(), &mut slices, &mut metas))?;
         for (buffer, meta) in self.buffers.iter().zip(&metas).take(count) {
             let to = meta.dst_ip.map(|ip| ip.to_canonical());
             let to_group = to.is_some_and(|ip| ip.is_multicast());
