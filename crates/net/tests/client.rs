@@ -132,7 +132,7 @@ async fn one_client_reaches_every_scheme_at_once() {
 }
 
 #[tokio::test]
-async fn an_answer_with_an_error_code_is_an_error_for_who_wants_it() {
+async fn an_answer_with_an_error_code_is_an_error_on_request() {
     let server = run(|_| ()).await;
     let client = client();
     let answer = client.get(format!("coap://{}/nowhere", server.udp)).await.expect("an answer");

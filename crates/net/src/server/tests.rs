@@ -181,7 +181,7 @@ async fn one_server_answers_over_two_udp_addresses_and_dtls() {
 }
 
 #[tokio::test]
-async fn a_server_with_contexts_answers_who_has_one_and_refuses_others() {
+async fn a_server_with_contexts_answers_clients_with_one_and_refuses_others() {
     let folder = std::env::temp_dir().join(format!("lowmesh-server-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a place for files");
     let contexts = |ours, theirs| {

@@ -55,7 +55,7 @@ async fn a_reverse_proxy_asks_its_target_alone_unless_it_forwards_too() {
 }
 
 #[tokio::test]
-async fn what_only_the_reverse_proxy_may_ask_is_not_told_to_who_names_its_target() {
+async fn what_only_the_reverse_proxy_may_ask_is_not_told_to_a_client_that_names_its_target() {
     let target = origin_server().await;
     let proxy = reverse_proxy(&format!("coap://{}", target.udp)).forwarding();
     let proxy = serve(proxy).await;
