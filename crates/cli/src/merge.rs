@@ -9,18 +9,18 @@ use crate::console::say;
 use crate::failure::Failure;
 use crate::store;
 
-/// Join stores of runs, as those of `run --shard`, into one.
+/// Join stores of runs, such as those of `run --shard`, into one.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The stores to take runs from.
+    /// Stores to take runs from.
     #[arg(required = true, value_name = "DIR")]
     stores: Vec<PathBuf>,
-    /// The store to put them in; it is made if it is not there.
+    /// Store to put them in; it is created if it does not exist.
     #[arg(long, value_name = "DIR")]
     into: PathBuf,
 }
 
-/// Copies what is missing and says how much that was, and of which builds.
+/// Copies the runs that are missing; prints how many there were, and of which builds.
 pub fn execute(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     let stores: Vec<Store> =
         args.stores.iter().map(|folder| store::existing(folder)).collect::<Result<_, _>>()?;
@@ -51,9 +51,7 @@ pub fn execute(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
         writeln!(out, "{line}")?;
     }
     if builds.len() > 1 {
-        say!(
-            "runs of different builds are kept apart: a program uses those of its own build alone"
-        );
+        say!("runs of different builds are kept apart: a program uses only runs of its own build");
     }
     Ok(())
 }

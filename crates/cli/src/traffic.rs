@@ -1,4 +1,4 @@
-//! What goes over the air or the wire, a line a message: `-v` of the verbs that ask.
+//! Messages as they are sent and received, one line each: `-v` of the CoAP verbs.
 
 use std::fmt::Write as _;
 
@@ -49,7 +49,7 @@ fn name(code: Code) -> String {
     said.map_or_else(|| code.to_string(), str::to_owned)
 }
 
-/// Each signal numbers its options anew (RFC 8323 s5, RFC 8974 s2.2.1).
+/// Option numbers of a signal depend on its code (RFC 8323 s5, RFC 8974 s2.2.1).
 fn signal_option(signal: Code, option: OptionRef<'_>) -> String {
     let number = || option.as_uint().map_or_else(|| hex(option.value), |value| value.to_string());
     match (signal, option.number.0) {
