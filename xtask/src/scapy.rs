@@ -1,4 +1,4 @@
-//! `scapy`: 6LoWPAN beside an implementation of its own. Scapy builds the vectors that our tests parse, and parses
+//! `scapy`: 6LoWPAN compared with an independent implementation. Scapy builds the vectors that our tests parse, and parses
 //! the frames of a run that our codec built: compressed headers (RFC 6282) and fragments (RFC 4944).
 //!
 //! Scapy comes from PyPI at a pinned version, into a virtual environment below the target folder.
@@ -16,10 +16,10 @@ const SCRIPT: &str = "xtask/python/lowpan.py";
 /// What it builds; `lowpan` has the test that parses it.
 const VECTORS: &str = "tests/vectors/lowpan/scapy.txt";
 
-/// The way in which every hop puts packets together, which is the one that scapy reads.
+/// The fragment mode that reassembles at every hop, the only one that scapy reads.
 const WAY: &[&str] = &["--set", "fragments.way=hwr"];
 
-/// Compares the vectors, and lets scapy read a capture; `--write` writes the vectors anew.
+/// Compares the vectors, and lets scapy read a capture; `--write` rewrites the vectors.
 pub fn run(args: &[String]) -> Result<()> {
     let write = match args {
         [] => false,

@@ -1,10 +1,10 @@
 //! `stale-store`: no build of the program takes its results from runs of another.
 //!
-//! Three folders have the sources: the workspace, a copy of it, and a copy whose timer is changed. The copies lie under
-//! `target`, and only files that differ are written, so that a second call builds what changed since the first.
+//! There are three copies of the sources: the workspace, an equal copy, and a copy with a changed timer. The copies lie
+//! under `target`. Only files that differ are written, so that a second call builds only what changed since the first.
 //!
-//! Each copy has a folder of its own for what cargo builds. Cargo takes packages of the same name in two copies of a
-//! workspace for one, and would reuse the unchanged timer if it is newer than the changed one.
+//! Each copy has its own target folder: in a shared one cargo mixes up packages with the same name, and would reuse the
+//! unchanged timer if it is newer than the changed one.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -19,7 +19,7 @@ pub use direction::is_for_devices;
 /// How bad a breach is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Weight {
-    /// Said, but passes.
+    /// Printed, but passes.
     Warning,
     /// Fails.
     Error,
@@ -42,7 +42,7 @@ impl Breach {
         Self { weight: Weight::Error, place: place.into(), message: message.into() }
     }
 
-    /// A breach that is only said.
+    /// A breach that is only printed.
     pub fn warning(place: impl Into<String>, message: impl Into<String>) -> Self {
         Self { weight: Weight::Warning, place: place.into(), message: message.into() }
     }
@@ -96,7 +96,7 @@ pub fn run(args: &[String]) -> Result<()> {
     let errors = breaches.iter().filter(|breach| breach.weight == Weight::Error).count();
     if errors > 0 {
         bail!(
-            "tidy found {errors} breach(es); the rules are told in ARCHITECTURE.md and CONTRIBUTING.md"
+            "tidy found {errors} breach(es); ARCHITECTURE.md and CONTRIBUTING.md explain the rules"
         );
     }
     println!("tidy: {} packages, {count} files, no breach", packages.len());

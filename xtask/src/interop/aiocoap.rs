@@ -25,13 +25,13 @@ const DTLS_TOOLS: &[(&str, &str)] =
 /// Where aiocoap serves WebSockets, above its other port.
 const WEBSOCKETS_ABOVE: u16 = 3000;
 
-/// The Python that has it, if it can be had.
+/// The Python that has it, if it can be installed.
 pub fn python(tally: &Tally) -> Option<PathBuf> {
     let python = python::environment(PACKAGE, "aiocoap, cbor2, websockets");
     python.map_err(|why| tally.skip("aiocoap", &format!("{why:#}"))).ok()
 }
 
-/// Whether it has DTLS, perhaps now.
+/// Whether it has DTLS, which is installed if missing.
 fn has_dtls(python: &Path, tally: &Tally) -> bool {
     let built = python::compiled(python, DTLS, "DTLSSocket.dtls", DTLS_TOOLS);
     built.map_err(|why| tally.skip("aiocoap over DTLS", &format!("{why:#}"))).is_ok()

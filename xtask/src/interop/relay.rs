@@ -1,5 +1,4 @@
-//! A bad path for datagrams between one client and a server: it loses some, sends some twice and lets others be overtaken, both
-//! ways.
+//! A bad path for datagrams between one client and a server: in both directions it loses, duplicates and reorders some.
 //!
 //! ```text
 //!   client ──► front ── lost? doubled? held back? ── back ──► server        and the same on the way back
@@ -18,7 +17,7 @@ use anyhow::Result;
 use crate::chance::Chance;
 use crate::process::Stopwatch;
 
-/// Of a hundred datagrams, so many are lost, arrive twice, and are held back, each way.
+/// How many of a hundred datagrams are lost, duplicated and held back, in each direction.
 const LOST: u64 = 30;
 const DOUBLED: u64 = 15;
 const HELD: u64 = 15;
@@ -46,8 +45,8 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// A path to a server at a port; equal seeds draw the same fates, one after another. It loses empty ACKs only if it is
-    /// said.
+    /// A path to a server at a port; equal seeds draw the same sequence of fates. It loses empty ACKs only with
+    /// `loses_acks`.
     pub fn start(server: u16, seed: u64, loses_acks: bool) -> Result<Self> {
         let (front, back) = (UdpSocket::bind("[::1]:0")?, UdpSocket::bind("[::1]:0")?);
         back.connect(("::1", server))?;
@@ -78,13 +77,13 @@ impl Drop for Relay {
     fn drop(&mut self) {
         self.shared.over.store(true, Ordering::Relaxed);
         for way in self.ways.drain(..) {
-            // A way that has panicked has been told of already.
+            // The panic of a thread has been reported already.
             _ = way.join();
         }
     }
 }
 
-/// What both ways know.
+/// What both directions share.
 #[derive(Debug)]
 struct Shared {
     over: AtomicBool,
