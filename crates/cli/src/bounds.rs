@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_has_a_quarter_unless_it_is_said() {
+    fn a_source_has_a_quarter_by_default() {
         let few = limits(&["--max-connections", "3", "--max-sessions", "8"]).expect("possible");
         assert_eq!((few.connections_per_source, few.sessions.open_per_source), (1, 2));
         let args = ["--max-connections-per-client", "5", "--max-sessions-per-client", "6"];

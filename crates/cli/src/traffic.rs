@@ -22,7 +22,7 @@ pub fn tell(traffic: Traffic<'_>) {
 
 fn line(traffic: &Traffic<'_>) -> String {
     let bytes = traffic.bytes;
-    let told = match traffic.framing {
+    let text = match traffic.framing {
         None => MessageView::parse(bytes).map(|message| {
             let (kind, mid) = (message.kind().name(), message.message_id().0);
             let head = format!("{kind} {} mid {mid}", name(message.code()));
@@ -40,13 +40,13 @@ fn line(traffic: &Traffic<'_>) -> String {
         }),
     };
     // DTLS hands on whatever its peer has sent.
-    told.unwrap_or_else(|error| format!("{} octets that are no message: {error}", bytes.len()))
+    text.unwrap_or_else(|error| format!("{} octets that are no message: {error}", bytes.len()))
 }
 
 /// Methods and signals by their names, answers by their numbers.
 fn name(code: Code) -> String {
-    let said = code.name().filter(|_| !code.is_response());
-    said.map_or_else(|| code.to_string(), str::to_owned)
+    let name = code.name().filter(|_| !code.is_response());
+    name.map_or_else(|| code.to_string(), str::to_owned)
 }
 
 /// Option numbers of a signal depend on its code (RFC 8323 s5, RFC 8974 s2.2.1).
@@ -77,11 +77,11 @@ fn whole<'a>(
         _ = write!(line, " token {}", hex(token));
     }
     for option in options {
-        let told = match code.class() {
+        let text = match code.class() {
             Class::Signaling => signal_option(code, option),
             _ => option_line(option),
         };
-        _ = write!(line, "; {told}");
+        _ = write!(line, "; {text}");
     }
     if !payload.is_empty() {
         _ = write!(line, "; {} octets of payload", payload.len());

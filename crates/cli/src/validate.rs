@@ -94,12 +94,12 @@ fn table(out: &mut dyn Write, validation: &Validation) -> Result<(), Failure> {
         let (a, b) = (hop.measured_ms, hop.simulated_ms);
         writeln!(out, "{:>4} hops  {a:>6.1} | {b:>6.1}", hop.hops)?;
     }
-    let told = |effect: &Option<Effect>, of: fn(&Effect) -> f64| {
+    let ratio = |effect: &Option<Effect>, of: fn(&Effect) -> f64| {
         effect.as_ref().map_or_else(|| "-".to_owned(), |effect| format!("{:.2}", of(effect)))
     };
     let both = |of| {
         let (a, b) = (&validation.measured_effect, &validation.simulated_effect);
-        format!("{} | {}", told(a, of), told(b, of))
+        format!("{} | {}", ratio(a, of), ratio(b, of))
     };
     writeln!(out, "\nCoCoA by default at 250 ms")?;
     writeln!(out, "{:>16}  {}", "throughput", both(|effect| effect.throughput_ratio))?;
