@@ -1,4 +1,4 @@
-//! `capture`: ten minutes of the Grenoble mesh, and large packets in each of the four fragment modes, as pcap files
+//! `capture`: ten minutes of the Grenoble mesh, and large packets by each of the four methods, as pcap files
 //! read by an independent dissector (tshark).
 //!
 //! Every frame must be dissected down to what it carries, none may be malformed, and every protocol of the
@@ -27,7 +27,7 @@ const RUN: &[&str] = &[
     "traffic.start=5min",
 ];
 
-/// Large packets over several contended hops; each run adds its fragment mode.
+/// Large packets over several contended hops; each run adds its method.
 pub const LARGE: &[&str] = &[
     "grenoble-t",
     "--seeds",
@@ -42,7 +42,7 @@ pub const LARGE: &[&str] = &[
     "traffic.period=4s",
 ];
 
-/// The fragment modes of large packets, and what a capture of each must contain.
+/// The methods of carrying a large packet, and what a capture of each must hold.
 const WAYS: &[(&str, &[&str])] = &[
     ("hwr", &["6lowpan", "fragment", "udp"]),
     ("ff", &["6lowpan", "fragment", "udp"]),

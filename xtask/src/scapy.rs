@@ -16,10 +16,10 @@ const SCRIPT: &str = "xtask/python/lowpan.py";
 /// What it builds; `lowpan` has the test that parses it.
 const VECTORS: &str = "tests/vectors/lowpan/scapy.txt";
 
-/// The fragment mode that reassembles at every hop, the only one that scapy reads.
+/// Every hop reassembles packets: the method that scapy reads.
 const WAY: &[&str] = &["--set", "fragments.way=hwr"];
 
-/// Compares the vectors, and lets scapy read a capture; `--write` rewrites the vectors.
+/// Compares the vectors, and lets scapy read a capture; `--write` updates the vectors.
 pub fn run(args: &[String]) -> Result<()> {
     let write = match args {
         [] => false,

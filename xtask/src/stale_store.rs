@@ -184,8 +184,9 @@ fn change(text: Vec<u8>) -> Vec<u8> {
     text.replace(BEFORE, AFTER).into_bytes()
 }
 
-/// Makes `to` a copy of the sources with every file passed through `edit`; true if that changed a file. Files that are
-/// right already keep their time, so that cargo takes them for unchanged.
+/// Makes `to` a copy of the sources, each file edited by `edit`. Files that are right already keep their time, so that
+/// cargo takes them for unchanged.
+/// Returns whether `edit` changed a file.
 fn copy(to: &Path, edit: impl Fn(&str, Vec<u8>) -> Vec<u8>) -> Result<bool> {
     let root = process::root();
     let mut wanted = Vec::new();

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::{capture, process};
 
-/// Settings of tshark: which protocol the port speaks.
+/// What tshark must be told: the protocol of the port.
 const PREFERENCES: &[&str] = &["-d", "udp.port==17754,zep"];
 
 /// One column a datagram, in the order in which [`judge`] takes them.

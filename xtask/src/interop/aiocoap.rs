@@ -25,7 +25,7 @@ const DTLS_TOOLS: &[(&str, &str)] =
 /// Where aiocoap serves WebSockets, above its other port.
 const WEBSOCKETS_ABOVE: u16 = 3000;
 
-/// The Python that has it, if it can be installed.
+/// The Python with aiocoap; `None` if it cannot be installed.
 pub fn python(tally: &Tally) -> Option<PathBuf> {
     let python = python::environment(PACKAGE, "aiocoap, cbor2, websockets");
     python.map_err(|why| tally.skip("aiocoap", &format!("{why:#}"))).ok()

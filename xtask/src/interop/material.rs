@@ -31,7 +31,7 @@ pub struct Material {
 }
 
 impl Material {
-    /// Creates the folder and everything in it.
+    /// Makes new material in a folder of its own.
     pub fn make() -> Result<Self> {
         let folder = std::env::temp_dir().join(format!("lowmesh-interop-{}", std::process::id()));
         fs::create_dir_all(&folder)?;

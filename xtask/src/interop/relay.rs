@@ -45,8 +45,8 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// A path to a server at a port; equal seeds draw the same sequence of fates. It loses empty ACKs only with
-    /// `loses_acks`.
+    /// A path to a server at a port. Equal seeds draw the same fates, one after another. It loses empty ACKs only if
+    /// `loses_acks` is set.
     pub fn start(server: u16, seed: u64, loses_acks: bool) -> Result<Self> {
         let (front, back) = (UdpSocket::bind("[::1]:0")?, UdpSocket::bind("[::1]:0")?);
         back.connect(("::1", server))?;
@@ -77,7 +77,7 @@ impl Drop for Relay {
     fn drop(&mut self) {
         self.shared.over.store(true, Ordering::Relaxed);
         for way in self.ways.drain(..) {
-            // The panic of a thread has been reported already.
+            // The panic hook has reported a direction that panicked.
             _ = way.join();
         }
     }
