@@ -30,23 +30,14 @@ pub fn execute(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
         let folder = store.folder().display();
         for Merged { from, taken: new } in into.merge(store)? {
             taken += new;
-            lines.push(match &from.build {
-                Some(_) => format!("{folder}: {} runs of {from}", from.runs),
-                None => {
-                    format!("{folder}: {} runs of {from}; they are left where they are", from.runs)
-                }
-            });
+            let not_copied = if from.build.is_some() { "" } else { "; not copied" };
+            lines.push(format!("{folder}: {} of {from}{not_copied}", counted(from.runs, "run")));
         }
     }
     let builds = into.builds()?;
     let all: usize = builds.iter().map(|build| build.runs).sum();
-    let plural = if stores.len() == 1 { "" } else { "s" };
-    writeln!(
-        out,
-        "{taken} runs taken from {} store{plural}; {} holds {all}",
-        stores.len(),
-        args.into.display()
-    )?;
+    let (runs, from) = (counted(taken, "run"), counted(stores.len(), "store"));
+    writeln!(out, "{runs} taken from {from}; {} holds {all}", args.into.display())?;
     for line in lines {
         writeln!(out, "{line}")?;
     }
@@ -54,4 +45,9 @@ pub fn execute(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
         say!("runs of different builds are kept apart: a program uses only runs of its own build");
     }
     Ok(())
+}
+
+/// A number of things: `1 run`, `2 runs`.
+fn counted(number: usize, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }

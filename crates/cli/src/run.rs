@@ -125,7 +125,10 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
     if watched {
         batch.force_first();
     }
-    if let (Some(store), false) = (&store, args.quiet || batch.missing().is_empty()) {
+    if let Some(store) = &store
+        && !args.quiet
+        && !batch.missing().is_empty()
+    {
         store::tell_others(store)?;
     }
     let ended = run(args, &plan, batch, sinks, simulate)?;

@@ -11,6 +11,9 @@ use lowmesh_lab::store::Store;
 
 use crate::failure::Failure;
 
+/// Letters of the longest unit: `min`. The names of algorithms that begin with a digit go on for longer.
+const UNIT_MAX: usize = 3;
+
 /// A setting of a point: key and value.
 pub type Setting = (String, String);
 
@@ -110,9 +113,7 @@ impl Read {
         if values.contains(&value) {
             return Ok(());
         }
-        // Of two numbers neither is a slip of the other.
-        let word = value.chars().all(|c| !c.is_ascii_digit() || c == '6');
-        let meant = if word { similar(value, values.iter().copied()) } else { None };
+        let meant = if is_quantity(value) { None } else { similar(value, values.iter().copied()) };
         let message = format!("{key} = {value} was not run in {}{}", self.name, suggestion(meant));
         Err(Failure::usage(message, &format!("its values there are {}", values.join(", "))))
     }
@@ -141,6 +142,12 @@ impl Read {
 /// The value of a swept key.
 fn value<'s>(side: &'s Side, key: &str) -> Option<&'s str> {
     side.settings.iter().find(|(own, _)| own == key).map(|(_, value)| value.as_str())
+}
+
+/// Whether a value is a number, perhaps with a unit. A number is never suggested for another one.
+fn is_quantity(value: &str) -> bool {
+    let unit = value.trim_start_matches(|c: char| c.is_ascii_digit() || "+-.".contains(c));
+    unit.len() < value.len() && unit.len() <= UNIT_MAX
 }
 
 /// The end of an error message: the name that the user may have meant.
@@ -215,4 +222,19 @@ pub fn by_key<'s>(
         return Err(Failure::usage(message, hint));
     }
     Ok(pairs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_with_or_without_a_unit_is_a_quantity_and_a_name_with_digits_is_not() {
+        for value in ["5", "2s", "500ms", "12min", "-80.0"] {
+            assert!(is_quantity(value), "{value}");
+        }
+        for value in ["6cocoa", "rfc6298", "k7", "msf", "pdr-matrix"] {
+            assert!(!is_quantity(value), "{value}");
+        }
+    }
 }

@@ -318,7 +318,7 @@ fn an_error_names_settings_that_no_point_combines_and_values_of_known_scenarios(
         format!("no point of {file} has mac.retries = 3, mac.kind = csma together")
     );
     assert_eq!(told("--by mac.kind"), format!("no two points of {file} differ in mac.kind alone"));
-    // A number is never suggested for another one.
+    // A number is never suggested for another one, with or without a unit.
     assert_eq!(
         told("--by mac.kind --where mac.retries=5"),
         format!("mac.retries = 5 was not run in {file}")
