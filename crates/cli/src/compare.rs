@@ -280,7 +280,7 @@ fn write_table(out: &mut dyn Write, rows: &[Row]) -> io::Result<()> {
     Ok(())
 }
 
-/// The digits of a row: as its interval allows; without a spread, four significant digits of the larger side.
+/// The digits of a row: those of the difference's interval; without a spread, four of the largest number.
 fn digits(found: &Difference) -> Digits {
     match found.ci95 {
         Some(half) if half > 0.0 => Digits::of(found.estimate()),
