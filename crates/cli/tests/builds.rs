@@ -8,7 +8,9 @@ mod folder;
 use std::fs;
 use std::path::Path;
 
-use folder::{Folder, build_id, line_of_three, lowmesh, short_build_id, stderr, stdout, succeed};
+use folder::{
+    Folder, build_id, line_of_three, lowmesh, run_files, short_build_id, stderr, stdout, succeed,
+};
 
 /// Two points of one run each.
 fn swept() -> String {
@@ -134,11 +136,8 @@ fn merged_stores_keep_two_builds_apart_and_say_so() {
 #[test]
 fn a_re_run_names_the_other_build_that_stored_the_run() {
     let (folder, _, store) = stale("builds-rerun");
-    let inside = Path::new(&store).join(&OTHER[..12]);
-    let names = fs::read_dir(&inside).expect("a build").map(|entry| entry.expect("readable"));
-    let mut names = names.map(|entry| entry.file_name().into_string().expect("ASCII"));
-    let is_run = |name: &String| name.ends_with(".json") && name != "build.json";
-    let name = names.find(is_run).expect("a run");
+    let runs = run_files(&Path::new(&store).join(&OTHER[..12]));
+    let name = runs[0].file_name().and_then(|name| name.to_str()).expect("ASCII");
     let (_, messages) = succeed(&["rerun", &name[..12], "--store", &store]);
     let named = format!("was stored by build {} (commit {COMMIT}-dirty)", &OTHER[..12]);
     assert!(messages.contains(&named) && messages.contains("gives the same trace"), "{messages}");

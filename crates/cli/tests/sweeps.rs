@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use folder::{Folder, line_of_three, lowmesh, short_build_id, stderr, stdout, succeed};
+use folder::{Folder, line_of_three, lowmesh, run_files, short_build_id, stderr, stdout, succeed};
 
 /// Four points.
 const SWEEP: &str = r#"[sweep]
@@ -25,12 +25,8 @@ fn stored(store: &str) -> BTreeMap<String, Vec<u8>> {
     let mut builds = fs::read_dir(store).expect("a store").map(|entry| entry.expect("readable"));
     let Some(build) = builds.next() else { return BTreeMap::new() };
     assert!(builds.next().is_none(), "one build");
-    let entries =
-        fs::read_dir(build.path()).expect("a build").map(|entry| entry.expect("readable"));
-    let paths = entries.map(|entry| entry.path());
-    let runs = paths.filter(|path| path.extension().is_some_and(|ending| ending == "json"));
-    let runs = runs.filter(|path| !path.ends_with("build.json"));
     let name = |path: &Path| path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
+    let runs = run_files(&build.path()).into_iter();
     runs.map(|path| (name(&path).expect("ASCII"), fs::read(&path).expect("readable"))).collect()
 }
 

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each file of tests uses what it needs")]
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// A scenario of three nodes with so many seeds; `more` holds further sections, such as a sweep.
@@ -43,6 +43,16 @@ pub fn build_id() -> String {
 /// The first digits of the id: they name the build in messages, and the folder of its runs in a store.
 pub fn short_build_id() -> String {
     build_id()[..12].to_owned()
+}
+
+/// The files of the runs in the folder of one build, in alphabetical order.
+pub fn run_files(build: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(build).expect("the folder of a build");
+    let paths = entries.map(|entry| entry.expect("readable").path());
+    let runs = paths.filter(|path| path.extension().is_some_and(|ending| ending == "json"));
+    let mut runs: Vec<PathBuf> = runs.filter(|path| !path.ends_with("build.json")).collect();
+    runs.sort();
+    runs
 }
 
 /// A folder, empty at first, that is removed when the value is dropped.
