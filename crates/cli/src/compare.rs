@@ -25,7 +25,7 @@ use sides::{Pair, Read, across, by_key};
 /// 2: `significant` is false for a difference of zero; `p`, `p_holm`, `significant_holm` and `warnings` are new.
 const SCHEMA: u32 = 2;
 
-/// Compare results run by run (runs of one seed meet the same radio weather).
+/// Compare results run by run (runs with the same seed have the same radio conditions).
 ///
 /// With A and B, points with equal settings are compared. With A alone, --by names the swept key whose values are
 /// compared.

@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::progress::{Meter, Style};
 use crate::{report, store};
 
-/// Search the parameters of a retransmission timer that serve a scenario best.
+/// Search the best parameters of a retransmission timer for a scenario.
 ///
 /// Many parameter sets run on few seeds, the best third of them on three times as many seeds, and so on. The best set
 /// is then compared with the published sets, on seeds that the search has not used.
