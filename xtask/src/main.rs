@@ -35,7 +35,7 @@ const USAGE: &str = "\
 cargo xtask COMMAND
 
   check         formatting and lints
-  tidy          direction of dependencies, sizes, names, circles, the list of dependencies
+  tidy          direction of dependencies, sizes, names, words, circles, the list of dependencies
   test          everything a change must pass   [--skip-external: leave out what needs tshark]
   no-std        the device crates build without std
   determinism   the same seed gives the same trace, whatever the number of threads
