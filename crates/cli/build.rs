@@ -1,13 +1,13 @@
-//! The build script of `lowmesh`: finds the commit from which the program is built, for reports and `--version`.
+//! The build script of `lowmesh`: finds the commit of the sources, for reports and `--version`.
 //!
-//! `LOWMESH_COMMIT` names it where there is no repository, as for an archive of the sources. Nothing depends on it but
-//! what people read: runs are named by the sources themselves.
+//! Without a repository, as in an archive of the sources, `LOWMESH_COMMIT` names the commit. Only people read it: the names
+//! of runs depend on the sources themselves.
 
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What of the repository the program is built from.
+/// The parts of the repository that the program is built from.
 const SOURCES: [&str; 5] = ["Cargo.lock", "Cargo.toml", "crates", "papers", "scenarios"];
 
 fn main() {
@@ -23,8 +23,8 @@ fn root() -> Option<PathBuf> {
     package.join("../..").canonicalize().ok()
 }
 
-/// The commit of the repository in `root`, with `-dirty` behind it if sources of the program differ; none if there is no
-/// repository, or if it is another one that only holds the folder.
+/// The commit of the repository in `root`, with a final `-dirty` if sources of the program differ. `None` without a
+/// repository, or if `root` is only a folder in another one.
 fn of_repository(root: &Path) -> Option<String> {
     let top = git(root, &["rev-parse", "--show-toplevel"])?;
     if Path::new(&top).canonicalize().ok()? != root {
@@ -38,14 +38,14 @@ fn of_repository(root: &Path) -> Option<String> {
     Some(if clean { hash } else { hash + "-dirty" })
 }
 
-/// Has this script run again when the sources change, or the commit.
+/// Makes cargo run this script again when the sources or the commit change.
 fn watch(root: &Path) {
     let branch = git(root, &["symbolic-ref", "--quiet", "HEAD"]);
     let names = [Some("HEAD".to_owned()), Some("packed-refs".to_owned()), branch];
     let inside = names.into_iter().flatten();
     let inside = inside.filter_map(|name| git(root, &["rev-parse", "--git-path", &name]));
     for path in SOURCES.map(str::to_owned).into_iter().chain(inside) {
-        // A path that is not there would have the script run each time.
+        // With a path that does not exist cargo would run the script each time.
         let path = root.join(path);
         if path.exists() {
             println!("cargo::rerun-if-changed={}", path.display());
@@ -53,10 +53,10 @@ fn watch(root: &Path) {
     }
 }
 
-/// What git says, without the line end; none if it fails or is not installed.
+/// The output of git without its line end; `None` if it fails or is not installed.
 fn git(root: &Path, args: &[&str]) -> Option<String> {
     let mut command = Command::new("git");
-    // Looking must not write: another git may be at work.
+    // Another git may be running, so this one must not write.
     command.arg("--no-optional-locks").args(args).current_dir(root);
     let output = command.output().ok().filter(|output| output.status.success())?;
     Some(String::from_utf8(output.stdout).ok()?.trim_end().to_owned())

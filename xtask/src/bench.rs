@@ -132,7 +132,7 @@ struct Measured {
     sim_s: f64,
     wall_s: f64,
     frames: f64,
-    /// Processor time and peak memory, where the system tells them.
+    /// Processor time and peak memory, where the system reports them.
     usage: Option<Usage>,
 }
 
@@ -212,7 +212,7 @@ fn observe(mut command: Command) -> Result<(String, Option<Usage>)> {
     Ok((String::from_utf8(output.stdout).context("the run did not write UTF-8")?, usage))
 }
 
-/// What Linux tells about a process; `None` elsewhere and when it is gone.
+/// What Linux reports about a process; `None` elsewhere and when it is gone.
 fn look(id: u32) -> Option<Usage> {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;

@@ -1,5 +1,5 @@
-//! `capture`: ten minutes of the Grenoble mesh, and large packets in each of the four ways, as pcap files read
-//! by an independent dissector (tshark).
+//! `capture`: ten minutes of the Grenoble mesh, and large packets by each of the four methods, as pcap files
+//! read by an independent dissector (tshark).
 //!
 //! Every frame must be dissected down to what it carries, none may be malformed, and every protocol of the
 //! stack must be seen. What our own codecs agree on among themselves is thereby checked from outside.
@@ -27,7 +27,7 @@ const RUN: &[&str] = &[
     "traffic.start=5min",
 ];
 
-/// Large packets over several contended hops; the way comes with each run.
+/// Large packets over several contended hops; each run adds its method.
 pub const LARGE: &[&str] = &[
     "grenoble-t",
     "--seeds",
@@ -50,7 +50,7 @@ const WAYS: &[(&str, &[&str])] = &[
     ("e2e", &["6lowpan", "ipv6.fragment", "udp"]),
 ];
 
-/// What tshark must be told: the mesh's prefix, which header compression leaves out.
+/// Settings of tshark: the mesh's prefix, which header compression leaves out.
 const PREFERENCES: &[&str] = &["-o", "6lowpan.context0:fd00::/64"];
 
 /// One column a frame, in the order in which [`tally`] takes them.
@@ -125,7 +125,7 @@ struct Tally {
     faults: Vec<String>,
 }
 
-/// At most so many faults are told.
+/// How many faults are reported at most.
 const FAULTS_TOLD: usize = 10;
 
 fn tally(dissection: &str) -> Tally {

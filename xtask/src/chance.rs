@@ -1,4 +1,4 @@
-//! Random draws from a seed, so that an attack or a bad path that finds something can be repeated.
+//! Random draws from a seed, so that an attack or a lossy path that finds a fault can be repeated.
 
 /// A stream of draws.
 #[derive(Clone, Debug)]
@@ -9,7 +9,7 @@ impl Chance {
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
-    /// The next 64 bits: the splitmix64 of Steele, Lea and Flood, which is good enough to attack and to lose datagrams with.
+    /// The next 64 bits: the splitmix64 of Steele, Lea and Flood, which is random enough for attacks and lossy paths.
     pub const fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.0;

@@ -1,7 +1,7 @@
-//! `interop`: CoAP with programs that nobody here wrote, in both directions, and read by a third: libcoap's client and server,
-//! aiocoap's, and tshark; among them the OSCORE plugtests.
+//! `interop`: CoAP with programs of others, in both directions: client and server of libcoap and aiocoap, the OSCORE
+//! plugtests among them. tshark reads the traffic.
 //!
-//! What a machine lacks is installed where that is possible (pip, and apt-get for root); what stays away is said.
+//! Missing programs are installed where possible (pip, and apt-get for root); those that stay missing are reported.
 
 mod aiocoap;
 mod capture;
@@ -51,7 +51,7 @@ pub fn run(args: &[String]) -> Result<()> {
     tally.report()
 }
 
-/// Runs all groups at the same time, for most of each is waiting; the ports that were used.
+/// Runs all groups at the same time, since most of their time is waiting; returns the ports that were used.
 fn together(groups: Vec<Group<'_>>, tally: &Tally) -> Vec<Port> {
     std::thread::scope(|scope| {
         let running: Vec<_> = groups.into_iter().map(|group| scope.spawn(group)).collect();

@@ -36,11 +36,11 @@ const USAGE: &str = "\
 cargo xtask COMMAND
 
   check         formatting and lints
-  tidy          direction of dependencies, sizes, names, circles, the list of dependencies
+  tidy          direction of dependencies, sizes, names, words, circles, the list of dependencies
   test          everything a change must pass   [--skip-external: leave out what needs tshark]
   no-std        the device crates build without std
   determinism   the same seed gives the same trace, whatever the number of threads
-  stale-store   a changed program takes no runs from the store of the one before
+  stale-store   a changed program reuses no stored runs of the program before the change
   capture       a ten-minute capture that tshark must dissect without fault
   scapy         6LoWPAN beside scapy: it reads our frames, and our tests its own; --write updates them
   zep           a conversation over ZEP that tshark must dissect without fault

@@ -1,4 +1,4 @@
-//! Child processes: started from the root of the workspace, with an error that says the command line.
+//! Child processes: started from the root of the workspace, with errors that contain the command line.
 
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -27,8 +27,8 @@ pub fn command(program: impl AsRef<std::ffi::OsStr>, args: &[&str]) -> Command {
 /// The cargo that started this program.
 pub fn cargo(args: &[&str]) -> Command {
     let mut cargo = command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), args);
-    // What it has told this program of xtask, build scripts such as ring's would take for a change: they would run again, and
-    // all that stands on them would be built again, each time that builds by hand and from here take turns.
+    // Cargo sets these variables for this program. Build scripts such as ring's depend on them, and would run again, with
+    // everything that depends on their crates, after each change between builds by hand and from here.
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
         if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {

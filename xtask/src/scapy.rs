@@ -1,4 +1,4 @@
-//! `scapy`: 6LoWPAN beside an implementation of its own. Scapy builds the vectors that our tests parse, and parses
+//! `scapy`: 6LoWPAN compared with an independent implementation. Scapy builds the vectors that our tests parse, and parses
 //! the frames of a run that our codec built: compressed headers (RFC 6282) and fragments (RFC 4944).
 //!
 //! Scapy comes from PyPI at a pinned version, into a virtual environment below the target folder.

@@ -1,10 +1,10 @@
 //! `stale-store`: no build of the program takes its results from runs of another.
 //!
-//! Three folders have the sources: the workspace, a copy of it, and a copy whose timer is changed. The copies lie under
-//! `target`, and only files that differ are written, so that a second call builds what changed since the first.
+//! There are three copies of the sources: the workspace, an equal copy, and a copy with a changed timer. The copies lie
+//! under `target`. Only files that differ are written, so that a second call builds only what changed since the first.
 //!
-//! Each copy has a folder of its own for what cargo builds. Cargo takes packages of the same name in two copies of a
-//! workspace for one, and would reuse the unchanged timer if it is newer than the changed one.
+//! Each copy has its own target folder: in a shared one cargo mixes up packages with the same name, and would reuse the
+//! unchanged timer if it is newer than the changed one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,33 +33,21 @@ const CHANGED: &str = "crates/congestion/src/params.rs";
 const BEFORE: &str = "pub const ACK_RANDOM_FACTOR: f64 = 1.5;";
 const AFTER: &str = "pub const ACK_RANDOM_FACTOR: f64 = 1.25;";
 
-/// Two points of two runs under the default timer, with losses, on so few nodes that it takes a second.
-const SWEEP: &str = r#"
-name = "line-3"
-duration = "6min"
-warmup = "3min"
-seeds = 2
-
-[topology]
-kind = "line"
-nodes = 3
-spacing_m = 30.0
-
-[mac]
-eb_period = "4s"
-retries = 0
-
-[traffic]
-start = "2min"
-
-[sweep]
-"traffic.period" = ["500ms", "1s"]
-"#;
+/// Three nodes in a line: two points of two runs, with losses, take a second.
+const SWEEP: &[&str] = &[
+    "crates/cli/tests/folder/line-3.toml",
+    "--seeds",
+    "2",
+    "--set",
+    "mac.retries=0",
+    "--set",
+    "sweep.traffic.period=500ms,1s",
+];
 
 /// Runs of the sweep.
 const RUNS: u64 = 4;
 
-/// Builds both programs and has them take turns at one store.
+/// Builds both programs and lets them take turns at one store.
 pub fn run(args: &[String]) -> Result<()> {
     if let Some(unknown) = args.first() {
         bail!("stale-store takes no argument, but got {unknown:?}");
@@ -68,7 +56,8 @@ pub fn run(args: &[String]) -> Result<()> {
     let home = target.join("stale-store");
     let [same, changed] = ["same", "changed"].map(|name| home.join(name));
     copy(&same, |_, text| text)?;
-    copy(&changed, |place, text| if place == CHANGED { change(text) } else { text })?;
+    let edit = |place: &str, text| if place == CHANGED { change(text) } else { text };
+    ensure!(copy(&changed, edit)?, "{CHANGED} does not say {BEFORE:?}");
     process::execute(process::cargo(&["build", "--quiet", "--package", "lowmesh"]))?;
     let ours = Program::new(target.join("debug").join(product::NAME))?;
     ensure!(
@@ -91,14 +80,12 @@ fn take_turns(ours: &Program, theirs: &Program, home: &Path) -> Result<()> {
     if store.exists() {
         fs::remove_dir_all(&store).context("cannot empty the store")?;
     }
-    let file = home.join("sweep.toml");
-    fs::write(&file, SWEEP).with_context(|| format!("cannot write {}", file.display()))?;
-    let before = ours.sweep(&file, &store)?;
-    ensure!(ours.stored(&file, &store)? == RUNS, "a program does not find its own runs");
-    ensure!(theirs.stored(&file, &store)? == 0, "a changed program takes runs of another");
-    let (told, after) = (theirs.told(&file, &store)?, theirs.sweep(&file, &store)?);
+    let before = ours.sweep(&store)?;
+    ensure!(ours.stored(&store)? == RUNS, "a program does not find its own runs");
+    ensure!(theirs.stored(&store)? == 0, "a changed program takes runs of another");
+    let (messages, after) = (theirs.messages(&store)?, theirs.sweep(&store)?);
     let named = format!("{RUNS} stored runs are of build {}", ours.short());
-    ensure!(told.contains(&named), "no word of {named:?} in {told:?}");
+    ensure!(messages.contains(&named), "{messages:?} does not say {named:?}");
     ensure!(after["build"]["id"] == theirs.id.as_str(), "the report names another build");
     for (old, new) in traces(&before)?.iter().zip(&traces(&after)?) {
         ensure!(old.0 != new.0, "two builds gave a run the name {}", old.0);
@@ -109,8 +96,8 @@ fn take_turns(ours: &Program, theirs: &Program, home: &Path) -> Result<()> {
             old.0
         );
     }
-    ensure!(ours.stored(&file, &store)? == RUNS, "a program lost its runs to another");
-    ensure!(ours.sweep(&file, &store)? == before, "stored runs changed under another program");
+    ensure!(ours.stored(&store)? == RUNS, "a program lost its runs to another");
+    ensure!(ours.sweep(&store)? == before, "stored runs changed under another program");
     Ok(())
 }
 
@@ -134,26 +121,26 @@ impl Program {
     }
 
     /// `lowmesh run` of the sweep with `more` arguments.
-    fn command(&self, file: &Path, store: &Path, more: &[&str]) -> Command {
+    fn command(&self, store: &Path, more: &[&str]) -> Command {
         let mut command = process::command(&self.path, &["run"]);
-        command.arg(file).arg("--store").arg(store).args(more);
+        command.args(SWEEP).arg("--store").arg(store).args(more);
         command
     }
 
     /// The report of the sweep.
-    fn sweep(&self, file: &Path, store: &Path) -> Result<Value> {
-        product::report(self.command(file, store, &["--json", "--quiet"]))
+    fn sweep(&self, store: &Path) -> Result<Value> {
+        product::report(self.command(store, &["--json", "--quiet"]))
     }
 
     /// How many runs of the sweep it takes from the store.
-    fn stored(&self, file: &Path, store: &Path) -> Result<u64> {
-        let dry = product::report(self.command(file, store, &["--json", "--dry-run"]))?;
+    fn stored(&self, store: &Path) -> Result<u64> {
+        let dry = product::report(self.command(store, &["--json", "--dry-run"]))?;
         dry["stored"].as_u64().context("the dry run does not say how many runs are stored")
     }
 
-    /// What it says on stderr while it makes the sweep.
-    fn told(&self, file: &Path, store: &Path) -> Result<String> {
-        let output = self.command(file, store, &["--progress", "none"]).output()?;
+    /// What it writes to stderr while it runs the sweep.
+    fn messages(&self, store: &Path) -> Result<String> {
+        let output = self.command(store, &["--progress", "none"]).output()?;
         ensure!(output.status.success(), "{} failed", self.path.display());
         Ok(String::from_utf8_lossy(&output.stderr).into_owned())
     }
@@ -181,11 +168,10 @@ fn id_of_sources(folder: &Path) -> Result<String> {
         let mut ids = pairs.filter(|pair| pair[0] == "LOWMESH_BUILD");
         Some(ids.next()?[1].as_str()?.to_owned())
     };
-    messages.find_map(id).context("the build script told no id")
+    messages.find_map(id).context("the build script gave no id")
 }
 
-/// Cargo at work in a copy. Neither optimised nor with names for a debugger, it is done in half the time, and the id of a
-/// build does not depend on that.
+/// Cargo in a copy. Without optimisation and debug information it takes half the time; neither changes the id of a build.
 fn inside(folder: &Path, args: &[&str]) -> Command {
     let mut cargo = process::cargo(args);
     cargo.current_dir(folder).env("CARGO_TARGET_DIR", folder.join("target"));
@@ -200,7 +186,8 @@ fn change(text: Vec<u8>) -> Vec<u8> {
 
 /// Makes `to` a copy of the sources, each file edited by `edit`. Files that are right already keep their time, so that
 /// cargo takes them for unchanged.
-fn copy(to: &Path, edit: impl Fn(&str, Vec<u8>) -> Vec<u8>) -> Result<()> {
+/// Returns whether `edit` changed a file.
+fn copy(to: &Path, edit: impl Fn(&str, Vec<u8>) -> Vec<u8>) -> Result<bool> {
     let root = process::root();
     let mut wanted = Vec::new();
     for place in SOURCES {
@@ -228,8 +215,7 @@ fn copy(to: &Path, edit: impl Fn(&str, Vec<u8>) -> Vec<u8>) -> Result<()> {
             .and_then(|()| fs::write(&path, text))
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
-    ensure!(changed == to.ends_with("changed"), "{CHANGED} does not say {BEFORE:?}");
-    Ok(())
+    Ok(changed)
 }
 
 /// Every file at `place` or below, as paths from `root` with `/`.

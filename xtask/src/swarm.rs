@@ -1,6 +1,6 @@
 //! `swarm`: random small scenarios, each drawn from a number, each run twice. A run that breaks one of the
 //! simulator's invariants (books that do not balance, a panic), that contradicts itself, or that differs
-//! from its repetition is a finding; what is printed with it shows it again.
+//! from its repetition is a finding, printed with the command that repeats it.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -61,7 +61,7 @@ fn bounds(args: &[String]) -> Result<(u64, u64)> {
     Ok((first, count))
 }
 
-/// Runs the file twice; says in a line what came of it.
+/// Runs the file twice; returns one line with the result.
 fn examine(binary: &PathBuf, file: &Path) -> Result<String> {
     let path = file.to_string_lossy();
     let ask = || product::report(product::run(binary, &[&path, "--seeds", "1", "--jobs", "1"]));

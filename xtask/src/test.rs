@@ -1,7 +1,7 @@
 //! `test`: everything a change must pass, in the order in which a fault is cheapest to find.
 //!
-//! A machine with nothing but a Rust toolchain can run it: what else is needed (tshark) is installed when
-//! the user is root, and otherwise named; peers for CoAP that cannot be had are skipped, and that is said.
+//! It runs on a machine with nothing but a Rust toolchain. tshark is installed if the user is root, and otherwise an error
+//! names it. CoAP peers that cannot be installed are reported and skipped.
 
 use anyhow::{Context, Result, bail};
 

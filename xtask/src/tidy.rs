@@ -12,6 +12,7 @@ mod circles;
 mod direction;
 mod ledger;
 mod source;
+mod words;
 mod writing;
 
 pub use direction::is_for_devices;
@@ -19,7 +20,7 @@ pub use direction::is_for_devices;
 /// How bad a breach is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Weight {
-    /// Said, but passes.
+    /// Printed, but passes.
     Warning,
     /// Fails.
     Error,
@@ -42,7 +43,7 @@ impl Breach {
         Self { weight: Weight::Error, place: place.into(), message: message.into() }
     }
 
-    /// A breach that is only said.
+    /// A breach that is only printed.
     pub fn warning(place: impl Into<String>, message: impl Into<String>) -> Self {
         Self { weight: Weight::Warning, place: place.into(), message: message.into() }
     }
@@ -58,12 +59,19 @@ impl fmt::Display for Breach {
     }
 }
 
-/// One Rust file of the workspace.
-pub struct SourceFile {
+/// One file of the workspace.
+pub struct TextFile {
     /// Path from the root of the workspace, with `/`.
     pub path: String,
     /// Its text.
     pub text: String,
+}
+
+impl TextFile {
+    /// Whether it is Rust.
+    fn is_rust(&self) -> bool {
+        Path::new(&self.path).extension().is_some_and(|extension| extension == "rs")
+    }
 }
 
 /// Checks everything; any error fails.
@@ -89,6 +97,9 @@ pub fn run(args: &[String]) -> Result<()> {
             breaches.extend(writing::std_breaches(&files));
         }
     }
+    for file in files(&[process::root()], &["rs", "md", "toml"])? {
+        breaches.extend(words::breaches(&file));
+    }
     breaches.sort_by(|a, b| (a.weight, &a.place).cmp(&(b.weight, &b.place)));
     for breach in &breaches {
         println!("{breach}");
@@ -96,7 +107,7 @@ pub fn run(args: &[String]) -> Result<()> {
     let errors = breaches.iter().filter(|breach| breach.weight == Weight::Error).count();
     if errors > 0 {
         bail!(
-            "tidy found {errors} breach(es); the rules are told in ARCHITECTURE.md and CONTRIBUTING.md"
+            "tidy found {errors} breach(es); ARCHITECTURE.md and CONTRIBUTING.md explain the rules"
         );
     }
     println!("tidy: {} packages, {count} files, no breach", packages.len());
@@ -104,11 +115,16 @@ pub fn run(args: &[String]) -> Result<()> {
 }
 
 /// All Rust files of a package, in order of path.
-fn source_files(folder: &Path) -> Result<Vec<SourceFile>> {
+fn source_files(folder: &Path) -> Result<Vec<TextFile>> {
+    files(&["src", "tests", "examples", "benches"].map(|part| folder.join(part)), &["rs"])
+}
+
+/// All files below `folders` whose names end with one of `extensions`, in order of path.
+fn files(folders: &[PathBuf], extensions: &[&str]) -> Result<Vec<TextFile>> {
     let root = process::root();
     let mut paths = Vec::new();
-    for part in ["src", "tests", "examples", "benches"] {
-        collect(&folder.join(part), &mut paths)?;
+    for folder in folders {
+        collect(folder, extensions, &mut paths)?;
     }
     paths.sort();
     paths
@@ -118,22 +134,28 @@ fn source_files(folder: &Path) -> Result<Vec<SourceFile>> {
                 .with_context(|| format!("cannot read {}", path.display()))?;
             let path =
                 path.strip_prefix(&root).unwrap_or(path).to_string_lossy().replace('\\', "/");
-            Ok(SourceFile { path, text })
+            Ok(TextFile { path, text })
         })
         .collect()
 }
 
-fn collect(folder: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
+/// Adds the files below a folder, except hidden ones and those in the target folder.
+fn collect(folder: &Path, extensions: &[&str], paths: &mut Vec<PathBuf>) -> Result<()> {
     if !folder.is_dir() {
         return Ok(());
     }
     let entries =
         std::fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
     for entry in entries {
-        let path = entry?.path();
+        let entry = entry?;
+        let (path, name) = (entry.path(), entry.file_name());
+        if name == "target" || name.to_string_lossy().starts_with('.') {
+            continue;
+        }
+        let extension = path.extension().unwrap_or_default();
         if path.is_dir() {
-            collect(&path, paths)?;
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            collect(&path, extensions, paths)?;
+        } else if extensions.iter().any(|wanted| extension == *wanted) {
             paths.push(path);
         }
     }

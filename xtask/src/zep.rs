@@ -1,6 +1,6 @@
 //! `zep`: what three of our nodes send each other over ZEP, read by an independent dissector (tshark).
 //!
-//! The conversation is a test of the crate `net`, which leaves its datagrams in a file when it is told to.
+//! The conversation is a test of the crate `net`, which writes its datagrams to a file on request.
 
 use std::collections::BTreeMap;
 use std::fs;

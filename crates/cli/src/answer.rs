@@ -1,4 +1,4 @@
-//! What a server has answered: data to stdout, all about it to stderr, errors as failures.
+//! The answer of a server: payload to stdout, details to stderr, errors as failures.
 
 use std::io::{IsTerminal as _, Write};
 use std::path::PathBuf;
@@ -18,10 +18,10 @@ use crate::failure::Failure;
 #[derive(Debug, clap::Args)]
 #[group(id = "answer")]
 pub struct Args {
-    /// One JSON object for each answer
+    /// Print one JSON object for each answer
     #[arg(long, conflicts_with = "pretty")]
     json: bool,
-    /// Lay link-format, JSON, CBOR and SenML out for reading, as on a terminal
+    /// Format link-format, JSON, CBOR and SenML for reading, as on a terminal
     #[arg(long)]
     pretty: bool,
     /// Write the payload to a file
@@ -72,7 +72,7 @@ pub fn show(args: &Args, answer: &Response, out: &mut impl Write) -> Result<(), 
     Ok(())
 }
 
-/// Shows one answer of several: raw payloads have to be told apart, and are wanted at once.
+/// Shows one answer of several: each raw payload ends with a line end, and is written at once.
 pub fn show_one_of_many(
     args: &Args,
     answer: &Response,
@@ -85,7 +85,7 @@ pub fn show_one_of_many(
     Ok(out.flush()?)
 }
 
-/// Tells on stderr what happens before an answer comes.
+/// Prints on stderr what happens before an answer comes.
 pub fn tell(output: &Output<Peer>) {
     match output {
         Output::Started { rto, .. } => say!("sent; first timeout {:.3} s", rto.as_secs_f64()),

@@ -1,4 +1,4 @@
-//! How much `lowmesh serve` and `lowmesh proxy` take on, and the congestion control of what they send confirmable.
+//! The limits of `lowmesh serve` and `lowmesh proxy`, and the congestion control of their confirmable messages.
 
 use clap::builder::RangedU64ValueParser;
 use lowmesh_coap::params::BODY_OVERHEAD;
@@ -8,40 +8,40 @@ use lowmesh_net::server::Limits;
 
 use crate::failure::Failure;
 
-/// What this command calls the settings that a [`Config`] refuses.
+/// The flags behind the settings that a [`Config`] may refuse.
 const HINT: &str = "see --cc, --window and --nstart";
 
-/// Bounds, and congestion control.
+/// Limits, and congestion control.
 #[derive(Debug, clap::Args)]
 #[group(id = "bounds")]
 pub struct Args {
-    /// Retransmission timer of what is sent confirmable, a proxy's requests and its clients' notifications alike: default,
-    /// rfc6298, cocoa, 6cocoa and their relatives, fasor
+    /// Retransmission timer of confirmable messages, both requests of a proxy and notifications: default, rfc6298, fasor,
+    /// cocoa, 6cocoa or one of their variants
     #[arg(long, value_name = "NAME", default_value = "default")]
     cc: String,
     /// Congestion window towards each peer: fixed, lln, reno, abe, quic, appendix-c
     #[arg(long, value_name = "NAME", default_value = "fixed")]
     window: String,
-    /// Confirmable messages on their way to one peer, where the window starts
+    /// Confirmable messages in flight to one peer at first
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     nstart: u32,
-    /// Peers remembered at each UDP address, with their timers and against duplicates
+    /// Peers remembered at each UDP address, for timers and duplicate detection
     #[arg(long, value_name = "NUMBER", default_value_t = Config::default().peers_max, value_parser = number())]
     max_peers: usize,
-    /// Requests that take time, being answered at a time at each UDP address and on each connection; one client has a
-    /// quarter of them at most, all clients with unproven addresses half
+    /// Slow requests being answered at each UDP address and on each connection; at most a quarter of them from one
+    /// source, and half from all unproven addresses
     #[arg(long, value_name = "NUMBER", default_value_t = HostLimits::default().requests_max, value_parser = number())]
     max_exchanges: usize,
-    /// Connections of clients; one more takes the place of an idle one
+    /// Connections of clients; a further one replaces an idle one
     #[arg(long, value_name = "NUMBER", default_value_t = Limits::default().connections_max, value_parser = number())]
     max_connections: usize,
-    /// Connections from one source, an IPv4 address or an IPv6 /64; by default a quarter of all
+    /// Connections from one source (an IPv4 address or an IPv6 /64); by default a quarter of all
     #[arg(long, value_name = "NUMBER", value_parser = number())]
     max_connections_per_client: Option<usize>,
-    /// Connections whose handshake is not complete; a quarter of them from one source
+    /// Connections whose handshake is not complete; at most a quarter of them from one source
     #[arg(long, value_name = "NUMBER", default_value_t = Limits::default().opening_max, value_parser = number())]
     max_handshakes: usize,
-    /// DTLS sessions at each port; one more takes the place of the one used longest ago
+    /// DTLS sessions at each port; a further one replaces the least recently used one
     #[arg(long, value_name = "NUMBER", default_value_t = SessionLimits::default().open_max, value_parser = number())]
     max_sessions: usize,
     /// DTLS sessions from one source at each port; by default a quarter of all
@@ -53,23 +53,23 @@ pub struct Args {
     /// Observers at each UDP address, and on all connections together
     #[arg(long, value_name = "NUMBER", default_value_t = HostLimits::default().observers_max, value_parser = number())]
     max_observers: usize,
-    /// Observers of one source, an IPv4 address or an IPv6 /64; by default a quarter of all
+    /// Observers from one source (an IPv4 address or an IPv6 /64); by default a quarter of all
     #[arg(long, value_name = "NUMBER", value_parser = number())]
     max_observers_per_client: Option<usize>,
 }
 
-/// At least one, and no more than a protocol of 32 bits can count.
+/// At least one, and no more than 32 bits can count.
 fn number() -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(1..=u64::from(u32::MAX))
 }
 
-/// What one source may hold of all: what is asked for, else a quarter, and at least one.
+/// The share of one source: `asked`, or else a quarter of all, and at least one.
 fn share(asked: Option<usize>, all: usize) -> usize {
     asked.unwrap_or_else(|| all.div_ceil(4)).min(all)
 }
 
 impl Args {
-    /// Of a server.
+    /// The limits of a server.
     pub fn limits(&self) -> Result<Limits, Failure> {
         Ok(Limits {
             datagrams: self.datagrams()?,
@@ -91,7 +91,7 @@ impl Args {
             ..Limits::default()
         })
     }
-    /// Of what goes over datagrams.
+    /// The limits of datagrams.
     pub fn datagrams(&self) -> Result<Config, Failure> {
         let congestion = CongestionControl::new(self.cc.as_str())
             .with_window(&self.window, self.nstart)
@@ -106,16 +106,16 @@ impl Args {
         config.check().map_err(|error| Failure::usage(error, HINT))?;
         Ok(config)
     }
-    /// Of requests that are not answered: a place for each that takes time.
+    /// Requests that wait for their answer: a place for each slow one.
     fn incoming_max(&self) -> usize {
         self.max_exchanges.max(Config::default().incoming_max)
     }
-    /// Of bodies and observers.
+    /// The limits of bodies and observers.
     pub fn host(&self) -> HostLimits {
         let defaults = HostLimits::default();
         HostLimits {
             body_max: self.max_body,
-            // One body fits, however long it may be.
+            // One body of the greatest length always fits.
             assemblies_max: defaults.assemblies_max.max(self.max_body + BODY_OVERHEAD),
             assemblies_per_source: defaults
                 .assemblies_per_source
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_has_a_quarter_unless_it_is_said() {
+    fn a_source_has_a_quarter_by_default() {
         let few = limits(&["--max-connections", "3", "--max-sessions", "8"]).expect("possible");
         assert_eq!((few.connections_per_source, few.sessions.open_per_source), (1, 2));
         let args = ["--max-connections-per-client", "5", "--max-sessions-per-client", "6"];
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_longer_body_has_room_where_bodies_are_put_together() {
+    fn a_longer_body_has_room_to_be_reassembled() {
         let host = limits(&["--max-body", "9000000"]).expect("possible").host;
         assert_eq!(host.body_max, 9_000_000);
         for room in [host.assemblies_max, host.assemblies_per_source, host.representations_max] {

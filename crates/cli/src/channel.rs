@@ -1,5 +1,5 @@
-//! How a verb reaches its server, whatever the URI's scheme, and what it means when it does not. The client of
-//! `lowmesh-net` does the rest.
+//! How a verb reaches its server over any transport, and the error if it does not. The client of `lowmesh-net` does the
+//! rest.
 
 use std::future::Future;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -20,10 +20,10 @@ use crate::console::reader_gone;
 use crate::failure::Failure;
 use crate::traffic;
 
-/// How long one answer is waited for: what libcoap's client waits.
+/// How long a request waits for its answer: as long as libcoap's client.
 const WAIT_S: f64 = 90.0;
-/// How long the answers of a group are waited for unless the user says otherwise: DEFAULT_LEISURE (RFC 7252 s8.2), 5 s,
-/// and the way there and back.
+/// How long a request to a group waits for answers by default: DEFAULT_LEISURE (RFC 7252 s8.2), 5 s, and a round
+/// trip.
 const GROUP_WAIT_S: f64 = 8.0;
 const KEY_HINT: &str = "are --identity and --psk what the server knows?";
 
@@ -31,7 +31,7 @@ const KEY_HINT: &str = "are --identity and --psk what the server knows?";
 #[derive(Debug, clap::Args)]
 #[group(id = "channel")]
 pub struct Args {
-    /// Over TCP or TLS although the scheme is coap or coaps
+    /// Use TCP or TLS even if the scheme is coap or coaps
     #[arg(short, long)]
     reliable: bool,
     /// Local port, for coap and coaps
@@ -43,7 +43,7 @@ pub struct Args {
     /// Pre-shared key for coaps, or @FILE that holds it
     #[arg(short = 'k', long, value_name = "KEY", requires = "identity")]
     psk: Option<String>,
-    /// Identity that goes with the key
+    /// Identity that belongs to the key
     #[arg(short = 'u', long, value_name = "NAME", requires = "psk")]
     identity: Option<String>,
     /// Certificates (PEM) of the authorities to trust, for coaps+tcp and coaps+ws
@@ -55,7 +55,7 @@ pub struct Args {
     /// Largest block of a long body, octets
     #[arg(short, long, value_name = "OCTETS", value_parser = block)]
     block: Option<Exponent>,
-    /// Retransmission timer: default, rfc6298, cocoa, 6cocoa and their relatives, fasor
+    /// Retransmission timer: default, rfc6298, fasor, cocoa, 6cocoa or one of their variants
     #[arg(long, value_name = "NAME", default_value = "default")]
     cc: String,
 }
@@ -87,8 +87,7 @@ pub fn host_or_uri(text: &str) -> Result<Uri, Failure> {
     }
 }
 
-/// Runs the asynchronous part of a verb. What waits for a disk or a name server in a thread of its own keeps nobody from
-/// the end.
+/// Runs the asynchronous part of a verb. Threads that still wait for a disk or a name server do not delay the end.
 pub fn wait<T>(task: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(Failure::own)?;
@@ -107,8 +106,8 @@ pub async fn while_read<T>(task: impl Future<Output = Result<T, Failure>>) -> Re
 }
 
 impl Args {
-    /// Who asks for a verb; waits for answers as long as `patience` says, and tells on stderr what happens meanwhile if it
-    /// is to be `verbose`.
+    /// The client of a verb; waits for answers as long as `patience` says, and if `verbose` prints on stderr what happens
+    /// meanwhile.
     pub fn client(&self, patience: Duration, verbose: bool) -> Result<Client, Failure> {
         let congestion = CongestionControl::new(self.cc.as_str());
         let mut builder = Client::builder().congestion(congestion).patience(patience);
@@ -133,7 +132,7 @@ impl Args {
         }
         Ok(builder.build()?)
     }
-    /// The URI that is asked, as all flags together say; what they cannot say together is refused.
+    /// The URI that is asked, as all flags together determine it; flags that contradict each other are refused.
     pub async fn target(&self, uri: Uri) -> Result<Target, Failure> {
         let mut uri = uri;
         if self.reliable {
@@ -156,8 +155,9 @@ impl Args {
             && !local.is_unspecified()
             && local.is_ipv4() != address.is_ipv4()
         {
-            let message = format!("{local} and {} are not of one kind", address.ip());
-            let hint = "give --address one of the server's kind, or leave it out";
+            let message = format!("{local} and {} are of different IP versions", address.ip());
+            let hint =
+                "give --address an address of the same IP version as the server, or leave it out";
             return Err(Failure::usage(message, hint));
         }
         let group = address.ip().is_multicast();
@@ -214,12 +214,12 @@ impl From<Error> for Failure {
     }
 }
 
-/// How long an answer is waited for.
+/// How long a request waits for its answer.
 pub fn patience(timeout: Option<f64>) -> Duration {
     Duration::from_secs_f64(timeout.unwrap_or(WAIT_S))
 }
 
-/// How long the answers of a group are waited for.
+/// How long a request to a group waits for answers.
 pub fn group_patience(timeout: Option<f64>) -> Duration {
     Duration::from_secs_f64(timeout.unwrap_or(GROUP_WAIT_S))
 }

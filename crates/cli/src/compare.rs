@@ -1,4 +1,4 @@
-//! `lowmesh compare`: what two settings differ in, run by run, with the confidence interval of the difference.
+//! `lowmesh compare`: how the results of two settings differ, run by run, with the confidence interval of the difference.
 
 mod sides;
 
@@ -22,31 +22,31 @@ use sides::{Pair, Read, across, by_key};
 
 /// Version of the JSON's shape.
 ///
-/// 2: `significant` says no of a difference of nothing; `p`, `p_holm`, `significant_holm` and `warnings` are there.
+/// 2: `significant` is false for a difference of zero; `p`, `p_holm`, `significant_holm` and `warnings` are new.
 const SCHEMA: u32 = 2;
 
-/// Compare results run by run (runs of one seed meet the same radio weather).
+/// Compare results run by run (runs with the same seed have the same radio conditions).
 ///
-/// With A and B, points of equal settings are compared. With A alone, --by says which swept key to compare the
-/// values of.
+/// With A and B, points with equal settings are compared. With A alone, --by names the swept key whose values are
+/// compared.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// A folder made by `run --out`, its summary.json, or a store of runs.
     #[arg(value_name = "A")]
     a: PathBuf,
-    /// Another one to compare it with.
+    /// Results to compare A with.
     #[arg(value_name = "B", required_unless_present = "by", conflicts_with = "by")]
     b: Option<PathBuf>,
     /// Compare the values of this swept key with each other.
     #[arg(long, value_name = "KEY")]
     by: Option<String>,
-    /// The value of the key that the others are compared with; the first unless given.
+    /// Value of the key that the others are compared with; by default the first.
     #[arg(long, value_name = "VALUE", requires = "by")]
     baseline: Option<String>,
-    /// Only points with this setting (repeatable).
+    /// Compare only points with this setting (repeatable).
     #[arg(long = "where", value_name = "KEY=VALUE", value_parser = setting)]
     filter: Vec<(String, String)>,
-    /// Metrics to compare, comma-separated; all of them by default, without rows that are zero in every run.
+    /// Metrics to compare, comma-separated. By default all, without rows that are zero in every run.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = table::metric)]
     metrics: Vec<String>,
     /// Print JSON instead of tables.
@@ -64,9 +64,9 @@ struct Row {
     metric: String,
     /// Absent if no pair of runs has the metric.
     found: Option<Difference>,
-    /// Whether both sides have nothing but zeros, and the user did not ask for the metric.
+    /// Whether both sides are zero in all runs and the user did not ask for the metric.
     hidden: bool,
-    /// The chance of the difference as one of all that are shown.
+    /// The p-value of the difference, corrected for all rows that are shown.
     p_holm: Option<f64>,
 }
 
@@ -76,7 +76,7 @@ struct Compared<'s> {
     rows: Vec<Row>,
 }
 
-/// Which build made each side; there is one side with `--by`.
+/// The build that made each side; with `--by` there is one side.
 struct Builds {
     a: String,
     b: Option<String>,
@@ -128,7 +128,7 @@ pub fn execute(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     Ok(write_text(out, &compared, comparisons, &builds)?)
 }
 
-/// Why the differences may come from other settings than those that are compared.
+/// Why the differences may come from settings other than the compared ones.
 enum Warning {
     Unequal(Unequal),
     /// The scenarios of some points are not known.
@@ -139,8 +139,8 @@ impl Warning {
     fn text(&self) -> String {
         match self {
             Self::Unequal(unequal) => unequal.to_string(),
-            Self::Unknown => "no scenario.toml of these results lies beside summary.json: settings that differ by \
-                              default were not looked for"
+            Self::Unknown => "there is no scenario.toml next to summary.json: settings that differ by default were \
+                              not checked"
                 .to_owned(),
         }
     }
@@ -153,12 +153,12 @@ impl Warning {
     }
 }
 
-/// Settings that differ between the sides of `pairs` besides those that are compared, which is the key `by` or anything.
+/// Settings that differ between the sides of `pairs` and are not compared; with `by`, only that key is compared.
 fn warnings(pairs: &[Pair<'_>], by: Option<&str>) -> Vec<Warning> {
     let keys: Option<Vec<_>> =
         pairs.iter().map(|pair| Some((pair.a.keys.as_ref()?, pair.b.keys.as_ref()?))).collect();
     let Some(keys) = keys else {
-        // Points of one sweep differ in its keys alone, unless the key decides over others.
+        // Points of one sweep differ in its keys only, unless the key brings defaults for others.
         let matters = by.is_none_or(|key| CHOICES.contains(&key));
         return if matters { vec![Warning::Unknown] } else { Vec::new() };
     };
@@ -167,7 +167,7 @@ fn warnings(pairs: &[Pair<'_>], by: Option<&str>) -> Vec<Warning> {
     unequal::of_pairs(&keys, &swept).into_iter().map(Warning::Unequal).collect()
 }
 
-/// The rows of a pair: the metrics that were `asked` for, or all that its runs have.
+/// The rows of a pair: the metrics in `asked`, or all metrics of its runs.
 fn rows(pair: &Pair<'_>, asked: &[String]) -> Vec<Row> {
     let row = |metric: &str| Row {
         metric: metric.to_owned(),
@@ -182,7 +182,7 @@ fn rows(pair: &Pair<'_>, asked: &[String]) -> Vec<Row> {
     all.into_iter().filter(|row| row.found.is_some()).collect()
 }
 
-/// Gives every row that is shown its chance among all of them; how many have one.
+/// Sets the corrected p-value of every row that is shown; returns how many rows have one.
 fn judge_together(compared: &mut [Compared<'_>]) -> usize {
     let rows = compared.iter_mut().flat_map(|one| &mut one.rows).filter(|row| !row.hidden);
     let mut family: Vec<(&mut Row, f64)> =
@@ -217,7 +217,7 @@ fn write_text(
         all => format!("corrected for {all} comparisons (Holm)"),
     };
     if rows().any(Row::is_significant) {
-        writeln!(out, "* more than chance at 5 %, {family}")?;
+        writeln!(out, "* significant at 5 %, {family}")?;
     }
     let alone = |row: &&Row| {
         let alone = row.found.as_ref().and_then(|found| found.significant) == Some(true);
@@ -227,11 +227,11 @@ fn write_text(
         0 => {}
         1 => writeln!(
             out,
-            "1 more interval does not hold zero; among {comparisons} comparisons that can be chance"
+            "1 more interval excludes zero; among {comparisons} comparisons that can be chance"
         )?,
         n => writeln!(
             out,
-            "{n} more intervals do not hold zero; among {comparisons} comparisons that can be chance"
+            "{n} more intervals exclude zero; among {comparisons} comparisons that can be chance"
         )?,
     }
     match rows().filter(|row| row.hidden).count() {

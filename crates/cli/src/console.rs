@@ -1,7 +1,7 @@
-//! What is told on stderr, and whether anybody still reads stdout.
+//! Messages on stderr, and whether anybody still reads stdout.
 //!
-//! A pipe whose reader has gone, as that of `| head -1`, is no error of ours: what is told on stderr is lost, and no
-//! task ends by it. The end of stdout ends a verb that only shows things, at once and not with its next line.
+//! A pipe without a reader, as after `| head -1`, is no error of ours: messages on stderr are lost, and no task ends. A
+//! verb that only shows things ends as soon as the reader of stdout goes away, not with its next line.
 
 use std::fmt;
 use std::future::pending;
@@ -22,22 +22,22 @@ pub(crate) use say;
 pub fn write(line: fmt::Arguments<'_>) {
     let line = format!("{line}\n");
     if cfg!(test) {
-        // What tests are told is theirs to show.
+        // The test harness captures what `eprint!` writes.
         return eprint!("{line}");
     }
     let _unread = io::stderr().write_all(line.as_bytes());
 }
 
-/// Waits until nobody reads stdout any more, which only a pipe tells.
+/// Waits until nobody reads stdout any more; only a pipe reports that.
 pub async fn reader_gone() {
-    // Where it cannot be watched, the next line shows it.
+    // If stdout cannot be watched, the next write fails instead.
     let Some(stdout) = watched() else { return pending().await };
     if stdout.ready(Interest::ERROR).await.is_err() {
         pending::<()>().await;
     }
 }
 
-/// Stdout, if it is a pipe. It is watched only: writing stays with [`io::stdout`], which waits.
+/// Stdout, if it is a pipe. It is only watched; [`io::stdout`] writes to it.
 fn watched() -> Option<Sender> {
     let about = fstat(io::stdout()).ok()?;
     let is_pipe = SFlag::from_bits_truncate(about.st_mode) & SFlag::S_IFMT == SFlag::S_IFIFO;

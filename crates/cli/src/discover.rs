@@ -1,4 +1,4 @@
-//! `lowmesh discover`: what a server has, or every server of a group (RFC 6690 s4; RFC 7252 s7 and s8).
+//! `lowmesh discover`: the resources of a server, or of every server of a group (RFC 6690 s4; RFC 7252 s7 and s8).
 
 use std::io::Write;
 
@@ -20,22 +20,22 @@ const COLUMNS: [&str; 6] = ["rt", "if", "ct", "sz", "obs", "title"];
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Exit codes: 0 done, 2 usage, 3 no answer, 4 the server says 4.xx, 5 it says 5.xx, 6 security.\n\
-    [ff02::fd%eth0] and 224.0.1.187 are all CoAP servers of a link."
+    [ff02::fd%eth0] and 224.0.1.187 are the groups of all CoAP servers on a link."
 )]
 pub struct Args {
-    /// A host, a group, or a URI; without a path in it, /.well-known/core is asked
+    /// Host, group, or URI; the default path is /.well-known/core
     #[arg(value_name = "HOST|URI")]
     target: String,
-    /// Only links that match, as in `rt=temperature` or `href=/sensors/*`
+    /// Show only links that match, such as `rt=temperature` or `href=/sensors/*`
     #[arg(value_name = "NAME=VALUE", value_parser = filter)]
     filters: Vec<String>,
-    /// Without acknowledgement (NON)
+    /// Send a non-confirmable request (NON)
     #[arg(short = 'N', long)]
     non: bool,
     /// Seconds to wait
     #[arg(short = 'B', long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<f64>,
-    /// One JSON object for each server
+    /// Print one JSON object for each server
     #[arg(long)]
     json: bool,
     /// Show timers on stderr
@@ -94,7 +94,7 @@ async fn ask(args: &Args, uri: Uri) -> Result<(bool, Vec<(Peer, String)>), Failu
     Ok((target.group, documents?))
 }
 
-/// The documents of a group: what one member does wrong takes nothing from the others.
+/// The documents of a group: an error of one member does not affect the others.
 fn members(answers: Vec<Response>) -> Result<Vec<(Peer, String)>, Failure> {
     let (mut documents, mut refusal) = (Vec::new(), None);
     for answer in answers {

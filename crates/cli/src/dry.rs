@@ -1,4 +1,4 @@
-//! `-n`: what would be run, and how long it would take.
+//! `-n`: what a command would run, and how long it would take.
 
 use std::io::Write;
 
@@ -19,7 +19,7 @@ pub struct How {
     pub json: bool,
 }
 
-/// Writes numbers of runs and the time that those missing take.
+/// Writes how many runs there are, and how long the missing ones take.
 pub fn execute(
     how: How,
     plan: &Plan,
@@ -65,7 +65,7 @@ pub fn execute(
     Ok(())
 }
 
-/// A number of seconds as people say it.
+/// A number of seconds in words.
 fn about(seconds: f64) -> String {
     match seconds {
         s if s < 1.0 => "less than 1 s".to_owned(),

@@ -17,7 +17,7 @@ use crate::console::say;
 /// A failed verb.
 #[derive(Debug)]
 pub enum Failure {
-    /// The command line or the scenario is wrong; the user can mend it.
+    /// The command line or the scenario is wrong; the user can correct it.
     Usage {
         /// What is wrong.
         message: String,
@@ -52,7 +52,7 @@ pub enum Failure {
         /// What would help.
         hint: &'static str,
     },
-    /// Whoever read our output has enough, as `head` does.
+    /// The reader of our output has closed it, as `head` does.
     EnoughRead,
 }
 
@@ -62,15 +62,15 @@ impl Failure {
         Self::Own { message: message.to_string(), hint: None }
     }
 
-    /// A failure that the user can mend.
+    /// A failure that the user can correct.
     pub fn usage(message: impl Display, hint: &str) -> Self {
         Self::Usage { message: message.to_string(), hint: Some(hint.to_owned()) }
     }
-    /// Silence.
+    /// No answer.
     pub fn no_answer(message: impl Display, hint: &'static str) -> Self {
         Self::NoAnswer { message: message.to_string(), hint }
     }
-    /// Silence of a whole group.
+    /// No answer from a whole group.
     pub fn no_member() -> Self {
         let hint = "are there members on this link? [ff02::fd%25eth0] says which link";
         Self::no_answer("nobody of the group answered", hint)

@@ -3,7 +3,7 @@
 //! ```text
 //!   server's tasks ── try_send ──► at most LINES_MAX lines ──► writer's thread ──► stderr, or a file
 //! ```
-//! A disk or a reader that takes nothing keeps no client waiting: what has no room is counted and told as lost.
+//! A slow disk or reader keeps no client waiting: lines without room are dropped, counted and reported.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -23,17 +23,17 @@ use crate::failure::Failure;
 
 /// Lines that wait for the writer; ours, some 200 octets each.
 const LINES_MAX: usize = 4096;
-/// What `--log` has in place of a file when it has none.
+/// The value of `--log` without a file.
 const STDERR: &str = "-";
-/// How long the end waits for the last lines; ours.
+/// How long the server waits for the last lines when it ends; ours.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
 /// The log of requests.
 #[derive(Debug, clap::Args)]
 #[group(id = "request_log")]
 pub struct Args {
-    /// Write a line for each request to stderr, or append it to FILE: time, client, scheme, method, path, code, octets of
-    /// both bodies, and how long the answer took
+    /// Write a line for each request to stderr, or append it to FILE: time, client, scheme, method, path, code, lengths of
+    /// both bodies, duration, blocks
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = STDERR)]
     log: Option<PathBuf>,
     /// Write each line of the log as a JSON object
@@ -46,14 +46,14 @@ pub struct Log {
     lines: SyncSender<String>,
     lost: Arc<AtomicU64>,
     json: bool,
-    /// Told when nobody reads what is written.
+    /// Resolves when nobody reads the lines any more.
     unread: oneshot::Receiver<()>,
-    /// Told when all is written.
+    /// Receives when all lines are written.
     done: Receiver<()>,
 }
 
 impl Args {
-    /// Opens the log, if there is to be one.
+    /// Opens the log, if one is wanted.
     pub fn open(&self) -> Result<Option<Log>, Failure> {
         Ok(match &self.log {
             None => None,
@@ -86,7 +86,7 @@ impl Log {
         });
         Self { lines, lost, json, unread, done }
     }
-    /// What a server tells of its requests.
+    /// The callback that a server calls for each request.
     pub fn requests(&self) -> RequestLog {
         let (lines, lost, json) = (self.lines.clone(), self.lost.clone(), self.json);
         RequestLog::new(move |served| {
@@ -96,7 +96,7 @@ impl Log {
             }
         })
     }
-    /// Waits until nobody reads the log, as when `head` has enough.
+    /// Waits until nobody reads the log any more, as after `| head`.
     pub async fn unread(&mut self) {
         if (&mut self.unread).await.is_err() {
             std::future::pending::<()>().await;
@@ -129,7 +129,7 @@ fn write(
                 let _ended = unread.send(());
                 return;
             }
-            // The next line may have room again; one word for all of them is enough.
+            // The next line may fit again; one message for all failures is enough.
             Err(error) if !failed => {
                 failed = true;
                 say!("cannot write the log {name}: {error}");
@@ -159,8 +159,8 @@ const fn observation(served: &Served) -> Option<&'static str> {
     }
 }
 
-/// Number, whether more follow, and size of a block, as RFC 7959 s3 writes them. A block of BERT has 1024 octets or several
-/// times as many (RFC 8323 s6).
+/// Number, more flag and size of a block, as RFC 7959 s3 writes them. A BERT block has a multiple of 1024 octets
+/// (RFC 8323 s6).
 fn block(name: &str, block: Option<Block>) -> String {
     let Some(Block { number, more, exponent }) = block else { return String::new() };
     let bert = if exponent.is_bert() { "+" } else { "" };
@@ -177,7 +177,7 @@ fn block_object(block: Option<Block>) -> serde_json::Value {
     })
 }
 
-/// Words and numbers of no peer's choice, apart by blanks; the path has none of its own.
+/// Fields separated by blanks. Only the path is chosen by a peer, and it is encoded without blanks.
 fn line(served: &Served, time: &str) -> String {
     let Served { peer, scheme, path, request_len, response_len, .. } = served;
     let (scheme, method) = (scheme.name(), method(served.method));

@@ -1,8 +1,8 @@
-//! The lowmesh command: reads the command line, calls one verb, turns its end into an exit code.
+//! The lowmesh command: reads the command line, calls one verb, turns its result into an exit code.
 //!
 //! Data goes to stdout, everything else to stderr. Exit codes: 0 done, 1 something went wrong on our side (a
-//! run failed, a file cannot be written), 2 the command line or the scenario is wrong; of the CoAP verbs also
-//! 3 no answer, 4 and 5 the server's error, 6 security.
+//! run failed, a file cannot be written), 2 the command line or the scenario is wrong; the CoAP verbs also have
+//! 3 no answer, 4 and 5 an error of the server, 6 security.
 
 mod answer;
 mod body;
@@ -68,27 +68,27 @@ enum Verb {
     Show(show::Args),
     Tune(tune::Args),
     Validate(validate::Args),
-    /// Ask for a resource and print it
+    /// Get a resource and print it (GET)
     Get(template::Args),
-    /// Put a resource at its place
+    /// Create or replace a resource (PUT)
     Put(template::Args),
-    /// Give something to a resource to work on
+    /// Send data for a resource to process (POST)
     Post(template::Args),
-    /// Remove a resource
+    /// Delete a resource (DELETE)
     Delete(template::Args),
-    /// Ask for a part of a resource (RFC 8132)
+    /// Get a part of a resource (FETCH, RFC 8132)
     Fetch(template::Args),
-    /// Change a part of a resource (RFC 8132)
+    /// Change a part of a resource (PATCH, RFC 8132)
     Patch(template::Args),
-    /// Change a part of a resource, where twice is as good as once (RFC 8132)
+    /// Change a part of a resource idempotently (iPATCH, RFC 8132)
     Ipatch(template::Args),
-    /// Print a resource each time that it changes, until Ctrl-C (RFC 7641)
+    /// Print a resource each time it changes, until Ctrl-C (RFC 7641)
     Observe(observe::Args),
     /// List the resources of a server, or of all servers of a group (RFC 6690)
     Discover(discover::Args),
-    /// Ask whether a CoAP endpoint is there, and how long the way takes
+    /// Check whether a CoAP endpoint answers, and how fast
     Ping(ping::Args),
-    /// Print the script with which a shell completes this command
+    /// Print the script that completes this command in a shell
     Completions(manual::Completions),
     /// Write manual pages into a folder
     Man(manual::Pages),

@@ -1,4 +1,4 @@
-//! `lowmesh man` and `lowmesh completions`: what the command line says of itself, for `man` and for shells.
+//! `lowmesh man` and `lowmesh completions`: manual pages and completion scripts, generated from the command line.
 
 use std::fs;
 use std::io::Write;
@@ -12,14 +12,14 @@ use crate::failure::Failure;
 /// The command line of `completions`
 #[derive(Debug, clap::Args)]
 pub struct Completions {
-    /// Which shell
+    /// Shell to complete in
     shell: Shell,
 }
 
 /// The command line of `man`
 #[derive(Debug, clap::Args)]
 pub struct Pages {
-    /// Folder for the pages, one for each verb
+    /// Folder for the pages, one page for each verb
     folder: PathBuf,
 }
 
@@ -29,7 +29,7 @@ pub fn complete(
     command: &mut Command,
     out: &mut impl Write,
 ) -> Result<(), Failure> {
-    // The generator does not expect that a reader may have enough, so it writes to memory.
+    // The generator panics if its reader goes away, so it writes to memory.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, command, "lowmesh", &mut script);
     Ok(out.write_all(&script)?)

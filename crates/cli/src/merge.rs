@@ -9,18 +9,18 @@ use crate::console::say;
 use crate::failure::Failure;
 use crate::store;
 
-/// Join stores of runs, as those of `run --shard`, into one.
+/// Join stores of runs, such as those of `run --shard`, into one.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The stores to take runs from.
+    /// Stores to take runs from.
     #[arg(required = true, value_name = "DIR")]
     stores: Vec<PathBuf>,
-    /// The store to put them in; it is made if it is not there.
+    /// Store to put them in; it is created if it does not exist.
     #[arg(long, value_name = "DIR")]
     into: PathBuf,
 }
 
-/// Copies what is missing and says how much that was, and of which builds.
+/// Copies the runs that are missing; prints how many there were, and of which builds.
 pub fn execute(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     let stores: Vec<Store> =
         args.stores.iter().map(|folder| store::existing(folder)).collect::<Result<_, _>>()?;
@@ -30,30 +30,24 @@ pub fn execute(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
         let folder = store.folder().display();
         for Merged { from, taken: new } in into.merge(store)? {
             taken += new;
-            lines.push(match &from.build {
-                Some(_) => format!("{folder}: {} runs of {from}", from.runs),
-                None => {
-                    format!("{folder}: {} runs of {from}; they are left where they are", from.runs)
-                }
-            });
+            let not_copied = if from.build.is_some() { "" } else { "; not copied" };
+            lines.push(format!("{folder}: {} of {from}{not_copied}", counted(from.runs, "run")));
         }
     }
     let builds = into.builds()?;
     let all: usize = builds.iter().map(|build| build.runs).sum();
-    let plural = if stores.len() == 1 { "" } else { "s" };
-    writeln!(
-        out,
-        "{taken} runs taken from {} store{plural}; {} holds {all}",
-        stores.len(),
-        args.into.display()
-    )?;
+    let (runs, from) = (counted(taken, "run"), counted(stores.len(), "store"));
+    writeln!(out, "{runs} taken from {from}; {} holds {all}", args.into.display())?;
     for line in lines {
         writeln!(out, "{line}")?;
     }
     if builds.len() > 1 {
-        say!(
-            "runs of different builds are kept apart: a program uses those of its own build alone"
-        );
+        say!("runs of different builds are kept apart: a program uses only runs of its own build");
     }
     Ok(())
+}
+
+/// A number of things: `1 run`, `2 runs`.
+fn counted(number: usize, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }

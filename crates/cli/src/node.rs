@@ -1,4 +1,4 @@
-//! `lowmesh node`: one node in real time over ZEP, beside native builds of other stacks.
+//! `lowmesh node`: one node in real time over ZEP, together with native builds of other stacks.
 
 use std::io::Write;
 use std::net::{Ipv6Addr, SocketAddr, ToSocketAddrs as _};
@@ -17,22 +17,22 @@ use crate::failure::Failure;
 /// Run one node in real time over ZEP (IEEE 802.15.4 frames in UDP)
 ///
 /// It answers ping, UDP echo on port 7, neighbour solicitations, and CoAP requests for /clock and
-/// /.well-known/core; and it forwards. It ends when it is killed.
+/// /.well-known/core, and forwards packets, until it is killed.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example, beside RIOT's dispatcher:\n  lowmesh node --zep localhost:17754 \
+#[command(after_help = "Example, with RIOT's dispatcher:\n  lowmesh node --zep localhost:17754 \
                         --eui64 02:4c:4d:00:00:00:00:01 --address 2001:db8::1/64 \
                         --route ::/0 via fe80::4c:4d00:0:2")]
 pub struct Args {
-    /// The dispatcher, or the one other node
+    /// Address of the dispatcher, or of the only other node
     #[arg(long, value_name = "HOST:PORT")]
     zep: String,
-    /// This end; without it any free port
+    /// Local address and port; by default any free port
     #[arg(long, value_name = "ADDR:PORT")]
     bind: Option<SocketAddr>,
-    /// The node's own address on the link, of which its link-local address is made
+    /// Link-layer address of the node; its link-local IPv6 address is derived from it
     #[arg(long, value_name = "EUI-64", value_parser = eui64)]
     eui64: Eui64,
-    /// The network
+    /// PAN ID of the network
     #[arg(long, value_name = "ID", default_value = "0x0023", value_parser = pan)]
     pan: PanId,
     /// Radio channel, 11 to 26
@@ -41,16 +41,16 @@ pub struct Args {
     /// Medium access
     #[arg(long, value_enum, default_value_t = Mac::Csma)]
     mac: Mac,
-    /// How packets larger than a frame go
+    /// How packets larger than a frame are sent
     #[arg(long, value_enum, default_value_t = Fragments::Hwr)]
     fragments: Fragments,
-    /// A global address
+    /// Global IPv6 address of the node
     #[arg(long, value_name = "ADDRESS/BITS", value_parser = address)]
     address: Option<Address>,
     /// Context 0 of header compression, which every node of the link must have too
     #[arg(long, value_name = "PREFIX/64", value_parser = context)]
     context: Option<Prefix>,
-    /// A route over a neighbour; may be given several times
+    /// Route through a neighbour (repeatable)
     #[arg(long, num_args = 3, value_names = ["PREFIX", "via", "LINK-LOCAL"])]
     route: Vec<String>,
 }
@@ -62,7 +62,7 @@ enum Mac {
     Csma,
 }
 
-/// A way of carrying large packets.
+/// How packets larger than a frame are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Fragments {
     /// Reassembled at every hop (RFC 4944)

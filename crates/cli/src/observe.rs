@@ -1,6 +1,6 @@
-//! `lowmesh observe`, and `-s` of `get` and `fetch`: a resource's state, each time that it changes (RFC 7641).
+//! `lowmesh observe`, and `-s` of `get` and `fetch`: a resource's state, each time it changes (RFC 7641).
 //!
-//! However it ends, by time, count, Ctrl-C or a reader that has enough, the server is told (s3.6).
+//! However the observation ends (time, count, Ctrl-C, no reader), it is deregistered at the server (s3.6).
 
 use std::io::Write;
 use std::time::Duration;
@@ -17,14 +17,14 @@ use crate::template::{self, next_hop, template};
 /// The command line of `observe`
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// End after so many notifications
+    /// End after this many notifications
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
     #[command(flatten)]
     pub request: template::Args,
 }
 
-/// Observes until the time is over, `count` notifications have come, or the user has enough.
+/// Observes until the time is over, `count` notifications have come, or the user stops.
 pub fn execute(
     method: Code,
     args: &template::Args,

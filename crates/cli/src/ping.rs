@@ -13,22 +13,22 @@ use crate::template::seconds;
 
 /// The command line of `ping`
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit codes: 0 somebody is there, 2 usage, 3 no answer, 6 security.")]
+#[command(after_help = "Exit codes: 0 an endpoint answered, 2 usage, 3 no answer, 6 security.")]
 pub struct Args {
-    /// A host, or a URI
+    /// Host or URI
     #[arg(value_name = "HOST|URI")]
     target: String,
-    /// How often to ask
+    /// Number of pings
     #[arg(short, long, value_name = "NUMBER", default_value_t = 4,
           value_parser = clap::value_parser!(u64).range(1..))]
     count: u64,
-    /// Seconds from an answer to the next question
+    /// Seconds from an answer to the next ping
     #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     interval: f64,
     /// Seconds to wait for each answer
     #[arg(short = 'B', long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
     timeout: f64,
-    /// One JSON object at the end
+    /// Print one JSON object at the end
     #[arg(long)]
     json: bool,
     /// Show timers on stderr
@@ -38,7 +38,7 @@ pub struct Args {
     channel: channel::Args,
 }
 
-/// What came of all pings.
+/// The results of all pings.
 #[derive(Default)]
 struct Tally {
     /// Milliseconds there and back of each ping; `None` for those that were lost.

@@ -1,4 +1,4 @@
-//! The ports at which `lowmesh serve` and `lowmesh proxy` are asked, over every transport of CoAP, and how they end.
+//! The ports of `lowmesh serve` and `lowmesh proxy`, over every transport of CoAP, and how the two end.
 
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -16,14 +16,14 @@ use crate::console::say;
 use crate::failure::Failure;
 use crate::log;
 
-/// Where, and who may ask.
+/// Addresses, ports and keys of a server.
 #[derive(Debug, clap::Args)]
 #[group(id = "ports")]
 pub struct Args {
-    /// Port of coap and coap+tcp; 0 takes free ones
+    /// Port of coap and coap+tcp; 0 chooses free ports
     #[arg(short, long, value_name = "PORT", default_value_t = Scheme::Coap.default_port())]
     port: u16,
-    /// Address to listen at; may be given several times. By default all of the machine's, for a proxy loopback
+    /// Address to listen on (repeatable); by default all addresses of the machine, for a proxy loopback
     #[arg(short, long, value_name = "ADDRESS")]
     address: Vec<IpAddr>,
     /// Port of coap+ws, or coaps+ws with --cert
@@ -44,7 +44,7 @@ pub struct Args {
     /// Security contexts for OSCORE, in libcoap's file format; their state is kept beside the file
     #[arg(short = 'E', long, value_name = "FILE")]
     oscore: Option<PathBuf>,
-    /// Serve /metrics: counters, and what congestion control believes of each peer, as Prometheus reads them; they name the
+    /// Serve /metrics for Prometheus: counters, and the state of congestion control for each peer; it contains the
     /// addresses of peers
     #[arg(long)]
     metrics: bool,
@@ -55,7 +55,7 @@ pub struct Args {
     log: log::Args,
 }
 
-/// Where a command listens unless it is given an address.
+/// Where a command listens by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// At all addresses of the machine.
@@ -101,7 +101,7 @@ pub async fn run(args: &Args, server: Server, reach: Reach) -> Result<(), Failur
     if let Some(log) = log {
         log.close();
     }
-    // What is not stored now costs the next start a challenge.
+    // Replay windows that are not stored now cost a challenge at the next start.
     let stored = contexts.map_or(Ok(()), |contexts| contexts.close()).map_err(Failure::own);
     ended.and(stored)
 }
@@ -139,7 +139,7 @@ async fn listen_at(args: &Args, server: &mut Server, address: IpAddr) -> Result<
     if let Some(port) = args.ws_port {
         let scheme = if tls.is_some() { Scheme::CoapsWs } else { Scheme::CoapWs };
         let bound = server.listen_connections(SocketAddr::new(address, port), scheme, tls).await;
-        // The hint for other ports names another option.
+        // This port has another option than the one in the usual hint.
         let bound = bound.map_err(|error| match error {
             BindError::InUse(_) | BindError::Denied(_) => {
                 Failure::usage(error, "choose another with --ws-port")
@@ -151,12 +151,12 @@ async fn listen_at(args: &Args, server: &mut Server, address: IpAddr) -> Result<
     Ok(())
 }
 
-/// Says where something is served. Standard output stays free for data.
+/// Prints where something is served; stdout stays free for data.
 fn tell(scheme: Scheme, bound: SocketAddr) {
     say!("serving {}://{bound}", scheme.name());
 }
 
-/// RFC 7252 s12.7: coaps is one above coap, here as there.
+/// RFC 7252 s12.7: the default port of coaps is one above that of coap; so is ours.
 fn secure_port(port: u16) -> Result<u16, Failure> {
     match port {
         0 => Ok(0),

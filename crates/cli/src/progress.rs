@@ -24,7 +24,7 @@ pub enum Style {
 /// Time between two plain lines.
 const PLAIN_PERIOD: WallDuration = WallDuration::from_secs(10);
 
-/// Shows the progress of a number of runs; told from any thread.
+/// Shows the progress of a number of runs; any thread may report.
 pub struct Meter {
     view: View,
     runs: u64,
@@ -58,7 +58,7 @@ impl Meter {
         Self { view, runs, started: now, state: Mutex::new(state) }
     }
 
-    /// Takes one piece of news in and shows it if it is time; `place` says where in a sweep it comes from.
+    /// Takes one report and shows it if it is time; `place` says which point of a sweep it is about.
     pub fn observe(&self, progress: &Progress<'_>, place: &str) {
         if let Progress::Failed(failure) = progress {
             self.line(&format!("seed {}{place} failed: {}", failure.seed.0, failure.error));
@@ -87,14 +87,14 @@ impl Meter {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(&self) {
         if let View::Bar(bar) = &self.view {
             bar.finish_and_clear();
         }
     }
 
-    /// Writes a line that does not tear the bar. Failures are told also to those who want no progress.
+    /// Writes a line without breaking the bar. Failures are shown even without progress.
     pub fn line(&self, text: &str) {
         match &self.view {
             View::Bar(bar) => bar.suspend(|| say!("{text}")),
@@ -107,7 +107,7 @@ fn bar(total: Duration) -> ProgressBar {
     let style = ProgressStyle::with_template("{bar:32} {percent:>3} %  {msg}  about {eta} left")
         .expect("the template names fields that exist")
         .progress_chars("=> ");
-    // Drawn ten times a second: the simulator tells more often than eyes read.
+    // Drawn ten times a second: the simulator reports more often.
     let target = ProgressDrawTarget::stderr_with_hz(10);
     ProgressBar::with_draw_target(Some(total.as_millis()), target).with_style(style)
 }

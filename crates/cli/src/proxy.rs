@@ -10,43 +10,43 @@ use crate::channel::{secret, trusted, uri, wait};
 use crate::failure::Failure;
 use crate::ports::{self, Reach};
 
-/// Pass requests on: a forward proxy, or a reverse one with --to
+/// Forward requests: a forward proxy, or with --to a reverse proxy
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
     A client names the target with Proxy-Uri, as in `lowmesh get -P coap://PROXY coap+tcp://TARGET/hello`. Targets are \
     coap, coap+tcp and coap+ws, with --target-psk also coaps, with --cafile also coaps+tcp and coaps+ws.\n\n\
-    It listens at loopback unless --address says otherwise, and asks public addresses unless --allow-target names more. \
-    A rule is about the address that is asked, whatever its name; what is denied stays denied if it is allowed too.\n\n\
-    Exit codes: 0 ended with Ctrl-C, 1 a socket failed, 2 the command line is wrong or a port cannot be had.")]
+    By default it listens on loopback (see --address) and asks public addresses only (see --allow-target). \
+    Rules apply to the address that is asked, not to its name. A denied address stays denied even if it is allowed too.\n\n\
+    Exit codes: 0 ended with Ctrl-C, 1 a socket failed, 2 the command line is wrong or a port is not available.")]
 pub struct Args {
-    /// Server that requests without a target of their own are for; its path is put before theirs
+    /// Server for requests that name no target; its path is put before theirs
     #[arg(long, value_name = "URI")]
     to: Option<String>,
-    /// With --to, forward requests that name a target too
+    /// With --to, also forward requests that name a target
     #[arg(long, requires = "to")]
     forward: bool,
-    /// Serve these clients only, as in 10.0.0.0/8, fd00::/8 or ::1; may be given several times
+    /// Serve only these clients, such as 10.0.0.0/8, fd00::/8 or ::1 (repeatable)
     #[arg(long, value_name = "NET")]
     allow_client: Vec<Network>,
-    /// Refuse these clients
+    /// Refuse these clients (repeatable)
     #[arg(long, value_name = "NET")]
     deny_client: Vec<Network>,
-    /// Ask these targets too, beside public addresses: loopback, link-local, private and the like; not needed for --to
+    /// Also ask these targets besides public addresses: loopback, link-local, private (repeatable); --to needs no rule
     #[arg(long, value_name = "NET")]
     allow_target: Vec<Network>,
-    /// Ask none of these targets
+    /// Ask none of these targets (repeatable)
     #[arg(long, value_name = "NET")]
     deny_target: Vec<Network>,
-    /// Octets of memory for answers to keep; 0 keeps none
+    /// Octets of memory for cached answers; 0 caches none
     #[arg(long, value_name = "OCTETS", default_value_t = ProxyLimits::default().cache_max)]
     cache: usize,
-    /// Resources to observe at targets, each once for all clients that observe it; 0 observes none
+    /// Resources to observe at targets, each once for all its observers; 0 observes none
     #[arg(long, value_name = "NUMBER", default_value_t = ProxyLimits::default().observations_max)]
     observations: usize,
     /// Requests under way or waiting, of all clients; one client has at most as many as are still free
     #[arg(long, value_name = "NUMBER", default_value_t = ProxyLimits::default().pending_max)]
     max_pending: usize,
-    /// The same to one target
+    /// Requests under way or waiting to one target
     #[arg(long, value_name = "NUMBER", default_value_t = ProxyLimits::default().pending_per_origin)]
     max_pending_per_target: usize,
     /// Certificates (PEM) of the authorities to trust, for targets over TLS
@@ -55,7 +55,7 @@ pub struct Args {
     /// Pre-shared key for coaps targets, or @FILE that holds it
     #[arg(long, value_name = "KEY", requires = "target_identity")]
     target_psk: Option<String>,
-    /// Identity that goes with the key
+    /// Identity that belongs to the key
     #[arg(long, value_name = "NAME", requires = "target_psk")]
     target_identity: Option<String>,
     #[command(flatten)]
@@ -64,7 +64,7 @@ pub struct Args {
     bounds: bounds::Args,
 }
 
-/// Passes on until Ctrl-C.
+/// Forwards requests until Ctrl-C.
 pub fn execute(args: &Args) -> Result<(), Failure> {
     wait(serve(args))
 }

@@ -1,4 +1,4 @@
-//! `--report FILE`: one HTML page of what a command ran, and its figures as SVG files beside it.
+//! `--report FILE`: one HTML page about the runs of a command, and its figures as SVG files next to it.
 //!
 //! `results.html` brings `results-figures/`. Files of a former report under the same name are replaced.
 
@@ -13,7 +13,7 @@ use crate::failure::Failure;
 /// Makes sure, before any run, that a page can be written to `page`.
 pub fn check(page: &Path) -> Result<(), Failure> {
     let refuse = |message: String| {
-        let hint = Some("give --report the name of a file, as report.html".to_owned());
+        let hint = Some("give --report the name of a file, such as report.html".to_owned());
         Err(Failure::Usage { message, hint })
     };
     if page.is_dir() || page.file_name().is_none() {

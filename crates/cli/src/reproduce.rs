@@ -1,7 +1,7 @@
-//! `lowmesh reproduce`: holds the claims of a publication against this software.
+//! `lowmesh reproduce`: checks the claims of a publication with this software.
 //!
-//! Without a name it lists the publications. With one it makes the runs that the claims need, takes those that
-//! are stored already, and tells for each claim what was claimed, what came out, and whether that is the same.
+//! Without a name it lists the publications. With one it runs what the claims need, reuses stored runs, and prints for
+//! each claim what was claimed, what was measured, and whether the two agree.
 
 mod text;
 
@@ -31,33 +31,33 @@ use crate::{dry, report, store};
 /// Version of the JSON's shape.
 const SCHEMA: u32 = 2;
 
-/// Run what the claims of a publication need and tell which of them hold.
+/// Run what the claims of a publication need and report which of them hold.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The publication; without one, all of them are listed.
+    /// Publication; without one, all are listed.
     paper: Option<String>,
-    /// Fewer points and seeds, shorter runs: two minutes on two cores.
+    /// Run fewer points and seeds, and shorter runs: two minutes on two cores.
     #[arg(long)]
     quick: bool,
     /// Seed of the first run of each point; the others count up from it.
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
-    /// Only this claim (repeatable).
+    /// Check only this claim (repeatable).
     #[arg(long = "claim", value_name = "ID")]
     claims: Vec<String>,
     /// Print JSON instead of text.
     #[arg(long)]
     json: bool,
-    /// Runs at a time; all cores unless given. Results do not depend on it.
+    /// Runs at a time; by default one on each core. Results do not depend on it.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     jobs: usize,
-    /// Keep runs in this folder, and take from it those that are there.
+    /// Keep runs in this folder, and reuse the runs that it holds.
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
-    /// Write a report as one HTML page, and its figures as SVG files beside it.
+    /// Write a report as one HTML page, and its figures as SVG files next to it.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Say how many runs there are, how many of them are stored and how long the rest takes, and run nothing.
+    /// Run nothing; print how many runs there are, how many are stored, and how long the rest takes.
     #[arg(long, short = 'n')]
     dry_run: bool,
     /// Print nothing but results and errors.
@@ -111,7 +111,7 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
     failed
 }
 
-/// The command that gives the same answers again.
+/// The command that repeats these answers.
 fn again(args: &Args, paper: &Paper, kept: &Kept) -> String {
     let mut words = format!("lowmesh reproduce {}{}", paper.name, args.scope().flags());
     for claim in &args.claims {
@@ -161,8 +161,8 @@ fn chosen<'p>(args: &Args, paper: &'p Paper) -> Result<Vec<&'p Claim>, Failure> 
 /// Sweeps, each with the number of its points.
 type Lengths<'p> = Vec<(&'p Sweep, usize)>;
 
-/// The runs that `claims` need; of all claims, also those that only show how much assumptions matter. With the plan
-/// comes how many of its points each sweep has.
+/// The runs that `claims` need; for all claims, also the runs that only show how much assumptions matter. The second
+/// value says how many points of the plan each sweep has.
 fn whole_plan<'p>(
     args: &Args,
     paper: &'p Paper,
@@ -198,7 +198,7 @@ fn failed_runs(whole: &Plan, ended: &Ended) -> Result<(), Failure> {
     let Some((spec, failure)) = ended.failed.first() else { return Ok(()) };
     let message = format!("{} runs failed; the first: {}", ended.failed.len(), failure.error);
     let scenario = &whole.points[spec.point].scenario.head.name;
-    let hint = format!("it was seed {} of {scenario}; the same command runs it again", spec.seed.0);
+    let hint = format!("it was seed {} of {scenario}; the same command repeats it", spec.seed.0);
     Err(Failure::Own { message, hint: Some(hint) })
 }
 

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::observe;
 use crate::template::{Args, next_hop, template};
 
-/// Asks, and shows what comes.
+/// Sends the request and shows the answers.
 pub fn execute(method: Code, args: &Args, out: &mut impl Write) -> Result<(), Failure> {
     let method = args.method.unwrap_or(method);
     if args.observe.is_some() {
@@ -28,7 +28,7 @@ pub fn execute(method: Code, args: &Args, out: &mut impl Write) -> Result<(), Fa
         let asking = async {
             if group { gather(args, request, out).await } else { ask(args, request, out).await }
         };
-        // A change that has begun is finished, whether or not anybody reads what comes of it.
+        // A change that has begun is finished, whether or not anybody reads its result.
         let result = match method {
             Code::GET | Code::FETCH => channel::while_read(asking).await,
             _ => asking.await,

@@ -1,4 +1,4 @@
-//! `lowmesh rerun`: makes one stored run again, to look at it closely, and checks that it is the same.
+//! `lowmesh rerun`: repeats one stored run, to look at it closely, and checks that it is the same.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -13,13 +13,13 @@ use crate::failure::Failure;
 use crate::run::sink;
 use crate::{store, table};
 
-/// Make one stored run again, exactly, with a capture or a trace of it.
+/// Repeat one stored run exactly, with a capture or a trace if wanted.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The run's name, or a beginning of it that no other has.
+    /// Name of the run; its first digits are enough if no other run has them.
     #[arg(value_name = "RUN-ID")]
     run: String,
-    /// The store that has it.
+    /// Store that holds the run.
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
     /// Capture every frame for Wireshark.
@@ -66,10 +66,10 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
         run.trace_hash, stored.run.trace_hash
     );
     let hint = if same_build {
-        format!("this very program, {own}, stored it: was the file changed?")
+        format!("this program, {own}, stored it: was the file changed since?")
     } else {
         format!(
-            "it was stored by {kept}, and this program is {own}: build that one to make the run again"
+            "it was stored by {kept}, and this program is {own}: build the former to repeat the run"
         )
     };
     Err(Failure::Own { message, hint: Some(hint) })

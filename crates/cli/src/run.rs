@@ -1,7 +1,6 @@
-//! `lowmesh run`: simulates a scenario, or every point of a sweep, over its seeds and reports what came of it.
+//! `lowmesh run`: simulates a scenario, or every point of a sweep, for each seed and reports the results.
 //!
-//! Runs of a sweep are kept in a store; what is there already is not run again. Runs of a plain scenario are kept
-//! when a store is named.
+//! Runs of a sweep are kept in a store and not repeated. Runs of a plain scenario are kept if a store is named.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -26,7 +25,7 @@ use crate::failure::Failure;
 use crate::progress::{Meter, Style};
 use crate::{dry, report, store, table};
 
-/// Simulate a scenario, or every point of its sweep, over its seeds and report means with confidence intervals.
+/// Simulate a scenario, or every point of its sweep, for each seed; report means with confidence intervals.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// A built-in scenario (see `lowmesh scenarios`), or a TOML file.
@@ -37,10 +36,10 @@ pub struct Args {
     /// Seed of the first run; the others count up from it.
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
-    /// Runs at a time; all cores unless given. Results do not depend on it.
+    /// Runs at a time; by default one on each core. Results do not depend on it.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     jobs: usize,
-    /// Replace one value of the scenario, as traffic.period=2s (repeatable).
+    /// Replace one value of the scenario, such as traffic.period=2s (repeatable).
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
     /// Print JSON instead of the table.
@@ -49,26 +48,26 @@ pub struct Args {
     /// Write runs.csv, summary.json and scenario.toml into a new folder.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Write a report as one HTML page, and its figures as SVG files beside it.
+    /// Write a report as one HTML page, and its figures as SVG files next to it.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Keep runs in this folder, and take from it those that are there. Sweeps always keep their runs: in
+    /// Keep runs in this folder, and reuse the runs that it holds. By default only sweeps keep their runs: in
     /// LOWMESH_STORE, or in a folder for the user's data.
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
-    /// Make all runs anew, also those that are stored.
+    /// Run everything again, including runs that the store already holds.
     #[arg(long)]
     force: bool,
-    /// Say how many runs there are, how many of them are stored and how long the rest takes, and run nothing.
+    /// Run nothing; print how many runs there are, how many are stored, and how long the rest takes.
     #[arg(long, short = 'n')]
     dry_run: bool,
-    /// Go on with the other runs when one fails; so it is unless --fail-fast is given.
+    /// Continue after a failed run (default; --fail-fast stops).
     #[arg(long, conflicts_with = "fail_fast")]
     keep_going: bool,
-    /// Begin no more runs when one failed.
+    /// Start no further runs after a failed one.
     #[arg(long)]
     fail_fast: bool,
-    /// Make one part of the runs only, as 2/8 for the second of eight; `lowmesh merge` joins the parts.
+    /// Run one part only: 2/8 is the second part of eight. `lowmesh merge` joins the parts.
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
     /// Metrics in the table of a sweep, comma-separated.
@@ -92,7 +91,7 @@ pub struct Args {
 /// Runs the scenario with `simulate` and writes the report.
 pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Result<(), Failure> {
     let plan = Plan::load(&args.scenario, &overrides(args))?;
-    // Whatever can be refused is refused before hours of simulation.
+    // Everything that can be refused is refused before hours of simulation.
     for point in &plan.points {
         lowmesh_lab::air::check(&point.scenario)
             .map_err(|error| Failure::Usage { message: error.to_string(), hint: None })?;
@@ -126,7 +125,10 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
     if watched {
         batch.force_first();
     }
-    if let (Some(store), false) = (&store, args.quiet || batch.missing().is_empty()) {
+    if let Some(store) = &store
+        && !args.quiet
+        && !batch.missing().is_empty()
+    {
         store::tell_others(store)?;
     }
     let ended = run(args, &plan, batch, sinks, simulate)?;
@@ -163,7 +165,7 @@ fn open_store(args: &Args, plan: &Plan) -> Result<Option<Store>, Failure> {
     Ok(folder.map(|folder| Store::open(&folder)).transpose()?)
 }
 
-/// Makes the runs that are missing, with progress and failures on stderr.
+/// Runs what is missing, with progress and failures on stderr.
 fn run(
     args: &Args,
     plan: &Plan,
@@ -238,7 +240,7 @@ fn overrides(args: &Args) -> Vec<String> {
     overrides
 }
 
-/// The file at `path`, to be written by a run.
+/// Creates the file at `path` for a run to write.
 pub fn sink(path: Option<&Path>) -> Result<Option<Box<dyn Write + Send>>, Failure> {
     let Some(path) = path else { return Ok(None) };
     let file = File::create(path)
@@ -262,7 +264,7 @@ fn tell_sinks(args: &Args, scenario: &Scenario) {
     }
 }
 
-/// Turns failed runs of a sweep into a failure with the command that shows the first of them again.
+/// Turns failed runs of a sweep into a failure with the command that repeats the first of them.
 fn failed_runs(args: &Args, plan: &Plan, ended: &Ended) -> Result<(), Failure> {
     let Some((spec, first)) = ended.failed.first() else { return Ok(()) };
     let point = &plan.points[spec.point];
@@ -279,12 +281,12 @@ fn counts(failed: usize, finished: usize, skipped: usize) -> String {
     format!("{failed} of {all} runs failed{skipped}")
 }
 
-/// The command that makes one run of a point again.
+/// The command that repeats one run of a point.
 fn again(args: &Args, point: &Point, seed: Seed) -> String {
     format!("to see it again: {}", provenance(args).run(point, seed))
 }
 
-/// How runs are made again that no store has.
+/// How runs that no store holds are repeated.
 fn provenance(args: &Args) -> Provenance {
     let (scenario, overrides) = (args.scenario.clone(), args.overrides.clone());
     Provenance { scenario, overrides, store: None }

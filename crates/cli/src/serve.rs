@@ -16,15 +16,15 @@ use crate::channel::wait;
 use crate::failure::Failure;
 use crate::ports::{self, Reach};
 
-/// How long the answers that are being made, and observers who do not acknowledge, may delay the end.
+/// How long unfinished answers, and observers who do not acknowledge, may delay the end.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Serve the files of a folder, or resources to try a client with
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-    Served are coap and coap+tcp at the port; with --psk also coaps, and with --cert also coaps+tcp, at the port after \
-    it; with --ws-port also coap+ws or, with --cert, coaps+ws. Ctrl-C ends the server: what it has begun is finished.\n\n\
-    Exit codes: 0 ended with Ctrl-C, 1 a socket failed, 2 the command line is wrong or a port cannot be had.")]
+    The port serves coap and coap+tcp; the port after it coaps (with --psk) and coaps+tcp (with --cert). With --ws-port \
+    there is also coap+ws, or coaps+ws with --cert. Ctrl-C ends the server after the requests that it has begun.\n\n\
+    Exit codes: 0 ended with Ctrl-C, 1 a socket failed, 2 the command line is wrong or a port is not available.")]
 pub struct Args {
     /// Folder whose files are served
     #[arg(value_name = "DIR", required_unless_present = "demo", conflicts_with = "demo")]

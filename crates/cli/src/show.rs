@@ -11,7 +11,7 @@ use crate::failure::Failure;
 pub struct Args {
     /// A built-in scenario, or a TOML file.
     scenario: String,
-    /// Replace one value, as traffic.period=2s (repeatable).
+    /// Replace one value, such as traffic.period=2s (repeatable).
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
 }

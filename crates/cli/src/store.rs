@@ -9,7 +9,7 @@ use lowmesh_lab::store::{BuildRuns, Store, StoreError};
 use crate::console::say;
 use crate::failure::Failure;
 
-/// Other builds that are named before the rest is counted.
+/// Other builds that are named; the rest is counted.
 const BUILDS_TOLD: usize = 3;
 
 /// The folder that the user named, by flag or environment.
@@ -17,7 +17,7 @@ pub fn named(flag: Option<&Path>) -> Option<PathBuf> {
     flag.map(Path::to_owned).or_else(|| folder_of("LOWMESH_STORE"))
 }
 
-/// The folder that the user named, or the one for those who named none.
+/// The folder that the user named, or the default one.
 pub fn location(flag: Option<&Path>) -> Result<PathBuf, Failure> {
     let own = || {
         let data = folder_of("XDG_DATA_HOME").filter(|folder| folder.is_absolute());
@@ -30,12 +30,12 @@ pub fn location(flag: Option<&Path>) -> Result<PathBuf, Failure> {
     })
 }
 
-/// How a command tells another where the store is.
+/// How a printed command names the store.
 pub fn kept(flag: Option<&Path>) -> Kept {
     flag.map_or(Kept::AsUsual, |folder| Kept::In(folder.to_string_lossy().into_owned()))
 }
 
-/// A store that must be there already.
+/// A store that must exist.
 pub fn existing(folder: &Path) -> Result<Store, Failure> {
     if !folder.is_dir() {
         let message = format!("there is no store in {}", folder.display());
@@ -56,13 +56,13 @@ pub fn tell_others(store: &Store) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What is said about runs of another build, and how to remove them.
+/// The message about runs of another build, with how to remove them.
 fn line(other: &BuildRuns) -> String {
     let (runs, folder) = (other.runs, other.folder.display());
     let files = if other.build.is_some() { "" } else { "/*.json" };
     let plural = if runs == 1 { " is" } else { "s are" };
     format!(
-        "{runs} stored run{plural} of {other}: not used, since this program is another build; \
+        "{runs} stored run{plural} of {other}: not used, because this program is another build; \
          to drop them, remove {folder}{files}"
     )
 }

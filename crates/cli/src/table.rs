@@ -30,7 +30,7 @@ pub fn write(out: &mut dyn Write, scenario: &Scenario, report: &Report) -> io::R
     )?;
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(["metric", "mean", "95 % CI", "runs"]);
-    // Rows of traffic that the scenario does not have would say nothing.
+    // Rows about traffic that the scenario does not have are left out.
     let absent: Vec<&str> = [&Metrics::OF_TRANSACTIONS[..], &Metrics::OF_DATAGRAMS[..]]
         .into_iter()
         .filter(|names| report.estimate(names[0]).is_some_and(|count| count.mean == 0.0))

@@ -18,41 +18,41 @@ use crate::failure::Failure;
 #[group(id = "template")]
 #[command(after_help = "The payload of the answer goes to stdout, everything else to stderr.\n\
     Exit codes: 0 done, 2 usage, 3 no answer, 4 the server says 4.xx, 5 it says 5.xx, 6 security.\n\
-    A group, as in coap://[ff02::fd%25eth0]/hello, is waited for until the time is over.")]
+    Answers of a group, such as coap://[ff02::fd%25eth0]/hello, are collected until the time is over.")]
 pub struct Args {
     /// coap://, coaps://, coap+tcp://, coaps+tcp://, coap+ws:// or coaps+ws://
     pub uri: String,
-    /// Method, in place of the verb's: get, put, post, delete, fetch, patch or ipatch
+    /// Method to use instead of the verb's: get, put, post, delete, fetch, patch or ipatch
     #[arg(short = 'm', long, value_name = "METHOD", value_parser = method)]
     pub method: Option<Code>,
-    /// Payload; %XX stands for one octet
+    /// Payload; %XX is one octet
     #[arg(short = 'e', long = "text", value_name = "TEXT", conflicts_with = "file")]
     text: Option<String>,
-    /// File whose octets are the payload; `-` is stdin
+    /// File with the payload; `-` is stdin
     #[arg(short = 'f', long = "file", value_name = "FILE")]
     file: Option<String>,
     /// Format of the payload: a number, a media type, or a name such as json or cbor
     #[arg(short = 't', long, value_name = "FORMAT", value_parser = format)]
     content_format: Option<ContentFormat>,
-    /// Format wished for
+    /// Accepted format of the answer
     #[arg(short = 'A', long, value_name = "FORMAT", value_parser = format)]
     accept: Option<ContentFormat>,
-    /// Without acknowledgement (NON)
+    /// Send a non-confirmable request (NON)
     #[arg(short = 'N', long)]
     non: bool,
     /// Seconds to wait for an answer
     #[arg(short = 'B', long, value_name = "SECONDS", value_parser = seconds)]
     pub timeout: Option<f64>,
-    /// Seconds to observe the resource; `observe` goes on until Ctrl-C without
+    /// Seconds to observe the resource; by default `observe` goes on until Ctrl-C
     #[arg(short = 's', long = "observe", value_name = "SECONDS", value_parser = seconds)]
     pub observe: Option<f64>,
-    /// Token of the request, in hexadecimal behind 0x, or as text
+    /// Token of the request, as text or as 0x followed by hexadecimal digits
     #[arg(short = 'T', long, value_name = "TOKEN", value_parser = token)]
     token: Option<Token>,
-    /// One more option, as in `4,0xa1b2` or `if-none-match`; may be given several times
+    /// Further option, such as `4,0xa1b2` or `if-none-match` (repeatable)
     #[arg(short = 'O', long = "option", value_name = "OPTION,VALUE", value_parser = option)]
     options: Vec<(OptionNumber, Vec<u8>)>,
-    /// Proxy that is to ask
+    /// Proxy to send the request through
     #[arg(short = 'P', long, value_name = "URI")]
     proxy: Option<String>,
     #[command(flatten)]
@@ -74,7 +74,7 @@ fn method(text: &str) -> Result<Code, String> {
     })
 }
 
-/// A span of time as a user gives it.
+/// Reads a number of seconds.
 pub fn seconds(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|number| *number > 0.0 && *number <= 86_400.0);
     number.ok_or_else(|| "give seconds, above 0 and at most 86400".to_owned())
@@ -123,18 +123,18 @@ fn octets(digits: &str) -> Result<Vec<u8>, String> {
     pairs.map(|pair| octet(pair).ok_or_else(wrong)).collect()
 }
 
-/// Whom to ask: the server of the URI, or the proxy.
+/// The peer to ask: the server of the URI, or the proxy.
 pub fn next_hop(args: &Args) -> Result<Uri, Failure> {
     channel::uri(args.proxy.as_deref().unwrap_or(&args.uri))
 }
 
-/// What to ask.
+/// The request to send.
 pub fn template(method: Code, args: &Args) -> Result<RequestTemplate, Failure> {
     let target = channel::uri(&args.uri)?;
     let mut options = Options::new();
     if args.proxy.is_some() {
         // RFC 7252 s5.10.2: Proxy-Uri stands alone, without Uri-Host, Uri-Port, Uri-Path, Uri-Query.
-        // RFC 7252 s6.4 step 2: it names the resource that is asked for without a proxy, with dot segments resolved.
+        // RFC 7252 s6.4 step 2: dot segments are resolved, as for a request without a proxy.
         options.insert(OptionNumber::PROXY_URI, target.to_string().as_bytes());
     } else {
         target.insert_into(&mut options);

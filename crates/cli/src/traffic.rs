@@ -1,4 +1,4 @@
-//! What goes over the air or the wire, a line a message: `-v` of the verbs that ask.
+//! Messages as they are sent and received, one line each: `-v` of the CoAP verbs.
 
 use std::fmt::Write as _;
 
@@ -22,7 +22,7 @@ pub fn tell(traffic: Traffic<'_>) {
 
 fn line(traffic: &Traffic<'_>) -> String {
     let bytes = traffic.bytes;
-    let told = match traffic.framing {
+    let text = match traffic.framing {
         None => MessageView::parse(bytes).map(|message| {
             let (kind, mid) = (message.kind().name(), message.message_id().0);
             let head = format!("{kind} {} mid {mid}", name(message.code()));
@@ -40,16 +40,16 @@ fn line(traffic: &Traffic<'_>) -> String {
         }),
     };
     // DTLS hands on whatever its peer has sent.
-    told.unwrap_or_else(|error| format!("{} octets that are no message: {error}", bytes.len()))
+    text.unwrap_or_else(|error| format!("{} octets that are no message: {error}", bytes.len()))
 }
 
 /// Methods and signals by their names, answers by their numbers.
 fn name(code: Code) -> String {
-    let said = code.name().filter(|_| !code.is_response());
-    said.map_or_else(|| code.to_string(), str::to_owned)
+    let name = code.name().filter(|_| !code.is_response());
+    name.map_or_else(|| code.to_string(), str::to_owned)
 }
 
-/// Each signal numbers its options anew (RFC 8323 s5, RFC 8974 s2.2.1).
+/// Option numbers of a signal depend on its code (RFC 8323 s5, RFC 8974 s2.2.1).
 fn signal_option(signal: Code, option: OptionRef<'_>) -> String {
     let number = || option.as_uint().map_or_else(|| hex(option.value), |value| value.to_string());
     match (signal, option.number.0) {
@@ -77,11 +77,11 @@ fn whole<'a>(
         _ = write!(line, " token {}", hex(token));
     }
     for option in options {
-        let told = match code.class() {
+        let text = match code.class() {
             Class::Signaling => signal_option(code, option),
             _ => option_line(option),
         };
-        _ = write!(line, "; {told}");
+        _ = write!(line, "; {text}");
     }
     if !payload.is_empty() {
         _ = write!(line, "; {} octets of payload", payload.len());

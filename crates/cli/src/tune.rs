@@ -1,4 +1,4 @@
-//! `lowmesh tune`: searches the numbers of a retransmission timer for a scenario.
+//! `lowmesh tune`: searches parameters of a retransmission timer for a scenario.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -21,10 +21,10 @@ use crate::failure::Failure;
 use crate::progress::{Meter, Style};
 use crate::{report, store};
 
-/// Search the parameters of a retransmission timer that serve a scenario best.
+/// Search the best parameters of a retransmission timer for a scenario.
 ///
-/// Many parameter sets run on few seeds, the best third of them on three times as many, and so on. The best one is
-/// then compared with the published sets on seeds that the search has not used.
+/// Many parameter sets run on few seeds, the best third of them on three times as many seeds, and so on. The best set
+/// is then compared with the published sets, on seeds that the search has not used.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// A built-in scenario (see `lowmesh scenarios`), or a TOML file.
@@ -36,26 +36,26 @@ pub struct Args {
     /// points of delivery).
     #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(Objective::NAMES), default_value = "weighted")]
     objective: String,
-    /// Runs that the search may take; the comparison comes on top.
+    /// Runs that the search may take; the comparison needs more.
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
     budget: u32,
-    /// Seeds of the comparison; the scenario's own number unless given.
+    /// Seeds of the comparison; by default as many as the scenario has.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=100_000))]
     seeds: Option<u32>,
     /// Seed of the first run; the others count up from it.
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
-    /// Runs at a time; all cores unless given. Results do not depend on it.
+    /// Runs at a time; by default one on each core. Results do not depend on it.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     jobs: usize,
-    /// Replace one value of the scenario, as traffic.period=2s (repeatable).
+    /// Replace one value of the scenario, such as traffic.period=2s (repeatable).
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
-    /// Keep runs in this folder, and take from it those that are there; without, they are kept where
-    /// `lowmesh run` keeps those of sweeps.
+    /// Keep runs in this folder, and reuse the runs that it holds. By default they are kept where `lowmesh run` keeps
+    /// the runs of sweeps.
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
-    /// Write a report as one HTML page, and its figures as SVG files beside it.
+    /// Write a report as one HTML page, and its figures as SVG files next to it.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
     /// Print JSON instead of the tables.
@@ -116,13 +116,13 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
     failed_runs(args, &tuned)
 }
 
-/// How runs of the search are made again; their timers are settings of the points.
+/// How runs of the search are repeated; their timers are settings of the points.
 fn provenance(args: &Args, kept: &Kept) -> Provenance {
     let scenario = args.scenario.clone();
     Provenance { scenario, overrides: args.overrides.clone(), store: Some(kept.clone()) }
 }
 
-/// The command that gives the same result again.
+/// The command that repeats this result.
 fn again(args: &Args, kept: &Kept) -> String {
     let Args { scenario, timer, objective, budget, .. } = args;
     let mut words = format!(
@@ -209,7 +209,7 @@ fn shown(value: Option<Estimate>, words: fn(Estimate) -> String) -> String {
     value.map_or_else(|| "-".to_owned(), words)
 }
 
-/// Turns failed runs into a failure with the command that shows the first of them again.
+/// Turns failed runs into a failure with the command that repeats the first of them.
 fn failed_runs(args: &Args, tuned: &Tuned) -> Result<(), Failure> {
     let points = tuned.searched.iter().chain(&tuned.held_out);
     let first = points.flat_map(|point| point.failures.iter().map(move |one| (point, one))).next();

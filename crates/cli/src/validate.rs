@@ -1,4 +1,4 @@
-//! `lowmesh validate`: the simulator beside measurements of a real network, which the user has in a folder.
+//! `lowmesh validate`: compares the simulator with measurements of a real network, which the user has in a folder.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use lowmesh_units::Duration;
 
 use crate::failure::Failure;
 
-/// Hold the simulator against measurements of a real network.
+/// Compare the simulator with measurements of a real network.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -25,18 +25,18 @@ enum Network {
 
 #[derive(Debug, clap::Args)]
 struct Ecoap {
-    /// The folder with conditions.csv, topology_pint_static.csv and tx.
+    /// Folder with conditions.csv, topology_pint_static.csv and tx.
     folder: PathBuf,
     /// Number of runs of each condition.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     seeds: u32,
-    /// Length of a run; the testbed's were 16 min.
+    /// Length of a run; the testbed's runs took 16 min.
     #[arg(long, value_name = "TIME", default_value = "16min")]
     duration: Duration,
-    /// Runs at a time; all cores unless given.
+    /// Runs at a time; by default one on each core.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     jobs: usize,
-    /// Choose the numbers that have no other source than a fit anew for each period, without that period.
+    /// Cross-validate: fit the two fitted parameters again for each period, without the data of that period.
     #[arg(long)]
     cross: bool,
     /// Print JSON instead of the table.
@@ -44,7 +44,7 @@ struct Ecoap {
     json: bool,
 }
 
-/// Runs the model and prints it beside the measurements.
+/// Runs the model and prints its results next to the measurements.
 pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Result<(), Failure> {
     let Network::Ecoap(args) = &args.network;
     let how = How { seeds: args.seeds, duration: args.duration, jobs: args.jobs };
@@ -94,12 +94,12 @@ fn table(out: &mut dyn Write, validation: &Validation) -> Result<(), Failure> {
         let (a, b) = (hop.measured_ms, hop.simulated_ms);
         writeln!(out, "{:>4} hops  {a:>6.1} | {b:>6.1}", hop.hops)?;
     }
-    let told = |effect: &Option<Effect>, of: fn(&Effect) -> f64| {
+    let ratio = |effect: &Option<Effect>, of: fn(&Effect) -> f64| {
         effect.as_ref().map_or_else(|| "-".to_owned(), |effect| format!("{:.2}", of(effect)))
     };
     let both = |of| {
         let (a, b) = (&validation.measured_effect, &validation.simulated_effect);
-        format!("{} | {}", told(a, of), told(b, of))
+        format!("{} | {}", ratio(a, of), ratio(b, of))
     };
     writeln!(out, "\nCoCoA by default at 250 ms")?;
     writeln!(out, "{:>16}  {}", "throughput", both(|effect| effect.throughput_ratio))?;

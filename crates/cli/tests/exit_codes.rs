@@ -1,18 +1,8 @@
 //! What the built command prints where, and the code it ends with.
 
-use std::process::{Command, Output};
+mod folder;
 
-fn lowmesh(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_lowmesh")).args(args).output().expect("the command was built")
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
+use folder::{lowmesh, stderr, stdout};
 
 #[test]
 fn listing_scenarios_ends_with_0() {

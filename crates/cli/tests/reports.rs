@@ -1,33 +1,13 @@
 //! `--report` through the built command.
 
-#[expect(dead_code, reason = "shared by the command's tests, each of which uses a part")]
 mod folder;
 
-use folder::{Folder, lowmesh, stderr};
-
-const LINE: &str = r#"
-name = "line-3"
-duration = "6min"
-warmup = "3min"
-seeds = 2
-
-[topology]
-kind = "line"
-nodes = 3
-spacing_m = 30.0
-
-[mac]
-eb_period = "4s"
-
-[traffic]
-start = "2min"
-period = "10s"
-"#;
+use folder::{Folder, line_of_three, lowmesh, stderr};
 
 #[test]
 fn a_report_is_a_page_and_its_figures_and_twice_the_same() {
     let folder = Folder::new("report");
-    let file = folder.write("line.toml", LINE);
+    let file = folder.write("line.toml", line_of_three(2, ""));
     let page = folder.path("page.html");
     let written = || {
         let output = lowmesh(&["run", &file, "--report", &page]);
@@ -49,7 +29,7 @@ fn a_report_is_a_page_and_its_figures_and_twice_the_same() {
 #[test]
 fn a_place_that_cannot_be_written_is_refused_before_any_run() {
     let folder = Folder::new("report-refused");
-    let file = folder.write("line.toml", LINE);
+    let file = folder.write("line.toml", line_of_three(2, ""));
     for place in [folder.path("no/such/page.html"), folder.path("")] {
         let output = lowmesh(&["run", &file, "--report", &place]);
         assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));

@@ -2,29 +2,9 @@
 
 mod folder;
 
-use folder::{Folder, lowmesh, stderr, stdout};
+use folder::{Folder, line_of_three, lowmesh, stderr, stdout};
 
-/// A line of three nodes, four minutes.
-const LINE: &str = r#"
-name = "line-3"
-duration = "6min"
-warmup = "3min"
-seeds = 3
-
-[topology]
-kind = "line"
-nodes = 3
-spacing_m = 30.0
-
-[mac]
-eb_period = "4s"
-
-[traffic]
-start = "2min"
-period = "10s"
-"#;
-
-/// The same with a node that stands 10 km away.
+/// Two nodes in reach of each other, and one 10 km away.
 const FAR: &str = r#"
 name = "far"
 duration = "6min"
@@ -50,7 +30,7 @@ fn without_wall_clock(json: &str) -> String {
 #[test]
 fn the_json_of_a_run_has_the_keys_of_schema_2() {
     let folder = Folder::new("keys");
-    let file = folder.write("line.toml", LINE);
+    let file = folder.write("line.toml", line_of_three(3, ""));
     let output = lowmesh(&["run", &file, "--json", "--quiet"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_eq!(stderr(&output), "");
@@ -80,7 +60,7 @@ fn the_json_of_a_run_has_the_keys_of_schema_2() {
 #[test]
 fn the_number_of_jobs_changes_nothing_but_the_wall_clock() {
     let folder = Folder::new("jobs");
-    let file = folder.write("line.toml", LINE);
+    let file = folder.write("line.toml", line_of_three(3, ""));
     let run = |jobs| stdout(&lowmesh(&["run", &file, "--json", "--quiet", "--jobs", jobs]));
     let (one, two) = (run("1"), run("2"));
     assert!(one.contains("\"wall_s\":"));
@@ -90,7 +70,7 @@ fn the_number_of_jobs_changes_nothing_but_the_wall_clock() {
 #[test]
 fn who_watches_changes_nothing_but_the_wall_clock() {
     let folder = Folder::new("watched");
-    let file = folder.write("line.toml", LINE);
+    let file = folder.write("line.toml", line_of_three(3, ""));
     let plain = stdout(&lowmesh(&["run", &file, "--json", "--quiet"]));
     let (pcap, trace, out) =
         (folder.path("run.pcap"), folder.path("run.jsonl"), folder.path("results"));
@@ -110,7 +90,7 @@ fn who_watches_changes_nothing_but_the_wall_clock() {
 #[test]
 fn results_name_their_own_scenario_and_it_runs_to_the_same_results() {
     let folder = Folder::new("again");
-    let file = folder.write("line.toml", LINE);
+    let file = folder.write("line.toml", line_of_three(3, ""));
     let out = folder.path("results");
     lowmesh(&["run", &file, "--out", &out, "--quiet", "--set", "traffic.period=\"5s\""]);
     let again = lowmesh(&["run", &folder.path("results/scenario.toml"), "--json", "--quiet"]);

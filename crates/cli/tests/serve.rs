@@ -1,4 +1,4 @@
-//! `lowmesh serve` as its users have it: started, asked over its transports, and ended.
+//! `lowmesh serve` as users run it: started, asked over its transports, and ended.
 
 use std::io::Read as _;
 use std::process::Command;
@@ -43,7 +43,7 @@ fn the_resources_of_the_plugtests_answer_as_their_descriptions_say() {
     assert_eq!(server.ask("get", "/multi-format", &["-A", "json"]).1, r#"{"answer":"as JSON"}"#);
     assert_eq!(server.ask("get", "/multi-format", &["-A", "cbor"]).0, 0);
     assert_eq!(server.ask("get", "/multi-format", &["-A", "senml-json"]).0, 4);
-    // Californium's checker of these descriptions drops its query, and asks for OSCORE at /oscore.
+    // Californium's checker sends no query, and requests OSCORE at /oscore.
     assert_eq!(server.get("/query"), "no arguments");
     assert_eq!(server.get("/oscore"), "Hello World!");
     assert_eq!(server.ask("delete", "/oscore", &[]).0, 0);
@@ -119,7 +119,7 @@ fn after_a_post_to_obs_reset_observers_of_obs_hear_nothing_until_its_max_age_is_
     let seen = String::from_utf8(observing.join().expect("no panic").stdout).expect("text");
     let number = |state: &str| state.trim_start_matches("state ").trim().parse().expect("a number");
     let seen: Vec<u32> = seen.lines().map(number).collect();
-    assert!(seen[1] >= seen[0] + 2, "one change is not told: {seen:?}");
+    assert!(seen[1] >= seen[0] + 2, "one change is left out: {seen:?}");
 }
 
 #[test]

@@ -7,71 +7,46 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use folder::{Folder, lowmesh, stderr, stdout};
+use folder::{Folder, line_of_three, lowmesh, run_files, short_build_id, stderr, stdout, succeed};
 
-/// Four points of three runs of a line of three nodes.
-const SWEPT: &str = r#"
-name = "line-3"
-duration = "6min"
-warmup = "3min"
-seeds = 3
-
-[topology]
-kind = "line"
-nodes = 3
-spacing_m = 30.0
-
-[mac]
-eb_period = "4s"
-
-[traffic]
-start = "2min"
-
-[sweep]
+/// Four points.
+const SWEEP: &str = r#"[sweep]
 "traffic.period" = "5s..10s step 5s"
 "coap.congestion" = ["default", "6cocoa"]
 "#;
+
+/// Four points of three runs each.
+fn swept() -> String {
+    line_of_three(3, SWEEP)
+}
 
 /// The stored runs by name; how long each took is no result. A store that one program made has one folder.
 fn stored(store: &str) -> BTreeMap<String, Vec<u8>> {
     let mut builds = fs::read_dir(store).expect("a store").map(|entry| entry.expect("readable"));
     let Some(build) = builds.next() else { return BTreeMap::new() };
     assert!(builds.next().is_none(), "one build");
-    let entries =
-        fs::read_dir(build.path()).expect("a build").map(|entry| entry.expect("readable"));
-    let paths = entries.map(|entry| entry.path());
-    let runs = paths.filter(|path| path.extension().is_some_and(|ending| ending == "json"));
-    let runs = runs.filter(|path| !path.ends_with("build.json"));
     let name = |path: &Path| path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
+    let runs = run_files(&build.path()).into_iter();
     runs.map(|path| (name(&path).expect("ASCII"), fs::read(&path).expect("readable"))).collect()
-}
-
-/// The folder of this program's runs in a store.
-fn build() -> String {
-    let version = stdout(&lowmesh(&["--version"]));
-    let id = version.lines().find_map(|line| line.strip_prefix("build ")).expect("an id");
-    id[..12].to_owned()
 }
 
 /// Runs the sweep with `args` more and returns its JSON.
 fn sweep(file: &str, store: &str, args: &[&str]) -> String {
     let mut line = vec!["run", file, "--store", store, "--json", "--quiet"];
     line.extend(args);
-    let output = lowmesh(&line);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    stdout(&output)
+    succeed(&line).0
 }
 
 #[test]
 fn runs_that_are_lost_are_made_again_to_the_same_bytes() {
     let folder = Folder::new("sweep-lost");
-    let file = folder.write("s.toml", SWEPT);
+    let file = folder.write("s.toml", swept());
     let store = folder.path("store");
     let first = sweep(&file, &store, &["--out", &folder.path("first")]);
     let whole = stored(&store);
     assert_eq!(whole.len(), 12);
     for name in whole.keys().step_by(3) {
-        fs::remove_file(format!("{store}/{}/{name}", build())).expect("stored");
+        fs::remove_file(format!("{store}/{}/{name}", short_build_id())).expect("stored");
     }
     let second = sweep(&file, &store, &["--out", &folder.path("second")]);
     assert_eq!(second, first);
@@ -85,7 +60,7 @@ fn runs_that_are_lost_are_made_again_to_the_same_bytes() {
 #[test]
 fn a_killed_sweep_goes_on_where_it_was_to_the_same_bytes() {
     let folder = Folder::new("sweep-killed");
-    let file = folder.write("s.toml", SWEPT);
+    let file = folder.write("s.toml", swept());
     let whole = sweep(&file, &folder.path("whole"), &[]);
     let store = folder.path("store");
     fs::create_dir(&store).expect("writable");
@@ -113,7 +88,7 @@ fn a_killed_sweep_goes_on_where_it_was_to_the_same_bytes() {
 #[test]
 fn two_shards_joined_are_one_run_byte_for_byte() {
     let folder = Folder::new("sweep-shards");
-    let file = folder.write("s.toml", SWEPT);
+    let file = folder.write("s.toml", swept());
     let [one, two, joined, whole] = ["one", "two", "joined", "whole"].map(|name| folder.path(name));
     sweep(&file, &one, &["--shard", "1/2"]);
     sweep(&file, &two, &["--shard", "2/2"]);
@@ -132,7 +107,7 @@ fn two_shards_joined_are_one_run_byte_for_byte() {
 #[test]
 fn a_dry_run_says_what_there_is_to_do_and_stores_nothing() {
     let folder = Folder::new("sweep-dry");
-    let file = folder.write("s.toml", SWEPT);
+    let file = folder.write("s.toml", swept());
     let store = folder.path("store");
     let dry = || stdout(&lowmesh(&["run", &file, "--store", &store, "--dry-run", "--jobs", "1"]));
     let text = dry();
@@ -147,7 +122,7 @@ fn a_dry_run_says_what_there_is_to_do_and_stores_nothing() {
 #[test]
 fn the_json_of_a_sweep_has_the_keys_of_schema_2() {
     let folder = Folder::new("sweep-json");
-    let file = folder.write("s.toml", SWEPT);
+    let file = folder.write("s.toml", swept());
     let text = sweep(&file, &folder.path("store"), &[]);
     let json: serde_json::Value = serde_json::from_str(&text).expect("JSON alone");
     let keys: Vec<_> = json.as_object().expect("an object").keys().collect();
@@ -167,7 +142,7 @@ fn the_json_of_a_sweep_has_the_keys_of_schema_2() {
 #[test]
 fn the_table_has_a_row_a_point_with_the_chosen_metrics() {
     let folder = Folder::new("sweep-table");
-    let file = folder.write("s.toml", SWEPT);
+    let file = folder.write("s.toml", swept());
     let store = folder.path("store");
     let output = lowmesh(&["run", &file, "--store", &store, "--quiet", "--metrics", "tdr,nodes"]);
     let text = stdout(&output);
@@ -183,7 +158,7 @@ fn the_table_has_a_row_a_point_with_the_chosen_metrics() {
 #[test]
 fn a_stored_run_is_made_again_with_a_capture() {
     let folder = Folder::new("sweep-rerun");
-    let file = folder.write("s.toml", SWEPT);
+    let file = folder.write("s.toml", swept());
     let store = folder.path("store");
     let json: serde_json::Value =
         serde_json::from_str(&sweep(&file, &store, &[])).expect("JSON alone");
@@ -198,16 +173,16 @@ fn a_stored_run_is_made_again_with_a_capture() {
 }
 
 #[test]
-fn a_stored_run_that_this_program_makes_otherwise_is_told() {
+fn a_stored_run_whose_trace_this_program_does_not_reproduce_is_an_error() {
     let folder = Folder::new("sweep-otherwise");
-    let file = folder.write("s.toml", SWEPT);
+    let file = folder.write("s.toml", swept());
     let store = folder.path("store");
     sweep(&file, &store, &["--shard", "1/12"]);
     let name = stored(&store).into_keys().next().expect("one run");
-    let text = folder.read(&format!("store/{}/{name}", build()));
+    let text = folder.read(&format!("store/{}/{name}", short_build_id()));
     let at = text.find("\"trace_hash\":\"").expect("a field") + 14;
     let text = format!("{}0123456789abcdef{}", &text[..at], &text[at + 16..]);
-    folder.write(&format!("store/{}/{name}", build()), text);
+    folder.write(&format!("store/{}/{name}", short_build_id()), text);
     let output = lowmesh(&["rerun", &name[..32], "--store", &store]);
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("not the stored 0123456789abcdef"), "{}", stderr(&output));
@@ -216,7 +191,7 @@ fn a_stored_run_that_this_program_makes_otherwise_is_told() {
 #[test]
 fn a_sweep_is_compared_with_itself_by_a_key_from_its_folder_and_from_its_store() {
     let folder = Folder::new("sweep-compare");
-    let file = folder.write("s.toml", SWEPT);
+    let file = folder.write("s.toml", swept());
     let (store, out) = (folder.path("store"), folder.path("out"));
     sweep(&file, &store, &["--out", &out]);
     let compare = |from: &str| {
@@ -231,9 +206,7 @@ fn a_sweep_is_compared_with_itself_by_a_key_from_its_folder_and_from_its_store()
             "traffic.period=5s",
             "--json",
         ];
-        let output = lowmesh(&line);
-        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-        stdout(&output)
+        succeed(&line).0
     };
     let text = compare(&out);
     assert_eq!(compare(&store), text);
@@ -246,18 +219,17 @@ fn a_sweep_is_compared_with_itself_by_a_key_from_its_folder_and_from_its_store()
 #[test]
 fn functions_are_compared_from_a_folder_and_from_a_store_with_a_warning_in_both() {
     let folder = Folder::new("sweep-functions");
-    let text = SWEPT.split("[sweep]").next().expect("a text before the sweep").to_owned();
-    let file =
-        folder.write("s.toml", text + "[sweep]\n\"schedule.function\" = [\"msf\", \"alice\"]\n");
+    let functions = "[sweep]\n\"schedule.function\" = [\"msf\", \"alice\"]\n";
+    let file = folder.write("s.toml", line_of_three(3, functions));
     let (store, out) = (folder.path("store"), folder.path("out"));
     let output = lowmesh(&["run", &file, "--store", &store, "--out", &out]);
-    let told = "warning: schedule.negotiated_length = 101 (msf) against schedule.unicast_length = 29 (alice), ";
-    assert!(stderr(&output).contains(told), "{}", stderr(&output));
+    let warning = "warning: schedule.negotiated_length = 101 (msf) against schedule.unicast_length = 29 (alice), ";
+    assert!(stderr(&output).contains(warning), "{}", stderr(&output));
     let compare = |from: &str| {
-        let output = lowmesh(&["compare", from, "--by", "schedule.function", "--baseline", "msf"]);
-        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-        assert!(stderr(&output).starts_with(told), "{}", stderr(&output));
-        stdout(&output)
+        let line = ["compare", from, "--by", "schedule.function", "--baseline", "msf"];
+        let (text, messages) = succeed(&line);
+        assert!(messages.starts_with(warning), "{messages}");
+        text
     };
     let text = compare(&out);
     assert_eq!(compare(&store), text);
@@ -267,18 +239,18 @@ fn functions_are_compared_from_a_folder_and_from_a_store_with_a_warning_in_both(
 #[test]
 fn wrong_sweeps_end_with_2_and_their_line() {
     let folder = Folder::new("sweep-wrong");
-    let file = folder.write("s.toml", SWEPT.replace("6cocoa", "7cocoa"));
+    let file = folder.write("s.toml", swept().replace("6cocoa", "7cocoa"));
     let output = lowmesh(&["run", &file, "--store", &folder.path("store")]);
     assert_eq!(output.status.code(), Some(2));
-    let told = stderr(&output);
-    assert!(told.contains("s.toml:20: coap.congestion = \"7cocoa\": must be one of"), "{told}");
+    let error = stderr(&output);
+    assert!(error.contains("s.toml:21: coap.congestion = \"7cocoa\": must be one of"), "{error}");
     assert_eq!(folder.names(), ["s.toml"]);
 }
 
 #[test]
 fn what_is_not_there_is_refused_with_2() {
     let folder = Folder::new("sweep-none");
-    let file = folder.write("s.toml", SWEPT);
+    let file = folder.write("s.toml", swept());
     let (none, store) = (folder.path("none"), folder.path("store"));
     sweep(&file, &store, &["--shard", "1/12"]);
     for args in [

@@ -28,12 +28,11 @@ fn verbatim(binary: &PathBuf, scenario: &str) -> Result<String> {
     let clock = Stopwatch::start();
     let output = process::read(process::command(binary, &["run", scenario, "--quiet"]))?;
     let took = clock.elapsed().as_secs_f64();
-    let version = process::read(process::command(binary, &["--version"]))?;
     let mut block = format!("```console\n$ lowmesh run {scenario}\n");
     for line in output.lines() {
         let _ = writeln!(block, "{}", line.trim_end());
     }
-    let _ = write!(block, "```\n\n({}, {took:.0} s on {})", version.trim(), machine());
+    let _ = write!(block, "```\n\n({took:.0} s on {})", machine());
     Ok(block)
 }
 

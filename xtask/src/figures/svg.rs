@@ -1,7 +1,7 @@
 //! A sheet of SVG: lines, areas, circles and words, in the few styles that the figures use.
 //!
 //! Colours are those of Okabe and Ito (Color Universal Design, 2008), which stay apart for colour-blind readers;
-//! what matters is told a second time by width, dash or place.
+//! width, dash or place repeats what a colour says.
 
 use std::fmt::Write as _;
 

@@ -31,7 +31,7 @@ pub fn python(tally: &Tally) -> Option<PathBuf> {
     python.map_err(|why| tally.skip("aiocoap", &format!("{why:#}"))).ok()
 }
 
-/// Whether it has DTLS, perhaps now.
+/// Whether it has DTLS, which is installed if missing.
 fn has_dtls(python: &Path, tally: &Tally) -> bool {
     let built = python::compiled(python, DTLS, "DTLSSocket.dtls", DTLS_TOOLS);
     built.map_err(|why| tally.skip("aiocoap over DTLS", &format!("{why:#}"))).is_ok()

@@ -1,4 +1,4 @@
-//! What went over the loopback interface meanwhile, read by tshark: nothing malformed, and what was encrypted comes out with
+//! The traffic on the loopback interface, read by tshark: nothing is malformed, and everything encrypted is decrypted with
 //! the keys.
 
 use std::collections::BTreeMap;
@@ -50,7 +50,7 @@ const WANTED: &[(&str, &str)] = &[
     ("CoAP decrypted out of OSCORE", DECRYPTED),
 ];
 const DECRYPTED: &str = "decrypted";
-/// At most so many faults are told.
+/// How many faults are reported at most.
 const FAULTS_TOLD: usize = 10;
 
 /// A running capture.

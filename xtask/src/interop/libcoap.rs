@@ -19,7 +19,7 @@ pub const SECURE: [&str; 2] = ["openssl", "gnutls"];
 /// That whose servers choose a protocol by ALPN.
 const ALPN: &str = SECURE[0];
 
-/// Whether it is installed, perhaps now.
+/// Whether it is installed, after an attempt to install it.
 pub fn is_there(tally: &Tally) -> bool {
     let found = process::installed(&format!("coap-server-{PLAIN}"));
     if found || tools::install("libcoap3-bin").is_ok() {

@@ -1,4 +1,4 @@
-//! A server of somebody else's, or ours, for as long as it is asked.
+//! A running server of ours or of others, ended with its value.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::{TcpListener, TcpStream, UdpSocket};

@@ -1,5 +1,4 @@
-//! A bad path for datagrams between one client and a server: it loses some, sends some twice and lets others be overtaken, both
-//! ways.
+//! A bad path for datagrams between one client and a server: in both directions it loses, duplicates and reorders some.
 //!
 //! ```text
 //!   client ──► front ── lost? doubled? held back? ── back ──► server        and the same on the way back
@@ -18,7 +17,7 @@ use anyhow::Result;
 use crate::chance::Chance;
 use crate::process::Stopwatch;
 
-/// Of a hundred datagrams, so many are lost, arrive twice, and are held back, each way.
+/// How many of a hundred datagrams are lost, duplicated and held back, in each direction.
 const LOST: u64 = 30;
 const DOUBLED: u64 = 15;
 const HELD: u64 = 15;

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::source;
-use super::{Breach, SourceFile};
+use super::{Breach, TextFile};
 
 type Path = Vec<String>;
 
@@ -22,7 +22,7 @@ struct Module {
 }
 
 /// One breach for each circle's first file.
-pub fn breaches(files: &[SourceFile]) -> Vec<Breach> {
+pub fn breaches(files: &[TextFile]) -> Vec<Breach> {
     let mut modules = BTreeMap::new();
     for file in files {
         let Some(path) = module_path(&file.path) else { continue };
@@ -217,7 +217,7 @@ mod tests {
     fn circles(files: &[(&str, &str)]) -> Vec<String> {
         let files: Vec<_> = files
             .iter()
-            .map(|(path, text)| SourceFile {
+            .map(|(path, text)| TextFile {
                 path: format!("crates/a/src/{path}"),
                 text: (*text).to_owned(),
             })

@@ -2,7 +2,7 @@
 //! crate may name.
 
 use super::source::{self, Split};
-use super::{Breach, SourceFile};
+use super::{Breach, TextFile};
 
 const FILE_LINES_MAX: usize = 800;
 const FILE_LINES_ASK: usize = 600;
@@ -18,7 +18,7 @@ const UNFINISHED_CODE: &[&str] = &["todo!", "unimplemented!", "#[ignore"];
 const UNFINISHED_NOTES: &[&str] = &[concat!("FIX", "ME"), concat!("XX", "X"), concat!("TO", "DO")];
 
 /// Breaches of one file.
-pub fn breaches(file: &SourceFile) -> Vec<Breach> {
+pub fn breaches(file: &TextFile) -> Vec<Breach> {
     let mut found = Vec::new();
     let path = file.path.as_str();
     let split = source::split(&file.text);
@@ -122,7 +122,7 @@ fn body_lines(lines: &[&str]) -> Option<usize> {
 }
 
 /// What keeps a crate off a device: a missing `no_std`, or a name out of `std` in what ships.
-pub fn std_breaches(files: &[SourceFile]) -> Vec<Breach> {
+pub fn std_breaches(files: &[TextFile]) -> Vec<Breach> {
     let mut found = Vec::new();
     for file in files.iter().filter(|file| file.path.contains("/src/")) {
         let code = source::split(&file.text).code;
@@ -152,8 +152,8 @@ pub fn std_breaches(files: &[SourceFile]) -> Vec<Breach> {
 mod tests {
     use super::*;
 
-    fn file(path: &str, text: &str) -> SourceFile {
-        SourceFile { path: path.to_owned(), text: text.to_owned() }
+    fn file(path: &str, text: &str) -> TextFile {
+        TextFile { path: path.to_owned(), text: text.to_owned() }
     }
 
     fn messages(path: &str, text: &str) -> Vec<String> {

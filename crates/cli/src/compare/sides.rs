@@ -1,4 +1,4 @@
-//! The points that are compared: where they are read from, which are chosen, and what is said if there are none.
+//! The points that are compared: where they are read from, which are chosen, and the error if there are none.
 
 use std::fs;
 use std::path::Path;
@@ -11,21 +11,24 @@ use lowmesh_lab::store::Store;
 
 use crate::failure::Failure;
 
+/// Letters of the longest unit: `min`. The names of algorithms that begin with a digit go on for longer.
+const UNIT_MAX: usize = 3;
+
 /// A setting of a point: key and value.
 pub type Setting = (String, String);
 
-/// One of the results that are compared.
+/// One side of a comparison, as read from a path.
 #[derive(Debug)]
 pub struct Read {
     /// The path that the user gave.
     pub name: String,
     /// Its points.
     pub points: Vec<Side>,
-    /// Which build made it.
+    /// The build that made them.
     pub build: String,
 }
 
-/// Two points with what tells them apart.
+/// Two points, with a title that says how they differ.
 #[derive(Debug)]
 pub struct Pair<'s> {
     /// What is compared with what.
@@ -52,7 +55,7 @@ impl Read {
         };
         let text = fs::read_to_string(&summary).map_err(|error| usage(error.to_string()))?;
         let mut points = Side::read_summary(&text).map_err(|error| usage(error.to_string()))?;
-        // Without the scenario the points are compared all the same, and a warning says what is not known.
+        // Without the scenario the points are still compared; a warning says what was not checked.
         if let Ok(plan) =
             Plan::load(&summary.with_file_name("scenario.toml").to_string_lossy(), &[])
         {
@@ -63,7 +66,7 @@ impl Read {
         Ok(Self { name, points, build })
     }
 
-    /// Leaves the points that have every setting of `filter`.
+    /// Keeps the points that have every setting of `filter`.
     pub fn choose(&mut self, filter: &[Setting]) -> Result<(), Failure> {
         for (key, value) in filter {
             self.must_have(key, value)?;
@@ -110,14 +113,12 @@ impl Read {
         if values.contains(&value) {
             return Ok(());
         }
-        // Of two numbers neither is a slip of the other.
-        let word = value.chars().all(|c| !c.is_ascii_digit() || c == '6');
-        let meant = if word { similar(value, values.iter().copied()) } else { None };
+        let meant = if is_quantity(value) { None } else { similar(value, values.iter().copied()) };
         let message = format!("{key} = {value} was not run in {}{}", self.name, suggestion(meant));
         Err(Failure::usage(message, &format!("its values there are {}", values.join(", "))))
     }
 
-    /// The error about a key that tells no points apart.
+    /// The error about a key that was not swept.
     fn not_swept(&self, key: &str) -> Failure {
         let (known, swept) = (every_key(), self.swept());
         let message = if known.iter().any(|known| known == key) {
@@ -143,12 +144,18 @@ fn value<'s>(side: &'s Side, key: &str) -> Option<&'s str> {
     side.settings.iter().find(|(own, _)| own == key).map(|(_, value)| value.as_str())
 }
 
-/// The end of an error about a slip of the pen.
+/// Whether a value is a number, perhaps with a unit. A number is never suggested for another one.
+fn is_quantity(value: &str) -> bool {
+    let unit = value.trim_start_matches(|c: char| c.is_ascii_digit() || "+-.".contains(c));
+    unit.len() < value.len() && unit.len() <= UNIT_MAX
+}
+
+/// The end of an error message: the name that the user may have meant.
 pub fn suggestion(meant: Option<String>) -> String {
     meant.map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
 }
 
-/// Points of equal settings; two single points whatever their settings are.
+/// Pairs of points with equal settings; two single points form a pair whatever their settings are.
 pub fn across<'s>(a: &'s Read, b: &'s Read) -> Result<Vec<Pair<'s>>, Failure> {
     if let ([a], [b]) = (a.points.as_slice(), b.points.as_slice()) {
         let title = match (describe(&a.settings), describe(&b.settings)) {
@@ -177,11 +184,11 @@ pub fn across<'s>(a: &'s Read, b: &'s Read) -> Result<Vec<Pair<'s>>, Failure> {
     };
     Err(Failure::usage(
         message,
-        "--where KEY=VALUE chooses points; one of A and one of B are compared in any case",
+        "--where KEY=VALUE chooses points; one point of A and one of B always form a pair",
     ))
 }
 
-/// Every value of a swept key beside the baseline, all other settings equal.
+/// Pairs of the baseline with every other value of a swept key, all other settings equal.
 pub fn by_key<'s>(
     read: &'s Read,
     key: &str,
@@ -215,4 +222,19 @@ pub fn by_key<'s>(
         return Err(Failure::usage(message, hint));
     }
     Ok(pairs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_with_or_without_a_unit_is_a_quantity_and_a_name_with_digits_is_not() {
+        for value in ["5", "2s", "500ms", "12min", "-80.0"] {
+            assert!(is_quantity(value), "{value}");
+        }
+        for value in ["6cocoa", "rfc6298", "k7", "msf", "pdr-matrix"] {
+            assert!(!is_quantity(value), "{value}");
+        }
+    }
 }

@@ -91,7 +91,7 @@ fn two_results_are_compared_at_equal_settings() {
     assert!(result.is_ok(), "{result:?}");
     assert!(text.starts_with("A to B at coap.congestion = 6cocoa\n"), "{text}");
     assert!(text.contains(" 0.7000  0.8010     +0.1010  ± 0.0025      3  *"), "{text}");
-    assert!(text.contains("\n* more than chance at 5 %, as one comparison\n"), "{text}");
+    assert!(text.contains("\n* significant at 5 %, as one comparison\n"), "{text}");
     assert!(!text.contains("fixed"), "{text}");
 }
 
@@ -153,7 +153,7 @@ fn rows_of_zeros_are_hidden_and_counted_and_shown_when_asked_for() {
 #[test]
 fn stars_are_corrected_for_all_rows_that_are_shown() {
     let scratch = Scratch::new("family");
-    // Alone: t(9) = 2.30, p = 0.047. Among three comparisons that is no more than chance.
+    // Alone: t(9) = 2.30, p = 0.047. Among three comparisons that is not significant.
     let lucky = [0.6, -0.2, 0.5, 0.1, 0.4, -0.1, 0.3, 0.0, 0.4, 0.0];
     let moved = |values: [f64; 10]| {
         let mut moved = about(1.0);
@@ -171,7 +171,7 @@ fn stars_are_corrected_for_all_rows_that_are_shown() {
     assert_eq!(starred(&all), ["pdr_up"], "{all}");
     assert!(all.contains("corrected for 3 comparisons (Holm)"), "{all}");
     assert!(
-        all.contains("1 more interval does not hold zero; among 3 comparisons that can be chance"),
+        all.contains("1 more interval excludes zero; among 3 comparisons that can be chance"),
         "{all}"
     );
     let one = compare(&format!("{file} --by mac.retries --metrics tdr")).1;
@@ -187,7 +187,7 @@ fn stars_are_corrected_for_all_rows_that_are_shown() {
 }
 
 #[test]
-fn functions_with_other_slotframes_by_default_are_told() {
+fn functions_whose_slotframes_differ_by_default_give_a_warning() {
     let scratch = Scratch::new("unequal");
     let text = summary(&SWEPT)
         .replace("coap.congestion", "schedule.function")
@@ -279,12 +279,12 @@ fn what_cannot_be_compared_is_refused_with_what_was_meant() {
             format!(
                 "{file} sweeps coap.congestion, {other} sweeps mac.kind: no two points have equal settings"
             ),
-            "--where KEY=VALUE chooses points; one of A and one of B are compared in any case",
+            "--where KEY=VALUE chooses points; one point of A and one of B always form a pair",
         ),
         (
             format!("{file} {apart}"),
             format!("no point of {file} has the settings of a point of {apart}"),
-            "--where KEY=VALUE chooses points; one of A and one of B are compared in any case",
+            "--where KEY=VALUE chooses points; one point of A and one of B always form a pair",
         ),
         (
             format!("{file} --by coap.congestion --metrics hops_mean"),
@@ -303,7 +303,7 @@ fn what_cannot_be_compared_is_refused_with_what_was_meant() {
 }
 
 #[test]
-fn settings_that_no_point_has_together_and_values_of_known_scenarios_are_told() {
+fn an_error_names_settings_that_no_point_combines_and_values_of_known_scenarios() {
     let scratch = Scratch::new("together");
     let point = |retries: &str, kind: &str| json!({ "settings": { "mac.retries": retries, "mac.kind": kind }, "runs": [] });
     let text =
@@ -318,7 +318,7 @@ fn settings_that_no_point_has_together_and_values_of_known_scenarios_are_told() 
         format!("no point of {file} has mac.retries = 3, mac.kind = csma together")
     );
     assert_eq!(told("--by mac.kind"), format!("no two points of {file} differ in mac.kind alone"));
-    // Of numbers none is a slip of another.
+    // A number is never suggested for another one, with or without a unit.
     assert_eq!(
         told("--by mac.kind --where mac.retries=5"),
         format!("mac.retries = 5 was not run in {file}")

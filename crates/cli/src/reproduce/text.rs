@@ -1,4 +1,4 @@
-//! Verdicts for people: how many claims hold, a table of all, and what there is to say of each.
+//! Verdicts as text: how many claims hold, a table of all claims, and a block for each.
 
 use std::io::{self, Write};
 
@@ -8,10 +8,10 @@ use lowmesh_lab::claims::{Answer, Paper, Summary};
 
 /// Columns of the narrowest terminal in use, so that files and terminals show the same table.
 const WIDTH: u16 = 80;
-/// Columns of a claim's name, its place and its verdict; the others share the rest.
+/// Widths of the columns with the claim's name, its place and its verdict; the others share the rest.
 const WIDTHS: [u16; 3] = [9, 15, 12];
 
-/// Writes the verdicts on claims of `paper`; those of quick runs are preliminary.
+/// Writes the verdicts on claims of `paper`; verdicts of quick runs are preliminary.
 pub fn write(
     paper: &Paper,
     answers: &[Answer],
@@ -35,7 +35,7 @@ pub fn write(
     Ok(())
 }
 
-/// One row a claim.
+/// One row for each claim.
 fn write_table(answers: &[Answer], out: &mut dyn Write) -> io::Result<()> {
     let mut table = Table::new();
     table
@@ -61,7 +61,7 @@ fn write_table(answers: &[Answer], out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// What there is to say of one claim.
+/// All that is known about one claim.
 fn write_block(answer: &Answer, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}  {}  {}", answer.id, answer.verdict.word().to_uppercase(), answer.place)?;
     writeln!(out, "    {}", answer.text)?;

@@ -1,4 +1,4 @@
-//! Resources to try a client with: a greeting, a counter, the time.
+//! Resources for trying a client: a greeting, a counter, the time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use lowmesh_wire::coap::ContentFormat;
 
 use super::reply::text;
 
-/// Puts them into a server.
+/// Adds them to a server.
 pub fn resources(server: &mut Server) {
     let hello = Handler::new(|_| text("hello world"));
     let hello = Resource::new(Methods::GET, hello).format(ContentFormat::TEXT_PLAIN);
@@ -26,7 +26,7 @@ pub fn resources(server: &mut Server) {
     tick(server, "/time", Duration::from_secs(1), || true);
 }
 
-/// Changes a resource again and again, and tells its observers if the change is to be told.
+/// Changes a resource once each `period`, and notifies its observers if `change` returns true.
 pub fn tick(
     server: &Server,
     path: &'static str,

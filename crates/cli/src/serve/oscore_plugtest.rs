@@ -1,5 +1,5 @@
-//! The resources that the OSCORE plugtests ask of a server, as aiocoap's client for them does, so that any client of
-//! OSCORE can be tried with them; and `/oscore`, which Californium's checker asks for.
+//! The resources of the OSCORE plugtests as aiocoap's client requests them, for testing any OSCORE client; and `/oscore`,
+//! which Californium's checker requests.
 //!
 //! `/oscore/hello/coap` is asked in the open and `/oscore/hello/1` both protected and, at a server with `--oscore-only`,
 //! in the open; the others are asked protected.
@@ -25,7 +25,7 @@ const MAX_AGE: u32 = 5;
 /// The tags of `/oscore/hello/2` and `/oscore/hello/7`.
 const TAGS: [&[u8]; 2] = [b"\x2b", b"\x7b"];
 
-/// Puts them into a server.
+/// Adds them to a server.
 pub fn resources(server: &mut Server) {
     hello(server);
     put(server, "/oscore/hello/6", Methods::POST, |request| ResponseTemplate {
@@ -81,7 +81,7 @@ const ONE: u8 = 1;
 const TWO: u8 = 2;
 const ENDS: u8 = 3;
 
-/// A resource that says "one", then "two", and then ends its observations. Who comes while it does takes part.
+/// A resource that says "one", then "two", and then ends its observations. Later observers join the current state.
 fn observed(server: &mut Server, path: &'static str, changes: Changes) {
     let state = Arc::new(AtomicU8::new(IDLE));
     let changes = Arc::new(changes);

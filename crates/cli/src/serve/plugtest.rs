@@ -1,8 +1,8 @@
-//! The resources that the CoAP plugtests of ETSI ask of a server (their test descriptions TD_COAP_CORE, LINK, BLOCK and
-//! OBS), so that any client can be tried with them.
+//! The resources that the ETSI CoAP plugtests require of a server (test descriptions TD_COAP_CORE, LINK, BLOCK and OBS),
+//! for testing any client.
 //!
-//! `/obs-non` notifies with NON, however it was asked; the others as they were asked. A POST to `/obs-reset` ends its
-//! own observations and lets `/obs` fall silent, as a server that restarts.
+//! `/obs-non` always notifies with NON; the others with the type of the request. A POST to `/obs-reset` ends its own
+//! observations, and `/obs` sends nothing for a while, like a server that restarts.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -26,10 +26,10 @@ const SEPARATE_AFTER: Duration = Duration::from_millis(1500);
 const CREATED_MAX: usize = 8;
 /// How long `/obs-reset` answers with the error that ends observations.
 const RESET_FOR: Duration = Duration::from_millis(100);
-/// How long `/obs` is silent after a POST to `/obs-reset`: its Max-Age passes and one change is not told.
+/// How long `/obs` is silent after a POST to `/obs-reset`: its Max-Age passes, and one notification is left out.
 const SILENT_FOR: Duration = Duration::from_millis(7_500);
 
-/// Puts them into a server.
+/// Adds them to a server.
 pub fn resources(server: &mut Server) {
     core(server);
     conditional(server);
@@ -82,7 +82,7 @@ fn core(server: &mut Server) {
     put(server, "/seg1/seg2/seg3", Methods::GET, |_| text("three segments"));
     put(server, "/query", Methods::GET, |request| {
         let arguments: Vec<_> = request.arguments().map(String::from_utf8_lossy).collect();
-        // Californium's checker drops its arguments, and looks for a payload all the same.
+        // Californium's checker sends no arguments but expects a payload.
         text(if arguments.is_empty() { "no arguments".into() } else { arguments.join("\n") })
     });
     put(server, "/location-query", Methods::POST, |_| {
@@ -106,8 +106,8 @@ fn core(server: &mut Server) {
     server.insert("/multi-format", resource);
 }
 
-/// What `/multi-format` answers, and without an Accept the first. TD_COAP_CORE_20 asks for the first two, Californium's
-/// checker for all.
+/// The formats of `/multi-format`; the first is the default. TD_COAP_CORE_20 requests the first two, Californium's
+/// checker all.
 const FORMATS: [(ContentFormat, &[u8]); 4] = [
     (ContentFormat::TEXT_PLAIN, b"as text"),
     (ContentFormat::XML, b"<answer>as XML</answer>"),
@@ -140,7 +140,7 @@ fn conditional(server: &mut Server) {
     }
 }
 
-/// What a place that is empty at first answers.
+/// The answers of a place that is empty at first.
 fn create(place: &mut Option<Document>, request: &Request) -> ResponseTemplate {
     let state = place.as_ref().map_or(State::Absent, |here| State::Present(Some(here.tag())));
     if let Err(refused) = check_conditions(&request.message.options, state) {
@@ -160,7 +160,7 @@ fn create(place: &mut Option<Document>, request: &Request) -> ResponseTemplate {
     }
 }
 
-/// Resources that discovery tells apart.
+/// Resources for the filters of discovery.
 fn links(server: &mut Server) {
     for (path, types, interface) in [
         ("/link1", "Type1 Type2", "If1"),
@@ -257,9 +257,9 @@ struct Observed {
     first: Document,
     /// Empty: the state is its number.
     now: Presence,
-    /// How often it has changed by itself. Who asks changes nothing.
+    /// How often it has changed by itself. Requests do not count.
     number: u32,
-    /// Until then no change by itself is told.
+    /// Until then observers are not notified of changes by itself.
     silent_until: Option<Instant>,
 }
 
@@ -276,10 +276,10 @@ impl Observed {
     fn new(first: Document) -> Self {
         Self { now: Presence::Here(first.clone()), first, number: 1, silent_until: None }
     }
-    /// A period has passed. Returns whether observers are told.
+    /// A period has passed. Returns whether to notify observers.
     fn advance(&mut self) -> bool {
         self.number += 1;
-        // A deleted one comes back, so that the next one who tries a client finds it.
+        // A deleted resource returns, so that the next test finds it.
         if let Presence::Gone { since } = self.now
             && since.elapsed() >= PERIOD
         {
@@ -287,7 +287,7 @@ impl Observed {
         }
         self.silent_until.is_none_or(|until| until <= Instant::now())
     }
-    /// Observers hear nothing for a while, as of a server that restarts.
+    /// Observers hear nothing for a while, as if the server restarted.
     fn fall_silent(&mut self) {
         self.silent_until = Some(Instant::now() + SILENT_FOR);
     }
@@ -302,7 +302,7 @@ impl Observed {
                 code(Code::DELETED)
             }
             _ => {
-                // The next test begins with an observation, as soon as the one with the DELETE is over.
+                // The next test begins with an observation, right after the test with the DELETE.
                 let observes =
                     request.message.options.get_uint(OptionNumber::OBSERVE) == Some(REGISTER);
                 if observes && !request.refresh && matches!(self.now, Presence::Gone { .. }) {
@@ -325,13 +325,13 @@ impl Observed {
     }
 }
 
-/// A resource whose observations end on POST, and `/obs` falls silent.
+/// A resource on which a POST ends its observations and silences `/obs`.
 fn reset(server: &mut Server, obs: Arc<Mutex<Observed>>) {
     let changes = server.changes();
     let over = Arc::new(AtomicBool::new(false));
     let reset = Handler::new(move |request| {
         if request.method() == Code::POST {
-            // TD_COAP_OBS_04: the client finds out by Max-Age that no more comes, and registers again.
+            // TD_COAP_OBS_04: the client notices by Max-Age that notifications stopped, and registers again.
             lock(&obs).fall_silent();
             over.store(true, Ordering::Relaxed);
             changes.tell("/obs-reset");

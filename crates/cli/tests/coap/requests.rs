@@ -130,7 +130,7 @@ fn bad_input_ends_with_2_and_a_hint() {
         (&["get", "coap://127.0.0.1/", "--cc", "coca"], "6cocoa"),
         (&["get", "coap://127.0.0.1/", "-b", "100"], "1024"),
         (&["get", "coap://[ff02::fd%25nolink]/"], "hint: name a link"),
-        (&["get", "coap://127.0.0.1/", "-a", "::1"], "not of one kind"),
+        (&["get", "coap://127.0.0.1/", "-a", "::1"], "of different IP versions"),
         (&["get", "coap://127.0.0.1/", "-a", "192.0.2.77"], "not an address of this machine"),
         (&["get", "coaps://127.0.0.1/", "-u", "us", "-k", "@no/such/file"], "no/such/file"),
         (&["get", "coaps+tcp://127.0.0.1/", "--cafile", "Cargo.toml"], "Cargo.toml: there is no"),

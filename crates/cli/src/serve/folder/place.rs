@@ -119,7 +119,7 @@ enum Step {
     Link(PathBuf),
 }
 
-/// The type of what has a name; none of them if nothing has it.
+/// The type of the file with a name; empty if there is none.
 fn kind_at(folder: &OwnedFd, name: &OsStr) -> io::Result<SFlag> {
     match fstatat(folder, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
         Ok(about) => Ok(kind(&about)),

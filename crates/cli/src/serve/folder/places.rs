@@ -1,5 +1,4 @@
-//! Places for work that waits for a disk: some in all, and no more than a share of them for one source, an
-//! IPv4 address or an IPv6 /64.
+//! Places for requests that use the disk: a total, and a share for one source (an IPv4 address or an IPv6 /64).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -12,7 +11,7 @@ use crate::serve::reply::lock;
 
 /// Requests that read or write files at a time; ours, each a thread.
 const WORKING_MAX: usize = 16;
-/// How many of them may be of one source; ours, a quarter.
+/// How many of them may come from one source; ours, a quarter.
 const WORKING_PER_SOURCE: usize = 4;
 /// How long a request waits for a place before it is answered with 5.03; ours.
 const WAIT: Duration = Duration::from_secs(5);
@@ -48,7 +47,7 @@ impl Places {
     }
     fn share(&self, source: Source) -> Arc<Semaphore> {
         let mut sources = lock(&self.sources);
-        // Those of which nothing is under way are forgotten.
+        // Sources without a request under way are forgotten.
         sources.retain(|_, share| Arc::strong_count(share) > 1);
         let share = sources.entry(source);
         share.or_insert_with(|| Arc::new(Semaphore::new(WORKING_PER_SOURCE))).clone()
