@@ -2,8 +2,8 @@
 //!
 //! DIR holds a load generator (`coapload.c`) and a minimal server on libcoap (`servers/libcoap/server.c`), which are
 //! compiled here; `gcc`, `pkg-config` and libcoap's headers are asked of the system. With 64 clients server and generator
-//! have a core each; a single client is measured without, for a wake-up across cores would hide the servers. Rounds
-//! alternate, and medians are compared.
+//! have a core each. With a single client they share one, since a wake-up across cores costs more than either server.
+//! Rounds alternate, and medians are compared.
 
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
@@ -20,8 +20,8 @@ use crate::{process, product};
 const ROUNDS: usize = 5;
 /// Requests behind the last reading of memory, at least.
 const REQUESTS: &str = "1000000";
-/// Our share of libcoap's requests a second, at least.
-const THROUGHPUT_MIN: f64 = 1.0;
+/// Our share of libcoap's requests a second, at least: with 64 clients and with one.
+const THROUGHPUT_MIN: [f64; 2] = [1.5, 1.0];
 /// Processor time of a request, at most, microseconds.
 const CPU_MAX_US: f64 = 8.0;
 /// Our share of libcoap's median latency with one client, at most.
@@ -43,22 +43,11 @@ impl Drop for Server {
     }
 }
 
-/// Where a program runs.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Core {
-    Any,
-    Only(&'static str),
-}
-
-fn on(core: Core, program: &Path, args: &[&str]) -> Command {
-    match core {
-        Core::Any => process::command(program, args),
-        Core::Only(number) => {
-            let mut command = process::command("taskset", &["-c", number]);
-            command.arg(program).args(args);
-            command
-        }
-    }
+/// A program on one core.
+fn on(core: &str, program: &Path, args: &[&str]) -> Command {
+    let mut command = process::command("taskset", &["-c", core]);
+    command.arg(program).args(args);
+    command
 }
 
 /// Medians of a server under one load.
@@ -79,7 +68,7 @@ pub fn run(folder: &Path) -> Result<()> {
         process::read(process::command("pkg-config", &["--cflags", "--libs", "libcoap-3-notls"]))?;
     let flags: Vec<&str> = flags.split_whitespace().collect();
     let theirs = compile(&folder.join("servers/libcoap/server.c"), "libcoap-server", &flags)?;
-    let start = |core| -> Result<[Server; 2]> {
+    let start = |core: &str| -> Result<[Server; 2]> {
         let port = free_port()?;
         let args = ["serve", "--demo", "-a", "127.0.0.1", "-p", &port];
         let ours = on(core, &ours, &args);
@@ -87,11 +76,11 @@ pub fn run(folder: &Path) -> Result<()> {
         let theirs = on(core, &theirs, &[&libcoap]);
         Ok([spawn("lowmesh", ours, port)?, spawn("libcoap", theirs, libcoap)?])
     };
-    let many = compare(&load, &start(Core::Only("1"))?, Core::Only("0"), "64")?;
-    let one = compare(&load, &start(Core::Any)?, Core::Any, "1")?;
-    let server = start(Core::Only("1"))?;
+    let many = compare(&load, &start("1")?, "0", "64")?;
+    let one = compare(&load, &start("1")?, "1", "1")?;
+    let server = start("1")?;
     let args = ["-c", "64", "-n", REQUESTS, "-t", "120"];
-    let memory = measure(&load, &server[0], Core::Only("0"), &args)?;
+    let memory = measure(&load, &server[0], "0", &args)?;
     let memory = number(&memory, "rss_kb")? * 1024.0 / 1e6;
     println!(
         "{:<10} {:>7} {:>10} {:>9} {:>9} {:>15}",
@@ -109,7 +98,13 @@ pub fn run(folder: &Path) -> Result<()> {
         (
             "64 clients, requests/s, of libcoap's",
             many[0].per_second / many[1].per_second,
-            THROUGHPUT_MIN,
+            THROUGHPUT_MIN[0],
+            true,
+        ),
+        (
+            "1 client, requests/s, of libcoap's",
+            one[0].per_second / one[1].per_second,
+            THROUGHPUT_MIN[1],
             true,
         ),
         ("64 clients, CPU us/request", many[0].cpu_us, CPU_MAX_US, false),
@@ -129,7 +124,7 @@ pub fn run(folder: &Path) -> Result<()> {
 }
 
 /// Both servers in turn, under the same load.
-fn compare(load: &Path, servers: &[Server; 2], core: Core, clients: &str) -> Result<[Measured; 2]> {
+fn compare(load: &Path, servers: &[Server; 2], core: &str, clients: &str) -> Result<[Measured; 2]> {
     let mut rounds = [Vec::new(), Vec::new()];
     for round in 0..=ROUNDS {
         for (server, rounds) in servers.iter().zip(&mut rounds) {
@@ -160,7 +155,7 @@ fn medians(rounds: &[Value]) -> Result<Measured> {
     })
 }
 
-fn measure(load: &Path, server: &Server, core: Core, args: &[&str]) -> Result<Value> {
+fn measure(load: &Path, server: &Server, core: &str, args: &[&str]) -> Result<Value> {
     let id = server.child.id().to_string();
     let mut command = on(core, load, &["-p", &server.port, "-P", &id, "-u", "hello"]);
     command.args(args);
