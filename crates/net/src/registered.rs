@@ -59,8 +59,11 @@ mod system {
             self.0.try_io(Interest::ERROR, |_| read())
         }
         /// Calls `write`.
-        pub(crate) fn try_write<R>(&self, write: impl FnOnce() -> io::Result<R>) -> io::Result<R> {
-            write()
+        pub(crate) fn try_write<R>(
+            &self,
+            write: impl FnOnce(&Socket) -> io::Result<R>,
+        ) -> io::Result<R> {
+            write(self.get())
         }
     }
 }
@@ -106,8 +109,11 @@ mod system {
             self.0.try_io(Interest::ERROR, read)
         }
         /// Calls `write` unless the runtime knows that there is no room; its `WouldBlock` tells the runtime so.
-        pub(crate) fn try_write<R>(&self, write: impl FnOnce() -> io::Result<R>) -> io::Result<R> {
-            self.0.try_io(Interest::WRITABLE, write)
+        pub(crate) fn try_write<R>(
+            &self,
+            write: impl FnOnce(&Socket) -> io::Result<R>,
+        ) -> io::Result<R> {
+            self.0.try_io(Interest::WRITABLE, || write(&self.0))
         }
     }
 }
@@ -153,7 +159,7 @@ mod tests {
         full.set_nonblocking(true).expect("it can be set");
         let full = UdpSocket::from(std::os::fd::OwnedFd::from(full));
         let full = Registered::new(full).expect("a runtime");
-        let write = || full.try_write(|| full.get().send(&[0; 1024]));
+        let write = || full.try_write(|socket| socket.send(&[0; 1024]));
         while write().is_ok() {}
         assert!(soon(full.writable()).await.is_none(), "it is full");
         let mut buffer = [0; 1024];

@@ -149,7 +149,7 @@ impl Udp {
             .chain(alike)
             .map(|(to, bytes)| (self.reachable(to.address), bytes))
             .collect();
-        self.socket.try_write(|| batch::send(self.socket.get(), from, &batch))
+        self.socket.try_write(|socket| batch::send(socket, from, &batch))
     }
     fn send_one(&self, from: Option<IpAddr>, to: Peer, bytes: &[u8]) -> io::Result<()> {
         let transmit = Transmit {
@@ -159,7 +159,7 @@ impl Udp {
             segment_size: None,
             src_ip: from,
         };
-        self.socket.try_write(|| self.state.try_send(self.socket.get().into(), &transmit))
+        self.socket.try_write(|socket| self.state.try_send(socket.into(), &transmit))
     }
     /// The source address that the system is given for a datagram. A socket that is bound to one address sends from it
     /// anyway, and a given address costs the system a search.
