@@ -129,7 +129,7 @@ pub fn run(args: &[String]) -> Result<()> {
     });
     let rows = all(&binary, &options, seed)?;
     let cases = amplification.map(|running| running.join().expect("it does not panic"));
-    let cases = cases.transpose()?.unwrap_or_default();
+    let cases = cases.transpose().context(amplification::NAME)?.unwrap_or_default();
     report(&options, &rows, &cases);
     let missed = rows.iter().filter(|row| !row.missed().is_empty()).count();
     let amplified = cases.iter().filter(|case| !case.holds()).count();

@@ -153,8 +153,9 @@ pub fn table(cases: &[Case], long: bool) -> String {
 pub fn measure(binary: &Path, long: bool) -> Result<Vec<Case>> {
     let (mut cases, mut victims) = (Vec::new(), Vec::new());
     for (method, code) in METHODS {
-        let victim = Victim::start(binary, &["serve", "--demo"], false)?;
-        for path in paths(&victim)? {
+        let mut victim = Victim::start(binary, &["serve", "--demo"], false)?;
+        let paths = paths(&victim).context("the list of resources")?;
+        for path in paths {
             let request = Request::new(*code, &path);
             let observes = [OBSERVE, OBSERVE_CHANGED].contains(method);
             let request = if observes { request.observing() } else { request };
@@ -163,7 +164,9 @@ pub fn measure(binary: &Path, long: bool) -> Result<Vec<Case>> {
             }
         }
         if *method == OBSERVE_CHANGED {
-            change(&victim)?;
+            // A client that is refused tells less than the victim's end.
+            change(&victim)
+                .with_context(|| victim.end().unwrap_or_else(|| "the victim runs".to_owned()))?;
         }
         victims.push(victim);
     }
