@@ -15,6 +15,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::ops::Bound;
 
+use hashbrown::HashMap;
 use lowmesh_machine::{DropReason, Handle, Machine, Outbox, Rejected, earliest};
 use lowmesh_units::{Instant, Rng};
 use lowmesh_wire::coap::{Kind, MessageId, OptionNumber, Token};
@@ -53,7 +54,8 @@ pub struct Endpoint<P> {
     /// The peer that was forgotten last to make room.
     hand: Option<P>,
     outgoing: BTreeMap<ExchangeId, Outgoing<P>>,
-    incoming: BTreeMap<ExchangeId, Incoming<P>>,
+    /// Requests of peers that are not answered. Nothing goes through them in order.
+    incoming: HashMap<ExchangeId, Incoming<P>>,
     /// What the peers of a source have of the places for requests.
     shares: BTreeMap<P, Share>,
     /// Requests to groups, by token: their answers come from other addresses than they went to.
@@ -94,7 +96,7 @@ impl<P: PeerAddress> Endpoint<P> {
             chosen: BTreeMap::new(),
             hand: None,
             outgoing: BTreeMap::new(),
-            incoming: BTreeMap::new(),
+            incoming: HashMap::new(),
             shares: BTreeMap::new(),
             groups: Vec::new(),
             deadlines: BTreeSet::new(),

@@ -1,11 +1,13 @@
 //! The peers of an endpoint, by address.
 //!
-//! A datagram and its answer ask for the same peer some ten times in a row, so the peer asked for last is found without
-//! a search.
+//! A datagram and its answer ask for the same peer some ten times, so a peer is found by a hash of its address. The hash
+//! has a random key, and nothing goes through the peers in its order.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::RangeBounds;
+
+use hashbrown::HashMap;
 
 use crate::PeerAddress;
 use crate::peer::Peer;
@@ -13,37 +15,30 @@ use crate::peer::Peer;
 /// A table of peers, in the order of their addresses.
 #[derive(Debug)]
 pub(super) struct Peers<P> {
-    places: BTreeMap<P, usize>,
+    places: HashMap<P, usize>,
+    /// The same, in the order of the addresses.
+    ordered: BTreeMap<P, usize>,
     /// What is kept of each, at its place.
     states: Vec<Option<Peer>>,
     free: Vec<usize>,
-    /// The peer asked for last, and its place.
-    latest: Option<(P, usize)>,
 }
 
 impl<P: PeerAddress> Peers<P> {
-    pub(super) const fn new() -> Self {
-        Self { places: BTreeMap::new(), states: Vec::new(), free: Vec::new(), latest: None }
+    pub(super) fn new() -> Self {
+        let (places, ordered) = (HashMap::new(), BTreeMap::new());
+        Self { places, ordered, states: Vec::new(), free: Vec::new() }
     }
     pub(super) fn len(&self) -> usize {
         self.places.len()
-    }
-    fn place(&self, address: &P) -> Option<usize> {
-        match self.latest {
-            Some((latest, place)) if latest == *address => Some(place),
-            _ => self.places.get(address).copied(),
-        }
     }
     fn state(&self, place: usize) -> Option<&Peer> {
         self.states.get(place)?.as_ref()
     }
     pub(super) fn get(&self, address: &P) -> Option<&Peer> {
-        self.state(self.place(address)?)
+        self.state(*self.places.get(address)?)
     }
     pub(super) fn get_mut(&mut self, address: &P) -> Option<&mut Peer> {
-        let place = self.place(address)?;
-        self.latest = Some((*address, place));
-        self.states.get_mut(place)?.as_mut()
+        self.states.get_mut(*self.places.get(address)?)?.as_mut()
     }
     /// Adds a peer that is not in the table.
     pub(super) fn insert(&mut self, address: P, peer: Peer) {
@@ -55,17 +50,17 @@ impl<P: PeerAddress> Peers<P> {
             self.states[place] = Some(peer);
         }
         self.places.insert(address, place);
-        self.latest = Some((address, place));
+        self.ordered.insert(address, place);
     }
     pub(super) fn remove(&mut self, address: &P) -> Option<Peer> {
         let place = self.places.remove(address)?;
+        self.ordered.remove(address);
         self.free.push(place);
-        self.latest = None;
         self.states.get_mut(place)?.take()
     }
     /// The peers whose addresses lie in a range, in their order.
     pub(super) fn range(&self, range: impl RangeBounds<P>) -> impl Iterator<Item = (&P, &Peer)> {
-        let within = self.places.range(range);
+        let within = self.ordered.range(range);
         within.filter_map(|(address, place)| Some((address, self.state(*place)?)))
     }
     /// All peers, in the order of their addresses.
@@ -92,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn each_address_has_its_own_state_whatever_was_asked_for_last() {
+    fn each_address_has_its_own_state_and_a_range_is_in_order() {
         let mut peers = Peers::new();
         for address in [7, 3, 5] {
             peers.insert(address, peer());
