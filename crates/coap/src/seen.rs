@@ -58,10 +58,11 @@ const fn lifetime(kind: Kind) -> Duration {
     }
 }
 
-/// Whether an ID is among these. To count a whole stretch has no branch, so a processor compares many at once.
+/// Whether an ID is among these. A whole stretch has no branch, so a processor compares many at once: the count has the
+/// width of an ID.
 fn contains(ids: &[MessageId], id: MessageId) -> bool {
-    let mut stretches = ids.chunks(COMPARED_AT_ONCE);
-    stretches.any(|stretch| stretch.iter().filter(|one| **one == id).count() > 0)
+    let same = |stretch: &[MessageId]| stretch.iter().map(|one| u16::from(*one == id)).sum::<u16>();
+    ids.chunks(COMPARED_AT_ONCE).any(|stretch| same(stretch) > 0)
 }
 
 impl Seen {
