@@ -71,6 +71,13 @@ impl World {
             let channel = flight.frame.channel;
             for (to, link) in self.medium.links().heard(flight.from, channel) {
                 let busy = scratch.senders.contains(&to);
+                let mut sends = scratch.flights.iter().map(|other| other.from);
+                if busy
+                    && flight.frame.destination == Some(to.eui64())
+                    && sends.any(|from| from == to)
+                {
+                    self.outcome.frames.deaf += 1;
+                }
                 if !busy && self.nodes[to.index()].listens(now) == Some(channel) {
                     let signal = Signal::over(link, flight.start);
                     scratch.arrivals.push(Arrival { to, flight: index, signal });

@@ -227,7 +227,7 @@ fn a_node_out_of_range_never_joins_and_the_others_do() {
 }
 
 #[test]
-fn every_unicast_frame_is_received_collided_faded_or_missed() {
+fn every_unicast_frame_is_received_collided_faded_deaf_or_missed() {
     let perfect = run(line(3), 1).frames;
     // Three nodes in a line with perfect links: only what two send at once in a shared cell is lost.
     assert!(perfect.sent > 100 && perfect.sixtop > 0, "{perfect:?}");
@@ -235,7 +235,7 @@ fn every_unicast_frame_is_received_collided_faded_or_missed() {
     for number in 0..8 {
         let outcome = run(random(number), number);
         let frames = outcome.frames;
-        let accounted = frames.received + frames.collided + frames.faded;
+        let accounted = frames.received + frames.collided + frames.faded + frames.deaf;
         assert!(accounted <= frames.sent, "world {number}: {frames:?}");
         let full: u64 = outcome
             .drops
