@@ -74,11 +74,12 @@ impl World {
             let begun = radio.outgoing.as_mut().filter(|own| own.frame.is_some());
             let sending = begun.is_some();
             // What the neighbour has on its way to this node is lost from now on.
-            if let Some(own) = begun.filter(|own| own.destination() == Some(from.eui64())) {
+            if let Some(own) = begun.filter(|own| own.destination() == Some(self.names.eui64(from)))
+            {
                 own.deaf = true;
             }
             let listening = !sending && self.nodes[to.index()].is_listening();
-            if destination == Some(to.eui64()) {
+            if destination == Some(self.names.eui64(to)) {
                 outgoing.awaited = listening;
                 outgoing.deaf = sending;
             }
@@ -115,7 +116,7 @@ impl World {
             if fate != Fate::Unheard {
                 hearers.ended.push((to, fate, link.rssi));
             }
-            if destination == Some(to.eui64()) {
+            if destination == Some(self.names.eui64(to)) {
                 reached = Some((to, fate));
             }
         }
