@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use lowmesh_units::Duration;
 use lowmesh_wire::coap::{OptionNumber, TOKEN_LEN_MAX};
 
-use crate::{ConfigError, CongestionControl, params};
+use crate::{ConfigError, CongestionControl, Lifetimes, params};
 
 /// Bounds and algorithms of one endpoint. [`Config::default`] is RFC 7252.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,8 +39,9 @@ pub struct Config {
     pub dedup_total: usize,
     /// How long an empty ACK waits for the application's response.
     pub ack_delay: Duration,
-    /// How long a client waits for the response after an empty ACK, or to a NON request.
-    pub response_timeout: Duration,
+    /// How long a client waits for the response after an empty ACK, or to a NON request; by default the
+    /// EXCHANGE_LIFETIME of the destination.
+    pub response_timeout: Option<Duration>,
     /// Over how long the answers to a multicast request are spread (DEFAULT_LEISURE).
     pub leisure: Duration,
     /// Longest message it sends, octets; a longer one is refused before anything leaves.
@@ -75,7 +76,7 @@ impl Default for Config {
             dedup_per_peer: params::DEDUP_PER_PEER,
             dedup_total: params::DEDUP_TOTAL,
             ack_delay: params::ACK_DELAY,
-            response_timeout: params::EXCHANGE_LIFETIME,
+            response_timeout: None,
             leisure: params::DEFAULT_LEISURE,
             message_len_max: params::MESSAGE_LEN_MAX,
             peer_token_len_max: params::PEER_TOKEN_LEN_MAX,
@@ -88,6 +89,12 @@ impl Default for Config {
 }
 
 impl Config {
+    /// The lifetimes towards a destination with this congestion control: the widest of its own and of the
+    /// endpoint's, since its peer may know either.
+    pub fn lifetimes(&self, chosen: &CongestionControl) -> Lifetimes {
+        let of = |one: &CongestionControl| Lifetimes::of(one.ack_timeout, self.max_retransmit);
+        of(&self.congestion).widest(of(chosen))
+    }
     /// Checks every setting against its bounds.
     pub fn check(&self) -> Result<(), ConfigError> {
         let open = 1..=params::OPEN_MAX_LIMIT;

@@ -58,6 +58,7 @@ mod error;
 mod event;
 mod exchange;
 pub mod host;
+mod lifetimes;
 mod message_ids;
 mod no_response;
 pub mod observe;
@@ -80,6 +81,7 @@ pub use event::{
     ResponseTemplate,
 };
 pub use host::{Host, HostLimits, Transport};
+pub use lifetimes::Lifetimes;
 pub use no_response::Unwanted;
 pub use peer_address::PeerAddress;
 pub use reliable::{ConnectionLimits, Connections};

@@ -2,14 +2,14 @@
 //!
 //! IDs are handed out in sequence from a random start. How many were handed out within the last
 //! EXCHANGE_LIFETIME is counted in steps of a few seconds, so that an ID never comes again too
-//! early: who wants to send more than 65,536 messages to one peer within 247 s is told so.
+//! early: who wants to send more than 65,536 messages to one peer within that time is told so.
 
 use alloc::collections::VecDeque;
 
-use lowmesh_units::Instant;
+use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::MessageId;
 
-use crate::params::{EXCHANGE_LIFETIME, MESSAGE_ID_STEP, MESSAGE_IDS};
+use crate::params::{MESSAGE_ID_STEP, MESSAGE_IDS};
 
 /// The counter of one peer. A place is reserved first, when a message is accepted, and the ID
 /// issued when it leaves.
@@ -21,12 +21,22 @@ pub(crate) struct MessageIds {
     in_use: u32,
     /// (start of a step, IDs issued in it), oldest first.
     steps: VecDeque<(Instant, u32)>,
+    /// EXCHANGE_LIFETIME.
+    lifetime: Duration,
 }
 
 impl MessageIds {
     /// RFC 7252 s4.4: it is strongly recommended that the initial value be randomised.
-    pub(crate) const fn new(first: u16) -> Self {
-        Self { next: first, reserved: 0, in_use: 0, steps: VecDeque::new() }
+    pub(crate) const fn new(first: u16, lifetime: Duration) -> Self {
+        Self { next: first, reserved: 0, in_use: 0, steps: VecDeque::new(), lifetime }
+    }
+    /// From now on IDs are in use for `lifetime` at least, those issued before too.
+    pub(crate) fn widen(&mut self, lifetime: Duration) {
+        self.lifetime = self.lifetime.max(lifetime);
+    }
+    /// The IDs of a step that began at `start` may be used again.
+    fn is_over(&self, start: Instant, now: Instant) -> bool {
+        now.since(start) >= self.lifetime + MESSAGE_ID_STEP
     }
     /// Sets an ID aside for a message; false when all are in use.
     pub(crate) fn reserve(&mut self, now: Instant) -> bool {
@@ -37,7 +47,7 @@ impl MessageIds {
     }
     /// IDs that are free.
     pub(crate) fn left(&self, now: Instant) -> u32 {
-        let expired = self.steps.iter().take_while(|(start, _)| is_over(*start, now));
+        let expired = self.steps.iter().take_while(|(start, _)| self.is_over(*start, now));
         let in_use = self.in_use - expired.map(|(_, count)| count).sum::<u32>();
         MESSAGE_IDS.saturating_sub(in_use + self.reserved)
     }
@@ -60,7 +70,7 @@ impl MessageIds {
     fn forget_before(&mut self, now: Instant) {
         // RFC 7252 s4.4: the same ID MUST NOT be reused within EXCHANGE_LIFETIME.
         while let Some((start, count)) = self.steps.front() {
-            if !is_over(*start, now) {
+            if !self.is_over(*start, now) {
                 break;
             }
             self.in_use -= count;
@@ -69,19 +79,14 @@ impl MessageIds {
     }
 }
 
-/// The IDs of a step may be used again.
-fn is_over(start: Instant, now: Instant) -> bool {
-    now.since(start) >= EXCHANGE_LIFETIME + MESSAGE_ID_STEP
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowmesh_units::Duration;
+    use crate::params::EXCHANGE_LIFETIME;
 
     #[test]
     fn ids_run_on_from_the_start_and_wrap() {
-        let mut ids = MessageIds::new(0xffff);
+        let mut ids = MessageIds::new(0xffff, EXCHANGE_LIFETIME);
         assert!(ids.reserve(Instant::ZERO) && ids.reserve(Instant::ZERO));
         assert_eq!(ids.issue(Instant::ZERO), MessageId(0xffff));
         assert_eq!(ids.issue(Instant::ZERO), MessageId(0));
@@ -89,7 +94,7 @@ mod tests {
 
     #[test]
     fn the_65537th_message_within_the_lifetime_has_no_id() {
-        let mut ids = MessageIds::new(7);
+        let mut ids = MessageIds::new(7, EXCHANGE_LIFETIME);
         let mut now = Instant::ZERO;
         for _ in 0..MESSAGE_IDS {
             assert!(ids.reserve(now));
@@ -105,8 +110,20 @@ mod tests {
     }
 
     #[test]
+    fn with_a_longer_lifetime_an_id_stays_in_use_for_longer() {
+        let mut ids = MessageIds::new(7, EXCHANGE_LIFETIME);
+        assert!(ids.reserve(Instant::ZERO));
+        ids.issue(Instant::ZERO);
+        ids.widen(EXCHANGE_LIFETIME * 2);
+        ids.widen(EXCHANGE_LIFETIME);
+        let left = |after| ids.left(Instant::ZERO + after + MESSAGE_ID_STEP);
+        assert_eq!(left(EXCHANGE_LIFETIME), MESSAGE_IDS - 1);
+        assert_eq!(left(EXCHANGE_LIFETIME * 2), MESSAGE_IDS);
+    }
+
+    #[test]
     fn a_reserved_place_counts_until_it_is_released() {
-        let mut ids = MessageIds::new(0);
+        let mut ids = MessageIds::new(0, EXCHANGE_LIFETIME);
         for _ in 0..MESSAGE_IDS {
             assert!(ids.reserve(Instant::ZERO));
         }

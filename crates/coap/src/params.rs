@@ -4,29 +4,19 @@ use lowmesh_units::Duration;
 
 pub use lowmesh_congestion::params::{ACK_RANDOM_FACTOR, ACK_TIMEOUT, NSTART};
 
-/// MAX_RETRANSMIT: RFC 7252 s4.8, 4 retransmissions; raising it without lengthening the lifetimes
-/// breaks s4.8.2.
+/// MAX_RETRANSMIT: RFC 7252 s4.8, 4 retransmissions; the lifetimes follow from it
+/// ([`Lifetimes`](crate::Lifetimes)).
 pub const MAX_RETRANSMIT: u8 = 4;
 /// DEFAULT_LEISURE: RFC 7252 s4.8, 5 s, over which answers to a multicast request are spread.
 pub const DEFAULT_LEISURE: Duration = Duration::from_secs(5);
 /// PROBING_RATE: RFC 7252 s4.7, 1 octet a second to a peer that does not answer.
 pub const PROBING_RATE_OCTETS_PER_SECOND: u64 = 1;
-/// MAX_TRANSMIT_SPAN: RFC 7252 s4.8.2, 45 s from the first to the last copy.
-pub const MAX_TRANSMIT_SPAN: Duration = Duration::from_secs(45);
-/// MAX_TRANSMIT_WAIT: RFC 7252 s4.8.2, 93 s from the first copy to giving up.
-pub const MAX_TRANSMIT_WAIT: Duration = Duration::from_secs(93);
-/// The longest span over which a chosen timer may spread the copies: EXCHANGE_LIFETIME less MAX_LATENCY, for
-/// a copy that arrives later than EXCHANGE_LIFETIME after the one before is a new request to the server
-/// (RFC 7252 s4.8.1 and s4.8.2 leave slow timers no other choice).
-pub const TRANSMIT_SPAN_LIMIT: Duration = Duration::from_secs(147);
 /// MAX_LATENCY: RFC 7252 s4.8.2, 100 s for a datagram from end to end.
 pub const MAX_LATENCY: Duration = Duration::from_secs(100);
-/// PROCESSING_DELAY: RFC 7252 s4.8.2, ACK_TIMEOUT: how long a server may take to acknowledge.
-pub const PROCESSING_DELAY: Duration = ACK_TIMEOUT;
-/// EXCHANGE_LIFETIME: RFC 7252 s4.8.2, 247 s during which the message ID of a CON is not used
-/// again.
+/// EXCHANGE_LIFETIME with the default parameters: RFC 7252 s4.8.2, 247 s. What depends on a destination asks its
+/// [`Lifetimes`](crate::Lifetimes).
 pub const EXCHANGE_LIFETIME: Duration = Duration::from_secs(247);
-/// NON_LIFETIME: RFC 7252 s4.8.2, 145 s during which the message ID of a NON is not used again.
+/// NON_LIFETIME with the default parameters: RFC 7252 s4.8.2, 145 s.
 pub const NON_LIFETIME: Duration = Duration::from_secs(145);
 
 /// Longest message, octets: RFC 7252 s4.6, 1152, which with its headers fits the 1280 octets that
@@ -142,8 +132,8 @@ pub const BUSY_MAX_AGE_S: u32 = 5;
 
 /// Message IDs of one peer: 16 bits (RFC 7252 s3).
 pub const MESSAGE_IDS: u32 = 1 << 16;
-/// Issued message IDs are counted in steps of this length; ours: 32 counters a busy peer, 8 s too
-/// careful.
+/// Issued message IDs are counted in steps of this length; ours: 32 counters a busy peer with the default lifetimes, 8 s
+/// too careful.
 pub const MESSAGE_ID_STEP: Duration = Duration::from_secs(8);
 
 /// Token length, octets: RFC 7252 s5.3.1 wants 32 bits of randomness from a client on the Internet.
@@ -209,5 +199,5 @@ pub const DEDUP_PER_PEER: usize = 256;
 /// Messages remembered against duplicates over all peers; ours.
 pub const DEDUP_TOTAL: usize = 16_384;
 /// How long a server waits for its application before it acknowledges with an empty message; ours:
-/// half of [`PROCESSING_DELAY`], so that the ACK is back before the first retransmission.
+/// half of PROCESSING_DELAY (RFC 7252 s4.8.2: [`ACK_TIMEOUT`]), so that the ACK is back before the first retransmission.
 pub const ACK_DELAY: Duration = Duration::from_secs(1);

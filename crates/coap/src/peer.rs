@@ -15,7 +15,7 @@ use crate::event::ExchangeId;
 use crate::message_ids::MessageIds;
 use crate::params::{DATAGRAM_OVERHEAD, UNCONFIRMED_MAX};
 use crate::seen::Seen;
-use crate::{CongestionControl, CongestionSnapshot};
+use crate::{CongestionControl, CongestionSnapshot, Lifetimes};
 
 /// One peer. The lists are as short as the window and the bounds of [`Config`] make them.
 #[derive(Debug)]
@@ -32,6 +32,8 @@ pub(crate) struct Peer {
     /// Waiting for the window, oldest first.
     pub(crate) queue: VecDeque<ExchangeId>,
     pub(crate) seen: Seen,
+    /// The widest that any of its congestion controls asked for.
+    pub(crate) lifetimes: Lifetimes,
     /// Unconfirmed notifications that may still be answered with RST, oldest first.
     unconfirmed: VecDeque<(MessageId, Handle)>,
     pub(crate) last_used: Instant,
@@ -49,17 +51,23 @@ pub(crate) struct Peer {
 
 impl Peer {
     /// A peer that nothing is known about. The choice has been checked.
-    pub(crate) fn new(chosen: &CongestionControl, now: Instant, rng: &mut Rng) -> Self {
+    pub(crate) fn new(
+        chosen: &CongestionControl,
+        lifetimes: Lifetimes,
+        now: Instant,
+        rng: &mut Rng,
+    ) -> Self {
         let (timer, window) = chosen.sender();
         Self {
             timer,
             window,
             paced: None,
-            ids: MessageIds::new(rng.next_u32() as u16),
+            ids: MessageIds::new(rng.next_u32() as u16, lifetimes.exchange),
             unacknowledged: Vec::new(),
             unanswered: Vec::new(),
             queue: VecDeque::new(),
-            seen: Seen::default(),
+            seen: Seen::new(lifetimes),
+            lifetimes,
             unconfirmed: VecDeque::new(),
             last_used: now,
             incoming: 0,
@@ -93,8 +101,17 @@ impl Peer {
         self.window.permits(1, now)
     }
     /// Another timer and another window, which know nothing but what is on its way.
-    pub(crate) fn replace_sender(&mut self, chosen: &CongestionControl, now: Instant) {
+    pub(crate) fn replace_sender(
+        &mut self,
+        chosen: &CongestionControl,
+        lifetimes: Lifetimes,
+        now: Instant,
+    ) {
         (self.timer, self.window) = chosen.sender();
+        // What the sender before is still about lives as long as it did.
+        self.lifetimes = self.lifetimes.widest(lifetimes);
+        self.seen.widen(self.lifetimes);
+        self.ids.widen(self.lifetimes.exchange);
         for _ in &self.unacknowledged {
             self.window.on_sent(1, now);
         }
@@ -213,7 +230,8 @@ mod tests {
     fn the_window_opens_once_for_each_end_of_an_exchange() {
         let mut rng = Rng::stream(Seed(1), NodeId(1), Purpose::Coap);
         let at = Instant::from_secs;
-        let mut peer = Peer::new(&CongestionControl::default().with_nstart(4), at(0), &mut rng);
+        let chosen = CongestionControl::default().with_nstart(4);
+        let mut peer = Peer::new(&chosen, Lifetimes::default(), at(0), &mut rng);
         let outstanding = |peer: &Peer| peer.window.snapshot().outstanding;
         for number in 0..4_u16 {
             peer.sent(MessageId(number), None, ExchangeId(number.into()), at(0));

@@ -11,7 +11,7 @@
 use alloc::collections::BTreeMap;
 
 use crate::PeerAddress;
-use lowmesh_units::Instant;
+use lowmesh_units::{Duration, Instant};
 
 use crate::params::{EXCHANGE_LIFETIME, QUOTA_ENTRY_OCTETS};
 
@@ -44,6 +44,8 @@ pub(crate) struct QuotaMap<P, K, V> {
     octets_max: usize,
     share_max: usize,
     serial: u64,
+    /// A value that was used less than this ago is in use.
+    lifetime: Duration,
 }
 
 impl<P: PeerAddress, K: Ord + Clone, V> QuotaMap<P, K, V> {
@@ -57,7 +59,16 @@ impl<P: PeerAddress, K: Ord + Clone, V> QuotaMap<P, K, V> {
             octets_max,
             share_max,
             serial: 0,
+            lifetime: EXCHANGE_LIFETIME,
         }
+    }
+    /// Values are in use for `lifetime` at least.
+    pub(crate) fn widen(&mut self, lifetime: Duration) {
+        self.lifetime = self.lifetime.max(lifetime);
+    }
+    /// How long a value is in use.
+    pub(crate) const fn lifetime(&self) -> Duration {
+        self.lifetime
     }
     /// Octets of all values, with what each costs beside them.
     pub(crate) const fn octets(&self) -> usize {
@@ -65,7 +76,8 @@ impl<P: PeerAddress, K: Ord + Clone, V> QuotaMap<P, K, V> {
     }
     /// Forgets all values.
     pub(crate) fn clear(&mut self) {
-        *self = Self::new(self.octets_max, self.share_max);
+        let lifetime = self.lifetime;
+        *self = Self { lifetime, ..Self::new(self.octets_max, self.share_max) };
     }
     /// A value, which counts as used now.
     pub(crate) fn get(&mut self, place: &(P, K), now: Instant) -> Option<&mut V> {
@@ -132,7 +144,7 @@ impl<P: PeerAddress, K: Ord + Clone, V> QuotaMap<P, K, V> {
         }) else {
             return false;
         };
-        let is_in_use = now.since(entry.at) < EXCHANGE_LIFETIME;
+        let is_in_use = now.since(entry.at) < self.lifetime;
         if entry.used.0 && is_in_use && !proven {
             return false;
         }

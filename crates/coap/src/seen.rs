@@ -8,7 +8,7 @@ use lowmesh_machine::Handle;
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::{Kind, MessageId, MessageView};
 
-use crate::params::{EXCHANGE_LIFETIME, NON_LIFETIME};
+use crate::Lifetimes;
 
 /// Message IDs that are compared without a branch in between.
 const COMPARED_AT_ONCE: usize = 64;
@@ -21,6 +21,7 @@ const COMPARED_AT_ONCE: usize = 64;
 pub(crate) struct Seen {
     ids: VecDeque<MessageId>,
     records: VecDeque<Record>,
+    lifetimes: Lifetimes,
 }
 
 /// One message that came; its ID has the same place.
@@ -51,10 +52,10 @@ pub(crate) enum Sighting<'a> {
     Answered(&'a Reply),
 }
 
-const fn lifetime(kind: Kind) -> Duration {
+const fn lifetime(lifetimes: &Lifetimes, kind: Kind) -> Duration {
     match kind {
-        Kind::Confirmable => EXCHANGE_LIFETIME,
-        _ => NON_LIFETIME,
+        Kind::Confirmable => lifetimes.exchange,
+        _ => lifetimes.non_confirmable,
     }
 }
 
@@ -66,6 +67,14 @@ fn contains(ids: &[MessageId], id: MessageId) -> bool {
 }
 
 impl Seen {
+    /// Nothing has come yet from a peer with these lifetimes.
+    pub(crate) const fn new(lifetimes: Lifetimes) -> Self {
+        Self { ids: VecDeque::new(), records: VecDeque::new(), lifetimes }
+    }
+    /// What comes from now on is remembered for at least so long.
+    pub(crate) fn widen(&mut self, lifetimes: Lifetimes) {
+        self.lifetimes = self.lifetimes.widest(lifetimes);
+    }
     pub(crate) fn len(&self) -> usize {
         self.records.len()
     }
@@ -80,7 +89,7 @@ impl Seen {
         let Some((record, _)) = same.find(|(record, _)| now < record.expires) else {
             return Sighting::New;
         };
-        record.expires = now + lifetime(record.kind);
+        record.expires = now + lifetime(&self.lifetimes, record.kind);
         match &mut record.reply {
             None => Sighting::Duplicate,
             Some(reply) => {
@@ -115,7 +124,7 @@ impl Seen {
     }
     /// Remembers a new message.
     fn remember(&mut self, message_id: MessageId, kind: Kind, now: Instant) {
-        let expires = now + lifetime(kind);
+        let expires = now + lifetime(&self.lifetimes, kind);
         self.ids.push_back(message_id);
         self.records.push_back(Record { kind, expires, reply: None });
     }
@@ -132,6 +141,8 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use crate::params::NON_LIFETIME;
 
     const ID: MessageId = MessageId(5);
 

@@ -31,6 +31,12 @@ pub fn collision_share(outcome: &Outcome) -> Option<f64> {
     (frames.sent > 0).then(|| frames.collided as f64 / frames.sent as f64)
 }
 
+/// Share of frames to one neighbour that it could not hear because it sent itself.
+pub fn deaf_share(outcome: &Outcome) -> Option<f64> {
+    let frames = outcome.frames;
+    (frames.sent > 0).then(|| frames.deaf as f64 / frames.sent as f64)
+}
+
 /// Median length of the episodes of congestion that began after the warm-up, in seconds.
 ///
 /// An episode is a stretch of time in which packets find a queue of one node full, with no more than
@@ -163,6 +169,7 @@ mod tests {
         let outcome = Outcome::default();
         assert_eq!(queue_loss_share(&outcome), None);
         assert_eq!(collision_share(&outcome), None);
+        assert_eq!(deaf_share(&outcome), None);
         assert_eq!(episode_median_s(&outcome, Duration::ZERO), None);
         assert_eq!(aftermath(&outcome, Duration::ZERO), Aftermath::default());
     }
@@ -172,10 +179,11 @@ mod tests {
         let up = Packets { dropped: 3, overflowed: 2, ..Packets::default() };
         let down = Packets { dropped: 5, overflowed: 4, ..Packets::default() };
         let control = Packets { dropped: 90, ..Packets::default() };
-        let frames = Frames { sent: 100, collided: 3, ..Frames::default() };
+        let frames = Frames { sent: 100, collided: 3, deaf: 2, ..Frames::default() };
         let outcome = Outcome { up, down, control, frames, ..Outcome::default() };
         assert_eq!(queue_loss_share(&outcome), Some(0.75));
         assert_eq!(collision_share(&outcome), Some(0.03));
+        assert_eq!(deaf_share(&outcome), Some(0.02));
     }
 
     #[test]

@@ -63,6 +63,8 @@ pub struct Metrics {
     pub queue_loss_share: Option<f64>,
     /// Of the frames to one neighbour, those lost because another node sent.
     pub collision_share: Option<f64>,
+    /// Of the frames to one neighbour, those that it could not hear because it sent itself.
+    pub deaf_share: Option<f64>,
     /// Median length of the episodes of congestion.
     pub episode_median_s: Option<f64>,
     /// Of the losses of the farthest nodes, those after which the timeout was longer than before.
@@ -142,9 +144,10 @@ impl Metrics {
 
     /// Measures of mechanisms, which claims about them ask for. The table for people leaves them out; JSON and
     /// CSV have them.
-    pub const MECHANISMS: [&'static str; 19] = [
+    pub const MECHANISMS: [&'static str; 20] = [
         "queue_loss_share",
         "collision_share",
+        "deaf_share",
         "episode_median_s",
         "loss_raises_rto",
         "rto_gap_ratio",
@@ -177,6 +180,7 @@ impl Metrics {
             frames: outcome.nodes.iter().map(|node| node.frames_sent).sum(),
             queue_loss_share: mechanism::queue_loss_share(outcome),
             collision_share: mechanism::collision_share(outcome),
+            deaf_share: mechanism::deaf_share(outcome),
             episode_median_s: mechanism::episode_median_s(outcome, warmup),
             loss_raises_rto: aftermath.raised,
             rto_gap_ratio: aftermath.gap_ratio,
@@ -298,7 +302,7 @@ impl Metrics {
     }
 
     /// Every metric that is one number, with its name, in the order of reports.
-    pub fn numbers(&self) -> [(&'static str, Option<f64>); 43] {
+    pub fn numbers(&self) -> [(&'static str, Option<f64>); 44] {
         let count = |count: u64| Some(count as f64);
         [
             ("tdr", self.tdr),
@@ -323,6 +327,7 @@ impl Metrics {
             ("open", count(self.open)),
             ("queue_loss_share", self.queue_loss_share),
             ("collision_share", self.collision_share),
+            ("deaf_share", self.deaf_share),
             ("episode_median_s", self.episode_median_s),
             ("loss_raises_rto", self.loss_raises_rto),
             ("rto_gap_ratio", self.rto_gap_ratio),

@@ -11,12 +11,12 @@ use lowmesh_sim::traffic;
 use lowmesh_sixtop::functions::orchestra::Rule;
 use lowmesh_sixtop::params::{AliceParams, MinimalParams, MsfParams, OrchestraParams};
 use lowmesh_stack::{LinkLayer, Routes, Scheduling};
-use lowmesh_units::{Channel, Dbm, Duration, NodeId};
+use lowmesh_units::{Addressing, Channel, Dbm, Duration, NodeId};
 
 use crate::air;
 use crate::scenario::{
-    self, Ack, Application, Cca, Csma, Duplicates, Mac, Objective, OrchestraVariant, RplMode,
-    Scenario, Schedule, Thin, Topology, Tsch,
+    self, Ack, Addresses, Application, Cca, Csma, Duplicates, Mac, Objective, OrchestraVariant,
+    RplMode, Scenario, Schedule, Thin, Topology, Tsch,
 };
 
 /// Everything that a run is made of.
@@ -69,6 +69,7 @@ fn node(scenario: &Scenario) -> lowmesh_stack::Config {
         Mac::Thin(thin) => contended(thin_mac(thin)),
     };
     lowmesh_stack::Config {
+        addressing: addressing(scenario),
         link,
         mac: match &scenario.mac {
             Mac::Tsch(tsch) => tsch_mac(tsch),
@@ -87,6 +88,14 @@ fn node(scenario: &Scenario) -> lowmesh_stack::Config {
             ..lowmesh_coap::Config::default()
         },
         ..lowmesh_stack::Config::default()
+    }
+}
+
+/// Which EUI-64s the nodes have.
+pub fn addressing(scenario: &Scenario) -> Addressing {
+    match scenario.addresses {
+        Addresses::Random => Addressing::Random,
+        Addresses::Consecutive => Addressing::Consecutive,
     }
 }
 

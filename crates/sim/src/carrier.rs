@@ -71,9 +71,18 @@ impl World {
             let signal = Signal::over(link, now);
             let draw = reception_draw(self.seed, from, to, now);
             let radio = &mut self.radios[to.index()];
-            let sending = radio.outgoing.as_ref().is_some_and(|own| own.frame.is_some());
+            let begun = radio.outgoing.as_mut().filter(|own| own.frame.is_some());
+            let sending = begun.is_some();
+            // What the neighbour has on its way to this node is lost from now on.
+            if let Some(own) = begun.filter(|own| own.destination() == Some(self.names.eui64(from)))
+            {
+                own.deaf = true;
+            }
             let listening = !sending && self.nodes[to.index()].is_listening();
-            outgoing.awaited |= listening && destination == Some(to.eui64());
+            if destination == Some(self.names.eui64(to)) {
+                outgoing.awaited = listening;
+                outgoing.deaf = sending;
+            }
             if radio.receiver.begin(rule, noise, Arrival { frame, signal, draw }, listening) {
                 hearers.found.push(to);
             }
@@ -107,7 +116,7 @@ impl World {
             if fate != Fate::Unheard {
                 hearers.ended.push((to, fate, link.rssi));
             }
-            if destination == Some(to.eui64()) {
+            if destination == Some(self.names.eui64(to)) {
                 reached = Some((to, fate));
             }
         }
@@ -137,7 +146,8 @@ impl World {
         let frames = &mut self.outcome.frames;
         match reached {
             Some((_, Fate::Received)) => frames.received += 1,
-            // It was sending or busy: missed, which is what remains.
+            Some(_) if outgoing.deaf => frames.deaf += 1,
+            // It did not listen: missed, which is what remains.
             Some(_) if !outgoing.awaited => {}
             _ if collided => frames.collided += 1,
             _ => frames.faded += 1,

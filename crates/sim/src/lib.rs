@@ -28,6 +28,7 @@ pub mod energy;
 pub mod error;
 mod flight;
 pub mod ledger;
+mod names;
 mod note;
 mod occupancy;
 mod radio;

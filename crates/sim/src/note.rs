@@ -34,7 +34,7 @@ impl World {
 
     /// A frame to one neighbour goes out: a new one, or one that went out before.
     pub(crate) fn note_attempt(&mut self, from: NodeId, to: Eui64, octets: &[u8]) {
-        let Some(to) = NodeId::from_eui64(to) else { return };
+        let Some(to) = self.names.node(to) else { return };
         let link = self.outcome.links.entry((from, to)).or_default();
         // The sequence number is the third octet of the frames that our MACs make.
         let sequence = octets.get(2).copied();

@@ -19,11 +19,13 @@ pub(crate) struct Outgoing {
     pub(crate) frame: Option<FrameId>,
     /// Whether the neighbour that it is for listened at its start.
     pub(crate) awaited: bool,
+    /// Whether that neighbour sent during a part of it.
+    pub(crate) deaf: bool,
 }
 
 impl Outgoing {
     fn new(start: Instant, octets: Vec<u8>, content: Content) -> Self {
-        Self { start, octets, content, frame: None, awaited: false }
+        Self { start, octets, content, frame: None, awaited: false, deaf: false }
     }
 
     /// When it ends.

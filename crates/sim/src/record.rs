@@ -132,14 +132,16 @@ pub struct Frames {
     pub collided: u64,
     /// Those that noise alone spoilt.
     pub faded: u64,
+    /// Those that the neighbour could not hear because it sent at the same time.
+    pub deaf: u64,
     /// Those that carried a message of 6P (RFC 8480).
     pub sixtop: u64,
 }
 
 impl Frames {
-    /// Those that the neighbour did not listen for, or was busy sending itself.
+    /// Those that the neighbour did not listen for, and those to a neighbour out of reach.
     pub const fn missed(&self) -> u64 {
-        self.sent - self.received - self.collided - self.faded
+        self.sent - self.received - self.collided - self.faded - self.deaf
     }
 }
 

@@ -96,7 +96,7 @@ impl World {
     }
 
     fn find(&self, address: Eui64) -> Option<NodeId> {
-        NodeId::from_eui64(address).filter(|id| id.index() < self.nodes.len())
+        self.names.node(address)
     }
 }
 

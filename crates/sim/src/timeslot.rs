@@ -71,6 +71,13 @@ impl World {
             let channel = flight.frame.channel;
             for (to, link) in self.medium.links().heard(flight.from, channel) {
                 let busy = scratch.senders.contains(&to);
+                let mut sends = scratch.flights.iter().map(|other| other.from);
+                if busy
+                    && flight.frame.destination == Some(self.names.eui64(to))
+                    && sends.any(|from| from == to)
+                {
+                    self.outcome.frames.deaf += 1;
+                }
                 if !busy && self.nodes[to.index()].listens(now) == Some(channel) {
                     let signal = Signal::over(link, flight.start);
                     scratch.arrivals.push(Arrival { to, flight: index, signal });
@@ -99,7 +106,7 @@ impl World {
             };
             let chosen = self.judge(to, channel, now, &scratch.signals, about);
             for (i, signal) in scratch.signals.iter().enumerate() {
-                if flights[here[i].flight].frame.destination != Some(to.eui64()) {
+                if flights[here[i].flight].frame.destination != Some(self.names.eui64(to)) {
                     continue;
                 }
                 let alone = || self.judge(to, channel, now, &[*signal], |_| about(i)).is_some();

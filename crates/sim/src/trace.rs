@@ -4,12 +4,14 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use lowmesh_stack::event::{Class, Network, Packet, Transaction};
-use lowmesh_units::{Asn, Channel, Instant, NodeId};
+use lowmesh_units::{Asn, Channel, Eui64, Instant, NodeId};
 use xxhash_rust::xxh3::Xxh3;
 
 /// A fact.
 #[derive(Clone, Copy, Debug)]
 pub enum Fact<'a> {
+    /// The node was switched on; this is its address.
+    Booted(Eui64),
     /// A frame went out.
     Sent {
         /// In this slot, under TSCH,
@@ -100,6 +102,7 @@ impl Trace {
                 [2 | (octets as u64) << 8, u64::from(from.0), rssi_dbm.to_bits()]
             }
             Fact::Answered { acked } => [3, u64::from(acked), 0],
+            Fact::Booted(address) => [17, address.as_u64(), 0],
             Fact::Packet(packet) => hash_packet(packet),
             Fact::Transaction(transaction) => hash_transaction(transaction),
             Fact::Network(network) => {
@@ -176,6 +179,10 @@ fn write_line(line: &mut String, now: Instant, node: NodeId, fact: Fact<'_>) {
         Fact::Heard { from, rssi_dbm, octets } => {
             start(line, "heard");
             let _ = write!(line, ",\"from\":{from},\"rssi_dbm\":{rssi_dbm:.1},\"length\":{octets}");
+        }
+        Fact::Booted(address) => {
+            start(line, "booted");
+            let _ = write!(line, ",\"eui64\":\"{address}\"");
         }
         Fact::Answered { acked } => {
             start(line, "answered");
@@ -303,6 +310,10 @@ mod tests {
             (
                 Fact::Heard { from: NodeId(1), rssi_dbm: -70.25, octets: 50 },
                 r#""event":"heard","from":1,"rssi_dbm":-70.2,"length":50"#,
+            ),
+            (
+                Fact::Booted(NodeId(1).eui64()),
+                r#""event":"booted","eui64":"02-4c-4d-00-00-00-00-01""#,
             ),
             (Fact::Answered { acked: true }, r#""event":"answered","acked":true"#),
             (Fact::Answered { acked: false }, r#""event":"answered","acked":false"#),

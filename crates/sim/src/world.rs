@@ -11,7 +11,7 @@ use lowmesh_mac::account::RadioTime;
 use lowmesh_machine::{Handle, Machine as _, earliest, expect_accepted};
 use lowmesh_stack::event::{Input, Output};
 use lowmesh_stack::{COAP_PORT, DATAGRAM_PORT, LinkLayer, Node};
-use lowmesh_units::{Instant, NodeId, Purpose, Rng, Seed};
+use lowmesh_units::{Eui64, Instant, NodeId, Purpose, Rng, Seed};
 use lowmesh_wire::coap::Code;
 
 use crate::agenda::{Agenda, Kind};
@@ -23,10 +23,11 @@ use crate::courses::Courses;
 use crate::error::Error;
 use crate::flight::{Hearers, Scratch};
 use crate::ledger::Ledger;
+use crate::names::Names;
 use crate::occupancy::Occupancy;
 use crate::radio::Radio;
 use crate::record::{Datagram, Ending, NodeSummary, Outcome};
-use crate::trace::Trace;
+use crate::trace::{Fact, Trace};
 use crate::traffic::{Application, Client};
 
 /// The node that is the border router, the root of the DODAG and the collector.
@@ -56,6 +57,7 @@ pub struct World {
     pub(crate) config: Config,
     pub(crate) seed: Seed,
     pub(crate) nodes: Vec<Node>,
+    pub(crate) names: Names,
     pub(crate) clocks: Vec<Clock>,
     pub(crate) medium: Box<dyn Medium>,
     pub(crate) interference: Interference,
@@ -100,6 +102,7 @@ impl World {
             .clone()
             .map(|id| Node::new(&config.node, id, id == ROOT, seed))
             .collect::<Result<Vec<_>, _>>()?;
+        let names = Names::new(ids.clone().map(|id| config.node.addressing.eui64(seed, id)));
         let mut boots = Vec::with_capacity(count);
         let mut agenda = Agenda::new(count);
         for id in ids.clone() {
@@ -132,6 +135,7 @@ impl World {
             config,
             seed,
             nodes,
+            names,
             medium,
             interference,
             agenda,
@@ -152,6 +156,16 @@ impl World {
     /// The nodes, root first, as they are now.
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
+    }
+
+    /// The node that has an address.
+    pub fn node_with(&self, address: Eui64) -> Option<NodeId> {
+        self.names.node(address)
+    }
+
+    /// The address of a node of this network.
+    pub fn eui64(&self, node: NodeId) -> Eui64 {
+        self.names.eui64(node)
     }
 
     /// Lets everything happen that is due before `end`; [`World::run`] goes on from there.
@@ -192,6 +206,7 @@ impl World {
 
     fn deadline(&mut self, now: Instant, node: NodeId) {
         if self.boots[node.index()].take().is_some() {
+            self.trace.note(now, node, Fact::Booted(self.names.eui64(node)));
             self.tell(now, node, Input::Boot);
         }
         let due = self.nodes[node.index()].next_deadline();

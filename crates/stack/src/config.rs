@@ -8,12 +8,15 @@ use lowmesh_sixtop::functions::minimal::Minimal;
 use lowmesh_sixtop::functions::msf::Msf;
 use lowmesh_sixtop::functions::orchestra::{Orchestra, Rule};
 use lowmesh_sixtop::params::{AliceParams, MinimalParams, MsfParams, OrchestraParams};
+use lowmesh_units::Addressing;
 
 use crate::tree::{Tree, TreeError};
 
 /// All layers' settings. Addresses and the role come with each node.
 #[derive(Clone, Debug)]
 pub struct Config {
+    /// Which EUI-64s the nodes of a planned network have.
+    pub addressing: Addressing,
     /// Which MAC gives the node its neighbours.
     pub link: LinkLayer,
     /// TSCH, where that is the MAC.
@@ -39,6 +42,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
+            addressing: Addressing::default(),
             link: LinkLayer::Tsch,
             mac: lowmesh_mac::config::Config::default(),
             scheduling: Scheduling::Msf(MsfParams::MSF),

@@ -87,7 +87,8 @@ impl Node {
         seed: Seed,
     ) -> Result<Self, ConfigError> {
         let stream = |purpose| Rng::stream(seed, id, purpose);
-        let addresses = Addresses::new(id.eui64(), config.prefix);
+        let eui64 = |id| config.addressing.eui64(seed, id);
+        let addresses = Addresses::new(eui64(id), config.prefix);
         let (routing, routes) = match &config.routes {
             Routes::Rpl => {
                 let rpl = rpl(config, &addresses, is_root)?;
@@ -95,7 +96,8 @@ impl Node {
                 (Routing::Rpl(Box::new(Rpl::new(rpl, stream(Purpose::Rpl)))), routes)
             }
             Routes::Static(tree) => {
-                (Routing::Static(Place::of(tree, id)?), tree.routes(id, config.prefix))
+                let place = Place::of(tree, id, eui64)?;
+                (Routing::Static(place), tree.routes(id, config.prefix, eui64))
             }
         };
         let contexts = Contexts::new().with(0, config.prefix);

@@ -71,13 +71,18 @@ impl Tree {
     }
 
     /// The routing table of `node`.
-    pub(crate) fn routes(&self, node: NodeId, prefix: [u8; 8]) -> RouteTable {
+    pub(crate) fn routes(
+        &self,
+        node: NodeId,
+        prefix: [u8; 8],
+        eui64: impl Fn(NodeId) -> Eui64,
+    ) -> RouteTable {
         let mut routes = RouteTable::new(self.nodes());
-        let neighbour = |id: NodeId| Address::link_local(id.eui64());
+        let neighbour = |id: NodeId| Address::link_local(eui64(id));
         routes.set_default(self.parent(node).map(neighbour));
         for below in (0..self.0.len() as u16).map(NodeId) {
             if let Some(child) = self.child_towards(node, below) {
-                let target = Addresses::new(below.eui64(), prefix).global();
+                let target = Addresses::new(eui64(below), prefix).global();
                 routes.insert(target, neighbour(child)).expect("it has room for every node");
             }
         }
@@ -124,12 +129,16 @@ impl Place {
         Self { parent: None, children: Vec::new(), hops: 0 }
     }
     /// The place of `node`.
-    pub(crate) fn of(tree: &Tree, node: NodeId) -> Result<Self, TreeError> {
+    pub(crate) fn of(
+        tree: &Tree,
+        node: NodeId,
+        eui64: impl Fn(NodeId) -> Eui64,
+    ) -> Result<Self, TreeError> {
         let outside = TreeError { node, why: "it is not in the tree" };
         Ok(Self {
             hops: tree.hops(node).ok_or(outside)?,
-            parent: tree.parent(node).map(NodeId::eui64),
-            children: tree.children(node).map(NodeId::eui64).collect(),
+            parent: tree.parent(node).map(&eui64),
+            children: tree.children(node).map(&eui64).collect(),
         })
     }
 }
@@ -149,14 +158,14 @@ mod tests {
         // 0 <- 1 <- 2 <- 3, 1 <- 4
         let tree = tree(&[-1, 0, 1, 2, 1]).expect("a tree");
         let prefix = lowmesh_ipv6::params::PREFIX;
-        let routes = tree.routes(NodeId(1), prefix);
+        let routes = tree.routes(NodeId(1), prefix, NodeId::eui64);
         let hop = |to: u16| {
             routes.lookup(&Addresses::new(NodeId(to).eui64(), prefix).global()).map(|a| a.eui64())
         };
         let expected = [0, 2, 2, 4].map(|node| Some(NodeId(node).eui64()));
         assert_eq!([0, 2, 3, 4].map(hop), expected);
         assert_eq!(tree.hops(NodeId(3)), Some(3));
-        let place = Place::of(&tree, NodeId(1)).expect("in it");
+        let place = Place::of(&tree, NodeId(1), NodeId::eui64).expect("in it");
         assert_eq!(place.children, [NodeId(2).eui64(), NodeId(4).eui64()]);
     }
 

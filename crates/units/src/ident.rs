@@ -11,18 +11,12 @@ impl NodeId {
     pub const fn index(self) -> usize {
         self.0 as usize
     }
-    /// The EUI-64 that a simulated node has: locally administered (bit 1 of the first octet), the
-    /// letters "LM", then the index.
+    /// The EUI-64 of a node whose network counts its addresses up
+    /// ([`Addressing::Consecutive`](crate::Addressing)): locally administered (bit 1 of the first octet), the letters
+    /// "LM", then the index.
     pub const fn eui64(self) -> Eui64 {
         let [high, low] = self.0.to_be_bytes();
         Eui64([0x02, b'L', b'M', 0, 0, 0, high, low])
-    }
-    /// The node that has the EUI-64 `eui` by [`NodeId::eui64`].
-    pub const fn from_eui64(eui: Eui64) -> Option<Self> {
-        match eui.0 {
-            [0x02, b'L', b'M', 0, 0, 0, high, low] => Some(Self(u16::from_be_bytes([high, low]))),
-            _ => None,
-        }
     }
 }
 impl fmt::Display for NodeId {
@@ -151,12 +145,6 @@ mod tests {
         let eui = NodeId(0x1234).eui64();
         assert_eq!(eui.interface_identifier()[0], 0x00);
         assert_eq!(Eui64::from_interface_identifier(eui.interface_identifier()), eui);
-    }
-
-    #[test]
-    fn a_simulated_node_is_known_by_its_eui64() {
-        assert_eq!(NodeId::from_eui64(NodeId(0x1234).eui64()), Some(NodeId(0x1234)));
-        assert_eq!(NodeId::from_eui64(Eui64([0; 8])), None);
     }
 
     #[test]

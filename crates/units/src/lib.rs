@@ -2,16 +2,19 @@
 //!
 //! - [`time`]: [`Instant`], [`Duration`] (nanoseconds) and [`Asn`], the TSCH slot counter.
 //! - [`ident`]: [`NodeId`], [`Eui64`], [`ShortAddr`], [`PanId`], [`Channel`], [`Rank`], [`Dbm`].
+//! - [`addressing`]: [`Addressing`], which gives the nodes of a network their EUI-64s.
 //! - [`rng`]: streams of random numbers keyed by (seed, node, purpose).
 #![no_std]
 extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod addressing;
 pub mod ident;
 pub mod rng;
 pub mod time;
 
+pub use addressing::Addressing;
 pub use ident::{Channel, Dbm, Eui64, NodeId, PanId, Rank, ShortAddr};
 pub use rng::{Purpose, Rng, Seed};
 pub use time::{Asn, Duration, Instant};

@@ -48,6 +48,8 @@ pub enum Purpose {
     Lowpan = 13,
     /// Boot times.
     Boot = 14,
+    /// EUI-64s.
+    Address = 15,
 }
 
 /// A sequence of random numbers.

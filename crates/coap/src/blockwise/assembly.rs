@@ -3,13 +3,13 @@
 
 use alloc::vec::Vec;
 
-use lowmesh_units::Instant;
+use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::Code;
 
 use super::block::Block;
 use super::key::RequestKey;
 use crate::PeerAddress;
-use crate::params::{BODY_OVERHEAD, EXCHANGE_LIFETIME};
+use crate::params::BODY_OVERHEAD;
 use crate::quota::QuotaMap;
 
 /// One block of a request body.
@@ -57,6 +57,11 @@ impl<P: PeerAddress> Assemblies<P> {
         let (octets_max, per_source_max) = (octets_max.max(one), per_source_max.max(one));
         Self { bodies: QuotaMap::new(octets_max, per_source_max), body_max }
     }
+    /// A body is kept for at least `lifetime` after its last block: EXCHANGE_LIFETIME, so that the copies of the
+    /// request for the next block find it.
+    pub fn widen(&mut self, lifetime: Duration) {
+        self.bodies.widen(lifetime);
+    }
     /// The longest body that it takes, octets.
     pub const fn body_max(&self) -> usize {
         self.body_max
@@ -100,7 +105,7 @@ impl<P: PeerAddress> Assemblies<P> {
             return Assembled::Whole(body);
         }
         let octets = body.len() + 3 * place.1.len();
-        let assembly = Assembly { body, expires: now + EXCHANGE_LIFETIME };
+        let assembly = Assembly { body, expires: now + self.bodies.lifetime() };
         if self.bodies.insert(place, assembly, octets, proven, now) {
             Assembled::Continue
         } else {
@@ -113,6 +118,7 @@ impl<P: PeerAddress> Assemblies<P> {
 mod tests {
     use super::*;
     use crate::blockwise::Exponent;
+    use crate::params::EXCHANGE_LIFETIME;
     use lowmesh_wire::coap::Options;
 
     const T0: Instant = Instant::ZERO;

@@ -1,14 +1,13 @@
 //! Response bodies that go block by block (RFC 7959 s2.4): the first block leaves with the
 //! response, the others are asked for.
 
-use lowmesh_units::Instant;
+use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::{Code, OptionNumber};
 
 use super::block::{Block, Exponent};
 use super::key::RequestKey;
 use crate::PeerAddress;
 use crate::event::ResponseTemplate;
-use crate::params::EXCHANGE_LIFETIME;
 use crate::quota::QuotaMap;
 use crate::resource::EntityTag;
 
@@ -29,6 +28,11 @@ impl<P: PeerAddress> Representations<P> {
     /// beside its octets; a body longer than that is made again for each block.
     pub const fn new(octets_max: usize, per_source_max: usize) -> Self {
         Self { stored: QuotaMap::new(octets_max, per_source_max) }
+    }
+    /// A body is kept for at least `lifetime` after its last block: EXCHANGE_LIFETIME, so that the copies of the
+    /// request for the next block find it.
+    pub fn widen(&mut self, lifetime: Duration) {
+        self.stored.widen(lifetime);
     }
     /// Octets that are kept, with what each body costs beside them.
     pub const fn octets(&self) -> usize {
@@ -67,7 +71,7 @@ impl<P: PeerAddress> Representations<P> {
         if block.options.get_uint(OptionNumber::BLOCK2).is_some_and(|value| value & 8 != 0) {
             let octets =
                 response.payload.len() + response.options.as_bytes().len() + 3 * place.1.len();
-            let stored = Stored { response, expires: now + EXCHANGE_LIFETIME };
+            let stored = Stored { response, expires: now + self.stored.lifetime() };
             // A body that is not kept is made again for each block.
             let _kept = self.stored.insert(place, stored, octets, proven, now);
         }
@@ -81,8 +85,9 @@ impl<P: PeerAddress> Representations<P> {
         (most, room): (Exponent, usize),
         now: Instant,
     ) -> Option<ResponseTemplate> {
+        let lifetime = self.stored.lifetime();
         let stored = self.stored.get(place, now).filter(|stored| stored.expires > now)?;
-        stored.expires = now + EXCHANGE_LIFETIME;
+        stored.expires = now + lifetime;
         Some(slice(&stored.response, Some(asked), most, room))
     }
 }
@@ -125,6 +130,7 @@ fn slice(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::params::EXCHANGE_LIFETIME;
     use lowmesh_wire::coap::Options;
 
     const T0: Instant = Instant::ZERO;

@@ -12,10 +12,7 @@ use crate::event::ExchangeId;
 use crate::event::{Discard, Output, Purpose, ResponseTemplate};
 use crate::exchange::{Answer, Expects, Incoming, Role};
 use crate::no_response::Unwanted;
-use crate::params::{
-    EXCHANGE_LIFETIME, INCOMING_MULTICAST_DIVISOR, INCOMING_UNPROVEN_DIVISOR, NON_LIFETIME,
-    SHARES_KEPT,
-};
+use crate::params::{INCOMING_MULTICAST_DIVISOR, INCOMING_UNPROVEN_DIVISOR, SHARES_KEPT};
 use crate::refusal::{is_for_proxy, refusal};
 
 /// How a request is refused.
@@ -75,10 +72,11 @@ impl<P: PeerAddress> Endpoint<P> {
             }
             return;
         }
+        let non_lifetime = self.lifetimes(from).non_confirmable;
         let (answer, due) = match view.kind() {
             Kind::Confirmable => (Answer::Piggybacked, now + self.config.ack_delay),
-            _ if multicast => (Answer::Multicast, now + NON_LIFETIME),
-            _ => (Answer::NonConfirmable, now + NON_LIFETIME),
+            _ if multicast => (Answer::Multicast, now + non_lifetime),
+            _ => (Answer::NonConfirmable, now + non_lifetime),
         };
         // RFC 7252 s8.2: errors are not sent to a group's client, unless it says that it wants them
         // (RFC 7967 s2.1).
@@ -305,8 +303,9 @@ impl<P: PeerAddress> Endpoint<P> {
         }
         // RFC 7252 s5.2.2: no response yet, so the server sends an Empty ACK before the client
         // retransmits.
+        let lifetime = self.peers.get(&exchange.peer).map_or(self.lifetimes, |one| one.lifetimes);
         exchange.answer = Answer::Separate;
-        exchange.due = now + EXCHANGE_LIFETIME;
+        exchange.due = now + lifetime.exchange;
         self.deadlines.insert((exchange.due, id));
         let (to, message_id) = (exchange.peer, exchange.message_id);
         self.acknowledge_empty(to, message_id, now);

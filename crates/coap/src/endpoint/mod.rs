@@ -27,7 +27,7 @@ use crate::message_ids::MessageIds;
 use crate::observe::NO_DEREGISTRATION;
 use crate::params::{ADMISSION_LOOK, ADMISSION_SAMPLE, MESSAGE_IDS};
 use crate::peer::Peer;
-use crate::{Config, ConfigError, CongestionControl, PeerAddress};
+use crate::{Config, ConfigError, CongestionControl, Lifetimes, PeerAddress};
 use duplicates::Remembered;
 use peers::Peers;
 
@@ -51,6 +51,8 @@ pub struct Endpoint<P> {
     unproven_answers: BTreeMap<ExchangeId, Instant>,
     /// Destinations with a congestion control of their own.
     chosen: BTreeMap<P, CongestionControl>,
+    /// The widest of all destinations so far.
+    lifetimes: Lifetimes,
     /// The peer that was forgotten last to make room.
     hand: Option<P>,
     outgoing: BTreeMap<ExchangeId, Outgoing<P>>,
@@ -86,8 +88,10 @@ impl<P: PeerAddress> Endpoint<P> {
     pub fn new(config: Config, rng: Rng) -> Result<Self, ConfigError> {
         config.check()?;
         let remembered = Remembered::new(config.dedup_total / config.peers_max);
+        let lifetimes = config.lifetimes(&config.congestion);
         Ok(Self {
             config,
+            lifetimes,
             rng,
             remembered,
             peers: Peers::new(),
@@ -183,7 +187,8 @@ impl<P: PeerAddress> Endpoint<P> {
             self.hand = Some(oldest);
         }
         let chosen = self.chosen.get(&peer).unwrap_or(&self.config.congestion);
-        let mut newcomer = Peer::new(chosen, now, &mut self.rng);
+        let lifetimes = self.config.lifetimes(chosen);
+        let mut newcomer = Peer::new(chosen, lifetimes, now, &mut self.rng);
         newcomer.credit.earn(earned, now);
         self.peers.insert(peer, newcomer);
         self.strangers.insert(peer);

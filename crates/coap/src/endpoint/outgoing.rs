@@ -17,7 +17,7 @@ use crate::event::{Output, RequestTemplate};
 use crate::exchange::{Expects, Outgoing, Phase, Role, Transmission};
 use crate::no_response::Unwanted;
 use crate::observe;
-use crate::params::{PROBING_RATE_OCTETS_PER_SECOND, TRANSMIT_SPAN_LIMIT};
+use crate::params::PROBING_RATE_OCTETS_PER_SECOND;
 use crate::peer::Peer;
 
 /// What the caller of [`Endpoint::enqueue`] wants to get through.
@@ -36,7 +36,7 @@ pub(super) struct Wanted<P> {
 /// The message IDs of a peer are all in use.
 pub(super) const NO_MESSAGE_ID: Rejected = Rejected {
     what: "message",
-    why: "all 65536 message IDs to this peer are in use for 247 s (RFC 7252 s4.4): send more slowly",
+    why: "all 65536 message IDs to this peer are in use for EXCHANGE_LIFETIME (RFC 7252 s4.4; 247 s by default): send more slowly",
 };
 /// The table of peers is full of busy ones.
 pub(super) const NO_ROOM: Rejected =
@@ -180,6 +180,7 @@ impl<P: PeerAddress> Endpoint<P> {
         let token = self.token_of(id);
         let exchange = self.outgoing.get_mut(&id).expect("the queue holds open exchanges");
         let peer = self.peers.get_mut(&exchange.peer).expect("a peer with exchanges is kept");
+        let response_timeout = self.config.response_timeout.unwrap_or(peer.lifetimes.exchange);
         let message_id = peer.ids.issue(now);
         exchange.bytes[2..HEADER_LEN].copy_from_slice(&message_id.0.to_be_bytes());
         if let Some(token) = &token {
@@ -189,7 +190,7 @@ impl<P: PeerAddress> Endpoint<P> {
         let initial = match (exchange.kind, exchange.expects) {
             (Kind::Confirmable, _) => peer.timer.initial(now, &mut self.rng),
             (_, Expects::Nothing) => unconfirmed_wait(Duration::ZERO, exchange.bytes.len()),
-            _ => unconfirmed_wait(self.config.response_timeout, exchange.bytes.len()),
+            _ => unconfirmed_wait(response_timeout, exchange.bytes.len()),
         };
         peer.sent(message_id, token, id, now);
         let due = now + initial;
@@ -220,13 +221,15 @@ impl<P: PeerAddress> Endpoint<P> {
     /// The time of an own exchange has come.
     pub(super) fn on_outgoing_due(&mut self, id: ExchangeId, now: Instant) {
         let Some(exchange) = self.outgoing.get_mut(&id) else { return };
+        let span_limit = self.peers.get(&exchange.peer).map(|peer| peer.lifetimes.span_limit);
+        let span_limit = span_limit.unwrap_or(self.lifetimes.span_limit);
         let repeats = exchange.kind == Kind::Confirmable;
         match &mut exchange.phase {
             // RFC 7252 s4.2: while retransmissions < MAX_RETRANSMIT the message is sent again.
             Phase::Sent(transmission)
                 if repeats
                     && transmission.retransmissions < self.config.max_retransmit
-                    && now.since(transmission.started) <= TRANSMIT_SPAN_LIMIT =>
+                    && now.since(transmission.started) <= span_limit =>
             {
                 let peer = self.peers.get_mut(&exchange.peer).expect("kept while open");
                 peer.resent(transmission.copy_left_at(), now);
@@ -304,7 +307,7 @@ impl<P: PeerAddress> Endpoint<P> {
             peer.discarded(id, now);
         }
         self.deadlines.remove(&(transmission.due, id));
-        let due = now + self.config.response_timeout;
+        let due = now + self.config.response_timeout.unwrap_or(peer.lifetimes.exchange);
         exchange.phase = Phase::Acknowledged(Transmission { due, ..transmission });
         self.deadlines.insert((due, id));
         Some((exchange.handle, rtt, transmission.retransmissions))

@@ -78,7 +78,12 @@ mod tests {
 
     fn peer() -> Peer {
         let mut rng = Rng::stream(Seed(1), NodeId(1), Stream::Coap);
-        Peer::new(&CongestionControl::default(), Instant::ZERO, &mut rng)
+        Peer::new(
+            &CongestionControl::default(),
+            crate::Lifetimes::default(),
+            Instant::ZERO,
+            &mut rng,
+        )
     }
 
     /// The addresses in their order, with what was written to each.

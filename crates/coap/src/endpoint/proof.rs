@@ -128,9 +128,9 @@ impl<P: PeerAddress> Endpoint<P> {
         let (kind, message_id) = if view.kind() == Kind::Confirmable {
             (Kind::Acknowledgement, view.message_id())
         } else {
-            let rng = &mut self.rng;
-            let ids =
-                self.stranger_ids.get_or_insert_with(|| MessageIds::new(rng.next_u32() as u16));
+            let (rng, lifetime) = (&mut self.rng, self.lifetimes.exchange);
+            let first = || MessageIds::new(rng.next_u32() as u16, lifetime);
+            let ids = self.stranger_ids.get_or_insert_with(first);
             // RFC 7252 s4.4: an ID MUST NOT come again within EXCHANGE_LIFETIME; these are shared by all
             // peers without a place.
             if !ids.reserve(now) {

@@ -4,7 +4,7 @@ use lowmesh_congestion::Permit;
 use lowmesh_units::Instant;
 
 use super::Endpoint;
-use crate::{ConfigError, CongestionControl, CongestionSnapshot, PeerAddress};
+use crate::{ConfigError, CongestionControl, CongestionSnapshot, Lifetimes, PeerAddress};
 
 impl<P: PeerAddress> Endpoint<P> {
     /// Gives a destination a congestion control of its own, from now on and whether it is known yet or
@@ -28,11 +28,24 @@ impl<P: PeerAddress> Endpoint<P> {
             None => drop(self.chosen.remove(&peer)),
         }
         let chosen = self.chosen.get(&peer).unwrap_or(&self.config.congestion);
+        let lifetimes = self.config.lifetimes(chosen);
         if let Some(known) = self.peers.get_mut(&peer) {
-            known.replace_sender(chosen, now);
+            known.replace_sender(chosen, lifetimes, now);
+        }
+        self.lifetimes = self.lifetimes.widest(lifetimes);
+        if let Some(ids) = &mut self.stranger_ids {
+            ids.widen(self.lifetimes.exchange);
         }
         self.start_waiting(peer, now);
         Ok(())
+    }
+    /// The lifetimes of messages to and from a destination (RFC 7252 s4.8.2).
+    pub fn lifetimes(&self, peer: P) -> Lifetimes {
+        self.peers.get(&peer).map_or(self.lifetimes, |known| known.lifetimes)
+    }
+    /// The widest lifetimes of all destinations so far.
+    pub const fn widest_lifetimes(&self) -> Lifetimes {
+        self.lifetimes
     }
     /// What timer and window of a destination believe, if it is known.
     pub fn congestion(&self, peer: P) -> Option<CongestionSnapshot> {

@@ -135,7 +135,7 @@ impl<P: PeerAddress> Host<P, Connections<P>> {
 impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
     /// A host over a transport that recognises [`EXTENSIONS`].
     pub fn new(transport: T, limits: HostLimits, rng: Rng) -> Self {
-        let (client, server) = (Client::new(), Server::new(&limits));
+        let (client, server) = (Client::new(), Server::new(&limits, transport.lifetimes()));
         let cache = Cache::new(limits.cache_max);
         let (pace, outbox) = (Pace::new(), Outbox::new());
         Self { transport, limits, rng, client, server, cache, pace, outbox }
@@ -152,6 +152,7 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
         now: Instant,
     ) -> Result<(), ConfigError> {
         self.transport.choose_congestion_control(peer, chosen, now)?;
+        self.server.widen(self.transport.lifetimes());
         self.drain(now);
         Ok(())
     }

@@ -5,13 +5,12 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use lowmesh_machine::{Handle, Rejected};
-use lowmesh_units::Instant;
+use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::{Class, Code, Message, OptionNumber, Options, Token};
 
 use super::places::{Load, NoPlace, Place, Places};
 use super::refreshes::Refreshes;
 use super::{Host, HostLimits, Transport};
-use crate::PeerAddress;
 use crate::blockwise::{
     Arrival, Assembled, Assemblies, Block, Exponent, Representations, RequestKey,
 };
@@ -19,10 +18,11 @@ use crate::echo::Challenges;
 use crate::event::{ExchangeId, Input, Output, ResponseTemplate};
 use crate::observe::{DEREGISTER, ObservationId, REGISTER, Registry};
 use crate::params::{
-    ACK_DELAY, BLOCK_OPTIONS_OVERHEAD, DATAGRAM_OVERHEAD, EXCHANGE_LIFETIME, LATER_BLOCK_OVERHEAD,
-    NOTIFICATION_SLACK, OBSERVED_REQUEST_MAX, REQUESTS_OCTETS_MAX,
+    ACK_DELAY, BLOCK_OPTIONS_OVERHEAD, DATAGRAM_OVERHEAD, LATER_BLOCK_OVERHEAD, NOTIFICATION_SLACK,
+    OBSERVED_REQUEST_MAX, REQUESTS_OCTETS_MAX,
 };
 use crate::resource::Wishes;
+use crate::{Lifetimes, PeerAddress};
 
 /// What is kept of a request while the application answers.
 #[derive(Debug)]
@@ -59,6 +59,8 @@ impl<P> Asked<P> {
 pub(super) struct Server<P> {
     /// The Block2 option of the application's latest response.
     latest_block: Option<Block>,
+    /// EXCHANGE_LIFETIME, the widest of all peers.
+    lifetime: Duration,
     /// Boxed, since the table moves its entries.
     asked: BTreeMap<ExchangeId, Box<Asked<P>>>,
     places: Places<P>,
@@ -70,11 +72,12 @@ pub(super) struct Server<P> {
 }
 
 impl<P: PeerAddress> Server<P> {
-    pub(super) fn new(limits: &HostLimits) -> Self {
+    pub(super) fn new(limits: &HostLimits, lifetimes: Lifetimes) -> Self {
         let bodies = (limits.assemblies_max, limits.assemblies_per_source);
         let representations = (limits.representations_max, limits.representations_per_source);
-        Self {
+        let mut server = Self {
             latest_block: None,
+            lifetime: lifetimes.exchange,
             asked: BTreeMap::new(),
             places: Places::new(Load {
                 requests: limits.requests_max,
@@ -85,7 +88,15 @@ impl<P: PeerAddress> Server<P> {
             refreshes: Refreshes::new(),
             representations: Representations::new(representations.0, representations.1),
             registry: Registry::new(limits.observers_max, limits.observers_per_source),
-        }
+        };
+        server.widen(lifetimes);
+        server
+    }
+    /// Requests, and bodies between their blocks, are kept for at least so long.
+    pub(super) fn widen(&mut self, lifetimes: Lifetimes) {
+        self.lifetime = self.lifetime.max(lifetimes.exchange);
+        self.assemblies.widen(self.lifetime);
+        self.representations.widen(self.lifetime);
     }
     /// Octets of bodies: of unfinished requests, of responses that are kept for their later blocks, and of states that
     /// wait to be sent.
@@ -132,7 +143,7 @@ impl<P: PeerAddress> Server<P> {
         awaits_response: impl Fn(ExchangeId) -> bool,
     ) {
         // Datagrams forget a request after this time, connections wait for its answer.
-        let is_old = |one: &Asked<P>| asked.at.since(one.at) > EXCHANGE_LIFETIME + ACK_DELAY;
+        let is_old = |one: &Asked<P>| asked.at.since(one.at) > self.lifetime + ACK_DELAY;
         let old = self.asked.iter().take_while(|(_, one)| is_old(one)).map(|(id, _)| *id);
         let gone: Vec<_> = old.filter(|id| !awaits_response(*id)).collect();
         for id in gone {

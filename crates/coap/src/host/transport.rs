@@ -7,7 +7,7 @@ use lowmesh_wire::coap::Token;
 use crate::blockwise::Exponent;
 use crate::event::{ExchangeId, Input, Output};
 use crate::params::MESSAGE_OVERHEAD;
-use crate::{ConfigError, CongestionControl, Endpoint, PeerAddress};
+use crate::{ConfigError, CongestionControl, Endpoint, Lifetimes, PeerAddress};
 
 /// Exchanges of requests and responses with peers of address `P`.
 pub trait Transport<P>: for<'a> Machine<Input<'a> = Input<'a, P>, Output = Output<P>> {
@@ -21,6 +21,10 @@ pub trait Transport<P>: for<'a> Machine<Input<'a> = Input<'a, P>, Output = Outpu
         chosen: Option<CongestionControl>,
         now: Instant,
     ) -> Result<(), ConfigError>;
+    /// The lifetimes of messages (RFC 7252 s4.8.2), the widest of all destinations.
+    fn lifetimes(&self) -> Lifetimes {
+        Lifetimes::default()
+    }
     /// Whether something has shown that a peer receives at its address, as a connection always does.
     fn is_proven(&self, peer: P) -> bool;
     /// A peer has shown that it receives at its address.
@@ -65,6 +69,9 @@ impl<P: PeerAddress> Transport<P> for Endpoint<P> {
         now: Instant,
     ) -> Result<(), ConfigError> {
         Self::choose_congestion_control(self, peer, chosen, now)
+    }
+    fn lifetimes(&self) -> Lifetimes {
+        self.widest_lifetimes()
     }
     fn is_proven(&self, peer: P) -> bool {
         Self::is_proven(self, peer)

@@ -13,6 +13,7 @@ use crate::air;
 use crate::detail::NodeDetail;
 use crate::results::PointResult;
 use crate::scenario::Scenario;
+use crate::settings;
 
 /// Topologies drawn at most.
 const TOPOLOGIES_MAX: usize = 3;
@@ -48,6 +49,9 @@ pub fn draw(slice: &[(String, &PointResult)]) -> Vec<Figure> {
         };
         seen.push(scenario);
         let nodes = &run.detail.nodes;
+        let eui64 = |node: usize| {
+            settings::addressing(scenario).eui64(run.seed, NodeId(node as u16)).to_string()
+        };
         let (places, links) = network(scenario, run.seed, nodes);
         let comma = if words.is_empty() { "" } else { ", " };
         figures.push(Figure {
@@ -58,7 +62,7 @@ pub fn draw(slice: &[(String, &PointResult)]) -> Vec<Figure> {
                       the colour changes with each hop."
                 .to_owned(),
             sheet: sheet(&places, &links, nodes),
-            data: data(&point.anchor(), &links, nodes),
+            data: data(&point.anchor(), &links, nodes, eui64),
         });
     }
     figures
@@ -201,8 +205,14 @@ fn legend(sheet: &mut Sheet) {
     sheet.text((702.0, 27.0), "preferred parent", Anchor::Start, "small");
 }
 
-fn data(anchor: &str, links: &[Link], nodes: &[NodeDetail]) -> Data {
-    let mut data = Data::new(&["kind", "node", "other", "quality", "hops", "tdr", "duty_cycle"]);
+fn data(
+    anchor: &str,
+    links: &[Link],
+    nodes: &[NodeDetail],
+    eui64: impl Fn(usize) -> String,
+) -> Data {
+    let columns = ["kind", "node", "other", "quality", "hops", "tdr", "duty_cycle", "eui64"];
+    let mut data = Data::new(&columns);
     for (node, detail) in nodes.iter().enumerate() {
         let row = vec![
             "parent".to_owned(),
@@ -212,6 +222,7 @@ fn data(anchor: &str, links: &[Link], nodes: &[NodeDetail]) -> Data {
             detail.hops.map_or_else(String::new, |hops| hops.to_string()),
             Data::number(detail.tdr.map(f64::from)),
             Data::number(detail.duty_cycle.map(f64::from)),
+            eui64(node),
         ];
         data.push(anchor, row);
     }

@@ -39,7 +39,7 @@ pub use radio::{
     Radio, TwoRay, UnitDisk, Wifi,
 };
 pub use schedule::{Alice, BMsf, Minimal, Msf, Orchestra, OrchestraVariant, Schedule};
-pub use topology::{Grid, Line, Positions, Random, Star, Table, Topology, Tree};
+pub use topology::{Addresses, Grid, Line, Placed, Positions, Random, Star, Table, Topology, Tree};
 pub use traffic::{Application, Coap, Cocoa, Congestion, Traffic};
 pub use value::Hopping;
 
@@ -74,6 +74,8 @@ pub struct Scenario {
     pub head: Head,
     /// Where nodes stand.
     pub topology: Topology,
+    /// Which addresses they have.
+    pub addresses: Addresses,
     /// The medium.
     pub radio: Radio,
     /// Medium access.
@@ -108,9 +110,12 @@ impl Section for Scenario {
     }
     fn read(cursor: &mut Cursor<'_, '_>) -> Self {
         cursor.elsewhere("sweep");
+        let head = Head::read(cursor);
+        let Placed { topology, addresses } = cursor.section("topology");
         Self {
-            head: Head::read(cursor),
-            topology: cursor.section("topology"),
+            head,
+            topology,
+            addresses,
             radio: cursor.section("radio"),
             mac: cursor.section("mac"),
             schedule: cursor.section("schedule"),
@@ -127,7 +132,8 @@ impl Section for Scenario {
     }
     fn write(&self, lines: &mut Lines) {
         self.head.write(lines);
-        lines.section("topology", &self.topology);
+        let (topology, addresses) = (self.topology.clone(), self.addresses);
+        lines.section("topology", &Placed { topology, addresses });
         lines.section("radio", &self.radio);
         lines.section("mac", &self.mac);
         lines.section("schedule", &self.schedule);
@@ -150,7 +156,7 @@ type ListKeys = fn() -> Vec<&'static str>;
 
 /// Every section with the function that lists its keys.
 const SECTIONS: [(&str, ListKeys); 15] = [
-    ("topology", Topology::keys),
+    ("topology", Placed::keys),
     ("radio", Radio::keys),
     ("radio.wifi", Wifi::keys),
     ("radio.burst", Burst::keys),

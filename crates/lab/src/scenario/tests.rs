@@ -72,7 +72,8 @@ fn a_misspelt_kind_gives_one_error_and_none_about_its_keys() {
 fn a_key_of_another_kind_is_told_apart_from_a_misspelt_one() {
     assert_eq!(
         errors("name = \"x\"\n[topology]\nkind = \"line\"\nrows = 4\n", &[]),
-        "my.toml:4: topology.rows: does not apply to kind = \"line\", whose keys are nodes, spacing_m"
+        "my.toml:4: topology.rows: does not apply to kind = \"line\", whose keys are nodes, spacing_m, \
+         addresses"
     );
 }
 

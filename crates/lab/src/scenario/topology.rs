@@ -1,7 +1,7 @@
 //! `[topology]`: how many nodes there are and where they stand; node 0 is the root.
 
-use super::section::{section, variants};
-use super::value::{NotEmpty, Rule, Within};
+use super::section::{Cursor, Lines, Section, section, variants};
+use super::value::{Any, NotEmpty, Rule, Within, choice};
 use lowmesh_units::NodeId;
 
 /// The most nodes in a run: a simulated node's number has to fit the tables of the radio.
@@ -24,6 +24,43 @@ variants! {
         "table" => Table,
         /// The tree of good links, without places.
         "tree" => Tree,
+    }
+}
+
+choice! {
+    /// Which EUI-64s the nodes have.
+    Addresses {
+        /// Anything, by the seed.
+        Random = "random",
+        /// They count up, as those of Cooja's motes.
+        Consecutive = "consecutive",
+    }
+}
+
+/// The section: where nodes stand and which addresses they have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Placed {
+    /// Where.
+    pub topology: Topology,
+    /// Which addresses.
+    pub addresses: Addresses,
+}
+
+impl Section for Placed {
+    fn keys() -> Vec<&'static str> {
+        let mut keys = Topology::keys();
+        keys.push("addresses");
+        keys
+    }
+    fn read(cursor: &mut Cursor<'_, '_>) -> Self {
+        Self {
+            topology: Topology::read(cursor),
+            addresses: cursor.value("addresses", Addresses::Random, &Any),
+        }
+    }
+    fn write(&self, lines: &mut Lines) {
+        self.topology.write(lines);
+        lines.value("addresses", &self.addresses);
     }
 }
 

@@ -3,7 +3,7 @@
 /// How frames that overlap at a receiver are judged.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Overlap {
-    /// The receiver locks on the strongest of the first frames; it succeeds by its SINR.
+    /// The receiver locks on the strongest of the first frames; it succeeds by its SINR, less the co-channel loss.
     Sinr,
     /// As before, and success is the link's PDR, times the PDR of an RSSI that stands as far above the
     /// noise as the SINR when anything interferes (6TiSCH simulator).

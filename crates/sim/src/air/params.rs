@@ -19,9 +19,9 @@ pub const AUDIBLE_BELOW_NOISE_DB: f64 = 10.0;
 /// all 6-octet synchronisation and PHY headers pass the bit errors of annex E.
 pub const LOCK_SNR: f64 = 0.5;
 
-/// How much better a real receiver's SINR must be than that of annex E when another frame is on the channel: 2.6 dB
-/// (linear 1.82). Annex E loses 1 % of 20-octet frames at 0.4 dB; the CC2420 (data sheet, co-channel rejection) and
-/// its successors at 3 dB.
+/// How much better a real receiver's SINR must be than that of annex E when something else is on the channel: 2.6 dB
+/// (linear 1.82), on every medium that takes success from annex E. Annex E loses 1 % of 20-octet frames at 0.4 dB; the
+/// CC2420 (data sheet, co-channel rejection) and its successors at 3 dB.
 pub const CO_CHANNEL_LOSS: f64 = 1.82;
 /// Synchronisation header: 4 octets preamble and the delimiter at 250 kbit/s
 /// (IEEE 802.15.4-2006 s6.3), 160 us. Until it ends a stronger frame takes the receiver.

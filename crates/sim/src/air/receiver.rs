@@ -15,9 +15,9 @@ use lowmesh_units::{Duration, Instant};
 use super::cca::Cca;
 use super::modulation::log_success;
 use super::overlap::Overlap;
-use super::params::{CO_CHANNEL_LOSS, LOCK_SNR, SYNCHRONISATION_HEADER};
+use super::params::{LOCK_SNR, SYNCHRONISATION_HEADER};
 use super::pister_hack::{noise_mw, pdr_at_sinr};
-use super::reception::{Noise, Signal};
+use super::reception::{Noise, Signal, sinr};
 
 /// Names a frame on the air.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,14 +188,14 @@ impl Lock {
         }
         self.worst_mw = self.worst_mw.max(disturbance_mw);
         let power_mw = self.arrival.signal.power_mw;
-        let sinr = match (self.arrival.signal.pdr, rule) {
-            (None, _) => power_mw / (noise.floor_mw + disturbance_mw),
+        let ratio = match (self.arrival.signal.pdr, rule) {
+            (None, _) => sinr(power_mw, noise.floor_mw, disturbance_mw),
             (Some(_), Overlap::DictatedSinr) if disturbance_mw > 0.0 => {
-                power_mw / (CO_CHANNEL_LOSS * disturbance_mw)
+                sinr(power_mw, 0.0, disturbance_mw)
             }
             (Some(_), _) => return,
         };
-        self.log_chance += log_success(sinr, octets(piece));
+        self.log_chance += log_success(ratio, octets(piece));
     }
 
     /// The chance of the whole frame.
@@ -275,11 +275,12 @@ mod tests {
 
     #[test]
     fn a_frame_suffers_by_the_part_that_is_disturbed() {
-        // Two equal frames: 0 dB costs 1.6e-4 of the bits, so 100 octets pass with 0.88; at -3 dB all is lost.
+        // Less the co-channel loss, 3 dB cost 7e-5 of the bits, so 100 octets pass with 0.95; of two equal
+        // frames neither does.
         for (second, length, expected) in [
-            (-80.0, 3_200, Fate::Received),
-            (-77.0, 3_200, Fate::Broken),
-            (-77.0, 100, Fate::Received),
+            (-83.0, 3_200, Fate::Received),
+            (-80.0, 3_200, Fate::Broken),
+            (-80.0, 50, Fate::Received),
         ] {
             let mut receiver = Receiver::default();
             receiver.begin(Overlap::Sinr, NOISE, frame(1, 0, -80.0, None), true);

@@ -128,12 +128,22 @@ fn sum_of_others(candidates: &[Signal], locked: usize) -> f64 {
     powers.map(|(_, signal)| signal.power_mw).sum()
 }
 
+/// The SINR at which annex E gives what a real receiver gets of a frame of `power_mw` over `floor_mw` of its own
+/// noise, under `disturbance_mw` of other frames and interferers: the one rule of all media without a measured table.
+///
+/// The receiver's own loss is in its noise already ([`NOISE_DBM`](super::params::NOISE_DBM)); against what else is on
+/// the channel it comes on top.
+pub(super) fn sinr(power_mw: f64, floor_mw: f64, disturbance_mw: f64) -> f64 {
+    power_mw / (floor_mw + CO_CHANNEL_LOSS * disturbance_mw)
+}
+
 /// The chance of `signal` under `others_mw` of other frames.
 fn chance(signal: Signal, others_mw: f64, noise: Noise, octets: impl Fn() -> usize) -> f64 {
     let disturbance_mw = others_mw + noise.extra_mw;
     match signal.pdr {
-        None => packet_success(signal.power_mw / (noise.floor_mw + disturbance_mw), octets()),
+        None => packet_success(sinr(signal.power_mw, noise.floor_mw, disturbance_mw), octets()),
         Some(pdr) if disturbance_mw <= 0.0 => pdr,
+        // The table is measured, so it has the receiver's loss in it.
         Some(pdr) => pdr * pdr_at_sinr(signal.power_mw / (noise_mw() + disturbance_mw)),
     }
 }
@@ -144,7 +154,7 @@ fn undisturbed(signal: Signal, others_mw: f64, noise: Noise, octets: impl Fn() -
     if disturbance_mw <= 0.0 {
         return 1.0;
     }
-    packet_success(signal.power_mw / (CO_CHANNEL_LOSS * disturbance_mw), octets())
+    packet_success(sinr(signal.power_mw, 0.0, disturbance_mw), octets())
 }
 
 fn capture(candidates: &[Signal], threshold: f64, passes: impl Fn(usize) -> bool) -> Resolution {
@@ -193,9 +203,21 @@ mod tests {
     fn of_two_at_once_the_stronger_is_captured_and_equals_destroy_each_other() {
         let stronger = judge(Overlap::Sinr, &[at(0, -80.0, None), at(0, -74.0, None)]);
         assert_eq!((stronger.received, stronger.interfered), (Some(1), true));
-        // Against one equal (0 dB) 50 octets still pass with 0.94; against two (-3 dB) hardly ever.
-        let equal = [at(0, -80.0, None), at(0, -80.0, None), at(0, -80.0, None)];
+        let equal = [at(0, -80.0, None), at(0, -80.0, None)];
         assert_eq!(judge(Overlap::Sinr, &equal).received, None);
+    }
+
+    #[test]
+    fn a_frame_needs_three_decibels_over_another_to_survive_it() {
+        // The CC2420's co-channel rejection: 20 octets, 1 % lost.
+        let decide = |db, draw| {
+            let pair = [at(0, -60.0, None), at(0, -60.0 - db, None)];
+            resolve(Overlap::Sinr, &pair, NOISE, |_| 20, |_| draw).received
+        };
+        assert_eq!(decide(3.1, 0.985), Some(0));
+        assert_eq!(decide(2.0, 0.985), None);
+        // One in six frames as short as an acknowledgement survives an equal one.
+        assert_eq!(decide(0.0, 0.25), None);
     }
 
     #[test]

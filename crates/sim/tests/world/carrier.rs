@@ -154,7 +154,7 @@ fn random_carrier(number: u64) -> Config {
 
 #[test]
 fn in_random_worlds_every_packet_and_every_frame_has_one_fate() {
-    let mut delivered = 0;
+    let (mut delivered, mut deaf) = (0, 0);
     for number in 0..40 {
         let outcome = run(random_carrier(number), number);
         for packets in [outcome.up, outcome.down, outcome.control] {
@@ -162,15 +162,17 @@ fn in_random_worlds_every_packet_and_every_frame_has_one_fate() {
             assert_eq!(packets.sent, ended, "random({number}): {packets:?}");
         }
         let frames = outcome.frames;
-        let fates = frames.received + frames.collided + frames.faded;
+        let fates = frames.received + frames.collided + frames.faded + frames.deaf;
         assert!(fates <= frames.sent, "random({number}): {frames:?}");
         let copies = outcome.links.values().map(|link| link.frames + link.retransmissions);
         assert_eq!(copies.sum::<u64>(), frames.sent, "random({number})");
         for node in &outcome.nodes {
             assert!((0.0..=1.0).contains(&node.duty_cycle), "random({number}): {node:?}");
         }
+        deaf += frames.deaf;
         delivered += outcome.up.delivered;
     }
+    assert!(deaf > 0, "nobody sends while someone sends to it");
     assert!(delivered > 5_000, "the worlds are too quiet: {delivered}");
 }
 

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
+use lowmesh_sim::record::Outcome;
 use lowmesh_sim::{Sinks, World};
-use lowmesh_units::Seed;
-use lowmesh_wire::ieee802154::{FCS_OCTETS, Frame, FrameType};
+use lowmesh_units::{Eui64, Seed};
+use lowmesh_wire::ieee802154::{Address, FCS_OCTETS, Frame, FrameType};
 use serde_json::Value;
 
 use crate::worlds::random;
@@ -31,6 +32,8 @@ impl Write for Shared {
 struct Slot {
     /// Sender and channel of each frame that is no acknowledgement.
     sent: BTreeMap<u64, u64>,
+    /// Addresses of these frames: whose, and for whom if for one.
+    addresses: BTreeMap<u64, (Eui64, Option<Eui64>)>,
     /// Sender and channel of each acknowledgement.
     acks: BTreeMap<u64, u64>,
     /// Who heard whom.
@@ -44,12 +47,19 @@ fn octets(hex: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(digit).collect()
 }
 
-/// The slots of a run with frames in them; each frame is checked.
-fn slots(number: u64) -> BTreeMap<u64, Slot> {
+fn long(address: Option<Address>) -> Option<Eui64> {
+    match address {
+        Some(Address::Extended(eui)) => Some(eui),
+        _ => None,
+    }
+}
+
+/// The slots of a run with frames in them, and its outcome; each frame is checked.
+fn slots(number: u64) -> (BTreeMap<u64, Slot>, Outcome) {
     let lines = Shared::default();
     let sinks = Sinks { pcap: None, trace: Some(Box::new(lines.clone())) };
     let world = World::new(random(number), Seed(number), sinks).expect("possible");
-    world.run(&|_| ()).expect("the books balance");
+    let outcome = world.run(&|_| ()).expect("the books balance");
     let text = lines.0.lock().expect("no writer panics").clone();
     let mut slots: BTreeMap<u64, Slot> = BTreeMap::new();
     for line in String::from_utf8(text).expect("UTF-8").lines() {
@@ -65,6 +75,10 @@ fn slots(number: u64) -> BTreeMap<u64, Slot> {
                 assert!(octets.len() + FCS_OCTETS <= PHY_OCTETS_MAX, "{line}");
                 let frame = Frame::parse(&octets).expect(line);
                 let is_ack = frame.header.frame_type == FrameType::Ack;
+                if !is_ack {
+                    let me = long(frame.header.source).expect("a long address");
+                    slot.addresses.insert(node, (me, long(frame.header.destination)));
+                }
                 let frames = if is_ack { &mut slot.acks } else { &mut slot.sent };
                 assert_eq!(frames.insert(node, number("channel")), None, "twice: {line}");
             }
@@ -75,14 +89,30 @@ fn slots(number: u64) -> BTreeMap<u64, Slot> {
             _ => {}
         }
     }
-    slots
+    (slots, outcome)
+}
+
+#[test]
+fn frames_to_a_neighbour_that_sends_in_the_same_slot_are_deaf() {
+    let mut deaf = 0;
+    for number in 0..12 {
+        let (slots, outcome) = slots(number);
+        let to_a_sender = |air: &Slot| {
+            let sends = |to: Eui64| air.addresses.values().any(|(sender, _)| *sender == to);
+            air.addresses.values().filter(|(_, to)| to.is_some_and(sends)).count() as u64
+        };
+        let counted: u64 = slots.values().map(to_a_sender).sum();
+        assert_eq!(outcome.frames.deaf, counted, "random({number})");
+        deaf += counted;
+    }
+    assert!(deaf > 100, "{deaf}");
 }
 
 #[test]
 fn the_air_keeps_its_rules_in_every_slot() {
     let (mut heard, mut acked) = (0, 0);
     for number in 0..12 {
-        for (slot, air) in slots(number) {
+        for (slot, air) in slots(number).0 {
             let at = format!("random({number}) slot {slot}: {air:?}");
             for (listener, sender) in &air.heard {
                 assert!(air.sent.contains_key(sender), "heard without a frame, {at}");

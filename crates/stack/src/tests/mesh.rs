@@ -8,7 +8,7 @@ use lowmesh_machine::{DropReason, Handle, Machine as _};
 use lowmesh_rpl::Mode;
 use lowmesh_sixtop::params::MsfParams;
 use lowmesh_units::rng::draw_unit;
-use lowmesh_units::{Dbm, Duration, Instant, NodeId, Purpose, Seed};
+use lowmesh_units::{Addressing, Dbm, Duration, Instant, NodeId, Purpose, Seed};
 use lowmesh_wire::coap::{Code, Message};
 
 use crate::event::{Class, Input, Network, Output, Packet, Transaction};
@@ -39,7 +39,9 @@ pub struct Mesh {
 /// The node's settings for quick tests: many shared cells and beacons, so that joining takes seconds.
 pub fn config(mode: Mode) -> Config {
     let scheduling = Scheduling::Msf(MsfParams { minimal_length: 11, ..MsfParams::MSF });
-    let mut config = Config { scheduling, ..Config::default() };
+    // The tests name nodes by their addresses.
+    let addressing = Addressing::Consecutive;
+    let mut config = Config { scheduling, addressing, ..Config::default() };
     config.mac.eb_period = Duration::from_secs(1);
     config.lowpan.frame_payload = lowmesh_mac::frame::PAYLOAD_OCTETS_MAX;
     config.rpl = config.rpl.with_mode(mode);

@@ -38,8 +38,27 @@ fn a_silent_peer_gets_five_copies_and_then_the_request_has_failed() {
     assert!(waits.windows(2).all(|pair| pair[1] == 2 * pair[0]), "{waits:?}");
     let (end, out) = wake(&mut client);
     assert_eq!(failures(&out), [(1, DropReason::GaveUp)]);
-    assert!(end.since(T0) < crate::params::MAX_TRANSMIT_WAIT);
+    assert!(end.since(T0) < crate::Lifetimes::default().transmit_wait);
     assert_eq!((client.open(), client.next_deadline()), (0, None));
+}
+
+/// A timer that starts at 20 s.
+fn slow() -> Config {
+    let congestion =
+        CongestionControl::default().with_ack_timeout(lowmesh_units::Duration::from_secs(20));
+    Config { congestion, ..Config::default() }
+}
+
+#[test]
+fn a_slow_timer_sends_all_four_retransmissions_too() {
+    let mut client = endpoint(slow());
+    ask(&mut client, 1, T0);
+    for copy in 1..=4 {
+        assert_eq!(sent(&wake(&mut client).1).len(), 1, "copy {copy}");
+    }
+    let (end, out) = wake(&mut client);
+    assert_eq!(failures(&out), [(1, DropReason::GaveUp)]);
+    assert!(end.since(T0) <= crate::Lifetimes::of(slow().congestion.ack_timeout, 4).transmit_wait);
 }
 
 #[test]
@@ -240,6 +259,37 @@ fn the_same_message_id_is_a_new_request_after_the_exchange_lifetime() {
     respond(&mut server, &asked, T0);
     let out = receive(&mut server, &get, T0 + crate::params::EXCHANGE_LIFETIME);
     assert!(matches!(out[0], Output::Request { .. }), "{out:?}");
+}
+
+#[test]
+fn with_a_slow_timer_duplicates_are_known_for_longer() {
+    let lifetime = crate::Lifetimes::of(slow().congestion.ack_timeout, 4).exchange;
+    let slow_for_one = || {
+        let mut server = endpoint(Config::default());
+        server.choose_congestion_control(PEER, Some(slow().congestion), T0).expect("possible");
+        server
+    };
+    for mut server in [endpoint(slow()), slow_for_one()] {
+        let get = request(Kind::Confirmable, 5);
+        let asked = receive(&mut server, &get, T0);
+        respond(&mut server, &asked, T0);
+        let late = T0 + lifetime - lowmesh_units::Duration::from_secs(1);
+        assert_eq!(discards(&receive(&mut server, &get, late)), [Discard::Duplicate]);
+        let out = receive(&mut server, &get, late + lifetime);
+        assert!(matches!(out[0], Output::Request { .. }), "{out:?}");
+    }
+}
+
+#[test]
+fn a_choice_that_is_taken_back_shortens_no_lifetime() {
+    let mut server = endpoint(Config::default());
+    receive(&mut server, &request(Kind::NonConfirmable, 5), T0);
+    let widest = crate::Lifetimes::of(slow().congestion.ack_timeout, 4);
+    for chosen in [Some(slow().congestion), None] {
+        server.choose_congestion_control(PEER, chosen, T0).expect("possible");
+        assert_eq!(server.lifetimes(PEER), widest);
+    }
+    assert_eq!(server.widest_lifetimes(), widest);
 }
 
 #[test]

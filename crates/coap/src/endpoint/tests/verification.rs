@@ -56,7 +56,7 @@ fn without_an_accepted_response_a_request_that_was_acknowledged_fails_in_the_end
     receive(&mut client, &response_to(&get, Kind::Acknowledgement), T0);
     let (now, out) = wake(&mut client);
     assert_eq!(failures(&out), [(1, DropReason::GaveUp)]);
-    assert_eq!(now, T0 + Config::default().response_timeout);
+    assert_eq!(now, T0 + crate::params::EXCHANGE_LIFETIME);
 }
 
 #[test]

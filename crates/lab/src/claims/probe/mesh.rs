@@ -1,7 +1,5 @@
 //! A small mesh in the simulator, some minutes after it formed: which cells its links have, and what they cost.
 
-use std::collections::BTreeMap;
-
 use lowmesh_mac::tsch::cell::CellOptions;
 use lowmesh_mac::tsch::schedule::Schedule;
 use lowmesh_sim::{Sinks, World};
@@ -25,13 +23,13 @@ pub fn probe(function: &str) -> Result<Values, String> {
     let build = || World::new(settings::simulation(&scenario), Seed(1), Sinks::default());
     let mut world = build().map_err(|error| error.to_string())?;
     world.advance(LOOKED_AT, &|_| ());
-    let ids: BTreeMap<_, _> =
-        (0..world.nodes().len() as u16).map(|id| (NodeId(id).eui64(), NodeId(id))).collect();
     let (mut links, mut least, mut most) = (0_u32, u32::MAX, 0);
     for (index, node) in world.nodes().iter().enumerate() {
-        let Some(parent) = node.parent().and_then(|parent| ids.get(&parent)) else { continue };
-        let me = NodeId(index as u16).eui64();
-        let up = sending_cells(node, parent.eui64());
+        let Some(parent) = node.parent().and_then(|parent| world.node_with(parent)) else {
+            continue;
+        };
+        let me = world.eui64(NodeId(index as u16));
+        let up = sending_cells(node, world.eui64(parent));
         let down = sending_cells(&world.nodes()[parent.index()], me);
         links += 1;
         least = least.min(up).min(down);

@@ -14,7 +14,7 @@ use lowmesh_coap::blockwise::Exponent;
 use lowmesh_coap::params::INCOMING_MAX;
 use lowmesh_coap::{
     Config, ConfigError, CongestionControl, ConnectionLimits, Connections, Endpoint, ExchangeId,
-    Host, HostLimits, Input, Output, PeerAddress, Transport, host,
+    Host, HostLimits, Input, Lifetimes, Output, PeerAddress, Transport, host,
 };
 use lowmesh_machine::{Handle, Machine, Outbox, Rejected, earliest};
 use lowmesh_units::{Instant, Rng};
@@ -219,6 +219,9 @@ impl<P: PeerAddress, T: Transport<P>> Transport<P> for Protected<P, T> {
         self.transport.choose_congestion_control(peer, chosen, now)?;
         self.drain(now);
         Ok(())
+    }
+    fn lifetimes(&self) -> Lifetimes {
+        self.transport.lifetimes()
     }
     fn is_proven(&self, peer: P) -> bool {
         self.transport.is_proven(peer)
