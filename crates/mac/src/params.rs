@@ -112,9 +112,11 @@ pub const ETX_UNIT: u16 = 128;
 pub const ETX_ALPHA_PERCENT: u32 = 10;
 /// The same while few samples are known: Contiki-NG EWMA_BOOTSTRAP_ALPHA.
 pub const ETX_ALPHA_FIRST_PERCENT: u32 = 25;
-/// Samples after which an average counts as known: Contiki-NG FRESHNESS_TARGET.
+/// Transmissions after which an average counts as known: Contiki-NG FRESHNESS_TARGET.
 pub const ETX_FRESH: u8 = 4;
-/// Transmissions that a frame given up counts for: Contiki-NG ETX_NOACK_PENALTY.
+/// No more transmissions are counted: Contiki-NG FRESHNESS_MAX.
+pub const ETX_SAMPLES_MAX: u8 = 16;
+/// Transmissions that a frame given up counts for beside its own: Contiki-NG ETX_NOACK_PENALTY.
 pub const ETX_NOACK: u16 = 12;
 /// First guess of a link's ETX by the signal that was heard, in hops: 1 above -60 dBm, 3 below -90 dBm and a
 /// straight line between (Contiki-NG's guess has the same ends).
