@@ -216,7 +216,7 @@ impl Tsch {
         {
             self.stay_on(asn, channel, cell);
         }
-        let ack = frame::ack(source, sequence, heard.late_micros);
+        let ack = frame::ack(source, sequence, -heard.late_micros);
         self.time.sent(ack.len());
         Some(ack)
     }
@@ -295,7 +295,8 @@ impl Tsch {
         if self.time_source() == Some(peer)
             && let Some(correction) = frame.header_ies.time_correction()
         {
-            self.correct_clock(now, i32::from(correction.micros));
+            // It moves this node's slots: to send later is to set the clock back.
+            self.correct_clock(now, -i32::from(correction.micros));
         }
         true
     }

@@ -2,6 +2,7 @@
 
 use lowmesh_machine::{DropReason, Handle, Machine};
 use lowmesh_units::{Asn, Dbm, Duration, Eui64, Instant, NodeId, Purpose, Rng, Seed};
+use lowmesh_wire::ieee802154::Frame;
 
 use super::cell::{CellKind, CellOptions, CellSpec, Placement};
 use super::{Input, Output, Reception, Tsch};
@@ -20,17 +21,21 @@ struct Pair {
     open: [bool; 2],
 }
 
+const OPTIONS: CellOptions = CellOptions::TX.with(CellOptions::RX).with(CellOptions::SHARED);
+
 impl Pair {
     fn new() -> Self {
         Self::with_bursts(0)
     }
     fn with_bursts(burst_frames_max: u8) -> Self {
+        Self::between([A, B], Config { burst_frames_max, ..Config::default() })
+    }
+    fn between(addresses: [Eui64; 2], config: Config) -> Self {
         let mac = |node: u16| {
             let rng = Rng::stream(Seed(5), NodeId(node), Purpose::Mac);
             // One beacon in sixteen meets the channel that a scanning node listens on.
-            let eb_period = Duration::from_secs(2);
-            let config = Config { burst_frames_max, eb_period, ..Config::default() };
-            Tsch::new(config, NodeId(node).eui64(), rng)
+            let config = Config { eb_period: Duration::from_secs(2), ..config.clone() };
+            Tsch::new(config, addresses[usize::from(node)], rng)
         };
         let mut pair = Self {
             now: Instant::ZERO,
@@ -51,10 +56,9 @@ impl Pair {
     fn install(&mut self, who: usize) {
         let schedule = self.macs[who].schedule_mut(self.now);
         schedule.add_slotframe(0, 11).expect("new");
-        let options = CellOptions::TX.with(CellOptions::RX).with(CellOptions::SHARED);
         let placement = Placement::Fixed { slot: 0, channel_offset: 0 };
         let kind = CellKind::Minimal;
-        let spec = CellSpec { slotframe: 0, placement, options, kind, peer: None };
+        let spec = CellSpec { slotframe: 0, placement, options: OPTIONS, kind, peer: None };
         schedule.add(Asn(0), spec).expect("fits");
         self.tell(who, Input::ScheduleChanged);
     }
@@ -258,4 +262,57 @@ fn staying_on_for_a_burst_costs_radio_time() {
     assert_eq!(pair.macs[0].listens(pair.now), None, "the burst is over");
     let idle = pair.macs[0].radio_time(pair.now).rx - before;
     assert!(idle < Duration::from_millis(1), "the wait was counted when the burst began: {idle}");
+}
+
+/// The acknowledgements of `tests/vectors/mac/enhanced_ack.txt`: correction in microseconds, octets.
+fn acknowledgements() -> Vec<(i32, Vec<u8>)> {
+    let file = include_str!("../../../../tests/vectors/mac/enhanced_ack.txt");
+    let rows = file.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    rows.map(|row| {
+        let (micros, hex) = row.split_once(' ').expect("two columns");
+        let octet = |at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hex digits");
+        (micros.parse().expect("a number"), (0..hex.len()).step_by(2).map(octet).collect())
+    })
+    .collect()
+}
+
+#[test]
+fn another_stacks_acknowledgement_of_an_early_frame_moves_the_clock_back() {
+    let [peer, me] = [1, 2].map(|last| Eui64([0xc1, 0x0c, 0, 0, 0, 0, 0, last]));
+    let vectors = acknowledgements();
+    assert_eq!(vectors.len(), 2);
+    for (micros, octets) in vectors {
+        let mut pair = Pair::between([peer, me], Config::default()).quiet();
+        pair.macs[1].sequence = 0;
+        pair.send(1, peer, 7);
+        let slot = pair.macs[1].next_transmission().expect("there is a cell");
+        let frame = pair.macs[1].transmit(slot).expect("a frame waits");
+        assert_eq!((frame.octets[2], micros), (1, 214));
+        let (rssi, handle) = (Dbm(-70.0), Handle::NONE);
+        let ack = Reception { octets: &octets, rssi, late_micros: 0, handle };
+        pair.macs[1].finish(slot, Some(ack));
+        pair.drain();
+        // The frame came 214 us early: this node's clock is ahead by as much.
+        assert!(pair.outputs[1].contains(&Output::AdjustClock { micros: -micros }));
+        let handle = Handle(7);
+        let sent = Output::Sent { handle, destination: Some(peer), transmissions: 1 };
+        assert!(pair.outputs[1].contains(&sent));
+    }
+}
+
+#[test]
+fn the_acknowledgement_of_a_late_frame_asks_its_sender_to_send_earlier() {
+    let mut pair = Pair::joined();
+    pair.send(1, A, 7);
+    let slot = pair.macs[1].next_transmission().expect("there is a cell");
+    let frame = pair.macs[1].transmit(slot).expect("a frame waits");
+    let (rssi, handle) = (Dbm(-70.0), Handle::NONE);
+    let late = Reception { octets: &frame.octets, rssi, late_micros: 300, handle };
+    let ack = pair.macs[0].receive(slot, late).expect("it is for this node");
+    let frame = Frame::parse(&ack).expect("own frame");
+    assert_eq!(frame.header_ies.time_correction().map(|c| c.micros), Some(-300));
+    pair.macs[1].finish(slot, Some(Reception { octets: &ack, rssi, late_micros: 0, handle }));
+    pair.drain();
+    // Its clock was behind.
+    assert!(pair.outputs[1].contains(&Output::AdjustClock { micros: 300 }));
 }
