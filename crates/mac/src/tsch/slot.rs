@@ -270,7 +270,7 @@ impl Tsch {
                         self.schedule.note_use(choice.cell, |u| u.acked += 1);
                     }
                     self.burst = Burst::after(self.asn(slot_start), sent);
-                    self.finish_acked(peer);
+                    self.finish_acked(peer, choice.shared);
                 } else {
                     self.finish_unacked(peer, choice.shared);
                 }
@@ -301,10 +301,12 @@ impl Tsch {
         true
     }
 
-    fn finish_acked(&mut self, peer: Eui64) {
+    /// As in Contiki-NG (tsch-queue.c), success in a dedicated cell says nothing about the shared ones: it ends the
+    /// backoff only where no frame is left to wait.
+    fn finish_acked(&mut self, peer: Eui64, shared: bool) {
         let Some(frame) = self.queues.pop(Some(peer)) else { return };
         let be_min = self.config.be_min;
-        if let Some(queue) = self.queues.get_mut(Some(peer)) {
+        if let Some(queue) = self.queues.get_mut(Some(peer)).filter(|q| shared || q.is_empty()) {
             queue.backoff.reset(be_min);
         }
         let (handle, transmissions) = (frame.handle, frame.transmissions);
@@ -313,6 +315,7 @@ impl Tsch {
         self.note_if_empty(peer);
     }
 
+    /// The backoff outlives a frame that is given up: the cell is as busy for the next one.
     fn finish_unacked(&mut self, peer: Eui64, shared: bool) {
         if shared {
             self.back_off(peer);
@@ -326,10 +329,6 @@ impl Tsch {
             return;
         }
         if let Some(frame) = self.queues.pop(Some(peer)) {
-            let be_min = self.config.be_min;
-            if let Some(queue) = self.queues.get_mut(Some(peer)) {
-                queue.backoff.reset(be_min);
-            }
             self.note_link(peer, frame.transmissions, false);
             self.drop_frame(&frame, DropReason::NoAck);
         }

@@ -316,3 +316,52 @@ fn the_acknowledgement_of_a_late_frame_asks_its_sender_to_send_earlier() {
     // Its clock was behind.
     assert!(pair.outputs[1].contains(&Output::AdjustClock { micros: 300 }));
 }
+
+#[test]
+fn success_in_a_dedicated_cell_ends_the_backoff_only_with_the_last_frame() {
+    let mut pair = Pair::new().quiet();
+    let cells = [
+        (1, 3, CellOptions::TX, A),
+        (0, 3, CellOptions::RX, B),
+        // Nobody listens in the shared one.
+        (1, 5, CellOptions::TX.with(CellOptions::SHARED), A),
+    ];
+    for (who, slot, options, peer) in cells {
+        let placement = Placement::Fixed { slot, channel_offset: 0 };
+        let (kind, peer) = (CellKind::Negotiated, Some(peer));
+        let spec = CellSpec { slotframe: 0, placement, options, kind, peer };
+        let asn = pair.macs[who].asn(pair.now);
+        pair.macs[who].schedule_mut(pair.now).add(asn, spec).expect("fits");
+        pair.tell(who, Input::ScheduleChanged);
+    }
+    pair.open[1] = false;
+    (1..=3).for_each(|handle| pair.send(1, A, handle));
+    pair.run(Duration::from_millis(110));
+    let until = |pair: &Pair| pair.macs[1].queues().get(Some(A)).map(|q| q.backoff.until);
+    let backed_off = until(&pair);
+    assert!(backed_off > Some(Asn(0)), "the shared cell failed");
+    pair.open[1] = true;
+    let sent = |pair: &Pair, handle| {
+        let is = |o: &Output| matches!(o, Output::Sent { handle: h, .. } if *h == Handle(handle));
+        pair.outputs[1].iter().any(is)
+    };
+    while !sent(&pair, 1) {
+        pair.run(Duration::from_millis(10));
+    }
+    assert!(until(&pair) >= backed_off, "two frames wait");
+    pair.run(Duration::from_millis(220));
+    assert!(sent(&pair, 3));
+    assert_eq!(until(&pair), Some(Asn(0)), "nothing waits");
+}
+
+#[test]
+fn a_frame_given_up_leaves_the_backoff_as_it_is() {
+    let mut pair = Pair::joined();
+    pair.open[1] = false;
+    pair.send(1, A, 7);
+    pair.run(Duration::from_secs(100));
+    let given_up =
+        |o: &Output| matches!(o, Output::Dropped { dropped, .. } if dropped.handle == Handle(7));
+    assert!(pair.outputs[1].iter().any(given_up));
+    assert!(pair.macs[1].queues().get(Some(A)).is_some_and(|q| q.backoff.until > Asn(0)));
+}
