@@ -85,6 +85,11 @@ pub const RETRIES_MAX: u8 = 7;
 
 /// Frames a node holds for the air, all neighbours together; Righetti 2023, Table 1 "network level buffer".
 pub const QUEUE_FRAMES_MAX: usize = 16;
+/// Of them for one neighbour, and for broadcast: a choice of ours. With it a link that has gone bad no longer
+/// fills the queue that all others need.
+pub const QUEUE_PER_NEIGHBOUR: usize = 4;
+/// What the time source may have instead, in quarters of the whole: everything that a node sends upwards goes to it.
+pub const QUEUE_TIME_SOURCE_QUARTERS: usize = 3;
 /// Room beyond that for 6P and routing messages alone, so that a flood of data cannot stop the
 /// negotiation that would carry it off: a choice of ours in the spirit of RFC 8180 s7.2 (queues and priorities).
 pub const QUEUE_CONTROL_RESERVE: usize = 4;

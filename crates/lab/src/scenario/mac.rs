@@ -28,6 +28,8 @@ section! {
     Tsch {
         /// Data frames that wait in one node at most (Righetti et al. 2023, table 1: 16).
         queue_frames: u16 = 16, Within(1, 1024);
+        /// Of them for one neighbour, and for broadcast; the time source may have three quarters of `queue_frames`.
+        queue_per_neighbour: u16 = params::QUEUE_PER_NEIGHBOUR as u16, Within(1, 1024);
         /// Retries of a unicast frame after the first attempt.
         retries: u8 = 7, Within(0, 15);
         /// Frames that one cell may start when more wait for the same neighbour, in slots that follow each other

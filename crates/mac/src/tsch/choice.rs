@@ -152,7 +152,7 @@ mod tests {
             let (octets, handle) = (Vec::from([0]), Handle(1));
             let (destination, priority) = (*peer, Priority::Data);
             let frame = QueuedFrame { octets, destination, handle, priority, transmissions: 0 };
-            queues.push(frame).expect("there is room");
+            queues.push(frame, 16).expect("there is room");
         }
         queues
     }

@@ -25,7 +25,7 @@ use crate::account::RadioTime;
 use crate::config::Config;
 use crate::frame::{self, Content, PAYLOAD_OCTETS_MAX};
 use crate::link::LinkTable;
-use crate::params::{BEACON_GAP_MAX, EB_JITTER, JOIN_METRIC_MAX};
+use crate::params::{BEACON_GAP_MAX, EB_JITTER, JOIN_METRIC_MAX, QUEUE_TIME_SOURCE_QUARTERS};
 use crate::queue::{NeighbourQueue, Priority, QueuedFrame, Queues};
 
 /// What can happen to a TSCH MAC outside of its timeslots.
@@ -357,7 +357,10 @@ impl Tsch {
             self.drop_frame(&queued, reason);
             return;
         }
-        match self.queues.push(queued) {
+        if let Some(old) = self.queues.supersede(&queued) {
+            self.drop_frame(&old, DropReason::Superseded);
+        }
+        match self.queues.push(queued, self.share(destination)) {
             Ok(was_empty) => {
                 if let (true, Some(peer)) = (was_empty, destination) {
                     self.outbox.push(Output::QueueBusy(peer));
@@ -365,6 +368,15 @@ impl Tsch {
             }
             Err(queued) => self.drop_frame(&queued, DropReason::QueueFull),
         }
+    }
+
+    /// Data frames that may wait for `peer`.
+    fn share(&self, peer: Option<Eui64>) -> usize {
+        let each = self.config.queue_per_neighbour;
+        if peer.is_none() || peer != self.time_source() {
+            return each;
+        }
+        each.max(self.config.queue_frames_max * QUEUE_TIME_SOURCE_QUARTERS / 4)
     }
 
     fn set_beacons(&mut self, join_metric: Option<u8>) {
