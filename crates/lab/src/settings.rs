@@ -143,6 +143,7 @@ fn tsch_mac(tsch: &Tsch) -> lowmesh_mac::config::Config {
         be_min: tsch.be_min,
         be_max: tsch.be_max,
         eb_period: tsch.eb_period,
+        broadcast_spacing: tsch.broadcast_spacing,
         keepalive: tsch.keepalive,
         desynchronise: tsch.desync,
         scan_period: tsch.scan_period,

@@ -30,6 +30,8 @@ pub struct Config {
     pub be_max: u8,
     /// Longest time between beacons.
     pub eb_period: Duration,
+    /// Minimal cells between two beacons or broadcasts, for the node and each neighbour; 0 for no rule.
+    pub broadcast_spacing: u8,
     /// Longest time without hearing the time source.
     pub keepalive: Duration,
     /// When the clock is given up.
@@ -52,6 +54,7 @@ impl Default for Config {
             be_min: params::BE_MIN,
             be_max: params::BE_MAX,
             eb_period: params::EB_PERIOD,
+            broadcast_spacing: params::BROADCAST_SPACING,
             keepalive: params::KEEPALIVE,
             desynchronise: params::DESYNCHRONISE,
             scan_period: params::SCAN_PERIOD,

@@ -43,6 +43,8 @@ section! {
         hopping: Hopping = Hopping::Sixteen, Any;
         /// Time between two enhanced beacons of a node.
         eb_period: Duration = Duration::from_secs(16), Within(MS * 100, HOUR);
+        /// A node sends a beacon or a broadcast in at most one of this times (neighbours + 1) minimal cells (RFC 9033 s2); 0 is no bound.
+        broadcast_spacing: u8 = params::BROADCAST_SPACING, Within(0, 16);
         /// Silence from the time source after which a frame is sent to resynchronise.
         keepalive: Duration = Duration::from_secs(12), Within(SECOND, HOUR);
         /// Silence from the time source after which synchronisation is lost.

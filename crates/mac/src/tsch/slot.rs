@@ -16,11 +16,12 @@ use lowmesh_units::{Asn, Channel, Dbm, Eui64, Instant};
 use lowmesh_wire::ieee802154::{Address, Frame, FrameType};
 
 use super::burst::{Burst, InFlight};
-use super::cell::{CellId, CellOptions, CellUse};
-use super::choice::Traffic;
+use super::cell::{CellId, CellKind, CellOptions, CellUse};
+use super::choice::{Choice, Traffic};
 use super::machine::{Output, State, Tsch};
+use super::spacing::Spacing;
 use crate::frame;
-use crate::params::{DUPLICATE_WINDOW, RX_WAIT};
+use crate::params::{DUPLICATE_WINDOW, NEIGHBOUR_AGE, RX_WAIT};
 use crate::queue::NeighbourQueue;
 
 /// A frame that goes out in this slot.
@@ -80,11 +81,27 @@ impl Tsch {
             departure.mark(&mut octets, waiting, self.config.burst_frames_max);
         }
         self.time.sent(octets.len());
+        if !matches!(choice.traffic, Traffic::Unicast(_)) {
+            self.space_out(now, asn, choice);
+        }
         if departure.follows == 0 {
             self.schedule.note_use(choice.cell, |u: &mut CellUse| u.sent += 1);
         }
         self.in_flight = Some(departure);
         Some(Transmission { channel: departure.channel, octets, destination, handle })
+    }
+
+    /// A beacon or a broadcast goes out: the next one leaves the minimal cell to others for a while.
+    fn space_out(&mut self, now: Instant, asn: Asn, choice: Choice) {
+        let Some(cell) = self.schedule.get(choice.cell) else { return };
+        if cell.kind != CellKind::Minimal || self.config.broadcast_spacing == 0 {
+            return;
+        }
+        let distance = self.schedule.next_occurrence(cell, asn + 1).since(asn);
+        let neighbours = self.links.iter().filter(|l| now.since(l.heard) < NEIGHBOUR_AGE).count();
+        let share = (distance, self.config.broadcast_spacing, neighbours);
+        let beacon = choice.traffic == Traffic::Beacon;
+        self.spacing = Spacing::after(asn, beacon, share, &mut self.rng);
     }
 
     /// What goes out in slot `asn`: the rest of a burst, or what the schedule says.

@@ -365,3 +365,32 @@ fn a_frame_given_up_leaves_the_backoff_as_it_is() {
     assert!(pair.outputs[1].iter().any(given_up));
     assert!(pair.macs[1].queues().get(Some(A)).is_some_and(|q| q.backoff.until > Asn(0)));
 }
+
+/// Slots between two broadcasts of a node that has one neighbour and a minimal cell in each eleventh slot.
+fn gaps_of_broadcasts(broadcast_spacing: u8) -> Vec<u64> {
+    let config = Config { broadcast_spacing, queue_per_neighbour: 16, ..Config::default() };
+    let mut pair = Pair::between([A, B], config).quiet();
+    for handle in 1..=12 {
+        let (priority, handle) = (Priority::Data, Handle(handle));
+        let content = Content::Payload(&[0x41]);
+        pair.tell(1, Input::Send { destination: None, content, priority, handle });
+    }
+    let mut sent = Vec::new();
+    for _ in 0..1200 {
+        pair.outputs[1].clear();
+        pair.run(Duration::from_millis(10));
+        if pair.outputs[1].iter().any(|o| matches!(o, Output::Sent { destination: None, .. })) {
+            sent.push(pair.macs[1].asn(pair.now).0);
+        }
+    }
+    assert_eq!(sent.len(), 12);
+    sent.windows(2).map(|two| two[1] - two[0]).collect()
+}
+
+#[test]
+fn a_node_sends_broadcasts_in_one_of_three_minimal_cells_for_each_neighbour_and_itself() {
+    let gaps = gaps_of_broadcasts(3);
+    assert!(gaps.iter().all(|gap| (6 * 11..=8 * 11).contains(gap)), "{gaps:?}");
+    assert!(gaps.iter().any(|gap| *gap != gaps[0]), "drawn for each");
+    assert!(gaps_of_broadcasts(0).iter().all(|gap| *gap == 11));
+}
