@@ -18,6 +18,8 @@ pub struct Config {
     pub guard: Duration,
     /// Data frames held for the air.
     pub queue_frames_max: usize,
+    /// Of them for one neighbour or for broadcast; the time source may have three quarters of all.
+    pub queue_per_neighbour: usize,
     /// Copies after the first.
     pub retries_max: u8,
     /// Frames in a row that one cell may start; 0 or 1 for no bursts.
@@ -28,6 +30,8 @@ pub struct Config {
     pub be_max: u8,
     /// Longest time between beacons.
     pub eb_period: Duration,
+    /// Minimal cells between two beacons or broadcasts, for the node and each neighbour; 0 for no rule.
+    pub broadcast_spacing: u8,
     /// Longest time without hearing the time source.
     pub keepalive: Duration,
     /// When the clock is given up.
@@ -44,11 +48,13 @@ impl Default for Config {
             slot: params::SLOT,
             guard: params::RX_WAIT / 2,
             queue_frames_max: params::QUEUE_FRAMES_MAX,
+            queue_per_neighbour: params::QUEUE_PER_NEIGHBOUR,
             retries_max: params::RETRIES_MAX,
             burst_frames_max: params::BURST_FRAMES_MAX,
             be_min: params::BE_MIN,
             be_max: params::BE_MAX,
             eb_period: params::EB_PERIOD,
+            broadcast_spacing: params::BROADCAST_SPACING,
             keepalive: params::KEEPALIVE,
             desynchronise: params::DESYNCHRONISE,
             scan_period: params::SCAN_PERIOD,

@@ -96,8 +96,8 @@ pub fn beacon(pan: PanId, source: Eui64, sequence: u8, tsch: &TschBeacon) -> Vec
     octets
 }
 
-/// An enhanced acknowledgement with a time correction.
-pub fn ack(destination: Eui64, sequence: u8, micros_late: i32) -> Vec<u8> {
+/// An enhanced acknowledgement with a time correction: the sender is to send so many microseconds later.
+pub fn ack(destination: Eui64, sequence: u8, micros: i32) -> Vec<u8> {
     let header = Header {
         frame_type: FrameType::Ack,
         version: Version::V2015,
@@ -114,7 +114,7 @@ pub fn ack(destination: Eui64, sequence: u8, micros_late: i32) -> Vec<u8> {
     };
     let mut octets = Vec::with_capacity(16);
     header.emit(&mut octets);
-    let micros = micros_late.clamp(-2048, 2047) as i16;
+    let micros = micros.clamp(-2048, 2047) as i16;
     ie::emit_time_correction(TimeCorrection { micros, nack: false }, &mut octets);
     octets
 }

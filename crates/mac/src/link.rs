@@ -6,7 +6,7 @@ use lowmesh_units::{Dbm, Duration, Eui64, Instant};
 
 use crate::params::{
     ETX_ALPHA_FIRST_PERCENT, ETX_ALPHA_PERCENT, ETX_FRESH, ETX_GUESS, ETX_GUESS_RSSI, ETX_NOACK,
-    ETX_UNIT, NEIGHBOURS_MAX,
+    ETX_SAMPLES_MAX, ETX_UNIT, NEIGHBOURS_MAX,
 };
 
 /// One neighbour.
@@ -16,7 +16,7 @@ pub struct Link {
     pub peer: Eui64,
     /// Expected transmissions until an acknowledgement, in 1/128.
     pub etx: u16,
-    /// Frames that the average stands on, up to [`ETX_FRESH`].
+    /// Transmissions that the average stands on, up to [`ETX_SAMPLES_MAX`]; from [`ETX_FRESH`] on it is fresh.
     pub samples: u8,
     /// Smoothed level of what was heard from it.
     pub rssi: Dbm,
@@ -65,10 +65,12 @@ impl LinkTable {
     pub fn note_sent(&mut self, peer: Eui64, transmissions: u8, acked: bool) -> Option<u16> {
         let place = self.0.binary_search_by_key(&peer, |l| l.peer).ok()?;
         let link = &mut self.0[place];
-        let sample = u32::from(if acked { u16::from(transmissions) } else { ETX_NOACK });
+        let penalty = if acked { 0 } else { ETX_NOACK };
+        let sample = u32::from(transmissions) + u32::from(penalty);
+        // As in Contiki-NG's link-stats.c, this frame's transmissions count before the weight is chosen.
+        link.samples = link.samples.saturating_add(transmissions).min(ETX_SAMPLES_MAX);
         let alpha =
             if link.samples < ETX_FRESH { ETX_ALPHA_FIRST_PERCENT } else { ETX_ALPHA_PERCENT };
-        link.samples = (link.samples + 1).min(ETX_FRESH);
         let old = u32::from(link.etx);
         let new = (old * (100 - alpha) + sample * u32::from(ETX_UNIT) * alpha) / 100;
         link.etx = new.min(u32::from(u16::MAX)) as u16;
@@ -132,6 +134,29 @@ mod tests {
         assert!(links.get(PEER).is_some_and(|l| l.etx.abs_diff(2 * ETX_UNIT) < 10));
         links.note_sent(PEER, 8, false);
         assert!(links.get(PEER).is_some_and(|l| l.etx > 2 * ETX_UNIT + ETX_UNIT / 2));
+    }
+
+    #[test]
+    fn a_frame_given_up_counts_its_transmissions_and_the_penalty() {
+        let mut links = LinkTable::default();
+        links.note_heard(Instant::ZERO, PEER, Dbm(-60.0));
+        // Eight transmissions and twelve more; they are samples enough for the slow average.
+        let first = ETX_UNIT * 9 / 10 + ETX_UNIT * 20 / 10;
+        assert!(links.note_sent(PEER, 8, false).is_some_and(|etx| etx.abs_diff(first) <= 1));
+        // A frame in one transmission counts for one.
+        let second = (u32::from(first) * 9 + u32::from(ETX_UNIT)) / 10;
+        let etx = links.note_sent(PEER, 1, true).map_or(0, u32::from);
+        assert!(etx.abs_diff(second) <= 1);
+    }
+
+    #[test]
+    fn an_average_is_fresh_after_as_many_transmissions_as_contiki_ng_asks() {
+        let mut links = LinkTable::default();
+        links.note_heard(Instant::ZERO, PEER, Dbm(-60.0));
+        links.note_sent(PEER, 3, true);
+        assert!(links.get(PEER).is_some_and(|l| l.samples < ETX_FRESH));
+        links.note_sent(PEER, 1, true);
+        assert!(links.get(PEER).is_some_and(|l| l.samples >= ETX_FRESH));
     }
 
     #[test]

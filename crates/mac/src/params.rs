@@ -85,6 +85,11 @@ pub const RETRIES_MAX: u8 = 7;
 
 /// Frames a node holds for the air, all neighbours together; Righetti 2023, Table 1 "network level buffer".
 pub const QUEUE_FRAMES_MAX: usize = 16;
+/// Of them for one neighbour, and for broadcast: a choice of ours. With it a link that has gone bad no longer
+/// fills the queue that all others need.
+pub const QUEUE_PER_NEIGHBOUR: usize = 4;
+/// What the time source may have instead, in quarters of the whole: everything that a node sends upwards goes to it.
+pub const QUEUE_TIME_SOURCE_QUARTERS: usize = 3;
 /// Room beyond that for 6P and routing messages alone, so that a flood of data cannot stop the
 /// negotiation that would carry it off: a choice of ours in the spirit of RFC 8180 s7.2 (queues and priorities).
 pub const QUEUE_CONTROL_RESERVE: usize = 4;
@@ -97,6 +102,11 @@ pub const EB_JITTER: f64 = 0.25;
 /// Shared cells of which one is drawn for the next beacon where beacons come about as often as these cells: no
 /// standard, 8 keeps two neighbours' beacons apart most of the time; at least 1.
 pub const BEACON_GAP_MAX: u32 = 8;
+/// Minimal cells that go by between two beacons or broadcasts of a node, for itself and each neighbour: RFC 9033 s2
+/// by OpenWSN's reading, 3. See [`spacing`](crate::tsch::spacing).
+pub const BROADCAST_SPACING: u8 = 3;
+/// A node heard within this time counts as a neighbour there: Contiki-NG FRESHNESS_EXPIRATION_TIME, 10 min.
+pub const NEIGHBOUR_AGE: Duration = Duration::from_secs(600);
 /// Longest time without a frame from the time source before a node asks for one: Contiki-NG, 12 s.
 pub const KEEPALIVE: Duration = Duration::from_secs(12);
 /// Time without a frame from the time source after which the clock cannot be trusted: Contiki-NG, 2 x 60 s.
@@ -112,9 +122,11 @@ pub const ETX_UNIT: u16 = 128;
 pub const ETX_ALPHA_PERCENT: u32 = 10;
 /// The same while few samples are known: Contiki-NG EWMA_BOOTSTRAP_ALPHA.
 pub const ETX_ALPHA_FIRST_PERCENT: u32 = 25;
-/// Samples after which an average counts as known: Contiki-NG FRESHNESS_TARGET.
+/// Transmissions after which an average counts as known: Contiki-NG FRESHNESS_TARGET.
 pub const ETX_FRESH: u8 = 4;
-/// Transmissions that a frame given up counts for: Contiki-NG ETX_NOACK_PENALTY.
+/// No more transmissions are counted: Contiki-NG FRESHNESS_MAX.
+pub const ETX_SAMPLES_MAX: u8 = 16;
+/// Transmissions that a frame given up counts for beside its own: Contiki-NG ETX_NOACK_PENALTY.
 pub const ETX_NOACK: u16 = 12;
 /// First guess of a link's ETX by the signal that was heard, in hops: 1 above -60 dBm, 3 below -90 dBm and a
 /// straight line between (Contiki-NG's guess has the same ends).

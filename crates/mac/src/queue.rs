@@ -1,5 +1,5 @@
 //! Frames that wait for the air. CSMA has one [`FrameQueue`]; TSCH has one a neighbour and one for broadcast,
-//! bounded together ([`Queues`]).
+//! bounded each and together ([`Queues`]).
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -163,13 +163,16 @@ impl Queues {
         self.held
     }
 
-    /// Adds a frame to the queue of its destination; gives it back when there is no room. True when that queue
-    /// was empty before.
-    pub fn push(&mut self, frame: QueuedFrame) -> Result<bool, QueuedFrame> {
-        if !has_room(self.held, self.data_max, frame.priority) {
+    /// Adds a frame to the queue of its destination, which holds up to `share` data frames; gives it back when
+    /// there is no room. True when that queue was empty before.
+    pub fn push(&mut self, frame: QueuedFrame, share: usize) -> Result<bool, QueuedFrame> {
+        let peer = frame.destination;
+        let waiting = self.get(peer).map_or(0, NeighbourQueue::len);
+        if !has_room(self.held, self.data_max, frame.priority)
+            || !has_room(waiting, share, frame.priority)
+        {
             return Err(frame);
         }
-        let peer = frame.destination;
         let place = match self.all.binary_search_by_key(&peer, |q| q.peer) {
             Ok(place) => place,
             Err(place) => {
@@ -184,6 +187,22 @@ impl Queues {
         queue.frames.insert(frame);
         self.held += 1;
         Ok(was_empty)
+    }
+
+    /// Takes out the waiting frame that `newer` replaces: both are control to everyone and of one length. That is
+    /// the last DIO where the next one comes; a DIS is shorter than either.
+    pub fn supersede(&mut self, newer: &QueuedFrame) -> Option<QueuedFrame> {
+        if newer.destination.is_some() || newer.priority != Priority::Control {
+            return None;
+        }
+        let same = |old: &QueuedFrame| {
+            (old.transmissions, old.priority, old.octets.len())
+                == (0, Priority::Control, newer.octets.len())
+        };
+        let frames = &mut self.get_mut(None)?.frames.0;
+        let old = frames.iter().position(same).and_then(|place| frames.remove(place))?;
+        self.held -= 1;
+        Some(old)
     }
 
     /// Takes the frame whose turn it is for `peer`.
@@ -243,11 +262,11 @@ mod tests {
     fn control_overtakes_data_but_not_a_retry() {
         let mut queues = Queues::new(8, 1);
         for n in 1..=2 {
-            queues.push(frame(PEER, n, Priority::Data)).expect("room");
+            queues.push(frame(PEER, n, Priority::Data), 8).expect("room");
         }
         let queue = queues.get_mut(PEER).expect("made above");
         queue.front_mut().expect("not empty").transmissions = 1;
-        queues.push(frame(PEER, 3, Priority::Control)).expect("room");
+        queues.push(frame(PEER, 3, Priority::Control), 8).expect("room");
         let order: Vec<u64> =
             core::iter::from_fn(|| queues.pop(PEER)).map(|f| f.handle.0).collect();
         assert_eq!(order, [1, 3, 2]);
@@ -256,18 +275,53 @@ mod tests {
     #[test]
     fn the_bound_holds_over_all_queues_and_control_has_a_reserve() {
         let mut queues = Queues::new(2, 1);
-        queues.push(frame(PEER, 1, Priority::Data)).expect("room");
-        queues.push(frame(None, 2, Priority::Data)).expect("room");
+        queues.push(frame(PEER, 1, Priority::Data), 8).expect("room");
+        queues.push(frame(None, 2, Priority::Data), 8).expect("room");
         assert_eq!(
-            queues.push(frame(PEER, 3, Priority::Data)).expect_err("full").handle,
+            queues.push(frame(PEER, 3, Priority::Data), 8).expect_err("full").handle,
             Handle(3)
         );
         for n in 0..QUEUE_CONTROL_RESERVE as u64 {
-            queues.push(frame(PEER, 10 + n, Priority::Control)).expect("reserve");
+            queues.push(frame(PEER, 10 + n, Priority::Control), 8).expect("reserve");
         }
-        assert!(queues.push(frame(PEER, 99, Priority::Control)).is_err());
+        assert!(queues.push(frame(PEER, 99, Priority::Control), 8).is_err());
         assert_eq!(queues.flush_all().len(), 2 + QUEUE_CONTROL_RESERVE);
         assert_eq!(queues.held(), 0);
+    }
+
+    #[test]
+    fn a_neighbour_that_does_not_answer_leaves_room_for_the_others() {
+        let mut queues = Queues::new(16, 1);
+        let accepted = |queues: &mut Queues, peer, priority| {
+            (0..20).take_while(|n| queues.push(frame(peer, *n, priority), 4).is_ok()).count()
+        };
+        assert_eq!(accepted(&mut queues, PEER, Priority::Data), 4);
+        assert_eq!(accepted(&mut queues, PEER, Priority::Control), QUEUE_CONTROL_RESERVE);
+        assert_eq!(accepted(&mut queues, Some(NodeId(2).eui64()), Priority::Data), 4);
+        assert_eq!(accepted(&mut queues, None, Priority::Data), 4);
+        assert_eq!(accepted(&mut queues, Some(NodeId(3).eui64()), Priority::Data), 0, "16 wait");
+    }
+
+    #[test]
+    fn a_newer_broadcast_of_control_takes_the_place_of_the_one_that_waits() {
+        let of_length = |destination, handle, octets, priority| QueuedFrame {
+            octets: alloc::vec![0; octets],
+            ..frame(destination, handle, priority)
+        };
+        let mut queues = Queues::new(16, 1);
+        let control = Priority::Control;
+        for waiting in [of_length(None, 1, 80, control), of_length(None, 2, 40, control)] {
+            queues.push(waiting, 4).expect("room");
+        }
+        queues.push(of_length(None, 3, 80, Priority::Data), 4).expect("room");
+        let mut replaced =
+            |newer: &QueuedFrame| queues.supersede(newer).map(|frame| frame.handle.0);
+        assert_eq!(replaced(&of_length(None, 4, 80, Priority::Data)), None);
+        assert_eq!(replaced(&of_length(PEER, 4, 80, control)), None);
+        assert_eq!(replaced(&of_length(None, 4, 81, control)), None);
+        assert_eq!(replaced(&of_length(None, 4, 80, control)), Some(1));
+        assert_eq!(replaced(&of_length(None, 4, 80, control)), None);
+        assert_eq!(queues.held(), 2);
     }
 
     #[test]

@@ -69,11 +69,13 @@ pub enum DropReason {
     Reset,
     /// The channel was busy each time that the node wanted to send (IEEE 802.15.4-2015 s6.2.5.1).
     ChannelAccess,
+    /// A newer message with the same purpose took its place before it was sent.
+    Superseded,
 }
 
 impl DropReason {
     /// Every reason, in the order of reports.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::QueueFull,
         Self::NoAck,
         Self::Desynchronised,
@@ -92,6 +94,7 @@ impl DropReason {
         Self::GaveUp,
         Self::Reset,
         Self::ChannelAccess,
+        Self::Superseded,
     ];
 
     /// The name that users see in tables and records.
@@ -115,6 +118,7 @@ impl DropReason {
             Self::GaveUp => "gave_up",
             Self::Reset => "reset",
             Self::ChannelAccess => "channel_access",
+            Self::Superseded => "superseded",
         }
     }
 }

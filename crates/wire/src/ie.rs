@@ -112,8 +112,8 @@ impl<'a> HeaderIes<'a> {
             Some((id, content))
         })
     }
-    /// The ACK/NACK time correction (s7.4.2.7): microseconds by which the frame came after the middle of
-    /// the receiver's window, and whether it was refused.
+    /// The ACK/NACK time correction (s7.4.2.7): microseconds by which the frame came too early, and whether it
+    /// was refused.
     pub fn time_correction(self) -> Option<TimeCorrection> {
         let (_, content) = self.iter().find(|(id, _)| *id == element::TIME_CORRECTION)?;
         let info = u16::from_le_bytes(content.try_into().ok()?);
@@ -184,7 +184,9 @@ fn cut_nested(bytes: &[u8]) -> Option<(u8, bool, &[u8], &[u8])> {
 /// What the acknowledgement of a TSCH frame says of its timing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeCorrection {
-    /// Microseconds, -2048 to 2047; positive when the frame came late.
+    /// Microseconds from the start of the frame to the moment at which its receiver expected it, -2048 to 2047:
+    /// positive when the frame came early. Contiki-NG (`estimated_drift` in tsch-slot-operation.c) and OpenWSN
+    /// have the same sign.
     pub micros: i16,
     /// The receiver heard the frame and had no room for it.
     pub nack: bool,

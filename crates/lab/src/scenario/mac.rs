@@ -28,6 +28,8 @@ section! {
     Tsch {
         /// Data frames that wait in one node at most (Righetti et al. 2023, table 1: 16).
         queue_frames: u16 = 16, Within(1, 1024);
+        /// Of them for one neighbour, and for broadcast; the time source may have three quarters of `queue_frames`.
+        queue_per_neighbour: u16 = params::QUEUE_PER_NEIGHBOUR as u16, Within(1, 1024);
         /// Retries of a unicast frame after the first attempt.
         retries: u8 = 7, Within(0, 15);
         /// Frames that one cell may start when more wait for the same neighbour, in slots that follow each other
@@ -41,6 +43,8 @@ section! {
         hopping: Hopping = Hopping::Sixteen, Any;
         /// Time between two enhanced beacons of a node.
         eb_period: Duration = Duration::from_secs(16), Within(MS * 100, HOUR);
+        /// A node sends a beacon or a broadcast in at most one of this times (neighbours + 1) minimal cells (RFC 9033 s2); 0 is no bound.
+        broadcast_spacing: u8 = params::BROADCAST_SPACING, Within(0, 16);
         /// Silence from the time source after which a frame is sent to resynchronise.
         keepalive: Duration = Duration::from_secs(12), Within(SECOND, HOUR);
         /// Silence from the time source after which synchronisation is lost.

@@ -5,13 +5,15 @@
 //! | a neighbour | frames to it                                                                       |
 //! | anyone      | a beacon that is due; broadcast; frames to a neighbour that has no cell of its own |
 //!
-//! In shared cells the backoff of the destination applies. When the schedule has cells to everyone that
+//! In shared cells the backoff of the destination applies, and in the minimal cell the node's [`Spacing`] of its beacons
+//! and broadcasts, after which they take turns. When the schedule has cells to everyone that
 //! are not shared (Orchestra's and ALICE's beacon cells), beacons keep to those and nothing else enters them.
 
 use lowmesh_units::{Asn, Eui64};
 
-use super::cell::{Cell, CellId, CellOptions};
+use super::cell::{Cell, CellId, CellKind, CellOptions};
 use super::schedule::Schedule;
+use super::spacing::Spacing;
 use crate::queue::Queues;
 
 /// What a cell is used for.
@@ -47,6 +49,8 @@ pub struct Situation<'a> {
     pub queues: &'a Queues,
     /// From when on a beacon is due, if this node sends beacons.
     pub beacon_due: Option<Asn>,
+    /// When the minimal cell is free for them.
+    pub spacing: Spacing,
 }
 
 impl Situation<'_> {
@@ -87,21 +91,29 @@ impl Situation<'_> {
         let shared = cell.options.has(CellOptions::SHARED);
         let ready = move |until: Asn| if shared { until } else { Asn(0) };
         let to_all = cell.peer.is_none();
+        // Where beacons have cells of their own, no more than broadcasts share the minimal one.
+        let spaced = cell.kind == CellKind::Minimal && shared && !exclusive;
+        let spacing = if spaced { self.spacing } else { Spacing::default() };
+        let free = move |ready: Asn| ready.max(spacing.from);
         let beacon = self.beacon_due.filter(|_| to_all && exclusive != shared);
+        let beacon = beacon.map(|due| (free(due), Traffic::Beacon));
         let own = cell.peer.and_then(|peer| {
             let queue = self.queues.get(Some(peer)).filter(|q| !q.is_empty())?;
             Some((ready(queue.backoff.until), Traffic::Unicast(peer)))
         });
         let broadcast = self.queues.get(None).filter(|q| to_all && shared && !q.is_empty());
+        let broadcast = broadcast.map(|q| (free(ready(q.backoff.until)), Traffic::Broadcast));
+        let (first, second) =
+            if spacing.after_beacon { (broadcast, beacon) } else { (beacon, broadcast) };
         let others = self
             .queues
             .busy()
             .filter(move |(peer, _)| to_all && shared && !self.schedule.has_tx_to(*peer));
-        beacon
-            .map(|due| (due, Traffic::Beacon))
+        // A cell with a peer of its own has neither of the two.
+        first
             .into_iter()
             .chain(own)
-            .chain(broadcast.map(move |q| (ready(q.backoff.until), Traffic::Broadcast)))
+            .chain(second)
             .chain(others.map(move |(p, q)| (ready(q.backoff.until), Traffic::Unicast(p))))
     }
 
@@ -152,7 +164,7 @@ mod tests {
             let (octets, handle) = (Vec::from([0]), Handle(1));
             let (destination, priority) = (*peer, Priority::Data);
             let frame = QueuedFrame { octets, destination, handle, priority, transmissions: 0 };
-            queues.push(frame).expect("there is room");
+            queues.push(frame, 16).expect("there is room");
         }
         queues
     }
@@ -162,7 +174,8 @@ mod tests {
         beacon: Option<u64>,
         asn: u64,
     ) -> Option<Traffic> {
-        let situation = Situation { schedule, queues, beacon_due: beacon.map(Asn) };
+        let (beacon_due, spacing) = (beacon.map(Asn), Spacing::default());
+        let situation = Situation { schedule, queues, beacon_due, spacing };
         situation.choose(Asn(asn)).map(|choice| choice.traffic)
     }
 
@@ -211,13 +224,32 @@ mod tests {
     }
 
     #[test]
+    fn beacons_and_broadcasts_keep_to_their_share_of_the_minimal_cell_and_take_turns() {
+        let mut schedule = schedule(&[]);
+        let placement = Placement::Fixed { slot: 0, channel_offset: 0 };
+        let (kind, peer) = (CellKind::Minimal, None);
+        let spec = CellSpec { slotframe: 0, placement, options: TX_SHARED, kind, peer };
+        schedule.add(Asn(0), spec).expect("the slotframe has this slot");
+        let queues = queues(&[None, Some(A)]);
+        let traffic = |after_beacon, asn| {
+            let spacing = Spacing { from: Asn(50), after_beacon };
+            let beacon_due = Some(Asn(0));
+            let situation = Situation { schedule: &schedule, queues: &queues, beacon_due, spacing };
+            situation.choose(Asn(asn)).map(|choice| choice.traffic)
+        };
+        assert_eq!(traffic(true, 40), Some(Traffic::Unicast(A)), "what goes to one node may go");
+        assert_eq!(traffic(true, 50), Some(Traffic::Broadcast));
+        assert_eq!(traffic(false, 50), Some(Traffic::Beacon));
+    }
+
+    #[test]
     fn cells_to_listen_in_carry_nothing() {
         let (schedule, queues) = (schedule(&[(0, CellOptions::RX, None)]), queues(&[None]));
         assert_eq!(chosen(&schedule, &queues, Some(0), 0), None);
     }
 
     /// A schedule and queues that nothing but `number` decides about.
-    fn any(number: u64) -> (Schedule, Queues, Option<Asn>) {
+    fn any(number: u64) -> (Schedule, Queues, Option<Asn>, Spacing) {
         let mut rng = Rng::stream(Seed(number), NodeId(0), Purpose::Scheduling);
         let mut schedule = Schedule::new();
         for handle in 0..3 {
@@ -233,7 +265,8 @@ mod tests {
                 let slot = rng.below(u32::from(length)) as u16;
                 Placement::Fixed { slot, channel_offset: 0 }
             };
-            let (kind, peer) = (CellKind::Autonomous, peers[rng.below(3) as usize]);
+            let kind = [CellKind::Autonomous, CellKind::Minimal][rng.below(2) as usize];
+            let peer = peers[rng.below(3) as usize];
             let options = CellOptions(rng.below(8) as u8);
             let spec = CellSpec { slotframe, placement, options, kind, peer };
             schedule.add(Asn(0), spec).expect("there is room");
@@ -244,7 +277,8 @@ mod tests {
             queues.get_mut(peer).expect("it is busy").backoff.until = Asn(rng.below(60).into());
         }
         let beacon_due = rng.chance(0.5).then(|| Asn(rng.below(60).into()));
-        (schedule, queues, beacon_due)
+        let spacing = Spacing { from: Asn(rng.below(60).into()), after_beacon: rng.chance(0.5) };
+        (schedule, queues, beacon_due, spacing)
     }
 
     proptest! {
@@ -252,8 +286,8 @@ mod tests {
         /// one in vain.
         #[test]
         fn the_next_slot_is_the_first_in_which_something_is_chosen(number: u64, from in 0_u64..80) {
-            let (schedule, queues, beacon_due) = any(number);
-            let situation = Situation { schedule: &schedule, queues: &queues, beacon_due };
+            let (schedule, queues, beacon_due, spacing) = any(number);
+            let situation = Situation { schedule: &schedule, queues: &queues, beacon_due, spacing };
             let next = situation.next(Asn(from));
             let end = next.map_or(from + 300, |asn| asn.0);
             let sooner = (from..end).find(|asn| situation.choose(Asn(*asn)).is_some());

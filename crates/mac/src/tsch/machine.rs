@@ -20,12 +20,13 @@ use super::burst::{Burst, InFlight};
 use super::cell::{CellId, CellOptions, Placement};
 use super::choice::Situation;
 use super::schedule::Schedule;
+use super::spacing::Spacing;
 use super::sync::Synchronisation;
 use crate::account::RadioTime;
 use crate::config::Config;
 use crate::frame::{self, Content, PAYLOAD_OCTETS_MAX};
 use crate::link::LinkTable;
-use crate::params::{BEACON_GAP_MAX, EB_JITTER, JOIN_METRIC_MAX};
+use crate::params::{BEACON_GAP_MAX, EB_JITTER, JOIN_METRIC_MAX, QUEUE_TIME_SOURCE_QUARTERS};
 use crate::queue::{NeighbourQueue, Priority, QueuedFrame, Queues};
 
 /// What can happen to a TSCH MAC outside of its timeslots.
@@ -150,6 +151,7 @@ pub struct Tsch {
     /// When slot 0 began.
     pub(super) origin: Instant,
     pub(super) beacon_due: Option<Asn>,
+    pub(super) spacing: Spacing,
     pub(super) join_metric: Option<u8>,
     pub(super) sequence: u8,
     /// First slot that is not over.
@@ -177,6 +179,7 @@ impl Tsch {
             outbox: Outbox::new(),
             origin: Instant::ZERO,
             beacon_due: None,
+            spacing: Spacing::default(),
             join_metric: None,
             sequence,
             next_slot: Asn(0),
@@ -246,7 +249,8 @@ impl Tsch {
     }
 
     pub(super) fn situation(&self) -> Situation<'_> {
-        Situation { schedule: &self.schedule, queues: &self.queues, beacon_due: self.beacon_due }
+        let (schedule, queues, beacon_due) = (&self.schedule, &self.queues, self.beacon_due);
+        Situation { schedule, queues, beacon_due, spacing: self.spacing }
     }
     /// Looks again for the next slot to send in; to be called after whatever could move it.
     pub(super) fn look_ahead(&mut self) {
@@ -313,6 +317,7 @@ impl Tsch {
         self.schedule.set_now(asn);
         self.schedule.clear();
         self.beacon_due = None;
+        self.spacing = Spacing::default();
         self.join_metric = None;
         self.in_flight = None;
         self.burst = None;
@@ -357,7 +362,10 @@ impl Tsch {
             self.drop_frame(&queued, reason);
             return;
         }
-        match self.queues.push(queued) {
+        if let Some(old) = self.queues.supersede(&queued) {
+            self.drop_frame(&old, DropReason::Superseded);
+        }
+        match self.queues.push(queued, self.share(destination)) {
             Ok(was_empty) => {
                 if let (true, Some(peer)) = (was_empty, destination) {
                     self.outbox.push(Output::QueueBusy(peer));
@@ -365,6 +373,15 @@ impl Tsch {
             }
             Err(queued) => self.drop_frame(&queued, DropReason::QueueFull),
         }
+    }
+
+    /// Data frames that may wait for `peer`.
+    fn share(&self, peer: Option<Eui64>) -> usize {
+        let each = self.config.queue_per_neighbour;
+        if peer.is_none() || peer != self.time_source() {
+            return each;
+        }
+        each.max(self.config.queue_frames_max * QUEUE_TIME_SOURCE_QUARTERS / 4)
     }
 
     fn set_beacons(&mut self, join_metric: Option<u8>) {

@@ -7,6 +7,7 @@
 //! | `hopping`  | from (ASN, channel offset) to a channel                      |
 //! | `choice`   | which frame goes out in which cell                           |
 //! | `burst`    | several frames in a row to one neighbour                     |
+//! | `spacing`  | how much of the minimal cell a node takes for broadcasts     |
 //! | `sync`     | the relation to the time source                              |
 //! | `machine`  | joining, beacons, keepalives, queues                         |
 //! | `slot`     | one timeslot at the sender and at the receiver               |
@@ -18,6 +19,7 @@ pub mod hopping;
 pub mod machine;
 pub mod schedule;
 pub mod slot;
+pub mod spacing;
 pub mod sync;
 
 pub use machine::{Input, Output, Tsch};

@@ -16,11 +16,12 @@ use lowmesh_units::{Asn, Channel, Dbm, Eui64, Instant};
 use lowmesh_wire::ieee802154::{Address, Frame, FrameType};
 
 use super::burst::{Burst, InFlight};
-use super::cell::{CellId, CellOptions, CellUse};
-use super::choice::Traffic;
+use super::cell::{CellId, CellKind, CellOptions, CellUse};
+use super::choice::{Choice, Traffic};
 use super::machine::{Output, State, Tsch};
+use super::spacing::Spacing;
 use crate::frame;
-use crate::params::{DUPLICATE_WINDOW, RX_WAIT};
+use crate::params::{DUPLICATE_WINDOW, NEIGHBOUR_AGE, RX_WAIT};
 use crate::queue::NeighbourQueue;
 
 /// A frame that goes out in this slot.
@@ -80,11 +81,27 @@ impl Tsch {
             departure.mark(&mut octets, waiting, self.config.burst_frames_max);
         }
         self.time.sent(octets.len());
+        if !matches!(choice.traffic, Traffic::Unicast(_)) {
+            self.space_out(now, asn, choice);
+        }
         if departure.follows == 0 {
             self.schedule.note_use(choice.cell, |u: &mut CellUse| u.sent += 1);
         }
         self.in_flight = Some(departure);
         Some(Transmission { channel: departure.channel, octets, destination, handle })
+    }
+
+    /// A beacon or a broadcast goes out: the next one leaves the minimal cell to others for a while.
+    fn space_out(&mut self, now: Instant, asn: Asn, choice: Choice) {
+        let Some(cell) = self.schedule.get(choice.cell) else { return };
+        if cell.kind != CellKind::Minimal || self.config.broadcast_spacing == 0 {
+            return;
+        }
+        let distance = self.schedule.next_occurrence(cell, asn + 1).since(asn);
+        let neighbours = self.links.iter().filter(|l| now.since(l.heard) < NEIGHBOUR_AGE).count();
+        let share = (distance, self.config.broadcast_spacing, neighbours);
+        let beacon = choice.traffic == Traffic::Beacon;
+        self.spacing = Spacing::after(asn, beacon, share, &mut self.rng);
     }
 
     /// What goes out in slot `asn`: the rest of a burst, or what the schedule says.
@@ -216,7 +233,7 @@ impl Tsch {
         {
             self.stay_on(asn, channel, cell);
         }
-        let ack = frame::ack(source, sequence, heard.late_micros);
+        let ack = frame::ack(source, sequence, -heard.late_micros);
         self.time.sent(ack.len());
         Some(ack)
     }
@@ -270,7 +287,7 @@ impl Tsch {
                         self.schedule.note_use(choice.cell, |u| u.acked += 1);
                     }
                     self.burst = Burst::after(self.asn(slot_start), sent);
-                    self.finish_acked(peer);
+                    self.finish_acked(peer, choice.shared);
                 } else {
                     self.finish_unacked(peer, choice.shared);
                 }
@@ -295,15 +312,18 @@ impl Tsch {
         if self.time_source() == Some(peer)
             && let Some(correction) = frame.header_ies.time_correction()
         {
-            self.correct_clock(now, i32::from(correction.micros));
+            // It moves this node's slots: to send later is to set the clock back.
+            self.correct_clock(now, -i32::from(correction.micros));
         }
         true
     }
 
-    fn finish_acked(&mut self, peer: Eui64) {
+    /// As in Contiki-NG (tsch-queue.c), success in a dedicated cell says nothing about the shared ones: it ends the
+    /// backoff only where no frame is left to wait.
+    fn finish_acked(&mut self, peer: Eui64, shared: bool) {
         let Some(frame) = self.queues.pop(Some(peer)) else { return };
         let be_min = self.config.be_min;
-        if let Some(queue) = self.queues.get_mut(Some(peer)) {
+        if let Some(queue) = self.queues.get_mut(Some(peer)).filter(|q| shared || q.is_empty()) {
             queue.backoff.reset(be_min);
         }
         let (handle, transmissions) = (frame.handle, frame.transmissions);
@@ -312,6 +332,7 @@ impl Tsch {
         self.note_if_empty(peer);
     }
 
+    /// The backoff outlives a frame that is given up: the cell is as busy for the next one.
     fn finish_unacked(&mut self, peer: Eui64, shared: bool) {
         if shared {
             self.back_off(peer);
@@ -325,10 +346,6 @@ impl Tsch {
             return;
         }
         if let Some(frame) = self.queues.pop(Some(peer)) {
-            let be_min = self.config.be_min;
-            if let Some(queue) = self.queues.get_mut(Some(peer)) {
-                queue.backoff.reset(be_min);
-            }
             self.note_link(peer, frame.transmissions, false);
             self.drop_frame(&frame, DropReason::NoAck);
         }

@@ -2,6 +2,7 @@
 
 use lowmesh_machine::{DropReason, Handle, Machine};
 use lowmesh_units::{Asn, Dbm, Duration, Eui64, Instant, NodeId, Purpose, Rng, Seed};
+use lowmesh_wire::ieee802154::Frame;
 
 use super::cell::{CellKind, CellOptions, CellSpec, Placement};
 use super::{Input, Output, Reception, Tsch};
@@ -20,17 +21,21 @@ struct Pair {
     open: [bool; 2],
 }
 
+const OPTIONS: CellOptions = CellOptions::TX.with(CellOptions::RX).with(CellOptions::SHARED);
+
 impl Pair {
     fn new() -> Self {
         Self::with_bursts(0)
     }
     fn with_bursts(burst_frames_max: u8) -> Self {
+        Self::between([A, B], Config { burst_frames_max, ..Config::default() })
+    }
+    fn between(addresses: [Eui64; 2], config: Config) -> Self {
         let mac = |node: u16| {
             let rng = Rng::stream(Seed(5), NodeId(node), Purpose::Mac);
             // One beacon in sixteen meets the channel that a scanning node listens on.
-            let eb_period = Duration::from_secs(2);
-            let config = Config { burst_frames_max, eb_period, ..Config::default() };
-            Tsch::new(config, NodeId(node).eui64(), rng)
+            let config = Config { eb_period: Duration::from_secs(2), ..config.clone() };
+            Tsch::new(config, addresses[usize::from(node)], rng)
         };
         let mut pair = Self {
             now: Instant::ZERO,
@@ -51,10 +56,9 @@ impl Pair {
     fn install(&mut self, who: usize) {
         let schedule = self.macs[who].schedule_mut(self.now);
         schedule.add_slotframe(0, 11).expect("new");
-        let options = CellOptions::TX.with(CellOptions::RX).with(CellOptions::SHARED);
         let placement = Placement::Fixed { slot: 0, channel_offset: 0 };
         let kind = CellKind::Minimal;
-        let spec = CellSpec { slotframe: 0, placement, options, kind, peer: None };
+        let spec = CellSpec { slotframe: 0, placement, options: OPTIONS, kind, peer: None };
         schedule.add(Asn(0), spec).expect("fits");
         self.tell(who, Input::ScheduleChanged);
     }
@@ -258,4 +262,135 @@ fn staying_on_for_a_burst_costs_radio_time() {
     assert_eq!(pair.macs[0].listens(pair.now), None, "the burst is over");
     let idle = pair.macs[0].radio_time(pair.now).rx - before;
     assert!(idle < Duration::from_millis(1), "the wait was counted when the burst began: {idle}");
+}
+
+/// The acknowledgements of `tests/vectors/mac/enhanced_ack.txt`: correction in microseconds, octets.
+fn acknowledgements() -> Vec<(i32, Vec<u8>)> {
+    let file = include_str!("../../../../tests/vectors/mac/enhanced_ack.txt");
+    let rows = file.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    rows.map(|row| {
+        let (micros, hex) = row.split_once(' ').expect("two columns");
+        let octet = |at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hex digits");
+        (micros.parse().expect("a number"), (0..hex.len()).step_by(2).map(octet).collect())
+    })
+    .collect()
+}
+
+#[test]
+fn another_stacks_acknowledgement_of_an_early_frame_moves_the_clock_back() {
+    let [peer, me] = [1, 2].map(|last| Eui64([0xc1, 0x0c, 0, 0, 0, 0, 0, last]));
+    let vectors = acknowledgements();
+    assert_eq!(vectors.len(), 2);
+    for (micros, octets) in vectors {
+        let mut pair = Pair::between([peer, me], Config::default()).quiet();
+        pair.macs[1].sequence = 0;
+        pair.send(1, peer, 7);
+        let slot = pair.macs[1].next_transmission().expect("there is a cell");
+        let frame = pair.macs[1].transmit(slot).expect("a frame waits");
+        assert_eq!((frame.octets[2], micros), (1, 214));
+        let (rssi, handle) = (Dbm(-70.0), Handle::NONE);
+        let ack = Reception { octets: &octets, rssi, late_micros: 0, handle };
+        pair.macs[1].finish(slot, Some(ack));
+        pair.drain();
+        // The frame came 214 us early: this node's clock is ahead by as much.
+        assert!(pair.outputs[1].contains(&Output::AdjustClock { micros: -micros }));
+        let handle = Handle(7);
+        let sent = Output::Sent { handle, destination: Some(peer), transmissions: 1 };
+        assert!(pair.outputs[1].contains(&sent));
+    }
+}
+
+#[test]
+fn the_acknowledgement_of_a_late_frame_asks_its_sender_to_send_earlier() {
+    let mut pair = Pair::joined();
+    pair.send(1, A, 7);
+    let slot = pair.macs[1].next_transmission().expect("there is a cell");
+    let frame = pair.macs[1].transmit(slot).expect("a frame waits");
+    let (rssi, handle) = (Dbm(-70.0), Handle::NONE);
+    let late = Reception { octets: &frame.octets, rssi, late_micros: 300, handle };
+    let ack = pair.macs[0].receive(slot, late).expect("it is for this node");
+    let frame = Frame::parse(&ack).expect("own frame");
+    assert_eq!(frame.header_ies.time_correction().map(|c| c.micros), Some(-300));
+    pair.macs[1].finish(slot, Some(Reception { octets: &ack, rssi, late_micros: 0, handle }));
+    pair.drain();
+    // Its clock was behind.
+    assert!(pair.outputs[1].contains(&Output::AdjustClock { micros: 300 }));
+}
+
+#[test]
+fn success_in_a_dedicated_cell_ends_the_backoff_only_with_the_last_frame() {
+    let mut pair = Pair::new().quiet();
+    let cells = [
+        (1, 3, CellOptions::TX, A),
+        (0, 3, CellOptions::RX, B),
+        // Nobody listens in the shared one.
+        (1, 5, CellOptions::TX.with(CellOptions::SHARED), A),
+    ];
+    for (who, slot, options, peer) in cells {
+        let placement = Placement::Fixed { slot, channel_offset: 0 };
+        let (kind, peer) = (CellKind::Negotiated, Some(peer));
+        let spec = CellSpec { slotframe: 0, placement, options, kind, peer };
+        let asn = pair.macs[who].asn(pair.now);
+        pair.macs[who].schedule_mut(pair.now).add(asn, spec).expect("fits");
+        pair.tell(who, Input::ScheduleChanged);
+    }
+    pair.open[1] = false;
+    (1..=3).for_each(|handle| pair.send(1, A, handle));
+    pair.run(Duration::from_millis(110));
+    let until = |pair: &Pair| pair.macs[1].queues().get(Some(A)).map(|q| q.backoff.until);
+    let backed_off = until(&pair);
+    assert!(backed_off > Some(Asn(0)), "the shared cell failed");
+    pair.open[1] = true;
+    let sent = |pair: &Pair, handle| {
+        let is = |o: &Output| matches!(o, Output::Sent { handle: h, .. } if *h == Handle(handle));
+        pair.outputs[1].iter().any(is)
+    };
+    while !sent(&pair, 1) {
+        pair.run(Duration::from_millis(10));
+    }
+    assert!(until(&pair) >= backed_off, "two frames wait");
+    pair.run(Duration::from_millis(220));
+    assert!(sent(&pair, 3));
+    assert_eq!(until(&pair), Some(Asn(0)), "nothing waits");
+}
+
+#[test]
+fn a_frame_given_up_leaves_the_backoff_as_it_is() {
+    let mut pair = Pair::joined();
+    pair.open[1] = false;
+    pair.send(1, A, 7);
+    pair.run(Duration::from_secs(100));
+    let given_up =
+        |o: &Output| matches!(o, Output::Dropped { dropped, .. } if dropped.handle == Handle(7));
+    assert!(pair.outputs[1].iter().any(given_up));
+    assert!(pair.macs[1].queues().get(Some(A)).is_some_and(|q| q.backoff.until > Asn(0)));
+}
+
+/// Slots between two broadcasts of a node that has one neighbour and a minimal cell in each eleventh slot.
+fn gaps_of_broadcasts(broadcast_spacing: u8) -> Vec<u64> {
+    let config = Config { broadcast_spacing, queue_per_neighbour: 16, ..Config::default() };
+    let mut pair = Pair::between([A, B], config).quiet();
+    for handle in 1..=12 {
+        let (priority, handle) = (Priority::Data, Handle(handle));
+        let content = Content::Payload(&[0x41]);
+        pair.tell(1, Input::Send { destination: None, content, priority, handle });
+    }
+    let mut sent = Vec::new();
+    for _ in 0..1200 {
+        pair.outputs[1].clear();
+        pair.run(Duration::from_millis(10));
+        if pair.outputs[1].iter().any(|o| matches!(o, Output::Sent { destination: None, .. })) {
+            sent.push(pair.macs[1].asn(pair.now).0);
+        }
+    }
+    assert_eq!(sent.len(), 12);
+    sent.windows(2).map(|two| two[1] - two[0]).collect()
+}
+
+#[test]
+fn a_node_sends_broadcasts_in_one_of_three_minimal_cells_for_each_neighbour_and_itself() {
+    let gaps = gaps_of_broadcasts(3);
+    assert!(gaps.iter().all(|gap| (6 * 11..=8 * 11).contains(gap)), "{gaps:?}");
+    assert!(gaps.iter().any(|gap| *gap != gaps[0]), "drawn for each");
+    assert!(gaps_of_broadcasts(0).iter().all(|gap| *gap == 11));
 }
