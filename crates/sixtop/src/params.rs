@@ -62,8 +62,8 @@ pub struct MsfParams {
     pub cells_used_high: u64,
     /// LIM_NUMCELLSUSED_LOW: RFC 9033 s14, 25 of 100; Righetti 2023 table 1, 12 of 48.
     pub cells_used_low: u64,
-    /// The same while the AutoRxCell is the only one to receive in: ours, 25 of 100. Senders back off in that
-    /// shared cell after each loss, so it is full long before it is used 75 times of 100.
+    /// The same while the AutoRxCell is the only one to receive in: ours, a quarter of `cells_elapsed_max`. Senders
+    /// back off in that shared cell after each loss, so it is full long before three quarters.
     pub shared_used_high: u64,
     /// Frames sent to a neighbour before the share of them that was acknowledged says something of the link:
     /// ours, 16.
@@ -144,6 +144,7 @@ impl MsfParams {
         cells_elapsed_max: 48,
         cells_used_high: 36,
         cells_used_low: 12,
+        shared_used_high: 12,
         downward: true,
         receive_cells: false,
         cells_per_peer_max: 12,

@@ -50,6 +50,9 @@ section! {
         lim_high: u8 = 75, Within(1, 100);
         /// Use below which a cell is deleted, in percent (RFC 9033 s14: LIM_NUMCELLSUSED_LOW 25).
         lim_low: u8 = 25, Within(0, 99);
+        /// Use of the AutoRxCell above which a cell to receive in is added, in percent of max_num_cells (ours, 25: RFC 9033
+        /// s5.1 has lim_high for it too).
+        lim_auto_rx: u8 = 25, Within(1, 100);
         /// Whether a node asks its parent for cells to receive in (RFC 9033 s5.1); without, all that comes down takes
         /// shared cells, as Righetti et al. 2023 s II-B describe MSF.
         receive_cells: bool = true, super::value::Any;
