@@ -238,6 +238,7 @@ fn scheduling(schedule: &Schedule, mode: RplMode) -> Scheduling {
             beacon_length: alice.beacon_length,
             broadcast_length: alice.broadcast_length,
             unicast_length: alice.unicast_length,
+            unicast_shared: alice.unicast_shared,
             ..AliceParams::default()
         }),
         Schedule::Orchestra(orchestra) => {

@@ -169,11 +169,20 @@ pub struct AliceParams {
     pub unicast_length: u16,
     /// Channel offsets for unicast: 15, all but the broadcast cell's (0).
     pub channel_offsets: u16,
+    /// Do senders back off in unicast cells? True in the authors' code (skimskimskim/ALICE, LINK_OPTION_SHARED), as two
+    /// links may share a cell.
+    pub unicast_shared: bool,
 }
 
 impl Default for AliceParams {
     fn default() -> Self {
-        Self { beacon_length: 397, broadcast_length: 31, unicast_length: 29, channel_offsets: 15 }
+        Self {
+            beacon_length: 397,
+            broadcast_length: 31,
+            unicast_length: 29,
+            channel_offsets: 15,
+            unicast_shared: true,
+        }
     }
 }
 

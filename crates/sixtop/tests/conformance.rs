@@ -98,6 +98,20 @@ fn a_cell_that_anyone_may_send_in_is_heard_by_all_and_there_is_one() {
 }
 
 #[test]
+fn senders_back_off_in_cells_that_nobody_negotiated() {
+    for function in NAMES {
+        let net = line(function);
+        for cell in net.nodes.iter().flat_map(|node| node.schedule.cells()) {
+            let to_one = cell.options.has(CellOptions::TX) && cell.peer.is_some();
+            // Addresses alone place these, so two senders may have the same one.
+            if to_one && cell.kind == CellKind::Autonomous {
+                assert!(cell.options.has(CellOptions::SHARED), "{function}: {cell:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_node_hears_the_beacons_of_its_time_source() {
     for function in NAMES {
         let net = line(function);

@@ -114,6 +114,8 @@ section! {
         broadcast_length: u16 = 31, Within(1, SLOTS_MAX);
         /// Slots of the slotframe for unicast (Righetti et al. 2023: 29).
         unicast_length: u16 = 29, Within(1, SLOTS_MAX);
+        /// Whether senders back off in unicast cells, which two links may share (the authors' code: true).
+        unicast_shared: bool = true, super::value::Any;
     }
 }
 

@@ -4,6 +4,9 @@
 //! slotframes: beacons (each node has a cell of its own, its followers listen there), a shared cell for
 //! broadcast and for neighbours without a link, and the links. Both ends derive a link's cell from
 //! (sender, receiver, direction) and the number of the slotframe, so nothing is negotiated.
+//!
+//! Two links may come to the same cell, and a sender cannot know. So senders back off after a loss: the cells are
+//! SHARED, as in the code of ALICE's authors and in the rules of Orchestra that it stems from.
 
 use lowmesh_mac::tsch::cell::{CellKind, CellOptions, CellSpec, Placement};
 use lowmesh_units::Eui64;
@@ -60,14 +63,23 @@ impl Alice {
     fn add_up(&self, context: &mut Context<'_>, parent: Eui64) {
         self.add(context, CellOptions::RX, key(parent, context.me, Direction::Down), parent);
         if self.known {
-            self.add(context, CellOptions::TX, key(context.me, parent, Direction::Up), parent);
+            self.add(context, self.send(), key(context.me, parent, Direction::Up), parent);
         }
     }
 
     /// Cells with a child, which listens since it chose this node.
     fn add_down(&self, context: &mut Context<'_>, child: Eui64) {
-        self.add(context, CellOptions::TX, key(context.me, child, Direction::Down), child);
+        self.add(context, self.send(), key(context.me, child, Direction::Down), child);
         self.add(context, CellOptions::RX, key(child, context.me, Direction::Up), child);
+    }
+
+    /// Options of a cell to send in.
+    fn send(&self) -> CellOptions {
+        if self.params.unicast_shared {
+            CellOptions::TX.with(CellOptions::SHARED)
+        } else {
+            CellOptions::TX
+        }
     }
 
     fn add(&self, context: &mut Context<'_>, options: CellOptions, key: u64, peer: Eui64) {
