@@ -253,7 +253,13 @@ fn scheduling(schedule: &Schedule, mode: RplMode) -> Scheduling {
                     beacon_length: orchestra.beacon_length,
                     common_length: orchestra.common_length,
                     unicast_length: orchestra.unicast_length,
-                    ..OrchestraParams::default()
+                    beacon_channel_offset: orchestra.beacon_channel_offset.into(),
+                    common_channel_offset: orchestra.common_channel_offset.into(),
+                    unicast_channel_offsets: (
+                        orchestra.unicast_channel_offset_min.into(),
+                        orchestra.unicast_channel_offset_max.into(),
+                    ),
+                    root_length: orchestra.root_length,
                 },
             )
         }

@@ -186,7 +186,7 @@ impl Default for AliceParams {
     }
 }
 
-/// Orchestra: Duquennoy, Al Nahas, Landsiedel, Watteyne, SenSys 2015; numbers of Contiki-NG.
+/// Orchestra: Duquennoy, Al Nahas, Landsiedel, Watteyne, SenSys 2015; numbers of Contiki-NG (orchestra-conf.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrchestraParams {
     /// Slots of the beacon slotframe: 397.
@@ -195,8 +195,16 @@ pub struct OrchestraParams {
     pub unicast_length: u16,
     /// Slots of the common slotframe: 31.
     pub common_length: u16,
-    /// Channel offset of unicast cells: 2, next to the beacons' (1) and the common cell's (0).
-    pub unicast_channel_offset: u16,
+    /// Channel offset of beacon cells: ORCHESTRA_EB_CHANNEL_OFFSET, 0.
+    pub beacon_channel_offset: u16,
+    /// Channel offset of the common cell: ORCHESTRA_DEFAULT_COMMON_CHANNEL_OFFSET, 1.
+    pub common_channel_offset: u16,
+    /// First and last channel offset of unicast cells: ORCHESTRA_UNICAST_MIN_ and _MAX_CHANNEL_OFFSET, 2 and 255. The
+    /// receiver's address chooses one of them.
+    pub unicast_channel_offsets: (u16, u16),
+    /// Slots of the slotframe for frames to the root (special_for_root), in which the root listens all the time; 0 is no
+    /// such slotframe. The rule is not among Contiki-NG's default ones.
+    pub root_length: u16,
 }
 
 impl Default for OrchestraParams {
@@ -205,13 +213,18 @@ impl Default for OrchestraParams {
             beacon_length: 397,
             unicast_length: 17,
             common_length: 31,
-            unicast_channel_offset: 2,
+            beacon_channel_offset: 0,
+            common_channel_offset: 1,
+            unicast_channel_offsets: (2, 255),
+            root_length: 0,
         }
     }
 }
 
-/// Channel offset of beacon cells in ALICE and Orchestra: Contiki-NG, 1.
-pub const BEACON_CHANNEL_OFFSET: u16 = 1;
+/// Channel offset of the shared cell: RFC 8180 s4.1, 0.
+pub const MINIMAL_CHANNEL_OFFSET: u16 = 0;
+/// Channel offset of beacon cells in ALICE: ours, 1, next to the shared cell's. The paper leaves it open.
+pub const ALICE_BEACON_CHANNEL_OFFSET: u16 = 1;
 
 #[cfg(test)]
 mod tests {

@@ -128,6 +128,17 @@ section! {
         common_length: u16 = 31, Within(1, SLOTS_MAX);
         /// Slots of the slotframe for unicast (Contiki-NG 5.0: 17).
         unicast_length: u16 = 17, Within(1, SLOTS_MAX);
+        /// Channel offset of beacon cells (Contiki-NG 5.0: 0).
+        beacon_channel_offset: u8 = 0, Within(0, 255);
+        /// Channel offset of the cell for broadcast (Contiki-NG 5.0: 1).
+        common_channel_offset: u8 = 1, Within(0, 255);
+        /// First channel offset of unicast cells; the receiver's address chooses one (Contiki-NG 5.0: 2).
+        unicast_channel_offset_min: u8 = 2, Within(0, 255);
+        /// Last channel offset of unicast cells (Contiki-NG 5.0: 255).
+        unicast_channel_offset_max: u8 = 255, Within(0, 255);
+        /// Slots of a slotframe for frames to the root alone, which then always listens; 0 for none (Contiki-NG 5.0:
+        /// special_for_root, off by default).
+        root_length: u16 = 0, Within(0, SLOTS_MAX);
         /// Whose address places a unicast cell (Contiki-NG 5.0: receiver).
         variant: OrchestraVariant = OrchestraVariant::Receiver, super::value::Any;
     }

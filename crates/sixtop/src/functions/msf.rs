@@ -19,7 +19,10 @@ use super::autonomous::autonomous_place;
 use super::link::{AutoRx, Leave, Link, Quality, Role, SEND};
 use super::{Action, Context, Event, SchedulingFunction, minimal};
 use crate::negotiation::{cells_with, place_of};
-use crate::params::{MsfParams, SLOTFRAME_AUTONOMOUS, SLOTFRAME_MINIMAL, SLOTFRAME_NEGOTIATED};
+use crate::params::{
+    MINIMAL_CHANNEL_OFFSET, MsfParams, SLOTFRAME_AUTONOMOUS, SLOTFRAME_MINIMAL,
+    SLOTFRAME_NEGOTIATED,
+};
 use crate::transaction::Outcome;
 
 /// Negotiated cells that follow the traffic.
@@ -57,7 +60,8 @@ impl Msf {
     fn install(&mut self, context: &mut Context<'_>) {
         *self = Self::new(self.params);
         context.schedule.clear();
-        minimal::install(context, SLOTFRAME_MINIMAL, self.params.minimal_length);
+        let length = self.params.minimal_length;
+        minimal::install(context, SLOTFRAME_MINIMAL, length, MINIMAL_CHANNEL_OFFSET);
         context.slotframe(SLOTFRAME_AUTONOMOUS, self.params.autonomous_length);
         context.slotframe(SLOTFRAME_NEGOTIATED, self.params.negotiated_length);
         // RFC 9033 s3: the AutoRxCell is always there, TX=0 RX=1 SHARED=0.
