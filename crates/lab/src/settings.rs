@@ -230,6 +230,7 @@ fn scheduling(schedule: &Schedule, mode: RplMode) -> Scheduling {
         }
         Schedule::Msf(msf) => Scheduling::Msf(MsfParams {
             receive_cells: msf.receive_cells,
+            backlog_slotframes: msf.backlog_slotframes,
             shared_used_high: share(msf.max_num_cells, msf.lim_auto_rx),
             ..msf_params!(msf, msf.max_num_cells, MsfParams::MSF)
         }),

@@ -72,6 +72,9 @@ pub struct MsfParams {
     pub downward: bool,
     /// Does a node ask its parent for cells to receive in (RFC 9033 s5.1)?
     pub receive_cells: bool,
+    /// Slotframes of negotiated cells after which frames that wait for a child without a break make a parent ask for a
+    /// cell to send to it: ours, 4; 0 for never. RFC 9033 s5.1 lets only the child ask, by what it receives.
+    pub backlog_slotframes: u16,
     /// Cells in a candidate list: RFC 9033 s8 recommends 5 (CELL_LIST_SIZE); 1 to [`LIST_CELLS_MAX`].
     pub cell_list: usize,
     /// Most cells to one neighbour in one direction: a bound of ours, below the slotframe's length.
@@ -119,6 +122,7 @@ impl MsfParams {
         judged_after: 16,
         downward: false,
         receive_cells: true,
+        backlog_slotframes: 4,
         cell_list: 5,
         cells_per_peer_max: 40,
         sent_max: 256,
@@ -147,6 +151,7 @@ impl MsfParams {
         shared_used_high: 12,
         downward: true,
         receive_cells: false,
+        backlog_slotframes: 0,
         cells_per_peer_max: 12,
         ..Self::MSF
     };
