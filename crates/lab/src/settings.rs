@@ -208,18 +208,21 @@ fn carrier(mac: &Mac) -> Carrier {
     Carrier { channel, mode, energy: Dbm(energy) }
 }
 
+/// A threshold of MSF: so many percent of the cells watched.
+fn share(watched: u16, percent: u8) -> u64 {
+    u64::from(watched) * u64::from(percent) / 100
+}
+
 /// What the sections of MSF and B-MSF have in common: two types, one set of keys but for the cells watched.
 macro_rules! msf_params {
     ($section:expr, $watched:expr, $base:expr) => {{
-        // Thresholds are percentages of the cells watched.
-        let share = |percent: u8| u64::from($watched) * u64::from(percent) / 100;
         MsfParams {
             minimal_length: $section.minimal_length,
             autonomous_length: $section.autonomous_length,
             negotiated_length: $section.negotiated_length,
             cells_elapsed_max: $watched.into(),
-            cells_used_high: share($section.lim_high),
-            cells_used_low: share($section.lim_low),
+            cells_used_high: share($watched, $section.lim_high),
+            cells_used_low: share($watched, $section.lim_low),
             cells_per_peer_max: $section.cells_per_peer_max,
             sent_max: $section.max_num_tx.into(),
             relocate_percent: $section.relocate_pdr.into(),
@@ -238,6 +241,8 @@ fn scheduling(schedule: &Schedule, mode: RplMode) -> Scheduling {
         }
         Schedule::Msf(msf) => Scheduling::Msf(MsfParams {
             receive_cells: msf.receive_cells,
+            backlog_slotframes: msf.backlog_slotframes,
+            shared_used_high: share(msf.max_num_cells, msf.lim_auto_rx),
             ..msf_params!(msf, msf.max_num_cells, MsfParams::MSF)
         }),
         Schedule::BMsf(msf) => Scheduling::Msf(msf_params!(msf, msf.max_nec, MsfParams::BMSF)),
@@ -245,6 +250,7 @@ fn scheduling(schedule: &Schedule, mode: RplMode) -> Scheduling {
             beacon_length: alice.beacon_length,
             broadcast_length: alice.broadcast_length,
             unicast_length: alice.unicast_length,
+            unicast_shared: alice.unicast_shared,
             ..AliceParams::default()
         }),
         Schedule::Orchestra(orchestra) => {
@@ -259,7 +265,13 @@ fn scheduling(schedule: &Schedule, mode: RplMode) -> Scheduling {
                     beacon_length: orchestra.beacon_length,
                     common_length: orchestra.common_length,
                     unicast_length: orchestra.unicast_length,
-                    ..OrchestraParams::default()
+                    beacon_channel_offset: orchestra.beacon_channel_offset.into(),
+                    common_channel_offset: orchestra.common_channel_offset.into(),
+                    unicast_channel_offsets: (
+                        orchestra.unicast_channel_offset_min.into(),
+                        orchestra.unicast_channel_offset_max.into(),
+                    ),
+                    root_length: orchestra.root_length,
                 },
             )
         }

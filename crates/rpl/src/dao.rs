@@ -56,9 +56,10 @@ impl Rpl {
                 self.remove_route(&target);
             }
             // RFC 6550 s9.8 (3): a parent that is left is told so.
-            let left = old.filter(|old| {
-                self.neighbours.get(old).is_some_and(|n| n.etx.0 <= params::MAX_LINK_METRIC)
-            });
+            let heard = |old: &Address| {
+                self.neighbours.get(old).is_some_and(|n| n.etx.0 <= params::FAREWELL_LINK_METRIC)
+            };
+            let left = old.filter(heard);
             if let (Some(old), Some(dodag)) = (left, self.member()) {
                 let path_sequence = self.advertiser.path_sequence;
                 let no_path = Advert { path_sequence, path_lifetime: params::NO_PATH };

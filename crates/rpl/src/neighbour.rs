@@ -73,8 +73,8 @@ impl Neighbours {
     }
     /// Gives links that were too bad another chance: without a place nothing is sent over them, so nothing
     /// would ever measure them again.
-    pub(crate) fn forgive_links(&mut self) {
-        for neighbour in self.list.iter_mut().filter(|n| n.etx.0 > params::MAX_LINK_METRIC) {
+    pub(crate) fn forgive_links(&mut self, worst: Etx) {
+        for neighbour in self.list.iter_mut().filter(|n| n.etx > worst) {
             (neighbour.etx, neighbour.fresh_until) = (Etx(params::ETX_AFTER_LOSS), Instant::ZERO);
         }
     }

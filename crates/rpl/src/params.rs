@@ -63,8 +63,15 @@ pub const PROBE_PERIOD: Duration = Duration::from_secs(90);
 /// How long a node that lost its parents poisons before it may join below its old rank. Ours, in Imin: two
 /// short Trickle intervals carry two poisoned DIOs.
 pub const POISON_INTERVALS: u64 = 3;
-/// MAX_LINK_METRIC: Classic, ETX 8 = 1024 / 128 (RFC 6719 s5: 512; Lite: 512).
-pub const MAX_LINK_METRIC: u16 = 1024;
+/// MAX_LINK_METRIC: RFC 6719 s5 and Lite, 512 = ETX 4.
+pub const MRHOF_MAX_LINK_METRIC: u16 = 512;
+/// MAX_LINK_METRIC: Classic, 1024 = ETX 8.
+pub const CLASSIC_MAX_LINK_METRIC: u16 = 1024;
+/// The worst link that OF0 takes: ours, ETX 8. A step of rank is at its maximum from ETX 3.7 on (RFC 6552 has no limit).
+pub const OF0_MAX_LINK_METRIC: u16 = 1024;
+/// The worst link over which a parent that is left gets a No-Path: ours, ETX 8. It may be too bad for a parent and still
+/// carry one message.
+pub const FAREWELL_LINK_METRIC: u16 = 1024;
 /// MAX_PATH_COST: RFC 6719 s5, 32768 = 256 expected transmissions.
 pub const MAX_PATH_COST: u32 = 32768;
 /// PARENT_SWITCH_THRESHOLD: RFC 6719 s5, 192 = 1.5 ETX (Classic: 96).
@@ -84,7 +91,7 @@ pub const OF0_SWITCH_THRESHOLD: u32 = 640;
 pub const OF0_STEP_OF_RANK: (u32, u32) = (1, 9);
 /// ETX of a link before its first frame: Classic and Lite, 2 (in 1/128).
 pub const ETX_DEFAULT: u16 = 256;
-/// ETX of a link that was given up and is heard again. Ours, ETX 4: a link may carry broadcasts one way
+/// ETX of a link that was given up and is heard again. Ours, ETX 4, the worst that MRHOF takes: a link may carry broadcasts one way
 /// only, and the default would let the node flap between hope and loss.
 pub const ETX_AFTER_LOSS: u16 = 512;
 /// Neighbours kept: enough for a dense cell; Contiki-NG motes keep 16, its Cooja builds 300.

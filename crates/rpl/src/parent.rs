@@ -196,7 +196,7 @@ impl Rpl {
             self.state = State::Seeking;
             self.trickle.stop();
             self.neighbours.forget_ranks();
-            self.neighbours.forgive_links();
+            self.neighbours.forgive_links(self.config.objective.max_link_metric());
             self.solicit(now);
         }
     }

@@ -40,6 +40,8 @@ pub enum Event {
     Desynchronised,
     /// Whose clock it follows.
     TimeSource(Option<Eui64>),
+    /// This neighbour is the root; told before it becomes the preferred parent.
+    RootKnown(Eui64),
     /// RPL chose another preferred parent.
     ParentChanged {
         /// The one before.

@@ -62,8 +62,8 @@ pub struct MsfParams {
     pub cells_used_high: u64,
     /// LIM_NUMCELLSUSED_LOW: RFC 9033 s14, 25 of 100; Righetti 2023 table 1, 12 of 48.
     pub cells_used_low: u64,
-    /// The same while the AutoRxCell is the only one to receive in: ours, 25 of 100. Senders back off in that
-    /// shared cell after each loss, so it is full long before it is used 75 times of 100.
+    /// The same while the AutoRxCell is the only one to receive in: ours, a quarter of `cells_elapsed_max`. Senders
+    /// back off in that shared cell after each loss, so it is full long before three quarters.
     pub shared_used_high: u64,
     /// Frames sent to a neighbour before the share of them that was acknowledged says something of the link:
     /// ours, 16.
@@ -72,6 +72,9 @@ pub struct MsfParams {
     pub downward: bool,
     /// Does a node ask its parent for cells to receive in (RFC 9033 s5.1)?
     pub receive_cells: bool,
+    /// Slotframes of negotiated cells after which frames that wait for a child without a break make a parent ask for a
+    /// cell to send to it: ours, 4; 0 for never. RFC 9033 s5.1 lets only the child ask, by what it receives.
+    pub backlog_slotframes: u16,
     /// Cells in a candidate list: RFC 9033 s8 recommends 5 (CELL_LIST_SIZE); 1 to [`LIST_CELLS_MAX`].
     pub cell_list: usize,
     /// Most cells to one neighbour in one direction: a bound of ours, below the slotframe's length.
@@ -119,6 +122,7 @@ impl MsfParams {
         judged_after: 16,
         downward: false,
         receive_cells: true,
+        backlog_slotframes: 4,
         cell_list: 5,
         cells_per_peer_max: 40,
         sent_max: 256,
@@ -144,8 +148,10 @@ impl MsfParams {
         cells_elapsed_max: 48,
         cells_used_high: 36,
         cells_used_low: 12,
+        shared_used_high: 12,
         downward: true,
         receive_cells: false,
+        backlog_slotframes: 0,
         cells_per_peer_max: 12,
         ..Self::MSF
     };
@@ -168,15 +174,24 @@ pub struct AliceParams {
     pub unicast_length: u16,
     /// Channel offsets for unicast: 15, all but the broadcast cell's (0).
     pub channel_offsets: u16,
+    /// Do senders back off in unicast cells? True in the authors' code (skimskimskim/ALICE, LINK_OPTION_SHARED), as two
+    /// links may share a cell.
+    pub unicast_shared: bool,
 }
 
 impl Default for AliceParams {
     fn default() -> Self {
-        Self { beacon_length: 397, broadcast_length: 31, unicast_length: 29, channel_offsets: 15 }
+        Self {
+            beacon_length: 397,
+            broadcast_length: 31,
+            unicast_length: 29,
+            channel_offsets: 15,
+            unicast_shared: true,
+        }
     }
 }
 
-/// Orchestra: Duquennoy, Al Nahas, Landsiedel, Watteyne, SenSys 2015; numbers of Contiki-NG.
+/// Orchestra: Duquennoy, Al Nahas, Landsiedel, Watteyne, SenSys 2015; numbers of Contiki-NG (orchestra-conf.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrchestraParams {
     /// Slots of the beacon slotframe: 397.
@@ -185,8 +200,16 @@ pub struct OrchestraParams {
     pub unicast_length: u16,
     /// Slots of the common slotframe: 31.
     pub common_length: u16,
-    /// Channel offset of unicast cells: 2, next to the beacons' (1) and the common cell's (0).
-    pub unicast_channel_offset: u16,
+    /// Channel offset of beacon cells: ORCHESTRA_EB_CHANNEL_OFFSET, 0.
+    pub beacon_channel_offset: u16,
+    /// Channel offset of the common cell: ORCHESTRA_DEFAULT_COMMON_CHANNEL_OFFSET, 1.
+    pub common_channel_offset: u16,
+    /// First and last channel offset of unicast cells: ORCHESTRA_UNICAST_MIN_ and _MAX_CHANNEL_OFFSET, 2 and 255. The
+    /// receiver's address chooses one of them.
+    pub unicast_channel_offsets: (u16, u16),
+    /// Slots of the slotframe for frames to the root (special_for_root), in which the root listens all the time; 0 is no
+    /// such slotframe. The rule is not among Contiki-NG's default ones.
+    pub root_length: u16,
 }
 
 impl Default for OrchestraParams {
@@ -195,13 +218,18 @@ impl Default for OrchestraParams {
             beacon_length: 397,
             unicast_length: 17,
             common_length: 31,
-            unicast_channel_offset: 2,
+            beacon_channel_offset: 0,
+            common_channel_offset: 1,
+            unicast_channel_offsets: (2, 255),
+            root_length: 0,
         }
     }
 }
 
-/// Channel offset of beacon cells in ALICE and Orchestra: Contiki-NG, 1.
-pub const BEACON_CHANNEL_OFFSET: u16 = 1;
+/// Channel offset of the shared cell: RFC 8180 s4.1, 0.
+pub const MINIMAL_CHANNEL_OFFSET: u16 = 0;
+/// Channel offset of beacon cells in ALICE: ours, 1, next to the shared cell's. The paper leaves it open.
+pub const ALICE_BEACON_CHANNEL_OFFSET: u16 = 1;
 
 #[cfg(test)]
 mod tests {

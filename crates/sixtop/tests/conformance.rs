@@ -7,6 +7,8 @@ use lowmesh_mac::tsch::cell::{Cell, CellKind, CellOptions};
 use lowmesh_machine::Machine;
 use lowmesh_sixtop::function_by_name;
 use lowmesh_sixtop::functions::NAMES;
+use lowmesh_sixtop::functions::orchestra::{Orchestra, Rule};
+use lowmesh_sixtop::params::OrchestraParams;
 use lowmesh_sixtop::{Event, Sixtop};
 use lowmesh_units::{Asn, Duration};
 
@@ -92,8 +94,69 @@ fn a_cell_that_anyone_may_send_in_is_heard_by_all_and_there_is_one() {
             assert_eq!(broadcast.len(), 1, "{function}");
             assert_eq!(broadcast[0].kind, CellKind::Minimal);
             let asn = node.schedule.next_occurrence(broadcast[0], Asn(5000));
-            assert!((0..3).all(|n| listens(&net, n, asn, 0)), "{function}");
+            let slotframe = node.schedule.slotframe(broadcast[0].slotframe).expect("its own");
+            let (_, offset) = broadcast[0].placement.at(0, slotframe.length);
+            assert!((0..3).all(|n| listens(&net, n, asn, offset)), "{function}");
         }
+    }
+}
+
+#[test]
+fn senders_back_off_in_cells_that_nobody_negotiated() {
+    for function in NAMES {
+        let net = line(function);
+        for cell in net.nodes.iter().flat_map(|node| node.schedule.cells()) {
+            let to_one = cell.options.has(CellOptions::TX) && cell.peer.is_some();
+            // Addresses alone place these, so two senders may have the same one.
+            if to_one && cell.kind == CellKind::Autonomous {
+                assert!(cell.options.has(CellOptions::SHARED), "{function}: {cell:?}");
+            }
+        }
+    }
+}
+
+/// Slot and channel offset of the cells of `node` to or from `peer` with these options.
+fn places(net: &Net, node: usize, peer: Option<usize>, options: CellOptions) -> Vec<(u16, u16)> {
+    let cells = net.nodes[node].schedule.cells();
+    let cells = cells.filter(|c| c.peer == peer.map(eui) && c.options == options);
+    cells.map(|c| c.placement.at(0, 1)).collect()
+}
+
+#[test]
+fn orchestra_has_the_slot_of_the_owner_and_the_channel_offset_of_the_receiver() {
+    // Contiki-NG's orchestra-conf.h: beacons at offset 0, the common cell at 1, unicast from 2 on by the hash.
+    let shared = CellOptions::TX.with(CellOptions::SHARED);
+    for (function, slot) in [("orchestra", 2), ("orchestra/sender-based", 1)] {
+        let mut net = line(function);
+        net.tell(2, Event::KnownToParent(eui(1)));
+        net.tell(1, Event::KnownToParent(eui(0)));
+        assert_eq!(places(&net, 1, None, CellOptions::TX), [(1, 0)], "{function}");
+        assert_eq!(places(&net, 1, Some(2), shared), [(slot, 4)], "{function}");
+    }
+    let net = line("orchestra");
+    assert_eq!(places(&net, 2, None, CellOptions::RX), [(2, 4)]);
+    let common = shared.with(CellOptions::RX).with(CellOptions::TIMEKEEPING);
+    assert_eq!(places(&net, 2, None, common), [(0, 1)]);
+}
+
+#[test]
+fn orchestras_root_listens_all_the_time_if_there_is_a_slotframe_for_it() {
+    let params = OrchestraParams { root_length: 7, ..OrchestraParams::default() };
+    let shared = CellOptions::TX.with(CellOptions::SHARED);
+    for rule in [Rule::ReceiverStoring, Rule::SenderStoring, Rule::ReceiverNonStoring] {
+        let mut net = Net::with(3, 0.0, 5, || Box::new(Orchestra::new(rule, params)));
+        net.tell(1, Event::RootKnown(eui(0)));
+        net.attach(1, None, 0);
+        net.attach(2, None, 1);
+        net.tell(1, Event::KnownToParent(eui(0)));
+        // To the root in the sender's own slot, of 7; to others as ever.
+        assert_eq!(places(&net, 1, Some(0), shared), [(1, 2)], "{rule:?}");
+        let cells = net.nodes[1].schedule.cells_in(2);
+        assert_eq!(cells.map(|c| c.peer).collect::<Vec<_>>(), [Some(eui(0))], "{rule:?}");
+        assert_eq!(net.nodes[2].schedule.cells_in(2).count(), 0, "{rule:?}");
+        assert!((0..500).all(|asn| listens(&net, 0, Asn(asn), 2)), "{rule:?}");
+        net.tell(1, Event::ParentChanged { old: Some(eui(0)), new: None });
+        assert_eq!(net.nodes[1].schedule.cells_in(2).count(), 0, "{rule:?}");
     }
 }
 

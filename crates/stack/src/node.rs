@@ -265,7 +265,11 @@ impl Node {
         for &child in &place.children {
             self.link.tell_sixtop(now, Event::ChildAdded(child));
         }
+        let is_below_root = place.hops == 1;
         self.link.set_beacons(now, Some(metric));
+        if let Some(root) = parent.filter(|_| is_below_root) {
+            self.link.tell_sixtop(now, Event::RootKnown(root));
+        }
         self.link.on_parent(now, None, parent);
         if let Some(parent) = parent {
             self.link.tell_sixtop(now, Event::KnownToParent(parent));
@@ -309,6 +313,13 @@ impl Node {
         let eui = |address: Option<[u8; 16]>| address.map(|a| Address(a).eui64());
         let (old, new): (Option<Eui64>, Option<Eui64>) = (eui(old), eui(new));
         self.ipv6.routes.set_default(new.map(Address::link_local));
+        let root = match &self.routing {
+            Routing::Rpl(rpl) => rpl.dodag_id().map(|id| Address(id).eui64()),
+            Routing::Static(_) => None,
+        };
+        if let Some(root) = root.filter(|root| new == Some(*root)) {
+            self.link.tell_sixtop(now, Event::RootKnown(root));
+        }
         self.link.on_parent(now, old, new);
         self.outbox.push(Output::Network(Network::Parent(new)));
     }

@@ -79,6 +79,12 @@ impl Scenario {
 
     /// Whether the scheduling function can learn what it must know.
     fn schedule_conflicts(&self, check: &mut impl FnMut(bool, &str, String)) {
+        if let Schedule::Orchestra(orchestra) = &self.schedule {
+            let (min, max) =
+                (orchestra.unicast_channel_offset_min, orchestra.unicast_channel_offset_max);
+            let message = format!("{min} is above schedule.unicast_channel_offset_max = {max}");
+            check(min > max, "schedule.unicast_channel_offset_min", message);
+        }
         let needs_children = match &self.schedule {
             Schedule::Alice(_) => Some("alice"),
             Schedule::Orchestra(o) if o.variant == OrchestraVariant::Sender => {

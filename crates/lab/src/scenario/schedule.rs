@@ -50,6 +50,12 @@ section! {
         lim_high: u8 = 75, Within(1, 100);
         /// Use below which a cell is deleted, in percent (RFC 9033 s14: LIM_NUMCELLSUSED_LOW 25).
         lim_low: u8 = 25, Within(0, 99);
+        /// Use of the AutoRxCell above which a cell to receive in is added, in percent of max_num_cells (ours, 25: RFC 9033
+        /// s5.1 has lim_high for it too).
+        lim_auto_rx: u8 = 25, Within(1, 100);
+        /// Slotframes for which frames wait for a child without a break before its parent asks for a cell to send to it; 0 for
+        /// never (ours, 4: in RFC 9033 s5.1 only the child asks).
+        backlog_slotframes: u16 = 4, Within(0, 10_000);
         /// Whether a node asks its parent for cells to receive in (RFC 9033 s5.1); without, all that comes down takes
         /// shared cells, as Righetti et al. 2023 s II-B describe MSF.
         receive_cells: bool = true, super::value::Any;
@@ -111,6 +117,8 @@ section! {
         broadcast_length: u16 = 31, Within(1, SLOTS_MAX);
         /// Slots of the slotframe for unicast (Righetti et al. 2023: 29).
         unicast_length: u16 = 29, Within(1, SLOTS_MAX);
+        /// Whether senders back off in unicast cells, which two links may share (the authors' code: true).
+        unicast_shared: bool = true, super::value::Any;
     }
 }
 
@@ -123,6 +131,17 @@ section! {
         common_length: u16 = 31, Within(1, SLOTS_MAX);
         /// Slots of the slotframe for unicast (Contiki-NG 5.0: 17).
         unicast_length: u16 = 17, Within(1, SLOTS_MAX);
+        /// Channel offset of beacon cells (Contiki-NG 5.0: 0).
+        beacon_channel_offset: u8 = 0, Within(0, 255);
+        /// Channel offset of the cell for broadcast (Contiki-NG 5.0: 1).
+        common_channel_offset: u8 = 1, Within(0, 255);
+        /// First channel offset of unicast cells; the receiver's address chooses one (Contiki-NG 5.0: 2).
+        unicast_channel_offset_min: u8 = 2, Within(0, 255);
+        /// Last channel offset of unicast cells (Contiki-NG 5.0: 255).
+        unicast_channel_offset_max: u8 = 255, Within(0, 255);
+        /// Slots of a slotframe for frames to the root alone, which then always listens; 0 for none (Contiki-NG 5.0:
+        /// special_for_root, off by default).
+        root_length: u16 = 0, Within(0, SLOTS_MAX);
         /// Whose address places a unicast cell (Contiki-NG 5.0: receiver).
         variant: OrchestraVariant = OrchestraVariant::Receiver, super::value::Any;
     }

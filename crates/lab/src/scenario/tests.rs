@@ -130,6 +130,22 @@ fn numbers_over_a_cocoa_set_reach_the_timer_and_read_back() {
 }
 
 #[test]
+fn all_thresholds_of_msf_follow_the_number_of_cells_watched() {
+    let text = "name = \"x\"\n[schedule]\nfunction = \"msf\"\n";
+    let msf = |sets: &[&str]| {
+        let scenario = parse(text, sets);
+        match crate::settings::simulation(&scenario).node.scheduling {
+            lowmesh_stack::Scheduling::Msf(msf) => msf,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(msf(&[]), lowmesh_sixtop::params::MsfParams::MSF);
+    let half = msf(&["schedule.max_num_cells=32"]);
+    assert_eq!((half.cells_used_high, half.cells_used_low, half.shared_used_high), (24, 8, 8));
+    assert_eq!(msf(&["schedule.lim_auto_rx=40"]).shared_used_high, 40);
+}
+
+#[test]
 fn numbers_of_cocoa_are_refused_with_another_timer() {
     let told = errors("name = \"x\"\n[cocoa]\nalpha = 0.5\n", &[]);
     assert!(told.starts_with("my.toml: coap.congestion: \"default\" has none"), "{told}");

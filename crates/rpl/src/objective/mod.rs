@@ -16,6 +16,8 @@ pub trait ObjectiveFunction {
     fn name(&self) -> &'static str;
     /// Objective Code Point of the DODAG Configuration option.
     fn code_point(&self) -> u16;
+    /// The worst link that may lead to a parent.
+    fn max_link_metric(&self) -> Etx;
     /// The rank of a node below a neighbour of rank `neighbour` over a link of `etx`; infinite when the
     /// neighbour, the link or the path will not do. A finite rank is at least `min_hop` above the
     /// neighbour's (RFC 6550 s3.5.1).
@@ -65,6 +67,9 @@ impl ObjectiveFunction for Objective {
     fn code_point(&self) -> u16 {
         self.function().code_point()
     }
+    fn max_link_metric(&self) -> Etx {
+        self.function().max_link_metric()
+    }
     fn rank_through(&self, neighbour: Rank, etx: Etx, min_hop: u16) -> Rank {
         self.function().rank_through(neighbour, etx, min_hop)
     }
@@ -87,7 +92,6 @@ fn rank_of(sum: u32) -> Rank {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::params;
     use proptest::prelude::*;
 
     proptest! {
@@ -135,7 +139,9 @@ mod tests {
             let through = |rank, etx| objective.rank_through(rank, etx, 256);
             assert_eq!(through(Rank::INFINITE, Etx(128)), Rank::INFINITE);
             assert_eq!(through(Rank(256), Etx::DEAD), Rank::INFINITE);
-            assert_ne!(through(Rank(256), Etx(params::MAX_LINK_METRIC)), Rank::INFINITE);
+            let worst = objective.max_link_metric();
+            assert_ne!(through(Rank(256), worst), Rank::INFINITE);
+            assert_eq!(through(Rank(256), Etx(worst.0 + 1)), Rank::INFINITE);
         }
     }
 }

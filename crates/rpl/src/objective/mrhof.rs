@@ -11,6 +11,7 @@ use crate::params;
 #[derive(Clone, Copy, Debug)]
 pub struct Mrhof {
     name: &'static str,
+    max_link_metric: u16,
     switch_threshold: u32,
     switch_after: Option<Duration>,
     measures_first: bool,
@@ -20,6 +21,7 @@ impl Mrhof {
     /// With the threshold of RFC 6719 s5; a smaller gain counts once it has lasted.
     pub const RFC_6719: Self = Self {
         name: "mrhof",
+        max_link_metric: params::MRHOF_MAX_LINK_METRIC,
         switch_threshold: params::MRHOF_SWITCH_THRESHOLD,
         switch_after: Some(params::MRHOF_SWITCH_AFTER),
         measures_first: false,
@@ -27,6 +29,7 @@ impl Mrhof {
     /// As in RPL Classic of Contiki-NG, its implementation with storing mode.
     pub const CLASSIC: Self = Self {
         name: "mrhof/classic",
+        max_link_metric: params::CLASSIC_MAX_LINK_METRIC,
         switch_threshold: params::CLASSIC_SWITCH_THRESHOLD,
         switch_after: None,
         measures_first: true,
@@ -40,9 +43,12 @@ impl ObjectiveFunction for Mrhof {
     fn code_point(&self) -> u16 {
         1
     }
+    fn max_link_metric(&self) -> Etx {
+        Etx(self.max_link_metric)
+    }
     fn rank_through(&self, neighbour: Rank, etx: Etx, min_hop: u16) -> Rank {
         // RFC 6719 s3.2.2: neither a link beyond MAX_LINK_METRIC nor a path beyond MAX_PATH_COST.
-        if neighbour == Rank::INFINITE || etx.0 > params::MAX_LINK_METRIC {
+        if neighbour == Rank::INFINITE || etx.0 > self.max_link_metric {
             return Rank::INFINITE;
         }
         let cost = u32::from(neighbour.0) + u32::from(etx.0.max(min_hop));
@@ -67,6 +73,16 @@ mod tests {
     fn rank_adds_up_etx() {
         assert_eq!(Mrhof::RFC_6719.rank_through(Rank(128), Etx::from_f64(1.5), 128), Rank(320));
         assert_eq!(Mrhof::RFC_6719.rank_through(Rank(128), Etx(1), 128), Rank(256));
+    }
+
+    #[test]
+    fn a_link_of_more_than_four_transmissions_leads_to_no_parent_and_with_classic_of_more_than_eight()
+     {
+        let takes = |mrhof: Mrhof, etx| {
+            mrhof.rank_through(Rank(128), Etx::from_f64(etx), 128) != Rank::INFINITE
+        };
+        assert_eq!([4.0, 4.1].map(|etx| takes(Mrhof::RFC_6719, etx)), [true, false]);
+        assert_eq!([8.0, 8.1].map(|etx| takes(Mrhof::CLASSIC, etx)), [true, false]);
     }
 
     #[test]

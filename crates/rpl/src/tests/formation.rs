@@ -143,7 +143,7 @@ fn children_are_told_once_and_leave_with_their_last_route() {
     let links = [(0, 1, 1.0), (0, 2, 1.5), (1, 3, 1.0), (2, 3, 1.5), (3, 4, 1.0)];
     let mut network = Network::new(5, &links, 3);
     network.run(MINUTE * 3);
-    network.set_link(1, 3, 6.0);
+    network.set_link(1, 3, 4.0);
     network.run(MINUTE);
     let of_one: Vec<&Output> = network
         .events

@@ -290,10 +290,10 @@ fn the_rank_never_grows_beyond_the_limit_in_one_version() {
 #[test]
 fn a_new_parent_gets_all_routes_and_the_old_one_a_no_path() {
     let mut script = Script::joined();
-    script.etx(0, 6.0);
+    script.etx(0, 4.0);
     script.hear(3, &Message::Dao(dao(3, 241, 30)));
     script.pass(Duration::from_secs(10));
-    let outputs = script.hear(2, &Message::Dio(dio(256)));
+    let outputs = script.hear(2, &Message::Dio(dio(160)));
     assert_eq!(script.parent(), Some(2));
     let farewell = daos(&outputs);
     assert!(

@@ -4,13 +4,16 @@
 //! slotframes: beacons (each node has a cell of its own, its followers listen there), a shared cell for
 //! broadcast and for neighbours without a link, and the links. Both ends derive a link's cell from
 //! (sender, receiver, direction) and the number of the slotframe, so nothing is negotiated.
+//!
+//! Two links may come to the same cell, and a sender cannot know. So senders back off after a loss: the cells are
+//! SHARED, as in the code of ALICE's authors and in the rules of Orchestra that it stems from.
 
 use lowmesh_mac::tsch::cell::{CellKind, CellOptions, CellSpec, Placement};
 use lowmesh_units::Eui64;
 
 use super::autonomous::address_slot;
 use super::{Context, Event, SchedulingFunction};
-use crate::params::{AliceParams, BEACON_CHANNEL_OFFSET};
+use crate::params::{ALICE_BEACON_CHANNEL_OFFSET, AliceParams, MINIMAL_CHANNEL_OFFSET};
 
 const BEACONS: u8 = 0;
 const BROADCAST: u8 = 1;
@@ -44,8 +47,9 @@ impl Alice {
     fn install(&mut self, context: &mut Context<'_>) {
         self.synchronised = true;
         context.schedule.clear();
-        install_beacons(context, BEACONS, self.params.beacon_length);
-        super::minimal::install(context, BROADCAST, self.params.broadcast_length);
+        install_beacons(context, BEACONS, self.params.beacon_length, ALICE_BEACON_CHANNEL_OFFSET);
+        let length = self.params.broadcast_length;
+        super::minimal::install(context, BROADCAST, length, MINIMAL_CHANNEL_OFFSET);
         context.slotframe(UNICAST, self.params.unicast_length);
         if let Some(parent) = self.parent {
             self.add_up(context, parent);
@@ -60,14 +64,23 @@ impl Alice {
     fn add_up(&self, context: &mut Context<'_>, parent: Eui64) {
         self.add(context, CellOptions::RX, key(parent, context.me, Direction::Down), parent);
         if self.known {
-            self.add(context, CellOptions::TX, key(context.me, parent, Direction::Up), parent);
+            self.add(context, self.send(), key(context.me, parent, Direction::Up), parent);
         }
     }
 
     /// Cells with a child, which listens since it chose this node.
     fn add_down(&self, context: &mut Context<'_>, child: Eui64) {
-        self.add(context, CellOptions::TX, key(context.me, child, Direction::Down), child);
+        self.add(context, self.send(), key(context.me, child, Direction::Down), child);
         self.add(context, CellOptions::RX, key(child, context.me, Direction::Up), child);
+    }
+
+    /// Options of a cell to send in.
+    fn send(&self) -> CellOptions {
+        if self.params.unicast_shared {
+            CellOptions::TX.with(CellOptions::SHARED)
+        } else {
+            CellOptions::TX
+        }
     }
 
     fn add(&self, context: &mut Context<'_>, options: CellOptions, key: u64, peer: Eui64) {
@@ -127,14 +140,16 @@ fn key(sender: Eui64, receiver: Eui64, way: Direction) -> u64 {
 }
 
 /// The cell for a node's own beacons: sender-based, so neighbours do not collide (Orchestra's EBSF).
-pub(crate) fn install_beacons(context: &mut Context<'_>, handle: u8, length: u16) {
+pub(crate) fn install_beacons(
+    context: &mut Context<'_>,
+    handle: u8,
+    length: u16,
+    channel_offset: u16,
+) {
     context.slotframe(handle, length);
     context.cell(CellSpec {
         slotframe: handle,
-        placement: Placement::Fixed {
-            slot: address_slot(context.me, length),
-            channel_offset: BEACON_CHANNEL_OFFSET,
-        },
+        placement: Placement::Fixed { slot: address_slot(context.me, length), channel_offset },
         options: CellOptions::TX,
         kind: CellKind::Minimal,
         peer: None,
@@ -142,15 +157,17 @@ pub(crate) fn install_beacons(context: &mut Context<'_>, handle: u8, length: u16
 }
 
 /// The cell in which the time source sends its beacons, in the place of any other.
-pub(crate) fn follow_beacons(context: &mut Context<'_>, handle: u8, source: Option<Eui64>) {
+pub(crate) fn follow_beacons(
+    context: &mut Context<'_>,
+    handle: u8,
+    source: Option<Eui64>,
+    channel_offset: u16,
+) {
     context.remove_where(|c| c.slotframe == handle && c.options.has(CellOptions::RX));
     let Some((source, frame)) = source.zip(context.schedule.slotframe(handle)) else { return };
     context.cell(CellSpec {
         slotframe: handle,
-        placement: Placement::Fixed {
-            slot: address_slot(source, frame.length),
-            channel_offset: BEACON_CHANNEL_OFFSET,
-        },
+        placement: Placement::Fixed { slot: address_slot(source, frame.length), channel_offset },
         options: CellOptions::RX.with(CellOptions::TIMEKEEPING),
         kind: CellKind::Minimal,
         peer: Some(source),
@@ -168,7 +185,9 @@ impl SchedulingFunction for Alice {
                 *self = Self::new(self.params);
                 context.schedule.clear();
             }
-            Event::TimeSource(source) => follow_beacons(context, BEACONS, source),
+            Event::TimeSource(source) => {
+                follow_beacons(context, BEACONS, source, ALICE_BEACON_CHANNEL_OFFSET);
+            }
             Event::ParentChanged { new, .. } => self.set_parent(context, new),
             Event::KnownToParent(parent) => self.learn(context, parent),
             Event::Received { from, cell } if context.is_link(cell, UNICAST, from) => {

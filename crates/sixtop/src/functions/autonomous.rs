@@ -24,10 +24,15 @@ pub fn autonomous_place(address: Eui64, length: u16) -> Placement {
 }
 
 /// Orchestra's hash of an address: its last two octets as a number (Contiki-NG takes the last octet, which
-/// is the same below 256 nodes).
-pub fn address_slot(address: Eui64, length: u16) -> u16 {
+/// is the same below 256 nodes with addresses in a row).
+pub fn address_hash(address: Eui64) -> u16 {
     let [.., high, low] = address.0;
-    u16::from_be_bytes([high, low]) % length.max(1)
+    u16::from_be_bytes([high, low])
+}
+
+/// The slot of an address in a slotframe of Orchestra with `length` slots.
+pub fn address_slot(address: Eui64, length: u16) -> u16 {
+    address_hash(address) % length.max(1)
 }
 
 #[cfg(test)]

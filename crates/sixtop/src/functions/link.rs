@@ -260,6 +260,11 @@ impl Link {
             way.wanted = way.wanted.map(|wanted| wanted.min(enough));
         }
     }
+    /// Wants the cells to listen in that the peer asked for: it knows what waits at its end.
+    pub fn accept(&mut self, schedule: &Schedule, peer: Eui64) {
+        let have = self.rx.have(schedule, peer);
+        self.rx.wanted = self.rx.wanted.map(|wanted| wanted.max(have));
+    }
     /// What to ask of it next.
     pub fn next_ask(&self, schedule: &Schedule, peer: Eui64, params: &MsfParams) -> Option<Ask> {
         if self.clear > 0 {

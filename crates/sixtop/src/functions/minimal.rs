@@ -3,7 +3,7 @@
 use lowmesh_mac::tsch::cell::{CellKind, CellOptions, CellSpec, Placement};
 
 use super::{Context, Event, SchedulingFunction};
-use crate::params::{MinimalParams, SLOTFRAME_MINIMAL};
+use crate::params::{MINIMAL_CHANNEL_OFFSET, MinimalParams, SLOTFRAME_MINIMAL};
 
 /// Sends and listens in slot 0 of each slotframe, like every other node.
 #[derive(Clone, Debug)]
@@ -18,13 +18,13 @@ impl Minimal {
     }
 }
 
-/// Puts the shared cell of RFC 8180 at the start of slotframe `handle`.
-pub(crate) fn install(context: &mut Context<'_>, handle: u8, length: u16) {
+/// Puts the shared cell of RFC 8180 at the start of slotframe `handle`, but with a channel offset of the caller's.
+pub(crate) fn install(context: &mut Context<'_>, handle: u8, length: u16, channel_offset: u16) {
     context.slotframe(handle, length);
-    // RFC 8180 s4.1: slotOffset 0, channelOffset 0, TX=1 RX=1 shared=1 timekeeping=1.
+    // RFC 8180 s4.1: slotOffset 0, TX=1 RX=1 shared=1 timekeeping=1.
     context.cell(CellSpec {
         slotframe: handle,
-        placement: Placement::Fixed { slot: 0, channel_offset: 0 },
+        placement: Placement::Fixed { slot: 0, channel_offset },
         options: CellOptions::TX
             .with(CellOptions::RX)
             .with(CellOptions::SHARED)
@@ -42,7 +42,8 @@ impl SchedulingFunction for Minimal {
         match event {
             Event::Started { root: true } | Event::Synchronised => {
                 context.schedule.clear();
-                install(context, SLOTFRAME_MINIMAL, self.params.slotframe_length);
+                let length = self.params.slotframe_length;
+                install(context, SLOTFRAME_MINIMAL, length, MINIMAL_CHANNEL_OFFSET);
             }
             Event::Desynchronised => context.schedule.clear(),
             _ => {}

@@ -5,6 +5,11 @@
 //! same with other numbers, and with cells towards each child, adapted by the child's own counters
 //! (line 10 of the algorithm prints `>` for `<`; counters restart when they are evaluated).
 //!
+//! RFC 9033 s5.1 has the child ask for cells from its parent, by what it receives. A child cannot see what does not come
+//! through, and a way down that is full is quiet at its end. So a parent asks for a cell to a child, once, each time
+//! that frames have waited for it for some slotframes without a break; when to give it back is the child's business, by
+//! the RFC's rule.
+//!
 //! The counters of a direction also restart when its cells change. RFC 9033 s5.1 does not say so, but its thresholds
 //! are about a window over one set of cells.
 
@@ -12,6 +17,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use lowmesh_mac::tsch::cell::{CellId, CellKind, CellOptions, CellSpec};
+use lowmesh_machine::earliest;
 use lowmesh_units::{Duration, Eui64, Instant};
 use lowmesh_wire::sixp::ReturnCode;
 
@@ -19,7 +25,10 @@ use super::autonomous::autonomous_place;
 use super::link::{AutoRx, Leave, Link, Quality, Role, SEND};
 use super::{Action, Context, Event, SchedulingFunction, minimal};
 use crate::negotiation::{cells_with, place_of};
-use crate::params::{MsfParams, SLOTFRAME_AUTONOMOUS, SLOTFRAME_MINIMAL, SLOTFRAME_NEGOTIATED};
+use crate::params::{
+    MINIMAL_CHANNEL_OFFSET, MsfParams, SLOTFRAME_AUTONOMOUS, SLOTFRAME_MINIMAL,
+    SLOTFRAME_NEGOTIATED,
+};
 use crate::transaction::Outcome;
 
 /// Negotiated cells that follow the traffic.
@@ -30,8 +39,8 @@ pub struct Msf {
     parent: Option<Eui64>,
     children: BTreeSet<Eui64>,
     links: BTreeMap<Eui64, Link>,
-    /// Neighbours with frames queued in the MAC.
-    waiting: BTreeSet<Eui64>,
+    /// Neighbours with frames queued in the MAC, each with the moment from which on that is a backlog.
+    waiting: BTreeMap<Eui64, Instant>,
     quality: BTreeMap<CellId, Quality>,
     housekeeping: Option<Instant>,
     deadline: Option<Instant>,
@@ -46,7 +55,7 @@ impl Msf {
             parent: None,
             children: BTreeSet::new(),
             links: BTreeMap::new(),
-            waiting: BTreeSet::new(),
+            waiting: BTreeMap::new(),
             quality: BTreeMap::new(),
             housekeeping: None,
             deadline: None,
@@ -57,7 +66,8 @@ impl Msf {
     fn install(&mut self, context: &mut Context<'_>) {
         *self = Self::new(self.params);
         context.schedule.clear();
-        minimal::install(context, SLOTFRAME_MINIMAL, self.params.minimal_length);
+        let length = self.params.minimal_length;
+        minimal::install(context, SLOTFRAME_MINIMAL, length, MINIMAL_CHANNEL_OFFSET);
         context.slotframe(SLOTFRAME_AUTONOMOUS, self.params.autonomous_length);
         context.slotframe(SLOTFRAME_NEGOTIATED, self.params.negotiated_length);
         // RFC 9033 s3: the AutoRxCell is always there, TX=0 RX=1 SHARED=0.
@@ -79,7 +89,7 @@ impl Msf {
     /// RFC 9033 s3: the AutoTxCell to a neighbour exists while there are frames for it and no negotiated
     /// cell to send them in.
     fn update_auto_tx(&self, context: &mut Context<'_>, peer: Eui64) {
-        let wanted = self.waiting.contains(&peer) && !context.schedule.has_dedicated_tx(peer);
+        let wanted = self.waiting.contains_key(&peer) && !context.schedule.has_dedicated_tx(peer);
         let present = context.schedule.cells_in(SLOTFRAME_AUTONOMOUS).any(|c| c.peer == Some(peer));
         if wanted && !present && self.auto_rx.is_some() {
             context.cell(CellSpec {
@@ -182,8 +192,13 @@ impl Msf {
             _ => Some(params.wait_lost),
         };
         let wait = pause.map_or(Duration::ZERO, |(min, max)| context.rng.duration(min, max));
+        let downward = params.downward;
         let link = self.link(now, peer);
         link.asked = false;
+        if link.role == Role::Child && !downward {
+            // A backlog is asked about once; if it stays, there is another question.
+            link.tx.wanted = None;
+        }
         link.hold = link.hold.max(now + wait);
         link.relocate.clear();
         match outcome {
@@ -220,8 +235,42 @@ impl Msf {
         self.cells_changed(context, peer);
     }
 
+    /// How long frames wait for a child before that is a backlog; `None` when it never is.
+    fn patience(&self, slot: Duration) -> Option<Duration> {
+        let slotframes = u64::from(self.params.backlog_slotframes);
+        (slotframes > 0).then(|| slot * u64::from(self.params.negotiated_length) * slotframes)
+    }
+
+    /// Children for which frames have waited too long.
+    fn backlogs(&self) -> impl Iterator<Item = (Eui64, Instant)> + '_ {
+        let is_child = |peer| self.links.get(&peer).is_some_and(|link| link.role == Role::Child);
+        let MsfParams { receive_cells, downward, backlog_slotframes, .. } = self.params;
+        // Nobody gives cells back whose receiver does not count them.
+        let watched = receive_cells && !downward && backlog_slotframes > 0;
+        let waiting = self.waiting.iter().filter(move |_| watched).map(|(peer, due)| (*peer, *due));
+        waiting.filter(move |(peer, _)| is_child(*peer))
+    }
+
+    /// Wants one cell more to each child with a backlog, and looks again when it has lasted as long once more.
+    fn relieve(&mut self, context: &Context<'_>) {
+        let Some(patience) = self.patience(context.slot) else { return };
+        let now = context.now;
+        let late: Vec<Eui64> =
+            self.backlogs().filter(|(_, due)| *due <= now).map(|(peer, _)| peer).collect();
+        for child in late {
+            self.waiting.insert(child, now + patience);
+            let most = self.params.cells_per_peer_max;
+            let link = self.link(now, child);
+            let have = link.tx.have(context.schedule, child);
+            if have < most && !link.asked {
+                link.tx.wanted = Some(have + 1);
+            }
+        }
+    }
+
     fn on_deadline(&mut self, context: &mut Context<'_>) {
         let (params, auto) = (self.params, self.auto_rx);
+        self.relieve(context);
         for (peer, link) in &mut self.links {
             link.evaluate(context, *peer, &params, auto);
         }
@@ -317,18 +366,28 @@ impl SchedulingFunction for Msf {
         self.params.timeout(slot)
     }
     fn next_deadline(&self) -> Option<Instant> {
-        self.deadline
+        earliest(self.deadline, self.backlogs().map(|(_, due)| due).min())
     }
 
     fn handle(&mut self, context: &mut Context<'_>, event: &Event) {
         // These two come with frames, so they do their work and no more.
         match *event {
             Event::QueueBusy(peer) => {
-                self.waiting.insert(peer);
+                // Without patience the moment is never looked at.
+                let patience = self.patience(context.slot).unwrap_or(Duration::ZERO);
+                self.waiting.insert(peer, context.now + patience);
                 return self.update_auto_tx(context, peer);
             }
             Event::QueueEmpty(peer) => {
                 self.waiting.remove(&peer);
+                let downward = self.params.downward;
+                if let Some(link) = self.links.get_mut(&peer)
+                    && link.role == Role::Child
+                    && !link.asked
+                    && !downward
+                {
+                    link.tx.wanted = None;
+                }
                 return self.update_auto_tx(context, peer);
             }
             Event::Received { from, cell } => {
@@ -357,7 +416,12 @@ impl SchedulingFunction for Msf {
             Event::TransactionEnded { peer, clear, outcome } => {
                 self.transaction_ended(context, peer, clear, outcome);
             }
-            Event::CellsChanged(peer) => self.cells_changed(context, peer),
+            Event::CellsChanged(peer) => {
+                if let Some(link) = self.links.get_mut(&peer) {
+                    link.accept(context.schedule, peer);
+                }
+                self.cells_changed(context, peer);
+            }
             Event::Cleared(peer) => self.cleared(context, peer),
             Event::StartedAgain(peer) => self.link(context.now, peer).clear = 0,
             Event::Inconsistent(peer) => {

@@ -3,6 +3,10 @@
 //! Duquennoy, Al Nahas, Landsiedel, Watteyne, "Orchestra", SenSys 2015; slotframes and numbers as in
 //! Contiki-NG. Three slotframes in order of priority: beacons, unicast, a common shared cell. What tells
 //! the rules apart is whose address says where a unicast frame goes, and who is known to listen.
+//!
+//! A unicast cell has the slot of its owner, who is the receiver or, by the sender-based rule, the sender. The channel offset
+//! is always the receiver's. A fourth slotframe, off by default, is for frames to the root: each sender has the slot of
+//! its own address there, and the root listens in every slot in which it has nothing better to do.
 
 use alloc::collections::BTreeSet;
 
@@ -10,13 +14,17 @@ use lowmesh_mac::tsch::cell::{CellKind, CellOptions, CellSpec, Placement};
 use lowmesh_units::Eui64;
 
 use super::alice::{follow_beacons, install_beacons};
-use super::autonomous::address_slot;
+use super::autonomous::{address_hash, address_slot};
 use super::{Context, Event, SchedulingFunction};
 use crate::params::OrchestraParams;
 
 const BEACONS: u8 = 0;
 const UNICAST: u8 = 1;
-const COMMON: u8 = 2;
+/// For frames to the root, where that is wanted.
+const TO_ROOT: u8 = 2;
+const COMMON: u8 = 3;
+/// Where the root listens when no other slotframe needs it.
+const AT_ROOT: u8 = 4;
 
 /// Where unicast frames go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +43,9 @@ pub struct Orchestra {
     rule: Rule,
     params: OrchestraParams,
     synchronised: bool,
+    is_root: bool,
+    /// The root, once known as a neighbour; only the rule for frames to it asks.
+    root: Option<Eui64>,
     parent: Option<Eui64>,
     /// The parent has heard of its child; only the sender-based rule asks.
     known: bool,
@@ -50,6 +61,8 @@ impl Orchestra {
             rule,
             params,
             synchronised: false,
+            is_root: false,
+            root: None,
             parent: None,
             known: false,
             children: BTreeSet::new(),
@@ -60,11 +73,27 @@ impl Orchestra {
     fn install(&mut self, context: &mut Context<'_>) {
         self.synchronised = true;
         context.schedule.clear();
-        install_beacons(context, BEACONS, self.params.beacon_length);
-        context.slotframe(UNICAST, self.params.unicast_length);
-        super::minimal::install(context, COMMON, self.params.common_length);
+        let params = self.params;
+        install_beacons(context, BEACONS, params.beacon_length, params.beacon_channel_offset);
+        context.slotframe(UNICAST, params.unicast_length);
+        let (length, channel_offset) = (params.common_length, params.common_channel_offset);
+        super::minimal::install(context, COMMON, length, channel_offset);
         if self.rule != Rule::SenderStoring {
-            self.add(context, context.me, CellOptions::RX, None);
+            self.add(context, (context.me, context.me), CellOptions::RX, None);
+        }
+        if params.root_length > 0 {
+            context.slotframe(TO_ROOT, params.root_length);
+        }
+        if params.root_length > 0 && self.is_root {
+            context.slotframe(AT_ROOT, 1);
+            let channel_offset = self.channel_offset(context.me);
+            context.cell(CellSpec {
+                slotframe: AT_ROOT,
+                placement: Placement::Fixed { slot: 0, channel_offset },
+                options: CellOptions::RX,
+                kind: CellKind::Autonomous,
+                peer: None,
+            });
         }
         let peers: BTreeSet<Eui64> =
             self.children.iter().chain(self.parent.iter()).copied().collect();
@@ -73,11 +102,17 @@ impl Orchestra {
         }
     }
 
-    /// A unicast cell where the address of `owner` says.
+    /// The channel offset of frames to `receiver`.
+    fn channel_offset(&self, receiver: Eui64) -> u16 {
+        let (first, last) = self.params.unicast_channel_offsets;
+        first + address_hash(receiver) % (last.saturating_sub(first) + 1)
+    }
+
+    /// A unicast cell in the slot of `owner`, with the channel offset of `receiver`.
     fn add(
         &self,
         context: &mut Context<'_>,
-        owner: Eui64,
+        (owner, receiver): (Eui64, Eui64),
         options: CellOptions,
         peer: Option<Eui64>,
     ) {
@@ -85,7 +120,7 @@ impl Orchestra {
             slotframe: UNICAST,
             placement: Placement::Fixed {
                 slot: address_slot(owner, self.params.unicast_length),
-                channel_offset: self.params.unicast_channel_offset,
+                channel_offset: self.channel_offset(receiver),
             },
             options,
             kind: CellKind::Autonomous,
@@ -111,7 +146,10 @@ impl Orchestra {
         let related = self.parent == Some(peer) || self.children.contains(&peer);
         // Before the parent listens in this node's cell, the common one carries what goes up.
         let sends = self.known || self.parent != Some(peer);
+        let has_own_rule = self.params.root_length > 0 && self.root == Some(peer);
+        self.update_root_cell(context, peer, has_own_rule && related);
         let wanted = match self.rule {
+            Rule::ReceiverNonStoring | Rule::ReceiverStoring if has_own_rule => false,
             Rule::ReceiverStoring | Rule::SenderStoring => related,
             Rule::ReceiverNonStoring => self.parent == Some(peer) || self.waiting.contains(&peer),
         };
@@ -126,15 +164,34 @@ impl Orchestra {
         let shared = CellOptions::TX.with(CellOptions::SHARED);
         match self.rule {
             Rule::ReceiverStoring | Rule::ReceiverNonStoring => {
-                self.add(context, peer, shared, Some(peer));
+                self.add(context, (peer, peer), shared, Some(peer));
             }
             Rule::SenderStoring => {
                 // Neighbours of neighbours may hash to the same slot, so backoff applies here too.
-                if sends {
-                    self.add(context, context.me, shared, Some(peer));
+                if sends && !has_own_rule {
+                    self.add(context, (context.me, peer), shared, Some(peer));
                 }
-                self.add(context, peer, CellOptions::RX, Some(peer));
+                self.add(context, (peer, context.me), CellOptions::RX, Some(peer));
             }
+        }
+    }
+
+    /// The cell for frames to the root, which takes the place of a unicast cell to it.
+    fn update_root_cell(&self, context: &mut Context<'_>, root: Eui64, wanted: bool) {
+        let present = context.schedule.cells_in(TO_ROOT).any(|c| c.peer == Some(root));
+        if wanted && !present {
+            context.cell(CellSpec {
+                slotframe: TO_ROOT,
+                placement: Placement::Fixed {
+                    slot: address_slot(context.me, self.params.root_length),
+                    channel_offset: self.channel_offset(root),
+                },
+                options: CellOptions::TX.with(CellOptions::SHARED),
+                kind: CellKind::Autonomous,
+                peer: Some(root),
+            });
+        } else if present && !wanted {
+            context.remove_where(|c| c.slotframe == TO_ROOT && c.peer == Some(root));
         }
     }
 }
@@ -149,12 +206,19 @@ impl SchedulingFunction for Orchestra {
     }
     fn handle(&mut self, context: &mut Context<'_>, event: &Event) {
         match *event {
-            Event::Started { root: true } | Event::Synchronised => self.install(context),
+            Event::Started { root: true } => {
+                self.is_root = true;
+                self.install(context);
+            }
+            Event::Synchronised => self.install(context),
             Event::Desynchronised => {
                 *self = Self::new(self.rule, self.params);
                 context.schedule.clear();
             }
-            Event::TimeSource(source) => follow_beacons(context, BEACONS, source),
+            Event::TimeSource(source) => {
+                follow_beacons(context, BEACONS, source, self.params.beacon_channel_offset);
+            }
+            Event::RootKnown(root) => self.root = Some(root),
             Event::ParentChanged { new, .. } => {
                 let old = core::mem::replace(&mut self.parent, new);
                 self.known = false;
