@@ -332,6 +332,9 @@ impl Adaptation {
     }
 
     fn on_outcome(&mut self, source: Eui64, broadcast: bool, outcome: Outcome) {
+        while let Some(handle) = self.reassembly.take_evicted() {
+            self.drop_packet(handle, DropReason::BufferFull);
+        }
         match outcome {
             Outcome::Waiting => {}
             Outcome::Complete { bytes, handle } => {

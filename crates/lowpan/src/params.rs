@@ -21,6 +21,10 @@ pub const REASSEMBLY_BUFFERS: usize = 4;
 /// Octets of all reassembly buffers together: no RFC; two packets of the MTU.
 pub const REASSEMBLY_OCTETS: usize = 2 * MTU;
 
+/// Part of the reassembly timeout without a new fragment after which a datagram may lose its place to another: ours, an
+/// eighth. 1.25 s of 10 s, longer than a slotframe; at least 1.
+pub const STALE_SHARE: u64 = 8;
+
 /// Finished datagrams whose late fragments are still known: no RFC; at least 1.
 pub const CLOSED_DATAGRAMS: usize = 8;
 
@@ -133,6 +137,7 @@ pub enum Manner {
     /// - a datagram goes on when the MAC could not deliver one of its fragments;
     /// - all fragments of a datagram are handed to the interface at once, and the datagram is let go;
     /// - the packet buffer also holds what [`GNRC_SNIP_OCTETS`] and [`GNRC_INTERFACE_HEADER_OCTETS`] tell;
+    /// - no datagram in reassembly gives up its place before its time is over;
     /// - a datagram that was refused, or is over, is not known any more: its next fragment takes a buffer;
     /// - a first recoverable fragment that comes again takes another buffer;
     /// - each fragment gives its datagram a whole reassembly timeout again;

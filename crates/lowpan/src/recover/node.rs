@@ -260,6 +260,10 @@ impl Node {
     fn take_in_accepted(&mut self, now: Instant, fragment: &Received<'_>) {
         let source = fragment.source;
         let (outcome, ack) = self.receiving.accept(now, fragment, self.around.room);
+        while let Some((handle, source, ack)) = self.receiving.take_evicted() {
+            self.end(handle, Some(DropReason::BufferFull));
+            self.acknowledge(source, ack);
+        }
         match outcome {
             Outcome::Complete { datagram, handle } => {
                 self.outbox.push(Output::Datagram { datagram, source, handle });
