@@ -272,7 +272,9 @@ impl Sending {
         let asked = self.asked.map(|asked| asked.sequence);
         let (mut latest, mut newest) = (None, self.lost_below());
         for (sequence, piece) in self.pieces.iter_mut().enumerate() {
-            if !bitmap.contains(sequence as u8) || piece.fate == Fate::Received {
+            // A bit for a fragment that never left says nothing true: its octets are nowhere.
+            let is_new = piece.copies > 0 && piece.fate != Fate::Received;
+            if !bitmap.contains(sequence as u8) || !is_new {
                 continue;
             }
             if let Some(sent) = piece.unsettled() {
