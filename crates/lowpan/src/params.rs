@@ -85,6 +85,13 @@ pub const COMPLETE_DATAGRAMS: usize = 16;
 /// 80 (4 datagrams of windows of 16, and 16 that pass). At least 2, so that an abort has room beside an acknowledgement.
 pub const RECOVERY_QUEUE_FRAMES: usize = 16;
 
+/// Refused datagrams that are known as such at most: ours, at least 1.
+pub const REFUSED_DATAGRAMS: usize = 16;
+
+/// Part of the ARQ timeout after which a refused datagram whose sender still asks is refused again: ours, a half. The first
+/// refusal was then lost, for whoever has it does not ask.
+pub const REFUSAL_SHARE: u64 = 2;
+
 /// What GNRC's packet buffer takes for each part of a packet beside its octets: a `gnrc_pktsnip_t` of 20, in steps of 8
 /// (`gnrc_pktbuf_static`).
 pub const GNRC_SNIP_OCTETS: usize = 24;
@@ -139,6 +146,7 @@ pub enum Manner {
     /// - the packet buffer also holds what [`GNRC_SNIP_OCTETS`] and [`GNRC_INTERFACE_HEADER_OCTETS`] tell;
     /// - no datagram in reassembly gives up its place before its time is over;
     /// - a datagram that was refused, or is over, is not known any more: its next fragment takes a buffer;
+    /// - every fragment of a datagram that was refused is answered with a NULL bitmap;
     /// - a first recoverable fragment that comes again takes another buffer;
     /// - each fragment gives its datagram a whole reassembly timeout again;
     /// - a first fragment passes only while a reassembly buffer is free, though it takes none;
