@@ -253,6 +253,9 @@ pub struct Recovery {
     pub fragment_retries: u8,
     /// [`DATAGRAM_RETRIES`].
     pub datagram_retries: u8,
+    /// Datagrams to one neighbour that have begun and are not finished; `None` sets no bound. With one, a neighbour with a
+    /// single buffer never has to refuse the second.
+    pub unfinished_per_neighbour: Option<usize>,
     /// [`INTER_FRAME_GAP`].
     pub inter_frame_gap: Duration,
     /// [`MARK_FRAMES`].
@@ -270,6 +273,7 @@ impl Default for Recovery {
             arq: Arq::fixed(ARQ_TIMEOUT),
             fragment_retries: FRAGMENT_RETRIES,
             datagram_retries: DATAGRAM_RETRIES,
+            unfinished_per_neighbour: None,
             inter_frame_gap: INTER_FRAME_GAP,
             mark_frames: MARK_FRAMES,
             linger: COMPLETE_LINGER,

@@ -147,6 +147,10 @@ impl Sending {
             None => Permit::Blocked,
         }
     }
+    /// True once a fragment has left.
+    pub const fn has_begun(&self) -> bool {
+        self.orders > 0
+    }
     /// When the acknowledgement that was asked for is late.
     pub fn deadline(&self) -> Option<Instant> {
         self.asked.map(|asked| asked.deadline)

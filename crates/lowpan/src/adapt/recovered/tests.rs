@@ -502,6 +502,22 @@ fn a_datagram_is_refused_once_and_not_with_every_fragment() {
 }
 
 #[test]
+fn with_one_unfinished_datagram_a_neighbour_the_next_waits_for_the_first() {
+    let mut config = config("fixed", 2);
+    config.recovery.unfinished_per_neighbour = Some(1);
+    let mut line = Line::new(vec![config; 2], vec![]);
+    for datagram in 0..4 {
+        line.send(500, Handle(10 + datagram));
+    }
+    line.run();
+    assert_eq!(line.arrived.len(), 4);
+    let tags: Vec<u8> = line.fragments(0).iter().map(|(_, header)| header.datagram_tag).collect();
+    let changes = tags.windows(2).filter(|pair| pair[0] != pair[1]).count();
+    assert_eq!(changes, 3, "one datagram after the other: {tags:?}");
+    assert!(line.is_empty());
+}
+
+#[test]
 fn an_acknowledgement_without_a_path_leaves_no_trace() {
     let mut line = Line::new(vec![config("fixed", 1); 2], vec![]);
     let mut payload = Vec::new();
