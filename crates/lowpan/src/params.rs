@@ -193,6 +193,10 @@ pub struct Config {
     pub forwarded_datagrams: usize,
     /// [`PACKET_BUFFER_OCTETS`].
     pub packet_buffer_octets: usize,
+    /// Whether the rest of a datagram is let go once the MAC has no acknowledgement for one of its fragments. Where many
+    /// acknowledgements are lost, most of those fragments arrived, and the datagram is worth finishing. Manner `gnrc` never
+    /// lets go.
+    pub abandons: bool,
     /// Recoverable fragments.
     pub recovery: Recovery,
     /// Whether every step of a datagram in recoverable fragments is told, for plots; no protocol setting, and off.
@@ -212,6 +216,7 @@ impl Default for Config {
             manner: Manner::Own,
             forwarded_datagrams: FORWARDED_DATAGRAMS,
             packet_buffer_octets: PACKET_BUFFER_OCTETS,
+            abandons: true,
             recovery: Recovery::default(),
             tell_steps: false,
         }
@@ -224,6 +229,13 @@ impl Config {
         match self.manner {
             Manner::Own => self.fragments_in_flight.max(1),
             Manner::Gnrc => usize::MAX,
+        }
+    }
+    /// Whether one fragment without acknowledgement ends its datagram.
+    pub(crate) const fn abandons(&self) -> bool {
+        match self.manner {
+            Manner::Own => self.abandons,
+            Manner::Gnrc => false,
         }
     }
     /// How long a forwarder remembers a datagram of recoverable fragments that is through.
