@@ -7,9 +7,9 @@ use clap::ValueEnum;
 use lowmesh_lowpan::Way;
 use lowmesh_net::clock::fresh_seed;
 use lowmesh_net::service::Service;
-use lowmesh_net::zep::{self, Host, Settings};
-use lowmesh_stack::{COAP_PORT, Config, ECHO_PORT, Identity, LinkLayer, Node};
-use lowmesh_units::{Channel, Eui64, PanId};
+use lowmesh_net::zep::{self, Host, RealTime, Settings};
+use lowmesh_stack::{COAP_PORT, Config, ECHO_PORT, Identity, Node};
+use lowmesh_units::{Channel, Duration, Eui64, PanId};
 use lowmesh_wire::ipv6::{Address, Prefix};
 
 use crate::failure::Failure;
@@ -50,6 +50,35 @@ pub struct Args {
     /// Context 0 of header compression, which every node of the link must have too
     #[arg(long, value_name = "PREFIX/64", value_parser = context)]
     context: Option<Prefix>,
+    /// Fragments of one packet on their way at a time (sfr), 1 to 32
+    #[arg(long, value_name = "FRAGMENTS", default_value_t = RealTime::default().window,
+          value_parser = clap::value_parser!(u32).range(1..=32))]
+    window: u32,
+    /// Wait for the acknowledgement of fragments (sfr)
+    #[arg(long, value_name = "TIME", default_value_t = RealTime::default().arq_timeout,
+          value_parser = positive)]
+    arq_timeout: Duration,
+    /// Copies of a fragment after the first (sfr)
+    #[arg(long, value_name = "NUMBER", default_value_t = RealTime::default().fragment_retries)]
+    fragment_retries: u8,
+    /// Times that a packet begins again after it was refused or given up (sfr)
+    #[arg(long, value_name = "NUMBER", default_value_t = RealTime::default().datagram_retries)]
+    datagram_retries: u8,
+    /// How long fragments wait for the rest, up to 60s
+    #[arg(long, value_name = "TIME", default_value_t = RealTime::default().reassembly_timeout,
+          value_parser = positive)]
+    reassembly_timeout: Duration,
+    /// Packets put together from fragments at a time, 1 to 1024
+    #[arg(long, value_name = "NUMBER", default_value_t = RealTime::default().reassembly_buffers,
+          value_parser = buffers)]
+    reassembly_buffers: usize,
+    /// Copies of a frame that is not acknowledged, 0 to 7
+    #[arg(long, value_name = "NUMBER", default_value_t = RealTime::default().mac_retries,
+          value_parser = clap::value_parser!(u8).range(0..=7))]
+    mac_retries: u8,
+    /// ICMPv6 errors sent a second at most; 0 sends none
+    #[arg(long, value_name = "NUMBER", default_value_t = RealTime::default().icmpv6_errors)]
+    icmpv6_errors: u32,
     /// Route through a neighbour (repeatable)
     #[arg(long, num_args = 3, value_names = ["PREFIX", "via", "LINK-LOCAL"])]
     route: Vec<String>,
@@ -95,16 +124,24 @@ pub fn execute(args: &Args, out: &mut impl Write) -> Result<(), Failure> {
 }
 
 fn config(args: &Args) -> Config {
-    let link = match args.mac {
-        Mac::Csma => LinkLayer::Csma(zep::csma(args.pan)),
-    };
-    let mut config = Config { link, ..Config::default() };
-    config.lowpan.way = match args.fragments {
+    let way = match args.fragments {
         Fragments::Hwr => Way::HopWise,
         Fragments::Ff => Way::Forwarded,
         Fragments::Sfr => Way::Recovered,
     };
-    config
+    let settings = RealTime {
+        window: args.window,
+        arq_timeout: args.arq_timeout,
+        fragment_retries: args.fragment_retries,
+        datagram_retries: args.datagram_retries,
+        reassembly_timeout: args.reassembly_timeout,
+        reassembly_buffers: args.reassembly_buffers,
+        mac_retries: args.mac_retries,
+        icmpv6_errors: args.icmpv6_errors,
+    };
+    match args.mac {
+        Mac::Csma => settings.config(args.pan, way),
+    }
 }
 
 fn identity(args: &Args) -> Result<Identity, Failure> {
@@ -151,6 +188,16 @@ fn eui64(text: &str) -> Result<Eui64, String> {
     octets.and_then(|octets| octets.try_into().ok()).map(Eui64).ok_or_else(|| {
         "write eight octets of two hexadecimal digits, as in 02:4c:4d:00:00:00:00:01".to_owned()
     })
+}
+
+fn positive(text: &str) -> Result<Duration, String> {
+    let time: Duration = text.parse().map_err(|error| format!("{error}"))?;
+    if time.is_zero() { Err("it must be longer than 0s".to_owned()) } else { Ok(time) }
+}
+
+fn buffers(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=1024).contains(number));
+    number.ok_or_else(|| "write a number from 1 to 1024".to_owned())
 }
 
 fn pan(text: &str) -> Result<PanId, String> {
@@ -236,6 +283,16 @@ mod tests {
     }
 
     #[test]
+    fn the_settings_of_the_line_reach_the_node() {
+        let plain = parsed(&[]).expect("a whole line");
+        assert_eq!(config(&plain).lowpan.reassembly_timeout, Duration::from_secs(3));
+        let args = parsed(&["--reassembly-timeout", "10s", "--fragment-retries", "2"]);
+        let config = config(&args.expect("a whole line"));
+        assert_eq!(config.lowpan.reassembly_timeout, Duration::from_secs(10));
+        assert_eq!(config.lowpan.recovery.fragment_retries, 2);
+    }
+
+    #[test]
     fn a_wrong_value_says_what_is_right() {
         for (words, told) in [
             (&["--pan", "0xffff"][..], "below 65535"),
@@ -244,6 +301,10 @@ mod tests {
             (&["--address", "fe80::1/64"], "not a global address"),
             (&["--context", "2001:db8::/48"], "64 bits"),
             (&["--mac", "tsch"], "csma"),
+            (&["--window", "33"], "1..=32"),
+            (&["--arq-timeout", "0s"], "longer than 0s"),
+            (&["--reassembly-buffers", "0"], "from 1 to 1024"),
+            (&["--mac-retries", "8"], "0..=7"),
         ] {
             let error = parsed(words).expect_err("a wrong value");
             assert!(error.contains(told), "{words:?}: {error}");

@@ -279,7 +279,7 @@ impl Adaptation {
     fn on_fragment_done(&mut self, handle: Handle, delivered: bool) {
         let waiting = |datagram: &Fragmented| datagram.handle == handle && datagram.in_flight() > 0;
         let Some(at) = self.fragmented.iter().position(waiting) else { return };
-        self.fragmented[at].on_confirmed(delivered, self.config.manner == Manner::Own);
+        self.fragmented[at].on_confirmed(delivered, self.config.abandons());
         match self.fragmented[at].result() {
             Some(delivered) => {
                 self.remove_fragmented(at);
@@ -332,6 +332,9 @@ impl Adaptation {
     }
 
     fn on_outcome(&mut self, source: Eui64, broadcast: bool, outcome: Outcome) {
+        while let Some(handle) = self.reassembly.take_evicted() {
+            self.drop_packet(handle, DropReason::BufferFull);
+        }
         match outcome {
             Outcome::Waiting => {}
             Outcome::Complete { bytes, handle } => {

@@ -21,6 +21,10 @@ pub const REASSEMBLY_BUFFERS: usize = 4;
 /// Octets of all reassembly buffers together: no RFC; two packets of the MTU.
 pub const REASSEMBLY_OCTETS: usize = 2 * MTU;
 
+/// Part of the reassembly timeout without a new fragment after which a datagram may lose its place to another: ours, an
+/// eighth. 1.25 s of 10 s, longer than a slotframe; at least 1.
+pub const STALE_SHARE: u64 = 8;
+
 /// Finished datagrams whose late fragments are still known: no RFC; at least 1.
 pub const CLOSED_DATAGRAMS: usize = 8;
 
@@ -81,6 +85,13 @@ pub const COMPLETE_DATAGRAMS: usize = 16;
 /// 80 (4 datagrams of windows of 16, and 16 that pass). At least 2, so that an abort has room beside an acknowledgement.
 pub const RECOVERY_QUEUE_FRAMES: usize = 16;
 
+/// Refused datagrams that are known as such at most: ours, at least 1.
+pub const REFUSED_DATAGRAMS: usize = 16;
+
+/// Part of the ARQ timeout after which a refused datagram whose sender still asks is refused again: ours, a half. The first
+/// refusal was then lost, for whoever has it does not ask.
+pub const REFUSAL_SHARE: u64 = 2;
+
 /// What GNRC's packet buffer takes for each part of a packet beside its octets: a `gnrc_pktsnip_t` of 20, in steps of 8
 /// (`gnrc_pktbuf_static`).
 pub const GNRC_SNIP_OCTETS: usize = 24;
@@ -133,7 +144,9 @@ pub enum Manner {
     /// - a datagram goes on when the MAC could not deliver one of its fragments;
     /// - all fragments of a datagram are handed to the interface at once, and the datagram is let go;
     /// - the packet buffer also holds what [`GNRC_SNIP_OCTETS`] and [`GNRC_INTERFACE_HEADER_OCTETS`] tell;
+    /// - no datagram in reassembly gives up its place before its time is over;
     /// - a datagram that was refused, or is over, is not known any more: its next fragment takes a buffer;
+    /// - every fragment of a datagram that was refused is answered with a NULL bitmap;
     /// - a first recoverable fragment that comes again takes another buffer;
     /// - each fragment gives its datagram a whole reassembly timeout again;
     /// - a first fragment passes only while a reassembly buffer is free, though it takes none;
@@ -180,6 +193,10 @@ pub struct Config {
     pub forwarded_datagrams: usize,
     /// [`PACKET_BUFFER_OCTETS`].
     pub packet_buffer_octets: usize,
+    /// Whether the rest of a datagram is let go once the MAC has no acknowledgement for one of its fragments. Where many
+    /// acknowledgements are lost, most of those fragments arrived, and the datagram is worth finishing. Manner `gnrc` never
+    /// lets go.
+    pub abandons: bool,
     /// Recoverable fragments.
     pub recovery: Recovery,
     /// Whether every step of a datagram in recoverable fragments is told, for plots; no protocol setting, and off.
@@ -199,6 +216,7 @@ impl Default for Config {
             manner: Manner::Own,
             forwarded_datagrams: FORWARDED_DATAGRAMS,
             packet_buffer_octets: PACKET_BUFFER_OCTETS,
+            abandons: true,
             recovery: Recovery::default(),
             tell_steps: false,
         }
@@ -211,6 +229,13 @@ impl Config {
         match self.manner {
             Manner::Own => self.fragments_in_flight.max(1),
             Manner::Gnrc => usize::MAX,
+        }
+    }
+    /// Whether one fragment without acknowledgement ends its datagram.
+    pub(crate) const fn abandons(&self) -> bool {
+        match self.manner {
+            Manner::Own => self.abandons,
+            Manner::Gnrc => false,
         }
     }
     /// How long a forwarder remembers a datagram of recoverable fragments that is through.
@@ -240,6 +265,9 @@ pub struct Recovery {
     pub fragment_retries: u8,
     /// [`DATAGRAM_RETRIES`].
     pub datagram_retries: u8,
+    /// Datagrams to one neighbour that have begun and are not finished; `None` sets no bound. With one, a neighbour with a
+    /// single buffer never has to refuse the second.
+    pub unfinished_per_neighbour: Option<usize>,
     /// [`INTER_FRAME_GAP`].
     pub inter_frame_gap: Duration,
     /// [`MARK_FRAMES`].
@@ -257,6 +285,7 @@ impl Default for Recovery {
             arq: Arq::fixed(ARQ_TIMEOUT),
             fragment_retries: FRAGMENT_RETRIES,
             datagram_retries: DATAGRAM_RETRIES,
+            unfinished_per_neighbour: None,
             inter_frame_gap: INTER_FRAME_GAP,
             mark_frames: MARK_FRAMES,
             linger: COMPLETE_LINGER,

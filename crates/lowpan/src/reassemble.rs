@@ -5,7 +5,7 @@
 //!
 //! Two attacks that Hummen et al. (WiSec 2013) describe, and what is done about them. *Buffer reservation*: first
 //! fragments of ever new datagrams fill all buffers. The last free buffer is not given to a neighbour that
-//! already holds one, so that a neighbour alone cannot shut the others out. *Fragment duplication*: a bogus copy
+//! already holds one, and when none is left `eviction` says whose place is given up. *Fragment duplication*: a bogus copy
 //! spoils a datagram. The first copy counts, so one of the same place and length changes nothing; one of another
 //! length restarts the datagram, as RFC 4944 demands, and the upper layer's checksum guards the rest.
 
@@ -18,6 +18,7 @@ use lowmesh_units::{Duration, Eui64, Instant};
 use lowmesh_wire::lowpan::fragment::{FragmentHeader, OFFSET_UNIT};
 use lowmesh_wire::lowpan::{Contexts, decompress};
 
+use crate::eviction::{Bounds, Held, victims};
 use crate::params::{CLOSED_DATAGRAMS, Config, Manner, REASSEMBLY_TIMEOUT_MAX};
 
 /// What names a datagram on the air (RFC 4944 s5.3).
@@ -60,6 +61,8 @@ pub(crate) struct Buffer {
     name: Name,
     handle: Handle,
     deadline: Instant,
+    /// When its latest fragment came.
+    news: Instant,
     bytes: Vec<u8>,
     /// Offset and octets of each fragment that came.
     received: Vec<(usize, usize)>,
@@ -84,6 +87,9 @@ impl Buffer {
             }
         }
         Fit::New
+    }
+    fn held(&self) -> Held {
+        Held { source: self.name.source, octets: self.bytes.len(), news: self.news }
     }
     fn store(&mut self, offset: usize, data: &[u8]) {
         self.bytes[offset..offset + data.len()].copy_from_slice(data);
@@ -126,6 +132,8 @@ pub(crate) struct Reassembly {
     timeout: Duration,
     manner: Manner,
     opened: u64,
+    /// Datagrams that gave up their places to others.
+    evicted: VecDeque<Handle>,
 }
 
 impl Reassembly {
@@ -141,6 +149,7 @@ impl Reassembly {
             timeout: config.reassembly_timeout.min(REASSEMBLY_TIMEOUT_MAX),
             manner: config.manner,
             opened: 0,
+            evicted: VecDeque::new(),
         }
     }
 
@@ -180,6 +189,11 @@ impl Reassembly {
         }
         let buffer = self.close(0, now);
         Some(buffer.handle)
+    }
+
+    /// Takes one datagram that gave up its place to another.
+    pub fn take_evicted(&mut self) -> Option<Handle> {
+        self.evicted.pop_front()
     }
 
     /// True while the datagram is being put together, and for one timeout after.
@@ -252,7 +266,7 @@ impl Reassembly {
                 self.open(now, name, handle)
             }
             None => {
-                if !self.admits(&name, room) {
+                if !self.make_place(now, &name, room) {
                     self.remember(name, now);
                     return Outcome::Dropped { handle, reason: DropReason::BufferFull };
                 }
@@ -261,6 +275,7 @@ impl Reassembly {
         };
         let buffer = &mut self.buffers[at];
         buffer.store(offset, data);
+        buffer.news = now;
         if buffer.received_octets == buffer.bytes.len() {
             let Buffer { bytes, handle, .. } = self.close(at, now);
             return Outcome::Complete { bytes, handle };
@@ -268,15 +283,27 @@ impl Reassembly {
         outcome
     }
 
-    /// True when a buffer may be opened for the datagram.
-    fn admits(&self, name: &Name, room: usize) -> bool {
-        let free = self.buffers_max.saturating_sub(self.buffers.len());
-        let holds_one = self.buffers.iter().any(|buffer| buffer.name.source == name.source);
-        let keeps_last = self.manner == Manner::Own && holds_one;
-        let size = usize::from(name.datagram_size);
-        (free > 1 || free == 1 && !keeps_last)
-            && self.octets + size <= self.octets_max
-            && size <= room
+    /// True when a buffer may be opened for the datagram; others may have given up theirs for it.
+    fn make_place(&mut self, now: Instant, name: &Name, room: usize) -> bool {
+        let (source, octets) = (name.source, usize::from(name.datagram_size));
+        let (buffers, octets_max) = (self.buffers_max, self.octets_max);
+        if self.manner == Manner::Gnrc {
+            let is_free = self.buffers.len() < buffers;
+            return is_free && self.octets + octets <= octets_max && octets <= room;
+        }
+        let bounds = Bounds { buffers, octets: octets_max, room, keeps_last: true };
+        let held = self.buffers.iter().map(Buffer::held);
+        let newcomer = Held { source, octets, news: now };
+        let Some(mut victims) = victims(held, &newcomer, &bounds, self.timeout) else {
+            return false;
+        };
+        // From the back, so that the other places stay what they are.
+        victims.sort_unstable();
+        for at in victims.into_iter().rev() {
+            let buffer = self.close(at, now);
+            self.evicted.push_back(buffer.handle);
+        }
+        true
     }
 
     fn open(&mut self, now: Instant, name: Name, handle: Handle) -> usize {
@@ -287,6 +314,7 @@ impl Reassembly {
             name,
             handle,
             deadline: now + self.timeout,
+            news: now,
             bytes: vec![0; size],
             received: Vec::new(),
             received_octets: 0,

@@ -23,7 +23,8 @@ impl Default for Service {
     fn default() -> Self {
         let clock = Resource::new(Methods::GET, Reading::Clock)
             .format(ContentFormat::TEXT_PLAIN)
-            .attribute("title", "seconds since the start");
+            .attribute("title", "seconds since the start")
+            .multicast();
         let mut router = Router::new();
         router.insert("/clock", clock);
         Self(router)

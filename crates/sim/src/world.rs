@@ -283,6 +283,8 @@ impl World {
                 Output::Request { exchange, .. } => self.serve(now, node, exchange),
                 Output::Datagram { payload, .. } => self.take_datagram(now, &payload),
                 Output::Radio(order) => self.radios[node.index()].take(order),
+                // No application of a simulation pings, and no node sends errors.
+                Output::Pong { .. } | Output::Trouble { .. } => {}
             }
         }
         let index = node.index();

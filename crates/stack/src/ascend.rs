@@ -12,7 +12,7 @@ use lowmesh_wire::icmpv6::{self, Icmpv6};
 use lowmesh_wire::ipv6::{self, Address, Header};
 use lowmesh_wire::rpl::HopByHopOption;
 
-use crate::event::{Class, Output, Packet, Peer};
+use crate::event::{Class, Output, Packet, Peer, Problem};
 use crate::node::{Node, Routing};
 use crate::params::{COAP_PORT, DATAGRAM_PORT, ECHO_PORT};
 
@@ -103,7 +103,10 @@ impl Node {
         match self.route(now, from, decision, &mut bytes) {
             Ok(None) => self.deliver(now, bytes, handle),
             Ok(Some(next_hop)) => self.send_packet(now, bytes, Some(next_hop), handle),
-            Err(reason) => self.refuse(handle, Layer::Ipv6, reason),
+            Err(reason) => {
+                self.tell_source(now, &bytes, Layer::Ipv6, reason);
+                self.refuse(handle, Layer::Ipv6, reason);
+            }
         }
     }
 
@@ -120,6 +123,7 @@ impl Node {
             Ok(None) => Route::Here,
             Ok(Some(next_hop)) => Route::Via(next_hop),
             Err(reason) => {
+                self.tell_source(now, &beginning, Layer::Ipv6, reason);
                 self.refuse(handle, Layer::Ipv6, reason);
                 Route::None
             }
@@ -237,7 +241,10 @@ impl Node {
         match result {
             Ok(()) if handle == Handle::NONE => {}
             Ok(()) => self.note_packet(Packet::Delivered(handle)),
-            Err((layer, reason)) => self.refuse(handle, layer, reason),
+            Err((layer, reason)) => {
+                self.tell_source(now, bytes, layer, reason);
+                self.refuse(handle, layer, reason);
+            }
         }
     }
 
@@ -258,6 +265,8 @@ impl Node {
             ECHO_PORT if from.1 != ECHO_PORT && !to_group => {
                 self.send_datagram(now, ECHO_PORT, from, bytes, Class::Response);
             }
+            // The port is open, so there is nothing to tell.
+            ECHO_PORT => return Err((Layer::Udp, DropReason::NotForUs)),
             DATAGRAM_PORT => self.outbox.push(Output::Datagram { from, payload: bytes.to_vec() }),
             _ => return Err((Layer::Udp, DropReason::NoListener)),
         }
@@ -297,6 +306,29 @@ impl Node {
                 let answer = neighbour::answer(&self.ipv6.addresses, &header, &message)
                     .map_err(|reason| (Layer::Ipv6, reason))?;
                 self.send_answer(now, answer, message.source_node);
+                Ok(())
+            }
+            Icmpv6::EchoReply(echo) => {
+                self.outbox.push(Output::Pong { from: header.source, echo });
+                Ok(())
+            }
+            Icmpv6::DestinationUnreachable { reason, invoking } => {
+                let problem = Problem::Unreachable(reason);
+                self.on_error(now, header.source, problem, &invoking);
+                Ok(())
+            }
+            Icmpv6::TimeExceeded { code, invoking } => {
+                let problem = if code == 0 { Problem::HopLimit } else { Problem::Reassembly };
+                self.on_error(now, header.source, problem, &invoking);
+                Ok(())
+            }
+            Icmpv6::PacketTooBig { invoking, .. } => {
+                self.on_error(now, header.source, Problem::TooBig, &invoking);
+                Ok(())
+            }
+            Icmpv6::ParameterProblem { code, pointer, invoking } => {
+                let problem = Problem::Parameter { code, pointer };
+                self.on_error(now, header.source, problem, &invoking);
                 Ok(())
             }
             _ => Ok(()),

@@ -31,6 +31,9 @@ pub struct Config {
     pub prefix: [u8; 8],
     /// Hop limit of new packets.
     pub hop_limit: u8,
+    /// ICMPv6 errors that a node sends a second at most (RFC 4443 s2.4 (f)); 0 sends none, as simulated nodes do, whose
+    /// drops are counted instead.
+    pub icmpv6_errors: u32,
     /// Where routes come from.
     pub routes: Routes,
     /// RPL, where routes come from it; the addresses in it are replaced by each node's own.
@@ -50,6 +53,7 @@ impl Default for Config {
             root_reassembly_buffers: None,
             prefix: lowmesh_ipv6::params::PREFIX,
             hop_limit: lowmesh_ipv6::params::HOP_LIMIT,
+            icmpv6_errors: 0,
             routes: Routes::Rpl,
             rpl: lowmesh_rpl::Config::router([0; 16]),
             coap: lowmesh_coap::Config::default(),

@@ -7,6 +7,7 @@ use lowmesh_lowpan::recover::Step;
 use lowmesh_machine::{DropReason, Dropped, Handle};
 use lowmesh_units::{Duration, Eui64, Instant};
 use lowmesh_wire::coap::Message;
+use lowmesh_wire::icmpv6::{Echo, Unreachable};
 use lowmesh_wire::ipv6::Address;
 
 /// A UDP endpoint.
@@ -58,6 +59,13 @@ pub enum Input {
         /// with this in it.
         payload: Vec<u8>,
     },
+    /// The application asks whether somebody is there (RFC 4443 s4.1).
+    Ping {
+        /// Who.
+        to: Address,
+        /// What comes back.
+        echo: Echo,
+    },
     /// A deadline came.
     Deadline,
 }
@@ -90,6 +98,22 @@ pub enum Output {
         from: Peer,
         /// What is in it.
         payload: Vec<u8>,
+    },
+    /// The answer to a ping.
+    Pong {
+        /// Who answers.
+        from: Address,
+        /// What was asked.
+        echo: Echo,
+    },
+    /// A packet of this node came to nothing, as an ICMPv6 error says (RFC 4443 s3).
+    Trouble {
+        /// Who says so.
+        from: Address,
+        /// Where the packet went.
+        to: Address,
+        /// What is wrong.
+        problem: Problem,
     },
     /// Move the local clock: positive makes it later.
     AdjustClock {
@@ -128,6 +152,26 @@ pub enum RadioOrder {
         octets: [u8; 3],
         /// For whom.
         destination: Eui64,
+    },
+}
+
+/// What an ICMPv6 error is about: RFC 4443 s3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// The destination cannot be reached.
+    Unreachable(Unreachable),
+    /// The packet is larger than a link on its way takes.
+    TooBig,
+    /// It passed too many routers.
+    HopLimit,
+    /// Its fragments did not all come in time.
+    Reassembly,
+    /// The node does not know what stands at this octet.
+    Parameter {
+        /// 0 a field, 1 a next header, 2 an option.
+        code: u8,
+        /// Which octet.
+        pointer: u32,
     },
 }
 

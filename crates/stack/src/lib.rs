@@ -8,6 +8,7 @@
 //! | `descend` | from CoAP and RPL down to the MAC |
 //! | `ascend` | from the MAC up to CoAP and RPL |
 //! | `end_to_end` | packets cut and put together at the ends, where 6LoWPAN has no fragments |
+//! | `errors` | ICMPv6 errors: sent at a bounded rate, and what those of others mean here |
 //! | `link` | the link layer, a closed choice: `link::slotted` (TSCH and 6top) or `link::contended` (CSMA) |
 //! | [`identity`] | a node by itself: its name, address and routes are given |
 //! | [`tree`] | routes that are given instead of found |
@@ -20,6 +21,7 @@ mod ascend;
 pub mod config;
 mod descend;
 mod end_to_end;
+mod errors;
 pub mod event;
 pub mod identity;
 mod link;

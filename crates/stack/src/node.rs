@@ -22,6 +22,7 @@
 //! | rpl: route | ipv6 | route |
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use lowmesh_coap::Endpoint;
 use lowmesh_ipv6::{Addresses, Forwarder, RouteTable};
@@ -31,11 +32,13 @@ use lowmesh_machine::{Dropped, Handle, Machine, Outbox, Rejected, earliest, expe
 use lowmesh_rpl::Rpl;
 use lowmesh_sixtop::Event;
 use lowmesh_units::{Eui64, Instant, NodeId, Purpose, Rng, Seed};
+use lowmesh_wire::icmpv6::{self, Icmpv6};
 use lowmesh_wire::ipv6::Address;
 use lowmesh_wire::lowpan::Contexts;
 
 use crate::config::{Config, ConfigError, LinkLayer, Routes};
 use crate::end_to_end::EndToEnd;
+use crate::errors::Bucket;
 use crate::event::{Class, Input, Network, Output, Packet, Peer, RadioOrder, Transaction};
 use crate::identity::Identity;
 use crate::link::{Link, LinkEvent, Slotted};
@@ -70,6 +73,7 @@ pub struct Node {
     pub(crate) routing: Routing,
     pub(crate) coap: Endpoint<Peer>,
     pub(crate) hop_limit: u8,
+    pub(crate) error_bucket: Bucket,
     pub(crate) outbox: Outbox<Output>,
     pub(crate) counters: Counters,
     /// Why the MAC gave up the frame whose end 6LoWPAN is handling.
@@ -148,6 +152,7 @@ impl Node {
             routing,
             coap: Endpoint::new(config.coap.clone(), stream(Purpose::Coap))?,
             hop_limit: config.hop_limit,
+            error_bucket: Bucket::new(config.icmpv6_errors),
             outbox: Outbox::new(),
             counters: Counters::default(),
             failure: None,
@@ -379,6 +384,13 @@ impl Machine for Node {
             }
             Input::Datagram { source_port, peer, payload } => {
                 self.send_datagram(now, source_port, peer, &payload, Class::Request);
+                Ok(())
+            }
+            Input::Ping { to, echo } => {
+                let source = self.ipv6.addresses.source_for(&to);
+                let mut payload = Vec::with_capacity(echo.data.len() + icmpv6::HEADER_LENGTH);
+                Icmpv6::EchoRequest(echo).emit(&source.0, &to.0, &mut payload);
+                self.send_control(now, source, to, &payload);
                 Ok(())
             }
         };

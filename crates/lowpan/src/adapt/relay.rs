@@ -237,7 +237,7 @@ impl Adaptation {
         passage.lossy |= !delivered;
         let over = passage.is_complete() && passage.in_flight == 0;
         // One lost fragment makes the others useless.
-        if passage.lossy && (over || self.config.manner == Manner::Own) {
+        if passage.lossy && (over || self.config.abandons()) {
             self.end_passage(now, incoming, End::Failed);
         } else if over {
             self.end_passage(now, incoming, End::PassedOn);

@@ -249,6 +249,41 @@ fn without_a_free_buffer_a_datagram_is_dropped_once() {
 }
 
 #[test]
+fn half_datagrams_of_one_neighbour_do_not_make_a_node_deaf_to_others() {
+    let mut receiver = layer(THERE, Config::default());
+    let mut attacker = layer(NodeId(9).eui64(), Config::default());
+    for handle in 1..=2 {
+        let half = &frames_from(&mut attacker, packet(1200), handle)[0];
+        let source = NodeId(9).eui64();
+        let destination = Some(THERE);
+        let input = Input::Frame { payload: half, source, destination, handle: Handle(handle) };
+        receiver.handle(Instant::from_millis(handle), input).expect("frames are never rejected");
+    }
+    assert_eq!(outputs(&mut receiver), []);
+    let frames = frames_of(packet(1000), 5);
+    assert_eq!(receive(&mut receiver, 3, &frames[0], 5), dropped(1, DropReason::BufferFull));
+    for frame in &frames[1..frames.len() - 1] {
+        assert_eq!(receive(&mut receiver, 4, frame, 5), []);
+    }
+    let whole = receive(&mut receiver, 5, &frames[frames.len() - 1], 5);
+    assert!(matches!(&whole[..], [Output::Packet { handle: Handle(5), .. }]), "{whole:?}");
+}
+
+#[test]
+fn a_neighbours_own_half_datagrams_give_way_after_an_eighth_of_the_timeout() {
+    let mut receiver = layer(THERE, Config::default());
+    let mut sender = layer(HERE, Config::default());
+    for handle in 1..=2 {
+        let half = &frames_from(&mut sender, packet(1200), handle)[0];
+        assert_eq!(receive(&mut receiver, 0, half, handle), []);
+    }
+    let early = &frames_from(&mut sender, packet(1000), 3)[0];
+    assert_eq!(receive(&mut receiver, 1249, early, 3), dropped(3, DropReason::BufferFull));
+    let late = &frames_from(&mut sender, packet(1000), 4)[0];
+    assert_eq!(receive(&mut receiver, 1250, late, 4), dropped(1, DropReason::BufferFull));
+}
+
+#[test]
 fn too_many_octets_are_refused_as_well() {
     let mut receiver = layer(THERE, Config { reassembly_octets: 200, ..Config::default() });
     let frames = frames_of(packet(200), 5);

@@ -9,6 +9,7 @@
 //!
 //! - `send`: the fragmenting end. One timer and one window of `congestion` for each datagram.
 //! - `receive`: the reassembling end.
+//! - `refusal`: the datagrams that were refused, so that each is refused once.
 //! - `pieces`: the fragments of a datagram, and what its fragmenting end knows of each.
 //! - `path`: what a forwarder changes in a fragment, and what it remembers.
 //! - `step`: what happens at the fragmenting end, told one by one.
@@ -21,6 +22,7 @@ pub(crate) mod node;
 pub(crate) mod path;
 mod pieces;
 mod receive;
+mod refusal;
 mod send;
 mod step;
 

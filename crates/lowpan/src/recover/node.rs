@@ -22,13 +22,14 @@ use alloc::vec::Vec;
 use lowmesh_machine::{DropReason, Handle, Outbox};
 use lowmesh_units::{Eui64, Instant, Rng};
 use lowmesh_wire::lowpan::Contexts;
-use lowmesh_wire::lowpan::rfrag::{Part, RFRAG_OCTETS, Rfrag, RfragAck};
+use lowmesh_wire::lowpan::rfrag::{Bitmap, Part, RFRAG_OCTETS, Rfrag, RfragAck};
 
 use self::forwarder::Question;
 use super::path::Path;
-use super::{Ending, Event, Outcome, Received, Receiving, Sending, Step};
+use super::refusal::Refusals;
+use super::{Ending, Event, Outcome, Received, Receiving, Sending, Step, null};
 use crate::forward::{Label, VirtualReassembly};
-use crate::params::{Config, Manner, REASSEMBLY_TIMEOUT_MAX};
+use crate::params::{Config, Manner, REASSEMBLY_TIMEOUT_MAX, REFUSAL_SHARE};
 
 /// What the node wants done.
 #[derive(Debug, PartialEq, Eq)]
@@ -97,6 +98,7 @@ pub(crate) struct Node {
     rng: Rng,
     sending: VecDeque<Sending>,
     receiving: Receiving,
+    refusals: Refusals,
     paths: VirtualReassembly<Path>,
     questions: VecDeque<Question>,
     queue: VecDeque<Waiting>,
@@ -119,6 +121,7 @@ impl Node {
             rng,
             sending: VecDeque::new(),
             receiving: Receiving::new(&config),
+            refusals: Refusals::new(config.recovery.arq.timeout() / REFUSAL_SHARE),
             paths: VirtualReassembly::new(config.forwarded_datagrams, timeout),
             questions: VecDeque::new(),
             queue: VecDeque::new(),
@@ -236,6 +239,10 @@ impl Node {
         let &Received { header, source, .. } = fragment;
         let incoming = Label { neighbour: source, tag: header.datagram_tag.into() };
         let is_first = matches!(header.part, Part::First { .. });
+        if is_first {
+            // A sender that was refused begins again under another tag, so this is another datagram.
+            self.refusals.forget(incoming);
+        }
         if is_first && !self.receiving.expects(source, &header) && self.ask(fragment) {
             return;
         }
@@ -260,6 +267,10 @@ impl Node {
     fn take_in_accepted(&mut self, now: Instant, fragment: &Received<'_>) {
         let source = fragment.source;
         let (outcome, ack) = self.receiving.accept(now, fragment, self.around.room);
+        while let Some((handle, source, ack)) = self.receiving.take_evicted() {
+            self.end(handle, Some(DropReason::BufferFull));
+            self.refuse(now, source, ack.datagram_tag, false);
+        }
         match outcome {
             Outcome::Complete { datagram, handle } => {
                 self.outbox.push(Output::Datagram { datagram, source, handle });
@@ -267,8 +278,22 @@ impl Node {
             Outcome::Dropped { handle, reason } => self.end(handle, Some(reason)),
             Outcome::Waiting | Outcome::Unknown => {}
         }
-        if let Some(ack) = ack {
-            self.acknowledge(source, ack);
+        let header = fragment.header;
+        match ack {
+            // What confirms an abort is no refusal.
+            Some(ack) if ack.bitmap == Bitmap::NULL && header.part != Part::Abort => {
+                self.refuse(now, source, ack.datagram_tag, header.ack_request);
+            }
+            Some(ack) => self.acknowledge(source, ack),
+            None => {}
+        }
+    }
+
+    /// Tells a neighbour that its datagram cannot go on, once.
+    fn refuse(&mut self, now: Instant, to: Eui64, datagram_tag: u8, asks: bool) {
+        let label = Label { neighbour: to, tag: datagram_tag.into() };
+        if self.config.manner == Manner::Gnrc || self.refusals.tells(now, label, asks) {
+            self.acknowledge(to, null(datagram_tag));
         }
     }
 
@@ -365,7 +390,7 @@ impl Node {
         while let Some((handle, source, ack)) = self.receiving.expire(now) {
             self.end(handle, Some(DropReason::ReassemblyTimeout));
             if self.config.manner == Manner::Own {
-                self.acknowledge(source, ack);
+                self.refuse(now, source, ack.datagram_tag, false);
             }
         }
         while let Some(entry) = self.paths.expire(now) {

@@ -4,12 +4,14 @@
 //! ```text
 //!   first fragment --> Open --all octets there--> Complete --linger--> forgotten
 //!                       |  \--abort, contradiction--> forgotten
+//!                       |\--its place is needed (`eviction`)--> forgotten, NULL bitmap
 //!                       \--nothing new for the timeout--> forgotten, NULL bitmap
 //! ```
 //!
 //! A datagram that is complete stays known for a while, so that a fragment whose acknowledgement was lost is
 //! acknowledged again.
 
+use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -17,6 +19,7 @@ use lowmesh_machine::{DropReason, Handle};
 use lowmesh_units::{Duration, Eui64, Instant};
 use lowmesh_wire::lowpan::rfrag::{Bitmap, FRAGMENTS_MAX, Part, Rfrag, RfragAck};
 
+use crate::eviction::{Bounds, Held, victims};
 use crate::params::{Config, Manner, REASSEMBLY_TIMEOUT_MAX};
 
 /// What names a datagram on a link: who sent the frame, and its tag (RFC 8931 s6.1.1).
@@ -94,6 +97,8 @@ pub struct Receiving {
     timeout: Duration,
     linger: Duration,
     manner: Manner,
+    /// Datagrams that gave up their places to others.
+    evicted: VecDeque<(Handle, Name)>,
 }
 
 impl Receiving {
@@ -112,6 +117,7 @@ impl Receiving {
             timeout: config.reassembly_timeout.min(REASSEMBLY_TIMEOUT_MAX),
             linger: config.recovery.linger,
             manner: config.manner,
+            evicted: VecDeque::new(),
         }
     }
 
@@ -196,8 +202,7 @@ impl Receiving {
         room: usize,
     ) -> (Outcome, Option<RfragAck>) {
         let (size, handle) = (usize::from(datagram_size), fragment.handle);
-        let room = room.min(self.octets_max - self.octets);
-        if self.is_full() || size > room {
+        if !self.make_place(now, name.0, size, room) {
             // RFC 8931 s6.3: an end that is out of buffers SHOULD say so with a NULL bitmap.
             let outcome = Outcome::Dropped { handle, reason: DropReason::BufferFull };
             return (outcome, Some(null(name.1)));
@@ -207,6 +212,45 @@ impl Receiving {
         let deadline = now + self.timeout;
         self.entries.push(Entry { name, state, congestion: false, deadline });
         self.take_in(now, self.entries.len() - 1, fragment)
+    }
+
+    /// True when a datagram may be opened; others may have given up their places for it.
+    fn make_place(&mut self, now: Instant, source: Eui64, octets: usize, room: usize) -> bool {
+        if self.manner == Manner::Gnrc {
+            return !self.is_full() && octets <= room.min(self.octets_max - self.octets);
+        }
+        let (buffers, octets_max) = (self.buffers_max, self.octets_max);
+        let bounds = Bounds { buffers, octets: octets_max, room, keeps_last: false };
+        let newcomer = Held { source, octets, news: now };
+        let open: Vec<usize> =
+            (0..self.entries.len()).filter(|at| self.held(*at).is_some()).collect();
+        let held = open.iter().filter_map(|at| self.held(*at));
+        let Some(victims) = victims(held, &newcomer, &bounds, self.timeout) else { return false };
+        let mut places: Vec<usize> = victims.into_iter().map(|victim| open[victim]).collect();
+        // From the back, so that the other places stay what they are.
+        places.sort_unstable();
+        for at in places.into_iter().rev() {
+            let name = self.entries[at].name;
+            if let Some(handle) = self.forget(at) {
+                self.evicted.push_back((handle, name));
+            }
+        }
+        true
+    }
+
+    /// What an entry holds while its datagram is being put together. Only news move its deadline.
+    fn held(&self, at: usize) -> Option<Held> {
+        let entry = &self.entries[at];
+        let State::Open { bytes, .. } = &entry.state else { return None };
+        let age = entry.deadline.since(Instant::ZERO).saturating_sub(self.timeout);
+        Some(Held { source: entry.name.0, octets: bytes.len(), news: Instant::ZERO + age })
+    }
+
+    /// Takes one datagram that gave up its place to another, with the acknowledgement that tells its path so
+    /// (RFC 8931 s6.3).
+    pub fn take_evicted(&mut self) -> Option<(Handle, Eui64, RfragAck)> {
+        let (handle, (source, datagram_tag)) = self.evicted.pop_front()?;
+        Some((handle, source, null(datagram_tag)))
     }
 
     fn take_in(

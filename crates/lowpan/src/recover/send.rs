@@ -147,6 +147,10 @@ impl Sending {
             None => Permit::Blocked,
         }
     }
+    /// True once a fragment has left.
+    pub const fn has_begun(&self) -> bool {
+        self.orders > 0
+    }
     /// When the acknowledgement that was asked for is late.
     pub fn deadline(&self) -> Option<Instant> {
         self.asked.map(|asked| asked.deadline)
@@ -272,7 +276,9 @@ impl Sending {
         let asked = self.asked.map(|asked| asked.sequence);
         let (mut latest, mut newest) = (None, self.lost_below());
         for (sequence, piece) in self.pieces.iter_mut().enumerate() {
-            if !bitmap.contains(sequence as u8) || piece.fate == Fate::Received {
+            // A bit for a fragment that never left says nothing true: its octets are nowhere.
+            let is_new = piece.copies > 0 && piece.fate != Fate::Received;
+            if !bitmap.contains(sequence as u8) || !is_new {
                 continue;
             }
             if let Some(sent) = piece.unsettled() {

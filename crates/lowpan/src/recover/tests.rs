@@ -165,6 +165,18 @@ fn a_datagram_retry_begins_from_scratch_under_another_tag() {
 }
 
 #[test]
+fn an_acknowledgement_for_fragments_that_never_left_is_not_believed() {
+    let mut sending = sending(500, &config("fixed", 2));
+    assert_eq!(marks(&burst(&mut sending, at(0))), [(0, false), (1, true)]);
+    let full = RfragAck { bitmap: Bitmap::FULL, ..ack(&[]) };
+    assert_eq!(sending.on_ack(&full, at(40)), None);
+    assert_eq!(sending.received(), 2);
+    assert_eq!(marks(&burst(&mut sending, at(40))), [(2, false), (3, true)]);
+    assert_eq!(sending.on_ack(&ack(&[0, 1, 2, 3, 4, 31]), at(80)), None);
+    assert_eq!(marks(&burst(&mut sending, at(80))), [(4, false), (5, true)]);
+}
+
+#[test]
 fn a_null_bitmap_ends_the_transmission() {
     let mut sending = sending(300, &config("fixed", 2));
     burst(&mut sending, at(0));

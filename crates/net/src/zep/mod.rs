@@ -5,20 +5,12 @@
 //! |---|---|
 //! | `frame` | the datagrams |
 //! | `host` | one node, its socket and its clock |
+//! | `settings` | what a node in real time has other than a simulated one |
 
 pub mod frame;
 mod host;
-
-use lowmesh_mac::csma;
-use lowmesh_units::{Duration, PanId};
+mod settings;
 
 pub use frame::{Content, DATAGRAM_OCTETS_MAX, Datagram, PORT};
 pub use host::{Host, Remote, Settings};
-
-/// How long an acknowledgement is waited for: ours. The air takes 864 us; between two processes stand two schedulers.
-pub const ACK_WAIT: Duration = Duration::from_millis(20);
-
-/// The MAC of a node on a socket: CSMA with the standard's numbers, but more patience.
-pub fn csma(pan: PanId) -> csma::Config {
-    csma::Config { pan, ack_wait: ACK_WAIT, ..csma::Config::default() }
-}
+pub use settings::RealTime;

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use lowmesh_lowpan::Way;
 use lowmesh_net::clock::fresh_seed;
 use lowmesh_net::service::Service;
-use lowmesh_net::zep::{self, Host, Remote, Settings};
+use lowmesh_net::zep::{Host, RealTime, Remote, Settings};
 use lowmesh_stack::event::{Input, Output};
-use lowmesh_stack::{Config, Identity, LinkLayer, Node};
+use lowmesh_stack::{Identity, Node};
 use lowmesh_units::{Channel, Eui64, NodeId, PanId};
 use lowmesh_wire::ipv6::{Address, Prefix};
 
@@ -49,9 +49,7 @@ impl Line {
         let air = Air::start(&nodes);
         let (to_test, said) = channel();
         let host = |index: u16| {
-            let link = LinkLayer::Csma(zep::csma(PanId(0x23)));
-            let mut config = Config { link, ..Config::default() };
-            config.lowpan.way = way;
+            let config = RealTime::default().config(PanId(0x23), way);
             let node = Node::alone(&config, identity(index), fresh_seed()).expect("possible");
             let settings = Settings {
                 peer: air.address,

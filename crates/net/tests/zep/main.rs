@@ -3,8 +3,10 @@
 //! With `LOWMESH_ZEP_PCAP=FILE` all that was on the air is left in FILE, for other dissectors to read.
 
 mod air;
+mod bars;
 mod capture;
 mod line;
+mod relay;
 
 use std::time::Duration;
 

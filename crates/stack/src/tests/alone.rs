@@ -8,14 +8,14 @@ use lowmesh_mac::frame::airtime;
 use lowmesh_mac::params::CCA;
 use lowmesh_machine::{Handle, Machine as _};
 use lowmesh_units::{Dbm, Instant, NodeId, Seed};
-use lowmesh_wire::icmpv6::{self, Echo, Icmpv6};
+use lowmesh_wire::icmpv6::{self, Echo, Icmpv6, Unreachable};
 use lowmesh_wire::ieee802154::{self, Frame};
 use lowmesh_wire::ipv6::{self, Address, Header, Prefix};
 use lowmesh_wire::lowpan::{Contexts, decompress};
 use lowmesh_wire::neighbour::{Advertisement, Solicitation};
 
-use crate::event::{Input, Output, RadioOrder};
-use crate::{Config, DATAGRAM_PORT, ECHO_PORT, Identity, LinkLayer, Node};
+use crate::event::{Input, Output, Problem, RadioOrder, Transaction};
+use crate::{COAP_PORT, Config, DATAGRAM_PORT, ECHO_PORT, Identity, LinkLayer, Node};
 
 const LINKS: [Address; 2] =
     [Address::link_local(NodeId(0).eui64()), Address::link_local(NodeId(1).eui64())];
@@ -31,6 +31,10 @@ struct Pair {
     orders: Vec<(Instant, usize, RadioOrder)>,
     /// What reached the applications.
     datagrams: Vec<(usize, (Address, u16), Vec<u8>)>,
+    /// What node 0 was told of packets that came to nothing.
+    troubles: Vec<(Address, Address, Problem)>,
+    /// How requests of node 0 ended.
+    ended: Vec<(Instant, Transaction)>,
     /// The frames that node 1 sent.
     answers: Vec<Vec<u8>>,
 }
@@ -38,7 +42,8 @@ struct Pair {
 impl Pair {
     fn new() -> Self {
         let csma = csma::Config::default();
-        let config = Config { link: LinkLayer::Csma(csma), ..Config::default() };
+        let link = LinkLayer::Csma(csma);
+        let config = Config { link, icmpv6_errors: 10, ..Config::default() };
         let node = |index: u16| {
             let other = 1 - index;
             let way = Prefix::new(global(other), 128).expect("128 bits");
@@ -50,7 +55,15 @@ impl Pair {
         };
         let nodes = [node(0), node(1)];
         let (orders, datagrams) = (Vec::new(), Vec::new());
-        let mut pair = Self { now: Instant::ZERO, nodes, orders, datagrams, answers: Vec::new() };
+        let mut pair = Self {
+            now: Instant::ZERO,
+            nodes,
+            orders,
+            datagrams,
+            troubles: Vec::new(),
+            ended: Vec::new(),
+            answers: Vec::new(),
+        };
         pair.tell(0, Input::Boot);
         pair.tell(1, Input::Boot);
         pair
@@ -72,6 +85,10 @@ impl Pair {
                     self.orders.push((at, who, order));
                 }
                 Output::Datagram { from, payload } => self.datagrams.push((who, from, payload)),
+                Output::Trouble { from, to, problem } => self.troubles.push((from, to, problem)),
+                Output::Transaction(ended @ Transaction::Failed(..)) => {
+                    self.ended.push((self.now, ended));
+                }
                 _ => {}
             }
         }
@@ -209,6 +226,108 @@ fn two_echo_services_do_not_keep_each_other_busy() {
     pair.tell(0, Input::Datagram { source_port: ECHO_PORT, peer, payload: vec![1] });
     pair.run();
     assert_eq!(pair.answers, Vec::<Vec<u8>>::new());
+}
+
+impl Pair {
+    /// A packet of node 0 to node 1, whatever is in it.
+    fn send(&mut self, packet: Vec<u8>) {
+        self.nodes[0].send_packet(self.now, packet, Some(NodeId(1).eui64()), Handle(1));
+        self.nodes[0].settle(self.now);
+        self.drain(0);
+        self.run();
+    }
+}
+
+#[test]
+fn a_closed_port_ends_a_request_at_once() {
+    let mut pair = Pair::new();
+    let peer = (global(1), 9);
+    let request = lowmesh_coap::RequestTemplate::get("/clock");
+    pair.tell(0, Input::Request { peer, request, handle: Handle(5) });
+    pair.run();
+    let problem = Problem::Unreachable(Unreachable::Port);
+    assert_eq!(pair.troubles, [(global(1), global(1), problem)]);
+    let (at, how) = pair.ended.pop().expect("it has ended");
+    assert!(matches!(how, Transaction::Failed(Handle(5), _)), "{how:?}");
+    assert!(at < Instant::from_millis(100), "no retransmission was waited for: {at}");
+}
+
+#[test]
+fn a_port_of_coap_that_answers_is_no_trouble() {
+    let mut pair = Pair::new();
+    pair.tell(
+        0,
+        Input::Datagram { source_port: 9, peer: (global(1), COAP_PORT), payload: vec![0] },
+    );
+    pair.run();
+    assert_eq!(pair.troubles, []);
+}
+
+#[test]
+fn a_router_tells_why_a_packet_does_not_go_on() {
+    let away: Address = Ipv6Addr::new(0x2001, 0xdb8, 9, 0, 0, 0, 0, 1).into();
+    for (destination, hop_limit, problem) in
+        [(away, 64, Problem::Unreachable(Unreachable::NoRoute)), (global(0), 1, Problem::HopLimit)]
+    {
+        let mut pair = Pair::new();
+        pair.send(packet::plain(global(0), destination, 17, hop_limit, &[0; 40], |_| ()));
+        assert_eq!(pair.troubles, [(global(1), destination, problem)]);
+    }
+}
+
+#[test]
+fn an_upper_layer_that_is_not_known_is_a_parameter_problem_where_its_number_stands() {
+    let mut pair = Pair::new();
+    pair.send(packet::plain(global(0), global(1), 132, 64, &[0; 12], |_| ()));
+    // A destination options header in between: its first octet names the upper layer.
+    let mut packet = packet::plain(global(0), global(1), 60, 64, &[0; 20], |_| ());
+    packet[ipv6::HEADER_OCTETS..][..8].copy_from_slice(&[132, 0, 1, 4, 0, 0, 0, 0]);
+    pair.send(packet);
+    let problems: Vec<Problem> = pair.troubles.iter().map(|(_, _, problem)| *problem).collect();
+    let problem = |pointer| Problem::Parameter { code: 1, pointer };
+    assert_eq!(problems, [problem(6), problem(40)]);
+}
+
+#[test]
+fn no_error_is_told_about_an_error_nor_about_a_packet_to_a_group() {
+    let mut pair = Pair::new();
+    let away: Address = Ipv6Addr::new(0x2001, 0xdb8, 9, 0, 0, 0, 0, 1).into();
+    let mut error = Vec::new();
+    let invoking = vec![0; 48];
+    Icmpv6::TimeExceeded { code: 0, invoking }.emit(&global(0).0, &away.0, &mut error);
+    pair.send(packet::plain(global(0), away, icmpv6::NEXT_HEADER, 64, &error, |_| ()));
+    let flow = packet::Flow {
+        source: global(0),
+        destination: Address::ALL_NODES,
+        source_port: 1,
+        destination_port: 9,
+    };
+    pair.send(packet::udp(&flow, 64, b"x", |_| ()));
+    assert_eq!((pair.troubles, pair.answers), (vec![], vec![]));
+}
+
+#[test]
+fn errors_keep_to_their_rate() {
+    let mut pair = Pair::new();
+    for _ in 0..30 {
+        pair.send(packet::plain(global(0), global(1), 132, 64, &[0; 12], |_| ()));
+    }
+    assert!((10..14).contains(&pair.troubles.len()), "{}", pair.troubles.len());
+}
+
+#[test]
+fn an_error_about_a_packet_of_another_ends_nothing() {
+    let mut pair = Pair::new();
+    let flow = packet::Flow {
+        source: global(7),
+        destination: global(1),
+        source_port: COAP_PORT,
+        destination_port: 9,
+    };
+    let invoking = packet::udp(&flow, 64, b"x", |_| ());
+    let reason = Unreachable::Port;
+    pair.ask(global(0), global(1), &Icmpv6::DestinationUnreachable { reason, invoking });
+    assert_eq!(pair.troubles, []);
 }
 
 #[test]

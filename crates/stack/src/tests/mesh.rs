@@ -239,8 +239,12 @@ impl Mesh {
                     let response = ResponseTemplate::new(Code::CHANGED).with_payload(payload);
                     self.tell(node, Input::Respond { exchange, response });
                 }
+                Output::Pong { .. } => {}
                 Output::AdjustClock { micros } => assert_eq!(micros, 0, "clocks here are exact"),
-                Output::Datagram { .. } | Output::Radio(_) | Output::Fragments(_) => {
+                Output::Datagram { .. }
+                | Output::Radio(_)
+                | Output::Fragments(_)
+                | Output::Trouble { .. } => {
                     panic!("{output:?} in this mesh")
                 }
             }

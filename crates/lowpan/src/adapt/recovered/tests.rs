@@ -480,6 +480,44 @@ fn a_first_fragment_that_comes_again_after_the_route_changed_opens_another_path(
 }
 
 #[test]
+fn a_datagram_is_refused_once_and_not_with_every_fragment() {
+    let mut line = Line::new(vec![config("fixed", 32); 2], vec![Fate::Lost; 12]);
+    line.send(1000, HANDLE);
+    line.run_until(|line| line.log.len() == 12);
+    let fragments: Vec<_> = line.log.iter().map(|(_, _, payload)| payload.clone()).collect();
+    let mut receiver = Line::new(vec![config("fixed", 32); 2], vec![]).nodes.remove(1);
+    let mut answers = Vec::new();
+    for (ms, fragment) in fragments[1..].iter().enumerate() {
+        let now = Instant::from_millis(ms as u64);
+        let (source, destination) = (node(0), Some(node(1)));
+        let input = Input::Frame { payload: fragment, source, destination, handle: HANDLE };
+        receiver.handle(now, input).expect("frames are never rejected");
+        answers.extend(core::iter::from_fn(|| receiver.poll_output()));
+    }
+    let refusals = |output: &&Output| {
+        matches!(output, Output::Frame { payload, .. }
+            if RfragAck::parse(payload).is_ok_and(|ack| ack.bitmap == Bitmap::NULL))
+    };
+    assert_eq!(answers.iter().filter(refusals).count(), 1, "{} fragments", fragments.len());
+}
+
+#[test]
+fn with_one_unfinished_datagram_a_neighbour_the_next_waits_for_the_first() {
+    let mut config = config("fixed", 2);
+    config.recovery.unfinished_per_neighbour = Some(1);
+    let mut line = Line::new(vec![config; 2], vec![]);
+    for datagram in 0..4 {
+        line.send(500, Handle(10 + datagram));
+    }
+    line.run();
+    assert_eq!(line.arrived.len(), 4);
+    let tags: Vec<u8> = line.fragments(0).iter().map(|(_, header)| header.datagram_tag).collect();
+    let changes = tags.windows(2).filter(|pair| pair[0] != pair[1]).count();
+    assert_eq!(changes, 3, "one datagram after the other: {tags:?}");
+    assert!(line.is_empty());
+}
+
+#[test]
 fn an_acknowledgement_without_a_path_leaves_no_trace() {
     let mut line = Line::new(vec![config("fixed", 1); 2], vec![]);
     let mut payload = Vec::new();

@@ -7,8 +7,8 @@ use lowmesh_units::{Eui64, Instant};
 use lowmesh_wire::ipv6::upper_layer;
 use lowmesh_wire::lowpan::rfrag::{Bitmap, Part, Rfrag, RfragAck};
 
+use super::super::Received;
 use super::super::path::{Link, Path, beginning, first_onward, next_onward};
-use super::super::{Received, null};
 use super::{Node, Output, Surroundings};
 use crate::event::Route;
 use crate::forward::Label;
@@ -74,7 +74,8 @@ impl Node {
             // RFC 8931 s6.1.2: what cannot be forwarded is answered with a NULL bitmap.
             Route::None => {
                 self.close_path(question.incoming(), DropReason::NoRoute);
-                self.acknowledge(question.source, null(question.header.datagram_tag));
+                let Rfrag { datagram_tag, ack_request, .. } = question.header;
+                self.refuse(now, question.source, datagram_tag, ack_request);
             }
             Route::Via(next_hop) => self.forward_first(now, &question, beginning, next_hop),
             Route::Here => self.take_in_accepted(now, &question.received()),

@@ -6,7 +6,7 @@ use lowmesh_congestion::Permit;
 use lowmesh_machine::{Handle, earliest};
 use lowmesh_units::{Duration, Eui64, Instant};
 
-use super::super::Event;
+use super::super::{Event, Sending};
 use super::{Node, Output, Waiting};
 use crate::params::{Manner, RECOVERY_QUEUE_FRAMES};
 use crate::upkeep::Upkeep;
@@ -37,7 +37,7 @@ impl Node {
         let has_room = self.has_room();
         for sending in &self.sending {
             deadline = earliest(deadline, sending.deadline());
-            let at = match sending.permits(now) {
+            let at = match self.permits(sending, now) {
                 // Without room the next confirmation of the MAC is what brings it.
                 Permit::Now if has_room => Some(self.gap_ends),
                 Permit::At(at) => Some(at.max(self.gap_ends)),
@@ -47,6 +47,18 @@ impl Node {
         }
         let gap = (!self.queue.is_empty()).then_some(self.gap_ends);
         self.deadline = earliest(deadline, gap);
+    }
+
+    /// Whether a fragment of the datagram may leave. One that has not begun waits while its neighbour has as many
+    /// unfinished ones as it may.
+    fn permits(&self, sending: &Sending, now: Instant) -> Permit {
+        let to = sending.next_hop();
+        let begun = || self.sending.iter().filter(|one| one.next_hop() == to && one.has_begun());
+        let bound = self.config.recovery.unfinished_per_neighbour;
+        if !sending.has_begun() && bound.is_some_and(|most| begun().count() >= most.max(1)) {
+            return Permit::Blocked;
+        }
+        sending.permits(now)
     }
 
     const fn gap(&self) -> Duration {
@@ -74,7 +86,8 @@ impl Node {
         if !self.has_room() {
             return None;
         }
-        let at = self.sending.iter().position(|sending| sending.permits(now) == Permit::Now)?;
+        let may_leave = |sending: &Sending| self.permits(sending, now) == Permit::Now;
+        let at = self.sending.iter().position(may_leave)?;
         let mut sending = self.sending.remove(at)?;
         let (mut header, is_copy) = sending.next_fragment(now, &mut self.rng)?;
         if self.config.manner == Manner::Gnrc && self.is_congested() {

@@ -83,6 +83,23 @@ fn without_a_free_buffer_the_sender_is_told_at_once() {
 }
 
 #[test]
+fn half_datagrams_of_one_neighbour_give_their_places_to_another() {
+    let config = Config { reassembly_octets: 600, ..config("fixed", 32) };
+    let mut half = burst(&mut sending(300, &config), at(0)).remove(0);
+    let mut receiving = Receiving::new(&config);
+    for tag in [1, 2] {
+        half[1] = tag;
+        take_in(&mut receiving, at(tag.into()), &half);
+    }
+    half[1] = 3;
+    let (header, data) = Rfrag::parse(&half).expect("a whole frame");
+    let other = Received { header, data, source: NodeId(5).eui64(), handle: Handle(8) };
+    assert_eq!(receiving.accept(at(3), &other, usize::MAX), (Outcome::Waiting, None));
+    assert_eq!(receiving.take_evicted(), Some((Handle(7), HERE, null(1))));
+    assert_eq!((receiving.take_evicted(), receiving.octets()), (None, 600));
+}
+
+#[test]
 fn octets_that_contradict_those_that_came_end_the_datagram() {
     // The fragment duplication attack (Hummen et al. 2013): other octets for a place that is taken. Whose are true
     // cannot be told, so neither becomes a datagram, and the buffer is free again.

@@ -1,0 +1,175 @@
+//! ICMPv6 errors (RFC 4443 s2.4, s3): when one is sent and when not, how many, and what those of others mean here.
+//!
+//! | what became of a packet | error | told to |
+//! |---|---|---|
+//! | its hop limit came to zero | time exceeded | the application |
+//! | no route leads to its destination | destination unreachable, no route | CoAP, the application |
+//! | nobody listens on its port | destination unreachable, port | CoAP, the application |
+//! | its upper layer is not known here | parameter problem, next header | the application |
+
+use alloc::vec::Vec;
+
+use lowmesh_machine::{DropReason, Layer, Machine as _, expect_accepted};
+use lowmesh_units::{Duration, Instant};
+use lowmesh_wire::icmpv6::{self, Icmpv6, Unreachable};
+use lowmesh_wire::ipv6::{self, Address, HEADER_OCTETS, Header, NEXT_HEADER_OFFSET};
+
+use crate::event::{Output, Problem};
+use crate::node::Node;
+use crate::params::COAP_PORT;
+
+/// A token bucket (RFC 4443 s2.4 (f)): as many errors at once as in a second.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bucket {
+    per_second: u32,
+    tokens: u32,
+    /// Up to when tokens were filled in.
+    filled: Instant,
+}
+
+impl Bucket {
+    pub const fn new(per_second: u32) -> Self {
+        Self { per_second, tokens: per_second, filled: Instant::ZERO }
+    }
+    /// True when another error may leave.
+    pub fn take(&mut self, now: Instant) -> bool {
+        if self.per_second == 0 {
+            return false;
+        }
+        let each = Duration::from_secs(1) / u64::from(self.per_second);
+        let since = now.since(self.filled);
+        if since >= Duration::from_secs(1) {
+            (self.tokens, self.filled) = (self.per_second, now);
+        } else {
+            let news = since.as_nanos() / each.as_nanos().max(1);
+            self.tokens = self.per_second.min(self.tokens.saturating_add(news as u32));
+            self.filled += each * news;
+        }
+        let left = self.tokens.checked_sub(1);
+        self.tokens = left.unwrap_or(0);
+        left.is_some()
+    }
+}
+
+/// The error that says what became of a packet; most drops are nobody else's business.
+fn problem_of(layer: Layer, reason: DropReason, packet: &[u8]) -> Option<Problem> {
+    match (layer, reason) {
+        (Layer::Ipv6, DropReason::HopLimit) => Some(Problem::HopLimit),
+        (Layer::Ipv6, DropReason::NoRoute) => Some(Problem::Unreachable(Unreachable::NoRoute)),
+        (Layer::Udp, DropReason::NoListener) => Some(Problem::Unreachable(Unreachable::Port)),
+        (Layer::Ipv6, DropReason::NoListener) => {
+            // RFC 4443 s3.4: code 1, an unrecognised next header; the pointer is where it stands.
+            Some(Problem::Parameter { code: 1, pointer: upper_layer_field(packet)? })
+        }
+        _ => None,
+    }
+}
+
+/// The octet in which the type of the upper layer stands.
+fn upper_layer_field(packet: &[u8]) -> Option<u32> {
+    let upper = ipv6::upper_layer(packet).ok()?;
+    let (mut field, mut header) = (NEXT_HEADER_OFFSET, HEADER_OCTETS);
+    while header < upper.offset {
+        field = header;
+        header += (usize::from(*packet.get(header + 1)?) + 1) * 8;
+    }
+    u32::try_from(field).ok()
+}
+
+/// RFC 4443 s2.4 (e): no error about an error, nor about a packet to a group or from nobody in particular.
+fn may_be_told(header: &Header, packet: &[u8]) -> bool {
+    let is_error = ipv6::upper_layer(packet).is_ok_and(|upper| {
+        // What is too short to tell is taken for an error. Types below 128 are errors (RFC 4443 s2.1).
+        upper.next_header == icmpv6::NEXT_HEADER
+            && packet.get(upper.offset).is_none_or(|kind| *kind < 128)
+    });
+    let from_one = !header.source.is_unspecified() && !header.source.is_multicast();
+    !is_error && from_one && !header.destination.is_multicast()
+}
+
+impl Node {
+    /// Tells the source of a packet what became of it, if that is worth an error and the rate allows one.
+    pub(crate) fn tell_source(
+        &mut self,
+        now: Instant,
+        packet: &[u8],
+        layer: Layer,
+        reason: DropReason,
+    ) {
+        let Some(problem) = problem_of(layer, reason, packet) else { return };
+        let Ok(header) = Header::parse(packet) else { return };
+        if !may_be_told(&header, packet) || !self.error_bucket.take(now) {
+            return;
+        }
+        // RFC 4443 s2.2: from the address that the packet was for, if it is one of this node's.
+        let here = if self.ipv6.addresses.contains(&header.destination) {
+            header.destination
+        } else {
+            self.ipv6.addresses.source_for(&header.source)
+        };
+        let invoking = packet.to_vec();
+        let message = match problem {
+            Problem::Unreachable(reason) => Icmpv6::DestinationUnreachable { reason, invoking },
+            Problem::TooBig => return,
+            Problem::HopLimit => Icmpv6::TimeExceeded { code: 0, invoking },
+            Problem::Reassembly => Icmpv6::TimeExceeded { code: 1, invoking },
+            Problem::Parameter { code, pointer } => {
+                Icmpv6::ParameterProblem { code, pointer, invoking }
+            }
+        };
+        let mut payload = Vec::new();
+        message.emit(&here.0, &header.source.0, &mut payload);
+        self.send_control(now, here, header.source, &payload);
+    }
+
+    /// An error came about a packet that begins with `invoking`.
+    pub(crate) fn on_error(
+        &mut self,
+        now: Instant,
+        from: Address,
+        problem: Problem,
+        invoking: &[u8],
+    ) {
+        let Ok(header) = Header::parse(invoking) else { return };
+        // Anybody can write an error; one about a packet that this node cannot have sent says nothing.
+        let is_own = !header.source.is_multicast() && self.ipv6.addresses.contains(&header.source);
+        if !is_own {
+            return;
+        }
+        let to = header.destination;
+        self.outbox.push(Output::Trouble { from, to, problem });
+        if let (Problem::Unreachable(_), Some((COAP_PORT, port))) = (problem, ports(invoking)) {
+            let input = lowmesh_coap::Input::Unreachable { peer: (to, port) };
+            expect_accepted(self.coap.handle(now, input));
+        }
+    }
+}
+
+/// The ports of the UDP datagram in the beginning of a packet.
+fn ports(packet: &[u8]) -> Option<(u16, u16)> {
+    let upper = ipv6::upper_layer(packet).ok()?;
+    let octets = packet.get(upper.offset..upper.offset + 4)?;
+    (upper.next_header == ipv6::next_header::UDP).then(|| {
+        let port = |at: usize| u16::from_be_bytes([octets[at], octets[at + 1]]);
+        (port(0), port(2))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_as_many_at_once_as_in_a_second_and_no_more_after() {
+        let mut bucket = Bucket::new(10);
+        let taken = |bucket: &mut Bucket, ms: u64| {
+            (0..100).filter(|_| bucket.take(Instant::from_millis(ms))).count()
+        };
+        assert_eq!(taken(&mut bucket, 5000), 10);
+        assert_eq!(taken(&mut bucket, 5050), 0);
+        assert_eq!(taken(&mut bucket, 5100), 1);
+        assert_eq!(taken(&mut bucket, 5450), 3);
+        assert_eq!(taken(&mut bucket, 60_000), 10);
+        assert_eq!(taken(&mut Bucket::new(0), 5000), 0);
+    }
+}
