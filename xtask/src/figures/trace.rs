@@ -24,6 +24,8 @@ pub struct Delay {
 /// One run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Run {
+    /// The node with each EUI-64 that has booted.
+    pub named: BTreeMap<String, Node>,
     /// When each node first had both a synchronised clock and a parent, in seconds.
     pub joined_s: BTreeMap<Node, f64>,
     /// The parents at the end.
@@ -56,10 +58,11 @@ impl Run {
         let node = usize::try_from(fact["node"].as_u64()?).ok()?;
         let transaction = || fact["transaction"].as_str();
         match fact["event"].as_str()? {
+            "booted" => _ = self.named.insert(fact["eui64"].as_str()?.to_owned(), node),
             "synchronised" => _ = self.synchronised.insert(node),
             "desynchronised" => _ = self.synchronised.remove(&node),
             "parent" => match fact["parent"].as_str() {
-                Some(parent) => _ = self.parents.insert(node, index(parent)?),
+                Some(parent) => _ = self.parents.insert(node, *self.named.get(parent)?),
                 None => _ = self.parents.remove(&node),
             },
             "transaction_sent" => {
@@ -105,7 +108,8 @@ impl Run {
 
 /// Most lines are about frames; looking for a word is cheaper than parsing them.
 fn wanted(line: &str) -> bool {
-    const EVENTS: [&str; 5] = [
+    const EVENTS: [&str; 6] = [
+        "\"event\":\"booted\"",
         "\"event\":\"parent\"",
         "\"event\":\"synchronised\"",
         "\"event\":\"desynchronised\"",
@@ -117,22 +121,18 @@ fn wanted(line: &str) -> bool {
     EVENTS.iter().any(|event| head.contains(event))
 }
 
-/// The index in the last two octets of a simulated node's EUI-64, written 02-4c-4d-00-00-00-00-07.
-fn index(eui64: &str) -> Option<Node> {
-    let (head, low) = eui64.rsplit_once('-')?;
-    let (_, high) = head.rsplit_once('-')?;
-    Some(usize::from_str_radix(high, 16).ok()? << 8 | usize::from_str_radix(low, 16).ok()?)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const TRACE: &str = r#"
+{"t_s":0.0,"node":0,"event":"booted","eui64":"02-4c-4d-00-00-00-00-00"}
+{"t_s":0.5,"node":3,"event":"booted","eui64":"ca-31-07-aa-50-1e-9b-64"}
+{"t_s":0.7,"node":258,"event":"booted","eui64":"02-4c-4d-00-00-00-01-02"}
 {"t_s":1.5,"node":3,"event":"heard","from":0,"rssi_dbm":-71.4,"length":95}
 {"t_s":2.0,"node":3,"event":"synchronised"}
 {"t_s":3.0,"node":3,"event":"parent","parent":"02-4c-4d-00-00-00-00-00"}
-{"t_s":4.0,"node":258,"event":"parent","parent":"02-4c-4d-00-00-00-00-03"}
+{"t_s":4.0,"node":258,"event":"parent","parent":"ca-31-07-aa-50-1e-9b-64"}
 {"t_s":5.0,"node":258,"event":"synchronised"}
 {"t_s":6.0,"node":258,"event":"transaction_sent","transaction":"1","rto_ms":2000.0}
 {"t_s":6.5,"node":258,"event":"parent","parent":null}

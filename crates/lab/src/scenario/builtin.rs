@@ -23,7 +23,7 @@ pub const BUILTINS: &[Builtin] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{Scenario, Topology};
+    use crate::scenario::{Addresses, Scenario, Topology};
     use lowmesh_units::NodeId;
 
     #[test]
@@ -59,6 +59,20 @@ mod tests {
             let square: f64 = a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum();
             assert!((2.19..=6.51).contains(&square.sqrt()), "node {} to {parent}", index + 1);
         }
+    }
+
+    #[test]
+    fn only_the_networks_of_cooja_have_addresses_that_count_up() {
+        for builtin in BUILTINS {
+            let scenario = Scenario::load(builtin.name, &[]).expect("a built-in");
+            let of_cooja = ["grid-25", "grid-64"].contains(&builtin.name);
+            let expected = if of_cooja { Addresses::Consecutive } else { Addresses::Random };
+            assert_eq!(scenario.addresses, expected, "{}", builtin.name);
+        }
+        let text = "name = \"x\"\n[topology]\nkind = \"line\"\n";
+        let line = |set: &[String]| Scenario::parse("x", text, set).expect("valid").addresses;
+        assert_eq!(line(&[]), Addresses::Random);
+        assert_eq!(line(&["topology.addresses=consecutive".to_owned()]), Addresses::Consecutive);
     }
 
     #[test]

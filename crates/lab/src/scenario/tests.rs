@@ -46,7 +46,7 @@ fn a_misspelt_key_is_told_with_the_one_that_was_meant() {
     assert_eq!(
         errors("name = \"x\"\n[topology]\nspaceing_m = 3\n", &[]),
         "my.toml:3: topology.spaceing_m: there is no such key; did you mean `spacing_m`?; \
-         known here: kind, rows, cols, spacing_m"
+         known here: kind, rows, cols, spacing_m, addresses"
     );
 }
 

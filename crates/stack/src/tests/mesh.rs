@@ -41,7 +41,7 @@ pub fn config(mode: Mode) -> Config {
     let scheduling = Scheduling::Msf(MsfParams { minimal_length: 11, ..MsfParams::MSF });
     // The tests name nodes by their addresses.
     let addressing = Addressing::Consecutive;
-    let mut config = Config { scheduling, addressing, ..Config::default() };
+    let mut config = Config { addressing, scheduling, ..Config::default() };
     config.mac.eb_period = Duration::from_secs(1);
     config.lowpan.frame_payload = lowmesh_mac::frame::PAYLOAD_OCTETS_MAX;
     config.rpl = config.rpl.with_mode(mode);
