@@ -7,7 +7,8 @@ use lowmesh_wire::ieee802154::Frame;
 use super::cell::{CellKind, CellOptions, CellSpec, Placement};
 use super::{Input, Output, Reception, Tsch};
 use crate::config::Config;
-use crate::frame::Content;
+use crate::frame::{self, Content, airtime};
+use crate::params::{ACK_WAIT, RX_WAIT, TURNAROUND, TX_OFFSET};
 use crate::queue::Priority;
 
 const A: Eui64 = NodeId(0).eui64();
@@ -393,4 +394,58 @@ fn a_node_sends_broadcasts_in_one_of_three_minimal_cells_for_each_neighbour_and_
     assert!(gaps.iter().all(|gap| (6 * 11..=8 * 11).contains(gap)), "{gaps:?}");
     assert!(gaps.iter().any(|gap| *gap != gaps[0]), "drawn for each");
     assert!(gaps_of_broadcasts(0).iter().all(|gap| *gap == 11));
+}
+
+#[test]
+fn a_lost_frame_keeps_the_radio_on_as_long_as_a_received_one() {
+    let receiving = |lost: bool| {
+        let mut pair = Pair::new().quiet();
+        pair.send(1, A, 1);
+        let slot = pair.macs[1].next_transmission().expect("there is a cell");
+        let frame = pair.macs[1].transmit(slot).expect("a frame waits");
+        let before = pair.macs[0].radio_time(slot);
+        if lost {
+            pair.macs[0].lose(frame.octets.len());
+        } else {
+            let (octets, rssi, handle) = (&frame.octets, Dbm(-70.0), Handle::NONE);
+            pair.macs[0].receive(slot, Reception { octets, rssi, late_micros: 0, handle });
+        }
+        let after = pair.macs[0].radio_time(slot + Duration::from_millis(10));
+        (after.rx - before.rx, after.tx - before.tx, airtime(frame.octets.len()))
+    };
+    let (lost, nothing, frame) = receiving(true);
+    assert_eq!((lost, nothing), (RX_WAIT / 2 + frame, Duration::ZERO));
+    // An answer takes a turn of the radio and its own time.
+    let (received, answer, _) = receiving(false);
+    assert_eq!(received, lost + TURNAROUND);
+    assert_eq!(answer, airtime(frame::ack(B, 1, 0).len()));
+}
+
+#[test]
+fn a_lost_acknowledgement_keeps_the_radio_on_to_its_end() {
+    let waiting = |lost: Option<usize>| {
+        let mut pair = Pair::new().quiet();
+        pair.send(1, A, 1);
+        let slot = pair.macs[1].next_transmission().expect("there is a cell");
+        let before = pair.macs[1].radio_time(slot).rx;
+        pair.macs[1].transmit(slot).expect("a frame waits");
+        lost.into_iter().for_each(|octets| pair.macs[1].lose(octets));
+        pair.macs[1].finish(slot, None);
+        pair.macs[1].radio_time(slot + Duration::from_millis(10)).rx - before
+    };
+    assert_eq!(waiting(None), TURNAROUND + ACK_WAIT);
+    assert_eq!(waiting(Some(17)), TURNAROUND + ACK_WAIT / 2 + airtime(17));
+}
+
+#[test]
+fn a_scan_counts_the_radio_time_of_what_it_hears_once() {
+    let mut pair = Pair::new();
+    let start = pair.now;
+    while !pair.macs[1].is_synchronised() {
+        pair.run(Duration::from_millis(10));
+    }
+    let slot = pair.now - Duration::from_millis(10);
+    let beacon = pair.macs[1].radio_time(slot).rx - slot.since(start);
+    // The one that it joined from, which began in that slot.
+    assert!(beacon > TX_OFFSET && beacon < Duration::from_millis(7), "{beacon}");
 }
