@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
-use lowmesh_sim::{Sinks, World};
-use lowmesh_units::Seed;
-use lowmesh_wire::ieee802154::{FCS_OCTETS, Frame, FrameType};
+use lowmesh_sim::{Config, Sinks, World};
+use lowmesh_units::{Duration, NodeId, Seed};
+use lowmesh_wire::ieee802154::{Address, FCS_OCTETS, Frame, FrameType};
 use serde_json::Value;
 
 use crate::worlds::random;
@@ -35,6 +35,10 @@ struct Slot {
     acks: BTreeMap<u64, u64>,
     /// Who heard whom.
     heard: BTreeMap<u64, u64>,
+    /// How many were heard by the node that they were for.
+    arrived: u64,
+    /// Where a frame goes, by its sender.
+    to: BTreeMap<u64, Address>,
     /// Whose frame was acknowledged.
     acked: Vec<u64>,
 }
@@ -44,12 +48,13 @@ fn octets(hex: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(digit).collect()
 }
 
-/// The slots of a run with frames in them; each frame is checked.
-fn slots(number: u64) -> BTreeMap<u64, Slot> {
+/// The slots of a run with frames in them; each frame is checked. Also how many frames to one node it counts as
+/// received.
+fn slots(config: Config, number: u64) -> (BTreeMap<u64, Slot>, u64) {
     let lines = Shared::default();
     let sinks = Sinks { pcap: None, trace: Some(Box::new(lines.clone())) };
-    let world = World::new(random(number), Seed(number), sinks).expect("possible");
-    world.run(&|_| ()).expect("the books balance");
+    let world = World::new(config, Seed(number), sinks).expect("possible");
+    let received = world.run(&|_| ()).expect("the books balance").frames.received;
     let text = lines.0.lock().expect("no writer panics").clone();
     let mut slots: BTreeMap<u64, Slot> = BTreeMap::new();
     for line in String::from_utf8(text).expect("UTF-8").lines() {
@@ -67,22 +72,27 @@ fn slots(number: u64) -> BTreeMap<u64, Slot> {
                 let is_ack = frame.header.frame_type == FrameType::Ack;
                 let frames = if is_ack { &mut slot.acks } else { &mut slot.sent };
                 assert_eq!(frames.insert(node, number("channel")), None, "twice: {line}");
+                if let (false, Some(to)) = (is_ack, frame.header.destination) {
+                    slot.to.insert(node, to);
+                }
             }
             "heard" => {
+                let me = Address::Extended(NodeId(node as u16).eui64());
+                slot.arrived += u64::from(slot.to.get(&number("from")) == Some(&me));
                 assert_eq!(slot.heard.insert(node, number("from")), None, "twice: {line}");
             }
             "answered" if fact["acked"] == true => slot.acked.push(node),
             _ => {}
         }
     }
-    slots
+    (slots, received)
 }
 
 #[test]
 fn the_air_keeps_its_rules_in_every_slot() {
     let (mut heard, mut acked) = (0, 0);
     for number in 0..12 {
-        for (slot, air) in slots(number) {
+        for (slot, air) in slots(random(number), number).0 {
             let at = format!("random({number}) slot {slot}: {air:?}");
             for (listener, sender) in &air.heard {
                 assert!(air.sent.contains_key(sender), "heard without a frame, {at}");
@@ -101,4 +111,15 @@ fn the_air_keeps_its_rules_in_every_slot() {
         }
     }
     assert!(heard > 20_000 && acked > 5_000, "too quiet: {heard} heard, {acked} acknowledged");
+}
+
+#[test]
+fn a_frame_outside_the_guard_time_is_not_received() {
+    let mut config = random(0);
+    config.drift_max_ppm = 40.0;
+    config.node.mac.guard = Duration::from_micros(400);
+    let (slots, received) = slots(config, 0);
+    let arrived: u64 = slots.values().map(|air| air.arrived).sum();
+    assert!(arrived > 100, "too quiet: {arrived}");
+    assert_eq!(received, arrived);
 }
