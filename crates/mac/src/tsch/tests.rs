@@ -29,9 +29,9 @@ impl Pair {
         Self::with_bursts(0)
     }
     fn with_bursts(burst_frames_max: u8) -> Self {
-        Self::between([A, B], Config { burst_frames_max, ..Config::default() })
+        Self::between([A, B], &Config { burst_frames_max, ..Config::default() })
     }
-    fn between(addresses: [Eui64; 2], config: Config) -> Self {
+    fn between(addresses: [Eui64; 2], config: &Config) -> Self {
         let mac = |node: u16| {
             let rng = Rng::stream(Seed(5), NodeId(node), Purpose::Mac);
             // One beacon in sixteen meets the channel that a scanning node listens on.
@@ -283,7 +283,7 @@ fn another_stacks_acknowledgement_of_an_early_frame_moves_the_clock_back() {
     let vectors = acknowledgements();
     assert_eq!(vectors.len(), 2);
     for (micros, octets) in vectors {
-        let mut pair = Pair::between([peer, me], Config::default()).quiet();
+        let mut pair = Pair::between([peer, me], &Config::default()).quiet();
         pair.macs[1].sequence = 0;
         pair.send(1, peer, 7);
         let slot = pair.macs[1].next_transmission().expect("there is a cell");
@@ -370,7 +370,7 @@ fn a_frame_given_up_leaves_the_backoff_as_it_is() {
 /// Slots between two broadcasts of a node that has one neighbour and a minimal cell in each eleventh slot.
 fn gaps_of_broadcasts(broadcast_spacing: u8) -> Vec<u64> {
     let config = Config { broadcast_spacing, queue_per_neighbour: 16, ..Config::default() };
-    let mut pair = Pair::between([A, B], config).quiet();
+    let mut pair = Pair::between([A, B], &config).quiet();
     for handle in 1..=12 {
         let (priority, handle) = (Priority::Data, Handle(handle));
         let content = Content::Payload(&[0x41]);
@@ -429,7 +429,9 @@ fn a_lost_acknowledgement_keeps_the_radio_on_to_its_end() {
         let slot = pair.macs[1].next_transmission().expect("there is a cell");
         let before = pair.macs[1].radio_time(slot).rx;
         pair.macs[1].transmit(slot).expect("a frame waits");
-        lost.into_iter().for_each(|octets| pair.macs[1].lose(octets));
+        if let Some(octets) = lost {
+            pair.macs[1].lose(octets);
+        }
         pair.macs[1].finish(slot, None);
         pair.macs[1].radio_time(slot + Duration::from_millis(10)).rx - before
     };
