@@ -3,7 +3,7 @@
 use lowmesh_units::Duration;
 
 use crate::frame::airtime;
-use crate::params::{ACK_WAIT, RX_WAIT};
+use crate::params::{ACK_WAIT, RX_WAIT, TURNAROUND, TX_OFFSET};
 
 /// Radio time so far, by what the radio did. Idle listening in scheduled cells is not in it: the schedule
 /// counts those slots by arithmetic and [`RadioTime::with_idle_slots`] adds them.
@@ -22,16 +22,25 @@ impl RadioTime {
     pub fn sent(&mut self, octets: usize) {
         self.tx += airtime(octets);
     }
-    /// The sender then waited for an acknowledgement, in vain or of `octets`.
+    /// A frame was received and is answered with an acknowledgement of `octets`: the radio turns from one to the other.
+    pub fn acknowledged(&mut self, octets: usize) {
+        self.rx += TURNAROUND;
+        self.tx += airtime(octets);
+    }
+    /// The sender then turned and waited for an acknowledgement, in vain or of `octets`.
     pub fn waited_for_ack(&mut self, octets: Option<usize>) {
         // The wait is centred on the expected moment: half of it passes before the frame starts.
-        self.rx += octets.map_or(ACK_WAIT, |o| ACK_WAIT / 2 + airtime(o));
+        self.rx += TURNAROUND + octets.map_or(ACK_WAIT, |o| ACK_WAIT / 2 + airtime(o));
     }
-    /// A frame of `octets` was received.
+    /// A frame of `octets` was received, or began and was lost: the radio was on until its end.
     pub fn received(&mut self, octets: usize) {
         self.rx += RX_WAIT / 2 + airtime(octets);
     }
-    /// The radio scanned for `span`.
+    /// The frame of `octets` that ended a scan goes on after the start of its slot, until which the scan counts.
+    pub fn joined(&mut self, octets: usize) {
+        self.rx += TX_OFFSET + airtime(octets);
+    }
+    /// The radio scanned for `span`, whatever it heard.
     pub fn scanned(&mut self, span: Duration) {
         self.rx += span;
     }

@@ -23,6 +23,8 @@ pub(crate) struct Arrival {
     pub(crate) to: NodeId,
     pub(crate) flight: usize,
     pub(crate) signal: Signal,
+    /// It starts outside the time for which the listener's radio waits, so it can only disturb.
+    pub(crate) stray: bool,
 }
 
 /// Room that is used again in each slot.

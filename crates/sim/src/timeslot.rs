@@ -16,7 +16,7 @@ use lowmesh_sixtop::params::HANDLE_FIRST;
 use lowmesh_units::{Asn, Channel, Instant, NodeId};
 use lowmesh_wire::ieee802154::FCS_OCTETS;
 
-use crate::air::{Noise, Signal, reception_draw, resolve};
+use crate::air::{Noise, Resolution, Signal, reception_draw, resolve};
 use crate::flight::{Arrival, Flight, Scratch};
 use crate::trace::Fact;
 use crate::world::World;
@@ -80,12 +80,21 @@ impl World {
                 }
                 if !busy && self.nodes[to.index()].listens(now) == Some(channel) {
                     let signal = Signal::over(link, flight.start);
-                    scratch.arrivals.push(Arrival { to, flight: index, signal });
+                    let stray = self.is_stray(now, to, flight.lead_micros);
+                    scratch.arrivals.push(Arrival { to, flight: index, signal, stray });
                 }
             }
         }
-        // Stable: the frames at one listener stay in the order of their start.
-        scratch.arrivals.sort_by_key(|arrival| arrival.to);
+        // Stable: the frames at one listener stay in the order of their start, strays last.
+        scratch.arrivals.sort_by_key(|arrival| (arrival.to, arrival.stray));
+    }
+
+    /// True where the clocks differ so much that a frame starts outside the guard time of `to`. A scanning node's
+    /// receiver is open all the time.
+    fn is_stray(&self, now: Instant, to: NodeId, lead_micros: f64) -> bool {
+        let late = self.clocks[to.index()].lead_micros(now) - lead_micros;
+        let guard_micros = self.config.node.mac.guard.as_nanos() as f64 / 1e3;
+        late.abs() > guard_micros && self.nodes[to.index()].is_synchronised()
     }
 
     /// Decides at each listener, and lets it receive.
@@ -96,6 +105,11 @@ impl World {
             let (here, others) = rest.split_at(count);
             rest = others;
             let to = first.to;
+            let (here, strays) = here.split_at(here.partition_point(|arrival| !arrival.stray));
+            let strays_mw: f64 = strays.iter().map(|stray| stray.signal.power_mw).sum();
+            let for_it =
+                |a: &&Arrival| scratch.flights[a.flight].frame.destination == Some(to.eui64());
+            self.outcome.frames.faded += strays.iter().filter(for_it).count() as u64;
             scratch.signals.clear();
             scratch.signals.extend(here.iter().map(|a| a.signal));
             let flights = &scratch.flights;
@@ -104,12 +118,16 @@ impl World {
                 let flight = &flights[here[i].flight];
                 (flight.from, flight.start, flight.frame.octets.len())
             };
-            let chosen = self.judge(to, channel, now, &scratch.signals, about);
+            let resolution = self.judge(to, channel, now, (&scratch.signals, strays_mw), about);
+            let chosen = resolution.received;
             for (i, signal) in scratch.signals.iter().enumerate() {
                 if flights[here[i].flight].frame.destination != Some(self.names.eui64(to)) {
                     continue;
                 }
-                let alone = || self.judge(to, channel, now, &[*signal], |_| about(i)).is_some();
+                let alone = || {
+                    let alone = self.judge(to, channel, now, (&[*signal], 0.0), |_| about(i));
+                    alone.received.is_some()
+                };
                 let collided = chosen != Some(i) && count > 1 && alone();
                 let frames = &mut self.outcome.frames;
                 match chosen {
@@ -118,37 +136,38 @@ impl World {
                     _ => frames.faded += 1,
                 }
             }
-            let Some(chosen) = chosen.map(|i| here[i].flight) else { continue };
+            let Some(chosen) = chosen.map(|i| here[i].flight) else {
+                if let Some(lost) = resolution.locked {
+                    let octets = flights[here[lost].flight].frame.octets.len();
+                    self.nodes[to.index()].lose(octets);
+                }
+                continue;
+            };
             self.receive(now, to, &mut scratch.flights[chosen]);
         }
     }
 
-    /// Which of `signals` the node gets; `about` tells a frame's sender, start and octets.
+    /// Which of `signals` the node gets, under strays of `strays_mw`; `about` tells a frame's sender, start and octets.
     fn judge(
         &self,
         to: NodeId,
         channel: Channel,
         now: Instant,
-        signals: &[Signal],
+        (signals, strays_mw): (&[Signal], f64),
         about: impl Fn(usize) -> (NodeId, Instant, usize),
-    ) -> Option<usize> {
-        let extra_mw = self.interference.extra_noise_mw(to, channel, now);
+    ) -> Resolution {
+        let extra_mw = self.interference.extra_noise_mw(to, channel, now) + strays_mw;
         let noise = Noise { floor_mw: self.noise_mw, extra_mw };
         let octets = |i| about(i).2 + FCS_OCTETS + PHY_HEADER_OCTETS as usize;
         // Drawn by the slot, not by the exact start: drift must not shift the air's dice.
         let draw = |i| reception_draw(self.seed, about(i).0, to, now);
-        resolve(self.overlap, signals, noise, octets, draw).received
+        resolve(self.overlap, signals, noise, octets, draw)
     }
 
     fn receive(&mut self, now: Instant, to: NodeId, flight: &mut Flight) {
         let lead = self.clocks[to.index()].lead_micros(now);
         let late = lead - flight.lead_micros;
-        let node = &self.nodes[to.index()];
-        let synchronised = node.is_synchronised();
-        // A scanning node's receiver is open all the time; a synchronised one's only for the guard time.
-        if synchronised && late.abs() > self.config.node.mac.guard.as_nanos() as f64 / 1e3 {
-            return;
-        }
+        let synchronised = self.nodes[to.index()].is_synchronised();
         let Some(rssi) = self.medium.rssi(flight.from, to, flight.frame.channel) else { return };
         let octets = flight.frame.octets.len();
         self.trace.note(now, to, Fact::Heard { from: flight.from, rssi_dbm: rssi.0, octets });
@@ -184,7 +203,11 @@ impl World {
                 }
                 None => None,
             };
-            let reception = ack.map(|(octets, rssi)| Reception {
+            if let Some((octets, _, false)) = ack {
+                self.nodes[from.index()].lose(octets.len());
+            }
+            let received = ack.filter(|(_, _, received)| *received);
+            let reception = received.map(|(octets, rssi, _)| Reception {
                 octets,
                 rssi,
                 late_micros: 0,
@@ -198,14 +221,15 @@ impl World {
         }
     }
 
-    /// The acknowledgement of flight `index`, if its sender hears it among all that are on the channel.
+    /// The acknowledgement of flight `index` and whether its sender gets it, if that finds any among all that are on
+    /// the channel.
     fn ack_arrives<'a>(
         &self,
         now: Instant,
         index: usize,
         flights: &'a [Flight],
         signals: &mut Vec<Signal>,
-    ) -> Option<(&'a [u8], lowmesh_units::Dbm)> {
+    ) -> Option<(&'a [u8], lowmesh_units::Dbm, bool)> {
         let flight = &flights[index];
         let channel = flight.frame.channel;
         let (acker, octets) = flight.ack.as_ref()?;
@@ -224,9 +248,10 @@ impl World {
                 ackers.push(*rival_acker);
             }
         }
-        let received =
-            self.judge(flight.from, channel, now, signals, |i| (ackers[i], now, octets.len()));
-        (received == Some(0)).then_some((octets.as_slice(), link.rssi))
+        let about = |i: usize| (ackers[i], now, octets.len());
+        let resolution = self.judge(flight.from, channel, now, (signals, 0.0), about);
+        resolution.locked?;
+        Some((octets, link.rssi, resolution.received == Some(0)))
     }
 }
 

@@ -49,6 +49,12 @@ impl Node {
         self.settle(now);
         ack
     }
+    /// A frame of `octets` that the radio had found in this slot was lost; at a sender it was the acknowledgement.
+    pub fn lose(&mut self, octets: usize) {
+        if let Some(slotted) = self.slotted_mut() {
+            slotted.mac.lose(octets);
+        }
+    }
     /// The slot of [`Node::transmit`] is over; `ack` is what came back.
     pub fn finish(&mut self, now: Instant, ack: Option<Reception<'_>>) {
         if let Some(slotted) = self.slotted_mut() {

@@ -158,6 +158,8 @@ pub struct Tsch {
     pub(super) next_slot: Asn,
     pub(super) in_flight: Option<InFlight>,
     pub(super) burst: Option<Burst>,
+    /// Octets of an acknowledgement that began and was lost, in the slot that is not over.
+    pub(super) lost_ack: Option<usize>,
     /// The slot of the next transmission, recomputed after each change.
     next_transmission: Option<Asn>,
 }
@@ -185,6 +187,7 @@ impl Tsch {
             next_slot: Asn(0),
             in_flight: None,
             burst: None,
+            lost_ack: None,
             next_transmission: None,
         }
     }

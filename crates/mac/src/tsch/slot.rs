@@ -159,9 +159,10 @@ impl Tsch {
 
     /// A frame was received in the slot that started at `slot_start`. Returns the acknowledgement to send.
     pub fn receive(&mut self, slot_start: Instant, heard: Reception<'_>) -> Option<Vec<u8>> {
-        self.time.received(heard.octets.len());
         let scanning = matches!(self.state, State::Scanning { .. });
+        // A scan counts as a whole.
         if !scanning {
+            self.time.received(heard.octets.len());
             self.time.listening_slots_used += 1;
         }
         // What does not decode, or is secured, is noise to this node.
@@ -172,12 +173,26 @@ impl Tsch {
         }
         let ack = if scanning {
             self.receive_scanning(slot_start, source, &frame);
+            if self.is_synchronised() {
+                self.time.joined(heard.octets.len());
+            }
             None
         } else {
             self.receive_synchronised(slot_start, source, &frame, heard)
         };
         self.look_ahead();
         ack
+    }
+
+    /// A frame of `octets` that this node's radio had found was lost in the slot that [`Tsch::listens`] named, to
+    /// noise or to another frame; at a sender, before [`Tsch::finish`], the acknowledgement was.
+    pub fn lose(&mut self, octets: usize) {
+        if self.in_flight.is_some() {
+            self.lost_ack = Some(octets);
+        } else if self.is_synchronised() {
+            self.time.received(octets);
+            self.time.listening_slots_used += 1;
+        }
     }
 
     fn receive_scanning(&mut self, slot_start: Instant, source: Eui64, frame: &Frame<'_>) {
@@ -234,7 +249,7 @@ impl Tsch {
             self.stay_on(asn, channel, cell);
         }
         let ack = frame::ack(source, sequence, -heard.late_micros);
-        self.time.sent(ack.len());
+        self.time.acknowledged(ack.len());
         Some(ack)
     }
 
@@ -280,7 +295,8 @@ impl Tsch {
                 }
             }
             Traffic::Unicast(peer) => {
-                self.time.waited_for_ack(ack.map(|a| a.octets.len()));
+                let heard = ack.map(|a| a.octets.len()).or(self.lost_ack.take());
+                self.time.waited_for_ack(heard);
                 let acked = ack.is_some_and(|a| self.accept_ack(slot_start, peer, a));
                 if acked {
                     if sent.follows == 0 {

@@ -6,8 +6,8 @@
 //!
 //! ```text
 //!   minimal cell   0   1   2   3   4   5   6   7   8   9  10  11  12  13 ...
-//!   N = 1          EB                          DIO                     EB
-//!                  |<----- 6 to 8 cells ------>|<---- 6 to 8 cells ---->|
+//!   N = 1          EB                          DIO                 EB
+//!                  |<----- 4 to 8 cells ------>|<-- 4 to 8 cells -->|
 //! ```
 //! A node that has just sent a beacon sends a broadcast next if one waits, so neither keeps the other out.
 
@@ -24,9 +24,9 @@ pub struct Spacing {
 
 impl Spacing {
     /// A beacon or a broadcast goes out in slot `asn`, in a cell that comes every `distance` slots, from a node
-    /// with so many `neighbours`; `spacing` is how many cells each of them and the node itself leave free.
+    /// with so many `neighbours`; `spacing` is how many cells go by in the mean for each of them and the node itself.
     ///
-    /// Up to one cell more for each node is drawn, or two nodes that met once would always meet.
+    /// Up to one cell for each node more or less is drawn, or two nodes that met once would always meet.
     pub(super) fn after(
         asn: Asn,
         beacon: bool,
@@ -34,7 +34,9 @@ impl Spacing {
         rng: &mut Rng,
     ) -> Self {
         let nodes = neighbours as u64 + 1;
-        let cells = u64::from(spacing) * nodes + u64::from(rng.below(nodes as u32 + 1));
+        let least = nodes * u64::from(spacing.saturating_sub(1)).max(1);
+        let most = nodes * (u64::from(spacing) + 1);
+        let cells = least + u64::from(rng.below((most - least) as u32 + 1));
         Self { from: asn + distance * cells, after_beacon: beacon }
     }
 }

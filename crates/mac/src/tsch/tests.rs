@@ -7,7 +7,8 @@ use lowmesh_wire::ieee802154::Frame;
 use super::cell::{CellKind, CellOptions, CellSpec, Placement};
 use super::{Input, Output, Reception, Tsch};
 use crate::config::Config;
-use crate::frame::Content;
+use crate::frame::{self, Content, airtime};
+use crate::params::{ACK_WAIT, RX_WAIT, TURNAROUND, TX_OFFSET};
 use crate::queue::Priority;
 
 const A: Eui64 = NodeId(0).eui64();
@@ -28,9 +29,9 @@ impl Pair {
         Self::with_bursts(0)
     }
     fn with_bursts(burst_frames_max: u8) -> Self {
-        Self::between([A, B], Config { burst_frames_max, ..Config::default() })
+        Self::between([A, B], &Config { burst_frames_max, ..Config::default() })
     }
-    fn between(addresses: [Eui64; 2], config: Config) -> Self {
+    fn between(addresses: [Eui64; 2], config: &Config) -> Self {
         let mac = |node: u16| {
             let rng = Rng::stream(Seed(5), NodeId(node), Purpose::Mac);
             // One beacon in sixteen meets the channel that a scanning node listens on.
@@ -282,7 +283,7 @@ fn another_stacks_acknowledgement_of_an_early_frame_moves_the_clock_back() {
     let vectors = acknowledgements();
     assert_eq!(vectors.len(), 2);
     for (micros, octets) in vectors {
-        let mut pair = Pair::between([peer, me], Config::default()).quiet();
+        let mut pair = Pair::between([peer, me], &Config::default()).quiet();
         pair.macs[1].sequence = 0;
         pair.send(1, peer, 7);
         let slot = pair.macs[1].next_transmission().expect("there is a cell");
@@ -369,7 +370,7 @@ fn a_frame_given_up_leaves_the_backoff_as_it_is() {
 /// Slots between two broadcasts of a node that has one neighbour and a minimal cell in each eleventh slot.
 fn gaps_of_broadcasts(broadcast_spacing: u8) -> Vec<u64> {
     let config = Config { broadcast_spacing, queue_per_neighbour: 16, ..Config::default() };
-    let mut pair = Pair::between([A, B], config).quiet();
+    let mut pair = Pair::between([A, B], &config).quiet();
     for handle in 1..=12 {
         let (priority, handle) = (Priority::Data, Handle(handle));
         let content = Content::Payload(&[0x41]);
@@ -390,7 +391,63 @@ fn gaps_of_broadcasts(broadcast_spacing: u8) -> Vec<u64> {
 #[test]
 fn a_node_sends_broadcasts_in_one_of_three_minimal_cells_for_each_neighbour_and_itself() {
     let gaps = gaps_of_broadcasts(3);
-    assert!(gaps.iter().all(|gap| (6 * 11..=8 * 11).contains(gap)), "{gaps:?}");
+    assert!(gaps.iter().all(|gap| (4 * 11..=8 * 11).contains(gap)), "{gaps:?}");
     assert!(gaps.iter().any(|gap| *gap != gaps[0]), "drawn for each");
     assert!(gaps_of_broadcasts(0).iter().all(|gap| *gap == 11));
+}
+
+#[test]
+fn a_lost_frame_keeps_the_radio_on_as_long_as_a_received_one() {
+    let receiving = |lost: bool| {
+        let mut pair = Pair::new().quiet();
+        pair.send(1, A, 1);
+        let slot = pair.macs[1].next_transmission().expect("there is a cell");
+        let frame = pair.macs[1].transmit(slot).expect("a frame waits");
+        let before = pair.macs[0].radio_time(slot);
+        if lost {
+            pair.macs[0].lose(frame.octets.len());
+        } else {
+            let (octets, rssi, handle) = (&frame.octets, Dbm(-70.0), Handle::NONE);
+            pair.macs[0].receive(slot, Reception { octets, rssi, late_micros: 0, handle });
+        }
+        let after = pair.macs[0].radio_time(slot + Duration::from_millis(10));
+        (after.rx - before.rx, after.tx - before.tx, airtime(frame.octets.len()))
+    };
+    let (lost, nothing, frame) = receiving(true);
+    assert_eq!((lost, nothing), (RX_WAIT / 2 + frame, Duration::ZERO));
+    // An answer takes a turn of the radio and its own time.
+    let (received, answer, _) = receiving(false);
+    assert_eq!(received, lost + TURNAROUND);
+    assert_eq!(answer, airtime(frame::ack(B, 1, 0).len()));
+}
+
+#[test]
+fn a_lost_acknowledgement_keeps_the_radio_on_to_its_end() {
+    let waiting = |lost: Option<usize>| {
+        let mut pair = Pair::new().quiet();
+        pair.send(1, A, 1);
+        let slot = pair.macs[1].next_transmission().expect("there is a cell");
+        let before = pair.macs[1].radio_time(slot).rx;
+        pair.macs[1].transmit(slot).expect("a frame waits");
+        if let Some(octets) = lost {
+            pair.macs[1].lose(octets);
+        }
+        pair.macs[1].finish(slot, None);
+        pair.macs[1].radio_time(slot + Duration::from_millis(10)).rx - before
+    };
+    assert_eq!(waiting(None), TURNAROUND + ACK_WAIT);
+    assert_eq!(waiting(Some(17)), TURNAROUND + ACK_WAIT / 2 + airtime(17));
+}
+
+#[test]
+fn a_scan_counts_the_radio_time_of_what_it_hears_once() {
+    let mut pair = Pair::new();
+    let start = pair.now;
+    while !pair.macs[1].is_synchronised() {
+        pair.run(Duration::from_millis(10));
+    }
+    let slot = pair.now - Duration::from_millis(10);
+    let beacon = pair.macs[1].radio_time(slot).rx - slot.since(start);
+    // The one that it joined from, which began in that slot.
+    assert!(beacon > TX_OFFSET && beacon < Duration::from_millis(7), "{beacon}");
 }

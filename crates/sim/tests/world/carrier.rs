@@ -10,7 +10,7 @@ use lowmesh_stack::tree::Tree;
 use lowmesh_stack::{LinkLayer, Routes};
 use lowmesh_units::{Duration, NodeId};
 
-use crate::worlds::{line, random, run};
+use crate::worlds::{line, quick, random, run};
 
 /// The nodes of `parents` under carrier sense with given routes; each hears those that `matrix` says.
 fn static_world(parents: &[i32], matrix: Vec<Vec<f64>>) -> Config {
@@ -119,7 +119,7 @@ fn rpl_finds_the_way_over_carrier_sense_too() {
 
 #[test]
 fn static_routes_carry_requests_over_timeslots_too() {
-    let mut config = static_world(&[-1, 0, 1], chain_ears(3));
+    let mut config = quick(static_world(&[-1, 0, 1], chain_ears(3)));
     config.node.link = LinkLayer::Tsch;
     config.traffic.start = Duration::from_secs(300);
     let outcome = run(config, 1);

@@ -9,7 +9,7 @@ use lowmesh_sim::{Config, World};
 use lowmesh_stack::{Node, Scheduling};
 use lowmesh_units::{Duration, Eui64, Instant, NodeId};
 
-use crate::worlds::{functions, line, random, run, world};
+use crate::worlds::{functions, line, quick, random, run, world};
 
 /// Random worlds that each invariant is tried on.
 const WORLDS: u64 = 60;
@@ -185,7 +185,7 @@ fn both_ends_of_a_link_agree_on_its_negotiated_cells() {
     let functions = functions(Mode::Storing);
     for (name, scheduling) in functions.iter().filter(|(name, _)| name.ends_with("msf")) {
         for seed in 1..=5 {
-            let mut config = line(4);
+            let mut config = quick(line(4));
             config.node.scheduling = scheduling.clone();
             let mut world = world(config, seed);
             let (mut agreed, mut cells) = (0, 0);
@@ -203,7 +203,7 @@ fn both_ends_of_a_link_agree_on_its_negotiated_cells() {
 #[test]
 fn clocks_of_40_ppm_stay_in_step_and_a_guard_time_too_short_for_them_does_not() {
     let desynchronised = |guard_micros| {
-        let mut config = Config { drift_max_ppm: 40.0, ..line(3) };
+        let mut config = Config { drift_max_ppm: 40.0, ..quick(line(3)) };
         config.node.mac.guard = Duration::from_micros(guard_micros);
         let outcome = run(config, 4);
         let joined = outcome.nodes.iter().filter(|node| node.joined.is_some()).count();

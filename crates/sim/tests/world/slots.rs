@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
 use lowmesh_sim::record::Outcome;
-use lowmesh_sim::{Sinks, World};
-use lowmesh_units::{Eui64, Seed};
+use lowmesh_sim::{Config, Sinks, World};
+use lowmesh_units::{Duration, Eui64, Seed};
 use lowmesh_wire::ieee802154::{Address, FCS_OCTETS, Frame, FrameType};
 use serde_json::Value;
 
@@ -38,6 +38,8 @@ struct Slot {
     acks: BTreeMap<u64, u64>,
     /// Who heard whom.
     heard: BTreeMap<u64, u64>,
+    /// How many were heard by the node that they were for.
+    arrived: u64,
     /// Whose frame was acknowledged.
     acked: Vec<u64>,
 }
@@ -55,13 +57,14 @@ fn long(address: Option<Address>) -> Option<Eui64> {
 }
 
 /// The slots of a run with frames in them, and its outcome; each frame is checked.
-fn slots(number: u64) -> (BTreeMap<u64, Slot>, Outcome) {
+fn slots(config: Config, number: u64) -> (BTreeMap<u64, Slot>, Outcome) {
     let lines = Shared::default();
     let sinks = Sinks { pcap: None, trace: Some(Box::new(lines.clone())) };
-    let world = World::new(random(number), Seed(number), sinks).expect("possible");
+    let world = World::new(config, Seed(number), sinks).expect("possible");
     let outcome = world.run(&|_| ()).expect("the books balance");
     let text = lines.0.lock().expect("no writer panics").clone();
     let mut slots: BTreeMap<u64, Slot> = BTreeMap::new();
+    let mut booted = BTreeMap::new();
     for line in String::from_utf8(text).expect("UTF-8").lines() {
         let fact: Value = serde_json::from_str(line).expect(line);
         // Slots are 10 ms; the stream tells the start of the slot.
@@ -83,7 +86,13 @@ fn slots(number: u64) -> (BTreeMap<u64, Slot>, Outcome) {
                 assert_eq!(frames.insert(node, number("channel")), None, "twice: {line}");
             }
             "heard" => {
+                let destination = slot.addresses.get(&number("from")).and_then(|(_, to)| *to);
+                slot.arrived += u64::from(destination == booted.get(&node).copied());
                 assert_eq!(slot.heard.insert(node, number("from")), None, "twice: {line}");
+            }
+            "booted" => {
+                let hex = fact["eui64"].as_str().expect("hexadecimal").replace('-', "");
+                booted.insert(node, Eui64(octets(&hex).try_into().expect("eight octets")));
             }
             "answered" if fact["acked"] == true => slot.acked.push(node),
             _ => {}
@@ -96,7 +105,7 @@ fn slots(number: u64) -> (BTreeMap<u64, Slot>, Outcome) {
 fn frames_to_a_neighbour_that_sends_in_the_same_slot_are_deaf() {
     let mut deaf = 0;
     for number in 0..12 {
-        let (slots, outcome) = slots(number);
+        let (slots, outcome) = slots(random(number), number);
         let to_a_sender = |air: &Slot| {
             let sends = |to: Eui64| air.addresses.values().any(|(sender, _)| *sender == to);
             air.addresses.values().filter(|(_, to)| to.is_some_and(sends)).count() as u64
@@ -112,7 +121,7 @@ fn frames_to_a_neighbour_that_sends_in_the_same_slot_are_deaf() {
 fn the_air_keeps_its_rules_in_every_slot() {
     let (mut heard, mut acked) = (0, 0);
     for number in 0..12 {
-        for (slot, air) in slots(number).0 {
+        for (slot, air) in slots(random(number), number).0 {
             let at = format!("random({number}) slot {slot}: {air:?}");
             for (listener, sender) in &air.heard {
                 assert!(air.sent.contains_key(sender), "heard without a frame, {at}");
@@ -131,4 +140,15 @@ fn the_air_keeps_its_rules_in_every_slot() {
         }
     }
     assert!(heard > 20_000 && acked > 5_000, "too quiet: {heard} heard, {acked} acknowledged");
+}
+
+#[test]
+fn a_frame_outside_the_guard_time_is_not_received() {
+    let mut config = random(0);
+    config.drift_max_ppm = 40.0;
+    config.node.mac.guard = Duration::from_micros(400);
+    let (slots, outcome) = slots(config, 0);
+    let arrived: u64 = slots.values().map(|air| air.arrived).sum();
+    assert!(arrived > 100, "too quiet: {arrived}");
+    assert_eq!(outcome.frames.received, arrived);
 }

@@ -51,6 +51,13 @@ pub fn line(nodes: usize) -> Config {
     }
 }
 
+/// The same with so many beacons that all nodes join in a few minutes, for what is not about joining.
+pub fn quick(mut config: Config) -> Config {
+    config.node.mac.eb_period = Duration::from_secs(2);
+    config.node.mac.broadcast_spacing = 0;
+    config
+}
+
 /// A disk of 50 m in which the share `edge` of frames arrives at the edge.
 pub fn disk(edge: f64) -> MediumSpec {
     let params = DiskParams { range_m: 50.0, interference_m: 60.0, ratio_tx: 1.0, ratio_rx: edge };
