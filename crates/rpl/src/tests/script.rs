@@ -167,6 +167,30 @@ fn a_unicast_dis_gets_a_unicast_dio_and_a_multicast_one_resets_trickle() {
 }
 
 #[test]
+fn dios_of_lesser_rank_silence_ones_own_and_those_of_deeper_nodes_do_not() {
+    let told = |from: usize, rank: u16| {
+        let mut script = Script::joined();
+        script.etx(0, 2.0);
+        script.pass(Duration::from_secs(3600));
+        let mut outputs = Vec::new();
+        for _ in 0..720 {
+            outputs.extend(script.hear(from, &Message::Dio(dio(rank))));
+            outputs.extend(script.pass(Duration::from_secs(10)));
+        }
+        let to_all = |(to, message): &(Destination, &Message)| {
+            *to == Destination::AllRplNodes && message.name() == "dio"
+        };
+        sent(&outputs).into_iter().filter(to_all).count()
+    };
+    // Two hours are six intervals of Imax; the node's own rank is 384.
+    assert_eq!(told(0, 128), 0);
+    assert_eq!(told(5, 256), 0);
+    for rank in [384, 900] {
+        assert!(told(5, rank) >= 6, "{rank}");
+    }
+}
+
+#[test]
 fn a_dis_for_another_dodag_changes_nothing() {
     let mut script = Script::joined();
     let asked = SolicitedInformation { dodag_id: Some(global(7)), ..Default::default() };
