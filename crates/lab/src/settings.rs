@@ -299,6 +299,10 @@ fn rpl(scenario: &Scenario) -> lowmesh_rpl::Config {
         dao_ack: rpl.dao_ack,
         path_lifetime: (rpl.path_lifetime.as_secs() / u64::from(router.lifetime_unit)) as u8,
         dis_period: rpl.dis_period,
+        probe: match rpl.probe {
+            scenario::Probe::Dis => lowmesh_rpl::Probe::Dis,
+            scenario::Probe::Dio => lowmesh_rpl::Probe::Dio,
+        },
         probe_period: (!rpl.probe_period.is_zero()).then_some(rpl.probe_period),
         ..router
     }

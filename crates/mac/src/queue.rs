@@ -103,6 +103,11 @@ impl FrameQueue {
     pub fn pop(&mut self) -> Option<QueuedFrame> {
         self.0.pop_front()
     }
+    /// Takes the frame named `handle` out of its place.
+    pub fn remove(&mut self, handle: Handle) -> Option<QueuedFrame> {
+        let place = self.0.iter().position(|frame| frame.handle == handle)?;
+        self.0.remove(place)
+    }
     /// Takes all.
     pub fn drain(&mut self) -> impl Iterator<Item = QueuedFrame> + '_ {
         self.0.drain(..)
@@ -225,6 +230,13 @@ impl Queues {
     /// Queues to single neighbours that are not empty, in order of address.
     pub fn busy(&self) -> impl Iterator<Item = (Eui64, &NeighbourQueue)> + '_ {
         self.all.iter().filter(|q| !q.is_empty()).filter_map(|q| Some((q.peer?, q)))
+    }
+
+    /// Takes the frame named `handle` out of the queue that it waits in.
+    pub fn withdraw(&mut self, handle: Handle) -> Option<QueuedFrame> {
+        let frame = self.all.iter_mut().find_map(|queue| queue.frames.remove(handle))?;
+        self.held -= 1;
+        Some(frame)
     }
 
     /// Removes all frames for `peer`.

@@ -170,9 +170,6 @@ impl Rpl {
         let known = self.neighbours.get(&from).map(|neighbour| (neighbour.rank, neighbour.dtsn));
         self.note_rank(from, dio.rank, dio);
         if self.is_root() {
-            if multicast && dio.rank != Rank::INFINITE {
-                self.trickle.hear_consistent();
-            }
             return;
         }
         let from_parent = self.preferred_parent() == Some(from);
@@ -180,9 +177,13 @@ impl Rpl {
             self.follow_parent(now, known.map(|(_, dtsn)| dtsn), dio);
         }
         let changed = self.reconsider(now);
-        // RFC 6550 s8.3: a DIO that changes nothing here is consistent.
-        let same = known.is_none_or(|(rank, _)| rank == dio.rank) && dio.rank != Rank::INFINITE;
-        if multicast && !changed && (same || !from_parent) && dio.rank != Rank::INFINITE {
+        // RFC 6550 s8.3: a DIO of a lesser DAGRank that changes nothing here is consistent. Those of deeper nodes say nothing
+        // about what this node has to tell.
+        let same = known.is_none_or(|(rank, _)| rank == dio.rank);
+        let is_above = self
+            .member()
+            .is_some_and(|dodag| dodag.dag_rank(dio.rank) < dodag.dag_rank(dodag.rank));
+        if multicast && !changed && is_above && (same || !from_parent) {
             self.trickle.hear_consistent();
         }
     }

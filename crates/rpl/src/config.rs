@@ -6,6 +6,16 @@ use lowmesh_wire::rpl::{Address, DodagConfiguration, Mode};
 use crate::objective::{Objective, ObjectiveFunction as _};
 use crate::params;
 
+/// The message by which a node measures a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Probe {
+    /// A unicast DIS: the neighbour answers with a unicast DIO (RFC 6550 s8.3), so its rank is fresh too.
+    #[default]
+    Dis,
+    /// A unicast DIO, as Contiki-NG has by default: only the link is measured.
+    Dio,
+}
+
 /// Root or router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -65,6 +75,8 @@ pub struct Config {
     pub dis_period: Duration,
     /// Mean time between probes of links without fresh ETX; `None` for no probing.
     pub probe_period: Option<Duration>,
+    /// What a probe is.
+    pub probe: Probe,
     /// Neighbours kept, at least 1.
     pub neighbours_max: usize,
     /// Routes kept.
@@ -115,6 +127,7 @@ impl Config {
             dis_start: params::DIS_START,
             dis_period: params::DIS_PERIOD,
             probe_period: Some(params::PROBE_PERIOD),
+            probe: Probe::Dis,
             neighbours_max: params::NEIGHBOURS_MAX,
             routes_max: params::ROUTES_MAX,
             source_route_hops_max: params::SOURCE_ROUTE_HOPS_MAX,

@@ -53,7 +53,7 @@ mod route;
 mod sequence;
 mod timer;
 
-pub use config::{Config, ConfigError, Role};
+pub use config::{Config, ConfigError, Probe, Role};
 pub use event::{Destination, Input, Output};
 pub use forward::{Direction, NextHop, Passage, Verdict};
 pub use lowmesh_wire::rpl::{Address, Mode};

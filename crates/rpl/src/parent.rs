@@ -4,10 +4,11 @@
 //! rank follows from the preferred parent alone, and no member of the set can be below this node.
 
 use lowmesh_units::{Instant, Rank};
-use lowmesh_wire::rpl::Address;
+use lowmesh_wire::rpl::{Address, Dis, Message};
 
+use crate::config::Probe;
 use crate::dodag::{Dodag, State};
-use crate::event::Output;
+use crate::event::{Destination, Output};
 use crate::neighbour::{Etx, Neighbour};
 use crate::node::Rpl;
 use crate::objective::ObjectiveFunction as _;
@@ -263,7 +264,7 @@ impl Rpl {
         }
     }
 
-    /// Sends a unicast DIO over the link most worth knowing: that of the parent to be, then the parent's, then
+    /// Sends a probe over the link most worth knowing: that of the parent to be, then the parent's, then
     /// the one that could give the best rank; in turn. The link layer measures it and reports back.
     pub(crate) fn probe(&mut self, now: Instant) {
         self.schedule_probe(now);
@@ -287,7 +288,12 @@ impl Rpl {
             if let Some(neighbour) = self.neighbours.get_mut(&address) {
                 neighbour.probed = now;
             }
-            self.unicast_dio(address);
+            match self.config.probe {
+                Probe::Dis => {
+                    self.send(Destination::Unicast(address), Message::Dis(Dis::default()));
+                }
+                Probe::Dio => self.unicast_dio(address),
+            }
         }
     }
 }

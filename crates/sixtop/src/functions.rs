@@ -13,7 +13,7 @@ use lowmesh_mac::tsch::cell::{Cell, CellId, CellOptions, CellSpec};
 use lowmesh_mac::tsch::schedule::Schedule;
 use lowmesh_units::{Asn, Duration, Eui64, Instant, Rng};
 
-use crate::params::{AliceParams, MinimalParams, MsfParams, OrchestraParams};
+use crate::params::{AliceParams, MacTiming, MinimalParams, MsfParams, OrchestraParams};
 use crate::transaction::{Ask, Outcome};
 
 pub mod alice;
@@ -194,8 +194,8 @@ pub trait SchedulingFunction: Debug + Send {
         MsfParams::MSF.cell_list
     }
     /// How long a transaction may take (RFC 8480 s3.4.4 leaves it to the function).
-    fn timeout(&self, slot: Duration) -> Duration {
-        MsfParams::MSF.timeout(slot)
+    fn timeout(&self, mac: MacTiming) -> Duration {
+        MsfParams::MSF.timeout(mac)
     }
     /// Something happened.
     fn handle(&mut self, context: &mut Context<'_>, event: &Event);

@@ -11,14 +11,14 @@ use alloc::vec::Vec;
 use lowmesh_mac::tsch::cell::{Cell, CellKind};
 use lowmesh_mac::tsch::schedule::Schedule;
 use lowmesh_machine::{Handle, Machine, Outbox, Rejected, earliest};
-use lowmesh_units::{Asn, Duration, Eui64, Instant, Rng};
+use lowmesh_units::{Asn, Eui64, Instant, Rng};
 use lowmesh_wire::DecodeError;
 use lowmesh_wire::sixp::{Body, Command, Header, Kind, Message, Response, ReturnCode, VERSION};
 
 use crate::functions::{Action, Context, Event, SchedulingFunction, Snapshot};
 use crate::negotiation;
-use crate::params::{HANDLE_FIRST, LIST_CELLS_MAX};
-use crate::transaction::{Ask, Commit, Outcome, State, Transactions};
+use crate::params::{HANDLE_FIRST, LIST_CELLS_MAX, MacTiming};
+use crate::transaction::{Ask, Commit, Frame, Outcome, State, Transactions};
 
 /// Something happened in slot `asn`.
 #[derive(Debug)]
@@ -64,6 +64,8 @@ pub enum Output {
         /// Its name, from [`HANDLE_FIRST`] on.
         handle: Handle,
     },
+    /// Do not send this any more if it still waits: its transaction is over. There is no [`SixtopEvent::FrameDone`] to follow.
+    Withdraw(Handle),
     /// For traces.
     Event(Change),
 }
@@ -103,7 +105,7 @@ pub enum Change {
 #[derive(Debug)]
 pub struct Sixtop {
     me: Eui64,
-    slot: Duration,
+    mac: MacTiming,
     function: Box<dyn SchedulingFunction>,
     rng: Rng,
     transactions: Transactions,
@@ -122,13 +124,13 @@ struct Turn<'a> {
 }
 
 impl Sixtop {
-    /// 6top of node `me`, with slots of `slot`, its function, and its stream of [`Purpose::Sixtop`].
+    /// 6top of node `me`, over a MAC of this timing, with its function, and its stream of [`Purpose::Sixtop`].
     ///
     /// [`Purpose::Sixtop`]: lowmesh_units::Purpose::Sixtop
-    pub fn new(me: Eui64, slot: Duration, function: Box<dyn SchedulingFunction>, rng: Rng) -> Self {
+    pub fn new(me: Eui64, mac: MacTiming, function: Box<dyn SchedulingFunction>, rng: Rng) -> Self {
         Self {
             me,
-            slot,
+            mac,
             function,
             rng,
             transactions: Transactions::default(),
@@ -151,7 +153,7 @@ impl Sixtop {
     /// Tells the function everything that is queued, and does what it asks for.
     fn run(&mut self, turn: &mut Turn<'_>) {
         while let Some(event) = turn.events.pop_front() {
-            let moment = (turn.now, turn.asn, self.slot);
+            let moment = (turn.now, turn.asn, self.mac.slot);
             let mut context = Context::new(moment, turn.schedule, &mut self.rng, self.me);
             self.function.handle(&mut context, &event);
             for action in context.actions {
@@ -172,8 +174,9 @@ impl Sixtop {
     /// Begins a transaction, or says at once that it cannot be.
     fn start(&mut self, turn: &mut Turn<'_>, peer: Eui64, ask: &Ask) {
         let command = self.command_for(turn, peer, ask);
-        let (slot, sfid) = (self.slot, self.function.sfid());
-        let (deadline, handle) = (turn.now + self.function.timeout(slot), Handle(self.next_handle));
+        let sfid = self.function.sfid();
+        let deadline = turn.now + self.function.timeout(self.mac);
+        let frame = Frame::Waiting(Handle(self.next_handle));
         let clear = *ask == Ask::Clear;
         let state = self.transactions.peer(peer);
         let (Some(command), Some(sfid), Some(state)) = (command, sfid, state) else {
@@ -187,7 +190,7 @@ impl Sixtop {
             return;
         }
         let seqnum = state.seqnum;
-        state.state = State::Requesting { handle, command: command.clone(), deadline };
+        state.state = State::Requesting { frame, command: command.clone(), deadline };
         let body = Body::Request { command, metadata: 0 };
         if clear {
             self.remove_cells(turn, peer);
@@ -253,6 +256,7 @@ impl Sixtop {
     /// Ends the open request to `peer`, if there is one.
     fn end_request(&mut self, turn: &mut Turn<'_>, peer: Eui64, outcome: Outcome) {
         let Some(state) = self.transactions.get(peer) else { return };
+        let waiting = state.waiting();
         if let State::Requesting { command, .. } = &state.state {
             let (clear, name) = (*command == Command::Clear, command.name());
             state.state = State::Idle;
@@ -260,7 +264,15 @@ impl Sixtop {
                 // RFC 8480 s3.3.6: start again from 0, whatever became of the response.
                 state.seqnum = 0;
             }
+            self.withdraw(waiting);
             self.end(turn, peer, clear, name, outcome);
+        }
+    }
+
+    /// Takes back what the MAC still has of a transaction that is over: the peer would take it for the next one.
+    fn withdraw(&mut self, waiting: Option<Handle>) {
+        if let Some(handle) = waiting {
+            self.out.push(Output::Withdraw(handle));
         }
     }
 
@@ -338,7 +350,9 @@ impl Sixtop {
             // RFC 8480 s3.3.6: accepted whatever the sequence number and whatever else is going on.
             self.end_request(turn, from, Outcome::Aborted);
             if let Some(peer) = self.transactions.get(from) {
+                let waiting = peer.waiting();
                 (peer.seqnum, peer.state) = (0, State::Idle);
+                self.withdraw(waiting);
             }
             self.remove_cells(turn, from);
             turn.events.push_back(Event::Cleared(from));
@@ -357,7 +371,7 @@ impl Sixtop {
         if !matches!(response.code, ReturnCode::Success | ReturnCode::EndOfList) {
             return self.refuse(from, header, response.code);
         }
-        let deadline = turn.now + self.function.timeout(self.slot);
+        let deadline = turn.now + self.function.timeout(self.mac);
         peer.state = State::Responding { handle: Handle(self.next_handle), commit, deadline };
         if header.seqnum == 0 {
             turn.events.push_back(Event::StartedAgain(from));
@@ -420,12 +434,15 @@ impl Sixtop {
     fn on_frame_done(&mut self, turn: &mut Turn<'_>, handle: Handle, acked: bool) {
         let Some(from) = self.transactions.by_handle(handle) else { return };
         let Some(peer) = self.transactions.get(from) else { return };
-        match &peer.state {
-            State::Requesting { .. } if !acked => {
-                self.end_request(turn, from, Outcome::Undelivered);
+        match &mut peer.state {
+            State::Requesting { frame, .. } => {
+                *frame = Frame::Delivered;
+                if !acked {
+                    self.end_request(turn, from, Outcome::Undelivered);
+                }
             }
             State::Responding { .. } => self.end_response(turn, from, acked),
-            State::Requesting { .. } | State::Idle => {}
+            State::Idle => {}
         }
     }
 
@@ -457,6 +474,8 @@ impl Sixtop {
         while let Some(peer) = self.transactions.overdue(turn.now) {
             // RFC 8480 s3.4.4: a transaction that takes too long is given up by either side.
             self.end_request(turn, peer, Outcome::TimedOut);
+            let late = self.transactions.get(peer).and_then(|peer| peer.waiting());
+            self.withdraw(late);
             self.end_response(turn, peer, false);
         }
         if self.function.next_deadline().is_some_and(|d| d <= turn.now) {

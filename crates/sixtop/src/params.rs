@@ -30,6 +30,17 @@ pub const SLOTFRAME_AUTONOMOUS: u8 = 1;
 /// Slotframe of negotiated cells (RFC 9033 s2, Slotframe 2).
 pub const SLOTFRAME_NEGOTIATED: u8 = 2;
 
+/// What the time that a message takes depends on in the MAC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MacTiming {
+    /// Length of a timeslot.
+    pub slot: Duration,
+    /// Copies of a frame after the first (macMaxFrameRetries).
+    pub retries_max: u8,
+    /// Largest backoff exponent in shared cells (macMaxBe).
+    pub backoff_exponent_max: u8,
+}
+
 /// The minimal schedule of RFC 8180.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MinimalParams {
@@ -93,10 +104,6 @@ pub struct MsfParams {
     /// Pause after a request that nobody answered, or for which none of the cells offered was free at the other
     /// end; the RFC leaves both open, 5 s to 10 s is ours.
     pub wait_lost: (Duration, Duration),
-    /// macMaxBE: IEEE 802.15.4-2015 s8.4.3.1, 5 here; only for the 6P timeout of RFC 9033 s9.
-    pub backoff_exponent_max: u32,
-    /// macMaxFrameRetries: IEEE 802.15.4-2015 s8.4.3.1, 3; only for the 6P timeout of RFC 9033 s9.
-    pub retries_max: u64,
     /// How often a CLEAR is sent before the peer is taken for gone: ours.
     pub clear_attempts: u8,
     /// A peer whose cells stay silent so long is taken for gone: ours, above RPL's refreshing of routes.
@@ -131,8 +138,6 @@ impl MsfParams {
         quarantine: Duration::from_secs(300),
         wait_retry: (Duration::from_secs(30), Duration::from_secs(60)),
         wait_lost: (Duration::from_secs(5), Duration::from_secs(10)),
-        backoff_exponent_max: 5,
-        retries_max: 3,
         clear_attempts: 8,
         silence_max: Duration::from_secs(1200),
         leave_after: Duration::from_secs(300),
@@ -156,10 +161,12 @@ impl MsfParams {
         ..Self::MSF
     };
 
-    /// The 6P timeout: RFC 9033 s9, the longest that MAXRETRIES tries can take.
-    pub fn timeout(&self, slot: Duration) -> Duration {
-        let slotframes = ((1 << self.backoff_exponent_max) - 1) * self.retries_max;
-        slot * u64::from(self.autonomous_length) * slotframes
+    /// The 6P timeout: RFC 9033 s9, (2^MAXBE - 1) x MAXRETRIES slotframes, the longest that so many tries can take over this
+    /// MAC. Without retries or backoff the one try still takes a slotframe.
+    pub fn timeout(&self, mac: MacTiming) -> Duration {
+        let waits = (1_u64 << mac.backoff_exponent_max.min(16)) - 1;
+        let slotframes = waits.max(1) * u64::from(mac.retries_max.max(1));
+        mac.slot * u64::from(self.autonomous_length) * slotframes
     }
 }
 
@@ -239,8 +246,15 @@ mod tests {
     fn the_timeout_is_the_rfcs_formula() {
         // (2^5 - 1) x 3 x 101 slots of 10 ms = 93.93 s, and with 31 slots 28.83 s.
         let slot = Duration::from_millis(10);
-        assert_eq!(MsfParams::MSF.timeout(slot), Duration::from_millis(93_930));
-        assert_eq!(MsfParams::BMSF.timeout(slot), Duration::from_millis(28_830));
+        let mac = |retries_max, backoff_exponent_max| MacTiming {
+            slot,
+            retries_max,
+            backoff_exponent_max,
+        };
+        assert_eq!(MsfParams::MSF.timeout(mac(3, 5)), Duration::from_millis(93_930));
+        assert_eq!(MsfParams::BMSF.timeout(mac(3, 5)), Duration::from_millis(28_830));
+        assert_eq!(MsfParams::MSF.timeout(mac(7, 3)), Duration::from_millis(49_490));
+        assert_eq!(MsfParams::MSF.timeout(mac(0, 0)), Duration::from_millis(1010));
     }
 
     #[test]

@@ -87,9 +87,18 @@ pub(crate) enum State {
     /// No transaction.
     Idle,
     /// Waits for a response.
-    Requesting { handle: Handle, command: Command, deadline: Instant },
+    Requesting { frame: Frame, command: Command, deadline: Instant },
     /// Waits for its response to arrive.
     Responding { handle: Handle, commit: Commit, deadline: Instant },
+}
+
+/// Where the frame with a request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Frame {
+    /// In the MAC, under this name.
+    Waiting(Handle),
+    /// Acknowledged by the peer.
+    Delivered,
 }
 
 /// 6P with one neighbour.
@@ -117,10 +126,12 @@ impl Peer {
             }
         }
     }
-    fn handle(&self) -> Option<Handle> {
+    /// The name of the frame that the MAC still has of the open transaction.
+    pub fn waiting(&self) -> Option<Handle> {
         match self.state {
-            State::Idle => None,
-            State::Requesting { handle, .. } | State::Responding { handle, .. } => Some(handle),
+            State::Idle | State::Requesting { frame: Frame::Delivered, .. } => None,
+            State::Requesting { frame: Frame::Waiting(handle), .. }
+            | State::Responding { handle, .. } => Some(handle),
         }
     }
 }
@@ -154,7 +165,7 @@ impl Transactions {
     }
     /// The peer whose open transaction waits for the frame named `handle`.
     pub fn by_handle(&self, handle: Handle) -> Option<Eui64> {
-        self.peers.iter().find(|(_, p)| p.handle() == Some(handle)).map(|(eui, _)| *eui)
+        self.peers.iter().find(|(_, p)| p.waiting() == Some(handle)).map(|(eui, _)| *eui)
     }
     /// A peer whose transaction is overdue.
     pub fn overdue(&self, now: Instant) -> Option<Eui64> {

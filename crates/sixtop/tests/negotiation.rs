@@ -339,6 +339,42 @@ fn a_response_that_comes_after_the_request_was_given_up_is_cleared() {
 }
 
 #[test]
+fn a_request_is_not_sent_after_its_timeout() {
+    let mut net = Net::new(2, "msf", 0.0, 24);
+    net.stuck = true;
+    net.tell(1, Event::ParentChanged { old: None, new: Some(eui(0)) });
+    // RFC 9033 s9 with 3 retries and a largest exponent of 5: 93.93 s.
+    net.run_for(Duration::from_secs(93));
+    assert_eq!(net.nodes[1].handed.len(), 1);
+    net.run_for(Duration::from_secs(1));
+    let timed_out = |c: &Change| matches!(c, Change::Ended { outcome: Outcome::TimedOut, .. });
+    assert!(net.nodes[1].changes.iter().any(timed_out));
+    assert!(net.nodes[1].handed.is_empty());
+}
+
+#[test]
+fn a_request_is_not_sent_after_the_peer_cleared_nor_is_a_response() {
+    let clear = Message {
+        sfid: 0,
+        seqnum: 0,
+        body: Body::Request { command: Command::Clear, metadata: 0 },
+    };
+    let mut bytes = Vec::new();
+    clear.emit(&mut bytes);
+    let mut net = Net::new(2, "msf", 0.0, 25);
+    net.stuck = true;
+    net.tell(1, Event::ParentChanged { old: None, new: Some(eui(0)) });
+    net.handle(0, SixtopEvent::Message { from: eui(1), bytes: &add_request(SFID_MSF) });
+    for (node, peer) in [(0, 1), (1, 0)] {
+        let before = net.nodes[node].handed.clone();
+        net.handle(node, SixtopEvent::Message { from: eui(peer), bytes: &bytes });
+        assert_eq!(before.len(), 1);
+        // What is left is the answer to the CLEAR.
+        assert!(net.nodes[node].handed.is_disjoint(&before) && net.nodes[node].handed.len() == 1);
+    }
+}
+
+#[test]
 fn a_parent_without_room_is_not_asked_again_and_again() {
     let params = MsfParams { negotiated_length: 4, ..MsfParams::BMSF };
     let mut net = Net::with(2, 0.0, 19, || Box::new(Msf::new(params)));

@@ -92,6 +92,16 @@ choice! {
     }
 }
 
+choice! {
+    /// What RPL sends to measure a link.
+    Probe {
+        /// A unicast DIS, which is answered by a unicast DIO: the neighbour's rank is fresh too.
+        Dis = "dis",
+        /// A unicast DIO.
+        Dio = "dio",
+    }
+}
+
 section! {
     /// Routing.
     Rpl {
@@ -115,5 +125,7 @@ section! {
         dis_period: Duration = Duration::from_secs(30), Within(SECOND, HOUR);
         /// Mean time between probes of a link without fresh measurements; zero never probes.
         probe_period: Duration = Duration::from_secs(90), Within(Duration::ZERO, HOUR);
+        /// What a probe is: a DIS, whose answer tells the neighbour's rank, or a DIO (Contiki-NG: dio).
+        probe: Probe = Probe::Dis, Any;
     }
 }

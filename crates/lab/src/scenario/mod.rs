@@ -33,7 +33,7 @@ pub use builtin::{BUILTINS, Builtin};
 pub use error::{ConfigError, ConfigErrors, Fault, Origin, similar};
 pub use fragments::{EndToEnd, Forwarded, Fragments, HopWise, Recovered, Window};
 pub use mac::{Ack, Cca, Csma, Duplicates, Mac, Thin, Tsch};
-pub use mesh::{Clock, Energy, Ipv6, Lowpan, Objective, Routes, Rpl, RplMode};
+pub use mesh::{Clock, Energy, Ipv6, Lowpan, Objective, Probe, Routes, Rpl, RplMode};
 pub use radio::{
     Burst, Friis, Grenoble, K7, LinkTable, Links, LogDistance, Medium, Mrm, PdrMatrix, PisterHack,
     Radio, TwoRay, UnitDisk, Wifi,

@@ -18,7 +18,7 @@ use lowmesh_wire::ie::{LinkSpec, SlotframeSpec, TschBeacon};
 
 use super::burst::{Burst, InFlight};
 use super::cell::{CellId, CellOptions, Placement};
-use super::choice::Situation;
+use super::choice::{Situation, Traffic};
 use super::schedule::Schedule;
 use super::spacing::Spacing;
 use super::sync::Synchronisation;
@@ -56,6 +56,9 @@ pub enum Input<'a> {
     ScheduleChanged,
     /// Give up what waits for this neighbour.
     Flush(Eui64),
+    /// Do not send this frame, or not again, if it still waits; nothing more is said of it. A frame on the air
+    /// comes to its end as any other.
+    Withdraw(Handle),
     /// Leave the network and look for one again; a coordinator stays.
     Leave,
     /// A deadline came.
@@ -488,6 +491,23 @@ impl Tsch {
             self.outbox.push(Output::QueueEmpty(peer));
         }
     }
+
+    fn withdraw(&mut self, handle: Handle) {
+        // The end of its slot looks for the frame in front of the queue.
+        let on_air = self.in_flight.as_ref().is_some_and(|sent| match sent.choice.traffic {
+            Traffic::Unicast(peer) => {
+                let queue = self.queues.get(Some(peer));
+                queue.and_then(|q| q.front()).is_some_and(|frame| frame.handle == handle)
+            }
+            Traffic::Beacon | Traffic::Broadcast => false,
+        });
+        if on_air {
+            return;
+        }
+        if let Some(peer) = self.queues.withdraw(handle).and_then(|frame| frame.destination) {
+            self.note_if_empty(peer);
+        }
+    }
 }
 
 impl Machine for Tsch {
@@ -510,6 +530,7 @@ impl Machine for Tsch {
             Input::SetBeacons(join_metric) => self.set_beacons(join_metric),
             Input::ScheduleChanged => {}
             Input::Flush(peer) => self.flush(peer),
+            Input::Withdraw(handle) => self.withdraw(handle),
             Input::Leave => {
                 if self.time_source().is_some() {
                     self.desynchronise(now);

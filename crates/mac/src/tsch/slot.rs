@@ -374,7 +374,7 @@ impl Tsch {
         }
     }
 
-    fn note_if_empty(&mut self, peer: Eui64) {
+    pub(super) fn note_if_empty(&mut self, peer: Eui64) {
         if self.queues.get(Some(peer)).is_none_or(NeighbourQueue::is_empty) {
             self.outbox.push(Output::QueueEmpty(peer));
         }

@@ -163,6 +163,28 @@ fn without_an_answer_a_frame_is_given_up_after_all_retries() {
 }
 
 #[test]
+fn a_withdrawn_frame_is_not_sent_and_the_others_are() {
+    let mut pair = Pair::new().quiet();
+    pair.send(1, A, 7);
+    pair.send(1, A, 8);
+    pair.tell(1, Input::Withdraw(Handle(7)));
+    // A name that nobody knows changes nothing.
+    pair.tell(1, Input::Withdraw(Handle(70)));
+    pair.outputs = [Vec::new(), Vec::new()];
+    pair.run(Duration::from_secs(2));
+    let sent = pair.outputs[1].iter().filter_map(|output| match output {
+        Output::Sent { handle, .. } => Some(handle.0),
+        _ => None,
+    });
+    assert_eq!(sent.collect::<Vec<_>>(), [8]);
+    pair.send(1, A, 9);
+    pair.outputs = [Vec::new(), Vec::new()];
+    pair.tell(1, Input::Withdraw(Handle(9)));
+    assert_eq!(pair.outputs[1], [Output::QueueEmpty(A)]);
+    assert_eq!(pair.macs[1].queues().held(), 0);
+}
+
+#[test]
 fn silence_of_the_time_source_ends_in_scanning_again() {
     let mut pair = Pair::joined();
     pair.open = [false, false];

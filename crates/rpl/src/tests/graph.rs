@@ -107,5 +107,6 @@ fn a_network_at_rest_is_nearly_silent() {
     // 50 nodes in an hour: four Trickle intervals, four paths told over some three hops with answers,
     // and probes.
     assert!(total < 50 * 120, "{:?}", network.sent);
-    assert_eq!(network.sent.get("dis"), None);
+    // A DIS is a probe here, one in 90 s at most.
+    assert!(network.sent.get("dis").is_none_or(|dis| *dis < 50 * 40), "{:?}", network.sent);
 }

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::network::{global, link_local, rng};
 use crate::dodag::Dodag;
-use crate::{Config, Destination, Etx, Input, Mode, Objective, Output, Rpl};
+use crate::{Config, Destination, Etx, Input, Mode, Objective, Output, Probe, Rpl};
 
 fn dio(rank: u16) -> Dio {
     let dodag = Dodag::of_root(global(0), &Config::root(link_local(0), global(0)));
@@ -124,7 +124,10 @@ fn a_router_solicits_until_it_hears_a_dio() {
     let joined = script.hear(0, &Message::Dio(dio(128)));
     assert_eq!(joined[0], Output::Joined { dodag_id: global(0), address: global(1) });
     let later = script.pass(Duration::from_secs(100));
-    assert!(sent(&later).iter().all(|(_, message)| message.name() != "dis"));
+    let solicits = |(to, message): &(Destination, &Message)| {
+        *to == Destination::AllRplNodes && message.name() == "dis"
+    };
+    assert!(!sent(&later).iter().any(solicits));
 }
 
 #[test]
@@ -164,6 +167,30 @@ fn a_unicast_dis_gets_a_unicast_dio_and_a_multicast_one_resets_trickle() {
     assert_eq!(script.hear(5, message), []);
     let soon = script.pass(Duration::from_secs(5));
     assert!(sent(&soon).iter().any(|(to, _)| *to == Destination::AllRplNodes));
+}
+
+#[test]
+fn dios_of_lesser_rank_silence_ones_own_and_those_of_deeper_nodes_do_not() {
+    let told = |from: usize, rank: u16| {
+        let mut script = Script::joined();
+        script.etx(0, 2.0);
+        script.pass(Duration::from_secs(3600));
+        let mut outputs = Vec::new();
+        for _ in 0..720 {
+            outputs.extend(script.hear(from, &Message::Dio(dio(rank))));
+            outputs.extend(script.pass(Duration::from_secs(10)));
+        }
+        let to_all = |(to, message): &(Destination, &Message)| {
+            *to == Destination::AllRplNodes && message.name() == "dio"
+        };
+        sent(&outputs).into_iter().filter(to_all).count()
+    };
+    // Two hours are six intervals of Imax; the node's own rank is 384.
+    assert_eq!(told(0, 128), 0);
+    assert_eq!(told(5, 256), 0);
+    for rank in [384, 900] {
+        assert!(told(5, rank) >= 6, "{rank}");
+    }
 }
 
 #[test]
@@ -218,12 +245,12 @@ fn a_node_whose_only_link_was_too_bad_tries_it_again() {
 }
 
 #[test]
-fn a_link_without_fresh_estimate_is_probed_by_a_unicast_dio() {
+fn a_link_without_fresh_estimate_is_probed_by_a_unicast_dis() {
     let mut script = Script::joined();
     let outputs = script.pass(Duration::from_secs(140));
     let probes = |outputs: &[Output]| {
         let to_root = |(to, message): &(Destination, &Message)| {
-            *to == Destination::Unicast(link_local(0)) && message.name() == "dio"
+            *to == Destination::Unicast(link_local(0)) && message.name() == "dis"
         };
         sent(outputs).into_iter().filter(to_root).count()
     };
@@ -233,12 +260,35 @@ fn a_link_without_fresh_estimate_is_probed_by_a_unicast_dio() {
 }
 
 #[test]
+fn the_answer_to_a_probe_brings_the_rank_and_a_probe_may_be_a_dio() {
+    let mut script = Script::joined();
+    script.etx(0, 2.0);
+    script.hear(2, &Message::Dio(dio(600)));
+    assert_eq!(script.parent(), Some(0));
+    let (from, message) = (link_local(2), &Message::Dio(dio(128)));
+    script.etx(2, 1.0);
+    script.pass(Duration::from_secs(700));
+    script.etx(0, 3.0);
+    script.give(Input::Message { from, multicast: false, message });
+    assert_eq!(script.parent(), Some(2));
+
+    let config = Config { probe: Probe::Dio, ..Config::router(link_local(1)) };
+    let mut script = Script::of(config);
+    script.hear(0, &Message::Dio(dio(128)));
+    let outputs = script.pass(Duration::from_secs(140));
+    let dio = |(to, message): &(Destination, &Message)| {
+        *to == Destination::Unicast(link_local(0)) && message.name() == "dio"
+    };
+    assert!(sent(&outputs).iter().any(dio));
+}
+
+#[test]
 fn an_estimate_grows_old_and_the_link_is_probed_again() {
     let mut script = Script::joined();
     script.etx(0, 1.5);
     let later = script.pass(Duration::from_secs(900));
     let dio = |(to, message): &(Destination, &Message)| {
-        *to == Destination::Unicast(link_local(0)) && message.name() == "dio"
+        *to == Destination::Unicast(link_local(0)) && message.name() == "dis"
     };
     assert!(sent(&later).iter().any(dio));
 }
@@ -253,7 +303,7 @@ fn rpl_classic_probes_a_better_neighbour_before_it_moves() {
     assert_eq!(script.parent(), Some(0), "the link to 2 is not measured");
     let soon = script.pass(Duration::from_secs(4));
     let probe = |(to, message): &(Destination, &Message)| {
-        *to == Destination::Unicast(link_local(2)) && message.name() == "dio"
+        *to == Destination::Unicast(link_local(2)) && message.name() == "dis"
     };
     assert!(sent(&soon).iter().any(probe));
     script.etx(2, 1.0);

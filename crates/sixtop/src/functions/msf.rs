@@ -26,7 +26,7 @@ use super::link::{AutoRx, Leave, Link, Quality, Role, SEND};
 use super::{Action, Context, Event, SchedulingFunction, minimal};
 use crate::negotiation::{cells_with, place_of};
 use crate::params::{
-    MINIMAL_CHANNEL_OFFSET, MsfParams, SLOTFRAME_AUTONOMOUS, SLOTFRAME_MINIMAL,
+    MINIMAL_CHANNEL_OFFSET, MacTiming, MsfParams, SLOTFRAME_AUTONOMOUS, SLOTFRAME_MINIMAL,
     SLOTFRAME_NEGOTIATED,
 };
 use crate::transaction::Outcome;
@@ -362,8 +362,8 @@ impl SchedulingFunction for Msf {
     fn cell_list(&self) -> usize {
         self.params.cell_list
     }
-    fn timeout(&self, slot: Duration) -> Duration {
-        self.params.timeout(slot)
+    fn timeout(&self, mac: MacTiming) -> Duration {
+        self.params.timeout(mac)
     }
     fn next_deadline(&self) -> Option<Instant> {
         earliest(self.deadline, self.backlogs().map(|(_, due)| due).min())

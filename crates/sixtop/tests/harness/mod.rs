@@ -1,10 +1,11 @@
 //! A handful of nodes in virtual time: frames take a moment, get lost, and so do acknowledgements.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lowmesh_mac::tsch::cell::{Cell, CellKind, CellOptions, Placement};
 use lowmesh_mac::tsch::schedule::Schedule;
 use lowmesh_machine::{Handle, Machine};
+use lowmesh_sixtop::params::MacTiming;
 use lowmesh_sixtop::{
     Change, Event, Input, Output, SchedulingFunction, Sixtop, SixtopEvent, function_by_name,
 };
@@ -13,6 +14,8 @@ use lowmesh_units::{Asn, Duration, Eui64, Instant, NodeId, Purpose, Rng, Seed};
 pub const SLOT: Duration = Duration::from_millis(10);
 /// Tries of one frame, as of a MAC with three retries.
 const TRIES: usize = 4;
+/// Its 6P timeout is 94 s with MSF, 29 s with B-MSF.
+const MAC: MacTiming = MacTiming { slot: SLOT, retries_max: 3, backoff_exponent_max: 5 };
 
 pub fn eui(node: usize) -> Eui64 {
     NodeId(node as u16).eui64()
@@ -22,6 +25,8 @@ pub struct Node {
     pub sixtop: Sixtop,
     pub schedule: Schedule,
     pub changes: Vec<Change>,
+    /// Frames that were handed over and not taken back.
+    pub handed: BTreeSet<Handle>,
 }
 
 /// Use of all cells from one node to another: this share of them carries a frame.
@@ -36,6 +41,8 @@ pub struct Net {
     pub nodes: Vec<Node>,
     pub now: Instant,
     pub loss: f64,
+    /// The MAC finds no slot for any frame.
+    pub stuck: bool,
     /// Cells by slot and channel offset in which nothing is ever acknowledged.
     pub jammed: Option<(u16, u16)>,
     flows: Vec<Flow>,
@@ -63,14 +70,16 @@ impl Net {
     ) -> Self {
         let stream = |n: usize| Rng::stream(Seed(seed), NodeId(n as u16), Purpose::Sixtop);
         let node = |n: usize| Node {
-            sixtop: Sixtop::new(eui(n), SLOT, function(), stream(n)),
+            sixtop: Sixtop::new(eui(n), MAC, function(), stream(n)),
             schedule: Schedule::new(),
             changes: Vec::new(),
+            handed: BTreeSet::new(),
         };
         let mut net = Self {
             nodes: (0..count).map(node).collect(),
             now: Instant::ZERO,
             loss,
+            stuck: false,
             jammed: None,
             flows: Vec::new(),
             rng: Rng::stream(Seed(seed), NodeId(0), Purpose::Reception),
@@ -116,7 +125,15 @@ impl Net {
         at.sixtop.handle(now, input).expect("6top accepts every input");
         while let Some(output) = self.nodes[node].sixtop.poll_output() {
             match output {
-                Output::Send { to, bytes, handle } => self.transmit(node, to, &bytes, handle),
+                Output::Send { to, bytes, handle } => {
+                    self.nodes[node].handed.insert(handle);
+                    if !self.stuck {
+                        self.transmit(node, to, &bytes, handle);
+                    }
+                }
+                Output::Withdraw(handle) => {
+                    assert!(self.nodes[node].handed.remove(&handle), "it was never handed over");
+                }
                 Output::Event(change) => self.nodes[node].changes.push(change),
             }
         }
@@ -168,6 +185,7 @@ impl Net {
                             self.handle(node, SixtopEvent::Message { from, bytes: &bytes });
                         }
                         Arrival::Done(handle, acked) => {
+                            self.nodes[node].handed.remove(&handle);
                             self.handle(node, SixtopEvent::FrameDone { handle, acked });
                         }
                     }

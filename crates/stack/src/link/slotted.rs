@@ -13,7 +13,7 @@ use lowmesh_mac::tsch::cell::Placement;
 use lowmesh_mac::tsch::{self, Tsch};
 use lowmesh_machine::{Handle, Machine as _, Outbox, earliest, expect_accepted};
 use lowmesh_sixtop::machine::{Change, SixtopEvent};
-use lowmesh_sixtop::params::HANDLE_FIRST;
+use lowmesh_sixtop::params::{HANDLE_FIRST, MacTiming};
 use lowmesh_sixtop::{Event, SchedulingFunction, Sixtop};
 use lowmesh_units::{Eui64, Instant, Rng};
 
@@ -42,9 +42,14 @@ impl Slotted {
         is_root: bool,
         (mac_rng, sixtop_rng): (Rng, Rng),
     ) -> Self {
+        let timing = MacTiming {
+            slot: config.slot,
+            retries_max: config.retries_max,
+            backoff_exponent_max: config.be_max,
+        };
         Self {
             mac: Tsch::new(config.clone(), me, mac_rng),
-            sixtop: Sixtop::new(me, config.slot, function, sixtop_rng),
+            sixtop: Sixtop::new(me, timing, function, sixtop_rng),
             seen_schedule: 0,
             orphan_since: None,
             is_root,
@@ -142,6 +147,10 @@ impl Slotted {
                     handle,
                 };
                 self.tell_mac(now, input);
+                true
+            }
+            Some(lowmesh_sixtop::machine::Output::Withdraw(handle)) => {
+                self.tell_mac(now, tsch::Input::Withdraw(handle));
                 true
             }
             Some(lowmesh_sixtop::machine::Output::Event(change)) => {

@@ -109,7 +109,7 @@ fn every_length_of_a_slotframe_is_compared() {
         let keys = defaults("schedule.function", function).expect("functions have defaults");
         for key in keys.keys().filter_map(|key| key.strip_prefix("schedule.")) {
             let named = QUANTITIES.iter().any(|quantity| quantity.keys.contains(&(function, key)));
-            let shared = ["autonomous_length", "beacon_length"].contains(&key);
+            let shared = ["autonomous_length", "beacon_length", "root_length"].contains(&key);
             assert!(named || shared || !key.ends_with("_length"), "{function}: {key}");
         }
     }
