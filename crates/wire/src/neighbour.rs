@@ -12,7 +12,7 @@
 
 use alloc::vec::Vec;
 
-use lowmesh_units::Eui64;
+use lowmesh_units::{Eui64, ShortAddr};
 
 use crate::ipv6::Address;
 use crate::{DecodeError, Problem, Reader};
@@ -27,6 +27,8 @@ const ADDRESS_REGISTRATION: u8 = 33;
 
 /// An option's length counts units of eight octets: RFC 4861 s4.6.
 pub(crate) const UNIT: usize = 8;
+/// Units of a short link-layer address: RFC 4944 s8.
+const SHORT_UNITS: u8 = 1;
 /// Units of a link-layer address of eight octets (RFC 4944 s8) and of an address registration (RFC 6775 s4.1).
 pub(crate) const UNITS: u8 = 2;
 
@@ -158,12 +160,8 @@ impl Options {
             let mut body = Reader::new("option", reader.take(octets, "option")?);
             let of_a_node = units == UNITS;
             match kind {
-                SOURCE_LINK_LAYER_ADDRESS if of_a_node => {
-                    options.source_node = Some(Eui64(body.array("link-layer address")?));
-                }
-                TARGET_LINK_LAYER_ADDRESS if of_a_node => {
-                    options.target_node = Some(Eui64(body.array("link-layer address")?));
-                }
+                SOURCE_LINK_LAYER_ADDRESS => options.source_node = parse_node(units, &mut body)?,
+                TARGET_LINK_LAYER_ADDRESS => options.target_node = parse_node(units, &mut body)?,
                 ADDRESS_REGISTRATION if of_a_node => {
                     let status = body.u8("status")?;
                     let [opaque, flags, transaction_id] = body.array("flags")?;
@@ -178,12 +176,21 @@ impl Options {
                         node,
                     });
                 }
-                // RFC 4861 s4.6: what is not known is skipped; so are the short addresses of RFC 4944 s8.
+                // RFC 4861 s4.6: what is not known is skipped.
                 _ => {}
             }
         }
         Ok(options)
     }
+}
+
+/// The node that a link-layer address option names: RFC 4944 s8, one unit for a short address, two for an EUI-64.
+pub(crate) fn parse_node(units: u8, body: &mut Reader<'_>) -> Result<Option<Eui64>, DecodeError> {
+    Ok(match units {
+        SHORT_UNITS => Some(ShortAddr(body.u16_be("link-layer address")?).eui64()),
+        UNITS => Some(Eui64(body.array("link-layer address")?)),
+        _ => None,
+    })
 }
 
 pub(crate) fn emit_node(kind: u8, node: Option<Eui64>, out: &mut Vec<u8>) {
@@ -278,6 +285,15 @@ mod tests {
         assert_eq!((error.field, error.problem), ("option length", Problem::Length));
         body.extend_from_slice(&[14, 1, 0, 0, 0, 0, 0, 0]);
         assert_eq!(Solicitation::parse(&body), Ok(solicitation()));
+    }
+
+    #[test]
+    fn a_short_address_names_its_node() {
+        let mut body = Vec::new();
+        Solicitation { source_node: None, registration: None, ..solicitation() }.emit(&mut body);
+        body.extend_from_slice(&[1, 1, 0x12, 0x34, 0, 0, 0, 0]);
+        let message = Solicitation::parse(&body).expect("one unit");
+        assert_eq!(message.source_node, Some(ShortAddr(0x1234).eui64()));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 use lowmesh_units::Eui64;
 
 use crate::ipv6::Address;
-use crate::neighbour::{SOURCE_LINK_LAYER_ADDRESS, UNIT, UNITS, emit_node};
+use crate::neighbour::{SOURCE_LINK_LAYER_ADDRESS, UNIT, UNITS, emit_node, parse_node};
 use crate::{DecodeError, Problem, Reader};
 
 const SOLICITATION: &str = "Router Solicitation";
@@ -84,8 +84,8 @@ impl RouterSolicitation {
         reader.u32_be("reserved")?;
         let mut source_node = None;
         options(&mut reader, |kind, units, body| {
-            if kind == SOURCE_LINK_LAYER_ADDRESS && units == UNITS {
-                source_node = Some(Eui64(body.array("link-layer address")?));
+            if kind == SOURCE_LINK_LAYER_ADDRESS {
+                source_node = parse_node(units, body)?;
             }
             Ok(())
         })?;
@@ -110,9 +110,7 @@ impl RouterAdvertisement {
         let (mut source_node, mut prefixes, mut contexts) = (None, Vec::new(), Vec::new());
         options(&mut reader, |kind, units, body| {
             match (kind, units) {
-                (SOURCE_LINK_LAYER_ADDRESS, UNITS) => {
-                    source_node = Some(Eui64(body.array("link-layer address")?));
-                }
+                (SOURCE_LINK_LAYER_ADDRESS, _) => source_node = parse_node(units, body)?,
                 (PREFIX_INFORMATION, PREFIX_UNITS) => prefixes.push(prefix(body)?),
                 (CONTEXT, UNITS) => contexts.push(context(body)?),
                 // RFC 4861 s4.6: what is not known is skipped; so are contexts of more than 64 bits.
