@@ -12,6 +12,7 @@ use lowmesh_units::{Eui64, Instant};
 use lowmesh_wire::icmpv6::{self, Icmpv6};
 use lowmesh_wire::ipv6::{self, Address, Header};
 use lowmesh_wire::neighbour::Registration;
+use lowmesh_wire::router::RouterSolicitation;
 use lowmesh_wire::rpl::HopByHopOption;
 
 use crate::event::{Class, Output, Packet, Peer, Problem};
@@ -316,14 +317,7 @@ impl Node {
                 Ok(())
             }
             Icmpv6::RouterSolicitation(message) => {
-                let addresses = &self.ipv6.addresses;
-                let (to, said) = neighbour::advertise(addresses, &self.contexts, &header, &message)
-                    .map_err(|reason| (Layer::Ipv6, reason))?;
-                let here = addresses.link_local();
-                let mut payload = Vec::new();
-                Icmpv6::RouterAdvertisement(said).emit(&here.0, &to.0, &mut payload);
-                self.send_control(now, here, to, &payload);
-                Ok(())
+                self.advertise(now, &header, &message).map_err(|reason| (Layer::Ipv6, reason))
             }
             Icmpv6::EchoReply(echo) => {
                 self.outbox.push(Output::Pong { from: header.source, echo });
@@ -350,6 +344,22 @@ impl Node {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Answers a host that asks for routers.
+    fn advertise(
+        &mut self,
+        now: Instant,
+        header: &Header,
+        message: &RouterSolicitation,
+    ) -> Result<(), DropReason> {
+        let addresses = &self.ipv6.addresses;
+        let (to, said) = neighbour::advertise(addresses, &self.contexts, header, message)?;
+        let here = addresses.link_local();
+        let mut payload = Vec::new();
+        Icmpv6::RouterAdvertisement(said).emit(&here.0, &to.0, &mut payload);
+        self.send_control(now, here, to, &payload);
+        Ok(())
     }
 
     /// A packet that came ends here; a broadcast has no book to be written in.

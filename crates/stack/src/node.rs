@@ -38,10 +38,10 @@ use lowmesh_wire::lowpan::Contexts;
 
 use crate::config::{Config, ConfigError, LinkLayer, Routes};
 use crate::end_to_end::EndToEnd;
-use crate::errors::Bucket;
 use crate::event::{Class, Input, Network, Output, Packet, Peer, RadioOrder, Transaction};
 use crate::identity::Identity;
 use crate::link::{Link, LinkEvent, Slotted};
+use crate::rate::Bucket;
 use crate::tree::Place;
 
 /// What a node counts.
