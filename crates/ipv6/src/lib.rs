@@ -1,7 +1,8 @@
 //! IPv6 for constrained nodes: addresses, routes, forwarding, UDP.
 //!
 //! - [`address`]: which addresses a node has, and which neighbour an address means.
-//! - [`neighbour`]: the answer to a node that asks for one of them.
+//! - [`neighbour`]: the answer to a node that asks for one of them, or for routers.
+//! - [`cache`]: the addresses that hosts have registered.
 //! - [`route`]: a bounded table of next hops with a default route.
 //! - [`forward`]: deliver, forward or drop.
 //! - [`source_route`]: the step and the making of an RFC 6554 routing header.
@@ -15,6 +16,7 @@
 extern crate alloc;
 
 pub mod address;
+pub mod cache;
 pub mod forward;
 pub mod fragment;
 pub mod neighbour;
@@ -26,5 +28,6 @@ pub mod source_route;
 pub mod udp;
 
 pub use address::Addresses;
+pub use cache::NeighbourCache;
 pub use forward::{Decision, Forwarder};
 pub use route::RouteTable;

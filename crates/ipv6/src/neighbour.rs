@@ -2,19 +2,26 @@
 //! of the node's EUI-64, so that nobody ever has to ask (RFC 6775 s5.6): only other stacks do, before they send and
 //! to see whether this node is still there.
 //!
-//! No cache is kept: a registration (RFC 6775 s6.5) of an address that names its node needs none, and any other is
-//! answered with "neighbour cache full". Routes to such addresses are given, or found by RPL.
+//! A registration (RFC 6775 s6.5, RFC 8505 s5) is answered with what the neighbour cache says to it, and a router solicitation
+//! with the prefix and the contexts of the link.
+
+use alloc::vec;
+use alloc::vec::Vec;
 
 use lowmesh_machine::DropReason;
 use lowmesh_wire::ipv6::{Address, Header};
+use lowmesh_wire::lowpan::Contexts;
 use lowmesh_wire::neighbour::{Advertisement, Registration, Solicitation};
+use lowmesh_wire::router::{
+    ContextInformation, PrefixInformation, RouterAdvertisement, RouterSolicitation,
+};
 
 use crate::Addresses;
-use crate::params::HOP_LIMIT_ON_LINK;
-
-/// Statuses of an address registration: RFC 6775 s4.1, table 2.
-const SUCCESS: u8 = 0;
-const NEIGHBOUR_CACHE_FULL: u8 = 2;
+use crate::cache::Status;
+use crate::params::{
+    CONTEXT_LIFETIME_MIN, HOP_LIMIT, HOP_LIMIT_ON_LINK, PREFIX_PREFERRED_S, PREFIX_VALID_S,
+    ROUTER_LIFETIME_S,
+};
 
 /// An advertisement, with its source and destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,11 +34,13 @@ pub struct Answer {
     pub message: Advertisement,
 }
 
-/// The answer of a router with these addresses to a solicitation that came under `header`.
+/// The answer of a router with these addresses to a solicitation that came under `header`; `register` takes the address
+/// that it registers.
 pub fn answer(
     addresses: &Addresses,
     header: &Header,
     message: &Solicitation,
+    register: impl FnOnce(Address, &Registration) -> Status,
 ) -> Result<Answer, DropReason> {
     // RFC 4861 s7.1.1: nothing that passed a router, and no address of the sender's where it has none.
     let probe = header.source.is_unspecified();
@@ -39,26 +48,82 @@ pub fn answer(
     if header.hop_limit != HOP_LIMIT_ON_LINK || odd {
         return Err(DropReason::Malformed);
     }
-    if message.target.is_multicast() || !addresses.contains(&message.target) {
+    // RFC 6775 s6.5: without a source, or the source's link-layer address, the option is ignored.
+    let asked = message.registration.filter(|_| !probe && message.source_node.is_some());
+    let subject = asked.map(|asked| asked.subject(header.source, message.target));
+    let is_here = addresses.contains(&message.target) && !message.target.is_multicast();
+    let registers_target = subject == Some(message.target);
+    if !is_here && !registers_target {
         return Err(DropReason::NotForUs);
     }
+    // RFC 6775 s6.5.2: the same option goes back with a status.
+    let registration = asked.zip(subject).map(|(asked, subject)| {
+        let is_good = !subject.is_multicast() && !subject.is_unspecified();
+        // An address of the router's own is somebody else's to the host.
+        let status = if addresses.contains(&subject) || !is_good {
+            Status::Duplicate
+        } else if !subject.is_link_local() && subject.prefix() != addresses.global().prefix() {
+            // Else a host could draw to itself what is for another link.
+            Status::Elsewhere
+        } else {
+            register(subject, &asked)
+        };
+        Registration { status: status.code(), ..asked }
+    });
     // RFC 4861 s7.2.4: who has no address yet is answered through the group of all, unsolicited.
     let destination = if probe { Address::ALL_NODES } else { header.source };
-    let advertisement = Advertisement {
+    let message = Advertisement {
         router: true,
         solicited: !probe,
         overriding: true,
         target: message.target,
-        target_node: Some(addresses.node()),
-        registration: message.registration.map(|asked| judge(&header.source, asked)),
+        target_node: is_here.then(|| addresses.node()),
+        registration,
     };
-    Ok(Answer { source: message.target, destination, message: advertisement })
+    let source = if is_here { message.target } else { addresses.source_for(&destination) };
+    Ok(Answer { source, destination, message })
 }
 
-/// RFC 6775 s6.5.2: the same option goes back with a status.
-fn judge(source: &Address, asked: Registration) -> Registration {
-    let names_its_node = source.eui64() == asked.node;
-    Registration { status: if names_its_node { SUCCESS } else { NEIGHBOUR_CACHE_FULL }, ..asked }
+/// The advertisement of a router with these addresses on a link with these contexts, and where it goes.
+pub fn advertise(
+    addresses: &Addresses,
+    contexts: &Contexts,
+    header: &Header,
+    message: &RouterSolicitation,
+) -> Result<(Address, RouterAdvertisement), DropReason> {
+    // RFC 4861 s6.1.1: nothing that passed a router, and no address of the sender's where it has none.
+    let is_new = header.source.is_unspecified();
+    if header.hop_limit != HOP_LIMIT_ON_LINK || is_new && message.source_node.is_some() {
+        return Err(DropReason::Malformed);
+    }
+    let prefixes = match addresses.global() {
+        global if global.is_link_local() => Vec::new(),
+        global => vec![PrefixInformation {
+            bits: 64,
+            // RFC 6775 s5.4: hosts of a 6LoWPAN do not take other hosts as on the link.
+            on_link: false,
+            autonomous: true,
+            valid: PREFIX_VALID_S,
+            preferred: PREFIX_PREFERRED_S,
+            prefix: Address::from_parts(global.prefix(), [0; 8]),
+        }],
+    };
+    let known =
+        (0..Contexts::COUNT as u8).filter_map(|index| Some((index, contexts.prefix(index)?)));
+    let contexts = known.map(|(index, prefix)| {
+        let lifetime_minutes = CONTEXT_LIFETIME_MIN;
+        ContextInformation { index, compresses: true, lifetime_minutes, prefix }
+    });
+    let advertisement = RouterAdvertisement {
+        hop_limit: HOP_LIMIT,
+        lifetime: ROUTER_LIFETIME_S,
+        source_node: Some(addresses.node()),
+        prefixes,
+        contexts: contexts.collect(),
+    };
+    // RFC 6775 s6.3: who has an address is answered alone.
+    let destination = if is_new { Address::ALL_NODES } else { header.source };
+    Ok((destination, advertisement))
 }
 
 #[cfg(test)]
@@ -83,6 +148,9 @@ mod tests {
             destination,
         }
     }
+    fn full(_: Address, _: &Registration) -> Status {
+        Status::Full
+    }
     fn asking(target: Address) -> Solicitation {
         Solicitation { target, source_node: Some(PEER), registration: None }
     }
@@ -93,7 +161,7 @@ mod tests {
         for target in [here.link_local(), here.global()] {
             let asked = header(Address::link_local(PEER), target.solicited_node());
             assert!(here.contains(&asked.destination), "the group is heard");
-            let answer = answer(&here, &asked, &asking(target)).expect("it is ours");
+            let answer = answer(&here, &asked, &asking(target), full).expect("it is ours");
             assert_eq!((answer.source, answer.destination), (target, asked.source));
             assert_eq!(answer.message.target_node, Some(here.node()));
             assert!(answer.message.solicited && answer.message.router);
@@ -106,7 +174,7 @@ mod tests {
         let target = here.link_local();
         let asked = header(Address::UNSPECIFIED, target.solicited_node());
         let probe = Solicitation { source_node: None, ..asking(target) };
-        let answer = answer(&here, &asked, &probe).expect("it is ours");
+        let answer = answer(&here, &asked, &probe, full).expect("it is ours");
         assert_eq!(answer.destination, Address::ALL_NODES);
         assert!(!answer.message.solicited);
     }
@@ -117,27 +185,111 @@ mod tests {
         let target = here.link_local();
         let asked = header(Address::link_local(PEER), target);
         let other = asking(Address::link_local(NodeId(3).eui64()));
-        assert_eq!(answer(&here, &asked, &other), Err(DropReason::NotForUs));
+        assert_eq!(answer(&here, &asked, &other, full), Err(DropReason::NotForUs));
         let group = asking(Address::ALL_NODES);
-        assert_eq!(answer(&here, &asked, &group), Err(DropReason::NotForUs));
+        assert_eq!(answer(&here, &asked, &group, full), Err(DropReason::NotForUs));
         let far = Header { hop_limit: 254, ..asked };
-        assert_eq!(answer(&here, &far, &asking(target)), Err(DropReason::Malformed));
+        assert_eq!(answer(&here, &far, &asking(target), full), Err(DropReason::Malformed));
         let odd = Header { source: Address::UNSPECIFIED, ..asked };
-        assert_eq!(answer(&here, &odd, &asking(target)), Err(DropReason::Malformed));
+        assert_eq!(answer(&here, &odd, &asking(target), full), Err(DropReason::Malformed));
     }
 
     #[test]
-    fn an_address_that_names_its_node_is_registered_and_another_is_not() {
+    fn the_source_is_registered_and_by_rfc_8505_the_target() {
         let here = addresses();
-        let target = here.link_local();
-        let asked = Registration { status: 0, lifetime_minutes: 5, node: PEER };
-        let message = Solicitation { registration: Some(asked), ..asking(target) };
-        let status = |source| {
-            let answer = answer(&here, &header(source, target), &message).expect("it is ours");
-            answer.message.registration.map(|answered| (answered.status, answered.node))
+        let old = Registration {
+            status: 0,
+            opaque: 0,
+            flags: 0,
+            transaction_id: 0,
+            lifetime_minutes: 5,
+            node: PEER,
         };
-        assert_eq!(status(Address::global(PREFIX, PEER)), Some((SUCCESS, PEER)));
-        let elsewhere = Address::global(PREFIX, NodeId(9).eui64());
-        assert_eq!(status(elsewhere), Some((NEIGHBOUR_CACHE_FULL, PEER)));
+        let source = Address::global(PREFIX, NodeId(9).eui64());
+        let message = Solicitation { registration: Some(old), ..asking(here.link_local()) };
+        let asked = header(source, here.link_local());
+        let said = answer(&here, &asked, &message, |subject, _| {
+            assert_eq!(subject, source);
+            Status::Success
+        });
+        let said = said.expect("it is ours").message.registration.expect("an answer");
+        assert_eq!((said.status, said.node), (0, PEER));
+
+        let new = Registration { flags: 1, transaction_id: 7, ..old };
+        let target = Address::global(PREFIX, NodeId(9).eui64());
+        let message = Solicitation { registration: Some(new), ..asking(target) };
+        let asked = header(Address::link_local(PEER), here.link_local());
+        let said = answer(&here, &asked, &message, |subject, _| {
+            assert_eq!(subject, target);
+            Status::Full
+        });
+        let said = said.expect("it registers the target");
+        assert_eq!((said.source, said.message.target), (here.link_local(), target));
+        let option = said.message.registration.expect("an answer");
+        assert_eq!((option.status, option.flags, option.transaction_id), (2, 1, 7));
+    }
+
+    #[test]
+    fn an_address_of_another_link_or_of_the_router_is_not_registered() {
+        let here = addresses();
+        let option = Registration {
+            status: 0,
+            opaque: 0,
+            flags: 1,
+            transaction_id: 0,
+            lifetime_minutes: 5,
+            node: PEER,
+        };
+        for (target, status) in
+            [(Address::global([0x20; 8], PEER), 8), (here.global(), 1), (here.link_local(), 1)]
+        {
+            let message = Solicitation { registration: Some(option), ..asking(target) };
+            let asked = header(Address::link_local(PEER), here.link_local());
+            let said = answer(&here, &asked, &message, |_, _| panic!("not {target}"));
+            let option = said.expect("it is answered").message.registration;
+            assert_eq!(option.map(|option| option.status), Some(status));
+        }
+    }
+
+    #[test]
+    fn a_registration_without_the_senders_link_layer_address_is_no_registration() {
+        let here = addresses();
+        let option = Registration {
+            status: 0,
+            opaque: 0,
+            flags: 0,
+            transaction_id: 0,
+            lifetime_minutes: 5,
+            node: PEER,
+        };
+        let message = Solicitation {
+            source_node: None,
+            registration: Some(option),
+            ..asking(here.link_local())
+        };
+        let asked = header(Address::global(PREFIX, PEER), here.link_local());
+        let said = answer(&here, &asked, &message, |_, _| panic!("nothing is registered"));
+        assert_eq!(said.expect("it is ours").message.registration, None);
+    }
+
+    #[test]
+    fn a_host_that_asks_for_routers_learns_prefix_and_contexts() {
+        let here = addresses();
+        let contexts = Contexts::new().with(2, PREFIX);
+        let asked = header(Address::link_local(PEER), Address::ALL_ROUTERS);
+        let message = RouterSolicitation { source_node: Some(PEER) };
+        let (to, said) = advertise(&here, &contexts, &asked, &message).expect("a good question");
+        assert_eq!(to, asked.source);
+        assert_eq!((said.lifetime, said.source_node), (1800, Some(here.node())));
+        assert_eq!(said.prefixes.len(), 1);
+        assert!(said.prefixes[0].autonomous && !said.prefixes[0].on_link);
+        assert_eq!((said.contexts[0].index, said.contexts[0].prefix), (2, PREFIX));
+        let new = header(Address::UNSPECIFIED, Address::ALL_ROUTERS);
+        let to = advertise(&here, &contexts, &new, &RouterSolicitation { source_node: None });
+        assert_eq!(to.map(|(to, _)| to), Ok(Address::ALL_NODES));
+        let odd = advertise(&here, &contexts, &new, &message);
+        assert_eq!(odd.map(|(to, _)| to), Err(DropReason::Malformed));
+        let far = Header { hop_limit: 64, ..asked };
+        assert!(advertise(&here, &contexts, &far, &message).is_err());
     }
 }

@@ -15,6 +15,24 @@ pub const HOP_LIMIT_ON_LINK: u8 = 255;
 /// Routes of a node: no RFC; Contiki-NG's Cooja platform has 300; at least 1 at a root in storing mode.
 pub const ROUTES: usize = 300;
 
+/// Registered addresses in the neighbour cache: RFC 6775 s6 leaves it to the router; ours, at least 1.
+pub const REGISTRATIONS: usize = 128;
+
+/// Of these, the most of one neighbour: ours; a link-local and a few global ones, at least 1.
+pub const REGISTRATIONS_PER_NODE: usize = 8;
+
+/// Seconds for which a router is a default router: RFC 4861 s6.2.1, `AdvDefaultLifetime`, 1800 s; at most 9000.
+pub const ROUTER_LIFETIME_S: u16 = 1800;
+
+/// Seconds for which an advertised prefix is valid: RFC 4861 s6.2.1, `AdvValidLifetime`, 30 days.
+pub const PREFIX_VALID_S: u32 = 2_592_000;
+
+/// Seconds for which an advertised prefix is preferred: RFC 4861 s6.2.1, `AdvPreferredLifetime`, 7 days.
+pub const PREFIX_PREFERRED_S: u32 = 604_800;
+
+/// Minutes for which an advertised context is valid: RFC 6775 s4.2 leaves it to the router; ours, a day.
+pub const CONTEXT_LIFETIME_MIN: u16 = 1440;
+
 /// Groups of a node besides the two that it always has: no RFC.
 pub const GROUPS: usize = 8;
 

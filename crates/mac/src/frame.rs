@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use lowmesh_units::{Duration, Eui64, PanId};
+use lowmesh_units::{Duration, Eui64, PanId, ShortAddr};
 use lowmesh_wire::ie::{self, TimeCorrection, TschBeacon};
 use lowmesh_wire::ieee802154::{Address, FCS_OCTETS, FrameType, Header, PHY_PACKET_MAX, Version};
 
@@ -135,9 +135,23 @@ fn header(
         ie_present: false,
         sequence: None,
         destination_pan: Some(pan),
-        destination: Some(destination.map_or(Address::BROADCAST, Address::Extended)),
+        destination: Some(destination.map_or(Address::BROADCAST, address_of)),
         source_pan: None,
-        source: source.map(Address::Extended),
+        source: source.map(address_of),
+    }
+}
+
+/// The address of a node on the air: short if its name is made of a short one.
+fn address_of(node: Eui64) -> Address {
+    ShortAddr::from_eui64(node).map_or(Address::Extended(node), Address::Short)
+}
+
+/// The name of the node that has an address on the air; none for groups.
+pub fn node_of(address: Address) -> Option<Eui64> {
+    match address {
+        Address::Extended(node) => Some(node),
+        Address::Short(ShortAddr::BROADCAST | ShortAddr::NONE) => None,
+        Address::Short(short) => Some(short.eui64()),
     }
 }
 

@@ -2,14 +2,17 @@
 
 use alloc::vec::Vec;
 
+use lowmesh_ipv6::cache::Status;
 use lowmesh_ipv6::reassemble::Outcome;
-use lowmesh_ipv6::{Decision, neighbour, packet, udp};
+use lowmesh_ipv6::{Decision, NeighbourCache, RouteTable, neighbour, packet, udp};
 use lowmesh_lowpan::Route;
 use lowmesh_machine::{DropReason, Dropped, Handle, Layer, Machine as _, expect_accepted};
 use lowmesh_rpl::{Passage, Verdict};
 use lowmesh_units::{Eui64, Instant};
 use lowmesh_wire::icmpv6::{self, Icmpv6};
 use lowmesh_wire::ipv6::{self, Address, Header};
+use lowmesh_wire::neighbour::Registration;
+use lowmesh_wire::router::RouterSolicitation;
 use lowmesh_wire::rpl::HopByHopOption;
 
 use crate::event::{Class, Output, Packet, Peer, Problem};
@@ -303,10 +306,18 @@ impl Node {
                 Ok(())
             }
             Icmpv6::NeighbourSolicitation(message) => {
-                let answer = neighbour::answer(&self.ipv6.addresses, &header, &message)
+                let (cache, routes) = (&mut self.neighbours, &mut self.ipv6.routes);
+                let link = message.source_node;
+                let register = |subject, asked: &Registration| {
+                    register(now, cache, routes, subject, asked, link.unwrap_or(asked.node))
+                };
+                let answer = neighbour::answer(&self.ipv6.addresses, &header, &message, register)
                     .map_err(|reason| (Layer::Ipv6, reason))?;
                 self.send_answer(now, answer, message.source_node);
                 Ok(())
+            }
+            Icmpv6::RouterSolicitation(message) => {
+                self.advertise(now, &header, &message).map_err(|reason| (Layer::Ipv6, reason))
             }
             Icmpv6::EchoReply(echo) => {
                 self.outbox.push(Output::Pong { from: header.source, echo });
@@ -335,10 +346,47 @@ impl Node {
         }
     }
 
+    /// Answers a host that asks for routers.
+    fn advertise(
+        &mut self,
+        now: Instant,
+        header: &Header,
+        message: &RouterSolicitation,
+    ) -> Result<(), DropReason> {
+        let addresses = &self.ipv6.addresses;
+        let (to, said) = neighbour::advertise(addresses, &self.contexts, header, message)?;
+        let here = addresses.link_local();
+        let mut payload = Vec::new();
+        Icmpv6::RouterAdvertisement(said).emit(&here.0, &to.0, &mut payload);
+        self.send_control(now, here, to, &payload);
+        Ok(())
+    }
+
     /// A packet that came ends here; a broadcast has no book to be written in.
     fn refuse(&mut self, handle: Handle, layer: Layer, reason: DropReason) {
         if handle != Handle::NONE {
             self.dropped(handle, layer, reason);
         }
     }
+}
+
+/// Takes a registration into the cache, and a route to a global address with it.
+fn register(
+    now: Instant,
+    cache: &mut NeighbourCache,
+    routes: &mut RouteTable,
+    subject: Address,
+    asked: &Registration,
+    link: Eui64,
+) -> Status {
+    cache.expire(now, |address| _ = routes.remove(&address));
+    let status = cache.register(now, subject, asked.node, link, asked.lifetime_minutes);
+    if status == Status::Success && !subject.is_link_local() {
+        if asked.lifetime_minutes == 0 {
+            routes.remove(&subject);
+        } else if routes.insert(subject, Address::link_local(link)).is_err() {
+            return Status::Full;
+        }
+    }
+    status
 }

@@ -10,46 +10,13 @@
 use alloc::vec::Vec;
 
 use lowmesh_machine::{DropReason, Layer, Machine as _, expect_accepted};
-use lowmesh_units::{Duration, Instant};
+use lowmesh_units::Instant;
 use lowmesh_wire::icmpv6::{self, Icmpv6, Unreachable};
 use lowmesh_wire::ipv6::{self, Address, HEADER_OCTETS, Header, NEXT_HEADER_OFFSET};
 
 use crate::event::{Output, Problem};
 use crate::node::Node;
 use crate::params::COAP_PORT;
-
-/// A token bucket (RFC 4443 s2.4 (f)): as many errors at once as in a second.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Bucket {
-    per_second: u32,
-    tokens: u32,
-    /// Up to when tokens were filled in.
-    filled: Instant,
-}
-
-impl Bucket {
-    pub const fn new(per_second: u32) -> Self {
-        Self { per_second, tokens: per_second, filled: Instant::ZERO }
-    }
-    /// True when another error may leave.
-    pub fn take(&mut self, now: Instant) -> bool {
-        if self.per_second == 0 {
-            return false;
-        }
-        let each = Duration::from_secs(1) / u64::from(self.per_second);
-        let since = now.since(self.filled);
-        if since >= Duration::from_secs(1) {
-            (self.tokens, self.filled) = (self.per_second, now);
-        } else {
-            let news = since.as_nanos() / each.as_nanos().max(1);
-            self.tokens = self.per_second.min(self.tokens.saturating_add(news as u32));
-            self.filled += each * news;
-        }
-        let left = self.tokens.checked_sub(1);
-        self.tokens = left.unwrap_or(0);
-        left.is_some()
-    }
-}
 
 /// The error that says what became of a packet; most drops are nobody else's business.
 fn problem_of(layer: Layer, reason: DropReason, packet: &[u8]) -> Option<Problem> {
@@ -153,23 +120,4 @@ fn ports(packet: &[u8]) -> Option<(u16, u16)> {
         let port = |at: usize| u16::from_be_bytes([octets[at], octets[at + 1]]);
         (port(0), port(2))
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn errors_are_as_many_at_once_as_in_a_second_and_no_more_after() {
-        let mut bucket = Bucket::new(10);
-        let taken = |bucket: &mut Bucket, ms: u64| {
-            (0..100).filter(|_| bucket.take(Instant::from_millis(ms))).count()
-        };
-        assert_eq!(taken(&mut bucket, 5000), 10);
-        assert_eq!(taken(&mut bucket, 5050), 0);
-        assert_eq!(taken(&mut bucket, 5100), 1);
-        assert_eq!(taken(&mut bucket, 5450), 3);
-        assert_eq!(taken(&mut bucket, 60_000), 10);
-        assert_eq!(taken(&mut Bucket::new(0), 5000), 0);
-    }
 }

@@ -20,11 +20,12 @@ impl Identity {
     /// A node with a link-local address alone, which reaches its neighbours and nobody else.
     pub fn new(node: Eui64) -> Self {
         let link_local = Address::link_local(node);
-        Self {
-            addresses: Addresses::new(node, link_local.prefix()),
-            routes: RouteTable::new(ROUTES),
-            contexts: Contexts::new(),
+        let mut addresses = Addresses::new(node, link_local.prefix());
+        // RFC 4291 s2.7.1 and RFC 7252 s8: it forwards packets and serves CoAP.
+        for group in [Address::ALL_ROUTERS, Address::ALL_COAP_NODES] {
+            addresses.join(group).expect("it is in no other group yet");
         }
+        Self { addresses, routes: RouteTable::new(ROUTES), contexts: Contexts::new() }
     }
     /// With this global address.
     pub fn with_address(mut self, address: Address) -> Self {

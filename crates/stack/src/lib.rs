@@ -13,6 +13,7 @@
 //! | [`identity`] | a node by itself: its name, address and routes are given |
 //! | [`tree`] | routes that are given instead of found |
 //! | [`params`] | the ports of a node, and its patience |
+//! | `rate` | how many ICMPv6 errors may leave |
 //! | `radio` | the face towards the radio driver, and what the driver may ask |
 #![cfg_attr(not(test), no_std)]
 extern crate alloc;
@@ -28,6 +29,7 @@ mod link;
 pub mod node;
 pub mod params;
 mod radio;
+mod rate;
 pub mod tree;
 
 pub use config::{Config, ConfigError, LinkLayer, Routes, Scheduling};

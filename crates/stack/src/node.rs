@@ -25,7 +25,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use lowmesh_coap::Endpoint;
-use lowmesh_ipv6::{Addresses, Forwarder, RouteTable};
+use lowmesh_ipv6::{Addresses, Forwarder, NeighbourCache, RouteTable};
 use lowmesh_lowpan::Adaptation;
 use lowmesh_mac::csma::Csma;
 use lowmesh_machine::{Dropped, Handle, Machine, Outbox, Rejected, earliest, expect_accepted};
@@ -38,10 +38,10 @@ use lowmesh_wire::lowpan::Contexts;
 
 use crate::config::{Config, ConfigError, LinkLayer, Routes};
 use crate::end_to_end::EndToEnd;
-use crate::errors::Bucket;
 use crate::event::{Class, Input, Network, Output, Packet, Peer, RadioOrder, Transaction};
 use crate::identity::Identity;
 use crate::link::{Link, LinkEvent, Slotted};
+use crate::rate::Bucket;
 use crate::tree::Place;
 
 /// What a node counts.
@@ -72,6 +72,8 @@ pub struct Node {
     pub(crate) ipv6: Forwarder,
     pub(crate) routing: Routing,
     pub(crate) coap: Endpoint<Peer>,
+    pub(crate) neighbours: NeighbourCache,
+    pub(crate) contexts: Contexts,
     pub(crate) hop_limit: u8,
     pub(crate) error_bucket: Bucket,
     pub(crate) outbox: Outbox<Output>,
@@ -146,11 +148,13 @@ impl Node {
         Ok(Self {
             id,
             link,
-            lowpan: Adaptation::new(me, contexts, lowpan, stream(Purpose::Lowpan)),
+            lowpan: Adaptation::new(me, contexts.clone(), lowpan, stream(Purpose::Lowpan)),
             end_to_end: EndToEnd::new(&lowpan, &mut stream(Purpose::Lowpan)),
             ipv6,
             routing,
             coap: Endpoint::new(config.coap.clone(), stream(Purpose::Coap))?,
+            neighbours: NeighbourCache::new(),
+            contexts,
             hop_limit: config.hop_limit,
             error_bucket: Bucket::new(config.icmpv6_errors),
             outbox: Outbox::new(),

@@ -15,6 +15,7 @@ use alloc::vec::Vec;
 
 use crate::checksum::pseudo_header_checksum;
 use crate::neighbour::{Advertisement, Solicitation};
+use crate::router::{RouterAdvertisement, RouterSolicitation};
 use crate::rpl;
 use crate::{DecodeError, Problem, Reader};
 
@@ -27,13 +28,15 @@ pub const HEADER_LENGTH: usize = 4;
 pub const INVOKING_MAX: usize = 1280 - 40 - 8;
 
 const HEADER: &str = "ICMPv6";
-// Types: RFC 4443 s3 and s4, RFC 4861 s4.3 and s4.4, RFC 6550 s6.
+// Types: RFC 4443 s3 and s4, RFC 4861 s4.1 to s4.4, RFC 6550 s6.
 const DESTINATION_UNREACHABLE: u8 = 1;
 const PACKET_TOO_BIG: u8 = 2;
 const TIME_EXCEEDED: u8 = 3;
 const PARAMETER_PROBLEM: u8 = 4;
 const ECHO_REQUEST: u8 = 128;
 const ECHO_REPLY: u8 = 129;
+const ROUTER_SOLICITATION: u8 = 133;
+const ROUTER_ADVERTISEMENT: u8 = 134;
 const NEIGHBOUR_SOLICITATION: u8 = 135;
 const NEIGHBOUR_ADVERTISEMENT: u8 = 136;
 const RPL_CONTROL: u8 = 155;
@@ -132,6 +135,10 @@ pub enum Icmpv6 {
     EchoRequest(Echo),
     /// Type 129.
     EchoReply(Echo),
+    /// Type 133.
+    RouterSolicitation(RouterSolicitation),
+    /// Type 134.
+    RouterAdvertisement(RouterAdvertisement),
     /// Type 135.
     NeighbourSolicitation(Solicitation),
     /// Type 136.
@@ -180,7 +187,13 @@ impl Icmpv6 {
             }
             ECHO_REQUEST => Self::EchoRequest(Echo::parse(&mut reader)?),
             ECHO_REPLY => Self::EchoReply(Echo::parse(&mut reader)?),
-            // RFC 4861 s7.1.1, s7.1.2: the code is 0.
+            // RFC 4861 s6.1.1, s6.1.2, s7.1.1, s7.1.2: the code is 0.
+            ROUTER_SOLICITATION if code == 0 => {
+                Self::RouterSolicitation(RouterSolicitation::parse(reader.rest())?)
+            }
+            ROUTER_ADVERTISEMENT if code == 0 => {
+                Self::RouterAdvertisement(RouterAdvertisement::parse(reader.rest())?)
+            }
             NEIGHBOUR_SOLICITATION if code == 0 => {
                 Self::NeighbourSolicitation(Solicitation::parse(reader.rest())?)
             }
@@ -211,6 +224,8 @@ impl Icmpv6 {
                 out.extend_from_slice(&echo.sequence.to_be_bytes());
                 out.extend_from_slice(&echo.data);
             }
+            Self::RouterSolicitation(message) => message.emit(out),
+            Self::RouterAdvertisement(message) => message.emit(out),
             Self::NeighbourSolicitation(message) => message.emit(out),
             Self::NeighbourAdvertisement(message) => message.emit(out),
             Self::Rpl(message) => message.emit(out),
@@ -233,6 +248,8 @@ impl Icmpv6 {
             Self::ParameterProblem { code, .. } => (PARAMETER_PROBLEM, *code),
             Self::EchoRequest(_) => (ECHO_REQUEST, 0),
             Self::EchoReply(_) => (ECHO_REPLY, 0),
+            Self::RouterSolicitation(_) => (ROUTER_SOLICITATION, 0),
+            Self::RouterAdvertisement(_) => (ROUTER_ADVERTISEMENT, 0),
             Self::NeighbourSolicitation(_) => (NEIGHBOUR_SOLICITATION, 0),
             Self::NeighbourAdvertisement(_) => (NEIGHBOUR_ADVERTISEMENT, 0),
             Self::Rpl(message) => (RPL_CONTROL, message.code()),
@@ -293,7 +310,8 @@ mod tests {
                 target_node: None,
                 registration: None,
             }),
-            Icmpv6::Other { kind: 133, code: 0, body: vec![5; 20] },
+            Icmpv6::Other { kind: 137, code: 0, body: vec![5; 20] },
+            Icmpv6::RouterSolicitation(RouterSolicitation { source_node: None }),
         ]
     }
 
@@ -339,7 +357,7 @@ mod tests {
         let errors: Vec<bool> = examples().iter().map(Icmpv6::is_error).collect();
         assert_eq!(
             errors,
-            [true, true, true, true, true, false, false, false, false, false, false]
+            [true, true, true, true, true, false, false, false, false, false, false, false]
         );
     }
 }

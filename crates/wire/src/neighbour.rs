@@ -1,5 +1,5 @@
 //! Neighbour Solicitation and Advertisement (RFC 4861 s4.3, s4.4) with the options of a link with EUI-64
-//! addresses (RFC 4944 s8) and address registration (RFC 6775 s4.1). Here is what is behind the checksum; the rest
+//! addresses (RFC 4944 s8) and address registration (RFC 6775 s4.1, RFC 8505 s4.1). Here is what is behind the checksum; the rest
 //! is [`icmpv6`](crate::icmpv6). What the messages mean is left to the crate `ipv6`.
 //!
 //! ```text
@@ -7,12 +7,12 @@
 //!   advertisement     |R|S|O| reserved 29                | target 128 | options ...
 //!
 //!   link-layer address    | type 1, 2 | length 2 | EUI-64 | padding 48 |
-//!   address registration  | type 33   | length 2 | status 8 | reserved 24 | lifetime 16, in minutes | EUI-64 |
+//!   address registration  | type 33   | length 2 | status 8 | opaque 8 | flags 8 | TID 8 | lifetime 16, in minutes | EUI-64 |
 //! ```
 
 use alloc::vec::Vec;
 
-use lowmesh_units::Eui64;
+use lowmesh_units::{Eui64, ShortAddr};
 
 use crate::ipv6::Address;
 use crate::{DecodeError, Problem, Reader};
@@ -21,20 +21,28 @@ const SOLICITATION: &str = "Neighbour Solicitation";
 const ADVERTISEMENT: &str = "Neighbour Advertisement";
 
 // Option types: RFC 4861 s4.6.1, RFC 6775 s4.1.
-const SOURCE_LINK_LAYER_ADDRESS: u8 = 1;
+pub(crate) const SOURCE_LINK_LAYER_ADDRESS: u8 = 1;
 const TARGET_LINK_LAYER_ADDRESS: u8 = 2;
 const ADDRESS_REGISTRATION: u8 = 33;
 
 /// An option's length counts units of eight octets: RFC 4861 s4.6.
-const UNIT: usize = 8;
+pub(crate) const UNIT: usize = 8;
+/// Units of a short link-layer address: RFC 4944 s8.
+const SHORT_UNITS: u8 = 1;
 /// Units of a link-layer address of eight octets (RFC 4944 s8) and of an address registration (RFC 6775 s4.1).
-const UNITS: u8 = 2;
+pub(crate) const UNITS: u8 = 2;
 
 /// The address registration option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Registration {
     /// Zero in a request; in an answer 0 success, 1 duplicate address, 2 neighbour cache full.
     pub status: u8,
+    /// Comes back unchanged (RFC 8505 s4.1).
+    pub opaque: u8,
+    /// I, R and T (RFC 8505 s4.1); zero in the option of RFC 6775.
+    pub flags: u8,
+    /// Counts the registrations of the address, if T is set (RFC 8505 s4.1).
+    pub transaction_id: u8,
     /// Minutes that the router is to keep the address.
     pub lifetime_minutes: u16,
     /// Whose address it is.
@@ -67,6 +75,17 @@ pub struct Advertisement {
     pub target_node: Option<Eui64>,
     /// The answer to a registration.
     pub registration: Option<Registration>,
+}
+
+impl Registration {
+    /// T of RFC 8505 s4.1: the sender counts its registrations, and registers the target of its solicitation instead of
+    /// its source.
+    const COUNTS: u8 = 1;
+
+    /// The address that a solicitation with this option from `source` for `target` registers.
+    pub const fn subject(&self, source: Address, target: Address) -> Address {
+        if self.flags & Self::COUNTS == 0 { source } else { target }
+    }
 }
 
 impl Solicitation {
@@ -141,20 +160,23 @@ impl Options {
             let mut body = Reader::new("option", reader.take(octets, "option")?);
             let of_a_node = units == UNITS;
             match kind {
-                SOURCE_LINK_LAYER_ADDRESS if of_a_node => {
-                    options.source_node = Some(Eui64(body.array("link-layer address")?));
-                }
-                TARGET_LINK_LAYER_ADDRESS if of_a_node => {
-                    options.target_node = Some(Eui64(body.array("link-layer address")?));
-                }
+                SOURCE_LINK_LAYER_ADDRESS => options.source_node = parse_node(units, &mut body)?,
+                TARGET_LINK_LAYER_ADDRESS => options.target_node = parse_node(units, &mut body)?,
                 ADDRESS_REGISTRATION if of_a_node => {
                     let status = body.u8("status")?;
-                    body.take(3, "reserved")?;
+                    let [opaque, flags, transaction_id] = body.array("flags")?;
                     let lifetime_minutes = body.u16_be("registration lifetime")?;
                     let node = Eui64(body.array("EUI-64")?);
-                    options.registration = Some(Registration { status, lifetime_minutes, node });
+                    options.registration = Some(Registration {
+                        status,
+                        opaque,
+                        flags,
+                        transaction_id,
+                        lifetime_minutes,
+                        node,
+                    });
                 }
-                // RFC 4861 s4.6: what is not known is skipped; so are the short addresses of RFC 4944 s8.
+                // RFC 4861 s4.6: what is not known is skipped.
                 _ => {}
             }
         }
@@ -162,7 +184,16 @@ impl Options {
     }
 }
 
-fn emit_node(kind: u8, node: Option<Eui64>, out: &mut Vec<u8>) {
+/// The node that a link-layer address option names: RFC 4944 s8, one unit for a short address, two for an EUI-64.
+pub(crate) fn parse_node(units: u8, body: &mut Reader<'_>) -> Result<Option<Eui64>, DecodeError> {
+    Ok(match units {
+        SHORT_UNITS => Some(ShortAddr(body.u16_be("link-layer address")?).eui64()),
+        UNITS => Some(Eui64(body.array("link-layer address")?)),
+        _ => None,
+    })
+}
+
+pub(crate) fn emit_node(kind: u8, node: Option<Eui64>, out: &mut Vec<u8>) {
     if let Some(Eui64(octets)) = node {
         out.extend_from_slice(&[kind, UNITS]);
         out.extend_from_slice(&octets);
@@ -171,10 +202,12 @@ fn emit_node(kind: u8, node: Option<Eui64>, out: &mut Vec<u8>) {
 }
 
 fn emit_registration(registration: Option<Registration>, out: &mut Vec<u8>) {
-    if let Some(Registration { status, lifetime_minutes, node: Eui64(octets) }) = registration {
-        out.extend_from_slice(&[ADDRESS_REGISTRATION, UNITS, status, 0, 0, 0]);
-        out.extend_from_slice(&lifetime_minutes.to_be_bytes());
-        out.extend_from_slice(&octets);
+    if let Some(one) = registration {
+        let Registration { status, opaque, flags, transaction_id, .. } = one;
+        let head = [ADDRESS_REGISTRATION, UNITS, status, opaque, flags, transaction_id];
+        out.extend_from_slice(&head);
+        out.extend_from_slice(&one.lifetime_minutes.to_be_bytes());
+        out.extend_from_slice(&one.node.0);
     }
 }
 
@@ -185,7 +218,14 @@ mod tests {
 
     const NODE: Eui64 = NodeId(7).eui64();
 
-    const REGISTRATION: Registration = Registration { status: 2, lifetime_minutes: 60, node: NODE };
+    const REGISTRATION: Registration = Registration {
+        status: 2,
+        opaque: 9,
+        flags: 1,
+        transaction_id: 77,
+        lifetime_minutes: 60,
+        node: NODE,
+    };
 
     fn solicitation() -> Solicitation {
         let target = Address::link_local(NODE);
@@ -245,6 +285,15 @@ mod tests {
         assert_eq!((error.field, error.problem), ("option length", Problem::Length));
         body.extend_from_slice(&[14, 1, 0, 0, 0, 0, 0, 0]);
         assert_eq!(Solicitation::parse(&body), Ok(solicitation()));
+    }
+
+    #[test]
+    fn a_short_address_names_its_node() {
+        let mut body = Vec::new();
+        Solicitation { source_node: None, registration: None, ..solicitation() }.emit(&mut body);
+        body.extend_from_slice(&[1, 1, 0x12, 0x34, 0, 0, 0, 0]);
+        let message = Solicitation::parse(&body).expect("one unit");
+        assert_eq!(message.source_node, Some(ShortAddr(0x1234).eui64()));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What can be set about a CSMA MAC, and the combinations that others have.
 
-use lowmesh_units::{Duration, PanId};
+use lowmesh_units::{Duration, PanId, ShortAddr};
 
 use crate::frame::{IMMEDIATE_ACK_OCTETS, PAYLOAD_OCTETS_MAX, airtime};
 use crate::params::{
@@ -51,6 +51,8 @@ pub enum Radio {
 pub struct Config {
     /// The network.
     pub pan: PanId,
+    /// A short address beside the EUI-64, under which neighbours may send to this node: macShortAddress.
+    pub short: Option<ShortAddr>,
     /// Octets that a frame can carry: up to [`PAYLOAD_OCTETS_MAX`].
     pub payload_octets_max: usize,
     /// Data frames held for the air, beside the one that is on its way.
@@ -80,6 +82,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             pan: PanId(0xabcd),
+            short: None,
             payload_octets_max: PAYLOAD_OCTETS_MAX,
             queue_frames_max: CSMA_QUEUE_FRAMES_MAX,
             retries_max: CSMA_RETRIES_MAX,

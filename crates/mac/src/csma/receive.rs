@@ -46,10 +46,11 @@ impl Csma {
 
     fn on_data(&mut self, now: Instant, frame: &Frame<'_>, rssi: Dbm, handle: Handle) {
         let header = &frame.header;
-        let Some(Address::Extended(source)) = header.source else { return };
+        let Some(source) = header.source.and_then(frame::node_of) else { return };
         let broadcast = match header.destination {
             Some(Address::Extended(to)) if to == self.me => false,
             Some(Address::BROADCAST) => true,
+            Some(Address::Short(to)) if self.config.short == Some(to) => false,
             _ => return,
         };
         let ours = |pan: PanId| pan == self.config.pan || pan == PanId::BROADCAST;

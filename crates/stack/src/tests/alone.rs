@@ -12,7 +12,8 @@ use lowmesh_wire::icmpv6::{self, Echo, Icmpv6, Unreachable};
 use lowmesh_wire::ieee802154::{self, Frame};
 use lowmesh_wire::ipv6::{self, Address, Header, Prefix};
 use lowmesh_wire::lowpan::{Contexts, decompress};
-use lowmesh_wire::neighbour::{Advertisement, Solicitation};
+use lowmesh_wire::neighbour::{Advertisement, Registration, Solicitation};
+use lowmesh_wire::router::RouterSolicitation;
 
 use crate::event::{Input, Output, Problem, RadioOrder, Transaction};
 use crate::{COAP_PORT, Config, DATAGRAM_PORT, ECHO_PORT, Identity, LinkLayer, Node};
@@ -236,6 +237,42 @@ impl Pair {
         self.drain(0);
         self.run();
     }
+}
+
+#[test]
+fn a_host_registers_its_address_and_is_reached_by_it() {
+    let mut pair = Pair::new();
+    // Of the router's prefix, and not made of the host's EUI-64.
+    let own: Address = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0xbee, 0xbee).into();
+    let registration = Registration {
+        status: 0,
+        opaque: 0,
+        flags: 1,
+        transaction_id: 3,
+        lifetime_minutes: 5,
+        node: NodeId(0).eui64(),
+    };
+    let question = Solicitation {
+        target: own,
+        source_node: Some(NodeId(0).eui64()),
+        registration: Some(registration),
+    };
+    let answers = pair.ask(LINKS[0], LINKS[1], &Icmpv6::NeighbourSolicitation(question));
+    let [Icmpv6::NeighbourAdvertisement(said)] = &answers[..] else { panic!("{answers:?}") };
+    assert_eq!((said.target, said.registration), (own, Some(registration)));
+    let echo = Echo { identifier: 1, sequence: 2, data: vec![7; 30] };
+    let answers = pair.ask(own, global(1), &Icmpv6::EchoRequest(echo.clone()));
+    assert_eq!(answers, [Icmpv6::EchoReply(echo)]);
+}
+
+#[test]
+fn a_host_that_asks_for_routers_gets_an_advertisement() {
+    let mut pair = Pair::new();
+    let question = RouterSolicitation { source_node: Some(NodeId(0).eui64()) };
+    let message = Icmpv6::RouterSolicitation(question);
+    let answers = pair.ask(LINKS[0], Address::ALL_ROUTERS, &message);
+    let [Icmpv6::RouterAdvertisement(said)] = &answers[..] else { panic!("{answers:?}") };
+    assert_eq!(said.prefixes[0].prefix, Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0).into());
 }
 
 #[test]

@@ -29,6 +29,10 @@ impl Address {
     pub const UNSPECIFIED: Self = Self([0; 16]);
     /// `ff02::1`, every node on the link (RFC 4291 s2.7.1).
     pub const ALL_NODES: Self = Self::link_local_group(0x01);
+    /// `ff02::2`, every router on the link (RFC 4291 s2.7.1).
+    pub const ALL_ROUTERS: Self = Self::link_local_group(0x02);
+    /// `ff02::fd`, every CoAP node on the link (RFC 7252 s12.8).
+    pub const ALL_COAP_NODES: Self = Self::link_local_group(0xfd);
     /// `ff02::1a`, every RPL node on the link (RFC 6550 s20.19).
     pub const ALL_RPL_NODES: Self = Self::link_local_group(0x1a);
     /// `fe80::/64`, the prefix of link-local addresses (RFC 4291 s2.5.6).

@@ -1,7 +1,8 @@
 //! Frames that come in at an open radio.
 
 use lowmesh_machine::Handle;
-use lowmesh_units::{Instant, NodeId, PanId, Purpose, Rng, Seed};
+use lowmesh_units::{Instant, NodeId, PanId, Purpose, Rng, Seed, ShortAddr};
+use lowmesh_wire::ieee802154::{Address, Frame};
 
 use super::bench::*;
 use crate::csma::{Acknowledgement, Config, Csma, Input, Output};
@@ -82,6 +83,28 @@ fn frames_for_others_and_of_other_networks_are_nothing() {
     let elsewhere = frame::data_2006(PanId(0x1111), PEER, Some(ME), 9, true, &[1]);
     assert_eq!(bench.hear(&elsewhere), []);
     assert_eq!(bench.mac.links().iter().count(), 0);
+}
+
+#[test]
+fn a_neighbour_with_a_short_address_is_heard_and_answered_under_it() {
+    let (short, mine) = (ShortAddr(0x1234), ShortAddr(0x0007));
+    let mut bench = Bench::new(Config { short: Some(mine), ..prompt() });
+    for to in [ME, mine.eui64()] {
+        let outputs = bench.hear(&frame_from(short.eui64(), Some(to), to.0[7]));
+        let [Output::Received { source, broadcast: false, .. }, Output::Acknowledge { .. }] =
+            outputs[..]
+        else {
+            panic!("{outputs:?}")
+        };
+        assert_eq!(source, short.eui64());
+        bench.wait(micros(192) + ACK);
+        bench.tell(Input::Sent);
+    }
+    assert_eq!(bench.hear(&frame_from(short.eui64(), Some(ShortAddr(8).eui64()), 3)), []);
+    assert_eq!(bench.hear(&frame_from(ShortAddr::NONE.eui64(), Some(ME), 4)), []);
+    let frame = frame::data_2006(PanId(0xabcd), ME, Some(short.eui64()), 9, true, &[0x41]);
+    let header = Frame::parse(&frame).expect("an own frame").header;
+    assert_eq!(header.destination, Some(Address::Short(short)));
 }
 
 #[test]
