@@ -57,7 +57,7 @@ impl Rpl {
             }
             // RFC 6550 s9.8 (3): a parent that is left is told so.
             let heard = |old: &Address| {
-                self.neighbours.get(old).is_some_and(|n| n.etx.0 <= params::FAREWELL_LINK_METRIC)
+                self.neighbours.get(old).is_some_and(|n| n.etx.0 <= params::LAST_RESORT_LINK_METRIC)
             };
             let left = old.filter(heard);
             if let (Some(old), Some(dodag)) = (left, self.member()) {

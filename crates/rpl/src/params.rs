@@ -69,9 +69,10 @@ pub const MRHOF_MAX_LINK_METRIC: u16 = 512;
 pub const CLASSIC_MAX_LINK_METRIC: u16 = 1024;
 /// The worst link that OF0 takes: ours, ETX 8. A step of rank is at its maximum from ETX 3.7 on (RFC 6552 has no limit).
 pub const OF0_MAX_LINK_METRIC: u16 = 1024;
-/// The worst link over which a parent that is left gets a No-Path: ours, ETX 8. It may be too bad for a parent and still
-/// carry one message.
-pub const FAREWELL_LINK_METRIC: u16 = 1024;
+/// The worst link over which a parent is kept while no other will do, and over which one that is left gets a No-Path:
+/// ours, ETX 8, where Classic leaves too. RFC 6719 s5 says that a link beyond MAX_LINK_METRIC SHOULD be excluded; a node
+/// whose only way it is would lose its place, its cells and its packets, to come back by the same link.
+pub const LAST_RESORT_LINK_METRIC: u16 = 1024;
 /// MAX_PATH_COST: RFC 6719 s5, 32768 = 256 expected transmissions.
 pub const MAX_PATH_COST: u32 = 32768;
 /// PARENT_SWITCH_THRESHOLD: RFC 6719 s5, 192 = 1.5 ETX (Classic: 96).

@@ -25,7 +25,7 @@ pub(crate) struct Choice {
     pub(crate) unmeasured: Option<Address>,
 }
 
-/// A neighbour that may be the parent; the least is the best.
+/// A neighbour that may be the parent, and whether it is the last resort; the least is the best.
 type Candidate = (bool, Rank, Address);
 
 impl Rpl {
@@ -51,7 +51,8 @@ impl Rpl {
         let mut current = None;
         for neighbour in self.neighbours.iter().filter(|neighbour| may(neighbour)) {
             let Some(rank) = self.rank_below(dodag, neighbour) else { continue };
-            let candidate = (neighbour.refused_until > now, rank, neighbour.address);
+            let last_resort = neighbour.refused_until > now || self.is_beyond_limit(neighbour);
+            let candidate = (last_resort, rank, neighbour.address);
             if dodag.parent == Some(neighbour.address) {
                 current = Some(candidate);
             }
@@ -63,7 +64,7 @@ impl Rpl {
         let Some(current) = current else {
             return Some(Choice { parent: best.2, better_waits: false, unmeasured: None });
         };
-        // RFC 6719 s3.3: hysteresis. A parent that refuses is left without.
+        // RFC 6719 s3.3: hysteresis. A parent that refuses, or whose link is beyond the limit, is left without.
         let gain = u32::from(current.1.0.saturating_sub(best.1.0));
         let lasting = |since: Instant| {
             let after = self.config.objective.switch_after();
@@ -76,6 +77,11 @@ impl Rpl {
         Some(Choice { parent, better_waits: !switch && gain > 0, unmeasured: None })
     }
 
+    /// Whether the link to `neighbour` is too bad for a parent.
+    fn is_beyond_limit(&self, neighbour: &Neighbour) -> bool {
+        neighbour.etx > self.config.objective.max_link_metric()
+    }
+
     /// The rank this node would have below `neighbour`; `None` when it must not be a parent.
     fn rank_below(&self, dodag: &Dodag, neighbour: &Neighbour) -> Option<Rank> {
         let min_hop = dodag.configuration.min_hop_rank_increase;
@@ -83,7 +89,11 @@ impl Rpl {
         if !dodag.allows(rank) {
             return None;
         }
-        if dodag.parent != Some(neighbour.address) && dodag.rank != Rank::INFINITE {
+        let is_parent = dodag.parent == Some(neighbour.address);
+        if !is_parent && self.is_beyond_limit(neighbour) {
+            return None;
+        }
+        if !is_parent && dodag.rank != Rank::INFINITE {
             // RFC 6550 s8.2.1: no parent of equal or greater rank, it may be below this node.
             if dodag.dag_rank(neighbour.rank) >= dodag.dag_rank(dodag.rank) {
                 return None;

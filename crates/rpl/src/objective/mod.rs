@@ -16,7 +16,7 @@ pub trait ObjectiveFunction {
     fn name(&self) -> &'static str;
     /// Objective Code Point of the DODAG Configuration option.
     fn code_point(&self) -> u16;
-    /// The worst link that may lead to a parent.
+    /// The worst link that may lead to a new parent. A parent whose link becomes worse is kept while no other will do.
     fn max_link_metric(&self) -> Etx;
     /// The rank of a node below a neighbour of rank `neighbour` over a link of `etx`; infinite when the
     /// neighbour, the link or the path will not do. A finite rank is at least `min_hop` above the
@@ -92,6 +92,7 @@ fn rank_of(sum: u32) -> Rank {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::params;
     use proptest::prelude::*;
 
     proptest! {
@@ -139,7 +140,8 @@ mod tests {
             let through = |rank, etx| objective.rank_through(rank, etx, 256);
             assert_eq!(through(Rank::INFINITE, Etx(128)), Rank::INFINITE);
             assert_eq!(through(Rank(256), Etx::DEAD), Rank::INFINITE);
-            let worst = objective.max_link_metric();
+            let worst = Etx(params::LAST_RESORT_LINK_METRIC);
+            assert!(objective.max_link_metric() <= worst);
             assert_ne!(through(Rank(256), worst), Rank::INFINITE);
             assert_eq!(through(Rank(256), Etx(worst.0 + 1)), Rank::INFINITE);
         }

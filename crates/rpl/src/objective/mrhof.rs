@@ -47,8 +47,8 @@ impl ObjectiveFunction for Mrhof {
         Etx(self.max_link_metric)
     }
     fn rank_through(&self, neighbour: Rank, etx: Etx, min_hop: u16) -> Rank {
-        // RFC 6719 s3.2.2: neither a link beyond MAX_LINK_METRIC nor a path beyond MAX_PATH_COST.
-        if neighbour == Rank::INFINITE || etx.0 > self.max_link_metric {
+        // RFC 6719 s3.2.2: no path beyond MAX_PATH_COST.
+        if neighbour == Rank::INFINITE || etx.0 > params::LAST_RESORT_LINK_METRIC {
             return Rank::INFINITE;
         }
         let cost = u32::from(neighbour.0) + u32::from(etx.0.max(min_hop));
@@ -76,13 +76,9 @@ mod tests {
     }
 
     #[test]
-    fn a_link_of_more_than_four_transmissions_leads_to_no_parent_and_with_classic_of_more_than_eight()
-     {
-        let takes = |mrhof: Mrhof, etx| {
-            mrhof.rank_through(Rank(128), Etx::from_f64(etx), 128) != Rank::INFINITE
-        };
-        assert_eq!([4.0, 4.1].map(|etx| takes(Mrhof::RFC_6719, etx)), [true, false]);
-        assert_eq!([8.0, 8.1].map(|etx| takes(Mrhof::CLASSIC, etx)), [true, false]);
+    fn mrhof_prefers_links_of_four_transmissions_at_most_and_classic_of_eight() {
+        let limits = [Mrhof::RFC_6719, Mrhof::CLASSIC].map(|mrhof| mrhof.max_link_metric());
+        assert_eq!(limits, [4.0, 8.0].map(Etx::from_f64));
     }
 
     #[test]

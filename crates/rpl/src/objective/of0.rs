@@ -22,7 +22,7 @@ impl ObjectiveFunction for Of0 {
         Etx(params::OF0_MAX_LINK_METRIC)
     }
     fn rank_through(&self, neighbour: Rank, etx: Etx, min_hop: u16) -> Rank {
-        if neighbour == Rank::INFINITE || etx.0 > params::OF0_MAX_LINK_METRIC {
+        if neighbour == Rank::INFINITE || etx.0 > params::LAST_RESORT_LINK_METRIC {
             return Rank::INFINITE;
         }
         let min_hop = u32::from(min_hop);

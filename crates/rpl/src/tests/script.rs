@@ -234,6 +234,20 @@ fn a_neighbour_of_equal_or_greater_rank_is_no_parent() {
 }
 
 #[test]
+fn a_parent_whose_link_is_beyond_the_limit_is_kept_until_another_will_do() {
+    let mut script = Script::joined();
+    assert!(!script.etx(0, 4.5).contains(&Output::Detached));
+    assert_eq!(script.parent(), Some(0), "the last resort");
+    script.etx(2, 4.5);
+    script.hear(2, &Message::Dio(dio(129)));
+    assert_eq!(script.parent(), Some(0), "a new parent has to have a link within the limit");
+    script.etx(2, 3.5);
+    assert_eq!(script.parent(), Some(2), "however small the gain");
+    script.etx(2, 8.1);
+    assert_eq!(script.parent(), None);
+}
+
+#[test]
 fn a_node_whose_only_link_was_too_bad_tries_it_again() {
     let mut script = Script::joined();
     assert!(script.etx(0, 9.0).contains(&Output::Detached));
