@@ -105,8 +105,8 @@ pub const BEACON_GAP_MAX: u32 = 8;
 /// Minimal cells that go by between two beacons or broadcasts of a node, for itself and each neighbour: RFC 9033 s2
 /// by OpenWSN's reading, 3. See [`spacing`](crate::tsch::spacing).
 pub const BROADCAST_SPACING: u8 = 3;
-/// A node heard within this time counts as a neighbour there: Contiki-NG FRESHNESS_EXPIRATION_TIME, 10 min.
-pub const NEIGHBOUR_AGE: Duration = Duration::from_secs(600);
+/// A node heard within this time counts as a neighbour there: a choice of ours, the time that a clock bears ([`DESYNCHRONISE`]).
+pub const NEIGHBOUR_AGE: Duration = DESYNCHRONISE;
 /// Longest time without a frame from the time source before a node asks for one: Contiki-NG, 12 s.
 pub const KEEPALIVE: Duration = Duration::from_secs(12);
 /// Time without a frame from the time source after which the clock cannot be trusted: Contiki-NG, 2 x 60 s.

@@ -19,6 +19,7 @@ fn ping(mesh: &mut Mesh, from: usize, to: usize, octets: usize) {
     let now = mesh.now;
     mesh.nodes[from].send_control(now, source, destination, &payload);
     mesh.nodes[from].settle(now);
+    mesh.drain(from);
 }
 
 #[test]
@@ -58,7 +59,8 @@ fn in_storing_mode_a_node_reaches_another_without_the_root() {
     mesh.run_until(Duration::from_secs(30), |mesh| mesh.ending(handle).is_some());
     assert_eq!(mesh.ending(handle), Some(Ok(())));
     assert_eq!(mesh.requests[0].0, 1);
-    assert_eq!(mesh.arrived(Class::Request, 3, 1), 1);
+    // Twice where its answer takes longer than CoAP waits.
+    assert!(mesh.arrived(Class::Request, 3, 1) >= 1);
     // RFC 6550 s9.8: the common ancestor, node 1, turns it; the root has nothing to forward.
     assert!(mesh.nodes[0].counters().frames_acked <= before + 2, "control alone");
 }

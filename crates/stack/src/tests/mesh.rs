@@ -227,7 +227,8 @@ impl Mesh {
         draw < self.links[from][to]
     }
 
-    fn drain(&mut self, node: usize) {
+    /// Takes what `node` has to say.
+    pub fn drain(&mut self, node: usize) {
         while let Some(output) = self.nodes[node].poll_output() {
             match output {
                 Output::Packet(packet) => self.note(node, packet),

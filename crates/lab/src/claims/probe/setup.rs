@@ -9,8 +9,8 @@ use crate::scenario::{RplMode, Scenario};
 use crate::settings;
 use crate::simulate::{Sinks, simulate};
 
-/// How long clients are watched: past the warm-up, in which the last nodes join.
-const WATCHED: &str = "duration=14min";
+/// How long clients are watched: until the last nodes have joined.
+const WATCHED: &str = "duration=25min";
 
 /// The configuration of `name`, and when and from where its first requests come.
 pub fn probe(name: &str) -> Result<Values, String> {
