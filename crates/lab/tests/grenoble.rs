@@ -109,22 +109,20 @@ fn a_trace_packed_or_not_gives_the_same_run() {
 
 #[test]
 fn on_the_built_in_table_nearly_every_node_joins_and_is_heard() {
-    let [joined, hops, pdr_up] = indicators(&grenoble(30, None));
-    // Over 24 seeds: 48.96 joined (deviation 0.2), 4.2 hops (0.28), pdr_up 0.92 (0.10); four deviations of
-    // the mean of three seeds are allowed.
-    assert!(joined >= 48.0, "{joined} of 49 joined");
-    assert!((3.6..=4.9).contains(&hops), "{hops} hops");
-    assert!(pdr_up >= 0.68, "pdr_up {pdr_up}");
+    let [joined, hops, pdr_up] = indicators(&grenoble(60, None));
+    // Over 24 seeds: 49 joined in each, 4.15 hops (deviation 0.14), pdr_up 0.997 (0.005); four deviations of the mean of
+    // three seeds are allowed, and one node in three runs that has not joined.
+    assert!(joined >= 48.6, "{joined} of 49 joined");
+    assert!((3.8..=4.5).contains(&hops), "{hops} hops");
+    assert!(pdr_up >= 0.98, "pdr_up {pdr_up}");
 }
 
-/// Over 24 seeds of 30 minutes the table gives 48.96 joined (deviation 0.20), 4.23 hops (0.28), pdr_up 0.92
-/// (0.10), and the trace 48.79 (0.66), 4.34 (0.19), 0.96 (0.07). The difference of two means of three seeds
-/// thus deviates by 0.40, 0.20 and 0.07; four times that is allowed. Within 30 minutes the trace repeats its
-/// first round, the table has the mean of all, so a small difference is real.
+/// Within 60 minutes the trace repeats its first rounds, the table has the mean of all, so a small difference is real.
 #[test]
 fn the_table_and_the_trace_that_it_was_made_from_agree() {
     let Some(trace) = raw_trace() else { return };
-    let (table, raw) = (indicators(&grenoble(30, None)), indicators(&grenoble(30, Some(&trace))));
+    let (table, raw) = (indicators(&grenoble(60, None)), indicators(&grenoble(60, Some(&trace))));
+    eprintln!("{table:?} {raw:?}");
     let allowed = [("joined", 1.6), ("hops", 0.8), ("pdr_up", 0.28)];
     for ((name, bound), (table, raw)) in allowed.into_iter().zip(table.into_iter().zip(raw)) {
         assert!((table - raw).abs() <= bound, "{name}: table {table}, trace {raw}");

@@ -149,6 +149,6 @@ fn a_frame_outside_the_guard_time_is_not_received() {
     config.node.mac.guard = Duration::from_micros(400);
     let (slots, outcome) = slots(config, 0);
     let arrived: u64 = slots.values().map(|air| air.arrived).sum();
-    assert!(arrived > 100, "too quiet: {arrived}");
+    assert!(arrived > 50, "too quiet: {arrived}");
     assert_eq!(outcome.frames.received, arrived);
 }
