@@ -65,6 +65,7 @@ const COLUMNS: &[&str] = &[
     "6lowpan.rfrag.sequence",
     "6lowpan.rfrag.ack_bitmask",
     "ipv6.fraghdr.offset",
+    "6lowpan.rfrag.size",
 ];
 
 /// ICMPv6 type of RPL control messages (RFC 6550 s6).
@@ -135,7 +136,7 @@ fn tally(dissection: &str) -> Tally {
         let mut next = || columns.next().unwrap_or_default();
         let (number, stack, malformed) = (next(), next(), next());
         let (frame_type, sixtop, icmpv6, fragment) = (next(), next(), next(), next());
-        let (rfrag, rfrag_ack, fragment_header) = (next(), next(), next());
+        let (rfrag, rfrag_ack, fragment_header, rfrag_size) = (next(), next(), next(), next());
         tally.frames += 1;
         let mut names: Vec<&str> = stack.split(':').collect();
         names.extend((!sixtop.is_empty()).then_some("6top"));
@@ -143,6 +144,9 @@ fn tally(dissection: &str) -> Tally {
         names.extend((!fragment.is_empty()).then_some("fragment"));
         names.extend((!rfrag.is_empty()).then_some("rfrag"));
         names.extend((!rfrag_ack.is_empty()).then_some("rfrag_ack"));
+        // RFC 8931 s6.3: a fragment of size 0 takes down a path.
+        let abort = rfrag_size == "0";
+        names.extend(abort.then_some("rfrag_abort"));
         names.extend((!fragment_header.is_empty()).then_some("ipv6.fragment"));
         names.sort_unstable();
         names.dedup();
@@ -154,8 +158,8 @@ fn tally(dissection: &str) -> Tally {
         let carried = ["coap", "udp", "fragment", "rfrag", "ipv6.fragment"];
         let claimed = carried.iter().any(|name| names.contains(name));
         let unread = names.contains(&"data") && !claimed || frame_type.is_empty();
-        // tshark 4.0 reads every field of a bare acknowledgement of RFC 8931, and then looks for a packet behind it.
-        let malformed = !malformed.is_empty() && rfrag_ack.is_empty();
+        // tshark 4.0 reads every field of a bare acknowledgement or abort of RFC 8931, and then looks for a packet behind it.
+        let malformed = !malformed.is_empty() && rfrag_ack.is_empty() && !abort;
         if (unread || malformed) && tally.faults.len() < FAULTS_TOLD {
             let what = if unread { "not dissected" } else { "malformed" };
             tally.faults.push(format!("frame {number} {what}: {stack}"));
@@ -209,6 +213,13 @@ mod tests {
         let text = format!("{GOOD}6\twpan-tap:6lowpan\t1\t0x0001\t\t\t\t\t0xffffffff\t\n");
         let tally = tally(&text);
         assert_eq!((tally.faults.len(), tally.seen["rfrag_ack"]), (0, 1));
+    }
+
+    #[test]
+    fn a_fragment_of_no_octets_is_an_abort_and_no_fault() {
+        let text = format!("{GOOD}6\twpan-tap:6lowpan\t1\t0x0001\t\t\t\t0\t\t\t0\n");
+        let tally = tally(&text);
+        assert_eq!((tally.faults.len(), tally.seen["rfrag_abort"]), (0, 1));
     }
 
     #[test]

@@ -67,7 +67,8 @@ impl Shown {
     /// Asks the product, so that a changed scenario changes the labels.
     fn read(binary: &PathBuf) -> Result<Self> {
         let version = process::read(process::command(binary, &["--version"]))?;
-        let version = version.trim().to_owned();
+        // Name and number; the lines behind tell build and commit, which are too long for a foot.
+        let version = version.lines().next().unwrap_or_default().to_owned();
         let text = process::read(process::command(binary, &["show", SCENARIO]))?;
         let value = |key: &str| -> Result<&str> {
             let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(" = "));
