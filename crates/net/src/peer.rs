@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
 /// A peer's address, and ours that it talks to.
@@ -9,7 +10,7 @@ use std::net::{IpAddr, SocketAddr, SocketAddrV4, SocketAddrV6};
 /// A machine with several addresses answers from the one that was asked, or the answer is not
 /// recognised (RFC 7252 s4.1 and s5.3.2). So one machine is two peers if it talks to two of our addresses.
 /// [`crate::udp::Udp::peer`] makes the peer for an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
     /// Theirs. IPv4 is never written as IPv6.
     pub address: SocketAddr,
@@ -54,6 +55,26 @@ impl Ord for Peer {
     }
 }
 
+/// In whole words too.
+impl Hash for Peer {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match &self.address {
+            SocketAddr::V4(one) => {
+                state.write_u64(u64::from(u32::from(*one.ip())) << 16 | u64::from(one.port()));
+            }
+            SocketAddr::V6(one) => {
+                state.write_u128((*one.ip()).into());
+                state.write_u64(u64::from(one.scope_id()) << 16 | u64::from(one.port()));
+            }
+        }
+        match self.local {
+            Some(IpAddr::V4(local)) => state.write_u32(local.into()),
+            Some(IpAddr::V6(local)) => state.write_u128(local.into()),
+            None => {}
+        }
+    }
+}
+
 impl PartialOrd for Peer {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
@@ -83,6 +104,8 @@ pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
 
 #[cfg(test)]
 mod tests {
+    use std::hash::{BuildHasher as _, RandomState};
+
     use super::*;
 
     #[test]
@@ -107,9 +130,11 @@ mod tests {
             peer("[fe80::1%2]:1", None),
             peer("[fe80::1%1]:2", None),
         ];
+        let keys = RandomState::new();
         for (place, one) in ascending.iter().enumerate() {
             for (other_place, other) in ascending.iter().enumerate() {
                 assert_eq!(one.cmp(other), place.cmp(&other_place), "{one:?} {other:?}");
+                assert_eq!(keys.hash_one(one) == keys.hash_one(other), place == other_place);
             }
         }
     }
