@@ -194,17 +194,20 @@ mod tests {
         assert_eq!(answer(&here, &odd, &asking(target), full), Err(DropReason::Malformed));
     }
 
+    /// An ARO (RFC 6775 s4.1) for five minutes.
+    const REGISTRATION: Registration = Registration {
+        status: 0,
+        opaque: 0,
+        flags: 0,
+        transaction_id: 0,
+        lifetime_minutes: 5,
+        node: PEER,
+    };
+
     #[test]
     fn the_source_is_registered_and_by_rfc_8505_the_target() {
         let here = addresses();
-        let old = Registration {
-            status: 0,
-            opaque: 0,
-            flags: 0,
-            transaction_id: 0,
-            lifetime_minutes: 5,
-            node: PEER,
-        };
+        let old = REGISTRATION;
         let source = Address::global(PREFIX, NodeId(9).eui64());
         let message = Solicitation { registration: Some(old), ..asking(here.link_local()) };
         let asked = header(source, here.link_local());
@@ -232,14 +235,7 @@ mod tests {
     #[test]
     fn an_address_of_another_link_or_of_the_router_is_not_registered() {
         let here = addresses();
-        let option = Registration {
-            status: 0,
-            opaque: 0,
-            flags: 1,
-            transaction_id: 0,
-            lifetime_minutes: 5,
-            node: PEER,
-        };
+        let option = Registration { flags: 1, ..REGISTRATION };
         for (target, status) in
             [(Address::global([0x20; 8], PEER), 8), (here.global(), 1), (here.link_local(), 1)]
         {
@@ -254,14 +250,7 @@ mod tests {
     #[test]
     fn a_registration_without_the_senders_link_layer_address_is_no_registration() {
         let here = addresses();
-        let option = Registration {
-            status: 0,
-            opaque: 0,
-            flags: 0,
-            transaction_id: 0,
-            lifetime_minutes: 5,
-            node: PEER,
-        };
+        let option = REGISTRATION;
         let message = Solicitation {
             source_node: None,
             registration: Some(option),
