@@ -108,7 +108,7 @@ impl Peer {
         now: Instant,
     ) {
         (self.timer, self.window) = chosen.sender();
-        // What the sender before is still about lives as long as it did.
+        // Messages of the previous sender keep their lifetimes.
         self.lifetimes = self.lifetimes.widest(lifetimes);
         self.seen.widen(self.lifetimes);
         self.ids.widen(self.lifetimes.exchange);

@@ -1,16 +1,16 @@
-//! Which datagrams give up their places in reassembly for one that is new: those of the neighbour that holds most, and
-//! those that nothing comes for any more.
+//! Which datagrams are evicted from reassembly for a new one: those of the neighbour that holds most, and those that
+//! receive no more fragments.
 //!
 //! ```text
 //!   a place is free                                   : the newcomer takes it
-//!   a neighbour holds more than the newcomer's would  : its datagram that waits longest gives up its place
-//!   a datagram has had no news for a while            : likewise, of the neighbour that holds most first
+//!   a neighbour holds more than the newcomer's would  : its datagram that waits longest is evicted
+//!   a datagram received no new fragment for a while   : it is evicted, of the neighbour that holds most first
 //!   else                                              : the newcomer is refused
 //! ```
 //!
-//! The last rule keeps a node that many ask at once from beginning everything and finishing nothing. A buffer
-//! reservation attack (Hummen et al., WiSec 2013) from one address holds what no one else wants; from many
-//! addresses it has to send a first fragment for each place again and again.
+//! Without the last rule, a node with many senders at once would start every datagram and finish none. A buffer
+//! reservation attack (Hummen et al., WiSec 2013) from one address holds only places that no other sender needs; from
+//! many addresses it has to send a first fragment for each place again and again.
 
 use alloc::vec::Vec;
 

@@ -88,8 +88,8 @@ pub const RECOVERY_QUEUE_FRAMES: usize = 16;
 /// Refused datagrams that are known as such at most: ours, at least 1.
 pub const REFUSED_DATAGRAMS: usize = 16;
 
-/// Part of the ARQ timeout after which a refused datagram whose sender still asks is refused again: ours, a half. The first
-/// refusal was then lost, for a sender that has it does not ask.
+/// Part of the ARQ timeout after which a datagram is refused again if its sender still asks: ours, a half. The first refusal
+/// was lost, since a sender that receives it stops asking.
 pub const REFUSAL_SHARE: u64 = 2;
 
 /// What GNRC's packet buffer takes for each part of a packet beside its octets: a `gnrc_pktsnip_t` of 20, in steps of 8

@@ -64,7 +64,7 @@ pub enum Event {
     Received {
         /// Its sender.
         from: Eui64,
-        /// Where.
+        /// The cell in which it came.
         cell: CellId,
     },
     /// [`SchedulingFunction::next_deadline`] is due.

@@ -73,8 +73,8 @@ pub struct MsfParams {
     pub cells_used_high: u64,
     /// LIM_NUMCELLSUSED_LOW: RFC 9033 s14, 25 of 100; Righetti 2023 table 1, 12 of 48.
     pub cells_used_low: u64,
-    /// The same while the AutoRxCell is the only one to receive in: ours, a quarter of `cells_elapsed_max`. Senders
-    /// back off in that shared cell after each loss, so it is full long before three quarters.
+    /// LIM_NUMCELLSUSED_HIGH while the AutoRxCell is the only Rx cell: ours, a quarter of `cells_elapsed_max`. Senders back
+    /// off in this shared cell after each loss, so it saturates well below three quarters.
     pub shared_used_high: u64,
     /// Frames sent to a neighbour before the share of them that was acknowledged says something of the link:
     /// ours, 16.

@@ -1,4 +1,4 @@
-//! ICMPv6 errors (RFC 4443 s2.4, s3): when one is sent and when not, how many, and what those of others mean here.
+//! ICMPv6 errors (RFC 4443 s2.4, s3): when a node sends one, and what it does with those that it receives.
 //!
 //! | what became of a packet | error | told to |
 //! |---|---|---|
@@ -18,21 +18,21 @@ use crate::event::{Output, Problem};
 use crate::node::Node;
 use crate::params::COAP_PORT;
 
-/// The error that says what became of a packet; most drops are nobody else's business.
+/// The error that says what became of a packet; most drops are not reported.
 fn problem_of(layer: Layer, reason: DropReason, packet: &[u8]) -> Option<Problem> {
     match (layer, reason) {
         (Layer::Ipv6, DropReason::HopLimit) => Some(Problem::HopLimit),
         (Layer::Ipv6, DropReason::NoRoute) => Some(Problem::Unreachable(Unreachable::NoRoute)),
         (Layer::Udp, DropReason::NoListener) => Some(Problem::Unreachable(Unreachable::Port)),
         (Layer::Ipv6, DropReason::NoListener) => {
-            // RFC 4443 s3.4: code 1, an unrecognised next header; the pointer is where it stands.
+            // RFC 4443 s3.4: code 1, an unrecognised next header; the pointer is its offset.
             Some(Problem::Parameter { code: 1, pointer: upper_layer_field(packet)? })
         }
         _ => None,
     }
 }
 
-/// The octet in which the type of the upper layer stands.
+/// The offset of the Next Header field that names the upper layer.
 fn upper_layer_field(packet: &[u8]) -> Option<u32> {
     let upper = ipv6::upper_layer(packet).ok()?;
     let (mut field, mut header) = (NEXT_HEADER_OFFSET, HEADER_OCTETS);
@@ -43,7 +43,7 @@ fn upper_layer_field(packet: &[u8]) -> Option<u32> {
     u32::try_from(field).ok()
 }
 
-/// RFC 4443 s2.4 (e): no error about an error, nor about a packet to a group or from nobody in particular.
+/// RFC 4443 s2.4 (e): no error about an error, nor about a packet to a group or from an unspecified or multicast source.
 fn may_be_told(header: &Header, packet: &[u8]) -> bool {
     let is_error = ipv6::upper_layer(packet).is_ok_and(|upper| {
         // What is too short to tell is taken for an error. Types below 128 are errors (RFC 4443 s2.1).
@@ -55,7 +55,7 @@ fn may_be_told(header: &Header, packet: &[u8]) -> bool {
 }
 
 impl Node {
-    /// Tells the source of a packet what became of it, if that is worth an error and the rate allows one.
+    /// Sends an ICMPv6 error to the source of a packet, if RFC 4443 asks for one and the rate allows it.
     pub(crate) fn tell_source(
         &mut self,
         now: Instant,

@@ -166,7 +166,7 @@ pub enum Problem {
     HopLimit,
     /// Its fragments did not all come in time.
     Reassembly,
-    /// The node does not know what stands at this octet.
+    /// The node does not recognise the field at this octet.
     Parameter {
         /// 0 a field, 1 a next header, 2 an option.
         code: u8,

@@ -3,10 +3,9 @@
 use crate::ident::{Eui64, NodeId};
 use crate::rng::{Purpose, Seed, draw};
 
-/// A rule that gives each node of a network an EUI-64 of its own: locally administered, of one node.
+/// How the nodes of a network get their EUI-64s: unique, locally administered, unicast.
 ///
-/// Autonomous schedules hash addresses. Addresses that count up spread over slots as evenly as no addresses of
-/// real devices do.
+/// Autonomous schedules hash addresses. Consecutive addresses spread over slots more evenly than those of real devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Addressing {
     /// Anything, by the seed; no two nodes of a network have the same.

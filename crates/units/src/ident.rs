@@ -72,13 +72,13 @@ impl ShortAddr {
     /// A node that is in the network and has no short address (IEEE 802.15.4-2015 s8.4.2, macShortAddress).
     pub const NONE: Self = Self(0xfffe);
 
-    /// The name of the node with this address: the EUI-64 whose interface identifier is `0000:00ff:fe00:XXXX`, which RFC 6282
-    /// s3.2.2 makes of a short address. No EUI-64 of a device is so.
+    /// The EUI-64 that stands for this address: its interface identifier is `0000:00ff:fe00` and the short address, as in
+    /// RFC 6282 s3.2.2. No device has this EUI-64.
     pub const fn eui64(self) -> Eui64 {
         let [high, low] = self.0.to_be_bytes();
         Eui64([0x02, 0, 0, 0xff, 0xfe, 0, high, low])
     }
-    /// The short address that [`ShortAddr::eui64`] has made a name of.
+    /// The short address for which this EUI-64 stands, as made by [`ShortAddr::eui64`].
     pub const fn from_eui64(eui: Eui64) -> Option<Self> {
         match eui.0 {
             [0x02, 0, 0, 0xff, 0xfe, 0, high, low] => Some(Self(u16::from_be_bytes([high, low]))),

@@ -30,9 +30,9 @@ use crate::refusal;
 /// A request on its way to where it is meant for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forward {
-    /// Where.
+    /// The URI that it asks for.
     pub target: Uri,
-    /// What to ask there.
+    /// The request to send there.
     pub request: RequestTemplate,
 }
 

@@ -30,9 +30,9 @@ variants! {
 choice! {
     /// Which EUI-64s the nodes have.
     Addresses {
-        /// Anything, by the seed.
+        /// Random ones, drawn from the seed.
         Random = "random",
-        /// They count up, as those of Cooja's motes.
+        /// Consecutive ones, as Cooja's motes have.
         Consecutive = "consecutive",
     }
 }
@@ -40,9 +40,9 @@ choice! {
 /// The section: where nodes stand and which addresses they have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placed {
-    /// Where.
+    /// Where the nodes stand.
     pub topology: Topology,
-    /// Which addresses.
+    /// Which EUI-64s the nodes have.
     pub addresses: Addresses,
 }
 

@@ -246,8 +246,8 @@ impl Receiving {
         Some(Held { source: entry.name.0, octets: bytes.len(), news: Instant::ZERO + age })
     }
 
-    /// Takes one datagram that gave up its place to another, with the acknowledgement that tells its path so
-    /// (RFC 8931 s6.3).
+    /// Takes one datagram that gave up its place to another, with the NULL acknowledgement that takes down
+    /// its path (RFC 8931 s6.3).
     pub fn take_evicted(&mut self) -> Option<(Handle, Eui64, RfragAck)> {
         let (handle, (source, datagram_tag)) = self.evicted.pop_front()?;
         Some((handle, source, null(datagram_tag)))
@@ -328,7 +328,7 @@ impl Receiving {
         }
     }
 
-    /// Takes one datagram whose time is over, with the acknowledgement that tells its path so.
+    /// Takes one datagram whose time is over, with the NULL acknowledgement that takes down its path.
     pub fn expire(&mut self, now: Instant) -> Option<(Handle, Eui64, RfragAck)> {
         while let Some(at) = self.entries.iter().position(|entry| entry.deadline <= now) {
             let (source, datagram_tag) = self.entries[at].name;

@@ -168,7 +168,7 @@ fn a_withdrawn_frame_is_not_sent_and_the_others_are() {
     pair.send(1, A, 7);
     pair.send(1, A, 8);
     pair.tell(1, Input::Withdraw(Handle(7)));
-    // A name that nobody knows changes nothing.
+    // An unknown handle changes nothing.
     pair.tell(1, Input::Withdraw(Handle(70)));
     pair.outputs = [Vec::new(), Vec::new()];
     pair.run(Duration::from_secs(2));
