@@ -8,6 +8,7 @@ use lowmesh_wire::rpl::{Address, HopByHopOption};
 use crate::config::link_local_address;
 use crate::dodag::Dodag;
 use crate::node::Rpl;
+use crate::params;
 
 /// Which way along the DODAG.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +90,7 @@ impl Rpl {
                 option.forwarding_error = false;
                 self.forget_route(&passage.target, &from);
             } else if is_inconsistent(option, own_rank) {
+                self.correct(now, from);
                 if option.rank_error {
                     // RFC 6550 s11.2.2.2: the second time in a row of hops is a loop.
                     self.trickle.hear_inconsistent(now, &mut self.rng);
@@ -150,6 +152,16 @@ impl Rpl {
             return None;
         };
         Some(NextHop { address, direction: Direction::Down })
+    }
+
+    /// Sends this node's rank to a neighbour that acts on an older one. A unicast DIO does not wait for
+    /// Trickle, so a loop ends with the packets that find it (RPL Lite does the same).
+    fn correct(&mut self, now: Instant, neighbour: Address) {
+        let Some(known) = self.neighbours.get_mut(&neighbour) else { return };
+        if known.corrected_until <= now {
+            known.corrected_until = now + params::CORRECTION_INTERVAL;
+            self.unicast_dio(neighbour);
+        }
     }
 
     fn forget_route(&mut self, target: &Address, via: &Address) {

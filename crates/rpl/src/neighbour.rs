@@ -40,6 +40,8 @@ pub(crate) struct Neighbour {
     pub(crate) refused_until: Instant,
     /// When it was last probed, so that probes go round.
     pub(crate) probed: Instant,
+    /// Until then it gets no further DIO for a packet sent on a rank that is out of date.
+    pub(crate) corrected_until: Instant,
 }
 
 /// The neighbours in the order of their addresses.
@@ -126,6 +128,7 @@ impl Neighbour {
             fresh_until: Instant::ZERO,
             refused_until: Instant::ZERO,
             probed: Instant::ZERO,
+            corrected_until: Instant::ZERO,
         }
     }
 }

@@ -83,8 +83,9 @@ pub struct MsfParams {
     pub downward: bool,
     /// Does a node ask its parent for cells to receive in (RFC 9033 s5.1)?
     pub receive_cells: bool,
-    /// Slotframes of negotiated cells after which frames that wait for a child without a break make a parent ask for a
-    /// cell to send to it: ours, 4; 0 for never. RFC 9033 s5.1 lets only the child ask, by what it receives.
+    /// Slotframes of negotiated cells after which frames that wait for the parent or a child without a break make a node
+    /// request one more Tx cell to it: ours, 4; 0 for never. RFC 9033 s5.1 counts used cells only, and only the child
+    /// requests cells for downward traffic.
     pub backlog_slotframes: u16,
     /// Cells in a candidate list: RFC 9033 s8 recommends 5 (CELL_LIST_SIZE); 1 to [`LIST_CELLS_MAX`].
     pub cell_list: usize,

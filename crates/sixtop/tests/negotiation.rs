@@ -99,6 +99,24 @@ fn msf_asks_for_a_cell_to_a_child_once_frames_have_waited_for_it_for_four_slotfr
 }
 
 #[test]
+fn msf_requests_one_more_cell_to_its_parent_for_each_four_slotframes_of_backlog() {
+    let mut net = Net::new(2, "msf", 0.0, 24);
+    net.attach(1, None, 0);
+    net.run_for(MINUTE);
+    assert_eq!(net.tx(1, 0).len(), 1);
+    net.tell(1, Event::QueueBusy(eui(0)));
+    net.run_for(Duration::from_secs(20));
+    let relieved = net.tx(1, 0).len();
+    assert!((3..=5).contains(&relieved), "{relieved}");
+    net.tell(1, Event::QueueEmpty(eui(0)));
+    assert_eq!(net.disagreements(), []);
+    // Cells that are hardly used are given back by the counters of s5.1, down to the last.
+    net.flow(1, 0, 0.1);
+    net.run_for(MINUTE * 30);
+    assert_eq!(net.tx(1, 0).len(), 1);
+}
+
+#[test]
 fn a_backlog_is_nobodys_business_where_children_do_not_count_what_they_receive() {
     let without = MsfParams { receive_cells: false, ..MsfParams::MSF };
     let off = MsfParams { backlog_slotframes: 0, ..MsfParams::MSF };
@@ -106,8 +124,10 @@ fn a_backlog_is_nobodys_business_where_children_do_not_count_what_they_receive()
         let mut net = Net::with(2, 0.0, 23, || Box::new(Msf::new(params)));
         net.attach(1, None, 0);
         net.tell(0, Event::QueueBusy(eui(1)));
+        net.tell(1, Event::QueueBusy(eui(0)));
         net.run_for(MINUTE * 5);
         assert_eq!(net.tx(0, 1), []);
+        assert_eq!(net.tx(1, 0).len(), 1);
     }
 }
 

@@ -53,8 +53,8 @@ section! {
         /// Use of the AutoRxCell above which a cell to receive in is added, in percent of max_num_cells (ours, 25: RFC 9033
         /// s5.1 has lim_high for it too).
         lim_auto_rx: u8 = 25, Within(1, 100);
-        /// Slotframes for which frames wait for a child without a break before its parent asks for a cell to send to it; 0 for
-        /// never (ours, 4: in RFC 9033 s5.1 only the child asks).
+        /// Slotframes for which frames wait for the parent or a child without a break before the node requests one more cell
+        /// to it; 0 for never (ours, 4: RFC 9033 s5.1 counts used cells only).
         backlog_slotframes: u16 = 4, Within(0, 10_000);
         /// Whether a node asks its parent for cells to receive in (RFC 9033 s5.1); without, all that comes down takes
         /// shared cells, as Righetti et al. 2023 s II-B describe MSF.

@@ -2,10 +2,10 @@
 
 use lowmesh_machine::DropReason;
 use lowmesh_units::{Duration, Instant};
-use lowmesh_wire::rpl::HopByHopOption;
+use lowmesh_wire::rpl::{HopByHopOption, Message};
 
 use super::network::{Network, global, link_local};
-use crate::{Direction, Passage, Rpl, Verdict};
+use crate::{Destination, Direction, Output, Passage, Rpl, Verdict};
 
 fn network() -> Network {
     let links = [(0, 1, 1.0), (1, 2, 1.0), (2, 3, 1.0)];
@@ -56,6 +56,22 @@ fn the_first_step_the_wrong_way_is_marked_and_the_second_ends_the_packet() {
     let quiet = lowmesh_machine::Machine::next_deadline(node);
     assert_eq!(check(node, &again), Verdict::Drop(DropReason::RankLoop));
     assert!(lowmesh_machine::Machine::next_deadline(node) <= quiet, "news goes out soon");
+}
+
+#[test]
+fn a_sender_with_an_old_rank_of_this_node_gets_one_unicast_dio() {
+    let mut network = network();
+    let node = &mut network.nodes[2];
+    check(node, &upward(3, 2));
+    let sent: Vec<_> =
+        core::iter::from_fn(|| lowmesh_machine::Machine::poll_output(node)).collect();
+    assert!(
+        matches!(&sent[..], [Output::Send { to: Destination::Unicast(to), message: Message::Dio(_) }]
+            if *to == link_local(3)),
+        "{sent:?}"
+    );
+    check(node, &upward(3, 2));
+    assert_eq!(lowmesh_machine::Machine::poll_output(node), None, "one in an interval");
 }
 
 #[test]

@@ -235,33 +235,35 @@ impl Msf {
         self.cells_changed(context, peer);
     }
 
-    /// How long frames wait for a child before that is a backlog; `None` when it never is.
+    /// How long frames wait for a parent or child before that is a backlog; `None` when it never is.
     fn patience(&self, slot: Duration) -> Option<Duration> {
         let slotframes = u64::from(self.params.backlog_slotframes);
         (slotframes > 0).then(|| slot * u64::from(self.params.negotiated_length) * slotframes)
     }
 
-    /// Children for which frames have waited too long.
+    /// The parent and the children for which frames wait, and when that becomes a backlog.
     fn backlogs(&self) -> impl Iterator<Item = (Eui64, Instant)> + '_ {
-        let is_child = |peer| self.links.get(&peer).is_some_and(|link| link.role == Role::Child);
+        let is_relative = |peer| {
+            self.links.get(&peer).is_some_and(|l| matches!(l.role, Role::Parent | Role::Child))
+        };
         let MsfParams { receive_cells, downward, backlog_slotframes, .. } = self.params;
         // Nobody gives cells back whose receiver does not count them.
         let watched = receive_cells && !downward && backlog_slotframes > 0;
         let waiting = self.waiting.iter().filter(move |_| watched).map(|(peer, due)| (*peer, *due));
-        waiting.filter(move |(peer, _)| is_child(*peer))
+        waiting.filter(move |(peer, _)| is_relative(*peer))
     }
 
-    /// Wants one cell more to each child with a backlog, and looks again when it has lasted as long once more.
+    /// Wants one cell more to each neighbour with a backlog, and looks again when it has lasted as long once more.
     fn relieve(&mut self, context: &Context<'_>) {
         let Some(patience) = self.patience(context.slot) else { return };
         let now = context.now;
         let late: Vec<Eui64> =
             self.backlogs().filter(|(_, due)| *due <= now).map(|(peer, _)| peer).collect();
-        for child in late {
-            self.waiting.insert(child, now + patience);
+        for peer in late {
+            self.waiting.insert(peer, now + patience);
             let most = self.params.cells_per_peer_max;
-            let link = self.link(now, child);
-            let have = link.tx.have(context.schedule, child);
+            let link = self.link(now, peer);
+            let have = link.tx.have(context.schedule, peer);
             if have < most && !link.asked {
                 link.tx.wanted = Some(have + 1);
             }
