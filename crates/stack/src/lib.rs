@@ -10,6 +10,7 @@
 //! | `end_to_end` | packets cut and put together at the ends, where 6LoWPAN has no fragments |
 //! | `errors` | ICMPv6 errors: sent at a bounded rate, and what those of others mean here |
 //! | `link` | the link layer, a closed choice: `link::slotted` (TSCH and 6top) or `link::contended` (CSMA) |
+//! | [`application`] | what runs on a node: machines above its CoAP host |
 //! | [`identity`] | a node by itself: its name, address and routes are given |
 //! | [`tree`] | routes that are given instead of found |
 //! | [`params`] | the ports of a node, and its patience |
@@ -18,6 +19,7 @@
 #![cfg_attr(not(test), no_std)]
 extern crate alloc;
 
+pub mod application;
 mod ascend;
 pub mod config;
 mod descend;
@@ -32,6 +34,7 @@ mod radio;
 mod rate;
 pub mod tree;
 
+pub use application::Application;
 pub use config::{Config, ConfigError, LinkLayer, Routes, Scheduling};
 pub use identity::Identity;
 pub use node::Node;
