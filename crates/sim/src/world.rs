@@ -13,6 +13,7 @@ use lowmesh_stack::event::{Input, Output};
 use lowmesh_stack::{COAP_PORT, DATAGRAM_PORT, LinkLayer, Node};
 use lowmesh_units::{Eui64, Instant, NodeId, Purpose, Rng, Seed};
 use lowmesh_wire::coap::Code;
+use lowmesh_wire::ipv6::Address;
 
 use crate::agenda::{Agenda, Kind};
 use crate::air::{Cca, Interference, Medium, Overlap, build};
@@ -82,6 +83,8 @@ pub struct World {
     pub(crate) ledger: Ledger,
     pub(crate) outcome: Outcome,
     pub(crate) courses: Courses,
+    /// Places in the record of the datagrams of each node.
+    datagrams: Vec<Vec<usize>>,
     /// The packet buffer of each node.
     pub(crate) buffers: Vec<Occupancy>,
     /// Radio time of each node at the moment it joined.
@@ -131,6 +134,7 @@ impl World {
             frames_begun: 0,
             ledger: Ledger::default(),
             courses: Courses::default(),
+            datagrams: vec![Vec::new(); count],
             now: Instant::ZERO,
             config,
             seed,
@@ -251,21 +255,24 @@ impl World {
         self.tell(now, node, Input::Request { peer: (server, COAP_PORT), request, handle });
     }
 
-    /// The first octets of a datagram are its place in the record, for the collector to find it again.
+    /// The first octets of a datagram are its number at its sender, for the collector to find it again.
     fn send_datagram(&mut self, now: Instant, node: NodeId, mut payload: Vec<u8>) {
-        let number = (self.outcome.datagrams.len() as u32).to_be_bytes();
+        let places = &mut self.datagrams[node.index()];
+        let number = (places.len() as u32).to_be_bytes();
         payload[..number.len()].copy_from_slice(&number);
+        places.push(self.outcome.datagrams.len());
         self.outcome.datagrams.push(Datagram { node, sent: now, arrived: None });
         let peer = (self.nodes[ROOT.index()].global_address(), DATAGRAM_PORT);
         let source_port = DATAGRAM_PORT;
         self.tell(now, node, Input::Datagram { source_port, peer, payload });
     }
 
-    fn take_datagram(&mut self, now: Instant, payload: &[u8]) {
-        let number = payload.first_chunk().map(|octets| u32::from_be_bytes(*octets));
-        let record = number.and_then(|number| self.outcome.datagrams.get_mut(number as usize));
-        if let Some(record) = record {
-            record.arrived.get_or_insert(now);
+    fn take_datagram(&mut self, now: Instant, from: Address, payload: &[u8]) {
+        let Some(node) = self.names.node(from.eui64()) else { return };
+        let Some(octets) = payload.first_chunk() else { return };
+        let number = u32::from_be_bytes(*octets) as usize;
+        if let Some(place) = self.datagrams[node.index()].get(number) {
+            self.outcome.datagrams[*place].arrived.get_or_insert(now);
         }
     }
 
@@ -281,7 +288,7 @@ impl World {
                     self.clocks[node.index()].adjust(now, micros);
                 }
                 Output::Request { exchange, .. } => self.serve(now, node, exchange),
-                Output::Datagram { payload, .. } => self.take_datagram(now, &payload),
+                Output::Datagram { from, payload } => self.take_datagram(now, from.0, &payload),
                 Output::Radio(order) => self.radios[node.index()].take(order),
                 // No application of a simulation pings, and no node sends errors.
                 Output::Pong { .. } | Output::Trouble { .. } => {}
