@@ -290,8 +290,8 @@ impl World {
                 Output::Request { exchange, .. } => self.serve(now, node, exchange),
                 Output::Datagram { from, payload } => self.take_datagram(now, from.0, &payload),
                 Output::Radio(order) => self.radios[node.index()].take(order),
-                // No application of a simulation pings, and no node sends errors.
-                Output::Pong { .. } | Output::Trouble { .. } => {}
+                // The applications are the world's own. None pings, and no node sends errors.
+                Output::Application(_) | Output::Pong { .. } | Output::Trouble { .. } => {}
             }
         }
         let index = node.index();

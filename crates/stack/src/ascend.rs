@@ -270,6 +270,7 @@ impl Node {
             }
             // The port is open, so there is nothing to tell.
             ECHO_PORT => return Err((Layer::Udp, DropReason::NotForUs)),
+            port if self.applications.on_datagram(port, from, bytes) => {}
             DATAGRAM_PORT => self.outbox.push(Output::Datagram { from, payload: bytes.to_vec() }),
             _ => return Err((Layer::Udp, DropReason::NoListener)),
         }

@@ -1,7 +1,9 @@
 //! The settings of a node.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 
+use lowmesh_coap::HostLimits;
 use lowmesh_sixtop::SchedulingFunction;
 use lowmesh_sixtop::functions::alice::Alice;
 use lowmesh_sixtop::functions::minimal::Minimal;
@@ -40,6 +42,8 @@ pub struct Config {
     pub rpl: lowmesh_rpl::Config,
     /// CoAP.
     pub coap: lowmesh_coap::Config,
+    /// The CoAP host above it: blocks and observers.
+    pub host: HostLimits,
 }
 
 impl Default for Config {
@@ -57,6 +61,8 @@ impl Default for Config {
             routes: Routes::Rpl,
             rpl: lowmesh_rpl::Config::router([0; 16]),
             coap: lowmesh_coap::Config::default(),
+            // The nodes of a mesh trust the addresses of each other.
+            host: HostLimits { amplification_max: None, ..HostLimits::default() },
         }
     }
 }
@@ -119,4 +125,18 @@ pub enum ConfigError {
     /// Of CoAP.
     #[error("coap: {0}")]
     Coap(#[from] lowmesh_coap::ConfigError),
+    /// Two applications of a node claim one path.
+    #[error("two applications of a node claim the path `{0}`: give one of them another path")]
+    ClaimedPath(String),
+    /// A port is taken.
+    #[error(
+        "an application claims UDP port {0}, which another one or the node itself has: give it another port"
+    )]
+    ClaimedPort(u16),
+    /// A node has more applications than it takes.
+    #[error(
+        "a node takes {} applications at most: leave some out",
+        crate::params::APPLICATIONS_MAX
+    )]
+    TooManyApplications,
 }

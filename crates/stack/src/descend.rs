@@ -1,8 +1,7 @@
-//! Downwards: CoAP datagrams and RPL messages become IPv6 packets, packets become frames.
+//! Downwards: datagrams and RPL messages become IPv6 packets, packets become frames.
 
 use alloc::vec::Vec;
 
-use lowmesh_coap::Purpose;
 use lowmesh_ipv6::fragment::fragments;
 use lowmesh_ipv6::neighbour::Answer;
 use lowmesh_ipv6::packet::{self, Flow};
@@ -16,54 +15,10 @@ use lowmesh_wire::icmpv6::{self, Icmpv6};
 use lowmesh_wire::ipv6::Address;
 use lowmesh_wire::rpl::HopByHopOption;
 
-use crate::event::{Class, Output, Packet, Peer, Transaction};
+use crate::event::{Class, Packet, Peer};
 use crate::node::{Node, Routing};
-use crate::params::COAP_PORT;
 
 impl Node {
-    /// What CoAP has to say.
-    pub(crate) fn on_coap(&mut self, now: Instant, output: lowmesh_coap::Output<Peer>) {
-        match output {
-            lowmesh_coap::Output::Send { to, bytes, handle, copy, purpose } => {
-                if purpose == Purpose::Request && copy > 0 {
-                    self.note_transaction(Transaction::Resent(handle, copy));
-                }
-                let class = match purpose {
-                    Purpose::Request => Class::Request,
-                    Purpose::Response | Purpose::Empty => Class::Response,
-                };
-                self.send_datagram(now, COAP_PORT, to, &bytes, class);
-            }
-            lowmesh_coap::Output::Started { handle, rto, .. } => {
-                if handle != Handle::NONE {
-                    self.note_transaction(Transaction::Sent(handle, rto));
-                }
-            }
-            lowmesh_coap::Output::Response { handle, rtt, retransmissions, .. } => {
-                self.note_transaction(Transaction::Acknowledged(handle, rtt, retransmissions));
-            }
-            lowmesh_coap::Output::Failed { handle, reason } => {
-                if handle != Handle::NONE {
-                    self.note_transaction(Transaction::Failed(handle, reason));
-                }
-            }
-            lowmesh_coap::Output::Request { exchange, from, message, multicast } => {
-                self.outbox.push(Output::Request { exchange, from, message, multicast });
-            }
-            // An empty acknowledgement says that the response comes later, which then ends the
-            // transaction; what came to nothing is counted in the endpoint. The rest answers what
-            // no application of a node asks for: observations, groups, pings, No-Response,
-            // connections.
-            lowmesh_coap::Output::Acknowledged { .. }
-            | lowmesh_coap::Output::Discarded { .. }
-            | lowmesh_coap::Output::Notification { .. }
-            | lowmesh_coap::Output::GroupResponse { .. }
-            | lowmesh_coap::Output::Pong { .. }
-            | lowmesh_coap::Output::Over { .. }
-            | lowmesh_coap::Output::Close { .. } => {}
-        }
-    }
-
     /// What RPL has to say.
     pub(crate) fn on_rpl(&mut self, now: Instant, output: lowmesh_rpl::Output) {
         match output {

@@ -10,6 +10,8 @@ use lowmesh_wire::coap::Message;
 use lowmesh_wire::icmpv6::{Echo, Unreachable};
 use lowmesh_wire::ipv6::Address;
 
+use crate::application::{Report, RequestId};
+
 /// A UDP endpoint.
 pub type Peer = (Address, u16);
 
@@ -75,9 +77,11 @@ pub enum Input {
 pub enum Output {
     /// Something about an IPv6 packet.
     Packet(Packet),
-    /// Something about a CoAP transaction of this node.
+    /// Something about a CoAP transaction of the driver.
     Transaction(Transaction),
-    /// A request for the application.
+    /// What an application of this node does.
+    Application(ApplicationEvent),
+    /// A request for a path that no application of this node claims.
     Request {
         /// To be named in the answer.
         exchange: ExchangeId,
@@ -201,6 +205,17 @@ pub enum Transaction {
     Acknowledged(Handle, Duration, u8),
     /// It failed.
     Failed(Handle, DropReason),
+}
+
+/// What an application does, for the record of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApplicationEvent {
+    /// It made a request.
+    Issued(RequestId),
+    /// Something about a request that it made; the handle is the number of the request.
+    Transaction(RequestId, Transaction),
+    /// It reports something.
+    Report(Report),
 }
 
 /// A moment in a node's life in the network.

@@ -11,6 +11,7 @@
 //! | `errors` | ICMPv6 errors: sent at a bounded rate, and what those of others mean here |
 //! | `link` | the link layer, a closed choice: `link::slotted` (TSCH and 6top) or `link::contended` (CSMA) |
 //! | [`application`] | what runs on a node: machines above its CoAP host |
+//! | `hosting` | the applications of one node: which input belongs to which |
 //! | [`identity`] | a node by itself: its name, address and routes are given |
 //! | [`tree`] | routes that are given instead of found |
 //! | [`params`] | the ports of a node, and its patience |
@@ -26,6 +27,7 @@ mod descend;
 mod end_to_end;
 mod errors;
 pub mod event;
+mod hosting;
 pub mod identity;
 mod link;
 pub mod node;

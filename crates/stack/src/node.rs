@@ -24,7 +24,8 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use lowmesh_coap::Endpoint;
+use lowmesh_coap::host::EXTENSIONS;
+use lowmesh_coap::{Endpoint, Host, RequestTemplate};
 use lowmesh_ipv6::{Addresses, Forwarder, NeighbourCache, RouteTable};
 use lowmesh_lowpan::Adaptation;
 use lowmesh_mac::csma::Csma;
@@ -38,7 +39,8 @@ use lowmesh_wire::lowpan::Contexts;
 
 use crate::config::{Config, ConfigError, LinkLayer, Routes};
 use crate::end_to_end::EndToEnd;
-use crate::event::{Class, Input, Network, Output, Packet, Peer, RadioOrder, Transaction};
+use crate::event::{Class, Input, Network, Output, Packet, Peer, RadioOrder};
+use crate::hosting::Applications;
 use crate::identity::Identity;
 use crate::link::{Link, LinkEvent, Slotted};
 use crate::rate::Bucket;
@@ -71,7 +73,8 @@ pub struct Node {
     pub(crate) end_to_end: EndToEnd,
     pub(crate) ipv6: Forwarder,
     pub(crate) routing: Routing,
-    pub(crate) coap: Endpoint<Peer>,
+    pub(crate) coap: Host<Peer, Endpoint<Peer>>,
+    pub(crate) applications: Applications,
     pub(crate) neighbours: NeighbourCache,
     pub(crate) contexts: Contexts,
     pub(crate) hop_limit: u8,
@@ -152,7 +155,8 @@ impl Node {
             end_to_end: EndToEnd::new(&lowpan, &mut stream(Purpose::Lowpan)),
             ipv6,
             routing,
-            coap: Endpoint::new(config.coap.clone(), stream(Purpose::Coap))?,
+            coap: coap(config, &stream)?,
+            applications: Applications::default(),
             neighbours: NeighbourCache::new(),
             contexts,
             hop_limit: config.hop_limit,
@@ -179,6 +183,7 @@ impl Node {
     }
 
     fn boot(&mut self, now: Instant) {
+        self.applications.start();
         if let Some(event) = self.link.boot(now) {
             self.on_link(now, event);
         }
@@ -199,7 +204,21 @@ impl Node {
         if due(self.coap.next_deadline()) {
             self.coap.handle(now, lowmesh_coap::Input::Deadline)?;
         }
+        self.applications.deadline(now);
         Ok(())
+    }
+
+    /// The driver asks.
+    fn request(
+        &mut self,
+        now: Instant,
+        peer: Peer,
+        message: RequestTemplate,
+        name: Handle,
+    ) -> Result<(), Rejected> {
+        let handle = self.applications.open(name);
+        let input = lowmesh_coap::Input::Request { peer, message, handle };
+        self.coap.handle(now, input).inspect_err(|_| self.applications.close(handle))
     }
 
     /// Lets every layer say what it has to say, until all are silent.
@@ -215,7 +234,7 @@ impl Node {
                 self.on_rpl(now, output);
             } else if let Some(output) = self.coap.poll_output() {
                 self.on_coap(now, output);
-            } else {
+            } else if !self.call_application(now) {
                 break;
             }
         }
@@ -346,9 +365,18 @@ impl Node {
     pub(crate) fn note_packet(&mut self, packet: Packet) {
         self.outbox.push(Output::Packet(packet));
     }
-    pub(crate) fn note_transaction(&mut self, transaction: Transaction) {
-        self.outbox.push(Output::Transaction(transaction));
-    }
+}
+
+/// The CoAP host of a node.
+fn coap(
+    config: &Config,
+    stream: &impl Fn(Purpose) -> Rng,
+) -> Result<Host<Peer, Endpoint<Peer>>, ConfigError> {
+    let mut settings = config.coap.clone();
+    settings.extensions.extend(EXTENSIONS);
+    settings.amplification_max = config.host.amplification_max;
+    let endpoint = Endpoint::new(settings, stream(Purpose::Coap))?;
+    Ok(Host::new(endpoint, config.host.clone(), stream(Purpose::Host)))
 }
 
 /// RPL's settings with this node's addresses and role in them.
@@ -379,9 +407,7 @@ impl Machine for Node {
                 Ok(())
             }
             Input::Deadline => self.deadline(now),
-            Input::Request { peer, request, handle } => self
-                .coap
-                .handle(now, lowmesh_coap::Input::Request { peer, message: request, handle }),
+            Input::Request { peer, request, handle } => self.request(now, peer, request, handle),
             Input::Respond { exchange, response } => {
                 let handle = Handle::NONE;
                 self.coap.handle(now, lowmesh_coap::Input::Respond { exchange, response, handle })
@@ -414,6 +440,6 @@ impl Machine for Node {
         let fragments = self.end_to_end.reassembly.next_deadline();
         let network = earliest(earliest(self.lowpan.next_deadline(), fragments), rpl);
         let ends = earliest(self.link.next_deadline(), self.coap.next_deadline());
-        earliest(network, ends)
+        earliest(network, earliest(ends, self.applications.next_deadline()))
     }
 }

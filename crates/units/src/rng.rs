@@ -50,6 +50,8 @@ pub enum Purpose {
     Boot = 14,
     /// EUI-64s.
     Address = 15,
+    /// Challenges and registrations of a CoAP host.
+    Host = 16,
 }
 
 /// A sequence of random numbers.

@@ -41,15 +41,16 @@ struct Ask<P> {
     name: Handle,
     role: Role,
     transfer: Option<Transfer>,
-    started: Instant,
+    /// When its first message left; `None` while that waits for the window.
+    started: Option<Instant>,
     retransmissions: u8,
     /// The token of the observation that the server keeps for it.
     observation: Option<Token>,
 }
 
 impl<P> Ask<P> {
-    const fn new(peer: P, name: Handle, role: Role, started: Instant) -> Self {
-        let (transfer, retransmissions, observation) = (None, 0, None);
+    const fn new(peer: P, name: Handle, role: Role) -> Self {
+        let (transfer, started, retransmissions, observation) = (None, None, 0, None);
         Self { peer, name, role, transfer, started, retransmissions, observation }
     }
 }
@@ -79,7 +80,7 @@ impl<P: Copy> Client<P> {
     }
     /// Something without a transfer, under the application's name.
     pub(super) fn open_plain(&mut self, peer: P, name: Handle) -> Handle {
-        self.open(Ask::new(peer, name, Role::Plain, Instant::ZERO))
+        self.open(Ask::new(peer, name, Role::Plain))
     }
     /// The application's name for what the transport knows as `inner`.
     pub(super) fn name(&self, inner: Handle) -> Handle {
@@ -88,6 +89,13 @@ impl<P: Copy> Client<P> {
             None if inner.0 & OWN == 0 => inner,
             None => Handle::NONE,
         }
+    }
+    /// A message has left; returns the application's name for its request.
+    pub(super) fn start(&mut self, inner: Handle, at: Instant) -> Handle {
+        if let Some(ask) = self.asks.get_mut(&inner) {
+            ask.started.get_or_insert(at);
+        }
+        self.name(inner)
     }
     /// Forgets a request; returns the application's name.
     pub(super) fn close(&mut self, inner: Handle) -> Handle {
@@ -129,7 +137,7 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
         // RFC 9175 s3.4: bodies that are under way at the same time have different tags.
         let tag = (self.client.serial as u32).to_be_bytes();
         let transfer = Transfer::new(message, self.transfer_limits(peer), &tag);
-        let ask = Ask::new(peer, name, Role::Request, now);
+        let ask = Ask::new(peer, name, Role::Request);
         let inner = self.client.open(Ask { transfer: Some(transfer), ..ask });
         let sent = self.send_next(inner, now);
         self.keep_if_accepted(inner, sent)
@@ -145,7 +153,7 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
         now: Instant,
     ) -> Result<(), Rejected> {
         let transfer = Some(Transfer::new(message.clone(), self.transfer_limits(group), &[]));
-        let inner = self.client.open(Ask { transfer, ..Ask::new(group, name, Role::Group, now) });
+        let inner = self.client.open(Ask { transfer, ..Ask::new(group, name, Role::Group) });
         let input = Input::RequestGroup { group, message, wait, handle: inner };
         let asked = self.transport.handle(now, input);
         self.keep_if_accepted(inner, asked)
@@ -179,7 +187,7 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
         let mut message = transfer.whole_request().clone();
         message.options.set_uint(OptionNumber::OBSERVE, DEREGISTER);
         message.token = observation;
-        let inner = self.client.open(Ask::new(peer, name, Role::Deregistration, now));
+        let inner = self.client.open(Ask::new(peer, name, Role::Deregistration));
         let asked = self.transport.handle(now, Input::Request { peer, message, handle: inner });
         self.keep_if_accepted(inner, asked)
     }
@@ -237,7 +245,7 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
     fn deliver(&mut self, inner: Handle, from: P, message: Message, rtt: Duration, now: Instant) {
         let Some(ask) = self.client.asks.remove(&inner) else { return };
         let Ask { name: handle, role, retransmissions, started, peer, transfer, .. } = ask;
-        let rtt = rtt.max(now.since(started));
+        let rtt = rtt.max(now.since(started.unwrap_or(now)));
         let request = transfer.as_ref().map(Transfer::whole_request);
         let message = match request.filter(|_| role == Role::Request) {
             Some(request) => self.cache.take(&peer, request, message, now),
@@ -313,7 +321,8 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
         let Some(request) = ask.transfer.as_ref().map(Transfer::whole_request) else { return };
         let (request, name) = (request.clone(), ask.name);
         let (transfer, progress) = Transfer::resume(request, limits, first);
-        let part = Ask { transfer: Some(transfer), ..Ask::new(from, name, role, now) };
+        let started = Some(now);
+        let part = Ask { transfer: Some(transfer), started, ..Ask::new(from, name, role) };
         let part = self.client.open(part);
         self.on_progress(part, from, progress, rtt, now);
     }

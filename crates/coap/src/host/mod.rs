@@ -239,7 +239,7 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
                 self.outbox.push(Output::Pong { handle, rtt, retransmissions });
             }
             Output::Started { handle, rto, at } => {
-                let handle = self.client.name(handle);
+                let handle = self.client.start(handle, at);
                 self.outbox.push(Output::Started { handle, rto, at });
             }
             Output::Send { to, bytes, handle, copy, purpose } => {

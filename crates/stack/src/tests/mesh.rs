@@ -243,6 +243,7 @@ impl Mesh {
                 Output::Pong { .. } => {}
                 Output::AdjustClock { micros } => assert_eq!(micros, 0, "clocks here are exact"),
                 Output::Datagram { .. }
+                | Output::Application(_)
                 | Output::Radio(_)
                 | Output::Fragments(_)
                 | Output::Trouble { .. } => {
