@@ -4,9 +4,9 @@ use std::io::Write;
 use std::net::{Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 
 use clap::ValueEnum;
+use lowmesh_applications::Clock;
 use lowmesh_lowpan::Way;
 use lowmesh_net::clock::fresh_seed;
-use lowmesh_net::service::Service;
 use lowmesh_net::zep::{self, Host, RealTime, Settings};
 use lowmesh_stack::{COAP_PORT, Config, ECHO_PORT, Identity, Node};
 use lowmesh_units::{Channel, Duration, Eui64, PanId};
@@ -106,7 +106,8 @@ enum Fragments {
 pub fn execute(args: &Args, out: &mut impl Write) -> Result<(), Failure> {
     let peer = resolve(&args.zep)?;
     let identity = identity(args)?;
-    let node = Node::alone(&config(args), identity, fresh_seed()).map_err(Failure::own)?;
+    let mut node = Node::alone(&config(args), identity, fresh_seed()).map_err(Failure::own)?;
+    node.install(Box::new(Clock::default())).map_err(Failure::own)?;
     let settings = Settings { peer, local: args.bind, channel: args.channel, node: args.eui64 };
     let mut host = Host::open(settings, node)
         .map_err(|error| Failure::own(format!("cannot open a socket towards {peer}: {error}")))?;
@@ -118,8 +119,7 @@ pub fn execute(args: &Args, out: &mut impl Write) -> Result<(), Failure> {
     }
     writeln!(out, "  CoAP on port {COAP_PORT}, echo on port {ECHO_PORT}")?;
     out.flush()?;
-    let service = Service::default();
-    host.run(|now, output| service.answer(now, output))
+    host.run(|_, output| output.not_found())
         .map_err(|error| Failure::own(format!("the socket towards {peer} failed: {error}")))
 }
 

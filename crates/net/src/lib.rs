@@ -14,7 +14,6 @@
 //! | [`proxy`] | a proxy between all of these |
 //! | [`resolve`] | from the host of a URI to addresses |
 //! | [`zep`] | a whole node over IEEE 802.15.4 frames in UDP |
-//! | [`service`] | what such a node answers over CoAP |
 //! | [`tap`] | messages as they come and go, to look at |
 //! | [`metrics`] | what timers, windows and counters show to monitoring |
 //! | [`clock`] | the time of all drivers |
@@ -36,7 +35,6 @@ pub mod proxy;
 mod registered;
 pub mod resolve;
 pub mod server;
-pub mod service;
 mod share;
 pub mod source;
 pub mod stream;

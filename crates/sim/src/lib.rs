@@ -9,7 +9,7 @@
 //! | `flight` | frames on the air and those who hear them |
 //! | [`agenda`], [`clock`] | events in order, crystals that drift |
 //! | [`air`], [`topology`] | who hears whom, where nodes stand |
-//! | [`traffic`] | the application |
+//! | [`traffic`] | which applications run on which node |
 //! | `courses` | datagrams in recoverable fragments, step by step |
 //! | `occupancy` | how full packet buffers are |
 //! | [`ledger`] | every packet ends in exactly one way |

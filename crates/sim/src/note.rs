@@ -1,15 +1,15 @@
 //! The books of a run: frames, packets, transactions and nodes, as they are told, into trace, capture, ledger and
 //! outcome.
 
-use lowmesh_machine::DropReason;
-use lowmesh_stack::Routes;
-use lowmesh_stack::event::{Network, Packet, Transaction};
+use lowmesh_machine::{DropReason, Handle};
+use lowmesh_stack::application::Report;
+use lowmesh_stack::event::{ApplicationEvent, Network, Packet, Transaction};
 use lowmesh_units::{Asn, Channel, Eui64, Instant, NodeId};
 
 use crate::capture::Captured;
-use crate::record::Ending;
+use crate::record::{self, Datagram, Ending};
 use crate::trace::Fact;
-use crate::world::{ROOT, World};
+use crate::world::World;
 
 impl World {
     /// A frame goes out at `at`, in a slot or not.
@@ -62,16 +62,47 @@ impl World {
         }
     }
 
-    pub(crate) fn note_transaction(&mut self, now: Instant, node: NodeId, event: Transaction) {
-        self.trace.note(now, node, Fact::Transaction(event));
-        let (Transaction::Sent(handle, _)
-        | Transaction::Resent(handle, _)
-        | Transaction::Acknowledged(handle, ..)
-        | Transaction::Failed(handle, ..)) = event;
-        if matches!(event, Transaction::Acknowledged(..) | Transaction::Failed(..)) {
-            self.clients[node.index()].ended(handle);
+    /// What an application does.
+    pub(crate) fn note_application(&mut self, now: Instant, node: NodeId, event: ApplicationEvent) {
+        match event {
+            ApplicationEvent::Issued(request) => {
+                // Requests of a node are numbered from 1 without a gap.
+                debug_assert_eq!(request.number() as usize, self.requests[node.index()].len() + 1);
+                self.requests[node.index()].push(self.outcome.transactions.len());
+                self.outcome.transactions.push(record::Transaction {
+                    node,
+                    issued: now,
+                    sent: None,
+                    ended: None,
+                    ending: Ending::Open,
+                    retransmissions: 0,
+                    rto: None,
+                });
+            }
+            ApplicationEvent::Transaction(request, event) => {
+                let number = request.number() as usize;
+                if let Some(&place) = self.requests[node.index()].get(number - 1) {
+                    self.note_transaction(now, node, place, event);
+                }
+            }
+            ApplicationEvent::Report(Report::Executed) => self.outcome.executed += 1,
+            ApplicationEvent::Report(Report::Published { number }) => {
+                self.published.insert((node, number), self.outcome.datagrams.len());
+                self.outcome.datagrams.push(Datagram { node, sent: now, arrived: None });
+            }
+            ApplicationEvent::Report(Report::Received { from, number }) => {
+                let Some(node) = self.names.node(from.eui64()) else { return };
+                if let Some(&place) = self.published.get(&(node, number)) {
+                    self.outcome.datagrams[place].arrived.get_or_insert(now);
+                }
+            }
         }
-        let place = handle.0 as usize - 1;
+    }
+
+    /// Something about the transaction at a place in the record; its name in the trace is that place, from 1.
+    fn note_transaction(&mut self, now: Instant, node: NodeId, place: usize, event: Transaction) {
+        let event = event.renamed(Handle(place as u64 + 1));
+        self.trace.note(now, node, Fact::Transaction(event));
         let Some(record) = self.outcome.transactions.get_mut(place) else { return };
         match event {
             Transaction::Sent(_, rto) => {
@@ -103,22 +134,6 @@ impl World {
         if summary.joined.is_none() && self.nodes[index].is_joined() {
             summary.joined = Some(now);
             self.joined_radio[index] = self.nodes[index].radio_time(now);
-            if node != ROOT && self.is_client(node) {
-                self.clients[index].activate(now, &self.config.traffic);
-            }
-        }
-    }
-
-    /// Whether the node is far enough from the root to be a client; known only of given routes.
-    fn is_client(&self, node: NodeId) -> bool {
-        if self.config.traffic.silent.contains(&node) {
-            return false;
-        }
-        match &self.config.node.routes {
-            Routes::Rpl => true,
-            Routes::Static(tree) => {
-                tree.hops(node).is_some_and(|hops| hops >= self.config.traffic.hops_min)
-            }
         }
     }
 }

@@ -3,17 +3,14 @@
 //! Time goes from event to event, never from slot to slot. What a node does it does in its machines; the
 //! world only carries frames, keeps clocks and writes the books.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::io;
 
-use lowmesh_coap::{ExchangeId, RequestTemplate, ResponseTemplate};
 use lowmesh_mac::account::RadioTime;
-use lowmesh_machine::{Handle, Machine as _, earliest, expect_accepted};
+use lowmesh_machine::{Machine as _, expect_accepted};
 use lowmesh_stack::event::{Input, Output};
-use lowmesh_stack::{COAP_PORT, DATAGRAM_PORT, LinkLayer, Node};
+use lowmesh_stack::{LinkLayer, Node};
 use lowmesh_units::{Eui64, Instant, NodeId, Purpose, Rng, Seed};
-use lowmesh_wire::coap::Code;
-use lowmesh_wire::ipv6::Address;
 
 use crate::agenda::{Agenda, Kind};
 use crate::air::{Cca, Interference, Medium, Overlap, build};
@@ -27,9 +24,9 @@ use crate::ledger::Ledger;
 use crate::names::Names;
 use crate::occupancy::Occupancy;
 use crate::radio::Radio;
-use crate::record::{Datagram, Ending, NodeSummary, Outcome};
+use crate::record::{NodeSummary, Outcome};
 use crate::trace::{Fact, Trace};
-use crate::traffic::{Application, Client};
+use crate::traffic::applications;
 
 /// The node that is the border router, the root of the DODAG and the collector.
 pub const ROOT: NodeId = NodeId(0);
@@ -76,15 +73,14 @@ pub struct World {
     /// Frames so far under carrier sense.
     pub(crate) frames_begun: u64,
     agenda: Agenda,
-    pub(crate) clients: Vec<Client>,
     boots: Vec<Option<Instant>>,
-    /// Requests that the collector works on, and when it is done.
-    answers: VecDeque<(Instant, ExchangeId)>,
     pub(crate) ledger: Ledger,
     pub(crate) outcome: Outcome,
     pub(crate) courses: Courses,
-    /// Places in the record of the datagrams of each node.
-    datagrams: Vec<Vec<usize>>,
+    /// Places in the record of the requests of each node, by their numbers from 1.
+    pub(crate) requests: Vec<Vec<usize>>,
+    /// Places in the record of what nodes published, by node and number.
+    pub(crate) published: BTreeMap<(NodeId, u32), usize>,
     /// The packet buffer of each node.
     pub(crate) buffers: Vec<Occupancy>,
     /// Radio time of each node at the moment it joined.
@@ -101,10 +97,16 @@ impl World {
         let interference =
             Interference::new(&config.interferers, count, topology.positions(), seed)?;
         let ids = (0..count).map(|n| NodeId(n as u16));
-        let nodes = ids
+        let mut nodes = ids
             .clone()
             .map(|id| Node::new(&config.node, id, id == ROOT, seed))
             .collect::<Result<Vec<_>, _>>()?;
+        let root = nodes[ROOT.index()].global_address();
+        for (id, node) in ids.clone().zip(&mut nodes) {
+            for one in applications(&config.traffic, &config.node.routes, seed, id, root) {
+                node.install(one)?;
+            }
+        }
         let names = Names::new(ids.clone().map(|id| config.node.addressing.eui64(seed, id)));
         let mut boots = Vec::with_capacity(count);
         let mut agenda = Agenda::new(count);
@@ -119,8 +121,7 @@ impl World {
             overlap: medium.overlap(),
             noise_mw: medium.noise().milliwatts(),
             cca: config.carrier.cca(),
-            clocks: ids.clone().map(|id| Clock::new(seed, id, config.drift_max_ppm)).collect(),
-            clients: ids.map(|id| Client::new(seed, id)).collect(),
+            clocks: ids.map(|id| Clock::new(seed, id, config.drift_max_ppm)).collect(),
             outcome: Outcome { nodes: vec![NodeSummary::default(); count], ..Outcome::default() },
             capture: sinks.pcap.map(Capture::new).transpose().map_err(Error::Capture)?,
             trace: Trace::new(sinks.trace),
@@ -134,7 +135,8 @@ impl World {
             frames_begun: 0,
             ledger: Ledger::default(),
             courses: Courses::default(),
-            datagrams: vec![Vec::new(); count],
+            requests: vec![Vec::new(); count],
+            published: BTreeMap::new(),
             now: Instant::ZERO,
             config,
             seed,
@@ -144,7 +146,6 @@ impl World {
             interference,
             agenda,
             boots,
-            answers: VecDeque::new(),
             buffers: vec![Occupancy::default(); count],
             joined_radio: vec![RadioTime::default(); count],
         })
@@ -217,17 +218,6 @@ impl World {
         if due.is_some_and(|due| due <= now) {
             self.tell(now, node, Input::Deadline);
         }
-        if node == ROOT {
-            self.answer_due(now);
-        }
-        if let Some(payload) = self.clients[node.index()].take(now, &self.config.traffic) {
-            match self.config.traffic.application {
-                Application::Coap { confirmable, .. } => {
-                    self.issue(now, node, payload, confirmable);
-                }
-                Application::Datagrams => self.send_datagram(now, node, payload),
-            }
-        }
         self.settle(now, node);
     }
 
@@ -236,71 +226,34 @@ impl World {
         expect_accepted(self.nodes[node.index()].handle(now, input));
     }
 
-    fn issue(&mut self, now: Instant, node: NodeId, payload: Vec<u8>, confirmable: bool) {
-        let server = self.nodes[ROOT.index()].global_address();
-        let handle = Handle(self.outcome.transactions.len() as u64 + 1);
-        self.clients[node.index()].began(handle);
-        self.outcome.transactions.push(crate::record::Transaction {
-            node,
-            issued: now,
-            sent: None,
-            ended: None,
-            ending: Ending::Open,
-            retransmissions: 0,
-            rto: None,
-        });
-        let Application::Coap { path, .. } = &self.config.traffic.application else { return };
-        let mut request = RequestTemplate::new(Code::POST, path).with_payload(payload);
-        request.confirmable = confirmable;
-        self.tell(now, node, Input::Request { peer: (server, COAP_PORT), request, handle });
-    }
-
-    /// The first octets of a datagram are its number at its sender, for the collector to find it again.
-    fn send_datagram(&mut self, now: Instant, node: NodeId, mut payload: Vec<u8>) {
-        let places = &mut self.datagrams[node.index()];
-        let number = (places.len() as u32).to_be_bytes();
-        payload[..number.len()].copy_from_slice(&number);
-        places.push(self.outcome.datagrams.len());
-        self.outcome.datagrams.push(Datagram { node, sent: now, arrived: None });
-        let peer = (self.nodes[ROOT.index()].global_address(), DATAGRAM_PORT);
-        let source_port = DATAGRAM_PORT;
-        self.tell(now, node, Input::Datagram { source_port, peer, payload });
-    }
-
-    fn take_datagram(&mut self, now: Instant, from: Address, payload: &[u8]) {
-        let Some(node) = self.names.node(from.eui64()) else { return };
-        let Some(octets) = payload.first_chunk() else { return };
-        let number = u32::from_be_bytes(*octets) as usize;
-        if let Some(place) = self.datagrams[node.index()].get(number) {
-            self.outcome.datagrams[*place].arrived.get_or_insert(now);
-        }
-    }
-
     /// Takes what a node has to say, and notes when it wants to be called again.
     pub(crate) fn settle(&mut self, now: Instant, node: NodeId) {
         while let Some(output) = self.nodes[node.index()].poll_output() {
             match output {
                 Output::Packet(packet) => self.note_packet(now, node, packet),
-                Output::Transaction(transaction) => self.note_transaction(now, node, transaction),
+                Output::Application(event) => self.note_application(now, node, event),
                 Output::Fragments(step) => self.courses.note(now, node, step),
                 Output::Network(network) => self.note_network(now, node, &network),
                 Output::AdjustClock { micros } => {
                     self.clocks[node.index()].adjust(now, micros);
                 }
-                Output::Request { exchange, .. } => self.serve(now, node, exchange),
-                Output::Datagram { from, payload } => self.take_datagram(now, from.0, &payload),
+                Output::Request { .. } => {
+                    if let Some(answer) = output.not_found() {
+                        self.tell(now, node, answer);
+                    }
+                }
                 Output::Radio(order) => self.radios[node.index()].take(order),
-                // The applications are the world's own. None pings, and no node sends errors.
-                Output::Application(_) | Output::Pong { .. } | Output::Trouble { .. } => {}
+                // The world itself makes no requests, takes no datagrams and does not ping, and no node sends errors.
+                Output::Transaction(_)
+                | Output::Datagram { .. }
+                | Output::Pong { .. }
+                | Output::Trouble { .. } => {}
             }
         }
         let index = node.index();
         self.buffers[index].set(now, self.nodes[index].packet_buffer_octets());
         let boot = self.boots[index];
-        let mut machines = earliest(self.nodes[index].next_deadline(), self.clients[index].next());
-        if node == ROOT {
-            machines = earliest(machines, self.answers.front().map(|(due, _)| *due));
-        }
+        let machines = self.nodes[index].next_deadline();
         // Nothing happens at a node before it is switched on.
         let deadline = boot.or(machines.map(|due| due.max(now)));
         self.agenda.set(node, Kind::Deadline, deadline);
@@ -311,28 +264,5 @@ impl World {
             }
             None => self.agenda.set(node, Kind::Slot, self.nodes[index].next_transmission()),
         }
-    }
-
-    /// The collector takes every reading (RFC 7252 s5.9.1.4: 2.04 Changed), and answers when it is done with it.
-    fn serve(&mut self, now: Instant, node: NodeId, exchange: ExchangeId) {
-        self.outcome.executed += 1;
-        if self.config.traffic.service.is_zero() || node != ROOT {
-            self.answer(now, node, exchange);
-        } else {
-            self.answers.push_back((now + self.config.traffic.service, exchange));
-        }
-    }
-
-    /// Answers what the collector is done with.
-    fn answer_due(&mut self, now: Instant) {
-        while let Some(&(_, exchange)) = self.answers.front().filter(|(due, _)| *due <= now) {
-            self.answers.pop_front();
-            self.answer(now, ROOT, exchange);
-        }
-    }
-
-    fn answer(&mut self, now: Instant, node: NodeId, exchange: ExchangeId) {
-        let response = ResponseTemplate::new(Code::CHANGED);
-        self.tell(now, node, Input::Respond { exchange, response });
     }
 }

@@ -67,6 +67,13 @@ pub struct RequestId {
     pub(crate) number: u64,
 }
 
+impl RequestId {
+    /// The place of the request among those of its node, from 1.
+    pub const fn number(self) -> u64 {
+        self.number
+    }
+}
+
 /// Names a request of a peer that an application is to answer, once.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Exchange(pub(crate) ExchangeId);

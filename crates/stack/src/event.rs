@@ -6,7 +6,7 @@ use lowmesh_coap::{ExchangeId, RequestTemplate, ResponseTemplate};
 use lowmesh_lowpan::recover::Step;
 use lowmesh_machine::{DropReason, Dropped, Handle};
 use lowmesh_units::{Duration, Eui64, Instant};
-use lowmesh_wire::coap::Message;
+use lowmesh_wire::coap::{Code, Message};
 use lowmesh_wire::icmpv6::{Echo, Unreachable};
 use lowmesh_wire::ipv6::Address;
 
@@ -129,6 +129,20 @@ pub enum Output {
     Radio(RadioOrder),
 }
 
+impl Output {
+    /// The answer of a driver without resources of its own to a request that no application claims: 4.04, and none to a
+    /// group (RFC 7252 s8.2).
+    pub fn not_found(&self) -> Option<Input> {
+        match self {
+            Self::Request { exchange, multicast: false, .. } => {
+                let response = ResponseTemplate::new(Code::NOT_FOUND);
+                Some(Input::Respond { exchange: *exchange, response })
+            }
+            _ => None,
+        }
+    }
+}
+
 /// What a radio is to do; [`lowmesh_mac::csma::event`] says when and what to answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RadioOrder {
@@ -205,6 +219,18 @@ pub enum Transaction {
     Acknowledged(Handle, Duration, u8),
     /// It failed.
     Failed(Handle, DropReason),
+}
+
+impl Transaction {
+    /// The same moment of a transaction with another name.
+    pub const fn renamed(self, name: Handle) -> Self {
+        match self {
+            Self::Sent(_, rto) => Self::Sent(name, rto),
+            Self::Resent(_, copy) => Self::Resent(name, copy),
+            Self::Acknowledged(_, rtt, copies) => Self::Acknowledged(name, rtt, copies),
+            Self::Failed(_, reason) => Self::Failed(name, reason),
+        }
+    }
 }
 
 /// What an application does, for the record of a run.

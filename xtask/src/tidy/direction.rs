@@ -10,6 +10,7 @@ const FLOORS: &[&[&str]] = &[
     &["machine", "wire", "trickle", "congestion"],
     PROTOCOLS,
     &["stack"],
+    &["applications"],
     &["sim", "net"],
     &["lab"],
     &["lowmesh", "gateway", "python"],

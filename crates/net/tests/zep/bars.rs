@@ -7,10 +7,10 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use lowmesh_applications::Clock;
 use lowmesh_lowpan::Way;
 use lowmesh_machine::Machine as _;
 use lowmesh_net::clock::fresh_seed;
-use lowmesh_net::service::Service;
 use lowmesh_net::zep::{Content, Datagram, Host, RealTime, Remote, Settings};
 use lowmesh_stack::event::{Input, Output};
 use lowmesh_stack::{Identity, Node};
@@ -43,7 +43,8 @@ impl Pair {
         let host = |index: u16| {
             let config = RealTime::default().config(PAN, way);
             let identity = Identity::new(node(index));
-            let machine = Node::alone(&config, identity, fresh_seed()).expect("possible");
+            let mut machine = Node::alone(&config, identity, fresh_seed()).expect("possible");
+            machine.install(Box::new(Clock::default())).expect("alone");
             let channel = Channel::new(26).expect("of the band");
             let peer = relay.address;
             let settings = Settings { peer, local: None, channel, node: node(index) };
@@ -51,13 +52,12 @@ impl Pair {
             let remote = host.remote();
             let listener = (index == 0).then(|| to_test.clone());
             let thread = thread::spawn(move || {
-                let service = Service::default();
-                host.run(|now, output| {
+                host.run(|_, output| {
                     if let (Some(listener), Output::Pong { .. }) = (&listener, &output) {
                         // The test may have heard enough.
                         let _ = listener.send(output.clone());
                     }
-                    service.answer(now, output)
+                    output.not_found()
                 })
                 .expect("the socket works");
             });

@@ -1,11 +1,13 @@
-//! What a node on a socket answers over CoAP: `/clock`, the seconds since it was switched on, and the list of that
-//! under `/.well-known/core` (RFC 6690).
+//! `/clock`, the seconds since the node was switched on, and the list of that under `/.well-known/core` (RFC 6690).
 
-use std::fmt::Write as _;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt::Write as _;
 
 use lowmesh_coap::ResponseTemplate;
 use lowmesh_coap::resource::{Methods, Resource, Route, Router};
-use lowmesh_stack::event::{Input, Output};
+use lowmesh_stack::application::{Application, Claims, HostHandle, Input, Snapshot};
 use lowmesh_units::Instant;
 use lowmesh_wire::coap::{Code, ContentFormat, Message, OptionNumber};
 
@@ -15,37 +17,56 @@ enum Reading {
     Clock,
 }
 
-/// The resources of a node.
+/// The clock of a node, as a resource.
 #[derive(Debug)]
-pub struct Service(Router<Reading>);
+pub struct Clock {
+    resources: Router<Reading>,
+    answered: u64,
+}
 
-impl Default for Service {
+impl Default for Clock {
     fn default() -> Self {
         let clock = Resource::new(Methods::GET, Reading::Clock)
             .format(ContentFormat::TEXT_PLAIN)
             .attribute("title", "seconds since the start")
             .multicast();
-        let mut router = Router::new();
-        router.insert("/clock", clock);
-        Self(router)
+        let mut resources = Router::new();
+        resources.insert("/clock", clock);
+        Self { resources, answered: 0 }
     }
 }
 
-impl Service {
-    /// What the application of the node says to what its node says.
-    pub fn answer(&self, now: Instant, output: Output) -> Option<Input> {
-        let Output::Request { exchange, message, multicast, .. } = output else { return None };
-        let response = self.respond(now, &message, multicast)?;
-        Some(Input::Respond { exchange, response })
+impl Application for Clock {
+    fn claims(&self) -> Claims {
+        let paths = [".well-known/core", "clock"].map(String::from);
+        Claims { paths: paths.into(), ports: Vec::new() }
     }
+    fn handle(&mut self, now: Instant, input: Input, host: &mut HostHandle<'_>) {
+        let Input::Request { exchange, message, multicast, .. } = input else { return };
+        match self.respond(now, &message, multicast) {
+            Some(response) => {
+                self.answered += 1;
+                host.respond(exchange, response);
+            }
+            None => host.decline(exchange),
+        }
+    }
+    fn next_deadline(&self) -> Option<Instant> {
+        None
+    }
+    fn snapshot(&self) -> Snapshot {
+        Snapshot { name: "clock", counters: vec![("answered", self.answered)] }
+    }
+}
 
+impl Clock {
     fn respond(
         &self,
         now: Instant,
         request: &Message,
         multicast: bool,
     ) -> Option<ResponseTemplate> {
-        match self.0.route(request, multicast) {
+        match self.resources.route(request, multicast) {
             Route::Resource { resource, .. } => Some(match resource.value() {
                 Reading::Clock => clock(now),
             }),
@@ -74,7 +95,7 @@ mod tests {
         let mut request = Message::new(Kind::Confirmable, code, MessageId(1));
         request.options.insert_path(path);
         let now = Instant::from_millis(12_345);
-        Service::default().respond(now, &request, false).expect("to one node")
+        Clock::default().respond(now, &request, false).expect("to one node")
     }
 
     #[test]

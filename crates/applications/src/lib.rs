@@ -1,0 +1,31 @@
+//! Applications of nodes: each is a machine above the CoAP host of its node
+//! ([`Application`](lowmesh_stack::Application)).
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`client`] | readings sent to a collector: CoAP requests or UDP datagrams |
+//! | [`collector`] | takes the readings and answers requests |
+//! | [`sensor`] | a resource that is read and observed |
+//! | [`poller`] | reads the sensors of other nodes in turn |
+//! | [`observer`] | observes the sensors of other nodes |
+//! | [`clock`] | `/clock`, the seconds since the start |
+//! | [`arrivals`] | when an application acts: periodic, Poisson, in bursts |
+#![cfg_attr(not(test), no_std)]
+extern crate alloc;
+
+pub mod arrivals;
+pub mod client;
+pub mod clock;
+pub mod collector;
+pub mod observer;
+pub mod params;
+pub mod poller;
+pub mod sensor;
+
+pub use arrivals::{Arrivals, Schedule};
+pub use client::{Carrier, Client};
+pub use clock::Clock;
+pub use collector::Collector;
+pub use observer::Observer;
+pub use poller::Poller;
+pub use sensor::Sensor;
