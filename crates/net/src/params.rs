@@ -29,9 +29,6 @@ pub const UNREACHABLE_PERIOD: Duration = Duration::from_secs(1);
 pub const SEND_TRIES: usize = 4;
 /// Open DTLS sessions at once; ours, at some 10 kB each.
 pub const SESSIONS_MAX: usize = 1024;
-/// How often one request is made again because its server has no context for it (RFC 8613 appendix B.2); ours: once for
-/// each end that has lost its own, and once for a server that starts in between.
-pub const RENEWALS_MAX: u8 = 3;
 /// Open DTLS sessions of one source, an IPv4 address or an IPv6 /64; ours, a quarter.
 pub const SESSIONS_PER_SOURCE_MAX: usize = 256;
 /// DTLS handshakes in progress, behind the cookie; ours.
@@ -163,12 +160,6 @@ pub const COMMANDS_MAX: usize = 256;
 pub const CLIENT_CONNECTIONS_MAX: usize = 256;
 /// Answers of one request that a client keeps until they are looked at; ours.
 pub const MAILBOX_MAX: usize = 256;
-/// Observations that OSCORE keeps beyond those of the host; ours: an observer whose place another takes is forgotten after
-/// the answer to the other has been protected.
-pub const OBSERVED_SLACK: usize = 1;
-/// Octets that OSCORE adds to a response: the option with a Partial IV (RFC 8613 s6.1), the code, the tag (s5.4),
-/// and the payload marker.
-pub const OSCORE_OVERHEAD: usize = 24;
 /// How long a transport may take to report its numbers; ours: it does so between two requests.
 pub const REPORT_WAIT: Duration = Duration::from_secs(1);
 /// ALPN identifier of CoAP over TLS: RFC 8323 s8.2.

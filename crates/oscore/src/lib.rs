@@ -48,6 +48,8 @@
 //! With [`Renewal`] both ends derive contexts many times from one Master Secret, so that one which
 //! has lost its state gets a new context (appendix B.2).
 //!
+//! [`transport`] is a transport for the CoAP host that protects what passes through it.
+//!
 //! Left to others: key exchange, groups, files and randomness, and which resources want protection.
 //! Block-wise transfer protects each block when it cuts the body before this crate sees it (inner
 //! blocks, s4.1.3.4.1); blocks that a proxy made are put together before (s4.1.3.4.2).
@@ -70,6 +72,7 @@ mod replay;
 mod sequence;
 mod server;
 mod state;
+pub mod transport;
 
 pub use client::Pending;
 pub use configuration::{Configuration, ConfigurationError, Mistake};

@@ -40,3 +40,12 @@ pub const RENEWAL_KEY_LEN: usize = 32;
 pub const RENEWAL_WRAPPER_LEN: usize = 2;
 /// Recipients of one configuration; ours.
 pub const RECIPIENTS_MAX: usize = 1024;
+/// How often one request is made again because its server has no context for it (RFC 8613 appendix B.2); ours: once for
+/// each end that has lost its own, and once for a server that starts in between.
+pub const RENEWALS_MAX: u8 = 3;
+/// Observations that OSCORE keeps beyond those of the host; ours: an observer whose place another takes is forgotten after
+/// the answer to the other has been protected.
+pub const OBSERVED_SLACK: usize = 1;
+/// Octets that OSCORE adds to a response: the option with a Partial IV (RFC 8613 s6.1), the code, the tag (s5.4),
+/// and the payload marker.
+pub const OSCORE_OVERHEAD: usize = 24;

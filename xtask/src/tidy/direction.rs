@@ -20,7 +20,7 @@ const PROTOCOLS: &[&str] =
     &["coap", "oscore", "group", "tcp", "ipv6", "rpl", "multicast", "lowpan", "mac", "sixtop"];
 
 /// The only arrows between crates of one floor: what two layers tell each other, `stack` carries.
-const SIDEWAYS: &[(&str, &str)] = &[("group", "coap"), ("sixtop", "mac")];
+const SIDEWAYS: &[(&str, &str)] = &[("group", "coap"), ("oscore", "coap"), ("sixtop", "mac")];
 
 /// Crates that a protocol crate of the same name alone may use, besides `stack` and the drivers.
 const RESERVED: &[(&str, &[&str])] = &[

@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 use super::error::Error;
 use crate::dtls::Sessions;
-use crate::oscore::{Contexts, Plain, Protection};
+use crate::oscore::{Contexts, OwnRequests, Plain, Protection};
 use crate::params::{CLIENT_CONNECTIONS_MAX, PATIENCE};
 use crate::peer::Peer;
 use crate::tap::Tap;
@@ -101,6 +101,10 @@ impl Settings {
     /// OSCORE for what is asked.
     pub fn protection(&self) -> Option<Protection> {
         let contexts = self.contexts.clone()?;
-        Some(Protection { contexts, own_requests: Some(0), plain_requests: Plain::Refused })
+        Some(Protection {
+            contexts,
+            own_requests: OwnRequests::Context(0),
+            plain_requests: Plain::Refused,
+        })
     }
 }

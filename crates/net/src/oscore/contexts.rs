@@ -7,14 +7,16 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use lowmesh_oscore::transport::{Answer, Failure, SecurityContexts};
 use lowmesh_oscore::{
-    Configuration, ConfigurationError, Identity, Pending, Received, Refusal, ResponseError, State,
+    Configuration, ConfigurationError, Identity, Opened, Pending, Received, Refusal, ResponseError,
+    State,
 };
 use lowmesh_wire::coap::stream::StreamMessage;
 use zeroize::Zeroizing;
 
 use super::store::{FileStore, StoreError, folder, lock, real};
-use super::stored::{AfterLoss, Answer, StoredContext};
+use super::stored::{AfterLoss, StoredContext};
 use crate::clock::fresh_octets;
 use crate::params::LOSSES_MAX;
 
@@ -30,17 +32,6 @@ struct Inner {
     lock: Option<File>,
     /// What was refused, for people.
     refusals: VecDeque<String>,
-}
-
-/// A request, and whose it was.
-#[derive(Debug)]
-pub struct Opened {
-    /// The request as its client made it.
-    pub request: StreamMessage,
-    /// What its responses need.
-    pub received: Received,
-    /// The number of the context.
-    pub context: usize,
 }
 
 /// A file of contexts that does not serve.
@@ -151,34 +142,41 @@ impl Contexts {
         closed.into_iter().collect()
     }
 
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // No method leaves a context half changed when it panics.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SecurityContexts for Contexts {
     /// See [`StoredContext::protect_request`].
-    pub(super) fn protect_request(
+    fn protect_request(
         &self,
         context: usize,
         request: &StreamMessage,
-    ) -> Result<(StreamMessage, Pending), StoreError> {
-        self.lock().context(context)?.protect_request(request)
+    ) -> Result<(StreamMessage, Pending), Failure> {
+        Ok(self.lock().context(context)?.protect_request(request)?)
     }
     /// See [`StoredContext::protect_first_request`].
-    pub(super) fn protect_first_request(
+    fn protect_first_request(
         &self,
         context: usize,
         request: &StreamMessage,
-    ) -> Result<(StreamMessage, Pending), StoreError> {
-        self.lock().context(context)?.protect_first_request(request)
+    ) -> Result<(StreamMessage, Pending), Failure> {
+        Ok(self.lock().context(context)?.protect_first_request(request)?)
     }
     /// Whether a context can be replaced by a new one (RFC 8613 appendix B.2).
-    pub(super) fn derives_many_times(&self, context: usize) -> bool {
+    fn derives_many_times(&self, context: usize) -> bool {
         self.lock().all.get(context).is_some_and(StoredContext::derives_many_times)
     }
     /// See [`StoredContext::unprotect_response`]. With an older request of the same observation: a notification that was
     /// under way while it was registered again belongs to that.
-    pub(super) fn unprotect_response(
+    fn unprotect_response(
         &self,
         context: usize,
         requests: &mut [Pending],
         outer: &StreamMessage,
-    ) -> Result<Result<Answer, ResponseError>, StoreError> {
+    ) -> Result<Result<Answer, ResponseError>, Failure> {
         let mut inner = self.lock();
         let context = inner.context(context)?;
         let mut result = Err(ResponseError::Forged);
@@ -201,10 +199,7 @@ impl Contexts {
     }
     /// Opens a request with the context that it names. Where several have the same kid and the request says no kid
     /// context, each is tried (RFC 8613 s12.2).
-    pub(super) fn unprotect_request(
-        &self,
-        outer: &StreamMessage,
-    ) -> Result<Result<Opened, Refusal>, StoreError> {
+    fn unprotect_request(&self, outer: &StreamMessage) -> Result<Result<Opened, Refusal>, Failure> {
         let mut inner = self.lock();
         let mut refusal = Refusal::UnknownContext;
         for (context, stored) in inner.all.iter_mut().enumerate() {
@@ -223,18 +218,23 @@ impl Contexts {
         Ok(Err(refusal))
     }
     /// See [`StoredContext::protect_response`].
-    pub(super) fn protect_response(
+    fn protect_response(
         &self,
         context: usize,
         received: &mut Received,
         response: &StreamMessage,
-    ) -> Result<StreamMessage, StoreError> {
-        self.lock().context(context)?.protect_response(received, response)
+    ) -> Result<StreamMessage, Failure> {
+        Ok(self.lock().context(context)?.protect_response(received, response)?)
     }
+}
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        // No method leaves a context half changed when it panics.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Protect(error) => Self::Protect(error),
+            StoreError::Closed => Self::Closed,
+            _ => Self::Storage,
+        }
     }
 }
 

@@ -13,8 +13,9 @@ use proptest::prelude::*;
 use zeroize::Zeroizing;
 
 use super::store::{Store, StoreError};
-use super::stored::{AfterLoss, Answer, StoredContext};
+use super::stored::{AfterLoss, StoredContext};
 use crate::clock::fresh_octets;
+use lowmesh_oscore::transport::Answer;
 
 /// The step that a save does not come to.
 #[derive(Clone, Copy, Debug)]

@@ -12,11 +12,23 @@
 mod contexts;
 #[cfg(test)]
 mod crash;
-mod protected;
 mod store;
 mod stored;
 
-pub use contexts::{Contexts, OpenError, Opened};
-pub use protected::{Plain, Protected, Protection, over_connections, over_datagrams};
+use lowmesh_oscore::transport;
+
+use crate::peer::Peer;
+
+pub use contexts::{Contexts, OpenError};
+pub use lowmesh_oscore::Opened;
+pub use lowmesh_oscore::transport::{Answer, OwnRequests, Plain, over_connections, over_datagrams};
 pub use store::{FileStore, Store, StoreError};
-pub use stored::{AfterLoss, Answer, StoredContext};
+pub use stored::{AfterLoss, StoredContext};
+
+/// A transport that protects with contexts in files.
+pub type Protected<P, T> = transport::Protected<P, T, Contexts>;
+/// What is protected with contexts in files.
+pub type Protection<P = Peer> = transport::Protection<P, Contexts>;
+
+#[cfg(test)]
+mod tests;

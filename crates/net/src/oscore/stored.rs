@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use lowmesh_oscore::transport::Answer;
 use lowmesh_oscore::{
     Challenge, Header, Pending, ProtectError, Received, Refusal, Renewal, RenewalNonce,
     ResponseError, SecurityContext, State, StoredWindow,
@@ -36,15 +37,6 @@ struct Renewing {
     first: Option<SecurityContext>,
     /// The context has been stored. Else it is the first context of a client, and in memory only.
     stored: bool,
-}
-
-/// What a response comes to.
-#[derive(Debug, PartialEq)]
-pub enum Answer {
-    /// The response as its server made it.
-    Response(StreamMessage),
-    /// The server has lost its context. There is a new one, and the request is to be made again.
-    Again,
 }
 
 /// What becomes of a replay window that was lost in a crash.

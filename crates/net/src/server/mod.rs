@@ -60,7 +60,7 @@ use crate::clock::fresh_rng;
 use crate::driver::Driver;
 use crate::dtls::{Keys, Sessions};
 use crate::line::Listener;
-use crate::oscore::{Contexts, Plain, Protection, over_datagrams};
+use crate::oscore::{Contexts, OwnRequests, Plain, Protection, over_datagrams};
 use crate::tls::TlsServer;
 use crate::udp::{BindError, Udp};
 use crate::way::Datagrams;
@@ -123,7 +123,8 @@ impl Server {
     /// Takes requests that are protected with one of these OSCORE contexts (RFC 8613), at every port. When the server has
     /// ended, [`Contexts::close`] stores what lets the next one go on.
     pub fn protect(&mut self, contexts: Contexts, plain_requests: Plain) {
-        self.protection = Some(Protection { contexts, own_requests: None, plain_requests });
+        self.protection =
+            Some(Protection { contexts, own_requests: OwnRequests::Plain, plain_requests });
     }
     /// Puts a resource at an absolute path, in place of one that was there.
     pub fn insert(&mut self, path: &str, resource: Resource<Handler>) {

@@ -200,7 +200,7 @@ async fn a_server_with_contexts_answers_clients_with_one_and_refuses_others() {
     let running = run(server);
     let protection = Protection {
         contexts: contexts("client", "server"),
-        own_requests: Some(0),
+        own_requests: crate::oscore::OwnRequests::Context(0),
         plain_requests: Plain::Refused,
     };
     protected(address, None, Some(protection)).check().await;

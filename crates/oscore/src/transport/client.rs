@@ -1,17 +1,18 @@
 //! Requests of one's own, and what answers them (RFC 8613 s8.1 and s8.4).
 
+use alloc::vec;
+use alloc::vec::Vec;
+
 use lowmesh_coap::params::{MAX_AGE_DEFAULT, REGISTER_AGAIN_MAX, REGISTER_AGAIN_MIN};
 use lowmesh_coap::{Input, Output, PeerAddress, RequestTemplate, Transport};
 use lowmesh_machine::{DropReason, Handle, Rejected};
-use lowmesh_oscore::{Pending, ResponseError};
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::stream::StreamMessage;
 use lowmesh_wire::coap::{Class, Code, Message, OptionNumber, Token};
 
-use super::{Protected, Protection, inside, stream};
-use crate::oscore::store::StoreError;
-use crate::oscore::stored::Answer;
+use super::{Answer, Failure, Protected, Protection, SecurityContexts, inside, stream};
 use crate::params::RENEWALS_MAX;
+use crate::{Pending, ResponseError};
 
 /// A request that may still get responses.
 #[derive(Debug)]
@@ -43,7 +44,7 @@ pub(super) struct Response<P> {
 /// predecessor's may be under way.
 const REGISTRATIONS_MAX: usize = 2;
 
-impl<P: PeerAddress, T: Transport<P>> Protected<P, T> {
+impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
     /// The host asks.
     pub(super) fn request(
         &mut self,
@@ -54,7 +55,7 @@ impl<P: PeerAddress, T: Transport<P>> Protected<P, T> {
     ) -> Result<(), Rejected> {
         let protection = self.protection.as_ref();
         let Some((protection, context)) =
-            protection.and_then(|one| one.own_requests.map(|context| (one, context)))
+            protection.and_then(|one| Some((one, one.own_requests.context(peer)?)))
         else {
             return self.transport.handle(now, Input::Request { peer, message, handle });
         };
@@ -80,7 +81,7 @@ impl<P: PeerAddress, T: Transport<P>> Protected<P, T> {
         let Response { handle, from, message: outer, rtt, retransmissions } = response;
         let Some(opened) = self.open(handle, &outer) else {
             // Where all requests are protected, it is one more behind a response that was accepted.
-            if self.protection.as_ref().is_none_or(|one| one.own_requests.is_none()) {
+            if self.protection.as_ref().is_none_or(|one| one.own_requests.context(from).is_none()) {
                 let message = outer;
                 self.outbox.push(Output::Response { handle, from, message, rtt, retransmissions });
             }
@@ -234,17 +235,17 @@ enum Under {
 }
 
 /// The request that leaves.
-fn seal(
-    protection: &Protection,
+fn seal<P, C: SecurityContexts>(
+    protection: &Protection<P, C>,
     context: usize,
     message: &RequestTemplate,
 ) -> Result<(RequestTemplate, Pending), Rejected> {
     seal_under(Under::Context, protection, context, message)
 }
 
-fn seal_under(
+fn seal_under<P, C: SecurityContexts>(
     under: Under,
-    protection: &Protection,
+    protection: &Protection<P, C>,
     context: usize,
     message: &RequestTemplate,
 ) -> Result<(RequestTemplate, Pending), Rejected> {
@@ -268,12 +269,12 @@ fn seal_under(
 }
 
 /// Why nothing can be protected.
-pub(super) const fn why(error: &StoreError) -> &'static str {
+pub(super) const fn why(error: &Failure) -> &'static str {
     match error {
-        StoreError::Protect(_) => {
+        Failure::Protect(_) => {
             "OSCORE cannot protect it: it is protected already, or the context is used up or replaced"
         }
-        StoreError::Closed => "its security context has been closed",
-        _ => "the state of its security context cannot be stored",
+        Failure::Closed => "its security context has been closed",
+        Failure::Storage => "the state of its security context cannot be stored",
     }
 }

@@ -7,8 +7,11 @@
 
 mod client;
 mod server;
+mod volatile;
 
-use std::collections::{BTreeMap, BTreeSet};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use core::fmt;
 
 use lowmesh_coap::blockwise::Exponent;
 use lowmesh_coap::params::INCOMING_MAX;
@@ -21,20 +24,102 @@ use lowmesh_units::{Instant, Rng};
 use lowmesh_wire::coap::stream::StreamMessage;
 use lowmesh_wire::coap::{Message, OptionNumber, Options, Token};
 
-use super::contexts::Contexts;
 use crate::params::{OBSERVED_SLACK, OSCORE_OVERHEAD};
+use crate::{Opened, Pending, ProtectError, Received, Refusal, ResponseError};
 use client::{Asked, Response};
 use server::{Answering, Secured};
+pub use volatile::VolatileContexts;
+
+/// Security contexts by their numbers, which one or more transports protect with. Where they are kept is theirs to know.
+pub trait SecurityContexts: fmt::Debug {
+    /// Protects a request.
+    fn protect_request(
+        &self,
+        context: usize,
+        request: &StreamMessage,
+    ) -> Result<(StreamMessage, Pending), Failure>;
+    /// Protects a request with the first context of RFC 8613 appendix B.2, for a server that does not know the one there
+    /// is. Where contexts are derived once, that is the one there is.
+    fn protect_first_request(
+        &self,
+        context: usize,
+        request: &StreamMessage,
+    ) -> Result<(StreamMessage, Pending), Failure> {
+        self.protect_request(context, request)
+    }
+    /// Whether a context can be replaced by a new one (RFC 8613 appendix B.2).
+    fn derives_many_times(&self, _context: usize) -> bool {
+        false
+    }
+    /// Opens a response to one of some requests, the newest first.
+    fn unprotect_response(
+        &self,
+        context: usize,
+        requests: &mut [Pending],
+        outer: &StreamMessage,
+    ) -> Result<Result<Answer, ResponseError>, Failure>;
+    /// Opens a request with the context that it names.
+    fn unprotect_request(&self, outer: &StreamMessage) -> Result<Result<Opened, Refusal>, Failure>;
+    /// Protects a response.
+    fn protect_response(
+        &self,
+        context: usize,
+        received: &mut Received,
+        response: &StreamMessage,
+    ) -> Result<StreamMessage, Failure>;
+}
+
+/// What a response comes to.
+#[derive(Debug, PartialEq)]
+pub enum Answer {
+    /// The response as its server made it.
+    Response(StreamMessage),
+    /// The server has lost its context. There is a new one, and the request is to be made again.
+    Again,
+}
+
+/// Why nothing can be protected or opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The message cannot be protected.
+    Protect(ProtectError),
+    /// There is no context of this number, or no longer.
+    Closed,
+    /// The state of the context cannot be stored.
+    Storage,
+}
 
 /// What is protected, and with what.
 #[derive(Clone, Debug)]
-pub struct Protection {
+pub struct Protection<P, C> {
     /// The contexts.
-    pub contexts: Contexts,
-    /// The number of the context that requests of one's own are protected with; `None` leaves them plain.
-    pub own_requests: Option<usize>,
+    pub contexts: C,
+    /// What requests of one's own are protected with.
+    pub own_requests: OwnRequests<P>,
     /// What becomes of requests of peers that are not protected.
     pub plain_requests: Plain,
+}
+
+/// What requests of one's own are protected with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OwnRequests<P> {
+    /// Nothing: they are plain.
+    Plain,
+    /// The context of this number.
+    Context(usize),
+    /// For each peer the context of this number; those to other peers are plain.
+    ByPeer(BTreeMap<P, usize>),
+}
+
+impl<P: PeerAddress> OwnRequests<P> {
+    /// The number of the context for requests to a peer.
+    fn context(&self, peer: P) -> Option<usize> {
+        match self {
+            Self::Plain => None,
+            Self::Context(context) => Some(*context),
+            Self::ByPeer(contexts) => contexts.get(&peer).copied(),
+        }
+    }
 }
 
 /// What becomes of requests that are not protected.
@@ -48,9 +133,9 @@ pub enum Plain {
 
 /// A transport, and what is protected on it; without [`Protection`] it is the transport as it was.
 #[derive(Debug)]
-pub struct Protected<P, T> {
+pub struct Protected<P, T, C> {
     transport: T,
-    protection: Option<Protection>,
+    protection: Option<Protection<P, C>>,
     rng: Rng,
     /// Own requests that are protected and may still get responses.
     asked: BTreeMap<Handle, Asked<P>>,
@@ -66,29 +151,29 @@ pub struct Protected<P, T> {
 }
 
 /// A host over datagrams that protects with OSCORE what `protection` says.
-pub fn over_datagrams<P: PeerAddress>(
+pub fn over_datagrams<P: PeerAddress, C: SecurityContexts>(
     config: Config,
     limits: HostLimits,
-    protection: Option<Protection>,
+    protection: Option<Protection<P, C>>,
     rng: Rng,
-) -> Result<Host<P, Protected<P, Endpoint<P>>>, ConfigError> {
+) -> Result<Host<P, Protected<P, Endpoint<P>, C>>, ConfigError> {
     let (mut config, mut rng) = (config, rng);
     config.amplification_max = limits.amplification_max;
-    config.extensions.extend(extensions(protection.as_ref()));
+    config.extensions.extend(extensions(protection.is_some()));
     let endpoint = Endpoint::new(config, rng.fork())?;
     let protected = Protected::new(endpoint, protection, &limits, rng.fork());
     Ok(Host::new(protected, limits, rng))
 }
 
 /// A host over connections that protects with OSCORE what `protection` says.
-pub fn over_connections<P: PeerAddress>(
+pub fn over_connections<P: PeerAddress, C: SecurityContexts>(
     connections: ConnectionLimits,
     limits: HostLimits,
-    protection: Option<Protection>,
+    protection: Option<Protection<P, C>>,
     rng: Rng,
-) -> Host<P, Protected<P, Connections<P>>> {
+) -> Host<P, Protected<P, Connections<P>, C>> {
     let (mut connections, mut rng) = (connections, rng);
-    connections.extensions.extend(extensions(protection.as_ref()));
+    connections.extensions.extend(extensions(protection.is_some()));
     let connections = Connections::new(connections, rng.fork());
     let protected = Protected::new(connections, protection, &limits, rng.fork());
     Host::new(protected, limits, rng)
@@ -96,12 +181,18 @@ pub fn over_connections<P: PeerAddress>(
 
 /// The critical options that the transport has to let through. Without contexts OSCORE is unknown, and a request
 /// with it is answered with 4.02.
-fn extensions(protection: Option<&Protection>) -> impl Iterator<Item = OptionNumber> {
-    host::EXTENSIONS.into_iter().chain(protection.map(|_| OptionNumber::OSCORE))
+pub fn extensions(protects: bool) -> impl Iterator<Item = OptionNumber> {
+    host::EXTENSIONS.into_iter().chain(protects.then_some(OptionNumber::OSCORE))
 }
 
-impl<P: PeerAddress, T: Transport<P>> Protected<P, T> {
-    fn new(transport: T, protection: Option<Protection>, limits: &HostLimits, rng: Rng) -> Self {
+impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
+    /// A transport that recognises [`extensions`], with what is protected on it.
+    pub fn new(
+        transport: T,
+        protection: Option<Protection<P, C>>,
+        limits: &HostLimits,
+        rng: Rng,
+    ) -> Self {
         Self {
             transport,
             protection,
@@ -118,6 +209,10 @@ impl<P: PeerAddress, T: Transport<P>> Protected<P, T> {
     /// The transport, to look at.
     pub const fn transport(&self) -> &T {
         &self.transport
+    }
+    /// Observations that are kept, plain and protected.
+    pub fn observations(&self) -> usize {
+        self.observed.len()
     }
     /// Opens and seals what the transport gives out, until that is nothing.
     fn drain(&mut self, now: Instant) {
@@ -184,7 +279,7 @@ impl<P: PeerAddress, T: Transport<P>> Protected<P, T> {
     }
 }
 
-impl<P: PeerAddress, T: Transport<P>> Machine for Protected<P, T> {
+impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Machine for Protected<P, T, C> {
     type Input<'a> = Input<'a, P>;
     type Output = Output<P>;
 
@@ -206,7 +301,7 @@ impl<P: PeerAddress, T: Transport<P>> Machine for Protected<P, T> {
     }
 }
 
-impl<P: PeerAddress, T: Transport<P>> Transport<P> for Protected<P, T> {
+impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Transport<P> for Protected<P, T, C> {
     fn block_limits(&self, peer: P) -> (Exponent, usize) {
         self.transport.block_limits(peer)
     }
@@ -283,6 +378,3 @@ fn inside(outer: &Message, inner: StreamMessage) -> Message {
 fn is_protected(options: &Options) -> bool {
     options.get(OptionNumber::OSCORE).is_some()
 }
-
-#[cfg(test)]
-mod tests;

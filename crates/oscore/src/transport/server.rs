@@ -3,15 +3,15 @@
 use lowmesh_coap::observe::{DEREGISTER, REGISTER};
 use lowmesh_coap::{ExchangeId, Input, Output, PeerAddress, ResponseTemplate, Transport};
 use lowmesh_machine::{Handle, Rejected};
-use lowmesh_oscore::{ProtectError, Received, Refusal};
 use lowmesh_units::Instant;
 use lowmesh_wire::coap::stream::StreamMessage;
 use lowmesh_wire::coap::{Class, Code, Message, OptionNumber, Token};
 
 use super::client::why;
-use super::{Plain, Protected, Protection, inside, is_protected, stream};
-use crate::oscore::contexts::Opened;
-use crate::oscore::store::StoreError;
+use super::{
+    Failure, Plain, Protected, Protection, SecurityContexts, inside, is_protected, stream,
+};
+use crate::{Opened, ProtectError, Received, Refusal};
 
 /// A request that the application has not answered, and that wants a protected answer or may observe.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub(super) struct Telling<P> {
     pub(super) handle: Handle,
 }
 
-impl<P: PeerAddress, T: Transport<P>> Protected<P, T> {
+impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
     /// A peer asks.
     pub(super) fn on_request(
         &mut self,
@@ -140,7 +140,7 @@ impl<P: PeerAddress, T: Transport<P>> Protected<P, T> {
             match secured.seal(protection, response) {
                 Ok(sealed) => response = sealed,
                 // Its client has a new context, and waits for no answer under the one before.
-                Err(StoreError::Protect(ProtectError::Replaced)) => {
+                Err(Failure::Protect(ProtectError::Replaced)) => {
                     self.answering.remove(&exchange);
                     return self.transport.handle(now, Input::Decline { exchange });
                 }
@@ -177,7 +177,7 @@ impl<P: PeerAddress, T: Transport<P>> Protected<P, T> {
             match secured.seal(protection, response) {
                 Ok(sealed) => response = sealed,
                 // The observation has ended with its context.
-                Err(StoreError::Protect(ProtectError::Replaced)) => {
+                Err(Failure::Protect(ProtectError::Replaced)) => {
                     self.observed.remove(&(peer, token));
                     return Err(Rejected { what: "notification", why: "its context is replaced" });
                 }
@@ -189,11 +189,11 @@ impl<P: PeerAddress, T: Transport<P>> Protected<P, T> {
 }
 
 impl Secured {
-    fn seal(
+    fn seal<P, C: SecurityContexts>(
         &mut self,
-        protection: &Protection,
+        protection: &Protection<P, C>,
         response: ResponseTemplate,
-    ) -> Result<ResponseTemplate, StoreError> {
+    ) -> Result<ResponseTemplate, Failure> {
         let ResponseTemplate { code, options, payload, .. } = response;
         let plain = StreamMessage { code, token: Token::EMPTY, options, payload };
         let sealed = protection.contexts.protect_response(self.context, &mut self.received, &plain);

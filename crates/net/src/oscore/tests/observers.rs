@@ -4,7 +4,6 @@ use lowmesh_units::Duration;
 use lowmesh_wire::coap::MessageId;
 
 use super::*;
-use crate::oscore::stored::Answer;
 
 /// How many observers the server takes.
 const OBSERVERS_MAX: usize = 4;
@@ -116,7 +115,7 @@ impl Site {
         self.now = end;
     }
     fn kept(&self) -> usize {
-        self.server.transport().observed.len()
+        self.server.transport().observations()
     }
 }
 

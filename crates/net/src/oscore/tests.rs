@@ -12,9 +12,15 @@ use lowmesh_units::{NodeId, Purpose, Seed};
 use lowmesh_wire::coap::stream::Framing;
 use lowmesh_wire::coap::{Code, Kind};
 
+use lowmesh_coap::{Config, Endpoint, Host, HostLimits, Input, Output};
+use lowmesh_machine::{Handle, Machine as _};
+use lowmesh_units::{Instant, Rng};
+use lowmesh_wire::coap::{Message, OptionNumber};
+
 use super::*;
 
 type Peer = &'static str;
+type Protection = super::Protection<Peer>;
 type Side = Host<Peer, Protected<Peer, Endpoint<Peer>>>;
 
 const CLIENT: Peer = "client";
@@ -55,7 +61,7 @@ impl Drop for Folder {
 }
 
 fn protection(contexts: Contexts, end: Peer, plain_requests: Plain) -> Protection {
-    let own_requests = (end == CLIENT).then_some(0);
+    let own_requests = if end == CLIENT { OwnRequests::Context(0) } else { OwnRequests::Plain };
     Protection { contexts, own_requests, plain_requests }
 }
 
