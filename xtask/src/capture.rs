@@ -42,6 +42,47 @@ pub const LARGE: &[&str] = &[
     "traffic.period=4s",
 ];
 
+/// Bodies in blocks, and observations, all protected.
+const FORMS: &[(&str, &[&str])] = &[
+    ("blocks", &["--set", "traffic.payload_bytes=1024", "--set", "coap.block=64"]),
+    ("observation", &["--set", "traffic.application=observe"]),
+];
+
+/// A run of a form of traffic; each adds its keys.
+const FORM: &[&str] = &[
+    "grid-25",
+    "--seeds",
+    "1",
+    "--jobs",
+    "1",
+    "--set",
+    "duration=12min",
+    "--set",
+    "warmup=6min",
+    "--set",
+    "coap.oscore=true",
+];
+
+/// What a capture of a form must hold: `oscore` is what tshark has decrypted.
+const OF_FORMS: &[&str] = &["6lowpan", "coap", "oscore"];
+
+/// Nodes of the grid, each of which has a context with the root.
+const GRID_NODES: u16 = 25;
+
+/// The Master Secret of scenarios, as docs/topics/scenarios.md says.
+const MASTER_SECRET: &str = "6c6f776d6573682d7363656e6172696f";
+
+/// Rows of tshark's table of OSCORE contexts.
+fn contexts() -> Vec<String> {
+    let row = |node: u16| {
+        format!(
+            "uat:oscore_contexts:\"{node:04x}\",\"0000\",\"{MASTER_SECRET}\",\"\",\"\",\
+             \"AES-CCM-16-64-128 (CCM*)\""
+        )
+    };
+    (1..GRID_NODES).flat_map(|node| ["-o".to_owned(), row(node)]).collect()
+}
+
 /// The methods of carrying a large packet, and what a capture of each must hold.
 const WAYS: &[(&str, &[&str])] = &[
     ("hwr", &["6lowpan", "fragment", "udp"]),
@@ -81,6 +122,10 @@ pub fn run(args: &[String]) -> Result<()> {
     }
     let binary = product::build()?;
     examine(&binary, "mesh", RUN, WANTED)?;
+    for (form, keys) in FORMS {
+        let args: Vec<&str> = FORM.iter().chain(*keys).copied().collect();
+        examine(&binary, form, &args, OF_FORMS)?;
+    }
     for (way, wanted) in WAYS {
         let choice = format!("fragments.way={way}");
         let args: Vec<&str> = LARGE.iter().copied().chain(["--set", &choice]).collect();
@@ -96,7 +141,10 @@ fn examine(binary: &PathBuf, what: &str, args: &[&str], wanted: &[&str]) -> Resu
     let path = file.to_string_lossy().into_owned();
     let args: Vec<&str> = args.iter().copied().chain(["--pcap", &path]).collect();
     product::report(product::run(binary, &args))?;
-    let dissection = dissect(&file, PREFERENCES, COLUMNS)?;
+    let contexts = contexts();
+    let preferences: Vec<&str> =
+        PREFERENCES.iter().copied().chain(contexts.iter().map(String::as_str)).collect();
+    let dissection = dissect(&file, &preferences, COLUMNS)?;
     let tally = tally(&dissection);
     let counts: Vec<String> = tally.seen.iter().map(|(name, n)| format!("{name} {n}")).collect();
     println!("{what}: {} frames: {}", tally.frames, counts.join(", "));

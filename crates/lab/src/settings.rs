@@ -1,22 +1,23 @@
 //! A scenario in the simulator's own types; the air's part of it is in [`crate::air`].
 
-use lowmesh_coap::CongestionControl;
+use lowmesh_coap::blockwise::Exponent;
+use lowmesh_coap::{CongestionControl, HostLimits};
 use lowmesh_congestion::TimerSpec;
 use lowmesh_mac::csma::{self, Acknowledgement};
 use lowmesh_mac::tsch::hopping::HoppingSequence;
 use lowmesh_sim::air::CcaMode;
 use lowmesh_sim::config::Carrier;
 use lowmesh_sim::energy::Currents;
-use lowmesh_sim::traffic;
+use lowmesh_sim::traffic::{self, Process};
 use lowmesh_sixtop::functions::orchestra::Rule;
 use lowmesh_sixtop::params::{AliceParams, MinimalParams, MsfParams, OrchestraParams};
-use lowmesh_stack::{LinkLayer, Routes, Scheduling};
+use lowmesh_stack::{LinkLayer, Oscore, Routes, Scheduling};
 use lowmesh_units::{Addressing, Channel, Dbm, Duration, NodeId};
 
 use crate::air;
 use crate::scenario::{
-    self, Ack, Addresses, Application, Cca, Csma, Duplicates, Mac, Objective, OrchestraVariant,
-    RplMode, Scenario, Schedule, Thin, Topology, Tsch,
+    self, Ack, Addresses, Application, Arrivals, Cca, Csma, Duplicates, Mac, Objective,
+    OrchestraVariant, RplMode, Scenario, Schedule, Thin, Topology, Tsch,
 };
 
 /// Everything that a run is made of.
@@ -37,6 +38,12 @@ pub fn simulation(scenario: &Scenario) -> lowmesh_sim::Config {
             rx_ma: scenario.energy.rx_ma,
             sleep_ma: scenario.energy.sleep_ma,
         },
+        failures: scenario
+            .traffic
+            .failures
+            .iter()
+            .map(|one| (NodeId(one.node), one.time))
+            .collect(),
     }
 }
 
@@ -53,7 +60,21 @@ fn traffic(scenario: &Scenario) -> traffic::Config {
                 path: traffic.path.clone(),
             },
             Application::Udp => traffic::Application::Datagrams,
+            Application::Poll => traffic::Application::Poll {
+                confirmable: traffic.confirmable,
+                path: traffic.path.clone(),
+            },
+            Application::Observe => traffic::Application::Observe {
+                confirmable: traffic.confirmable,
+                path: traffic.path.clone(),
+            },
         },
+        process: match traffic.arrivals {
+            Arrivals::Periodic => Process::Periodic,
+            Arrivals::Poisson => Process::Poisson,
+            Arrivals::Bursts => Process::Bursts(traffic.burst),
+        },
+        periods: traffic.periods.iter().map(|one| (NodeId(one.node), one.time)).collect(),
         readings_max: traffic.packets.map(u64::from),
         window: traffic.window.map(usize::from),
         service: traffic.service,
@@ -68,6 +89,7 @@ fn node(scenario: &Scenario) -> lowmesh_stack::Config {
         Mac::Csma(csma) => contended(csma_mac(csma)),
         Mac::Thin(thin) => contended(thin_mac(thin)),
     };
+    let default = lowmesh_stack::Config::default();
     lowmesh_stack::Config {
         addressing: addressing(scenario),
         link,
@@ -87,9 +109,21 @@ fn node(scenario: &Scenario) -> lowmesh_stack::Config {
             max_retransmit: scenario.coap.max_retransmit,
             ..lowmesh_coap::Config::default()
         },
-        ..lowmesh_stack::Config::default()
+        host: HostLimits {
+            exponent: Exponent::fitting(scenario.coap.block.into()),
+            ..default.host
+        },
+        // The simulator says how many nodes there are.
+        oscore: scenario
+            .coap
+            .oscore
+            .then(|| Oscore { master_secret: OSCORE_MASTER_SECRET.to_vec(), nodes: 0 }),
+        ..default
     }
 }
+
+/// The Master Secret of all OSCORE contexts of a scenario: a capture is decrypted with it.
+pub const OSCORE_MASTER_SECRET: &[u8; 16] = b"lowmesh-scenario";
 
 /// Which EUI-64s the nodes have.
 pub fn addressing(scenario: &Scenario) -> Addressing {

@@ -78,7 +78,8 @@ impl World {
             {
                 own.deaf = true;
             }
-            let listening = !sending && self.nodes[to.index()].is_listening();
+            let off = sending || self.lives[to.index()].failed;
+            let listening = !off && self.nodes[to.index()].is_listening();
             if destination == Some(self.names.eui64(to)) {
                 outgoing.awaited = listening;
                 outgoing.deaf = sending;

@@ -1,7 +1,7 @@
 //! What a run is made of.
 
 use lowmesh_stack::Config as NodeConfig;
-use lowmesh_units::{Channel, Dbm, Duration};
+use lowmesh_units::{Channel, Dbm, Duration, NodeId};
 
 use crate::air::params::CCA_ENERGY_DBM;
 use crate::air::{Cca, CcaMode, Interferer, MediumSpec};
@@ -34,6 +34,8 @@ pub struct Config {
     pub traffic: traffic::Config,
     /// The radio's currents.
     pub currents: Currents,
+    /// Nodes that are switched off for good, and when.
+    pub failures: Vec<(NodeId, Duration)>,
 }
 
 /// What a radio under a MAC with carrier sense is set to.

@@ -6,6 +6,7 @@
 //! | [`world`], `note`, `summary` | the loop, the books, the end of a run |
 //! | `timeslot` | one slot on the air: who sends, who listens, who gets what |
 //! | `carrier`, `radio` | frames in continuous time under carrier sense, one node's radio |
+//! | `failure` | nodes that are switched off for good |
 //! | `flight` | frames on the air and those who hear them |
 //! | [`agenda`], [`clock`] | events in order, crystals that drift |
 //! | [`air`], [`topology`] | who hears whom, where nodes stand |
@@ -26,6 +27,7 @@ pub mod config;
 mod courses;
 pub mod energy;
 pub mod error;
+mod failure;
 mod flight;
 pub mod ledger;
 mod names;

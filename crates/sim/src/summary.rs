@@ -38,19 +38,21 @@ impl World {
 
     fn summarise(&mut self, end: Instant, id: NodeId) {
         let index = id.index();
+        // The radio of a node that has failed draws nothing.
+        let off = self.lives[index].failed_at().unwrap_or(end);
         let hops = self.hops(id);
         let parent = self.nodes[index].parent().and_then(|parent| self.find(parent));
         let sending_cells = self.sending_cells(id);
         let buffer = self.buffers[index];
         let node = &self.nodes[index];
-        let radio = node.radio_time(end);
+        let radio = node.radio_time(off);
         let summary = &mut self.outcome.nodes[index];
         summary.hops = hops;
         summary.parent = parent;
         summary.sending_cells = sending_cells;
         if let Some(joined) = summary.joined {
             let before = self.joined_radio[index].on();
-            let span = end.since(joined).as_secs_f64();
+            let span = off.since(joined).as_secs_f64();
             if span > 0.0 {
                 summary.duty_cycle = (radio.on() - before).as_secs_f64() / span;
             }

@@ -78,7 +78,8 @@ impl World {
                 {
                     self.outcome.frames.deaf += 1;
                 }
-                if !busy && self.nodes[to.index()].listens(now) == Some(channel) {
+                let off = busy || self.lives[to.index()].failed;
+                if !off && self.nodes[to.index()].listens(now) == Some(channel) {
                     let signal = Signal::over(link, flight.start);
                     let stray = self.is_stray(now, to, flight.lead_micros);
                     scratch.arrivals.push(Arrival { to, flight: index, signal, stray });

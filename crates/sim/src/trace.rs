@@ -12,6 +12,8 @@ use xxhash_rust::xxh3::Xxh3;
 pub enum Fact<'a> {
     /// The node was switched on; this is its address.
     Booted(Eui64),
+    /// The node was switched off for good.
+    Failed,
     /// A frame went out.
     Sent {
         /// In this slot, under TSCH,
@@ -103,6 +105,7 @@ impl Trace {
             }
             Fact::Answered { acked } => [3, u64::from(acked), 0],
             Fact::Booted(address) => [17, address.as_u64(), 0],
+            Fact::Failed => [18, 0, 0],
             Fact::Packet(packet) => hash_packet(packet),
             Fact::Transaction(transaction) => hash_transaction(transaction),
             Fact::Network(network) => {
@@ -184,6 +187,7 @@ fn write_line(line: &mut String, now: Instant, node: NodeId, fact: Fact<'_>) {
             start(line, "booted");
             let _ = write!(line, ",\"eui64\":\"{address}\"");
         }
+        Fact::Failed => start(line, "failed"),
         Fact::Answered { acked } => {
             start(line, "answered");
             let _ = write!(line, ",\"acked\":{acked}");

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::io;
 
 use lowmesh_mac::account::RadioTime;
-use lowmesh_machine::{Machine as _, expect_accepted};
+use lowmesh_machine::{Machine as _, earliest, expect_accepted};
 use lowmesh_stack::event::{Input, Output};
-use lowmesh_stack::{LinkLayer, Node};
+use lowmesh_stack::{Application, LinkLayer, Node};
 use lowmesh_units::{Eui64, Instant, NodeId, Purpose, Rng, Seed};
 
 use crate::agenda::{Agenda, Kind};
@@ -19,6 +19,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::courses::Courses;
 use crate::error::Error;
+use crate::failure::Life;
 use crate::flight::{Hearers, Scratch};
 use crate::ledger::Ledger;
 use crate::names::Names;
@@ -72,7 +73,8 @@ pub struct World {
     pub(crate) hearers: Hearers,
     /// Frames so far under carrier sense.
     pub(crate) frames_begun: u64,
-    agenda: Agenda,
+    pub(crate) agenda: Agenda,
+    pub(crate) lives: Vec<Life>,
     boots: Vec<Option<Instant>>,
     pub(crate) ledger: Ledger,
     pub(crate) outcome: Outcome,
@@ -91,9 +93,13 @@ pub struct World {
 impl World {
     /// Builds the network of `config` with the randomness of `seed`; nothing has happened yet.
     pub fn new(config: Config, seed: Seed, sinks: Sinks) -> Result<Self, Error> {
+        let mut config = config;
         let topology = config.topology.place(seed)?;
         let medium = build(&config.medium, &topology, seed)?;
         let count = topology.nodes();
+        if let Some(oscore) = &mut config.node.oscore {
+            oscore.nodes = count as u16;
+        }
         let interference =
             Interference::new(&config.interferers, count, topology.positions(), seed)?;
         let ids = (0..count).map(|n| NodeId(n as u16));
@@ -101,9 +107,9 @@ impl World {
             .clone()
             .map(|id| Node::new(&config.node, id, id == ROOT, seed))
             .collect::<Result<Vec<_>, _>>()?;
-        let root = nodes[ROOT.index()].global_address();
+        let addresses: Vec<_> = nodes.iter().map(Node::global_address).collect();
         for (id, node) in ids.clone().zip(&mut nodes) {
-            for one in applications(&config.traffic, &config.node.routes, seed, id, root) {
+            for one in applications(&config.traffic, &config.node.routes, seed, id, &addresses) {
                 node.install(one)?;
             }
         }
@@ -117,7 +123,14 @@ impl World {
             boots.push(Some(at));
             agenda.set(id, Kind::Deadline, Some(at));
         }
+        let mut lives = vec![Life::default(); count];
+        for (node, after) in &config.failures {
+            if let Some(life) = lives.get_mut(node.index()) {
+                life.ends = Some(Instant::ZERO + *after);
+            }
+        }
         Ok(Self {
+            lives,
             overlap: medium.overlap(),
             noise_mw: medium.noise().milliwatts(),
             cca: config.carrier.cca(),
@@ -156,6 +169,14 @@ impl World {
         let end = Instant::ZERO + self.config.duration;
         self.advance(end, progress);
         self.finish(end)
+    }
+
+    /// Puts one more application on a node, before anything has happened.
+    pub fn install(&mut self, node: NodeId, one: Box<dyn Application>) -> Result<(), Error> {
+        if let Some(node) = self.nodes.get_mut(node.index()) {
+            node.install(one)?;
+        }
+        Ok(())
     }
 
     /// The nodes, root first, as they are now.
@@ -210,6 +231,9 @@ impl World {
     }
 
     fn deadline(&mut self, now: Instant, node: NodeId) {
+        if self.fails(now, node) {
+            return;
+        }
         if self.boots[node.index()].take().is_some() {
             self.trace.note(now, node, Fact::Booted(self.names.eui64(node)));
             self.tell(now, node, Input::Boot);
@@ -242,6 +266,7 @@ impl World {
                         self.tell(now, node, answer);
                     }
                 }
+                Output::Radio(_) if self.lives[node.index()].failed => {}
                 Output::Radio(order) => self.radios[node.index()].take(order),
                 // The world itself makes no requests, takes no datagrams and does not ping, and no node sends errors.
                 Output::Transaction(_)
@@ -252,11 +277,15 @@ impl World {
         }
         let index = node.index();
         self.buffers[index].set(now, self.nodes[index].packet_buffer_octets());
+        let life = self.lives[index];
+        if life.failed {
+            return self.silence(node);
+        }
         let boot = self.boots[index];
         let machines = self.nodes[index].next_deadline();
         // Nothing happens at a node before it is switched on.
         let deadline = boot.or(machines.map(|due| due.max(now)));
-        self.agenda.set(node, Kind::Deadline, deadline);
+        self.agenda.set(node, Kind::Deadline, earliest(deadline, life.ends));
         match self.radios.get(index) {
             Some(radio) => {
                 self.agenda.set(node, Kind::Sense, radio.sensed_at());

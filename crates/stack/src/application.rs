@@ -58,7 +58,7 @@ pub struct Snapshot {
 
 /// The name of an application among those of its node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ApplicationId(pub(crate) u8);
+pub struct ApplicationId(pub(crate) u16);
 
 /// Names a request that an application made. Another application of the node cannot use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -232,7 +232,7 @@ impl<'a> HostHandle<'a> {
     /// A handle for the application with an index among those of the node that has `address`. `requests` counts the
     /// requests of the node, and `actions` takes what the application wants.
     pub const fn new(
-        application: u8,
+        application: u16,
         address: Address,
         requests: &'a mut u64,
         actions: &'a mut Outbox<Action>,

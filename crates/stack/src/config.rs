@@ -12,6 +12,7 @@ use lowmesh_sixtop::functions::orchestra::{Orchestra, Rule};
 use lowmesh_sixtop::params::{AliceParams, MinimalParams, MsfParams, OrchestraParams};
 use lowmesh_units::Addressing;
 
+use crate::security::Oscore;
 use crate::tree::{Tree, TreeError};
 
 /// All layers' settings. Addresses and the role come with each node.
@@ -44,6 +45,8 @@ pub struct Config {
     pub coap: lowmesh_coap::Config,
     /// The CoAP host above it: blocks and observers.
     pub host: HostLimits,
+    /// OSCORE between each node and the root of a planned network; every request is protected then.
+    pub oscore: Option<Oscore>,
 }
 
 impl Default for Config {
@@ -63,6 +66,7 @@ impl Default for Config {
             coap: lowmesh_coap::Config::default(),
             // The nodes of a mesh trust the addresses of each other.
             host: HostLimits { amplification_max: None, ..HostLimits::default() },
+            oscore: None,
         }
     }
 }

@@ -58,6 +58,8 @@ pub(crate) struct Applications {
     inbox: VecDeque<(ApplicationId, Input)>,
     actions: Outbox<Action>,
     has_joined: bool,
+    /// The earliest deadline of all applications.
+    due: Option<Instant>,
 }
 
 impl Applications {
@@ -78,7 +80,7 @@ impl Applications {
                 return Err(ConfigError::ClaimedPort(port));
             }
         }
-        let place = u8::try_from(self.all.len()).ok().filter(|place| *place < APPLICATIONS_MAX);
+        let place = u16::try_from(self.all.len()).ok().filter(|place| *place < APPLICATIONS_MAX);
         let id = ApplicationId(place.ok_or(ConfigError::TooManyApplications)?);
         let paths = claims.paths.iter().map(path_of).collect();
         self.all.push(Installed { machine, paths, ports: claims.ports });
@@ -88,18 +90,18 @@ impl Applications {
         let asked = || options.iter().values(OptionNumber::URI_PATH);
         let claims = |path: &Options| path.iter().values(OptionNumber::URI_PATH).eq(asked());
         let place = self.all.iter().position(|one| one.paths.iter().any(claims))?;
-        Some(ApplicationId(place as u8))
+        Some(ApplicationId(place as u16))
     }
     fn of_port(&self, port: u16) -> Option<ApplicationId> {
         let place = self.all.iter().position(|one| one.ports.contains(&port))?;
-        Some(ApplicationId(place as u8))
+        Some(ApplicationId(place as u16))
     }
     fn tell(&mut self, application: ApplicationId, input: Input) {
         self.inbox.push_back((application, input));
     }
     fn tell_all(&mut self, input: impl Fn() -> Input) {
         for place in 0..self.all.len() {
-            self.tell(ApplicationId(place as u8), input());
+            self.tell(ApplicationId(place as u16), input());
         }
     }
     /// The node was switched on.
@@ -108,14 +110,22 @@ impl Applications {
     }
     /// The deadlines that have come.
     pub fn deadline(&mut self, now: Instant) {
+        if self.due.is_none_or(|due| due > now) {
+            return;
+        }
         for place in 0..self.all.len() {
             if self.all[place].machine.next_deadline().is_some_and(|due| due <= now) {
-                self.tell(ApplicationId(place as u8), Input::Deadline);
+                self.tell(ApplicationId(place as u16), Input::Deadline);
             }
         }
     }
-    pub fn next_deadline(&self) -> Option<Instant> {
-        self.all.iter().fold(None, |due, one| earliest(due, one.machine.next_deadline()))
+    pub const fn next_deadline(&self) -> Option<Instant> {
+        self.due
+    }
+    /// Asks all applications for their deadlines, which change when one has handled an input.
+    fn ask_deadlines(&mut self) {
+        let deadlines = self.all.iter().map(|one| one.machine.next_deadline());
+        self.due = deadlines.fold(None, earliest);
     }
     /// Whether the applications wait for the node to join.
     pub fn awaits_network(&self) -> bool {
@@ -325,6 +335,7 @@ impl Node {
             input,
             &mut HostHandle::new(id.0, address, requests, actions),
         );
+        self.applications.ask_deadlines();
         while let Some(action) = self.applications.actions.pop() {
             self.act(now, id, action);
         }

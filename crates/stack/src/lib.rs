@@ -15,6 +15,7 @@
 //! | [`identity`] | a node by itself: its name, address and routes are given |
 //! | [`tree`] | routes that are given instead of found |
 //! | [`params`] | the ports of a node, and its patience |
+//! | [`security`] | the OSCORE contexts of a planned network |
 //! | `rate` | how many ICMPv6 errors may leave |
 //! | `radio` | the face towards the radio driver, and what the driver may ask |
 #![cfg_attr(not(test), no_std)]
@@ -34,6 +35,7 @@ pub mod node;
 pub mod params;
 mod radio;
 mod rate;
+pub mod security;
 pub mod tree;
 
 pub use application::Application;
@@ -41,6 +43,7 @@ pub use config::{Config, ConfigError, LinkLayer, Routes, Scheduling};
 pub use identity::Identity;
 pub use node::Node;
 pub use params::{COAP_PORT, DATAGRAM_PORT, ECHO_PORT};
+pub use security::Oscore;
 
 #[cfg(test)]
 mod tests;

@@ -24,12 +24,12 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use lowmesh_coap::host::EXTENSIONS;
 use lowmesh_coap::{Endpoint, Host, RequestTemplate};
 use lowmesh_ipv6::{Addresses, Forwarder, NeighbourCache, RouteTable};
 use lowmesh_lowpan::Adaptation;
 use lowmesh_mac::csma::Csma;
 use lowmesh_machine::{Dropped, Handle, Machine, Outbox, Rejected, earliest, expect_accepted};
+use lowmesh_oscore::transport::{Protected, Protection, VolatileContexts, extensions};
 use lowmesh_rpl::Rpl;
 use lowmesh_sixtop::Event;
 use lowmesh_units::{Eui64, Instant, NodeId, Purpose, Rng, Seed};
@@ -55,6 +55,9 @@ pub struct Counters {
     pub frames_acked: u64,
 }
 
+/// The CoAP host of a node.
+pub(crate) type CoapHost = Host<Peer, Protected<Peer, Endpoint<Peer>, VolatileContexts>>;
+
 /// Where a node's routes come from.
 #[derive(Debug)]
 pub(crate) enum Routing {
@@ -73,7 +76,7 @@ pub struct Node {
     pub(crate) end_to_end: EndToEnd,
     pub(crate) ipv6: Forwarder,
     pub(crate) routing: Routing,
-    pub(crate) coap: Host<Peer, Endpoint<Peer>>,
+    pub(crate) coap: CoapHost,
     pub(crate) applications: Applications,
     pub(crate) neighbours: NeighbourCache,
     pub(crate) contexts: Contexts,
@@ -85,6 +88,14 @@ pub struct Node {
     pub(crate) failure: Option<Dropped>,
     /// Number of the last packet made here.
     last_packet: u64,
+}
+
+/// What a node knows of its network before it is switched on.
+struct NetworkParts {
+    ipv6: Forwarder,
+    routing: Routing,
+    contexts: Contexts,
+    protection: Option<Protection<Peer, VolatileContexts>>,
 }
 
 impl Node {
@@ -111,7 +122,11 @@ impl Node {
         };
         let contexts = Contexts::new().with(0, config.prefix);
         let ipv6 = Forwarder::new(addresses, routes);
-        Self::assemble(config, id, is_root, seed, ipv6, routing, contexts)
+        let root = if is_root { id } else { NodeId(0) };
+        let address = |id| Address::global(config.prefix, eui64(id));
+        let protection = config.oscore.as_ref().map(|oscore| oscore.protection(id, root, address));
+        let network = NetworkParts { ipv6, routing, contexts, protection };
+        Self::assemble(config, id, is_root, seed, network)
     }
 
     /// A node by itself, switched off. What the settings say of routes, RPL and the prefix is not for it.
@@ -119,7 +134,8 @@ impl Node {
         let Identity { addresses, routes, contexts } = identity;
         let ipv6 = Forwarder::new(addresses, routes);
         let routing = Routing::Static(Place::alone());
-        Self::assemble(config, NodeId(0), true, seed, ipv6, routing, contexts)
+        let network = NetworkParts { ipv6, routing, contexts, protection: None };
+        Self::assemble(config, NodeId(0), true, seed, network)
     }
 
     fn assemble(
@@ -127,10 +143,9 @@ impl Node {
         id: NodeId,
         is_root: bool,
         seed: Seed,
-        ipv6: Forwarder,
-        routing: Routing,
-        contexts: Contexts,
+        network: NetworkParts,
     ) -> Result<Self, ConfigError> {
+        let NetworkParts { ipv6, routing, contexts, protection } = network;
         let stream = |purpose| Rng::stream(seed, id, purpose);
         let me = ipv6.addresses.node();
         let mut lowpan = config.lowpan;
@@ -155,7 +170,7 @@ impl Node {
             end_to_end: EndToEnd::new(&lowpan, &mut stream(Purpose::Lowpan)),
             ipv6,
             routing,
-            coap: coap(config, &stream)?,
+            coap: coap(config, protection, &stream)?,
             applications: Applications::default(),
             neighbours: NeighbourCache::new(),
             contexts,
@@ -367,16 +382,18 @@ impl Node {
     }
 }
 
-/// The CoAP host of a node.
 fn coap(
     config: &Config,
+    protection: Option<Protection<Peer, VolatileContexts>>,
     stream: &impl Fn(Purpose) -> Rng,
-) -> Result<Host<Peer, Endpoint<Peer>>, ConfigError> {
+) -> Result<CoapHost, ConfigError> {
     let mut settings = config.coap.clone();
-    settings.extensions.extend(EXTENSIONS);
+    settings.extensions.extend(extensions(protection.is_some()));
     settings.amplification_max = config.host.amplification_max;
     let endpoint = Endpoint::new(settings, stream(Purpose::Coap))?;
-    Ok(Host::new(endpoint, config.host.clone(), stream(Purpose::Host)))
+    let mut rng = stream(Purpose::Host);
+    let protected = Protected::new(endpoint, protection, &config.host, rng.fork());
+    Ok(Host::new(protected, config.host.clone(), rng))
 }
 
 /// RPL's settings with this node's addresses and role in them.

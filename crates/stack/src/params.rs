@@ -7,8 +7,8 @@ use lowmesh_units::Duration;
 /// would drift away from the network as one and never hear it again.
 pub const ORPHAN_MAX: Duration = Duration::from_secs(180);
 
-/// Applications of one node: ours, more than any device has; one more is refused.
-pub const APPLICATIONS_MAX: u8 = 64;
+/// Applications of one node: ours, one for each other node of a large mesh; one more is refused.
+pub const APPLICATIONS_MAX: u16 = 1024;
 
 /// The port of CoAP without security: RFC 7252 s6.1.
 pub const COAP_PORT: u16 = 5683;

@@ -1,11 +1,12 @@
 //! Values of a scenario that are each allowed, but not together.
 
 use lowmesh_congestion::cocoa_set;
+use lowmesh_units::Duration;
 
 use super::error::{ConfigError, Fault, Origin};
 use super::{
-    Application, Head, Medium, OrchestraVariant, Routes, RplMode, Scenario, Schedule, Topology,
-    Traffic, Tsch, UnitDisk, topology,
+    Application, Coap, Head, Medium, OrchestraVariant, Routes, RplMode, Scenario, Schedule,
+    Topology, Traffic, Tsch, UnitDisk, topology,
 };
 
 impl Scenario {
@@ -190,6 +191,30 @@ impl Scenario {
     /// Whether the traffic can be what it is to be.
     fn traffic_conflicts(&self, check: &mut impl FnMut(bool, &str, String)) {
         let Traffic { application, payload_bytes, hops_min, .. } = self.traffic;
+        let Coap { block, oscore, .. } = self.coap;
+        let message = format!("{block} is not a power of two, as the size of a block is");
+        check(!block.is_power_of_two(), "coap.block", message);
+        let message = "OSCORE protects CoAP, and traffic.application = \"udp\"".to_owned();
+        check(oscore && application == Application::Udp, "coap.oscore", message);
+        let nodes = self.topology.nodes().unwrap_or(u32::from(u16::MAX) + 1);
+        let lists = [
+            ("traffic.periods", &self.traffic.periods),
+            ("traffic.failures", &self.traffic.failures),
+        ];
+        for (key, list) in lists {
+            for one in list {
+                let message = format!(
+                    "node {} is the root or not in the topology: write a node from 1 to {}",
+                    one.node,
+                    nodes - 1
+                );
+                check(one.node == 0 || u32::from(one.node) >= nodes, key, message);
+            }
+        }
+        for one in &self.traffic.periods {
+            let message = format!("a period of {} is below 10ms", one.time);
+            check(one.time < Duration::from_millis(10), "traffic.periods", message);
+        }
         let least = lowmesh_sim::traffic::DATAGRAM_OCTETS_MIN;
         check(
             application == Application::Udp && usize::from(payload_bytes) < least,

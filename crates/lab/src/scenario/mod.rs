@@ -40,7 +40,7 @@ pub use radio::{
 };
 pub use schedule::{Alice, BMsf, Minimal, Msf, Orchestra, OrchestraVariant, Schedule};
 pub use topology::{Addresses, Grid, Line, Placed, Positions, Random, Star, Table, Topology, Tree};
-pub use traffic::{Application, Coap, Cocoa, Congestion, Traffic};
+pub use traffic::{Application, Arrivals, Coap, Cocoa, Congestion, Traffic};
 pub use value::Hopping;
 
 use section::{Cursor, Lines, Section, section};

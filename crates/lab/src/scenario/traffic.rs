@@ -5,7 +5,7 @@ use lowmesh_congestion::timer::cocoa::Overrides;
 use lowmesh_units::Duration;
 
 use super::section::section;
-use super::value::{Any, NotEmpty, Within, choice};
+use super::value::{Any, NodeTime, NotEmpty, Within, choice};
 
 const MS: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(86_400);
@@ -45,6 +45,10 @@ section! {
         nstart: u16 = 1, Within(1, 256);
         /// Requests that wait in the application at most (Righetti et al. 2023, table 1: 32).
         queue: u16 = 32, Within(0, 4096);
+        /// The largest blocks that a body is sent in (RFC 7959 s2.2), octets: a power of two.
+        block: u16 = 1024, Within(16, 1024);
+        /// Whether requests and responses are protected with OSCORE (RFC 8613), with a context of the root for each node.
+        oscore: bool = false, Any;
         /// Retransmissions of a confirmable message (RFC 7252 s4.8: MAX_RETRANSMIT 4).
         max_retransmit: u8 = 4, Within(0, 20);
         /// First timeout without a better estimate (RFC 7252 s4.8: ACK_TIMEOUT 2 s).
@@ -121,16 +125,41 @@ choice! {
         Coap = "coap",
         /// UDP datagrams, which nobody answers.
         Udp = "udp",
+        /// CoAP requests of the root to each node.
+        Poll = "poll",
+        /// Notifications of each node, which the root observes (RFC 7641).
+        Observe = "observe",
+    }
+}
+
+choice! {
+    /// When the requests, datagrams or states of a node come.
+    Arrivals {
+        /// One a period.
+        Periodic = "periodic",
+        /// At random, with exponential gaps.
+        Poisson = "poisson",
+        /// Several at once, one burst a period.
+        Bursts = "bursts",
     }
 }
 
 section! {
-    /// What each node but the root sends to the root; each starts at a random moment of its first period.
+    /// What each node but the root sends to the root, or is asked by it; each starts at a random moment of its first
+    /// period.
     Traffic {
         /// What carries it.
         application: Application = Application::Coap, Any;
         /// Time between two requests of a node.
         period: Duration = Duration::from_secs(30), Within(MS * 10, DAY);
+        /// How they are spread over time; the period is the mean gap, of bursts that from burst to burst.
+        arrivals: Arrivals = Arrivals::Periodic, Any;
+        /// Requests of a burst, where `arrivals = "bursts"`.
+        burst: u32 = 5, Within(1, 1000);
+        /// Nodes with a period of their own.
+        periods: Vec<NodeTime> = Vec::new(), Any;
+        /// Nodes that are switched off for good at a time of the run, as by a defect or an empty battery.
+        failures: Vec<NodeTime> = Vec::new(), Any;
         /// When the first requests are due.
         start: Duration = Duration::from_secs(360), Within(Duration::ZERO, DAY);
         /// Share of the period by which each gap varies, up and down.

@@ -125,7 +125,35 @@ macro_rules! lists {
         }
     )*};
 }
-lists!(u16: "a list of whole numbers", f64: "a list of numbers");
+lists!(
+    u16: "a list of whole numbers",
+    f64: "a list of numbers",
+    NodeTime: "a list of nodes with their times, as in [\"5@10min\"]"
+);
+
+/// A node and a time that concerns it, written `5@10min`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeTime {
+    /// Which node.
+    pub node: u16,
+    /// The time.
+    pub time: Duration,
+}
+
+impl Value for NodeTime {
+    fn noun() -> String {
+        "a node and a time, as in \"5@10min\"".to_owned()
+    }
+    fn read(value: &DeValue<'_>) -> Result<Self, Mismatch> {
+        let text = value.as_str().ok_or(WRONG_TYPE)?;
+        let (node, time) = text.split_once('@').ok_or(WRONG_TYPE)?;
+        let (node, time) = (node.trim().parse().ok(), time.trim().parse().ok());
+        node.zip(time).map(|(node, time)| Self { node, time }).ok_or(WRONG_TYPE)
+    }
+    fn write(&self) -> Option<String> {
+        Some(quoted(&format!("{}@{}", self.node, self.time)))
+    }
+}
 
 /// Rows of numbers, for a matrix written in the scenario itself.
 impl Value for Vec<Vec<f64>> {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `worlds` | (plain and random worlds to try things on) |
 //! | `determinism` | same seed, same run, with any observers? |
+//! | `forms` | does each form of traffic do what it says? |
 //! | `invariants` | what holds in every world, and at rest? |
 //! | `slots` | does the air keep its rules in every slot? |
 //! | `recovery` | do recoverable fragments keep the books under load, and what do windows do? |
@@ -12,6 +13,7 @@
 
 mod carrier;
 mod determinism;
+mod forms;
 mod indicators;
 mod invariants;
 mod recovery;

@@ -10,7 +10,7 @@ use lowmesh_sim::config::Carrier;
 use lowmesh_sim::energy::Currents;
 use lowmesh_sim::record::Outcome;
 use lowmesh_sim::topology::TopologySpec;
-use lowmesh_sim::traffic::Application;
+use lowmesh_sim::traffic::{Application, Process};
 use lowmesh_sim::{Config, Sinks, World, traffic};
 use lowmesh_sixtop::functions::orchestra::Rule;
 use lowmesh_sixtop::params::{AliceParams, MinimalParams, MsfParams, OrchestraParams};
@@ -41,6 +41,8 @@ pub fn line(nodes: usize) -> Config {
             jitter: 0.1,
             payload_octets: 20,
             application: Application::Coap { confirmable: true, path: "sensor".into() },
+            process: Process::Periodic,
+            periods: Vec::new(),
             readings_max: None,
             window: None,
             service: Duration::ZERO,
@@ -48,6 +50,7 @@ pub fn line(nodes: usize) -> Config {
             hops_min: 0,
         },
         currents: Currents::default(),
+        failures: Vec::new(),
     }
 }
 
