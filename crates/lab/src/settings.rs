@@ -5,13 +5,12 @@ use lowmesh_congestion::TimerSpec;
 use lowmesh_mac::csma::{self, Acknowledgement};
 use lowmesh_mac::tsch::hopping::HoppingSequence;
 use lowmesh_sim::air::CcaMode;
-use lowmesh_sim::config::Carrier;
 use lowmesh_sim::energy::Currents;
-use lowmesh_sim::traffic;
+use lowmesh_sim::{Carrier, Error, Mesh, NodeParts, Sinks, traffic};
 use lowmesh_sixtop::functions::orchestra::Rule;
 use lowmesh_sixtop::params::{AliceParams, MinimalParams, MsfParams, OrchestraParams};
 use lowmesh_stack::{LinkLayer, Routes, Scheduling};
-use lowmesh_units::{Addressing, Channel, Dbm, Duration, NodeId};
+use lowmesh_units::{Addressing, Channel, Dbm, Duration, NodeId, Seed};
 
 use crate::air;
 use crate::scenario::{
@@ -19,28 +18,44 @@ use crate::scenario::{
     RplMode, Scenario, Schedule, Thin, Topology, Tsch,
 };
 
-/// Everything that a run is made of.
-pub fn simulation(scenario: &Scenario) -> lowmesh_sim::Config {
-    lowmesh_sim::Config {
-        duration: scenario.head.duration,
-        topology: air::topology(scenario),
-        medium: air::medium(scenario),
-        interferers: air::interferers(scenario),
-        tx_power: air::tx_power(scenario),
+/// The mesh of a scenario at its start.
+pub fn mesh(scenario: &Scenario, seed: Seed, sinks: Sinks) -> Result<Mesh, Error> {
+    let topology = air::topology(scenario).place(seed)?;
+    let medium = lowmesh_sim::air::build(&air::medium(scenario), &topology, seed)?;
+    let router = parts(scenario);
+    let root = NodeParts { is_border_router: true, ..router.clone() };
+    let nodes = u16::try_from(topology.nodes()).unwrap_or(u16::MAX);
+    let mut builder = Mesh::builder(seed)
+        .medium(medium)
+        .interferers(air::interferers(scenario))
+        .node(NodeId(0), root)
+        .nodes(1..nodes, |_| router.clone())
+        .traffic(traffic(scenario))
+        .sinks(sinks);
+    if let Some(positions) = topology.positions() {
+        builder = builder.positions(positions);
+    }
+    builder.build()
+}
+
+/// What each of its nodes is made of.
+pub fn parts(scenario: &Scenario) -> NodeParts {
+    NodeParts {
         carrier: carrier(&scenario.mac),
+        tx_power: air::tx_power(scenario),
         drift_max_ppm: scenario.clock.drift_ppm,
         boot_spread: scenario.clock.boot_spread,
-        node: node(scenario),
-        traffic: traffic(scenario),
-        currents: Currents {
+        energy: Currents {
             tx_ma: scenario.energy.tx_ma,
             rx_ma: scenario.energy.rx_ma,
             sleep_ma: scenario.energy.sleep_ma,
         },
+        ..NodeParts::new(node(scenario))
     }
 }
 
-fn traffic(scenario: &Scenario) -> traffic::Config {
+/// What its nodes report.
+pub fn traffic(scenario: &Scenario) -> traffic::Config {
     let traffic = &scenario.traffic;
     traffic::Config {
         start: traffic.start,

@@ -31,6 +31,24 @@ pub struct Config {
     pub hops_min: u16,
 }
 
+impl Config {
+    /// No traffic at all.
+    pub fn silent() -> Self {
+        Self {
+            start: Duration::ZERO,
+            period: Duration::ZERO,
+            jitter: 0.0,
+            payload_octets: 0,
+            application: Application::Coap { confirmable: true, path: String::new() },
+            readings_max: None,
+            window: None,
+            service: Duration::ZERO,
+            silent: Vec::new(),
+            hops_min: 0,
+        }
+    }
+}
+
 /// What carries the readings.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Application {

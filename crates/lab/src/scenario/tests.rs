@@ -124,7 +124,7 @@ fn numbers_over_a_cocoa_set_reach_the_timer_and_read_back() {
     let laid = scenario.cocoa.overrides();
     assert_eq!((laid.alpha, laid.k_weak, laid.beta), (Some(0.5), Some(1.0), None));
     assert_eq!(laid.vbf_lower, Some(Duration::from_secs(3)));
-    let spec = crate::settings::simulation(&scenario).node.coap.congestion.timer;
+    let spec = crate::settings::parts(&scenario).stack.coap.congestion.timer;
     assert_eq!((spec.name.as_str(), spec.cocoa), ("6cocoa", laid));
     assert_eq!(parse(&scenario.to_toml(), &[]), scenario);
 }
@@ -134,7 +134,7 @@ fn all_thresholds_of_msf_follow_the_number_of_cells_watched() {
     let text = "name = \"x\"\n[schedule]\nfunction = \"msf\"\n";
     let msf = |sets: &[&str]| {
         let scenario = parse(text, sets);
-        match crate::settings::simulation(&scenario).node.scheduling {
+        match crate::settings::parts(&scenario).stack.scheduling {
             lowmesh_stack::Scheduling::Msf(msf) => msf,
             other => panic!("{other:?}"),
         }

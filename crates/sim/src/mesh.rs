@@ -1,0 +1,162 @@
+//! A mesh in simulated time, whole or step by step.
+//!
+//! Time goes from event to event, never from slot to slot.
+
+use std::io;
+
+use lowmesh_stack::Node;
+use lowmesh_units::{Duration, Eui64, Instant, NodeId, Seed};
+
+use crate::agenda::Kind;
+use crate::builder::Builder;
+use crate::driver::Driver;
+use crate::error::Error;
+use crate::record::Outcome;
+use crate::snapshot::{NodeSnapshot, Snapshot};
+use crate::world::World;
+
+/// How often progress is told, in events.
+const PROGRESS_EVENTS: u64 = 4096;
+
+/// Where a run writes what it does.
+#[derive(Default)]
+pub struct Sinks {
+    /// A capture of every frame.
+    pub pcap: Option<Box<dyn io::Write + Send>>,
+    /// A line of JSON for every fact.
+    pub trace: Option<Box<dyn io::Write + Send>>,
+}
+
+impl std::fmt::Debug for Sinks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Sinks")
+    }
+}
+
+/// A mesh: nodes, the air between them, and simulated time.
+///
+/// Three nodes in a line, half an hour of them:
+///
+/// ```
+/// use lowmesh_sim::air::{MediumSpec, build};
+/// use lowmesh_sim::topology::TopologySpec;
+/// use lowmesh_sim::{Mesh, NodeParts, PAN};
+/// use lowmesh_units::{Duration, NodeId, Seed};
+///
+/// let seed = Seed(1);
+/// let line = TopologySpec::Line { nodes: 3, spacing_m: 40.0 }.place(seed)?;
+/// let spec = MediumSpec::named("unit-disk").expect("one of the names");
+/// let mut mesh = Mesh::builder(seed)
+///     .medium(build(&spec, &line, seed)?)
+///     .node(NodeId(0), NodeParts::border_router(PAN))
+///     .nodes(1..=2, |_| NodeParts::router(PAN))
+///     .build()?;
+/// mesh.run_for(Duration::from_secs(1800));
+/// assert_eq!(mesh.snapshot().nodes[2].parent, Some(NodeId(1)));
+/// assert!(mesh.finish()?.frames.sent > 0);
+/// # Ok::<(), lowmesh_sim::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Mesh {
+    world: World,
+    driver: Box<dyn Driver>,
+    /// Everything before this has happened.
+    now: Instant,
+}
+
+impl Mesh {
+    /// Starts to assemble a mesh whose randomness comes from `seed`.
+    pub fn builder(seed: Seed) -> Builder {
+        Builder::new(seed)
+    }
+
+    pub(crate) fn new(world: World, driver: Box<dyn Driver>) -> Self {
+        Self { world, driver, now: Instant::ZERO }
+    }
+
+    /// The moment up to which everything has happened.
+    pub const fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// When something happens next; none when nothing ever will.
+    pub fn next_event(&self) -> Option<Instant> {
+        self.world.agenda.peek().map(|(time, ..)| time)
+    }
+
+    /// Lets everything happen that is due before `until`. A moment that lies behind changes nothing.
+    pub fn advance(&mut self, until: Instant) {
+        self.advance_watched(until, &|_| ());
+    }
+
+    /// The same; `progress` is told the time now and then.
+    pub fn advance_watched(&mut self, until: Instant, progress: &dyn Fn(Instant)) {
+        let mut events: u64 = 0;
+        while let Some((time, kind, node)) = self.world.agenda.peek().filter(|e| e.0 < until) {
+            self.world.agenda.pop();
+            self.world.change_air(time);
+            if kind == Kind::Deadline {
+                self.world.deadline(time, node);
+                self.driver.settle(&mut self.world, time, node);
+            } else {
+                self.driver.event(&mut self.world, time, kind, node);
+            }
+            events += 1;
+            if events.is_multiple_of(PROGRESS_EVENTS) {
+                progress(time);
+            }
+        }
+        self.now = self.now.max(until);
+    }
+
+    /// Advances by `span`.
+    pub fn run_for(&mut self, span: Duration) {
+        self.advance(self.now + span);
+    }
+
+    /// Ends the run here and now, and closes its books.
+    pub fn finish(self) -> Result<Outcome, Error> {
+        self.world.finish(self.now)
+    }
+
+    /// The nodes, as they are now.
+    pub fn nodes(&self) -> &[Node] {
+        &self.world.nodes
+    }
+
+    /// The node that has an address.
+    pub fn node_with(&self, address: Eui64) -> Option<NodeId> {
+        self.world.names.node(address)
+    }
+
+    /// The address of a node of this mesh.
+    pub fn eui64(&self, node: NodeId) -> Eui64 {
+        self.world.names.eui64(node)
+    }
+
+    /// What can be seen of the mesh now.
+    pub fn snapshot(&self) -> Snapshot {
+        let ids = (0..self.world.nodes.len()).map(|n| NodeId(n as u16));
+        Snapshot { now: self.now, nodes: ids.map(|id| self.look(id)).collect() }
+    }
+
+    fn look(&self, id: NodeId) -> NodeSnapshot {
+        let (world, node) = (&self.world, &self.world.nodes[id.index()]);
+        NodeSnapshot {
+            node: id,
+            eui64: world.names.eui64(id),
+            address: node.global_address(),
+            border_router: world.parts[id.index()].root,
+            is_synchronised: node.is_synchronised(),
+            is_joined: node.is_joined(),
+            parent: node.parent().and_then(|parent| world.find(parent)),
+            hops: world.hops(id),
+            rank: node.rank(),
+            negotiated_cells: node.negotiated_cells(),
+            packet_buffer_octets: node.packet_buffer_octets(),
+            frames_sent: node.counters().frames_sent,
+            frames_acked: node.counters().frames_acked,
+            radio: node.radio_time(self.now),
+        }
+    }
+}
