@@ -7,6 +7,7 @@ use lowmesh_units::{Duration, Instant, NodeId, PanId, Purpose, Rng, Seed};
 
 use crate::air::error::ConfigError;
 use crate::air::{Interference, Interferer, Medium, Position};
+use crate::backbone::{Backbone, UplinkSink, Wire};
 use crate::capture::Capture;
 use crate::clock::Clock;
 use crate::driver::{Contended, Driver, Slotted, Tuning};
@@ -15,7 +16,7 @@ use crate::mesh::{Mesh, Sinks};
 use crate::names::Names;
 use crate::parts::NodeParts;
 use crate::trace::Trace;
-use crate::traffic;
+use crate::traffic::{self, Collector};
 use crate::world::{Beginning, Part, World};
 
 /// A mesh being assembled; [`Mesh::builder`] starts one.
@@ -29,7 +30,19 @@ pub struct Builder {
     /// A node that was given twice.
     twice: Option<NodeId>,
     traffic: traffic::Config,
+    backbone: Option<Wire>,
+    uplink: Uplink,
     sinks: Sinks,
+}
+
+/// The sink of packets that leave for the world outside.
+#[derive(Default)]
+struct Uplink(Option<UplinkSink>);
+
+impl std::fmt::Debug for Uplink {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.is_some() { "Uplink(given)" } else { "Uplink(none)" })
+    }
 }
 
 impl Builder {
@@ -42,6 +55,8 @@ impl Builder {
             nodes: BTreeMap::new(),
             twice: None,
             traffic: traffic::Config::silent(),
+            backbone: None,
+            uplink: Uplink::default(),
             sinks: Sinks::default(),
         }
     }
@@ -94,6 +109,21 @@ impl Builder {
         self
     }
 
+    /// A wire between the border routers, over which packets for another mesh go.
+    #[must_use]
+    pub fn backbone(mut self, wire: Wire) -> Self {
+        self.backbone = Some(wire);
+        self
+    }
+
+    /// Takes packets for prefixes that no mesh here has: when, at which border router, and the packet.
+    /// [`Mesh::inject`] is the way back.
+    #[must_use]
+    pub fn uplink(mut self, sink: impl FnMut(Instant, NodeId, &[u8]) + Send + 'static) -> Self {
+        self.uplink = Uplink(Some(Box::new(sink)));
+        self
+    }
+
     /// Where the run writes what it does.
     #[must_use]
     pub fn sinks(mut self, sinks: Sinks) -> Self {
@@ -107,7 +137,9 @@ impl Builder {
             let allowed = "call Builder::medium with one of lowmesh_sim::air or of your own";
             ConfigError::new("medium", &"none", allowed)
         })?;
-        let nodes = self.consecutive(medium.links().nodes())?;
+        let mut nodes = self.consecutive(medium.links().nodes())?;
+        let is_open = self.backbone.is_some() || self.uplink.0.is_some();
+        nodes.iter_mut().for_each(|node| node.stack.uplink |= is_open);
         let roots = roots(&nodes)?;
         let (seed, count) = (self.seed, nodes.len());
         let interference =
@@ -116,12 +148,23 @@ impl Builder {
         let names = ids().zip(&nodes).map(|(id, node)| node.stack.addressing.eui64(seed, id));
         let names = Names::new(names);
         let driver = driver(&nodes)?;
+        let heads = ids().zip(&nodes).filter(|(_, node)| node.is_border_router);
+        let ends = heads.map(|(id, node)| (node.stack.prefix, id));
+        let backbone = Backbone::new(self.backbone, ends, self.uplink.0);
         let machines = ids()
             .zip(&nodes)
             .map(|(id, node)| Node::new(&node.stack, id, node.is_border_router, seed))
             .collect::<Result<Vec<_>, _>>()?;
         let parts = ids().zip(&nodes).zip(&roots);
-        let parts = parts.map(|((id, node), root)| part(id, node, *root, &self.traffic)).collect();
+        let first = roots.iter().min().copied().unwrap_or_default();
+        let parts = parts.map(|((id, node), root)| {
+            let collector = match self.traffic.collector {
+                Collector::Own => *root,
+                Collector::First => first,
+            };
+            part(id, node, (*root, collector), &self.traffic)
+        });
+        let parts = parts.collect();
         let world = World::new(Beginning {
             seed,
             nodes: machines,
@@ -132,6 +175,7 @@ impl Builder {
             medium,
             interference,
             traffic: self.traffic,
+            backbone,
             trace: Trace::new(self.sinks.trace),
             capture: self.sinks.pcap.map(Capture::new).transpose().map_err(Error::Capture)?,
         });
@@ -250,13 +294,19 @@ fn driver(nodes: &[NodeParts]) -> Result<Box<dyn Driver>, ConfigError> {
     Ok(Box::new(Contended::new(nodes.iter().map(tuning).collect())))
 }
 
-fn part(id: NodeId, node: &NodeParts, root: NodeId, traffic: &traffic::Config) -> Part {
+fn part(
+    id: NodeId,
+    node: &NodeParts,
+    (root, collector): (NodeId, NodeId),
+    traffic: &traffic::Config,
+) -> Part {
     let far_enough = match &node.stack.routes {
         Routes::Rpl => true,
         Routes::Static(tree) => tree.hops(id).is_some_and(|hops| hops >= traffic.hops_min),
     };
     Part {
         root,
+        collector,
         guard: node.stack.mac.guard,
         tx_power: node.tx_power,
         energy: node.energy,

@@ -7,6 +7,7 @@
 //! | [`record`] | what a run leaves behind |
 //! | `world`, `note`, `summary` | nodes and books, and the end of a run |
 //! | `driver` | what carries frames: `slotted` for timeslots, `contended` for carrier sense |
+//! | [`backbone`] | the wire between border routers |
 //! | [`agenda`], [`clock`] | events in order, crystals that drift |
 //! | [`air`], [`topology`] | who hears whom, where nodes stand |
 //! | [`traffic`] | the application |
@@ -19,6 +20,7 @@
 
 pub mod agenda;
 pub mod air;
+pub mod backbone;
 pub mod builder;
 pub mod capture;
 pub mod clock;
@@ -40,8 +42,9 @@ pub mod trace;
 pub mod traffic;
 mod world;
 
+pub use backbone::Wire;
 pub use builder::Builder;
 pub use error::Error;
-pub use mesh::{Mesh, Sinks};
+pub use mesh::{InjectError, Mesh, Sinks};
 pub use parts::{Carrier, NodeParts, PAN};
 pub use snapshot::{NodeSnapshot, Snapshot};

@@ -4,8 +4,11 @@
 
 use std::io;
 
+use lowmesh_machine::Handle;
 use lowmesh_stack::Node;
+use lowmesh_stack::event::Input;
 use lowmesh_units::{Duration, Eui64, Instant, NodeId, Seed};
+use lowmesh_wire::ipv6::Header;
 
 use crate::agenda::Kind;
 use crate::builder::Builder;
@@ -31,6 +34,30 @@ impl std::fmt::Debug for Sinks {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Sinks")
     }
+}
+
+/// Why a packet cannot be injected.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InjectError {
+    /// There is no such node.
+    #[error("node {node} does not exist; nodes are numbered from 0, and there are {nodes}")]
+    NoNode {
+        /// The number that was given.
+        node: NodeId,
+        /// How many nodes there are.
+        nodes: usize,
+    },
+    /// The moment lies behind.
+    #[error("{at} lies behind; everything before {now} has happened, so inject at {now} or later")]
+    Past {
+        /// The moment that was given.
+        at: Instant,
+        /// The present of the mesh.
+        now: Instant,
+    },
+    /// The octets are no IPv6 packet.
+    #[error("the octets are no IPv6 packet: {0}; give one whole packet from its version on")]
+    Malformed(String),
 }
 
 /// A mesh: nodes, the air between them, and simulated time.
@@ -112,6 +139,25 @@ impl Mesh {
     /// Advances by `span`.
     pub fn run_for(&mut self, span: Duration) {
         self.advance(self.now + span);
+    }
+
+    /// Gives a node an IPv6 packet at `now`, as if it came over the node's uplink: it goes on into the mesh, or is for the
+    /// node. Everything that is due before `now` happens first.
+    pub fn inject(&mut self, now: Instant, node: NodeId, packet: &[u8]) -> Result<(), InjectError> {
+        if node.index() >= self.world.nodes.len() {
+            return Err(InjectError::NoNode { node, nodes: self.world.nodes.len() });
+        }
+        if now < self.now {
+            return Err(InjectError::Past { at: now, now: self.now });
+        }
+        if let Err(error) = Header::parse_packet(packet) {
+            return Err(InjectError::Malformed(error.to_string()));
+        }
+        self.advance(now);
+        let input = Input::Uplink { packet: packet.to_vec(), handle: Handle::NONE };
+        self.world.tell(now, node, input);
+        self.driver.settle(&mut self.world, now, node);
+        Ok(())
     }
 
     /// Ends the run here and now, and closes its books.

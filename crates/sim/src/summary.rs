@@ -13,7 +13,7 @@ use crate::world::World;
 impl World {
     /// Closes the books at `end`.
     pub(crate) fn finish(mut self, end: Instant) -> Result<Outcome, Error> {
-        let held = self.nodes.iter().flat_map(Node::held);
+        let held = self.nodes.iter().flat_map(Node::held).chain(self.backbone.handles());
         self.ledger.check(held).map_err(Error::Books)?;
         for index in 0..self.nodes.len() {
             self.summarise(end, NodeId(index as u16));

@@ -8,8 +8,10 @@ use std::io;
 
 use lowmesh_coap::{ExchangeId, RequestTemplate, ResponseTemplate};
 use lowmesh_mac::account::RadioTime;
-use lowmesh_machine::{Handle, Machine as _, earliest, expect_accepted};
-use lowmesh_stack::event::{Input, Output, RadioOrder};
+use lowmesh_machine::{
+    DropReason, Dropped, Handle, Layer, Machine as _, earliest, expect_accepted,
+};
+use lowmesh_stack::event::{Input, Output, Packet, RadioOrder};
 use lowmesh_stack::{COAP_PORT, DATAGRAM_PORT, Node};
 use lowmesh_units::{Dbm, Duration, Instant, NodeId, Seed};
 use lowmesh_wire::coap::Code;
@@ -17,6 +19,7 @@ use lowmesh_wire::ipv6::Address;
 
 use crate::agenda::{Agenda, Kind};
 use crate::air::{Interference, Medium, Overlap};
+use crate::backbone::{Backbone, Crossing, Fate};
 use crate::capture::Capture;
 use crate::clock::Clock;
 use crate::courses::Courses;
@@ -33,6 +36,8 @@ use crate::traffic::{self, Application, Client};
 pub(crate) struct Part {
     /// The border router of its PAN.
     pub(crate) root: NodeId,
+    /// The border router that takes its readings.
+    pub(crate) collector: NodeId,
     /// Half the time for which it listens for a frame to start, in timeslots.
     pub(crate) guard: Duration,
     /// Power that it sends with.
@@ -66,6 +71,7 @@ pub(crate) struct World {
     boots: Vec<Option<Instant>>,
     /// Requests that each collector works on, and when it is done.
     answers: Vec<VecDeque<(Instant, ExchangeId)>>,
+    pub(crate) backbone: Backbone,
     pub(crate) ledger: Ledger,
     pub(crate) outcome: Outcome,
     pub(crate) courses: Courses,
@@ -88,6 +94,7 @@ pub(crate) struct Beginning {
     pub(crate) medium: Box<dyn Medium>,
     pub(crate) interference: Interference,
     pub(crate) traffic: traffic::Config,
+    pub(crate) backbone: Backbone,
     pub(crate) trace: Trace,
     pub(crate) capture: Option<Capture>,
 }
@@ -96,7 +103,7 @@ impl World {
     /// A world in which nothing has happened yet.
     pub(crate) fn new(beginning: Beginning) -> Self {
         let Beginning { seed, nodes, parts, names, clocks, boots, .. } = beginning;
-        let Beginning { medium, interference, traffic, trace, capture, .. } = beginning;
+        let Beginning { medium, interference, traffic, backbone, trace, capture, .. } = beginning;
         let count = nodes.len();
         let ids = || (0..count).map(|n| NodeId(n as u16));
         let mut agenda = Agenda::new(count);
@@ -127,6 +134,7 @@ impl World {
             capture,
             agenda,
             traffic,
+            backbone,
         }
     }
 
@@ -154,6 +162,7 @@ impl World {
         }
         if self.is_root(node) {
             self.answer_due(now, node);
+            self.backbone_due(now, node);
         }
         if let Some(payload) = self.clients[node.index()].take(now, &self.traffic) {
             match self.traffic.application {
@@ -165,14 +174,14 @@ impl World {
         }
     }
 
-    fn tell(&mut self, now: Instant, node: NodeId, input: Input) {
+    pub(crate) fn tell(&mut self, now: Instant, node: NodeId, input: Input) {
         // A node refuses what makes no sense in its state, such as an answer to a forgotten request.
         expect_accepted(self.nodes[node.index()].handle(now, input));
     }
 
     /// The address to which `node` reports.
     fn collector(&self, node: NodeId) -> Address {
-        self.nodes[self.parts[node.index()].root.index()].global_address()
+        self.nodes[self.parts[node.index()].collector.index()].global_address()
     }
 
     fn issue(&mut self, now: Instant, node: NodeId, payload: Vec<u8>, confirmable: bool) {
@@ -227,20 +236,49 @@ impl World {
                 Output::Request { exchange, .. } => self.serve(now, node, exchange),
                 Output::Datagram { payload, .. } => self.take_datagram(now, &payload),
                 Output::Radio(order) => self.orders.push(order),
+                Output::Uplink { packet, handle } => self.leave(now, node, packet, handle),
                 // No application of a simulation pings, and no node sends errors.
                 Output::Pong { .. } | Output::Trouble { .. } => {}
             }
         }
+        let octets = self.nodes[node.index()].packet_buffer_octets();
+        self.buffers[node.index()].set(now, octets);
+        self.plan_deadline(now, node);
+    }
+
+    /// Notes when a node wants to be called again.
+    fn plan_deadline(&mut self, now: Instant, node: NodeId) {
         let index = node.index();
-        self.buffers[index].set(now, self.nodes[index].packet_buffer_octets());
         let boot = self.boots[index];
         let mut machines = earliest(self.nodes[index].next_deadline(), self.clients[index].next());
         if let Some((due, _)) = self.answers[index].front() {
             machines = earliest(machines, Some(*due));
         }
+        machines = earliest(machines, self.backbone.next(node));
         // Nothing happens at a node before it is switched on.
         let deadline = boot.or(machines.map(|due| due.max(now)));
         self.agenda.set(node, Kind::Deadline, deadline);
+    }
+
+    /// A packet leaves the mesh at the border router `node`.
+    fn leave(&mut self, now: Instant, node: NodeId, packet: Vec<u8>, handle: Handle) {
+        self.trace.note(now, node, Fact::Left { handle, octets: packet.len() });
+        match self.backbone.take(now, node, packet, handle) {
+            Fate::Crosses(to) => self.plan_deadline(now, to),
+            Fate::Gone => self.note_packet(now, node, Packet::Delivered(handle)),
+            Fate::NoRoute => {
+                let (layer, reason) = (Layer::Ipv6, DropReason::NoRoute);
+                self.note_packet(now, node, Packet::Dropped(Dropped { handle, layer, reason }));
+            }
+        }
+    }
+
+    /// Gives a border router what has come over the backbone.
+    fn backbone_due(&mut self, now: Instant, node: NodeId) {
+        while let Some(Crossing { packet, handle, .. }) = self.backbone.arrived(now, node) {
+            self.trace.note(now, node, Fact::Entered { handle, octets: packet.len() });
+            self.tell(now, node, Input::Uplink { packet, handle });
+        }
     }
 
     /// The collector takes every reading (RFC 7252 s5.9.1.4: 2.04 Changed), and answers when it is done with it.

@@ -75,6 +75,8 @@ pub struct Node {
     pub(crate) neighbours: NeighbourCache,
     pub(crate) contexts: Contexts,
     pub(crate) hop_limit: u8,
+    /// Whether packets for other prefixes leave the mesh here.
+    pub(crate) has_uplink: bool,
     pub(crate) error_bucket: Bucket,
     pub(crate) outbox: Outbox<Output>,
     pub(crate) counters: Counters,
@@ -156,6 +158,7 @@ impl Node {
             neighbours: NeighbourCache::new(),
             contexts,
             hop_limit: config.hop_limit,
+            has_uplink: is_root && config.uplink,
             error_bucket: Bucket::new(config.icmpv6_errors),
             outbox: Outbox::new(),
             counters: Counters::default(),
@@ -388,6 +391,10 @@ impl Machine for Node {
             }
             Input::Datagram { source_port, peer, payload } => {
                 self.send_datagram(now, source_port, peer, &payload, Class::Request);
+                Ok(())
+            }
+            Input::Uplink { packet, handle } => {
+                self.on_uplink(now, packet, handle);
                 Ok(())
             }
             Input::Ping { to, echo } => {

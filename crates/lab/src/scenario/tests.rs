@@ -296,7 +296,7 @@ fn every_key_is_in_the_manual() {
         let (section, name) = key.rsplit_once('.').unwrap_or(("", &key));
         let heading = match section {
             "" => "\n## Top".to_owned(),
-            "radio.wifi" | "radio.burst" => format!("\n## `[[{section}]]`"),
+            "radio.wifi" | "radio.burst" | "border_router" => format!("\n## `[[{section}]]`"),
             _ => format!("\n## `[{section}]`"),
         };
         let start = manual.find(&heading).unwrap_or_else(|| panic!("no section {heading}"));
@@ -367,6 +367,7 @@ fn every_default_in_the_manual_is_the_one_in_force() {
     compare("## `[coap]`", &|lines| Coap::default().write(lines));
     compare("## `[traffic]`", &|lines| Traffic::default().write(lines));
     compare("## `[clock]`", &|lines| Clock::default().write(lines));
+    compare("## `[backbone]`", &|lines| Backbone::default().write(lines));
     compare("## `[energy]`", &|lines| Energy::default().write(lines));
     assert!(compared > 100, "{compared}");
 }
