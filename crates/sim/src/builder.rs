@@ -45,9 +45,10 @@ impl std::fmt::Debug for Uplink {
     }
 }
 
-impl Builder {
-    pub(crate) fn new(seed: Seed) -> Self {
-        Self {
+impl Mesh {
+    /// Starts to assemble a mesh whose randomness comes from `seed`.
+    pub fn builder(seed: Seed) -> Builder {
+        Builder {
             seed,
             medium: None,
             positions: None,
@@ -60,7 +61,9 @@ impl Builder {
             sinks: Sinks::default(),
         }
     }
+}
 
+impl Builder {
     /// Who hears whom: one of [`air`](crate::air), or one of your own.
     #[must_use]
     pub fn medium(mut self, medium: Box<dyn Medium>) -> Self {

@@ -7,11 +7,10 @@ use std::io;
 use lowmesh_machine::Handle;
 use lowmesh_stack::Node;
 use lowmesh_stack::event::Input;
-use lowmesh_units::{Duration, Eui64, Instant, NodeId, Seed};
+use lowmesh_units::{Duration, Eui64, Instant, NodeId};
 use lowmesh_wire::ipv6::Header;
 
 use crate::agenda::Kind;
-use crate::builder::Builder;
 use crate::driver::Driver;
 use crate::error::Error;
 use crate::record::Outcome;
@@ -92,11 +91,6 @@ pub struct Mesh {
 }
 
 impl Mesh {
-    /// Starts to assemble a mesh whose randomness comes from `seed`.
-    pub fn builder(seed: Seed) -> Builder {
-        Builder::new(seed)
-    }
-
     pub(crate) fn new(world: World, driver: Box<dyn Driver>) -> Self {
         Self { world, driver, now: Instant::ZERO }
     }
