@@ -80,3 +80,64 @@ impl Scenario {
         check(is_tree && meshes.len() > 1, "border_router", message);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use lowmesh_sim::record::Ending;
+    use lowmesh_units::{NodeId, Seed};
+
+    use super::*;
+    use crate::simulate::{Sinks, simulate};
+
+    /// Six nodes in a line, the last three in a mesh of their own.
+    const TWO: &str = "name = \"two\"\nduration = \"20min\"\nwarmup = \"5min\"\n\
+        [topology]\nkind = \"line\"\nnodes = 6\n[radio]\nmedium = \"unit-disk\"\n\
+        [mac]\nhopping = [15, 20]\neb_period = \"2s\"\n\
+        [traffic]\ncollector = \"first\"\nperiod = \"10s\"\n\
+        [[border_router]]\nnode = 3\nhopping = [25, 26]\n";
+
+    fn told(text: &str, sets: &[&str]) -> String {
+        let sets: Vec<String> = sets.iter().map(|&set| set.to_owned()).collect();
+        let errors = Scenario::parse("two.toml", text, &sets).expect_err("it does not fit");
+        errors.to_string()
+    }
+
+    #[test]
+    fn border_routers_are_read_and_written_and_have_pans_in_a_row() {
+        let scenario = Scenario::parse("two", TWO, &[]).expect("a good scenario");
+        let meshes = scenario.meshes();
+        let pans: Vec<(u16, u16)> = meshes.iter().map(|mesh| (mesh.first, mesh.pan.0)).collect();
+        assert_eq!(pans, [(0, 0xabcd), (3, 0xabce)]);
+        assert_eq!(Scenario::parse("two", &scenario.to_toml(), &[]), Ok(scenario));
+    }
+
+    #[test]
+    fn a_reading_crosses_from_one_mesh_to_the_other() {
+        let scenario = Scenario::parse("two", TWO, &[]).expect("a good scenario");
+        let run = || simulate(&scenario, Seed(1), Sinks::default(), &|_| ()).expect("it balances");
+        let outcome = run();
+        assert_eq!(outcome.trace_hash, run().trace_hash);
+        let hops: Vec<Option<u32>> = outcome.nodes.iter().map(|node| node.hops).collect();
+        assert_eq!(hops, [0, 1, 2, 0, 1, 2].map(Some));
+        for node in [1, 2, 4, 5] {
+            let own = outcome.transactions.iter().filter(|t| t.node == NodeId(node));
+            let good = own.filter(|t| t.ending == Ending::Acknowledged).count();
+            assert!(good > 40, "node {node}: {good}");
+        }
+    }
+
+    #[test]
+    fn border_routers_that_do_not_fit_are_told_by_their_keys() {
+        for (sets, expected) in [
+            (&["topology.nodes=3"][..], "border_router[0].node: 3 is no node: there are 3"),
+            (&["border_router=[{node=3, pan=43981}]"], "43981 is the PAN of node 0 already"),
+            (&["border_router=[{node=3}, {node=2}]"], "border_router[1].node: 2 is not above 3"),
+            (&["border_router=[{node=3, channel=11}]"], "hops; write hopping instead"),
+            (&["mac.kind=csma"], "border_router[0].hopping: only mac.kind = \"tsch\" hops"),
+            (&["border_router=[{}]"], "border_router[0].node"),
+        ] {
+            let told = told(TWO, sets);
+            assert!(told.contains(expected), "{sets:?}: {told}");
+        }
+    }
+}
