@@ -142,7 +142,9 @@ impl Builder {
         })?;
         let mut nodes = self.consecutive(medium.links().nodes())?;
         let is_open = self.backbone.is_some() || self.uplink.0.is_some();
-        nodes.iter_mut().for_each(|node| node.stack.uplink |= is_open);
+        for node in &mut nodes {
+            node.stack.uplink |= is_open;
+        }
         let roots = roots(&nodes)?;
         let (seed, count) = (self.seed, nodes.len());
         let interference =

@@ -13,6 +13,8 @@ use super::{Link, Medium, Noise, Signal, reception_draw, resolve};
 const FRAMES: u64 = 20_000;
 /// The largest difference between the two: four standard deviations of a share of one half among [`FRAMES`] draws.
 const DIFFERENCE_MAX: f64 = 0.015;
+/// A power in milliwatts over the same in dBm, but for rounding.
+const ONE_POWER: core::ops::RangeInclusive<f64> = 0.999_999_999..=1.000_000_001;
 /// Octets of those frames.
 const OCTETS: usize = 60;
 /// Changes of the links that are looked at.
@@ -96,7 +98,7 @@ fn check_links(medium: &dyn Medium) -> Result<(), String> {
     for (tx, rx, channel, link) in heard(medium) {
         let at = format!("from {tx} to {rx} on channel {}", channel.number());
         let (dbm, ratio) = (link.rssi.0, link.power_mw / link.rssi.milliwatts());
-        if !(-200.0..50.0).contains(&dbm) || !((ratio - 1.0).abs() < 1e-9) {
+        if !(-200.0..50.0).contains(&dbm) || !ONE_POWER.contains(&ratio) {
             return Err(format!("{at}: {dbm} dBm and {} mW are not one power", link.power_mw));
         }
         let chance = medium.reception_probability(tx, rx, channel, OCTETS);
@@ -129,7 +131,7 @@ fn check_arrivals(medium: &dyn Medium) -> Result<(), String> {
         };
         let share = (0..FRAMES).filter(arrives).count() as f64 / FRAMES as f64;
         let said = medium.reception_probability(tx, rx, channel, OCTETS);
-        if !((share - said).abs() < DIFFERENCE_MAX) {
+        if (share - said).abs() >= DIFFERENCE_MAX {
             return Err(format!(
                 "of lone frames from {tx} to {rx} {share:.3} arrive where it says {said:.3}"
             ));

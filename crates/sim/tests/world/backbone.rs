@@ -7,7 +7,7 @@ use lowmesh_mac::csma;
 use lowmesh_mac::tsch::hopping::HoppingSequence;
 use lowmesh_rpl::Mode;
 use lowmesh_sim::air::{MediumSpec, build};
-use lowmesh_sim::record::{Ending, Outcome};
+use lowmesh_sim::record::{Ending, Outcome, Transaction};
 use lowmesh_sim::topology::Topology;
 use lowmesh_sim::traffic::{self, Collector};
 use lowmesh_sim::{Builder, InjectError, Mesh, NodeParts, PAN, Wire};
@@ -130,11 +130,11 @@ fn carrier_sense_has_a_channel_for_each_mesh() {
     let outcome = run(two_meshes(3, parts).backbone(Wire { delay: Duration::from_secs(1) }), 600);
     let near = outcome.transactions.iter().filter(|t| t.node == NodeId(1));
     let far = outcome.transactions.iter().filter(|t| t.node == NodeId(4));
-    let most = |of: &mut dyn Iterator<Item = &lowmesh_sim::record::Transaction>| {
-        of.filter_map(|t| t.delay()).max().expect("an answer")
+    let most = |of: &mut dyn Iterator<Item = &Transaction>| {
+        of.filter_map(Transaction::delay).max().expect("an answer")
     };
     assert!(most(&mut near.into_iter()) < Duration::from_secs(1));
-    let delays: Vec<Duration> = far.filter_map(|t| t.delay()).collect();
+    let delays: Vec<Duration> = far.filter_map(Transaction::delay).collect();
     assert!(delays.len() > 30);
     assert!(delays.iter().all(|delay| *delay > Duration::from_secs(2)), "two times the wire");
     let crossed = |from: u16, to: u16| outcome.links.contains_key(&(NodeId(from), NodeId(to)));
