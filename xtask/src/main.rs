@@ -30,6 +30,7 @@ mod swarm;
 mod test;
 mod tidy;
 mod tools;
+mod traces;
 mod zep;
 
 const USAGE: &str = "\
@@ -40,6 +41,7 @@ cargo xtask COMMAND
   test          everything a change must pass   [--skip-external: leave out what needs tshark]
   no-std        the device crates build without std
   determinism   the same seed gives the same trace, whatever the number of threads
+  traces        built-in scenarios and reproductions give the recorded traces   [--write: record them]
   stale-store   a changed program reuses no stored runs of the program before the change
   capture       a ten-minute capture that tshark must dissect without fault
   scapy         6LoWPAN beside scapy: it reads our frames, and our tests its own; --write updates them
@@ -71,6 +73,7 @@ fn run(args: &[String]) -> Result<()> {
         "test" => test::run(rest),
         "no-std" => no_std::run(rest),
         "determinism" => determinism::run(rest),
+        "traces" => traces::run(rest),
         "stale-store" => stale_store::run(rest),
         "capture" => capture::run(rest),
         "scapy" => scapy::run(rest),

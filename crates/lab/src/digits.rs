@@ -40,12 +40,23 @@ impl Digits {
 
     /// `value` with this number of digits.
     pub fn show(self, value: f64) -> String {
-        format!("{value:.*}", self.0)
+        without_sign_of_zero(format!("{value:.*}", self.0))
     }
 
     /// `value` with this number of digits and its sign; zero has none.
     pub fn show_signed(self, value: f64) -> String {
-        if value == 0.0 { self.show(0.0) } else { format!("{value:+.*}", self.0) }
+        if value == 0.0 {
+            return self.show(0.0);
+        }
+        without_sign_of_zero(format!("{value:+.*}", self.0))
+    }
+}
+
+/// A number that rounds to zero has no sign.
+fn without_sign_of_zero(shown: String) -> String {
+    match shown.strip_prefix(['-', '+']) {
+        Some(size) if size.chars().all(|c| matches!(c, '0' | '.')) => size.to_owned(),
+        _ => shown,
     }
 }
 
@@ -107,6 +118,8 @@ mod tests {
         assert_eq!(shown(-213.0, Some(498.0)), "-213 ± 498");
         assert_eq!(shown(0.0, Some(0.0)), "0 ± 0");
         assert_eq!(shown(-0.0, None), "0");
+        assert_eq!(shown(-0.3, Some(35.0)), "0 ± 35");
+        assert_eq!(shown(-0.3, Some(3.5)), "-0.3 ± 3.5");
     }
 
     #[test]

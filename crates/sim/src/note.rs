@@ -24,7 +24,8 @@ impl World {
     ) {
         self.trace.note(now, from, Fact::Sent { asn, channel, octets });
         if let Some(capture) = &mut self.capture {
-            let frame = Captured { at, asn, channel, level: self.config.tx_power, octets };
+            let frame =
+                Captured { at, asn, channel, level: self.parts[from.index()].tx_power, octets };
             if let Err(error) = capture.write(frame) {
                 self.capture = None;
                 self.capture_error.get_or_insert(error);

@@ -2,13 +2,12 @@
 
 use lowmesh_applications::params::NUMBER_OCTETS;
 use lowmesh_applications::{
-    Arrivals, Carrier, Client, Collector, Observer, Poller, Schedule, Sensor,
+    Arrivals, Carrier, Client, Collector as Collecting, Observer, Poller, Schedule, Sensor,
 };
-use lowmesh_stack::Routes;
 use lowmesh_units::{Duration, NodeId, Purpose, Rng, Seed};
 use lowmesh_wire::ipv6::Address;
 
-use crate::world::ROOT;
+use crate::world::Part;
 
 /// When and what clients send.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,12 +31,50 @@ pub struct Config {
     /// Requests of a client from the oldest that is not over to the newest; a reading that finds no room among
     /// them is left out.
     pub window: Option<usize>,
+    /// Which border router takes the readings of a node.
+    pub collector: Collector,
     /// How long the collector takes to answer a request.
     pub service: Duration,
     /// Nodes that are no clients.
     pub silent: Vec<NodeId>,
     /// Only nodes at least so many hops below the root are clients, where routes are given.
     pub hops_min: u16,
+}
+
+impl Config {
+    /// A CoAP request of 20 octets every half minute, from the sixth minute on: the defaults of a scenario.
+    pub fn readings() -> Self {
+        Self {
+            start: Duration::from_secs(360),
+            period: Duration::from_secs(30),
+            jitter: 0.1,
+            payload_octets: 20,
+            application: Application::Coap { confirmable: true, path: "sensor".to_owned() },
+            process: Process::Periodic,
+            periods: Vec::new(),
+            readings_max: None,
+            window: None,
+            collector: Collector::Own,
+            service: Duration::ZERO,
+            silent: Vec::new(),
+            hops_min: 0,
+        }
+    }
+
+    /// No traffic at all.
+    pub fn silent() -> Self {
+        Self { period: Duration::ZERO, ..Self::readings() }
+    }
+}
+
+/// Which border router takes the readings of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Collector {
+    /// That of its own PAN.
+    #[default]
+    Own,
+    /// The one with the lowest number, over the backbone where there are several.
+    First,
 }
 
 /// What carries the readings.
@@ -82,45 +119,41 @@ pub enum Process {
     Bursts(u32),
 }
 
-/// What runs on the node `id`; `addresses` are those of all nodes, the root first.
-pub fn applications(
-    config: &Config,
-    routes: &Routes,
-    seed: Seed,
-    id: NodeId,
-    addresses: &[Address],
-) -> Vec<Box<dyn lowmesh_stack::Application>> {
-    let plan = Plan { config, routes, seed, addresses };
-    if id == ROOT { plan.of_root() } else { plan.of_node(id) }
-}
-
-/// What goes into the choice of applications.
-struct Plan<'a> {
-    config: &'a Config,
-    routes: &'a Routes,
-    seed: Seed,
-    addresses: &'a [Address],
+/// What the traffic is planned with: one entry a node in each list.
+pub(crate) struct Plan<'a> {
+    pub(crate) config: &'a Config,
+    pub(crate) seed: Seed,
+    pub(crate) parts: &'a [Part],
+    pub(crate) addresses: &'a [Address],
 }
 
 impl Plan<'_> {
-    fn of_root(&self) -> Vec<Box<dyn lowmesh_stack::Application>> {
+    /// What runs on a node.
+    pub(crate) fn applications(&self, id: NodeId) -> Vec<Box<dyn lowmesh_stack::Application>> {
+        let part = &self.parts[id.index()];
+        if part.root == id {
+            self.of_border_router(id)
+        } else if part.is_client {
+            vec![self.of_client(id, part.collector)]
+        } else {
+            Vec::new()
+        }
+    }
+    fn of_border_router(&self, here: NodeId) -> Vec<Box<dyn lowmesh_stack::Application>> {
         let config = self.config;
+        let collector = |path: &str| Collecting::new(path.to_owned(), config.service);
         match &config.application {
-            Application::Coap { path, .. } => {
-                vec![Box::new(Collector::new(path.clone(), config.service))]
-            }
-            Application::Datagrams => {
-                vec![Box::new(Collector::new(String::new(), config.service))]
-            }
+            Application::Coap { path, .. } => vec![Box::new(collector(path))],
+            Application::Datagrams => vec![Box::new(collector(""))],
             Application::Poll { confirmable, path } => self
-                .sensors()
+                .sensors(here)
                 .map(|(id, address)| {
                     let schedule = self.schedule(id, self.rng(id), config.readings_max);
                     Box::new(Poller::new(address, path.clone(), *confirmable, schedule)) as Box<_>
                 })
                 .collect(),
             Application::Observe { confirmable, path } => self
-                .sensors()
+                .sensors(here)
                 .map(|(id, address)| {
                     // The sensor draws from the stream itself.
                     let schedule = self.schedule(id, self.rng(id).fork(), Some(1));
@@ -129,11 +162,8 @@ impl Plan<'_> {
                 .collect(),
         }
     }
-    fn of_node(&self, id: NodeId) -> Vec<Box<dyn lowmesh_stack::Application>> {
+    fn of_client(&self, id: NodeId, collector: NodeId) -> Box<dyn lowmesh_stack::Application> {
         let config = self.config;
-        if !self.is_client(id) {
-            return Vec::new();
-        }
         let octets = config.payload_octets;
         let schedule = self.schedule(id, self.rng(id), config.readings_max);
         let carrier = match &config.application {
@@ -142,17 +172,17 @@ impl Plan<'_> {
                 Carrier::Requests { path, confirmable, window }
             }
             Application::Datagrams => Carrier::Datagrams,
-            // Its state does not change by itself: nobody observes it.
             Application::Poll { path, .. } | Application::Observe { path, .. } => {
-                return vec![Box::new(Sensor::new(path.clone(), octets, schedule))];
+                return Box::new(Sensor::new(path.clone(), octets, schedule));
             }
         };
-        vec![Box::new(Client::new(self.addresses[ROOT.index()], carrier, octets, schedule))]
+        Box::new(Client::new(self.addresses[collector.index()], carrier, octets, schedule))
     }
-    /// The nodes whose sensors the root reads.
-    fn sensors(&self) -> impl Iterator<Item = (NodeId, Address)> {
-        let nodes = (0..).map(NodeId).zip(self.addresses.iter().copied()).skip(1);
-        nodes.filter(|(id, _)| self.is_client(*id))
+    /// The nodes whose sensors a border router reads.
+    fn sensors(&self, here: NodeId) -> impl Iterator<Item = (NodeId, Address)> {
+        let nodes = (0..).map(NodeId).zip(self.parts).zip(self.addresses);
+        let read = nodes.filter(move |((_, part), _)| part.is_client && part.collector == here);
+        read.map(|((id, _), address)| (id, *address))
     }
     fn rng(&self, id: NodeId) -> Rng {
         Rng::stream(self.seed, id, Purpose::Traffic)
@@ -167,13 +197,5 @@ impl Plan<'_> {
             Process::Bursts(size) => Arrivals::Bursts { period, jitter, size },
         };
         Schedule::new(arrivals, config.start, events_max, rng)
-    }
-    /// Whether the node is far enough from the root to be a client; known only of given routes.
-    fn is_client(&self, id: NodeId) -> bool {
-        let far = match self.routes {
-            Routes::Rpl => true,
-            Routes::Static(tree) => tree.hops(id).is_some_and(|hops| hops >= self.config.hops_min),
-        };
-        far && !self.config.silent.contains(&id)
     }
 }

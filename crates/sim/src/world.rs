@@ -1,236 +1,156 @@
-//! The world: nodes, their clocks, the air between them, and the loop that moves time.
+//! The world of a mesh: nodes, their clocks, the air between them, the application, and the books.
 //!
-//! Time goes from event to event, never from slot to slot. What a node does it does in its machines; the
-//! world only carries frames, keeps clocks and writes the books.
+//! What a node does it does in its machines. The world calls them when they are due and writes down what they say; a
+//! [driver](crate::driver) carries the frames, and the [mesh](crate::mesh) moves time.
 
 use std::collections::BTreeMap;
 use std::io;
 
 use lowmesh_mac::account::RadioTime;
-use lowmesh_machine::{Machine as _, earliest, expect_accepted};
-use lowmesh_stack::event::{Input, Output};
-use lowmesh_stack::{Application, LinkLayer, Node};
-use lowmesh_units::{Eui64, Instant, NodeId, Purpose, Rng, Seed};
+use lowmesh_machine::{
+    DropReason, Dropped, Handle, Layer, Machine as _, earliest, expect_accepted,
+};
+use lowmesh_stack::Node;
+use lowmesh_stack::event::{Input, Output, Packet, RadioOrder};
+use lowmesh_units::{Dbm, Duration, Instant, NodeId, Seed};
 
 use crate::agenda::{Agenda, Kind};
-use crate::air::{Cca, Interference, Medium, Overlap, build};
+use crate::air::{Interference, Medium, Overlap};
+use crate::backbone::{Backbone, Crossing, Fate};
 use crate::capture::Capture;
 use crate::clock::Clock;
-use crate::config::Config;
 use crate::courses::Courses;
-use crate::error::Error;
-use crate::failure::Life;
-use crate::flight::{Hearers, Scratch};
+use crate::energy::Currents;
 use crate::ledger::Ledger;
 use crate::names::Names;
 use crate::occupancy::Occupancy;
-use crate::radio::Radio;
 use crate::record::{NodeSummary, Outcome};
 use crate::trace::{Fact, Trace};
-use crate::traffic::applications;
 
-/// The node that is the border router, the root of the DODAG and the collector.
-pub const ROOT: NodeId = NodeId(0);
-
-/// How often progress is told, in events.
-const PROGRESS_EVENTS: u64 = 4096;
-
-/// Where a run writes what it does.
-#[derive(Default)]
-pub struct Sinks {
-    /// A capture of every frame.
-    pub pcap: Option<Box<dyn io::Write + Send>>,
-    /// A line of JSON for every fact.
-    pub trace: Option<Box<dyn io::Write + Send>>,
+/// What the mesh keeps of a node beside its machines.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    /// The border router of its PAN.
+    pub(crate) root: NodeId,
+    /// The border router that takes its readings.
+    pub(crate) collector: NodeId,
+    /// Half the time for which it listens for a frame to start, in timeslots.
+    pub(crate) guard: Duration,
+    /// Power that it sends with.
+    pub(crate) tx_power: Dbm,
+    /// What its radio draws.
+    pub(crate) energy: Currents,
+    /// Whether it reports readings.
+    pub(crate) is_client: bool,
+    /// When it is switched off for good, if it is to be.
+    pub(crate) fails: Option<Instant>,
 }
 
-impl std::fmt::Debug for Sinks {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Sinks")
-    }
-}
-
-/// A network in simulated time.
+/// All that a driver works on.
 #[derive(Debug)]
-pub struct World {
-    pub(crate) config: Config,
+pub(crate) struct World {
     pub(crate) seed: Seed,
     pub(crate) nodes: Vec<Node>,
+    pub(crate) parts: Vec<Part>,
     pub(crate) names: Names,
     pub(crate) clocks: Vec<Clock>,
     pub(crate) medium: Box<dyn Medium>,
     pub(crate) interference: Interference,
     pub(crate) overlap: Overlap,
     pub(crate) noise_mw: f64,
-    /// When a sensed channel is busy.
-    pub(crate) cca: Cca,
     pub(crate) trace: Trace,
     pub(crate) capture: Option<Capture>,
     pub(crate) capture_error: Option<io::Error>,
-    pub(crate) scratch: Scratch,
-    /// One a node under carrier sense; none under TSCH.
-    pub(crate) radios: Vec<Radio>,
-    pub(crate) hearers: Hearers,
-    /// Frames so far under carrier sense.
-    pub(crate) frames_begun: u64,
     pub(crate) agenda: Agenda,
-    pub(crate) lives: Vec<Life>,
+    /// What the node that was settled last orders of its radio; the driver takes it.
+    pub(crate) orders: Vec<RadioOrder>,
     boots: Vec<Option<Instant>>,
-    pub(crate) ledger: Ledger,
-    pub(crate) outcome: Outcome,
-    pub(crate) courses: Courses,
+    /// Nodes that have been switched off for good.
+    pub(crate) is_off: Vec<bool>,
     /// Places in the record of the requests of each node, by their numbers from 1.
     pub(crate) requests: Vec<Vec<usize>>,
     /// Places in the record of what nodes published, by node and number.
     pub(crate) published: BTreeMap<(NodeId, u32), usize>,
+    pub(crate) backbone: Backbone,
+    pub(crate) ledger: Ledger,
+    pub(crate) outcome: Outcome,
+    pub(crate) courses: Courses,
     /// The packet buffer of each node.
     pub(crate) buffers: Vec<Occupancy>,
     /// Radio time of each node at the moment it joined.
     pub(crate) joined_radio: Vec<RadioTime>,
-    now: Instant,
+}
+
+/// What a world begins with; the rest of it is empty.
+#[derive(Debug)]
+pub(crate) struct Beginning {
+    pub(crate) seed: Seed,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) parts: Vec<Part>,
+    pub(crate) names: Names,
+    pub(crate) clocks: Vec<Clock>,
+    /// When each node is switched on.
+    pub(crate) boots: Vec<Instant>,
+    pub(crate) medium: Box<dyn Medium>,
+    pub(crate) interference: Interference,
+    pub(crate) backbone: Backbone,
+    pub(crate) trace: Trace,
+    pub(crate) capture: Option<Capture>,
 }
 
 impl World {
-    /// Builds the network of `config` with the randomness of `seed`; nothing has happened yet.
-    pub fn new(config: Config, seed: Seed, sinks: Sinks) -> Result<Self, Error> {
-        let mut config = config;
-        let topology = config.topology.place(seed)?;
-        let medium = build(&config.medium, &topology, seed)?;
-        let count = topology.nodes();
-        if let Some(oscore) = &mut config.node.oscore {
-            oscore.nodes = count as u16;
-        }
-        let interference =
-            Interference::new(&config.interferers, count, topology.positions(), seed)?;
-        let ids = (0..count).map(|n| NodeId(n as u16));
-        let mut nodes = ids
-            .clone()
-            .map(|id| Node::new(&config.node, id, id == ROOT, seed))
-            .collect::<Result<Vec<_>, _>>()?;
-        let addresses: Vec<_> = nodes.iter().map(Node::global_address).collect();
-        for (id, node) in ids.clone().zip(&mut nodes) {
-            for one in applications(&config.traffic, &config.node.routes, seed, id, &addresses) {
-                node.install(one)?;
-            }
-        }
-        let names = Names::new(ids.clone().map(|id| config.node.addressing.eui64(seed, id)));
-        let mut boots = Vec::with_capacity(count);
+    /// A world in which nothing has happened yet.
+    pub(crate) fn new(beginning: Beginning) -> Self {
+        let Beginning { seed, nodes, parts, names, clocks, boots, .. } = beginning;
+        let Beginning { medium, interference, backbone, trace, capture, .. } = beginning;
+        let count = nodes.len();
+        let ids = || (0..count).map(|n| NodeId(n as u16));
         let mut agenda = Agenda::new(count);
-        for id in ids.clone() {
-            let mut rng = Rng::stream(seed, id, Purpose::Boot);
-            let wait = config.boot_spread.mul_f64(rng.unit());
-            let at = if id == ROOT { Instant::ZERO } else { Instant::ZERO + wait };
-            boots.push(Some(at));
-            agenda.set(id, Kind::Deadline, Some(at));
+        for (id, at) in ids().zip(&boots) {
+            agenda.set(id, Kind::Deadline, Some(*at));
         }
-        let mut lives = vec![Life::default(); count];
-        for (node, after) in &config.failures {
-            if let Some(life) = lives.get_mut(node.index()) {
-                life.ends = Some(Instant::ZERO + *after);
-            }
-        }
-        Ok(Self {
-            lives,
+        Self {
             overlap: medium.overlap(),
             noise_mw: medium.noise().milliwatts(),
-            cca: config.carrier.cca(),
-            clocks: ids.map(|id| Clock::new(seed, id, config.drift_max_ppm)).collect(),
             outcome: Outcome { nodes: vec![NodeSummary::default(); count], ..Outcome::default() },
-            capture: sinks.pcap.map(Capture::new).transpose().map_err(Error::Capture)?,
-            trace: Trace::new(sinks.trace),
-            capture_error: None,
-            scratch: Scratch::default(),
-            radios: match config.node.link {
-                LinkLayer::Tsch => Vec::new(),
-                LinkLayer::Csma(_) => vec![Radio::default(); count],
-            },
-            hearers: Hearers::default(),
-            frames_begun: 0,
-            ledger: Ledger::default(),
-            courses: Courses::default(),
+            boots: boots.into_iter().map(Some).collect(),
+            is_off: vec![false; count],
             requests: vec![Vec::new(); count],
             published: BTreeMap::new(),
-            now: Instant::ZERO,
-            config,
-            seed,
-            nodes,
-            names,
-            medium,
-            interference,
-            agenda,
-            boots,
             buffers: vec![Occupancy::default(); count],
             joined_radio: vec![RadioTime::default(); count],
-        })
-    }
-
-    /// Runs to the end of the configured duration; `progress` is told the time now and then.
-    pub fn run(mut self, progress: &dyn Fn(Instant)) -> Result<Outcome, Error> {
-        let end = Instant::ZERO + self.config.duration;
-        self.advance(end, progress);
-        self.finish(end)
-    }
-
-    /// Puts one more application on a node, before anything has happened.
-    pub fn install(&mut self, node: NodeId, one: Box<dyn Application>) -> Result<(), Error> {
-        if let Some(node) = self.nodes.get_mut(node.index()) {
-            node.install(one)?;
-        }
-        Ok(())
-    }
-
-    /// The nodes, root first, as they are now.
-    pub fn nodes(&self) -> &[Node] {
-        &self.nodes
-    }
-
-    /// The node that has an address.
-    pub fn node_with(&self, address: Eui64) -> Option<NodeId> {
-        self.names.node(address)
-    }
-
-    /// The address of a node of this network.
-    pub fn eui64(&self, node: NodeId) -> Eui64 {
-        self.names.eui64(node)
-    }
-
-    /// Lets everything happen that is due before `end`; [`World::run`] goes on from there.
-    pub fn advance(&mut self, end: Instant, progress: &dyn Fn(Instant)) {
-        let mut events: u64 = 0;
-        while let Some((time, kind, node)) = self.agenda.peek().filter(|e| e.0 < end) {
-            self.agenda.pop();
-            self.now = time;
-            self.change_air(time);
-            match kind {
-                Kind::Deadline => self.deadline(time, node),
-                Kind::Sense => self.sensed(time, node),
-                Kind::Frame => self.frame_step(time, node),
-                Kind::Slot => self.timeslot(time, node),
-            }
-            events += 1;
-            if events.is_multiple_of(PROGRESS_EVENTS) {
-                progress(time);
-            }
+            capture_error: None,
+            orders: Vec::new(),
+            ledger: Ledger::default(),
+            courses: Courses::default(),
+            seed,
+            nodes,
+            parts,
+            names,
+            clocks,
+            medium,
+            interference,
+            trace,
+            capture,
+            agenda,
+            backbone,
         }
     }
 
-    /// The next node that sends in the slot that starts at `now`.
-    pub(crate) fn pop_sender(&mut self, now: Instant) -> Option<NodeId> {
-        let (time, kind, node) = self.agenda.peek()?;
-        if (time, kind) != (now, Kind::Slot) {
-            return None;
-        }
-        self.agenda.pop();
-        Some(node)
+    /// Whether `node` is the border router of its PAN, the root of its DODAG and a collector.
+    pub(crate) fn is_root(&self, node: NodeId) -> bool {
+        self.parts[node.index()].root == node
     }
 
-    fn change_air(&mut self, now: Instant) {
+    /// Lets the air change if it is time.
+    pub(crate) fn change_air(&mut self, now: Instant) {
         if self.medium.next_change().is_some_and(|due| due <= now) {
             self.medium.advance(now);
         }
     }
 
-    fn deadline(&mut self, now: Instant, node: NodeId) {
+    /// Does what is due at a node; the driver settles it then.
+    pub(crate) fn deadline(&mut self, now: Instant, node: NodeId) {
         if self.fails(now, node) {
             return;
         }
@@ -242,15 +162,18 @@ impl World {
         if due.is_some_and(|due| due <= now) {
             self.tell(now, node, Input::Deadline);
         }
-        self.settle(now, node);
+        if self.is_root(node) {
+            self.backbone_due(now, node);
+        }
     }
 
-    fn tell(&mut self, now: Instant, node: NodeId, input: Input) {
+    pub(crate) fn tell(&mut self, now: Instant, node: NodeId, input: Input) {
         // A node refuses what makes no sense in its state, such as an answer to a forgotten request.
         expect_accepted(self.nodes[node.index()].handle(now, input));
     }
 
-    /// Takes what a node has to say, and notes when it wants to be called again.
+    /// Takes what a node has to say, and notes when its machines want to be called again; what its radio does next is
+    /// the driver's business.
     pub(crate) fn settle(&mut self, now: Instant, node: NodeId) {
         while let Some(output) = self.nodes[node.index()].poll_output() {
             match output {
@@ -266,8 +189,8 @@ impl World {
                         self.tell(now, node, answer);
                     }
                 }
-                Output::Radio(_) if self.lives[node.index()].failed => {}
-                Output::Radio(order) => self.radios[node.index()].take(order),
+                Output::Radio(order) => self.orders.push(order),
+                Output::Uplink { packet, handle } => self.leave(now, node, packet, handle),
                 // The world itself makes no requests, takes no datagrams and does not ping, and no node sends errors.
                 Output::Transaction(_)
                 | Output::Datagram { .. }
@@ -275,23 +198,43 @@ impl World {
                 | Output::Trouble { .. } => {}
             }
         }
+        let octets = self.nodes[node.index()].packet_buffer_octets();
+        self.buffers[node.index()].set(now, octets);
+        self.plan_deadline(now, node);
+    }
+
+    /// Notes when a node wants to be called again.
+    fn plan_deadline(&mut self, now: Instant, node: NodeId) {
         let index = node.index();
-        self.buffers[index].set(now, self.nodes[index].packet_buffer_octets());
-        let life = self.lives[index];
-        if life.failed {
-            return self.silence(node);
-        }
         let boot = self.boots[index];
-        let machines = self.nodes[index].next_deadline();
+        let machines = earliest(self.nodes[index].next_deadline(), self.backbone.next(node));
         // Nothing happens at a node before it is switched on.
         let deadline = boot.or(machines.map(|due| due.max(now)));
-        self.agenda.set(node, Kind::Deadline, earliest(deadline, life.ends));
-        match self.radios.get(index) {
-            Some(radio) => {
-                self.agenda.set(node, Kind::Sense, radio.sensed_at());
-                self.agenda.set(node, Kind::Frame, radio.next_frame_step());
+        let deadline = match self.failed(node) {
+            Some(_) => None,
+            None => earliest(deadline, self.parts[index].fails),
+        };
+        self.agenda.set(node, Kind::Deadline, deadline);
+    }
+
+    /// A packet leaves the mesh at the border router `node`.
+    fn leave(&mut self, now: Instant, node: NodeId, packet: Vec<u8>, handle: Handle) {
+        self.trace.note(now, node, Fact::Left { handle, octets: packet.len() });
+        match self.backbone.take(now, node, packet, handle) {
+            Fate::Crosses(to) => self.plan_deadline(now, to),
+            Fate::Gone => self.note_packet(now, node, Packet::Delivered(handle)),
+            Fate::NoRoute => {
+                let (layer, reason) = (Layer::Ipv6, DropReason::NoRoute);
+                self.note_packet(now, node, Packet::Dropped(Dropped { handle, layer, reason }));
             }
-            None => self.agenda.set(node, Kind::Slot, self.nodes[index].next_transmission()),
+        }
+    }
+
+    /// Gives a border router what has come over the backbone.
+    fn backbone_due(&mut self, now: Instant, node: NodeId) {
+        while let Some(Crossing { packet, handle, .. }) = self.backbone.arrived(now, node) {
+            self.trace.note(now, node, Fact::Entered { handle, octets: packet.len() });
+            self.tell(now, node, Input::Uplink { packet, handle });
         }
     }
 }

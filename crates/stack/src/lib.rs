@@ -13,6 +13,7 @@
 //! | [`application`] | what runs on a node: machines above its CoAP host |
 //! | `hosting` | the applications of one node: which input belongs to which |
 //! | [`identity`] | a node by itself: its name, address and routes are given |
+//! | `uplink` | packets that leave the mesh at a border router, and those that come in |
 //! | [`tree`] | routes that are given instead of found |
 //! | [`params`] | the ports of a node, and its patience |
 //! | [`security`] | the OSCORE contexts of a planned network |
@@ -37,6 +38,7 @@ mod radio;
 mod rate;
 pub mod security;
 pub mod tree;
+mod uplink;
 
 pub use application::Application;
 pub use config::{Config, ConfigError, LinkLayer, Routes, Scheduling};

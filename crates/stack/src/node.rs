@@ -81,6 +81,8 @@ pub struct Node {
     pub(crate) neighbours: NeighbourCache,
     pub(crate) contexts: Contexts,
     pub(crate) hop_limit: u8,
+    /// Whether packets for other prefixes leave the mesh here.
+    pub(crate) has_uplink: bool,
     pub(crate) error_bucket: Bucket,
     pub(crate) outbox: Outbox<Output>,
     pub(crate) counters: Counters,
@@ -122,9 +124,8 @@ impl Node {
         };
         let contexts = Contexts::new().with(0, config.prefix);
         let ipv6 = Forwarder::new(addresses, routes);
-        let root = if is_root { id } else { NodeId(0) };
         let address = |id| Address::global(config.prefix, eui64(id));
-        let protection = config.oscore.as_ref().map(|oscore| oscore.protection(id, root, address));
+        let protection = config.oscore.as_ref().map(|oscore| oscore.protection(id, address));
         let network = NetworkParts { ipv6, routing, contexts, protection };
         Self::assemble(config, id, is_root, seed, network)
     }
@@ -175,6 +176,7 @@ impl Node {
             neighbours: NeighbourCache::new(),
             contexts,
             hop_limit: config.hop_limit,
+            has_uplink: is_root && config.uplink,
             error_bucket: Bucket::new(config.icmpv6_errors),
             outbox: Outbox::new(),
             counters: Counters::default(),
@@ -431,6 +433,10 @@ impl Machine for Node {
             }
             Input::Datagram { source_port, peer, payload } => {
                 self.send_datagram(now, source_port, peer, &payload, Class::Request);
+                Ok(())
+            }
+            Input::Uplink { packet, handle } => {
+                self.on_uplink(now, packet, handle);
                 Ok(())
             }
             Input::Ping { to, echo } => {

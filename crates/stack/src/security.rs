@@ -20,8 +20,10 @@ use crate::params::COAP_PORT;
 pub struct Oscore {
     /// The Master Secret.
     pub master_secret: Vec<u8>,
-    /// Nodes of the network, the root included.
+    /// Nodes of the network, all roots included.
     pub nodes: u16,
+    /// The root that the node shares a context with, or the node itself.
+    pub root: NodeId,
 }
 
 impl core::fmt::Debug for Oscore {
@@ -37,6 +39,10 @@ fn identity(id: NodeId) -> Identity {
 }
 
 impl Oscore {
+    /// Contexts of this Master Secret; who assembles the network says how many nodes there are, and the roots.
+    pub fn new(master_secret: &[u8]) -> Self {
+        Self { master_secret: master_secret.to_vec(), nodes: 0, root: NodeId(0) }
+    }
     fn context(&self, here: NodeId, there: NodeId) -> SecurityContext {
         SecurityContext::derive(&Inputs {
             master_secret: &self.master_secret,
@@ -50,11 +56,14 @@ impl Oscore {
     pub(crate) fn protection(
         &self,
         id: NodeId,
-        root: NodeId,
         address: impl Fn(NodeId) -> Address,
     ) -> Protection<Peer, VolatileContexts> {
-        let others: Vec<NodeId> =
-            if id == root { (1..self.nodes).map(NodeId).collect() } else { [root].into() };
+        let root = self.root;
+        let others: Vec<NodeId> = if id == root {
+            (0..self.nodes).map(NodeId).filter(|other| *other != root).collect()
+        } else {
+            [root].into()
+        };
         let contexts = others.iter().map(|other| self.context(id, *other)).collect();
         let peers = others.iter().enumerate();
         let by_peer: BTreeMap<Peer, usize> =

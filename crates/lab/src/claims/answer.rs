@@ -98,14 +98,16 @@ impl Summary {
             ));
         }
         if settings.all() > 0 {
-            let wrong = match settings.all() - settings.reproduced {
+            let Counts { reproduced, not_reproduced, undecided } = settings;
+            let some = |n: usize, what: &str| match n {
                 0 => String::new(),
-                wrong => format!(", {wrong} differ"),
+                n => format!(", {n} {what}"),
             };
             parts.push(format!(
-                "settings: {} of {} checked{wrong}",
-                settings.reproduced,
-                settings.all()
+                "settings: {reproduced} of {} checked{}{}",
+                settings.all(),
+                some(not_reproduced, "differ"),
+                some(undecided, "open")
             ));
         }
         parts.join("; ")

@@ -191,10 +191,7 @@ impl Test {
                 matches!(self.op, Op::Approx | Op::Between) && self.probe.is_none() && !bounds,
                 "a range needs both ends",
             ),
-            (
-                matches!(self.op, Op::MonotoneInc | Op::Trend) && self.along.is_none(),
-                "a trend needs an axis",
-            ),
+            (self.op == Op::MonotoneInc && self.along.is_none(), "a rise needs an axis"),
             (
                 self.op == Op::SameOrderings && (self.claims.is_empty() || self.along.is_none()),
                 "orderings need claims and an axis",

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use lowmesh_units::Seed;
 use serde::Deserialize;
 
-use super::claim::{Claim, Settings};
+use super::claim::{Claim, Op, Settings};
 use super::probe;
 use crate::command::Provenance;
 use crate::metrics::Metrics;
@@ -221,6 +221,14 @@ impl Paper {
                 }
                 if let Some(id) = test.claims.iter().find(|id| self.claim(id).is_none()) {
                     return Err(missing("claim", id));
+                }
+                let is_of_orderings = |id: &String| {
+                    let claim = self.claim(id);
+                    claim.is_some_and(|c| c.tests.iter().any(|test| test.op == Op::SameOrderings))
+                };
+                if test.claims.iter().any(is_of_orderings) {
+                    let what = "orderings compare claims that are not about orderings themselves";
+                    return Err(PaperError::Incomplete(claim.id.clone(), what));
                 }
                 if let Some(name) = test.probe.as_ref().filter(|name| !probe::is_known(name)) {
                     return Err(missing("probe", name));

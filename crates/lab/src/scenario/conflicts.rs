@@ -5,8 +5,8 @@ use lowmesh_units::Duration;
 
 use super::error::{ConfigError, Fault, Origin};
 use super::{
-    Application, Coap, Head, Medium, OrchestraVariant, Routes, RplMode, Scenario, Schedule,
-    Topology, Traffic, Tsch, UnitDisk, topology,
+    Application, Coap, Collector, Head, Medium, OrchestraVariant, Routes, RplMode, Scenario,
+    Schedule, Topology, Traffic, Tsch, UnitDisk, topology,
 };
 
 impl Scenario {
@@ -53,6 +53,7 @@ impl Scenario {
         self.medium_conflicts(&mut check);
         self.tree_conflicts(&mut check);
         self.traffic_conflicts(&mut check);
+        self.border_router_conflicts(&mut check);
         errors
     }
 
@@ -147,6 +148,10 @@ impl Scenario {
                 format!("{nodes} is not the {expected} nodes of medium \"{medium}\""),
             );
         }
+        let message =
+            "a node has a context with its own border router, and traffic.collector = \"first\"";
+        let other = self.traffic.collector == Collector::First && self.meshes().len() > 1;
+        check(oscore && other, "coap.oscore", message.to_owned());
         let nodes = self.topology.nodes().unwrap_or_default();
         check(
             nodes > topology::NODES_MAX.into(),
@@ -196,6 +201,10 @@ impl Scenario {
         check(!block.is_power_of_two(), "coap.block", message);
         let message = "OSCORE protects CoAP, and traffic.application = \"udp\"".to_owned();
         check(oscore && application == Application::Udp, "coap.oscore", message);
+        let message =
+            "a node has a context with its own border router, and traffic.collector = \"first\"";
+        let other = self.traffic.collector == Collector::First && self.meshes().len() > 1;
+        check(oscore && other, "coap.oscore", message.to_owned());
         let nodes = self.topology.nodes().unwrap_or(u32::from(u16::MAX) + 1);
         let lists = [
             ("traffic.periods", &self.traffic.periods),

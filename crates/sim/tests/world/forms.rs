@@ -1,13 +1,12 @@
 //! The forms of traffic: blocks, polling, observation, OSCORE, arrivals, periods of one's own, failures.
 
 use lowmesh_coap::blockwise::Exponent;
-use lowmesh_sim::Config;
 use lowmesh_sim::record::{Ending, Outcome};
 use lowmesh_sim::traffic::{Application, Process};
 use lowmesh_stack::Oscore;
 use lowmesh_units::{Duration, NodeId};
 
-use crate::worlds::{line, quick, run};
+use crate::worlds::{Config, line, quick, run};
 
 const SEED: u64 = 4;
 
@@ -19,7 +18,7 @@ fn world() -> Config {
 }
 
 fn with_oscore(mut config: Config) -> Config {
-    config.node.oscore = Some(Oscore { master_secret: b"0123456789abcdef".to_vec(), nodes: 0 });
+    config.node.oscore = Some(Oscore::new(b"0123456789abcdef"));
     config
 }
 

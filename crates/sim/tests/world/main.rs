@@ -3,6 +3,7 @@
 //! | file | asks |
 //! |---|---|
 //! | `worlds` | (plain and random worlds to try things on) |
+//! | `backbone` | what goes from one mesh to another, in from outside, and out? |
 //! | `determinism` | same seed, same run, with any observers? |
 //! | `forms` | does each form of traffic do what it says? |
 //! | `invariants` | what holds in every world, and at rest? |
@@ -11,6 +12,7 @@
 //! | `carrier` | what happens where nodes sense the channel instead of keeping slots? |
 //! | `indicators` | what do three small worlds come to? |
 
+mod backbone;
 mod carrier;
 mod determinism;
 mod forms;

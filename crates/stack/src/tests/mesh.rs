@@ -246,7 +246,8 @@ impl Mesh {
                 | Output::Application(_)
                 | Output::Radio(_)
                 | Output::Fragments(_)
-                | Output::Trouble { .. } => {
+                | Output::Trouble { .. }
+                | Output::Uplink { .. } => {
                     panic!("{output:?} in this mesh")
                 }
             }

@@ -73,4 +73,11 @@ fn a_claim_that_names_something_unknown_is_rejected() {
     assert_eq!(error("probe = \"nose\""), "C: there is no probe `nose`");
     assert_eq!(error(""), "C: a test needs a metric or a probe");
     assert!(error("tolerances = 1").contains("unknown field"));
+    let own = "metric = \"\"\nalong = \"length\"\nclaims = [\"C\"]";
+    let head = head.replace("\"gt\"", "\"same_orderings\"");
+    let error = Paper::parse(paper, &format!("{head}{own}")).expect_err("it names itself");
+    assert_eq!(
+        error.to_string(),
+        "C: orderings compare claims that are not about orderings themselves"
+    );
 }
