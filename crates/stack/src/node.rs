@@ -41,7 +41,8 @@ use crate::end_to_end::EndToEnd;
 use crate::event::{Class, Input, Network, Output, Packet, Peer, RadioOrder, Transaction};
 use crate::identity::Identity;
 use crate::link::{Link, LinkEvent, Slotted};
-use crate::rate::Bucket;
+use crate::params::MIN_DELAY_BETWEEN_RAS;
+use crate::rate::{Bucket, ErrorRate};
 use crate::tree::Place;
 
 /// What a node counts.
@@ -75,7 +76,9 @@ pub struct Node {
     pub(crate) neighbours: NeighbourCache,
     pub(crate) contexts: Contexts,
     pub(crate) hop_limit: u8,
-    pub(crate) error_bucket: Bucket,
+    pub(crate) error_rate: ErrorRate,
+    /// Router Advertisements to all.
+    pub(crate) advertisements: Bucket,
     pub(crate) outbox: Outbox<Output>,
     pub(crate) counters: Counters,
     /// Why the MAC gave up the frame whose end 6LoWPAN is handling.
@@ -156,7 +159,8 @@ impl Node {
             neighbours: NeighbourCache::new(),
             contexts,
             hop_limit: config.hop_limit,
-            error_bucket: Bucket::new(config.icmpv6_errors),
+            error_rate: ErrorRate::new(config.icmpv6_errors),
+            advertisements: Bucket::new(1, MIN_DELAY_BETWEEN_RAS),
             outbox: Outbox::new(),
             counters: Counters::default(),
             failure: None,
