@@ -128,7 +128,7 @@ fn scenario(number: u64) -> String {
     let mut toml = format!(
         "name = \"swarm-{number}\"\nduration = \"15min\"\nwarmup = \"5min\"\nseeds = 1\nseed = {number}\n"
     );
-    network(&mut toml, &mut draw);
+    let nodes = network(&mut toml, &mut draw);
     let schedule = draw.of(&["minimal", "msf", "b-msf", "alice", "orchestra"]);
     let hopping = draw.of(&["16_16", "4_4"]);
     let (mode, objective) = (draw.of(&["storing", "non-storing"]), draw.of(&["mrhof", "of0"]));
@@ -146,29 +146,54 @@ fn scenario(number: u64) -> String {
          \n[coap]\ncongestion = \"{congestion}\"\nqueue = {queue}\n\
          \n[traffic]\nperiod = \"{period}\"\nstart = \"3min\"\npayload_bytes = {payload}\n"
     );
+    border_routers(&mut toml, &mut draw, nodes);
     toml
 }
 
-/// Topology and medium, which must fit each other.
-fn network(toml: &mut String, draw: &mut Draw) {
+/// One scenario in three has a second border router or a third, on channels of its own or on the same.
+fn border_routers(toml: &mut String, draw: &mut Draw, nodes: u64) {
+    if nodes < 2 || draw.below(3) != 0 {
+        return;
+    }
+    let collector = draw.of(&["own", "first"]);
+    _ = writeln!(toml, "collector = \"{collector}\"");
+    let mut node = 0;
+    for _ in 0..1 + draw.below(2) {
+        node += 1 + draw.below(nodes / 2 + 1);
+        if node >= nodes {
+            break;
+        }
+        let hopping = draw.of(&["", "hopping = [25, 26]\n", "hopping = [11]\n"]);
+        _ = write!(toml, "\n[[border_router]]\nnode = {node}\n{hopping}");
+    }
+    let delay = draw.of(&["0s", "100us", "50ms"]);
+    _ = write!(toml, "\n[backbone]\ndelay = \"{delay}\"\n");
+}
+
+/// Topology and medium, which must fit each other; returns the number of nodes.
+fn network(toml: &mut String, draw: &mut Draw) -> u64 {
     let spacing = draw.of(&[10, 33, 40]);
-    let (topology, anywhere) = match draw.below(4) {
+    let (topology, nodes, anywhere) = match draw.below(4) {
         0 => {
             let (rows, cols) = (1 + draw.below(4), 1 + draw.below(4));
             (
                 format!("kind = \"grid\"\nrows = {rows}\ncols = {cols}\nspacing_m = {spacing}.0"),
+                rows * cols,
                 true,
             )
         }
         1 => {
             let nodes = 1 + draw.below(8);
-            (format!("kind = \"line\"\nnodes = {nodes}\nspacing_m = {spacing}.0"), true)
+            (format!("kind = \"line\"\nnodes = {nodes}\nspacing_m = {spacing}.0"), nodes, true)
         }
         2 => {
             let nodes = 1 + draw.below(15);
-            (format!("kind = \"star\"\nnodes = {nodes}\nradius_m = {spacing}.0"), true)
+            (format!("kind = \"star\"\nnodes = {nodes}\nradius_m = {spacing}.0"), nodes, true)
         }
-        _ => (format!("kind = \"random\"\nnodes = {}\nside_m = 1000.0", 5 + draw.below(12)), false),
+        _ => {
+            let nodes = 5 + draw.below(12);
+            (format!("kind = \"random\"\nnodes = {nodes}\nside_m = 1000.0"), nodes, false)
+        }
     };
     let medium = if anywhere {
         draw.of(&["mrm", "unit-disk", "log-distance", "friis", "two-ray"])
@@ -176,6 +201,7 @@ fn network(toml: &mut String, draw: &mut Draw) {
         "pister-hack"
     };
     _ = write!(toml, "\n[topology]\n{topology}\n\n[radio]\nmedium = \"{medium}\"\n");
+    nodes
 }
 
 #[cfg(test)]
@@ -187,6 +213,7 @@ mod tests {
         assert_eq!(scenario(7), scenario(7));
         let all: std::collections::BTreeSet<String> = (0..50).map(scenario).collect();
         assert_eq!(all.len(), 50);
+        assert!(all.iter().any(|toml| toml.contains("[[border_router]]")));
     }
 
     #[test]

@@ -97,8 +97,7 @@ fn build(
         packet[NEXT_HEADER_OFFSET] = next_header::HOP_BY_HOP;
     }
     payload(&mut packet);
-    let length = (packet.len() - HEADER_OCTETS) as u16;
-    packet[PAYLOAD_LENGTH_OFFSET..NEXT_HEADER_OFFSET].copy_from_slice(&length.to_be_bytes());
+    renew_length(&mut packet);
     packet
 }
 
@@ -115,6 +114,49 @@ pub fn find_rpl_option(packet: &[u8]) -> Option<Range<usize>> {
     let option = first.options().map_while(Result::ok).find(|option| is_rpl(option.kind))?;
     let start = first.offset + 2 + option.offset;
     Some(start..start + option.octets())
+}
+
+/// Takes the hop-by-hop header with RPL's option out of a packet; one that holds more than that and padding stays.
+///
+/// A packet loses it where it leaves the network of that RPL instance, as the root of Contiki-NG does it (RPL Lite,
+/// `rpl_ext_header_remove`). RFC 9008 leaves an option of type 0x23 in, but ours is of the type that others may not skip.
+pub fn remove_rpl_option(packet: &mut Vec<u8>) {
+    let Some(option) = find_rpl_option(packet) else { return };
+    let Some(Ok(first)) = Extensions::new(packet).ok().and_then(|mut chain| chain.next()) else {
+        return;
+    };
+    let (next, length) = (packet[HEADER_OCTETS], first.bytes.len());
+    // Behind the option there is room for padding at most: less than eight octets.
+    let is_alone = option.start == HEADER_OCTETS + 2 && length - 2 - option.len() < 8;
+    if !is_alone {
+        return;
+    }
+    packet[NEXT_HEADER_OFFSET] = next;
+    packet.drain(HEADER_OCTETS..HEADER_OCTETS + length);
+    renew_length(packet);
+}
+
+/// Gives a packet a hop-by-hop header with what `options` writes, type and length included. A packet that has such a
+/// header, or no options to take, stays as it is.
+pub fn insert_options(packet: &mut Vec<u8>, options: impl FnOnce(&mut Vec<u8>)) {
+    if packet.len() < HEADER_OCTETS || packet[NEXT_HEADER_OFFSET] == next_header::HOP_BY_HOP {
+        return;
+    }
+    let mut header = Vec::from([packet[NEXT_HEADER_OFFSET], 0]);
+    options(&mut header);
+    if header.len() == 2 {
+        return;
+    }
+    pad_to_eight(&mut header, 0);
+    header[1] = (header.len() / 8 - 1) as u8;
+    packet[NEXT_HEADER_OFFSET] = next_header::HOP_BY_HOP;
+    packet.splice(HEADER_OCTETS..HEADER_OCTETS, header);
+    renew_length(packet);
+}
+
+fn renew_length(packet: &mut [u8]) {
+    let length = (packet.len() - HEADER_OCTETS) as u16;
+    packet[PAYLOAD_LENGTH_OFFSET..NEXT_HEADER_OFFSET].copy_from_slice(&length.to_be_bytes());
 }
 
 #[cfg(test)]
@@ -144,6 +186,30 @@ mod tests {
         assert_eq!(packet.len(), 42);
         assert_eq!(packet[NEXT_HEADER_OFFSET], next_header::ICMPV6);
         assert_eq!(find_rpl_option(&packet), None);
+    }
+
+    #[test]
+    fn rpls_option_is_taken_out_and_put_in_again_and_other_options_stay() {
+        let option = [RPL_OPTION, 4, 0, 0, 1, 0];
+        let with = udp_packet(&option);
+        let mut packet = with.clone();
+        remove_rpl_option(&mut packet);
+        assert_eq!(packet, udp_packet(&[]));
+        assert!(Header::parse_packet(&packet).is_ok());
+        remove_rpl_option(&mut packet);
+        assert_eq!(packet, udp_packet(&[]), "there is none to be taken out");
+        insert_options(&mut packet, |out| out.extend_from_slice(&option));
+        assert_eq!(packet, with);
+        let other = udp_packet(&[0x1e, 8, 1, 2, 3, 4, 5, 6, 7, 8, RPL_OPTION, 4, 0, 0, 1, 0]);
+        let mut packet = other.clone();
+        remove_rpl_option(&mut packet);
+        insert_options(&mut packet, |out| out.extend_from_slice(&option));
+        assert_eq!(packet, other);
+    }
+
+    fn udp_packet(options: &[u8]) -> Vec<u8> {
+        let flow = Flow { source: FROM, destination: TO, source_port: 1, destination_port: 2 };
+        udp(&flow, 64, b"x", |out| out.extend_from_slice(options))
     }
 
     #[test]

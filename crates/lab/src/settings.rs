@@ -5,42 +5,78 @@ use lowmesh_congestion::TimerSpec;
 use lowmesh_mac::csma::{self, Acknowledgement};
 use lowmesh_mac::tsch::hopping::HoppingSequence;
 use lowmesh_sim::air::CcaMode;
-use lowmesh_sim::config::Carrier;
 use lowmesh_sim::energy::Currents;
-use lowmesh_sim::traffic;
+use lowmesh_sim::{Carrier, Error, Mesh, NodeParts, Sinks, Wire, traffic};
 use lowmesh_sixtop::functions::orchestra::Rule;
 use lowmesh_sixtop::params::{AliceParams, MinimalParams, MsfParams, OrchestraParams};
 use lowmesh_stack::{LinkLayer, Routes, Scheduling};
-use lowmesh_units::{Addressing, Channel, Dbm, Duration, NodeId};
+use lowmesh_units::{Addressing, Channel, Dbm, Duration, NodeId, Seed};
 
 use crate::air;
 use crate::scenario::{
-    self, Ack, Addresses, Application, Cca, Csma, Duplicates, Mac, Objective, OrchestraVariant,
-    RplMode, Scenario, Schedule, Thin, Topology, Tsch,
+    self, Ack, Addresses, Application, BorderRouter, Cca, Collector, Csma, Duplicates, Mac,
+    MeshRange, Objective, OrchestraVariant, RplMode, Scenario, Schedule, Thin, Topology, Tsch,
 };
 
-/// Everything that a run is made of.
-pub fn simulation(scenario: &Scenario) -> lowmesh_sim::Config {
-    lowmesh_sim::Config {
-        duration: scenario.head.duration,
-        topology: air::topology(scenario),
-        medium: air::medium(scenario),
-        interferers: air::interferers(scenario),
-        tx_power: air::tx_power(scenario),
+/// The mesh of a scenario at its start.
+pub fn mesh(scenario: &Scenario, seed: Seed, sinks: Sinks) -> Result<Mesh, Error> {
+    let topology = air::topology(scenario).place(seed)?;
+    let medium = lowmesh_sim::air::build(&air::medium(scenario), &topology, seed)?;
+    let mut builder = Mesh::builder(seed)
+        .medium(medium)
+        .interferers(air::interferers(scenario))
+        .traffic(traffic(scenario))
+        .sinks(sinks);
+    let (meshes, usual) = (scenario.meshes(), parts(scenario));
+    let nodes = u16::try_from(topology.nodes()).unwrap_or(u16::MAX);
+    for (index, mesh) in meshes.iter().enumerate() {
+        let end = meshes.get(index + 1).map_or(nodes, |next| next.first);
+        let router = in_mesh(usual.clone(), mesh);
+        let root = NodeParts { is_border_router: true, ..router.clone() };
+        builder = builder.node(NodeId(mesh.first), root);
+        builder = builder.nodes(mesh.first + 1..end, |_| router.clone());
+    }
+    if meshes.len() > 1 {
+        builder = builder.backbone(Wire { delay: scenario.backbone.delay });
+    }
+    if let Some(positions) = topology.positions() {
+        builder = builder.positions(positions);
+    }
+    builder.build()
+}
+
+/// The parts of a node in one of several meshes.
+fn in_mesh(parts: NodeParts, mesh: &MeshRange) -> NodeParts {
+    let BorderRouter { hopping, channel, .. } = &mesh.border_router;
+    let mut parts = parts.in_pan(mesh.pan);
+    let hopping = hopping.as_ref().and_then(|hopping| HoppingSequence::new(hopping.channels()));
+    if let Some(hopping) = hopping {
+        parts.stack.mac.hopping = hopping;
+    }
+    if let Some(channel) = channel.and_then(Channel::new) {
+        parts.carrier.channel = channel;
+    }
+    parts
+}
+
+/// What each of its nodes is made of.
+pub fn parts(scenario: &Scenario) -> NodeParts {
+    NodeParts {
         carrier: carrier(&scenario.mac),
+        tx_power: air::tx_power(scenario),
         drift_max_ppm: scenario.clock.drift_ppm,
         boot_spread: scenario.clock.boot_spread,
-        node: node(scenario),
-        traffic: traffic(scenario),
-        currents: Currents {
+        energy: Currents {
             tx_ma: scenario.energy.tx_ma,
             rx_ma: scenario.energy.rx_ma,
             sleep_ma: scenario.energy.sleep_ma,
         },
+        ..NodeParts::new(node(scenario))
     }
 }
 
-fn traffic(scenario: &Scenario) -> traffic::Config {
+/// What its nodes report.
+pub fn traffic(scenario: &Scenario) -> traffic::Config {
     let traffic = &scenario.traffic;
     traffic::Config {
         start: traffic.start,
@@ -57,6 +93,10 @@ fn traffic(scenario: &Scenario) -> traffic::Config {
         readings_max: traffic.packets.map(u64::from),
         window: traffic.window.map(usize::from),
         service: traffic.service,
+        collector: match traffic.collector {
+            Collector::Own => traffic::Collector::Own,
+            Collector::First => traffic::Collector::First,
+        },
         silent: traffic.silent.iter().map(|node| NodeId(*node)).collect(),
         hops_min: traffic.hops_min,
     }

@@ -1,7 +1,7 @@
 //! The one door to the simulator: a scenario and a seed go in, an outcome comes out.
 
+use lowmesh_sim::Error;
 use lowmesh_sim::record::Outcome;
-use lowmesh_sim::{Error, World};
 use lowmesh_units::{Instant, Seed};
 
 use crate::scenario::Scenario;
@@ -27,7 +27,9 @@ pub enum RunError {
 impl From<Error> for RunError {
     fn from(error: Error) -> Self {
         match error {
-            Error::Build(_) | Error::Air(_) | Error::Node(_) => Self::Scenario(error.to_string()),
+            Error::Build(_) | Error::Config(_) | Error::Node(_) => {
+                Self::Scenario(error.to_string())
+            }
             Error::Capture(cause) => Self::Sink(format!("the capture: {cause}")),
             Error::Trace(cause) => Self::Sink(format!("the trace: {cause}")),
             Error::Books(_) => Self::Defect(error.to_string()),
@@ -46,6 +48,7 @@ pub fn simulate(
     sinks: Sinks,
     progress: &dyn Fn(Instant),
 ) -> Result<Outcome, RunError> {
-    let world = World::new(settings::simulation(scenario), seed, sinks)?;
-    Ok(world.run(progress)?)
+    let mut mesh = settings::mesh(scenario, seed, sinks)?;
+    mesh.advance_watched(Instant::ZERO + scenario.head.duration, progress);
+    Ok(mesh.finish()?)
 }

@@ -1,6 +1,6 @@
 //! Crystals that are not exact: how far each node's clock is from the network's time.
 //!
-//! The world's time is the root's. Every other clock gains or loses a fixed number of parts per million,
+//! The time of the mesh is that of its border routers. Every other clock gains or loses a fixed number of parts per million,
 //! drawn once, and jumps when its node corrects it. What matters on the air is the difference between the
 //! two ends of a frame: beyond the guard time nothing is heard.
 
@@ -17,12 +17,14 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that is right at the start; the root's drift is zero by definition, others' are uniform in
-    /// [-`drift_max_ppm`, `drift_max_ppm`].
+    /// A clock that is always right: that of a border router, by definition.
+    pub const fn exact() -> Self {
+        Self { drift_ppm: 0.0, lead_micros: 0.0, since: Instant::ZERO }
+    }
+    /// A clock that is right at the start, with a drift that is uniform in [-`drift_max_ppm`, `drift_max_ppm`].
     pub fn new(seed: Seed, node: NodeId, drift_max_ppm: f64) -> Self {
         let mut rng = Rng::stream(seed, node, Purpose::Clock);
-        let drift_ppm =
-            if node == NodeId(0) { 0.0 } else { rng.between(-drift_max_ppm, drift_max_ppm) };
+        let drift_ppm = rng.between(-drift_max_ppm, drift_max_ppm);
         Self { drift_ppm, lead_micros: 0.0, since: Instant::ZERO }
     }
     /// Microseconds by which it is ahead of the network's time at `now`.
@@ -55,11 +57,11 @@ mod tests {
     }
 
     #[test]
-    fn drifts_are_within_their_bound_and_the_root_has_none() {
+    fn drifts_are_within_their_bound_and_an_exact_clock_has_none() {
         for node in 0..100 {
             let clock = Clock::new(Seed(1), NodeId(node), 10.0);
-            assert!(clock.drift_ppm.abs() <= 10.0);
-            assert_eq!(clock.drift_ppm == 0.0, node == 0);
+            assert!(clock.drift_ppm.abs() <= 10.0 && clock.drift_ppm != 0.0);
         }
+        assert!(Clock::exact().lead_micros(Instant::from_secs(3600)).abs() < f64::EPSILON);
     }
 }

@@ -10,9 +10,9 @@ pub enum Error {
     /// The topology or the medium cannot be built.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// A setting of the air is not possible.
+    /// Parts of the mesh are not possible, or do not fit together.
     #[error(transparent)]
-    Air(#[from] ConfigError),
+    Config(#[from] ConfigError),
     /// A setting of the nodes is not possible.
     #[error(transparent)]
     Node(#[from] lowmesh_stack::ConfigError),

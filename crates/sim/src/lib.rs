@@ -2,11 +2,12 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`config`], [`record`] | what goes into a run and what it leaves behind |
-//! | [`world`], `note`, `summary` | the loop, the books, the end of a run |
-//! | `timeslot` | one slot on the air: who sends, who listens, who gets what |
-//! | `carrier`, `radio` | frames in continuous time under carrier sense, one node's radio |
-//! | `flight` | frames on the air and those who hear them |
+//! | [`builder`], [`parts`] | how a mesh is assembled, and what a node is made of |
+//! | [`mesh`], [`snapshot`] | time, whole or step by step, and what can be seen of it |
+//! | [`record`] | what a run leaves behind |
+//! | `world`, `note`, `summary` | nodes and books, and the end of a run |
+//! | `driver` | what carries frames: `slotted` for timeslots, `contended` for carrier sense |
+//! | [`backbone`] | the wire between border routers |
 //! | [`agenda`], [`clock`] | events in order, crystals that drift |
 //! | [`air`], [`topology`] | who hears whom, where nodes stand |
 //! | [`traffic`] | the application |
@@ -19,27 +20,31 @@
 
 pub mod agenda;
 pub mod air;
+pub mod backbone;
+pub mod builder;
 pub mod capture;
-mod carrier;
 pub mod clock;
-pub mod config;
 mod courses;
+mod driver;
 pub mod energy;
 pub mod error;
-mod flight;
 pub mod ledger;
+pub mod mesh;
 mod names;
 mod note;
 mod occupancy;
-mod radio;
+pub mod parts;
 pub mod record;
+pub mod snapshot;
 mod summary;
-mod timeslot;
 pub mod topology;
 pub mod trace;
 pub mod traffic;
-pub mod world;
+mod world;
 
-pub use config::Config;
+pub use backbone::Wire;
+pub use builder::Builder;
 pub use error::Error;
-pub use world::{Sinks, World};
+pub use mesh::{InjectError, Mesh, Sinks};
+pub use parts::{Carrier, NodeParts, PAN};
+pub use snapshot::{NodeSnapshot, Snapshot};

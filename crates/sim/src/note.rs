@@ -2,14 +2,13 @@
 //! outcome.
 
 use lowmesh_machine::DropReason;
-use lowmesh_stack::Routes;
 use lowmesh_stack::event::{Network, Packet, Transaction};
 use lowmesh_units::{Asn, Channel, Eui64, Instant, NodeId};
 
 use crate::capture::Captured;
 use crate::record::Ending;
 use crate::trace::Fact;
-use crate::world::{ROOT, World};
+use crate::world::World;
 
 impl World {
     /// A frame goes out at `at`, in a slot or not.
@@ -24,7 +23,8 @@ impl World {
     ) {
         self.trace.note(now, from, Fact::Sent { asn, channel, octets });
         if let Some(capture) = &mut self.capture {
-            let frame = Captured { at, asn, channel, level: self.config.tx_power, octets };
+            let frame =
+                Captured { at, asn, channel, level: self.parts[from.index()].tx_power, octets };
             if let Err(error) = capture.write(frame) {
                 self.capture = None;
                 self.capture_error.get_or_insert(error);
@@ -103,21 +103,8 @@ impl World {
         if summary.joined.is_none() && self.nodes[index].is_joined() {
             summary.joined = Some(now);
             self.joined_radio[index] = self.nodes[index].radio_time(now);
-            if node != ROOT && self.is_client(node) {
-                self.clients[index].activate(now, &self.config.traffic);
-            }
-        }
-    }
-
-    /// Whether the node is far enough from the root to be a client; known only of given routes.
-    fn is_client(&self, node: NodeId) -> bool {
-        if self.config.traffic.silent.contains(&node) {
-            return false;
-        }
-        match &self.config.node.routes {
-            Routes::Rpl => true,
-            Routes::Static(tree) => {
-                tree.hops(node).is_some_and(|hops| hops >= self.config.traffic.hops_min)
+            if self.parts[index].is_client {
+                self.clients[index].activate(now, &self.traffic);
             }
         }
     }

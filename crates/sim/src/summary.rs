@@ -8,12 +8,12 @@ use lowmesh_units::{Eui64, Instant, NodeId};
 
 use crate::error::Error;
 use crate::record::{Fragments, NegotiatedCell, Outcome};
-use crate::world::{ROOT, World};
+use crate::world::World;
 
 impl World {
     /// Closes the books at `end`.
     pub(crate) fn finish(mut self, end: Instant) -> Result<Outcome, Error> {
-        let held = self.nodes.iter().flat_map(Node::held);
+        let held = self.nodes.iter().flat_map(Node::held).chain(self.backbone.handles());
         self.ledger.check(held).map_err(Error::Books)?;
         for index in 0..self.nodes.len() {
             self.summarise(end, NodeId(index as u16));
@@ -55,7 +55,7 @@ impl World {
                 summary.duty_cycle = (radio.on() - before).as_secs_f64() / span;
             }
         }
-        summary.charge_mc = self.config.currents.charge_mc(radio, end.as_secs_f64());
+        summary.charge_mc = self.parts[index].energy.charge_mc(radio, end.as_secs_f64());
         let counters = node.counters();
         summary.frames_sent = counters.frames_sent;
         summary.frames_acked = counters.frames_acked;
@@ -65,10 +65,10 @@ impl World {
         self.outcome.fragments.add(fragments(node));
     }
 
-    /// Hops from `node` to the root over preferred parents; none while there is a loop or a gap.
-    fn hops(&self, node: NodeId) -> Option<u32> {
+    /// Hops from `node` to its border router over preferred parents; none while there is a loop or a gap.
+    pub(crate) fn hops(&self, node: NodeId) -> Option<u32> {
         let (mut at, mut hops) = (node, 0);
-        while at != ROOT {
+        while !self.is_root(at) {
             let parent = self.nodes[at.index()].parent()?;
             at = self.find(parent)?;
             hops += 1;
@@ -95,7 +95,7 @@ impl World {
         schedule.into_iter().flat_map(Schedule::cells).filter_map(summary).collect()
     }
 
-    fn find(&self, address: Eui64) -> Option<NodeId> {
+    pub(crate) fn find(&self, address: Eui64) -> Option<NodeId> {
         self.names.node(address)
     }
 }

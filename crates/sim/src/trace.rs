@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use lowmesh_machine::Handle;
 use lowmesh_stack::event::{Class, Network, Packet, Transaction};
 use lowmesh_units::{Asn, Channel, Eui64, Instant, NodeId};
 use xxhash_rust::xxh3::Xxh3;
@@ -37,6 +38,20 @@ pub enum Fact<'a> {
     },
     /// About an IPv6 packet.
     Packet(Packet),
+    /// A packet left its mesh at this border router.
+    Left {
+        /// Its name.
+        handle: Handle,
+        /// How long it is.
+        octets: usize,
+    },
+    /// A packet came to this border router over the backbone.
+    Entered {
+        /// Its name.
+        handle: Handle,
+        /// How long it is.
+        octets: usize,
+    },
     /// About a transaction.
     Transaction(Transaction),
     /// About the network.
@@ -104,6 +119,8 @@ impl Trace {
             Fact::Answered { acked } => [3, u64::from(acked), 0],
             Fact::Booted(address) => [17, address.as_u64(), 0],
             Fact::Packet(packet) => hash_packet(packet),
+            Fact::Left { handle, octets } => [18, handle.0, octets as u64],
+            Fact::Entered { handle, octets } => [19, handle.0, octets as u64],
             Fact::Transaction(transaction) => hash_transaction(transaction),
             Fact::Network(network) => {
                 if let Network::Cells { what, .. } = network {
@@ -189,6 +206,14 @@ fn write_line(line: &mut String, now: Instant, node: NodeId, fact: Fact<'_>) {
             let _ = write!(line, ",\"acked\":{acked}");
         }
         Fact::Packet(packet) => write_packet(line, packet, start),
+        Fact::Left { handle, octets } => {
+            start(line, "packet_left");
+            let _ = write!(line, ",\"packet\":\"{:x}\",\"length\":{octets}", handle.0);
+        }
+        Fact::Entered { handle, octets } => {
+            start(line, "packet_entered");
+            let _ = write!(line, ",\"packet\":\"{:x}\",\"length\":{octets}", handle.0);
+        }
         Fact::Transaction(transaction) => write_transaction(line, transaction, start),
         Fact::Network(network) => write_network(line, network, start),
     }

@@ -23,12 +23,48 @@ pub struct Config {
     /// Requests of a client from the oldest that is not over to the newest; a reading that finds no room among
     /// them is left out.
     pub window: Option<usize>,
+    /// Which border router takes the readings of a node.
+    pub collector: Collector,
     /// How long the collector takes to answer a request.
     pub service: Duration,
     /// Nodes that are no clients.
     pub silent: Vec<NodeId>,
     /// Only nodes at least so many hops below the root are clients, where routes are given.
     pub hops_min: u16,
+}
+
+impl Config {
+    /// A CoAP request of 20 octets every half minute, from the sixth minute on: the defaults of a scenario.
+    pub fn readings() -> Self {
+        Self {
+            start: Duration::from_secs(360),
+            period: Duration::from_secs(30),
+            jitter: 0.1,
+            payload_octets: 20,
+            application: Application::Coap { confirmable: true, path: "sensor".to_owned() },
+            readings_max: None,
+            window: None,
+            collector: Collector::Own,
+            service: Duration::ZERO,
+            silent: Vec::new(),
+            hops_min: 0,
+        }
+    }
+
+    /// No traffic at all.
+    pub fn silent() -> Self {
+        Self { period: Duration::ZERO, ..Self::readings() }
+    }
+}
+
+/// Which border router takes the readings of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Collector {
+    /// That of its own PAN.
+    #[default]
+    Own,
+    /// The one with the lowest number, over the backbone where there are several.
+    First,
 }
 
 /// What carries the readings.
@@ -120,6 +156,7 @@ mod tests {
 
     fn config() -> Config {
         Config {
+            collector: Collector::Own,
             start: Duration::from_secs(60),
             period: Duration::from_secs(10),
             jitter: 0.1,

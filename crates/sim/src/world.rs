@@ -1,84 +1,77 @@
-//! The world: nodes, their clocks, the air between them, and the loop that moves time.
+//! The world of a mesh: nodes, their clocks, the air between them, the application, and the books.
 //!
-//! Time goes from event to event, never from slot to slot. What a node does it does in its machines; the
-//! world only carries frames, keeps clocks and writes the books.
+//! What a node does it does in its machines. The world calls them when they are due and writes down what they say; a
+//! [driver](crate::driver) carries the frames, and the [mesh](crate::mesh) moves time.
 
 use std::collections::VecDeque;
 use std::io;
 
 use lowmesh_coap::{ExchangeId, RequestTemplate, ResponseTemplate};
 use lowmesh_mac::account::RadioTime;
-use lowmesh_machine::{Handle, Machine as _, earliest, expect_accepted};
-use lowmesh_stack::event::{Input, Output};
-use lowmesh_stack::{COAP_PORT, DATAGRAM_PORT, LinkLayer, Node};
-use lowmesh_units::{Eui64, Instant, NodeId, Purpose, Rng, Seed};
+use lowmesh_machine::{
+    DropReason, Dropped, Handle, Layer, Machine as _, earliest, expect_accepted,
+};
+use lowmesh_stack::event::{Input, Output, Packet, RadioOrder};
+use lowmesh_stack::{COAP_PORT, DATAGRAM_PORT, Node};
+use lowmesh_units::{Dbm, Duration, Instant, NodeId, Seed};
 use lowmesh_wire::coap::Code;
+use lowmesh_wire::ipv6::Address;
 
 use crate::agenda::{Agenda, Kind};
-use crate::air::{Cca, Interference, Medium, Overlap, build};
+use crate::air::{Interference, Medium, Overlap};
+use crate::backbone::{Backbone, Crossing, Fate};
 use crate::capture::Capture;
 use crate::clock::Clock;
-use crate::config::Config;
 use crate::courses::Courses;
-use crate::error::Error;
-use crate::flight::{Hearers, Scratch};
+use crate::energy::Currents;
 use crate::ledger::Ledger;
 use crate::names::Names;
 use crate::occupancy::Occupancy;
-use crate::radio::Radio;
 use crate::record::{Datagram, Ending, NodeSummary, Outcome};
 use crate::trace::{Fact, Trace};
-use crate::traffic::{Application, Client};
+use crate::traffic::{self, Application, Client};
 
-/// The node that is the border router, the root of the DODAG and the collector.
-pub const ROOT: NodeId = NodeId(0);
-
-/// How often progress is told, in events.
-const PROGRESS_EVENTS: u64 = 4096;
-
-/// Where a run writes what it does.
-#[derive(Default)]
-pub struct Sinks {
-    /// A capture of every frame.
-    pub pcap: Option<Box<dyn io::Write + Send>>,
-    /// A line of JSON for every fact.
-    pub trace: Option<Box<dyn io::Write + Send>>,
+/// What the mesh keeps of a node beside its machines.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    /// The border router of its PAN.
+    pub(crate) root: NodeId,
+    /// The border router that takes its readings.
+    pub(crate) collector: NodeId,
+    /// Half the time for which it listens for a frame to start, in timeslots.
+    pub(crate) guard: Duration,
+    /// Power that it sends with.
+    pub(crate) tx_power: Dbm,
+    /// What its radio draws.
+    pub(crate) energy: Currents,
+    /// Whether it reports readings.
+    pub(crate) is_client: bool,
 }
 
-impl std::fmt::Debug for Sinks {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Sinks")
-    }
-}
-
-/// A network in simulated time.
+/// All that a driver works on.
 #[derive(Debug)]
-pub struct World {
-    pub(crate) config: Config,
+pub(crate) struct World {
     pub(crate) seed: Seed,
     pub(crate) nodes: Vec<Node>,
+    pub(crate) parts: Vec<Part>,
     pub(crate) names: Names,
     pub(crate) clocks: Vec<Clock>,
     pub(crate) medium: Box<dyn Medium>,
     pub(crate) interference: Interference,
     pub(crate) overlap: Overlap,
     pub(crate) noise_mw: f64,
-    /// When a sensed channel is busy.
-    pub(crate) cca: Cca,
     pub(crate) trace: Trace,
     pub(crate) capture: Option<Capture>,
     pub(crate) capture_error: Option<io::Error>,
-    pub(crate) scratch: Scratch,
-    /// One a node under carrier sense; none under TSCH.
-    pub(crate) radios: Vec<Radio>,
-    pub(crate) hearers: Hearers,
-    /// Frames so far under carrier sense.
-    pub(crate) frames_begun: u64,
-    agenda: Agenda,
+    pub(crate) agenda: Agenda,
+    /// What the node that was settled last orders of its radio; the driver takes it.
+    pub(crate) orders: Vec<RadioOrder>,
+    pub(crate) traffic: traffic::Config,
     pub(crate) clients: Vec<Client>,
     boots: Vec<Option<Instant>>,
-    /// Requests that the collector works on, and when it is done.
-    answers: VecDeque<(Instant, ExchangeId)>,
+    /// Requests that each collector works on, and when it is done.
+    answers: Vec<VecDeque<(Instant, ExchangeId)>>,
+    pub(crate) backbone: Backbone,
     pub(crate) ledger: Ledger,
     pub(crate) outcome: Outcome,
     pub(crate) courses: Courses,
@@ -86,125 +79,79 @@ pub struct World {
     pub(crate) buffers: Vec<Occupancy>,
     /// Radio time of each node at the moment it joined.
     pub(crate) joined_radio: Vec<RadioTime>,
-    now: Instant,
+}
+
+/// What a world begins with; the rest of it is empty.
+#[derive(Debug)]
+pub(crate) struct Beginning {
+    pub(crate) seed: Seed,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) parts: Vec<Part>,
+    pub(crate) names: Names,
+    pub(crate) clocks: Vec<Clock>,
+    /// When each node is switched on.
+    pub(crate) boots: Vec<Instant>,
+    pub(crate) medium: Box<dyn Medium>,
+    pub(crate) interference: Interference,
+    pub(crate) traffic: traffic::Config,
+    pub(crate) backbone: Backbone,
+    pub(crate) trace: Trace,
+    pub(crate) capture: Option<Capture>,
 }
 
 impl World {
-    /// Builds the network of `config` with the randomness of `seed`; nothing has happened yet.
-    pub fn new(config: Config, seed: Seed, sinks: Sinks) -> Result<Self, Error> {
-        let topology = config.topology.place(seed)?;
-        let medium = build(&config.medium, &topology, seed)?;
-        let count = topology.nodes();
-        let interference =
-            Interference::new(&config.interferers, count, topology.positions(), seed)?;
-        let ids = (0..count).map(|n| NodeId(n as u16));
-        let nodes = ids
-            .clone()
-            .map(|id| Node::new(&config.node, id, id == ROOT, seed))
-            .collect::<Result<Vec<_>, _>>()?;
-        let names = Names::new(ids.clone().map(|id| config.node.addressing.eui64(seed, id)));
-        let mut boots = Vec::with_capacity(count);
+    /// A world in which nothing has happened yet.
+    pub(crate) fn new(beginning: Beginning) -> Self {
+        let Beginning { seed, nodes, parts, names, clocks, boots, .. } = beginning;
+        let Beginning { medium, interference, traffic, backbone, trace, capture, .. } = beginning;
+        let count = nodes.len();
+        let ids = || (0..count).map(|n| NodeId(n as u16));
         let mut agenda = Agenda::new(count);
-        for id in ids.clone() {
-            let mut rng = Rng::stream(seed, id, Purpose::Boot);
-            let wait = config.boot_spread.mul_f64(rng.unit());
-            let at = if id == ROOT { Instant::ZERO } else { Instant::ZERO + wait };
-            boots.push(Some(at));
-            agenda.set(id, Kind::Deadline, Some(at));
+        for (id, at) in ids().zip(&boots) {
+            agenda.set(id, Kind::Deadline, Some(*at));
         }
-        Ok(Self {
+        Self {
             overlap: medium.overlap(),
             noise_mw: medium.noise().milliwatts(),
-            cca: config.carrier.cca(),
-            clocks: ids.clone().map(|id| Clock::new(seed, id, config.drift_max_ppm)).collect(),
-            clients: ids.map(|id| Client::new(seed, id)).collect(),
+            clients: ids().map(|id| Client::new(seed, id)).collect(),
             outcome: Outcome { nodes: vec![NodeSummary::default(); count], ..Outcome::default() },
-            capture: sinks.pcap.map(Capture::new).transpose().map_err(Error::Capture)?,
-            trace: Trace::new(sinks.trace),
-            capture_error: None,
-            scratch: Scratch::default(),
-            radios: match config.node.link {
-                LinkLayer::Tsch => Vec::new(),
-                LinkLayer::Csma(_) => vec![Radio::default(); count],
-            },
-            hearers: Hearers::default(),
-            frames_begun: 0,
-            ledger: Ledger::default(),
-            courses: Courses::default(),
-            now: Instant::ZERO,
-            config,
-            seed,
-            nodes,
-            names,
-            medium,
-            interference,
-            agenda,
-            boots,
-            answers: VecDeque::new(),
+            boots: boots.into_iter().map(Some).collect(),
+            answers: vec![VecDeque::new(); count],
             buffers: vec![Occupancy::default(); count],
             joined_radio: vec![RadioTime::default(); count],
-        })
-    }
-
-    /// Runs to the end of the configured duration; `progress` is told the time now and then.
-    pub fn run(mut self, progress: &dyn Fn(Instant)) -> Result<Outcome, Error> {
-        let end = Instant::ZERO + self.config.duration;
-        self.advance(end, progress);
-        self.finish(end)
-    }
-
-    /// The nodes, root first, as they are now.
-    pub fn nodes(&self) -> &[Node] {
-        &self.nodes
-    }
-
-    /// The node that has an address.
-    pub fn node_with(&self, address: Eui64) -> Option<NodeId> {
-        self.names.node(address)
-    }
-
-    /// The address of a node of this network.
-    pub fn eui64(&self, node: NodeId) -> Eui64 {
-        self.names.eui64(node)
-    }
-
-    /// Lets everything happen that is due before `end`; [`World::run`] goes on from there.
-    pub fn advance(&mut self, end: Instant, progress: &dyn Fn(Instant)) {
-        let mut events: u64 = 0;
-        while let Some((time, kind, node)) = self.agenda.peek().filter(|e| e.0 < end) {
-            self.agenda.pop();
-            self.now = time;
-            self.change_air(time);
-            match kind {
-                Kind::Deadline => self.deadline(time, node),
-                Kind::Sense => self.sensed(time, node),
-                Kind::Frame => self.frame_step(time, node),
-                Kind::Slot => self.timeslot(time, node),
-            }
-            events += 1;
-            if events.is_multiple_of(PROGRESS_EVENTS) {
-                progress(time);
-            }
+            capture_error: None,
+            orders: Vec::new(),
+            ledger: Ledger::default(),
+            courses: Courses::default(),
+            seed,
+            nodes,
+            parts,
+            names,
+            clocks,
+            medium,
+            interference,
+            trace,
+            capture,
+            agenda,
+            traffic,
+            backbone,
         }
     }
 
-    /// The next node that sends in the slot that starts at `now`.
-    pub(crate) fn pop_sender(&mut self, now: Instant) -> Option<NodeId> {
-        let (time, kind, node) = self.agenda.peek()?;
-        if (time, kind) != (now, Kind::Slot) {
-            return None;
-        }
-        self.agenda.pop();
-        Some(node)
+    /// Whether `node` is the border router of its PAN, the root of its DODAG and a collector.
+    pub(crate) fn is_root(&self, node: NodeId) -> bool {
+        self.parts[node.index()].root == node
     }
 
-    fn change_air(&mut self, now: Instant) {
+    /// Lets the air change if it is time.
+    pub(crate) fn change_air(&mut self, now: Instant) {
         if self.medium.next_change().is_some_and(|due| due <= now) {
             self.medium.advance(now);
         }
     }
 
-    fn deadline(&mut self, now: Instant, node: NodeId) {
+    /// Does what is due at a node; the driver settles it then.
+    pub(crate) fn deadline(&mut self, now: Instant, node: NodeId) {
         if self.boots[node.index()].take().is_some() {
             self.trace.note(now, node, Fact::Booted(self.names.eui64(node)));
             self.tell(now, node, Input::Boot);
@@ -213,27 +160,32 @@ impl World {
         if due.is_some_and(|due| due <= now) {
             self.tell(now, node, Input::Deadline);
         }
-        if node == ROOT {
-            self.answer_due(now);
+        if self.is_root(node) {
+            self.answer_due(now, node);
+            self.backbone_due(now, node);
         }
-        if let Some(payload) = self.clients[node.index()].take(now, &self.config.traffic) {
-            match self.config.traffic.application {
+        if let Some(payload) = self.clients[node.index()].take(now, &self.traffic) {
+            match self.traffic.application {
                 Application::Coap { confirmable, .. } => {
                     self.issue(now, node, payload, confirmable);
                 }
                 Application::Datagrams => self.send_datagram(now, node, payload),
             }
         }
-        self.settle(now, node);
     }
 
-    fn tell(&mut self, now: Instant, node: NodeId, input: Input) {
+    pub(crate) fn tell(&mut self, now: Instant, node: NodeId, input: Input) {
         // A node refuses what makes no sense in its state, such as an answer to a forgotten request.
         expect_accepted(self.nodes[node.index()].handle(now, input));
     }
 
+    /// The address to which `node` reports.
+    fn collector(&self, node: NodeId) -> Address {
+        self.nodes[self.parts[node.index()].collector.index()].global_address()
+    }
+
     fn issue(&mut self, now: Instant, node: NodeId, payload: Vec<u8>, confirmable: bool) {
-        let server = self.nodes[ROOT.index()].global_address();
+        let server = self.collector(node);
         let handle = Handle(self.outcome.transactions.len() as u64 + 1);
         self.clients[node.index()].began(handle);
         self.outcome.transactions.push(crate::record::Transaction {
@@ -245,7 +197,7 @@ impl World {
             retransmissions: 0,
             rto: None,
         });
-        let Application::Coap { path, .. } = &self.config.traffic.application else { return };
+        let Application::Coap { path, .. } = &self.traffic.application else { return };
         let mut request = RequestTemplate::new(Code::POST, path).with_payload(payload);
         request.confirmable = confirmable;
         self.tell(now, node, Input::Request { peer: (server, COAP_PORT), request, handle });
@@ -256,7 +208,7 @@ impl World {
         let number = (self.outcome.datagrams.len() as u32).to_be_bytes();
         payload[..number.len()].copy_from_slice(&number);
         self.outcome.datagrams.push(Datagram { node, sent: now, arrived: None });
-        let peer = (self.nodes[ROOT.index()].global_address(), DATAGRAM_PORT);
+        let peer = (self.collector(node), DATAGRAM_PORT);
         let source_port = DATAGRAM_PORT;
         self.tell(now, node, Input::Datagram { source_port, peer, payload });
     }
@@ -269,7 +221,8 @@ impl World {
         }
     }
 
-    /// Takes what a node has to say, and notes when it wants to be called again.
+    /// Takes what a node has to say, and notes when its machines want to be called again; what its radio does next is
+    /// the driver's business.
     pub(crate) fn settle(&mut self, now: Instant, node: NodeId) {
         while let Some(output) = self.nodes[node.index()].poll_output() {
             match output {
@@ -282,45 +235,69 @@ impl World {
                 }
                 Output::Request { exchange, .. } => self.serve(now, node, exchange),
                 Output::Datagram { payload, .. } => self.take_datagram(now, &payload),
-                Output::Radio(order) => self.radios[node.index()].take(order),
+                Output::Radio(order) => self.orders.push(order),
+                Output::Uplink { packet, handle } => self.leave(now, node, packet, handle),
                 // No application of a simulation pings, and no node sends errors.
                 Output::Pong { .. } | Output::Trouble { .. } => {}
             }
         }
+        let octets = self.nodes[node.index()].packet_buffer_octets();
+        self.buffers[node.index()].set(now, octets);
+        self.plan_deadline(now, node);
+    }
+
+    /// Notes when a node wants to be called again.
+    fn plan_deadline(&mut self, now: Instant, node: NodeId) {
         let index = node.index();
-        self.buffers[index].set(now, self.nodes[index].packet_buffer_octets());
         let boot = self.boots[index];
         let mut machines = earliest(self.nodes[index].next_deadline(), self.clients[index].next());
-        if node == ROOT {
-            machines = earliest(machines, self.answers.front().map(|(due, _)| *due));
+        if let Some((due, _)) = self.answers[index].front() {
+            machines = earliest(machines, Some(*due));
         }
+        machines = earliest(machines, self.backbone.next(node));
         // Nothing happens at a node before it is switched on.
         let deadline = boot.or(machines.map(|due| due.max(now)));
         self.agenda.set(node, Kind::Deadline, deadline);
-        match self.radios.get(index) {
-            Some(radio) => {
-                self.agenda.set(node, Kind::Sense, radio.sensed_at());
-                self.agenda.set(node, Kind::Frame, radio.next_frame_step());
+    }
+
+    /// A packet leaves the mesh at the border router `node`.
+    fn leave(&mut self, now: Instant, node: NodeId, packet: Vec<u8>, handle: Handle) {
+        self.trace.note(now, node, Fact::Left { handle, octets: packet.len() });
+        match self.backbone.take(now, node, packet, handle) {
+            Fate::Crosses(to) => self.plan_deadline(now, to),
+            Fate::Gone => self.note_packet(now, node, Packet::Delivered(handle)),
+            Fate::NoRoute => {
+                let (layer, reason) = (Layer::Ipv6, DropReason::NoRoute);
+                self.note_packet(now, node, Packet::Dropped(Dropped { handle, layer, reason }));
             }
-            None => self.agenda.set(node, Kind::Slot, self.nodes[index].next_transmission()),
+        }
+    }
+
+    /// Gives a border router what has come over the backbone.
+    fn backbone_due(&mut self, now: Instant, node: NodeId) {
+        while let Some(Crossing { packet, handle, .. }) = self.backbone.arrived(now, node) {
+            self.trace.note(now, node, Fact::Entered { handle, octets: packet.len() });
+            self.tell(now, node, Input::Uplink { packet, handle });
         }
     }
 
     /// The collector takes every reading (RFC 7252 s5.9.1.4: 2.04 Changed), and answers when it is done with it.
     fn serve(&mut self, now: Instant, node: NodeId, exchange: ExchangeId) {
         self.outcome.executed += 1;
-        if self.config.traffic.service.is_zero() || node != ROOT {
+        if self.traffic.service.is_zero() || !self.is_root(node) {
             self.answer(now, node, exchange);
         } else {
-            self.answers.push_back((now + self.config.traffic.service, exchange));
+            self.answers[node.index()].push_back((now + self.traffic.service, exchange));
         }
     }
 
-    /// Answers what the collector is done with.
-    fn answer_due(&mut self, now: Instant) {
-        while let Some(&(_, exchange)) = self.answers.front().filter(|(due, _)| *due <= now) {
-            self.answers.pop_front();
-            self.answer(now, ROOT, exchange);
+    /// Answers what a collector is done with.
+    fn answer_due(&mut self, now: Instant, node: NodeId) {
+        let index = node.index();
+        while let Some(&(_, exchange)) = self.answers[index].front().filter(|(due, _)| *due <= now)
+        {
+            self.answers[index].pop_front();
+            self.answer(now, node, exchange);
         }
     }
 

@@ -107,6 +107,9 @@ impl Node {
         match self.route(now, from, decision, &mut bytes) {
             Ok(None) => self.deliver(now, bytes, handle),
             Ok(Some(next_hop)) => self.send_packet(now, bytes, Some(next_hop), handle),
+            Err(DropReason::NoRoute) if handle != Handle::NONE && self.leaves(&bytes) => {
+                self.send_beyond(bytes, handle);
+            }
             Err(reason) => {
                 self.tell_source(now, &bytes, handle, (Layer::Ipv6, reason));
                 self.refuse(handle, Layer::Ipv6, reason);
@@ -126,6 +129,8 @@ impl Node {
         let route = match self.route(now, from, decision, &mut beginning) {
             Ok(None) => Route::Here,
             Ok(Some(next_hop)) => Route::Via(next_hop),
+            // It is put together here, and leaves as a whole.
+            Err(DropReason::NoRoute) if self.leaves(&beginning) => Route::Here,
             Err(reason) => {
                 self.tell_source(now, &beginning, handle, (Layer::Ipv6, reason));
                 self.refuse(handle, Layer::Ipv6, reason);
@@ -195,7 +200,7 @@ impl Node {
     }
 
     /// Takes a packet that is for this node, or a fragment of one.
-    fn deliver(&mut self, now: Instant, packet: Vec<u8>, handle: Handle) {
+    pub(crate) fn deliver(&mut self, now: Instant, packet: Vec<u8>, handle: Handle) {
         match self.end_to_end.reassembly.accept(now, packet, handle) {
             Outcome::Whole(packet) => self.deliver_whole(now, &packet, handle),
             Outcome::Begun { displaced } => {

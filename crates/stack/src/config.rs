@@ -34,6 +34,9 @@ pub struct Config {
     /// ICMPv6 errors that a node sends a second at most (RFC 4443 s2.4 (f)); 0 sends none, as simulated nodes do, whose
     /// drops are counted instead.
     pub icmpv6_errors: u32,
+    /// Whether packets for other prefixes leave the mesh at the root ([`Output::Uplink`](crate::event::Output::Uplink));
+    /// if not, there is no route for them.
+    pub uplink: bool,
     /// Where routes come from.
     pub routes: Routes,
     /// RPL, where routes come from it; the addresses in it are replaced by each node's own.
@@ -54,6 +57,7 @@ impl Default for Config {
             prefix: lowmesh_ipv6::params::PREFIX,
             hop_limit: lowmesh_ipv6::params::HOP_LIMIT,
             icmpv6_errors: 0,
+            uplink: false,
             routes: Routes::Rpl,
             rpl: lowmesh_rpl::Config::router([0; 16]),
             coap: lowmesh_coap::Config::default(),

@@ -103,6 +103,10 @@ impl Node {
                     self.dropped(handle, Layer::Ipv6, DropReason::NoRoute);
                 }
             }
+            Err(DropReason::NoRoute) if self.is_beyond(&destination) => {
+                let packet = packet::udp(&flow, self.hop_limit, bytes, |_| ());
+                self.outbox.push(Output::Uplink { packet, handle });
+            }
             Err(reason) => self.dropped(handle, Layer::Ipv6, reason),
         }
     }
@@ -139,6 +143,11 @@ impl Node {
                     self.dropped(handle, Layer::Ipv6, DropReason::NoRoute);
                 }
             }
+            Err(DropReason::NoRoute) if self.is_beyond(&destination) => {
+                let (upper, limit) = (icmpv6::NEXT_HEADER, self.hop_limit);
+                let packet = packet::plain(source, destination, upper, limit, payload, |_| ());
+                self.outbox.push(Output::Uplink { packet, handle });
+            }
             Err(reason) => self.dropped(handle, Layer::Ipv6, reason),
         }
     }
@@ -168,7 +177,7 @@ impl Node {
     }
 
     /// The neighbour towards `destination`, and the RPL option that packets from here carry.
-    fn way_to(
+    pub(crate) fn way_to(
         &mut self,
         now: Instant,
         destination: Address,
@@ -190,7 +199,7 @@ impl Node {
     }
 
     /// At the root of a non-storing DODAG packets carry their way (RFC 6554). False when there is none.
-    fn add_source_route(&self, packet: &mut Vec<u8>, destination: Address) -> bool {
+    pub(crate) fn add_source_route(&self, packet: &mut Vec<u8>, destination: Address) -> bool {
         let Routing::Rpl(rpl) = &self.routing else { return true };
         let Some(hops) = rpl.source_route(&destination.0) else { return true };
         // The last hop is the destination itself, which needs no header when it is the first as well.
@@ -251,7 +260,7 @@ impl Node {
         self.link.send(now, payload, destination, priority, handle);
     }
 
-    fn born(&mut self, class: Class) -> Handle {
+    pub(crate) fn born(&mut self, class: Class) -> Handle {
         let handle = self.next_handle(class);
         self.note_packet(Packet::Born(handle, class));
         handle
@@ -262,7 +271,7 @@ impl Node {
     }
 }
 
-fn emit(option: Option<HopByHopOption>, out: &mut Vec<u8>) {
+pub(crate) fn emit(option: Option<HopByHopOption>, out: &mut Vec<u8>) {
     if let Some(option) = option {
         option.emit(out);
     }

@@ -66,6 +66,13 @@ pub enum Input {
         /// What comes back.
         echo: Echo,
     },
+    /// A packet came from another network. It goes on into the mesh, or is for this node.
+    Uplink {
+        /// The whole packet.
+        packet: Vec<u8>,
+        /// Its name if it has one in this run, else [`Handle::NONE`]: then it is new.
+        handle: Handle,
+    },
     /// A deadline came.
     Deadline,
 }
@@ -114,6 +121,13 @@ pub enum Output {
         to: Address,
         /// What is wrong.
         problem: Problem,
+    },
+    /// A packet leaves the mesh for another network. This node's copy of it goes along.
+    Uplink {
+        /// The whole packet.
+        packet: Vec<u8>,
+        /// Its name.
+        handle: Handle,
     },
     /// Move the local clock: positive makes it later.
     AdjustClock {

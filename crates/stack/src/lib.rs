@@ -11,6 +11,7 @@
 //! | `errors` | ICMPv6 errors: sent at a bounded rate, and what those of others mean here |
 //! | `link` | the link layer, a closed choice: `link::slotted` (TSCH and 6top) or `link::contended` (CSMA) |
 //! | [`identity`] | a node by itself: its name, address and routes are given |
+//! | `uplink` | packets that leave the mesh at a border router, and those that come in |
 //! | [`tree`] | routes that are given instead of found |
 //! | [`params`] | the ports of a node, and its patience |
 //! | `rate` | how many ICMPv6 errors may leave |
@@ -31,6 +32,7 @@ pub mod params;
 mod radio;
 mod rate;
 pub mod tree;
+mod uplink;
 
 pub use config::{Config, ConfigError, LinkLayer, Routes, Scheduling};
 pub use identity::Identity;

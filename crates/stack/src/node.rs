@@ -79,6 +79,8 @@ pub struct Node {
     pub(crate) error_rate: ErrorRate,
     /// Router Advertisements to all.
     pub(crate) advertisements: Bucket,
+    /// Whether packets for other prefixes leave the mesh here.
+    pub(crate) has_uplink: bool,
     pub(crate) outbox: Outbox<Output>,
     pub(crate) counters: Counters,
     /// Why the MAC gave up the frame whose end 6LoWPAN is handling.
@@ -161,6 +163,7 @@ impl Node {
             hop_limit: config.hop_limit,
             error_rate: ErrorRate::new(config.icmpv6_errors),
             advertisements: Bucket::new(1, MIN_DELAY_BETWEEN_RAS),
+            has_uplink: is_root && config.uplink,
             outbox: Outbox::new(),
             counters: Counters::default(),
             failure: None,
@@ -392,6 +395,10 @@ impl Machine for Node {
             }
             Input::Datagram { source_port, peer, payload } => {
                 self.send_datagram(now, source_port, peer, &payload, Class::Request);
+                Ok(())
+            }
+            Input::Uplink { packet, handle } => {
+                self.on_uplink(now, packet, handle);
                 Ok(())
             }
             Input::Ping { to, echo } => {

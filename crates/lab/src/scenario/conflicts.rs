@@ -52,6 +52,7 @@ impl Scenario {
         self.medium_conflicts(&mut check);
         self.tree_conflicts(&mut check);
         self.traffic_conflicts(&mut check);
+        self.border_router_conflicts(&mut check);
         errors
     }
 

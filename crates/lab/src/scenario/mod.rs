@@ -4,6 +4,7 @@
 //! default (the RFC's, Contiki-NG's or the reproduced paper's), a bound, and a line in
 //! `docs/topics/scenarios.md`. What the simulator makes of it is the business of [`crate::simulate`].
 
+mod border;
 mod builtin;
 mod conflicts;
 mod error;
@@ -29,6 +30,7 @@ use std::path::{Path, PathBuf};
 use lowmesh_units::{Duration, Seed};
 use toml::de::DeTable;
 
+pub use border::{Backbone, BorderRouter, MeshRange};
 pub use builtin::{BUILTINS, Builtin};
 pub use error::{ConfigError, ConfigErrors, Fault, Origin, similar};
 pub use fragments::{EndToEnd, Forwarded, Fragments, HopWise, Recovered, Window};
@@ -40,7 +42,7 @@ pub use radio::{
 };
 pub use schedule::{Alice, BMsf, Minimal, Msf, Orchestra, OrchestraVariant, Schedule};
 pub use topology::{Addresses, Grid, Line, Placed, Positions, Random, Star, Table, Topology, Tree};
-pub use traffic::{Application, Coap, Cocoa, Congestion, Traffic};
+pub use traffic::{Application, Coap, Cocoa, Collector, Congestion, Traffic};
 pub use value::Hopping;
 
 use section::{Cursor, Lines, Section, section};
@@ -100,6 +102,10 @@ pub struct Scenario {
     pub clock: Clock,
     /// Charge of the radio.
     pub energy: Energy,
+    /// `[[border_router]]`: border routers besides node 0.
+    pub border_routers: Vec<BorderRouter>,
+    /// The wire between border routers.
+    pub backbone: Backbone,
 }
 
 impl Section for Scenario {
@@ -128,6 +134,8 @@ impl Section for Scenario {
             traffic: cursor.section("traffic"),
             clock: cursor.section("clock"),
             energy: cursor.section("energy"),
+            border_routers: cursor.sections("border_router"),
+            backbone: cursor.section("backbone"),
         }
     }
     fn write(&self, lines: &mut Lines) {
@@ -148,6 +156,10 @@ impl Section for Scenario {
         lines.section("traffic", &self.traffic);
         lines.section("clock", &self.clock);
         lines.section("energy", &self.energy);
+        lines.sections("border_router", &self.border_routers);
+        if !self.border_routers.is_empty() {
+            lines.section("backbone", &self.backbone);
+        }
     }
 }
 
@@ -155,7 +167,7 @@ impl Section for Scenario {
 type ListKeys = fn() -> Vec<&'static str>;
 
 /// Every section with the function that lists its keys.
-const SECTIONS: [(&str, ListKeys); 15] = [
+const SECTIONS: [(&str, ListKeys); 17] = [
     ("topology", Placed::keys),
     ("radio", Radio::keys),
     ("radio.wifi", Wifi::keys),
@@ -171,6 +183,8 @@ const SECTIONS: [(&str, ListKeys); 15] = [
     ("traffic", Traffic::keys),
     ("clock", Clock::keys),
     ("energy", Energy::keys),
+    ("border_router", BorderRouter::keys),
+    ("backbone", Backbone::keys),
 ];
 
 /// Keys that decide which keys their section has.

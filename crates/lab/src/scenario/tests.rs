@@ -124,7 +124,7 @@ fn numbers_over_a_cocoa_set_reach_the_timer_and_read_back() {
     let laid = scenario.cocoa.overrides();
     assert_eq!((laid.alpha, laid.k_weak, laid.beta), (Some(0.5), Some(1.0), None));
     assert_eq!(laid.vbf_lower, Some(Duration::from_secs(3)));
-    let spec = crate::settings::simulation(&scenario).node.coap.congestion.timer;
+    let spec = crate::settings::parts(&scenario).stack.coap.congestion.timer;
     assert_eq!((spec.name.as_str(), spec.cocoa), ("6cocoa", laid));
     assert_eq!(parse(&scenario.to_toml(), &[]), scenario);
 }
@@ -134,7 +134,7 @@ fn all_thresholds_of_msf_follow_the_number_of_cells_watched() {
     let text = "name = \"x\"\n[schedule]\nfunction = \"msf\"\n";
     let msf = |sets: &[&str]| {
         let scenario = parse(text, sets);
-        match crate::settings::simulation(&scenario).node.scheduling {
+        match crate::settings::parts(&scenario).stack.scheduling {
             lowmesh_stack::Scheduling::Msf(msf) => msf,
             other => panic!("{other:?}"),
         }
@@ -296,7 +296,7 @@ fn every_key_is_in_the_manual() {
         let (section, name) = key.rsplit_once('.').unwrap_or(("", &key));
         let heading = match section {
             "" => "\n## Top".to_owned(),
-            "radio.wifi" | "radio.burst" => format!("\n## `[[{section}]]`"),
+            "radio.wifi" | "radio.burst" | "border_router" => format!("\n## `[[{section}]]`"),
             _ => format!("\n## `[{section}]`"),
         };
         let start = manual.find(&heading).unwrap_or_else(|| panic!("no section {heading}"));
@@ -367,6 +367,7 @@ fn every_default_in_the_manual_is_the_one_in_force() {
     compare("## `[coap]`", &|lines| Coap::default().write(lines));
     compare("## `[traffic]`", &|lines| Traffic::default().write(lines));
     compare("## `[clock]`", &|lines| Clock::default().write(lines));
+    compare("## `[backbone]`", &|lines| Backbone::default().write(lines));
     compare("## `[energy]`", &|lines| Energy::default().write(lines));
     assert!(compared > 100, "{compared}");
 }

@@ -124,6 +124,16 @@ choice! {
     }
 }
 
+choice! {
+    /// Which border router takes the readings of a node.
+    Collector {
+        /// That of its own mesh.
+        Own = "own",
+        /// Node 0, over the backbone where there are several meshes.
+        First = "first",
+    }
+}
+
 section! {
     /// What each node but the root sends to the root; each starts at a random moment of its first period.
     Traffic {
@@ -145,6 +155,8 @@ section! {
         /// Requests of a node from the oldest that is not over to the newest; a reading that finds no room among them
         /// is left out. Without it, every reading goes to the endpoint.
         window: Option<u16> = None, Within(1, 4096);
+        /// Which border router takes them.
+        collector: Collector = Collector::Own, Any;
         /// How long the root takes to answer a request.
         service: Duration = Duration::ZERO, Within(Duration::ZERO, Duration::from_secs(60));
         /// Octets of payload in a request or datagram.

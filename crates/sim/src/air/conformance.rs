@@ -1,23 +1,60 @@
-//! One suite over every implementation of [`Medium`], built as a scenario would.
+//! What every [`Medium`] must keep, as a check that its author calls in a test.
+//!
+//! The same check runs over all media that come with the simulator. It cannot see a medium that asks the clock or
+//! another source of chance only now and then; the rules in the documentation of [`Medium`] stay with its author.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
-use lowmesh_mac::params::OCTET;
-use lowmesh_units::{Channel, Duration, Seed};
-use proptest::prelude::*;
+use lowmesh_units::{Channel, Duration, Instant, NodeId, Seed};
 
-use super::error::BuildError;
-use super::k7::K7;
-use super::link_table::{LinkTable, Tabled};
-use super::mrm::MrmParams;
-use super::params::GRENOBLE_NODES;
-use super::playback::Playback;
-use super::spec::{MediumSpec, build};
-use super::tree_links::{TreeLink, TreeLinksParams};
-use super::unit_disk::DiskParams;
-use super::*;
-use crate::topology::{Topology, TopologySpec};
+use super::{Link, Medium, Noise, Signal, reception_draw, resolve};
+
+/// Frames by which the share that arrives is compared with the medium's own word.
+const FRAMES: u64 = 20_000;
+/// The largest difference between the two: four standard deviations of a share of one half among [`FRAMES`] draws.
+const DIFFERENCE_MAX: f64 = 0.015;
+/// A power in milliwatts over the same in dBm, but for rounding.
+const ONE_POWER: core::ops::RangeInclusive<f64> = 0.999_999_999..=1.000_000_001;
+/// Octets of those frames.
+const OCTETS: usize = 60;
+/// Changes of the links that are looked at.
+const CHANGES_MAX: usize = 10_000;
+
+/// Something that a medium does and must not do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("medium {medium}: {what}")]
+pub struct Breach {
+    /// The medium's name.
+    pub medium: &'static str,
+    /// What it does.
+    pub what: String,
+}
+
+/// Checks the media that `make` makes; it must make the same one whenever it is called.
+///
+/// ```
+/// use lowmesh_sim::air::conformance::check;
+/// use lowmesh_sim::air::{MediumSpec, build};
+/// use lowmesh_sim::topology::TopologySpec;
+/// use lowmesh_units::Seed;
+///
+/// let line = TopologySpec::Line { nodes: 3, spacing_m: 40.0 }.place(Seed(1))?;
+/// let spec = MediumSpec::named("log-distance").expect("one of the names");
+/// check(|| build(&spec, &line, Seed(1)).expect("it has places"))?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn check(make: impl Fn() -> Box<dyn Medium>) -> Result<(), Breach> {
+    let mut medium = make();
+    let (name, again) = (medium.name(), make());
+    let named = |what| Breach { medium: name, what };
+    if again.name() != name {
+        return Err(named(format!("the next one that is made is called {}", again.name())));
+    }
+    check_links(&*medium).map_err(named)?;
+    check_repetition(&*medium, &*again).map_err(named)?;
+    check_arrivals(&*medium).map_err(named)?;
+    check_changes(&mut *medium).map_err(named)
+}
 
 fn channels() -> impl Iterator<Item = Channel> {
     (11..=26).filter_map(Channel::new)
@@ -27,308 +64,174 @@ fn nodes(medium: &dyn Medium) -> impl Iterator<Item = NodeId> + use<> {
     (0..medium.links().nodes()).map(|i| NodeId(i as u16))
 }
 
-/// A small trace with a change at 20 s.
-fn trace() -> K7 {
-    let text = "{\"location\":\"x\",\"node_count\":2,\"channels\":[11],\
-        \"start_date\":\"2018-01-11T00:00:00\"}\n\
-        datetime,src,dst,channel,mean_rssi,pdr,tx_count\n\
-        2018-01-11T00:00:00,0,1,11,-60,1.0,100\n\
-        2018-01-11T00:00:10,1,0,11,-62,1.0,100\n\
-        2018-01-11T00:00:20,0,1,11,-66,0.5,100\n";
-    K7::parse("small.k7", text.as_bytes()).expect("a good trace")
+/// All links of the present, with their channels.
+fn heard(medium: &dyn Medium) -> impl Iterator<Item = (NodeId, NodeId, Channel, Link)> {
+    let pairs = nodes(medium).flat_map(|tx| channels().map(move |channel| (tx, channel)));
+    pairs.flat_map(|(tx, channel)| {
+        let links = medium.links().heard(tx, channel);
+        links.map(move |(rx, link)| (tx, rx, channel, *link))
+    })
 }
 
-/// Every medium, by name, on nodes that fit it.
-fn all(seed: Seed) -> Vec<Box<dyn Medium>> {
-    let grid = TopologySpec::Grid { rows: 5, cols: 5, spacing_m: 33.0 };
-    let grid = grid.place(seed).expect("a good grid");
-    let mut media: Vec<Box<dyn Medium>> = Vec::new();
-    for name in MediumSpec::NAMES {
-        media.push(match name {
-            "fixed" => {
-                let pdr = vec![vec![0.0, 0.9, 0.1], vec![0.8, 0.0, 0.0], vec![0.3, 0.2, 0.0]];
-                build(&MediumSpec::Fixed { pdr }, &Topology::unplaced(3), seed).expect("good")
-            }
-            "k7" => Box::new(Playback::new(trace())),
-            "links" => {
-                let link = |parent| TreeLink { parent: NodeId(parent), distance_m: 5.0, pdr: 0.9 };
-                let links = [0, 1, 1].map(link).to_vec();
-                let (reach_m, margin_db, exponent, sigma_db) = (6.5, 13.0, 3.0, 3.0);
-                let params = TreeLinksParams {
-                    links,
-                    places_m: Vec::new(),
-                    reach_m,
-                    margin_db,
-                    exponent,
-                    sigma_db,
-                };
-                build(&MediumSpec::Links(params), &Topology::unplaced(4), seed).expect("good")
-            }
-            "link-table" => {
-                let topology = Topology::unplaced(GRENOBLE_NODES);
-                build(&MediumSpec::Grenoble, &topology, seed).expect("good")
-            }
-            placed => {
-                let spec = MediumSpec::named(placed).expect("it has default values");
-                build(&spec, &grid, seed).expect("good")
-            }
-        });
+/// Neighbours are in order and hold all who hear; powers and chances are what they are called.
+fn check_links(medium: &dyn Medium) -> Result<(), String> {
+    let noise = medium.noise().0;
+    if !(-250.0..100.0).contains(&noise) {
+        return Err(format!("its noise is {noise} dBm"));
     }
-    media
-}
-
-#[test]
-fn every_medium_answers_to_its_name() {
-    let names: Vec<_> = all(Seed(1)).iter().map(|medium| medium.name()).collect();
-    assert_eq!(names, MediumSpec::NAMES);
-}
-
-#[test]
-fn neighbours_ascend_leave_the_sender_out_and_hold_all_who_hear() {
-    for medium in all(Seed(2)) {
-        let mut links = 0;
-        for tx in nodes(&*medium) {
-            let neighbours = medium.neighbours(tx);
-            assert!(neighbours.is_sorted_by(|a, b| a < b), "{}", medium.name());
-            assert!(!neighbours.contains(&tx), "{}", medium.name());
-            for channel in channels() {
-                let heard: BTreeSet<_> =
-                    medium.links().heard(tx, channel).map(|(rx, _)| rx).collect();
-                for rx in nodes(&*medium) {
-                    let reached = medium.rssi(tx, rx, channel).is_some();
-                    assert_eq!(reached, heard.contains(&rx), "{}", medium.name());
-                    assert!(!reached || neighbours.contains(&rx), "{}", medium.name());
-                }
-                links += heard.len();
-            }
+    for tx in nodes(medium) {
+        let neighbours = medium.neighbours(tx);
+        if !neighbours.is_sorted_by(|a, b| a < b) {
+            return Err(format!("the neighbours of {tx} do not ascend"));
         }
-        assert!(links > 0, "{}", medium.name());
-    }
-}
-
-#[test]
-fn chances_are_chances_and_powers_are_powers() {
-    for medium in all(Seed(3)) {
-        for tx in nodes(&*medium) {
-            for channel in channels() {
-                for (rx, link) in medium.links().heard(tx, channel) {
-                    let p = medium.reception_probability(tx, rx, channel, 60);
-                    assert!((0.0..=1.0).contains(&p), "{}: {p}", medium.name());
-                    assert!((-200.0..50.0).contains(&link.rssi.0), "{}", medium.name());
-                    let mw = link.rssi.milliwatts();
-                    assert!((link.power_mw / mw - 1.0).abs() < 1e-9, "{}", medium.name());
-                }
+        if neighbours.contains(&tx) {
+            return Err(format!("node {tx} is its own neighbour"));
+        }
+        let known: BTreeSet<_> = neighbours.iter().copied().collect();
+        for (_, rx, channel, _) in heard(medium).filter(|(from, ..)| *from == tx) {
+            if !known.contains(&rx) || medium.rssi(tx, rx, channel).is_none() {
+                return Err(format!("node {rx} hears {tx} and is no neighbour of it"));
             }
         }
     }
-}
-
-#[test]
-fn the_same_seed_gives_the_same_medium() {
-    for (one, two) in all(Seed(4)).iter().zip(all(Seed(4))) {
-        for tx in nodes(&**one) {
-            for channel in channels() {
-                let left: Vec<_> = one.links().heard(tx, channel).collect();
-                let right: Vec<_> = two.links().heard(tx, channel).collect();
-                assert_eq!(left, right, "{}", one.name());
-            }
+    let mut links = 0;
+    for (tx, rx, channel, link) in heard(medium) {
+        let at = format!("from {tx} to {rx} on channel {}", channel.number());
+        let (dbm, ratio) = (link.rssi.0, link.power_mw / link.rssi.milliwatts());
+        if !(-200.0..50.0).contains(&dbm) || !ONE_POWER.contains(&ratio) {
+            return Err(format!("{at}: {dbm} dBm and {} mW are not one power", link.power_mw));
         }
-    }
-}
-
-#[test]
-fn advancing_leaves_no_change_behind_that_was_due() {
-    let mut changed = Vec::new();
-    for mut medium in all(Seed(5)) {
-        let mut now = Instant::ZERO;
-        while let Some(next) = medium.next_change() {
-            assert!(next >= now, "{}", medium.name());
-            now = next;
-            medium.advance(now);
-            assert!(medium.next_change().is_none_or(|later| later > now), "{}", medium.name());
-            changed.push(medium.name());
+        let chance = medium.reception_probability(tx, rx, channel, OCTETS);
+        if !(0.0..=1.0).contains(&chance) {
+            return Err(format!("{at}: {chance} is no chance"));
         }
+        links += 1;
     }
-    assert_eq!(changed, ["k7"]);
+    if links == 0 { Err("no node hears another".to_owned()) } else { Ok(()) }
 }
 
-#[test]
-fn a_lone_frame_arrives_as_often_as_the_medium_says() {
-    for medium in all(Seed(6)) {
-        let channel = Channel::new(11).expect("a channel of the band");
-        let noise = Noise { floor_mw: medium.noise().milliwatts(), extra_mw: 0.0 };
-        let (tx, rx) = (NodeId(0), medium.neighbours(NodeId(0))[0]);
-        let Some(link) = medium.links().get(tx, rx, channel) else { continue };
-        let received = (0..20_000)
-            .filter(|i| {
-                let start = Instant::ZERO + Duration::from_millis(10) * *i;
-                let signal = [Signal::over(link, start)];
-                let draw = |_| reception_draw(Seed(6), tx, rx, start);
-                resolve(medium.overlap(), &signal, noise, |_| 60, draw).received.is_some()
-            })
-            .count();
-        let expected = medium.reception_probability(tx, rx, channel, 60);
-        let part = received as f64 / 20_000.0;
-        assert!((part - expected).abs() < 0.015, "{}: {part} {expected}", medium.name());
+/// Two that are made alike are alike.
+fn check_repetition(one: &dyn Medium, other: &dyn Medium) -> Result<(), String> {
+    if !heard(one).eq(heard(other)) || one.next_change() != other.next_change() {
+        return Err("it is another one each time that it is made".to_owned());
     }
+    Ok(())
 }
 
-/// The part of collisions of two equal frames that leave one of them whole, in timeslots and in continuous time.
-fn survivors(medium: &dyn Medium, link: &Link) -> [f64; 2] {
-    const COLLISIONS: u64 = 2_000;
-    let rule = medium.overlap();
+/// Of frames that nothing disturbs as many arrive as the medium says, over the first link and the weakest.
+fn check_arrivals(medium: &dyn Medium) -> Result<(), String> {
     let noise = Noise { floor_mw: medium.noise().milliwatts(), extra_mw: 0.0 };
-    let cca = Cca { mode: CcaMode::Either, energy_mw: 2e-8 };
-    let (senders, rx) = ([NodeId(1), NodeId(2)], NodeId(0));
-    let airtime = OCTET * 60;
-    let mut counts = [0; 2];
-    for start in (0..COLLISIONS).map(|i| Instant::ZERO + Duration::from_millis(10) * i) {
-        let signal = Signal::over(link, start);
-        let draw = |i: usize| reception_draw(Seed(8), senders[i], rx, start);
-        counts[0] += u32::from(resolve(rule, &[signal; 2], noise, |_| 60, draw).received.is_some());
-        let mut receiver = Receiver::default();
-        for i in 0..2 {
-            let arrival = Arrival { frame: FrameId(i as u64), signal, draw: draw(i) };
-            receiver.begin(rule, noise, arrival, true);
-        }
-        let fates = [0, 1].map(|i| receiver.end(rule, noise, cca, FrameId(i), start + airtime));
-        counts[1] += u32::from(fates.contains(&Fate::Received));
-    }
-    counts.map(|count| f64::from(count) / COLLISIONS as f64)
-}
-
-#[test]
-fn two_equal_frames_destroy_each_other_on_every_medium_but_that_of_cooja() {
-    for medium in all(Seed(7)) {
-        let channel = Channel::new(11).expect("a channel of the band");
-        let links = |tx| medium.links().heard(tx, channel).map(|(_, link)| *link);
-        let loudest = nodes(&*medium).flat_map(links).max_by(|a, b| a.rssi.0.total_cmp(&b.rssi.0));
-        let survivors = survivors(&*medium, &loudest.expect("someone is heard"));
-        for part in survivors {
-            match medium.overlap() {
-                // Cooja's code captures and never corrupts both (docs/topics/radio.md).
-                Overlap::Capture { .. } => assert!(part > 0.99, "{}: {part}", medium.name()),
-                _ => assert!(part < 0.01, "{}: {part}", medium.name()),
-            }
+    let weakest = heard(medium).min_by(|a, b| a.3.power_mw.total_cmp(&b.3.power_mw));
+    for (tx, rx, channel, link) in heard(medium).next().into_iter().chain(weakest) {
+        let arrives = |i: &u64| {
+            let start = Instant::ZERO + Duration::from_millis(10) * *i;
+            let draw = |_| reception_draw(Seed(6), tx, rx, start);
+            let signals = [Signal::over(&link, start)];
+            resolve(medium.overlap(), &signals, noise, |_| OCTETS, draw).received.is_some()
+        };
+        let share = (0..FRAMES).filter(arrives).count() as f64 / FRAMES as f64;
+        let said = medium.reception_probability(tx, rx, channel, OCTETS);
+        if (share - said).abs() >= DIFFERENCE_MAX {
+            return Err(format!(
+                "of lone frames from {tx} to {rx} {share:.3} arrive where it says {said:.3}"
+            ));
         }
     }
+    Ok(())
 }
 
-#[test]
-fn a_default_mrm_grid_is_one_hop_and_one_with_more_noise_is_not() {
-    let grid = TopologySpec::Grid { rows: 5, cols: 5, spacing_m: 33.0 };
-    let grid = grid.place(Seed(1)).expect("a good grid");
-    let channel = Channel::new(20).expect("a channel of the band");
-    let corner_to_corner = |params| {
-        let medium = build(&MediumSpec::Mrm(params), &grid, Seed(1)).expect("good");
-        medium.reception_probability(NodeId(0), NodeId(24), channel, 60)
+/// A change that was due lies behind, no new pair turns up, and the links stay good.
+fn check_changes(medium: &mut dyn Medium) -> Result<(), String> {
+    let neighbours = |medium: &dyn Medium| -> Vec<Vec<NodeId>> {
+        nodes(medium).map(|tx| medium.neighbours(tx).to_vec()).collect()
     };
-    assert!(corner_to_corner(MrmParams::default()) > 0.999);
-    assert!(corner_to_corner(MrmParams { noise: Dbm(-81.6), ..MrmParams::default() }) < 1e-4);
-}
-
-#[test]
-fn what_does_not_fit_is_refused_by_name() {
-    let grid = TopologySpec::Line { nodes: 3, spacing_m: 10.0 }.place(Seed(1)).expect("good");
-    let negative = DiskParams { range_m: -5.0, ..DiskParams::default() };
-    let silent = MrmParams { noise: Dbm(f64::NAN), ..MrmParams::default() };
-    let cases = [
-        (MediumSpec::Grenoble, &grid, "50 nodes: the topology has 3"),
-        (MediumSpec::UnitDisk(negative), &grid, "medium.range_m = -5"),
-        (MediumSpec::Mrm(silent), &grid, "medium.noise_dbm = NaN"),
-        (MediumSpec::K7 { file: "absent.k7".into() }, &grid, "absent.k7: "),
-        (
-            MediumSpec::PisterHack { tx_power: Dbm(0.0) },
-            &Topology::unplaced(3),
-            "topology = unplaced",
-        ),
-    ];
-    for (spec, topology, expected) in cases {
-        let error = build(&spec, topology, Seed(1)).expect_err(expected);
-        assert!(error.to_string().contains(expected), "{error}");
-        assert!(!matches!(error, BuildError::Text(_)));
-    }
-}
-
-#[test]
-fn the_built_in_grenoble_table_is_what_the_raw_trace_says() {
-    let shared = std::env::var_os("LOWMESH_SHARED").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
-        PathBuf::from,
-    );
-    let raw = shared.join("data/grenoble-k7/grenoble.k7.gz");
-    let built_in = LinkTable::grenoble();
-    assert_eq!(built_in.nodes(), GRENOBLE_NODES);
-    let Ok(contents) = std::fs::read(&raw) else {
-        println!("passed over: the raw trace is not here (set LOWMESH_SHARED)");
-        return;
-    };
-    let trace = K7::parse("grenoble.k7.gz", &contents).expect("good");
-    let derived = LinkTable::from_k7(&trace);
-    assert!(derived.means().keys().eq(built_in.means().keys()));
-    for (key, raw) in derived.means() {
-        let kept = built_in.means()[key];
-        // The text keeps 0.1 dB and 0.0001 of PDR, rounded.
-        assert!((raw.rssi.0 - kept.rssi.0).abs() <= 0.0501, "{key:?}");
-        assert!((raw.pdr - kept.pdr).abs() <= 0.0000501, "{key:?}");
-    }
-    // The played-back trace has the table's links, and its first round is already there.
-    let playback = Playback::new(trace);
-    let table = Tabled::link_table(&built_in);
-    for tx in nodes(&table) {
-        assert_eq!(playback.neighbours(tx), table.neighbours(tx), "node {tx}");
-    }
-    let first = playback.rssi(NodeId(0), NodeId(18), Channel::new(11).expect("in the band"));
-    assert_eq!(first, Some(Dbm(-69.9)));
-    assert!(playback.next_change().is_some_and(|next| next < Instant::from_secs(4 * 3600)));
-}
-
-proptest! {
-    #[test]
-    fn any_candidates_give_a_frame_that_was_there(
-        mut signals in prop::collection::vec(
-            (0u64..2_000, -120f64..-20.0, prop::option::of(0f64..=1.0)),
-            0..6,
-        ),
-        extra in prop::option::of(-110f64..-40.0),
-        number in 0f64..1.0,
-    ) {
-        signals.sort_by_key(|signal| signal.0);
-        let candidates: Vec<_> = signals
-            .iter()
-            .map(|(us, dbm, pdr)| Signal {
-                start: Instant::ZERO + Duration::from_micros(*us),
-                power_mw: Dbm(*dbm).milliwatts(),
-                pdr: *pdr,
-            })
-            .collect();
-        let extra_mw = extra.map_or(0.0, |dbm| Dbm(dbm).milliwatts());
-        let noise = Noise { floor_mw: Dbm(-98.0).milliwatts(), extra_mw };
-        let capture = Overlap::Capture { threshold: 0.5 };
-        let dictated = [Overlap::DictatedPdr, Overlap::DictatedSinr];
-        let rules = [Overlap::Sinr, dictated[0], dictated[1], capture, Overlap::Collision];
-        for rule in rules {
-            let judged = resolve(rule, &candidates, noise, |_| 60, |_| number);
-            prop_assert!(judged.locked.is_none_or(|index| index < candidates.len()));
-            prop_assert!(judged.received.is_none() || judged.received == judged.locked);
-            prop_assert!(!judged.interfered || candidates.len() > 1);
-            // A better number never loses what a worse one received alone.
-            if candidates.len() == 1 && judged.received.is_some() {
-                let lucky = resolve(rule, &candidates, noise, |_| 60, |_| 0.0);
-                prop_assert_eq!(lucky.received, judged.received);
-            }
+    let before = neighbours(medium);
+    let mut now = Instant::ZERO;
+    for _ in 0..CHANGES_MAX {
+        let Some(next) = medium.next_change() else { break };
+        now = now.max(next);
+        medium.advance(now);
+        if medium.next_change().is_some_and(|later| later <= now) {
+            return Err(format!("a change that was due at {next} is still due after it"));
         }
+    }
+    if neighbours(medium) != before {
+        return Err("a pair came or went that the table did not have at the start".to_owned());
+    }
+    if now > Instant::ZERO { check_links(medium) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use lowmesh_units::Dbm;
+
+    use super::*;
+    use crate::air::{Links, Overlap};
+
+    /// A medium between two nodes with everything open to be spoilt.
+    #[derive(Clone, Debug)]
+    struct Pair {
+        links: Links,
+        overlap: Overlap,
+        change: Option<Instant>,
+    }
+
+    impl Medium for Pair {
+        fn name(&self) -> &'static str {
+            "pair"
+        }
+        fn links(&self) -> &Links {
+            &self.links
+        }
+        fn overlap(&self) -> Overlap {
+            self.overlap
+        }
+        fn noise(&self) -> Dbm {
+            Dbm(-98.0)
+        }
+        fn next_change(&self) -> Option<Instant> {
+            self.change
+        }
+    }
+
+    fn pair(link: Link) -> Pair {
+        let links = Links::flat(2, |_, _| Some(link));
+        Pair { links, overlap: Overlap::Curve(half_an_octet), change: None }
+    }
+
+    /// A receiver that loses one octet in a hundred, however loud.
+    fn half_an_octet(_sinr: f64, octets: f64) -> f64 {
+        libm::pow(0.99, octets)
+    }
+
+    fn verdict(pair: &Pair) -> String {
+        check(|| Box::new(pair.clone())).expect_err("it is spoilt").to_string()
     }
 
     #[test]
-    fn any_bytes_are_refused_without_panic(
-        mut bytes in prop::collection::vec(any::<u8>(), 0..200),
-        packed: bool,
-    ) {
-        if packed {
-            bytes.splice(0..0, [0x1f, 0x8b, 8, 0]);
-        }
-        let error = K7::parse("any.k7", &bytes).expect_err("no header can come up by chance");
-        prop_assert!(error.to_string().contains("any.k7"));
+    fn a_medium_of_ones_own_with_a_curve_of_its_own_passes() {
+        let good = pair(Link::radiated(Dbm(-60.0)));
+        assert_eq!(check(|| Box::new(good.clone())), Ok(()));
+        let channel = Channel::new(11).expect("in the band");
+        let chance = good.reception_probability(NodeId(0), NodeId(1), channel, OCTETS);
+        assert!((chance - libm::pow(0.99, OCTETS as f64)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_a_medium_must_not_do_is_told_with_its_name() {
+        let mut wrong = Link::radiated(Dbm(-60.0));
+        wrong.power_mw *= 2.0;
+        assert!(
+            verdict(&pair(wrong)).starts_with("medium pair: from 0 to 1 on channel 11: -60 dBm")
+        );
+        let mut more = pair(Link::radiated(Dbm(-60.0)));
+        more.overlap = Overlap::Curve(|_, _| 1.5);
+        assert!(verdict(&more).ends_with("1.5 is no chance"));
+        let mut stuck = pair(Link::radiated(Dbm(-60.0)));
+        stuck.change = Some(Instant::from_secs(5));
+        assert!(verdict(&stuck).contains("still due after it"));
+        let mut silent = pair(Link::radiated(Dbm(-60.0)));
+        silent.links = Links::flat(2, |_, _| None);
+        assert_eq!(verdict(&silent), "medium pair: no node hears another");
     }
 }

@@ -34,6 +34,7 @@
 //! ```
 
 pub mod cca;
+pub mod conformance;
 pub mod error;
 mod fields;
 pub mod interference;
@@ -62,27 +63,50 @@ pub use cca::{Cca, CcaMode};
 pub(crate) use fields::{Fields, data_lines};
 pub use interference::{Interference, Interferer};
 pub use links::{Link, Links};
-pub use overlap::Overlap;
+pub use overlap::{Curve, Overlap};
 pub use position::Position;
 pub use receiver::{Arrival, Fate, FrameId, Receiver};
 pub use reception::{Noise, Resolution, Signal, reception_draw, resolve};
 pub use spec::{MediumSpec, build};
 
 /// A radio medium: the source of received powers, and of PDRs where it dictates them.
+///
+/// A medium of one's own answers four questions; the mesh does the rest:
+///
+/// | question | answer | default |
+/// |---|---|---|
+/// | who hears whom, on which channel, and how loud | [`Medium::links`] | |
+/// | when that changes | [`Medium::next_change`], [`Medium::advance`] | never |
+/// | what noise there is | [`Medium::noise`] | |
+/// | which of several frames a receiver gets, and with which chance | [`Medium::overlap`] | |
+///
+/// # Determinism
+///
+/// The same seed gives the same air to every protocol, on every machine and thread. Hence a medium
+/// - takes all randomness when it is made, from the run's seed ([`Rng::stream`](lowmesh_units::Rng::stream) with
+///   [`Purpose::Shadowing`](lowmesh_units::Purpose::Shadowing)), and none later: the mesh draws for each frame and receiver
+///   ([`reception_draw`]) and compares with the medium's chance;
+/// - depends on nothing but its parameters, that seed and the time given to [`Medium::advance`]: no clock, no iteration
+///   over a hash map, no state that a call of a `&self` method leaves behind;
+/// - computes with [`libm`] where the standard library's functions differ between platforms (`exp`, `ln`, `pow`, `sin`).
+///
+/// [`conformance::check`] tries what of this can be tried.
 pub trait Medium: Debug + Send {
-    /// Its name in a scenario file.
+    /// Its name, for reports and errors; that of a built-in medium is its name in a scenario.
     fn name(&self) -> &'static str;
-    /// All links as they stand after the last [`Medium::advance`].
+    /// All links as they stand after the last [`Medium::advance`]. A pair that may ever carry a frame is in the table
+    /// from the start, silent or not.
     fn links(&self) -> &Links;
-    /// How frames that overlap at a receiver are judged.
+    /// How frames that overlap at a receiver are judged; the same for the whole run.
     fn overlap(&self) -> Overlap;
     /// Noise at every receiver; the same for the whole run, so take its milliwatts once.
     fn noise(&self) -> Dbm;
-    /// When the links change next by themselves.
+    /// When the links change next by themselves; later than the last [`Medium::advance`].
     fn next_change(&self) -> Option<Instant> {
         None
     }
-    /// Brings the links to `now`; call it when [`Medium::next_change`] is due.
+    /// Brings the links to `now`; the mesh calls it when [`Medium::next_change`] is due, or later if nothing happens
+    /// until then.
     fn advance(&mut self, _now: Instant) {}
 
     /// Mean received power at `rx`, or `None` out of reach.
@@ -103,7 +127,11 @@ pub trait Medium: Debug + Send {
                 if link.power_mw < noise_mw * params::LOCK_SNR {
                     return 0.0;
                 }
-                modulation::packet_success(link.power_mw / noise_mw, octets)
+                let ratio = link.power_mw / noise_mw;
+                match self.overlap() {
+                    Overlap::Curve(curve) => curve(ratio, octets as f64),
+                    _ => modulation::packet_success(ratio, octets),
+                }
             })
         })
     }
@@ -114,4 +142,4 @@ pub trait Medium: Debug + Send {
 }
 
 #[cfg(test)]
-mod conformance;
+mod tests;

@@ -88,14 +88,17 @@ impl Receiver {
             if !listening || !audible {
                 return false;
             }
-            self.lock =
-                Some(Lock::new(arrival, now, rule == Overlap::Collision && others_mw > 0.0));
+            self.lock = Some(Lock::new(
+                arrival,
+                now,
+                matches!(rule, Overlap::Collision) && others_mw > 0.0,
+            ));
             return true;
         };
         let held_mw = lock.arrival.signal.power_mw;
         let takes_over = match rule {
             // Until the synchronisation header ends a stronger frame takes the receiver.
-            Overlap::Sinr | Overlap::DictatedPdr | Overlap::DictatedSinr => {
+            Overlap::Sinr | Overlap::Curve(_) | Overlap::DictatedPdr | Overlap::DictatedSinr => {
                 now <= lock.arrival.signal.start + SYNCHRONISATION_HEADER
                     && arrival.signal.power_mw > held_mw
                     && is_audible(rule, &arrival, 0.0, noise)
@@ -189,6 +192,11 @@ impl Lock {
         self.worst_mw = self.worst_mw.max(disturbance_mw);
         let power_mw = self.arrival.signal.power_mw;
         let ratio = match (self.arrival.signal.pdr, rule) {
+            (None, Overlap::Curve(curve)) => {
+                let ratio = power_mw / (noise.floor_mw + disturbance_mw);
+                self.log_chance += libm::log(curve(ratio, octets(piece)));
+                return;
+            }
             (None, _) => sinr(power_mw, noise.floor_mw, disturbance_mw),
             (Some(_), Overlap::DictatedSinr) if disturbance_mw > 0.0 => {
                 sinr(power_mw, 0.0, disturbance_mw)

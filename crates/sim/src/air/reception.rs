@@ -64,13 +64,18 @@ pub fn resolve(
 ) -> Resolution {
     debug_assert!(candidates.is_sorted_by_key(|signal| signal.start), "in order of start");
     match rule {
-        Overlap::Sinr | Overlap::DictatedPdr | Overlap::DictatedSinr => {
+        Overlap::Sinr | Overlap::Curve(_) | Overlap::DictatedPdr | Overlap::DictatedSinr => {
             let Some(locked) = lock(candidates, noise) else { return Resolution::default() };
             let others: f64 = sum_of_others(candidates, locked);
             let signal = candidates[locked];
             let chance = match (rule, signal.pdr) {
                 (Overlap::DictatedSinr, Some(pdr)) => {
                     pdr * undisturbed(signal, others, noise, || octets(locked))
+                }
+                (Overlap::Curve(curve), None) => {
+                    let disturbance_mw = others + noise.extra_mw;
+                    let sinr = signal.power_mw / (noise.floor_mw + disturbance_mw);
+                    curve(sinr, octets(locked) as f64)
                 }
                 _ => chance(signal, others, noise, || octets(locked)),
             };

@@ -3,11 +3,10 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
-use lowmesh_sim::record::Outcome;
-use lowmesh_sim::{Config, Sinks, World};
-use lowmesh_units::{Duration, Seed};
+use lowmesh_sim::Sinks;
+use lowmesh_units::{Duration, Instant};
 
-use crate::worlds::{line, random, run};
+use crate::worlds::{Config, line, mesh, random, run, watched};
 
 /// A file in memory that the test can still read when the run has closed it.
 #[derive(Clone, Default)]
@@ -43,11 +42,6 @@ impl Write for FullDisk {
     }
 }
 
-fn watched(config: Config, seed: u64, sinks: Sinks) -> Outcome {
-    let world = World::new(config, Seed(seed), sinks).expect("a possible configuration");
-    world.run(&|_| ()).expect("the books balance")
-}
-
 #[test]
 fn the_same_seed_gives_the_same_outcome_to_the_last_number() {
     for number in 0..6 {
@@ -72,7 +66,8 @@ fn who_watches_does_not_change_the_run() {
             pcap: pcap.then(|| Some(capture.sink())).flatten(),
             trace: trace.then(|| Some(lines.sink())).flatten(),
         };
-        assert_eq!(watched(line(4), 3, sinks), alone);
+        let seen = watched(line(4), 3, sinks).expect("the books balance");
+        assert_eq!(seen, alone);
         assert_eq!(capture.octets().is_empty(), !pcap);
         assert_eq!(lines.octets().is_empty(), !trace);
     }
@@ -81,18 +76,39 @@ fn who_watches_does_not_change_the_run() {
 #[test]
 fn a_run_in_parts_is_the_same_run() {
     let whole = run(line(4), 5);
-    let mut world = crate::worlds::world(line(4), 5);
-    for second in [100, 101, 450] {
-        world.advance(lowmesh_units::Instant::from_secs(second), &|_| ());
+    let mut parts = mesh(line(4), 5);
+    for second in [100, 101, 450, 300] {
+        parts.advance(Instant::from_secs(second));
     }
-    assert_eq!(world.run(&|_| ()).expect("the books balance"), whole);
+    assert_eq!(parts.now(), Instant::from_secs(450));
+    parts.advance(Instant::ZERO + line(4).duration);
+    assert_eq!(parts.finish().expect("the books balance"), whole);
+}
+
+#[test]
+fn a_run_event_by_event_is_the_same_run_and_looking_changes_nothing() {
+    let mut config = line(3);
+    config.duration = Duration::from_secs(200);
+    let whole = run(config.clone(), 6);
+    let (mut steps, mut joined) = (mesh(config.clone(), 6), 0);
+    let end = Instant::ZERO + config.duration;
+    while let Some(next) = steps.next_event().filter(|next| *next < end) {
+        steps.advance(next + Duration::from_nanos(1));
+        joined = joined.max(steps.snapshot().nodes.iter().filter(|node| node.is_joined).count());
+    }
+    steps.advance(end);
+    let at_the_end = steps.snapshot();
+    assert_eq!(at_the_end.nodes[1].border_router, lowmesh_units::NodeId(0));
+    assert_eq!(joined, whole.nodes.iter().filter(|node| node.joined.is_some()).count());
+    assert_eq!(steps.finish().expect("the books balance"), whole);
 }
 
 #[test]
 fn captures_and_traces_repeat_to_the_octet() {
     let written = || {
         let (capture, lines) = (Shared::default(), Shared::default());
-        watched(line(3), 9, Sinks { pcap: Some(capture.sink()), trace: Some(lines.sink()) });
+        let sinks = Sinks { pcap: Some(capture.sink()), trace: Some(lines.sink()) };
+        watched(line(3), 9, sinks).expect("the books balance");
         (capture.octets(), lines.octets())
     };
     assert_eq!(written(), written());
@@ -101,7 +117,8 @@ fn captures_and_traces_repeat_to_the_octet() {
 #[test]
 fn each_line_of_a_trace_is_a_json_object_with_time_node_and_event_in_order_of_time() {
     let lines = Shared::default();
-    let outcome = watched(line(3), 2, Sinks { pcap: None, trace: Some(lines.sink()) });
+    let sinks = Sinks { pcap: None, trace: Some(lines.sink()) };
+    let outcome = watched(line(3), 2, sinks).expect("the books balance");
     let text = String::from_utf8(lines.octets()).expect("JSON is UTF-8");
     let (mut last, mut acknowledged, mut sent) = (0.0, 0, 0);
     for line in text.lines() {
@@ -125,11 +142,7 @@ fn each_line_of_a_trace_is_a_json_object_with_time_node_and_event_in_order_of_ti
 #[test]
 fn a_sink_that_cannot_be_written_is_an_error_that_says_which() {
     let short = || Config { duration: Duration::from_secs(60), ..line(2) };
-    let full = |sinks| {
-        let world = World::new(short(), Seed(1), sinks);
-        let result = world.and_then(|world| world.run(&|_| ()));
-        result.expect_err("the disk is full").to_string()
-    };
+    let full = |sinks| watched(short(), 1, sinks).expect_err("the disk is full").to_string();
     let trace = full(Sinks { pcap: None, trace: Some(Box::new(FullDisk)) });
     assert!(trace.starts_with("cannot write the trace: "), "{trace}");
     let capture = full(Sinks { pcap: Some(Box::new(FullDisk)), trace: None });

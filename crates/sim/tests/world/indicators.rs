@@ -4,12 +4,11 @@
 use std::fmt::Write as _;
 
 use lowmesh_rpl::Mode;
-use lowmesh_sim::Config;
 use lowmesh_sim::record::{Ending, Outcome};
 use lowmesh_sim::topology::TopologySpec;
 use lowmesh_units::{Duration, Instant};
 
-use crate::worlds::{disk, functions, line, run};
+use crate::worlds::{Config, disk, functions, line, run};
 
 fn scenarios() -> [(&'static str, Config); 3] {
     let mut calm = line(3);

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use lowmesh_mac::tsch::cell::{Cell, CellKind, CellOptions, Placement};
 use lowmesh_rpl::Mode;
+use lowmesh_sim::Mesh;
 use lowmesh_sim::record::{Ending, Outcome, Packets};
-use lowmesh_sim::{Config, World};
 use lowmesh_stack::{Node, Scheduling};
 use lowmesh_units::{Duration, Eui64, Instant, NodeId};
 
-use crate::worlds::{functions, line, quick, random, run, world};
+use crate::worlds::{Config, functions, line, mesh, quick, random, run};
 
 /// Random worlds that each invariant is tried on.
 const WORLDS: u64 = 60;
@@ -73,12 +73,12 @@ fn no_node_has_the_radio_on_longer_than_it_exists_nor_more_than_one_place() {
 }
 
 /// Nodes on the path from `node` to the root over preferred parents, or none if it does not lead there.
-fn chain(world: &World, node: usize) -> Option<Vec<usize>> {
-    let nodes = world.nodes();
+fn chain(mesh: &Mesh, node: usize) -> Option<Vec<usize>> {
+    let nodes = mesh.nodes();
     let mut chain = vec![node];
     while chain.last() != Some(&0) {
         let parent = nodes[*chain.last()?].parent()?;
-        let next = world.node_with(parent)?.index();
+        let next = mesh.node_with(parent)?.index();
         if chain.contains(&next) {
             return None;
         }
@@ -119,16 +119,16 @@ fn calm_worlds() -> impl Iterator<Item = (String, Config)> {
 fn at_rest_every_node_has_a_way_to_the_root_on_which_the_rank_falls() {
     for (name, config) in calm_worlds() {
         for seed in 1..=3 {
-            let mut world = world(config.clone(), seed);
-            world.advance(Instant::from_secs(1_800), &|_| ());
+            let mut mesh = mesh(config.clone(), seed);
+            mesh.advance(Instant::from_secs(1_800));
             for node in 1..4 {
-                let chain = chain(&world, node);
+                let chain = chain(&mesh, node);
                 let chain = chain.unwrap_or_else(|| panic!("{name} seed {seed}: node {node}"));
                 // In a line the only way is along the line.
                 assert_eq!(chain.len(), node + 1, "{name} seed {seed}");
                 let ranks: Vec<u16> = chain
                     .iter()
-                    .map(|n| world.nodes()[*n].rank().map_or(0, |rank| rank.0))
+                    .map(|n| mesh.nodes()[*n].rank().map_or(0, |rank| rank.0))
                     .collect();
                 assert!(ranks.windows(2).all(|r| r[0] > r[1]), "{name} seed {seed}: {ranks:?}");
             }
@@ -165,14 +165,14 @@ fn negotiated(node: &Node, peer: Eui64, option: CellOptions) -> BTreeSet<(u16, u
 }
 
 /// Pairs whose sender sends in cells in which the receiver does not listen, or the other way round.
-fn disagreements(world: &World) -> BTreeSet<(u16, u16)> {
-    let ids = (0..world.nodes().len() as u16).map(NodeId);
+fn disagreements(mesh: &Mesh) -> BTreeSet<(u16, u16)> {
+    let ids = (0..mesh.nodes().len() as u16).map(NodeId);
     let pairs = ids.clone().flat_map(|a| ids.clone().map(move |b| (a, b)));
     pairs
         .filter(|(a, b)| {
-            let (from, to) = (&world.nodes()[a.index()], &world.nodes()[b.index()]);
-            let sending = negotiated(from, world.eui64(*b), CellOptions::TX);
-            sending != negotiated(to, world.eui64(*a), CellOptions::RX)
+            let (from, to) = (&mesh.nodes()[a.index()], &mesh.nodes()[b.index()]);
+            let sending = negotiated(from, mesh.eui64(*b), CellOptions::TX);
+            sending != negotiated(to, mesh.eui64(*a), CellOptions::RX)
         })
         .map(|(a, b)| (a.0, b.0))
         .collect()
@@ -187,12 +187,12 @@ fn both_ends_of_a_link_agree_on_its_negotiated_cells() {
         for seed in 1..=5 {
             let mut config = quick(line(4));
             config.node.scheduling = scheduling.clone();
-            let mut world = world(config, seed);
+            let mut mesh = mesh(config, seed);
             let (mut agreed, mut cells) = (0, 0);
             for second in (600..900).step_by(5) {
-                world.advance(Instant::from_secs(second), &|_| ());
-                agreed += usize::from(disagreements(&world).is_empty());
-                cells = world.nodes().iter().map(Node::negotiated_cells).sum();
+                mesh.advance(Instant::from_secs(second));
+                agreed += usize::from(disagreements(&mesh).is_empty());
+                cells = mesh.nodes().iter().map(Node::negotiated_cells).sum();
             }
             assert!(cells >= 6, "{name} seed {seed}: {cells} negotiated cells");
             assert!(agreed >= 54, "{name} seed {seed}: both ends agreed in {agreed} of 60 looks");

@@ -3,6 +3,7 @@
 //! | file | asks |
 //! |---|---|
 //! | `worlds` | (plain and random worlds to try things on) |
+//! | `backbone` | what goes from one mesh to another, in from outside, and out? |
 //! | `determinism` | same seed, same run, with any observers? |
 //! | `invariants` | what holds in every world, and at rest? |
 //! | `slots` | does the air keep its rules in every slot? |
@@ -10,6 +11,7 @@
 //! | `carrier` | what happens where nodes sense the channel instead of keeping slots? |
 //! | `indicators` | what do three small worlds come to? |
 
+mod backbone;
 mod carrier;
 mod determinism;
 mod indicators;

@@ -5,7 +5,6 @@ use lowmesh_congestion::window::Limits;
 use lowmesh_congestion::{WINDOW_NAMES, WindowSpec};
 use lowmesh_lowpan::{Arq, Recovery, Way};
 use lowmesh_mac::csma;
-use lowmesh_sim::Config;
 use lowmesh_sim::air::MediumSpec;
 use lowmesh_sim::record::Outcome;
 use lowmesh_sim::topology::TopologySpec;
@@ -14,7 +13,7 @@ use lowmesh_stack::tree::Tree;
 use lowmesh_stack::{LinkLayer, Routes};
 use lowmesh_units::{Duration, NodeId};
 
-use crate::worlds::{line, run};
+use crate::worlds::{Config, line, run};
 
 /// Six of the nodes send `readings` datagrams of `payload_octets`, one each `period`, under the window called `window`.
 fn t_of_eight(window: &str, payload_octets: usize, period: Duration, readings: u64) -> Config {

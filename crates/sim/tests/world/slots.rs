@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
+use lowmesh_sim::Sinks;
 use lowmesh_sim::record::Outcome;
-use lowmesh_sim::{Config, Sinks, World};
-use lowmesh_units::{Duration, Eui64, Seed};
+use lowmesh_units::{Duration, Eui64};
 use lowmesh_wire::ieee802154::{Address, FCS_OCTETS, Frame, FrameType};
 use serde_json::Value;
 
-use crate::worlds::random;
+use crate::worlds::{Config, random, watched};
 
 /// Longest frame of the O-QPSK PHY (IEEE 802.15.4-2015 s11.3: aMaxPhyPacketSize).
 const PHY_OCTETS_MAX: usize = 127;
@@ -60,8 +60,7 @@ fn long(address: Option<Address>) -> Option<Eui64> {
 fn slots(config: Config, number: u64) -> (BTreeMap<u64, Slot>, Outcome) {
     let lines = Shared::default();
     let sinks = Sinks { pcap: None, trace: Some(Box::new(lines.clone())) };
-    let world = World::new(config, Seed(number), sinks).expect("possible");
-    let outcome = world.run(&|_| ()).expect("the books balance");
+    let outcome = watched(config, number, sinks).expect("the books balance");
     let text = lines.0.lock().expect("no writer panics").clone();
     let mut slots: BTreeMap<u64, Slot> = BTreeMap::new();
     let mut booted = BTreeMap::new();

@@ -3,7 +3,6 @@
 use lowmesh_lowpan::{Manner, Way};
 use lowmesh_mac::csma;
 use lowmesh_machine::{DropReason, Layer};
-use lowmesh_sim::Config;
 use lowmesh_sim::air::MediumSpec;
 use lowmesh_sim::record::Outcome;
 use lowmesh_sim::topology::TopologySpec;
@@ -12,7 +11,7 @@ use lowmesh_stack::tree::Tree;
 use lowmesh_stack::{LinkLayer, Routes};
 use lowmesh_units::{Duration, NodeId};
 
-use crate::worlds::{line, run};
+use crate::worlds::{Config, line, run};
 
 /// Four nodes in a row send datagrams of 400 octets to the root; links deliver `pdr`.
 fn row(way: Way, pdr: f64) -> Config {

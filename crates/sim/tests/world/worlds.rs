@@ -5,17 +5,49 @@ use lowmesh_mac::tsch::hopping::HoppingSequence;
 use lowmesh_rpl::{Mode, Objective};
 use lowmesh_sim::air::interference::Loudness;
 use lowmesh_sim::air::unit_disk::DiskParams;
-use lowmesh_sim::air::{Interferer, MediumSpec};
-use lowmesh_sim::config::Carrier;
-use lowmesh_sim::energy::Currents;
+use lowmesh_sim::air::{Interferer, MediumSpec, build};
 use lowmesh_sim::record::Outcome;
 use lowmesh_sim::topology::TopologySpec;
-use lowmesh_sim::traffic::Application;
-use lowmesh_sim::{Config, Sinks, World, traffic};
+use lowmesh_sim::traffic::{Application, Collector};
+use lowmesh_sim::{Carrier, Mesh, NodeParts, Sinks, traffic};
 use lowmesh_sixtop::functions::orchestra::Rule;
 use lowmesh_sixtop::params::{AliceParams, MinimalParams, MsfParams, OrchestraParams};
 use lowmesh_stack::Scheduling;
 use lowmesh_units::{Dbm, Duration, NodeId, Purpose, Rng, Seed};
+
+/// A mesh with one border router, whose nodes are all made of the same parts.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub duration: Duration,
+    pub topology: TopologySpec,
+    pub medium: MediumSpec,
+    pub interferers: Vec<Interferer>,
+    pub carrier: Carrier,
+    pub drift_max_ppm: f64,
+    pub boot_spread: Duration,
+    pub node: lowmesh_stack::Config,
+    pub traffic: traffic::Config,
+}
+
+impl Config {
+    /// The mesh at its start.
+    pub fn mesh(self, seed: u64, sinks: Sinks) -> Result<Mesh, lowmesh_sim::Error> {
+        let seed = Seed(seed);
+        let topology = self.topology.place(seed)?;
+        let parts = NodeParts { carrier: self.carrier, ..NodeParts::new(self.node) }
+            .drift(self.drift_max_ppm)
+            .boot_within(self.boot_spread);
+        let root = NodeParts { is_border_router: true, ..parts.clone() };
+        Mesh::builder(seed)
+            .medium(build(&self.medium, &topology, seed)?)
+            .interferers(self.interferers)
+            .node(NodeId(0), root)
+            .nodes(1..topology.nodes() as u16, |_| parts.clone())
+            .traffic(self.traffic)
+            .sinks(sinks)
+            .build()
+    }
+}
 
 /// Five nodes in a line that hear their neighbours only, perfectly; B-MSF, one CON POST a node every 10 s.
 pub fn line(nodes: usize) -> Config {
@@ -30,7 +62,6 @@ pub fn line(nodes: usize) -> Config {
         topology: TopologySpec::Line { nodes, spacing_m: 40.0 },
         medium: disk(1.0),
         interferers: Vec::new(),
-        tx_power: Dbm(0.0),
         carrier: Carrier::default(),
         drift_max_ppm: 20.0,
         boot_spread: Duration::from_secs(1),
@@ -43,11 +74,11 @@ pub fn line(nodes: usize) -> Config {
             application: Application::Coap { confirmable: true, path: "sensor".into() },
             readings_max: None,
             window: None,
+            collector: Collector::Own,
             service: Duration::ZERO,
             silent: Vec::new(),
             hops_min: 0,
         },
-        currents: Currents::default(),
     }
 }
 
@@ -66,12 +97,20 @@ pub fn disk(edge: f64) -> MediumSpec {
 
 /// Runs `config` to its end.
 pub fn run(config: Config, seed: u64) -> Outcome {
-    world(config, seed).run(&|_| ()).expect("the books balance")
+    watched(config, seed, Sinks::default()).expect("the books balance")
 }
 
-/// A world at its start.
-pub fn world(config: Config, seed: u64) -> World {
-    World::new(config, Seed(seed), Sinks::default()).expect("a possible configuration")
+/// The same, written to `sinks`.
+pub fn watched(config: Config, seed: u64, sinks: Sinks) -> Result<Outcome, lowmesh_sim::Error> {
+    let duration = config.duration;
+    let mut mesh = config.mesh(seed, sinks)?;
+    mesh.run_for(duration);
+    mesh.finish()
+}
+
+/// A mesh at its start.
+pub fn mesh(config: Config, seed: u64) -> Mesh {
+    config.mesh(seed, Sinks::default()).expect("parts that fit together")
 }
 
 /// Every scheduling function, by name, as it is used with `mode`.

@@ -245,7 +245,8 @@ impl Mesh {
                 Output::Datagram { .. }
                 | Output::Radio(_)
                 | Output::Fragments(_)
-                | Output::Trouble { .. } => {
+                | Output::Trouble { .. }
+                | Output::Uplink { .. } => {
                     panic!("{output:?} in this mesh")
                 }
             }

@@ -17,7 +17,7 @@ const TAG: usize = size_of::<u16>();
 /// Octets of state by fragmentation mode, with the bounds of the scenario `name`.
 pub fn probe(name: &str) -> Result<Values, String> {
     let scenario = Scenario::load(name, &[]).map_err(|error| error.to_string())?;
-    let config = settings::simulation(&scenario).node.lowpan;
+    let config = settings::parts(&scenario).stack.lowpan;
     let ram = |way| StaticState::of(&lowmesh_lowpan::Config { way, ..config }).total() as f64;
     let (hop_wise, forwarded, recovered) =
         (ram(Way::HopWise), ram(Way::Forwarded), ram(Way::Recovered));

@@ -2,7 +2,7 @@
 
 use lowmesh_mac::tsch::cell::CellOptions;
 use lowmesh_mac::tsch::schedule::Schedule;
-use lowmesh_sim::{Sinks, World};
+use lowmesh_sim::Sinks;
 use lowmesh_units::{Instant, NodeId, Seed};
 
 use super::{Values, values};
@@ -20,23 +20,22 @@ pub fn probe(function: &str) -> Result<Values, String> {
         "traffic.period=10s".to_owned(),
     ];
     let scenario = Scenario::load("grid-25", &overrides).map_err(|error| error.to_string())?;
-    let build = || World::new(settings::simulation(&scenario), Seed(1), Sinks::default());
-    let mut world = build().map_err(|error| error.to_string())?;
-    world.advance(LOOKED_AT, &|_| ());
+    let mesh = settings::mesh(&scenario, Seed(1), Sinks::default());
+    let mut mesh = mesh.map_err(|error| error.to_string())?;
+    mesh.advance(LOOKED_AT);
     let (mut links, mut least, mut most) = (0_u32, u32::MAX, 0);
-    for (index, node) in world.nodes().iter().enumerate() {
-        let Some(parent) = node.parent().and_then(|parent| world.node_with(parent)) else {
+    for (index, node) in mesh.nodes().iter().enumerate() {
+        let Some(parent) = node.parent().and_then(|parent| mesh.node_with(parent)) else {
             continue;
         };
-        let me = world.eui64(NodeId(index as u16));
-        let up = sending_cells(node, world.eui64(parent));
-        let down = sending_cells(&world.nodes()[parent.index()], me);
+        let me = mesh.eui64(NodeId(index as u16));
+        let up = sending_cells(node, mesh.eui64(parent));
+        let down = sending_cells(&mesh.nodes()[parent.index()], me);
         links += 1;
         least = least.min(up).min(down);
         most = most.max(up).max(down);
     }
-    let outcome =
-        build().and_then(|world| world.run(&|_| ())).map_err(|error| error.to_string())?;
+    let outcome = mesh.finish().map_err(|error| error.to_string())?;
     Ok(values([
         ("links", f64::from(links)),
         ("cells_min", f64::from(if links > 0 { least } else { 0 })),

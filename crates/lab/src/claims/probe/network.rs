@@ -21,11 +21,11 @@ pub fn probe(name: &str) -> Result<Values, String> {
         Scenario::load(name, &overrides).map_err(|error| error.to_string())
     };
     let scenario = load(&["fragments.way=sfr"])?;
-    let config = settings::simulation(&scenario);
-    let Routes::Static(tree) = &config.node.routes else {
+    let (stack, traffic) = (settings::parts(&scenario).stack, settings::traffic(&scenario));
+    let Routes::Static(tree) = &stack.routes else {
         return Err(format!("{name} has no static routes"));
     };
-    let LinkLayer::Csma(mac) = &config.node.link else {
+    let LinkLayer::Csma(mac) = &stack.link else {
         return Err(format!("{name} has no carrier sense"));
     };
     let nodes = (0..tree.nodes()).map(|node| NodeId(node as u16));
@@ -33,9 +33,9 @@ pub fn probe(name: &str) -> Result<Values, String> {
     let watched = simulate(&load(&[WATCHED])?, Seed(1), Sinks::default(), &|_| ())
         .map_err(|error| error.to_string())?;
     let sources: BTreeSet<NodeId> = watched.datagrams.iter().map(|one| one.node).collect();
-    let (lowpan, traffic) = (&config.node.lowpan, &config.traffic);
+    let lowpan = &stack.lowpan;
     let period = traffic.period.as_secs_f64();
-    let at_root = config.node.root_reassembly_buffers.unwrap_or(lowpan.reassembly_buffers);
+    let at_root = stack.root_reassembly_buffers.unwrap_or(lowpan.reassembly_buffers);
     let busy = match mac.radio {
         Radio::Thin { busy_max, .. } => busy_max.as_millis_f64(),
         Radio::Open => 0.0,

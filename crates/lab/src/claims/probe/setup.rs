@@ -5,6 +5,7 @@ use lowmesh_stack::Scheduling;
 use lowmesh_units::{Duration, Instant, Seed};
 
 use super::{Values, values};
+use crate::air;
 use crate::scenario::{RplMode, Scenario};
 use crate::settings;
 use crate::simulate::{Sinks, simulate};
@@ -17,8 +18,8 @@ pub fn probe(name: &str) -> Result<Values, String> {
     let load =
         |overrides: &[String]| Scenario::load(name, overrides).map_err(|error| error.to_string());
     let scenario = load(&[])?;
-    let config = settings::simulation(&scenario);
-    let topology = config.topology.place(Seed(1)).map_err(|error| error.to_string())?;
+    let stack = settings::parts(&scenario).stack;
+    let topology = air::topology(&scenario).place(Seed(1)).map_err(|error| error.to_string())?;
     let places = topology.positions().ok_or("a scenario without places")?;
     let spacing = places.iter().skip(1).map(|place| places[0].distance_m(*place));
     let minutes = |span: Duration| span.as_secs_f64() / 60.0;
@@ -30,7 +31,7 @@ pub fn probe(name: &str) -> Result<Values, String> {
     clients.dedup();
     let first = outcome.transactions.first().map(|one| one.issued.since(Instant::ZERO));
     let mut found = values([
-        ("duration_min", minutes(config.duration)),
+        ("duration_min", minutes(scenario.head.duration)),
         ("warmup_min", minutes(scenario.head.warmup)),
         ("seeds", f64::from(scenario.head.seeds)),
         ("nodes", topology.nodes() as f64),
@@ -38,13 +39,13 @@ pub fn probe(name: &str) -> Result<Values, String> {
         ("clients", clients.len() as f64),
         ("root_is_client", f64::from(u8::from(clients.contains(&0)))),
         ("first_request_min", first.map_or(f64::NAN, minutes)),
-        ("application_buffer", config.node.coap.queue_max as f64),
-        ("network_buffer", config.node.mac.queue_frames_max as f64),
+        ("application_buffer", stack.coap.queue_max as f64),
+        ("network_buffer", stack.mac.queue_frames_max as f64),
         ("storing", f64::from(u8::from(scenario.rpl.mode == RplMode::Storing))),
-        ("rpl_storing", f64::from(u8::from(config.node.rpl.mode == Mode::Storing))),
-        ("mrhof", f64::from(u8::from(config.node.rpl.objective != Objective::Of0))),
+        ("rpl_storing", f64::from(u8::from(stack.rpl.mode == Mode::Storing))),
+        ("mrhof", f64::from(u8::from(stack.rpl.objective != Objective::Of0))),
     ]);
-    if let Scheduling::Msf(msf) = config.node.scheduling {
+    if let Scheduling::Msf(msf) = stack.scheduling {
         found.extend(values([
             ("l0", f64::from(msf.minimal_length)),
             ("l1", f64::from(msf.autonomous_length)),

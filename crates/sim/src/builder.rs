@@ -1,0 +1,330 @@
+//! How a mesh is assembled: a medium, nodes made of parts, and what runs on them.
+
+use std::collections::BTreeMap;
+
+use lowmesh_stack::{LinkLayer, Node, Routes};
+use lowmesh_units::{Duration, Instant, NodeId, PanId, Purpose, Rng, Seed};
+
+use crate::air::error::ConfigError;
+use crate::air::{Interference, Interferer, Medium, Position};
+use crate::backbone::{Backbone, UplinkSink, Wire};
+use crate::capture::Capture;
+use crate::clock::Clock;
+use crate::driver::{Contended, Driver, Slotted, Tuning};
+use crate::error::Error;
+use crate::mesh::{Mesh, Sinks};
+use crate::names::Names;
+use crate::parts::NodeParts;
+use crate::trace::Trace;
+use crate::traffic::{self, Collector};
+use crate::world::{Beginning, Part, World};
+
+/// A mesh being assembled; [`Mesh::builder`] starts one.
+#[derive(Debug)]
+pub struct Builder {
+    seed: Seed,
+    medium: Option<Box<dyn Medium>>,
+    positions: Option<Vec<Position>>,
+    interferers: Vec<Interferer>,
+    nodes: BTreeMap<NodeId, NodeParts>,
+    /// A node that was given twice.
+    twice: Option<NodeId>,
+    traffic: traffic::Config,
+    backbone: Option<Wire>,
+    uplink: Uplink,
+    sinks: Sinks,
+}
+
+/// The sink of packets that leave for the world outside.
+#[derive(Default)]
+struct Uplink(Option<UplinkSink>);
+
+impl std::fmt::Debug for Uplink {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.is_some() { "Uplink(given)" } else { "Uplink(none)" })
+    }
+}
+
+impl Mesh {
+    /// Starts to assemble a mesh whose randomness comes from `seed`.
+    pub fn builder(seed: Seed) -> Builder {
+        Builder {
+            seed,
+            medium: None,
+            positions: None,
+            interferers: Vec::new(),
+            nodes: BTreeMap::new(),
+            twice: None,
+            traffic: traffic::Config::silent(),
+            backbone: None,
+            uplink: Uplink::default(),
+            sinks: Sinks::default(),
+        }
+    }
+}
+
+impl Builder {
+    /// Who hears whom: one of [`air`](crate::air), or one of your own.
+    #[must_use]
+    pub fn medium(mut self, medium: Box<dyn Medium>) -> Self {
+        self.medium = Some(medium);
+        self
+    }
+
+    /// Where the nodes stand. Only interferers that have a place ask for it; a medium is made with its own.
+    #[must_use]
+    pub fn positions(mut self, positions: &[Position]) -> Self {
+        self.positions = Some(positions.to_vec());
+        self
+    }
+
+    /// What else is on the air.
+    #[must_use]
+    pub fn interferers(mut self, interferers: Vec<Interferer>) -> Self {
+        self.interferers = interferers;
+        self
+    }
+
+    /// One node. Nodes are numbered from 0 without a gap.
+    #[must_use]
+    pub fn node(mut self, id: NodeId, parts: NodeParts) -> Self {
+        if self.nodes.insert(id, parts).is_some() {
+            self.twice = Some(id);
+        }
+        self
+    }
+
+    /// Several nodes.
+    #[must_use]
+    pub fn nodes(
+        self,
+        numbers: impl IntoIterator<Item = u16>,
+        parts: impl Fn(NodeId) -> NodeParts,
+    ) -> Self {
+        let ids = numbers.into_iter().map(NodeId);
+        ids.fold(self, |builder, id| builder.node(id, parts(id)))
+    }
+
+    /// What the nodes report to the border router of their PAN; without it, nothing.
+    #[must_use]
+    pub fn traffic(mut self, traffic: traffic::Config) -> Self {
+        self.traffic = traffic;
+        self
+    }
+
+    /// A wire between the border routers, over which packets for another mesh go.
+    #[must_use]
+    pub fn backbone(mut self, wire: Wire) -> Self {
+        self.backbone = Some(wire);
+        self
+    }
+
+    /// Takes packets for prefixes that no mesh here has: when, at which border router, and the packet.
+    /// [`Mesh::inject`] is the way back.
+    #[must_use]
+    pub fn uplink(mut self, sink: impl FnMut(Instant, NodeId, &[u8]) + Send + 'static) -> Self {
+        self.uplink = Uplink(Some(Box::new(sink)));
+        self
+    }
+
+    /// Where the run writes what it does.
+    #[must_use]
+    pub fn sinks(mut self, sinks: Sinks) -> Self {
+        self.sinks = sinks;
+        self
+    }
+
+    /// The mesh, in which nothing has happened yet; an error says which parts do not fit together.
+    pub fn build(mut self) -> Result<Mesh, Error> {
+        let medium = self.medium.take().ok_or_else(|| {
+            let allowed = "call Builder::medium with one of lowmesh_sim::air or of your own";
+            ConfigError::new("medium", &"none", allowed)
+        })?;
+        let mut nodes = self.consecutive(medium.links().nodes())?;
+        let is_open = self.backbone.is_some() || self.uplink.0.is_some();
+        for node in &mut nodes {
+            node.stack.uplink |= is_open;
+        }
+        let roots = roots(&nodes)?;
+        let (seed, count) = (self.seed, nodes.len());
+        let interference =
+            Interference::new(&self.interferers, count, self.positions.as_deref(), seed)?;
+        let ids = || (0..count).map(|n| NodeId(n as u16));
+        let names = ids().zip(&nodes).map(|(id, node)| node.stack.addressing.eui64(seed, id));
+        let names = Names::new(names);
+        let driver = driver(&nodes)?;
+        let heads = ids().zip(&nodes).filter(|(_, node)| node.is_border_router);
+        let ends = heads.map(|(id, node)| (node.stack.prefix, id));
+        let backbone = Backbone::new(self.backbone, ends, self.uplink.0);
+        let machines = ids()
+            .zip(&nodes)
+            .map(|(id, node)| Node::new(&node.stack, id, node.is_border_router, seed))
+            .collect::<Result<Vec<_>, _>>()?;
+        let parts = ids().zip(&nodes).zip(&roots);
+        let first = roots.iter().min().copied().unwrap_or_default();
+        let parts = parts.map(|((id, node), root)| {
+            let collector = match self.traffic.collector {
+                Collector::Own => *root,
+                Collector::First => first,
+            };
+            part(id, node, (*root, collector), &self.traffic)
+        });
+        let parts = parts.collect();
+        let world = World::new(Beginning {
+            seed,
+            nodes: machines,
+            parts,
+            names,
+            clocks: ids().zip(&nodes).map(|(id, node)| clock(seed, id, node)).collect(),
+            boots: ids().zip(&nodes).map(|(id, node)| boot(seed, id, node)).collect(),
+            medium,
+            interference,
+            traffic: self.traffic,
+            backbone,
+            trace: Trace::new(self.sinks.trace),
+            capture: self.sinks.pcap.map(Capture::new).transpose().map_err(Error::Capture)?,
+        });
+        Ok(Mesh::new(world, driver))
+    }
+
+    /// The parts of nodes 0, 1, ..., as many as the medium has.
+    fn consecutive(&mut self, expected: usize) -> Result<Vec<NodeParts>, ConfigError> {
+        if let Some(twice) = self.twice {
+            let allowed = "a node is given once";
+            return Err(ConfigError::new(format!("node {twice}"), &"given twice", allowed));
+        }
+        let nodes = std::mem::take(&mut self.nodes);
+        let numbers = nodes.keys().map(|id| id.index());
+        if let Some((missing, _)) = numbers.enumerate().find(|(index, number)| index != number) {
+            let allowed = "nodes are numbered from 0 without a gap";
+            return Err(ConfigError::new(format!("node {missing}"), &"missing", allowed));
+        }
+        let places = self.positions.as_ref().map_or(nodes.len(), Vec::len);
+        for (what, given) in [("medium", expected), ("list of positions", places)] {
+            if given != nodes.len() {
+                let allowed = format!("the {what} has {given}; the numbers must be the same");
+                return Err(ConfigError::new("nodes", &nodes.len(), allowed));
+            }
+        }
+        for (id, node) in &nodes {
+            let key = format!("node {id}: drift");
+            ConfigError::within(&key, node.drift_max_ppm, 0.0, DRIFT_LIMIT_PPM)?;
+        }
+        Ok(nodes.into_values().collect())
+    }
+}
+
+/// Largest drift that a clock may have, parts per million: a thousandth is no crystal any more.
+const DRIFT_LIMIT_PPM: f64 = 1000.0;
+
+/// The border router of each node's PAN.
+fn roots(nodes: &[NodeParts]) -> Result<Vec<NodeId>, ConfigError> {
+    let mut of_pan: BTreeMap<u16, NodeId> = BTreeMap::new();
+    for (index, node) in nodes.iter().enumerate().filter(|(_, node)| node.is_border_router) {
+        let id = NodeId(index as u16);
+        if let Some(other) = of_pan.insert(node.pan().0, id) {
+            let allowed = format!("node {other} is the border router of this PAN; it has one");
+            return Err(ConfigError::new(format!("node {id}: pan"), &shown(node.pan()), allowed));
+        }
+    }
+    let mut roots = Vec::with_capacity(nodes.len());
+    for (index, node) in nodes.iter().enumerate() {
+        let wrong = |key: &str, value: String, allowed: String| {
+            Err(ConfigError::new(format!("node {index}: {key}"), &value, allowed))
+        };
+        let Some(root) = of_pan.get(&node.pan().0).copied() else {
+            let allowed = "a node of this PAN must be its border router".to_owned();
+            return wrong("pan", shown(node.pan()), allowed);
+        };
+        let head = &nodes[root.index()].stack;
+        if node.stack.prefix != head.prefix {
+            let allowed =
+                format!("the prefix of its border router, node {root}: {:02x?}", head.prefix);
+            return wrong("prefix", format!("{:02x?}", node.stack.prefix), allowed);
+        }
+        let (by_rpl, mode) = (by_rpl(&node.stack.routes), node.stack.rpl.mode);
+        if by_rpl != self::by_rpl(&head.routes) || by_rpl && mode != head.rpl.mode {
+            let allowed =
+                format!("the source of routes and RPL's mode of node {root}, its border router");
+            return wrong(
+                "routes",
+                if by_rpl { format!("{mode:?}") } else { "given".into() },
+                allowed,
+            );
+        }
+        if !by_rpl && (root != NodeId(0) || of_pan.len() > 1) {
+            let allowed = "routes that are given lead to node 0, the one border router".to_owned();
+            return wrong("routes", "given".into(), allowed);
+        }
+        roots.push(root);
+    }
+    Ok(roots)
+}
+
+const fn by_rpl(routes: &Routes) -> bool {
+    matches!(routes, Routes::Rpl)
+}
+
+fn shown(pan: PanId) -> String {
+    format!("{:#06x}", pan.0)
+}
+
+/// The driver of these nodes, which must have one kind of MAC.
+fn driver(nodes: &[NodeParts]) -> Result<Box<dyn Driver>, ConfigError> {
+    let Some(first) = nodes.first() else {
+        return Err(ConfigError::new("nodes", &0, "a mesh has at least a border router"));
+    };
+    let slotted = |node: &NodeParts| matches!(node.stack.link, LinkLayer::Tsch);
+    let slot = first.stack.mac.slot;
+    for (index, node) in nodes.iter().enumerate() {
+        if slotted(node) != slotted(first) {
+            let (value, allowed) =
+                ("another MAC", "all nodes keep timeslots, or all sense the channel");
+            return Err(ConfigError::new(format!("node {index}: link"), &value, allowed));
+        }
+        if slotted(node) && node.stack.mac.slot != slot {
+            let allowed = format!("the timeslot of node 0, {slot}");
+            return Err(ConfigError::new(
+                format!("node {index}: slot"),
+                &node.stack.mac.slot,
+                allowed,
+            ));
+        }
+    }
+    if slotted(first) {
+        return Ok(Box::new(Slotted::new(slot)));
+    }
+    let tuning =
+        |node: &NodeParts| Tuning { channel: node.carrier.channel, cca: node.carrier.cca() };
+    Ok(Box::new(Contended::new(nodes.iter().map(tuning).collect())))
+}
+
+fn part(
+    id: NodeId,
+    node: &NodeParts,
+    (root, collector): (NodeId, NodeId),
+    traffic: &traffic::Config,
+) -> Part {
+    let far_enough = match &node.stack.routes {
+        Routes::Rpl => true,
+        Routes::Static(tree) => tree.hops(id).is_some_and(|hops| hops >= traffic.hops_min),
+    };
+    Part {
+        root,
+        collector,
+        guard: node.stack.mac.guard,
+        tx_power: node.tx_power,
+        energy: node.energy,
+        is_client: id != root && far_enough && !traffic.silent.contains(&id),
+    }
+}
+
+fn clock(seed: Seed, id: NodeId, node: &NodeParts) -> Clock {
+    if node.is_border_router { Clock::exact() } else { Clock::new(seed, id, node.drift_max_ppm) }
+}
+
+fn boot(seed: Seed, id: NodeId, node: &NodeParts) -> Instant {
+    let spread = if node.is_border_router { Duration::ZERO } else { node.boot_spread };
+    let mut rng = Rng::stream(seed, id, Purpose::Boot);
+    Instant::ZERO + spread.mul_f64(rng.unit())
+}

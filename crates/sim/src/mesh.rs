@@ -1,0 +1,202 @@
+//! A mesh in simulated time, whole or step by step.
+//!
+//! Time goes from event to event, never from slot to slot.
+
+use std::io;
+
+use lowmesh_machine::Handle;
+use lowmesh_stack::Node;
+use lowmesh_stack::event::Input;
+use lowmesh_units::{Duration, Eui64, Instant, NodeId};
+use lowmesh_wire::ipv6::Header;
+
+use crate::agenda::Kind;
+use crate::driver::Driver;
+use crate::error::Error;
+use crate::record::Outcome;
+use crate::snapshot::{NodeSnapshot, Snapshot};
+use crate::world::World;
+
+/// How often progress is told, in events.
+const PROGRESS_EVENTS: u64 = 4096;
+
+/// Where a run writes what it does.
+#[derive(Default)]
+pub struct Sinks {
+    /// A capture of every frame.
+    pub pcap: Option<Box<dyn io::Write + Send>>,
+    /// A line of JSON for every fact.
+    pub trace: Option<Box<dyn io::Write + Send>>,
+}
+
+impl std::fmt::Debug for Sinks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Sinks")
+    }
+}
+
+/// Why a packet cannot be injected.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InjectError {
+    /// There is no such node.
+    #[error("node {node} does not exist; nodes are numbered from 0, and there are {nodes}")]
+    NoNode {
+        /// The number that was given.
+        node: NodeId,
+        /// How many nodes there are.
+        nodes: usize,
+    },
+    /// The moment lies behind.
+    #[error("{at} lies behind; everything before {now} has happened, so inject at {now} or later")]
+    Past {
+        /// The moment that was given.
+        at: Instant,
+        /// The present of the mesh.
+        now: Instant,
+    },
+    /// The octets are no IPv6 packet.
+    #[error("the octets are no IPv6 packet: {0}; give one whole packet from its version on")]
+    Malformed(String),
+}
+
+/// A mesh: nodes, the air between them, and simulated time.
+///
+/// Three nodes in a line, half an hour of them:
+///
+/// ```
+/// use lowmesh_sim::air::{MediumSpec, build};
+/// use lowmesh_sim::topology::TopologySpec;
+/// use lowmesh_sim::{Mesh, NodeParts, PAN};
+/// use lowmesh_units::{Duration, NodeId, Seed};
+///
+/// let seed = Seed(1);
+/// let line = TopologySpec::Line { nodes: 3, spacing_m: 40.0 }.place(seed)?;
+/// let spec = MediumSpec::named("unit-disk").expect("one of the names");
+/// let mut mesh = Mesh::builder(seed)
+///     .medium(build(&spec, &line, seed)?)
+///     .node(NodeId(0), NodeParts::border_router(PAN))
+///     .nodes(1..=2, |_| NodeParts::router(PAN))
+///     .build()?;
+/// mesh.run_for(Duration::from_secs(1800));
+/// assert_eq!(mesh.snapshot().nodes[2].parent, Some(NodeId(1)));
+/// assert!(mesh.finish()?.frames.sent > 0);
+/// # Ok::<(), lowmesh_sim::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Mesh {
+    world: World,
+    driver: Box<dyn Driver>,
+    /// Everything before this has happened.
+    now: Instant,
+}
+
+impl Mesh {
+    pub(crate) fn new(world: World, driver: Box<dyn Driver>) -> Self {
+        Self { world, driver, now: Instant::ZERO }
+    }
+
+    /// The moment up to which everything has happened.
+    pub const fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// When something happens next; none when nothing ever will.
+    pub fn next_event(&self) -> Option<Instant> {
+        self.world.agenda.peek().map(|(time, ..)| time)
+    }
+
+    /// Lets everything happen that is due before `until`. A moment that lies behind changes nothing.
+    pub fn advance(&mut self, until: Instant) {
+        self.advance_watched(until, &|_| ());
+    }
+
+    /// The same; `progress` is told the time now and then.
+    pub fn advance_watched(&mut self, until: Instant, progress: &dyn Fn(Instant)) {
+        let mut events: u64 = 0;
+        while let Some((time, kind, node)) = self.world.agenda.peek().filter(|e| e.0 < until) {
+            self.world.agenda.pop();
+            self.world.change_air(time);
+            if kind == Kind::Deadline {
+                self.world.deadline(time, node);
+                self.driver.settle(&mut self.world, time, node);
+            } else {
+                self.driver.event(&mut self.world, time, kind, node);
+            }
+            events += 1;
+            if events.is_multiple_of(PROGRESS_EVENTS) {
+                progress(time);
+            }
+        }
+        self.now = self.now.max(until);
+    }
+
+    /// Advances by `span`.
+    pub fn run_for(&mut self, span: Duration) {
+        self.advance(self.now + span);
+    }
+
+    /// Gives a node an IPv6 packet at `now`, as if it came over the node's uplink: it goes on into the mesh, or is for the
+    /// node. Everything that is due before `now` happens first.
+    pub fn inject(&mut self, now: Instant, node: NodeId, packet: &[u8]) -> Result<(), InjectError> {
+        if node.index() >= self.world.nodes.len() {
+            return Err(InjectError::NoNode { node, nodes: self.world.nodes.len() });
+        }
+        if now < self.now {
+            return Err(InjectError::Past { at: now, now: self.now });
+        }
+        if let Err(error) = Header::parse_packet(packet) {
+            return Err(InjectError::Malformed(error.to_string()));
+        }
+        self.advance(now);
+        let input = Input::Uplink { packet: packet.to_vec(), handle: Handle::NONE };
+        self.world.tell(now, node, input);
+        self.driver.settle(&mut self.world, now, node);
+        Ok(())
+    }
+
+    /// Ends the run here and now, and closes its books.
+    pub fn finish(self) -> Result<Outcome, Error> {
+        self.world.finish(self.now)
+    }
+
+    /// The nodes, as they are now.
+    pub fn nodes(&self) -> &[Node] {
+        &self.world.nodes
+    }
+
+    /// The node that has an address.
+    pub fn node_with(&self, address: Eui64) -> Option<NodeId> {
+        self.world.names.node(address)
+    }
+
+    /// The address of a node of this mesh.
+    pub fn eui64(&self, node: NodeId) -> Eui64 {
+        self.world.names.eui64(node)
+    }
+
+    /// What can be seen of the mesh now.
+    pub fn snapshot(&self) -> Snapshot {
+        let ids = (0..self.world.nodes.len()).map(|n| NodeId(n as u16));
+        Snapshot { now: self.now, nodes: ids.map(|id| self.look(id)).collect() }
+    }
+
+    fn look(&self, id: NodeId) -> NodeSnapshot {
+        let (world, node) = (&self.world, &self.world.nodes[id.index()]);
+        NodeSnapshot {
+            node: id,
+            eui64: world.names.eui64(id),
+            address: node.global_address(),
+            border_router: world.parts[id.index()].root,
+            is_synchronised: node.is_synchronised(),
+            is_joined: node.is_joined(),
+            parent: node.parent().and_then(|parent| world.find(parent)),
+            hops: world.hops(id),
+            rank: node.rank(),
+            negotiated_cells: node.negotiated_cells(),
+            packet_buffer_octets: node.packet_buffer_octets(),
+            frames_sent: node.counters().frames_sent,
+            frames_acked: node.counters().frames_acked,
+            radio: node.radio_time(self.now),
+        }
+    }
+}

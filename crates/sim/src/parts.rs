@@ -1,0 +1,210 @@
+//! What one node of a mesh is made of.
+
+use lowmesh_mac::frame::PAYLOAD_OCTETS_MAX;
+use lowmesh_mac::tsch::hopping::HoppingSequence;
+use lowmesh_rpl::Objective;
+use lowmesh_stack::{Config as Stack, LinkLayer, Routes, Scheduling};
+use lowmesh_units::{Channel, Dbm, Duration, PanId};
+
+use crate::air::params::CCA_ENERGY_DBM;
+use crate::air::{Cca, CcaMode};
+use crate::energy::Currents;
+
+/// Largest drift of a clock unless the parts say otherwise, parts per million: no standard, the crystal of a sensor node.
+const DRIFT_MAX_PPM: f64 = 20.0;
+
+/// The parts of one node; [`Builder::node`](crate::Builder::node) takes them.
+///
+/// ```
+/// use lowmesh_sim::NodeParts;
+/// use lowmesh_stack::Scheduling;
+/// use lowmesh_units::PanId;
+///
+/// let parts = NodeParts::router(PanId(0xabcd))
+///     .scheduling(Scheduling::Alice(Default::default()))
+///     .drift(10.0);
+/// assert_eq!(parts.pan(), PanId(0xabcd));
+/// ```
+#[derive(Clone, Debug)]
+pub struct NodeParts {
+    /// The settings of its layers: link, scheduling, routes and all that is in them.
+    pub stack: Stack,
+    /// Whether it is the border router of its PAN: the root of the DODAG, and the collector of readings.
+    pub is_border_router: bool,
+    /// What its radio is set to, under carrier sense.
+    pub carrier: Carrier,
+    /// Power that it sends with, as captures tell it. What arrives is the medium's business.
+    pub tx_power: Dbm,
+    /// Largest drift of its clock, parts per million; it draws its own from minus to plus this. The clocks of border
+    /// routers are the time of the mesh and do not drift.
+    pub drift_max_ppm: f64,
+    /// It is switched on at a moment drawn from the start to this; a border router at the start.
+    pub boot_spread: Duration,
+    /// What its radio draws.
+    pub energy: Currents,
+}
+
+impl NodeParts {
+    /// A node with these settings, a router of their PAN.
+    pub fn new(stack: Stack) -> Self {
+        Self {
+            stack,
+            is_border_router: false,
+            carrier: Carrier::default(),
+            tx_power: Dbm(0.0),
+            drift_max_ppm: DRIFT_MAX_PPM,
+            boot_spread: Duration::from_secs(1),
+            energy: Currents::default(),
+        }
+    }
+
+    /// A router of `pan`: TSCH, MSF and RPL with their defaults.
+    pub fn router(pan: PanId) -> Self {
+        let mut stack = Stack::default();
+        stack.lowpan.frame_payload = PAYLOAD_OCTETS_MAX;
+        Self::new(stack).in_pan(pan)
+    }
+
+    /// The border router of `pan`, with the same defaults.
+    pub fn border_router(pan: PanId) -> Self {
+        Self { is_border_router: true, ..Self::router(pan) }
+    }
+
+    /// Its PAN.
+    pub const fn pan(&self) -> PanId {
+        match &self.stack.link {
+            LinkLayer::Tsch => self.stack.mac.pan,
+            LinkLayer::Csma(csma) => csma.pan,
+        }
+    }
+
+    /// The same in another PAN, with the prefix that [`prefix_of`] gives it.
+    #[must_use]
+    pub fn in_pan(mut self, pan: PanId) -> Self {
+        self.stack.mac.pan = pan;
+        if let LinkLayer::Csma(csma) = &mut self.stack.link {
+            csma.pan = pan;
+        }
+        self.stack.prefix = prefix_of(pan);
+        self
+    }
+
+    /// The same with another MAC, in the same PAN, and frames as large as that MAC takes.
+    #[must_use]
+    pub fn link(mut self, link: LinkLayer) -> Self {
+        let pan = self.pan();
+        self.stack.lowpan.frame_payload = match &link {
+            LinkLayer::Tsch => PAYLOAD_OCTETS_MAX,
+            LinkLayer::Csma(csma) => csma.payload_octets_max,
+        };
+        self.stack.link = link;
+        self.in_pan(pan)
+    }
+
+    /// The same with another scheduling function.
+    #[must_use]
+    pub fn scheduling(mut self, scheduling: Scheduling) -> Self {
+        self.stack.scheduling = scheduling;
+        self
+    }
+
+    /// The same with another objective function.
+    #[must_use]
+    pub fn objective(mut self, objective: Objective) -> Self {
+        self.stack.rpl = self.stack.rpl.with_objective(objective);
+        self
+    }
+
+    /// The same with routes from elsewhere.
+    #[must_use]
+    pub fn routes(mut self, routes: Routes) -> Self {
+        self.stack.routes = routes;
+        self
+    }
+
+    /// The same with other channels: the hopping sequence under TSCH, of which carrier sense takes the first.
+    #[must_use]
+    pub fn channels(mut self, hopping: HoppingSequence) -> Self {
+        if let Some(first) = hopping.channels().first() {
+            self.carrier.channel = *first;
+        }
+        self.stack.mac.hopping = hopping;
+        self
+    }
+
+    /// The same with another clock.
+    #[must_use]
+    pub const fn drift(mut self, max_ppm: f64) -> Self {
+        self.drift_max_ppm = max_ppm;
+        self
+    }
+
+    /// The same switched on within `spread` of the start.
+    #[must_use]
+    pub const fn boot_within(mut self, spread: Duration) -> Self {
+        self.boot_spread = spread;
+        self
+    }
+
+    /// The same with another radio, by what it draws.
+    #[must_use]
+    pub const fn energy(mut self, currents: Currents) -> Self {
+        self.energy = currents;
+        self
+    }
+}
+
+/// The PAN of a mesh that names none.
+pub const PAN: PanId = PanId(0xabcd);
+
+/// The prefix of a PAN: `fd00::/64` for [`PAN`], and another subnet of `fd00::/48` for each other one.
+pub fn prefix_of(pan: PanId) -> [u8; 8] {
+    let mut prefix = lowmesh_ipv6::params::PREFIX;
+    prefix[6..].copy_from_slice(&pan.0.wrapping_sub(PAN.0).to_be_bytes());
+    prefix
+}
+
+/// What a radio under a MAC with carrier sense is set to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Carrier {
+    /// The one channel of its network.
+    pub channel: Channel,
+    /// What makes the channel busy.
+    pub mode: CcaMode,
+    /// Energy from which on it does, in the modes that look for it.
+    pub energy: Dbm,
+}
+
+impl Carrier {
+    /// The clear channel assessment.
+    pub fn cca(&self) -> Cca {
+        Cca { mode: self.mode, energy_mw: self.energy.milliwatts() }
+    }
+}
+
+impl Default for Carrier {
+    fn default() -> Self {
+        let channel = Channel::new(26).expect("a channel of the band");
+        Self { channel, mode: CcaMode::Either, energy: Dbm(CCA_ENERGY_DBM) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_pan_has_a_prefix_of_its_own_and_the_usual_one_the_usual_prefix() {
+        assert_eq!(prefix_of(PAN), lowmesh_ipv6::params::PREFIX);
+        assert_eq!(prefix_of(PanId(0xabce)), [0xfd, 0, 0, 0, 0, 0, 0, 1]);
+        assert_eq!(prefix_of(PanId(0xabcc)), [0xfd, 0, 0, 0, 0, 0, 0xff, 0xff]);
+    }
+
+    #[test]
+    fn another_mac_stays_in_the_pan() {
+        let parts = NodeParts::router(PanId(7));
+        let parts = parts.link(LinkLayer::Csma(lowmesh_mac::csma::Config::default()));
+        assert_eq!((parts.pan(), parts.stack.mac.pan), (PanId(7), PanId(7)));
+        assert_eq!(parts.stack.prefix, prefix_of(PanId(7)));
+    }
+}
