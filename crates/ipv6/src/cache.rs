@@ -1,23 +1,28 @@
-//! The neighbour cache of a router: addresses that hosts have registered (RFC 6775 s6.5, RFC 8505 s5), bounded in number, in
+//! The neighbour cache of a router: addresses that hosts have registered (RFC 6775 s6.5, RFC 8505 s5.7), bounded in number, in
 //! number for each node, and in time.
 //!
 //! ```text
-//!   address, node, lifetime --not known, room--> kept          status 0
-//!                             known, same node--> kept longer, or removed with lifetime 0   status 0
-//!                             known, another node--> refused    status 1, duplicate address
-//!                             no room--> refused                status 2, neighbour cache full
+//!   address, owner, lifetime --not known, room--> kept          status 0
+//!                              known, same owner--> kept longer, or removed with lifetime 0   status 0
+//!                              known, same owner, older number--> refused    status 3, moved
+//!                              known, another owner--> refused    status 1, duplicate address
+//!                              no room--> refused                status 2, neighbour cache full
 //! ```
+//!
+//! In a full cache, the node that holds most gives up the address that it renewed longest ago, as long as it still holds
+//! more than the newcomer then does. So a node that registers address after address keeps nobody else out.
 //!
 //! Nothing here proves that an address is its sender's: link-layer addresses can be forged, and RFC 8928 is left out.
 
 use alloc::vec::Vec;
 
-use lowmesh_units::{Duration, Eui64, Instant};
+use lowmesh_units::{Duration, Eui64, Instant, Order, Sequence};
 use lowmesh_wire::ipv6::Address;
+use lowmesh_wire::neighbour::Registration;
 
 use crate::params::{REGISTRATIONS, REGISTRATIONS_PER_NODE};
 
-/// Status of an address registration: RFC 6775 s4.1, table 2, and RFC 8505 s4.1, table 1.
+/// Status of an address registration: RFC 6775 s4.1, table 1, and RFC 8505 s4.1, table 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// 0.
@@ -26,7 +31,13 @@ pub enum Status {
     Duplicate,
     /// 2: no room.
     Full,
-    /// 8: the address does not belong on this link (RFC 8505 s4.1).
+    /// 3: the same owner has registered the address with a later number since.
+    Moved,
+    /// 6: another node has registered the address that the solicitation came from.
+    DuplicateSource,
+    /// 7: the solicitation came from no link-local address.
+    InvalidSource,
+    /// 8: the address is not usable on this link.
     Elsewhere,
 }
 
@@ -37,6 +48,9 @@ impl Status {
             Self::Success => 0,
             Self::Duplicate => 1,
             Self::Full => 2,
+            Self::Moved => 3,
+            Self::DuplicateSource => 6,
+            Self::InvalidSource => 7,
             Self::Elsewhere => 8,
         }
     }
@@ -49,10 +63,12 @@ struct Entry {
     owner: Eui64,
     /// Where frames for the address go.
     link: Eui64,
+    /// The number of the last registration that had one (RFC 8505 s5.2).
+    number: Option<Sequence>,
     until: Instant,
 }
 
-/// The registered addresses.
+/// The registered addresses, the one that was renewed longest ago first.
 #[derive(Clone, Debug, Default)]
 pub struct NeighbourCache(Vec<Entry>);
 
@@ -73,37 +89,69 @@ impl NeighbourCache {
         });
     }
 
-    /// Registers `address` for `owner`, who is reached at `link`, for so many minutes; 0 removes it.
+    /// Registers `address` as asked, for a node that is reached at `link`; a lifetime of 0 removes it. Tells `gone` of each
+    /// address that is forgotten.
     pub fn register(
         &mut self,
         now: Instant,
         address: Address,
-        owner: Eui64,
+        asked: &Registration,
         link: Eui64,
-        lifetime_minutes: u16,
+        mut gone: impl FnMut(Address),
     ) -> Status {
-        self.expire(now, |_| ());
-        let until = now + Duration::from_secs(60 * u64::from(lifetime_minutes));
-        if let Some(at) = self.0.iter().position(|entry| entry.address == address) {
-            if self.0[at].owner != owner {
+        self.expire(now, &mut gone);
+        let number = asked.number();
+        let known = self.0.iter().position(|entry| entry.address == address);
+        let old = known.map(|at| self.0[at]);
+        if let Some(old) = old {
+            if old.owner != asked.node {
                 return Status::Duplicate;
             }
-            if lifetime_minutes == 0 {
-                self.0.remove(at);
-            } else {
-                (self.0[at].until, self.0[at].link) = (until, link);
+            // RFC 8505 s5.2: what was overtaken changes nothing.
+            let is_late = number.zip(old.number).is_some_and(|(a, b)| a.order(b) == Order::Older);
+            if is_late {
+                return Status::Moved;
+            }
+        }
+        if asked.lifetime_minutes == 0 {
+            if let Some(at) = known {
+                gone(self.0.remove(at).address);
             }
             return Status::Success;
         }
-        if lifetime_minutes == 0 {
-            return Status::Success;
-        }
-        let of_link = self.0.iter().filter(|entry| entry.link == link).count();
-        if self.0.len() >= REGISTRATIONS || of_link >= REGISTRATIONS_PER_NODE {
+        if old.is_none_or(|old| old.link != link) && !self.make_room(link, &mut gone) {
             return Status::Full;
         }
-        self.0.push(Entry { address, owner, link, until });
+        self.0.retain(|entry| entry.address != address);
+        let number = number.or(old.and_then(|old| old.number));
+        let until = now + Duration::from_secs(60 * u64::from(asked.lifetime_minutes));
+        self.0.push(Entry { address, owner: asked.node, link, number, until });
         Status::Success
+    }
+
+    /// True if there is a place for one more address of `link`.
+    fn make_room(&mut self, link: Eui64, gone: &mut impl FnMut(Address)) -> bool {
+        let held_by = |link: Eui64| self.0.iter().filter(|entry| entry.link == link).count();
+        let held = held_by(link);
+        if held >= REGISTRATIONS_PER_NODE {
+            return false;
+        }
+        if self.0.len() < REGISTRATIONS {
+            return true;
+        }
+        let most = self.0.iter().map(|entry| (held_by(entry.link), entry.link)).max();
+        let Some((_, link)) = most.filter(|(most, _)| *most > held + 1) else { return false };
+        // RFC 8505 s7: what was used longest ago goes, but at least one link-local address stays.
+        let of_link = |entry: &Entry| entry.link == link;
+        let at = self
+            .0
+            .iter()
+            .position(|entry| of_link(entry) && !entry.address.is_link_local())
+            .or_else(|| self.0.iter().position(of_link));
+        if let Some(at) = at {
+            gone(self.0.remove(at).address);
+        }
+        true
     }
 
     /// The neighbour that has registered `address`.
@@ -123,6 +171,16 @@ mod tests {
     fn address(last: u16) -> Address {
         Address::global([0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0], NodeId(last).eui64())
     }
+    fn asked(node: u16, minutes: u16) -> Registration {
+        Registration {
+            status: 0,
+            opaque: 0,
+            flags: 0,
+            transaction_id: 0,
+            lifetime_minutes: minutes,
+            node: NodeId(node).eui64(),
+        }
+    }
     fn register(
         cache: &mut NeighbourCache,
         at: u64,
@@ -130,8 +188,8 @@ mod tests {
         node: u16,
         minutes: u16,
     ) -> Status {
-        let node = NodeId(node).eui64();
-        cache.register(Instant::from_secs(at), address(which), node, node, minutes)
+        let (asked, link) = (asked(node, minutes), NodeId(node).eui64());
+        cache.register(Instant::from_secs(at), address(which), &asked, link, |_| ())
     }
 
     #[test]
@@ -157,7 +215,54 @@ mod tests {
             register(&mut cache, 0, 1000 + node, node, 5);
         }
         assert_eq!(cache.0.len(), REGISTRATIONS);
-        assert_eq!(register(&mut cache, 0, 2000, 700, 5), Status::Full);
-        assert_eq!(register(&mut cache, 0, 0, 1, 5), Status::Success, "what is known stays so");
+        let one = cache.0[0].address;
+        assert_eq!(register(&mut cache, 0, 2000, 700, 5), Status::Full, "each has one alone");
+        assert!(cache.find(NOW, &one).is_some());
+        assert_eq!(
+            register(&mut cache, 0, 1100, 100, 5),
+            Status::Success,
+            "what is known stays so"
+        );
+    }
+
+    #[test]
+    fn nodes_that_fill_the_cache_keep_nobody_out() {
+        let mut cache = NeighbourCache::new();
+        let link_local = Address::link_local(NodeId(1).eui64());
+        let link = NodeId(1).eui64();
+        cache.register(NOW, link_local, &asked(1, u16::MAX), link, |_| ());
+        let attackers = (REGISTRATIONS / REGISTRATIONS_PER_NODE) as u16;
+        for which in 0..REGISTRATIONS as u16 {
+            register(&mut cache, 0, which, 1 + which % attackers, u16::MAX);
+        }
+        assert_eq!(cache.0.len(), REGISTRATIONS);
+        let mut forgotten = Vec::new();
+        for newcomer in 700..700 + attackers {
+            let (asked, link) = (asked(newcomer, 5), NodeId(newcomer).eui64());
+            let status = cache.register(NOW, address(newcomer), &asked, link, |one| {
+                forgotten.push(one);
+            });
+            assert_eq!(status, Status::Success, "{newcomer}");
+        }
+        assert_eq!(forgotten.len(), usize::from(attackers));
+        assert!(forgotten.iter().all(|one| cache.find(NOW, one).is_none()));
+        assert!(cache.find(NOW, &link_local).is_some());
+    }
+
+    #[test]
+    fn a_registration_that_was_overtaken_changes_nothing() {
+        let mut cache = NeighbourCache::new();
+        let mut say = |number, minutes| {
+            let link = NodeId(1).eui64();
+            let asked = Registration { flags: 1, transaction_id: number, ..asked(1, minutes) };
+            cache.register(NOW, address(1), &asked, link, |_| ())
+        };
+        assert_eq!(say(250, 5), Status::Success);
+        assert_eq!(say(5, 5), Status::Success, "250 is less than 5 (RFC 8505 s5.2.1)");
+        assert_eq!(say(250, 0), Status::Moved);
+        assert_eq!(say(5, 5), Status::Success, "the same once more");
+        assert_eq!(say(240, 5), Status::Success, "it started again: 240 is greater than 5");
+        assert_eq!(say(241, 0), Status::Success);
+        assert_eq!(cache.find(NOW, &address(1)), None);
     }
 }

@@ -1,6 +1,6 @@
 //! What becomes of a packet: delivered here, forwarded, or dropped (RFC 8200 s3, RFC 4291 s2.5.6 and s2.7).
 //!
-//! No ICMPv6 errors are sent: in a mesh that is simulated or measured, drops are counted instead.
+//! Whether an ICMPv6 error tells of a drop is left to the node.
 
 use lowmesh_machine::DropReason;
 use lowmesh_wire::ipv6::{Address, HOP_LIMIT_OFFSET, Header};
@@ -54,6 +54,10 @@ impl Forwarder {
     }
 
     fn decide(&self, packet: &mut [u8], header: &Header) -> Decision {
+        // RFC 4291 s2.7: no packet comes from a group, and an answer to one would go to all of it.
+        if header.source.is_multicast() {
+            return Decision::Drop(DropReason::Malformed);
+        }
         let here = self.addresses.contains(&header.destination);
         if header.destination.is_multicast() {
             // RFC 4291 s2.7: link-local groups are never forwarded; wider ones are the multicast engine's.
@@ -135,6 +139,14 @@ mod tests {
             let before = bytes.clone();
             assert_eq!(node(1).input(&mut bytes), Decision::Deliver);
             assert_eq!(bytes, before);
+        }
+    }
+
+    #[test]
+    fn nothing_comes_from_a_group() {
+        for destination in [global(1), link_local(1), Address::ALL_NODES, global(3)] {
+            let mut bytes = packet(Address::ALL_NODES, destination, 9);
+            assert_eq!(node(1).input(&mut bytes), Decision::Drop(DropReason::Malformed));
         }
     }
 

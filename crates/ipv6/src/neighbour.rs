@@ -2,7 +2,7 @@
 //! of the node's EUI-64, so that nobody ever has to ask (RFC 6775 s5.6): only other stacks do, before they send and
 //! to see whether this node is still there.
 //!
-//! A registration (RFC 6775 s6.5, RFC 8505 s5) is answered with what the neighbour cache says to it, and a router solicitation
+//! A registration (RFC 6775 s6.5, RFC 8505 s5.5) is answered with what the neighbour cache says to it, and a router solicitation
 //! with the prefix and the contexts of the link.
 
 use alloc::vec;
@@ -13,7 +13,7 @@ use lowmesh_wire::ipv6::{Address, Header};
 use lowmesh_wire::lowpan::Contexts;
 use lowmesh_wire::neighbour::{Advertisement, Registration, Solicitation};
 use lowmesh_wire::router::{
-    ContextInformation, PrefixInformation, RouterAdvertisement, RouterSolicitation,
+    Capabilities, ContextInformation, PrefixInformation, RouterAdvertisement, RouterSolicitation,
 };
 
 use crate::Addresses;
@@ -44,8 +44,11 @@ pub fn answer(
 ) -> Result<Answer, DropReason> {
     // RFC 4861 s7.1.1: nothing that passed a router, and no address of the sender's where it has none.
     let probe = header.source.is_unspecified();
-    let odd = probe && (message.source_node.is_some() || !header.destination.is_multicast());
-    if header.hop_limit != HOP_LIMIT_ON_LINK || odd {
+    let to_group = header.destination == message.target.solicited_node();
+    let odd = probe && (message.source_node.is_some() || !to_group);
+    // RFC 6775 s6.5: with a status, it is ignored.
+    let is_answer = message.registration.is_some_and(|asked| asked.status != 0);
+    if header.hop_limit != HOP_LIMIT_ON_LINK || odd || is_answer {
         return Err(DropReason::Malformed);
     }
     // RFC 6775 s6.5: without a source, or the source's link-layer address, the option is ignored.
@@ -62,20 +65,29 @@ pub fn answer(
         // An address of the router's own is somebody else's to the host.
         let status = if addresses.contains(&subject) || !is_good {
             Status::Duplicate
+        } else if asked.is_extended() && !header.source.is_link_local() {
+            Status::InvalidSource
         } else if !subject.is_link_local() && subject.prefix() != addresses.global().prefix() {
             // Else a host could draw to itself what is for another link.
             Status::Elsewhere
         } else {
             register(subject, &asked)
         };
-        Registration { status: status.code(), ..asked }
+        Registration { status: status.code(), flags: asked.flags & Registration::FLAGS, ..asked }
     });
-    // RFC 4861 s7.2.4: who has no address yet is answered through the group of all, unsolicited.
-    let destination = if probe { Address::ALL_NODES } else { header.source };
+    let destination = match registration {
+        // RFC 4861 s7.2.4: who has no address yet is answered through the group of all, unsolicited.
+        _ if probe => Address::ALL_NODES,
+        // RFC 6775 s6.5.2: another node may have the source, so an error goes to the EUI-64. RFC 8505 s5.3: what is in its
+        // place there need be none, but the source is link-local.
+        Some(said) if said.status != 0 && !said.is_extended() => Address::link_local(said.node),
+        _ => header.source,
+    };
     let message = Advertisement {
         router: true,
         solicited: !probe,
-        overriding: true,
+        // RFC 4861 s7.2.4: nothing is overridden without a link-layer address.
+        overriding: is_here,
         target: message.target,
         target_node: is_here.then(|| addresses.node()),
         registration,
@@ -100,7 +112,7 @@ pub fn advertise(
         global if global.is_link_local() => Vec::new(),
         global => vec![PrefixInformation {
             bits: 64,
-            // RFC 6775 s5.4: hosts of a 6LoWPAN do not take other hosts as on the link.
+            // RFC 6775 s6.1: hosts of a 6LoWPAN do not take other hosts as on the link.
             on_link: false,
             autonomous: true,
             valid: PREFIX_VALID_S,
@@ -120,6 +132,8 @@ pub fn advertise(
         source_node: Some(addresses.node()),
         prefixes,
         contexts: contexts.collect(),
+        // RFC 8505 s6.1: without it, hosts take the router for one of RFC 6775 alone.
+        capabilities: Some(Capabilities::ROUTER.and(Capabilities::REGISTRAR)),
     };
     // RFC 6775 s6.3: who has an address is answered alone.
     let destination = if is_new { Address::ALL_NODES } else { header.source };
@@ -192,6 +206,10 @@ mod tests {
         assert_eq!(answer(&here, &far, &asking(target), full), Err(DropReason::Malformed));
         let odd = Header { source: Address::UNSPECIFIED, ..asked };
         assert_eq!(answer(&here, &odd, &asking(target), full), Err(DropReason::Malformed));
+        // A node without an address asks in the group of the target alone.
+        let odd = header(Address::UNSPECIFIED, Address::ALL_NODES);
+        let probe = Solicitation { source_node: None, ..asking(target) };
+        assert_eq!(answer(&here, &odd, &probe, full), Err(DropReason::Malformed));
     }
 
     /// An ARO (RFC 6775 s4.1) for five minutes.
@@ -230,6 +248,43 @@ mod tests {
         assert_eq!((said.source, said.message.target), (here.link_local(), target));
         let option = said.message.registration.expect("an answer");
         assert_eq!((option.status, option.flags, option.transaction_id), (2, 1, 7));
+    }
+
+    #[test]
+    fn an_error_of_rfc_6775_goes_to_the_eui64_and_not_to_the_address() {
+        let here = addresses();
+        let source = Address::global(PREFIX, NodeId(9).eui64());
+        let message =
+            Solicitation { registration: Some(REGISTRATION), ..asking(here.link_local()) };
+        let asked = header(source, here.link_local());
+        let said = answer(&here, &asked, &message, full).expect("it is ours");
+        assert_eq!(said.destination, Address::link_local(PEER));
+    }
+
+    #[test]
+    fn a_registration_with_a_status_is_ignored_with_its_solicitation() {
+        let here = addresses();
+        let option = Registration { status: 1, ..REGISTRATION };
+        let message = Solicitation { registration: Some(option), ..asking(here.link_local()) };
+        let asked = header(Address::link_local(PEER), here.link_local());
+        let said = answer(&here, &asked, &message, |_, _| panic!("nothing is registered"));
+        assert_eq!(said, Err(DropReason::Malformed));
+    }
+
+    #[test]
+    fn by_rfc_8505_nothing_is_registered_from_a_global_address() {
+        let here = addresses();
+        let target = Address::global(PREFIX, NodeId(9).eui64());
+        // All flags are set, those without a meaning too.
+        let option = Registration { flags: 0xff, ..REGISTRATION };
+        let message = Solicitation { registration: Some(option), ..asking(target) };
+        let said = answer(&here, &header(target, here.link_local()), &message, |_, _| {
+            panic!("nothing is registered")
+        });
+        let said = said.expect("it is answered");
+        assert!(!said.message.overriding, "it has no link-layer address");
+        let option = said.message.registration.expect("an answer");
+        assert_eq!((option.status, option.flags), (7, 0x0f));
     }
 
     #[test]
@@ -273,6 +328,7 @@ mod tests {
         assert_eq!(said.prefixes.len(), 1);
         assert!(said.prefixes[0].autonomous && !said.prefixes[0].on_link);
         assert_eq!((said.contexts[0].index, said.contexts[0].prefix), (2, PREFIX));
+        assert_eq!(said.capabilities, Some(Capabilities(0x12)), "L and E (RFC 8505 s4.3)");
         let new = header(Address::UNSPECIFIED, Address::ALL_ROUTERS);
         let to = advertise(&here, &contexts, &new, &RouterSolicitation { source_node: None });
         assert_eq!(to.map(|(to, _)| to), Ok(Address::ALL_NODES));

@@ -89,6 +89,11 @@ impl RouteTable {
     pub fn host_route(&self, target: &Address) -> Option<Address> {
         self.routes.get(target).copied()
     }
+    /// The next hop of the route to `target` alone that was given as a prefix of 128 bits.
+    pub fn given_route(&self, target: &Address) -> Option<Address> {
+        let mut alone = self.prefixes.iter().take_while(|(prefix, _)| prefix.bits() == 128);
+        alone.find(|(prefix, _)| prefix.contains(target)).map(|(_, hop)| *hop)
+    }
     /// Targets and next hops in the order of targets.
     pub fn iter(&self) -> impl Iterator<Item = (&Address, &Address)> {
         self.routes.iter()

@@ -11,8 +11,8 @@ use crate::event::{Destination, Output};
 use crate::neighbour::Etx;
 use crate::node::Rpl;
 use crate::params;
-use crate::sequence::{Order, Sequence};
 use crate::timer::Timer;
+use crate::{Order, Sequence};
 
 impl Rpl {
     /// Asks all neighbours for DIOs, again and again until one comes.

@@ -8,8 +8,8 @@ use alloc::vec::Vec;
 
 use lowmesh_wire::rpl::Address;
 
+use crate::Sequence;
 use crate::params;
-use crate::sequence::Sequence;
 
 /// What a DAO will say about a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

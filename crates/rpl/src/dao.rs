@@ -6,12 +6,12 @@ use alloc::vec::Vec;
 use lowmesh_units::Instant;
 use lowmesh_wire::rpl::{Address, Dao, DaoAck, Message, RplOption, Target, TransitInformation};
 
+use crate::Sequence;
 use crate::advertiser::{Advert, InFlight};
 use crate::event::{Destination, Output};
 use crate::node::Rpl;
 use crate::params;
 use crate::route::Route;
-use crate::sequence::Sequence;
 use crate::timer::Timer;
 
 impl Rpl {

@@ -4,10 +4,10 @@ use lowmesh_trickle::Settings;
 use lowmesh_units::{Duration, Instant, Rank};
 use lowmesh_wire::rpl::{Address, Dio, DodagConfiguration, PrefixInformation, RplOption};
 
+use crate::Sequence;
 use crate::config::{Config, global_address};
 use crate::objective::ObjectiveFunction as _;
 use crate::params;
-use crate::sequence::Sequence;
 
 /// Where a node stands.
 ///

@@ -13,8 +13,8 @@ use crate::event::{Destination, Output};
 use crate::node::Rpl;
 use crate::params;
 use crate::route::{Inserted, Route};
-use crate::sequence::{Order, Sequence};
 use crate::timer::Timer;
+use crate::{Order, Sequence};
 
 impl Rpl {
     pub(crate) fn on_dao(&mut self, now: Instant, from: Address, dao: &Dao) {

@@ -50,18 +50,17 @@ pub mod objective;
 pub mod params;
 mod parent;
 mod route;
-mod sequence;
 mod timer;
 
 pub use config::{Config, ConfigError, Probe, Role};
 pub use event::{Destination, Input, Output};
 pub use forward::{Direction, NextHop, Passage, Verdict};
+pub use lowmesh_units::{Order, Sequence};
 pub use lowmesh_wire::rpl::{Address, Mode};
 pub use neighbour::Etx;
 pub use node::Rpl;
 pub use objective::{Objective, ObjectiveFunction};
 pub use route::Route;
-pub use sequence::{Order, Sequence};
 
 #[cfg(test)]
 mod tests;

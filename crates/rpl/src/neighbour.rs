@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use lowmesh_units::{Instant, Rank};
 use lowmesh_wire::rpl::Address;
 
+use crate::Sequence;
 use crate::params;
-use crate::sequence::Sequence;
 
 /// Expected transmissions of a link, in 1/128 (RFC 6551 s4.3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

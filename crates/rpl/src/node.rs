@@ -7,6 +7,7 @@ use lowmesh_trickle::{Settings, Trickle};
 use lowmesh_units::{Duration, Rank, Rng};
 use lowmesh_wire::rpl::{Address, Message};
 
+use crate::Sequence;
 use crate::advertiser::Advertiser;
 use crate::config::Config;
 use crate::dodag::{Dodag, State};
@@ -15,7 +16,6 @@ use crate::neighbour::Neighbours;
 use crate::objective::ObjectiveFunction as _;
 use crate::params;
 use crate::route::{Route, Routes};
-use crate::sequence::Sequence;
 use crate::timer::Timers;
 
 /// One node's RPL.

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::rpl::Address;
 
-use crate::sequence::Sequence;
+use crate::Sequence;
 
 /// A route to one host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,6 +15,7 @@ use lowmesh_wire::neighbour::Registration;
 use lowmesh_wire::router::RouterSolicitation;
 use lowmesh_wire::rpl::HopByHopOption;
 
+use crate::errors::{ERRORS_END, UNUSED};
 use crate::event::{Class, Output, Packet, Peer, Problem};
 use crate::node::{Node, Routing};
 use crate::params::{COAP_PORT, DATAGRAM_PORT, ECHO_PORT};
@@ -110,7 +111,7 @@ impl Node {
                 self.send_beyond(bytes, handle);
             }
             Err(reason) => {
-                self.tell_source(now, &bytes, Layer::Ipv6, reason);
+                self.tell_source(now, &bytes, handle, (Layer::Ipv6, reason));
                 self.refuse(handle, Layer::Ipv6, reason);
             }
         }
@@ -131,7 +132,7 @@ impl Node {
             // It is put together here, and leaves as a whole.
             Err(DropReason::NoRoute) if self.leaves(&beginning) => Route::Here,
             Err(reason) => {
-                self.tell_source(now, &beginning, Layer::Ipv6, reason);
+                self.tell_source(now, &beginning, handle, (Layer::Ipv6, reason));
                 self.refuse(handle, Layer::Ipv6, reason);
                 Route::None
             }
@@ -250,7 +251,7 @@ impl Node {
             Ok(()) if handle == Handle::NONE => {}
             Ok(()) => self.note_packet(Packet::Delivered(handle)),
             Err((layer, reason)) => {
-                self.tell_source(now, bytes, layer, reason);
+                self.tell_source(now, bytes, handle, (layer, reason));
                 self.refuse(handle, layer, reason);
             }
         }
@@ -315,11 +316,12 @@ impl Node {
                 let (cache, routes) = (&mut self.neighbours, &mut self.ipv6.routes);
                 let link = message.source_node;
                 let register = |subject, asked: &Registration| {
-                    register(now, cache, routes, subject, asked, link.unwrap_or(asked.node))
+                    let registrant = (header.source, link.unwrap_or(asked.node));
+                    register(now, cache, routes, subject, asked, registrant)
                 };
                 let answer = neighbour::answer(&self.ipv6.addresses, &header, &message, register)
                     .map_err(|reason| (Layer::Ipv6, reason))?;
-                self.send_answer(now, answer, message.source_node);
+                self.send_answer(now, answer, link.filter(|_| answer.destination == header.source));
                 Ok(())
             }
             Icmpv6::RouterSolicitation(message) => {
@@ -348,6 +350,12 @@ impl Node {
                 self.on_error(now, header.source, problem, &invoking);
                 Ok(())
             }
+            // RFC 4443 s2.4 (a): an error of unknown type is passed on; (b): any other message is not.
+            Icmpv6::Other { kind, code, body } if kind < ERRORS_END => {
+                let problem = Problem::Unknown { kind, code };
+                self.on_error(now, header.source, problem, body.get(UNUSED..).unwrap_or(&[]));
+                Ok(())
+            }
             _ => Ok(()),
         }
     }
@@ -361,10 +369,14 @@ impl Node {
     ) -> Result<(), DropReason> {
         let addresses = &self.ipv6.addresses;
         let (to, said) = neighbour::advertise(addresses, &self.contexts, header, message)?;
+        // RFC 4861 s6.2.6: what goes to all of them goes once in three seconds at most.
+        if to.is_multicast() && !self.advertisements.take(now) {
+            return Ok(());
+        }
         let here = addresses.link_local();
         let mut payload = Vec::new();
         Icmpv6::RouterAdvertisement(said).emit(&here.0, &to.0, &mut payload);
-        self.send_control(now, here, to, &payload);
+        self.send_on_link(now, (here, to), &payload, message.source_node);
         Ok(())
     }
 
@@ -376,21 +388,34 @@ impl Node {
     }
 }
 
-/// Takes a registration into the cache, and a route to a global address with it.
+/// Takes a registration into the cache, and a route to a global address with it. The registrant is the source of the
+/// solicitation and where its frames go.
 fn register(
     now: Instant,
     cache: &mut NeighbourCache,
     routes: &mut RouteTable,
     subject: Address,
     asked: &Registration,
-    link: Eui64,
+    (source, link): (Address, Eui64),
 ) -> Status {
     cache.expire(now, |address| _ = routes.remove(&address));
-    let status = cache.register(now, subject, asked.node, link, asked.lifetime_minutes);
-    if status == Status::Success && !subject.is_link_local() {
-        if asked.lifetime_minutes == 0 {
-            routes.remove(&subject);
-        } else if routes.insert(subject, Address::link_local(link)).is_err() {
+    // RFC 8505 s5.6: the source is registered already, or this registers it.
+    let holder = cache.find(now, &source).filter(|_| asked.is_extended() && source != subject);
+    if holder.is_some_and(|holder| holder != link) {
+        return Status::DuplicateSource;
+    }
+    // A route that was given, or found by RPL, is nobody else's to take.
+    let via = Address::link_local(link);
+    let found = routes.host_route(&subject).filter(|_| cache.find(now, &subject).is_none());
+    if routes.given_route(&subject).or(found).is_some_and(|known| known != via) {
+        return Status::Duplicate;
+    }
+    let forget = |address: Address| _ = routes.remove(&address);
+    let status = cache.register(now, subject, asked, link, forget);
+    if status == Status::Success && !subject.is_link_local() && asked.lifetime_minutes > 0 {
+        if routes.insert(subject, via).is_err() {
+            let over = Registration { lifetime_minutes: 0, ..*asked };
+            cache.register(now, subject, &over, link, |_| ());
             return Status::Full;
         }
     }

@@ -110,11 +110,22 @@ impl Node {
     /// Answers a neighbour: `node` is the one that asked, if it is known.
     pub(crate) fn send_answer(&mut self, now: Instant, answer: Answer, node: Option<Eui64>) {
         let Answer { source, destination, message } = answer;
-        let handle = self.born(Class::Control);
         let mut payload = Vec::new();
         Icmpv6::NeighbourAdvertisement(message).emit(&source.0, &destination.0, &mut payload);
+        self.send_on_link(now, (source, destination), &payload, node);
+    }
+
+    /// Sends an ICMPv6 message that no router forwards: whatever its destination is, `node` is where it goes.
+    pub(crate) fn send_on_link(
+        &mut self,
+        now: Instant,
+        (source, destination): (Address, Address),
+        payload: &[u8],
+        node: Option<Eui64>,
+    ) {
+        let handle = self.born(Class::Control);
         let (next_header, limit) = (icmpv6::NEXT_HEADER, HOP_LIMIT_ON_LINK);
-        let packet = packet::plain(source, destination, next_header, limit, &payload, |_| ());
+        let packet = packet::plain(source, destination, next_header, limit, payload, |_| ());
         let neighbour = node.unwrap_or_else(|| destination.eui64());
         let next_hop = (!destination.is_multicast()).then_some(neighbour);
         self.send_packet(now, packet, next_hop, handle);

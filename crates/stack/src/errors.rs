@@ -9,7 +9,7 @@
 
 use alloc::vec::Vec;
 
-use lowmesh_machine::{DropReason, Layer, Machine as _, expect_accepted};
+use lowmesh_machine::{DropReason, Handle, Layer, Machine as _, expect_accepted};
 use lowmesh_units::Instant;
 use lowmesh_wire::icmpv6::{self, Icmpv6, Unreachable};
 use lowmesh_wire::ipv6::{self, Address, HEADER_OCTETS, Header, NEXT_HEADER_OFFSET};
@@ -17,6 +17,13 @@ use lowmesh_wire::ipv6::{self, Address, HEADER_OCTETS, Header, NEXT_HEADER_OFFSE
 use crate::event::{Output, Problem};
 use crate::node::Node;
 use crate::params::COAP_PORT;
+
+/// Types of ICMPv6 messages below this one are errors: RFC 4443 s2.1.
+pub(crate) const ERRORS_END: u8 = 128;
+/// Octets between the checksum of an error and the invoking packet: RFC 4443 s3.
+pub(crate) const UNUSED: usize = 4;
+/// The type of a Redirect: RFC 4861 s4.5.
+const REDIRECT: u8 = 137;
 
 /// The error that says what became of a packet; most drops are not reported.
 fn problem_of(layer: Layer, reason: DropReason, packet: &[u8]) -> Option<Problem> {
@@ -43,12 +50,13 @@ fn upper_layer_field(packet: &[u8]) -> Option<u32> {
     u32::try_from(field).ok()
 }
 
-/// RFC 4443 s2.4 (e): no error about an error, nor about a packet to a group or from an unspecified or multicast source.
+/// RFC 4443 s2.4 (e): no error about an error or a Redirect, nor about a packet to a group or from an unspecified or
+/// multicast source.
 fn may_be_told(header: &Header, packet: &[u8]) -> bool {
     let is_error = ipv6::upper_layer(packet).is_ok_and(|upper| {
-        // What is too short to tell is taken for an error. Types below 128 are errors (RFC 4443 s2.1).
+        // What is too short to tell is taken for an error.
         upper.next_header == icmpv6::NEXT_HEADER
-            && packet.get(upper.offset).is_none_or(|kind| *kind < 128)
+            && packet.get(upper.offset).is_none_or(|kind| *kind < ERRORS_END || *kind == REDIRECT)
     });
     let from_one = !header.source.is_unspecified() && !header.source.is_multicast();
     !is_error && from_one && !header.destination.is_multicast()
@@ -60,12 +68,16 @@ impl Node {
         &mut self,
         now: Instant,
         packet: &[u8],
-        layer: Layer,
-        reason: DropReason,
+        handle: Handle,
+        (layer, reason): (Layer, DropReason),
     ) {
         let Some(problem) = problem_of(layer, reason, packet) else { return };
         let Ok(header) = Header::parse(packet) else { return };
-        if !may_be_told(&header, packet) || !self.error_bucket.take(now) {
+        // RFC 4443 s2.4 (e.5): a frame to all, which has no name here, is answered by none of them.
+        if handle == Handle::NONE || !may_be_told(&header, packet) {
+            return;
+        }
+        if !self.error_rate.take(now, header.source) {
             return;
         }
         // RFC 4443 s2.2: from the address that the packet was for, if it is one of this node's.
@@ -77,7 +89,7 @@ impl Node {
         let invoking = packet.to_vec();
         let message = match problem {
             Problem::Unreachable(reason) => Icmpv6::DestinationUnreachable { reason, invoking },
-            Problem::TooBig => return,
+            Problem::TooBig | Problem::Unknown { .. } => return,
             Problem::HopLimit => Icmpv6::TimeExceeded { code: 0, invoking },
             Problem::Reassembly => Icmpv6::TimeExceeded { code: 1, invoking },
             Problem::Parameter { code, pointer } => {

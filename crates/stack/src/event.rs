@@ -205,6 +205,13 @@ pub enum Problem {
         /// Which octet.
         pointer: u32,
     },
+    /// An error of a type without a name here.
+    Unknown {
+        /// Its type, below 128.
+        kind: u8,
+        /// Its code.
+        code: u8,
+    },
 }
 
 /// A moment in the life of an IPv6 packet.

@@ -43,7 +43,8 @@ use crate::event::{Class, Input, Network, Output, Packet, Peer, RadioOrder};
 use crate::hosting::Applications;
 use crate::identity::Identity;
 use crate::link::{Link, LinkEvent, Slotted};
-use crate::rate::Bucket;
+use crate::params::MIN_DELAY_BETWEEN_RAS;
+use crate::rate::{Bucket, ErrorRate};
 use crate::tree::Place;
 
 /// What a node counts.
@@ -81,9 +82,11 @@ pub struct Node {
     pub(crate) neighbours: NeighbourCache,
     pub(crate) contexts: Contexts,
     pub(crate) hop_limit: u8,
+    pub(crate) error_rate: ErrorRate,
+    /// Router Advertisements to all.
+    pub(crate) advertisements: Bucket,
     /// Whether packets for other prefixes leave the mesh here.
     pub(crate) has_uplink: bool,
-    pub(crate) error_bucket: Bucket,
     pub(crate) outbox: Outbox<Output>,
     pub(crate) counters: Counters,
     /// Why the MAC gave up the frame whose end 6LoWPAN is handling.
@@ -176,8 +179,9 @@ impl Node {
             neighbours: NeighbourCache::new(),
             contexts,
             hop_limit: config.hop_limit,
+            error_rate: ErrorRate::new(config.icmpv6_errors),
+            advertisements: Bucket::new(1, MIN_DELAY_BETWEEN_RAS),
             has_uplink: is_root && config.uplink,
-            error_bucket: Bucket::new(config.icmpv6_errors),
             outbox: Outbox::new(),
             counters: Counters::default(),
             failure: None,

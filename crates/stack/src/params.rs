@@ -19,3 +19,9 @@ pub const ECHO_PORT: u16 = 7;
 /// The port on which a node's application takes UDP datagrams: 61616, the first of those that RFC 6282 s4.3.3
 /// compresses to four bits.
 pub const DATAGRAM_PORT: u16 = 0xf0b0;
+
+/// The least time between two Router Advertisements to all nodes: RFC 4861 s10, `MIN_DELAY_BETWEEN_RAS`, 3 s.
+pub const MIN_DELAY_BETWEEN_RAS: Duration = Duration::from_secs(3);
+
+/// Sources of bad packets whose share of ICMPv6 errors is kept apart: ours, at least 1. RFC 4443 s2.4 (f) knows no shares.
+pub const ERROR_SOURCES: usize = 8;

@@ -12,7 +12,7 @@
 
 use alloc::vec::Vec;
 
-use lowmesh_units::{Eui64, ShortAddr};
+use lowmesh_units::{Eui64, Sequence, ShortAddr};
 
 use crate::ipv6::Address;
 use crate::{DecodeError, Problem, Reader};
@@ -35,7 +35,7 @@ pub(crate) const UNITS: u8 = 2;
 /// The address registration option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Registration {
-    /// Zero in a request; in an answer 0 success, 1 duplicate address, 2 neighbour cache full.
+    /// Zero in a request; in an answer what became of it (RFC 8505 s4.1, table 1).
     pub status: u8,
     /// Comes back unchanged (RFC 8505 s4.1).
     pub opaque: u8,
@@ -81,10 +81,20 @@ impl Registration {
     /// T of RFC 8505 s4.1: the sender counts its registrations, and registers the target of its solicitation instead of
     /// its source.
     const COUNTS: u8 = 1;
+    /// The flags that are not reserved: I, R and T (RFC 8505 s4.1).
+    pub const FLAGS: u8 = 0x0f;
 
     /// The address that a solicitation with this option from `source` for `target` registers.
     pub const fn subject(&self, source: Address, target: Address) -> Address {
-        if self.flags & Self::COUNTS == 0 { source } else { target }
+        if self.is_extended() { target } else { source }
+    }
+    /// True for the option of RFC 8505, which has a number.
+    pub const fn is_extended(&self) -> bool {
+        self.flags & Self::COUNTS != 0
+    }
+    /// The number of the registration, in the option of RFC 8505 (TID).
+    pub fn number(&self) -> Option<Sequence> {
+        self.is_extended().then_some(Sequence(self.transaction_id))
     }
 }
 
@@ -94,7 +104,12 @@ impl Solicitation {
         let mut reader = Reader::new(SOLICITATION, body);
         reader.u32_be("reserved")?;
         let target = target(&mut reader)?;
+        let wrong = reader.error("length of the registration", Problem::Length);
         let options = Options::parse(&mut reader)?;
+        // RFC 6775 s6.5: the whole solicitation is ignored then. Longer options carry the proofs of RFC 8928.
+        if options.odd_registration {
+            return Err(wrong);
+        }
         Ok(Self { target, source_node: options.source_node, registration: options.registration })
     }
     /// Appends what is behind the checksum.
@@ -146,6 +161,8 @@ struct Options {
     source_node: Option<Eui64>,
     target_node: Option<Eui64>,
     registration: Option<Registration>,
+    /// A registration of another length came.
+    odd_registration: bool,
 }
 
 impl Options {
@@ -176,6 +193,7 @@ impl Options {
                         node,
                     });
                 }
+                ADDRESS_REGISTRATION => options.odd_registration = true,
                 // RFC 4861 s4.6: what is not known is skipped.
                 _ => {}
             }
@@ -285,6 +303,24 @@ mod tests {
         assert_eq!((error.field, error.problem), ("option length", Problem::Length));
         body.extend_from_slice(&[14, 1, 0, 0, 0, 0, 0, 0]);
         assert_eq!(Solicitation::parse(&body), Ok(solicitation()));
+    }
+
+    #[test]
+    fn a_registration_of_another_length_spoils_a_solicitation_and_no_advertisement() {
+        for units in [1_u8, 3, 5] {
+            let mut option = vec![0; usize::from(units) * UNIT];
+            option[..2].copy_from_slice(&[ADDRESS_REGISTRATION, units]);
+            let mut body = Vec::new();
+            Solicitation { registration: None, ..solicitation() }.emit(&mut body);
+            body.extend_from_slice(&option);
+            let error = Solicitation::parse(&body).expect_err("not two units");
+            assert_eq!(error.problem, Problem::Length);
+            let mut body = Vec::new();
+            let plain = Advertisement { registration: None, ..advertisement() };
+            plain.emit(&mut body);
+            body.extend_from_slice(&option);
+            assert_eq!(Advertisement::parse(&body), Ok(plain));
+        }
     }
 
     #[test]

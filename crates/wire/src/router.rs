@@ -1,5 +1,5 @@
 //! Router Solicitation and Advertisement (RFC 4861 s4.1, s4.2) with the options of a 6LoWPAN: prefix information
-//! (RFC 4861 s4.6.2) and contexts (RFC 6775 s4.2). Here is what is behind the checksum; the rest is
+//! (RFC 4861 s4.6.2), contexts (RFC 6775 s4.2) and capabilities (RFC 7400 s3.3, RFC 8505 s4.3). Here is what is behind the checksum; the rest is
 //! [`icmpv6`](crate::icmpv6). What the messages mean is left to the crate `ipv6`.
 //!
 //! ```text
@@ -8,6 +8,7 @@
 //!
 //!   prefix information  | type 3,  length 4 | bits 8 |L|A| valid 32 | preferred 32 | reserved 32 | prefix 128 |
 //!   6LoWPAN context     | type 34, length 2 | bits 8 |C| CID 4 | reserved 16 | lifetime 16, in minutes | prefix 64 |
+//!   capabilities        | type 36, length 1 | reserved 10 |D|L|B|P|E|G| reserved 32 |
 //! ```
 
 use alloc::vec::Vec;
@@ -20,9 +21,11 @@ use crate::{DecodeError, Problem, Reader};
 
 const SOLICITATION: &str = "Router Solicitation";
 const ADVERTISEMENT: &str = "Router Advertisement";
-// Option types: RFC 4861 s4.6.2, RFC 6775 s4.2.
+// Option types: RFC 4861 s4.6.2, RFC 6775 s4.2, RFC 8505 s4.3.
 const PREFIX_INFORMATION: u8 = 3;
 const CONTEXT: u8 = 34;
+const CAPABILITIES: u8 = 36;
+const CAPABILITIES_UNITS: u8 = 1;
 const PREFIX_UNITS: u8 = 4;
 
 /// A Router Solicitation: which routers are here?
@@ -62,6 +65,23 @@ pub struct ContextInformation {
     pub prefix: [u8; 8],
 }
 
+/// What a router says of its part in a 6LoWPAN (RFC 8505 s4.3), as the flags on the air.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities(pub u8);
+
+impl Capabilities {
+    /// L: it is a router of the 6LoWPAN.
+    pub const ROUTER: Self = Self(0x10);
+    /// E: it takes the registrations of RFC 8505.
+    pub const REGISTRAR: Self = Self(0x02);
+
+    /// These and those.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
 /// A Router Advertisement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouterAdvertisement {
@@ -75,6 +95,8 @@ pub struct RouterAdvertisement {
     pub prefixes: Vec<PrefixInformation>,
     /// Contexts of the link.
     pub contexts: Vec<ContextInformation>,
+    /// What it can do, if it says so.
+    pub capabilities: Option<Capabilities>,
 }
 
 impl RouterSolicitation {
@@ -108,17 +130,22 @@ impl RouterAdvertisement {
         reader.u32_be("reachable time")?;
         reader.u32_be("retransmission timer")?;
         let (mut source_node, mut prefixes, mut contexts) = (None, Vec::new(), Vec::new());
+        let mut capabilities = None;
         options(&mut reader, |kind, units, body| {
             match (kind, units) {
                 (SOURCE_LINK_LAYER_ADDRESS, _) => source_node = parse_node(units, body)?,
                 (PREFIX_INFORMATION, PREFIX_UNITS) => prefixes.push(prefix(body)?),
                 (CONTEXT, UNITS) => contexts.push(context(body)?),
+                (CAPABILITIES, CAPABILITIES_UNITS) => {
+                    let [_, flags] = body.array("capabilities")?;
+                    capabilities = Some(Capabilities(flags));
+                }
                 // RFC 4861 s4.6: what is not known is skipped; so are contexts of more than 64 bits.
                 _ => {}
             }
             Ok(())
         })?;
-        Ok(Self { hop_limit, lifetime, source_node, prefixes, contexts })
+        Ok(Self { hop_limit, lifetime, source_node, prefixes, contexts, capabilities })
     }
     /// Appends what is behind the checksum.
     pub fn emit(&self, out: &mut Vec<u8>) {
@@ -139,6 +166,9 @@ impl RouterAdvertisement {
             out.extend_from_slice(&[CONTEXT, UNITS, 64, flags, 0, 0]);
             out.extend_from_slice(&one.lifetime_minutes.to_be_bytes());
             out.extend_from_slice(&one.prefix);
+        }
+        if let Some(Capabilities(flags)) = self.capabilities {
+            out.extend_from_slice(&[CAPABILITIES, CAPABILITIES_UNITS, 0, flags, 0, 0, 0, 0]);
         }
     }
 }
@@ -206,6 +236,7 @@ mod tests {
                 prefix,
             }]
             .into(),
+            capabilities: Some(Capabilities::ROUTER.and(Capabilities::REGISTRAR)),
         }
     }
 
@@ -215,7 +246,7 @@ mod tests {
         advertisement().emit(&mut body);
         assert_eq!(RouterAdvertisement::parse(&body), Ok(advertisement()));
         for end in 0..body.len() {
-            let is_whole = [12, 28, 60].contains(&end);
+            let is_whole = [12, 28, 60, 76].contains(&end);
             assert_eq!(RouterAdvertisement::parse(&body[..end]).is_ok(), is_whole, "cut at {end}");
         }
         for source_node in [None, Some(NodeId(7).eui64())] {
@@ -232,6 +263,7 @@ mod tests {
         assert_eq!(body[..4], [64, 0, 0x07, 0x08]);
         assert_eq!(body[12..16], [3, 4, 64, 0x40]);
         assert_eq!(body[44..52], [34, 2, 64, 0x13, 0, 0, 0, 60]);
+        assert_eq!(body[60..68], [36, 1, 0, 0x12, 0, 0, 0, 0]);
     }
 
     #[test]

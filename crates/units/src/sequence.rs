@@ -1,4 +1,4 @@
-//! The lollipop counters of RFC 6550 s7.2: they start on a straight stick (128 to 255), so that a node that
+//! The lollipop counters of RFC 6550 s7.2 and RFC 8505 s5.2.1: they start on a straight stick (128 to 255), so that a node that
 //! lost its memory is told from one that counted on, then go round (0 to 127).
 
 /// SEQUENCE_WINDOW: RFC 6550 s7.2, 16.
