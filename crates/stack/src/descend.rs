@@ -15,7 +15,7 @@ use lowmesh_wire::icmpv6::{self, Icmpv6};
 use lowmesh_wire::ipv6::Address;
 use lowmesh_wire::rpl::HopByHopOption;
 
-use crate::event::{Class, Packet, Peer};
+use crate::event::{Class, Output, Packet, Peer};
 use crate::node::{Node, Routing};
 
 impl Node {

@@ -29,7 +29,9 @@ use lowmesh_ipv6::{Addresses, Forwarder, NeighbourCache, RouteTable};
 use lowmesh_lowpan::Adaptation;
 use lowmesh_mac::csma::Csma;
 use lowmesh_machine::{Dropped, Handle, Machine, Outbox, Rejected, earliest, expect_accepted};
-use lowmesh_oscore::transport::{Protected, Protection, VolatileContexts, extensions};
+use lowmesh_oscore::transport::{
+    DatagramHost, Protected, Protection, VolatileContexts, extensions,
+};
 use lowmesh_rpl::Rpl;
 use lowmesh_sixtop::Event;
 use lowmesh_units::{Eui64, Instant, NodeId, Purpose, Rng, Seed};
@@ -57,7 +59,7 @@ pub struct Counters {
 }
 
 /// The CoAP host of a node.
-pub(crate) type CoapHost = Host<Peer, Protected<Peer, Endpoint<Peer>, VolatileContexts>>;
+pub(crate) type CoapHost = DatagramHost<Peer, VolatileContexts>;
 
 /// Where a node's routes come from.
 #[derive(Debug)]

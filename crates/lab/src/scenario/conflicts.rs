@@ -148,10 +148,6 @@ impl Scenario {
                 format!("{nodes} is not the {expected} nodes of medium \"{medium}\""),
             );
         }
-        let message =
-            "a node has a context with its own border router, and traffic.collector = \"first\"";
-        let other = self.traffic.collector == Collector::First && self.meshes().len() > 1;
-        check(oscore && other, "coap.oscore", message.to_owned());
         let nodes = self.topology.nodes().unwrap_or_default();
         check(
             nodes > topology::NODES_MAX.into(),

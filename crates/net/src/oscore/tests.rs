@@ -6,16 +6,15 @@ mod renewal;
 use std::fs;
 use std::path::PathBuf;
 
-use lowmesh_coap::{RequestTemplate, ResponseTemplate};
-use lowmesh_machine::DropReason;
-use lowmesh_units::{NodeId, Purpose, Seed};
-use lowmesh_wire::coap::stream::Framing;
-use lowmesh_wire::coap::{Code, Kind};
-
-use lowmesh_coap::{Config, Endpoint, Host, HostLimits, Input, Output};
-use lowmesh_machine::{Handle, Machine as _};
-use lowmesh_units::{Instant, Rng};
-use lowmesh_wire::coap::{Message, OptionNumber};
+use lowmesh_coap::{
+    Config, ConnectionLimits, Endpoint, ExchangeId, Host, HostLimits, Input, Output,
+    RequestTemplate, ResponseTemplate,
+};
+use lowmesh_machine::{DropReason, Handle, Machine as _};
+use lowmesh_oscore::transport::SecurityContexts as _;
+use lowmesh_units::{Instant, NodeId, Purpose, Rng, Seed};
+use lowmesh_wire::coap::stream::{Framing, StreamMessage};
+use lowmesh_wire::coap::{Code, Kind, Message, OptionNumber, Options, Token};
 
 use super::*;
 
@@ -60,15 +59,26 @@ impl Drop for Folder {
     }
 }
 
-fn protection(contexts: Contexts, end: Peer, plain_requests: Plain) -> Protection {
+fn protection<P>(contexts: Contexts, end: Peer, plain_requests: Plain) -> super::Protection<P> {
     let own_requests = if end == CLIENT { OwnRequests::Context(0) } else { OwnRequests::Plain };
-    Protection { contexts, own_requests, plain_requests }
+    super::Protection { contexts, own_requests, plain_requests }
 }
 
 fn side(node: u16, protection: Option<Protection>) -> Side {
     let rng = Rng::stream(Seed(5), NodeId(node), Purpose::Coap);
     let limits = HostLimits { amplification_max: None, ..HostLimits::default() };
     over_datagrams(Config::default(), limits, protection, rng).expect("possible")
+}
+
+/// A message in the form that OSCORE works on.
+fn stream(message: &Message) -> StreamMessage {
+    let Message { code, token, options, payload, .. } = message;
+    StreamMessage {
+        code: *code,
+        token: token.clone(),
+        options: options.clone(),
+        payload: payload.clone(),
+    }
 }
 
 struct Pair {

@@ -261,15 +261,14 @@ fn seal_under<P, C: SecurityContexts>(
         Under::Context => contexts.protect_request(context, &plain),
         Under::First => contexts.protect_first_request(context, &plain),
     };
-    let (outer, pending) =
-        sealed.map_err(|error| Rejected { what: "request", why: why(&error) })?;
+    let (outer, pending) = sealed.map_err(|error| Rejected { what: "request", why: why(error) })?;
     let StreamMessage { code, options, payload, .. } = outer;
     let (confirmable, token) = (*confirmable, token.clone());
     Ok((RequestTemplate { code, confirmable, options, payload, token }, pending))
 }
 
 /// Why nothing can be protected.
-pub(super) const fn why(error: &Failure) -> &'static str {
+pub(super) const fn why(error: Failure) -> &'static str {
     match error {
         Failure::Protect(_) => {
             "OSCORE cannot protect it: it is protected already, or the context is used up or replaced"

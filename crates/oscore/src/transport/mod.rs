@@ -10,7 +10,6 @@ mod server;
 mod volatile;
 
 use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::vec::Vec;
 use core::fmt;
 
 use lowmesh_coap::blockwise::Exponent;
@@ -150,13 +149,18 @@ pub struct Protected<P, T, C> {
     outbox: Outbox<Output<P>>,
 }
 
+/// A host over datagrams whose messages are protected.
+pub type DatagramHost<P, C> = Host<P, Protected<P, Endpoint<P>, C>>;
+/// A host over connections whose messages are protected.
+pub type ConnectionHost<P, C> = Host<P, Protected<P, Connections<P>, C>>;
+
 /// A host over datagrams that protects with OSCORE what `protection` says.
 pub fn over_datagrams<P: PeerAddress, C: SecurityContexts>(
     config: Config,
     limits: HostLimits,
     protection: Option<Protection<P, C>>,
     rng: Rng,
-) -> Result<Host<P, Protected<P, Endpoint<P>, C>>, ConfigError> {
+) -> Result<DatagramHost<P, C>, ConfigError> {
     let (mut config, mut rng) = (config, rng);
     config.amplification_max = limits.amplification_max;
     config.extensions.extend(extensions(protection.is_some()));
@@ -171,7 +175,7 @@ pub fn over_connections<P: PeerAddress, C: SecurityContexts>(
     limits: HostLimits,
     protection: Option<Protection<P, C>>,
     rng: Rng,
-) -> Host<P, Protected<P, Connections<P>, C>> {
+) -> ConnectionHost<P, C> {
     let (mut connections, mut rng) = (connections, rng);
     connections.extensions.extend(extensions(protection.is_some()));
     let connections = Connections::new(connections, rng.fork());

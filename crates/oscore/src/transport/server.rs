@@ -144,7 +144,7 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
                     self.answering.remove(&exchange);
                     return self.transport.handle(now, Input::Decline { exchange });
                 }
-                Err(error) => return Err(Rejected { what: "response", why: why(&error) }),
+                Err(error) => return Err(Rejected { what: "response", why: why(error) }),
             }
         }
         self.transport.handle(now, Input::Respond { exchange, response, handle })?;
@@ -181,7 +181,7 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
                     self.observed.remove(&(peer, token));
                     return Err(Rejected { what: "notification", why: "its context is replaced" });
                 }
-                Err(error) => return Err(Rejected { what: "notification", why: why(&error) }),
+                Err(error) => return Err(Rejected { what: "notification", why: why(error) }),
             }
         }
         self.transport.handle(now, Input::Notify { peer, token, response, confirmable, handle })

@@ -13,7 +13,9 @@ const SEED: u64 = 4;
 /// Three nodes in a line without loss.
 fn world() -> Config {
     let mut config = quick(line(3));
-    config.traffic.start = Duration::from_secs(300);
+    // All have joined long before the first request.
+    config.duration = Duration::from_secs(2_100);
+    config.traffic.start = Duration::from_secs(900);
     config
 }
 
@@ -95,12 +97,12 @@ fn arrivals_at_random_and_in_bursts_have_the_period_as_their_mean() {
         [1, 2]
             .map(|node| outcome.transactions.iter().filter(|one| one.node == NodeId(node)).count())
     };
-    let expected = 60_usize;
+    let expected = 120_usize;
     for count in count(Process::Poisson, Vec::new()) {
-        assert!(count.abs_diff(expected) < 25, "{count}");
+        assert!(count.abs_diff(expected) < 40, "{count}");
     }
     for count in count(Process::Bursts(3), Vec::new()) {
-        assert!(count.abs_diff(3 * expected) < 18, "{count}");
+        assert!(count.abs_diff(3 * expected) < 30, "{count}");
     }
     let [fast, usual] = count(Process::Periodic, vec![(NodeId(1), Duration::from_secs(2))]);
     assert!(fast > 4 * usual, "{fast} and {usual}");
@@ -110,13 +112,13 @@ fn arrivals_at_random_and_in_bursts_have_the_period_as_their_mean() {
 fn a_node_that_fails_sends_nothing_more_and_draws_nothing() {
     let whole = run(world(), SEED);
     let mut config = world();
-    config.failures = vec![(NodeId(2), Duration::from_secs(450))];
+    config.failures = vec![(NodeId(2), Duration::from_secs(1_500))];
     let outcome = run(config, SEED);
     let last = |outcome: &Outcome| {
         let own = outcome.transactions.iter().filter(|one| one.node == NodeId(2));
         own.map(|one| one.issued).max().expect("it sends")
     };
-    assert!(last(&outcome).as_secs_f64() < 450.0 && last(&whole).as_secs_f64() > 800.0);
-    assert!(outcome.nodes[2].charge_mc < 0.7 * whole.nodes[2].charge_mc);
+    assert!(last(&outcome).as_secs_f64() < 1_500.0 && last(&whole).as_secs_f64() > 2_000.0);
+    assert!(outcome.nodes[2].charge_mc < 0.8 * whole.nodes[2].charge_mc);
     assert!(outcome.transactions.iter().any(|one| one.node == NodeId(1)));
 }

@@ -2,8 +2,6 @@
 
 use std::sync::atomic::{AtomicU16, Ordering};
 
-use lowmesh_wire::coap::Token;
-
 use super::*;
 
 /// The next node's number: each start draws other tokens and message IDs.
