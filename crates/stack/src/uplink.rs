@@ -59,7 +59,7 @@ impl Node {
         match way {
             Ok(next_hop) => self.send_packet(now, bytes, Some(next_hop), handle),
             Err(reason) => {
-                self.tell_source(now, &bytes, Layer::Ipv6, reason);
+                self.tell_source(now, &bytes, handle, (Layer::Ipv6, reason));
                 self.dropped(handle, Layer::Ipv6, reason);
             }
         }
