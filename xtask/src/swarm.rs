@@ -158,7 +158,7 @@ fn border_routers(toml: &mut String, draw: &mut Draw, nodes: u64) {
     let collector = draw.of(&["own", "first"]);
     _ = writeln!(toml, "collector = \"{collector}\"");
     let mut node = 0;
-    for _ in 0..1 + draw.below(2) {
+    for _ in 0..=draw.below(2) {
         node += 1 + draw.below(nodes / 2 + 1);
         if node >= nodes {
             break;

@@ -34,7 +34,9 @@ impl Digest {
     /// The digest does not depend on the order of the runs, nor on their names: these depend on the sources.
     fn of(mut runs: Vec<(u64, String)>) -> Self {
         runs.sort();
-        let text: String = runs.iter().map(|(seed, trace)| format!("{seed} {trace}\n")).collect();
+        let lines: Vec<String> =
+            runs.iter().map(|(seed, trace)| format!("{seed} {trace}")).collect();
+        let text = lines.join("\n");
         Self { runs: runs.len(), hash: xxh3_64(text.as_bytes()) }
     }
 }
@@ -117,9 +119,10 @@ fn collect(folder: &Path, runs: &mut Vec<(u64, String)>) -> Result<()> {
 
 fn text(table: &Table) -> String {
     let line = |(command, digest): (&String, &Digest)| {
-        format!("{:016x} {:4} {command}\n", digest.hash, digest.runs)
+        format!("{:016x} {:4} {command}", digest.hash, digest.runs)
     };
-    HEAD.to_owned() + &table.iter().map(line).collect::<String>()
+    let lines: Vec<String> = table.iter().map(line).collect();
+    format!("{HEAD}{}\n", lines.join("\n"))
 }
 
 fn parse(text: &str) -> Result<Table> {

@@ -20,7 +20,7 @@ use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::Message;
 use lowmesh_wire::ipv6::Address;
 
-use crate::event::Peer;
+use crate::peer::Peer;
 
 /// What runs on a node: a machine that hears of exchanges, datagrams and deadlines, and acts through a
 /// [`HostHandle`].

@@ -301,13 +301,13 @@ impl Node {
                 Ok(())
             }
             Icmpv6::EchoRequest(echo) => {
-                let mut reply = Vec::with_capacity(echo.data.len() + icmpv6::HEADER_LENGTH);
                 // RFC 4443 s4.2: what was asked at one address is answered from it.
                 let here = if header.destination.is_multicast() {
                     self.ipv6.addresses.source_for(&header.source)
                 } else {
                     header.destination
                 };
+                let mut reply = Vec::with_capacity(echo.data.len() + icmpv6::HEADER_LENGTH);
                 Icmpv6::EchoReply(echo).emit(&here.0, &source, &mut reply);
                 self.send_control(now, here, header.source, &reply);
                 Ok(())
@@ -331,32 +331,12 @@ impl Node {
                 self.outbox.push(Output::Pong { from: header.source, echo });
                 Ok(())
             }
-            Icmpv6::DestinationUnreachable { reason, invoking } => {
-                let problem = Problem::Unreachable(reason);
-                self.on_error(now, header.source, problem, &invoking);
+            error => {
+                if let Some((problem, invoking)) = problem_of(error) {
+                    self.on_error(now, header.source, problem, &invoking);
+                }
                 Ok(())
             }
-            Icmpv6::TimeExceeded { code, invoking } => {
-                let problem = if code == 0 { Problem::HopLimit } else { Problem::Reassembly };
-                self.on_error(now, header.source, problem, &invoking);
-                Ok(())
-            }
-            Icmpv6::PacketTooBig { invoking, .. } => {
-                self.on_error(now, header.source, Problem::TooBig, &invoking);
-                Ok(())
-            }
-            Icmpv6::ParameterProblem { code, pointer, invoking } => {
-                let problem = Problem::Parameter { code, pointer };
-                self.on_error(now, header.source, problem, &invoking);
-                Ok(())
-            }
-            // RFC 4443 s2.4 (a): an error of unknown type is passed on; (b): any other message is not.
-            Icmpv6::Other { kind, code, body } if kind < ERRORS_END => {
-                let problem = Problem::Unknown { kind, code };
-                self.on_error(now, header.source, problem, body.get(UNUSED..).unwrap_or(&[]));
-                Ok(())
-            }
-            _ => Ok(()),
         }
     }
 
@@ -412,12 +392,32 @@ fn register(
     }
     let forget = |address: Address| _ = routes.remove(&address);
     let status = cache.register(now, subject, asked, link, forget);
-    if status == Status::Success && !subject.is_link_local() && asked.lifetime_minutes > 0 {
-        if routes.insert(subject, via).is_err() {
-            let over = Registration { lifetime_minutes: 0, ..*asked };
-            cache.register(now, subject, &over, link, |_| ());
-            return Status::Full;
-        }
+    let is_routed =
+        status == Status::Success && !subject.is_link_local() && asked.lifetime_minutes > 0;
+    if is_routed && routes.insert(subject, via).is_err() {
+        let over = Registration { lifetime_minutes: 0, ..*asked };
+        cache.register(now, subject, &over, link, |_| ());
+        return Status::Full;
     }
     status
+}
+
+/// What an ICMPv6 error says, with the start of the packet that it is about; `None` for any other message.
+fn problem_of(message: Icmpv6) -> Option<(Problem, Vec<u8>)> {
+    Some(match message {
+        Icmpv6::DestinationUnreachable { reason, invoking } => {
+            (Problem::Unreachable(reason), invoking)
+        }
+        Icmpv6::TimeExceeded { code: 0, invoking } => (Problem::HopLimit, invoking),
+        Icmpv6::TimeExceeded { invoking, .. } => (Problem::Reassembly, invoking),
+        Icmpv6::PacketTooBig { invoking, .. } => (Problem::TooBig, invoking),
+        Icmpv6::ParameterProblem { code, pointer, invoking } => {
+            (Problem::Parameter { code, pointer }, invoking)
+        }
+        // RFC 4443 s2.4 (a): an error of unknown type is passed on; (b): any other message is not.
+        Icmpv6::Other { kind, code, body } if kind < ERRORS_END => {
+            (Problem::Unknown { kind, code }, body.get(UNUSED..).unwrap_or(&[]).to_vec())
+        }
+        _ => return None,
+    })
 }

@@ -12,8 +12,7 @@ use lowmesh_wire::ipv6::Address;
 
 use crate::application::{Report, RequestId};
 
-/// A UDP endpoint.
-pub type Peer = (Address, u16);
+pub use crate::peer::Peer;
 
 /// What an IPv6 packet is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

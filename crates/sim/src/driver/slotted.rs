@@ -103,8 +103,8 @@ impl Slotted {
             let to = first.to;
             let (here, strays) = here.split_at(here.partition_point(|arrival| !arrival.stray));
             let strays_mw: f64 = strays.iter().map(|stray| stray.signal.power_mw).sum();
-            let for_it =
-                |a: &&Arrival| scratch.flights[a.flight].frame.destination == Some(to.eui64());
+            let me = world.names.eui64(to);
+            let for_it = |a: &&Arrival| scratch.flights[a.flight].frame.destination == Some(me);
             world.outcome.frames.faded += strays.iter().filter(for_it).count() as u64;
             scratch.signals.clear();
             scratch.signals.extend(here.iter().map(|a| a.signal));

@@ -10,7 +10,7 @@ use lowmesh_units::{Duration, Eui64};
 use lowmesh_wire::ieee802154::{Address, FCS_OCTETS, Frame, FrameType};
 use serde_json::Value;
 
-use crate::worlds::{Config, random, watched};
+use crate::worlds::{Config, line, quick, random, run, watched};
 
 /// Longest frame of the O-QPSK PHY (IEEE 802.15.4-2015 s11.3: aMaxPhyPacketSize).
 const PHY_OCTETS_MAX: usize = 127;
@@ -150,4 +150,16 @@ fn a_frame_outside_the_guard_time_is_not_received() {
     let arrived: u64 = slots.values().map(|air| air.arrived).sum();
     assert!(arrived > 50, "too quiet: {arrived}");
     assert_eq!(outcome.frames.received, arrived);
+}
+
+/// Links are perfect and nothing interferes, so only a clock out of step makes a frame fade.
+#[test]
+fn a_frame_outside_the_guard_time_counts_as_faded() {
+    let faded = |guard_micros| {
+        let mut config = Config { drift_max_ppm: 40.0, ..quick(line(3)) };
+        config.node.mac.guard = Duration::from_micros(guard_micros);
+        run(config, 4).frames.faded
+    };
+    assert_eq!(faded(1_100), 0);
+    assert!(faded(20) > 0);
 }
