@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lowmesh_oscore::transport::{Answer, Failure, SecurityContexts};
+use lowmesh_oscore::transport::{Answer, Failure, SecurityContexts, unprotect_with_any};
 use lowmesh_oscore::{
     Configuration, ConfigurationError, Identity, Opened, Pending, Received, Refusal, ResponseError,
     State,
@@ -179,13 +179,8 @@ impl SecurityContexts for Contexts {
     ) -> Result<Result<Answer, ResponseError>, Failure> {
         let mut inner = self.lock();
         let context = inner.context(context)?;
-        let mut result = Err(ResponseError::Forged);
-        for pending in requests {
-            result = context.unprotect_response(pending, outer)?;
-            if result != Err(ResponseError::Forged) {
-                break;
-            }
-        }
+        let result =
+            unprotect_with_any(requests, |pending| context.unprotect_response(pending, outer))?;
         match &result {
             // Nobody vouches for what it says, but people may want to know.
             Err(error @ ResponseError::Unprotected) => {

@@ -25,9 +25,9 @@ pub use lowmesh_oscore::transport::{Answer, OwnRequests, Plain, over_connections
 pub use store::{FileStore, Store, StoreError};
 pub use stored::{AfterLoss, StoredContext};
 
-/// A transport that protects with contexts in files.
+/// A transport whose contexts are stored in files.
 pub type Protected<P, T> = transport::Protected<P, T, Contexts>;
-/// What is protected with contexts in files.
+/// Protection whose contexts are stored in files.
 pub type Protection<P = Peer> = transport::Protection<P, Contexts>;
 
 #[cfg(test)]

@@ -70,17 +70,6 @@ fn side(node: u16, protection: Option<Protection>) -> Side {
     over_datagrams(Config::default(), limits, protection, rng).expect("possible")
 }
 
-/// A message in the form that OSCORE works on.
-fn stream(message: &Message) -> StreamMessage {
-    let Message { code, token, options, payload, .. } = message;
-    StreamMessage {
-        code: *code,
-        token: token.clone(),
-        options: options.clone(),
-        payload: payload.clone(),
-    }
-}
-
 struct Pair {
     client: Side,
     server: Side,

@@ -10,7 +10,7 @@ use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::stream::StreamMessage;
 use lowmesh_wire::coap::{Class, Code, Message, OptionNumber, Token};
 
-use super::{Answer, Failure, Protected, Protection, SecurityContexts, inside, stream};
+use super::{Answer, Failure, Protected, Protection, SecurityContexts, inside};
 use crate::params::RENEWALS_MAX;
 use crate::{Pending, ResponseError};
 
@@ -176,7 +176,11 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
     fn open(&mut self, handle: Handle, outer: &Message) -> Option<Result<Answer, ResponseError>> {
         let (asked, protection) = (self.asked.get_mut(&handle)?, self.protection.as_ref()?);
         let contexts = &protection.contexts;
-        let opened = contexts.unprotect_response(asked.context, &mut asked.pending, &stream(outer));
+        let opened = contexts.unprotect_response(
+            asked.context,
+            &mut asked.pending,
+            &StreamMessage::from(outer),
+        );
         // A new context that cannot be stored is none: the request goes on, to be answered or to fail.
         Some(opened.unwrap_or(Err(ResponseError::Forged)))
     }

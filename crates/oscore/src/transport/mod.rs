@@ -29,7 +29,7 @@ use client::{Asked, Response};
 use server::{Answering, Secured};
 pub use volatile::VolatileContexts;
 
-/// Security contexts by their numbers, which one or more transports protect with. Where they are kept is theirs to know.
+/// Security contexts, found by number, that one or more transports share. The implementation decides where they are stored.
 pub trait SecurityContexts: fmt::Debug {
     /// Protects a request.
     fn protect_request(
@@ -68,16 +68,16 @@ pub trait SecurityContexts: fmt::Debug {
     ) -> Result<StreamMessage, Failure>;
 }
 
-/// What a response comes to.
+/// The result of unprotecting a response.
 #[derive(Debug, PartialEq)]
 pub enum Answer {
     /// The response as its server made it.
     Response(StreamMessage),
-    /// The server has lost its context. There is a new one, and the request is to be made again.
+    /// The server has lost its context. A new one exists; send the request again.
     Again,
 }
 
-/// Why nothing can be protected or opened.
+/// Why a message cannot be protected or unprotected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// The message cannot be protected.
@@ -93,25 +93,25 @@ pub enum Failure {
 pub struct Protection<P, C> {
     /// The contexts.
     pub contexts: C,
-    /// What requests of one's own are protected with.
+    /// The contexts that protect own requests.
     pub own_requests: OwnRequests<P>,
     /// What becomes of requests of peers that are not protected.
     pub plain_requests: Plain,
 }
 
-/// What requests of one's own are protected with.
+/// The contexts that protect own requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OwnRequests<P> {
-    /// Nothing: they are plain.
+    /// Requests are not protected.
     Plain,
     /// The context of this number.
     Context(usize),
-    /// For each peer the context of this number; those to other peers are plain.
+    /// Requests to each listed peer use its context; those to other peers are not protected.
     ByPeer(BTreeMap<P, usize>),
 }
 
 impl<P: PeerAddress> OwnRequests<P> {
-    /// The number of the context for requests to a peer.
+    /// The context number for requests to a peer.
     fn context(&self, peer: P) -> Option<usize> {
         match self {
             Self::Plain => None,
@@ -190,7 +190,7 @@ pub fn extensions(protects: bool) -> impl Iterator<Item = OptionNumber> {
 }
 
 impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
-    /// A transport that recognises [`extensions`], with what is protected on it.
+    /// A transport that understands [`extensions`], with the protection of its messages.
     pub fn new(
         transport: T,
         protection: Option<Protection<P, C>>,
@@ -362,15 +362,19 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Transport<P> for Prot
     }
 }
 
-/// A message in the form that OSCORE works on, which has neither type nor message ID.
-fn stream(message: &Message) -> StreamMessage {
-    let Message { code, token, options, payload, .. } = message;
-    StreamMessage {
-        code: *code,
-        token: token.clone(),
-        options: options.clone(),
-        payload: payload.clone(),
+/// Opens a response with the first of some `requests` that it answers; a response that answers none is forged.
+pub fn unprotect_with_any<E>(
+    requests: &mut [Pending],
+    mut unprotect: impl FnMut(&mut Pending) -> Result<Result<Answer, ResponseError>, E>,
+) -> Result<Result<Answer, ResponseError>, E> {
+    let mut result = Err(ResponseError::Forged);
+    for pending in requests {
+        result = unprotect(pending)?;
+        if result != Err(ResponseError::Forged) {
+            break;
+        }
     }
+    Ok(result)
 }
 
 /// What was inside, with the type and the message ID of the outside.

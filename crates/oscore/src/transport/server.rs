@@ -8,9 +8,7 @@ use lowmesh_wire::coap::stream::StreamMessage;
 use lowmesh_wire::coap::{Class, Code, Message, OptionNumber, Token};
 
 use super::client::why;
-use super::{
-    Failure, Plain, Protected, Protection, SecurityContexts, inside, is_protected, stream,
-};
+use super::{Failure, Plain, Protected, Protection, SecurityContexts, inside, is_protected};
 use crate::{Opened, ProtectError, Received, Refusal};
 
 /// A request that the application has not answered, and that wants a protected answer or may observe.
@@ -50,7 +48,7 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
     ) {
         let Some(protection) = &self.protection else { return };
         let (message, secured) = if is_protected(&message.options) {
-            match protection.contexts.unprotect_request(&stream(&message)) {
+            match protection.contexts.unprotect_request(&StreamMessage::from(&message)) {
                 Ok(Ok(Opened { request, received, context })) => {
                     (inside(&message, request), Some(Secured { context, received }))
                 }

@@ -1,23 +1,23 @@
-//! Security contexts in memory alone, for a node that is never switched off: a simulated one.
+//! Security contexts in memory, for simulated nodes, which never restart.
 
 use core::cell::RefCell;
 
 use lowmesh_wire::coap::stream::StreamMessage;
 
-use super::{Answer, Failure, SecurityContexts};
+use super::{Answer, Failure, SecurityContexts, unprotect_with_any};
 use crate::{Contexts, Opened, Pending, Received, Refusal, ResponseError, SecurityContext};
 
-/// Contexts whose sequence numbers are taken as stored at once. A device that restarts would use numbers twice with them
+/// Contexts without storage of sequence numbers. A device that restarts must not use them: it would reuse nonces
 /// (RFC 8613 appendix B.1.1).
 #[derive(Debug)]
 pub struct VolatileContexts(RefCell<Contexts>);
 
 impl VolatileContexts {
-    /// These contexts, none of which has been used before.
+    /// Holds contexts that have not been used before.
     pub const fn new(contexts: Contexts) -> Self {
         Self(RefCell::new(contexts))
     }
-    /// Does something with a context that has a sequence number left.
+    /// Calls `act` with a context, after reserving a sequence number.
     fn with<R>(
         &self,
         context: usize,
@@ -46,15 +46,10 @@ impl SecurityContexts for VolatileContexts {
         outer: &StreamMessage,
     ) -> Result<Result<Answer, ResponseError>, Failure> {
         self.with(context, |context| {
-            let mut result = Err(ResponseError::Forged);
-            for pending in requests {
-                result = context.unprotect_response(pending, outer).map(Answer::Response);
-                if result != Err(ResponseError::Forged) {
-                    break;
-                }
-            }
-            result
-        })
+            unprotect_with_any(requests, |pending| {
+                Ok(context.unprotect_response(pending, outer).map(Answer::Response))
+            })
+        })?
     }
     fn unprotect_request(&self, outer: &StreamMessage) -> Result<Result<Opened, Refusal>, Failure> {
         Ok(self.0.borrow_mut().unprotect_request(outer))

@@ -8,7 +8,7 @@ use lowmesh_sim::air::unit_disk::DiskParams;
 use lowmesh_sim::air::{Interferer, MediumSpec, build};
 use lowmesh_sim::record::Outcome;
 use lowmesh_sim::topology::TopologySpec;
-use lowmesh_sim::traffic::{Application, Collector, Process};
+use lowmesh_sim::traffic::Application;
 use lowmesh_sim::{Carrier, Mesh, NodeParts, Sinks, traffic};
 use lowmesh_sixtop::functions::orchestra::Rule;
 use lowmesh_sixtop::params::{AliceParams, MinimalParams, MsfParams, OrchestraParams};
@@ -74,17 +74,7 @@ pub fn line(nodes: usize) -> Config {
         traffic: traffic::Config {
             start: Duration::from_secs(120),
             period: Duration::from_secs(10),
-            jitter: 0.1,
-            payload_octets: 20,
-            application: Application::Coap { confirmable: true, path: "sensor".into() },
-            process: Process::Periodic,
-            periods: Vec::new(),
-            readings_max: None,
-            window: None,
-            collector: Collector::Own,
-            service: Duration::ZERO,
-            silent: Vec::new(),
-            hops_min: 0,
+            ..traffic::Config::readings()
         },
         failures: Vec::new(),
     }

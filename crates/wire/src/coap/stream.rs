@@ -16,7 +16,9 @@
 
 use alloc::vec::Vec;
 
-use super::{Class, Code, OptionNumber, Options, OptionsIter, PAYLOAD_MARKER, Token, body, token};
+use super::{
+    Class, Code, Message, OptionNumber, Options, OptionsIter, PAYLOAD_MARKER, Token, body, token,
+};
 use crate::{DecodeError, Problem};
 
 /// First length that needs one octet more, two and four (RFC 8323 s3.2).
@@ -258,6 +260,19 @@ const fn length_nibble(body: usize) -> (u8, usize, usize) {
         (14, 2, LEN_STEPS[1])
     } else {
         (15, 4, LEN_STEPS[2])
+    }
+}
+
+/// The message without its type and message ID, which RFC 8323 and OSCORE leave out.
+impl From<&Message> for StreamMessage {
+    fn from(message: &Message) -> Self {
+        let Message { code, token, options, payload, .. } = message;
+        Self {
+            code: *code,
+            token: token.clone(),
+            options: options.clone(),
+            payload: payload.clone(),
+        }
     }
 }
 

@@ -75,7 +75,8 @@ impl Site {
         self.server.handle(self.now, input).expect("never fails");
         self.settle();
         let (_, answer) = self.sent.iter().find(|(to, _)| *to == peer)?;
-        let opened = self.clients.unprotect_response(0, &mut [pending], &stream(answer));
+        let opened =
+            self.clients.unprotect_response(0, &mut [pending], &StreamMessage::from(answer));
         match opened.expect("a disk").expect("our own server's") {
             Answer::Response(inner) => Some((answer.clone(), inner)),
             Answer::Again => panic!("no context was lost"),
