@@ -6,7 +6,9 @@
 use anyhow::{Context, Result, bail};
 
 use crate::process::{self, Stopwatch};
-use crate::{capture, check, determinism, interop, no_std, scapy, stale_store, tidy, tools, zep};
+use crate::{
+    capture, check, determinism, interop, no_std, scapy, stale_store, tidy, tools, traces, zep,
+};
 
 type Stage = (&'static str, fn() -> Result<()>);
 
@@ -17,6 +19,7 @@ const STAGES: &[Stage] = &[
     ("tests of all crates", tests),
     ("device crates without std", || no_std::run(&[])),
     ("same seed, same trace", || determinism::run(&[])),
+    ("recorded traces", || traces::run(&[])),
     ("other sources, other runs", || stale_store::run(&[])),
     ("attacks on serve and proxy", siege),
 ];
