@@ -21,7 +21,7 @@ pub enum Arrivals {
     Bursts {
         /// The mean gap between two bursts.
         period: Duration,
-        /// As of [`Arrivals::Periodic`].
+        /// As in [`Arrivals::Periodic`].
         jitter: f64,
         /// Events of a burst, from 1.
         size: u32,
@@ -82,7 +82,7 @@ impl Schedule {
     ) -> Self {
         Self { arrivals, start, events_max, rng, next: None, events: 0, begun: false }
     }
-    /// Events come from now on; only the first call counts.
+    /// Starts the process; later calls have no effect.
     pub fn begin(&mut self, now: Instant) {
         if !self.begun && !self.arrivals.period().is_zero() {
             self.begun = true;
@@ -90,7 +90,7 @@ impl Schedule {
             self.next = Some(now.max(Instant::ZERO + self.start) + phase);
         }
     }
-    /// When the next event is due.
+    /// The time of the next event.
     pub const fn next(&self) -> Option<Instant> {
         self.next
     }

@@ -93,7 +93,7 @@ impl Client {
     }
 }
 
-/// A text of just `octets` octets that starts with the number of the reading.
+/// A text of `octets` octets that starts with the number of the reading.
 fn reading(number: u64, octets: usize) -> Vec<u8> {
     let mut text = number.to_string().into_bytes();
     text.resize(octets, b'.');

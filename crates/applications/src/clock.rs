@@ -1,4 +1,4 @@
-//! `/clock`, the seconds since the node was switched on, and the list of that under `/.well-known/core` (RFC 6690).
+//! `/clock` returns the seconds since the node was switched on; `/.well-known/core` lists it (RFC 6690).
 
 use alloc::string::String;
 use alloc::vec;

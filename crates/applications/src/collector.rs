@@ -1,4 +1,4 @@
-//! The collector: takes the readings of all clients.
+//! The collector receives the readings of all clients.
 
 use alloc::collections::VecDeque;
 use alloc::string::String;
@@ -14,19 +14,19 @@ use lowmesh_wire::coap::Code;
 
 use crate::params::NUMBER_OCTETS;
 
-/// An application that answers every request for its path with 2.04, and takes datagrams on [`DATAGRAM_PORT`].
+/// An application that answers every request for its path with 2.04 and receives datagrams on [`DATAGRAM_PORT`].
 #[derive(Debug)]
 pub struct Collector {
     path: String,
     service: Duration,
-    /// Requests that it works on, and when it is done with them.
+    /// Requests in service, with the times of their responses.
     working: VecDeque<(Instant, Exchange)>,
     executed: u64,
     datagrams: u64,
 }
 
 impl Collector {
-    /// A collector whose resource is `path`, and that takes the time `service` to answer a request.
+    /// A collector with the resource `path` that answers a request after the time `service`.
     pub const fn new(path: String, service: Duration) -> Self {
         Self { path, service, working: VecDeque::new(), executed: 0, datagrams: 0 }
     }

@@ -65,7 +65,7 @@ impl Application for Observer {
                     host.report(Report::Received { from: from.0, number });
                 }
             }
-            // A response that is no notification says that the server does not keep the observation.
+            // A response without Observe means that the server does not keep the observation.
             Input::Response { request, .. }
             | Input::Failed { request, .. }
             | Input::Refused { request, .. }

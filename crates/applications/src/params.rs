@@ -2,9 +2,9 @@
 
 use lowmesh_units::Duration;
 
-/// Octets of a payload that say its number: ours, 4.
+/// Octets of a payload that hold its number: ours, 4.
 pub const NUMBER_OCTETS: usize = 4;
 
-/// How long an observer waits after a registration that failed before it tries again: ours, 60 s. By then a node that
-/// has changed its parent has a new route.
+/// Time from a failed registration to the next attempt: ours, 60 s. A node that changes its parent has a new route by
+/// then.
 pub const REGISTER_AGAIN: Duration = Duration::from_secs(60);

@@ -49,7 +49,7 @@ impl Application for Sensor {
                 let mut response = ResponseTemplate::new(Code::CONTENT).with_payload(self.state());
                 if message.options.get_uint(OptionNumber::OBSERVE) == Some(REGISTER) {
                     self.schedule.begin(now);
-                    // Any value says that the observation is kept; the host fills in the right one.
+                    // Any value keeps the observation; the host sets the sequence number.
                     response.options.set_uint(OptionNumber::OBSERVE, REGISTER);
                 }
                 host.respond(exchange, response);

@@ -311,7 +311,7 @@ pub enum Output<P> {
         handle: Handle,
         /// The first timeout; for a NON request how long its response is waited for.
         rto: Duration,
-        /// When.
+        /// The time of the snapshot.
         at: Instant,
     },
     /// A peer asks; to be answered with [`Input::Respond`].

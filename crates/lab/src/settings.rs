@@ -20,7 +20,7 @@ use crate::scenario::{
     Mac, MeshRange, Objective, OrchestraVariant, RplMode, Scenario, Schedule, Thin, Topology, Tsch,
 };
 
-/// The mesh of a scenario at its start.
+/// Builds the mesh of a scenario.
 pub fn mesh(scenario: &Scenario, seed: Seed, sinks: Sinks) -> Result<Mesh, Error> {
     let topology = air::topology(scenario).place(seed)?;
     let medium = lowmesh_sim::air::build(&air::medium(scenario), &topology, seed)?;
@@ -64,7 +64,7 @@ fn in_mesh(parts: NodeParts, mesh: &MeshRange) -> NodeParts {
     parts
 }
 
-/// What each of its nodes is made of.
+/// The parts of its nodes.
 pub fn parts(scenario: &Scenario) -> NodeParts {
     NodeParts {
         carrier: carrier(&scenario.mac),
@@ -80,7 +80,7 @@ pub fn parts(scenario: &Scenario) -> NodeParts {
     }
 }
 
-/// What its nodes report.
+/// The traffic of the scenario.
 pub fn traffic(scenario: &Scenario) -> traffic::Config {
     let traffic = &scenario.traffic;
     traffic::Config {

@@ -154,8 +154,8 @@ impl Rpl {
         Some(NextHop { address, direction: Direction::Down })
     }
 
-    /// Sends this node's rank to a neighbour that acts on an older one. A unicast DIO does not wait for
-    /// Trickle, so a loop ends with the packets that find it (RPL Lite does the same).
+    /// Sends a unicast DIO to a neighbour that uses an outdated rank of this node. It does not wait for Trickle, so the
+    /// packets that detect a loop also end it (as in RPL Lite).
     fn correct(&mut self, now: Instant, neighbour: Address) {
         let Some(known) = self.neighbours.get_mut(&neighbour) else { return };
         if known.corrected_until <= now {

@@ -40,7 +40,7 @@ pub(crate) struct Neighbour {
     pub(crate) refused_until: Instant,
     /// When it was last probed, so that probes go round.
     pub(crate) probed: Instant,
-    /// Until then it gets no further DIO for a packet sent on a rank that is out of date.
+    /// Until this time, packets with an outdated rank cause no further unicast DIO to it.
     pub(crate) corrected_until: Instant,
 }
 

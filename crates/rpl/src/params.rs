@@ -103,6 +103,6 @@ pub const ROUTES_MAX: usize = 300;
 pub const SOURCE_ROUTE_HOPS_MAX: usize = 32;
 /// How long a parent that refused a DAO comes last in the choice. Ours.
 pub const REFUSAL: Duration = Duration::from_secs(600);
-/// Least time between two unicast DIOs to a neighbour whose packets show that it has an old rank of this node.
+/// Least time between two unicast DIOs to a neighbour whose packets show an outdated rank of this node.
 /// Ours, Imin of RPL Lite: RFC 6550 s11.2.2.2 gives no bound.
 pub const CORRECTION_INTERVAL: Duration = Duration::from_secs(4);

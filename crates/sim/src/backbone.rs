@@ -1,7 +1,7 @@
-//! What lies between border routers: a wire with a delay, on which packets of one mesh reach another.
+//! The backbone between border routers: a wire with a delay that carries packets from one mesh to another.
 //!
-//! The wire loses nothing and has room for everything; a packet's whole time on it is the delay. A packet for a prefix
-//! that no border router has goes to the uplink sink, if there is one, and else has no route.
+//! The wire loses no packet and has unlimited capacity; each packet takes the delay. A packet for a prefix that no border
+//! router has goes to the uplink sink; without a sink it has no route.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -23,7 +23,7 @@ impl Wire {
     }
 }
 
-/// Takes packets that leave for the world outside: when, at which border router, and the packet.
+/// The sink of packets for other networks: the time, the border router, and the packet.
 pub type UplinkSink = Box<dyn FnMut(Instant, NodeId, &[u8]) + Send>;
 
 /// A packet on the wire.
@@ -40,7 +40,7 @@ pub(crate) struct Backbone {
     wire: Option<Wire>,
     /// Border routers by the prefix behind them.
     ends: BTreeMap<[u8; 8], NodeId>,
-    /// What is on its way to each node, in the order of arrival.
+    /// Packets on the wire to each node, in the order of arrival.
     crossing: BTreeMap<NodeId, VecDeque<Crossing>>,
     sink: Option<UplinkSink>,
 }
@@ -56,14 +56,14 @@ impl std::fmt::Debug for Backbone {
     }
 }
 
-/// What becomes of a packet that left a mesh.
+/// The fate of a packet that left a mesh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// It is on its way to this border router.
+    /// The wire carries it to this border router.
     Crosses(NodeId),
-    /// The sink has it.
+    /// The sink took it.
     Gone,
-    /// Nobody takes it.
+    /// No border router and no sink takes it.
     NoRoute,
 }
 
@@ -121,7 +121,7 @@ impl Backbone {
     }
 }
 
-/// Where a packet goes.
+/// The destination of a packet.
 fn destination(packet: &[u8]) -> Option<Address> {
     lowmesh_wire::ipv6::Header::parse(packet).ok().map(|header| header.destination)
 }

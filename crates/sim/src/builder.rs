@@ -1,4 +1,4 @@
-//! How a mesh is assembled: a medium, nodes made of parts, and what runs on them.
+//! The builder of a mesh: a medium, nodes with their parts, and applications.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use crate::trace::Trace;
 use crate::traffic::{self, Collector, Plan};
 use crate::world::{Beginning, Part, World};
 
-/// A mesh being assembled; [`Mesh::builder`] starts one.
+/// Builder of a [`Mesh`]; [`Mesh::builder`] returns one.
 #[derive(Debug)]
 pub struct Builder {
     seed: Seed,
@@ -36,7 +36,7 @@ pub struct Builder {
     sinks: Sinks,
 }
 
-/// The sink of packets that leave for the world outside.
+/// The sink of packets for other networks.
 #[derive(Default)]
 struct Uplink(Option<UplinkSink>);
 
@@ -47,7 +47,7 @@ impl std::fmt::Debug for Uplink {
 }
 
 impl Mesh {
-    /// Starts to assemble a mesh whose randomness comes from `seed`.
+    /// Returns a builder of a mesh whose random numbers come from `seed`.
     pub fn builder(seed: Seed) -> Builder {
         Builder {
             seed,
@@ -66,28 +66,28 @@ impl Mesh {
 }
 
 impl Builder {
-    /// Who hears whom: one of [`air`](crate::air), or one of your own.
+    /// Sets the medium: one of [`air`](crate::air), or your own.
     #[must_use]
     pub fn medium(mut self, medium: Box<dyn Medium>) -> Self {
         self.medium = Some(medium);
         self
     }
 
-    /// Where the nodes stand. Only interferers that have a place ask for it; a medium is made with its own.
+    /// Sets the positions of the nodes. Only interferers with a position need them; a medium has its own.
     #[must_use]
     pub fn positions(mut self, positions: &[Position]) -> Self {
         self.positions = Some(positions.to_vec());
         self
     }
 
-    /// What else is on the air.
+    /// Sets the interferers.
     #[must_use]
     pub fn interferers(mut self, interferers: Vec<Interferer>) -> Self {
         self.interferers = interferers;
         self
     }
 
-    /// One node. Nodes are numbered from 0 without a gap.
+    /// Adds a node. Nodes are numbered from 0 without a gap.
     #[must_use]
     pub fn node(mut self, id: NodeId, parts: NodeParts) -> Self {
         if self.nodes.insert(id, parts).is_some() {
@@ -96,7 +96,7 @@ impl Builder {
         self
     }
 
-    /// Several nodes.
+    /// Adds several nodes.
     #[must_use]
     pub fn nodes(
         self,
@@ -107,43 +107,43 @@ impl Builder {
         ids.fold(self, |builder, id| builder.node(id, parts(id)))
     }
 
-    /// What the nodes report to the border router of their PAN; without it, nothing.
+    /// Sets the traffic of the nodes; without this call there is none.
     #[must_use]
     pub fn traffic(mut self, traffic: traffic::Config) -> Self {
         self.traffic = traffic;
         self
     }
 
-    /// One more application on a node, besides those of [`Builder::traffic`].
+    /// Adds an application to a node, beside those of [`Builder::traffic`].
     #[must_use]
     pub fn application(mut self, id: NodeId, application: impl Application + 'static) -> Self {
         self.applications.push((id, Box::new(application)));
         self
     }
 
-    /// A wire between the border routers, over which packets for another mesh go.
+    /// Connects the border routers by a wire, which carries packets for other meshes.
     #[must_use]
     pub fn backbone(mut self, wire: Wire) -> Self {
         self.backbone = Some(wire);
         self
     }
 
-    /// Takes packets for prefixes that no mesh here has: when, at which border router, and the packet.
-    /// [`Mesh::inject`] is the way back.
+    /// Sets the sink of packets for prefixes of no mesh: it gets the time, the border router, and the packet.
+    /// [`Mesh::inject`] sends packets into the mesh.
     #[must_use]
     pub fn uplink(mut self, sink: impl FnMut(Instant, NodeId, &[u8]) + Send + 'static) -> Self {
         self.uplink = Uplink(Some(Box::new(sink)));
         self
     }
 
-    /// Where the run writes what it does.
+    /// Sets where the run writes its capture and trace.
     #[must_use]
     pub fn sinks(mut self, sinks: Sinks) -> Self {
         self.sinks = sinks;
         self
     }
 
-    /// The mesh, in which nothing has happened yet; an error says which parts do not fit together.
+    /// Builds the mesh at time zero; an error says which parts do not fit together.
     pub fn build(mut self) -> Result<Mesh, Error> {
         let medium = self.medium.take().ok_or_else(|| {
             let allowed = "call Builder::medium with one of lowmesh_sim::air or of your own";
@@ -242,7 +242,7 @@ impl Builder {
     }
 }
 
-/// Largest drift that a clock may have, parts per million: a thousandth is no crystal any more.
+/// Largest drift that a clock may have, parts per million. Ours: no crystal is off by a thousandth.
 const DRIFT_LIMIT_PPM: f64 = 1000.0;
 
 /// The border router of each node's PAN.

@@ -1,6 +1,6 @@
-//! Nodes that are switched off for good: broken, or with an empty battery.
+//! Nodes that are switched off permanently, by a defect or an empty battery.
 //!
-//! A frame that is on the air goes out to its end. What the node holds stays with it, and counts as queued.
+//! A frame on the air is sent to its end. Packets in the node stay there and count as queued.
 
 use lowmesh_units::{Instant, NodeId};
 
@@ -8,12 +8,12 @@ use crate::trace::Fact;
 use crate::world::World;
 
 impl World {
-    /// When a node was switched off for good, if it was.
+    /// When a node was switched off permanently; `None` while it is on.
     pub(crate) fn failed(&self, node: NodeId) -> Option<Instant> {
         self.parts[node.index()].fails.filter(|_| self.is_off[node.index()])
     }
 
-    /// Whether the node is off at `now`; it is switched off if its end has come.
+    /// Switches the node off if its time has come; returns whether it is off.
     pub(crate) fn fails(&mut self, now: Instant, node: NodeId) -> bool {
         let ends = self.parts[node.index()].fails.is_some_and(|ends| ends <= now);
         if ends && !self.is_off[node.index()] {

@@ -11,7 +11,7 @@
 //! | [`agenda`], [`clock`] | events in order, crystals that drift |
 //! | [`air`], [`topology`] | who hears whom, where nodes stand |
 //! | [`traffic`] | which applications run on which node |
-//! | `failure` | nodes that are switched off for good |
+//! | `failure` | nodes that are switched off permanently |
 //! | `courses` | datagrams in recoverable fragments, step by step |
 //! | `occupancy` | how full packet buffers are |
 //! | [`ledger`] | every packet ends in exactly one way |

@@ -17,10 +17,10 @@ use crate::record::Outcome;
 use crate::snapshot::{NodeSnapshot, Snapshot};
 use crate::world::World;
 
-/// How often progress is told, in events.
+/// Events between two progress reports.
 const PROGRESS_EVENTS: u64 = 4096;
 
-/// Where a run writes what it does.
+/// Outputs of a run.
 #[derive(Default)]
 pub struct Sinks {
     /// A capture of every frame.
@@ -46,12 +46,12 @@ pub enum InjectError {
         /// How many nodes there are.
         nodes: usize,
     },
-    /// The moment lies behind.
-    #[error("{at} lies behind; everything before {now} has happened, so inject at {now} or later")]
+    /// The time is in the past.
+    #[error("{at} is in the past; the mesh is at {now}, so inject at {now} or later")]
     Past {
-        /// The moment that was given.
+        /// The time that was given.
         at: Instant,
-        /// The present of the mesh.
+        /// The current time of the mesh.
         now: Instant,
     },
     /// The octets are no IPv6 packet.
@@ -61,7 +61,7 @@ pub enum InjectError {
 
 /// A mesh: nodes, the air between them, and simulated time.
 ///
-/// Three nodes in a line, half an hour of them:
+/// Three nodes in a line run for half an hour:
 ///
 /// ```
 /// use lowmesh_sim::air::{MediumSpec, build};
@@ -86,7 +86,7 @@ pub enum InjectError {
 pub struct Mesh {
     world: World,
     driver: Box<dyn Driver>,
-    /// Everything before this has happened.
+    /// All events before this time have been processed.
     now: Instant,
 }
 
@@ -95,22 +95,22 @@ impl Mesh {
         Self { world, driver, now: Instant::ZERO }
     }
 
-    /// The moment up to which everything has happened.
+    /// The current time: all events before it have been processed.
     pub const fn now(&self) -> Instant {
         self.now
     }
 
-    /// When something happens next; none when nothing ever will.
+    /// The time of the next event; `None` if there is none.
     pub fn next_event(&self) -> Option<Instant> {
         self.world.agenda.peek().map(|(time, ..)| time)
     }
 
-    /// Lets everything happen that is due before `until`. A moment that lies behind changes nothing.
+    /// Processes all events before `until`. A time in the past changes nothing.
     pub fn advance(&mut self, until: Instant) {
         self.advance_watched(until, &|_| ());
     }
 
-    /// The same; `progress` is told the time now and then.
+    /// Does what [`Mesh::advance`] does, and calls `progress` with the time at intervals.
     pub fn advance_watched(&mut self, until: Instant, progress: &dyn Fn(Instant)) {
         let mut events: u64 = 0;
         while let Some((time, kind, node)) = self.world.agenda.peek().filter(|e| e.0 < until) {
@@ -135,8 +135,8 @@ impl Mesh {
         self.advance(self.now + span);
     }
 
-    /// Gives a node an IPv6 packet at `now`, as if it came over the node's uplink: it goes on into the mesh, or is for the
-    /// node. Everything that is due before `now` happens first.
+    /// Gives a node an IPv6 packet at `now`, as if it came over the node's uplink. The node forwards it into the mesh or
+    /// receives it. All events before `now` are processed first.
     pub fn inject(&mut self, now: Instant, node: NodeId, packet: &[u8]) -> Result<(), InjectError> {
         if node.index() >= self.world.nodes.len() {
             return Err(InjectError::NoNode { node, nodes: self.world.nodes.len() });
@@ -154,7 +154,7 @@ impl Mesh {
         Ok(())
     }
 
-    /// Ends the run here and now, and closes its books.
+    /// Ends the run at the current time and returns its outcome.
     pub fn finish(self) -> Result<Outcome, Error> {
         self.world.finish(self.now)
     }
@@ -174,7 +174,7 @@ impl Mesh {
         self.world.names.eui64(node)
     }
 
-    /// What can be seen of the mesh now.
+    /// The state of all nodes at the current time.
     pub fn snapshot(&self) -> Snapshot {
         let ids = (0..self.world.nodes.len()).map(|n| NodeId(n as u16));
         Snapshot { now: self.now, nodes: ids.map(|id| self.look(id)).collect() }

@@ -63,7 +63,7 @@ impl World {
         }
     }
 
-    /// What an application does.
+    /// Records the action of an application.
     pub(crate) fn note_application(&mut self, now: Instant, node: NodeId, event: ApplicationEvent) {
         match event {
             ApplicationEvent::Issued(request) => {
@@ -100,7 +100,7 @@ impl World {
         }
     }
 
-    /// Something about the transaction at a place in the record; its name in the trace is that place, from 1.
+    /// Traces a fact about the transaction at an index of the record; its name in the trace is the index plus 1.
     fn note_transaction(&mut self, now: Instant, node: NodeId, place: usize, event: Transaction) {
         let event = event.renamed(Handle(place as u64 + 1));
         self.trace.note(now, node, Fact::Transaction(event));

@@ -1,4 +1,4 @@
-//! What one node of a mesh is made of.
+//! The parts of which one node of a mesh consists.
 
 use lowmesh_mac::frame::PAYLOAD_OCTETS_MAX;
 use lowmesh_mac::tsch::hopping::HoppingSequence;
@@ -31,23 +31,23 @@ pub struct NodeParts {
     pub stack: Stack,
     /// Whether it is the border router of its PAN: the root of the DODAG, and the collector of readings.
     pub is_border_router: bool,
-    /// What its radio is set to, under carrier sense.
+    /// The radio settings under carrier sense.
     pub carrier: Carrier,
-    /// Power that it sends with, as captures tell it. What arrives is the medium's business.
+    /// Transmit power, as captures show it. The medium decides the received power.
     pub tx_power: Dbm,
-    /// Largest drift of its clock, parts per million; it draws its own from minus to plus this. The clocks of border
-    /// routers are the time of the mesh and do not drift.
+    /// Largest drift of its clock, parts per million. The drift is drawn uniformly from minus to plus this value. The clocks
+    /// of border routers are the time of the mesh and do not drift.
     pub drift_max_ppm: f64,
-    /// It is switched on at a moment drawn from the start to this; a border router at the start.
+    /// The node is switched on at a time drawn from zero to this; a border router at zero.
     pub boot_spread: Duration,
-    /// What its radio draws.
+    /// The currents of its radio.
     pub energy: Currents,
-    /// When it is switched off for good, if it is to be: by a defect, or with an empty battery.
+    /// When it is switched off permanently, by a defect or an empty battery; `None` for never.
     pub fails_after: Option<Duration>,
 }
 
 impl NodeParts {
-    /// A node with these settings, a router of their PAN.
+    /// A router with these settings, in their PAN.
     pub fn new(stack: Stack) -> Self {
         Self {
             stack,
@@ -81,7 +81,7 @@ impl NodeParts {
         }
     }
 
-    /// The same in another PAN, with the prefix that [`prefix_of`] gives it.
+    /// Sets the PAN, and the prefix that [`prefix_of`] gives it.
     #[must_use]
     pub fn in_pan(mut self, pan: PanId) -> Self {
         self.stack.mac.pan = pan;
@@ -92,7 +92,7 @@ impl NodeParts {
         self
     }
 
-    /// The same with another MAC, in the same PAN, and frames as large as that MAC takes.
+    /// Sets the MAC; the PAN stays, and the frame size becomes that of the MAC.
     #[must_use]
     pub fn link(mut self, link: LinkLayer) -> Self {
         let pan = self.pan();
@@ -104,28 +104,28 @@ impl NodeParts {
         self.in_pan(pan)
     }
 
-    /// The same with another scheduling function.
+    /// Sets the scheduling function.
     #[must_use]
     pub fn scheduling(mut self, scheduling: Scheduling) -> Self {
         self.stack.scheduling = scheduling;
         self
     }
 
-    /// The same with another objective function.
+    /// Sets the objective function.
     #[must_use]
     pub fn objective(mut self, objective: Objective) -> Self {
         self.stack.rpl = self.stack.rpl.with_objective(objective);
         self
     }
 
-    /// The same with routes from elsewhere.
+    /// Sets the source of routes.
     #[must_use]
     pub fn routes(mut self, routes: Routes) -> Self {
         self.stack.routes = routes;
         self
     }
 
-    /// The same with other channels: the hopping sequence under TSCH, of which carrier sense takes the first.
+    /// Sets the hopping sequence of TSCH; carrier sense uses its first channel.
     #[must_use]
     pub fn channels(mut self, hopping: HoppingSequence) -> Self {
         if let Some(first) = hopping.channels().first() {
@@ -135,28 +135,28 @@ impl NodeParts {
         self
     }
 
-    /// The same with another clock.
+    /// Sets the largest drift of the clock.
     #[must_use]
     pub const fn drift(mut self, max_ppm: f64) -> Self {
         self.drift_max_ppm = max_ppm;
         self
     }
 
-    /// The same switched on within `spread` of the start.
+    /// Switches the node on at a random time within `spread` of the start.
     #[must_use]
     pub const fn boot_within(mut self, spread: Duration) -> Self {
         self.boot_spread = spread;
         self
     }
 
-    /// The same switched off for good at a time of the run.
+    /// Switches the node off permanently at a time of the run.
     #[must_use]
     pub const fn fails_after(mut self, time: Duration) -> Self {
         self.fails_after = Some(time);
         self
     }
 
-    /// The same with another radio, by what it draws.
+    /// Sets the currents of the radio.
     #[must_use]
     pub const fn energy(mut self, currents: Currents) -> Self {
         self.energy = currents;
@@ -174,14 +174,14 @@ pub fn prefix_of(pan: PanId) -> [u8; 8] {
     prefix
 }
 
-/// What a radio under a MAC with carrier sense is set to.
+/// The settings of a radio under a MAC with carrier sense.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Carrier {
     /// The one channel of its network.
     pub channel: Channel,
-    /// What makes the channel busy.
+    /// Clear channel assessment mode.
     pub mode: CcaMode,
-    /// Energy from which on it does, in the modes that look for it.
+    /// Energy threshold of the modes that measure energy.
     pub energy: Dbm,
 }
 

@@ -7,7 +7,7 @@ use lowmesh_wire::ipv6::Address;
 /// All nodes at one moment; [`Mesh::snapshot`](crate::Mesh::snapshot) takes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
-    /// When.
+    /// The time of the snapshot.
     pub now: Instant,
     /// One entry a node, in the order of their numbers.
     pub nodes: Vec<NodeSnapshot>,
@@ -36,12 +36,12 @@ pub struct NodeSnapshot {
     pub rank: Option<Rank>,
     /// Cells that it has agreed on with neighbours.
     pub negotiated_cells: u32,
-    /// Octets of packet data that wait in it.
+    /// Octets of packet data in its buffers.
     pub packet_buffer_octets: usize,
     /// Frames that it handed to the radio, retries included.
     pub frames_sent: u64,
     /// Frames to one neighbour that were acknowledged.
     pub frames_acked: u64,
-    /// How long its radio has been on.
+    /// Time for which its radio has been on.
     pub radio: RadioTime,
 }

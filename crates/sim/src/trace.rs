@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::Xxh3;
 pub enum Fact<'a> {
     /// The node was switched on; this is its address.
     Booted(Eui64),
-    /// The node was switched off for good.
+    /// The node was switched off permanently.
     Failed,
     /// A frame went out.
     Sent {

@@ -22,7 +22,7 @@ pub struct Config {
     pub payload_octets: usize,
     /// What carries the readings.
     pub application: Application,
-    /// When they come.
+    /// Their arrival process.
     pub process: Process,
     /// Nodes with a period of their own.
     pub periods: Vec<(NodeId, Duration)>,
@@ -108,18 +108,18 @@ pub enum Application {
 /// Octets by which the collector tells one datagram from another.
 pub const DATAGRAM_OCTETS_MIN: usize = NUMBER_OCTETS;
 
-/// When the events of a client come.
+/// The arrival process of a client's events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Process {
     /// One a period, with jitter.
     Periodic,
     /// At random: exponential gaps with the period as their mean.
     Poisson,
-    /// So many at once, one burst a period.
+    /// Bursts of this many events, one burst a period.
     Bursts(u32),
 }
 
-/// What the traffic is planned with: one entry a node in each list.
+/// Inputs of the traffic plan: each list has one entry a node.
 pub(crate) struct Plan<'a> {
     pub(crate) config: &'a Config,
     pub(crate) seed: Seed,
@@ -128,7 +128,7 @@ pub(crate) struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    /// What runs on a node.
+    /// The applications of a node.
     pub(crate) fn applications(&self, id: NodeId) -> Vec<Box<dyn lowmesh_stack::Application>> {
         let part = &self.parts[id.index()];
         if part.root == id {

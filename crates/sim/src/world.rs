@@ -27,7 +27,7 @@ use crate::occupancy::Occupancy;
 use crate::record::{NodeSummary, Outcome};
 use crate::trace::{Fact, Trace};
 
-/// What the mesh keeps of a node beside its machines.
+/// State of a node outside its machines.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
     /// The border router of its PAN.
@@ -36,17 +36,17 @@ pub(crate) struct Part {
     pub(crate) collector: NodeId,
     /// Half the time for which it listens for a frame to start, in timeslots.
     pub(crate) guard: Duration,
-    /// Power that it sends with.
+    /// Its transmit power.
     pub(crate) tx_power: Dbm,
-    /// What its radio draws.
+    /// The currents of its radio.
     pub(crate) energy: Currents,
     /// Whether it reports readings.
     pub(crate) is_client: bool,
-    /// When it is switched off for good, if it is to be.
+    /// When it is switched off permanently; `None` for never.
     pub(crate) fails: Option<Instant>,
 }
 
-/// All that a driver works on.
+/// The state that drivers work on.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) seed: Seed,
@@ -62,10 +62,10 @@ pub(crate) struct World {
     pub(crate) capture: Option<Capture>,
     pub(crate) capture_error: Option<io::Error>,
     pub(crate) agenda: Agenda,
-    /// What the node that was settled last orders of its radio; the driver takes it.
+    /// Radio orders of the last node whose outputs were processed; the driver executes them.
     pub(crate) orders: Vec<RadioOrder>,
     boots: Vec<Option<Instant>>,
-    /// Nodes that have been switched off for good.
+    /// Nodes that have been switched off permanently.
     pub(crate) is_off: Vec<bool>,
     /// Places in the record of the requests of each node, by their numbers from 1.
     pub(crate) requests: Vec<Vec<usize>>,
@@ -81,7 +81,7 @@ pub(crate) struct World {
     pub(crate) joined_radio: Vec<RadioTime>,
 }
 
-/// What a world begins with; the rest of it is empty.
+/// Initial contents of a world; the rest is empty.
 #[derive(Debug)]
 pub(crate) struct Beginning {
     pub(crate) seed: Seed,
@@ -99,7 +99,7 @@ pub(crate) struct Beginning {
 }
 
 impl World {
-    /// A world in which nothing has happened yet.
+    /// A world at time zero.
     pub(crate) fn new(beginning: Beginning) -> Self {
         let Beginning { seed, nodes, parts, names, clocks, boots, .. } = beginning;
         let Beginning { medium, interference, backbone, trace, capture, .. } = beginning;
@@ -142,14 +142,14 @@ impl World {
         self.parts[node.index()].root == node
     }
 
-    /// Lets the air change if it is time.
+    /// Advances the medium if a change is due.
     pub(crate) fn change_air(&mut self, now: Instant) {
         if self.medium.next_change().is_some_and(|due| due <= now) {
             self.medium.advance(now);
         }
     }
 
-    /// Does what is due at a node; the driver settles it then.
+    /// Processes the deadline of a node; the driver processes its outputs afterwards.
     pub(crate) fn deadline(&mut self, now: Instant, node: NodeId) {
         if self.fails(now, node) {
             return;
@@ -172,8 +172,8 @@ impl World {
         expect_accepted(self.nodes[node.index()].handle(now, input));
     }
 
-    /// Takes what a node has to say, and notes when its machines want to be called again; what its radio does next is
-    /// the driver's business.
+    /// Processes the outputs of a node, and schedules the next event of its machines. The driver schedules those of its
+    /// radio.
     pub(crate) fn settle(&mut self, now: Instant, node: NodeId) {
         while let Some(output) = self.nodes[node.index()].poll_output() {
             match output {
@@ -203,7 +203,7 @@ impl World {
         self.plan_deadline(now, node);
     }
 
-    /// Notes when a node wants to be called again.
+    /// Schedules the next event of a node.
     fn plan_deadline(&mut self, now: Instant, node: NodeId) {
         let index = node.index();
         let boot = self.boots[index];

@@ -18,7 +18,7 @@ pub struct Tree(Arc<[Step]>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("node {node}: {why}")]
 pub struct TreeError {
-    /// Which node.
+    /// The node.
     pub node: NodeId,
     /// What is wrong with its path.
     pub why: &'static str,

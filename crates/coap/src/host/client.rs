@@ -41,7 +41,7 @@ struct Ask<P> {
     name: Handle,
     role: Role,
     transfer: Option<Transfer>,
-    /// When its first message left; `None` while that waits for the window.
+    /// When its first message was sent; `None` while it waits for the window.
     started: Option<Instant>,
     retransmissions: u8,
     /// The token of the observation that the server keeps for it.

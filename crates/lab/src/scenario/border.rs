@@ -8,7 +8,7 @@ use super::value::{Any, Hopping, Within};
 use super::{Mac, Scenario, Topology};
 
 section! {
-    /// A border router besides node 0. Its mesh are the nodes from it up to the next border router.
+    /// A border router besides node 0. Its mesh consists of the nodes from it up to the next border router.
     BorderRouter {
         /// Its number among the nodes.
         node: u16 = 0, Within(1, NODES_MAX);
@@ -36,7 +36,7 @@ pub struct MeshRange {
     pub first: u16,
     /// Its PAN.
     pub pan: PanId,
-    /// What differs from `[mac]`; nothing at node 0.
+    /// Settings that override `[mac]`; none at node 0.
     pub border_router: BorderRouter,
 }
 

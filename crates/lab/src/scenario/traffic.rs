@@ -133,13 +133,13 @@ choice! {
 }
 
 choice! {
-    /// When the requests, datagrams or states of a node come.
+    /// The arrival process of a node's requests, datagrams or states.
     Arrivals {
         /// One a period.
         Periodic = "periodic",
         /// At random, with exponential gaps.
         Poisson = "poisson",
-        /// Several at once, one burst a period.
+        /// Bursts of several events, one burst a period.
         Bursts = "bursts",
     }
 }
@@ -155,20 +155,19 @@ choice! {
 }
 
 section! {
-    /// What each node but the root sends to the root, or is asked by it; each starts at a random moment of its first
-    /// period.
+    /// The traffic between the root and each other node. Each node starts at a random time in its first period.
     Traffic {
         /// What carries it.
         application: Application = Application::Coap, Any;
         /// Time between two requests of a node.
         period: Duration = Duration::from_secs(30), Within(MS * 10, DAY);
-        /// How they are spread over time; the period is the mean gap, of bursts that from burst to burst.
+        /// Their arrival process. The period is the mean gap between events, or between bursts.
         arrivals: Arrivals = Arrivals::Periodic, Any;
         /// Requests of a burst, where `arrivals = "bursts"`.
         burst: u32 = 5, Within(1, 1000);
         /// Nodes with a period of their own.
         periods: Vec<NodeTime> = Vec::new(), Any;
-        /// Nodes that are switched off for good at a time of the run, as by a defect or an empty battery.
+        /// Nodes that are switched off permanently at a time of the run, by a defect or an empty battery.
         failures: Vec<NodeTime> = Vec::new(), Any;
         /// When the first requests are due.
         start: Duration = Duration::from_secs(360), Within(Duration::ZERO, DAY);

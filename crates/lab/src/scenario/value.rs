@@ -131,12 +131,12 @@ lists!(
     NodeTime: "a list of nodes with their times, as in [\"5@10min\"]"
 );
 
-/// A node and a time that concerns it, written `5@10min`.
+/// A node with a time, written `5@10min`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeTime {
-    /// Which node.
+    /// The node.
     pub node: u16,
-    /// The time.
+    /// The time that belongs to it.
     pub time: Duration,
 }
 

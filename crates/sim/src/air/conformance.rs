@@ -9,18 +9,18 @@ use lowmesh_units::{Channel, Duration, Instant, NodeId, Seed};
 
 use super::{Link, Medium, Noise, Signal, reception_draw, resolve};
 
-/// Frames by which the share that arrives is compared with the medium's own word.
+/// Frames in the comparison of the delivered share with the medium's stated probability.
 const FRAMES: u64 = 20_000;
-/// The largest difference between the two: four standard deviations of a share of one half among [`FRAMES`] draws.
+/// The largest accepted difference: four standard deviations of a share of one half among [`FRAMES`] draws.
 const DIFFERENCE_MAX: f64 = 0.015;
-/// A power in milliwatts over the same in dBm, but for rounding.
+/// Accepted ratio of a power in milliwatts to the same power in dBm, for rounding.
 const ONE_POWER: core::ops::RangeInclusive<f64> = 0.999_999_999..=1.000_000_001;
 /// Octets of those frames.
 const OCTETS: usize = 60;
-/// Changes of the links that are looked at.
+/// Changes of the links that are checked.
 const CHANGES_MAX: usize = 10_000;
 
-/// Something that a medium does and must not do.
+/// A rule that a medium breaks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("medium {medium}: {what}")]
 pub struct Breach {
@@ -30,7 +30,7 @@ pub struct Breach {
     pub what: String,
 }
 
-/// Checks the media that `make` makes; it must make the same one whenever it is called.
+/// Checks the medium that `make` returns; every call must return an equal one.
 ///
 /// ```
 /// use lowmesh_sim::air::conformance::check;
@@ -64,7 +64,7 @@ fn nodes(medium: &dyn Medium) -> impl Iterator<Item = NodeId> + use<> {
     (0..medium.links().nodes()).map(|i| NodeId(i as u16))
 }
 
-/// All links of the present, with their channels.
+/// All current links, with their channels.
 fn heard(medium: &dyn Medium) -> impl Iterator<Item = (NodeId, NodeId, Channel, Link)> {
     let pairs = nodes(medium).flat_map(|tx| channels().map(move |channel| (tx, channel)));
     pairs.flat_map(|(tx, channel)| {
@@ -73,7 +73,7 @@ fn heard(medium: &dyn Medium) -> impl Iterator<Item = (NodeId, NodeId, Channel, 
     })
 }
 
-/// Neighbours are in order and hold all who hear; powers and chances are what they are called.
+/// Neighbours are sorted and complete; powers are finite and probabilities lie in [0, 1].
 fn check_links(medium: &dyn Medium) -> Result<(), String> {
     let noise = medium.noise().0;
     if !(-250.0..100.0).contains(&noise) {
@@ -110,7 +110,7 @@ fn check_links(medium: &dyn Medium) -> Result<(), String> {
     if links == 0 { Err("no node hears another".to_owned()) } else { Ok(()) }
 }
 
-/// Two that are made alike are alike.
+/// Two media from the same parameters are equal.
 fn check_repetition(one: &dyn Medium, other: &dyn Medium) -> Result<(), String> {
     if !heard(one).eq(heard(other)) || one.next_change() != other.next_change() {
         return Err("it is another one each time that it is made".to_owned());
@@ -118,7 +118,7 @@ fn check_repetition(one: &dyn Medium, other: &dyn Medium) -> Result<(), String> 
     Ok(())
 }
 
-/// Of frames that nothing disturbs as many arrive as the medium says, over the first link and the weakest.
+/// Without interference, frames arrive with the medium's stated probability, on the first link and the weakest.
 fn check_arrivals(medium: &dyn Medium) -> Result<(), String> {
     let noise = Noise { floor_mw: medium.noise().milliwatts(), extra_mw: 0.0 };
     let weakest = heard(medium).min_by(|a, b| a.3.power_mw.total_cmp(&b.3.power_mw));
@@ -140,7 +140,7 @@ fn check_arrivals(medium: &dyn Medium) -> Result<(), String> {
     Ok(())
 }
 
-/// A change that was due lies behind, no new pair turns up, and the links stay good.
+/// After a change no change is overdue, no new pair appears, and the links stay valid.
 fn check_changes(medium: &mut dyn Medium) -> Result<(), String> {
     let neighbours = |medium: &dyn Medium| -> Vec<Vec<NodeId>> {
         nodes(medium).map(|tx| medium.neighbours(tx).to_vec()).collect()

@@ -101,7 +101,7 @@ pub trait Medium: Debug + Send {
     fn overlap(&self) -> Overlap;
     /// Noise at every receiver; the same for the whole run, so take its milliwatts once.
     fn noise(&self) -> Dbm;
-    /// When the links change next by themselves; later than the last [`Medium::advance`].
+    /// The time of the next change of links; later than the last [`Medium::advance`].
     fn next_change(&self) -> Option<Instant> {
         None
     }

@@ -1,6 +1,6 @@
 //! The rules by which media judge frames that overlap at a receiver; [`resolve`](super::resolve) applies them.
 
-/// The chance that `octets` octets in a row arrive at a linear SINR, in [0, 1].
+/// The probability, in [0, 1], that `octets` consecutive octets arrive at a linear SINR.
 ///
 /// A frame is judged in pieces of constant disturbance whose chances are multiplied, so `octets` has a fraction, and a
 /// curve that is no power of `octets` gives a frame in several pieces another chance than the same frame in one.

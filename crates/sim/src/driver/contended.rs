@@ -23,7 +23,7 @@ use super::Driver;
 use super::flight::Hearers;
 use super::radio::{Outgoing, Radio};
 
-/// To what a radio is set.
+/// The settings of a radio.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tuning {
     pub(crate) channel: Channel,
@@ -225,7 +225,7 @@ fn note_fate(
     }
 }
 
-/// Whether the frame would have reached `to` if no other node had sent.
+/// Whether the frame reaches `to` when no other node sends.
 fn passes_alone(
     world: &World,
     channel: Channel,

@@ -1,4 +1,4 @@
-//! What carries frames between nodes: one driver for each kind of MAC, behind one trait.
+//! Drivers carry frames between nodes: one for each kind of MAC, behind one trait.
 //!
 //! | driver | for | an event is |
 //! |---|---|---|
@@ -22,13 +22,13 @@ pub(crate) use slotted::Slotted;
 
 /// Carries the frames of all nodes of a mesh.
 pub(crate) trait Driver: Debug + Send {
-    /// Does what is due of the radio of `node`.
+    /// Processes the event of the radio of `node`.
     fn event(&mut self, world: &mut World, now: Instant, kind: Kind, node: NodeId);
 
-    /// Takes what a settled node orders of its radio, and notes in the agenda when that has something to do.
+    /// Executes the radio orders of a node, and schedules the next radio event in the agenda.
     fn plan(&mut self, world: &mut World, node: NodeId);
 
-    /// Takes what a node has to say, and notes when it and its radio want to be called again.
+    /// Processes the outputs of a node, and schedules the next events of the node and its radio.
     fn settle(&mut self, world: &mut World, now: Instant, node: NodeId) {
         world.settle(now, node);
         self.plan(world, node);

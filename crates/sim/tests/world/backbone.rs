@@ -1,4 +1,4 @@
-//! Several border routers: meshes that keep to themselves, and packets that go from one to the other, in and out.
+//! Several border routers: separate meshes, and packets between them and to other networks.
 
 use std::sync::{Arc, Mutex};
 
@@ -18,7 +18,7 @@ use lowmesh_wire::ipv6::{Address, HOP_LIMIT_OFFSET};
 use crate::worlds::line;
 
 const OTHER: PanId = PanId(0xabce);
-/// A host that is in none of the meshes.
+/// A host outside all meshes.
 const HOST: Address = Address([0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9]);
 
 /// A router that joins quickly.

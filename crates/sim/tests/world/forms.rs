@@ -1,4 +1,4 @@
-//! The forms of traffic: blocks, polling, observation, OSCORE, arrivals, periods of one's own, failures.
+//! Forms of traffic: blocks, polling, observation, OSCORE, arrival processes, periods of single nodes, failures.
 
 use lowmesh_coap::blockwise::Exponent;
 use lowmesh_sim::record::{Ending, Outcome};
