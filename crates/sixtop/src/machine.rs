@@ -257,12 +257,15 @@ impl Sixtop {
     fn end_request(&mut self, turn: &mut Turn<'_>, peer: Eui64, outcome: Outcome) {
         let Some(state) = self.transactions.get(peer) else { return };
         let waiting = state.waiting();
-        if let State::Requesting { command, .. } = &state.state {
+        if let State::Requesting { command, frame, .. } = &state.state {
             let (clear, name) = (*command == Command::Clear, command.name());
+            let counts = *frame == Frame::Delivered && outcome.counts();
             state.state = State::Idle;
             if clear {
                 // RFC 8480 s3.3.6: start again from 0, whatever became of the response.
                 state.seqnum = 0;
+            } else if counts {
+                state.advance();
             }
             self.withdraw(waiting);
             self.end(turn, peer, clear, name, outcome);
@@ -362,15 +365,14 @@ impl Sixtop {
         if peer.state != State::Idle {
             return self.refuse(from, header, ReturnCode::Busy);
         }
-        // RFC 8480 s3.4.6: another number than expected means that the schedules may differ.
-        if header.seqnum != peer.seqnum {
+        // RFC 8480 s3.4.6: 0 from one side only means that one of the two has started again. Other numbers may
+        // differ, as when a response was lost; Contiki-NG and the 6TiSCH simulator read "expected" alike.
+        if (header.seqnum == 0) != (peer.seqnum == 0) {
             return self.refuse(from, header, ReturnCode::SeqNum);
         }
+        peer.seqnum = header.seqnum;
         let (response, commit) =
             negotiation::answer(turn.schedule, slotframe, &locked, from, command);
-        if !matches!(response.code, ReturnCode::Success | ReturnCode::EndOfList) {
-            return self.refuse(from, header, response.code);
-        }
         let deadline = turn.now + self.function.timeout(self.mac);
         peer.state = State::Responding { handle: Handle(self.next_handle), commit, deadline };
         if header.seqnum == 0 {
@@ -390,10 +392,16 @@ impl Sixtop {
     ) {
         let agreed = matches!(response.code, ReturnCode::Success | ReturnCode::EndOfList);
         let Some(peer) = self.transactions.get(from) else { return };
-        let State::Requesting { command, .. } = &peer.state else {
-            // RFC 9033 s13: this node has given up what the peer has just committed to.
+        let State::Requesting { command, frame, .. } = &mut peer.state else {
             if agreed && !response.fields.is_empty() {
+                // RFC 9033 s13: this node has given up what the peer has just committed to.
                 self.inconsistent(turn, from);
+            } else if !agreed
+                && header.seqnum == peer.seqnum
+                && Outcome::Refused(response.code).counts()
+            {
+                // The request arrived although none of its acknowledgements did.
+                peer.advance();
             }
             return;
         };
@@ -405,7 +413,9 @@ impl Sixtop {
             }
             return;
         }
-        if header.seqnum != peer.seqnum {
+        // RFC 8480 s3.4.6: a peer that has started again may say so with its own number, 0.
+        let restarted = response.code == ReturnCode::SeqNum && header.seqnum == 0;
+        if header.seqnum != peer.seqnum && !restarted {
             // A late answer to an earlier request: its cells are not ours.
             if agreed && !response.fields.is_empty() {
                 self.end_request(turn, from, Outcome::Aborted);
@@ -413,11 +423,12 @@ impl Sixtop {
             }
             return;
         }
+        // A response proves that the request arrived, whether or not its acknowledgement did.
+        *frame = Frame::Delivered;
         if !agreed {
             return self.end_request(turn, from, Outcome::Refused(response.code));
         }
         let commit = response.cells().ok().and_then(|cells| negotiation::agreed(command, cells));
-        peer.advance();
         let Some(commit) = commit else {
             self.end_request(turn, from, Outcome::Aborted);
             return self.inconsistent(turn, from);

@@ -101,6 +101,15 @@ pub(crate) enum Frame {
     Delivered,
 }
 
+impl Outcome {
+    /// Whether both sides count the transaction (RFC 8480 s3.4.6), given that the link layer has sent the request.
+    /// A peer that refuses to begin one does not count it.
+    pub(crate) fn counts(self) -> bool {
+        use ReturnCode::{Busy, SeqNum, Sfid, Version};
+        !matches!(self, Self::Undelivered | Self::Refused(Busy | SeqNum | Sfid | Version))
+    }
+}
+
 /// 6P with one neighbour.
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {

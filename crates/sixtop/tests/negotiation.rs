@@ -9,7 +9,7 @@ use lowmesh_sixtop::functions::msf::Msf;
 use lowmesh_sixtop::params::{MsfParams, SFID_BMSF, SFID_MSF};
 use lowmesh_sixtop::{Change, Event, Outcome, SixtopEvent};
 use lowmesh_units::Duration;
-use lowmesh_wire::sixp::{Body, Command, Message, Response, ReturnCode};
+use lowmesh_wire::sixp::{Body, Command, Header, Message, Response, ReturnCode};
 use proptest::prelude::*;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -305,6 +305,48 @@ fn each_request_gets_the_return_code_that_the_rfc_asks_for() {
     let mut net = Net::new(2, "msf", 0.0, 12);
     assert_eq!(answer(&mut net, &request(0, 0, count()), 0), Some(ReturnCode::Success));
     assert_eq!(answer(&mut net, &request(0, 0, count()), 0), Some(ReturnCode::Busy));
+}
+
+#[test]
+fn a_responder_takes_other_numbers_but_not_0_from_a_peer_that_it_knows() {
+    let mut net = Net::new(2, "msf", 0.0, 12);
+    let mut ask = |seqnum| {
+        let body = Body::Request { command: Command::Count { options: 1 }, metadata: 0 };
+        let code = answer(&mut net, &Message { sfid: 0, seqnum, body }, 0);
+        net.run_for(Duration::from_secs(10));
+        code
+    };
+    // A request that was acknowledged and timed out counts for its sender alone: 1 is left out.
+    let codes = [0, 2, 3, 0].map(&mut ask);
+    let success = Some(ReturnCode::Success);
+    assert_eq!(codes, [success, success, success, Some(ReturnCode::SeqNum)]);
+}
+
+/// The number of the second request of a node whose first one was `acked`, and answered with `code` if any.
+fn second_number(acked: bool, code: Option<ReturnCode>) -> u8 {
+    let mut net = Net::new(2, "msf", 0.0, 24);
+    net.stuck = true;
+    net.tell(1, Event::ParentChanged { old: None, new: Some(eui(0)) });
+    let handle = *net.nodes[1].handed.first().expect("a request is sent");
+    net.handle(1, SixtopEvent::FrameDone { handle, acked });
+    if let Some(code) = code {
+        let body = Body::Response(Response::bare(code));
+        let mut bytes = Vec::new();
+        Message { sfid: 0, seqnum: 0, body }.emit(&mut bytes);
+        net.handle(1, SixtopEvent::Message { from: eui(0), bytes: &bytes });
+    }
+    net.run_for(MINUTE * 20);
+    Header::parse(&net.nodes[1].sent[1]).expect("a request").seqnum
+}
+
+#[test]
+fn a_requester_counts_each_transaction_that_its_peer_began() {
+    // RFC 8480 s3.4.6: "if node A receives the link-layer acknowledgment for its 6P Request".
+    assert_eq!(second_number(true, None), 1, "timed out");
+    assert_eq!(second_number(true, Some(ReturnCode::Error)), 1, "refused in the transaction");
+    assert_eq!(second_number(false, None), 0, "never arrived");
+    assert_eq!(second_number(false, Some(ReturnCode::Error)), 1, "arrived, as its response shows");
+    assert_eq!(second_number(true, Some(ReturnCode::Busy)), 0, "never begun");
 }
 
 fn add_request(sfid: u8) -> Vec<u8> {

@@ -27,6 +27,8 @@ pub struct Node {
     pub changes: Vec<Change>,
     /// Frames that were handed over and not taken back.
     pub handed: BTreeSet<Handle>,
+    /// All messages that were handed over.
+    pub sent: Vec<Vec<u8>>,
 }
 
 /// Use of all cells from one node to another: this share of them carries a frame.
@@ -74,6 +76,7 @@ impl Net {
             schedule: Schedule::new(),
             changes: Vec::new(),
             handed: BTreeSet::new(),
+            sent: Vec::new(),
         };
         let mut net = Self {
             nodes: (0..count).map(node).collect(),
@@ -127,6 +130,7 @@ impl Net {
             match output {
                 Output::Send { to, bytes, handle } => {
                     self.nodes[node].handed.insert(handle);
+                    self.nodes[node].sent.push(bytes.clone());
                     if !self.stuck {
                         self.transmit(node, to, &bytes, handle);
                     }
