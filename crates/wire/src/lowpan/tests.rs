@@ -8,6 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::Problem;
+use crate::ieee802154::{self, Address as LinkAddress, Frame};
 use crate::ipv6::{Address, Header, next_header};
 use crate::udp;
 
@@ -362,4 +363,42 @@ fn a_header_whose_options_do_not_decode_is_carried_as_it_is() {
     );
     let frame = shrink(&whole, None, &Contexts::new());
     assert_eq!(grow(&frame, None), Ok(whole));
+}
+
+/// A ping between two nodes with 16-bit addresses, and its answer: captured at a plugtest (test I1_t2 of Thread),
+/// in the vectors of OpenThread (tests/unit/test_lowpan.cpp). Frame with FCS, then the packet.
+const SHORT_PING: [[&str; 2]; 2] = [
+    [
+        "618813cefa001000007a333a8000639e000000004142434445464748845f",
+        "6000000000103a40fe80000000000000000000fffe000000fe80000000000000000000fffe0010008000639e000000004142434445464748",
+    ],
+    [
+        "61880fcefa000000107a333a8100629e000000004142434445464748e035",
+        "6000000000103a40fe80000000000000000000fffe001000fe80000000000000000000fffe0000008100629e000000004142434445464748",
+    ],
+];
+
+#[test]
+fn captured_frames_between_16_bit_addresses_are_read_and_written_as_they_came() {
+    for [frame, expected] in SHORT_PING {
+        let bytes = octets(frame);
+        let (bytes, check) = bytes.split_at(bytes.len() - ieee802154::FCS_OCTETS);
+        assert_eq!(ieee802154::fcs(bytes).to_le_bytes(), check);
+        let frame = Frame::parse(bytes).expect("a captured frame");
+        let link = |address: Option<LinkAddress>| match address {
+            Some(LinkAddress::Short(short)) => short.eui64(),
+            other => panic!("{other:?}"),
+        };
+        let (source, destination) = (link(frame.header.source), link(frame.header.destination));
+        let (none, mut packet) = (Contexts::new(), Vec::new());
+        decompress(frame.payload, source, Some(destination), &none, None, &mut packet)
+            .expect("LOWPAN_IPHC");
+        assert_eq!(packet, octets(expected));
+        let mut again = Vec::new();
+        let covered =
+            compress(&packet, source, Some(destination), &none, Extent::Chain, None, &mut again)
+                .expect("a whole packet");
+        again.extend_from_slice(&packet[covered..]);
+        assert_eq!(again, frame.payload);
+    }
 }

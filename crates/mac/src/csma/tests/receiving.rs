@@ -108,6 +108,23 @@ fn a_neighbour_with_a_short_address_is_heard_and_answered_under_it() {
 }
 
 #[test]
+fn a_captured_frame_between_16_bit_addresses_arrives_and_is_acknowledged() {
+    // The ping of `wire::lowpan::tests::SHORT_PING`, without FCS.
+    let ping = [
+        0x61, 0x88, 0x13, 0xce, 0xfa, 0x00, 0x10, 0x00, 0x00, 0x7a, 0x33, 0x3a, 0x80, 0x00, 0x63,
+        0x9e, 0, 0, 0, 0, 0x41, 0x42, 0x43, 0x44, 0x45, 0x46, 0x47, 0x48,
+    ];
+    let (pan, mine) = (PanId(0xface), ShortAddr(0x1000));
+    let mut bench = Bench::new(Config { pan, short: Some(mine), ..prompt() });
+    let outputs = bench.hear(&ping);
+    let [Output::Received { source, ref payload, .. }, Output::Acknowledge { .. }] = outputs[..]
+    else {
+        panic!("{outputs:?}")
+    };
+    assert_eq!((source, &payload[..]), (ShortAddr(0).eui64(), &ping[9..]));
+}
+
+#[test]
 fn no_beginning_of_a_frame_upsets_the_mac() {
     let mut bench = Bench::new(prompt());
     let whole = frame_from(PEER, Some(ME), 9);
