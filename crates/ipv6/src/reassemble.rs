@@ -146,7 +146,7 @@ impl Reassembly {
             return self.merge(now, at, &part);
         }
         let displaced = self.make_room();
-        if self.buffers.len() >= self.config.packets || !self.takes_fragments() {
+        if !self.has_place(&name) || !self.takes_fragments() {
             return self.give_up(now, name, None, DropReason::BufferFull);
         }
         self.buffers.push(Buffer::new(name, handle, now));
@@ -163,6 +163,13 @@ impl Reassembly {
         }
         let newest = (0..self.buffers.len()).max_by_key(|at| self.buffers[*at].arrival)?;
         Some(self.buffers.remove(newest).handle)
+    }
+
+    /// Whether another packet of this source may wait: of ours, as many as places are free.
+    fn has_place(&self, name: &Name) -> bool {
+        let free = self.config.packets.saturating_sub(self.buffers.len());
+        let own = self.buffers.iter().filter(|one| one.name.source == name.source).count();
+        free > 0 && (own < free || self.config.manner == Manner::Gnrc)
     }
 
     /// Whether another fragment may wait.

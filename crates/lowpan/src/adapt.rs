@@ -180,7 +180,8 @@ impl Adaptation {
         covered: usize,
     ) {
         let room = self.room();
-        let full = self.fragmented.len() >= self.config.fragmented_datagrams;
+        let own = self.fragmented.iter().filter(|one| one.destination == destination).count();
+        let full = !self.config.may_fragment(own, self.fragmented.len());
         if full || bytes.len() + self.config.frame_payload > room {
             self.drop_packet(handle, DropReason::BufferFull);
             return;

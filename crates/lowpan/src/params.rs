@@ -185,6 +185,8 @@ pub struct Config {
     pub reassembly_octets: usize,
     /// [`FRAGMENTED_DATAGRAMS`].
     pub fragmented_datagrams: usize,
+    /// Whether a next hop may hold no more of them than are free, so that one that is silent leaves places to others.
+    pub shares_fragmentation: bool,
     /// [`FRAGMENTS_IN_FLIGHT`]; 0 is taken as 1.
     pub fragments_in_flight: usize,
     /// What the RFCs leave open.
@@ -212,6 +214,7 @@ impl Default for Config {
             reassembly_buffers: REASSEMBLY_BUFFERS,
             reassembly_octets: REASSEMBLY_OCTETS,
             fragmented_datagrams: FRAGMENTED_DATAGRAMS,
+            shares_fragmentation: false,
             fragments_in_flight: FRAGMENTS_IN_FLIGHT,
             manner: Manner::Own,
             forwarded_datagrams: FORWARDED_DATAGRAMS,
@@ -224,6 +227,11 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Whether one more datagram may be fragmented, where `all` are and `own` of them go to the same next hop.
+    pub(crate) const fn may_fragment(&self, own: usize, all: usize) -> bool {
+        let free = self.fragmented_datagrams.saturating_sub(all);
+        free > 0 && (own < free || !self.shares_fragmentation)
+    }
     /// Fragments of one datagram that the MAC may have at a time.
     pub(crate) fn in_flight_max(&self) -> usize {
         match self.manner {

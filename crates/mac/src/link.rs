@@ -22,6 +22,8 @@ pub struct Link {
     pub rssi: Dbm,
     /// When something was last heard from it.
     pub heard: Instant,
+    /// Whether the last frame to it was acknowledged.
+    pub acknowledges: bool,
     sequence: Option<(u8, Instant)>,
 }
 
@@ -65,6 +67,7 @@ impl LinkTable {
     pub fn note_sent(&mut self, peer: Eui64, transmissions: u8, acked: bool) -> Option<u16> {
         let place = self.0.binary_search_by_key(&peer, |l| l.peer).ok()?;
         let link = &mut self.0[place];
+        link.acknowledges = acked;
         let penalty = if acked { 0 } else { ETX_NOACK };
         let sample = u32::from(transmissions) + u32::from(penalty);
         // As in Contiki-NG's link-stats.c, this frame's transmissions count before the weight is chosen.
@@ -83,7 +86,11 @@ impl LinkTable {
             self.make_room();
             let free = self.0.partition_point(|l| l.peer < peer);
             let etx = first_guess(rssi);
-            self.0.insert(free, Link { peer, etx, samples: 0, rssi, heard: now, sequence: None });
+            let (samples, acknowledges, sequence) = (0, false, None);
+            self.0.insert(
+                free,
+                Link { peer, etx, samples, rssi, heard: now, acknowledges, sequence },
+            );
             place = Ok(free);
         }
         let (Ok(place) | Err(place)) = place;

@@ -63,6 +63,10 @@ pub const CSMA_QUEUE_FRAMES_MAX: usize = 8;
 /// a sender with many neighbours may use the same number again after 256 frames of 4 ms.
 pub const CSMA_DUPLICATE_WINDOW: Duration = Duration::from_millis(500);
 
+/// Frames to neighbours that acknowledge before one to a neighbour that does not, where both wait: a choice of ours. With
+/// five copies that each wait 20 ms (ZEP) it leaves half of the time to those that acknowledge.
+pub const TURNS_BEFORE_SILENT: u8 = 8;
+
 /// How long an AT86RF231 stays busy: Lenders et al. 2021 s IV-C, "up to 4 ms" by logic analyser.
 pub const THIN_BUSY_MAX: Duration = Duration::from_millis(4);
 /// A frame put back is tried again at the latest after this: Lenders et al. 2021 s III-A, 5 ms.

@@ -57,13 +57,18 @@ impl Backoff {
     }
 }
 
-/// True when a frame of this priority may join `held` others where there is room for `data_max`.
-pub fn has_room(held: usize, data_max: usize, priority: Priority) -> bool {
+/// Frames of this priority that may still join `held` others where there is room for `data_max`.
+pub fn free_places(held: usize, data_max: usize, priority: Priority) -> usize {
     let reserve = match priority {
         Priority::Control => QUEUE_CONTROL_RESERVE,
         Priority::Data => 0,
     };
-    held < data_max + reserve
+    (data_max + reserve).saturating_sub(held)
+}
+
+/// True when a frame of this priority may join `held` others where there is room for `data_max`.
+pub fn has_room(held: usize, data_max: usize, priority: Priority) -> bool {
+    free_places(held, data_max, priority) > 0
 }
 
 /// Frames in the order in which they go out; the owner keeps it bounded ([`has_room`]).
@@ -102,6 +107,10 @@ impl FrameQueue {
     /// Takes the frame whose turn it is.
     pub fn pop(&mut self) -> Option<QueuedFrame> {
         self.0.pop_front()
+    }
+    /// Takes the frame at a place in the order.
+    pub fn take(&mut self, place: usize) -> Option<QueuedFrame> {
+        self.0.remove(place)
     }
     /// Takes the frame named `handle` out of its place.
     pub fn remove(&mut self, handle: Handle) -> Option<QueuedFrame> {

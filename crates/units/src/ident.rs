@@ -78,9 +78,11 @@ impl ShortAddr {
         let [high, low] = self.0.to_be_bytes();
         Eui64([0x02, 0, 0, 0xff, 0xfe, 0, high, low])
     }
-    /// The short address for which this EUI-64 stands, as made by [`ShortAddr::eui64`].
+    /// The short address for which this EUI-64 stands, as made by [`ShortAddr::eui64`]. None for 0xffff and 0xfffe, which
+    /// name no node: nobody can be made to send to all by the address `fe80::ff:fe00:ffff`.
     pub const fn from_eui64(eui: Eui64) -> Option<Self> {
         match eui.0 {
+            [0x02, 0, 0, 0xff, 0xfe, 0, 0xff, 0xfe | 0xff] => None,
             [0x02, 0, 0, 0xff, 0xfe, 0, high, low] => Some(Self(u16::from_be_bytes([high, low]))),
             _ => None,
         }

@@ -202,10 +202,14 @@ impl Options {
     }
 }
 
-/// The node that a link-layer address option names: RFC 4944 s8, one unit for a short address, two for an EUI-64.
+/// The node that a link-layer address option names: RFC 4944 s8, one unit for a short address, two for an EUI-64. None for
+/// the short addresses 0xffff and 0xfffe, which name no node.
 pub(crate) fn parse_node(units: u8, body: &mut Reader<'_>) -> Result<Option<Eui64>, DecodeError> {
     Ok(match units {
-        SHORT_UNITS => Some(ShortAddr(body.u16_be("link-layer address")?).eui64()),
+        SHORT_UNITS => match ShortAddr(body.u16_be("link-layer address")?) {
+            ShortAddr::BROADCAST | ShortAddr::NONE => None,
+            short => Some(short.eui64()),
+        },
         UNITS => Some(Eui64(body.array("link-layer address")?)),
         _ => None,
     })

@@ -279,3 +279,15 @@ proptest::proptest! {
         proptest::prop_assert_eq!(reassembly.next_deadline(), None);
     }
 }
+
+#[test]
+fn a_source_holds_as_many_places_as_are_free() {
+    let config = Config { packets: 4, ..Config::default() };
+    let mut reassembly = Reassembly::new(config);
+    let outcomes: Vec<_> = (0..4).map(|n| give(&mut reassembly, &parts(400, n)[0])).collect();
+    let refused = dropped(DropReason::BufferFull, None);
+    assert_eq!(outcomes, [BEGUN, BEGUN, refused.clone(), refused]);
+    let mut other = parts(400, 9)[0].clone();
+    other[8..24].copy_from_slice(&[0xfb; 16]);
+    assert_eq!(give(&mut reassembly, &other), BEGUN);
+}

@@ -303,6 +303,21 @@ fn packets_that_cannot_go_are_dropped_with_the_reason() {
 }
 
 #[test]
+fn a_next_hop_that_shares_places_holds_no_more_than_are_free() {
+    let shared =
+        Config { fragmented_datagrams: 4, shares_fragmentation: true, ..Config::default() };
+    for (config, to_one) in [(Config { shares_fragmentation: false, ..shared }, 4), (shared, 2)] {
+        let mut sender = layer(HERE, config);
+        for handle in 1..=4 {
+            send(&mut sender, packet(400), handle);
+        }
+        let refused = |output: &Output| matches!(output, Output::Dropped(_));
+        assert_eq!(outputs(&mut sender).iter().filter(|one| refused(one)).count(), 4 - to_one);
+        assert_eq!(sender.fragmented_datagrams(), to_one);
+    }
+}
+
+#[test]
 fn bytes_that_are_no_ipv6_packet_are_rejected() {
     let mut sender = layer(HERE, Config::default());
     let input = Input::Packet { bytes: std::vec![0; 60], destination: None, handle: Handle::NONE };

@@ -182,11 +182,12 @@ impl Node {
         around: Surroundings,
     ) {
         self.around = around;
-        if self.sending.len() >= self.config.fragmented_datagrams {
+        let own = self.sending.iter().filter(|one| one.next_hop() == next_hop).count();
+        let admitted = self.config.may_fragment(own, self.sending.len());
+        let Some(tag) = admitted.then(|| self.free_tag(next_hop)).flatten() else {
             self.end(handle, Some(DropReason::BufferFull));
             return;
-        }
-        let tag = self.free_tag(next_hop);
+        };
         let room = self.config.frame_payload.saturating_sub(RFRAG_OCTETS);
         match Sending::new(handle, next_hop, datagram, tag, room, &self.config) {
             Some(sending) => self.sending.push_back(sending),
@@ -195,18 +196,19 @@ impl Node {
         self.work(now);
     }
 
-    /// A tag that no datagram from here to `next_hop` has (RFC 8931 s5.1: temporarily unique for its source).
-    fn free_tag(&mut self, next_hop: Eui64) -> u8 {
-        loop {
+    /// A tag that no datagram from here to `next_hop` has (RFC 8931 s5.1: temporarily unique for its source), if there is
+    /// one.
+    fn free_tag(&mut self, next_hop: Eui64) -> Option<u8> {
+        for _ in 0..=u8::MAX {
             let tag = self.datagram_tag;
             self.datagram_tag = tag.wrapping_add(1);
             let label = Label { neighbour: next_hop, tag: tag.into() };
             let is_own = |one: &Sending| one.datagram_tag() == tag && one.next_hop() == next_hop;
-            // Fewer datagrams are on their way than there are tags, so this ends.
             if self.paths.find_outgoing(label).is_none() && !self.sending.iter().any(is_own) {
-                return tag;
+                return Some(tag);
             }
         }
+        None
     }
 
     /// True while datagrams are sent from here.
@@ -354,7 +356,7 @@ impl Node {
         }
         if matches!(ending, Ending::Refused | Ending::GaveUp) {
             let tag = self.free_tag(next_hop);
-            if self.sending[at].restart(tag) {
+            if tag.is_some_and(|tag| self.sending[at].restart(tag)) {
                 self.tell(at, Event::Restarted);
                 return;
             }

@@ -25,7 +25,7 @@ pub(super) enum Fate {
 pub(super) struct Piece {
     pub offset: u16,
     pub size: u16,
-    pub copies: u8,
+    pub copies: u16,
     /// Which of all copies that left was its latest.
     pub order: u32,
     pub fate: Fate,

@@ -286,7 +286,8 @@ impl Sending {
                 newest = newest.max(piece.order);
                 let sample = (asked == Some(sequence)).then(|| now.since(sent));
                 if let Some(rtt) = sample {
-                    self.timer.on_sample(rtt, piece.copies - 1, now);
+                    let resent = u8::try_from(piece.copies - 1).unwrap_or(u8::MAX);
+                    self.timer.on_sample(rtt, resent, now);
                     self.asked = None;
                 }
                 if piece.fate == Fate::Sent(sent) {
@@ -341,7 +342,7 @@ impl Sending {
     /// [`Ending::GaveUp`] when a fragment that is due has no retries left.
     fn exhausted(&self) -> Option<Ending> {
         let retries = self.fragment_retries;
-        let spent = |piece: &Piece| piece.fate == Fate::Due && piece.copies > retries;
+        let spent = |piece: &Piece| piece.fate == Fate::Due && piece.copies > retries.into();
         self.pieces.iter().any(spent).then_some(Ending::GaveUp)
     }
 

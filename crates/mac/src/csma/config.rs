@@ -57,6 +57,8 @@ pub struct Config {
     pub payload_octets_max: usize,
     /// Data frames held for the air, beside the one that is on its way.
     pub queue_frames_max: usize,
+    /// Whether neighbours share the queue ([`super::turns`]); else it is one line, first come, first served.
+    pub shares_queue: bool,
     /// Copies after the first: macMaxFrameRetries.
     pub retries_max: u8,
     /// First backoff exponent: macMinBe.
@@ -85,6 +87,7 @@ impl Default for Config {
             short: None,
             payload_octets_max: PAYLOAD_OCTETS_MAX,
             queue_frames_max: CSMA_QUEUE_FRAMES_MAX,
+            shares_queue: false,
             retries_max: CSMA_RETRIES_MAX,
             be_min: CSMA_BE_MIN,
             be_max: CSMA_BE_MAX,

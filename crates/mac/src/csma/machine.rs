@@ -22,6 +22,7 @@ use lowmesh_units::{Duration, Eui64, Instant, Rng};
 use super::access::ChannelAccess;
 use super::config::{Config, Radio};
 use super::event::{Input, Output};
+use super::turns::{self, Turns};
 use crate::account::RadioTime;
 use crate::frame;
 use crate::link::LinkTable;
@@ -83,6 +84,7 @@ pub struct Csma {
     /// When it was switched on.
     started: Option<Instant>,
     queue: FrameQueue,
+    turns: Turns,
     pub(super) outgoing: Option<Outgoing>,
     pub(super) receiver: Receiver,
     /// Thin: until when the last frame occupies the buffer.
@@ -108,6 +110,7 @@ impl Csma {
             rng,
             started: None,
             queue: FrameQueue::default(),
+            turns: Turns::default(),
             outgoing: None,
             receiver: Receiver::Open,
             buffer_until: None,
@@ -182,7 +185,7 @@ impl Csma {
             Some(DropReason::NotJoined)
         } else if payload.len() > self.config.payload_octets_max {
             Some(DropReason::TooLarge)
-        } else if !has_room(self.queue.len(), self.config.queue_frames_max, priority) {
+        } else if !self.admits(destination, priority) {
             Some(DropReason::QueueFull)
         } else {
             None
@@ -201,6 +204,15 @@ impl Csma {
         self.start_next(now);
     }
 
+    fn admits(&self, destination: Option<Eui64>, priority: Priority) -> bool {
+        let (queue, frames_max) = (&self.queue, self.config.queue_frames_max);
+        if self.config.shares_queue {
+            turns::admits(queue, &self.links, frames_max, destination, priority)
+        } else {
+            has_room(queue.len(), frames_max, priority)
+        }
+    }
+
     /// The next frame in the queue gets its turn, unless one is on its way. In the thin MAC it is put back
     /// while the radio is busy.
     pub(super) fn start_next(&mut self, now: Instant) {
@@ -214,7 +226,12 @@ impl Csma {
             self.retry_at = Some(now + requeue);
             return;
         }
-        if let Some(frame) = self.queue.pop() {
+        let next = if self.config.shares_queue {
+            self.turns.next(&mut self.queue, &self.links)
+        } else {
+            self.queue.pop()
+        };
+        if let Some(frame) = next {
             self.access(now, frame, ChannelAccess::new(&self.config, 0));
         }
     }

@@ -37,6 +37,7 @@ pub mod event;
 pub mod machine;
 mod receive;
 mod send;
+mod turns;
 
 pub use config::{Acknowledgement, Config, ConfigError, Radio};
 pub use event::{Input, Output};

@@ -60,6 +60,7 @@ impl RealTime {
             ack_wait: ACK_WAIT,
             retries_max: self.mac_retries,
             queue_frames_max: QUEUE_FRAMES,
+            shares_queue: true,
             ..csma::Config::default()
         };
         let mut config = Config { link: LinkLayer::Csma(csma), ..Config::default() };
@@ -71,6 +72,7 @@ impl RealTime {
         lowpan.reassembly_buffers = self.reassembly_buffers;
         lowpan.reassembly_octets = self.reassembly_buffers * MTU;
         lowpan.fragmented_datagrams = self.reassembly_buffers;
+        lowpan.shares_fragmentation = true;
         lowpan.forwarded_datagrams = FORWARDED_DATAGRAMS;
         // Datagrams that come hop-wise, those that come recoverable, and as many that leave.
         lowpan.packet_buffer_octets = 4 * lowpan.reassembly_octets;

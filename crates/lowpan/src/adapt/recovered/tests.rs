@@ -518,6 +518,19 @@ fn with_one_unfinished_datagram_a_neighbour_the_next_waits_for_the_first() {
 }
 
 #[test]
+fn the_257th_datagram_to_one_neighbour_finds_no_tag_and_is_refused() {
+    let mut config = config("fixed", 1);
+    config.fragmented_datagrams = 300;
+    config.packet_buffer_octets = 1 << 20;
+    config.recovery.unfinished_per_neighbour = Some(1);
+    let mut line = Line::new(vec![config; 2], vec![Fate::Lost]);
+    for datagram in 0..257 {
+        line.send(500, Handle(10 + datagram));
+    }
+    assert_eq!(line.nodes[0].fragmented_datagrams(), 256);
+}
+
+#[test]
 fn an_acknowledgement_without_a_path_leaves_no_trace() {
     let mut line = Line::new(vec![config("fixed", 1); 2], vec![]);
     let mut payload = Vec::new();

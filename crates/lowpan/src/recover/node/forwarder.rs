@@ -105,8 +105,11 @@ impl Node {
         if same.is_none() && self.paths.is_full() {
             self.close_complete_path();
         }
-        let outgoing = same
-            .unwrap_or_else(|| Label { neighbour: next_hop, tag: self.free_tag(next_hop).into() });
+        let label = |tag: u8| Label { neighbour: next_hop, tag: tag.into() };
+        let Some(outgoing) = same.or_else(|| self.free_tag(next_hop).map(label)) else {
+            self.counters.fallbacks += 1;
+            return self.take_in_accepted(now, &question.received());
+        };
         let link = Link { source: self.address, destination: next_hop, contexts: &self.contexts };
         let tag = outgoing.tag as u8;
         let payload = self.config.frame_payload;

@@ -101,7 +101,10 @@ fn a_neighbour_with_a_short_address_is_heard_and_answered_under_it() {
         bench.tell(Input::Sent);
     }
     assert_eq!(bench.hear(&frame_from(short.eui64(), Some(ShortAddr(8).eui64()), 3)), []);
-    assert_eq!(bench.hear(&frame_from(ShortAddr::NONE.eui64(), Some(ME), 4)), []);
+    let mut nameless = frame_from(short.eui64(), Some(ME), 4);
+    let source = nameless.len() - 5..nameless.len() - 3;
+    nameless[source].copy_from_slice(&ShortAddr::NONE.0.to_le_bytes());
+    assert_eq!(bench.hear(&nameless), []);
     let frame = frame::data_2006(PanId(0xabcd), ME, Some(short.eui64()), 9, true, &[0x41]);
     let header = Frame::parse(&frame).expect("an own frame").header;
     assert_eq!(header.destination, Some(Address::Short(short)));
@@ -122,6 +125,16 @@ fn a_captured_frame_between_16_bit_addresses_arrives_and_is_acknowledged() {
         panic!("{outputs:?}")
     };
     assert_eq!((source, &payload[..]), (ShortAddr(0).eui64(), &ping[9..]));
+}
+
+#[test]
+fn the_short_addresses_of_groups_name_no_neighbour() {
+    for group in [ShortAddr::BROADCAST, ShortAddr::NONE] {
+        // The neighbour that a packet from `fe80::ff:fe00:ffff` claims to be: no frame to it is a broadcast.
+        let frame = frame::data_2006(PanId(0xabcd), ME, Some(group.eui64()), 9, true, &[0x41]);
+        let header = Frame::parse(&frame).expect("an own frame").header;
+        assert_eq!(header.destination, Some(Address::Extended(group.eui64())));
+    }
 }
 
 #[test]
