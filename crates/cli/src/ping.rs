@@ -1,6 +1,7 @@
 //! `lowmesh ping`: whether an endpoint is there, by an empty CON that is answered with RST (RFC 7252 s4.3), or
 //! over connections by 7.02 and 7.03 (RFC 8323 s5.4).
 
+use std::fmt::Display;
 use std::io::Write;
 use std::time::Duration;
 
@@ -18,16 +19,8 @@ pub struct Args {
     /// Host or URI
     #[arg(value_name = "HOST|URI")]
     target: String,
-    /// Number of pings
-    #[arg(short, long, value_name = "NUMBER", default_value_t = 4,
-          value_parser = clap::value_parser!(u64).range(1..))]
-    count: u64,
-    /// Seconds from an answer to the next ping
-    #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
-    interval: f64,
-    /// Seconds to wait for each answer
-    #[arg(short = 'B', long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
-    timeout: f64,
+    #[command(flatten)]
+    pace: Pace,
     /// Print one JSON object at the end
     #[arg(long)]
     json: bool,
@@ -38,19 +31,33 @@ pub struct Args {
     channel: channel::Args,
 }
 
+/// How many pings there are, and when.
+#[derive(Debug, clap::Args)]
+#[group(id = "pace")]
+pub struct Pace {
+    /// Number of pings
+    #[arg(short, long, value_name = "NUMBER", default_value_t = 4,
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: u64,
+    /// Seconds from an answer to the next ping
+    #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    pub interval: f64,
+    /// Seconds to wait for each answer
+    #[arg(short = 'B', long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    pub timeout: f64,
+}
+
 /// The results of all pings.
 #[derive(Default)]
-struct Tally {
+pub struct Tally {
     /// Milliseconds there and back of each ping; `None` for those that were lost.
-    rtts_ms: Vec<Option<f64>>,
-    /// Why the newest lost one was.
-    loss: Option<Failure>,
+    pub rtts_ms: Vec<Option<f64>>,
 }
 
 /// Pings, and sums up.
 pub fn execute(args: &Args, out: &mut impl Write) -> Result<(), Failure> {
     let uri = channel::host_or_uri(&args.target)?;
-    let client = args.channel.client(patience(Some(args.timeout)), args.verbose)?;
+    let client = args.channel.client(patience(Some(args.pace.timeout)), args.verbose)?;
     channel::wait(async {
         let target = args.channel.target(uri).await?;
         if target.group {
@@ -58,28 +65,28 @@ pub fn execute(args: &Args, out: &mut impl Write) -> Result<(), Failure> {
             let hint = "`lowmesh discover` finds its members";
             return Err(Failure::usage("a group is not pinged, but each of its members", hint));
         }
-        let mut tally = Tally::default();
+        let (mut tally, mut loss) = (Tally::default(), None);
         let result = tokio::select! {
-            result = ping(args, &client, &target, &mut tally, out) => result,
+            result = ping(args, &client, &target, (&mut tally, &mut loss), out) => result,
             () = reader_gone() => Err(Failure::EnoughRead),
             interrupted = tokio::signal::ctrl_c() => interrupted.map_err(Failure::own),
         };
         result?;
-        sum_up(args, &target, &tally, out)?;
+        tally.sum_up(&target.address, args.json, out)?;
         client.close().await?;
-        let answered = tally.rtts_ms.iter().any(Option::is_some);
-        tally.loss.filter(|_| !answered).map_or(Ok(()), Err)
+        loss.filter(|_| tally.answered() == 0).map_or(Ok(()), Err)
     })
 }
 
+/// Pings, and keeps the failure of the newest ping that was lost.
 async fn ping(
     args: &Args,
     client: &Client,
     target: &Target,
-    tally: &mut Tally,
+    (tally, loss): (&mut Tally, &mut Option<Failure>),
     out: &mut impl Write,
 ) -> Result<(), Failure> {
-    for number in 1..=args.count {
+    for number in 1..=args.pace.count {
         let pong = client.ping(&target.uri).await;
         let rtt_ms = pong.as_ref().ok().map(|pong| pong.rtt.as_secs_f64() * 1000.0);
         tally.rtts_ms.push(rtt_ms);
@@ -87,12 +94,12 @@ async fn ping(
             writeln!(out, "{}: {}", target.address, line(number, pong.as_ref().ok()))?;
             out.flush()?;
         }
-        tally.loss = pong.err().map(Failure::from).or(tally.loss.take());
-        if matches!(tally.loss, Some(Failure::Security { .. })) {
+        *loss = pong.err().map(Failure::from).or(loss.take());
+        if matches!(loss, Some(Failure::Security { .. })) {
             return Ok(());
         }
-        if number < args.count {
-            tokio::time::sleep(Duration::from_secs_f64(args.interval)).await;
+        if number < args.pace.count {
+            tokio::time::sleep(Duration::from_secs_f64(args.pace.interval)).await;
         }
     }
     Ok(())
@@ -107,34 +114,46 @@ fn line(number: u64, pong: Option<&Pong>) -> String {
     }
 }
 
-fn sum_up(
-    args: &Args,
-    target: &Target,
-    tally: &Tally,
-    out: &mut impl Write,
-) -> Result<(), Failure> {
-    let answered: Vec<f64> = tally.rtts_ms.iter().copied().flatten().collect();
-    let (sent, count) = (tally.rtts_ms.len(), answered.len());
-    let least = answered.iter().copied().reduce(f64::min);
-    let most = answered.iter().copied().reduce(f64::max);
-    let mean = (count > 0).then(|| answered.iter().sum::<f64>() / count as f64);
-    if args.json {
-        let object = serde_json::json!({
-            "schema": 1,
-            "peer": target.address.to_string(),
-            "sent": sent,
-            "answered": count,
-            "rtts_ms": tally.rtts_ms,
-            "rtt_min_ms": least,
-            "rtt_mean_ms": mean,
-            "rtt_max_ms": most,
-        });
-        writeln!(out, "{object}")?;
-        return Ok(());
+impl Tally {
+    /// Pings that were answered.
+    pub fn answered(&self) -> usize {
+        self.rtts_ms.iter().flatten().count()
     }
-    write!(out, "{sent} sent, {count} answered")?;
-    if let (Some(least), Some(mean), Some(most)) = (least, mean, most) {
-        write!(out, "; min {least:.3}, mean {mean:.3}, max {most:.3} ms")?;
+
+    /// Prints how many pings were answered, and how fast.
+    pub fn sum_up(
+        &self,
+        peer: &impl Display,
+        json: bool,
+        out: &mut impl Write,
+    ) -> Result<(), Failure> {
+        let answered = || self.rtts_ms.iter().copied().flatten();
+        let (sent, count) = (self.rtts_ms.len(), self.answered());
+        let least = answered().reduce(f64::min);
+        let most = answered().reduce(f64::max);
+        let mean = (count > 0).then(|| answered().sum::<f64>() / count as f64);
+        if json {
+            let object = serde_json::json!({
+                "schema": 1,
+                "peer": peer.to_string(),
+                "sent": sent,
+                "answered": count,
+                "lost": sent - count,
+                "rtts_ms": self.rtts_ms,
+                "rtt_min_ms": least,
+                "rtt_mean_ms": mean,
+                "rtt_max_ms": most,
+            });
+            writeln!(out, "{object}")?;
+            return Ok(());
+        }
+        write!(out, "{sent} sent, {count} answered, {} lost", sent - count)?;
+        if sent > 0 {
+            write!(out, " ({:.0} %)", 100.0 * (sent - count) as f64 / sent as f64)?;
+        }
+        if let (Some(least), Some(mean), Some(most)) = (least, mean, most) {
+            write!(out, "; min {least:.3}, mean {mean:.3}, max {most:.3} ms")?;
+        }
+        Ok(writeln!(out)?)
     }
-    Ok(writeln!(out)?)
 }

@@ -192,7 +192,7 @@ fn pem(file: &Path) -> Result<Vec<u8>, Failure> {
 
 /// Ctrl-C, or the SIGTERM of a service manager.
 #[cfg(unix)]
-fn interrupted() -> std::io::Result<impl Future<Output = ()>> {
+pub fn interrupted() -> std::io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
     let (mut interrupt, mut terminate) =
         (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
@@ -206,7 +206,7 @@ fn interrupted() -> std::io::Result<impl Future<Output = ()>> {
 
 /// Ctrl-C.
 #[cfg(not(unix))]
-fn interrupted() -> std::io::Result<impl Future<Output = ()>> {
+pub fn interrupted() -> std::io::Result<impl Future<Output = ()>> {
     Ok(async {
         // Without the signal the server ends when it is killed.
         if tokio::signal::ctrl_c().await.is_err() {

@@ -62,6 +62,7 @@ mod lifetimes;
 mod message_ids;
 mod no_response;
 pub mod observe;
+mod ordered;
 pub mod params;
 mod peer;
 mod peer_address;

@@ -27,7 +27,7 @@ pub mod route;
 pub mod source_route;
 pub mod udp;
 
-pub use address::Addresses;
+pub use address::{Addresses, Global};
 pub use cache::NeighbourCache;
 pub use forward::{Decision, Forwarder};
 pub use route::RouteTable;

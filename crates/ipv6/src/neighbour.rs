@@ -5,7 +5,6 @@
 //! A registration (RFC 6775 s6.5, RFC 8505 s5.5) is answered with what the neighbour cache says to it, and a router solicitation
 //! with the prefix and the contexts of the link.
 
-use alloc::vec;
 use alloc::vec::Vec;
 
 use lowmesh_machine::DropReason;
@@ -19,8 +18,8 @@ use lowmesh_wire::router::{
 use crate::Addresses;
 use crate::cache::Status;
 use crate::params::{
-    CONTEXT_LIFETIME_MIN, HOP_LIMIT, HOP_LIMIT_ON_LINK, PREFIX_PREFERRED_S, PREFIX_VALID_S,
-    ROUTER_LIFETIME_S,
+    CONTEXT_LIFETIME_MIN, HOP_LIMIT, HOP_LIMIT_ON_LINK, PREFIX_BITS, PREFIX_PREFERRED_S,
+    PREFIX_VALID_S, ROUTER_LIFETIME_S,
 };
 
 /// An advertisement, with its source and destination.
@@ -67,7 +66,7 @@ pub fn answer(
             Status::Duplicate
         } else if asked.is_extended() && !header.source.is_link_local() {
             Status::InvalidSource
-        } else if !subject.is_link_local() && subject.prefix() != addresses.global().prefix() {
+        } else if !subject.is_link_local() && !addresses.has_prefix_of(&subject) {
             // Else a host could draw to itself what is for another link.
             Status::Elsewhere
         } else {
@@ -108,18 +107,22 @@ pub fn advertise(
     if header.hop_limit != HOP_LIMIT_ON_LINK || is_new && message.source_node.is_some() {
         return Err(DropReason::Malformed);
     }
-    let prefixes = match addresses.global() {
-        global if global.is_link_local() => Vec::new(),
-        global => vec![PrefixInformation {
-            bits: 64,
+    let mut prefixes: Vec<PrefixInformation> = Vec::new();
+    for prefix in addresses.globals().map(|global| global.prefix) {
+        let said = PrefixInformation {
+            bits: prefix.bits(),
             // RFC 6775 s6.1: hosts of a 6LoWPAN do not take other hosts as on the link.
             on_link: false,
-            autonomous: true,
+            // RFC 4862 s5.5.3 (d): no address is made under a prefix of another length.
+            autonomous: prefix.bits() == PREFIX_BITS,
             valid: PREFIX_VALID_S,
             preferred: PREFIX_PREFERRED_S,
-            prefix: Address::from_parts(global.prefix(), [0; 8]),
-        }],
-    };
+            prefix: prefix.address(),
+        };
+        if !prefixes.contains(&said) {
+            prefixes.push(said);
+        }
+    }
     let known =
         (0..Contexts::COUNT as u8).filter_map(|index| Some((index, contexts.prefix(index)?)));
     let contexts = known.map(|(index, prefix)| {
@@ -143,6 +146,7 @@ pub fn advertise(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::address::Global;
     use crate::params::PREFIX;
     use lowmesh_units::{Eui64, NodeId};
 
@@ -314,6 +318,32 @@ mod tests {
         let asked = header(Address::global(PREFIX, PEER), here.link_local());
         let said = answer(&here, &asked, &message, |_, _| panic!("nothing is registered"));
         assert_eq!(said.expect("it is ours").message.registration, None);
+    }
+
+    #[test]
+    fn each_prefix_of_several_addresses_is_advertised_once_and_registered_under() {
+        let mut here = addresses();
+        let given = |text: &str, bits| {
+            let address: core::net::Ipv6Addr = text.parse().expect("an address");
+            Global::new(address.into(), bits).expect("a global one")
+        };
+        for global in
+            [given("2001:db8::1", 64), given("2001:db8::2", 64), given("2001:db8:5::1", 48)]
+        {
+            here.add(global).expect("room");
+        }
+        let asked = header(Address::link_local(PEER), Address::ALL_ROUTERS);
+        let message = RouterSolicitation { source_node: Some(PEER) };
+        let (_, said) = advertise(&here, &Contexts::new(), &asked, &message).expect("good");
+        let prefixes = said.prefixes.iter().map(|prefix| (prefix.bits, prefix.autonomous));
+        assert_eq!(prefixes.collect::<Vec<_>>(), [(64, true), (64, true), (48, false)]);
+
+        let target = given("2001:db8:5:7::1", 64).address;
+        let option = Registration { flags: 1, ..REGISTRATION };
+        let message = Solicitation { registration: Some(option), ..asking(target) };
+        let asked = header(Address::link_local(PEER), here.link_local());
+        let said = answer(&here, &asked, &message, |_, _| Status::Success).expect("answered");
+        assert_eq!(said.message.registration.map(|option| option.status), Some(0));
     }
 
     #[test]

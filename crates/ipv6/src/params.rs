@@ -5,6 +5,12 @@ use lowmesh_units::Duration;
 /// The prefix of a mesh unless a scenario says otherwise: `fd00::/64`, a unique local one (RFC 4193).
 pub const PREFIX: [u8; 8] = [0xfd, 0, 0, 0, 0, 0, 0, 0];
 
+/// Bits of the prefix of a mesh: RFC 4291 s2.5.1, 64, since interface identifiers have the others.
+pub const PREFIX_BITS: u8 = 64;
+
+/// Global addresses of a node: RFC 4291 s2.8 names no bound; ours, at least 1.
+pub const GLOBAL_ADDRESSES: usize = 16;
+
 /// Hop limit of packets that a node makes: 64 (RFC 8200 names none, IANA's "IP Option Numbers" recommends 64,
 /// and RFC 6282 s3.1.1 compresses it to nothing); 1 to 255.
 pub const HOP_LIMIT: u8 = 64;

@@ -309,8 +309,14 @@ impl Adaptation {
                     Err(_) => self.drop_packet(handle, DropReason::Malformed),
                 }
             }
-            Dispatch::First | Dispatch::Next => self.on_fragment(now, fragment),
-            Dispatch::Rfrag | Dispatch::RfragAck => self.on_recoverable(now, fragment),
+            Dispatch::First | Dispatch::Next => {
+                self.counters.fragments_received += 1;
+                self.on_fragment(now, fragment);
+            }
+            Dispatch::Rfrag | Dispatch::RfragAck => {
+                self.counters.fragments_received += 1;
+                self.on_recoverable(now, fragment);
+            }
             // RFC 4944 s5.1: a frame that is not LoWPAN is discarded.
             Dispatch::NotLowpan | Dispatch::Other => {
                 self.outbox.push(Output::Accepted { handle });

@@ -117,6 +117,8 @@ pub enum Output {
 pub struct Counters {
     /// Fragments of packets that were sent from here.
     pub fragments_sent: u64,
+    /// Fragments that came, recoverable ones and their acknowledgements too.
+    pub fragments_received: u64,
     /// Fragments that passed through.
     pub fragments_forwarded: u64,
     /// Fragments that would have passed, but that the datagram had, or that contradict it.

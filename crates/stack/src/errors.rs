@@ -78,6 +78,7 @@ impl Node {
             return;
         }
         if !self.error_rate.take(now, header.source) {
+            self.counters.errors_withheld += 1;
             return;
         }
         // RFC 4443 s2.2: from the address that the packet was for, if it is one of this node's.
@@ -97,6 +98,7 @@ impl Node {
             }
         };
         let mut payload = Vec::new();
+        self.counters.errors_sent.note(problem);
         message.emit(&here.0, &header.source.0, &mut payload);
         self.send_control(now, here, header.source, &payload);
     }
@@ -116,6 +118,7 @@ impl Node {
             return;
         }
         let to = header.destination;
+        self.counters.errors_received.note(problem);
         self.outbox.push(Output::Trouble { from, to, problem });
         if let (Problem::Unreachable(_), Some((COAP_PORT, port))) = (problem, ports(invoking)) {
             let input = lowmesh_coap::Input::Unreachable { peer: (to, port) };

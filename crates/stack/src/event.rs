@@ -213,6 +213,34 @@ pub enum Problem {
     },
 }
 
+/// How many ICMPv6 errors there were of each type (RFC 4443 s2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct ErrorCounts {
+    /// Destination unreachable.
+    pub unreachable: u64,
+    /// Packet too big.
+    pub too_big: u64,
+    /// Time exceeded: the hop limit, or reassembly.
+    pub time_exceeded: u64,
+    /// Parameter problem.
+    pub parameter: u64,
+    /// Types without a name here.
+    pub unknown: u64,
+}
+
+impl ErrorCounts {
+    pub(crate) const fn note(&mut self, problem: Problem) {
+        let count = match problem {
+            Problem::Unreachable(_) => &mut self.unreachable,
+            Problem::TooBig => &mut self.too_big,
+            Problem::HopLimit | Problem::Reassembly => &mut self.time_exceeded,
+            Problem::Parameter { .. } => &mut self.parameter,
+            Problem::Unknown { .. } => &mut self.unknown,
+        };
+        *count += 1;
+    }
+}
+
 /// A moment in the life of an IPv6 packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packet {

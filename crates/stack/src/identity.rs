@@ -2,7 +2,7 @@
 //! that joins a link of strangers.
 
 use lowmesh_ipv6::params::ROUTES;
-use lowmesh_ipv6::{Addresses, RouteTable};
+use lowmesh_ipv6::{Addresses, Global, RouteTable};
 use lowmesh_machine::Rejected;
 use lowmesh_units::Eui64;
 use lowmesh_wire::ipv6::{Address, Prefix};
@@ -19,22 +19,24 @@ pub struct Identity {
 impl Identity {
     /// A node with a link-local address alone, which reaches its neighbours and nobody else.
     pub fn new(node: Eui64) -> Self {
-        let link_local = Address::link_local(node);
-        let mut addresses = Addresses::new(node, link_local.prefix());
+        let mut addresses = Addresses::on_link(node);
         // RFC 4291 s2.7.1 and RFC 7252 s8: it forwards packets and serves CoAP.
         for group in [Address::ALL_ROUTERS, Address::ALL_COAP_NODES] {
             addresses.join(group).expect("it is in no other group yet");
         }
         Self { addresses, routes: RouteTable::new(ROUTES), contexts: Contexts::new() }
     }
-    /// With this global address.
-    pub fn with_address(mut self, address: Address) -> Self {
-        self.addresses = self.addresses.with_global(address);
-        self
+    /// With one more global address, whose link has a prefix of `bits` bits. Packets leave from the first, unless another
+    /// one is nearer to their destination.
+    pub fn with_address(mut self, address: Address, bits: u8) -> Result<Self, Rejected> {
+        let why = "it is a group, link-local or unspecified, or its prefix has more than 128 bits";
+        let global = Global::new(address, bits).ok_or(Rejected { what: "global address", why })?;
+        self.addresses.add(global)?;
+        Ok(self)
     }
-    /// With this prefix as 6LoWPAN's context 0, which all nodes of the link must share.
-    pub fn with_context(mut self, prefix: [u8; 8]) -> Self {
-        self.contexts = Contexts::new().with(0, prefix);
+    /// With this prefix as 6LoWPAN's context `index`, up to 15, which all nodes of the link must share.
+    pub fn with_context(mut self, index: u8, prefix: [u8; 8]) -> Self {
+        self.contexts = self.contexts.with(index, prefix);
         self
     }
     /// With a route: `prefix` is behind the neighbour `via`, whose link-local address is made of its EUI-64.

@@ -41,7 +41,7 @@ use lowmesh_wire::lowpan::Contexts;
 
 use crate::config::{Config, ConfigError, LinkLayer, Routes};
 use crate::end_to_end::EndToEnd;
-use crate::event::{Class, Input, Network, Output, Packet, Peer, RadioOrder};
+use crate::event::{Class, ErrorCounts, Input, Network, Output, Packet, Peer, RadioOrder};
 use crate::identity::Identity;
 use crate::installed::Applications;
 use crate::link::{Link, LinkEvent, Slotted};
@@ -56,6 +56,12 @@ pub struct Counters {
     pub frames_sent: u64,
     /// Frames to one neighbour that were acknowledged.
     pub frames_acked: u64,
+    /// ICMPv6 errors that this node sent.
+    pub errors_sent: ErrorCounts,
+    /// Those that it did not send, since the rate was used up.
+    pub errors_withheld: u64,
+    /// ICMPv6 errors that came about packets of this node.
+    pub errors_received: ErrorCounts,
 }
 
 /// The CoAP host of a node.

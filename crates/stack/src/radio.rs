@@ -113,6 +113,13 @@ impl Node {
     pub const fn counters(&self) -> Counters {
         self.counters
     }
+    /// What its MAC with carrier sense counted.
+    pub fn contention(&self) -> Option<csma::Counters> {
+        match &self.link {
+            Link::Slotted(_) => None,
+            Link::Contended(csma) => Some(csma.counters()),
+        }
+    }
     /// Radio time up to `now`.
     pub fn radio_time(&self, now: Instant) -> RadioTime {
         match &self.link {

@@ -44,7 +44,7 @@ fn a_ping_is_answered_with_reset_and_timed() {
     let host = Server::start().address.to_string();
     let lines = lines(&["ping", &host, "-c", "3", "-i", "0.01"]);
     assert!(lines[0].starts_with(&format!("{host}: ping 1: ")), "{lines:?}");
-    assert!(lines[3].starts_with("3 sent, 3 answered; min "), "{lines:?}");
+    assert!(lines[3].starts_with("3 sent, 3 answered, 0 lost (0 %); min "), "{lines:?}");
 }
 
 #[test]

@@ -73,7 +73,7 @@ impl<P: PeerAddress> Endpoint<P> {
             phase: Phase::Acknowledged(transmission),
         };
         self.outgoing.insert(id, outgoing);
-        self.deadlines.insert((due, id));
+        self.deadlines.insert((due, id), ());
         let purpose = Purpose::Request;
         self.outbox.push(Output::Started { handle, rto: wait, at: now });
         self.outbox.push(Output::Send { to: group, bytes, handle, copy: 0, purpose });
@@ -158,6 +158,6 @@ impl<P: PeerAddress> Endpoint<P> {
         exchange.answer = Answer::Leisure(response, handle);
         let before = core::mem::replace(&mut exchange.due, due);
         self.deadlines.remove(&(before, id));
-        self.deadlines.insert((due, id));
+        self.deadlines.insert((due, id), ());
     }
 }

@@ -86,7 +86,7 @@ impl<P: PeerAddress> Endpoint<P> {
         let (message_id, token) = (view.message_id(), view.token());
         let incoming = Incoming { peer: from, message_id, token, answer, unwanted, due };
         self.incoming.insert(exchange, incoming);
-        self.deadlines.insert((due, exchange));
+        self.deadlines.insert((due, exchange), ());
         self.take_place(from);
         let mut message = Message::from(view);
         if recognition.faulty_elective {
@@ -306,7 +306,7 @@ impl<P: PeerAddress> Endpoint<P> {
         let lifetime = self.peers.get(&exchange.peer).map_or(self.lifetimes, |one| one.lifetimes);
         exchange.answer = Answer::Separate;
         exchange.due = now + lifetime.exchange;
-        self.deadlines.insert((exchange.due, id));
+        self.deadlines.insert((exchange.due, id), ());
         let (to, message_id) = (exchange.peer, exchange.message_id);
         self.acknowledge_empty(to, message_id, now);
     }

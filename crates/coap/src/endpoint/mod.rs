@@ -25,6 +25,7 @@ use crate::event::{Counters, Discard, Input, Output};
 use crate::exchange::{Incoming, Outgoing};
 use crate::message_ids::MessageIds;
 use crate::observe::NO_DEREGISTRATION;
+use crate::ordered::Ordered;
 use crate::params::{ADMISSION_LOOK, ADMISSION_SAMPLE, MESSAGE_IDS};
 use crate::peer::Peer;
 use crate::{Config, ConfigError, CongestionControl, Lifetimes, PeerAddress};
@@ -63,7 +64,7 @@ pub struct Endpoint<P> {
     /// Requests to groups, by token: their answers come from other addresses than they went to.
     groups: Vec<(Token, ExchangeId)>,
     /// When an exchange wants to be looked at: one entry for each that waits for time.
-    deadlines: BTreeSet<(Instant, ExchangeId)>,
+    deadlines: Ordered<(Instant, ExchangeId), ()>,
     /// When the window of a peer, which paces, is to be asked again: one entry for each that something
     /// waits for.
     paced: BTreeSet<(Instant, P)>,
@@ -103,7 +104,7 @@ impl<P: PeerAddress> Endpoint<P> {
             incoming: HashMap::new(),
             shares: BTreeMap::new(),
             groups: Vec::new(),
-            deadlines: BTreeSet::new(),
+            deadlines: Ordered::new(),
             paced: BTreeSet::new(),
             serial: 0,
             queued: 0,
@@ -216,7 +217,7 @@ impl<P: PeerAddress> Endpoint<P> {
         next.chain(self.peers.range((Bound::Unbounded, before)))
     }
     fn on_deadline(&mut self, now: Instant) {
-        while let Some((due, id)) = self.deadlines.first().copied() {
+        while let Some(((due, id), ())) = self.deadlines.first().copied() {
             if due > now {
                 break;
             }
@@ -282,7 +283,7 @@ impl<P: PeerAddress> Machine for Endpoint<P> {
         self.outbox.pop()
     }
     fn next_deadline(&self) -> Option<Instant> {
-        let exchange = self.deadlines.first().map(|(due, _)| *due);
+        let exchange = self.deadlines.first().map(|((due, _), ())| *due);
         earliest(exchange, self.paced.first().map(|(then, _)| *then))
     }
 }

@@ -87,7 +87,9 @@ impl<P: PeerAddress> Endpoint<P> {
             Some(now + max_age(&message) + jitter)
         };
         self.outgoing.get_mut(&id).expect("it is open").phase = Phase::Observing { due };
-        self.deadlines.extend(due.map(|due| (due, id)));
+        if let Some(due) = due {
+            self.deadlines.insert((due, id), ());
+        }
         self.outbox.push(Output::Notification { handle, from, message });
         self.start_waiting(from, now);
         None
@@ -101,7 +103,7 @@ impl<P: PeerAddress> Endpoint<P> {
         if !peer.ids.reserve(now) {
             // All message IDs are in use; some will be free later.
             exchange.phase = Phase::Observing { due: Some(due) };
-            self.deadlines.insert((due, id));
+            self.deadlines.insert((due, id), ());
             return;
         }
         exchange.phase = Phase::Queued;

@@ -197,7 +197,7 @@ impl<P: PeerAddress> Endpoint<P> {
         let transmission =
             Transmission { started: now, initial, rto: initial, retransmissions: 0, due };
         exchange.phase = Phase::Sent(transmission);
-        self.deadlines.insert((due, id));
+        self.deadlines.insert((due, id), ());
         let (to, handle, purpose) = (exchange.peer, exchange.handle, exchange.role.purpose());
         let bytes = exchange.bytes.clone();
         self.outbox.push(Output::Started { handle, rto: initial, at: now });
@@ -239,7 +239,7 @@ impl<P: PeerAddress> Endpoint<P> {
                 transmission.rto = peer.timer.backoff(attempt, &mut self.rng);
                 transmission.retransmissions = number;
                 transmission.due = now + transmission.rto;
-                self.deadlines.insert((transmission.due, id));
+                self.deadlines.insert((transmission.due, id), ());
                 let copy = Departure {
                     to: exchange.peer,
                     bytes: exchange.bytes.clone(),
@@ -309,7 +309,7 @@ impl<P: PeerAddress> Endpoint<P> {
         self.deadlines.remove(&(transmission.due, id));
         let due = now + self.config.response_timeout.unwrap_or(peer.lifetimes.exchange);
         exchange.phase = Phase::Acknowledged(Transmission { due, ..transmission });
-        self.deadlines.insert((due, id));
+        self.deadlines.insert((due, id), ());
         Some((exchange.handle, rtt, transmission.retransmissions))
     }
 

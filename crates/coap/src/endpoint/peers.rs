@@ -1,13 +1,16 @@
 //! The peers of an endpoint, by address.
 //!
-//! A datagram and its answer ask for the same peer some ten times, so a peer is found by a hash of its address. The hash
-//! has a random key, and nothing goes through the peers in its order.
+//! A datagram and its answer ask for the same peer some ten times. So the peer that was found last is tried first, and
+//! else a peer is found by a hash of its address. The hash has a random key, and nothing goes through the peers in its
+//! order.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::hash::BuildHasher;
 use core::ops::RangeBounds;
+use core::sync::atomic::{AtomicUsize, Ordering};
 
-use hashbrown::HashMap;
+use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::PeerAddress;
 use crate::peer::Peer;
@@ -15,48 +18,81 @@ use crate::peer::Peer;
 /// A table of peers, in the order of their addresses.
 #[derive(Debug)]
 pub(super) struct Peers<P> {
-    places: HashMap<P, usize>,
+    hasher: DefaultHashBuilder,
+    /// The places of the peers, by the hash of their addresses.
+    places: HashTable<usize>,
     /// The same, in the order of the addresses.
     ordered: BTreeMap<P, usize>,
     /// What is kept of each, at its place.
-    states: Vec<Option<Peer>>,
+    states: Vec<Option<(P, Peer)>>,
     free: Vec<usize>,
+    /// The place that was found last; another peer may have it by now. Atomic for the sake of readers alone.
+    latest: AtomicUsize,
 }
 
 impl<P: PeerAddress> Peers<P> {
     pub(super) fn new() -> Self {
-        let (places, ordered) = (HashMap::new(), BTreeMap::new());
-        Self { places, ordered, states: Vec::new(), free: Vec::new() }
+        Self {
+            hasher: DefaultHashBuilder::default(),
+            places: HashTable::new(),
+            ordered: BTreeMap::new(),
+            states: Vec::new(),
+            free: Vec::new(),
+            latest: AtomicUsize::new(0),
+        }
     }
     pub(super) fn len(&self) -> usize {
         self.places.len()
     }
     fn state(&self, place: usize) -> Option<&Peer> {
-        self.states.get(place)?.as_ref()
+        self.states.get(place)?.as_ref().map(|(_, peer)| peer)
     }
+    /// Where a peer is.
+    #[inline]
+    fn place(&self, address: &P) -> Option<usize> {
+        let latest = self.latest.load(Ordering::Relaxed);
+        if has(&self.states, latest, address) {
+            return Some(latest);
+        }
+        let hash = self.hasher.hash_one(address);
+        let place = *self.places.find(hash, |place| has(&self.states, *place, address))?;
+        self.latest.store(place, Ordering::Relaxed);
+        Some(place)
+    }
+    #[inline]
     pub(super) fn get(&self, address: &P) -> Option<&Peer> {
-        self.state(*self.places.get(address)?)
+        self.state(self.place(address)?)
     }
+    #[inline]
     pub(super) fn get_mut(&mut self, address: &P) -> Option<&mut Peer> {
-        self.states.get_mut(*self.places.get(address)?)?.as_mut()
+        let place = self.place(address)?;
+        self.states.get_mut(place)?.as_mut().map(|(_, peer)| peer)
     }
     /// Adds a peer that is not in the table.
     pub(super) fn insert(&mut self, address: P, peer: Peer) {
-        debug_assert!(!self.places.contains_key(&address), "a peer has one state");
+        debug_assert!(self.place(&address).is_none(), "a peer has one state");
         let place = self.free.pop().unwrap_or(self.states.len());
+        let state = Some((address, peer));
         if place == self.states.len() {
-            self.states.push(Some(peer));
+            self.states.push(state);
         } else {
-            self.states[place] = Some(peer);
+            self.states[place] = state;
         }
-        self.places.insert(address, place);
+        let Self { hasher, places, states, .. } = self;
+        let hash_at = |place: &usize| {
+            let state = states.get(*place).and_then(Option::as_ref);
+            state.map_or(0, |(address, _)| hasher.hash_one(address))
+        };
+        places.insert_unique(hasher.hash_one(address), place, hash_at);
         self.ordered.insert(address, place);
     }
     pub(super) fn remove(&mut self, address: &P) -> Option<Peer> {
-        let place = self.places.remove(address)?;
+        let hash = self.hasher.hash_one(address);
+        let entry = self.places.find_entry(hash, |place| has(&self.states, *place, address));
+        let (place, _) = entry.ok()?.remove();
         self.ordered.remove(address);
         self.free.push(place);
-        self.states.get_mut(place)?.take()
+        self.states.get_mut(place)?.take().map(|(_, peer)| peer)
     }
     /// The peers whose addresses lie in a range, in their order.
     pub(super) fn range(&self, range: impl RangeBounds<P>) -> impl Iterator<Item = (&P, &Peer)> {
@@ -67,6 +103,11 @@ impl<P: PeerAddress> Peers<P> {
     pub(super) fn iter(&self) -> impl Iterator<Item = (&P, &Peer)> {
         self.range(..)
     }
+}
+
+/// Whether the peer at a place has this address.
+fn has<P: PartialEq>(states: &[Option<(P, Peer)>], place: usize, address: &P) -> bool {
+    matches!(states.get(place), Some(Some((one, _))) if one == address)
 }
 
 #[cfg(test)]
@@ -118,5 +159,6 @@ mod tests {
         peers.insert(3, peer());
         assert_eq!((peers.len(), peers.states.len()), (2, 2));
         assert_eq!(listed(&peers), [(2, 0), (3, 0)]);
+        assert!(peers.get(&1).is_none() && peers.get(&3).is_some());
     }
 }

@@ -1,7 +1,6 @@
 //! A host's answers to the requests of peers.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use lowmesh_machine::{Handle, Rejected};
@@ -17,6 +16,7 @@ use crate::blockwise::{
 use crate::echo::Challenges;
 use crate::event::{ExchangeId, Input, Output, ResponseTemplate};
 use crate::observe::{DEREGISTER, ObservationId, REGISTER, Registry};
+use crate::ordered::Ordered;
 use crate::params::{
     ACK_DELAY, BLOCK_OPTIONS_OVERHEAD, DATAGRAM_OVERHEAD, LATER_BLOCK_OVERHEAD, NOTIFICATION_SLACK,
     OBSERVED_REQUEST_MAX, REQUESTS_OCTETS_MAX,
@@ -62,7 +62,7 @@ pub(super) struct Server<P> {
     /// EXCHANGE_LIFETIME, the widest of all peers.
     lifetime: Duration,
     /// Boxed, since the table moves its entries.
-    asked: BTreeMap<ExchangeId, Box<Asked<P>>>,
+    asked: Ordered<ExchangeId, Box<Asked<P>>>,
     places: Places<P>,
     assemblies: Assemblies<P>,
     challenges: Challenges,
@@ -78,7 +78,7 @@ impl<P: PeerAddress> Server<P> {
         let mut server = Self {
             latest_block: None,
             lifetime: lifetimes.exchange,
-            asked: BTreeMap::new(),
+            asked: Ordered::new(),
             places: Places::new(Load {
                 requests: limits.requests_max,
                 octets: REQUESTS_OCTETS_MAX,
@@ -145,8 +145,8 @@ impl<P: PeerAddress> Server<P> {
         // Datagrams forget a request after this time, connections wait for its answer.
         let is_old = |one: &Asked<P>| asked.at.since(one.at) > self.lifetime + ACK_DELAY;
         let old = self.asked.iter().take_while(|(_, one)| is_old(one)).map(|(id, _)| *id);
-        let gone: Vec<_> = old.filter(|id| !awaits_response(*id)).collect();
-        for id in gone {
+        let gone = old.filter(|id| !awaits_response(*id));
+        for id in gone.collect::<Vec<_>>() {
             self.forget(id);
         }
         self.asked.insert(exchange, asked);

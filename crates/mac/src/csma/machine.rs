@@ -71,8 +71,22 @@ pub struct Counters {
     pub transmissions: u64,
     /// Acknowledgements sent.
     pub acknowledgements: u64,
-    /// Frames that came once more, and went no further.
+    /// Frames for this node that went up.
+    pub accepted: u64,
+    /// Frames that came once more; most MACs hold them back.
     pub duplicates: u64,
+    /// Acknowledgements of frames of this node.
+    pub acknowledged: u64,
+    /// Frames for other nodes or networks, and those that mean nothing here.
+    pub filtered: u64,
+    /// Frames that do not decode, or are secured.
+    pub malformed: u64,
+    /// Frames given up without an acknowledgement after their last copy.
+    pub no_ack: u64,
+    /// Frames given up because the channel was busy each time.
+    pub channel_access: u64,
+    /// Frames that were not taken: the queue was full, they were too large, or the MAC was off.
+    pub refused: u64,
 }
 
 /// A CSMA MAC.
@@ -191,6 +205,7 @@ impl Csma {
             None
         };
         if let Some(reason) = refusal {
+            self.counters.refused += 1;
             let dropped = Dropped { handle, layer: Layer::Mac, reason };
             self.outbox.push(Output::Dropped { dropped, destination, transmissions: 0 });
             return;

@@ -2,7 +2,7 @@
 
 use lowmesh_machine::{Handle, Rejected};
 use lowmesh_units::{Dbm, Eui64, Instant, PanId};
-use lowmesh_wire::ieee802154::{Address, Frame, FrameType, Version};
+use lowmesh_wire::ieee802154::{Address, Frame, FrameType, Header, Version};
 
 use super::config::{Acknowledgement, Radio};
 use super::event::Output;
@@ -36,25 +36,24 @@ impl Csma {
             return;
         }
         // What does not decode, or is secured, is noise to this node.
-        let Ok(frame) = Frame::parse(octets) else { return };
+        let Ok(frame) = Frame::parse(octets) else {
+            self.counters.malformed += 1;
+            return;
+        };
         match frame.header.frame_type {
             FrameType::Ack => self.on_ack(now, frame.header.sequence, rssi),
             FrameType::Data => self.on_data(now, &frame, rssi, handle),
-            FrameType::Beacon | FrameType::Command => {}
+            FrameType::Beacon | FrameType::Command => self.counters.filtered += 1,
         }
     }
 
     fn on_data(&mut self, now: Instant, frame: &Frame<'_>, rssi: Dbm, handle: Handle) {
         let header = &frame.header;
-        let Some(source) = header.source.and_then(frame::node_of) else { return };
-        let broadcast = match header.destination {
-            Some(Address::Extended(to)) if to == self.me => false,
-            Some(Address::BROADCAST) => true,
-            Some(Address::Short(to)) if self.config.short == Some(to) => false,
-            _ => return,
+        let Some((source, broadcast)) = self.addressed(header) else {
+            self.counters.filtered += 1;
+            return;
         };
-        let ours = |pan: PanId| pan == self.config.pan || pan == PanId::BROADCAST;
-        if !header.destination_pan.is_some_and(ours) || !self.take_buffer(now) {
+        if !self.take_buffer(now) {
             return;
         }
         self.links.note_heard(now, source, rssi);
@@ -64,6 +63,7 @@ impl Csma {
             });
         self.counters.duplicates += u64::from(repeated);
         let rejected = repeated && self.config.rejects_duplicates;
+        self.counters.accepted += u64::from(!rejected);
         if !rejected && !frame.payload.is_empty() {
             let payload = frame.payload.to_vec();
             self.outbox.push(Output::Received { source, broadcast, payload, handle });
@@ -77,6 +77,19 @@ impl Csma {
         {
             self.acknowledge(now, source, sequence);
         }
+    }
+
+    /// The sender of a frame to this node, and whether it is to everyone; `None` for frames that are not for this node.
+    fn addressed(&self, header: &Header) -> Option<(Eui64, bool)> {
+        let source = header.source.and_then(frame::node_of)?;
+        let broadcast = match header.destination? {
+            Address::Extended(to) if to == self.me => false,
+            Address::BROADCAST => true,
+            Address::Short(to) if self.config.short == Some(to) => false,
+            _ => return None,
+        };
+        let pan = header.destination_pan?;
+        (pan == self.config.pan || pan == PanId::BROADCAST).then_some((source, broadcast))
     }
 
     /// The thin MAC has one buffer. False when it is not for this frame.

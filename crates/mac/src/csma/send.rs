@@ -103,8 +103,10 @@ impl Csma {
             let expected = outgoing.frame.octets.get(2).copied();
             matches!(outgoing.progress, Progress::AckWait { .. }) && expected == sequence
         }) else {
+            self.counters.filtered += 1;
             return;
         };
+        self.counters.acknowledged += 1;
         if let Some(peer) = frame.destination {
             // An immediate acknowledgement names no node, but only this one was asked.
             self.links.note_heard(now, peer, rssi);
@@ -135,6 +137,8 @@ impl Csma {
     }
 
     fn give_up(&mut self, now: Instant, frame: &QueuedFrame, reason: DropReason) {
+        self.counters.no_ack += u64::from(reason == DropReason::NoAck);
+        self.counters.channel_access += u64::from(reason == DropReason::ChannelAccess);
         let dropped = Dropped { handle: frame.handle, layer: Layer::Mac, reason };
         let (destination, transmissions) = (frame.destination, frame.transmissions);
         self.outbox.push(Output::Dropped { dropped, destination, transmissions });

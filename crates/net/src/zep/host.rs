@@ -17,29 +17,26 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use lowmesh_mac::csma;
 use lowmesh_mac::frame::airtime;
 use lowmesh_mac::params::CCA;
-use lowmesh_machine::{Handle, Machine as _};
+use lowmesh_machine::{Handle, Machine as _, Rejected};
 use lowmesh_stack::Node;
 use lowmesh_stack::event::{Input, Output, RadioOrder};
 use lowmesh_units::{Channel, Dbm, Eui64, Instant};
 
+use super::counters::{Counters, Tally};
+use super::event::{Event, Loss};
 use super::frame::{Content, DATAGRAM_OCTETS_MAX, Datagram};
+use super::reader::{Arrival, Reader};
 use crate::clock::{Clock, ntp_timestamp};
 
 /// Datagrams and inputs that wait for the node: ours, more than one window of fragments.
 const INBOX_MAX: usize = 64;
 /// Frames that came while the node sent: ours; a node sends for a few milliseconds.
 const EARLY_MAX: usize = 16;
-/// How often the thread at the socket looks whether it is still wanted: ours.
-const READ_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// How a node reaches its air.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,13 +51,15 @@ pub struct Settings {
     pub node: Eui64,
 }
 
-/// What can reach a running host.
+/// What [`Host::next`] returns.
 #[derive(Debug)]
-enum Event {
-    Heard(Vec<u8>),
-    Do(Input),
-    Failed(io::Error),
-    Stop,
+pub enum Step {
+    /// Something happened at this time.
+    Happened(Instant, Event),
+    /// The time for which the caller wanted to wait is over.
+    Due,
+    /// [`Remote::stop`] was called.
+    Stopped,
 }
 
 /// What the driver owes the node's radio.
@@ -72,17 +71,17 @@ enum Duty {
 
 /// A handle to a running host.
 #[derive(Clone, Debug)]
-pub struct Remote(SyncSender<Event>);
+pub struct Remote(SyncSender<Arrival>);
 
 impl Remote {
     /// The application wants something of its node; false when it does not run any more.
     pub fn tell(&self, input: Input) -> bool {
-        self.0.send(Event::Do(input)).is_ok()
+        self.0.send(Arrival::Do(input)).is_ok()
     }
     /// Ends [`Host::run`].
     pub fn stop(&self) {
         // A host that does not run needs no stopping.
-        let _ = self.0.send(Event::Stop);
+        let _ = self.0.send(Arrival::Stop);
     }
 }
 
@@ -98,11 +97,11 @@ pub struct Host {
     duties: BTreeMap<(Instant, u64), Duty>,
     next_duty: u64,
     early: VecDeque<(Vec<u8>, Dbm)>,
-    said: VecDeque<Output>,
-    inbox: Receiver<Event>,
+    happened: VecDeque<(Instant, Event)>,
+    tally: Tally,
+    inbox: Receiver<Arrival>,
     remote: Remote,
-    ended: Arc<AtomicBool>,
-    reader: Option<JoinHandle<()>>,
+    reader: Reader,
 }
 
 impl Host {
@@ -115,13 +114,7 @@ impl Host {
         let socket = UdpSocket::bind(settings.local.unwrap_or(any))?;
         socket.connect(settings.peer)?;
         let (sender, inbox) = sync_channel(INBOX_MAX);
-        let ended = Arc::new(AtomicBool::new(false));
-        let source = socket.try_clone()?;
-        source.set_read_timeout(Some(READ_TIMEOUT))?;
-        let (to, flag) = (sender.clone(), Arc::clone(&ended));
-        let reader = thread::Builder::new()
-            .name("zep".to_owned())
-            .spawn(move || read(&source, &to, &flag))?;
+        let reader = Reader::start(socket.try_clone()?, sender.clone())?;
         Ok(Self {
             settings,
             node,
@@ -131,11 +124,11 @@ impl Host {
             duties: BTreeMap::new(),
             next_duty: 0,
             early: VecDeque::new(),
-            said: VecDeque::new(),
+            happened: VecDeque::new(),
+            tally: Tally::default(),
             inbox,
             remote: Remote(sender),
-            ended,
-            reader: Some(reader),
+            reader,
         })
     }
 
@@ -148,35 +141,78 @@ impl Host {
         self.remote.clone()
     }
 
+    /// The time since the host was opened.
+    pub fn now(&self) -> Instant {
+        self.clock.now()
+    }
+    /// What was counted since the node was switched on.
+    pub fn counters(&self) -> Counters {
+        self.tally.counters(&self.node)
+    }
+
     /// Switches the node on and lets it live until [`Remote::stop`]. `application` hears all that the node says
     /// and may answer.
     pub fn run(
         &mut self,
         mut application: impl FnMut(Instant, Output) -> Option<Input>,
     ) -> io::Result<()> {
+        self.start()?;
+        loop {
+            match self.next(None)? {
+                Step::Happened(at, Event::Said(output)) => {
+                    if let Some(input) = application(at, output) {
+                        // What the node refuses came too late, such as an answer to a request that is over.
+                        let _refused = self.tell(input);
+                    }
+                }
+                Step::Happened(..) | Step::Due => {}
+                Step::Stopped => return Ok(()),
+            }
+        }
+    }
+
+    /// Greets the dispatcher and switches the node on. [`Host::next`] lets it live from then on.
+    pub fn start(&mut self) -> io::Result<()> {
         self.send(Content::Hello(self.settings.node))?;
-        self.tell(Input::Boot);
+        let _refused_if_on = self.tell(Input::Boot);
+        Ok(())
+    }
+
+    /// Tells the node something.
+    pub fn tell(&mut self, input: Input) -> Result<(), Rejected> {
+        let told = self.node.handle(self.clock.now(), input);
+        self.drain();
+        told
+    }
+
+    /// Lets the node live until something happens, or until the time `until` of the host's clock.
+    pub fn next(&mut self, until: Option<Instant>) -> io::Result<Step> {
         loop {
             self.catch_up()?;
-            if let Some(output) = self.said.pop_front() {
-                if let Some(input) = application(self.clock.now(), output) {
-                    self.tell(input);
-                }
-                continue;
+            if let Some((at, event)) = self.happened.pop_front() {
+                return Ok(Step::Happened(at, event));
             }
-            match self.wait() {
-                Some(Event::Heard(datagram)) => self.hear(&datagram),
-                Some(Event::Do(input)) => self.tell(input),
-                Some(Event::Failed(error)) => return Err(error),
-                Some(Event::Stop) => return Ok(()),
+            if until.is_some_and(|until| until <= self.clock.now()) {
+                return Ok(Step::Due);
+            }
+            match self.wait(until) {
+                Some(Arrival::Datagram(datagram)) => self.hear(&datagram),
+                Some(Arrival::Do(input)) => {
+                    // See `run`.
+                    let _refused = self.tell(input);
+                }
+                Some(Arrival::Failed(error)) => return Err(error),
+                Some(Arrival::Stop) => return Ok(Step::Stopped),
                 None => {}
             }
         }
     }
 
-    /// Waits for an event, but not over the next duty or deadline.
-    fn wait(&self) -> Option<Event> {
-        let Some(due) = self.next_due() else { return self.inbox.recv().ok() };
+    /// Waits for an arrival, but not over the next duty or deadline, nor over `until`.
+    fn wait(&self, until: Option<Instant>) -> Option<Arrival> {
+        let Some(due) = lowmesh_machine::earliest(self.next_due(), until) else {
+            return self.inbox.recv().ok();
+        };
         self.inbox.recv_timeout(self.clock.until(due)).ok()
     }
 
@@ -196,14 +232,17 @@ impl Host {
                     Duty::Sense => self.radio(csma::Input::Sensed { busy: false }),
                     Duty::Send(octets) => {
                         self.send(Content::Data { lqi: u8::MAX, frame: &octets })?;
+                        self.note(now, Event::Sent(octets));
                         self.radio(csma::Input::Sent);
                     }
                 }
             } else if due(self.node.next_deadline()) {
-                self.tell(Input::Deadline);
+                // A node takes every deadline.
+                let _always_taken = self.tell(Input::Deadline);
             } else if self.node.is_listening()
                 && let Some((octets, rssi)) = self.early.pop_front()
             {
+                self.tally.taken();
                 let handle = Handle::NONE;
                 self.radio(csma::Input::Received { octets: &octets, rssi, handle });
             } else {
@@ -212,17 +251,21 @@ impl Host {
         }
     }
 
-    /// Tells the node something. What it refuses came too late, such as an answer to a request that is over.
-    fn tell(&mut self, input: Input) {
-        let _refused = self.node.handle(self.clock.now(), input);
-        self.drain();
-    }
     fn radio(&mut self, input: csma::Input<'_>) {
         self.node.radio(self.clock.now(), input);
         self.drain();
     }
 
+    fn note(&mut self, now: Instant, event: Event) {
+        self.tally.note(&event);
+        self.happened.push_back((now, event));
+    }
+
     fn drain(&mut self) {
+        let now = self.clock.now();
+        for loss in self.tally.losses(&self.node) {
+            self.note(now, Event::Lost(loss));
+        }
         while let Some(output) = self.node.poll_output() {
             let (due, duty) = match output {
                 Output::Radio(RadioOrder::Sense { at }) => (at + CCA, Duty::Sense),
@@ -233,7 +276,7 @@ impl Host {
                     (at, Duty::Send(octets.to_vec()))
                 }
                 other => {
-                    self.said.push_back(other);
+                    self.note(now, Event::Said(other));
                     continue;
                 }
             };
@@ -243,12 +286,33 @@ impl Host {
     }
 
     fn hear(&mut self, datagram: &[u8]) {
-        // What does not decode is noise, as it is on the air.
-        let Ok(Datagram { channel, content }) = Datagram::parse(datagram) else { return };
-        let Content::Data { lqi, frame } = content else { return };
-        if channel == Some(self.settings.channel) && self.early.len() < EARLY_MAX {
-            self.early.push_back((frame.to_vec(), level(lqi)));
+        let now = self.clock.now();
+        for _ in 0..self.reader.take_lost() {
+            self.note(now, Event::Lost(Loss::InboxFull));
         }
+        match self.frame_of(datagram) {
+            Ok(Some((octets, level))) => {
+                self.note(now, Event::Heard { octets: octets.clone(), level });
+                if self.early.len() < EARLY_MAX {
+                    self.early.push_back((octets, level));
+                } else {
+                    self.note(now, Event::Lost(Loss::EarlyFull));
+                }
+            }
+            Ok(None) => {}
+            Err(loss) => self.note(now, Event::Lost(loss)),
+        }
+    }
+
+    /// The frame in a datagram, if it carries one.
+    fn frame_of(&self, datagram: &[u8]) -> Result<Option<(Vec<u8>, Dbm)>, Loss> {
+        // What does not decode is noise, as it is on the air.
+        let Datagram { channel, content } = Datagram::parse(datagram).map_err(|_| Loss::NotZep)?;
+        let Content::Data { lqi, frame } = content else { return Ok(None) };
+        if channel != Some(self.settings.channel) {
+            return Err(Loss::OtherChannel);
+        }
+        Ok(Some((frame.to_vec(), level(lqi))))
     }
 
     fn send(&mut self, content: Content<'_>) -> io::Result<()> {
@@ -262,50 +326,6 @@ impl Host {
             other => other.map(|_| ()),
         }
     }
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        self.ended.store(true, Ordering::Relaxed);
-        if let Some(reader) = self.reader.take() {
-            // A reader that panicked has said so.
-            let _ = reader.join();
-        }
-    }
-}
-
-/// Moves datagrams from the socket to the inbox; what finds no room is lost, as on the air.
-fn read(socket: &UdpSocket, inbox: &SyncSender<Event>, ended: &AtomicBool) {
-    let mut buffer = [0; DATAGRAM_OCTETS_MAX + 1];
-    let mut failure = None;
-    while !ended.load(Ordering::Relaxed) {
-        if let Some(event) = failure.take() {
-            match inbox.try_send(event) {
-                Err(TrySendError::Full(event)) => failure = Some(event),
-                Err(TrySendError::Disconnected(_)) | Ok(()) => return,
-            }
-            thread::sleep(READ_TIMEOUT);
-            continue;
-        }
-        match socket.recv(&mut buffer) {
-            Ok(octets) => {
-                let _full = inbox.try_send(Event::Heard(buffer[..octets].to_vec()));
-            }
-            Err(error) if is_passing(error.kind()) => {}
-            Err(error) => failure = Some(Event::Failed(error)),
-        }
-    }
-}
-
-/// True for what will not be so the next time.
-fn is_passing(kind: ErrorKind) -> bool {
-    matches!(
-        kind,
-        ErrorKind::WouldBlock
-            | ErrorKind::TimedOut
-            | ErrorKind::Interrupted
-            | ErrorKind::ConnectionRefused
-    )
 }
 
 /// A signal strength for an LQI: ours, -100 dBm for 0 and -40 dBm for 255; ZEP carries no other.

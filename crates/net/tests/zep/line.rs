@@ -35,7 +35,8 @@ fn address(index: u16) -> Address {
 /// The node at `index`: the others are behind its neighbour on their side.
 fn identity(index: u16) -> Identity {
     let others = (0..NODES).filter(|other| *other != index);
-    others.fold(Identity::new(node(index)).with_address(address(index)), |identity, other| {
+    let here = Identity::new(node(index)).with_address(address(index), 64).expect("a global one");
+    others.fold(here, |identity, other| {
         let prefix = Prefix::new(address(other), 64).expect("64 bits");
         let next = if other > index { index + 1 } else { index - 1 };
         identity.with_route(prefix, Address::link_local(node(next))).expect("a neighbour")

@@ -221,11 +221,7 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
     /// Opens and seals what the transport gives out, until that is nothing.
     fn drain(&mut self, now: Instant) {
         while let Some(output) = self.transport.poll_output() {
-            if self.protection.is_none() {
-                self.outbox.push(output);
-            } else {
-                self.on_output(output, now);
-            }
+            self.on_output(output, now);
         }
     }
     fn on_output(&mut self, output: Output<P>, now: Instant) {
@@ -288,16 +284,16 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Machine for Protected
     type Output = Output<P>;
 
     fn handle(&mut self, now: Instant, input: Input<'_, P>) -> Result<(), Rejected> {
-        let result = if self.protection.is_none() {
-            self.transport.handle(now, input)
-        } else {
-            self.input(now, input)
-        };
+        if self.protection.is_none() {
+            return self.transport.handle(now, input);
+        }
+        let result = self.input(now, input);
         self.drain(now);
         result
     }
     fn poll_output(&mut self) -> Option<Output<P>> {
-        self.outbox.pop()
+        // What is not protected needs no queue of its own.
+        if self.protection.is_none() { self.transport.poll_output() } else { self.outbox.pop() }
     }
     fn next_deadline(&self) -> Option<Instant> {
         let again = self.due.first().map(|(due, _)| *due);
@@ -316,7 +312,9 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Transport<P> for Prot
         now: Instant,
     ) -> Result<(), ConfigError> {
         self.transport.choose_congestion_control(peer, chosen, now)?;
-        self.drain(now);
+        if self.protection.is_some() {
+            self.drain(now);
+        }
         Ok(())
     }
     fn lifetimes(&self) -> Lifetimes {

@@ -49,7 +49,8 @@ impl Pair {
             let other = 1 - index;
             let way = Prefix::new(global(other), 128).expect("128 bits");
             let identity = Identity::new(NodeId(index).eui64())
-                .with_address(global(index))
+                .with_address(global(index), 64)
+                .expect("a global address")
                 .with_route(way, LINKS[usize::from(other)])
                 .expect("a neighbour");
             Node::alone(&config, identity, Seed(u64::from(index))).expect("possible settings")
@@ -389,6 +390,13 @@ fn a_router_tells_why_a_packet_does_not_go_on() {
         let mut pair = Pair::new();
         pair.send(packet::plain(global(0), destination, 17, hop_limit, &[0; 40], |_| ()));
         assert_eq!(pair.troubles, [(global(1), destination, problem)]);
+        let (here, there) = (pair.nodes[0].counters(), pair.nodes[1].counters());
+        assert_eq!(here.errors_received, there.errors_sent);
+        let counted = match problem {
+            Problem::HopLimit => there.errors_sent.time_exceeded,
+            _ => there.errors_sent.unreachable,
+        };
+        assert_eq!((counted, there.errors_withheld), (1, 0));
     }
 }
 
@@ -458,6 +466,9 @@ fn errors_keep_to_their_rate() {
         pair.send(packet::plain(global(0), global(1), 132, 64, &[0; 12], |_| ()));
     }
     assert!((8..12).contains(&pair.troubles.len()), "{}", pair.troubles.len());
+    let counters = pair.nodes[1].counters();
+    assert_eq!(counters.errors_sent.parameter, pair.troubles.len() as u64);
+    assert_eq!(counters.errors_sent.parameter + counters.errors_withheld, 30);
 }
 
 #[test]

@@ -12,8 +12,6 @@
 //!  +-------------------------------+
 //! ```
 
-use alloc::vec::Vec;
-
 use super::{HEADER, PAYLOAD_MARKER};
 use crate::{DecodeError, Problem};
 
@@ -26,6 +24,8 @@ const TWO_OCTETS_FROM: u16 = 269;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Body<'a> {
     pub options: &'a [u8],
+    /// The number of the last option, 0 if there is none.
+    pub last: u16,
     pub payload: &'a [u8],
 }
 
@@ -40,7 +40,8 @@ pub(super) fn split(body: &[u8], start: usize) -> Result<Body<'_>, DecodeError> 
             if at + 1 == body.len() {
                 return Err(error("payload", start + at + 1, Problem::Length));
             }
-            return Ok(Body { options: &body[..at], payload: &body[at + 1..] });
+            let (options, payload) = (&body[..at], &body[at + 1..]);
+            return Ok(Body { options, last: number as u16, payload });
         }
         let (delta, _, next) = read(body, at, start)?;
         number += u32::from(delta);
@@ -49,7 +50,7 @@ pub(super) fn split(body: &[u8], start: usize) -> Result<Body<'_>, DecodeError> 
         }
         at = next;
     }
-    Ok(Body { options: body, payload: &[] })
+    Ok(Body { options: body, last: number as u16, payload: &[] })
 }
 
 /// The option at `at`: its delta, where its value starts, and where it ends.
@@ -105,13 +106,40 @@ pub(super) fn next_checked(options: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     Some((delta, &options[value..end], &options[end..]))
 }
 
-/// Appends an option; `value` must not be longer than 65,804 octets.
-pub(super) fn emit_option(delta: u16, value: &[u8], out: &mut Vec<u8>) {
+/// Writes an option over `out`, which has [`option_len`] octets; `value` must not be longer than 65,804.
+pub(super) fn write_option(delta: u16, value: &[u8], out: &mut [u8]) {
     let length = value.len() as u32;
-    out.push(nibble(u32::from(delta)) << 4 | nibble(length));
-    emit_extension(u32::from(delta), out);
-    emit_extension(length, out);
-    out.extend_from_slice(value);
+    let (head, tail) = out.split_at_mut(out.len() - value.len());
+    head[0] = nibble(u32::from(delta)) << 4 | nibble(length);
+    let mut at = 1;
+    for part in [u32::from(delta), length] {
+        match nibble(part) {
+            13 => {
+                head[at] = (part - u32::from(ONE_OCTET_FROM)) as u8;
+                at += 1;
+            }
+            14 => {
+                let extension = (part - u32::from(TWO_OCTETS_FROM)) as u16;
+                head[at..at + 2].copy_from_slice(&extension.to_be_bytes());
+                at += 2;
+            }
+            _ => {}
+        }
+    }
+    tail.copy_from_slice(value);
+}
+
+/// Octets of an option with a value of so many octets.
+pub(super) const fn option_len(delta: u16, value_len: usize) -> usize {
+    1 + extension_len(delta as usize) + extension_len(value_len) + value_len
+}
+
+const fn extension_len(value: usize) -> usize {
+    match value {
+        0..=12 => 0,
+        13..=268 => 1,
+        _ => 2,
+    }
 }
 
 const fn nibble(value: u32) -> u8 {
@@ -119,17 +147,6 @@ const fn nibble(value: u32) -> u8 {
         0..=12 => value as u8,
         13..=268 => 13,
         _ => 14,
-    }
-}
-
-fn emit_extension(value: u32, out: &mut Vec<u8>) {
-    match value {
-        0..=12 => {}
-        13..=268 => out.push((value - u32::from(ONE_OCTET_FROM)) as u8),
-        _ => {
-            let extension = (value - u32::from(TWO_OCTETS_FROM)) as u16;
-            out.extend_from_slice(&extension.to_be_bytes());
-        }
     }
 }
 

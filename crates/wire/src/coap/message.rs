@@ -102,7 +102,7 @@ impl From<&MessageView<'_>> for Message {
             code: view.code(),
             message_id: view.message_id(),
             token: view.token(),
-            options: Options::from_checked(view.options_bytes()),
+            options: Options::from_checked(&view.options()),
             payload: view.payload().to_vec(),
         }
     }

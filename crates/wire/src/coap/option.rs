@@ -90,6 +90,20 @@ const DEFINITIONS: [Definition; 24] = [
     row(9175, OptionNumber::REQUEST_TAG, "Request-Tag", true, Format::Opaque, (0, 8)),
 ];
 
+/// The rows of the numbers below 64, which most options of messages have; past the table where there is none.
+const ROWS: [u8; 64] = {
+    let mut rows = [u8::MAX; 64];
+    let mut row = 0;
+    while row < DEFINITIONS.len() {
+        let number = DEFINITIONS[row].number.0 as usize;
+        if number < rows.len() {
+            rows[number] = row as u8;
+        }
+        row += 1;
+    }
+    rows
+};
+
 impl OptionNumber {
     /// If-Match (s5.10.8.1).
     pub const IF_MATCH: Self = Self(1);
@@ -153,11 +167,12 @@ impl OptionNumber {
         self.0 & 0x1e == 0x1c
     }
     /// Its row of the table of options, if it has one.
+    #[inline]
     pub fn definition(self) -> Option<&'static Definition> {
-        DEFINITIONS
-            .binary_search_by_key(&self, |definition| definition.number)
-            .ok()
-            .map(|row| &DEFINITIONS[row])
+        match ROWS.get(usize::from(self.0)) {
+            Some(row) => DEFINITIONS.get(usize::from(*row)),
+            None => DEFINITIONS.iter().find(|definition| definition.number == self),
+        }
     }
 }
 
@@ -207,6 +222,10 @@ mod tests {
         assert!(DEFINITIONS.windows(2).all(|pair| pair[0].number < pair[1].number));
         assert_eq!(OptionNumber::PROXY_URI.definition().map(|d| d.len_max), Some(1034));
         assert_eq!(OptionNumber(65).definition(), None);
+        for number in 0..=u16::MAX {
+            let row = DEFINITIONS.iter().find(|definition| definition.number.0 == number);
+            assert_eq!(OptionNumber(number).definition(), row, "{number}");
+        }
     }
 
     #[test]

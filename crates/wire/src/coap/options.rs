@@ -10,6 +10,8 @@ use super::option::{OptionNumber, decode_uint, encode_uint};
 /// The longest value this list takes: what a UDP datagram could hold, and well inside what the 14 +
 /// two octets encoding can spell.
 const VALUE_LEN_MAX: usize = u16::MAX as usize;
+/// Octets of options that lie in the list itself: with them it is no larger than a `Vec` and a number.
+const SHORT_LEN_MAX: usize = 28;
 
 /// One option of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,17 +37,27 @@ impl<'a> OptionRef<'a> {
 #[derive(Clone, Debug)]
 pub struct OptionsIter<'a> {
     number: u16,
+    /// The number of the last option, 0 if there is none.
+    last: u16,
     rest: &'a [u8],
 }
 
 impl<'a> OptionsIter<'a> {
     /// Over `options`, which [`body::split`] has checked or [`Options`] has built.
-    pub(super) const fn new(options: &'a [u8]) -> Self {
-        Self { number: 0, rest: options }
+    pub(super) const fn new(options: &'a [u8], last: u16) -> Self {
+        Self { number: 0, last, rest: options }
+    }
+    /// The highest number of an option, 0 if there is none.
+    pub const fn last_number(&self) -> OptionNumber {
+        OptionNumber(self.last)
     }
     /// The values of the options numbered `number`, in order.
+    #[inline]
     pub fn values(self, number: OptionNumber) -> impl Iterator<Item = &'a [u8]> + Clone {
-        self.skip_while(move |option| option.number < number)
+        let past_the_last = number.0 > self.last;
+        let rest = if past_the_last { &[] } else { self.rest };
+        Self { rest, ..self }
+            .skip_while(move |option| option.number < number)
             .take_while(move |option| option.number == number)
             .map(|option| option.value)
     }
@@ -94,45 +106,91 @@ impl<'a> Iterator for OptionsIter<'a> {
     }
 }
 
-/// The options of an owned message, kept as wire bytes in the order of their numbers: one
-/// allocation for all, and nothing left to encode when the message is sent.
-#[derive(Clone, PartialEq, Eq, Default)]
-pub struct Options {
-    bytes: Vec<u8>,
-    last: u16,
+/// The options of an owned message, kept as wire bytes in the order of their numbers: nothing is left to encode when
+/// the message is sent, and a few short ones need no allocation.
+#[derive(Clone)]
+pub struct Options(Octets);
+
+/// The wire bytes, and the number of the last option. A list that has grown long stays long.
+#[derive(Clone)]
+enum Octets {
+    Short { len: u8, last: u16, bytes: [u8; SHORT_LEN_MAX] },
+    Long { last: u16, bytes: Vec<u8> },
 }
 
 impl Options {
     /// No options, without allocation.
     pub const fn new() -> Self {
-        Self { bytes: Vec::new(), last: 0 }
+        Self(Octets::Short { len: 0, last: 0, bytes: [0; SHORT_LEN_MAX] })
+    }
+    /// No options, with room for so many octets.
+    fn with_capacity(octets: usize) -> Self {
+        if octets <= SHORT_LEN_MAX {
+            return Self::new();
+        }
+        Self(Octets::Long { last: 0, bytes: Vec::with_capacity(octets) })
     }
     /// A copy of options that a view has checked.
-    pub(super) fn from_checked(bytes: &[u8]) -> Self {
-        let last = OptionsIter::new(bytes).last().map_or(0, |option| option.number.0);
-        Self { bytes: bytes.to_vec(), last }
+    #[inline]
+    pub(super) fn from_checked(options: &OptionsIter<'_>) -> Self {
+        let OptionsIter { last, rest, .. } = *options;
+        if rest.len() > SHORT_LEN_MAX {
+            return Self(Octets::Long { last, bytes: rest.to_vec() });
+        }
+        let mut bytes = [0; SHORT_LEN_MAX];
+        bytes[..rest.len()].copy_from_slice(rest);
+        Self(Octets::Short { len: rest.len() as u8, last, bytes })
     }
     /// Adds an option behind those of the same number. A value longer than 65,535 octets is cut
     /// there.
     pub fn insert(&mut self, number: OptionNumber, value: &[u8]) {
         let value = &value[..value.len().min(VALUE_LEN_MAX)];
-        if number.0 >= self.last {
-            body::emit_option(number.0 - self.last, value, &mut self.bytes);
-            self.last = number.0;
+        if number >= self.last_number() {
+            self.push(number, value);
             return;
         }
-        let mut ordered =
-            Self { bytes: Vec::with_capacity(self.bytes.len() + value.len() + 5), last: 0 };
+        let mut ordered = Self::with_capacity(self.as_bytes().len() + value.len() + 5);
         let mut pending = Some(value);
         for option in self.iter() {
             if option.number > number
                 && let Some(value) = pending.take()
             {
-                ordered.insert(number, value);
+                ordered.push(number, value);
             }
-            ordered.insert(option.number, option.value);
+            ordered.push(option.number, option.value);
         }
         *self = ordered;
+    }
+    /// Adds an option behind all others, whose numbers are not higher.
+    fn push(&mut self, number: OptionNumber, value: &[u8]) {
+        let delta = number.0 - self.last_number().0;
+        let start = self.as_bytes().len();
+        let end = start + body::option_len(delta, value.len());
+        if let Octets::Short { bytes, .. } = &self.0
+            && end > SHORT_LEN_MAX
+        {
+            let mut long = Vec::with_capacity(end);
+            long.extend_from_slice(&bytes[..start]);
+            self.0 = Octets::Long { last: 0, bytes: long };
+        }
+        let (last, room) = match &mut self.0 {
+            Octets::Short { len, last, bytes } => {
+                *len = end as u8;
+                (last, &mut bytes[start..end])
+            }
+            Octets::Long { last, bytes } => {
+                bytes.resize(end, 0);
+                (last, &mut bytes[start..])
+            }
+        };
+        body::write_option(delta, value, room);
+        *last = number.0;
+    }
+    /// The highest number of an option, 0 if there is none.
+    pub(super) const fn last_number(&self) -> OptionNumber {
+        match &self.0 {
+            Octets::Short { last, .. } | Octets::Long { last, .. } => OptionNumber(*last),
+        }
     }
     /// Adds an option whose value is a number.
     pub fn insert_uint(&mut self, number: OptionNumber, value: u32) {
@@ -155,10 +213,10 @@ impl Options {
     }
     /// Keeps the options that `keep` says yes to.
     pub fn retain(&mut self, mut keep: impl FnMut(OptionRef<'_>) -> bool) {
-        let mut kept = Self { bytes: Vec::with_capacity(self.bytes.len()), last: 0 };
+        let mut kept = Self::with_capacity(self.as_bytes().len());
         for option in self.iter() {
             if keep(option) {
-                kept.insert(option.number, option.value);
+                kept.push(option.number, option.value);
             }
         }
         *self = kept;
@@ -195,22 +253,43 @@ impl Options {
         });
     }
     /// Walks over all options in order.
+    #[inline]
     pub fn iter(&self) -> OptionsIter<'_> {
-        OptionsIter::new(&self.bytes)
+        OptionsIter::new(self.as_bytes(), self.last_number().0)
     }
     /// The first value of an option.
+    #[inline]
     pub fn get(&self, number: OptionNumber) -> Option<&[u8]> {
         self.iter().values(number).next()
     }
     /// True when there is no option.
     pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
+        self.as_bytes().is_empty()
     }
     /// The options as they are on the wire.
+    #[inline]
     pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes
+        match &self.0 {
+            Octets::Short { len, bytes, .. } => &bytes[..usize::from(*len)],
+            Octets::Long { bytes, .. } => bytes,
+        }
     }
 }
+
+impl Default for Options {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Equal octets say the same, wherever they lie.
+impl PartialEq for Options {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl Eq for Options {}
 
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -259,9 +338,32 @@ mod tests {
                 let mut options = Options::new();
                 options.insert(OptionNumber(number), &vec![7; len]);
                 let checked = body::split(options.as_bytes(), 0).expect("own output is valid");
-                let option = OptionsIter::new(checked.options).next().expect("one option");
+                assert_eq!(checked.last, number);
+                let option = OptionsIter::new(checked.options, checked.last).next();
+                let option = option.expect("one option");
                 assert_eq!((option.number.0, option.value.len()), (number, len));
             }
+        }
+    }
+
+    #[test]
+    fn options_that_outgrow_the_list_read_as_those_that_lie_in_it() {
+        assert!(size_of::<Options>() <= size_of::<(Vec<u8>, u16)>());
+        for len in 0..2 * SHORT_LEN_MAX {
+            let mut options = Options::new();
+            options.insert(OptionNumber::URI_QUERY, &vec![2; len]);
+            options.insert(OptionNumber::URI_PATH, b"1");
+            options.insert(OptionNumber::SIZE1, b"3");
+            let bytes = options.as_bytes();
+            let body::Body { last, .. } = body::split(bytes, 0).expect("own output is valid");
+            let copy = Options::from_checked(&OptionsIter::new(bytes, last));
+            assert_eq!(copy, options);
+            let values: Vec<&[u8]> = copy.iter().map(|option| option.value).collect();
+            assert_eq!(values, [&b"1"[..], &vec![2; len], b"3"]);
+            options.retain(|option| option.number == OptionNumber::SIZE1);
+            let mut last = Options::new();
+            last.insert(OptionNumber::SIZE1, b"3");
+            assert_eq!(options, last);
         }
     }
 

@@ -112,6 +112,8 @@ pub struct StreamView<'a> {
     code: Code,
     token: &'a [u8],
     options: &'a [u8],
+    /// The number of the last option, 0 if there is none.
+    last: u16,
     payload: &'a [u8],
 }
 
@@ -153,8 +155,8 @@ impl<'a> StreamView<'a> {
         let (Some(code), Some(token)) = (bytes.get(head), bytes.get(from..start)) else {
             return Err(error("token", bytes.len(), Problem::Truncated));
         };
-        let body::Body { options, payload } = body::split(&bytes[start..], start)?;
-        Ok(Self { code: Code(*code), token, options, payload })
+        let body::Body { options, last, payload } = body::split(&bytes[start..], start)?;
+        Ok(Self { code: Code(*code), token, options, last, payload })
     }
     /// What is asked, answered or signalled.
     pub const fn code(&self) -> Code {
@@ -166,7 +168,7 @@ impl<'a> StreamView<'a> {
     }
     /// Walks over the options in order.
     pub const fn options(&self) -> OptionsIter<'a> {
-        OptionsIter::new(self.options)
+        OptionsIter::new(self.options, self.last)
     }
     /// The first value of an option.
     pub fn option(&self, number: OptionNumber) -> Option<&'a [u8]> {
@@ -210,6 +212,7 @@ impl StreamMessage {
             code: self.code,
             token: self.token.as_bytes(),
             options: self.options.as_bytes(),
+            last: self.options.last_number().0,
             payload: &self.payload,
         }
     }
@@ -281,7 +284,7 @@ impl From<&StreamView<'_>> for StreamMessage {
         Self {
             code: view.code(),
             token: view.token(),
-            options: Options::from_checked(view.options),
+            options: Options::from_checked(&view.options()),
             payload: view.payload().to_vec(),
         }
     }

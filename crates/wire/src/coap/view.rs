@@ -48,6 +48,8 @@ pub struct MessageView<'a> {
     head: Head,
     token: &'a [u8],
     options: &'a [u8],
+    /// The number of the last option, 0 if there is none.
+    last: u16,
     payload: &'a [u8],
 }
 
@@ -82,8 +84,8 @@ impl<'a> MessageView<'a> {
         let Some(token) = bytes.get(from..start) else {
             return Err(error("token", from, Problem::Truncated));
         };
-        let body::Body { options, payload } = body::split(&bytes[start..], start)?;
-        Ok(Self { head, token, options, payload })
+        let body::Body { options, last, payload } = body::split(&bytes[start..], start)?;
+        Ok(Self { head, token, options, last, payload })
     }
     /// The message type.
     pub const fn kind(&self) -> Kind {
@@ -108,11 +110,7 @@ impl<'a> MessageView<'a> {
     }
     /// Walks over the options in order.
     pub const fn options(&self) -> OptionsIter<'a> {
-        OptionsIter::new(self.options)
-    }
-    /// The options as they are on the wire.
-    pub const fn options_bytes(&self) -> &'a [u8] {
-        self.options
+        OptionsIter::new(self.options, self.last)
     }
     /// The first value of an option.
     pub fn option(&self, number: OptionNumber) -> Option<&'a [u8]> {

@@ -43,6 +43,31 @@ fn a_repeated_frame_is_acknowledged_again_but_not_delivered_again() {
 }
 
 #[test]
+fn every_frame_that_comes_is_counted_once() {
+    let mut bench = Bench::new(prompt());
+    let other = NodeId(9).eui64();
+    let frames = [
+        frame_from(PEER, Some(ME), 1),
+        frame_from(PEER, Some(ME), 1),
+        frame_from(PEER, None, 2),
+        frame_from(PEER, Some(other), 3),
+        frame::immediate_ack(4).to_vec(),
+        vec![0xff; 5],
+    ];
+    for octets in &frames {
+        bench.hear(octets);
+        bench.wait(micros(192) + ACK);
+        // Only frames to this node alone have an acknowledgement on its way.
+        let _refused = bench.try_tell(Input::Sent);
+    }
+    let counters = bench.mac.counters();
+    assert_eq!((counters.accepted, counters.duplicates), (2, 1));
+    // An acknowledgement that nobody waits for means nothing.
+    assert_eq!((counters.filtered, counters.acknowledged), (2, 0));
+    assert_eq!(counters.malformed, 1);
+}
+
+#[test]
 fn a_repeated_frame_is_delivered_again_where_duplicates_pass() {
     let mut bench = Bench::new(Config { rejects_duplicates: false, ..prompt() });
     for duplicates in 0..2 {

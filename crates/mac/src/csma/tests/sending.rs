@@ -91,6 +91,7 @@ fn a_channel_that_is_busy_too_often_ends_the_frame_and_frees_the_way_for_the_nex
     assert!(matches!(after[..], [.., Output::Sent { handle: Handle(2), .. }]), "{after:?}");
     let counters = bench.mac.counters();
     assert_eq!((counters.sensed, counters.sensed_busy, counters.transmissions), (6, 5, 1));
+    assert_eq!((counters.channel_access, counters.acknowledged, counters.no_ack), (1, 1, 0));
 }
 
 #[test]
@@ -123,6 +124,7 @@ fn after_three_retries_the_frame_is_given_up_and_the_link_is_worse() {
         asked = bench.expire();
     }
     assert_eq!(drop_reason(&asked), Some((2, DropReason::NoAck, 4)));
+    assert_eq!(bench.mac.counters().no_ack, 1);
     let etx = asked.iter().find_map(|output| match output {
         Output::LinkEtx { peer: PEER, etx } => Some(*etx),
         _ => None,

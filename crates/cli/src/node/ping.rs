@@ -1,0 +1,157 @@
+//! `lowmesh node ping`: echo requests of ICMPv6 (RFC 4443 s4.1), one after the other.
+
+use std::io::Write;
+use std::net::Ipv6Addr;
+
+use lowmesh_machine::{Dropped, Handle};
+use lowmesh_net::clock::fresh_seed;
+use lowmesh_stack::event::{Class, Input, Output, Packet, Problem};
+use lowmesh_units::{Duration, Instant};
+use lowmesh_wire::icmpv6::{Echo, Unreachable};
+use lowmesh_wire::ipv6::Address;
+
+use super::Setup;
+use super::session::{Session, Turn, Until};
+use super::target::reachable;
+use crate::failure::Failure;
+use crate::ping::{Pace, Tally};
+
+/// Octets of an echo request and its IPv6 header.
+const HEADER_OCTETS: u16 = 48;
+/// Octets of the largest packet: RFC 4944 s5, the MTU of IPv6 over IEEE 802.15.4.
+const MTU: u16 = 1280;
+/// Octets of data in an echo request by default: as many as other pings send.
+const SIZE: u16 = 56;
+
+/// Check whether a node answers ICMPv6 echo requests, and how fast
+#[derive(Debug, clap::Args)]
+#[command(after_help = "EXAMPLES\n\
+    \u{20} lowmesh node --zep localhost:17754 --eui64 02:4c:4d:00:00:00:00:01 ping fe80::4c:4d00:0:2\n\
+    \u{20} lowmesh node --zep localhost:17754 --eui64 02:4c:4d:00:00:00:00:01 --fragments sfr --counters \\\n\
+    \u{20}     ping fe80::4c:4d00:0:2 -c 10 -s 1232\n\n\
+    The options of the node stand before `ping`; `lowmesh node --help` lists them.\n\
+    Exit codes: 0 a node answered, 2 usage, 3 no answer.")]
+pub struct Args {
+    /// IPv6 address of the node to ask
+    #[arg(value_name = "ADDRESS")]
+    target: Ipv6Addr,
+    /// Octets of data in a request
+    #[arg(short, long, value_name = "OCTETS", default_value_t = SIZE,
+          value_parser = clap::value_parser!(u16).range(..=i64::from(MTU - HEADER_OCTETS)))]
+    size: u16,
+    #[command(flatten)]
+    pace: Pace,
+}
+
+/// How a ping ended.
+enum End {
+    /// An answer came at this time.
+    Answered(Instant),
+    /// No answer comes any more.
+    Lost(String),
+    /// The user has had enough.
+    Stopped,
+}
+
+/// Pings, and sums up.
+pub fn execute(setup: &Setup, args: &Args, out: &mut impl Write) -> Result<(), Failure> {
+    let to = Address::from(args.target);
+    if to.is_multicast() {
+        return Err(Failure::usage("a group is not pinged", "ping each of its members"));
+    }
+    reachable(&setup.options, to)?;
+    let config = setup.options.config();
+    let mut session = Session::start(setup, &config, Vec::new(), Until::Unread)?;
+    let (mut tally, mut loss) = (Tally::default(), None);
+    let data: Vec<u8> = (0..args.size).map(|at| at as u8).collect();
+    // Who pings twice in a row does not take late answers to the first pings for those to the second.
+    let identifier = fresh_seed().0 as u16;
+    for number in 1..=args.pace.count {
+        let echo = Echo { identifier, sequence: number as u16, data: data.clone() };
+        let sent = session.now();
+        let (line, rtt_ms) = match ping(&mut session, to, echo, args.pace.timeout)? {
+            End::Stopped => break,
+            End::Answered(at) => {
+                let rtt_ms = at.since(sent).as_secs_f64() * 1000.0;
+                (format!("{rtt_ms:.3} ms"), Some(rtt_ms))
+            }
+            End::Lost(why) => {
+                let line = format!("lost, {why}");
+                loss = Some(why);
+                (line, None)
+            }
+        };
+        tally.rtts_ms.push(rtt_ms);
+        if !setup.watch.json {
+            writeln!(out, "{to}: ping {number}: {line}")?;
+            out.flush()?;
+        }
+        let pause = Duration::from_secs_f64(args.pace.interval);
+        if number < args.pace.count && !session.rest(pause)? {
+            break;
+        }
+    }
+    tally.sum_up(&to, setup.watch.json, out)?;
+    session.finish(out)?;
+    if tally.answered() > 0 {
+        return Ok(());
+    }
+    let why = loss.unwrap_or_else(|| "the first was interrupted".to_owned());
+    let hint =
+        "are --zep, --channel and --pan those of that node? `--drops` shows what is lost here";
+    Err(Failure::no_answer(format!("no answer from {to}: {why}"), hint))
+}
+
+/// Sends one request and waits for its end.
+fn ping(session: &mut Session, to: Address, echo: Echo, timeout: f64) -> Result<End, Failure> {
+    // What the node has said so far is not about this request.
+    if !session.rest(Duration::ZERO)? {
+        return Ok(End::Stopped);
+    }
+    session.tell(Input::Ping { to, echo: echo.clone() });
+    let until = session.now() + Duration::from_secs_f64(timeout);
+    let mut request: Option<Handle> = None;
+    loop {
+        let output = match session.next(Some(until))? {
+            Turn::Said(at, Output::Pong { echo: answer, .. }) if answer == echo => {
+                return Ok(End::Answered(at));
+            }
+            Turn::Said(_, output) => output,
+            Turn::Due => return Ok(End::Lost(format!("no answer within {timeout} s"))),
+            Turn::Stopped => return Ok(End::Stopped),
+        };
+        match output {
+            // The first packet that is made after the order is the request.
+            Output::Packet(Packet::Born(handle, Class::Control)) if request.is_none() => {
+                request = Some(handle);
+            }
+            Output::Packet(Packet::Dropped(dropped)) if Some(dropped.handle) == request => {
+                return Ok(End::Lost(gone(dropped)));
+            }
+            Output::Trouble { from, to: asked, problem } if asked == to => {
+                return Ok(End::Lost(format!("{from} says: {}", words(problem))));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn gone(dropped: Dropped) -> String {
+    format!("the request was dropped here, {dropped}")
+}
+
+/// An ICMPv6 error in words (RFC 4443 s3).
+fn words(problem: Problem) -> String {
+    match problem {
+        Problem::Unreachable(Unreachable::NoRoute) => "no route to the destination".to_owned(),
+        Problem::Unreachable(Unreachable::Port) => "nobody listens on the port".to_owned(),
+        Problem::Unreachable(_) => "the destination is unreachable".to_owned(),
+        Problem::TooBig => "the packet is too big".to_owned(),
+        Problem::HopLimit => "the hop limit came to zero".to_owned(),
+        Problem::Reassembly => "fragments did not all come in time".to_owned(),
+        Problem::Parameter { code, pointer } => {
+            format!("it does not know the field at octet {pointer} (code {code})")
+        }
+        Problem::Unknown { kind, code } => format!("ICMPv6 error {kind}, code {code}"),
+    }
+}

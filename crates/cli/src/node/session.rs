@@ -1,0 +1,152 @@
+//! One node from its start to its end: a host, what is shown of it, and the signals that end it.
+
+use std::io::Write;
+
+use lowmesh_net::clock::fresh_seed;
+use lowmesh_net::zep::{Event, Host, Remote, Settings, Step};
+use lowmesh_stack::event::{Input, Output};
+use lowmesh_stack::{Application, Config, Node};
+use lowmesh_units::{Duration, Instant};
+
+use super::Setup;
+use super::watch::Watch;
+use crate::console::reader_gone;
+use crate::failure::Failure;
+use crate::ports::interrupted;
+
+/// How long a node lives on when its verb is done: ours, as long as an acknowledgement is waited for. Without the
+/// acknowledgement of the last frame its sender would repeat it.
+const LINGER: Duration = Duration::from_millis(20);
+
+/// A node that lives.
+pub struct Session {
+    host: Host,
+    watch: Watch,
+    /// The value of `--zep`, for errors.
+    zep: String,
+}
+
+/// What [`Session::next`] returns.
+#[derive(Debug)]
+pub enum Turn {
+    /// The node says something.
+    Said(Instant, Output),
+    /// The time is over.
+    Due,
+    /// The user, or the reader of stdout, has had enough.
+    Stopped,
+}
+
+/// What ends a session before its verb is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// Ctrl-C or SIGTERM.
+    Interrupted,
+    /// These, or a reader of stdout that goes away.
+    Unread,
+}
+
+impl Session {
+    /// Opens all outputs and the socket, and switches the node on, with these settings and applications.
+    pub fn start(
+        setup: &Setup,
+        config: &Config,
+        applications: Vec<Box<dyn Application>>,
+        until: Until,
+    ) -> Result<Self, Failure> {
+        let options = &setup.options;
+        let (peer, identity) = (options.peer()?, options.identity()?);
+        let mut node = Node::alone(config, identity, fresh_seed()).map_err(Failure::own)?;
+        for application in applications {
+            node.install(application).map_err(|error| {
+                Failure::usage(error, "`lowmesh node --help` lists what the node itself answers")
+            })?;
+        }
+        let watch = Watch::open(&setup.watch, options.channel)?;
+        let channel = options.channel;
+        let settings = Settings { peer, local: options.bind, channel, node: options.eui64 };
+        let mut host = Host::open(settings, node).map_err(|error| {
+            let message = format!("cannot open a socket towards {peer}: {error}");
+            Failure::usage(message, "--bind names an address and a free port of this machine")
+        })?;
+        stop_at(until, host.remote())?;
+        host.start().map_err(|error| lost(&options.zep, &error))?;
+        Ok(Self { host, watch, zep: options.zep.clone() })
+    }
+
+    /// The address of its socket.
+    pub fn local_addr(&self) -> Result<std::net::SocketAddr, Failure> {
+        self.host.local_addr().map_err(Failure::own)
+    }
+    /// The time since it was opened.
+    pub fn now(&self) -> Instant {
+        self.host.now()
+    }
+    /// Tells the node something; what it refuses came too late, such as an answer to a request that is over.
+    pub fn tell(&mut self, input: Input) {
+        let _refused = self.host.tell(input);
+    }
+    /// Lets the node live until it says something, or until a time of its clock. Requests that nobody claims get 4.04.
+    pub fn next(&mut self, until: Option<Instant>) -> Result<Turn, Failure> {
+        loop {
+            match self.host.next(until).map_err(|error| lost(&self.zep, &error))? {
+                Step::Happened(at, event) => {
+                    self.watch.note(at, &event)?;
+                    let Event::Said(output) = event else { continue };
+                    match output.not_found() {
+                        Some(answer) => self.tell(answer),
+                        None => return Ok(Turn::Said(at, output)),
+                    }
+                }
+                Step::Due => return Ok(Turn::Due),
+                Step::Stopped => return Ok(Turn::Stopped),
+            }
+        }
+    }
+    /// Lets the node say what it still has to say, and live for so long; false if it was stopped meanwhile.
+    pub fn rest(&mut self, time: Duration) -> Result<bool, Failure> {
+        let until = self.now() + time;
+        loop {
+            match self.next(Some(until))? {
+                Turn::Said(..) => {}
+                Turn::Due => return Ok(true),
+                Turn::Stopped => return Ok(false),
+            }
+        }
+    }
+    /// Closes the outputs and shows what was counted.
+    pub fn finish(mut self, out: &mut impl Write) -> Result<(), Failure> {
+        self.rest(LINGER)?;
+        let counters = self.host.counters();
+        self.watch.finish(&counters, out)?;
+        Ok(out.flush()?)
+    }
+}
+
+fn lost(zep: &str, error: &std::io::Error) -> Failure {
+    let message = format!("the socket towards {zep} failed: {error}");
+    Failure::Own { message, hint: Some("is the network of --zep up?".to_owned()) }
+}
+
+/// Stops a host at a signal, or when its output is not read any more.
+fn stop_at(until: Until, remote: Remote) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(Failure::own)?;
+    // Signals are caught from here on.
+    let interrupted = {
+        let _inside = runtime.enter();
+        interrupted().map_err(Failure::own)?
+    };
+    let waiting = move || {
+        runtime.block_on(async {
+            tokio::select! {
+                () = interrupted => {}
+                () = reader_gone(), if until == Until::Unread => {}
+            }
+        });
+        remote.stop();
+    };
+    // It ends with the command.
+    std::thread::Builder::new().name("signals".to_owned()).spawn(waiting).map_err(Failure::own)?;
+    Ok(())
+}

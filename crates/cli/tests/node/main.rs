@@ -1,0 +1,8 @@
+//! The verbs of `lowmesh node` between two processes over ZEP on loopback.
+
+mod captures;
+mod nodes;
+mod pings;
+mod relay;
+#[path = "../served/mod.rs"]
+mod served;
