@@ -99,6 +99,7 @@ impl Args {
         let config = Config {
             congestion,
             peers_max: self.max_peers,
+            peers_per_source: share(None, self.max_peers),
             incoming_max: self.incoming_max(),
             incoming_per_source: share(None, self.incoming_max()),
             ..Config::default()

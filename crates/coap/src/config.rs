@@ -32,6 +32,8 @@ pub struct Config {
     /// forgotten: of eight, an unproven one that came once, or else the one idle longest. As many may
     /// have a congestion control of their own; a choice is never forgotten, so one more is refused.
     pub peers_max: usize,
+    /// Peers of one source remembered, from 1. For one more, an idle one of the same source is forgotten, likewise.
+    pub peers_per_source: usize,
     /// Messages remembered per peer against duplicates, from 1. One more displaces the peer's oldest.
     pub dedup_per_peer: usize,
     /// Messages remembered against duplicates over all peers, from 1. One more displaces what has expired, or else the
@@ -73,6 +75,7 @@ impl Default for Config {
             max_retransmit: params::MAX_RETRANSMIT,
             token_len: params::TOKEN_LEN,
             peers_max: params::PEERS_MAX,
+            peers_per_source: params::PEERS_PER_SOURCE,
             dedup_per_peer: params::DEDUP_PER_PEER,
             dedup_total: params::DEDUP_TOTAL,
             ack_delay: params::ACK_DELAY,
@@ -107,6 +110,7 @@ impl Config {
             ("token_len", self.token_len, token.contains(&self.token_len), "2 to 8 octets"),
             ("peer_token_len_max", carried, carried >= TOKEN_LEN_MAX, "8 octets or more"),
             ("peers_max", self.peers_max, self.peers_max > 0, "1 or more"),
+            ("peers_per_source", self.peers_per_source, self.peers_per_source > 0, "1 or more"),
             ("dedup_per_peer", self.dedup_per_peer, self.dedup_per_peer > 0, "1 or more"),
             ("dedup_total", self.dedup_total, self.dedup_total > 0, "1 or more"),
         ];

@@ -58,14 +58,28 @@ impl MessageIds {
     /// The next ID, for a message with a reserved place that leaves now.
     pub(crate) fn issue(&mut self, now: Instant) -> MessageId {
         self.release();
-        self.in_use += 1;
-        match self.steps.back_mut() {
-            Some((start, count)) if now.since(*start) < MESSAGE_ID_STEP => *count += 1,
-            _ => self.steps.push_back((now, 1)),
-        }
         let id = MessageId(self.next);
-        self.next = self.next.wrapping_add(1);
+        self.use_up(1, now);
         id
+    }
+    /// Goes on with an ID that does not follow from the latest: the `count` IDs in between are in use as if they had been
+    /// issued. False if fewer than half of all would be free.
+    pub(crate) fn skip(&mut self, count: u32, now: Instant) -> bool {
+        self.forget_before(now);
+        if self.in_use + self.reserved + count > MESSAGE_IDS / 2 {
+            return false;
+        }
+        self.use_up(count, now);
+        true
+    }
+    /// The next `count` IDs are in use from now on.
+    fn use_up(&mut self, count: u32, now: Instant) {
+        self.in_use += count;
+        match self.steps.back_mut() {
+            Some((start, issued)) if now.since(*start) < MESSAGE_ID_STEP => *issued += count,
+            _ => self.steps.push_back((now, count)),
+        }
+        self.next = self.next.wrapping_add(count as u16);
     }
     fn forget_before(&mut self, now: Instant) {
         // RFC 7252 s4.4: the same ID MUST NOT be reused within EXCHANGE_LIFETIME.

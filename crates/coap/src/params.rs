@@ -87,6 +87,8 @@ pub const STREAM_MESSAGE_MAX: usize = (64 << 10) + MESSAGE_OVERHEAD;
 pub const CSM_TIMEOUT: Duration = Duration::from_secs(5);
 /// Connections at once; ours.
 pub const CONNECTIONS_MAX: usize = 1024;
+/// Connections of one source at once; ours, a quarter.
+pub const CONNECTIONS_PER_SOURCE: usize = CONNECTIONS_MAX / 4;
 /// Hop-Limit that a proxy starts with: RFC 8768 s3, 16.
 pub const HOP_LIMIT_DEFAULT: u32 = 16;
 /// Longest body that is put together, octets; ours.
@@ -177,9 +179,15 @@ pub const WINDOW_MAX: u32 = 32;
 /// Peers remembered; ours: more than [`OPEN_MAX`] and [`INCOMING_MAX`] together, so that one is always idle.
 pub const PEERS_MAX: usize = 2560;
 const _: () = assert!(PEERS_MAX > OPEN_MAX + INCOMING_MAX);
-/// Unmatched ACKs and RSTs of a peer, up to which an ACK proves its address; ours: to guess one of 65,536
-/// message IDs takes more.
+/// Peers of one source remembered; ours, a quarter: a source may be a network behind one address.
+pub const PEERS_PER_SOURCE: usize = PEERS_MAX / 4;
+const _: () = assert!(PEERS_PER_SOURCE > INCOMING_PER_SOURCE + OBSERVERS_PER_SOURCE);
+/// Wrong ACKs of a peer since its last right one, up to which the next right one proves its address; ours: to guess one
+/// of 65,536 message IDs takes more. ACKs that come while nothing waits for one do not count.
 pub const STRAYS_MAX: u8 = 8;
+/// Message IDs of which one is drawn to go on from, after an ACK that may have been guessed; ours: to guess one of them
+/// takes many more than [`STRAYS_MAX`] ACKs, and half of all IDs hold the skipped ones of several such ACKs.
+pub const MESSAGE_IDS_SKIPPED: u32 = 4096;
 /// Peers among which idle ones are looked for; ours.
 pub const ADMISSION_LOOK: usize = 64;
 /// Idle peers that are looked at to find one to forget; ours.

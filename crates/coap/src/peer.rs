@@ -41,7 +41,7 @@ pub(crate) struct Peer {
     pub(crate) incoming: usize,
     /// The peer has shown that it receives at its address.
     pub(crate) proven: bool,
-    /// ACKs and RSTs that nothing here waited for.
+    /// Wrong ACKs since the last right one, while something waited for an ACK.
     pub(crate) strays: u8,
     /// More than one datagram came from it.
     pub(crate) returned: bool,
@@ -191,6 +191,10 @@ impl Peer {
     /// The exchange, which has settled, is over.
     pub(crate) fn forget(&mut self, id: ExchangeId) {
         self.unanswered.retain(|(_, one)| *one != id);
+    }
+    /// Whether something waits for an ACK.
+    pub(crate) fn awaits_ack(&self) -> bool {
+        !self.unacknowledged.is_empty()
     }
     pub(crate) fn by_message_id(&self, message_id: MessageId) -> Option<ExchangeId> {
         self.unacknowledged.iter().find(|(id, _)| *id == message_id).map(|(_, id)| *id)

@@ -13,7 +13,8 @@ use core::hash::Hash;
 /// assert_ne!(("2001:db8::1", 5683).source(), ("2001:db8::2", 5683).source());
 /// ```
 pub trait PeerAddress: Ord + Copy + Hash {
-    /// The value that all peers of the same source have in common. It may be the address of one of them.
+    /// The value that all peers of the same source have in common. It may be the address of one of them. No address of
+    /// the source is less, and no address of another source lies between.
     fn source(self) -> Self {
         self
     }

@@ -160,8 +160,8 @@ impl<P: PeerAddress> Endpoint<P> {
         self.counters.count(cause);
         self.outbox.push(Output::Discarded { from, cause });
     }
-    /// Makes a peer known. A full table forgets an idle peer for a newcomer; false if no peer is idle. The address may
-    /// be forged, so the table never grows past its bound.
+    /// Makes a peer known. A full table forgets an idle peer for a newcomer, and a source with its share one of its own;
+    /// false if no peer is idle. The address may be forged, so the table never grows past its bound.
     fn admit(&mut self, peer: P, now: Instant) -> bool {
         self.admit_with(peer, 0, now)
     }
@@ -173,8 +173,10 @@ impl<P: PeerAddress> Endpoint<P> {
             known.credit.earn(earned, now);
             return true;
         }
-        if self.peers.len() >= self.config.peers_max {
-            let Some(oldest) = self.idle_peer() else { return false };
+        let own_share = self.peers.of_source(peer.source()) >= self.config.peers_per_source;
+        if own_share || self.peers.len() >= self.config.peers_max {
+            let crowd = own_share.then(|| peer.source());
+            let Some(oldest) = self.idle_peer(crowd) else { return false };
             self.forget_expired(oldest, now);
             self.strangers.remove(&oldest);
             if let Some(gone) = self.peers.remove(&oldest) {
@@ -195,26 +197,27 @@ impl<P: PeerAddress> Endpoint<P> {
         self.strangers.insert(peer);
         true
     }
-    /// The idle peer to forget: the least worth keeping among the next few whose address is unproven, else
-    /// among the next few of all. In a flood of forged addresses, to look at all of them for each
+    /// The idle peer to forget, of one source or of all: the least worth keeping among the next few whose address is
+    /// unproven, else among the next few of all. In a flood of forged addresses, to look at all of them for each
     /// datagram would be the heavier load.
-    fn idle_peer(&self) -> Option<P> {
-        let (after, before) = self.turn();
-        let strangers = self.strangers.range((after, Bound::Unbounded));
-        let strangers = strangers.chain(self.strangers.range((Bound::Unbounded, before)));
+    fn idle_peer(&self, source: Option<P>) -> Option<P> {
+        // The addresses of a source lie side by side, behind `source`.
+        let is_in = |peer: &P| source.is_none_or(|source| peer.source() == source);
+        let hand = self.hand.filter(is_in);
+        let after = hand.map_or(source.map_or(Bound::Unbounded, Bound::Included), Bound::Excluded);
+        let first = source.map_or(Bound::Unbounded, Bound::Included);
+        let before = hand.map_or(Bound::Unbounded, Bound::Included);
+        let turn = [(after, Bound::Unbounded), (first, before)];
+        let strangers = turn
+            .into_iter()
+            .flat_map(|part| self.strangers.range(part).take_while(|peer| is_in(peer)));
         let known = strangers.filter_map(|peer| Some((peer, self.peers.get(peer)?)));
-        least(known.take(ADMISSION_LOOK)).or_else(|| least(self.in_turn()))
-    }
-    /// Where the next peer in turn begins, and where the last one ends.
-    fn turn(&self) -> (Bound<P>, Bound<P>) {
-        let after = self.hand.map_or(Bound::Unbounded, Bound::Excluded);
-        (after, self.hand.map_or(Bound::Unbounded, Bound::Included))
-    }
-    /// All peers, from the one behind that which was forgotten last.
-    fn in_turn(&self) -> impl Iterator<Item = (&P, &Peer)> {
-        let (after, before) = self.turn();
-        let next = self.peers.range((after, Bound::Unbounded));
-        next.chain(self.peers.range((Bound::Unbounded, before)))
+        least(known.take(ADMISSION_LOOK)).or_else(|| {
+            let all = turn
+                .into_iter()
+                .flat_map(|part| self.peers.range(part).take_while(|(peer, _)| is_in(peer)));
+            least(all)
+        })
     }
     fn on_deadline(&mut self, now: Instant) {
         while let Some(((due, id), ())) = self.deadlines.first().copied() {

@@ -40,7 +40,7 @@ pub(super) const NO_MESSAGE_ID: Rejected = Rejected {
 };
 /// The table of peers is full of busy ones.
 pub(super) const NO_ROOM: Rejected =
-    Rejected { what: "response", why: "no room for its peer: raise peers_max" };
+    Rejected { what: "response", why: "no room for its peer: raise peers_max or peers_per_source" };
 /// A request that asks for nothing.
 pub(super) const NOT_A_METHOD: Rejected =
     Rejected { what: "request", why: "its code is not a method (0.01 to 0.31)" };

@@ -10,7 +10,8 @@ use core::hash::BuildHasher;
 use core::ops::RangeBounds;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use hashbrown::{DefaultHashBuilder, HashTable};
+use hashbrown::hash_map::Entry;
+use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
 use crate::PeerAddress;
 use crate::peer::Peer;
@@ -26,6 +27,8 @@ pub(super) struct Peers<P> {
     /// What is kept of each, at its place.
     states: Vec<Option<(P, Peer)>>,
     free: Vec<usize>,
+    /// How many peers each source has.
+    by_source: HashMap<P, usize>,
     /// The place that was found last; another peer may have it by now. Atomic for the sake of readers alone.
     latest: AtomicUsize,
 }
@@ -38,6 +41,7 @@ impl<P: PeerAddress> Peers<P> {
             ordered: BTreeMap::new(),
             states: Vec::new(),
             free: Vec::new(),
+            by_source: HashMap::new(),
             latest: AtomicUsize::new(0),
         }
     }
@@ -85,14 +89,25 @@ impl<P: PeerAddress> Peers<P> {
         };
         places.insert_unique(hasher.hash_one(address), place, hash_at);
         self.ordered.insert(address, place);
+        *self.by_source.entry(address.source()).or_default() += 1;
     }
     pub(super) fn remove(&mut self, address: &P) -> Option<Peer> {
         let hash = self.hasher.hash_one(address);
         let entry = self.places.find_entry(hash, |place| has(&self.states, *place, address));
         let (place, _) = entry.ok()?.remove();
         self.ordered.remove(address);
+        if let Entry::Occupied(mut of_source) = self.by_source.entry(address.source()) {
+            *of_source.get_mut() -= 1;
+            if *of_source.get() == 0 {
+                of_source.remove();
+            }
+        }
         self.free.push(place);
         self.states.get_mut(place)?.take().map(|(_, peer)| peer)
+    }
+    /// How many peers a source has.
+    pub(super) fn of_source(&self, source: P) -> usize {
+        self.by_source.get(&source).copied().unwrap_or_default()
     }
     /// The peers whose addresses lie in a range, in their order.
     pub(super) fn range(&self, range: impl RangeBounds<P>) -> impl Iterator<Item = (&P, &Peer)> {
@@ -160,5 +175,6 @@ mod tests {
         assert_eq!((peers.len(), peers.states.len()), (2, 2));
         assert_eq!(listed(&peers), [(2, 0), (3, 0)]);
         assert!(peers.get(&1).is_none() && peers.get(&3).is_some());
+        assert_eq!([1, 2, 3].map(|source| peers.of_source(source)), [0, 1, 1]);
     }
 }

@@ -10,7 +10,9 @@ use crate::PeerAddress;
 use crate::event::{Discard, ExchangeId, Output, Purpose, ResponseTemplate};
 use crate::exchange::Role;
 use crate::message_ids::MessageIds;
-use crate::params::{DATAGRAM_OVERHEAD, OPEN_UNPROVEN_DIVISOR, STRAYS_MAX, UNPROVEN_GRACE};
+use crate::params::{
+    DATAGRAM_OVERHEAD, MESSAGE_IDS_SKIPPED, OPEN_UNPROVEN_DIVISOR, STRAYS_MAX, UNPROVEN_GRACE,
+};
 
 /// A datagram on its way out.
 pub(super) struct Departure<P> {
@@ -59,15 +61,28 @@ impl<P: PeerAddress> Endpoint<P> {
         }
     }
     /// A peer has acknowledged a CON. It has read the message ID, or has guessed it: so after many wrong ones an ACK
-    /// proves nothing.
+    /// proves nothing. Then the next message has an ID that does not follow from the one that may be known now, and its
+    /// ACK proves the address.
+    ///
+    /// ```text
+    ///   wrong ACK while a CON waits   one more
+    ///   right ACK, at most 8 wrong    the address is proven
+    ///   right ACK, more than 8 wrong  none, and a random part of the message IDs is skipped
+    /// ```
     pub(super) fn prove_by_message_id(&mut self, peer: P, now: Instant) {
-        if self.peers.get(&peer).is_some_and(|known| known.strays <= STRAYS_MAX) {
-            self.prove(peer, now);
+        let all_are_proven = self.all_are_proven();
+        let Some(known) = self.peers.get_mut(&peer) else { return };
+        if known.strays <= STRAYS_MAX || known.proven || all_are_proven {
+            return self.prove(peer, now);
+        }
+        let skipped = 1 + self.rng.next_u32() % MESSAGE_IDS_SKIPPED;
+        if known.ids.skip(skipped, now) {
+            known.strays = 0;
         }
     }
-    /// An ACK or RST that nothing here waits for.
+    /// An ACK that nothing here waits for. Only while something else waits for one may it be a guess.
     pub(super) fn discard_stray(&mut self, from: P) {
-        if let Some(known) = self.peers.get_mut(&from) {
+        if let Some(known) = self.peers.get_mut(&from).filter(|known| known.awaits_ack()) {
             known.strays = known.strays.saturating_add(1);
         }
         self.discard(from, Discard::Unmatched);

@@ -111,7 +111,7 @@ impl<P: PeerAddress> Endpoint<P> {
             self.peers.get_mut(&from).and_then(|one| one.take_unconfirmed(message_id));
         match notification {
             Some(handle) => self.fail(handle, DropReason::Reset),
-            None => self.discard_stray(from),
+            None => self.discard(from, Discard::Unmatched),
         }
     }
 

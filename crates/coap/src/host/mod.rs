@@ -247,7 +247,7 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
                 self.outbox.push(Output::Send { to, bytes, handle, copy, purpose });
             }
             Output::Close { peer } => {
-                self.server.on_unreachable(peer);
+                self.on_gone(peer);
                 self.outbox.push(output);
             }
             Output::Discarded { .. } => self.outbox.push(output),
@@ -287,8 +287,9 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
                 self.transport.handle(now, Input::Decline { exchange })
             }
             Input::Unreachable { peer } => {
-                self.server.on_unreachable(peer);
-                self.transport.handle(now, Input::Unreachable { peer })
+                let result = self.transport.handle(now, Input::Unreachable { peer });
+                self.on_gone(peer);
+                result
             }
             Input::Deadline => self.transport.handle(now, Input::Deadline),
             Input::Datagram { from, .. } => {
@@ -297,10 +298,22 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
                 self.server.registry.on_heard(from, now);
                 result
             }
-            Input::GroupDatagram { .. } | Input::Connected { .. } | Input::Release { .. } => {
+            Input::Connected { peer, .. } => {
+                let result = self.transport.handle(now, input);
+                // The connection that had this name before has ended.
+                self.on_gone(peer);
+                result
+            }
+            Input::GroupDatagram { .. } | Input::Release { .. } => {
                 self.transport.handle(now, input)
             }
         }
+    }
+
+    /// A peer cannot be reached any more, or its connection has ended.
+    fn on_gone(&mut self, peer: P) {
+        let transport = &self.transport;
+        self.server.on_gone(peer, |id| transport.awaits_response(id));
     }
 
     /// A request whose transport did not take it leaves no trace.

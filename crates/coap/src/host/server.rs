@@ -124,8 +124,13 @@ impl<P: PeerAddress> Server<P> {
             self.refreshes.changed(id);
         }
     }
-    pub(super) fn on_unreachable(&mut self, peer: P) {
+    /// A peer has gone. Its requests leave if their answers can no longer be sent.
+    pub(super) fn on_gone(&mut self, peer: P, awaits_response: impl Fn(ExchangeId) -> bool) {
         self.registry.remove_peer(peer);
+        let own = self.asked.iter().filter(|(id, one)| one.peer == peer && !awaits_response(*id));
+        for id in own.map(|(id, _)| *id).collect::<Vec<_>>() {
+            self.forget(id);
+        }
     }
     /// A request is answered, or will not be.
     pub(super) fn forget(&mut self, exchange: ExchangeId) -> Option<Box<Asked<P>>> {

@@ -15,6 +15,8 @@ pub struct ConnectionLimits {
     pub message_max: usize,
     /// Connections at once.
     pub connections_max: usize,
+    /// The same of one source ([`PeerAddress::source`](crate::PeerAddress::source)). One more is closed.
+    pub connections_per_source: usize,
     /// Own requests that wait for an answer, over all connections.
     pub open_max: usize,
     /// Unanswered requests of peers, over all connections. One more is answered with 5.03.
@@ -38,6 +40,7 @@ impl Default for ConnectionLimits {
         Self {
             message_max: params::STREAM_MESSAGE_MAX,
             connections_max: params::CONNECTIONS_MAX,
+            connections_per_source: params::CONNECTIONS_PER_SOURCE,
             open_max: params::OPEN_MAX,
             incoming_max: params::INCOMING_MAX,
             incoming_per_source: params::INCOMING_PER_SOURCE,

@@ -127,7 +127,9 @@ impl<P: PeerAddress> Connections<P> {
     /// A driver has connected, or a peer has.
     fn on_connected(&mut self, peer: P, framing: Framing, now: Instant) {
         self.end(peer, DropReason::NoRoute);
-        if self.open.len() >= self.limits.connections_max {
+        let of_source = self.open.keys().filter(|one| one.source() == peer.source()).count();
+        let share = self.limits.connections_per_source;
+        if self.open.len() >= self.limits.connections_max || of_source >= share {
             self.discard(peer, Discard::Overloaded);
             self.outbox.push(Output::Close { peer });
             return;

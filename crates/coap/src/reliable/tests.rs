@@ -505,3 +505,19 @@ fn all_connections_of_a_machine_have_one_share_of_the_unanswered_requests() {
     assert_eq!(counts, [2, 1, 0, 0, 0]);
     assert_eq!(taken((2, 1)), 2, "another machine");
 }
+
+#[test]
+fn one_machine_has_a_share_of_the_connections() {
+    let limits = ConnectionLimits { connections_per_source: 2, ..ConnectionLimits::default() };
+    let mut machine = Connections::<(u8, u16)>::new(limits, rng(1));
+    let mut connect = |peer: (u8, u16)| {
+        machine
+            .handle(T0, Input::Connected { peer, framing: Framing::Stream })
+            .expect("acceptable");
+        let closed = core::iter::from_fn(|| machine.poll_output());
+        closed.filter(|output| *output == Output::Close { peer }).count() == 0
+    };
+    assert_eq!([1, 2, 3].map(|port| connect((1, port))), [true, true, false]);
+    assert!(connect((2, 1)), "another machine");
+    assert!(connect((1, 2)), "the same connection again");
+}

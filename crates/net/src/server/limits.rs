@@ -16,7 +16,7 @@ use crate::params::{
 ///
 /// | bound | where | default |
 /// |---|---|---|
-/// | peers remembered, each UDP address | `datagrams.peers_max` | 2560 |
+/// | peers remembered, in all and each source, each UDP address | `datagrams.peers_max`, `peers_per_source` | 2560, 640 |
 /// | requests that take time, each UDP address and connection; a quarter for one source, half for unproven addresses | `host.requests_max` | 256 |
 /// | requests that are not answered, in all and each source, each UDP address | `datagrams.incoming_max`, `incoming_per_source` | 768, 192 |
 /// | messages remembered against duplicates, each peer and in all | `datagrams.dedup_per_peer`, `dedup_total` | 256, 16,384 |

@@ -245,8 +245,11 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
             other => self.outbox.push(other),
         }
     }
+    /// A peer has gone. Its requests leave if their answers can no longer be sent.
     fn forget_peer(&mut self, peer: P) {
         self.observed.retain(|(observer, _), _| *observer != peer);
+        let transport = &self.transport;
+        self.answering.retain(|id, one| one.peer() != peer || transport.awaits_response(*id));
     }
     fn input(&mut self, now: Instant, input: Input<'_, P>) -> Result<(), Rejected> {
         match input {
@@ -267,8 +270,9 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
                 self.transport.handle(now, Input::Cancel { handle })
             }
             Input::Unreachable { peer } => {
+                let result = self.transport.handle(now, Input::Unreachable { peer });
                 self.forget_peer(peer);
-                self.transport.handle(now, Input::Unreachable { peer })
+                result
             }
             Input::Deadline => {
                 self.register_again(now);

@@ -21,6 +21,12 @@ pub(super) struct Answering<P> {
     registers: bool,
 }
 
+impl<P: PeerAddress> Answering<P> {
+    pub(super) fn peer(&self) -> P {
+        self.peer
+    }
+}
+
 /// What a protected answer needs, or each notification of an observation.
 #[derive(Debug)]
 pub(super) struct Secured {

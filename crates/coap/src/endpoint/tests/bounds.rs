@@ -267,3 +267,68 @@ fn a_refusal_without_a_place_stays_within_what_its_request_has_earned() {
     get.token = Token::from_number(1, 2);
     assert_eq!(sent(&hear(&mut server, NEWCOMER, &get, T0)).len(), 1);
 }
+
+/// A peer asks for something slow; the separate response to it.
+fn separate_response(server: &mut Endpoint<u16>, id: u16, now: Instant) -> (Instant, Message) {
+    let out = hear(server, NEWCOMER, &request(Kind::Confirmable, id), now);
+    let exchange = exchange_of(&out).expect("there is room");
+    let now = now + server.config.ack_delay;
+    server.handle(now, Input::Deadline).expect("never fails");
+    outputs(server);
+    let response = ResponseTemplate::new(Code::CONTENT);
+    let input = Input::Respond { exchange, response, handle: Handle(1) };
+    server.handle(now, input).expect("acceptable");
+    (now, sent(&outputs(server)).remove(0))
+}
+
+fn acknowledge(server: &mut Endpoint<u16>, id: MessageId, now: Instant) {
+    let ack = Message::new(Kind::Acknowledgement, Code::EMPTY, id);
+    hear(server, NEWCOMER, &ack, now);
+}
+
+#[test]
+fn acknowledgements_forged_before_a_message_leaves_forbid_no_proof_by_its_own() {
+    let mut server = careful(Config::default());
+    hear(&mut server, NEWCOMER, &request(Kind::Confirmable, 1), T0);
+    (0..100).for_each(|id| acknowledge(&mut server, MessageId(id), T0));
+    let (now, answer) = separate_response(&mut server, 2, T0);
+    acknowledge(&mut server, answer.message_id, now);
+    assert!(server.is_proven(NEWCOMER));
+}
+
+#[test]
+fn among_many_guesses_the_right_one_proves_nothing_and_does_not_give_the_next_away() {
+    let mut server = careful(Config::default());
+    let (mut now, answer) = separate_response(&mut server, 1, T0);
+    for guess in 1..100 {
+        acknowledge(&mut server, MessageId(answer.message_id.0.wrapping_sub(guess)), now);
+    }
+    acknowledge(&mut server, answer.message_id, now);
+    assert!(!server.is_proven(NEWCOMER), "it may have been guessed");
+    let (later, next) = separate_response(&mut server, 2, now);
+    now = later;
+    for guess in 1..=8 {
+        acknowledge(&mut server, MessageId(answer.message_id.0.wrapping_add(guess)), now);
+    }
+    assert!(!server.is_proven(NEWCOMER), "the message IDs do not go on from the one that is known");
+    acknowledge(&mut server, next.message_id, now);
+    assert!(server.is_proven(NEWCOMER), "its peer has read it");
+}
+
+#[test]
+fn message_ids_skipped_after_a_guess_are_not_used_again_within_their_lifetime() {
+    let mut server = careful(Config::default());
+    let mut now = T0;
+    let mut ids = std::collections::BTreeSet::new();
+    for round in 1..=100 {
+        let (later, answer) = separate_response(&mut server, round, now);
+        now = later;
+        assert!(ids.insert(answer.message_id), "in round {round}");
+        (1..100).for_each(|guess| {
+            acknowledge(&mut server, MessageId(answer.message_id.0.wrapping_sub(guess)), now);
+        });
+        acknowledge(&mut server, answer.message_id, now);
+    }
+    assert!(!server.is_proven(NEWCOMER));
+    assert!(server.message_ids_left(NEWCOMER, now) > 0, "the peer is still answered");
+}

@@ -95,3 +95,33 @@ fn a_machine_whose_many_ports_say_little_each_forgets_before_one_that_says_more(
     let listed = server.remembered.large();
     assert_eq!(listed, [(20, (OTHER, 0)), (128, (GREEDY, 0))]);
 }
+
+#[test]
+fn a_machine_past_its_share_of_the_peers_displaces_its_own() {
+    let mut server = server(Config { peers_max: 16, peers_per_source: 4, ..Config::default() });
+    let ask = |server: &mut Endpoint<Port>, from| {
+        let exchange = hear(server, from, 1)?;
+        server.handle(T0, Input::Decline { exchange }).expect("acceptable");
+        Some(exchange)
+    };
+    for port in 1..=3 {
+        assert!(ask(&mut server, (OTHER, port)).is_some());
+    }
+    for port in 1..=100 {
+        assert!(ask(&mut server, (GREEDY, port)).is_some(), "port {port}");
+        assert!(server.peers.of_source((GREEDY, 0)) <= 4);
+    }
+    assert_eq!((server.peers.len(), server.strangers.len()), (7, 7));
+    for port in 1..=3 {
+        assert!(ask(&mut server, (OTHER, port)).is_none(), "it is known as a duplicate");
+    }
+}
+
+#[test]
+fn a_machine_whose_peers_are_all_busy_gets_no_more_and_another_does() {
+    let mut server = server(Config { peers_max: 16, peers_per_source: 4, ..Config::default() });
+    let taken = (1..=10).filter(|port| hear(&mut server, (GREEDY, *port), 1).is_some()).count();
+    assert_eq!((taken, server.counters().overloaded), (4, 6));
+    let others = (1..=4).filter(|port| hear(&mut server, (OTHER, *port), 1).is_some()).count();
+    assert_eq!(others, 4);
+}

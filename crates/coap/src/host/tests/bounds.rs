@@ -1,5 +1,6 @@
 //! What observers cost a server at most, and which of them lose what when a bound is reached.
 
+use lowmesh_wire::coap::signaling::{Capabilities, Signal};
 use lowmesh_wire::coap::stream::{Framing, StreamMessage};
 
 use super::drive::{acknowledge, answer_all, hear, register, respond, state, wants};
@@ -379,4 +380,44 @@ fn among_forged_observers_who_take_all_places_one_that_proves_its_address_has_a_
     };
     assert!(registered.options.get(OptionNumber::OBSERVE).is_some(), "{registered:?}");
     assert_eq!(server.observers(), 8);
+}
+
+#[test]
+fn requests_of_a_connection_that_has_ended_leave_a_host_with_several() {
+    let rng = Rng::stream(Seed(5), NodeId(2), Purpose::Coap);
+    let mut host = Host::over_connections(ConnectionLimits::default(), HostLimits::default(), rng);
+    let mut get = StreamMessage::new(Code::GET);
+    get.options.insert_path("/slow");
+    let csm = Signal::Csm(Capabilities::default()).into_message(Token::EMPTY);
+    let ask = |host: &mut Host<u8, Connections<u8>>, peer: u8| {
+        host.handle(T0, Input::Connected { peer, framing: Framing::Stream }).expect("acceptable");
+        for message in [&csm, &get] {
+            let mut bytes = Vec::new();
+            message.emit(Framing::Stream, &mut bytes);
+            host.handle(T0, Input::Datagram { from: peer, bytes: &bytes }).expect("never fails");
+        }
+        let request = |output| match output {
+            Output::Request { exchange, .. } => Some(exchange),
+            _ => None,
+        };
+        let outputs = core::iter::from_fn(|| host.poll_output());
+        outputs.filter_map(request).last().expect("for the application")
+    };
+    let stays = ask(&mut host, 1);
+    for _ in 0..HostLimits::default().requests_max {
+        // The network says that the connection is gone, or its peer sends what is no message.
+        for end in [None, Some(&[0x0f, 0x01][..])] {
+            let exchange = ask(&mut host, 2);
+            assert!(host.defer(exchange).is_ok(), "the places of its source are free again");
+            let ended = match end {
+                None => Input::Unreachable { peer: 2 },
+                Some(bytes) => Input::Datagram { from: 2, bytes },
+            };
+            host.handle(T0, ended).expect("never fails");
+            assert_eq!(host.server.asked_len(), 1);
+        }
+    }
+    let response = ResponseTemplate::new(Code::CONTENT);
+    let answer = Input::Respond { exchange: stays, response, handle: Handle::NONE };
+    assert!(host.handle(T0, answer).is_ok(), "the other connection gets its answer");
 }
