@@ -1,7 +1,7 @@
 //! The queue of a node among strangers: a share for each neighbour, and neighbours that acknowledge go first.
 //!
 //! A frame to a neighbour that does not acknowledge takes the air for all its copies, some forty times as long as another.
-//! Whoever can make a node answer could stop it so.
+//! Without a share, any peer that a node answers could stop it.
 //!
 //! | bound | total | share | the next one |
 //! |---|---|---|---|
