@@ -47,7 +47,7 @@ fn rng() -> Rng {
 }
 
 fn over_datagrams(octets: &[u8]) -> bool {
-    let congestion = CongestionControl::new("cocoa").with_window("quic", 2);
+    let congestion = CongestionControl::new("cocoa").and_then(|cocoa| cocoa.with_window("quic", 2));
     let config = Config {
         congestion: congestion.expect("listed names"),
         open_max: 8,

@@ -72,7 +72,9 @@ impl Shown {
         let text = process::read(process::command(binary, &["show", SCENARIO]))?;
         let value = |key: &str| -> Result<&str> {
             let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(" = "));
-            line.map(|value| value.trim_matches('"'))
+            let value = line.and_then(|line| line.split("  # ").next());
+            value
+                .map(|value| value.trim_matches('"'))
                 .with_context(|| format!("`lowmesh show {SCENARIO}` has no {key}"))
         };
         let nodes = value("nodes")?.parse().context("nodes is no number")?;

@@ -12,11 +12,14 @@ mod capture;
 mod chance;
 mod check;
 mod determinism;
+mod examples;
 #[cfg(feature = "figures")]
 mod figures;
 #[cfg(feature = "grenoble")]
 mod grenoble;
 mod interop;
+#[cfg(feature = "manual")]
+mod manual;
 mod metadata;
 mod no_std;
 mod process;
@@ -42,6 +45,7 @@ cargo xtask COMMAND
   no-std        the device crates build without std
   determinism   the same seed gives the same trace, whatever the number of threads
   traces        built-in scenarios and reproductions give the recorded traces   [--write: record them]
+  examples      every program in examples/ builds and runs   [NAME...]
   stale-store   a changed program reuses no stored runs of the program before the change
   capture       a ten-minute capture that tshark must dissect without fault
   scapy         6LoWPAN beside scapy: it reads our frames, and our tests its own; --write updates them
@@ -52,6 +56,7 @@ cargo xtask COMMAND
   siege         attacks on serve and proxy, beside honest clients   [--long] [--only NAME] [--list] [--seed S] [--json]
   bench         the speed table          [--quick]   [codec, server, coap DIR: those of CoAP]
   figures       docs/figures from real runs   [--readme: the results in README.md too]
+  manual        the parts of docs/topics that rows of algorithms make   [--write]
   grenoble      derives the built-in Grenoble table   RAW OUT";
 
 fn main() -> ExitCode {
@@ -74,6 +79,7 @@ fn run(args: &[String]) -> Result<()> {
         "no-std" => no_std::run(rest),
         "determinism" => determinism::run(rest),
         "traces" => traces::run(rest),
+        "examples" => examples::run(rest),
         "stale-store" => stale_store::run(rest),
         "capture" => capture::run(rest),
         "scapy" => scapy::run(rest),
@@ -84,6 +90,7 @@ fn run(args: &[String]) -> Result<()> {
         "siege" => besiege(rest),
         "bench" => bench::run(rest),
         "figures" => draw_figures(rest),
+        "manual" => make_manual(rest),
         "grenoble" => derive_grenoble(rest),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");
@@ -122,6 +129,17 @@ fn draw_figures(args: &[String]) -> Result<()> {
     again("figures", args)
 }
 
+#[cfg(feature = "manual")]
+fn make_manual(args: &[String]) -> Result<()> {
+    manual::run(args)
+}
+
+/// This program again, with the lab in it.
+#[cfg(not(feature = "manual"))]
+fn make_manual(args: &[String]) -> Result<()> {
+    again("manual", args)
+}
+
 #[cfg(feature = "grenoble")]
 fn derive_grenoble(args: &[String]) -> Result<()> {
     grenoble::run(args)
@@ -134,7 +152,7 @@ fn derive_grenoble(args: &[String]) -> Result<()> {
 }
 
 /// This program again, with the feature that a command of the same name needs.
-#[cfg(not(all(feature = "figures", feature = "grenoble", feature = "siege")))]
+#[cfg(not(all(feature = "figures", feature = "grenoble", feature = "manual", feature = "siege")))]
 fn again(command: &str, args: &[String]) -> Result<()> {
     let mut again = process::cargo(&["run", "--quiet", "--package", "xtask"]);
     again.args(["--features", command, "--", command]).args(args);

@@ -7,7 +7,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::process::{self, Stopwatch};
 use crate::{
-    capture, check, determinism, interop, no_std, scapy, stale_store, tidy, tools, traces, zep,
+    capture, check, determinism, examples, interop, no_std, scapy, stale_store, tidy, tools,
+    traces, zep,
 };
 
 type Stage = (&'static str, fn() -> Result<()>);
@@ -20,6 +21,7 @@ const STAGES: &[Stage] = &[
     ("device crates without std", || no_std::run(&[])),
     ("same seed, same trace", || determinism::run(&[])),
     ("recorded traces", || traces::run(&[])),
+    ("examples of own algorithms", || examples::run(&[])),
     ("other sources, other runs", || stale_store::run(&[])),
     ("attacks on serve and proxy", siege),
 ];
@@ -66,7 +68,7 @@ pub fn run(args: &[String]) -> Result<()> {
 }
 
 fn tests() -> Result<()> {
-    let features = ["--features", "xtask/figures,xtask/siege"];
+    let features = ["--features", "xtask/figures,xtask/manual,xtask/siege"];
     process::execute(process::cargo(&[&["test", "--quiet", "--workspace"][..], &features].concat()))
 }
 

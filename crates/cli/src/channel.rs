@@ -18,6 +18,7 @@ use lowmesh_wire::coap::uri::{Scheme, Uri};
 use crate::answer;
 use crate::console::reader_gone;
 use crate::failure::Failure;
+use crate::rows;
 use crate::traffic;
 
 /// How long a request waits for its answer: as long as libcoap's client.
@@ -55,8 +56,8 @@ pub struct Args {
     /// Largest block of a long body, octets
     #[arg(short, long, value_name = "OCTETS", value_parser = block)]
     block: Option<Exponent>,
-    /// Retransmission timer: default, rfc6298, fasor, cocoa, 6cocoa or one of their variants
-    #[arg(long, value_name = "NAME", default_value = "default")]
+    /// Retransmission timer
+    #[arg(long, value_name = "NAME", default_value = "default", value_parser = rows::timers())]
     cc: String,
 }
 
@@ -109,7 +110,7 @@ impl Args {
     /// The client of a verb; waits for answers as long as `patience` says, and if `verbose` prints on stderr what happens
     /// meanwhile.
     pub fn client(&self, patience: Duration, verbose: bool) -> Result<Client, Failure> {
-        let congestion = CongestionControl::new(self.cc.as_str());
+        let congestion = CongestionControl::new(&self.cc).map_err(Error::from)?;
         let mut builder = Client::builder().congestion(congestion).patience(patience);
         if let Some(block) = self.block {
             builder = builder.block(block);

@@ -27,6 +27,7 @@ mod report;
 mod reproduce;
 mod request;
 mod rerun;
+mod rows;
 mod run;
 mod scenarios;
 mod serve;

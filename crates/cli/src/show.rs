@@ -1,4 +1,4 @@
-//! `lowmesh show`: prints a scenario with every value written out, and its sweep.
+//! `lowmesh show`: prints a scenario with every value and its meaning, and its sweep.
 
 use std::io::Write;
 
@@ -6,7 +6,7 @@ use lowmesh_lab::plan::Plan;
 
 use crate::failure::Failure;
 
-/// Print a scenario with every value written out.
+/// Print a scenario with every value written out, and what it means.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// A built-in scenario, or a TOML file.
@@ -19,5 +19,5 @@ pub struct Args {
 /// Writes the TOML.
 pub fn execute(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     let plan = Plan::load(&args.scenario, &args.overrides)?;
-    Ok(out.write_all(plan.to_toml().as_bytes())?)
+    Ok(out.write_all(plan.to_commented_toml().as_bytes())?)
 }

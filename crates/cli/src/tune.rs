@@ -12,14 +12,12 @@ use lowmesh_lab::scenario::Scenario;
 use lowmesh_lab::simulate::Simulate;
 use lowmesh_lab::statistics::Estimate;
 use lowmesh_lab::store::Store;
-use lowmesh_lab::tune::{
-    Compared, News, Objective, Plan, Request, TIMER_NAMES, TuneError, Tuned, Verdict,
-};
+use lowmesh_lab::tune::{Compared, News, Objective, Plan, Request, TuneError, Tuned, Verdict};
 
 use crate::console::say;
 use crate::failure::Failure;
 use crate::progress::{Meter, Style};
-use crate::{report, store};
+use crate::{report, rows, store};
 
 /// Search the best parameters of a retransmission timer for a scenario.
 ///
@@ -29,8 +27,8 @@ use crate::{report, store};
 pub struct Args {
     /// A built-in scenario (see `lowmesh scenarios`), or a TOML file.
     scenario: String,
-    /// The timer: default, cocoa or one of its variants, 6cocoa.
-    #[arg(long, value_name = "NAME", value_parser = clap::builder::PossibleValuesParser::new(TIMER_NAMES), default_value = "cocoa")]
+    /// The timer. One without parameters of its own is tuned by `coap.ack_timeout`.
+    #[arg(long, value_name = "NAME", value_parser = rows::timers(), default_value = "cocoa")]
     timer: String,
     /// What to optimise: delivery, the 95th percentile of the delay, or both (halving that delay is worth ten
     /// points of delivery).
@@ -78,7 +76,7 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
     lowmesh_lab::air::check(&scenario)
         .map_err(|error| Failure::Usage { message: error.to_string(), hint: None })?;
     let objective = Objective::by_name(&args.objective).expect("the parser allows its names only");
-    let (timer, budget) = (scenario.coap.congestion, args.budget);
+    let (timer, budget) = (scenario.coap.congestion.row(), args.budget);
     let seeds = args.seeds.unwrap_or(scenario.head.seeds);
     let plan = Plan::new(Request { timer, objective, budget, seeds, jobs: args.jobs })?;
     args.report.as_deref().map(report::check).transpose()?;

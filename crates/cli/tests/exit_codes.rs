@@ -31,7 +31,11 @@ fn show_prints_a_scenario_that_can_be_shown_again() {
     let output = lowmesh(&["show", "grid-64", "--set", "traffic.period=2s"]);
     assert_eq!(output.status.code(), Some(0));
     let text = stdout(&output);
-    assert!(text.contains("\nperiod = \"2s\"\n"), "{text}");
+    assert!(text.contains("\nperiod = \"2s\"  # Time between two requests of a node.\n"), "{text}");
+    assert!(
+        text.contains("  # Congestion control. Random first timeout, doubled (RFC 7252 s4.8).\n"),
+        "{text}"
+    );
     let file = std::env::temp_dir().join(format!("lowmesh-show-{}.toml", std::process::id()));
     std::fs::write(&file, &text).expect("the system's folder for temporary files is writable");
     let again = lowmesh(&["show", file.to_str().expect("ASCII")]);

@@ -141,9 +141,7 @@ mod tests {
 
     #[test]
     fn an_unknown_timer_is_answered_with_the_list() {
-        let congestion = CongestionControl::new("coca");
-        let config = Config { congestion, ..Config::default() };
-        let text = config.check().expect_err("no such timer").to_string();
+        let text = CongestionControl::new("coca").expect_err("no such timer").to_string();
         assert!(text.contains("`coca`") && text.contains("6cocoa"), "{text}");
     }
 }

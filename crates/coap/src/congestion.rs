@@ -9,8 +9,9 @@
 
 use alloc::boxed::Box;
 
-use lowmesh_congestion::window::Limits;
-use lowmesh_congestion::{Timer, TimerSnapshot, TimerSpec, Window, WindowSnapshot, WindowSpec};
+use lowmesh_congestion::window::{Limits, fixed};
+use lowmesh_congestion::{Timer, TimerSnapshot, Window, WindowSnapshot, WindowSpec, timer};
+use lowmesh_registry::{Choice, Registry};
 use lowmesh_units::Duration;
 
 use crate::ConfigError;
@@ -20,16 +21,15 @@ use crate::params::{ACK_TIMEOUT, NSTART, WINDOW_MAX};
 ///
 /// ```
 /// use lowmesh_coap::CongestionControl;
-/// let tuned = CongestionControl::new("6cocoa").with_window("lln", 2)?;
+/// let tuned = CongestionControl::new("6cocoa")?.with_window("lln", 2)?;
 /// assert_eq!(tuned.check(), Ok(()));
-/// assert!(CongestionControl::new("cocao").check().is_err());
+/// assert!(CongestionControl::new("cocao").is_err());
 /// # Ok::<(), lowmesh_coap::ConfigError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct CongestionControl {
-    /// The retransmission timer: its name in [`lowmesh_congestion::TIMER_NAMES`], and the user's own
-    /// numbers.
-    pub timer: TimerSpec,
+    /// The retransmission timer with the numbers of the user.
+    pub timer: Choice<dyn Timer>,
     /// ACK_TIMEOUT, where the timer starts; above zero.
     pub ack_timeout: Duration,
     /// Outstanding interactions, from 1. A window that never changes is NSTART.
@@ -38,13 +38,17 @@ pub struct CongestionControl {
 
 impl Default for CongestionControl {
     fn default() -> Self {
-        Self::new("default")
+        Self::with_timer(Choice::default())
     }
 }
 
 impl CongestionControl {
-    /// The timer called so, and what RFC 7252 has for the rest.
-    pub fn new(timer: impl Into<TimerSpec>) -> Self {
+    /// The built-in timer called `name`, and what RFC 7252 has for the rest.
+    pub fn new(name: &str) -> Result<Self, ConfigError> {
+        Registry::builtin().choose(name).map(Self::with_timer).map_err(ConfigError::Unknown)
+    }
+    /// Any timer: a built-in one with numbers of its user, or the row of the user's own algorithm.
+    pub fn with_timer(timer: impl Into<Choice<dyn Timer>>) -> Self {
         let window = WindowSpec::fixed(NSTART);
         Self { timer: timer.into(), ack_timeout: ACK_TIMEOUT, window }
     }
@@ -52,15 +56,14 @@ impl CongestionControl {
     pub fn with_nstart(self, nstart: u32) -> Self {
         Self { window: WindowSpec::fixed(nstart), ..self }
     }
-    /// The same with the window called so in [`lowmesh_congestion::WINDOW_NAMES`], which starts at
-    /// `nstart` and grows to [`WINDOW_MAX`] at most; `fixed` stays at `nstart`.
+    /// The same with the built-in window called `name`, which starts at `nstart` and grows to [`WINDOW_MAX`] at most;
+    /// `fixed` stays at `nstart`.
     pub fn with_window(self, name: &str, nstart: u32) -> Result<Self, ConfigError> {
-        let limits = match WindowSpec::fixed(nstart) {
-            fixed if fixed.name() == name => fixed.limits(),
-            _ => Limits::messages(nstart, WINDOW_MAX),
-        };
-        let window = WindowSpec::new(name, limits).map_err(ConfigError::Window)?;
-        Ok(Self { window, ..self })
+        let row = Registry::builtin().row(name).map_err(ConfigError::Unknown)?;
+        if *row == fixed::ROW {
+            return Ok(self.with_nstart(nstart));
+        }
+        Ok(Self { window: WindowSpec::new(row, Limits::messages(nstart, WINDOW_MAX)), ..self })
     }
     /// The same with another ACK_TIMEOUT.
     pub fn with_ack_timeout(self, ack_timeout: Duration) -> Self {
@@ -77,12 +80,11 @@ impl CongestionControl {
             let (key, allowed) = ("ack_timeout", "above 0 s");
             return Err(ConfigError::OutOfBounds { key, value: 0, allowed });
         }
-        self.timer.timer(self.ack_timeout).map(|_| ()).map_err(ConfigError::Timer)
+        self.timer.check().map_err(ConfigError::Timer)
     }
-    /// A new sender; the choice has been checked.
+    /// A new sender.
     pub(crate) fn sender(&self) -> (Box<dyn Timer>, Box<dyn Window>) {
-        let timer = self.timer.timer(self.ack_timeout);
-        (timer.expect("check has tried the name and the numbers"), self.window.window())
+        (timer::make(&self.timer, self.ack_timeout), self.window.window())
     }
 }
 

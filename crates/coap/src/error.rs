@@ -1,6 +1,6 @@
 //! The user's mistakes: settings that are not possible.
 
-use lowmesh_congestion::{TimerError, UnknownWindow};
+use lowmesh_registry::{ParameterError, Unknown};
 
 /// A setting that is not possible.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -15,15 +15,15 @@ pub enum ConfigError {
         /// What it can be.
         allowed: &'static str,
     },
-    /// A timer that does not exist, or not with these numbers.
+    /// A timer or a window that does not exist.
+    #[error("{0}")]
+    Unknown(Unknown),
+    /// A timer that cannot have these numbers.
     #[error("timer: {0}")]
-    Timer(TimerError),
+    Timer(ParameterError),
     /// Over connections TCP controls congestion (RFC 8323 s2.2).
     #[error("a connection leaves congestion control to TCP")]
     NoCongestionControl,
-    /// A window that does not exist.
-    #[error("window: {0}")]
-    Window(UnknownWindow),
     /// More destinations with a congestion control of their own than peers are remembered.
     #[error("{0} destinations have a congestion control of their own already: raise peers_max")]
     Choices(usize),

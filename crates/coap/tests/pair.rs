@@ -10,7 +10,9 @@ use lowmesh_coap::{
     Config, CongestionControl, Endpoint, ExchangeId, Input, Output, RequestTemplate,
     ResponseTemplate,
 };
+use lowmesh_congestion::{Timer, Window};
 use lowmesh_machine::{Handle, Machine};
+use lowmesh_registry::Registry;
 use lowmesh_units::{Duration, Instant, NodeId, Purpose, Rng, Seed};
 use lowmesh_wire::coap::Code;
 use proptest::prelude::*;
@@ -73,8 +75,8 @@ struct World {
 
 impl World {
     fn new(conditions: Conditions, timer: &str, seed: u64) -> Self {
-        let congestion =
-            CongestionControl::new(timer).with_window(conditions.window, conditions.nstart);
+        let congestion = CongestionControl::new(timer)
+            .and_then(|timer| timer.with_window(conditions.window, conditions.nstart));
         let config = Config {
             congestion: congestion.expect("a listed name"),
             queue_max: 100_000,
@@ -310,8 +312,8 @@ proptest! {
     #[test]
     fn every_timer_and_window_over_every_link_keep_requests_whole(
         seed in any::<u64>(),
-        timer in prop::sample::select(lowmesh_congestion::TIMER_NAMES.to_vec()),
-        window in prop::sample::select(lowmesh_congestion::WINDOW_NAMES.to_vec()),
+        timer in prop::sample::select(Registry::<dyn Timer>::builtin().names().collect::<Vec<_>>()),
+        window in prop::sample::select(Registry::<dyn Window>::builtin().names().collect::<Vec<_>>()),
         loss in 0.0..0.6f64,
         duplication in 0.0..0.5f64,
         delay_max_ms in 10..20_000u64,

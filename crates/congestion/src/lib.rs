@@ -2,38 +2,33 @@
 //!
 //! - [`Timer`]: the retransmission timeout of one destination. [`timer::Rfc7252`],
 //!   [`timer::Cocoa`] with its named parameter sets, [`timer::Fasor`], [`timer::Rfc6298`], [`timer::Fixed`];
-//!   [`timer_by_name`] makes one from a scenario's word, [`TimerSpec`] with a user's own numbers.
+//!   a [`Registry`](lowmesh_registry::Registry) finds them by their names.
 //! - [`Window`]: how much may be on its way to one destination, and how far apart. [`window::Fixed`] (NSTART),
 //!   [`window::AppendixC`], [`window::Reno`] with and without ABE, [`window::Quic`], [`window::Lln`];
-//!   [`WindowSpec`] makes one from a scenario's word and the caller's limits.
+//!   [`WindowSpec`] makes one from its row and the caller's limits.
 //!
 //! Neither has a clock, and both belong to one destination: the caller keeps one of each per peer
 //! and tells it what happened. Retransmission counts, queues and message formats stay with the
 //! caller.
 //!
 //! ```
-//! use lowmesh_congestion::timer_by_name;
+//! use lowmesh_congestion::{Timer, timer};
+//! use lowmesh_registry::Registry;
 //! use lowmesh_units::{Duration, Instant, NodeId, Purpose, Rng, Seed};
 //! let mut rng = Rng::stream(Seed(1), NodeId(1), Purpose::Coap);
-//! let mut timer = timer_by_name("cocoa", Duration::from_secs(2))?;
+//! let choice = Registry::<dyn Timer>::builtin().choose("cocoa")?.with("lambda_weak", 0.4)?;
+//! let mut timer = timer::make(&choice, Duration::from_secs(2));
 //! let first = timer.initial(Instant::ZERO, &mut rng);
 //! assert!(first >= Duration::from_secs(2) && first < Duration::from_secs(3));
-//! # Ok::<(), lowmesh_congestion::UnknownTimer>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![cfg_attr(not(test), no_std)]
 extern crate alloc;
 
-mod names;
 pub mod params;
 mod smoothed;
-mod spec;
 pub mod timer;
 pub mod window;
 
-pub use names::{
-    TIMER_NAMES, UnknownTimer, UnknownWindow, WINDOW_NAMES, cocoa_set, timer_by_name,
-    window_by_name,
-};
-pub use spec::{TimerError, TimerSpec, WindowSpec};
 pub use timer::{Attempt, EstimatorSnapshot, Timer, TimerSnapshot};
-pub use window::{Message, Permit, Window, WindowSnapshot};
+pub use window::{Message, Permit, Window, WindowSnapshot, WindowSpec};

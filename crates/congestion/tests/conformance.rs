@@ -1,124 +1,64 @@
 //! What every timer and every window has to hold, whatever happens to it.
 
-use lowmesh_congestion::params::{ACK_TIMEOUT, RTO_MAX, RTO_MIN, WAIT_MAX};
+use lowmesh_congestion::params::ACK_TIMEOUT;
+use lowmesh_congestion::timer::conformance;
 use lowmesh_congestion::window::Limits;
-use lowmesh_congestion::{
-    Attempt, Message, Permit, TIMER_NAMES, Timer, WINDOW_NAMES, Window, WindowSpec, timer_by_name,
-};
-use lowmesh_units::{Duration, Instant, NodeId, Purpose, Rng, Seed};
+use lowmesh_congestion::{Message, Permit, Timer, Window, timer};
+use lowmesh_registry::{Algorithm, Choice, Registry, Row};
+use lowmesh_units::{Duration, Instant};
 use proptest::prelude::*;
 
-/// Something that happens to a timer.
-#[derive(Clone, Debug)]
-enum Event {
-    /// A message is sent and retransmitted this often.
-    Sent {
-        retransmissions: u8,
-    },
-    Sampled {
-        rtt: Duration,
-        retransmissions: u8,
-    },
-    GivenUp,
-    Passed(Duration),
-}
-
-fn any_duration() -> impl Strategy<Value = Duration> {
-    prop_oneof![
-        Just(Duration::ZERO),
-        (0..5_000u64).prop_map(Duration::from_millis),
-        (0..4_000u64).prop_map(Duration::from_secs),
-        (0..u64::MAX / 4).prop_map(Duration::from_nanos),
-    ]
-}
-
-fn any_event() -> impl Strategy<Value = Event> {
-    prop_oneof![
-        (0..10u8).prop_map(|retransmissions| Event::Sent { retransmissions }),
-        (any_duration(), 0..6u8)
-            .prop_map(|(rtt, retransmissions)| Event::Sampled { rtt, retransmissions }),
-        Just(Event::GivenUp),
-        any_duration().prop_map(Event::Passed),
-    ]
-}
-
-fn check_waits(timer: &mut dyn Timer, now: Instant, retransmissions: u8, rng: &mut Rng) {
-    let initial = timer.initial(now, rng);
-    let mut previous = initial;
-    assert!((RTO_MIN..=WAIT_MAX).contains(&initial), "{}: first {initial}", timer.name());
-    for number in 1..=retransmissions {
-        let wait = timer.backoff(Attempt { initial, previous, number }, rng);
-        assert!((RTO_MIN..=WAIT_MAX).contains(&wait), "{}: wait {wait}", timer.name());
-        // FASOR takes its slow step once and goes on with the fast ones (draft-ietf-core-fasor-02 s4.3).
-        let slow_step = timer.name() == "fasor" && number <= 2;
-        assert!(slow_step || wait >= previous, "{}: {wait} after {previous}", timer.name());
-        previous = wait;
+#[test]
+fn every_timer_keeps_the_rules() {
+    for row in Registry::<dyn Timer>::builtin().rows() {
+        assert_eq!(conformance::check(row), Ok(()));
     }
 }
 
-fn check_snapshot(timer: &dyn Timer) {
-    let snapshot = timer.snapshot();
-    assert!((RTO_MIN..=RTO_MAX).contains(&snapshot.rto), "{}: {snapshot:?}", timer.name());
-    assert_eq!(snapshot.srtt.is_some(), snapshot.rttvar.is_some(), "{}", timer.name());
-    for estimator in [snapshot.strong, snapshot.weak].into_iter().flatten() {
-        assert!(estimator.srtt < Duration::MAX && estimator.rttvar < Duration::MAX);
+#[test]
+fn every_window_has_the_name_of_its_row() {
+    for row in <dyn Window>::BUILTIN {
+        assert_eq!(row.check(), Ok(()));
+        assert_eq!((row.make)(Limits::messages(2, 32)).name(), row.name);
     }
+}
+
+#[test]
+fn every_timer_has_the_name_of_its_row() {
+    for row in Registry::builtin().rows() {
+        let name = timer::make(&row.into(), ACK_TIMEOUT).name();
+        assert!(name == row.name || (row.name, name) == ("cocoa/table-2", "cocoa"), "{name}");
+    }
+}
+
+#[test]
+fn a_number_over_the_set_changes_what_the_timer_does() {
+    let overall_after_one_second = |choice: &Choice<dyn Timer>| {
+        let mut timer = timer::make(choice, ACK_TIMEOUT);
+        timer.on_sample(Duration::from_secs(1), 0, Instant::ZERO);
+        timer.snapshot().rto.as_secs_f64()
+    };
+    // 1 s gives the strong estimator 1 + 4 * 0.5 = 3 s; 0.5 or 1.0 of it move the 2 s.
+    let cocoa = Registry::<dyn Timer>::builtin().choose("cocoa").expect("a built-in row");
+    let plain = overall_after_one_second(&cocoa);
+    assert!((plain - 2.5).abs() < 1e-9, "{plain}");
+    let own = overall_after_one_second(&cocoa.with("lambda_strong", 1.0).expect("in bounds"));
+    assert!((own - 3.0).abs() < 1e-9, "{own}");
+}
+
+#[test]
+fn names_and_keys_that_do_not_exist_are_answered_with_those_that_do() {
+    let timers = Registry::<dyn Timer>::builtin();
+    let text = timers.choose("cocao").expect_err("a slip of the pen").to_string();
+    assert!(text.starts_with("no congestion control is called `cocao`; there are"), "{text}");
+    assert!(text.contains("cocoa/draft-03"), "{text}");
+    let fixed = timers.choose("fixed").expect("a built-in row");
+    let text = fixed.with("alpha", 0.5).expect_err("no CoCoA").to_string();
+    assert_eq!(text, "`fixed` has no parameter `alpha`, and no other one");
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn every_timer_keeps_its_waits_and_its_beliefs_in_bounds(
-        events in prop::collection::vec(any_event(), 0..60),
-        seed in any::<u64>(),
-    ) {
-        for name in TIMER_NAMES {
-            let mut timer = timer_by_name(name, ACK_TIMEOUT).expect("a listed name");
-            let mut rng = Rng::stream(Seed(seed), NodeId(1), Purpose::Coap);
-            let mut now = Instant::ZERO;
-            for event in &events {
-                match *event {
-                    Event::Sent { retransmissions } => {
-                        check_waits(timer.as_mut(), now, retransmissions, &mut rng);
-                    }
-                    Event::Sampled { rtt, retransmissions } => {
-                        timer.on_sample(rtt, retransmissions, now);
-                    }
-                    Event::GivenUp => timer.on_give_up(now),
-                    Event::Passed(span) => now += span,
-                }
-                check_snapshot(timer.as_ref());
-            }
-        }
-    }
-
-    #[test]
-    fn every_timer_gives_the_same_waits_for_the_same_history(
-        events in prop::collection::vec(any_event(), 0..40),
-        seed in any::<u64>(),
-    ) {
-        for name in TIMER_NAMES {
-            let run = || {
-                let mut timer = timer_by_name(name, ACK_TIMEOUT).expect("a listed name");
-                let mut rng = Rng::stream(Seed(seed), NodeId(1), Purpose::Coap);
-                let mut now = Instant::ZERO;
-                let mut waits = Vec::new();
-                for event in &events {
-                    match *event {
-                        Event::Sent { .. } => waits.push(timer.initial(now, &mut rng)),
-                        Event::Sampled { rtt, retransmissions } => {
-                            timer.on_sample(rtt, retransmissions, now);
-                        }
-                        Event::GivenUp => timer.on_give_up(now),
-                        Event::Passed(span) => now += span,
-                    }
-                }
-                waits
-            };
-            prop_assert_eq!(run(), run());
-        }
-    }
 
     #[test]
     fn every_window_keeps_count_and_bounds_and_opens_when_nothing_is_on_its_way(
@@ -127,9 +67,9 @@ proptest! {
         max in 0..40u32,
         message in 1..4u32,
     ) {
-        for name in WINDOW_NAMES {
+        for row in <dyn Window>::BUILTIN {
             let limits = Limits { initial, min: 1, max, message };
-            let mut sender = Sender::new(name, limits);
+            let mut sender = Sender::new(row, limits);
             for operation in &operations {
                 sender.apply(operation);
                 sender.check();
@@ -142,9 +82,9 @@ proptest! {
     fn every_window_answers_the_same_history_in_the_same_way(
         operations in prop::collection::vec(any_operation(), 0..80),
     ) {
-        for name in WINDOW_NAMES {
+        for row in <dyn Window>::BUILTIN {
             let run = || {
-                let mut sender = Sender::new(name, Limits::messages(2, 32));
+                let mut sender = Sender::new(row, Limits::messages(2, 32));
                 let answers = operations.iter().map(|operation| {
                     sender.apply(operation);
                     (sender.window.snapshot(), sender.window.pacing_gap(1))
@@ -159,18 +99,27 @@ proptest! {
     fn no_window_grows_on_bad_news_alone(
         operations in prop::collection::vec(any_operation(), 0..80),
     ) {
-        for name in WINDOW_NAMES {
-            let mut sender = Sender::new(name, Limits::messages(8, 32));
+        for row in <dyn Window>::BUILTIN {
+            let mut sender = Sender::new(row, Limits::messages(8, 32));
             for operation in &operations {
                 let before = sender.window.snapshot().window;
                 sender.apply(operation);
                 // Reno's ssthresh has a floor of two messages, which can lie above a window of one.
-                let most = if matches!(name, "reno" | "abe") { before.max(2) } else { before };
+                let most = if matches!(row.name, "reno" | "abe") { before.max(2) } else { before };
                 let good = matches!(operation, Operation::Acked { .. });
-                prop_assert!(good || sender.window.snapshot().window <= most, "{}: {:?}", name, operation);
+                prop_assert!(good || sender.window.snapshot().window <= most, "{:?}: {:?}", row, operation);
             }
         }
     }
+}
+
+fn any_duration() -> impl Strategy<Value = Duration> {
+    prop_oneof![
+        Just(Duration::ZERO),
+        (0..5_000u64).prop_map(Duration::from_millis),
+        (0..4_000u64).prop_map(Duration::from_secs),
+        (0..u64::MAX / 4).prop_map(Duration::from_nanos),
+    ]
 }
 
 /// Something that happens to a window.
@@ -213,8 +162,8 @@ struct Sender {
 }
 
 impl Sender {
-    fn new(name: &str, limits: Limits) -> Self {
-        let window = WindowSpec::new(name, limits).expect("a listed name").window();
+    fn new(row: &'static Row<dyn Window>, limits: Limits) -> Self {
+        let window = (row.make)(limits);
         Self { window, limits, outstanding: Vec::new(), now: Instant::ZERO }
     }
     fn take(&mut self, count: usize) -> Vec<Message> {

@@ -1,12 +1,12 @@
 //! What becomes of a packet: delivered here, forwarded, or dropped (RFC 8200 s3, RFC 4291 s2.5.6 and s2.7).
 //!
-//! Whether an ICMPv6 error tells of a drop is left to the node.
+//! Whether an ICMPv6 error tells of a drop is left to `error`.
 
 use lowmesh_machine::DropReason;
-use lowmesh_wire::ipv6::{Address, HOP_LIMIT_OFFSET, Header};
+use lowmesh_wire::ipv6::{Address, HOP_LIMIT_OFFSET};
 
 use crate::source_route::{self, Step};
-use crate::{Addresses, RouteTable};
+use crate::{Addresses, Headers, RouteTable};
 
 /// What becomes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,23 +37,10 @@ impl Forwarder {
         Self { addresses, routes }
     }
 
-    /// Decides about a packet that came from a neighbour, and edits it for the next hop if it goes on.
-    pub fn input(&self, packet: &mut [u8]) -> Decision {
-        match Header::parse_packet(packet) {
-            Ok(header) => self.decide(packet, &header),
-            Err(_) => Decision::Drop(DropReason::Malformed),
-        }
-    }
-
-    /// The same for the beginning of a packet, all headers up to the upper layer; the rest follows the same way.
-    pub fn input_beginning(&self, beginning: &mut [u8]) -> Decision {
-        match Header::parse(beginning) {
-            Ok(header) => self.decide(beginning, &header),
-            Err(_) => Decision::Drop(DropReason::Malformed),
-        }
-    }
-
-    fn decide(&self, packet: &mut [u8], header: &Header) -> Decision {
+    /// Decides about a packet that came from a neighbour, or about its beginning with these headers, and edits it for the
+    /// next hop if it goes on.
+    pub fn decide(&self, packet: &mut [u8], headers: &mut Headers) -> Decision {
+        let header = headers.ip;
         // RFC 4291 s2.7: no packet comes from a group, and an answer to one would go to all of it.
         if header.source.is_multicast() {
             return Decision::Drop(DropReason::Malformed);
@@ -64,10 +51,13 @@ impl Forwarder {
             return if here { Decision::Deliver } else { Decision::Drop(DropReason::NotForUs) };
         }
         if here {
-            return match source_route::step(packet, &self.addresses) {
+            return match source_route::step(packet, headers, &self.addresses) {
                 Ok(Step::Arrived) => Decision::Deliver,
-                // RFC 6554 s4.2: the route is strict, so the next segment is a neighbour.
-                Ok(Step::Next(next)) => hop(packet, header, Some(neighbour(&next))),
+                Ok(Step::Next(next)) => {
+                    headers.ip.destination = next;
+                    // RFC 6554 s4.2: the route is strict, so the next segment is a neighbour.
+                    hop(packet, headers, Some(neighbour(&next)))
+                }
                 Err(reason) => Decision::Drop(reason),
             };
         }
@@ -80,17 +70,7 @@ impl Forwarder {
         {
             return Decision::Drop(DropReason::NotForUs);
         }
-        hop(packet, header, self.routes.lookup(&header.destination))
-    }
-
-    /// The neighbour or group that a packet made here goes to first.
-    pub fn first_hop(&self, packet: &[u8]) -> Result<Address, DropReason> {
-        let header = Header::parse(packet).map_err(|_| DropReason::Malformed)?;
-        let destination = header.destination;
-        if destination.is_multicast() || destination.is_link_local() {
-            return Ok(destination);
-        }
-        self.routes.lookup(&destination).ok_or(DropReason::NoRoute)
+        hop(packet, headers, self.routes.lookup(&header.destination))
     }
 }
 
@@ -100,12 +80,13 @@ pub fn neighbour(address: &Address) -> Address {
 }
 
 /// RFC 8200 s3: the hop limit goes down by one at each node that forwards; at zero the packet is discarded.
-fn hop(packet: &mut [u8], header: &Header, next_hop: Option<Address>) -> Decision {
-    if header.hop_limit <= 1 {
+fn hop(packet: &mut [u8], headers: &mut Headers, next_hop: Option<Address>) -> Decision {
+    if headers.ip.hop_limit <= 1 {
         return Decision::Drop(DropReason::HopLimit);
     }
     let Some(next_hop) = next_hop else { return Decision::Drop(DropReason::NoRoute) };
-    packet[HOP_LIMIT_OFFSET] = header.hop_limit - 1;
+    headers.ip.hop_limit -= 1;
+    packet[HOP_LIMIT_OFFSET] = headers.ip.hop_limit;
     Decision::Forward { next_hop }
 }
 
@@ -127,6 +108,17 @@ mod tests {
         routes.set_default(Some(link_local(0)));
         Forwarder::new(Addresses::new(NodeId(index).eui64(), PREFIX), routes)
     }
+    /// What becomes of a packet at a node.
+    fn decide(node: &Forwarder, packet: &mut [u8]) -> Decision {
+        match Headers::of_packet(packet) {
+            Ok(mut headers) => {
+                let decision = node.decide(packet, &mut headers);
+                assert_eq!(Headers::of_packet(packet).as_ref(), Ok(&headers), "both are edited");
+                decision
+            }
+            Err(reason) => Decision::Drop(reason),
+        }
+    }
     fn packet(source: Address, destination: Address, hop_limit: u8) -> Vec<u8> {
         let flow = Flow { source, destination, source_port: 1, destination_port: 2 };
         packet::udp(&flow, hop_limit, b"x", |_| ())
@@ -137,7 +129,7 @@ mod tests {
         for destination in [global(1), link_local(1), Address::ALL_NODES] {
             let mut bytes = packet(global(2), destination, 1);
             let before = bytes.clone();
-            assert_eq!(node(1).input(&mut bytes), Decision::Deliver);
+            assert_eq!(decide(&node(1), &mut bytes), Decision::Deliver);
             assert_eq!(bytes, before);
         }
     }
@@ -146,7 +138,7 @@ mod tests {
     fn nothing_comes_from_a_group() {
         for destination in [global(1), link_local(1), Address::ALL_NODES, global(3)] {
             let mut bytes = packet(Address::ALL_NODES, destination, 9);
-            assert_eq!(node(1).input(&mut bytes), Decision::Drop(DropReason::Malformed));
+            assert_eq!(decide(&node(1), &mut bytes), Decision::Drop(DropReason::Malformed));
         }
     }
 
@@ -154,11 +146,10 @@ mod tests {
     fn other_packets_go_on_with_one_hop_less() {
         let mut bytes = packet(global(2), global(3), 9);
         let mut forwarder = node(1);
-        assert_eq!(forwarder.input(&mut bytes), Decision::Forward { next_hop: link_local(0) });
+        assert_eq!(decide(&forwarder, &mut bytes), Decision::Forward { next_hop: link_local(0) });
         assert_eq!(bytes[HOP_LIMIT_OFFSET], 8);
         forwarder.routes.insert(global(3), link_local(4)).expect("room");
-        assert_eq!(forwarder.input(&mut bytes), Decision::Forward { next_hop: link_local(4) });
-        assert_eq!(forwarder.first_hop(&bytes), Ok(link_local(4)));
+        assert_eq!(decide(&forwarder, &mut bytes), Decision::Forward { next_hop: link_local(4) });
     }
 
     #[test]
@@ -170,19 +161,18 @@ mod tests {
         ] {
             let mut whole = packet(global(2), destination, 9);
             let mut beginning = whole[..48].to_vec();
-            assert_eq!(node(1).input(&mut whole), decision);
-            assert_eq!(node(1).input_beginning(&mut beginning), decision);
+            assert_eq!(decide(&node(1), &mut whole), decision);
+            let mut headers = Headers::of_beginning(&beginning).expect("all headers");
+            assert_eq!(node(1).decide(&mut beginning, &mut headers), decision);
             assert_eq!(beginning, whole[..48]);
         }
-        let short = &mut [0x60; 39][..];
-        assert_eq!(node(1).input_beginning(short), Decision::Drop(DropReason::Malformed));
     }
 
     #[test]
     fn the_last_hop_is_the_last() {
         for limit in [0, 1] {
             let mut bytes = packet(global(2), global(3), limit);
-            assert_eq!(node(1).input(&mut bytes), Decision::Drop(DropReason::HopLimit));
+            assert_eq!(decide(&node(1), &mut bytes), Decision::Drop(DropReason::HopLimit));
         }
     }
 
@@ -197,7 +187,7 @@ mod tests {
             (global(2), group),
         ] {
             let mut bytes = packet(source, destination, 9);
-            assert_eq!(node(1).input(&mut bytes), Decision::Drop(DropReason::NotForUs));
+            assert_eq!(decide(&node(1), &mut bytes), Decision::Drop(DropReason::NotForUs));
         }
     }
 
@@ -206,9 +196,7 @@ mod tests {
         let mut forwarder = node(1);
         forwarder.routes.clear();
         let mut bytes = packet(global(2), global(3), 9);
-        assert_eq!(forwarder.input(&mut bytes), Decision::Drop(DropReason::NoRoute));
-        assert_eq!(forwarder.first_hop(&bytes), Err(DropReason::NoRoute));
-        assert_eq!(forwarder.first_hop(&packet(global(1), link_local(7), 9)), Ok(link_local(7)));
+        assert_eq!(decide(&forwarder, &mut bytes), Decision::Drop(DropReason::NoRoute));
     }
 
     #[test]
@@ -216,10 +204,10 @@ mod tests {
         let mut bytes = packet(global(0), global(3), 9);
         let plain = bytes.clone();
         assert!(crate::source_route::insert(&mut bytes, &[global(1), global(2)]));
-        assert_eq!(node(1).input(&mut bytes), Decision::Forward { next_hop: link_local(2) });
-        assert_eq!(node(2).input(&mut bytes), Decision::Forward { next_hop: link_local(3) });
+        assert_eq!(decide(&node(1), &mut bytes), Decision::Forward { next_hop: link_local(2) });
+        assert_eq!(decide(&node(2), &mut bytes), Decision::Forward { next_hop: link_local(3) });
         assert_eq!(bytes[HOP_LIMIT_OFFSET], 7);
-        assert_eq!(node(3).input(&mut bytes), Decision::Deliver);
+        assert_eq!(decide(&node(3), &mut bytes), Decision::Deliver);
         assert!(crate::udp::demultiplex(&bytes).is_ok());
         assert!(bytes.len() > plain.len());
     }
@@ -242,9 +230,8 @@ mod tests {
                 }
             }
             let length = bytes.len();
-            node(1).input(&mut bytes);
+            decide(&node(1), &mut bytes);
             let _ = crate::udp::demultiplex(&bytes);
-            let _ = packet::find_rpl_option(&bytes);
             assert_eq!(bytes.len(), length);
         }
     }

@@ -16,6 +16,8 @@ use lowmesh_wire::ipv6::{
     HEADER_OCTETS, Header, NEXT_HEADER_OFFSET, PAYLOAD_LENGTH_OFFSET, next_header,
 };
 
+use crate::params::{COMPRESSION_GAIN, COMPRESSION_GAIN_FRAGMENT};
+
 /// The packets that carry a packet's parts, in order.
 #[derive(Clone, Debug)]
 pub struct Fragments<'a> {
@@ -73,6 +75,40 @@ pub fn fragments(
         at: unfragmentable,
         identification,
     })
+}
+
+/// Cuts the packets of one node down to what fits into a frame.
+#[derive(Clone, Debug)]
+pub(crate) struct Cutter {
+    /// Octets that fit into one frame when compressed; none where the layer below takes packets as they are.
+    limit: Option<Limit>,
+    /// Of the next packet that is cut.
+    identification: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Limit {
+    packet: usize,
+    fragment: usize,
+}
+
+impl Cutter {
+    /// For frames with `frame_payload` octets for 6LoWPAN; `identification` is that of the first packet.
+    pub fn new(frame_payload: Option<usize>, identification: u32) -> Self {
+        let limit = frame_payload.map(|frame| Limit {
+            packet: frame + COMPRESSION_GAIN,
+            fragment: frame + COMPRESSION_GAIN_FRAGMENT,
+        });
+        Self { limit, identification }
+    }
+    /// The fragments of a packet that was made here; `None` when it fits as it is.
+    pub fn cut<'a>(&mut self, packet: &'a [u8]) -> Option<Result<Fragments<'a>, DropReason>> {
+        let limit = self.limit.filter(|limit| packet.len() > limit.packet)?;
+        // RFC 8200 s4.5: an identification other than that of any packet sent recently between the two.
+        let identification = self.identification;
+        self.identification = identification.wrapping_add(1);
+        Some(fragments(packet, limit.fragment, identification))
+    }
 }
 
 /// Octets of an upper layer's header: UDP's, and what ICMPv6 begins with.

@@ -1,14 +1,32 @@
-//! IPv6 for constrained nodes: addresses, routes, forwarding, UDP.
+//! IPv6 for constrained nodes: addresses, routes, forwarding, ICMPv6, UDP.
+//!
+//! [`Ipv6`] is the layer of one node as a machine. Its driver lends it a [`Routing`] with each input; an input is taken
+//! in `machine`, the file on the right does the work:
+//!
+//! | input | file and function |
+//! |---|---|
+//! | [`Event::Packet`], [`Event::Beginning`] | [`forward`]: `decide`, then the lent [`Routing::forward`] |
+//! | ... that is for this node | [`reassemble`]: `accept`, then [`udp`]: `receive` or `icmpv6`: `take` |
+//! | ... that ends here | `error`: `about` |
+//! | [`Event::Uplink`] | [`forward`]: `decide`, then `send`: `enter` |
+//! | [`Event::Datagram`] | `send`: `datagram` |
+//! | [`Event::Message`] | `send`: `message` |
+//! | [`Event::Deadline`] | [`reassemble`]: `expire` |
+//!
+//! The parts:
 //!
 //! - [`address`]: which addresses a node has, and which neighbour an address means.
-//! - [`neighbour`]: the answer to a node that asks for one of them, or for routers.
-//! - [`cache`]: the addresses that hosts have registered.
-//! - [`route`]: a bounded table of next hops with a default route.
-//! - [`forward`]: deliver, forward or drop.
+//! - [`headers`]: what stands where in a packet, found once.
+//! - [`forward`]: deliver, forward or drop; [`route`]: a bounded table of next hops with a default route; [`routing`]: what
+//!   the routing protocol is asked.
 //! - [`source_route`]: the step and the making of an RFC 6554 routing header.
-//! - [`packet`]: making a packet, and finding RPL's option in one.
+//! - [`packet`]: making a packet, with RPL's option in it; `send`: its first hop; `name`: its name.
 //! - [`fragment`] and [`reassemble`]: packets cut at the source and put together at the destination.
 //! - [`udp`]: which local port a packet is for.
+//! - `icmpv6`: what a node answers; `error`: the errors that it sends and hears of, `rate`: how many.
+//! - [`neighbour`]: the answer to a node that asks for an address, or for routers; [`cache`] and `registration`: the
+//!   addresses that hosts have registered.
+//! - `uplink`: packets that leave the mesh at a border router, and those that come in.
 //!
 //! All of it works on the packet's bytes in place. What RPL's option means is left to `rpl`, groups wider than
 //! the link to `multicast`, fragments of one link to `lowpan`.
@@ -17,17 +35,32 @@ extern crate alloc;
 
 pub mod address;
 pub mod cache;
+mod error;
+pub mod event;
 pub mod forward;
 pub mod fragment;
+pub mod headers;
+mod icmpv6;
+mod machine;
+mod name;
 pub mod neighbour;
 pub mod packet;
 pub mod params;
+mod rate;
 pub mod reassemble;
+mod registration;
 pub mod route;
+pub mod routing;
+mod send;
 pub mod source_route;
 pub mod udp;
+mod uplink;
 
 pub use address::{Addresses, Global};
 pub use cache::NeighbourCache;
+pub use event::{Event, Input, Output};
 pub use forward::{Decision, Forwarder};
+pub use headers::Headers;
+pub use machine::{Config, Ipv6};
 pub use route::RouteTable;
+pub use routing::{ForwardContext, Routing, Verdict};

@@ -1,15 +1,14 @@
-//! Making packets, and finding RPL's hop-by-hop option in one (RFC 8200 s4.3, RFC 6553).
+//! Making packets, and putting RPL's hop-by-hop option in and out of one (RFC 8200 s4.3, RFC 6553).
 
 use alloc::vec::Vec;
-use core::ops::Range;
 
 use lowmesh_wire::ipv6::{
-    Address, ExtensionKind, Extensions, HEADER_OCTETS, Header, NEXT_HEADER_OFFSET,
-    PAYLOAD_LENGTH_OFFSET, next_header, pad_to_eight,
+    Address, Extensions, HEADER_OCTETS, Header, NEXT_HEADER_OFFSET, PAYLOAD_LENGTH_OFFSET,
+    next_header, pad_to_eight,
 };
 use lowmesh_wire::udp::Datagram;
 
-use crate::params::{RPL_OPTION, RPL_OPTION_RFC9008};
+use crate::Headers;
 
 /// Who talks to whom over UDP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -101,27 +100,13 @@ fn build(
     packet
 }
 
-/// Where RPL's hop-by-hop option stands in a packet, type and length included; `None` without one.
-///
-/// The bytes in the range may be edited in place; their number is fixed.
-pub fn find_rpl_option(packet: &[u8]) -> Option<Range<usize>> {
-    let first = Extensions::new(packet).ok()?.next()?.ok()?;
-    // RFC 8200 s4.3: hop-by-hop options stand directly behind the IPv6 header.
-    if first.kind != ExtensionKind::HopByHop {
-        return None;
-    }
-    let is_rpl = |kind| matches!(kind, RPL_OPTION | RPL_OPTION_RFC9008);
-    let option = first.options().map_while(Result::ok).find(|option| is_rpl(option.kind))?;
-    let start = first.offset + 2 + option.offset;
-    Some(start..start + option.octets())
-}
-
 /// Takes the hop-by-hop header with RPL's option out of a packet; one that holds more than that and padding stays.
 ///
 /// A packet loses it where it leaves the network of that RPL instance, as the root of Contiki-NG does it (RPL Lite,
 /// `rpl_ext_header_remove`). RFC 9008 leaves an option of type 0x23 in, but ours is of the type that others may not skip.
 pub fn remove_rpl_option(packet: &mut Vec<u8>) {
-    let Some(option) = find_rpl_option(packet) else { return };
+    let found = Headers::of_beginning(packet).ok().and_then(|headers| headers.rpl_option());
+    let Some(option) = found else { return };
     let Some(Ok(first)) = Extensions::new(packet).ok().and_then(|mut chain| chain.next()) else {
         return;
     };
@@ -162,6 +147,7 @@ fn renew_length(packet: &mut [u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::params::RPL_OPTION;
     use lowmesh_wire::ipv6::upper_layer;
 
     const FROM: Address = Address([0xfd; 16]);
@@ -176,7 +162,8 @@ mod tests {
         assert!(Header::parse_packet(&packet).is_ok());
         let upper = upper_layer(&packet).expect("own packet");
         assert_eq!((upper.next_header, upper.offset), (next_header::ICMPV6, 56));
-        let range = find_rpl_option(&packet).expect("the option");
+        let headers = Headers::of_packet(&packet).expect("own packet");
+        let range = headers.rpl_option().expect("the option");
         assert_eq!(packet[range], option);
     }
 
@@ -185,7 +172,6 @@ mod tests {
         let packet = plain(FROM, TO, next_header::ICMPV6, 64, &[155, 1], |_| ());
         assert_eq!(packet.len(), 42);
         assert_eq!(packet[NEXT_HEADER_OFFSET], next_header::ICMPV6);
-        assert_eq!(find_rpl_option(&packet), None);
     }
 
     #[test]
@@ -210,14 +196,5 @@ mod tests {
     fn udp_packet(options: &[u8]) -> Vec<u8> {
         let flow = Flow { source: FROM, destination: TO, source_port: 1, destination_port: 2 };
         udp(&flow, 64, b"x", |out| out.extend_from_slice(options))
-    }
-
-    #[test]
-    fn rpls_option_is_found_behind_padding_and_only_there() {
-        let write = |bytes: &'static [u8]| {
-            plain(FROM, TO, next_header::NONE, 1, &[], |options| options.extend_from_slice(bytes))
-        };
-        assert_eq!(find_rpl_option(&write(&[0, 1, 1, 0, RPL_OPTION_RFC9008, 1, 7])), Some(46..49));
-        assert_eq!(find_rpl_option(&write(&[0x1e, 2, RPL_OPTION, 0])), None);
     }
 }

@@ -42,9 +42,6 @@ pub const CONTEXT_LIFETIME_MIN: u16 = 1440;
 /// Groups of a node besides the two that it always has: no RFC.
 pub const GROUPS: usize = 8;
 
-/// Ports with a listener: no RFC.
-pub const PORTS: usize = 8;
-
 /// Type of RPL's hop-by-hop option: RFC 6553 s6; RFC 9008 s11.1 has 0x23 for networks that migrated.
 pub const RPL_OPTION: u8 = 0x63;
 /// The later type of the same option: RFC 9008 s11.1.
@@ -77,3 +74,12 @@ pub const GNRC_LIMITS: usize = 2;
 
 /// Ended packets whose late fragments are still known: no RFC; at least 1.
 pub const ENDED_PACKETS: usize = 8;
+
+/// The port of the echo service: RFC 862, 7.
+pub const ECHO_PORT: u16 = 7;
+
+/// The least time between two Router Advertisements to all nodes: RFC 4861 s10, `MIN_DELAY_BETWEEN_RAS`, 3 s.
+pub const MIN_DELAY_BETWEEN_RAS: Duration = Duration::from_secs(3);
+
+/// Sources of bad packets whose share of ICMPv6 errors is kept apart: ours, at least 1. RFC 4443 s2.4 (f) knows no shares.
+pub const ERROR_SOURCES: usize = 8;

@@ -11,12 +11,12 @@ use core::ops::Range;
 
 use lowmesh_machine::DropReason;
 use lowmesh_wire::ipv6::{
-    Address, DESTINATION_OFFSET, Extension, ExtensionKind, Extensions, HEADER_OCTETS,
-    NEXT_HEADER_OFFSET, PAYLOAD_LENGTH_OFFSET,
+    Address, DESTINATION_OFFSET, ExtensionKind, Extensions, HEADER_OCTETS, NEXT_HEADER_OFFSET,
+    PAYLOAD_LENGTH_OFFSET,
 };
 
-use crate::Addresses;
 use crate::params::SOURCE_ROUTE_TYPE;
+use crate::{Addresses, Headers};
 
 const FIXED_OCTETS: usize = 8;
 const SEGMENTS_LEFT: usize = 3;
@@ -43,8 +43,8 @@ struct Segments {
 }
 
 impl Segments {
-    fn of(routing: &Extension<'_>) -> Option<Self> {
-        let bytes = routing.bytes;
+    /// The addresses in the routing header that begins at `at`.
+    fn of(at: usize, bytes: &[u8]) -> Option<Self> {
         let (elided, elided_last) = (usize::from(bytes[4] >> 4), usize::from(bytes[4] & 0x0f));
         let padding = usize::from(bytes[5] >> 4);
         let first = ADDRESS_OCTETS - elided;
@@ -52,7 +52,7 @@ impl Segments {
         let before_last =
             (bytes.len() - FIXED_OCTETS).checked_sub(padding + ADDRESS_OCTETS - elided_last)?;
         (before_last % first == 0).then_some(Self {
-            at: routing.offset + FIXED_OCTETS,
+            at: at + FIXED_OCTETS,
             count: before_last / first + 1,
             elided,
             elided_last,
@@ -80,27 +80,25 @@ fn destination_of(packet: &[u8]) -> Address {
     Address(octets)
 }
 
-/// True when the packet has a source routing header (RFC 6554), whatever is left of its route.
-pub fn is_present(packet: &[u8]) -> bool {
-    Extensions::new(packet)
-        .is_ok_and(|mut chain| chain.any(|e| e.is_ok_and(|e| e.kind == ExtensionKind::Routing)))
-}
-
 /// Processes the source routing header of a packet that is for this node (RFC 6554 s4.2), in place.
 ///
-/// The hop limit is left to the forwarder. `packet` holds at least the fixed header.
-pub fn step(packet: &mut [u8], addresses: &Addresses) -> Result<Step, DropReason> {
-    let Some(routing) = find(packet)? else { return Ok(Step::Arrived) };
-    let segments_left = usize::from(routing.bytes[SEGMENTS_LEFT]);
+/// The hop limit, and the destination in `headers`, are left to the forwarder.
+pub fn step(
+    packet: &mut [u8],
+    headers: &Headers,
+    addresses: &Addresses,
+) -> Result<Step, DropReason> {
+    let Some(routing) = find(packet, headers)? else { return Ok(Step::Arrived) };
+    let segments_left_at = routing.start + SEGMENTS_LEFT;
+    let segments_left = usize::from(packet[segments_left_at]);
     if segments_left == 0 {
         return Ok(Step::Arrived);
     }
-    let segments = Segments::of(&routing).ok_or(DropReason::Malformed)?;
+    let segments = Segments::of(routing.start, &packet[routing]).ok_or(DropReason::Malformed)?;
     // RFC 6554 s4.2: more segments left than addresses is an error of the sender.
     if segments_left > segments.count {
         return Err(DropReason::Malformed);
     }
-    let segments_left_at = routing.offset + SEGMENTS_LEFT;
     let index = segments.count - segments_left + 1;
     let here = destination_of(packet);
     let next = segments.address(packet, index);
@@ -131,20 +129,18 @@ fn visits_twice(packet: &[u8], segments: &Segments, addresses: &Addresses) -> bo
     false
 }
 
-/// The source routing header of a packet; other routing types with segments left are an error.
-fn find(packet: &[u8]) -> Result<Option<Extension<'_>>, DropReason> {
-    for extension in Extensions::new(packet).map_err(|_| DropReason::Malformed)? {
-        let extension = extension.map_err(|_| DropReason::Malformed)?;
-        if extension.kind == ExtensionKind::Routing {
-            return match (extension.bytes[2], extension.bytes[SEGMENTS_LEFT]) {
-                (SOURCE_ROUTE_TYPE, _) => Ok(Some(extension)),
-                // RFC 8200 s4.4: an unknown type is passed over when no segments are left, else discarded.
-                (_, 0) => Ok(None),
-                _ => Err(DropReason::Malformed),
-            };
-        }
+/// Where the source routing header of a packet stands; other routing types with segments left are an error.
+fn find(packet: &[u8], headers: &Headers) -> Result<Option<Range<usize>>, DropReason> {
+    let Some(routing) = headers.routing() else {
+        // Behind a bad header there may be one.
+        return headers.upper_layer().map(|_| None);
+    };
+    match (packet[routing.start + 2], packet[routing.start + SEGMENTS_LEFT]) {
+        (SOURCE_ROUTE_TYPE, _) => Ok(Some(routing)),
+        // RFC 8200 s4.4: an unknown type is passed over when no segments are left, else discarded.
+        (_, 0) => Ok(None),
+        _ => Err(DropReason::Malformed),
     }
-    Ok(None)
 }
 
 /// Gives a packet the route `hops` (neighbours from the first on, without the destination): RFC 6554 s4.1.

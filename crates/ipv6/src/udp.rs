@@ -2,49 +2,29 @@
 
 use alloc::vec::Vec;
 
-use lowmesh_machine::{DropReason, Rejected};
+use lowmesh_machine::DropReason;
 use lowmesh_wire::Problem;
-use lowmesh_wire::ipv6::{Header, next_header, upper_layer};
+use lowmesh_wire::ipv6::{Header, next_header};
 use lowmesh_wire::udp::Datagram;
 
+use crate::Headers;
 use crate::packet::Flow;
-use crate::params::PORTS;
 
-/// The ports on which somebody listens, in order.
+/// The ports on which somebody listens, in order. The node's own settings open them, so they are as many as there are
+/// settings.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Ports(Vec<u16>);
+pub(crate) struct Ports(Vec<u16>);
 
 impl Ports {
-    /// Nobody listens.
-    pub const fn new() -> Self {
-        Self(Vec::new())
-    }
     /// Somebody listens on `port` from now on.
-    pub fn open(&mut self, port: u16) -> Result<(), Rejected> {
-        match self.0.binary_search(&port) {
-            Ok(_) => Err(Rejected { what: "port", why: "somebody listens on it already" }),
-            Err(_) if self.0.len() == PORTS => {
-                Err(Rejected { what: "port", why: "as many are open as can be" })
-            }
-            Err(at) => {
-                self.0.insert(at, port);
-                Ok(())
-            }
+    pub fn open(&mut self, port: u16) {
+        if let Err(at) = self.0.binary_search(&port) {
+            self.0.insert(at, port);
         }
     }
-    /// Nobody listens on `port` any more.
-    pub fn close(&mut self, port: u16) {
-        if let Ok(at) = self.0.binary_search(&port) {
-            self.0.remove(at);
-        }
-    }
-    /// The datagram of a packet that was delivered here, if somebody listens on its port.
-    pub fn accept<'a>(&self, packet: &'a [u8]) -> Result<Received<'a>, DropReason> {
-        let received = demultiplex(packet)?;
-        match self.0.binary_search(&received.flow.destination_port) {
-            Ok(_) => Ok(received),
-            Err(_) => Err(DropReason::NoListener),
-        }
+    /// Whether somebody listens on `port`.
+    pub fn is_open(&self, port: u16) -> bool {
+        self.0.binary_search(&port).is_ok()
     }
 }
 
@@ -59,12 +39,16 @@ pub struct Received<'a> {
 
 /// The datagram of a packet that has come to its destination.
 pub fn demultiplex(packet: &[u8]) -> Result<Received<'_>, DropReason> {
-    let header = Header::parse_packet(packet).map_err(|_| DropReason::Malformed)?;
-    let upper = upper_layer(packet).map_err(|_| DropReason::Malformed)?;
+    receive(packet, &Headers::of_packet(packet)?)
+}
+
+/// The datagram of a packet with these headers.
+pub(crate) fn receive<'a>(packet: &'a [u8], headers: &Headers) -> Result<Received<'a>, DropReason> {
+    let upper = headers.upper_layer()?;
     if upper.next_header != next_header::UDP {
         return Err(DropReason::NoListener);
     }
-    let Header { source, destination, .. } = header;
+    let Header { source, destination, .. } = headers.ip;
     let datagram = Datagram::parse(&source, &destination, &packet[upper.offset..]).map_err(
         |error| match error.problem {
             Problem::Checksum => DropReason::Checksum,
@@ -89,15 +73,11 @@ mod tests {
     };
 
     #[test]
-    fn a_datagram_reaches_its_listener_through_extension_headers() {
-        let mut ports = Ports::new();
-        ports.open(5683).expect("room");
+    fn a_datagram_is_read_through_extension_headers() {
         let packet = udp(&FLOW, 64, b"get", |options| {
             options.extend_from_slice(&[0x63, 4, 0, 0, 1, 0]);
         });
-        assert_eq!(ports.accept(&packet), Ok(Received { flow: FLOW, payload: b"get" }));
-        ports.close(5683);
-        assert_eq!(ports.accept(&packet), Err(DropReason::NoListener));
+        assert_eq!(demultiplex(&packet), Ok(Received { flow: FLOW, payload: b"get" }));
     }
 
     #[test]
@@ -110,17 +90,5 @@ mod tests {
         assert_eq!(demultiplex(&packet), Err(DropReason::Malformed));
         let other = plain(FLOW.source, FLOW.destination, next_header::ICMPV6, 64, &[1], |_| ());
         assert_eq!(demultiplex(&other), Err(DropReason::NoListener));
-    }
-
-    #[test]
-    fn ports_are_bounded_and_have_one_listener_each() {
-        let mut ports = Ports::new();
-        for port in 0..PORTS as u16 {
-            ports.open(port).expect("room");
-        }
-        assert!(ports.open(0).is_err());
-        assert!(ports.open(9999).is_err());
-        ports.close(0);
-        ports.open(9999).expect("room again");
     }
 }

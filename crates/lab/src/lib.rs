@@ -17,6 +17,7 @@
 //! - [`tune`]: searches the parameters of a retransmission timer.
 //! - [`validate`]: compares the simulator with measurements of real networks.
 //! - [`figures`]: the figures of results as SVG; [`html`]: a page with all of them.
+//! - [`manual`]: the parts of the manual that rows make.
 //! - [`report`]: JSON, CSV and the folder of results; [`digits`]: the digits of a mean in tables.
 //!
 //! ```
@@ -45,6 +46,7 @@ pub mod digits;
 pub mod figures;
 pub mod html;
 pub mod identity;
+pub mod manual;
 mod mechanism;
 pub mod metrics;
 pub mod plan;

@@ -79,7 +79,16 @@ impl Plan {
 
     /// The scenario with its sweep as TOML; reading it gives the same points.
     pub fn to_toml(&self) -> String {
-        let first = self.points.first().map(|point| point.scenario.to_toml()).unwrap_or_default();
+        self.written_by(Scenario::to_toml)
+    }
+
+    /// The same, with the meaning of every key as a comment.
+    pub fn to_commented_toml(&self) -> String {
+        self.written_by(Scenario::to_commented_toml)
+    }
+
+    fn written_by(&self, write: fn(&Scenario) -> String) -> String {
+        let first = self.points.first().map(|point| write(&point.scenario)).unwrap_or_default();
         let text = first + &self.sweep.to_toml();
         let same = |plan: Self| plan.points == self.points;
         if Self::parse("plan", &text, &[]).is_ok_and(same) {

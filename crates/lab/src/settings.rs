@@ -2,7 +2,6 @@
 
 use lowmesh_coap::blockwise::Exponent;
 use lowmesh_coap::{CongestionControl, HostLimits};
-use lowmesh_congestion::TimerSpec;
 use lowmesh_mac::csma::{self, Acknowledgement};
 use lowmesh_mac::tsch::hopping::HoppingSequence;
 use lowmesh_sim::air::CcaMode;
@@ -168,8 +167,7 @@ pub fn addressing(scenario: &Scenario) -> Addressing {
 }
 
 fn congestion(scenario: &Scenario) -> CongestionControl {
-    let name = scenario.coap.congestion.name().into();
-    CongestionControl::new(TimerSpec { name, cocoa: scenario.cocoa.overrides() })
+    CongestionControl::with_timer(scenario.coap.congestion.clone())
         .with_nstart(scenario.coap.nstart.into())
         .with_ack_timeout(scenario.coap.ack_timeout)
 }

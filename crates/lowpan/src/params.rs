@@ -2,7 +2,9 @@
 
 use alloc::boxed::Box;
 
-use lowmesh_congestion::{TIMER_NAMES, Timer, UnknownTimer, WindowSpec, timer_by_name};
+use lowmesh_congestion::timer::fixed;
+use lowmesh_congestion::{Timer, WindowSpec};
+use lowmesh_registry::{Registry, Row, Unknown};
 use lowmesh_units::Duration;
 
 /// IPv6's least MTU: RFC 8200 s5, 1280 octets; RFC 4944 s4 gives the link no more.
@@ -305,21 +307,18 @@ impl Default for Recovery {
 /// The timer behind the acknowledgements of recoverable fragments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arq {
-    name: &'static str,
+    timer: &'static Row<dyn Timer>,
     timeout: Duration,
 }
 
 impl Arq {
-    /// The timer called `name` in [`lowmesh_congestion::TIMER_NAMES`], which starts at `timeout`.
-    pub fn new(name: &str, timeout: Duration) -> Result<Self, UnknownTimer> {
-        match TIMER_NAMES.into_iter().find(|known| *known == name) {
-            Some(name) => Ok(Self { name, timeout }),
-            None => Err(UnknownTimer { name: name.into() }),
-        }
+    /// The built-in timer called `name`, which starts at `timeout`.
+    pub fn new(name: &str, timeout: Duration) -> Result<Self, Unknown> {
+        Registry::builtin().row(name).map(|timer| Self { timer, timeout })
     }
     /// A timer that never changes.
     pub const fn fixed(timeout: Duration) -> Self {
-        Self { name: "fixed", timeout }
+        Self { timer: &fixed::ROW, timeout }
     }
     /// Where it starts.
     pub const fn timeout(&self) -> Duration {
@@ -327,6 +326,6 @@ impl Arq {
     }
     /// A new timer.
     pub fn timer(&self) -> Box<dyn Timer> {
-        timer_by_name(self.name, self.timeout).expect("Arq::new has looked the name up")
+        (self.timer.make)(&self.timer.into(), self.timeout)
     }
 }

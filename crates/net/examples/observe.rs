@@ -12,7 +12,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let uri = arguments.next().ok_or("observe URI [COUNT]")?;
     let count: u32 = arguments.next().map_or(Ok(5), |count| count.parse())?;
 
-    let client = Client::builder().congestion(CongestionControl::new("cocoa")).build()?;
+    let client = Client::builder().congestion(CongestionControl::new("cocoa")?).build()?;
     let mut states = client.get(&uri).observe().await?;
     for _ in 0..count {
         // Without a next one the server keeps no observation, or has ended it.

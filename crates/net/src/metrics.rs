@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn each_destination_has_a_line_for_what_is_known_of_it() {
         let rng = Rng::stream(Seed(1), NodeId(1), Purpose::Coap);
-        let congestion = CongestionControl::new("cocoa").with_nstart(2);
+        let congestion = CongestionControl::new("cocoa").expect("a listed name").with_nstart(2);
         let config = Config { congestion, ..Config::default() };
         let mut endpoint = Endpoint::new(config, rng).expect("possible");
         for number in 0..3 {

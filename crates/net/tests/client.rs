@@ -100,7 +100,7 @@ async fn one_line_asks_one_resource() {
 async fn one_client_reaches_every_scheme_at_once() {
     let server = run(|_| ()).await;
     let client = Client::builder()
-        .congestion(CongestionControl::new("cocoa"))
+        .congestion(CongestionControl::new("cocoa").expect("a listed name"))
         .key(b"me", b"secret")
         .trust(TlsClient::trusting(AUTHORITY).expect("an authority"))
         .build()
@@ -290,7 +290,7 @@ async fn a_destination_can_have_a_congestion_control_of_its_own() {
     let (near, far) = (run(|_| ()).await, run(|_| ()).await);
     let client = client();
     let uris = [near.udp, far.udp].map(|address| format!("coap://{address}/hello"));
-    let chosen = CongestionControl::new("6cocoa");
+    let chosen = CongestionControl::new("6cocoa").expect("a listed name");
     client.choose_congestion_control(&uris[1], Some(chosen)).await.expect("a known timer");
     for uri in &uris {
         client.get(uri).await.expect("an answer");
@@ -300,8 +300,8 @@ async fn a_destination_can_have_a_congestion_control_of_its_own() {
         metrics.lines().any(|line| line.contains(&server.to_string()) && line.contains(timer))
     };
     assert!(told(far.udp, "\"6cocoa\"") && told(near.udp, "\"default\""), "{metrics}");
-    let unknown = Some(CongestionControl::new("5cocoa"));
-    let refused = client.choose_congestion_control(&uris[1], unknown).await;
+    let closed = Some(CongestionControl::default().with_nstart(0));
+    let refused = client.choose_congestion_control(&uris[1], closed).await;
     assert!(matches!(refused, Err(Error::Settings(_))), "{refused:?}");
     let line = format!("coap+tcp://{}", near.tcp);
     let refused = client.choose_congestion_control(line, None).await;

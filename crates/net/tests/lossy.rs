@@ -41,7 +41,7 @@ type End = Driver<Endpoint<Peer>>;
 
 /// Quick, and too stubborn to lose a request: half of all attempts fail, and so do 60 in a row never.
 fn config() -> Config {
-    let congestion = CongestionControl::new("fixed").with_nstart(4);
+    let congestion = CongestionControl::new("fixed").expect("a listed name").with_nstart(4);
     Config {
         congestion: congestion.with_ack_timeout(lowmesh_units::Duration::from_millis(60)),
         max_retransmit: 60,

@@ -30,7 +30,7 @@ pub struct NextHop {
 
 /// A data packet that passes this node or starts here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Passage {
+pub struct ForwardContext {
     /// Link-local address of the neighbour it came from; `None` when it starts here.
     pub from: Option<Address>,
     /// Its destination (with a source route: the next segment).
@@ -70,10 +70,10 @@ impl Rpl {
     }
 
     /// Decides about a packet, checks the direction it came from, and renews its RPL option.
-    pub fn check_forward(&mut self, now: Instant, passage: &Passage) -> Verdict {
+    pub fn check_forward(&mut self, now: Instant, context: &ForwardContext) -> Verdict {
         let Some(dodag) = self.member() else { return Verdict::Drop(DropReason::NotJoined) };
         let own_rank = dodag.dag_rank(dodag.rank);
-        let mut option = passage.option.unwrap_or(HopByHopOption {
+        let mut option = context.option.unwrap_or(HopByHopOption {
             down: false,
             rank_error: false,
             forwarding_error: false,
@@ -83,12 +83,12 @@ impl Rpl {
         if option.instance != self.config.instance {
             return Verdict::Drop(DropReason::NoRoute);
         }
-        let came_back = option.forwarding_error && !passage.source_routed;
-        if let Some(from) = passage.from {
+        let came_back = option.forwarding_error && !context.source_routed;
+        if let Some(from) = context.from {
             if came_back {
                 // RFC 6550 s11.2.2.3: forget the route that led there, clear F, try again.
                 option.forwarding_error = false;
-                self.forget_route(&passage.target, &from);
+                self.forget_route(&context.target, &from);
             } else if is_inconsistent(option, own_rank) {
                 self.correct(now, from);
                 if option.rank_error {
@@ -98,26 +98,31 @@ impl Rpl {
                 }
                 option.rank_error = true;
             }
-            if !came_back && !passage.source_routed && self.config.is_storing() {
+            if !came_back && !context.source_routed && self.config.is_storing() {
                 // A packet that came from the next hop would go straight back: that route is stale.
-                self.forget_route(&passage.target, &from);
+                self.forget_route(&context.target, &from);
             }
         }
         option.sender_rank = own_rank;
-        self.onward(passage, option, came_back)
+        self.onward(context, option, came_back)
     }
 
-    fn onward(&self, passage: &Passage, mut option: HopByHopOption, came_back: bool) -> Verdict {
+    fn onward(
+        &self,
+        context: &ForwardContext,
+        mut option: HopByHopOption,
+        came_back: bool,
+    ) -> Verdict {
         let Some(dodag) = self.member() else { return Verdict::Drop(DropReason::NotJoined) };
-        let down = if passage.source_routed {
-            let address = link_local_address(&passage.target);
+        let down = if context.source_routed {
+            let address = link_local_address(&context.target);
             Some(NextHop { address, direction: Direction::Down })
         } else {
-            self.way_down(dodag, &passage.target)
+            self.way_down(dodag, &context.target)
         };
         if down.is_none()
             && option.down
-            && let Some(from) = passage.from
+            && let Some(from) = context.from
         {
             // RFC 6550 s11.2.2.3: sending back is for storing mode; without a route of its own a packet of
             // non-storing mode would only come down the same way again.

@@ -54,7 +54,7 @@ mod timer;
 
 pub use config::{Config, ConfigError, Probe, Role};
 pub use event::{Destination, Input, Output};
-pub use forward::{Direction, NextHop, Passage, Verdict};
+pub use forward::{Direction, ForwardContext, NextHop, Verdict};
 pub use lowmesh_units::{Order, Sequence};
 pub use lowmesh_wire::rpl::{Address, Mode};
 pub use neighbour::Etx;

@@ -3,15 +3,22 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 
-use lowmesh_coap::HostLimits;
+use lowmesh_coap::{Endpoint, Host, HostLimits};
+use lowmesh_ipv6::{Addresses, reassemble};
+use lowmesh_lowpan::{Manner, Way};
+use lowmesh_oscore::transport::{
+    DatagramHost, Protected, Protection, VolatileContexts, extensions,
+};
 use lowmesh_sixtop::SchedulingFunction;
 use lowmesh_sixtop::functions::alice::Alice;
 use lowmesh_sixtop::functions::minimal::Minimal;
 use lowmesh_sixtop::functions::msf::Msf;
 use lowmesh_sixtop::functions::orchestra::{Orchestra, Rule};
 use lowmesh_sixtop::params::{AliceParams, MinimalParams, MsfParams, OrchestraParams};
-use lowmesh_units::Addressing;
+use lowmesh_units::{Addressing, NodeId, Purpose, Rng};
+use lowmesh_wire::lowpan::Contexts;
 
+use crate::peer::Peer;
 use crate::security::Oscore;
 use crate::tree::{Tree, TreeError};
 
@@ -71,6 +78,68 @@ impl Default for Config {
             // The nodes of a mesh trust the addresses of each other.
             host: HostLimits { amplification_max: None, ..HostLimits::default() },
             oscore: None,
+        }
+    }
+}
+
+/// The CoAP host of a node.
+pub(crate) type CoapHost = DatagramHost<Peer, VolatileContexts>;
+
+/// The settings of its layers.
+impl Config {
+    /// The CoAP host of a node.
+    pub(crate) fn coap_host(
+        &self,
+        protection: Option<Protection<Peer, VolatileContexts>>,
+        stream: &impl Fn(Purpose) -> Rng,
+    ) -> Result<CoapHost, ConfigError> {
+        let mut settings = self.coap.clone();
+        settings.extensions.extend(extensions(protection.is_some()));
+        settings.amplification_max = self.host.amplification_max;
+        let endpoint = Endpoint::new(settings, stream(Purpose::Coap))?;
+        let mut rng = stream(Purpose::Host);
+        let protected = Protected::new(endpoint, protection, &self.host, rng.fork());
+        Ok(Host::new(protected, self.host.clone(), rng))
+    }
+
+    /// RPL's settings with the addresses of a node and its role in them.
+    pub(crate) fn rpl_of(
+        &self,
+        addresses: &Addresses,
+        is_root: bool,
+    ) -> Result<lowmesh_rpl::Config, ConfigError> {
+        let mut rpl = self.rpl.clone();
+        rpl.link_local = addresses.link_local().0;
+        rpl.role = if is_root {
+            lowmesh_rpl::Role::Root { dodag_id: addresses.global().0 }
+        } else {
+            lowmesh_rpl::Role::Router
+        };
+        rpl.check()?;
+        Ok(rpl)
+    }
+
+    /// IPv6's settings at one node, above a 6LoWPAN with these.
+    pub(crate) fn ipv6_of(
+        &self,
+        node: NodeId,
+        is_root: bool,
+        lowpan: &lowmesh_lowpan::Config,
+        contexts: Contexts,
+    ) -> lowmesh_ipv6::Config {
+        let manner = match lowpan.manner {
+            Manner::Own => reassemble::Manner::Own,
+            Manner::Gnrc => reassemble::Manner::Gnrc,
+        };
+        let (packets, timeout) = (lowpan.reassembly_buffers, lowpan.reassembly_timeout);
+        lowmesh_ipv6::Config {
+            node,
+            hop_limit: self.hop_limit,
+            frame_payload: (lowpan.way == Way::EndToEnd).then_some(lowpan.frame_payload),
+            reassembly: reassemble::Config { packets, timeout, manner, ..Default::default() },
+            errors: self.icmpv6_errors,
+            uplink: is_root && self.uplink,
+            contexts,
         }
     }
 }

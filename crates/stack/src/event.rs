@@ -4,31 +4,16 @@ use alloc::vec::Vec;
 
 use lowmesh_coap::{ExchangeId, RequestTemplate, ResponseTemplate};
 use lowmesh_lowpan::recover::Step;
-use lowmesh_machine::{DropReason, Dropped, Handle};
+use lowmesh_machine::{DropReason, Handle};
 use lowmesh_units::{Duration, Eui64, Instant};
 use lowmesh_wire::coap::{Code, Message};
-use lowmesh_wire::icmpv6::{Echo, Unreachable};
+use lowmesh_wire::icmpv6::Echo;
 use lowmesh_wire::ipv6::Address;
 
 use crate::application::{Report, RequestId};
 
 pub use crate::peer::Peer;
-
-/// What an IPv6 packet is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Class {
-    /// A CoAP request, another message of its client, or a datagram of the application.
-    Request,
-    /// A CoAP response, or a message of its server.
-    Response,
-    /// Routing.
-    Control,
-}
-
-impl Class {
-    /// Every class, in the order of reports.
-    pub const ALL: [Self; 3] = [Self::Request, Self::Response, Self::Control];
-}
+pub use lowmesh_ipv6::event::{Class, ErrorCounts, Packet, Problem};
 
 /// What can happen to a node, besides frames.
 #[derive(Clone, Debug)]
@@ -184,76 +169,6 @@ pub enum RadioOrder {
         /// For whom.
         destination: Eui64,
     },
-}
-
-/// What an ICMPv6 error is about: RFC 4443 s3.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Problem {
-    /// The destination cannot be reached.
-    Unreachable(Unreachable),
-    /// The packet is larger than a link on its way takes.
-    TooBig,
-    /// It passed too many routers.
-    HopLimit,
-    /// Its fragments did not all come in time.
-    Reassembly,
-    /// The node does not recognise the field at this octet.
-    Parameter {
-        /// 0 a field, 1 a next header, 2 an option.
-        code: u8,
-        /// Which octet.
-        pointer: u32,
-    },
-    /// An error of a type without a name here.
-    Unknown {
-        /// Its type, below 128.
-        kind: u8,
-        /// Its code.
-        code: u8,
-    },
-}
-
-/// How many ICMPv6 errors there were of each type (RFC 4443 s2.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct ErrorCounts {
-    /// Destination unreachable.
-    pub unreachable: u64,
-    /// Packet too big.
-    pub too_big: u64,
-    /// Time exceeded: the hop limit, or reassembly.
-    pub time_exceeded: u64,
-    /// Parameter problem.
-    pub parameter: u64,
-    /// Types without a name here.
-    pub unknown: u64,
-}
-
-impl ErrorCounts {
-    pub(crate) const fn note(&mut self, problem: Problem) {
-        let count = match problem {
-            Problem::Unreachable(_) => &mut self.unreachable,
-            Problem::TooBig => &mut self.too_big,
-            Problem::HopLimit | Problem::Reassembly => &mut self.time_exceeded,
-            Problem::Parameter { .. } => &mut self.parameter,
-            Problem::Unknown { .. } => &mut self.unknown,
-        };
-        *count += 1;
-    }
-}
-
-/// A moment in the life of an IPv6 packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Packet {
-    /// This node made it.
-    Born(Handle, Class),
-    /// This node took it from a neighbour (or the first fragment of it), or has one more part of it to send.
-    Accepted(Handle),
-    /// A neighbour has it, or another copy here took it in; this copy is gone.
-    PassedOn(Handle),
-    /// It is for this node, and here.
-    Delivered(Handle),
-    /// It ends here.
-    Dropped(Dropped),
 }
 
 /// A moment in the life of a transaction.

@@ -1,21 +1,18 @@
-//! A node calls its applications: inputs from CoAP, sockets and timers go to the one that they belong to.
+//! A node calls its applications, and does what they ask.
 
 use alloc::boxed::Box;
 
-use lowmesh_coap::{ExchangeId, Input as CoapInput, Output as CoapOutput, Purpose};
+use lowmesh_coap::Input as CoapInput;
 use lowmesh_machine::{DropReason, Handle, Machine as _, Rejected};
 use lowmesh_units::Instant;
-use lowmesh_wire::coap::Message;
 
 use crate::application::{
     Action, Application, ApplicationId, Exchange, HostHandle, Input, RequestId, Snapshot,
 };
 use crate::config::ConfigError;
-use crate::event::{ApplicationEvent, Class, Output, Peer, Transaction};
+use crate::event::{ApplicationEvent, Class, Output, Transaction};
+use crate::installed::Owner;
 use crate::node::Node;
-use crate::params::COAP_PORT;
-
-use crate::installed::{Answer, Owner};
 
 impl Node {
     /// Puts one more application on the node, which is switched off.
@@ -23,75 +20,16 @@ impl Node {
         &mut self,
         application: Box<dyn Application>,
     ) -> Result<ApplicationId, ConfigError> {
-        self.applications.install(application)
+        let ports = application.claims().ports;
+        let id = self.applications.install(application)?;
+        for port in ports {
+            self.ipv6.open(port);
+        }
+        Ok(id)
     }
     /// What the applications show of themselves, in the order in which they were installed.
     pub fn snapshots(&self) -> impl Iterator<Item = Snapshot> {
         self.applications.snapshots()
-    }
-
-    /// What the CoAP host has to say.
-    pub(crate) fn on_coap(&mut self, now: Instant, output: CoapOutput<Peer>) {
-        let applications = &mut self.applications;
-        let note = match output {
-            CoapOutput::Send { to, bytes, handle, copy, purpose } => {
-                let resends = purpose == Purpose::Request && copy > 0;
-                if let Some(note) = resends.then(|| applications.on_resent(handle)).flatten() {
-                    self.outbox.push(note);
-                }
-                let class = match purpose {
-                    Purpose::Request => Class::Request,
-                    Purpose::Response | Purpose::Empty => Class::Response,
-                };
-                return self.send_datagram(now, COAP_PORT, to, &bytes, class);
-            }
-            CoapOutput::Request { exchange, from, message, multicast } => {
-                return self.on_request(exchange, from, message, multicast);
-            }
-            CoapOutput::Started { handle, rto, at } => applications.on_started(handle, rto, at),
-            CoapOutput::Response { handle, from, message, rtt, retransmissions } => {
-                applications.on_response(handle, Answer { from, message, rtt, retransmissions })
-            }
-            CoapOutput::Failed { handle, reason } => applications.on_failed(handle, reason),
-            CoapOutput::Notification { handle, from, message } => {
-                applications.on_part(now, handle, |request| Input::Notification {
-                    request,
-                    from,
-                    message: message.clone(),
-                })
-            }
-            CoapOutput::GroupResponse { handle, from, message, .. } => {
-                applications.on_part(now, handle, |request| Input::GroupResponse {
-                    request,
-                    from,
-                    message: message.clone(),
-                })
-            }
-            CoapOutput::Over { handle } => {
-                applications.on_over(handle);
-                None
-            }
-            // An empty acknowledgement says that the response comes later, which then ends the transaction; what came
-            // to nothing is counted in the endpoint. A node has neither pings of CoAP nor connections.
-            CoapOutput::Acknowledged { .. }
-            | CoapOutput::Discarded { .. }
-            | CoapOutput::Pong { .. }
-            | CoapOutput::Close { .. } => None,
-        };
-        if let Some(note) = note {
-            self.outbox.push(note);
-        }
-    }
-
-    fn on_request(&mut self, exchange: ExchangeId, from: Peer, message: Message, multicast: bool) {
-        match self.applications.of_path(&message.options) {
-            Some(application) => {
-                let exchange = Exchange(exchange);
-                let input = Input::Request { exchange, from, message, multicast };
-                self.applications.tell(application, input);
-            }
-            None => self.outbox.push(Output::Request { exchange, from, message, multicast }),
-        }
     }
 
     /// Lets the next application hear what it has not heard; false if all have.
@@ -102,7 +40,7 @@ impl Node {
         let applications = &mut self.applications;
         let Some((id, input)) = applications.inbox.pop_front() else { return false };
         let Some(installed) = applications.all.get_mut(usize::from(id.0)) else { return true };
-        let address = self.ipv6.addresses.global();
+        let address = self.ipv6.addresses().global();
         let (requests, actions) = (&mut applications.requests, &mut applications.actions);
         installed.machine.handle(
             now,

@@ -5,42 +5,47 @@
 //! | [`event`] | what goes into a node and what comes out |
 //! | [`config`] | its settings |
 //! | [`node`] | the composition, and the short list of what layers tell each other sideways |
-//! | `descend` | from CoAP and RPL down to the MAC |
-//! | `ascend` | from the MAC up to CoAP and RPL |
-//! | `end_to_end` | packets cut and put together at the ends, where 6LoWPAN has no fragments |
-//! | `errors` | ICMPv6 errors: sent at a bounded rate, and what those of others mean here |
-//! | `link` | the link layer, a closed choice: `link::slotted` (TSCH and 6top) or `link::contended` (CSMA) |
+//! | `coap` | the boundary of CoAP and UDP |
+//! | `network` | the boundary of IPv6 and routing; `routing`: what IPv6 borrows of it |
+//! | `lowpan` | the boundary of 6LoWPAN |
+//! | `link` | the link layer, a closed choice: `link::slotted` (TSCH and 6top) or `link::contended` (CSMA); `link::boundary` |
 //! | [`application`] | what runs on a node: machines above its CoAP host |
-//! | `hosting` | the applications of one node: which input belongs to which |
+//! | `hosting`, `installed` | the applications of one node: which input belongs to which |
 //! | [`identity`] | a node by itself: its name, address and routes are given |
-//! | `uplink` | packets that leave the mesh at a border router, and those that come in |
 //! | [`tree`] | routes that are given instead of found |
 //! | [`params`] | the ports of a node, and its patience |
 //! | [`security`] | the OSCORE contexts of a planned network |
-//! | `rate` | how many ICMPv6 errors may leave |
 //! | `radio` | the face towards the radio driver, and what the driver may ask |
+//!
+//! An input leads to:
+//!
+//! | input | file and function |
+//! |---|---|
+//! | [`event::Input::Boot`], [`event::Input::Deadline`] | [`node`]: `boot`, `deadline` |
+//! | [`event::Input::Request`], [`event::Input::Respond`] | `coap`: `request`, and the CoAP host itself |
+//! | [`event::Input::Datagram`] | `coap`: `send_datagram` |
+//! | [`event::Input::Ping`], [`event::Input::Uplink`] | `network`: `tell_ipv6` |
+//! | frames and slots | `radio`, then `link::boundary`: `on_link` |
 #![cfg_attr(not(test), no_std)]
 extern crate alloc;
 
 pub mod application;
-mod ascend;
+mod coap;
 pub mod config;
-mod descend;
-mod end_to_end;
-mod errors;
 pub mod event;
 mod hosting;
 pub mod identity;
 mod installed;
 mod link;
+mod lowpan;
+mod network;
 pub mod node;
 pub mod params;
 pub mod peer;
 mod radio;
-mod rate;
+mod routing;
 pub mod security;
 pub mod tree;
-mod uplink;
 
 pub use application::Application;
 pub use config::{Config, ConfigError, LinkLayer, Routes, Scheduling};

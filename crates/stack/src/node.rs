@@ -1,14 +1,25 @@
 //! A node: every layer a machine of its own, and this the machine made of them.
 //!
 //! ```text
-//!            Request, Respond, Datagram               Transaction, Request
-//!                  │                                        ^
-//!      coap ───────┼──────────── udp ── ipv6 ── lowpan ─────┼──── link ── radio
-//!                  v          routing ───┘                  │       TSCH and 6top, or CSMA
-//!                descend ───────────────────────────────> ascend
+//!      Request, Respond                 Datagram, Ping, Uplink
+//!            v                                    v
+//!      applications ── coap ────── udp ───────── ipv6 ── lowpan ── link ── radio
+//!                                                  │              TSCH and 6top, or CSMA
+//!                                               routing
 //! ```
-//! Layers do not know each other. What one must tell another sideways is an arm of [`Node::on_link`] or of
-//! [`Node::tell_routes`] and nowhere else; what TSCH and 6top tell each other stays in `slotted`:
+//! Layers do not know each other: each output of one is an arm of one function here, which tells the others.
+//!
+//! | outputs of | go to | file |
+//! |---|---|---|
+//! | link | `on_link` | `link::boundary` |
+//! | lowpan | `on_lowpan` | `lowpan` |
+//! | ipv6 | `on_ipv6`, at once | `network` |
+//! | routing | `on_rpl` | `network` |
+//! | coap | `on_coap` | `coap` |
+//! | applications | `act` | `hosting` |
+//!
+//! Besides packets and messages, this is what one tells another; what TSCH and 6top tell each other stays in
+//! `link::slotted`:
 //!
 //! | from | to | what |
 //! |---|---|---|
@@ -20,33 +31,29 @@
 //! | routing: rank | mac | join metric of beacons |
 //! | routing: child, known to parent | sixtop | cells |
 //! | rpl: route | ipv6 | route |
+//! | ipv6: forward, source route | rpl | a question, answered at once |
+//! | ipv6: trouble | coap | an endpoint that cannot be reached |
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 
-use lowmesh_coap::{Endpoint, Host, RequestTemplate};
-use lowmesh_ipv6::{Addresses, Forwarder, NeighbourCache, RouteTable};
+use lowmesh_ipv6::{Addresses, Event, Ipv6, RouteTable};
 use lowmesh_lowpan::Adaptation;
 use lowmesh_mac::csma::Csma;
-use lowmesh_machine::{Dropped, Handle, Machine, Outbox, Rejected, earliest, expect_accepted};
-use lowmesh_oscore::transport::{
-    DatagramHost, Protected, Protection, VolatileContexts, extensions,
-};
+use lowmesh_machine::{Dropped, Handle, Machine, Outbox, Rejected, earliest};
+use lowmesh_oscore::transport::{Protection, VolatileContexts};
 use lowmesh_rpl::Rpl;
-use lowmesh_sixtop::Event;
-use lowmesh_units::{Eui64, Instant, NodeId, Purpose, Rng, Seed};
-use lowmesh_wire::icmpv6::{self, Icmpv6};
+use lowmesh_units::{Instant, NodeId, Purpose, Rng, Seed};
+use lowmesh_wire::icmpv6::Icmpv6;
 use lowmesh_wire::ipv6::Address;
 use lowmesh_wire::lowpan::Contexts;
 
-use crate::config::{Config, ConfigError, LinkLayer, Routes};
-use crate::end_to_end::EndToEnd;
-use crate::event::{Class, ErrorCounts, Input, Network, Output, Packet, Peer, RadioOrder};
+use crate::config::{CoapHost, Config, ConfigError, LinkLayer, Routes};
+use crate::event::{Class, ErrorCounts, Input, Output, Peer};
 use crate::identity::Identity;
 use crate::installed::Applications;
-use crate::link::{Link, LinkEvent, Slotted};
-use crate::params::MIN_DELAY_BETWEEN_RAS;
-use crate::rate::{Bucket, ErrorRate};
+use crate::link::{Link, Slotted};
+use crate::params::{COAP_PORT, DATAGRAM_PORT};
+use crate::routing::Routing;
 use crate::tree::Place;
 
 /// What a node counts.
@@ -64,48 +71,25 @@ pub struct Counters {
     pub errors_received: ErrorCounts,
 }
 
-/// The CoAP host of a node.
-pub(crate) type CoapHost = DatagramHost<Peer, VolatileContexts>;
-
-/// Where a node's routes come from.
-#[derive(Debug)]
-pub(crate) enum Routing {
-    /// RPL finds them.
-    Rpl(Box<Rpl>),
-    /// They are given.
-    Static(Place),
-}
-
 /// One node of a mesh.
 #[derive(Debug)]
 pub struct Node {
-    pub(crate) id: NodeId,
     pub(crate) link: Link,
     pub(crate) lowpan: Adaptation,
-    pub(crate) end_to_end: EndToEnd,
-    pub(crate) ipv6: Forwarder,
+    pub(crate) ipv6: Ipv6,
     pub(crate) routing: Routing,
     pub(crate) coap: CoapHost,
     pub(crate) applications: Applications,
-    pub(crate) neighbours: NeighbourCache,
-    pub(crate) contexts: Contexts,
-    pub(crate) hop_limit: u8,
-    pub(crate) error_rate: ErrorRate,
-    /// Router Advertisements to all.
-    pub(crate) advertisements: Bucket,
-    /// Whether packets for other prefixes leave the mesh here.
-    pub(crate) has_uplink: bool,
     pub(crate) outbox: Outbox<Output>,
     pub(crate) counters: Counters,
     /// Why the MAC gave up the frame whose end 6LoWPAN is handling.
     pub(crate) failure: Option<Dropped>,
-    /// Number of the last packet made here.
-    last_packet: u64,
 }
 
 /// What a node knows of its network before it is switched on.
 struct NetworkParts {
-    ipv6: Forwarder,
+    addresses: Addresses,
+    routes: RouteTable,
     routing: Routing,
     contexts: Contexts,
     protection: Option<Protection<Peer, VolatileContexts>>,
@@ -124,7 +108,7 @@ impl Node {
         let addresses = Addresses::new(eui64(id), config.prefix);
         let (routing, routes) = match &config.routes {
             Routes::Rpl => {
-                let rpl = rpl(config, &addresses, is_root)?;
+                let rpl = config.rpl_of(&addresses, is_root)?;
                 let routes = RouteTable::new(rpl.routes_max);
                 (Routing::Rpl(Box::new(Rpl::new(rpl, stream(Purpose::Rpl)))), routes)
             }
@@ -134,19 +118,18 @@ impl Node {
             }
         };
         let contexts = Contexts::new().with(0, config.prefix);
-        let ipv6 = Forwarder::new(addresses, routes);
         let address = |id| Address::global(config.prefix, eui64(id));
         let protection = config.oscore.as_ref().map(|oscore| oscore.protection(id, address));
-        let network = NetworkParts { ipv6, routing, contexts, protection };
+        let network = NetworkParts { addresses, routes, routing, contexts, protection };
         Self::assemble(config, id, is_root, seed, network)
     }
 
     /// A node by itself, switched off. What the settings say of routes, RPL and the prefix is not for it.
     pub fn alone(config: &Config, identity: Identity, seed: Seed) -> Result<Self, ConfigError> {
         let Identity { addresses, routes, contexts } = identity;
-        let ipv6 = Forwarder::new(addresses, routes);
         let routing = Routing::Static(Place::alone());
-        let network = NetworkParts { ipv6, routing, contexts, protection: None };
+        let protection = None;
+        let network = NetworkParts { addresses, routes, routing, contexts, protection };
         Self::assemble(config, NodeId(0), true, seed, network)
     }
 
@@ -157,9 +140,9 @@ impl Node {
         seed: Seed,
         network: NetworkParts,
     ) -> Result<Self, ConfigError> {
-        let NetworkParts { ipv6, routing, contexts, protection } = network;
+        let NetworkParts { addresses, routes, routing, contexts, protection } = network;
         let stream = |purpose| Rng::stream(seed, id, purpose);
-        let me = ipv6.addresses.node();
+        let me = addresses.node();
         let mut lowpan = config.lowpan;
         if let Some(buffers) = config.root_reassembly_buffers.filter(|_| is_root) {
             lowpan.reassembly_buffers = buffers;
@@ -175,40 +158,22 @@ impl Node {
                 Link::Contended(Box::new(Csma::new(csma.clone(), me, stream(Purpose::Mac))))
             }
         };
+        let settings = config.ipv6_of(id, is_root, &lowpan, contexts.clone());
+        let mut ipv6 = Ipv6::new(settings, addresses, routes, &mut stream(Purpose::Lowpan));
+        for port in [COAP_PORT, DATAGRAM_PORT] {
+            ipv6.open(port);
+        }
         Ok(Self {
-            id,
             link,
-            lowpan: Adaptation::new(me, contexts.clone(), lowpan, stream(Purpose::Lowpan)),
-            end_to_end: EndToEnd::new(&lowpan, &mut stream(Purpose::Lowpan)),
+            lowpan: Adaptation::new(me, contexts, lowpan, stream(Purpose::Lowpan)),
             ipv6,
             routing,
-            coap: coap(config, protection, &stream)?,
+            coap: config.coap_host(protection, &stream)?,
             applications: Applications::default(),
-            neighbours: NeighbourCache::new(),
-            contexts,
-            hop_limit: config.hop_limit,
-            error_rate: ErrorRate::new(config.icmpv6_errors),
-            advertisements: Bucket::new(1, MIN_DELAY_BETWEEN_RAS),
-            has_uplink: is_root && config.uplink,
             outbox: Outbox::new(),
             counters: Counters::default(),
             failure: None,
-            last_packet: 0,
         })
-    }
-
-    /// A name for a packet that is made here: unique in the run, and never [`Handle::NONE`].
-    ///
-    /// ```text
-    ///   | class 4 bits, from bit 56 | node 16 bits, from bit 40 | number, from 1 |
-    /// ```
-    pub(crate) fn next_handle(&mut self, class: Class) -> Handle {
-        self.last_packet += 1;
-        Handle((class as u64) << 56 | u64::from(self.id.0) << 40 | self.last_packet)
-    }
-    /// True for routing messages that were made here.
-    pub(crate) fn is_own_control(&self, handle: Handle) -> bool {
-        handle.0 >> 40 == (Class::Control as u64) << 16 | u64::from(self.id.0)
     }
 
     fn boot(&mut self, now: Instant) {
@@ -224,7 +189,9 @@ impl Node {
         if due(self.lowpan.next_deadline()) {
             self.lowpan.handle(now, lowmesh_lowpan::Input::Deadline)?;
         }
-        self.expire_reassembly(now);
+        if due(self.ipv6.next_deadline()) {
+            self.tell_ipv6(now, Event::Deadline);
+        }
         if let Routing::Rpl(rpl) = &mut self.routing
             && due(rpl.next_deadline())
         {
@@ -235,19 +202,6 @@ impl Node {
         }
         self.applications.deadline(now);
         Ok(())
-    }
-
-    /// The driver asks.
-    fn request(
-        &mut self,
-        now: Instant,
-        peer: Peer,
-        message: RequestTemplate,
-        name: Handle,
-    ) -> Result<(), Rejected> {
-        let handle = self.applications.open(name);
-        let input = lowmesh_coap::Input::Request { peer, message, handle };
-        self.coap.handle(now, input).inspect_err(|_| self.applications.close(handle))
     }
 
     /// Lets every layer say what it has to say, until all are silent.
@@ -268,163 +222,6 @@ impl Node {
             }
         }
     }
-
-    fn poll_rpl(&mut self) -> Option<lowmesh_rpl::Output> {
-        match &mut self.routing {
-            Routing::Rpl(rpl) => rpl.poll_output(),
-            Routing::Static(_) => None,
-        }
-    }
-
-    pub(crate) fn tell_rpl(&mut self, now: Instant, input: lowmesh_rpl::Input<'_>) {
-        if let Routing::Rpl(rpl) = &mut self.routing {
-            expect_accepted(rpl.handle(now, input));
-        }
-    }
-
-    /// What the link layer has to say.
-    fn on_link(&mut self, now: Instant, event: LinkEvent) {
-        match event {
-            LinkEvent::Up => {
-                self.outbox.push(Output::Network(Network::Synchronised));
-                self.tell_rpl(now, lowmesh_rpl::Input::Start);
-                self.take_place(now);
-            }
-            LinkEvent::Down => {
-                self.outbox.push(Output::Network(Network::Desynchronised));
-                self.tell_rpl(now, lowmesh_rpl::Input::Stop);
-            }
-            LinkEvent::Received { source, broadcast, payload, handle } => {
-                self.on_frame(now, source, broadcast, &payload, handle);
-            }
-            LinkEvent::Done { handle, acked, dropped } => {
-                self.counters.frames_acked += u64::from(acked);
-                self.on_frame_done(now, handle, dropped);
-            }
-            LinkEvent::Etx { peer, etx, fresh } => {
-                let neighbour = Address::link_local(peer).0;
-                let etx = lowmesh_rpl::Etx(etx);
-                self.tell_rpl(now, lowmesh_rpl::Input::LinkEtx { neighbour, etx, fresh });
-            }
-            LinkEvent::Driver(order) => {
-                if let Output::Radio(RadioOrder::Transmit { .. }) = &order {
-                    self.counters.frames_sent += 1;
-                }
-                self.outbox.push(order);
-            }
-        }
-    }
-
-    /// A node with static routes has its place in the network as soon as it has neighbours.
-    fn take_place(&mut self, now: Instant) {
-        let Routing::Static(place) = &self.routing else { return };
-        let (parent, metric) = (place.parent, u8::try_from(place.hops).unwrap_or(u8::MAX));
-        for &child in &place.children {
-            self.link.tell_sixtop(now, Event::ChildAdded(child));
-        }
-        let is_below_root = place.hops == 1;
-        self.link.set_beacons(now, Some(metric));
-        if let Some(root) = parent.filter(|_| is_below_root) {
-            self.link.tell_sixtop(now, Event::RootKnown(root));
-        }
-        self.link.on_parent(now, None, parent);
-        if let Some(parent) = parent {
-            self.link.tell_sixtop(now, Event::KnownToParent(parent));
-        }
-        self.outbox.push(Output::Network(Network::Parent(parent)));
-    }
-
-    /// What RPL has to say that is not a message.
-    pub(crate) fn tell_routes(&mut self, now: Instant, output: &lowmesh_rpl::Output) {
-        match *output {
-            lowmesh_rpl::Output::ParentChanged { old, new } => self.on_parent(now, old, new),
-            lowmesh_rpl::Output::Joined { .. } | lowmesh_rpl::Output::RankChanged { .. } => {
-                let metric = self.join_metric();
-                self.link.set_beacons(now, metric);
-            }
-            lowmesh_rpl::Output::KnownToParent { parent } => {
-                self.link.tell_sixtop(now, Event::KnownToParent(Address(parent).eui64()));
-            }
-            lowmesh_rpl::Output::Detached => self.link.set_beacons(now, None),
-            lowmesh_rpl::Output::RouteAdded { target, via, .. } => {
-                // In non-storing mode `via` is no neighbour: source routes come from RPL itself.
-                if Address(via).is_link_local() {
-                    // A full table sends the packet up instead of down: RPL's bound is the same.
-                    let _full = self.ipv6.routes.insert(Address(target), Address(via));
-                }
-            }
-            lowmesh_rpl::Output::RouteRemoved { target } => {
-                self.ipv6.routes.remove(&Address(target));
-            }
-            lowmesh_rpl::Output::ChildAdded { child } => {
-                self.link.tell_sixtop(now, Event::ChildAdded(Address(child).eui64()));
-            }
-            lowmesh_rpl::Output::ChildRemoved { child } => {
-                self.link.tell_sixtop(now, Event::ChildRemoved(Address(child).eui64()));
-            }
-            lowmesh_rpl::Output::Send { .. } => {}
-        }
-    }
-
-    fn on_parent(&mut self, now: Instant, old: Option<[u8; 16]>, new: Option<[u8; 16]>) {
-        let eui = |address: Option<[u8; 16]>| address.map(|a| Address(a).eui64());
-        let (old, new): (Option<Eui64>, Option<Eui64>) = (eui(old), eui(new));
-        self.ipv6.routes.set_default(new.map(Address::link_local));
-        let root = match &self.routing {
-            Routing::Rpl(rpl) => rpl.dodag_id().map(|id| Address(id).eui64()),
-            Routing::Static(_) => None,
-        };
-        if let Some(root) = root.filter(|root| new == Some(*root)) {
-            self.link.tell_sixtop(now, Event::RootKnown(root));
-        }
-        self.link.on_parent(now, old, new);
-        self.outbox.push(Output::Network(Network::Parent(new)));
-    }
-
-    /// RFC 8180 s6.1 (join priority): DAGRank of the rank, less that of the root.
-    fn join_metric(&self) -> Option<u8> {
-        let Routing::Rpl(rpl) = &self.routing else { return None };
-        if !rpl.is_joined() {
-            return None;
-        }
-        let hops = rpl.dag_rank().saturating_sub(1);
-        Some(u8::try_from(hops).unwrap_or(u8::MAX))
-    }
-
-    pub(crate) fn note_packet(&mut self, packet: Packet) {
-        self.outbox.push(Output::Packet(packet));
-    }
-}
-
-fn coap(
-    config: &Config,
-    protection: Option<Protection<Peer, VolatileContexts>>,
-    stream: &impl Fn(Purpose) -> Rng,
-) -> Result<CoapHost, ConfigError> {
-    let mut settings = config.coap.clone();
-    settings.extensions.extend(extensions(protection.is_some()));
-    settings.amplification_max = config.host.amplification_max;
-    let endpoint = Endpoint::new(settings, stream(Purpose::Coap))?;
-    let mut rng = stream(Purpose::Host);
-    let protected = Protected::new(endpoint, protection, &config.host, rng.fork());
-    Ok(Host::new(protected, config.host.clone(), rng))
-}
-
-/// RPL's settings with this node's addresses and role in them.
-fn rpl(
-    config: &Config,
-    addresses: &Addresses,
-    is_root: bool,
-) -> Result<lowmesh_rpl::Config, ConfigError> {
-    let mut rpl = config.rpl.clone();
-    rpl.link_local = addresses.link_local().0;
-    rpl.role = if is_root {
-        lowmesh_rpl::Role::Root { dodag_id: addresses.global().0 }
-    } else {
-        lowmesh_rpl::Role::Router
-    };
-    rpl.check()?;
-    Ok(rpl)
 }
 
 impl Machine for Node {
@@ -448,14 +245,12 @@ impl Machine for Node {
                 Ok(())
             }
             Input::Uplink { packet, handle } => {
-                self.on_uplink(now, packet, handle);
+                self.tell_ipv6(now, Event::Uplink { packet, handle });
                 Ok(())
             }
             Input::Ping { to, echo } => {
-                let source = self.ipv6.addresses.source_for(&to);
-                let mut payload = Vec::with_capacity(echo.data.len() + icmpv6::HEADER_LENGTH);
-                Icmpv6::EchoRequest(echo).emit(&source.0, &to.0, &mut payload);
-                self.send_control(now, source, to, &payload);
+                let message = Icmpv6::EchoRequest(echo);
+                self.tell_ipv6(now, Event::Message { to, message });
                 Ok(())
             }
         };
@@ -472,8 +267,8 @@ impl Machine for Node {
             Routing::Rpl(rpl) => rpl.next_deadline(),
             Routing::Static(_) => None,
         };
-        let fragments = self.end_to_end.reassembly.next_deadline();
-        let network = earliest(earliest(self.lowpan.next_deadline(), fragments), rpl);
+        let packets = earliest(self.lowpan.next_deadline(), self.ipv6.next_deadline());
+        let network = earliest(packets, rpl);
         let ends = earliest(self.link.next_deadline(), self.coap.next_deadline());
         earliest(network, earliest(ends, self.applications.next_deadline()))
     }

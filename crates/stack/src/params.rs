@@ -2,6 +2,8 @@
 
 use lowmesh_units::Duration;
 
+pub use lowmesh_ipv6::params::ECHO_PORT;
+
 /// How long a node stays synchronised without a place in a DODAG before it looks for a network again: no RFC,
 /// ours is 180 s, longer than RPL's local repair takes. Nodes cut off together give each other the time; they
 /// would drift away from the network as one and never hear it again.
@@ -13,15 +15,6 @@ pub const APPLICATIONS_MAX: u16 = 1024;
 /// The port of CoAP without security: RFC 7252 s6.1.
 pub const COAP_PORT: u16 = 5683;
 
-/// The port of the echo service: RFC 862, 7.
-pub const ECHO_PORT: u16 = 7;
-
 /// The port on which a node's application takes UDP datagrams: 61616, the first of those that RFC 6282 s4.3.3
 /// compresses to four bits.
 pub const DATAGRAM_PORT: u16 = 0xf0b0;
-
-/// The least time between two Router Advertisements to all nodes: RFC 4861 s10, `MIN_DELAY_BETWEEN_RAS`, 3 s.
-pub const MIN_DELAY_BETWEEN_RAS: Duration = Duration::from_secs(3);
-
-/// Sources of bad packets whose share of ICMPv6 errors is kept apart: ours, at least 1. RFC 4443 s2.4 (f) knows no shares.
-pub const ERROR_SOURCES: usize = 8;

@@ -13,7 +13,8 @@ use lowmesh_units::{Channel, Eui64, Instant, Rank};
 use lowmesh_wire::ipv6::Address;
 
 use crate::link::{Link, Slotted};
-use crate::node::{Counters, Node, Routing};
+use crate::node::{Counters, Node};
+use crate::routing::Routing;
 
 impl Node {
     fn slotted(&self) -> Option<&Slotted> {
@@ -93,7 +94,7 @@ impl Node {
     }
     /// Its global address.
     pub const fn global_address(&self) -> Address {
-        self.ipv6.addresses.global()
+        self.ipv6.addresses().global()
     }
     /// Its preferred parent.
     pub fn parent(&self) -> Option<Eui64> {
@@ -111,7 +112,13 @@ impl Node {
     }
     /// What it counted.
     pub const fn counters(&self) -> Counters {
-        self.counters
+        let errors = self.ipv6.errors();
+        Counters {
+            errors_sent: errors.sent,
+            errors_withheld: errors.withheld,
+            errors_received: errors.received,
+            ..self.counters
+        }
     }
     /// What its MAC with carrier sense counted.
     pub fn contention(&self) -> Option<csma::Counters> {
@@ -140,7 +147,7 @@ impl Node {
     /// Octets of packet data that wait in its packet buffer: in 6LoWPAN, in the MAC's queue, and in IPv6
     /// fragments that wait for others.
     pub fn packet_buffer_octets(&self) -> usize {
-        self.lowpan.packet_buffer().total() + self.end_to_end.reassembly.octets()
+        self.lowpan.packet_buffer().total() + self.ipv6.reassembly_octets()
     }
     /// Its adaptation layer: windows and counters of the fragment modes.
     pub const fn lowpan(&self) -> &Adaptation {
@@ -148,7 +155,10 @@ impl Node {
     }
     /// Every packet that this node holds, once for each copy of its own; frames in the MAC's queue are of those.
     pub fn held(&self) -> Vec<Handle> {
-        let cut = self.end_to_end.reassembly.handles();
-        self.lowpan.handles().chain(cut).filter(|handle| *handle != Handle::NONE).collect()
+        self.lowpan
+            .handles()
+            .chain(self.ipv6.handles())
+            .filter(|handle| *handle != Handle::NONE)
+            .collect()
     }
 }

@@ -7,6 +7,7 @@ use crate::metadata::{Dependency, Package};
 /// Floors from the ground up; a crate may depend on those of lower floors only.
 const FLOORS: &[&[&str]] = &[
     &["units"],
+    &["registry"],
     &["machine", "wire", "trickle", "congestion"],
     PROTOCOLS,
     &["stack"],
@@ -36,7 +37,7 @@ const TOOLS: &[&str] = &["xtask", "fuzz"];
 
 /// True for a crate that must build without `std`.
 pub fn is_for_devices(name: &str) -> bool {
-    FLOORS[0].contains(&name) || FLOORS[1].contains(&name) || PROTOCOLS.contains(&name)
+    FLOORS[..3].iter().any(|floor| floor.contains(&name)) || PROTOCOLS.contains(&name)
 }
 
 /// All arrows that break a rule.

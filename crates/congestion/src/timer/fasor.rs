@@ -20,6 +20,9 @@
 //! The Retransmission Count option, by which a client learns what copy was acknowledged, is not here: it
 //! never got a number.
 
+use alloc::boxed::Box;
+
+use lowmesh_registry::Row;
 use lowmesh_units::{Duration, Instant, Rng};
 
 use super::{Attempt, EstimatorSnapshot, Timer, TimerSnapshot};
@@ -28,6 +31,15 @@ use crate::params::{
     FASOR_SLOW_FACTOR, RFC6298_K, RTO_MAX, RTO_MIN, WAIT_MAX,
 };
 use crate::smoothed::Smoothed;
+
+/// The row of [`Fasor`].
+pub static ROW: Row<dyn Timer> = Row {
+    name: "fasor",
+    summary: "Fast and slow timeouts (draft-ietf-core-fasor-02)",
+    section: "",
+    parameters: &[],
+    make: |_, ack_timeout| Box::new(Fasor::starting_at(ack_timeout)),
+};
 
 /// The FASOR timer of one destination.
 #[derive(Clone, Copy, Debug)]
@@ -149,7 +161,7 @@ impl Timer for Fasor {
         }
     }
     fn name(&self) -> &'static str {
-        "fasor"
+        ROW.name
     }
 }
 

@@ -1,9 +1,21 @@
 //! A timeout that never changes: the ARQ timer of RFC 8931 s6.3, and a baseline for tests.
 
+use alloc::boxed::Box;
+
+use lowmesh_registry::Row;
 use lowmesh_units::{Duration, Instant, Rng};
 
 use super::{Attempt, Timer, TimerSnapshot};
 use crate::params::{ACK_TIMEOUT, RTO_MIN, WAIT_MAX};
+
+/// The row of [`Fixed`].
+pub static ROW: Row<dyn Timer> = Row {
+    name: "fixed",
+    summary: "Always the same timeout",
+    section: "",
+    parameters: &[],
+    make: |_, ack_timeout| Box::new(Fixed::new(ack_timeout)),
+};
 
 /// Waits the same time for every copy.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +50,7 @@ impl Timer for Fixed {
         TimerSnapshot { rto: self.rto, srtt: None, rttvar: None, strong: None, weak: None }
     }
     fn name(&self) -> &'static str {
-        "fixed"
+        ROW.name
     }
 }
 

@@ -1,10 +1,11 @@
 //! The retransmission timer of one destination.
 
 pub mod cocoa;
-mod fasor;
-mod fixed;
-mod rfc6298;
-mod rfc7252;
+pub mod conformance;
+pub mod fasor;
+pub mod fixed;
+pub mod rfc6298;
+pub mod rfc7252;
 
 pub use cocoa::Cocoa;
 pub use fasor::Fasor;
@@ -12,8 +13,10 @@ pub use fixed::Fixed;
 pub use rfc6298::Rfc6298;
 pub use rfc7252::Rfc7252;
 
+use alloc::boxed::Box;
 use core::fmt::Debug;
 
+use lowmesh_registry::{Algorithm, Choice, Row};
 use lowmesh_units::{Duration, Instant, Rng};
 
 /// When to send a message again that has not been acknowledged.
@@ -35,8 +38,34 @@ pub trait Timer: Debug + Send {
     fn on_give_up(&mut self, now: Instant);
     /// What it believes, for plots.
     fn snapshot(&self) -> TimerSnapshot;
-    /// The name that [`crate::timer_by_name`] knows it by.
+    /// The name in its row.
     fn name(&self) -> &'static str;
+}
+
+/// Makes a timer that waits the given ACK_TIMEOUT (RFC 7252 s4.8: 2 s) for the first acknowledgement while it knows
+/// nothing better.
+pub type MakeTimer = fn(&Choice<dyn Timer>, Duration) -> Box<dyn Timer>;
+
+impl Algorithm for dyn Timer {
+    const NOUN: &'static str = "congestion control";
+    const BUILTIN: &'static [&'static Row<Self>] = &[
+        &rfc7252::ROW,
+        &cocoa::rows::COCOA,
+        &cocoa::rows::COCOA_TABLE_2,
+        &cocoa::rows::COCOA_PAPER_TEXT,
+        &cocoa::rows::COCOA_DRAFT_03,
+        &cocoa::rows::COCOA_ECOAP,
+        &cocoa::rows::SIX_COCOA_ROW,
+        &fasor::ROW,
+        &rfc6298::ROW,
+        &fixed::ROW,
+    ];
+    type Make = MakeTimer;
+}
+
+/// A new timer of the kind that `choice` names, with its numbers.
+pub fn make(choice: &Choice<dyn Timer>, ack_timeout: Duration) -> Box<dyn Timer> {
+    (choice.row().make)(choice, ack_timeout)
 }
 
 /// How far one message has come.

@@ -1,10 +1,22 @@
 //! TCP's retransmission timer (RFC 6298), with Karn's algorithm (s3).
 
+use alloc::boxed::Box;
+
+use lowmesh_registry::Row;
 use lowmesh_units::{Duration, Instant, Rng};
 
 use super::{Attempt, EstimatorSnapshot, Timer, TimerSnapshot};
 use crate::params::{BINARY_BACKOFF, RFC6298_INITIAL_RTO, RFC6298_K, RFC6298_MIN_RTO, RTO_MAX};
 use crate::smoothed::Smoothed;
+
+/// The row of [`Rfc6298`].
+pub static ROW: Row<dyn Timer> = Row {
+    name: "rfc6298",
+    summary: "TCP's timer (RFC 6298)",
+    section: "",
+    parameters: &[],
+    make: |_, ack_timeout| Box::new(Rfc6298::starting_at(ack_timeout)),
+};
 
 /// SRTT and RTTVAR of unambiguous samples; a backed-off timeout stays until the next such sample.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +75,7 @@ impl Timer for Rfc6298 {
         }
     }
     fn name(&self) -> &'static str {
-        "rfc6298"
+        ROW.name
     }
 }
 

@@ -1,10 +1,22 @@
 //! The default congestion control of CoAP: a random first timeout, doubled each time (RFC 7252
 //! s4.2).
 
+use alloc::boxed::Box;
+
+use lowmesh_registry::Row;
 use lowmesh_units::{Duration, Instant, Rng};
 
 use super::{Attempt, Timer, TimerSnapshot};
 use crate::params::{ACK_RANDOM_FACTOR, ACK_TIMEOUT, BINARY_BACKOFF, WAIT_MAX};
+
+/// The row of [`Rfc7252`].
+pub static ROW: Row<dyn Timer> = Row {
+    name: "default",
+    summary: "Random first timeout, doubled (RFC 7252 s4.8)",
+    section: "",
+    parameters: &[],
+    make: |_, ack_timeout| Box::new(Rfc7252::new(ack_timeout)),
+};
 
 /// Learns nothing: every message starts between ACK_TIMEOUT and ACK_TIMEOUT * ACK_RANDOM_FACTOR.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +54,7 @@ impl Timer for Rfc7252 {
         TimerSnapshot { rto: self.ack_timeout, srtt: None, rttvar: None, strong: None, weak: None }
     }
     fn name(&self) -> &'static str {
-        "default"
+        ROW.name
     }
 }
 

@@ -3,10 +3,22 @@
 //! Constants as in the implementation that Lenders et al. 2021 measured: half on a timeout, one message less
 //! on a mark; a loss is a timeout there, so a known loss changes nothing.
 
+use alloc::boxed::Box;
+
+use lowmesh_registry::Row;
 use lowmesh_units::{Duration, Instant};
 
 use super::flight::Flight;
 use super::{Limits, Message, Permit, Window, WindowSnapshot};
+
+/// The row of [`AppendixC`].
+pub static ROW: Row<dyn Window> = Row {
+    name: "appendix-c",
+    summary: "It only ever shrinks (RFC 8931, appendix C)",
+    section: "",
+    parameters: &[],
+    make: |limits| Box::new(AppendixC::new(limits)),
+};
 
 /// Starts at `initial`, never grows.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +70,7 @@ impl Window for AppendixC {
         }
     }
     fn name(&self) -> &'static str {
-        "appendix-c"
+        ROW.name
     }
 }
 

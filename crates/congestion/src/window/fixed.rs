@@ -1,10 +1,22 @@
 //! A window that never changes: NSTART of RFC 7252 s4.7, or the static window of RFC 8931.
 
+use alloc::boxed::Box;
+
+use lowmesh_registry::Row;
 use lowmesh_units::{Duration, Instant};
 
 use super::flight::Flight;
 use super::{Message, Permit, Window, WindowSnapshot};
 use crate::params::NSTART;
+
+/// The row of [`Fixed`].
+pub static ROW: Row<dyn Window> = Row {
+    name: "fixed",
+    summary: "It stays as it is (NSTART of RFC 7252 s4.7)",
+    section: "",
+    parameters: &[],
+    make: |limits| Box::new(Fixed::new(limits.initial)),
+};
 
 /// At most this much on its way.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +71,7 @@ impl Window for Fixed {
         }
     }
     fn name(&self) -> &'static str {
-        "fixed"
+        ROW.name
     }
 }
 

@@ -11,6 +11,9 @@
 //!   pacing     gap = S * smoothed_rtt * size / W
 //! ```
 
+use alloc::boxed::Box;
+
+use lowmesh_registry::Row;
 use lowmesh_units::{Duration, Instant};
 
 use super::flight::Flight;
@@ -20,6 +23,15 @@ use crate::params::{
     LLN_STRETCH_ONE, LLN_STRETCH_TIMEOUT, LLN_WINDOW_MESSAGES_MAX,
 };
 use crate::smoothed::Smoothed;
+
+/// The row of [`Lln`].
+pub static ROW: Row<dyn Window> = Row {
+    name: "lln",
+    summary: "Ours for low-power networks, with pacing",
+    section: "",
+    parameters: &[],
+    make: |limits| Box::new(Lln::new(limits)),
+};
 
 /// Conservative growth and pacing.
 #[derive(Clone, Copy, Debug)]
@@ -130,7 +142,7 @@ impl Window for Lln {
         }
     }
     fn name(&self) -> &'static str {
-        "lln"
+        ROW.name
     }
 }
 

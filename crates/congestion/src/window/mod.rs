@@ -4,21 +4,25 @@
 //! four ends: acknowledged, lost, timed out or discarded; a retransmission counts as sent again. So a window
 //! can count for itself what is in flight.
 
-mod appendix_c;
-mod fixed;
+pub mod appendix_c;
+pub mod fixed;
 mod flight;
-mod lln;
-mod quic;
-mod reno;
+pub mod lln;
+pub mod quic;
+pub mod reno;
+mod spec;
 
 pub use appendix_c::AppendixC;
 pub use fixed::Fixed;
 pub use lln::Lln;
 pub use quic::Quic;
 pub use reno::Reno;
+pub use spec::WindowSpec;
 
+use alloc::boxed::Box;
 use core::fmt::Debug;
 
+use lowmesh_registry::{Algorithm, Row};
 use lowmesh_units::{Duration, Instant};
 
 /// Whether to send now, later or not at all.
@@ -46,8 +50,16 @@ pub trait Window: Debug + Send {
     fn pacing_gap(&self, size: u32) -> Option<Duration>;
     /// What it believes, for plots.
     fn snapshot(&self) -> WindowSnapshot;
-    /// The name that scenario files use.
+    /// The name in its row.
     fn name(&self) -> &'static str;
+}
+
+/// A window has no parameters of its own: its caller gives the limits.
+impl Algorithm for dyn Window {
+    const NOUN: &'static str = "congestion window";
+    const BUILTIN: &'static [&'static Row<Self>] =
+        &[&fixed::ROW, &appendix_c::ROW, &reno::ROW, &reno::ABE_ROW, &quic::ROW, &lln::ROW];
+    type Make = fn(Limits) -> Box<dyn Window>;
 }
 
 /// One message that was sent.

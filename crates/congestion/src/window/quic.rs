@@ -11,6 +11,9 @@
 //! RFC 9002 probes on a timeout and reduces the window only when a loss is certain. A caller with a plain
 //! retransmission timer has no probes, so a timeout counts as the loss of what it was for, as in CongURE.
 
+use alloc::boxed::Box;
+
+use lowmesh_registry::Row;
 use lowmesh_units::{Duration, Instant};
 
 use super::flight::Flight;
@@ -20,6 +23,15 @@ use crate::params::{
     RFC6298_K,
 };
 use crate::smoothed::Smoothed;
+
+/// The row of [`Quic`].
+pub static ROW: Row<dyn Window> = Row {
+    name: "quic",
+    summary: "The congestion control of QUIC, with pacing (RFC 9002)",
+    section: "",
+    parameters: &[],
+    make: |limits| Box::new(Quic::new(limits)),
+};
 
 /// The window of one QUIC-like sender.
 #[derive(Clone, Copy, Debug)]
@@ -150,7 +162,7 @@ impl Window for Quic {
         }
     }
     fn name(&self) -> &'static str {
-        "quic"
+        ROW.name
     }
 }
 

@@ -12,6 +12,9 @@
 //! The caller knows of losses by other means than duplicate acknowledgements, so there is nothing to inflate
 //! in recovery (s3.2, steps 3 to 5), and no ACK clock to wait for.
 
+use alloc::boxed::Box;
+
+use lowmesh_registry::Row;
 use lowmesh_units::{Duration, Instant};
 
 use super::flight::Flight;
@@ -28,6 +31,24 @@ enum MarkReaction {
     /// A milder step (RFC 8511 s3).
     Abe,
 }
+
+/// The row of [`Reno`].
+pub static ROW: Row<dyn Window> = Row {
+    name: "reno",
+    summary: "Slow start and congestion avoidance (RFC 5681)",
+    section: "",
+    parameters: &[],
+    make: |limits| Box::new(Reno::new(limits)),
+};
+
+/// The row of [`Reno::abe`].
+pub static ABE_ROW: Row<dyn Window> = Row {
+    name: "abe",
+    summary: "The same, with a smaller reaction to marks (RFC 8511)",
+    section: "",
+    parameters: &[],
+    make: |limits| Box::new(Reno::abe(limits)),
+};
 
 /// Additive increase, multiplicative decrease.
 #[derive(Clone, Copy, Debug)]
@@ -156,8 +177,8 @@ impl Window for Reno {
     }
     fn name(&self) -> &'static str {
         match self.mark_reaction {
-            MarkReaction::AsLoss => "reno",
-            MarkReaction::Abe => "abe",
+            MarkReaction::AsLoss => ROW.name,
+            MarkReaction::Abe => ABE_ROW.name,
         }
     }
 }

@@ -1,7 +1,6 @@
 //! What the tests of all windows share, and how windows count.
 
 use super::*;
-use crate::{WINDOW_NAMES, WindowSpec};
 
 pub(super) const fn at(ms: u64) -> Instant {
     Instant::from_millis(ms)
@@ -34,31 +33,31 @@ pub(super) fn ack_all(window: &mut dyn Window, sent: Instant, now: Instant) {
 
 #[test]
 fn everything_that_is_sent_ends_in_one_of_four_ways() {
-    for name in WINDOW_NAMES {
-        let mut window = WindowSpec::new(name, Limits::messages(8, 32)).expect("listed").window();
+    for row in <dyn Window>::BUILTIN {
+        let mut window = (row.make)(Limits::messages(8, 32));
         let message = Message { size: 1, sent: at(0) };
         for _ in 0..6 {
             window.on_sent(1, at(0));
         }
         acked(window.as_mut(), message, at(10));
-        assert_eq!(window.snapshot().outstanding, 5, "{name}");
+        assert_eq!(window.snapshot().outstanding, 5, "{row:?}");
         window.on_lost(&[message, message], at(10));
-        assert_eq!(window.snapshot().outstanding, 3, "{name}");
+        assert_eq!(window.snapshot().outstanding, 3, "{row:?}");
         window.on_discarded(1, at(10));
         window.on_ecn(at(0), at(10));
-        assert_eq!(window.snapshot().outstanding, 2, "{name}");
+        assert_eq!(window.snapshot().outstanding, 2, "{row:?}");
         window.on_timeout(&[message, message], at(10));
-        assert_eq!(window.snapshot().outstanding, 0, "{name}");
+        assert_eq!(window.snapshot().outstanding, 0, "{row:?}");
     }
 }
 
 #[test]
 fn a_message_larger_than_the_window_goes_alone() {
-    for name in WINDOW_NAMES {
-        let mut window = WindowSpec::new(name, Limits::messages(1, 4)).expect("listed").window();
-        assert_eq!(window.permits(100, at(0)), Permit::Now, "{name}");
+    for row in <dyn Window>::BUILTIN {
+        let mut window = (row.make)(Limits::messages(1, 4));
+        assert_eq!(window.permits(100, at(0)), Permit::Now, "{row:?}");
         window.on_sent(100, at(0));
-        assert_eq!(window.permits(1, at(10_000)), Permit::Blocked, "{name}");
+        assert_eq!(window.permits(1, at(10_000)), Permit::Blocked, "{row:?}");
     }
 }
 

@@ -13,6 +13,15 @@ fn global(node: u16) -> Address {
 fn addresses(node: u16) -> Addresses {
     Addresses::new(NodeId(node).eui64(), PREFIX)
 }
+fn step(bytes: &mut [u8], addresses: &Addresses) -> Result<Step, DropReason> {
+    let headers = Headers::of_packet(bytes).expect("own packet");
+    super::step(bytes, &headers, addresses)
+}
+/// Where the source routing header stands.
+fn routing(bytes: &[u8]) -> Range<usize> {
+    let headers = Headers::of_packet(bytes).expect("own packet");
+    find(bytes, &headers).expect("well-formed").expect("there")
+}
 fn packet(destination: Address) -> Vec<u8> {
     plain(global(0), destination, next_header::ICMPV6, 64, &[155, 2, 3], |options| {
         options.extend_from_slice(&[0x63, 4, 0, 0, 1, 0]);
@@ -34,12 +43,9 @@ fn an_inserted_route_is_compressed_and_stands_behind_hop_by_hop_options() {
         .map(|extension| extension.expect("own packet").kind)
         .collect();
     assert_eq!(kinds, [ExtensionKind::HopByHop, ExtensionKind::Routing]);
-    let routing = find(&bytes).expect("well-formed").expect("there");
+    let routing = &bytes[routing(&bytes)];
     // All octets but the last are shared; two addresses of one octet, six of padding.
-    assert_eq!(
-        routing.bytes,
-        [next_header::ICMPV6, 1, 3, 2, 0xff, 0x60, 0, 0, 2, 3, 0, 0, 0, 0, 0, 0]
-    );
+    assert_eq!(routing, [next_header::ICMPV6, 1, 3, 2, 0xff, 0x60, 0, 0, 2, 3, 0, 0, 0, 0, 0, 0]);
 }
 
 #[test]
@@ -48,8 +54,8 @@ fn each_step_swaps_the_destination_with_the_next_segment() {
     assert_eq!(step(&mut bytes, &addresses(1)), Ok(Step::Next(global(2))));
     assert_eq!(step(&mut bytes, &addresses(2)), Ok(Step::Next(global(3))));
     assert_eq!(step(&mut bytes, &addresses(3)), Ok(Step::Arrived));
-    let routing = find(&bytes).expect("well-formed").expect("there");
-    assert_eq!((routing.bytes[SEGMENTS_LEFT], &routing.bytes[8..10]), (0, &[1, 2][..]));
+    let routing = &bytes[routing(&bytes)];
+    assert_eq!((routing[SEGMENTS_LEFT], &routing[8..10]), (0, &[1, 2][..]));
 }
 
 #[test]
@@ -57,7 +63,7 @@ fn addresses_without_a_common_prefix_travel_whole() {
     let far = Address([0x20; 16]);
     let mut bytes = routed(&[global(1)], far);
     assert_eq!(step(&mut bytes, &addresses(1)), Ok(Step::Next(far)));
-    assert_eq!(find(&bytes).expect("well-formed").expect("there").bytes.len(), 24);
+    assert_eq!(routing(&bytes).len(), 24);
 }
 
 #[test]
@@ -78,7 +84,7 @@ fn two_own_addresses_side_by_side_are_no_loop() {
 #[test]
 fn more_segments_left_than_addresses_is_malformed() {
     let mut bytes = routed(&[global(1)], global(3));
-    let at = find(&bytes).expect("well-formed").expect("there").offset;
+    let at = routing(&bytes).start;
     bytes[at + SEGMENTS_LEFT] = 2;
     assert_eq!(step(&mut bytes, &addresses(1)), Err(DropReason::Malformed));
 }
@@ -92,7 +98,7 @@ fn a_group_is_no_segment() {
 #[test]
 fn an_unknown_routing_type_is_passed_over_only_at_its_end() {
     let mut bytes = routed(&[global(1)], global(3));
-    let at = find(&bytes).expect("well-formed").expect("there").offset;
+    let at = routing(&bytes).start;
     bytes[at + 2] = 253;
     assert_eq!(step(&mut bytes, &addresses(1)), Err(DropReason::Malformed));
     bytes[at + SEGMENTS_LEFT] = 0;

@@ -1,6 +1,5 @@
 //! Values of a scenario that are each allowed, but not together.
 
-use lowmesh_congestion::cocoa_set;
 use lowmesh_units::Duration;
 
 use super::error::{ConfigError, Fault, Origin};
@@ -48,35 +47,12 @@ impl Scenario {
             let message = format!("{wait_min} is above schedule.wait_max = {wait_max}");
             check(wait_min > wait_max, "schedule.wait_min", message);
         }
-        self.cocoa_conflicts(&mut check);
         self.schedule_conflicts(&mut check);
         self.medium_conflicts(&mut check);
         self.tree_conflicts(&mut check);
         self.traffic_conflicts(&mut check);
         self.border_router_conflicts(&mut check);
         errors
-    }
-
-    /// Whether the numbers of `[cocoa]` make a parameter set.
-    fn cocoa_conflicts(&self, check: &mut impl FnMut(bool, &str, String)) {
-        if self.cocoa.is_empty() {
-            return;
-        }
-        let name = self.coap.congestion.name();
-        let Some(set) = cocoa_set(name) else {
-            let message = format!(
-                "\"{name}\" has none of the keys of [cocoa]; write cocoa, 6cocoa or a variant, or leave [cocoa] out"
-            );
-            return check(true, "coap.congestion", message);
-        };
-        if let Err(error) = self.cocoa.overrides().over(set) {
-            let (lower, upper) = (set.backoff.lower, set.backoff.upper);
-            let lower = self.cocoa.vbf_lower.unwrap_or(lower);
-            let upper = self.cocoa.vbf_upper.unwrap_or(upper);
-            // The reader has held every single value against its bounds.
-            let message = format!("{lower} is above cocoa.vbf_upper = {upper}");
-            check(true, &format!("cocoa.{}", error.key), message);
-        }
     }
 
     /// Whether the scheduling function can learn what it must know.

@@ -1,9 +1,10 @@
 //! `[fragments]`: how packets larger than a frame go.
 
-use lowmesh_congestion::WindowSpec;
-use lowmesh_congestion::window::Limits;
+use lowmesh_congestion::window::{Limits, fixed};
+use lowmesh_congestion::{Window, WindowSpec};
 use lowmesh_lowpan::params;
 use lowmesh_lowpan::{Config, Way};
+use lowmesh_registry::Row;
 use lowmesh_units::Duration;
 
 use super::section::{section, variants};
@@ -57,24 +58,6 @@ section! {
     }
 }
 
-choice! {
-    /// The window of recoverable fragments.
-    Window {
-        /// It stays as it is.
-        Fixed = "fixed",
-        /// RFC 8931, appendix C.
-        AppendixC = "appendix-c",
-        /// RFC 5681.
-        Reno = "reno",
-        /// RFC 8511.
-        Abe = "abe",
-        /// RFC 9002, with pacing.
-        Quic = "quic",
-        /// Ours for low-power networks, with pacing.
-        Lln = "lln",
-    }
-}
-
 section! {
     /// The ends recover what is lost.
     Recovered {
@@ -83,7 +66,7 @@ section! {
         /// What a node does where the RFCs leave it the choice.
         manner: Manner = Manner::Own, Any;
         /// Congestion control of one packet's fragments.
-        window: Window = Window::Fixed, Any;
+        window: &'static Row<dyn Window> = &fixed::ROW, Any;
         /// Fragments that one may send before the first acknowledgement (RFC 8931 s7.1: OptWindowSize).
         window_fragments: u8 = params::WINDOW_FRAGMENTS as u8, Within(1, 32);
         /// How long a source waits for an acknowledgement (RFC 8931 s7.1: OptARQTimeOut; Lenders et al. 2021: 2.5 s).
@@ -148,12 +131,11 @@ impl From<Manner> for params::Manner {
 impl Recovered {
     fn apply(&self, recovery: &mut params::Recovery) {
         let initial = u32::from(self.window_fragments);
-        let window = match self.window {
-            Window::Fixed => Ok(WindowSpec::fixed(initial)),
-            other => WindowSpec::new(other.name(), Limits::messages(initial, WINDOW_MAX)),
+        recovery.window = if *self.window == fixed::ROW {
+            WindowSpec::fixed(initial)
+        } else {
+            WindowSpec::new(self.window, Limits::messages(initial, WINDOW_MAX))
         };
-        // The choices are the windows that there are; a test holds them against each other.
-        recovery.window = window.unwrap_or(recovery.window);
         recovery.arq = params::Arq::fixed(self.arq_timeout);
         recovery.fragment_retries = self.fragment_retries;
         recovery.datagram_retries = self.datagram_retries;
@@ -189,7 +171,7 @@ mod tests {
 
     #[test]
     fn every_window_can_be_chosen() {
-        for name in lowmesh_congestion::WINDOW_NAMES {
+        for name in lowmesh_registry::Registry::<dyn Window>::builtin().names() {
             let config =
                 applied(&format!("way = \"sfr\"\nwindow = {name:?}\nwindow_fragments = 2"));
             assert_eq!(config.recovery.window.name(), name);

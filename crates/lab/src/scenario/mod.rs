@@ -12,8 +12,10 @@ mod fragments;
 mod keys;
 mod mac;
 mod mesh;
+mod numbers;
 mod radio;
 mod range;
+mod rows;
 mod schedule;
 mod section;
 mod source;
@@ -27,22 +29,25 @@ mod value;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
+use lowmesh_congestion::Timer;
+use lowmesh_registry::{Algorithm, Choice};
 use lowmesh_units::{Duration, Seed};
 use toml::de::DeTable;
 
 pub use border::{Backbone, BorderRouter, MeshRange};
 pub use builtin::{BUILTINS, Builtin};
 pub use error::{ConfigError, ConfigErrors, Fault, Origin, similar};
-pub use fragments::{EndToEnd, Forwarded, Fragments, HopWise, Recovered, Window};
+pub use fragments::{EndToEnd, Forwarded, Fragments, HopWise, Recovered};
 pub use mac::{Ack, Cca, Csma, Duplicates, Mac, Thin, Tsch};
 pub use mesh::{Clock, Energy, Ipv6, Lowpan, Objective, Probe, Routes, Rpl, RplMode};
 pub use radio::{
     Burst, Friis, Grenoble, K7, LinkTable, Links, LogDistance, Medium, Mrm, PdrMatrix, PisterHack,
     Radio, TwoRay, UnitDisk, Wifi,
 };
+pub use rows::{Listed, Rows};
 pub use schedule::{Alice, BMsf, Minimal, Msf, Orchestra, OrchestraVariant, Schedule};
 pub use topology::{Addresses, Grid, Line, Placed, Positions, Random, Star, Table, Topology, Tree};
-pub use traffic::{Application, Arrivals, Coap, Cocoa, Collector, Congestion, Traffic};
+pub use traffic::{Application, Arrivals, Coap, Collector, Traffic};
 pub use value::Hopping;
 
 use section::{Cursor, Lines, Section, section};
@@ -94,8 +99,6 @@ pub struct Scenario {
     pub ipv6: Ipv6,
     /// CoAP endpoints.
     pub coap: Coap,
-    /// Numbers over the set of a CoCoA timer.
-    pub cocoa: Cocoa,
     /// Requests.
     pub traffic: Traffic,
     /// Clocks.
@@ -118,6 +121,8 @@ impl Section for Scenario {
         cursor.elsewhere("sweep");
         let head = Head::read(cursor);
         let Placed { topology, addresses } = cursor.section("topology");
+        let mut coap: Coap = cursor.section("coap");
+        cursor.numbers("coap.congestion", &mut coap.congestion);
         Self {
             head,
             topology,
@@ -129,8 +134,7 @@ impl Section for Scenario {
             lowpan: cursor.section("lowpan"),
             fragments: cursor.section("fragments"),
             ipv6: cursor.section("ipv6"),
-            coap: cursor.section("coap"),
-            cocoa: cursor.section("cocoa"),
+            coap,
             traffic: cursor.section("traffic"),
             clock: cursor.section("clock"),
             energy: cursor.section("energy"),
@@ -150,9 +154,7 @@ impl Section for Scenario {
         lines.section("fragments", &self.fragments);
         lines.section("ipv6", &self.ipv6);
         lines.section("coap", &self.coap);
-        if !self.cocoa.is_empty() {
-            lines.section("cocoa", &self.cocoa);
-        }
+        lines.numbers(&self.coap.congestion);
         lines.section("traffic", &self.traffic);
         lines.section("clock", &self.clock);
         lines.section("energy", &self.energy);
@@ -167,7 +169,7 @@ impl Section for Scenario {
 type ListKeys = fn() -> Vec<&'static str>;
 
 /// Every section with the function that lists its keys.
-const SECTIONS: [(&str, ListKeys); 17] = [
+const SECTIONS: [(&str, ListKeys); 16] = [
     ("topology", Placed::keys),
     ("radio", Radio::keys),
     ("radio.wifi", Wifi::keys),
@@ -179,7 +181,6 @@ const SECTIONS: [(&str, ListKeys); 17] = [
     ("fragments", Fragments::keys),
     ("ipv6", Ipv6::keys),
     ("coap", Coap::keys),
-    ("cocoa", Cocoa::keys),
     ("traffic", Traffic::keys),
     ("clock", Clock::keys),
     ("energy", Energy::keys),
@@ -197,13 +198,17 @@ pub fn every_key() -> Vec<String> {
     for (section, list) in SECTIONS {
         keys.extend(list().into_iter().map(|key| format!("{section}.{key}")));
     }
+    for row in <dyn Timer>::BUILTIN {
+        let dotted = row.parameters.iter().map(|one| format!("{}.{}", row.section, one.key));
+        keys.extend(dotted);
+    }
     keys
 }
 
-/// The keys of one section as TOML, without its heading.
-pub(crate) fn section_text(section: &impl Section) -> String {
+/// The section with the numbers that replace the defaults of a row as TOML; nothing if there are none.
+pub(crate) fn numbers_text<A: Algorithm + ?Sized>(choice: &Choice<A>) -> String {
     let mut lines = Lines::default();
-    section.write(&mut lines);
+    lines.numbers(choice);
     lines.into_text()
 }
 
@@ -328,6 +333,13 @@ impl Scenario {
     /// The scenario as TOML, every key written out; reading it gives the same scenario.
     pub fn to_toml(&self) -> String {
         let mut lines = Lines::default();
+        self.write(&mut lines);
+        lines.into_text()
+    }
+
+    /// The same, with the meaning of every key as a comment.
+    pub fn to_commented_toml(&self) -> String {
+        let mut lines = Lines::commented();
         self.write(&mut lines);
         lines.into_text()
     }

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use toml::de::DeTable;
 
 use super::error::{ConfigError, Fault, Origin, similar};
+use super::rows::Rows;
 use super::source::Source;
 use super::value::{Rule, Value};
 
@@ -52,14 +53,14 @@ impl<'a, 'i> Cursor<'a, 'i> {
     /// The value of `key`, or `default`; a bad value is noted and stands as the default.
     pub fn value<T: Value>(&mut self, key: &'static str, default: T, rule: &impl Rule<T>) -> T {
         self.known.push(key);
-        let allowed = || format!("{}{}", T::noun(), rule.words());
+        let allowed = || format!("{}{}", T::noun(self.rows()), rule.words());
         let Some(found) = self.table.and_then(|table| table.get(key)) else {
             if !rule.admits(&default) {
                 self.note(Origin::Whole, key, Fault::Missing { allowed: allowed() });
             }
             return default;
         };
-        let similar = match T::read(found.get_ref()) {
+        let similar = match T::read(found.get_ref(), self.rows()) {
             Ok(value) if rule.admits(&value) => return value,
             Ok(_) => None,
             Err(mismatch) => mismatch.similar,
@@ -112,6 +113,15 @@ impl<'a, 'i> Cursor<'a, 'i> {
 
     /// The section at `key`.
     pub fn section<S: Section>(&mut self, key: &'static str) -> S {
+        self.within(key, S::read)
+    }
+
+    /// What `read` makes of the section at `key`.
+    pub fn within<T>(
+        &mut self,
+        key: &'static str,
+        read: impl FnOnce(&mut Cursor<'_, '_>) -> T,
+    ) -> T {
         self.known.push(key);
         let found = self.table.and_then(|table| table.get(key));
         let table = found.and_then(|value| value.get_ref().as_table());
@@ -119,7 +129,7 @@ impl<'a, 'i> Cursor<'a, 'i> {
             self.not_a_table(key, value.span(), "a section of keys");
         }
         let mut cursor = Cursor::new(self.source, self.dotted(key), table, self.faults);
-        let section = S::read(&mut cursor);
+        let section = read(&mut cursor);
         cursor.finish();
         section
     }
@@ -181,7 +191,23 @@ impl<'a, 'i> Cursor<'a, 'i> {
         self.note(self.source.origin(&path, span), key, fault);
     }
 
-    fn note(&self, origin: Origin, key: &str, fault: Fault) {
+    /// The algorithms that the scenario can name.
+    pub fn rows(&self) -> &'a Rows {
+        &self.source.rows
+    }
+
+    /// Whether `key` is known to be a key of this table.
+    pub fn knows(&self, key: &str) -> bool {
+        self.known.contains(&key)
+    }
+
+    /// Whether the value of the key with this whole path has an error.
+    pub fn is_wrong(&self, path: &str) -> bool {
+        self.faults.borrow().iter().any(|error| error.key == path)
+    }
+
+    /// Notes an error about `key` of this table.
+    pub fn note(&self, origin: Origin, key: &str, fault: Fault) {
         let (source, key) = (self.source.name.clone(), self.dotted(key));
         self.faults.borrow_mut().push(ConfigError { source, origin, key, fault });
     }
@@ -193,45 +219,67 @@ impl<'a, 'i> Cursor<'a, 'i> {
 
 /// TOML text while it is being written.
 #[derive(Debug, Default)]
-pub struct Lines(String);
+pub struct Lines {
+    text: String,
+    /// Whether each line says what its key means.
+    commented: bool,
+}
 
 impl Lines {
-    /// Writes `key = value`, or nothing for an absent value.
-    pub fn value(&mut self, key: &str, value: &impl Value) {
+    /// Text in which each line says what its key means.
+    pub fn commented() -> Self {
+        Self { commented: true, ..Self::default() }
+    }
+    /// Whether each line says what its key means.
+    pub fn is_commented(&self) -> bool {
+        self.commented
+    }
+    /// Writes `key = value` with the meaning of the key, or nothing for an absent value.
+    pub fn value(&mut self, key: &str, value: &impl Value, meaning: &str) {
         if let Some(literal) = value.write() {
-            self.literal(key, &literal);
+            let of_value = value.meaning().map(|meaning| format!(" {meaning}."));
+            let meaning = format!("{}{}", meaning.trim_start(), of_value.unwrap_or_default());
+            self.literal(key, &literal, &meaning);
         }
     }
-    /// Writes `key = literal`.
-    pub fn literal(&mut self, key: &str, literal: &str) {
-        self.0.extend([key, " = ", literal, "\n"]);
+    /// Writes `key = literal` with the meaning of the key.
+    pub fn literal(&mut self, key: &str, literal: &str, meaning: &str) {
+        self.text.extend([key, " = ", literal]);
+        if self.commented {
+            self.text.extend(["  # ", meaning]);
+        }
+        self.text.push('\n');
+    }
+    /// Writes `[name]`.
+    pub fn heading(&mut self, name: &str) {
+        self.text.extend(["\n[", name, "]\n"]);
     }
     /// Writes `[name]` and the section under it.
     pub fn section(&mut self, name: &str, section: &impl Section) {
-        self.0.extend(["\n[", name, "]\n"]);
+        self.heading(name);
         section.write(self);
     }
     /// Writes `[[name]]` and the section under it, for each.
     pub fn sections<S: Section>(&mut self, name: &str, sections: &[S]) {
         for section in sections {
-            self.0.extend(["\n[[", name, "]]\n"]);
+            self.text.extend(["\n[[", name, "]]\n"]);
             section.write(self);
         }
     }
     /// The text.
     pub fn into_text(self) -> String {
-        self.0
+        self.text
     }
 }
 
 /// Declares a section: documentation, then each key with type, default and bound.
 macro_rules! section {
     ($(#[$doc:meta])* $name:ident {
-        $( $(#[$kdoc:meta])* $key:ident : $type:ty = $default:expr , $rule:expr ; )*
+        $( $(#[doc = $kdoc:literal])* $key:ident : $type:ty = $default:expr , $rule:expr ; )*
     }) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq)]
-        pub struct $name { $( $(#[$kdoc])* pub $key: $type ),* }
+        pub struct $name { $( $(#[doc = $kdoc])* pub $key: $type ),* }
 
         impl Default for $name {
             fn default() -> Self {
@@ -246,7 +294,7 @@ macro_rules! section {
                 Self { $( $key: _cursor.value(stringify!($key), $default, &$rule) ),* }
             }
             fn write(&self, _lines: &mut $crate::scenario::section::Lines) {
-                $( _lines.value(stringify!($key), &self.$key); )*
+                $( _lines.value(stringify!($key), &self.$key, concat!($($kdoc),*)); )*
             }
         }
     };
@@ -256,11 +304,11 @@ pub(crate) use section;
 /// Declares a section whose keys depend on the choice that its first key makes; the first is the default.
 macro_rules! variants {
     ($(#[$doc:meta])* $name:ident by $selector:literal {
-        $( $(#[$vdoc:meta])* $text:literal => $variant:ident ),* $(,)?
+        $( $(#[doc = $vdoc:literal])* $text:literal => $variant:ident ),* $(,)?
     }) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq)]
-        pub enum $name { $( $(#[$vdoc])* $variant($variant) ),* }
+        pub enum $name { $( $(#[doc = $vdoc])* $variant($variant) ),* }
 
         impl $name {
             /// Every choice, as written in a scenario.
@@ -285,7 +333,8 @@ macro_rules! variants {
                 }
             }
             fn write(&self, lines: &mut $crate::scenario::section::Lines) {
-                lines.value($selector, &self.name().to_owned());
+                let meaning = match self { $( Self::$variant(_) => concat!($($vdoc),*) ),* };
+                lines.value($selector, &self.name().to_owned(), meaning);
                 match self { $( Self::$variant(section) => section.write(lines) ),* }
             }
         }

@@ -7,6 +7,7 @@ use serde_spanned::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::error::{ConfigError, ConfigErrors, Fault, Origin};
+use super::rows::Rows;
 
 /// The longest piece of a value that an error repeats, in characters.
 const LITERAL_MAX: usize = 60;
@@ -28,13 +29,19 @@ pub struct Source {
     text: String,
     /// Value by dotted key; the last one stands.
     flags: BTreeMap<String, Laid>,
+    /// The algorithms that it can name.
+    pub rows: Rows,
 }
 
 impl Source {
     /// Joins the text with overrides of the form `key=value`.
     pub fn new(name: &str, text: &str, overrides: &[String]) -> Result<Self, ConfigErrors> {
-        let mut source =
-            Self { name: name.to_owned(), text: text.to_owned(), flags: BTreeMap::new() };
+        let mut source = Self {
+            name: name.to_owned(),
+            text: text.to_owned(),
+            flags: BTreeMap::new(),
+            rows: Rows::default(),
+        };
         let mut errors = Vec::new();
         for flag in overrides {
             match flag.split_once('=') {
@@ -51,6 +58,11 @@ impl Source {
             }
         }
         if errors.is_empty() { Ok(source) } else { Err(ConfigErrors(errors)) }
+    }
+
+    /// The same with other algorithms to name.
+    pub fn with_rows(self, rows: Rows) -> Self {
+        Self { rows, ..self }
     }
 
     /// The same with one more value over it.

@@ -15,6 +15,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::{ConfigError, ConfigErrors, Fault, Origin};
 use super::range;
+use super::rows::Rows;
 use super::source::{Laid, Source};
 use super::value::quoted;
 use super::{LoadError, Scenario, Text};
@@ -90,22 +91,37 @@ impl Swept {
 
     /// Reads the scenarios from their text; `source` is what errors call it.
     pub fn parse(source: &str, text: &str, overrides: &[String]) -> Result<Self, ConfigErrors> {
-        let source = Source::new(source, text, overrides)?;
+        Self::of(&Source::new(source, text, overrides)?)
+    }
+
+    /// Reads the scenarios of a source.
+    pub(super) fn of(source: &Source) -> Result<Self, ConfigErrors> {
         let mut table = source.table()?;
         let Some(swept) = table.remove("sweep") else {
-            let scenario = Scenario::read_from(&source, &table)?;
+            let scenario = Scenario::read_from(source, &table)?;
             return Ok(Self { sweep: Sweep::default(), points: vec![(Vec::new(), scenario)] });
         };
-        let mut reader =
-            Reader { source: &source, axes: BTreeMap::new(), errors: Vec::new(), zip: false };
+        let mut reader = Reader { source, axes: BTreeMap::new(), errors: Vec::new(), zip: false };
         let Some(axes) = swept.get_ref().as_table() else {
             reader.wrong_value("sweep", swept.span(), "a section of swept keys");
             return Err(ConfigErrors(reader.errors));
         };
         reader.table("", axes);
         let sweep = reader.finish()?;
-        let points = points(&source, &sweep)?;
+        let points = points(source, &sweep)?;
         Ok(Self { sweep, points })
+    }
+}
+
+impl Rows {
+    /// Reads the scenarios of a text with overrides of the form `key=value`; `source` is what errors call it.
+    pub fn read(
+        self,
+        source: &str,
+        text: &str,
+        overrides: &[String],
+    ) -> Result<Swept, ConfigErrors> {
+        Swept::of(&Source::new(source, text, overrides)?.with_rows(self))
     }
 }
 

@@ -121,11 +121,14 @@ fn numbers_over_a_cocoa_set_reach_the_timer_and_read_back() {
     let text =
         "name = \"x\"\n[coap]\ncongestion = \"6cocoa\"\n[cocoa]\nalpha = 0.5\nvbf_lower = \"3s\"\n";
     let scenario = parse(text, &["cocoa.k_weak=1"]);
-    let laid = scenario.cocoa.overrides();
-    assert_eq!((laid.alpha, laid.k_weak, laid.beta), (Some(0.5), Some(1.0), None));
-    assert_eq!(laid.vbf_lower, Some(Duration::from_secs(3)));
-    let spec = crate::settings::parts(&scenario).stack.coap.congestion.timer;
-    assert_eq!((spec.name.as_str(), spec.cocoa), ("6cocoa", laid));
+    let timer = crate::settings::parts(&scenario).stack.coap.congestion.timer;
+    let keys: Vec<_> = timer.replaced().map(|(parameter, _)| parameter.key).collect();
+    assert_eq!((timer.name(), keys), ("6cocoa", vec!["alpha", "k_weak", "vbf_lower"]));
+    assert_eq!((timer.number("alpha"), timer.number("k_weak")), (0.5, 1.0));
+    assert_eq!(timer.time("vbf_lower"), Duration::from_secs(3));
+    assert!(
+        scenario.to_toml().contains("\n[cocoa]\nalpha = 0.5\nk_weak = 1.0\nvbf_lower = \"3s\"\n")
+    );
     assert_eq!(parse(&scenario.to_toml(), &[]), scenario);
 }
 
@@ -149,7 +152,10 @@ fn all_thresholds_of_msf_follow_the_number_of_cells_watched() {
 fn numbers_of_cocoa_are_refused_with_another_timer() {
     let told = errors("name = \"x\"\n[cocoa]\nalpha = 0.5\n", &[]);
     assert!(told.starts_with("my.toml: coap.congestion: \"default\" has none"), "{told}");
-    assert_eq!(parse("name = \"x\"\n[cocoa]\n", &[]).cocoa, Cocoa::default());
+    assert!(told.contains("write one of cocoa, cocoa/table-2,"), "{told}");
+    assert!(parse("name = \"x\"\n[cocoa]\n", &[]).coap.congestion.is_plain());
+    let told = errors("name = \"x\"\ncoap.congestion = \"cocoaa\"\n[cocoa]\nalpha = 0.5\n", &[]);
+    assert!(told.starts_with("my.toml:2: coap.congestion") && told.lines().count() == 1, "{told}");
 }
 
 #[test]
@@ -194,7 +200,7 @@ fn texts_on_flags_need_no_quotes() {
     let flags = ["duration=20min", "coap.congestion=6cocoa", "mac.hopping=16_16", "name=\"y\""];
     let scenario = parse("name = \"x\"", &flags);
     assert_eq!(scenario.head.duration, Duration::from_secs(1200));
-    assert_eq!(scenario.coap.congestion, Congestion::SixCocoa);
+    assert_eq!(scenario.coap.congestion.name(), "6cocoa");
     assert_eq!(scenario.mac.tsch().map(|tsch| &tsch.hopping), Some(&Hopping::Sixteen));
     assert_eq!(scenario.head.name, "y");
 }
@@ -317,6 +323,23 @@ fn no_text_makes_the_reader_panic() {
             }
         }
     }
+}
+
+#[test]
+fn a_commented_scenario_says_what_keys_mean_and_reads_back() {
+    let scenario =
+        parse("name = \"x\"\n[coap]\ncongestion = \"6cocoa\"\n[cocoa]\nk_weak = 1\n", &[]);
+    let text = scenario.to_commented_toml();
+    for line in [
+        "rows = 5  # Rows.\n",
+        "medium = \"mrm\"  # Cooja's multi-path medium, direct ray.\n",
+        "congestion = \"6cocoa\"  # Congestion control. CoCoA tuned for 6TiSCH (Righetti et al. 2023).\n",
+        "\n[cocoa]\n# alpha = 0.9  # Gain of RTT: the weight of a new sample (0 to 1).\n",
+        "\nk_weak = 1.0  # Weight of RTTVAR in the weak estimator's RTO (0 to 16).\n",
+    ] {
+        assert!(text.contains(line), "{line} is not in {text}");
+    }
+    assert_eq!(parse(&text, &[]), scenario);
 }
 
 #[test]

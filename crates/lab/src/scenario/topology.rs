@@ -60,7 +60,7 @@ impl Section for Placed {
     }
     fn write(&self, lines: &mut Lines) {
         self.topology.write(lines);
-        lines.value("addresses", &self.addresses);
+        lines.value("addresses", &self.addresses, "Which EUI-64s the nodes have.");
     }
 }
 

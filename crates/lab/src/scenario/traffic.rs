@@ -1,7 +1,7 @@
-//! `[coap]`, `[cocoa]` and `[traffic]`: what the clients send to the root, and how they hold back.
+//! `[coap]` and `[traffic]`: what the clients send to the root, and how they hold back.
 
-use lowmesh_congestion::params::{COCOA_FACTOR_MAX, COCOA_K_MAX, COCOA_THRESHOLD_MAX};
-use lowmesh_congestion::timer::cocoa::Overrides;
+use lowmesh_congestion::Timer;
+use lowmesh_registry::Choice;
 use lowmesh_units::Duration;
 
 use super::section::section;
@@ -10,37 +10,11 @@ use super::value::{Any, NodeTime, NotEmpty, Within, choice};
 const MS: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(86_400);
 
-choice! {
-    /// Congestion control of the CoAP endpoints; the names are those of the congestion crate's timers.
-    Congestion {
-        /// Random first timeout, doubled (RFC 7252 s4.8).
-        Default = "default",
-        /// CoCoA as in table 2 of Righetti et al. 2023.
-        Cocoa = "cocoa",
-        /// The same by another name.
-        CocoaTable2 = "cocoa/table-2",
-        /// CoCoA as in the text of that paper.
-        CocoaPaperText = "cocoa/paper-text",
-        /// CoCoA as in draft-ietf-core-cocoa-03.
-        CocoaDraft03 = "cocoa/draft-03",
-        /// CoCoA as in the ECOAP experiments.
-        CocoaEcoap = "cocoa/ecoap",
-        /// CoCoA tuned for 6TiSCH (Righetti et al. 2023).
-        SixCocoa = "6cocoa",
-        /// Fast and slow timeouts (draft-ietf-core-fasor-02).
-        Fasor = "fasor",
-        /// TCP's timer (RFC 6298).
-        Rfc6298 = "rfc6298",
-        /// Always the same timeout.
-        Fixed = "fixed",
-    }
-}
-
 section! {
     /// CoAP endpoints.
     Coap {
         /// Congestion control.
-        congestion: Congestion = Congestion::Default, Any;
+        congestion: Choice<dyn Timer> = Choice::default(), Any;
         /// Open exchanges to one peer at most (RFC 7252 s4.7: NSTART 1).
         nstart: u16 = 1, Within(1, 256);
         /// Requests that wait in the application at most (Righetti et al. 2023, table 1: 32).
@@ -53,68 +27,6 @@ section! {
         max_retransmit: u8 = 4, Within(0, 20);
         /// First timeout without a better estimate (RFC 7252 s4.8: ACK_TIMEOUT 2 s).
         ack_timeout: Duration = Duration::from_secs(2), Within(MS * 10, Duration::from_secs(60));
-    }
-}
-
-/// The bounds of a gain or of a weight between old and new.
-const SHARE: Within<f64> = Within(0.0, 1.0);
-/// The bounds of a weight of RTTVAR.
-const K: Within<f64> = Within(0.0, COCOA_K_MAX);
-/// The bounds of a back-off factor.
-const FACTOR: Within<f64> = Within(1.0, COCOA_FACTOR_MAX);
-/// The bounds of a threshold between back-off factors.
-const THRESHOLD: Within<Duration> = Within(Duration::ZERO, COCOA_THRESHOLD_MAX);
-
-section! {
-    /// Numbers that replace those of the CoCoA set that `coap.congestion` names; an absent one leaves the
-    /// set's own.
-    Cocoa {
-        /// Gain of RTT.
-        alpha: Option<f64> = None, SHARE;
-        /// Gain of RTTVAR.
-        beta: Option<f64> = None, SHARE;
-        /// Weight of RTTVAR in the strong estimator's RTO.
-        k_strong: Option<f64> = None, K;
-        /// Weight of RTTVAR in the weak estimator's RTO.
-        k_weak: Option<f64> = None, K;
-        /// Weight of the strong estimator's RTO in the overall RTO.
-        lambda_strong: Option<f64> = None, SHARE;
-        /// Weight of the weak estimator's RTO in the overall RTO.
-        lambda_weak: Option<f64> = None, SHARE;
-        /// First timeouts below this back off by `vbf_below`.
-        vbf_lower: Option<Duration> = None, THRESHOLD;
-        /// First timeouts above this back off by `vbf_above`.
-        vbf_upper: Option<Duration> = None, THRESHOLD;
-        /// Back-off factor of short timeouts.
-        vbf_below: Option<f64> = None, FACTOR;
-        /// Back-off factor of usual timeouts.
-        vbf_between: Option<f64> = None, FACTOR;
-        /// Back-off factor of long timeouts.
-        vbf_above: Option<f64> = None, FACTOR;
-    }
-}
-
-impl Cocoa {
-    /// Whether it replaces nothing.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// The numbers in the congestion crate's own type.
-    pub fn overrides(&self) -> Overrides {
-        Overrides {
-            alpha: self.alpha,
-            beta: self.beta,
-            k_strong: self.k_strong,
-            k_weak: self.k_weak,
-            lambda_strong: self.lambda_strong,
-            lambda_weak: self.lambda_weak,
-            vbf_lower: self.vbf_lower,
-            vbf_upper: self.vbf_upper,
-            vbf_below: self.vbf_below,
-            vbf_between: self.vbf_between,
-            vbf_above: self.vbf_above,
-        }
     }
 }
 

@@ -5,6 +5,8 @@ use std::fmt::Display;
 use lowmesh_units::{Channel, Duration};
 use toml::de::DeValue;
 
+use super::rows::Rows;
+
 /// Why a value was not taken.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Mismatch {
@@ -15,11 +17,15 @@ pub struct Mismatch {
 /// A type that a scenario key can have.
 pub trait Value: Sized {
     /// What to write for it, as in "a whole number".
-    fn noun() -> String;
+    fn noun(rows: &Rows) -> String;
     /// Reads it.
-    fn read(value: &DeValue<'_>) -> Result<Self, Mismatch>;
+    fn read(value: &DeValue<'_>, rows: &Rows) -> Result<Self, Mismatch>;
     /// Its TOML literal; `None` leaves the key out.
     fn write(&self) -> Option<String>;
+    /// What this value means, if it is one of several names, without a full stop.
+    fn meaning(&self) -> Option<&'static str> {
+        None
+    }
 }
 
 const WRONG_TYPE: Mismatch = Mismatch { similar: None };
@@ -27,10 +33,10 @@ const WRONG_TYPE: Mismatch = Mismatch { similar: None };
 macro_rules! whole_numbers {
     ($($type:ty),*) => {$(
         impl Value for $type {
-            fn noun() -> String {
+            fn noun(_: &Rows) -> String {
                 "a whole number".to_owned()
             }
-            fn read(value: &DeValue<'_>) -> Result<Self, Mismatch> {
+            fn read(value: &DeValue<'_>, _: &Rows) -> Result<Self, Mismatch> {
                 let DeValue::Integer(number) = value else { return Err(WRONG_TYPE) };
                 // `from_str_radix` wants the digits alone; TOML allows 0x, 0o, 0b before them.
                 <$type>::from_str_radix(number.as_str(), number.radix()).map_err(|_| WRONG_TYPE)
@@ -44,10 +50,10 @@ macro_rules! whole_numbers {
 whole_numbers!(u8, u16, u32, u64);
 
 impl Value for f64 {
-    fn noun() -> String {
+    fn noun(_: &Rows) -> String {
         "a number".to_owned()
     }
-    fn read(value: &DeValue<'_>) -> Result<Self, Mismatch> {
+    fn read(value: &DeValue<'_>, _: &Rows) -> Result<Self, Mismatch> {
         let text = match value {
             DeValue::Float(number) => number.as_str(),
             DeValue::Integer(number) if number.radix() == 10 => number.as_str(),
@@ -61,10 +67,10 @@ impl Value for f64 {
 }
 
 impl Value for bool {
-    fn noun() -> String {
+    fn noun(_: &Rows) -> String {
         "true or false".to_owned()
     }
-    fn read(value: &DeValue<'_>) -> Result<Self, Mismatch> {
+    fn read(value: &DeValue<'_>, _: &Rows) -> Result<Self, Mismatch> {
         value.as_bool().ok_or(WRONG_TYPE)
     }
     fn write(&self) -> Option<String> {
@@ -73,10 +79,10 @@ impl Value for bool {
 }
 
 impl Value for String {
-    fn noun() -> String {
+    fn noun(_: &Rows) -> String {
         "a text in quotes".to_owned()
     }
-    fn read(value: &DeValue<'_>) -> Result<Self, Mismatch> {
+    fn read(value: &DeValue<'_>, _: &Rows) -> Result<Self, Mismatch> {
         value.as_str().map(str::to_owned).ok_or(WRONG_TYPE)
     }
     fn write(&self) -> Option<String> {
@@ -85,10 +91,10 @@ impl Value for String {
 }
 
 impl Value for Duration {
-    fn noun() -> String {
+    fn noun(_: &Rows) -> String {
         "a duration in quotes, as \"10min\", \"2s\" or \"250ms\",".to_owned()
     }
-    fn read(value: &DeValue<'_>) -> Result<Self, Mismatch> {
+    fn read(value: &DeValue<'_>, _: &Rows) -> Result<Self, Mismatch> {
         value.as_str().and_then(|text| text.parse().ok()).ok_or(WRONG_TYPE)
     }
     fn write(&self) -> Option<String> {
@@ -97,11 +103,11 @@ impl Value for Duration {
 }
 
 impl<T: Value> Value for Option<T> {
-    fn noun() -> String {
-        T::noun()
+    fn noun(rows: &Rows) -> String {
+        T::noun(rows)
     }
-    fn read(value: &DeValue<'_>) -> Result<Self, Mismatch> {
-        T::read(value).map(Some)
+    fn read(value: &DeValue<'_>, rows: &Rows) -> Result<Self, Mismatch> {
+        T::read(value, rows).map(Some)
     }
     fn write(&self) -> Option<String> {
         self.as_ref().and_then(Value::write)
@@ -111,12 +117,12 @@ impl<T: Value> Value for Option<T> {
 macro_rules! lists {
     ($($type:ty: $noun:literal),*) => {$(
         impl Value for Vec<$type> {
-            fn noun() -> String {
+            fn noun(_: &Rows) -> String {
                 $noun.to_owned()
             }
-            fn read(value: &DeValue<'_>) -> Result<Self, Mismatch> {
+            fn read(value: &DeValue<'_>, rows: &Rows) -> Result<Self, Mismatch> {
                 let numbers = value.as_array().ok_or(WRONG_TYPE)?;
-                numbers.iter().map(|number| <$type>::read(number.get_ref())).collect()
+                numbers.iter().map(|number| <$type>::read(number.get_ref(), rows)).collect()
             }
             fn write(&self) -> Option<String> {
                 let numbers: Vec<String> = self.iter().filter_map(Value::write).collect();
@@ -141,10 +147,10 @@ pub struct NodeTime {
 }
 
 impl Value for NodeTime {
-    fn noun() -> String {
+    fn noun(_: &Rows) -> String {
         "a node and a time, as in \"5@10min\"".to_owned()
     }
-    fn read(value: &DeValue<'_>) -> Result<Self, Mismatch> {
+    fn read(value: &DeValue<'_>, _: &Rows) -> Result<Self, Mismatch> {
         let text = value.as_str().ok_or(WRONG_TYPE)?;
         let (node, time) = text.split_once('@').ok_or(WRONG_TYPE)?;
         let (node, time) = (node.trim().parse().ok(), time.trim().parse().ok());
@@ -157,13 +163,13 @@ impl Value for NodeTime {
 
 /// Rows of numbers, for a matrix written in the scenario itself.
 impl Value for Vec<Vec<f64>> {
-    fn noun() -> String {
+    fn noun(_: &Rows) -> String {
         "a list of rows of numbers".to_owned()
     }
-    fn read(value: &DeValue<'_>) -> Result<Self, Mismatch> {
+    fn read(value: &DeValue<'_>, rows: &Rows) -> Result<Self, Mismatch> {
         let row = |row: &DeValue<'_>| -> Result<Vec<f64>, Mismatch> {
             let numbers = row.as_array().ok_or(WRONG_TYPE)?;
-            numbers.iter().map(|number| f64::read(number.get_ref())).collect()
+            numbers.iter().map(|number| f64::read(number.get_ref(), rows)).collect()
         };
         let rows = value.as_array().ok_or(WRONG_TYPE)?;
         rows.iter().map(|numbers| row(numbers.get_ref())).collect()
@@ -206,15 +212,15 @@ impl Hopping {
 }
 
 impl Value for Hopping {
-    fn noun() -> String {
+    fn noun(_: &Rows) -> String {
         "\"16_16\", \"4_4\" or a list of 1 to 64 channels from 11 to 26".to_owned()
     }
-    fn read(value: &DeValue<'_>) -> Result<Self, Mismatch> {
+    fn read(value: &DeValue<'_>, rows: &Rows) -> Result<Self, Mismatch> {
         match value {
             DeValue::String(name) if name == "16_16" => Ok(Self::Sixteen),
             DeValue::String(name) if name == "4_4" => Ok(Self::Four),
             DeValue::Array(list) if (1..=64).contains(&list.len()) => {
-                let channel = |value: &DeValue<'_>| Channel::new(u8::read(value).ok()?);
+                let channel = |value: &DeValue<'_>| Channel::new(u8::read(value, rows).ok()?);
                 let channels: Option<_> =
                     list.iter().map(|value| channel(value.get_ref())).collect();
                 channels.map(Self::List).ok_or(WRONG_TYPE)
@@ -303,10 +309,13 @@ macro_rules! choice {
             }
         }
         impl $crate::scenario::value::Value for $name {
-            fn noun() -> String {
+            fn noun(_: &$crate::scenario::Rows) -> String {
                 format!("one of {}", Self::NAMES.join(", "))
             }
-            fn read(value: &toml::de::DeValue<'_>) -> Result<Self, $crate::scenario::value::Mismatch> {
+            fn read(
+                value: &toml::de::DeValue<'_>,
+                _: &$crate::scenario::Rows,
+            ) -> Result<Self, $crate::scenario::value::Mismatch> {
                 let text = value.as_str().unwrap_or_default();
                 match text {
                     $( $text => Ok(Self::$variant), )*

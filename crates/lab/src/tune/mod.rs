@@ -12,17 +12,17 @@ pub mod space;
 #[cfg(test)]
 mod tests;
 
+use lowmesh_congestion::Timer;
+use lowmesh_registry::Row;
 use lowmesh_units::Seed;
 
-/// Timers that can be named.
-pub use lowmesh_congestion::TIMER_NAMES;
 pub use objective::Objective;
 pub use outcome::{Compared, Gain, Tuned, Verdict};
 pub use space::Candidate;
 
 use crate::identity::Identity;
 use crate::runner::{Failure, Progress, Run, in_parallel, run_seed};
-use crate::scenario::{Congestion, Scenario};
+use crate::scenario::Scenario;
 use crate::simulate::{Simulate, Sinks};
 use crate::store::{Store, StoreError};
 use halving::Rung;
@@ -34,7 +34,7 @@ const CANDIDATES_MIN: u32 = 9;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// The timer.
-    pub timer: Congestion,
+    pub timer: &'static Row<dyn Timer>,
     /// What makes it good.
     pub objective: Objective,
     /// Runs of the search at most; the comparison comes on top.
@@ -48,9 +48,6 @@ pub struct Request {
 /// Why nothing can be tuned.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TuneError {
-    /// The timer has no free numbers.
-    #[error("`{0}` has nothing to tune; there are default, cocoa and its variants, and 6cocoa")]
-    NothingToTune(&'static str),
     /// The budget does not pay for the smallest search.
     #[error("a budget of {0} runs is too small: the smallest search takes {least}", least = least_budget())]
     Budget(u32),
@@ -86,9 +83,6 @@ pub struct Plan {
 impl Plan {
     /// Checks the request.
     pub fn new(request: Request) -> Result<Self, TuneError> {
-        if !space::can_tune(request.timer) {
-            return Err(TuneError::NothingToTune(request.timer.name()));
-        }
         if request.budget < least_budget() {
             return Err(TuneError::Budget(request.budget));
         }

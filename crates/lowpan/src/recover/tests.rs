@@ -1,8 +1,9 @@
 //! The fragmenting end; with what all tests here need.
 
 use lowmesh_congestion::window::Limits;
-use lowmesh_congestion::{Permit, WINDOW_NAMES, WindowSpec};
+use lowmesh_congestion::{Permit, Window, WindowSpec};
 use lowmesh_machine::{DropReason, Handle};
+use lowmesh_registry::{Algorithm, Registry};
 use lowmesh_units::{Duration, Eui64, Instant, NodeId, Purpose, Rng, Seed};
 use lowmesh_wire::lowpan::rfrag::{Bitmap, Part, Rfrag, RfragAck};
 
@@ -31,7 +32,8 @@ fn at(ms: u64) -> Instant {
 }
 
 fn config(window: &str, initial: u32) -> Config {
-    let window = WindowSpec::new(window, Limits::messages(initial, 32)).expect("a listed name");
+    let row = Registry::builtin().row(window).expect("a listed name");
+    let window = WindowSpec::new(row, Limits::messages(initial, 32));
     let recovery =
         Recovery { window, arq: Arq::fixed(Duration::from_secs(1)), ..Recovery::default() };
     Config { recovery, ..Config::default() }

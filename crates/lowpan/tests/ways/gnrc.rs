@@ -193,7 +193,8 @@ fn the_gap_between_recoverable_fragments_is_kept_only_as_ours_is() {
 #[test]
 fn a_packet_whose_fragment_asks_no_more_takes_down_its_path() {
     let limits = lowmesh_congestion::window::Limits::messages(2, 32);
-    let window = lowmesh_congestion::WindowSpec::new("appendix-c", limits).expect("a listed name");
+    let row = &lowmesh_congestion::window::appendix_c::ROW;
+    let window = lowmesh_congestion::WindowSpec::new(row, limits);
     let recovery = Recovery { window, inter_frame_gap: Duration::ZERO, ..Recovery::default() };
     let config = Config { recovery, ..config(Way::Recovered, Manner::Gnrc) };
     let mut line = Line::new(4, config, 1);

@@ -22,7 +22,7 @@ use crate::tls::TlsClient;
 pub struct Builder(Settings);
 
 impl Builder {
-    /// Timer and window of every destination over UDP and DTLS: `CongestionControl::new("cocoa")`, for one. The default
+    /// Timer and window of every destination over UDP and DTLS: `CongestionControl::new("cocoa")?`, for one. The default
     /// is that of RFC 7252.
     pub fn congestion(mut self, congestion: CongestionControl) -> Self {
         self.0.congestion = Some(congestion);
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn the_order_of_settings_makes_no_difference() {
-        let congestion = || CongestionControl::new("cocoa");
+        let congestion = || CongestionControl::new("cocoa").expect("a listed name");
         let datagrams = || Config { peers_max: 7, ..Config::default() };
         let block = Exponent::new(2).expect("a size of RFC 7959");
         let limits = || HostLimits { body_max: 9, ..HostLimits::default() };

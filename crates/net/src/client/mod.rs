@@ -11,7 +11,7 @@
 //! println!("{}", client::get("coap://localhost/hello").await?.ok()?.text());
 //!
 //! // Many, with a congestion control of your choice.
-//! let client = Client::builder().congestion(CongestionControl::new("cocoa")).build()?;
+//! let client = Client::builder().congestion(CongestionControl::new("cocoa")?).build()?;
 //! let made = client.post("coap://localhost/count").payload("1").await?.ok()?;
 //! let state = client.get("coap+tcp://localhost/state").accept(ContentFormat::CBOR).await?;
 //! let mut temperature = client.get("coap://localhost/temperature").observe().await?;

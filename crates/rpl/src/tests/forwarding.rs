@@ -5,7 +5,7 @@ use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::rpl::{HopByHopOption, Message};
 
 use super::network::{Network, global, link_local};
-use crate::{Destination, Direction, Output, Passage, Rpl, Verdict};
+use crate::{Destination, Direction, ForwardContext, Output, Rpl, Verdict};
 
 fn network() -> Network {
     let links = [(0, 1, 1.0), (1, 2, 1.0), (2, 3, 1.0)];
@@ -15,12 +15,12 @@ fn network() -> Network {
     network
 }
 
-fn check(node: &mut Rpl, passage: &Passage) -> Verdict {
-    node.check_forward(Instant::from_secs(120), passage)
+fn check(node: &mut Rpl, context: &ForwardContext) -> Verdict {
+    node.check_forward(Instant::from_secs(120), context)
 }
 
 /// A packet to the root that node 2 gets from its neighbour `from`, whose DAGRank was `sender_rank`.
-fn upward(from: usize, sender_rank: u16) -> Passage {
+fn upward(from: usize, sender_rank: u16) -> ForwardContext {
     let option = HopByHopOption {
         down: false,
         rank_error: false,
@@ -29,13 +29,14 @@ fn upward(from: usize, sender_rank: u16) -> Passage {
         sender_rank,
     };
     let from = Some(link_local(from));
-    Passage { from, target: global(0), source_routed: false, option: Some(option) }
+    ForwardContext { from, target: global(0), source_routed: false, option: Some(option) }
 }
 
 #[test]
 fn a_packet_carries_direction_and_rank_from_hop_to_hop() {
     let mut network = network();
-    let start = Passage { from: None, target: global(0), source_routed: false, option: None };
+    let start =
+        ForwardContext { from: None, target: global(0), source_routed: false, option: None };
     let Verdict::Forward { next, option } = check(&mut network.nodes[3], &start) else {
         panic!("the path up is known");
     };
@@ -51,8 +52,10 @@ fn the_first_step_the_wrong_way_is_marked_and_the_second_ends_the_packet() {
         panic!("one inconsistency is tolerated");
     };
     assert!(option.rank_error);
-    let again =
-        Passage { option: Some(HopByHopOption { sender_rank: 2, ..option }), ..upward(1, 2) };
+    let again = ForwardContext {
+        option: Some(HopByHopOption { sender_rank: 2, ..option }),
+        ..upward(1, 2)
+    };
     let quiet = lowmesh_machine::Machine::next_deadline(node);
     assert_eq!(check(node, &again), Verdict::Drop(DropReason::RankLoop));
     assert!(lowmesh_machine::Machine::next_deadline(node) <= quiet, "news goes out soon");
@@ -117,17 +120,17 @@ fn a_node_without_a_place_forwards_nothing() {
 #[test]
 fn another_instance_has_no_route_here() {
     let mut network = network();
-    let mut passage = upward(3, 4);
-    passage.option = passage.option.map(|option| HopByHopOption { instance: 5, ..option });
-    assert_eq!(check(&mut network.nodes[2], &passage), Verdict::Drop(DropReason::NoRoute));
+    let mut context = upward(3, 4);
+    context.option = context.option.map(|option| HopByHopOption { instance: 5, ..option });
+    assert_eq!(check(&mut network.nodes[2], &context), Verdict::Drop(DropReason::NoRoute));
 }
 
 #[test]
 fn a_source_route_is_followed_down() {
     let mut network = network();
-    let passage = Passage { source_routed: true, target: global(3), ..upward(1, 2) };
-    let down = passage.option.map(|option| HopByHopOption { down: true, ..option });
-    let verdict = check(&mut network.nodes[2], &Passage { option: down, ..passage });
+    let context = ForwardContext { source_routed: true, target: global(3), ..upward(1, 2) };
+    let down = context.option.map(|option| HopByHopOption { down: true, ..option });
+    let verdict = check(&mut network.nodes[2], &ForwardContext { option: down, ..context });
     assert!(matches!(verdict, Verdict::Forward { next, option }
         if next.address == link_local(3) && option.down && !option.rank_error));
 }

@@ -7,8 +7,8 @@ use lowmesh_units::{Duration, Instant, NodeId, Purpose, Rng, Seed};
 use lowmesh_wire::rpl::{HopByHopOption, Message};
 
 use crate::{
-    Address, Config, Destination, Etx, Input, Mode, NextHop, Objective, Output, Passage, Rpl,
-    Verdict,
+    Address, Config, Destination, Etx, ForwardContext, Input, Mode, NextHop, Objective, Output,
+    Rpl, Verdict,
 };
 
 /// Attempts that the link layer makes for a unicast frame.
@@ -263,13 +263,13 @@ impl Network {
             if here == to {
                 return (path, None);
             }
-            let passage = Passage {
+            let context = ForwardContext {
                 from: before.map(link_local),
                 target: global(to),
                 source_routed: false,
                 option,
             };
-            let next = match self.nodes[here].check_forward(self.now, &passage) {
+            let next = match self.nodes[here].check_forward(self.now, &context) {
                 Verdict::Forward { next: NextHop { address, .. }, option: renewed } => {
                     option = Some(renewed);
                     address

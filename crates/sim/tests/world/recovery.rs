@@ -2,9 +2,10 @@
 //! nodes that all hear each other, routes in the shape of a T, the thin MAC.
 
 use lowmesh_congestion::window::Limits;
-use lowmesh_congestion::{WINDOW_NAMES, WindowSpec};
+use lowmesh_congestion::{Window, WindowSpec};
 use lowmesh_lowpan::{Arq, Recovery, Way};
 use lowmesh_mac::csma;
+use lowmesh_registry::Registry;
 use lowmesh_sim::air::MediumSpec;
 use lowmesh_sim::record::Outcome;
 use lowmesh_sim::topology::TopologySpec;
@@ -42,7 +43,10 @@ fn t_of_eight(window: &str, payload_octets: usize, period: Duration, readings: u
     lowpan.reassembly_octets = 16 * 1280;
     lowpan.fragmented_datagrams = 4;
     lowpan.recovery = Recovery {
-        window: WindowSpec::new(window, Limits::messages(2, 32)).expect("a listed name"),
+        window: WindowSpec::new(
+            Registry::builtin().row(window).expect("a listed name"),
+            Limits::messages(2, 32),
+        ),
         arq: Arq::fixed(Duration::from_millis(2500)),
         linger: Duration::from_micros(250),
         ..Recovery::default()
@@ -58,7 +62,7 @@ fn arrived(outcome: &Outcome) -> f64 {
 #[test]
 fn the_books_balance_when_frames_wait_long_for_their_gap() {
     // More than the gap of 170 ms lets through: most datagrams end while fragments of them wait.
-    for window in WINDOW_NAMES {
+    for window in Registry::<dyn Window>::builtin().names() {
         let mut config = t_of_eight(window, 112, Duration::from_millis(500), 200);
         config.node.lowpan.recovery.inter_frame_gap = Duration::from_millis(170);
         for seed in 1..=2 {

@@ -1,6 +1,7 @@
 //! The link layer of a node, a closed choice: timeslots in `slotted`, carrier sense in `contended`. What any of
-//! them tells the node is in `event`.
+//! them tells the node is in `event`, and what the node does about it in `boundary`.
 
+mod boundary;
 mod contended;
 mod event;
 mod slotted;

@@ -1,5 +1,6 @@
 //! Packets over several hops, whole and in fragments, up and down, in both modes of RPL.
 
+use lowmesh_ipv6::Event;
 use lowmesh_rpl::Mode;
 use lowmesh_units::Duration;
 use lowmesh_wire::icmpv6::{Echo, Icmpv6};
@@ -11,13 +12,10 @@ const MODES: [Mode; 2] = [Mode::Storing, Mode::NonStoring];
 
 /// Gives an echo request of `octets` to the network layer of `from`.
 fn ping(mesh: &mut Mesh, from: usize, to: usize, octets: usize) {
-    let source = mesh.nodes[from].global_address();
-    let destination = mesh.nodes[to].global_address();
-    let mut payload = Vec::new();
+    let to = mesh.nodes[to].global_address();
     let echo = Echo { identifier: 7, sequence: 1, data: vec![0xa5; octets] };
-    Icmpv6::EchoRequest(echo).emit(&source.0, &destination.0, &mut payload);
-    let now = mesh.now;
-    mesh.nodes[from].send_control(now, source, destination, &payload);
+    let (now, message) = (mesh.now, Icmpv6::EchoRequest(echo));
+    mesh.nodes[from].tell_ipv6(now, Event::Message { to, message });
     mesh.nodes[from].settle(now);
     mesh.drain(from);
 }

@@ -12,7 +12,7 @@ use lowmesh_units::{Addressing, Dbm, Duration, Instant, NodeId, Purpose, Seed};
 use lowmesh_wire::coap::{Code, Message};
 
 use crate::event::{Class, Input, Network, Output, Packet, Transaction};
-use crate::node::Routing;
+use crate::routing::Routing;
 use crate::{COAP_PORT, Config, Node, Scheduling};
 
 const SLOT: Duration = Duration::from_millis(10);

@@ -26,7 +26,7 @@ pub(super) fn endpoint(config: Config) -> Endpoint<u16> {
 }
 
 pub(super) fn with_timer(name: &str) -> Config {
-    Config { congestion: CongestionControl::new(name), ..Config::default() }
+    Config { congestion: CongestionControl::new(name).expect("a listed name"), ..Config::default() }
 }
 
 /// Drains the endpoint.

@@ -22,7 +22,7 @@ fn with_window(name: &str, nstart: u32) -> CongestionControl {
 #[test]
 fn a_destination_has_the_congestion_control_that_was_chosen_for_it() {
     let mut client = endpoint(Config::default());
-    let chosen = CongestionControl::new("6cocoa").with_nstart(3);
+    let chosen = CongestionControl::new("6cocoa").expect("a listed name").with_nstart(3);
     client.choose_congestion_control(OTHER, Some(chosen), T0).expect("possible");
     let leave = |client: &mut _, peer| (1..=4).map(|n| ask_of(client, peer, n, T0)).sum::<usize>();
     assert_eq!((leave(&mut client, PEER), leave(&mut client, OTHER)), (1, 3));
@@ -48,7 +48,7 @@ fn a_choice_for_a_busy_destination_counts_what_is_on_its_way() {
 #[test]
 fn a_choice_outlives_the_memory_of_its_destination() {
     let mut client = endpoint(Config { peers_max: 1, ..Config::default() });
-    let chosen = CongestionControl::new("cocoa");
+    let chosen = CongestionControl::new("cocoa").expect("a listed name");
     client.choose_congestion_control(PEER, Some(chosen), T0).expect("possible");
     for (peer, handle) in [(PEER, 1), (OTHER, 2), (PEER, 3)] {
         ask_of(&mut client, peer, handle, T0);
@@ -61,9 +61,10 @@ fn a_choice_outlives_the_memory_of_its_destination() {
 #[test]
 fn choices_are_bounded_and_checked() {
     let mut client = endpoint(Config { peers_max: 1, ..Config::default() });
-    let mut choose =
-        |peer, name| client.choose_congestion_control(peer, Some(CongestionControl::new(name)), T0);
-    assert!(matches!(choose(PEER, "cocao"), Err(ConfigError::Timer(_))));
+    let mut choose = |peer, name| {
+        client.choose_congestion_control(peer, Some(CongestionControl::new(name)?), T0)
+    };
+    assert!(matches!(choose(PEER, "cocao"), Err(ConfigError::Unknown(_))));
     assert_eq!(choose(PEER, "cocoa"), Ok(()));
     assert_eq!(choose(PEER, "6cocoa"), Ok(()), "another choice for the same takes no more room");
     assert_eq!(choose(OTHER, "cocoa"), Err(ConfigError::Choices(1)));

@@ -9,15 +9,13 @@
 //! ```
 //!
 //! The draft, the papers and the testbed's code differ in numbers and in small rules; each is a
-//! named [`Parameters`] set, and [`Overrides`] lay a user's own numbers over one. The rate limit of the draft's s5 (non-confirmable messages) is not
-//! here.
+//! named [`Parameters`] set with a [row](rows). The rate limit of the draft's s5 (non-confirmable messages) is not here.
 
 mod ageing;
 mod estimator;
-mod overrides;
 pub mod parameters;
+pub mod rows;
 
-pub use overrides::{OutOfBounds, Overrides};
 pub use parameters::{Ageing, BackoffFactor, FactorOf, FirstSample, Pair, Parameters, UpdateOrder};
 
 use lowmesh_units::{Duration, Instant, Rng};

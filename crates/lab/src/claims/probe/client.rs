@@ -8,7 +8,8 @@ use super::{Values, values};
 
 /// Copies of one request, and the factors from one wait to the next.
 pub fn probe(timer: &str) -> Result<Values, String> {
-    let config = Config { congestion: CongestionControl::new(timer), ..Config::default() };
+    let congestion = CongestionControl::new(timer).map_err(|error| error.to_string())?;
+    let config = Config { congestion, ..Config::default() };
     let rng = Rng::stream(Seed(1), NodeId(1), Purpose::Coap);
     let mut client = Endpoint::new(config, rng).map_err(|error| error.to_string())?;
     let mut now = Instant::ZERO;

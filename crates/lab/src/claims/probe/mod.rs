@@ -17,17 +17,20 @@ mod window;
 
 use std::collections::BTreeMap;
 
+use lowmesh_congestion::{Timer, Window};
+use lowmesh_registry::Registry;
+
 /// What a probe found.
 pub type Values = BTreeMap<String, f64>;
 
 /// Whether there is a probe called `name`.
 pub fn is_known(name: &str) -> bool {
     match name.split_once(' ') {
-        Some(("timer" | "client", timer)) => lowmesh_congestion::TIMER_NAMES.contains(&timer),
+        Some(("timer" | "client", timer)) => Registry::<dyn Timer>::builtin().row(timer).is_ok(),
         Some(("setup" | "network" | "memory", scenario)) => {
             crate::scenario::BUILTINS.iter().any(|builtin| builtin.name == scenario)
         }
-        Some(("window", window)) => lowmesh_congestion::WINDOW_NAMES.contains(&window),
+        Some(("window", window)) => Registry::<dyn Window>::builtin().row(window).is_ok(),
         Some(("fragments", way)) => ["hwr", "ff", "sfr", "e2e"].contains(&way),
         Some(("mesh", function)) => ["alice", "b-msf", "msf"].contains(&function),
         _ => false,

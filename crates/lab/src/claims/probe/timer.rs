@@ -2,7 +2,8 @@
 //! solved from the two.
 
 use lowmesh_congestion::params::ACK_TIMEOUT;
-use lowmesh_congestion::{Attempt, EstimatorSnapshot, Timer, timer_by_name};
+use lowmesh_congestion::{Attempt, EstimatorSnapshot, Timer, timer};
+use lowmesh_registry::Registry;
 use lowmesh_units::{Duration, Instant, NodeId, Purpose, Rng, Seed};
 
 use super::{Values, values};
@@ -12,7 +13,8 @@ const DRAWS: usize = 4000;
 
 /// The numbers of the timer called `name`.
 pub fn probe(name: &str) -> Result<Values, String> {
-    let fresh = || timer_by_name(name, ACK_TIMEOUT).map_err(|error| error.to_string());
+    let choice = Registry::builtin().choose(name).map_err(|error| error.to_string())?;
+    let fresh = || Ok::<_, String>(timer::make(&choice, ACK_TIMEOUT));
     let mut found = first_waits(fresh()?.as_mut());
     found.extend(backoff(fresh()?.as_mut()));
     if fresh()?.snapshot().strong.is_none() {

@@ -2,7 +2,8 @@
 //! marked and timed out.
 
 use lowmesh_congestion::window::Limits;
-use lowmesh_congestion::{Message, Permit, Window, WindowSpec};
+use lowmesh_congestion::{Message, Permit, Window};
+use lowmesh_registry::{Registry, Row};
 use lowmesh_units::{Duration, Instant};
 
 use super::{Values, values};
@@ -18,13 +19,13 @@ const LATER: Instant = Instant::from_millis(100);
 
 /// The numbers of the window called `name`, for fragments.
 pub fn probe(name: &str) -> Result<Values, String> {
-    let spec = WindowSpec::new(name, Limits::messages(INITIAL, MOST));
-    let spec = spec.map_err(|error| error.to_string())?;
-    let fresh = || Probed { window: spec.window(), now: Instant::ZERO };
+    let row = Registry::<dyn Window>::builtin().row(name).map_err(|error| error.to_string())?;
+    let fresh =
+        || Probed { window: (row.make)(Limits::messages(INITIAL, MOST)), now: Instant::ZERO };
     let mut found = values([
         ("cwnd0", fresh().size()),
         ("paces", f64::from(u8::from(fresh().window.pacing_gap(1).is_some()))),
-        ("cwnd0_octets", octets(name)?),
+        ("cwnd0_octets", octets(row)),
     ]);
     found.extend(counted(&fresh));
     found.extend(extremes(&fresh));
@@ -33,10 +34,9 @@ pub fn probe(name: &str) -> Result<Values, String> {
 }
 
 /// Where it starts when the unit is the octet and a message has 100 of them, in messages.
-fn octets(name: &str) -> Result<f64, String> {
+fn octets(row: &Row<dyn Window>) -> f64 {
     let limits = Limits { initial: 100 * INITIAL, min: 100, max: 100 * MOST, message: 100 };
-    let spec = WindowSpec::new(name, limits).map_err(|error| error.to_string())?;
-    Ok(f64::from(spec.window().snapshot().window) / 100.0)
+    f64::from((row.make)(limits).snapshot().window) / 100.0
 }
 
 /// What each of the signals takes away from what is on its way: 1 if it counts a message of one unit.
@@ -129,11 +129,10 @@ impl Probed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowmesh_congestion::WINDOW_NAMES;
 
     #[test]
     fn every_window_counts_what_has_ended_and_no_mark() {
-        for name in WINDOW_NAMES {
+        for name in Registry::<dyn Window>::builtin().names() {
             let found = probe(name).expect("it is known");
             for signal in ["discarded", "acked", "lost", "timeout"] {
                 assert!((found[&format!("counts_{signal}")] - 1.0).abs() < 1e-9, "{name} {signal}");

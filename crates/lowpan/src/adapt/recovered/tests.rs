@@ -4,8 +4,9 @@
 use alloc::collections::{BTreeMap, VecDeque};
 
 use lowmesh_congestion::window::Limits;
-use lowmesh_congestion::{WINDOW_NAMES, WindowSpec};
+use lowmesh_congestion::{Window, WindowSpec};
 use lowmesh_machine::Machine as _;
+use lowmesh_registry::{Algorithm, Registry};
 use lowmesh_units::{Duration, NodeId, Purpose, Rng, Seed};
 use lowmesh_wire::ipv6::{Address, Header, next_header};
 use lowmesh_wire::lowpan::Contexts;
@@ -52,7 +53,8 @@ fn packet(data: usize, to: usize) -> Vec<u8> {
 }
 
 fn config(window: &str, initial: u32) -> Config {
-    let window = WindowSpec::new(window, Limits::messages(initial, 32)).expect("a listed name");
+    let row = Registry::builtin().row(window).expect("a listed name");
+    let window = WindowSpec::new(row, Limits::messages(initial, 32));
     let arq = Arq::fixed(Duration::from_secs(1));
     let recovery = Recovery { window, arq, mark_frames: 64, ..Recovery::default() };
     Config { way: Way::Recovered, recovery, ..Config::default() }
@@ -546,7 +548,7 @@ fn an_acknowledgement_without_a_path_leaves_no_trace() {
 fn all_windows_drive_several_datagrams_over_a_line_that_loses_every_seventh_frame() {
     let mut fates = vec![Fate::Arrives; 6];
     fates.push(Fate::Lost);
-    for name in WINDOW_NAMES {
+    for name in Registry::<dyn Window>::builtin().names() {
         let mut config = config(name, 2);
         config.recovery.datagram_retries = 2;
         let mut line = Line::new(vec![config; 3], fates.clone());
@@ -575,14 +577,14 @@ proptest! {
     #[test]
     fn no_loss_makes_a_wrong_packet_nor_leaves_anything_behind(
         fates in prop::collection::vec(any_fate(), 1..80),
-        window in 0..WINDOW_NAMES.len(),
+        window in 0..<dyn Window>::BUILTIN.len(),
         datagrams in prop::collection::vec(150usize..1232, 1..5),
         hops in 2usize..5,
         datagram_retries in 0u8..2,
         gap_us in prop_oneof![Just(100u64), 5_000..200_000u64],
         linger_us in prop_oneof![Just(250u64), Just(5_000_000)],
     ) {
-        let mut config = config(WINDOW_NAMES[window], 3);
+        let mut config = config(<dyn Window>::BUILTIN[window].name, 3);
         config.recovery.inter_frame_gap = Duration::from_micros(gap_us);
         config.recovery.linger = Duration::from_micros(linger_us);
         config.recovery.datagram_retries = datagram_retries;

@@ -103,7 +103,7 @@ fn pair(octets: usize, window: &str, initial: u32, fates: Vec<Vec<u64>>) -> Pair
 
 #[test]
 fn every_window_carries_a_datagram_over_a_link_without_loss() {
-    for name in WINDOW_NAMES {
+    for name in Registry::<dyn Window>::builtin().names() {
         let mut pair = pair(1280, name, 2, vec![vec![0]]);
         assert_eq!(pair.run(), Some(Ending::Delivered), "{name}");
         assert_eq!(pair.arrived, [datagram(1280)], "{name}");
@@ -131,7 +131,7 @@ proptest! {
         initial in 1u32..8,
         fates in prop::collection::vec(any_fate(), 1..60),
     ) {
-        for name in WINDOW_NAMES {
+        for name in Registry::<dyn Window>::builtin().names() {
             let mut pair = pair(octets, name, initial, fates.clone());
             let ending = pair.run();
             prop_assert!(ending.is_some(), "{} stands still", name);
@@ -155,9 +155,9 @@ proptest! {
     #[test]
     fn no_acknowledgement_makes_a_sender_panic_or_stand_still(
         bitmaps in prop::collection::vec((any::<u32>(), any::<bool>(), any::<bool>()), 0..40),
-        window in 0..WINDOW_NAMES.len(),
+        window in 0..<dyn Window>::BUILTIN.len(),
     ) {
-        let mut sending = sending(1000, &config(WINDOW_NAMES[window], 4));
+        let mut sending = sending(1000, &config(<dyn Window>::BUILTIN[window].name, 4));
         let mut now = Instant::ZERO;
         for (bitmap, congestion, timeout) in bitmaps {
             while sending.permits(now) == Permit::Now {

@@ -1,4 +1,4 @@
-//! How many ICMPv6 errors may leave (RFC 4443 s2.4 (f)); which ones do is left to `errors`.
+//! How many ICMPv6 errors may leave (RFC 4443 s2.4 (f)); which ones do is left to `error`.
 
 use alloc::vec::Vec;
 

@@ -1,0 +1,120 @@
+//! What every [`Timer`] must keep, as a check that its author calls in a test.
+//!
+//! The same check runs over all timers of this crate.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+use lowmesh_registry::Row;
+use lowmesh_units::{Duration, Instant, NodeId, Purpose, Rng, Seed};
+
+use super::{Attempt, Timer, make};
+use crate::params::{ACK_TIMEOUT, RTO_MAX, RTO_MIN, WAIT_MAX};
+
+/// Random histories that a timer goes through.
+const HISTORIES: u64 = 200;
+/// Events of a history.
+const EVENTS: usize = 60;
+
+/// A rule that a timer breaks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Breach {
+    /// The name of its row.
+    pub timer: &'static str,
+    /// What it does.
+    pub what: String,
+}
+
+impl fmt::Display for Breach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "timer {}: {}", self.timer, self.what)
+    }
+}
+impl core::error::Error for Breach {}
+
+/// Checks the row and the timer that it makes: declarations that fit together; over random histories waits within
+/// [`RTO_MIN`] and [`WAIT_MAX`], of which at most one of a message is shorter than the one before; finite beliefs; and
+/// the same waits for the same history and randomness.
+///
+/// ```
+/// use lowmesh_congestion::timer::{conformance, fasor};
+/// conformance::check(&fasor::ROW)?;
+/// # Ok::<(), conformance::Breach>(())
+/// ```
+pub fn check(row: &'static Row<dyn Timer>) -> Result<(), Breach> {
+    let named = |what| Breach { timer: row.name, what };
+    row.check().map_err(named)?;
+    for number in 0..HISTORIES {
+        let waits = history(row, Seed(number)).map_err(named)?;
+        if history(row, Seed(number)).as_ref() != Ok(&waits) {
+            return Err(named("the same history gives other waits".to_string()));
+        }
+    }
+    Ok(())
+}
+
+/// The waits of one random history.
+fn history(row: &'static Row<dyn Timer>, seed: Seed) -> Result<Vec<Duration>, String> {
+    let mut timer = make(&row.into(), ACK_TIMEOUT);
+    let mut events = Rng::stream(seed, NodeId(0), Purpose::Swarm);
+    let mut rng = Rng::stream(seed, NodeId(1), Purpose::Coap);
+    let (mut now, mut waits) = (Instant::ZERO, Vec::new());
+    for _ in 0..EVENTS {
+        match events.below(4) {
+            0 => message(timer.as_mut(), now, events.below(10) as u8, &mut rng, &mut waits)?,
+            1 => timer.on_sample(time_span(&mut events), events.below(6) as u8, now),
+            2 => timer.on_give_up(now),
+            _ => now += time_span(&mut events),
+        }
+        beliefs(timer.as_ref())?;
+    }
+    Ok(waits)
+}
+
+/// A time span: none, short, long or absurd.
+fn time_span(events: &mut Rng) -> Duration {
+    match events.below(4) {
+        0 => Duration::ZERO,
+        1 => Duration::from_millis(events.below(5_000).into()),
+        2 => Duration::from_secs(events.below(4_000).into()),
+        _ => Duration::from_nanos(u64::MAX / 4).mul_f64(events.unit()),
+    }
+}
+
+/// A message with so many retransmissions.
+fn message(
+    timer: &mut dyn Timer,
+    now: Instant,
+    retransmissions: u8,
+    rng: &mut Rng,
+    waits: &mut Vec<Duration>,
+) -> Result<(), String> {
+    let initial = timer.initial(now, rng);
+    let (mut previous, mut shorter) = (initial, 0);
+    waits.push(initial);
+    for number in 1..=retransmissions {
+        let wait = timer.backoff(Attempt { initial, previous, number }, rng);
+        shorter += u8::from(wait < previous);
+        previous = wait;
+        waits.push(wait);
+    }
+    if shorter > 1 {
+        return Err(format!("{shorter} waits of a message are shorter than the ones before"));
+    }
+    match waits.iter().find(|wait| !(RTO_MIN..=WAIT_MAX).contains(wait)) {
+        Some(wait) => Err(format!("it waits {wait}, not {RTO_MIN} to {WAIT_MAX}")),
+        None => Ok(()),
+    }
+}
+
+fn beliefs(timer: &dyn Timer) -> Result<(), String> {
+    let snapshot = timer.snapshot();
+    let estimators = [snapshot.strong, snapshot.weak];
+    let finite = |srtt, rttvar| srtt < Duration::MAX && rttvar < Duration::MAX;
+    let possible = (RTO_MIN..=RTO_MAX).contains(&snapshot.rto)
+        && snapshot.srtt.is_some() == snapshot.rttvar.is_some()
+        && estimators.into_iter().flatten().all(|one| finite(one.srtt, one.rttvar));
+    if possible { Ok(()) } else { Err(format!("its beliefs are impossible: {snapshot:?}")) }
+}

@@ -1,0 +1,124 @@
+//! What a node answers to the ICMPv6 messages that come: echoes (RFC 4443 s4), solicitations (RFC 4861, RFC 6775).
+
+use lowmesh_machine::DropReason;
+use lowmesh_units::{Eui64, Instant};
+use lowmesh_wire::icmpv6::Icmpv6;
+use lowmesh_wire::ipv6::Header;
+use lowmesh_wire::lowpan::Contexts;
+use lowmesh_wire::neighbour::{Registration, Solicitation};
+use lowmesh_wire::router::RouterSolicitation;
+
+use crate::error::{self, Message};
+use crate::event::Output;
+use crate::forward::Forwarder;
+use crate::neighbour::{self, Answer};
+use crate::params::MIN_DELAY_BETWEEN_RAS;
+use crate::rate::Bucket;
+use crate::registration::register;
+use crate::{Addresses, NeighbourCache};
+
+/// What follows from a message that came.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    /// Nothing.
+    None,
+    /// Somebody is to hear of it.
+    Tell(Output),
+    /// A message goes back, over routers where there are some.
+    Routed(Message),
+    /// A message goes back that no router forwards: to this node, or else to the one that its destination names.
+    OnLink(Message, Option<Eui64>),
+}
+
+/// The node as the one that is asked.
+#[derive(Debug)]
+pub(crate) struct Responder {
+    registered: NeighbourCache,
+    /// What an advertisement tells of header compression.
+    contexts: Contexts,
+    /// Router Advertisements to all.
+    advertisements: Bucket,
+}
+
+impl Responder {
+    pub const fn new(contexts: Contexts) -> Self {
+        let advertisements = Bucket::new(1, MIN_DELAY_BETWEEN_RAS);
+        Self { registered: NeighbourCache::new(), contexts, advertisements }
+    }
+
+    /// Takes a message that came under `header`.
+    pub fn take(
+        &mut self,
+        now: Instant,
+        forwarder: &mut Forwarder,
+        header: &Header,
+        message: Icmpv6,
+    ) -> Result<Reply, DropReason> {
+        let from = header.source;
+        match message {
+            Icmpv6::Rpl(message) => {
+                let multicast = header.destination.is_multicast();
+                Ok(Reply::Tell(Output::Rpl { from, multicast, message }))
+            }
+            Icmpv6::EchoRequest(echo) => {
+                // RFC 4443 s4.2: what was asked at one address is answered from it.
+                let source = if header.destination.is_multicast() {
+                    forwarder.addresses.source_for(&from)
+                } else {
+                    header.destination
+                };
+                let body = Icmpv6::EchoReply(echo);
+                Ok(Reply::Routed(Message { source, destination: from, body }))
+            }
+            Icmpv6::EchoReply(echo) => Ok(Reply::Tell(Output::Pong { from, echo })),
+            Icmpv6::NeighbourSolicitation(message) => {
+                self.answer_neighbour(now, forwarder, header, &message)
+            }
+            Icmpv6::RouterSolicitation(message) => {
+                self.advertise(now, &forwarder.addresses, header, &message)
+            }
+            error => {
+                let trouble = error::trouble(&forwarder.addresses, from, error);
+                Ok(trouble.map_or(Reply::None, Reply::Tell))
+            }
+        }
+    }
+
+    fn answer_neighbour(
+        &mut self,
+        now: Instant,
+        forwarder: &mut Forwarder,
+        header: &Header,
+        message: &Solicitation,
+    ) -> Result<Reply, DropReason> {
+        let Forwarder { addresses, routes } = forwarder;
+        let (cache, link) = (&mut self.registered, message.source_node);
+        let register = |subject, asked: &Registration| {
+            let registrant = (header.source, link.unwrap_or(asked.node));
+            register(now, cache, routes, subject, asked, registrant)
+        };
+        let answer = neighbour::answer(addresses, header, message, register)?;
+        let Answer { source, destination, message } = answer;
+        let body = Icmpv6::NeighbourAdvertisement(message);
+        let node = link.filter(|_| destination == header.source);
+        Ok(Reply::OnLink(Message { source, destination, body }, node))
+    }
+
+    /// Answers a host that asks for routers.
+    fn advertise(
+        &mut self,
+        now: Instant,
+        addresses: &Addresses,
+        header: &Header,
+        message: &RouterSolicitation,
+    ) -> Result<Reply, DropReason> {
+        let (to, said) = neighbour::advertise(addresses, &self.contexts, header, message)?;
+        // RFC 4861 s6.2.6: what goes to all of them goes once in three seconds at most.
+        if to.is_multicast() && !self.advertisements.take(now) {
+            return Ok(Reply::None);
+        }
+        let source = addresses.link_local();
+        let body = Icmpv6::RouterAdvertisement(said);
+        Ok(Reply::OnLink(Message { source, destination: to, body }, message.source_node))
+    }
+}

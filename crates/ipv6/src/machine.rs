@@ -1,0 +1,500 @@
+//! The IPv6 layer of one node as a machine: the parts, and which input leads to which act.
+//!
+//! ```text
+//!            Datagram, Message                 Datagram, Rpl, Pong, Trouble
+//!                  v                                        ^
+//!        Sender: a packet, its first hop        ports, Responder, Errors
+//!                  │                                        │ reassembly
+//!                  v                     Forward            │
+//!                 Send  <───────────────  Forwarder  ─── Deliver
+//!                                             ^
+//!                                     Packet, Beginning, Uplink
+//! ```
+//!
+//! What becomes of each packet is an [`Output::Packet`] as well.
+
+use alloc::vec::Vec;
+
+use lowmesh_machine::{DropReason, Dropped, Handle, Layer, Machine, Outbox, Rejected};
+use lowmesh_units::{Eui64, Instant, NodeId, Rng};
+use lowmesh_wire::icmpv6::Icmpv6;
+use lowmesh_wire::ipv6::{Address, UpperLayer, next_header};
+use lowmesh_wire::lowpan::Contexts;
+use lowmesh_wire::rpl::HopByHopOption;
+use lowmesh_wire::udp::HEADER_OCTETS as UDP_OCTETS;
+
+use crate::error::{Errors, Message};
+use crate::event::{Class, Datagram, ErrorCounters, Event, Input, Output, Packet, Route};
+use crate::forward::{Decision, Forwarder};
+use crate::fragment::Cutter;
+use crate::icmpv6::{Reply, Responder};
+use crate::name::Names;
+use crate::packet;
+use crate::packet::Flow;
+use crate::params::ECHO_PORT;
+use crate::reassemble::{self, Outcome, Reassembly};
+use crate::routing::{ForwardContext, Routing, Verdict};
+use crate::send::{Sender, Turn};
+use crate::udp::{self, Ports};
+use crate::uplink::{self, Uplink};
+use crate::{Addresses, Headers, RouteTable};
+
+/// The settings of the IPv6 layer.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The node, for the names of its packets.
+    pub node: NodeId,
+    /// Hop limit of packets that are made here.
+    pub hop_limit: u8,
+    /// Way E2E: octets that a frame has for 6LoWPAN, to which packets are cut; `None` where the layer below takes them as
+    /// they are.
+    pub frame_payload: Option<usize>,
+    /// What is set aside for packets that came in fragments.
+    pub reassembly: reassemble::Config,
+    /// ICMPv6 errors a second; 0 lets none leave.
+    pub errors: u32,
+    /// Whether packets for other prefixes leave the mesh here.
+    pub uplink: bool,
+    /// The contexts of header compression, which a Router Advertisement tells.
+    pub contexts: Contexts,
+}
+
+/// The IPv6 layer of one node.
+#[derive(Debug)]
+pub struct Ipv6 {
+    forwarder: Forwarder,
+    sender: Sender,
+    reassembly: Reassembly,
+    ports: Ports,
+    responder: Responder,
+    errors: Errors,
+    outbox: Outbox<Output>,
+}
+
+/// Where and why a packet ends.
+type End = (Layer, DropReason);
+
+impl Ipv6 {
+    /// A node with these addresses and routes, on which the echo service alone listens; `rng` is a stream of purpose
+    /// `Lowpan`.
+    pub fn new(config: Config, addresses: Addresses, routes: RouteTable, rng: &mut Rng) -> Self {
+        let mut ports = Ports::default();
+        ports.open(ECHO_PORT);
+        Self {
+            forwarder: Forwarder::new(addresses, routes),
+            sender: Sender {
+                names: Names::new(config.node),
+                uplink: Uplink::new(config.uplink),
+                cutter: Cutter::new(config.frame_payload, rng.next_u32()),
+                hop_limit: config.hop_limit,
+            },
+            reassembly: Reassembly::new(config.reassembly),
+            ports,
+            responder: Responder::new(config.contexts),
+            errors: Errors::new(config.errors),
+            outbox: Outbox::new(),
+        }
+    }
+
+    /// Which addresses are here.
+    pub const fn addresses(&self) -> &Addresses {
+        &self.forwarder.addresses
+    }
+    /// Where the others are.
+    pub const fn routes(&self) -> &RouteTable {
+        &self.forwarder.routes
+    }
+    /// The same, for the routing protocol to change.
+    pub const fn routes_mut(&mut self) -> &mut RouteTable {
+        &mut self.forwarder.routes
+    }
+    /// Datagrams to `port` come out as [`Output::Datagram`] from now on.
+    pub fn open(&mut self, port: u16) {
+        self.ports.open(port);
+    }
+    /// A name for a packet that came without one.
+    pub fn next_handle(&mut self, class: Class) -> Handle {
+        self.sender.names.next(class)
+    }
+    /// True for routing messages that were made here.
+    pub fn is_own_control(&self, handle: Handle) -> bool {
+        self.sender.names.is_own_control(handle)
+    }
+    /// The ICMPv6 errors that were counted.
+    pub const fn errors(&self) -> ErrorCounters {
+        self.errors.counters
+    }
+    /// The packets in reassembly, oldest first.
+    pub fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
+        self.reassembly.handles()
+    }
+    /// Octets of fragments that wait for others.
+    pub fn reassembly_octets(&self) -> usize {
+        self.reassembly.octets()
+    }
+
+    fn sending<'a>(
+        &'a mut self,
+        now: Instant,
+        routing: &'a mut dyn Routing,
+    ) -> (&'a mut Sender, Turn<'a>) {
+        let (forwarder, outbox) = (&self.forwarder, &mut self.outbox);
+        (&mut self.sender, Turn { now, forwarder, routing, outbox })
+    }
+
+    fn on_packet(
+        &mut self,
+        now: Instant,
+        routing: &mut dyn Routing,
+        mut bytes: Vec<u8>,
+        from: Eui64,
+        handle: Handle,
+    ) {
+        let headers = Headers::of_packet(&bytes);
+        let way = headers.and_then(|headers| self.route(now, routing, from, &mut bytes, headers));
+        match way {
+            Ok((None, headers)) => self.deliver(now, routing, bytes, &headers, handle),
+            Ok((next_hop, _)) => self.outbox.push(Output::Send { bytes, next_hop, handle }),
+            Err(DropReason::NoRoute) if handle != Handle::NONE && self.leaves(&bytes) => {
+                self.outbox.push(uplink::leave(bytes, handle));
+            }
+            Err(reason) => self.end(now, routing, &bytes, handle, (Layer::Ipv6, reason)),
+        }
+    }
+
+    /// RFC 8930: the first fragment tells where its packet goes.
+    fn on_beginning(
+        &mut self,
+        now: Instant,
+        routing: &mut dyn Routing,
+        mut beginning: Vec<u8>,
+        from: Eui64,
+        handle: Handle,
+    ) {
+        let headers = Headers::of_beginning(&beginning);
+        let way =
+            headers.and_then(|headers| self.route(now, routing, from, &mut beginning, headers));
+        let route = match way {
+            Ok((None, _)) => Route::Here,
+            Ok((Some(next_hop), _)) => Route::Via(next_hop),
+            // It is put together here, and leaves as a whole.
+            Err(DropReason::NoRoute) if self.leaves(&beginning) => Route::Here,
+            Err(reason) => {
+                self.end(now, routing, &beginning, handle, (Layer::Ipv6, reason));
+                Route::None
+            }
+        };
+        self.outbox.push(Output::Route { beginning, route });
+    }
+
+    /// Takes a packet that came over the uplink: it is for this node, or goes on into the mesh.
+    fn on_uplink(
+        &mut self,
+        now: Instant,
+        routing: &mut dyn Routing,
+        mut bytes: Vec<u8>,
+        handle: Handle,
+    ) {
+        let (sender, mut turn) = self.sending(now, routing);
+        let handle = match handle {
+            Handle::NONE => sender.name(&mut turn, Class::Request),
+            known => known,
+        };
+        // What another network wrote for its own routers says nothing here.
+        packet::remove_rpl_option(&mut bytes);
+        let entered = Headers::of_packet(&bytes).and_then(|mut headers| {
+            match turn.forwarder.decide(&mut bytes, &mut headers) {
+                Decision::Deliver => return Ok((None, headers)),
+                Decision::Forward { .. } => {}
+                // RPL knows more routes than the table has. The hop is not paid for yet.
+                Decision::Drop(DropReason::NoRoute) => uplink::spend_hop(&mut bytes),
+                Decision::Drop(reason) => return Err(reason),
+            }
+            Ok((Some(turn.enter(&mut bytes)?), headers))
+        });
+        match entered {
+            Ok((None, headers)) => self.deliver(now, routing, bytes, &headers, handle),
+            Ok((next_hop, _)) => self.outbox.push(Output::Send { bytes, next_hop, handle }),
+            Err(reason) => self.end(now, routing, &bytes, handle, (Layer::Ipv6, reason)),
+        }
+    }
+
+    /// The neighbour that a packet goes to, or none if it is for this node; `bytes` may be its beginning.
+    fn route(
+        &mut self,
+        now: Instant,
+        routing: &mut dyn Routing,
+        from: Eui64,
+        bytes: &mut [u8],
+        mut headers: Headers,
+    ) -> Result<(Option<Eui64>, Headers), DropReason> {
+        let route = match self.forwarder.decide(bytes, &mut headers) {
+            Decision::Deliver => return Ok((None, headers)),
+            Decision::Forward { next_hop } => Some(next_hop),
+            // The routing protocol knows more about routes than the table does.
+            Decision::Drop(DropReason::NoRoute) => None,
+            Decision::Drop(reason) => return Err(reason),
+        };
+        let (destination, place) = (headers.ip.destination, headers.rpl_option());
+        let to_neighbour = Some(Address::link_local(destination.eui64()));
+        let context = ForwardContext {
+            from: Some(from),
+            destination,
+            // The step of a source route made the destination a neighbour: the next hop is its own.
+            source_routed: route == to_neighbour && headers.routing().is_some(),
+            option: place.clone().and_then(|place| HopByHopOption::parse(&bytes[place]).ok()),
+            route,
+        };
+        // RFC 6550 s11.2: a forwarded packet is checked against the rank of the node that sent it.
+        match routing.forward(now, &context) {
+            Verdict::Forward { next_hop, option } => {
+                if let (Some(place), Some(option)) = (place, option) {
+                    renew(&mut bytes[place], option);
+                }
+                Ok((Some(next_hop), headers))
+            }
+            Verdict::Drop(reason) => Err(reason),
+        }
+    }
+
+    /// True when a packet that has no route here leaves the mesh; `bytes` may be its beginning.
+    fn leaves(&self, bytes: &[u8]) -> bool {
+        let addresses = self.addresses();
+        let leads =
+            |headers: Headers| self.sender.uplink.leads_to(addresses, &headers.ip.destination);
+        Headers::of_beginning(bytes).is_ok_and(leads)
+    }
+
+    /// Takes a packet that is for this node, or a fragment of one.
+    fn deliver(
+        &mut self,
+        now: Instant,
+        routing: &mut dyn Routing,
+        packet: Vec<u8>,
+        headers: &Headers,
+        handle: Handle,
+    ) {
+        match self.reassembly.accept(now, packet, handle) {
+            Outcome::Whole(packet) => self.deliver_whole(now, routing, packet, headers, handle),
+            Outcome::Begun { displaced } => {
+                if let Some(displaced) = displaced {
+                    self.refuse(displaced, (Layer::Ipv6, DropReason::BufferFull));
+                }
+            }
+            Outcome::Merged => self.note(handle, Packet::PassedOn(handle)),
+            Outcome::Complete { packet, kept } => {
+                if kept.is_some() {
+                    self.note(handle, Packet::PassedOn(handle));
+                }
+                let handle = kept.unwrap_or(handle);
+                match Headers::of_packet(&packet) {
+                    Ok(headers) => self.deliver_whole(now, routing, packet, &headers, handle),
+                    Err(reason) => self.refuse(handle, (Layer::Ipv6, reason)),
+                }
+            }
+            Outcome::Dropped { reason, kept } => {
+                self.refuse(handle, (Layer::Ipv6, reason));
+                if let Some(kept) = kept {
+                    self.refuse(kept, (Layer::Ipv6, reason));
+                }
+            }
+        }
+    }
+
+    fn deliver_whole(
+        &mut self,
+        now: Instant,
+        routing: &mut dyn Routing,
+        packet: Vec<u8>,
+        headers: &Headers,
+        handle: Handle,
+    ) {
+        let upper = match headers.upper_layer() {
+            Ok(upper) => upper,
+            Err(reason) => return self.refuse(handle, (Layer::Ipv6, reason)),
+        };
+        let result = match upper.next_header {
+            next_header::UDP => match self.accept_datagram(now, routing, &packet, headers) {
+                Ok(Some(flow)) => {
+                    let payload = upper.offset + UDP_OCTETS..packet.len();
+                    self.outbox.push(Output::Datagram(Datagram { flow, packet, payload }));
+                    return self.note(handle, Packet::Delivered(handle));
+                }
+                Ok(None) => Ok(()),
+                Err(reason) => Err((Layer::Udp, reason)),
+            },
+            next_header::ICMPV6 => self
+                .accept_message(now, routing, &packet, headers, upper)
+                .map_err(|reason| (Layer::Ipv6, reason)),
+            _ => Err((Layer::Ipv6, DropReason::NoListener)),
+        };
+        match result {
+            Ok(()) => self.note(handle, Packet::Delivered(handle)),
+            Err(end) => self.end(now, routing, &packet, handle, end),
+        }
+    }
+
+    /// Takes a datagram: the flow of one that somebody else listens to, or none if it was for this layer.
+    fn accept_datagram(
+        &mut self,
+        now: Instant,
+        routing: &mut dyn Routing,
+        packet: &[u8],
+        headers: &Headers,
+    ) -> Result<Option<Flow>, DropReason> {
+        let received = udp::receive(packet, headers)?;
+        let flow = received.flow;
+        match flow.destination_port {
+            // Two echo services would keep each other busy for ever, and a group would answer all at once.
+            ECHO_PORT if flow.source_port == ECHO_PORT || flow.destination.is_multicast() => {
+                // The port is open, so there is nothing to tell.
+                Err(DropReason::NotForUs)
+            }
+            ECHO_PORT => {
+                let to = (flow.source, flow.source_port);
+                self.send_datagram(now, routing, ECHO_PORT, to, received.payload, Class::Response);
+                Ok(None)
+            }
+            port if self.ports.is_open(port) => Ok(Some(flow)),
+            _ => Err(DropReason::NoListener),
+        }
+    }
+
+    fn accept_message(
+        &mut self,
+        now: Instant,
+        routing: &mut dyn Routing,
+        packet: &[u8],
+        headers: &Headers,
+        upper: UpperLayer,
+    ) -> Result<(), DropReason> {
+        let (source, destination) = (headers.ip.source.0, headers.ip.destination.0);
+        let message = Icmpv6::parse(&packet[upper.offset..], &source, &destination)
+            .map_err(|_| DropReason::Malformed)?;
+        match self.responder.take(now, &mut self.forwarder, &headers.ip, message)? {
+            Reply::None => {}
+            Reply::Tell(output) => {
+                if let Output::Trouble { problem, .. } = &output {
+                    self.errors.counters.received.note(*problem);
+                }
+                self.outbox.push(output);
+            }
+            Reply::Routed(message) => {
+                let (sender, mut turn) = self.sending(now, routing);
+                sender.message(&mut turn, &message);
+            }
+            Reply::OnLink(message, node) => {
+                let (sender, mut turn) = self.sending(now, routing);
+                sender.message_on_link(&mut turn, &message, node);
+            }
+        }
+        Ok(())
+    }
+
+    fn send_datagram(
+        &mut self,
+        now: Instant,
+        routing: &mut dyn Routing,
+        source_port: u16,
+        to: (Address, u16),
+        payload: &[u8],
+        class: Class,
+    ) {
+        let (destination, destination_port) = to;
+        let source = self.addresses().source_for(&destination);
+        let flow = Flow { source, destination, source_port, destination_port };
+        let (sender, mut turn) = self.sending(now, routing);
+        sender.datagram(&mut turn, &flow, payload, class);
+    }
+
+    fn send_message(
+        &mut self,
+        now: Instant,
+        routing: &mut dyn Routing,
+        destination: Address,
+        body: Icmpv6,
+    ) {
+        let source = self.addresses().source_for(&destination);
+        let (sender, mut turn) = self.sending(now, routing);
+        sender.message(&mut turn, &Message { source, destination, body });
+    }
+
+    /// A packet ends here, and its source may hear of it.
+    fn end(
+        &mut self,
+        now: Instant,
+        routing: &mut dyn Routing,
+        packet: &[u8],
+        handle: Handle,
+        end: End,
+    ) {
+        let addresses = &self.forwarder.addresses;
+        if let Some(error) = self.errors.about(now, addresses, packet, handle, end) {
+            let (sender, mut turn) = self.sending(now, routing);
+            sender.message(&mut turn, &error);
+        }
+        self.refuse(handle, end);
+    }
+
+    fn refuse(&mut self, handle: Handle, (layer, reason): End) {
+        self.note(handle, Packet::Dropped(Dropped { handle, layer, reason }));
+    }
+
+    /// A broadcast has no account that a moment of its life could stand in.
+    fn note(&mut self, handle: Handle, packet: Packet) {
+        if handle != Handle::NONE {
+            self.outbox.push(Output::Packet(packet));
+        }
+    }
+
+    /// Ends the packets whose fragments did not all come.
+    fn on_deadline(&mut self, now: Instant) {
+        while let Some(handle) = self.reassembly.expire(now) {
+            self.refuse(handle, (Layer::Ipv6, DropReason::ReassemblyTimeout));
+        }
+    }
+}
+
+/// Writes RPL's option in the place of the one that was there, if it has the same length.
+fn renew(place: &mut [u8], option: HopByHopOption) {
+    let mut renewed = Vec::with_capacity(place.len());
+    option.emit(&mut renewed);
+    if renewed.len() == place.len() {
+        place.copy_from_slice(&renewed);
+    }
+}
+
+impl Machine for Ipv6 {
+    type Input<'a> = Input<'a>;
+    type Output = Output;
+
+    fn handle(&mut self, now: Instant, input: Input<'_>) -> Result<(), Rejected> {
+        let Input { routing, event } = input;
+        match event {
+            Event::Packet { bytes, from, handle } => {
+                self.on_packet(now, routing, bytes, from, handle);
+            }
+            Event::Beginning { bytes, from, handle } => {
+                self.on_beginning(now, routing, bytes, from, handle);
+            }
+            Event::Uplink { packet, handle } => self.on_uplink(now, routing, packet, handle),
+            Event::Datagram { source_port, to, payload, class } => {
+                self.send_datagram(now, routing, source_port, to, payload, class);
+            }
+            Event::Message { to, message } => self.send_message(now, routing, to, message),
+            Event::Deadline => self.on_deadline(now),
+        }
+        Ok(())
+    }
+
+    fn poll_output(&mut self) -> Option<Output> {
+        self.outbox.pop()
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        self.reassembly.next_deadline()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,33 @@
+//! Names of the packets that are made at one node.
+
+use lowmesh_machine::Handle;
+use lowmesh_units::NodeId;
+
+use crate::event::Class;
+
+/// Names that are unique in the run, and never [`Handle::NONE`].
+///
+/// ```text
+///   | class 4 bits, from bit 56 | node 16 bits, from bit 40 | number, from 1 |
+/// ```
+#[derive(Clone, Debug)]
+pub(crate) struct Names {
+    node: NodeId,
+    /// Number of the last packet made here.
+    last: u64,
+}
+
+impl Names {
+    pub const fn new(node: NodeId) -> Self {
+        Self { node, last: 0 }
+    }
+    /// The name of the next packet.
+    pub fn next(&mut self, class: Class) -> Handle {
+        self.last += 1;
+        Handle((class as u64) << 56 | u64::from(self.node.0) << 40 | self.last)
+    }
+    /// True for a packet of class [`Class::Control`] that was made here.
+    pub fn is_own_control(&self, handle: Handle) -> bool {
+        handle.0 >> 40 == (Class::Control as u64) << 16 | u64::from(self.node.0)
+    }
+}

@@ -1,0 +1,69 @@
+//! What IPv6 asks of a routing protocol in the middle of its work; the driver lends it with each input.
+
+use alloc::vec::Vec;
+
+use lowmesh_machine::DropReason;
+use lowmesh_units::{Eui64, Instant};
+use lowmesh_wire::ipv6::Address;
+use lowmesh_wire::rpl::HopByHopOption;
+
+/// A packet that passes this node or starts here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ForwardContext {
+    /// The neighbour that it came from; `None` when it starts here.
+    pub from: Option<Eui64>,
+    /// Its destination (with a source route: the next segment).
+    pub destination: Address,
+    /// Whether a source routing header gives the path.
+    pub source_routed: bool,
+    /// Its RPL option, if it has one.
+    pub option: Option<HopByHopOption>,
+    /// The next hop that the route table or the source route names.
+    pub route: Option<Address>,
+}
+
+/// What shall become of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It goes to this neighbour.
+    Forward {
+        /// Which.
+        next_hop: Eui64,
+        /// In place of the option that it had, or new where it starts.
+        option: Option<HopByHopOption>,
+    },
+    /// It ends here.
+    Drop(DropReason),
+}
+
+/// Decides where packets go.
+///
+/// A node whose routes are all in its table needs no more than this:
+///
+/// ```
+/// use lowmesh_ipv6::{ForwardContext, Routing, Verdict};
+/// use lowmesh_machine::DropReason;
+/// use lowmesh_units::Instant;
+/// use lowmesh_wire::ipv6::Address;
+///
+/// #[derive(Debug)]
+/// struct Table;
+/// impl Routing for Table {
+///     fn forward(&mut self, _: Instant, packet: &ForwardContext) -> Verdict {
+///         match packet.route {
+///             Some(next) => Verdict::Forward { next_hop: next.eui64(), option: None },
+///             None => Verdict::Drop(DropReason::NoRoute),
+///         }
+///     }
+///     fn source_route(&self, _: &Address) -> Option<Vec<Address>> {
+///         None
+///     }
+/// }
+/// ```
+pub trait Routing: core::fmt::Debug {
+    /// Decides about a packet to a node that is not on this link.
+    fn forward(&mut self, now: Instant, packet: &ForwardContext) -> Verdict;
+    /// The hops to `destination`, the first hop first and the destination last, that a packet from here carries
+    /// (RFC 6554); `None` if it needs no such route.
+    fn source_route(&self, destination: &Address) -> Option<Vec<Address>>;
+}

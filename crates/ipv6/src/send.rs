@@ -1,0 +1,190 @@
+//! The sending half: datagrams and messages become packets on their way to a first hop.
+
+use alloc::vec::Vec;
+
+use lowmesh_machine::{DropReason, Dropped, Handle, Layer, Outbox};
+use lowmesh_units::{Eui64, Instant};
+use lowmesh_wire::icmpv6;
+use lowmesh_wire::ipv6::{Address, Header};
+use lowmesh_wire::rpl::HopByHopOption;
+
+use crate::error::Message;
+use crate::event::{Class, Output, Packet};
+use crate::forward::Forwarder;
+use crate::fragment::Cutter;
+use crate::name::Names;
+use crate::packet::{self, Flow};
+use crate::params::HOP_LIMIT_ON_LINK;
+use crate::routing::{ForwardContext, Routing, Verdict};
+use crate::source_route;
+use crate::uplink::Uplink;
+
+/// What sending takes from the rest of the layer.
+pub(crate) struct Turn<'a> {
+    pub now: Instant,
+    pub forwarder: &'a Forwarder,
+    pub routing: &'a mut dyn Routing,
+    pub outbox: &'a mut Outbox<Output>,
+}
+
+impl Turn<'_> {
+    /// The neighbour towards `destination`, and the RPL option that packets from here carry.
+    fn next_hop_to(
+        &mut self,
+        destination: Address,
+    ) -> Result<(Eui64, Option<HopByHopOption>), DropReason> {
+        if destination.is_link_local() {
+            return Ok((destination.eui64(), None));
+        }
+        let route = self.forwarder.routes.lookup(&destination);
+        let (from, source_routed, option) = (None, false, None);
+        let context = ForwardContext { from, destination, source_routed, option, route };
+        match self.routing.forward(self.now, &context) {
+            Verdict::Forward { next_hop, option } => Ok((next_hop, option)),
+            Verdict::Drop(reason) => Err(reason),
+        }
+    }
+
+    /// At the root of a non-storing DODAG packets carry their route (RFC 6554). False when it does not fit.
+    fn add_source_route(&self, packet: &mut Vec<u8>, destination: &Address) -> bool {
+        let Some(hops) = self.routing.source_route(destination) else { return true };
+        // The last hop is the destination itself, which needs no header when it is the first as well.
+        match hops.split_last() {
+            Some((_, [])) | None => true,
+            Some((_, before)) => source_route::insert(packet, before),
+        }
+    }
+
+    /// The first hop of a packet into the mesh, which gets what packets made here have.
+    pub fn enter(&mut self, packet: &mut Vec<u8>) -> Result<Eui64, DropReason> {
+        let destination = Header::parse(packet).map_err(|_| DropReason::Malformed)?.destination;
+        let (next_hop, option) = self.next_hop_to(destination)?;
+        packet::insert_options(packet, |out| emit(option, out));
+        if self.add_source_route(packet, &destination) {
+            Ok(next_hop)
+        } else {
+            Err(DropReason::NoRoute)
+        }
+    }
+
+    pub fn drop(&mut self, handle: Handle, layer: Layer, reason: DropReason) {
+        self.note(Packet::Dropped(Dropped { handle, layer, reason }));
+    }
+    pub fn note(&mut self, packet: Packet) {
+        self.outbox.push(Output::Packet(packet));
+    }
+}
+
+/// Makes packets.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    pub names: Names,
+    pub uplink: Uplink,
+    pub cutter: Cutter,
+    /// Of packets that routers forward.
+    pub hop_limit: u8,
+}
+
+impl Sender {
+    /// Sends a UDP datagram.
+    pub fn datagram(&mut self, turn: &mut Turn<'_>, flow: &Flow, payload: &[u8], class: Class) {
+        let hop_limit = self.hop_limit;
+        let handle = self.name(turn, class);
+        let make = |option| packet::udp(flow, hop_limit, payload, |out| emit(option, out));
+        self.send(turn, flow.destination, handle, make);
+    }
+
+    /// Sends an ICMPv6 message, with the hop limit of its scope.
+    pub fn message(&mut self, turn: &mut Turn<'_>, message: &Message) {
+        let &Message { source, destination, ref body } = message;
+        let mut payload = Vec::with_capacity(80);
+        body.emit(&source.0, &destination.0, &mut payload);
+        let handle = self.name(turn, Class::Control);
+        let upper = icmpv6::NEXT_HEADER;
+        if destination.is_multicast() || destination.is_link_local() {
+            let next_hop = (!destination.is_multicast()).then(|| destination.eui64());
+            let limit = HOP_LIMIT_ON_LINK;
+            let packet = packet::plain(source, destination, upper, limit, &payload, |_| ());
+            return self.cut_and_send(turn, packet, next_hop, handle);
+        }
+        let limit = self.hop_limit;
+        let make = |option| {
+            packet::plain(source, destination, upper, limit, &payload, |out| emit(option, out))
+        };
+        self.send(turn, destination, handle, make);
+    }
+
+    /// Sends an ICMPv6 message that no router forwards: whatever its destination is, `node` is where it goes.
+    pub fn message_on_link(&mut self, turn: &mut Turn<'_>, message: &Message, node: Option<Eui64>) {
+        let &Message { source, destination, ref body } = message;
+        let mut payload = Vec::new();
+        body.emit(&source.0, &destination.0, &mut payload);
+        let handle = self.name(turn, Class::Control);
+        let (upper, limit) = (icmpv6::NEXT_HEADER, HOP_LIMIT_ON_LINK);
+        let bytes = packet::plain(source, destination, upper, limit, &payload, |_| ());
+        let neighbour = node.unwrap_or_else(|| destination.eui64());
+        let next_hop = (!destination.is_multicast()).then_some(neighbour);
+        turn.outbox.push(Output::Send { bytes, next_hop, handle });
+    }
+
+    /// Names a packet that is made here, or that has no name yet.
+    pub fn name(&mut self, turn: &mut Turn<'_>, class: Class) -> Handle {
+        let handle = self.names.next(class);
+        turn.note(Packet::Born(handle, class));
+        handle
+    }
+
+    /// Sends the packet that `make` builds with RPL's option, by the first hop or out of the mesh.
+    fn send(
+        &mut self,
+        turn: &mut Turn<'_>,
+        destination: Address,
+        handle: Handle,
+        make: impl FnOnce(Option<HopByHopOption>) -> Vec<u8>,
+    ) {
+        match turn.next_hop_to(destination) {
+            Ok((next_hop, option)) => {
+                let mut packet = make(option);
+                if turn.add_source_route(&mut packet, &destination) {
+                    self.cut_and_send(turn, packet, Some(next_hop), handle);
+                } else {
+                    turn.drop(handle, Layer::Ipv6, DropReason::NoRoute);
+                }
+            }
+            Err(DropReason::NoRoute)
+                if self.uplink.leads_to(&turn.forwarder.addresses, &destination) =>
+            {
+                turn.outbox.push(Output::Uplink { packet: make(None), handle });
+            }
+            Err(reason) => turn.drop(handle, Layer::Ipv6, reason),
+        }
+    }
+
+    /// Sends a packet that was made here, in way E2E cut to what fits into a frame.
+    fn cut_and_send(
+        &mut self,
+        turn: &mut Turn<'_>,
+        packet: Vec<u8>,
+        next_hop: Option<Eui64>,
+        handle: Handle,
+    ) {
+        match self.cutter.cut(&packet) {
+            None => turn.outbox.push(Output::Send { bytes: packet, next_hop, handle }),
+            Some(Ok(fragments)) => {
+                for (index, bytes) in fragments.enumerate() {
+                    if index > 0 {
+                        turn.note(Packet::Accepted(handle));
+                    }
+                    turn.outbox.push(Output::Send { bytes, next_hop, handle });
+                }
+            }
+            Some(Err(reason)) => turn.drop(handle, Layer::Ipv6, reason),
+        }
+    }
+}
+
+fn emit(option: Option<HopByHopOption>, out: &mut Vec<u8>) {
+    if let Some(option) = option {
+        option.emit(out);
+    }
+}

@@ -1,0 +1,107 @@
+//! The parts of the manual that rows make: lists of algorithms and tables of their parameters.
+//!
+//! A part stands between the lines `<!-- rows: NAME -->` and `<!-- end -->`; a test compares it, `cargo xtask manual --write` writes it.
+
+use lowmesh_registry::{Algorithm, Registry, Row, Scale, Value};
+
+use crate::scenario::Rows;
+use crate::tune::space;
+
+const BEGIN: &str = "<!-- rows: ";
+const END: &str = "<!-- end -->";
+
+/// `text` with every part made again.
+pub fn filled(text: &str) -> Result<String, String> {
+    let (mut made, mut rest) = (String::new(), text);
+    while let Some((before, after)) = rest.split_once(BEGIN) {
+        let (name, after) = after.split_once(" -->\n").ok_or("a part without a name")?;
+        let (_, after) = after.split_once(END).ok_or_else(|| format!("{name} has no end"))?;
+        let part = part(name).ok_or_else(|| format!("there are no rows {name}"))?;
+        made.extend([before, BEGIN, name, " -->\n\n", &part, "\n", END]);
+        rest = after;
+    }
+    Ok(made + rest)
+}
+
+/// The part called `name`.
+fn part(name: &str) -> Option<String> {
+    let Rows { timers, windows } = Rows::default();
+    Some(match name {
+        "timers" => list(&timers),
+        "windows" => list(&windows),
+        "cocoa" => parameters(timers.row("cocoa").ok()?),
+        "tune" => searched(timers.row("cocoa").ok()?),
+        _ => return None,
+    })
+}
+
+fn list<A: Algorithm + ?Sized>(rows: &Registry<A>) -> String {
+    let lines: Vec<String> =
+        rows.rows().map(|row| format!("- `{}`: {}.\n", row.name, row.summary)).collect();
+    lines.concat()
+}
+
+fn parameters<A: Algorithm + ?Sized>(row: &Row<A>) -> String {
+    let line = |one: &lowmesh_registry::Parameter| {
+        let (default, allowed) = (written(one.default), one.allowed());
+        format!("| `{}` | `{default}` | {allowed} | {}. |\n", one.key, one.summary)
+    };
+    let lines: String = row.parameters.iter().map(line).collect();
+    format!("| key | `{}` | allowed | meaning |\n|---|---|---|---|\n{lines}", row.name)
+}
+
+fn written(value: Value) -> String {
+    if let Value::Time(time) = value { format!("\"{time}\"") } else { value.to_string() }
+}
+
+/// What `lowmesh tune` searches.
+fn searched<A: Algorithm + ?Sized>(row: &Row<A>) -> String {
+    let line = |key: String, unit: &str, search: lowmesh_registry::Search| {
+        let lowmesh_registry::Search { low, high, scale, why } = search;
+        let spread = if scale == Scale::Logarithmic { "evenly in the logarithm" } else { "evenly" };
+        format!("| `{key}` | {low}{unit} | {high}{unit} | {spread} | {why} |\n")
+    };
+    let own = row.parameters.iter().filter_map(|one| {
+        let unit = if matches!(one.default, Value::Time(_)) { " s" } else { "" };
+        Some(line(format!("{}.{}", row.section, one.key), unit, one.search?))
+    });
+    let lines: String = own.collect();
+    let start = line("coap.ack_timeout".to_owned(), " s", space::ACK_TIMEOUT);
+    format!(
+        "| parameter | from | to | drawn | why these bounds |\n|---|---|---|---|---|\n{lines}{start}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_made_again_and_the_rest_stays() {
+        let text = "a\n<!-- rows: windows -->\nold\n<!-- end -->\nb\n";
+        let made = filled(text).expect("known rows");
+        assert!(made.starts_with("a\n<!-- rows: windows -->\n\n- `fixed`: "), "{made}");
+        assert!(made.ends_with("with pacing.\n\n<!-- end -->\nb\n") && !made.contains("old"));
+        assert_eq!(filled(&made).as_ref(), Ok(&made));
+    }
+
+    #[test]
+    fn the_pages_have_what_the_rows_say() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/topics");
+        let mut parts = 0;
+        for page in std::fs::read_dir(folder).expect("the manual is in the repository") {
+            let page = page.expect("readable").path();
+            let text = std::fs::read_to_string(&page).expect("text");
+            parts += text.matches(BEGIN).count();
+            let made = filled(&text).expect("known rows");
+            assert!(made == text, "`cargo xtask manual --write` changes {}", page.display());
+        }
+        assert!(parts > 3, "{parts}");
+    }
+
+    #[test]
+    fn parts_without_an_end_or_without_rows_are_refused() {
+        assert!(filled("<!-- rows: windows -->\n").is_err());
+        assert!(filled("<!-- rows: doors -->\n<!-- end -->").is_err());
+    }
+}

@@ -1,0 +1,49 @@
+//! The algorithms that scenarios can name.
+
+use lowmesh_congestion::{Timer, Window};
+use lowmesh_registry::{Algorithm, Registry};
+
+/// The algorithms that scenarios can name: by default the built-in ones.
+///
+/// A program with an algorithm of its own adds its row, and names it in a scenario:
+///
+/// ```
+/// # use lowmesh_congestion::timer::fixed::ROW as MINE;
+/// use lowmesh_lab::scenario::Rows;
+/// use lowmesh_registry::Registry;
+/// let rows = Rows { timers: Registry::builtin().with(&MINE), ..Rows::default() };
+/// let swept = rows.read("mine", "name = \"mine\"\ncoap.congestion = \"fixed\"", &[])?;
+/// assert_eq!(swept.points[0].1.coap.congestion.name(), "fixed");
+/// # Ok::<(), lowmesh_lab::scenario::ConfigErrors>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Rows {
+    /// Congestion controls: `coap.congestion`.
+    pub timers: Registry<dyn Timer>,
+    /// Congestion windows: `fragments.window`.
+    pub windows: Registry<dyn Window>,
+}
+
+impl Default for Rows {
+    fn default() -> Self {
+        Self { timers: Registry::builtin(), windows: Registry::builtin() }
+    }
+}
+
+/// An algorithm that scenarios can name.
+pub trait Listed: Algorithm {
+    /// Its rows.
+    fn registry(rows: &Rows) -> &Registry<Self>;
+}
+
+impl Listed for dyn Timer {
+    fn registry(rows: &Rows) -> &Registry<Self> {
+        &rows.timers
+    }
+}
+
+impl Listed for dyn Window {
+    fn registry(rows: &Rows) -> &Registry<Self> {
+        &rows.windows
+    }
+}

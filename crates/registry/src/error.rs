@@ -1,0 +1,78 @@
+//! Names that no row has, and values that no parameter takes.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+/// A name that no row of a registry has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unknown {
+    /// What the rows are, as "congestion control".
+    pub noun: &'static str,
+    /// The name.
+    pub name: String,
+    /// The names of the rows.
+    pub known: Vec<&'static str>,
+}
+
+impl fmt::Display for Unknown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { noun, name, known } = self;
+        write!(f, "no {noun} is called `{name}`; there are {}", known.join(", "))
+    }
+}
+impl core::error::Error for Unknown {}
+
+/// A value that a choice does not take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ParameterError {
+    /// The row has no such parameter.
+    NoSuchKey {
+        /// The name of the row.
+        row: &'static str,
+        /// The key.
+        key: String,
+        /// The keys that the row has.
+        known: Vec<&'static str>,
+    },
+    /// The value has another type or is out of bounds.
+    OutOfBounds {
+        /// The parameter.
+        key: &'static str,
+        /// The value.
+        value: String,
+        /// The bounds in words.
+        allowed: String,
+    },
+    /// The value exceeds that of another parameter.
+    Above {
+        /// The parameter.
+        key: &'static str,
+        /// Its value.
+        value: String,
+        /// The parameter that it may not exceed.
+        other: &'static str,
+        /// The value of that one.
+        most: String,
+    },
+}
+
+impl fmt::Display for ParameterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSuchKey { row, key, known } if known.is_empty() => {
+                write!(f, "`{row}` has no parameter `{key}`, and no other one")
+            }
+            Self::NoSuchKey { row, key, known } => {
+                write!(f, "`{row}` has no parameter `{key}`; it has {}", known.join(", "))
+            }
+            Self::OutOfBounds { key, value, allowed } => {
+                write!(f, "{key} = {value} is out of bounds: {allowed}")
+            }
+            Self::Above { key, value, other, most } => {
+                write!(f, "{key} = {value} is above {other} = {most}")
+            }
+        }
+    }
+}
+impl core::error::Error for ParameterError {}
