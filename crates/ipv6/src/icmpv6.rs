@@ -1,7 +1,7 @@
 //! What a node answers to the ICMPv6 messages that come: echoes (RFC 4443 s4), solicitations (RFC 4861, RFC 6775).
 
 use lowmesh_machine::DropReason;
-use lowmesh_units::{Eui64, Instant};
+use lowmesh_units::{Eui64, Instant, ShortAddr};
 use lowmesh_wire::icmpv6::Icmpv6;
 use lowmesh_wire::ipv6::Header;
 use lowmesh_wire::lowpan::Contexts;
@@ -12,8 +12,8 @@ use crate::error::{self, Message};
 use crate::event::Output;
 use crate::forward::Forwarder;
 use crate::neighbour::{self, Answer};
-use crate::params::MIN_DELAY_BETWEEN_RAS;
-use crate::rate::Bucket;
+use crate::params::{ADVERTISEMENTS_PER_SECOND, MIN_DELAY_BETWEEN_RAS};
+use crate::rate::{Bucket, ErrorRate};
 use crate::registration::register;
 use crate::{Addresses, NeighbourCache};
 
@@ -38,21 +38,32 @@ pub(crate) struct Responder {
     contexts: Contexts,
     /// Router Advertisements to all.
     advertisements: Bucket,
+    /// Router Advertisements to one host.
+    answers: ErrorRate,
+}
+
+/// Whether a solicitation names the node that its frame came from. A node may have an EUI-64 and a short address, of which
+/// the frame shows one.
+fn is_own_name(named: Option<Eui64>, link: Option<Eui64>) -> bool {
+    let is_short = |node| ShortAddr::from_eui64(node).is_some();
+    named.zip(link).is_none_or(|(named, link)| named == link || is_short(named) != is_short(link))
 }
 
 impl Responder {
     pub const fn new(contexts: Contexts) -> Self {
         let advertisements = Bucket::new(1, MIN_DELAY_BETWEEN_RAS);
-        Self { registered: NeighbourCache::new(), contexts, advertisements }
+        let answers = ErrorRate::new(ADVERTISEMENTS_PER_SECOND);
+        Self { registered: NeighbourCache::new(), contexts, advertisements, answers }
     }
 
-    /// Takes a message that came under `header`.
+    /// Takes a message that came under `header`, from the neighbour `link` if it came over this link.
     pub fn take(
         &mut self,
         now: Instant,
         forwarder: &mut Forwarder,
         header: &Header,
         message: Icmpv6,
+        link: Option<Eui64>,
     ) -> Result<Reply, DropReason> {
         let from = header.source;
         match message {
@@ -72,6 +83,10 @@ impl Responder {
             }
             Icmpv6::EchoReply(echo) => Ok(Reply::Tell(Output::Pong { from, echo })),
             Icmpv6::NeighbourSolicitation(message) => {
+                // Who speaks for another node could take its registrations, and more places than a node has.
+                if !is_own_name(message.source_node, link) {
+                    return Err(DropReason::NotForUs);
+                }
                 self.answer_neighbour(now, forwarder, header, &message)
             }
             Icmpv6::RouterSolicitation(message) => {
@@ -114,7 +129,12 @@ impl Responder {
     ) -> Result<Reply, DropReason> {
         let (to, said) = neighbour::advertise(addresses, &self.contexts, header, message)?;
         // RFC 4861 s6.2.6: what goes to all of them goes once in three seconds at most.
-        if to.is_multicast() && !self.advertisements.take(now) {
+        let may_leave = if to.is_multicast() {
+            self.advertisements.take(now)
+        } else {
+            self.answers.take(now, to)
+        };
+        if !may_leave {
             return Ok(Reply::None);
         }
         let source = addresses.link_local();

@@ -151,9 +151,17 @@ impl Ipv6 {
         handle: Handle,
     ) {
         let headers = Headers::of_packet(&bytes);
+        // A frame to all is nobody's to forward: each of its hearers would.
+        let strays = |headers: &Headers| {
+            let to = headers.ip.destination;
+            handle == Handle::NONE && !to.is_multicast() && !self.addresses().contains(&to)
+        };
+        if headers.as_ref().is_ok_and(strays) {
+            return;
+        }
         let way = headers.and_then(|headers| self.route(now, routing, from, &mut bytes, headers));
         match way {
-            Ok((None, headers)) => self.deliver(now, routing, bytes, &headers, handle),
+            Ok((None, headers)) => self.deliver(now, routing, bytes, &headers, handle, Some(from)),
             Ok((next_hop, _)) => self.outbox.push(Output::Send { bytes, next_hop, handle }),
             Err(DropReason::NoRoute) if handle != Handle::NONE && self.leaves(&bytes) => {
                 self.outbox.push(uplink::leave(bytes, handle));
@@ -213,7 +221,7 @@ impl Ipv6 {
             Ok((Some(turn.enter(&mut bytes)?), headers))
         });
         match entered {
-            Ok((None, headers)) => self.deliver(now, routing, bytes, &headers, handle),
+            Ok((None, headers)) => self.deliver(now, routing, bytes, &headers, handle, None),
             Ok((next_hop, _)) => self.outbox.push(Output::Send { bytes, next_hop, handle }),
             Err(reason) => self.end(now, routing, &bytes, handle, (Layer::Ipv6, reason)),
         }
@@ -265,7 +273,7 @@ impl Ipv6 {
         Headers::of_beginning(bytes).is_ok_and(leads)
     }
 
-    /// Takes a packet that is for this node, or a fragment of one.
+    /// Takes a packet that is for this node, or a fragment of one; `from` is the neighbour that sent it, if one did.
     fn deliver(
         &mut self,
         now: Instant,
@@ -273,9 +281,12 @@ impl Ipv6 {
         packet: Vec<u8>,
         headers: &Headers,
         handle: Handle,
+        from: Option<Eui64>,
     ) {
         match self.reassembly.accept(now, packet, handle) {
-            Outcome::Whole(packet) => self.deliver_whole(now, routing, packet, headers, handle),
+            Outcome::Whole(packet) => {
+                self.deliver_whole(now, routing, packet, headers, handle, from);
+            }
             Outcome::Begun { displaced } => {
                 if let Some(displaced) = displaced {
                     self.refuse(displaced, (Layer::Ipv6, DropReason::BufferFull));
@@ -288,7 +299,7 @@ impl Ipv6 {
                 }
                 let handle = kept.unwrap_or(handle);
                 match Headers::of_packet(&packet) {
-                    Ok(headers) => self.deliver_whole(now, routing, packet, &headers, handle),
+                    Ok(headers) => self.deliver_whole(now, routing, packet, &headers, handle, from),
                     Err(reason) => self.refuse(handle, (Layer::Ipv6, reason)),
                 }
             }
@@ -308,6 +319,7 @@ impl Ipv6 {
         packet: Vec<u8>,
         headers: &Headers,
         handle: Handle,
+        from: Option<Eui64>,
     ) {
         let upper = match headers.upper_layer() {
             Ok(upper) => upper,
@@ -324,8 +336,10 @@ impl Ipv6 {
                 Err(reason) => Err((Layer::Udp, reason)),
             },
             next_header::ICMPV6 => self
-                .accept_message(now, routing, &packet, headers, upper)
+                .accept_message(now, routing, &packet, headers, upper, from)
                 .map_err(|reason| (Layer::Ipv6, reason)),
+            // RFC 8200 s4.7: nothing follows, so there is nothing to hear or to tell.
+            next_header::NONE => Ok(()),
             _ => Err((Layer::Ipv6, DropReason::NoListener)),
         };
         match result {
@@ -367,11 +381,12 @@ impl Ipv6 {
         packet: &[u8],
         headers: &Headers,
         upper: UpperLayer,
+        from: Option<Eui64>,
     ) -> Result<(), DropReason> {
         let (source, destination) = (headers.ip.source.0, headers.ip.destination.0);
         let message = Icmpv6::parse(&packet[upper.offset..], &source, &destination)
             .map_err(|_| DropReason::Malformed)?;
-        match self.responder.take(now, &mut self.forwarder, &headers.ip, message)? {
+        match self.responder.take(now, &mut self.forwarder, &headers.ip, message, from)? {
             Reply::None => {}
             Reply::Tell(output) => {
                 if let Output::Trouble { problem, .. } = &output {

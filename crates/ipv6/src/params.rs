@@ -80,6 +80,9 @@ pub const ECHO_PORT: u16 = 7;
 
 /// The least time between two Router Advertisements to all nodes: RFC 4861 s10, `MIN_DELAY_BETWEEN_RAS`, 3 s.
 pub const MIN_DELAY_BETWEEN_RAS: Duration = Duration::from_secs(3);
+/// Router Advertisements to single hosts in a second, all together; a host gets three quarters of them. RFC 4861 s6.2.6
+/// delays each by up to half a second instead, so that one answers many.
+pub const ADVERTISEMENTS_PER_SECOND: u32 = 8;
 
 /// Sources of bad packets whose share of ICMPv6 errors is kept apart: ours, at least 1. RFC 4443 s2.4 (f) knows no shares.
 pub const ERROR_SOURCES: usize = 8;

@@ -20,13 +20,25 @@ pub(crate) enum Routing {
     Static(Place),
 }
 
+/// The next hop where routes are given and nobody looks for loops.
+fn forward_as_given(packet: &ForwardContext) -> Verdict {
+    // RFC 6554 s4.2: a source route is for the routers of a network that makes them. Here a stranger could lead packets
+    // where no route goes.
+    if packet.source_routed {
+        return Verdict::Drop(DropReason::NotForUs);
+    }
+    // The neighbour that it came from has a route over this node: the packet would go to and fro until its hop limit ends.
+    let onward = packet.route.map(|next| next.eui64()).filter(|next| packet.from != Some(*next));
+    onward.map_or(Verdict::Drop(DropReason::NoRoute), |next_hop| Verdict::Forward {
+        next_hop,
+        option: None,
+    })
+}
+
 impl lowmesh_ipv6::Routing for Routing {
     fn forward(&mut self, now: Instant, packet: &ForwardContext) -> Verdict {
-        let &ForwardContext { from, destination, source_routed, option, route } = packet;
-        let Self::Rpl(rpl) = self else {
-            let forward = |next: Address| Verdict::Forward { next_hop: next.eui64(), option: None };
-            return route.map_or(Verdict::Drop(DropReason::NoRoute), forward);
-        };
+        let &ForwardContext { from, destination, source_routed, option, .. } = packet;
+        let Self::Rpl(rpl) = self else { return forward_as_given(packet) };
         let context = lowmesh_rpl::ForwardContext {
             from: from.map(|neighbour| Address::link_local(neighbour).0),
             target: destination.0,
@@ -49,5 +61,34 @@ impl lowmesh_ipv6::Routing for Routing {
         let Self::Rpl(rpl) = self else { return None };
         let hops = rpl.source_route(&destination.0)?;
         Some(hops.into_iter().map(Address).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowmesh_units::{Eui64, NodeId};
+
+    const PEER: Eui64 = NodeId(3).eui64();
+
+    fn packet(from: Option<u16>) -> ForwardContext {
+        let route = Some(Address::link_local(PEER));
+        let (destination, option) = (Address::link_local(NodeId(9).eui64()), None);
+        let from = from.map(|node| NodeId(node).eui64());
+        ForwardContext { from, destination, source_routed: false, option, route }
+    }
+
+    #[test]
+    fn a_given_route_does_not_lead_back_to_where_a_packet_came_from() {
+        let onward = Verdict::Forward { next_hop: PEER, option: None };
+        assert_eq!(forward_as_given(&packet(Some(4))), onward);
+        assert_eq!(forward_as_given(&packet(None)), onward);
+        assert_eq!(forward_as_given(&packet(Some(3))), Verdict::Drop(DropReason::NoRoute));
+    }
+
+    #[test]
+    fn a_source_route_is_not_obeyed_where_routes_are_given() {
+        let packet = ForwardContext { source_routed: true, ..packet(Some(4)) };
+        assert_eq!(forward_as_given(&packet), Verdict::Drop(DropReason::NotForUs));
     }
 }

@@ -300,14 +300,7 @@ fn a_registered_address_is_reached_over_its_host_until_its_time_is_over() {
     let mut host = Host::new(|_| ());
     // Of the router's prefix, and not made of the host's EUI-64.
     let address = Address::global(PREFIX, eui(0xbee));
-    let registration = Registration {
-        status: 0,
-        opaque: 0,
-        flags: 1,
-        transaction_id: 3,
-        lifetime_minutes: 5,
-        node: eui(6),
-    };
+    let registration = registration(6);
     let question = Solicitation {
         target: address,
         source_node: Some(eui(6)),
@@ -351,6 +344,82 @@ fn advertisements_to_all_keep_their_distance() {
     assert_eq!(next_hop, None);
     assert_eq!(ask(2), [delivered()]);
     answer(&ask(3));
+}
+
+/// A registration in its first version, for five minutes.
+fn registration(owner: u16) -> Registration {
+    let (status, opaque, flags, transaction_id) = (0, 0, 1, 3);
+    Registration { status, opaque, flags, transaction_id, lifetime_minutes: 5, node: eui(owner) }
+}
+
+#[test]
+fn a_registration_takes_neither_the_source_nor_the_route_of_another() {
+    let mut host = Host::new(|_| ());
+    let mut ask = |from, source: Address, target: Address| {
+        let (source_node, registration) = (Some(eui(from)), Some(registration(from)));
+        let question = Solicitation { target, source_node, registration };
+        let message = Icmpv6::NeighbourSolicitation(question);
+        let outputs = host.hear(from, source, link_local(1), &message);
+        match read(answer(&outputs).0).2 {
+            Icmpv6::NeighbourAdvertisement(said) => said.registration.map(|option| option.status),
+            other => panic!("{other:?}"),
+        }
+    };
+    let own = Address::global(PREFIX, eui(0xbee));
+    assert_eq!(ask(6, link_local(6), link_local(6)), Some(0));
+    assert_eq!(ask(5, link_local(6), own), Some(6), "node 6 has this source");
+    assert_eq!(ask(6, link_local(6), own), Some(0));
+    assert_eq!(ask(5, link_local(5), global(2)), Some(1), "the route leads to node 2");
+}
+
+#[test]
+fn a_neighbour_speaks_for_itself_alone() {
+    let mut host = Host::new(|_| ());
+    let mut ask = |from, named: Eui64| {
+        let question = Solicitation {
+            target: Address::global(PREFIX, eui(0xbee)),
+            source_node: Some(named),
+            registration: Some(registration(6)),
+        };
+        let message = Icmpv6::NeighbourSolicitation(question);
+        host.hear(from, Address::link_local(named), link_local(1), &message)
+    };
+    let refused = [dropped(Handle(7), Layer::Ipv6, DropReason::NotForUs)];
+    assert_eq!(ask(5, eui(6)), refused, "the frame came from another node");
+    answer(&ask(6, eui(6)));
+    // The frame shows the EUI-64 of a node that names its short address.
+    answer(&ask(6, lowmesh_units::ShortAddr(6).eui64()));
+}
+
+#[test]
+fn one_host_that_solicits_all_the_time_leaves_advertisements_to_others() {
+    let mut host = Host::new(|_| ());
+    let mut ask = |node| {
+        let message = RouterSolicitation { source_node: Some(eui(node)) };
+        let outputs =
+            host.hear(node, link_local(node), link_local(1), &Icmpv6::RouterSolicitation(message));
+        outputs.iter().any(|output| matches!(output, Output::Send { .. }))
+    };
+    let answered = (0..100).filter(|_| ask(5)).count();
+    assert_eq!(answered as u32, crate::params::ADVERTISEMENTS_PER_SECOND * 3 / 4);
+    assert!(ask(6));
+}
+
+#[test]
+fn a_packet_to_one_node_that_came_in_a_frame_to_all_goes_no_further() {
+    let mut host = Host::new(|_| ());
+    let bytes = datagram(far(), global(2), PORT, 64);
+    let heard = |bytes| Event::Packet { bytes, from: eui(0), handle: Handle::NONE };
+    assert_eq!(host.tell(heard(bytes)), []);
+    let here = host.tell(heard(datagram(far(), global(1), PORT, 64)));
+    assert!(matches!(here[..], [Output::Datagram(_)]), "{here:?}");
+}
+
+#[test]
+fn a_packet_without_an_upper_layer_is_no_error() {
+    let mut host = Host::new(|_| ());
+    let bytes = plain(far(), global(1), next_header::NONE, 64, &[], |_| ());
+    assert_eq!(host.receive(0, bytes), [delivered()]);
 }
 
 #[test]
