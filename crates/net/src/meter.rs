@@ -1,25 +1,30 @@
-//! Whether a part of a message has come on a byte stream, whatever takes messages out of it.
+//! How much of a message has come on a byte stream, whatever takes messages out of it.
 
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Runs from an octet that comes until it is stopped.
+/// Counts octets that come; runs from the first until it is stopped.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Meter(Arc<AtomicBool>);
+pub(crate) struct Meter(Arc<AtomicUsize>);
 
 impl Meter {
     /// True if octets have come since it was stopped.
     pub(crate) fn is_running(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.load(Ordering::Relaxed) > 0
     }
     /// A message is complete.
     pub(crate) fn stop(&self) {
-        self.0.store(false, Ordering::Relaxed);
+        self.0.store(0, Ordering::Relaxed);
+    }
+    /// So many octets belong to no message: with any others that have come a message has begun.
+    pub(crate) fn pass_over(&self, octets: usize) {
+        let others = self.0.load(Ordering::Relaxed).saturating_sub(octets);
+        self.0.store(others, Ordering::Relaxed);
     }
 }
 
@@ -46,9 +51,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
-        if buffer.filled().len() > before {
-            self.meter.0.store(true, Ordering::Relaxed);
-        }
+        self.meter.0.fetch_add(buffer.filled().len() - before, Ordering::Relaxed);
         read
     }
 }

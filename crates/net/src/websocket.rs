@@ -26,6 +26,8 @@ pub struct WebSocket<S> {
     /// Octets in `outgoing`.
     waiting: usize,
     meter: Meter,
+    /// Octets around the payload of a control frame that comes: RFC 6455 s5.2, 2, and 4 for the mask of a client.
+    control_overhead: usize,
 }
 
 /// A handshake that failed.
@@ -50,18 +52,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
         request.headers_mut().insert(header::SEC_WEBSOCKET_PROTOCOL, protocol);
         let upgraded = client_async_with_config(request, stream, Some(config())).await;
         let (inner, _) = upgraded.map_err(|error| UpgradeError::Refused(error.to_string()))?;
-        Ok(Self::new(inner))
+        Ok(Self::new(inner, 2))
     }
     /// Takes a client that asks for CoAP.
     pub async fn accept(stream: S) -> Result<Self, UpgradeError> {
         let accepted = accept_hdr_async_with_config(stream, choose, Some(config())).await;
         let inner = accepted.map_err(|error| UpgradeError::Refused(error.to_string()))?;
-        Ok(Self::new(inner))
+        Ok(Self::new(inner, 2 + 4))
     }
-    fn new(inner: WebSocketStream<S>) -> Self {
-        Self { inner, outgoing: VecDeque::new(), waiting: 0, meter: Meter::default() }
+    fn new(inner: WebSocketStream<S>, control_overhead: usize) -> Self {
+        let (outgoing, meter) = (VecDeque::new(), Meter::default());
+        Self { inner, outgoing, waiting: 0, meter, control_overhead }
     }
-    /// The same WebSocket, which stops the meter of its stream when a control frame is complete.
+    /// The same WebSocket, which tells the meter of its stream about control frames.
     pub(crate) fn metered(self, meter: Meter) -> Self {
         Self { meter, ..self }
     }
@@ -73,9 +76,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
                     return Ok(StreamMessage::parse(&bytes, Framing::WebSocket)?);
                 }
                 // Pings are answered below; RFC 8323 s4.2 has binary messages only.
-                Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {
-                    self.meter.stop();
+                // One may lie amid the frames of a message (RFC 6455 s5.4), which gets no more time for it.
+                Some(Ok(Message::Ping(payload) | Message::Pong(payload))) => {
+                    self.meter.pass_over(self.control_overhead + payload.len());
                 }
+                // Frames by themselves are for writing.
+                Some(Ok(Message::Frame(_))) => {}
                 Some(Ok(Message::Text(_))) => {
                     let text = io::Error::new(io::ErrorKind::InvalidData, "a text message");
                     return Err(StreamError::Broken(text));
@@ -159,6 +165,7 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;
+    use crate::meter::Metered;
 
     #[tokio::test]
     async fn messages_go_both_ways_after_the_handshake() {
@@ -197,6 +204,32 @@ mod tests {
         };
         assert_eq!(status(&request("/", "coap")).await, "HTTP/1.1 404");
         assert_eq!(status(&request("/.well-known/coap", "chat")).await, "HTTP/1.1 400");
+    }
+
+    #[tokio::test]
+    async fn a_ping_amid_the_frames_of_a_message_does_not_end_its_time() {
+        // The frames of RFC 6455 s5.2 with a mask of zeros: the first of two, its end, and a Ping.
+        const BEGINNING: [u8; 8] = [0x02, 0x82, 0, 0, 0, 0, 0x00, Code::PING.0];
+        const END: [u8; 6] = [0x80, 0x80, 0, 0, 0, 0];
+        const PING: [u8; 7] = [0x89, 0x81, 0, 0, 0, 0, 7];
+        let (here, there) = tokio::io::duplex(4096);
+        let (pipe, meter) = Metered::new(there);
+        let server = tokio::spawn(WebSocket::accept(pipe));
+        let mut client = WebSocket::connect("example.org", here).await.expect("a CoAP server");
+        let server = server.await.expect("no panic").expect("a CoAP client");
+        let mut server = server.metered(meter.clone());
+        for _ in 0..2 {
+            // As a line does it after a message.
+            meter.stop();
+            for (frame, runs) in [(&PING[..], false), (&BEGINNING, true), (&PING, true)] {
+                client.inner.get_mut().write_all(frame).await.expect("open");
+                let quiet = std::time::Duration::from_millis(50);
+                assert!(tokio::time::timeout(quiet, server.receive()).await.is_err());
+                assert_eq!(meter.is_running(), runs, "{frame:?}");
+            }
+            client.inner.get_mut().write_all(&END).await.expect("open");
+            assert_eq!(server.receive().await.expect("whole").code, Code::PING);
+        }
     }
 
     #[tokio::test]
