@@ -104,15 +104,12 @@ impl Folder {
         request: Request,
         answer: impl FnOnce(&Request) -> ResponseTemplate + Send + 'static,
     ) -> ResponseTemplate {
-        let Some(taken) = self.places.take(Source::of(request.peer.address)).await else {
-            return unavailable("too many files are being read and written", 1);
-        };
-        let working = tokio::task::spawn_blocking(move || {
-            // Taken until the work is done, even if nobody waits for it any more.
-            let _taken = taken;
-            answer(&request)
-        });
-        working.await.unwrap_or(code(Code::INTERNAL_SERVER_ERROR))
+        let source = Source::of(request.peer.address);
+        match self.places.work(source, move || answer(&request)).await {
+            Ok(Some(response)) => response,
+            Ok(None) => unavailable("too many files are being read and written", 1),
+            Err(_) => code(Code::INTERNAL_SERVER_ERROR),
+        }
     }
     fn answer(&self, request: &Request) -> ResponseTemplate {
         let answer = match request.method() {

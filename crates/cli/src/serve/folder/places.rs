@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use lowmesh_net::source::Source;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::{JoinError, JoinSet};
 
 use crate::serve::reply::lock;
 
@@ -23,7 +24,7 @@ pub struct Places {
 }
 
 /// A place that is taken until it is dropped.
-pub struct Taken {
+struct Taken {
     _own: OwnedSemaphorePermit,
     _of_all: OwnedSemaphorePermit,
 }
@@ -35,15 +36,38 @@ impl Default for Places {
 }
 
 impl Places {
+    /// Works in a thread of its own, as soon as there is a place for a request of this source; `None` if there is none
+    /// within [`WAIT`], and an error if the work panics.
+    ///
+    /// A task of its own waits for the place. So the place is never kept by a caller that is not polled, as one whose peer
+    /// does not read. Nothing begins before the first poll; dropped before it has a place, nothing begins at all.
+    pub async fn work<T: Send + 'static>(
+        &self,
+        source: Source,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<Option<T>, JoinError> {
+        let taken = self.take(source);
+        let mut alone = JoinSet::new();
+        alone.spawn(async move {
+            let Some(taken) = taken.await else { return Ok(None) };
+            let working = tokio::task::spawn_blocking(move || {
+                // Taken until the work is done, even if nobody waits for it any more.
+                let _taken = taken;
+                work()
+            });
+            working.await.map(Some)
+        });
+        alone.join_next().await.expect("a task has been started").flatten()
+    }
     /// A place for a request of this source, as soon as there is one; `None` after [`WAIT`].
-    pub async fn take(&self, source: Source) -> Option<Taken> {
-        let own = self.share(source);
+    fn take(&self, source: Source) -> impl Future<Output = Option<Taken>> + Send + use<> {
+        let (own, all) = (self.share(source), self.all.clone());
         let taken = async {
             let own = own.acquire_owned().await.ok()?;
-            let of_all = self.all.clone().acquire_owned().await.ok()?;
+            let of_all = all.acquire_owned().await.ok()?;
             Some(Taken { _own: own, _of_all: of_all })
         };
-        tokio::time::timeout(WAIT, taken).await.ok().flatten()
+        async { tokio::time::timeout(WAIT, taken).await.ok().flatten() }
     }
     fn share(&self, source: Source) -> Arc<Semaphore> {
         let mut sources = lock(&self.sources);
@@ -83,6 +107,40 @@ mod tests {
         drop(taken);
         let _one = free(&places, v4(1)).await;
         assert_eq!(lock(&places.sources).len(), 1, "a source that has gone is forgotten");
+    }
+
+    #[tokio::test]
+    async fn a_request_that_is_not_polled_keeps_no_place() {
+        let places = Places::default();
+        let mut taken = Vec::new();
+        for _ in 0..WORKING_PER_SOURCE {
+            taken.push(free(&places, v4(1)).await.expect("its share"));
+        }
+        // Its answer is not looked at again, since its peer does not read.
+        let mut unread = Box::pin(places.work(v4(1), || ()));
+        let soon = Duration::from_millis(10);
+        assert!(tokio::time::timeout(soon, &mut unread).await.is_err(), "it waits");
+        taken.pop();
+        let next = places.work(v4(1), || 7);
+        let next = tokio::time::timeout(WAIT / 2, next).await.expect("the place is free again");
+        assert_eq!(next.expect("no panic"), Some(7));
+        assert_eq!(unread.await.expect("no panic"), Some(()), "it is done meanwhile");
+    }
+
+    #[tokio::test]
+    async fn a_request_that_is_dropped_while_it_waits_does_nothing() {
+        let places = Places::default();
+        let mut taken = Vec::new();
+        for _ in 0..WORKING_PER_SOURCE {
+            taken.push(free(&places, v4(1)).await.expect("its share"));
+        }
+        let done = Arc::new(Mutex::new(false));
+        let works = done.clone();
+        let dropped = places.work(v4(1), move || *lock(&works) = true);
+        assert!(tokio::time::timeout(Duration::from_millis(10), dropped).await.is_err());
+        taken.clear();
+        assert_eq!(places.work(v4(1), || ()).await.expect("no panic"), Some(()));
+        assert!(!*lock(&done));
     }
 
     #[tokio::test]
