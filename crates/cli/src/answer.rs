@@ -33,6 +33,19 @@ pub struct Args {
 }
 
 impl Args {
+    /// Refuses a place for the payload where nothing can be written, before the server is asked.
+    pub fn check(&self) -> Result<(), Failure> {
+        let Some(file) = &self.output else { return Ok(()) };
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let why = match std::fs::metadata(file) {
+            Ok(about) if about.is_dir() => "it is a folder",
+            Ok(about) if about.permissions().readonly() => "it is read-only",
+            Err(_) if folder.is_some_and(|folder| !folder.is_dir()) => "its folder is not there",
+            _ => return Ok(()),
+        };
+        let message = format!("cannot write {}: {why}", file.display());
+        Err(Failure::usage(message, "--output takes a file in a folder that is there"))
+    }
     /// Whether payloads go to stdout as they are.
     fn is_raw(&self) -> bool {
         let laid_out = self.json || self.pretty || std::io::stdout().is_terminal();
@@ -88,7 +101,7 @@ pub fn show_one_of_many(
 /// Prints on stderr what happens before an answer comes.
 pub fn tell(output: &Output<Peer>) {
     match output {
-        Output::Started { rto, .. } => say!("sent; first timeout {:.3} s", rto.as_secs_f64()),
+        Output::Started { rto, .. } => tell_sent(rto.as_secs_f64()),
         Output::Acknowledged { rtt, retransmissions, .. } => say!(
             "acknowledged after {:.1} ms and {retransmissions} retransmissions; the answer follows",
             rtt.as_secs_f64() * 1000.0
@@ -96,6 +109,11 @@ pub fn tell(output: &Output<Peer>) {
         Output::Discarded { from, cause } => say!("from {}: dropped, {cause:?}", from.address),
         _ => {}
     }
+}
+
+/// Prints on stderr that a request has left, and after how many seconds it is sent again.
+pub fn tell_sent(rto_s: f64) {
+    say!("sent; first timeout {rto_s:.3} s");
 }
 
 /// The failure that an error code is.

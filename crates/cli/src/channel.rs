@@ -53,12 +53,27 @@ pub struct Args {
     /// Security context for OSCORE, in libcoap's file format; its state is kept beside the file
     #[arg(short = 'E', long, value_name = "FILE")]
     oscore: Option<PathBuf>,
+    #[command(flatten)]
+    transfer: Transfer,
+}
+
+/// How messages go, whatever carries them.
+#[derive(Debug, clap::Args)]
+#[group(id = "transfer")]
+pub struct Transfer {
     /// Largest block of a long body, octets
     #[arg(short, long, value_name = "OCTETS", value_parser = block)]
-    block: Option<Exponent>,
+    pub block: Option<Exponent>,
     /// Retransmission timer
     #[arg(long, value_name = "NAME", default_value = "default", value_parser = rows::timers())]
     cc: String,
+}
+
+impl Transfer {
+    /// The congestion control with the timer of `--cc`.
+    pub fn congestion(&self) -> Result<CongestionControl, Failure> {
+        Ok(CongestionControl::new(&self.cc).map_err(Error::from)?)
+    }
 }
 
 fn block(text: &str) -> Result<Exponent, String> {
@@ -110,9 +125,9 @@ impl Args {
     /// The client of a verb; waits for answers as long as `patience` says, and if `verbose` prints on stderr what happens
     /// meanwhile.
     pub fn client(&self, patience: Duration, verbose: bool) -> Result<Client, Failure> {
-        let congestion = CongestionControl::new(&self.cc).map_err(Error::from)?;
+        let congestion = self.transfer.congestion()?;
         let mut builder = Client::builder().congestion(congestion).patience(patience);
-        if let Some(block) = self.block {
+        if let Some(block) = self.transfer.block {
             builder = builder.block(block);
         }
         if let (Some(key), Some(identity)) = (&self.psk, &self.identity) {

@@ -129,7 +129,7 @@ fn main() -> ExitCode {
         Verb::Patch(args) => request::execute(Code::PATCH, args, stdout),
         Verb::Ipatch(args) => request::execute(Code::IPATCH, args, stdout),
         Verb::Observe(args) => {
-            let method = args.request.method.unwrap_or(Code::GET);
+            let method = args.request.message.method.unwrap_or(Code::GET);
             observe::execute(method, &args.request, args.count, stdout)
         }
         Verb::Discover(args) => discover::execute(args, stdout),

@@ -6,12 +6,16 @@
 //! | `watch` | captures, drops and counters |
 //! | `session` | a node from its start to its end |
 //! | `target` | whom a verb asks |
-//! | `ping` | the verbs |
+//! | `ping`, `udp`, `request` | the verbs |
+//! | `forwarder` | the application of a verb |
 
+mod forwarder;
 mod options;
 mod ping;
+mod request;
 mod session;
 mod target;
+mod udp;
 mod watch;
 
 use std::io::Write;
@@ -19,6 +23,7 @@ use std::io::Write;
 use clap::Subcommand;
 use lowmesh_applications::Clock;
 use lowmesh_stack::{COAP_PORT, ECHO_PORT};
+use lowmesh_wire::coap::Code;
 use lowmesh_wire::ipv6::Address;
 
 use self::options::Options;
@@ -47,6 +52,21 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 enum Verb {
     Ping(ping::Args),
+    Udp(udp::Args),
+    /// Get a resource and print it (GET)
+    Get(request::Args),
+    /// Create or replace a resource (PUT)
+    Put(request::Args),
+    /// Send data for a resource to process (POST)
+    Post(request::Args),
+    /// Delete a resource (DELETE)
+    Delete(request::Args),
+    /// Get a part of a resource (FETCH, RFC 8132)
+    Fetch(request::Args),
+    /// Change a part of a resource (PATCH, RFC 8132)
+    Patch(request::Args),
+    /// Change a part of a resource idempotently (iPATCH, RFC 8132)
+    Ipatch(request::Args),
 }
 
 /// A node, and what is shown of it.
@@ -65,6 +85,14 @@ pub fn execute(args: &Args, out: &mut impl Write) -> Result<(), Failure> {
     match &args.verb {
         None => serve(setup, out),
         Some(Verb::Ping(args)) => ping::execute(setup, args, out),
+        Some(Verb::Udp(args)) => udp::execute(setup, args, out),
+        Some(Verb::Get(args)) => request::execute(Code::GET, setup, args, out),
+        Some(Verb::Put(args)) => request::execute(Code::PUT, setup, args, out),
+        Some(Verb::Post(args)) => request::execute(Code::POST, setup, args, out),
+        Some(Verb::Delete(args)) => request::execute(Code::DELETE, setup, args, out),
+        Some(Verb::Fetch(args)) => request::execute(Code::FETCH, setup, args, out),
+        Some(Verb::Patch(args)) => request::execute(Code::PATCH, setup, args, out),
+        Some(Verb::Ipatch(args)) => request::execute(Code::IPATCH, setup, args, out),
     }
 }
 

@@ -45,7 +45,7 @@ async fn observe(
     out: &mut impl Write,
 ) -> Result<(), Failure> {
     let message = template(method, args)?;
-    let client = args.channel.client(patience(args.timeout), args.answer.verbose)?;
+    let client = args.channel.client(patience(args.message.timeout), args.answer.verbose)?;
     let target = args.channel.target(next_hop(args)?).await?;
     if target.group {
         let hint = "`lowmesh discover` finds its members";

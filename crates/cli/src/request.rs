@@ -15,12 +15,13 @@ use crate::template::{Args, next_hop, template};
 
 /// Sends the request and shows the answers.
 pub fn execute(method: Code, args: &Args, out: &mut impl Write) -> Result<(), Failure> {
-    let method = args.method.unwrap_or(method);
+    let method = args.message.method.unwrap_or(method);
     if args.observe.is_some() {
         return observe::execute(method, args, None, out);
     }
+    args.answer.check()?;
     let (message, next_hop) = (template(method, args)?, next_hop(args)?);
-    let client = args.channel.client(patience(args.timeout), args.answer.verbose)?;
+    let client = args.channel.client(patience(args.message.timeout), args.answer.verbose)?;
     channel::wait(async {
         let target = args.channel.target(next_hop).await?;
         let request = client.request(message.code, &target.uri).template(message);
@@ -54,7 +55,7 @@ async fn gather(args: &Args, request: Request<'_>, out: &mut impl Write) -> Resu
         let message = "the answers of a group do not go into one file";
         return Err(Failure::usage(message, "--json prints them one a line"));
     }
-    let mut exchange = request.begin_group(group_patience(args.timeout)).await?;
+    let mut exchange = request.begin_group(group_patience(args.message.timeout)).await?;
     let (mut answers, mut refusal) = (0, None);
     while let Some(item) = exchange.next().await {
         let Some(answer) = Response::of(item?) else { continue };

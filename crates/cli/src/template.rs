@@ -22,6 +22,24 @@ use crate::failure::Failure;
 pub struct Args {
     /// coap://, coaps://, coap+tcp://, coaps+tcp://, coap+ws:// or coaps+ws://
     pub uri: String,
+    #[command(flatten)]
+    pub message: Message,
+    /// Seconds to observe the resource; by default `observe` goes on until Ctrl-C
+    #[arg(short = 's', long = "observe", value_name = "SECONDS", value_parser = seconds)]
+    pub observe: Option<f64>,
+    /// Proxy to send the request through
+    #[arg(short = 'P', long, value_name = "URI")]
+    proxy: Option<String>,
+    #[command(flatten)]
+    pub channel: channel::Args,
+    #[command(flatten)]
+    pub answer: answer::Args,
+}
+
+/// What is sent, and how long its answer is waited for.
+#[derive(Debug, clap::Args)]
+#[group(id = "message")]
+pub struct Message {
     /// Method to use instead of the verb's: get, put, post, delete, fetch, patch or ipatch
     #[arg(short = 'm', long, value_name = "METHOD", value_parser = method)]
     pub method: Option<Code>,
@@ -43,22 +61,12 @@ pub struct Args {
     /// Seconds to wait for an answer
     #[arg(short = 'B', long, value_name = "SECONDS", value_parser = seconds)]
     pub timeout: Option<f64>,
-    /// Seconds to observe the resource; by default `observe` goes on until Ctrl-C
-    #[arg(short = 's', long = "observe", value_name = "SECONDS", value_parser = seconds)]
-    pub observe: Option<f64>,
     /// Token of the request, as text or as 0x followed by hexadecimal digits
     #[arg(short = 'T', long, value_name = "TOKEN", value_parser = token)]
     token: Option<Token>,
     /// Further option, such as `4,0xa1b2` or `if-none-match` (repeatable)
     #[arg(short = 'O', long = "option", value_name = "OPTION,VALUE", value_parser = option)]
     options: Vec<(OptionNumber, Vec<u8>)>,
-    /// Proxy to send the request through
-    #[arg(short = 'P', long, value_name = "URI")]
-    proxy: Option<String>,
-    #[command(flatten)]
-    pub channel: channel::Args,
-    #[command(flatten)]
-    pub answer: answer::Args,
 }
 
 fn method(text: &str) -> Result<Code, String> {
@@ -139,42 +147,51 @@ pub fn template(method: Code, args: &Args) -> Result<RequestTemplate, Failure> {
     } else {
         target.insert_into(&mut options);
     }
-    if let Some(ContentFormat(number)) = args.content_format {
-        options.insert_uint(OptionNumber::CONTENT_FORMAT, number.into());
-    }
-    if let Some(ContentFormat(number)) = args.accept {
-        options.insert_uint(OptionNumber::ACCEPT, number.into());
-    }
-    for (number, value) in &args.options {
-        options.insert(*number, value);
-    }
-    let (confirmable, token, payload) = (!args.non, args.token.clone(), payload(args)?);
-    Ok(RequestTemplate { code: method, confirmable, options, payload, token })
+    args.message.template(method, options)
 }
 
-fn payload(args: &Args) -> Result<Vec<u8>, Failure> {
-    if let Some(text) = &args.text {
-        return percent_decode(text).ok_or_else(|| {
-            Failure::usage(
-                format!("--text {text}: a % has two hexadecimal digits"),
-                "write % as %25",
-            )
-        });
-    }
-    let read = match args.file.as_deref() {
-        None => return Ok(Vec::new()),
-        Some("-") => {
-            let mut octets = Vec::new();
-            std::io::stdin().read_to_end(&mut octets).map(|_| octets)
+impl Message {
+    /// The request with these options and its own.
+    pub fn template(&self, method: Code, mut options: Options) -> Result<RequestTemplate, Failure> {
+        if let Some(ContentFormat(number)) = self.content_format {
+            options.insert_uint(OptionNumber::CONTENT_FORMAT, number.into());
         }
-        Some(file) => std::fs::read(file),
-    };
-    let file = args.file.as_deref().unwrap_or("-");
-    read.map_err(|error| {
-        Failure::usage(
-            format!("cannot read {file}: {error}"),
-            "--file takes a path, or - for stdin",
-        )
+        if let Some(ContentFormat(number)) = self.accept {
+            options.insert_uint(OptionNumber::ACCEPT, number.into());
+        }
+        for (number, value) in &self.options {
+            options.insert(*number, value);
+        }
+        let (confirmable, token, payload) = (!self.non, self.token.clone(), self.payload()?);
+        Ok(RequestTemplate { code: method, confirmable, options, payload, token })
+    }
+
+    fn payload(&self) -> Result<Vec<u8>, Failure> {
+        if let Some(text) = &self.text {
+            return decoded("--text ", text);
+        }
+        let read = match self.file.as_deref() {
+            None => return Ok(Vec::new()),
+            Some("-") => {
+                let mut octets = Vec::new();
+                std::io::stdin().read_to_end(&mut octets).map(|_| octets)
+            }
+            Some(file) => std::fs::read(file),
+        };
+        let file = self.file.as_deref().unwrap_or("-");
+        read.map_err(|error| {
+            Failure::usage(
+                format!("cannot read {file}: {error}"),
+                "--file takes a path, or - for stdin",
+            )
+        })
+    }
+}
+
+/// The octets of a text in which %XX is one octet; `name` is what an error calls it, with a blank behind it.
+pub fn decoded(name: &str, text: &str) -> Result<Vec<u8>, Failure> {
+    percent_decode(text).ok_or_else(|| {
+        Failure::usage(format!("{name}{text}: a % has two hexadecimal digits"), "write % as %25")
     })
 }
 

@@ -345,9 +345,7 @@ mod tests {
     #[test]
     fn a_destination_without_a_route_is_known_before_anything_is_sent() {
         let args = parsed(&["--route", "2001:db8:7::/48", "via", "fe80::1"]).expect("a whole line");
-        for (text, reached) in
-            [("fe80::9", true), ("ff02::fd", true), ("2001:db8:7:1::1", true), ("fd00::1", false)]
-        {
+        for (text, reached) in [("fe80::9", true), ("2001:db8:7:1::1", true), ("fd00::1", false)] {
             let to: Ipv6Addr = text.parse().expect("an address");
             assert_eq!(args.reaches(&to.into()), reached, "{text}");
         }

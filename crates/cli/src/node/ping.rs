@@ -3,16 +3,15 @@
 use std::io::Write;
 use std::net::Ipv6Addr;
 
-use lowmesh_machine::{Dropped, Handle};
 use lowmesh_net::clock::fresh_seed;
-use lowmesh_stack::event::{Class, Input, Output, Packet, Problem};
+use lowmesh_stack::event::{Input, Output, Packet};
 use lowmesh_units::{Duration, Instant};
-use lowmesh_wire::icmpv6::{Echo, Unreachable};
+use lowmesh_wire::icmpv6::Echo;
 use lowmesh_wire::ipv6::Address;
 
 use super::Setup;
 use super::session::{Session, Turn, Until};
-use super::target::reachable;
+use super::target::{reachable, words};
 use crate::failure::Failure;
 use crate::ping::{Pace, Tally};
 
@@ -56,9 +55,6 @@ enum End {
 /// Pings, and sums up.
 pub fn execute(setup: &Setup, args: &Args, out: &mut impl Write) -> Result<(), Failure> {
     let to = Address::from(args.target);
-    if to.is_multicast() {
-        return Err(Failure::usage("a group is not pinged", "ping each of its members"));
-    }
     reachable(&setup.options, to)?;
     let config = setup.options.config();
     let mut session = Session::start(setup, &config, Vec::new(), Until::Unread)?;
@@ -69,7 +65,7 @@ pub fn execute(setup: &Setup, args: &Args, out: &mut impl Write) -> Result<(), F
     for number in 1..=args.pace.count {
         let echo = Echo { identifier, sequence: number as u16, data: data.clone() };
         let sent = session.now();
-        let (line, rtt_ms) = match ping(&mut session, to, echo, args.pace.timeout)? {
+        let (line, rtt_ms) = match ping(&mut session, to, &echo, args.pace.timeout)? {
             End::Stopped => break,
             End::Answered(at) => {
                 let rtt_ms = at.since(sent).as_secs_f64() * 1000.0;
@@ -103,17 +99,14 @@ pub fn execute(setup: &Setup, args: &Args, out: &mut impl Write) -> Result<(), F
 }
 
 /// Sends one request and waits for its end.
-fn ping(session: &mut Session, to: Address, echo: Echo, timeout: f64) -> Result<End, Failure> {
-    // What the node has said so far is not about this request.
-    if !session.rest(Duration::ZERO)? {
+fn ping(session: &mut Session, to: Address, echo: &Echo, timeout: f64) -> Result<End, Failure> {
+    let Some(request) = session.send(Input::Ping { to, echo: echo.clone() })? else {
         return Ok(End::Stopped);
-    }
-    session.tell(Input::Ping { to, echo: echo.clone() });
+    };
     let until = session.now() + Duration::from_secs_f64(timeout);
-    let mut request: Option<Handle> = None;
     loop {
         let output = match session.next(Some(until))? {
-            Turn::Said(at, Output::Pong { echo: answer, .. }) if answer == echo => {
+            Turn::Said(at, Output::Pong { echo: answer, .. }) if answer == *echo => {
                 return Ok(End::Answered(at));
             }
             Turn::Said(_, output) => output,
@@ -121,37 +114,13 @@ fn ping(session: &mut Session, to: Address, echo: Echo, timeout: f64) -> Result<
             Turn::Stopped => return Ok(End::Stopped),
         };
         match output {
-            // The first packet that is made after the order is the request.
-            Output::Packet(Packet::Born(handle, Class::Control)) if request.is_none() => {
-                request = Some(handle);
-            }
-            Output::Packet(Packet::Dropped(dropped)) if Some(dropped.handle) == request => {
-                return Ok(End::Lost(gone(dropped)));
+            Output::Packet(Packet::Dropped(dropped)) if dropped.handle == request => {
+                return Ok(End::Lost(format!("the request was dropped here, {dropped}")));
             }
             Output::Trouble { from, to: asked, problem } if asked == to => {
                 return Ok(End::Lost(format!("{from} says: {}", words(problem))));
             }
             _ => {}
         }
-    }
-}
-
-fn gone(dropped: Dropped) -> String {
-    format!("the request was dropped here, {dropped}")
-}
-
-/// An ICMPv6 error in words (RFC 4443 s3).
-fn words(problem: Problem) -> String {
-    match problem {
-        Problem::Unreachable(Unreachable::NoRoute) => "no route to the destination".to_owned(),
-        Problem::Unreachable(Unreachable::Port) => "nobody listens on the port".to_owned(),
-        Problem::Unreachable(_) => "the destination is unreachable".to_owned(),
-        Problem::TooBig => "the packet is too big".to_owned(),
-        Problem::HopLimit => "the hop limit came to zero".to_owned(),
-        Problem::Reassembly => "fragments did not all come in time".to_owned(),
-        Problem::Parameter { code, pointer } => {
-            format!("it does not know the field at octet {pointer} (code {code})")
-        }
-        Problem::Unknown { kind, code } => format!("ICMPv6 error {kind}, code {code}"),
     }
 }

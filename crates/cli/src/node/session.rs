@@ -2,9 +2,10 @@
 
 use std::io::Write;
 
+use lowmesh_machine::Handle;
 use lowmesh_net::clock::fresh_seed;
 use lowmesh_net::zep::{Event, Host, Remote, Settings, Step};
-use lowmesh_stack::event::{Input, Output};
+use lowmesh_stack::event::{Input, Output, Packet};
 use lowmesh_stack::{Application, Config, Node};
 use lowmesh_units::{Duration, Instant};
 
@@ -59,7 +60,7 @@ impl Session {
         let mut node = Node::alone(config, identity, fresh_seed()).map_err(Failure::own)?;
         for application in applications {
             node.install(application).map_err(|error| {
-                Failure::usage(error, "`lowmesh node --help` lists what the node itself answers")
+                Failure::usage(error, "the node itself has ports 7 (echo) and 5683 (CoAP)")
             })?;
         }
         let watch = Watch::open(&setup.watch, options.channel)?;
@@ -101,6 +102,19 @@ impl Session {
                 Step::Due => return Ok(Turn::Due),
                 Step::Stopped => return Ok(Turn::Stopped),
             }
+        }
+    }
+    /// Tells the node to send a packet, and returns its name; `None` if the session was stopped.
+    pub fn send(&mut self, input: Input) -> Result<Option<Handle>, Failure> {
+        // What the node has said so far is not about this packet.
+        if !self.rest(Duration::ZERO)? {
+            return Ok(None);
+        }
+        self.tell(input);
+        // The birth of a packet is what a node says about it first.
+        match self.next(Some(self.now()))? {
+            Turn::Said(_, Output::Packet(Packet::Born(handle, _))) => Ok(Some(handle)),
+            Turn::Said(..) | Turn::Due | Turn::Stopped => Ok(None),
         }
     }
     /// Lets the node say what it still has to say, and live for so long; false if it was stopped meanwhile.

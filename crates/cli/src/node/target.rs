@@ -1,5 +1,7 @@
-//! Whom a verb of the node asks.
+//! Whom a verb of the node asks, and what routers say about packets that do not get there.
 
+use lowmesh_stack::event::Problem;
+use lowmesh_wire::icmpv6::Unreachable;
 use lowmesh_wire::ipv6::Address;
 
 use super::options::Options;
@@ -9,6 +11,10 @@ use crate::failure::Failure;
 pub fn reachable(options: &Options, to: Address) -> Result<(), Failure> {
     if to.is_unspecified() {
         return Err(Failure::usage(format!("{to} is no node"), "give the IPv6 address of one"));
+    }
+    if to.is_multicast() {
+        let hint = "give the address of each of its members";
+        return Err(Failure::usage(format!("a node sends nothing to a group, such as {to}"), hint));
     }
     if options.is_own(&to) {
         let hint = "give the address of another node; a node sends nothing to itself";
@@ -20,4 +26,20 @@ pub fn reachable(options: &Options, to: Address) -> Result<(), Failure> {
         return Err(Failure::Usage { message, hint: Some(hint) });
     }
     Ok(())
+}
+
+/// An ICMPv6 error in words (RFC 4443 s3).
+pub fn words(problem: Problem) -> String {
+    match problem {
+        Problem::Unreachable(Unreachable::NoRoute) => "no route to the destination".to_owned(),
+        Problem::Unreachable(Unreachable::Port) => "nobody listens on the port".to_owned(),
+        Problem::Unreachable(_) => "the destination is unreachable".to_owned(),
+        Problem::TooBig => "the packet is too big".to_owned(),
+        Problem::HopLimit => "the hop limit came to zero".to_owned(),
+        Problem::Reassembly => "fragments did not all come in time".to_owned(),
+        Problem::Parameter { code, pointer } => {
+            format!("it does not know the field at octet {pointer} (code {code})")
+        }
+        Problem::Unknown { kind, code } => format!("ICMPv6 error {kind}, code {code}"),
+    }
 }

@@ -107,7 +107,7 @@ fn what_cannot_work_is_refused_before_a_frame_leaves() {
     for (words, code, told) in [
         (&["ping", "2001:db8::2"][..], 2, "add --route 2001:db8::2/128 via fe80::"),
         (&["ping", "fe80::4c:4d00:0:1"], 2, "the address of this node"),
-        (&["ping", "ff02::1"], 2, "a group is not pinged"),
+        (&["ping", "ff02::1"], 2, "sends nothing to a group"),
         (&["ping", PEER, "-s", "1233"], 2, "0..=1232"),
         (&["--pcap", "no/such/folder/x.pcap", "ping", PEER], 1, "cannot write no/such/folder"),
     ] {
