@@ -25,6 +25,8 @@ const PORTS: u16 = 3;
 const FIRST_PORT: u16 = 12_000;
 const STARTS: u32 = 2000;
 const TRIES: usize = 100;
+/// Starts of one victim before its error counts.
+const STARTS_MAX: usize = 3;
 /// How long a victim may take until it listens.
 const START_MAX: Duration = Duration::from_secs(10);
 /// Between two checks whether it listens.
@@ -42,6 +44,18 @@ pub struct Victim {
 impl Victim {
     /// `lowmesh ARGS` with ports of its own and the key of the honest clients.
     pub fn start(binary: &Path, args: &[&str], certificates: bool) -> Result<Self> {
+        // An attack beside this one may take a port between the search and the start.
+        let mut last = None;
+        for _ in 0..STARTS_MAX {
+            match Self::launch(binary, args, certificates) {
+                Ok(victim) => return Ok(victim),
+                Err(error) => last = Some(error),
+            }
+        }
+        Err(last.context("the victim was never started")?)
+    }
+
+    fn launch(binary: &Path, args: &[&str], certificates: bool) -> Result<Self> {
         let port = free_ports()?;
         let (plain, web) = (port.to_string(), (port + 2).to_string());
         let mut command = process::command(binary, args);
