@@ -83,7 +83,7 @@ impl Responder {
             }
             Icmpv6::EchoReply(echo) => Ok(Reply::Tell(Output::Pong { from, echo })),
             Icmpv6::NeighbourSolicitation(message) => {
-                // Who speaks for another node could take its registrations, and more places than a node has.
+                // A node that names another node could take over its registrations, or exceed its own share.
                 if !is_own_name(message.source_node, link) {
                     return Err(DropReason::NotForUs);
                 }

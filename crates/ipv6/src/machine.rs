@@ -151,7 +151,7 @@ impl Ipv6 {
         handle: Handle,
     ) {
         let headers = Headers::of_packet(&bytes);
-        // A frame to all is nobody's to forward: each of its hearers would.
+        // A unicast packet in a broadcast frame is not forwarded: every neighbour would forward a copy.
         let strays = |headers: &Headers| {
             let to = headers.ip.destination;
             handle == Handle::NONE && !to.is_multicast() && !self.addresses().contains(&to)

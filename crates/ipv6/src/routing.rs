@@ -27,7 +27,7 @@ pub struct ForwardContext {
 pub enum Verdict {
     /// It goes to this neighbour.
     Forward {
-        /// Which.
+        /// The EUI-64 of the next hop.
         next_hop: Eui64,
         /// In place of the option that it had, or new where it starts.
         option: Option<HopByHopOption>,

@@ -45,7 +45,7 @@ pub enum SixtopEvent<'a> {
     },
     /// The MAC is done with a frame that [`Output::Send`] asked for.
     FrameDone {
-        /// Which.
+        /// The handle of the frame.
         handle: Handle,
         /// Did the neighbour acknowledge it?
         acked: bool,

@@ -14,7 +14,7 @@ use crate::node::Node;
 use crate::params::COAP_PORT;
 
 impl Node {
-    /// What the CoAP host has to say.
+    /// Handles an output of the CoAP host.
     pub(crate) fn on_coap(&mut self, now: Instant, output: CoapOutput<Peer>) {
         let applications = &mut self.applications;
         let note = match output {

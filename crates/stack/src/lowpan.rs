@@ -10,7 +10,7 @@ use crate::event::{Output, Packet};
 use crate::node::Node;
 
 impl Node {
-    /// What 6LoWPAN has to say.
+    /// Handles an output of 6LoWPAN.
     pub(crate) fn on_lowpan(&mut self, now: Instant, output: lowmesh_lowpan::Output) {
         match output {
             lowmesh_lowpan::Output::Frame { payload, destination, handle, .. } => {
@@ -33,7 +33,7 @@ impl Node {
                 self.note_packet(Packet::PassedOn(handle));
             }
             lowmesh_lowpan::Output::PacketDone { handle, delivered: false } => {
-                // The MAC said why in the same breath.
+                // The MAC reported the reason just before.
                 let cause = self.failure.take().filter(|dropped| dropped.handle == handle);
                 let reason = cause.map_or(DropReason::NoAck, |dropped| dropped.reason);
                 self.dropped(handle, Layer::Mac, reason);

@@ -23,7 +23,7 @@ impl Node {
         }
     }
 
-    /// What IPv6 has to say.
+    /// Handles an output of IPv6.
     fn on_ipv6(&mut self, now: Instant, output: ipv6::Output) {
         match output {
             ipv6::Output::Send { bytes, next_hop, handle } => {
@@ -66,7 +66,7 @@ impl Node {
         }
     }
 
-    /// What RPL has to say.
+    /// Handles an output of RPL.
     pub(crate) fn on_rpl(&mut self, now: Instant, output: lowmesh_rpl::Output) {
         match output {
             lowmesh_rpl::Output::ParentChanged { old, new } => self.on_parent(now, old, new),

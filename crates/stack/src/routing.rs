@@ -27,7 +27,7 @@ fn forward_as_given(packet: &ForwardContext) -> Verdict {
     if packet.source_routed {
         return Verdict::Drop(DropReason::NotForUs);
     }
-    // The neighbour that it came from has a route over this node: the packet would go to and fro until its hop limit ends.
+    // The packet would loop between this node and the neighbour that sent it until its hop limit is zero.
     let onward = packet.route.map(|next| next.eui64()).filter(|next| packet.from != Some(*next));
     onward.map_or(Verdict::Drop(DropReason::NoRoute), |next_hop| Verdict::Forward {
         next_hop,

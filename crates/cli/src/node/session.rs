@@ -19,7 +19,7 @@ use crate::ports::interrupted;
 /// acknowledgement of the last frame its sender would repeat it.
 const LINGER: Duration = Duration::from_millis(20);
 
-/// A node that lives.
+/// A running node.
 pub struct Session {
     host: Host,
     watch: Watch,

@@ -333,7 +333,7 @@ fn a_registered_address_is_reached_over_its_host_until_its_time_is_over() {
 fn advertisements_to_all_keep_their_distance() {
     let mut host = Host::new(|_| ());
     let message = Icmpv6::RouterSolicitation(RouterSolicitation { source_node: None });
-    // All routers hear it; this node is in no such group, so it is asked by its address.
+    // The node has not joined the all-routers group, so the solicitation goes to its link-local address.
     let mut ask = |seconds| {
         host.now = NOW + lowmesh_units::Duration::from_secs(seconds);
         host.hear(2, Address::UNSPECIFIED, link_local(1), &message)

@@ -1,7 +1,7 @@
 //! What a node over ZEP counts: datagrams and frames at its socket, fragments, packets, and ICMPv6 errors.
 //!
 //! ```text
-//!   heard   = accepted + acknowledged + waiting + lost on the way in (without inbox_full, not_zep, other_channel)
+//!   heard   = accepted + acknowledged + waiting + receive losses (inbox_full, not_zep and other_channel excluded)
 //!   packets:  born + received = passed on + delivered + dropped + held
 //! ```
 //! A packet counts once for each copy of it: one that is forwarded is received and passed on.
