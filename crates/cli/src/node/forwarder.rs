@@ -8,7 +8,7 @@ use lowmesh_stack::application::{Application, Claims, HostHandle, Input, Snapsho
 use lowmesh_stack::event::Peer;
 use lowmesh_units::Instant;
 
-/// An application without a mind of its own.
+/// An application that acts only on behalf of a verb.
 #[derive(Debug)]
 pub struct Forwarder {
     request: Option<(Peer, RequestTemplate)>,

@@ -48,7 +48,7 @@ enum End {
     Answered(Instant),
     /// No answer comes any more.
     Lost(String),
-    /// The user has had enough.
+    /// The user interrupted the command.
     Stopped,
 }
 

@@ -123,7 +123,7 @@ enum Answer {
     Over,
     /// The time is over.
     None,
-    /// The user has had enough.
+    /// The user interrupted the command.
     Stopped,
 }
 

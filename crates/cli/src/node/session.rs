@@ -34,7 +34,7 @@ pub enum Turn {
     Said(Instant, Output),
     /// The time is over.
     Due,
-    /// The user, or the reader of stdout, has had enough.
+    /// A signal arrived, or the reader of stdout closed it.
     Stopped,
 }
 

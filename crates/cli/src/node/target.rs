@@ -1,4 +1,4 @@
-//! Whom a verb of the node asks, and what routers say about packets that do not get there.
+//! The destination of a verb, and what routers say about packets that do not get there.
 
 use lowmesh_stack::event::Problem;
 use lowmesh_wire::icmpv6::Unreachable;
