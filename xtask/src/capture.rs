@@ -84,7 +84,7 @@ fn contexts() -> Vec<String> {
 }
 
 /// The methods of carrying a large packet, and what a capture of each must hold.
-const WAYS: &[(&str, &[&str])] = &[
+const MODES: &[(&str, &[&str])] = &[
     ("hwr", &["6lowpan", "fragment", "udp"]),
     ("ff", &["6lowpan", "fragment", "udp"]),
     ("sfr", &["6lowpan", "rfrag", "rfrag_ack"]),
@@ -131,10 +131,10 @@ pub fn run(args: &[String]) -> Result<()> {
         let args: Vec<&str> = FORM.iter().chain(*keys).copied().collect();
         examine(&binary, form, &args, OF_FORMS)?;
     }
-    for (way, wanted) in WAYS {
-        let choice = format!("fragments.way={way}");
+    for (mode, wanted) in MODES {
+        let choice = format!("fragments.mode={mode}");
         let args: Vec<&str> = LARGE.iter().copied().chain(["--set", &choice]).collect();
-        examine(&binary, way, &args, wanted)?;
+        examine(&binary, mode, &args, wanted)?;
     }
     Ok(())
 }

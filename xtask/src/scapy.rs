@@ -17,7 +17,7 @@ const SCRIPT: &str = "xtask/python/lowpan.py";
 const VECTORS: &str = "tests/vectors/lowpan/scapy.txt";
 
 /// Every hop reassembles packets: the method that scapy reads.
-const WAY: &[&str] = &["--set", "fragments.way=hwr"];
+const MODE: &[&str] = &["--set", "fragments.mode=hwr"];
 
 /// Compares the vectors, and lets scapy read a capture; `--write` updates the vectors.
 pub fn run(args: &[String]) -> Result<()> {
@@ -40,7 +40,7 @@ pub fn run(args: &[String]) -> Result<()> {
     let capture_file =
         std::env::temp_dir().join(format!("lowmesh-scapy-{}.pcap", std::process::id()));
     let path = capture_file.to_string_lossy().into_owned();
-    let args: Vec<&str> = [capture::LARGE, WAY, &["--pcap", &path]].concat();
+    let args: Vec<&str> = [capture::LARGE, MODE, &["--pcap", &path]].concat();
     product::report(product::run(&binary, &args))?;
     let told = process::read(process::command(&python, &[SCRIPT, "read", &path]))
         .with_context(|| format!("the capture is {path}"))?;

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 
 use lowmesh_lab::report::FolderError;
 use lowmesh_lab::scenario::LoadError;
-use lowmesh_net::line::ConnectError;
 use lowmesh_net::oscore::OpenError;
 use lowmesh_net::resolve::ResolveError;
+use lowmesh_net::stream_transport::ConnectError;
 use lowmesh_net::tls::TlsError;
 use lowmesh_net::udp::BindError;
 

@@ -27,7 +27,7 @@ use lowmesh_wire::coap::Code;
 use lowmesh_wire::ipv6::Address;
 
 use self::options::Options;
-use self::session::{Session, Turn, Until};
+use self::session::{Session, SessionEvent, Until};
 use crate::failure::Failure;
 
 /// Run one node in real time over ZEP (IEEE 802.15.4 frames in UDP)
@@ -111,6 +111,6 @@ fn serve(setup: &Setup, out: &mut impl Write) -> Result<(), Failure> {
         writeln!(out, "  CoAP on port {COAP_PORT}, echo on port {ECHO_PORT}")?;
         out.flush()?;
     }
-    while !matches!(session.next(None)?, Turn::Stopped) {}
+    while !matches!(session.next(None)?, SessionEvent::Stopped) {}
     session.finish(out)
 }

@@ -12,7 +12,7 @@ use lowmesh_lab::scenario::Scenario;
 use lowmesh_lab::simulate::Simulate;
 use lowmesh_lab::statistics::Estimate;
 use lowmesh_lab::store::Store;
-use lowmesh_lab::tune::{Compared, News, Objective, Plan, Request, TuneError, Tuned, Verdict};
+use lowmesh_lab::tune::{Compared, Objective, Plan, Request, TuneError, TuneEvent, Tuned, Verdict};
 
 use crate::console::say;
 use crate::failure::Failure;
@@ -88,13 +88,13 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
     let style = if args.quiet { Style::None } else { args.progress };
     let total = scenario.head.duration * u64::from(plan.runs());
     let meter = Meter::new(style, plan.runs().into(), total);
-    let observe = |news: News<'_>| match news {
-        News::Run(progress) => meter.observe(&progress, ""),
+    let observe = |event: TuneEvent<'_>| match event {
+        TuneEvent::Run(progress) => meter.observe(&progress, ""),
         _ if args.quiet => {}
-        News::Rung(rung) => {
+        TuneEvent::Rung(rung) => {
             meter.line(&format!("searching: {} sets on {} seeds", rung.candidates, rung.seeds));
         }
-        News::Compare(first, last) => {
+        TuneEvent::Compare(first, last) => {
             meter.line(&format!("comparing the best one on seeds {} to {}", first.0, last.0));
         }
     };

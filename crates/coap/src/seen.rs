@@ -43,7 +43,7 @@ pub(crate) struct Reply {
 
 /// What is known about a message that has just come.
 #[derive(Debug)]
-pub(crate) enum Sighting<'a> {
+pub(crate) enum DuplicateCheck<'a> {
     /// Never seen.
     New,
     /// Seen; the answer is not made yet, or there is none.
@@ -80,21 +80,21 @@ impl Seen {
     }
     /// Looks a message up. A duplicate is remembered for a whole lifetime more: with a slow timer
     /// the copies of one message can span longer than one EXCHANGE_LIFETIME.
-    pub(crate) fn sight(&mut self, id: MessageId, now: Instant) -> Sighting<'_> {
+    pub(crate) fn sight(&mut self, id: MessageId, now: Instant) -> DuplicateCheck<'_> {
         let (older, newer) = self.ids.as_slices();
         if !contains(newer, id) && !contains(older, id) {
-            return Sighting::New;
+            return DuplicateCheck::New;
         }
         let mut same = self.records.iter_mut().zip(&self.ids).filter(|(_, one)| **one == id);
         let Some((record, _)) = same.find(|(record, _)| now < record.expires) else {
-            return Sighting::New;
+            return DuplicateCheck::New;
         };
         record.expires = now + lifetime(&self.lifetimes, record.kind);
         match &mut record.reply {
-            None => Sighting::Duplicate,
+            None => DuplicateCheck::Duplicate,
             Some(reply) => {
                 reply.copies = reply.copies.saturating_add(1);
-                Sighting::Answered(reply)
+                DuplicateCheck::Answered(reply)
             }
         }
     }
@@ -149,11 +149,11 @@ mod tests {
     #[test]
     fn a_message_is_new_once_and_then_a_duplicate_until_it_expires() {
         let mut seen = Seen::default();
-        assert!(matches!(seen.sight(ID, Instant::ZERO), Sighting::New));
+        assert!(matches!(seen.sight(ID, Instant::ZERO), DuplicateCheck::New));
         seen.remember(ID, Kind::NonConfirmable, Instant::ZERO);
         let late = Instant::from_secs(144);
-        assert!(matches!(seen.sight(ID, late), Sighting::Duplicate));
-        assert!(matches!(seen.sight(ID, late + NON_LIFETIME), Sighting::New));
+        assert!(matches!(seen.sight(ID, late), DuplicateCheck::Duplicate));
+        assert!(matches!(seen.sight(ID, late + NON_LIFETIME), DuplicateCheck::New));
     }
 
     #[test]
@@ -162,7 +162,7 @@ mod tests {
         seen.remember(ID, Kind::Confirmable, Instant::ZERO);
         seen.keep_reply(ID, b"ack".to_vec(), Handle(3));
         for copy in 1..4 {
-            let Sighting::Answered(reply) = seen.sight(ID, Instant::ZERO) else {
+            let DuplicateCheck::Answered(reply) = seen.sight(ID, Instant::ZERO) else {
                 panic!("answered")
             };
             assert_eq!((reply.copies, &reply.bytes[..]), (copy, &b"ack"[..]));

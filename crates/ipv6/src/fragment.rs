@@ -1,4 +1,4 @@
-//! Way E2E, the source's side: a packet cut into packets that each find their way (RFC 8200 s4.5).
+//! Mode E2E, the source's side: a packet cut into packets that each find their way (RFC 8200 s4.5).
 //!
 //! ```text
 //!   IPv6 header, hop-by-hop, routing | fragment header | part of the rest

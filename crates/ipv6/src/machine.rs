@@ -34,7 +34,7 @@ use crate::packet::Flow;
 use crate::params::ECHO_PORT;
 use crate::reassemble::{self, Outcome, Reassembly};
 use crate::routing::{ForwardContext, Routing, Verdict};
-use crate::send::{Sender, Turn};
+use crate::send::{EventContext, Sender};
 use crate::udp::{self, Ports};
 use crate::uplink::{self, Uplink};
 use crate::{Addresses, Headers, RouteTable};
@@ -46,7 +46,7 @@ pub struct Config {
     pub node: NodeId,
     /// Hop limit of packets that are made here.
     pub hop_limit: u8,
-    /// Way E2E: octets that a frame has for 6LoWPAN, to which packets are cut; `None` where the layer below takes them as
+    /// Mode E2E: octets that a frame has for 6LoWPAN, to which packets are cut; `None` where the layer below takes them as
     /// they are.
     pub frame_payload: Option<usize>,
     /// What is set aside for packets that came in fragments.
@@ -137,9 +137,9 @@ impl Ipv6 {
         &'a mut self,
         now: Instant,
         routing: &'a mut dyn Routing,
-    ) -> (&'a mut Sender, Turn<'a>) {
+    ) -> (&'a mut Sender, EventContext<'a>) {
         let (forwarder, outbox) = (&self.forwarder, &mut self.outbox);
-        (&mut self.sender, Turn { now, forwarder, routing, outbox })
+        (&mut self.sender, EventContext { now, forwarder, routing, outbox })
     }
 
     fn on_packet(
@@ -203,22 +203,22 @@ impl Ipv6 {
         mut bytes: Vec<u8>,
         handle: Handle,
     ) {
-        let (sender, mut turn) = self.sending(now, routing);
+        let (sender, mut context) = self.sending(now, routing);
         let handle = match handle {
-            Handle::NONE => sender.name(&mut turn, Class::Request),
+            Handle::NONE => sender.name(&mut context, Class::Request),
             known => known,
         };
         // What another network wrote for its own routers says nothing here.
         packet::remove_rpl_option(&mut bytes);
         let entered = Headers::of_packet(&bytes).and_then(|mut headers| {
-            match turn.forwarder.decide(&mut bytes, &mut headers) {
+            match context.forwarder.decide(&mut bytes, &mut headers) {
                 Decision::Deliver => return Ok((None, headers)),
                 Decision::Forward { .. } => {}
                 // RPL knows more routes than the table has. The hop is not paid for yet.
                 Decision::Drop(DropReason::NoRoute) => uplink::spend_hop(&mut bytes),
                 Decision::Drop(reason) => return Err(reason),
             }
-            Ok((Some(turn.enter(&mut bytes)?), headers))
+            Ok((Some(context.enter(&mut bytes)?), headers))
         });
         match entered {
             Ok((None, headers)) => self.deliver(now, routing, bytes, &headers, handle, None),
@@ -395,12 +395,12 @@ impl Ipv6 {
                 self.outbox.push(output);
             }
             Reply::Routed(message) => {
-                let (sender, mut turn) = self.sending(now, routing);
-                sender.message(&mut turn, &message);
+                let (sender, mut context) = self.sending(now, routing);
+                sender.message(&mut context, &message);
             }
             Reply::OnLink(message, node) => {
-                let (sender, mut turn) = self.sending(now, routing);
-                sender.message_on_link(&mut turn, &message, node);
+                let (sender, mut context) = self.sending(now, routing);
+                sender.message_on_link(&mut context, &message, node);
             }
         }
         Ok(())
@@ -418,8 +418,8 @@ impl Ipv6 {
         let (destination, destination_port) = to;
         let source = self.addresses().source_for(&destination);
         let flow = Flow { source, destination, source_port, destination_port };
-        let (sender, mut turn) = self.sending(now, routing);
-        sender.datagram(&mut turn, &flow, payload, class);
+        let (sender, mut context) = self.sending(now, routing);
+        sender.datagram(&mut context, &flow, payload, class);
     }
 
     fn send_message(
@@ -430,8 +430,8 @@ impl Ipv6 {
         body: Icmpv6,
     ) {
         let source = self.addresses().source_for(&destination);
-        let (sender, mut turn) = self.sending(now, routing);
-        sender.message(&mut turn, &Message { source, destination, body });
+        let (sender, mut context) = self.sending(now, routing);
+        sender.message(&mut context, &Message { source, destination, body });
     }
 
     /// A packet ends here, and its source may hear of it.
@@ -445,8 +445,8 @@ impl Ipv6 {
     ) {
         let addresses = &self.forwarder.addresses;
         if let Some(error) = self.errors.about(now, addresses, packet, handle, end) {
-            let (sender, mut turn) = self.sending(now, routing);
-            sender.message(&mut turn, &error);
+            let (sender, mut context) = self.sending(now, routing);
+            sender.message(&mut context, &error);
         }
         self.refuse(handle, end);
     }

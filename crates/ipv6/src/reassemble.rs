@@ -1,4 +1,4 @@
-//! Way E2E, the destination's side: packets put together again (RFC 8200 s4.5), bounded in number, octets and time.
+//! Mode E2E, the destination's side: packets put together again (RFC 8200 s4.5), bounded in number, octets and time.
 //!
 //! Fragments that overlap end their packet for good (RFC 5722); a packet that has a fragment header and is whole
 //! does not wait for others (RFC 6946).
@@ -18,10 +18,10 @@ use buffer::{Buffer, Fit, Name, Part, assemble};
 
 /// What a destination does where RFC 8200 leaves it the choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Manner {
+pub enum StackProfile {
     /// Ours: a packet waits for its time and no longer, and one that is over opens nothing.
     #[default]
-    Own,
+    Native,
     /// That of GNRC, the stack of RIOT (`gnrc_ipv6_ext_frag`, alike from 2019 on):
     ///
     /// - when all places are taken, the packet whose last fragment is the *newest* makes room (the comparison that is
@@ -32,7 +32,7 @@ pub enum Manner {
     /// - a packet that is over is not known any more, and its next fragment takes a place.
     ///
     /// So where fragments keep coming, packets that cannot be completed fill all places but one, for good.
-    Gnrc,
+    RiotGnrc,
 }
 
 /// What a destination sets aside.
@@ -45,7 +45,7 @@ pub struct Config {
     /// [`REASSEMBLY_TIMEOUT`].
     pub timeout: Duration,
     /// What the RFC leaves open.
-    pub manner: Manner,
+    pub profile: StackProfile,
 }
 
 impl Default for Config {
@@ -54,7 +54,7 @@ impl Default for Config {
             packets: REASSEMBLIES,
             octets: REASSEMBLED_OCTETS,
             timeout: REASSEMBLY_TIMEOUT,
-            manner: Manner::Own,
+            profile: StackProfile::Native,
         }
     }
 }
@@ -62,9 +62,9 @@ impl Default for Config {
 impl Config {
     /// Fragments that may wait, of all packets together.
     const fn fragments_max(&self) -> usize {
-        match self.manner {
-            Manner::Own => usize::MAX,
-            Manner::Gnrc => self.packets * GNRC_LIMITS,
+        match self.profile {
+            StackProfile::Native => usize::MAX,
+            StackProfile::RiotGnrc => self.packets * GNRC_LIMITS,
         }
     }
 }
@@ -158,7 +158,7 @@ impl Reassembly {
 
     /// GNRC: the packet that has to make room for another, if no place is free.
     fn make_room(&mut self) -> Option<Handle> {
-        if self.config.manner == Manner::Own || self.buffers.len() < self.config.packets {
+        if self.config.profile == StackProfile::Native || self.buffers.len() < self.config.packets {
             return None;
         }
         let newest = (0..self.buffers.len()).max_by_key(|at| self.buffers[*at].arrival)?;
@@ -169,7 +169,7 @@ impl Reassembly {
     fn has_place(&self, name: &Name) -> bool {
         let free = self.config.packets.saturating_sub(self.buffers.len());
         let own = self.buffers.iter().filter(|one| one.name.source == name.source).count();
-        free > 0 && (own < free || self.config.manner == Manner::Gnrc)
+        free > 0 && (own < free || self.config.profile == StackProfile::RiotGnrc)
     }
 
     /// Whether another fragment may wait.
@@ -181,7 +181,7 @@ impl Reassembly {
     fn merge(&mut self, now: Instant, at: usize, part: &Part<'_>) -> Outcome {
         let takes_fragments = self.takes_fragments();
         let buffer = &mut self.buffers[at];
-        if self.config.manner == Manner::Gnrc {
+        if self.config.profile == StackProfile::RiotGnrc {
             buffer.arrival = now;
         }
         let name = buffer.name;
@@ -229,9 +229,9 @@ impl Reassembly {
     /// When the oldest packet has waited long enough.
     pub fn next_deadline(&self) -> Option<Instant> {
         let oldest = self.buffers.first()?;
-        let since = match self.config.manner {
-            Manner::Own => oldest.arrival,
-            Manner::Gnrc => self.heard,
+        let since = match self.config.profile {
+            StackProfile::Native => oldest.arrival,
+            StackProfile::RiotGnrc => self.heard,
         };
         Some(since + self.config.timeout)
     }
@@ -245,7 +245,7 @@ impl Reassembly {
     }
 
     fn remember(&mut self, name: Name, now: Instant) {
-        if self.config.manner == Manner::Gnrc {
+        if self.config.profile == StackProfile::RiotGnrc {
             return;
         }
         if self.ended.len() == ENDED_PACKETS {

@@ -20,14 +20,14 @@ use crate::source_route;
 use crate::uplink::Uplink;
 
 /// What sending takes from the rest of the layer.
-pub(crate) struct Turn<'a> {
+pub(crate) struct EventContext<'a> {
     pub now: Instant,
     pub forwarder: &'a Forwarder,
     pub routing: &'a mut dyn Routing,
     pub outbox: &'a mut Outbox<Output>,
 }
 
-impl Turn<'_> {
+impl EventContext<'_> {
     /// The neighbour towards `destination`, and the RPL option that packets from here carry.
     fn next_hop_to(
         &mut self,
@@ -87,98 +87,109 @@ pub(crate) struct Sender {
 
 impl Sender {
     /// Sends a UDP datagram.
-    pub fn datagram(&mut self, turn: &mut Turn<'_>, flow: &Flow, payload: &[u8], class: Class) {
+    pub fn datagram(
+        &mut self,
+        context: &mut EventContext<'_>,
+        flow: &Flow,
+        payload: &[u8],
+        class: Class,
+    ) {
         let hop_limit = self.hop_limit;
-        let handle = self.name(turn, class);
+        let handle = self.name(context, class);
         let make = |option| packet::udp(flow, hop_limit, payload, |out| emit(option, out));
-        self.send(turn, flow.destination, handle, make);
+        self.send(context, flow.destination, handle, make);
     }
 
     /// Sends an ICMPv6 message, with the hop limit of its scope.
-    pub fn message(&mut self, turn: &mut Turn<'_>, message: &Message) {
+    pub fn message(&mut self, context: &mut EventContext<'_>, message: &Message) {
         let &Message { source, destination, ref body } = message;
         let mut payload = Vec::with_capacity(80);
         body.emit(&source.0, &destination.0, &mut payload);
-        let handle = self.name(turn, Class::Control);
+        let handle = self.name(context, Class::Control);
         let upper = icmpv6::NEXT_HEADER;
         if destination.is_multicast() || destination.is_link_local() {
             let next_hop = (!destination.is_multicast()).then(|| destination.eui64());
             let limit = HOP_LIMIT_ON_LINK;
             let packet = packet::plain(source, destination, upper, limit, &payload, |_| ());
-            return self.cut_and_send(turn, packet, next_hop, handle);
+            return self.cut_and_send(context, packet, next_hop, handle);
         }
         let limit = self.hop_limit;
         let make = |option| {
             packet::plain(source, destination, upper, limit, &payload, |out| emit(option, out))
         };
-        self.send(turn, destination, handle, make);
+        self.send(context, destination, handle, make);
     }
 
     /// Sends an ICMPv6 message that no router forwards: whatever its destination is, `node` is where it goes.
-    pub fn message_on_link(&mut self, turn: &mut Turn<'_>, message: &Message, node: Option<Eui64>) {
+    pub fn message_on_link(
+        &mut self,
+        context: &mut EventContext<'_>,
+        message: &Message,
+        node: Option<Eui64>,
+    ) {
         let &Message { source, destination, ref body } = message;
         let mut payload = Vec::new();
         body.emit(&source.0, &destination.0, &mut payload);
-        let handle = self.name(turn, Class::Control);
+        let handle = self.name(context, Class::Control);
         let (upper, limit) = (icmpv6::NEXT_HEADER, HOP_LIMIT_ON_LINK);
         let bytes = packet::plain(source, destination, upper, limit, &payload, |_| ());
         let neighbour = node.unwrap_or_else(|| destination.eui64());
         let next_hop = (!destination.is_multicast()).then_some(neighbour);
-        turn.outbox.push(Output::Send { bytes, next_hop, handle });
+        context.outbox.push(Output::Send { bytes, next_hop, handle });
     }
 
     /// Names a packet that is made here, or that has no name yet.
-    pub fn name(&mut self, turn: &mut Turn<'_>, class: Class) -> Handle {
+    pub fn name(&mut self, context: &mut EventContext<'_>, class: Class) -> Handle {
         let handle = self.names.next(class);
-        turn.note(Packet::Born(handle, class));
+        context.note(Packet::Born(handle, class));
         handle
     }
 
     /// Sends the packet that `make` builds with RPL's option, by the first hop or out of the mesh.
     fn send(
         &mut self,
-        turn: &mut Turn<'_>,
+        context: &mut EventContext<'_>,
         destination: Address,
         handle: Handle,
         make: impl FnOnce(Option<HopByHopOption>) -> Vec<u8>,
     ) {
-        match turn.next_hop_to(destination) {
+        match context.next_hop_to(destination) {
             Ok((next_hop, option)) => {
                 let mut packet = make(option);
-                if turn.add_source_route(&mut packet, &destination) {
-                    self.cut_and_send(turn, packet, Some(next_hop), handle);
+                if context.add_source_route(&mut packet, &destination) {
+                    self.cut_and_send(context, packet, Some(next_hop), handle);
                 } else {
-                    turn.drop(handle, Layer::Ipv6, DropReason::NoRoute);
+                    context.drop(handle, Layer::Ipv6, DropReason::NoRoute);
                 }
             }
             Err(DropReason::NoRoute)
-                if self.uplink.leads_to(&turn.forwarder.addresses, &destination) =>
+                if self.uplink.leads_to(&context.forwarder.addresses, &destination) =>
             {
-                turn.outbox.push(Output::Uplink { packet: make(None), handle });
+                context.outbox.push(Output::Uplink { packet: make(None), handle });
             }
-            Err(reason) => turn.drop(handle, Layer::Ipv6, reason),
+            Err(reason) => context.drop(handle, Layer::Ipv6, reason),
         }
     }
 
-    /// Sends a packet that was made here, in way E2E cut to what fits into a frame.
+    /// Sends a packet that was made here, in mode E2E cut to what fits into a frame.
     fn cut_and_send(
         &mut self,
-        turn: &mut Turn<'_>,
+        context: &mut EventContext<'_>,
         packet: Vec<u8>,
         next_hop: Option<Eui64>,
         handle: Handle,
     ) {
         match self.cutter.cut(&packet) {
-            None => turn.outbox.push(Output::Send { bytes: packet, next_hop, handle }),
+            None => context.outbox.push(Output::Send { bytes: packet, next_hop, handle }),
             Some(Ok(fragments)) => {
                 for (index, bytes) in fragments.enumerate() {
                     if index > 0 {
-                        turn.note(Packet::Accepted(handle));
+                        context.note(Packet::Accepted(handle));
                     }
-                    turn.outbox.push(Output::Send { bytes, next_hop, handle });
+                    context.outbox.push(Output::Send { bytes, next_hop, handle });
                 }
             }
-            Some(Err(reason)) => turn.drop(handle, Layer::Ipv6, reason),
+            Some(Err(reason)) => context.drop(handle, Layer::Ipv6, reason),
         }
     }
 }

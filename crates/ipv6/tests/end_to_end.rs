@@ -1,4 +1,4 @@
-//! Way E2E as in Lenders et al., "Fragment Forwarding in Lossy Networks", IEEE Access 9 (2021): the MTU is a
+//! Mode E2E as in Lenders et al., "Fragment Forwarding in Lossy Networks", IEEE Access 9 (2021): the MTU is a
 //! frame and what compression gains, so that each packet fits into one frame at every hop.
 
 use lowmesh_ipv6::fragment::fragments;

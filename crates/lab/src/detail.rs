@@ -4,7 +4,7 @@
 //! without a bit changed. As in the metrics, only transactions issued after the warm-up are measured, except
 //! in the series, which shows a node's whole life.
 
-mod course;
+mod timeline;
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::statistics::percentile;
 
-pub use course::{Course, Kind, Step};
+pub use timeline::{DatagramTimeline, Kind, Step};
 
 /// Percentiles kept of the delays of one number of hops.
 pub const HOP_PERCENTILES: [u8; 5] = [5, 25, 50, 75, 95];
@@ -43,9 +43,9 @@ pub struct Detail {
     pub cells: Vec<Cell>,
     /// The life of one node: the farthest that had anything to say.
     pub series: Option<Series>,
-    /// Datagrams in recoverable fragments whose course shows most: one that arrived, then one that did not.
+    /// Datagrams in recoverable fragments whose timeline shows most: one that arrived, then one that did not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub courses: Vec<Course>,
+    pub timelines: Vec<DatagramTimeline>,
 }
 
 /// Delays of the nodes of one number of hops.
@@ -176,7 +176,7 @@ impl Detail {
             nodes: nodes(outcome, &measured),
             cells: cells(outcome),
             series: series(outcome),
-            courses: outcome.courses.iter().map(Course::of).collect(),
+            timelines: outcome.timelines.iter().map(DatagramTimeline::of).collect(),
         }
     }
 }

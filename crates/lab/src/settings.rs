@@ -181,7 +181,7 @@ fn lowpan(scenario: &Scenario, frame_payload: usize) -> lowmesh_lowpan::Config {
         fragmented_datagrams: lowpan.fragmentation_buffers.into(),
         packet_buffer_octets: lowpan.packet_buffer_octets as usize,
         frame_payload,
-        // Figures show the course of a datagram.
+        // Figures show the timeline of a datagram.
         tell_steps: true,
         ..lowmesh_lowpan::Config::default()
     };

@@ -12,19 +12,19 @@ use lowmesh_units::{Eui64, Instant, Rng};
 use lowmesh_wire::lowpan::fragment::{NEXT_OCTETS, OFFSET_UNIT};
 use lowmesh_wire::lowpan::{Contexts, Dispatch, decompress};
 
-use self::recovered::Asker;
-use self::relay::Question;
+use self::recovered::RouteClient;
+use self::relay::PendingRoute;
+use crate::buffer_overhead::BufferOverhead;
 use crate::compress::{Form, form};
 use crate::event::{Counters, Input, Output};
 use crate::forward::VirtualReassembly;
 use crate::fragment::{First, Fragmented};
 use crate::frames::{End, Frames, Part};
 use crate::memory::PacketBuffer;
-use crate::params::{Config, MTU, Manner, REASSEMBLY_TIMEOUT_MAX, Way};
-use crate::passage::Passage;
+use crate::params::{Config, FragmentMode, MTU, REASSEMBLY_TIMEOUT_MAX, StackProfile};
 use crate::reassemble::{Fragment, Outcome, Reassembly};
 use crate::recover::{self, node::Node};
-use crate::upkeep::Upkeep;
+use crate::transit::TransitDatagram;
 
 /// The adaptation layer of one node.
 #[derive(Debug)]
@@ -36,10 +36,10 @@ pub struct Adaptation {
     fragmented: Vec<Fragmented>,
     fragmented_octets: usize,
     reassembly: Reassembly,
-    passing: VirtualReassembly<Passage>,
-    questions: VecDeque<Question>,
+    passing: VirtualReassembly<TransitDatagram>,
+    pending_routes: VecDeque<PendingRoute>,
     /// Who asked for routes, oldest first.
-    askers: VecDeque<Asker>,
+    route_clients: VecDeque<RouteClient>,
     recovery: Node,
     frames: Frames,
     counters: Counters,
@@ -65,8 +65,8 @@ impl Adaptation {
                 config.forwarded_datagrams,
                 config.reassembly_timeout.min(REASSEMBLY_TIMEOUT_MAX),
             ),
-            questions: VecDeque::new(),
-            askers: VecDeque::new(),
+            pending_routes: VecDeque::new(),
+            route_clients: VecDeque::new(),
             frames: Frames::default(),
             counters: Counters::default(),
             outbox: Outbox::new(),
@@ -75,32 +75,32 @@ impl Adaptation {
 
     /// Octets of packet data that wait now; their sum is at most [`Config::packet_buffer_octets`].
     pub fn packet_buffer(&self) -> PacketBuffer {
-        let upkeep = self.upkeep();
+        let buffer_overhead = self.buffer_overhead();
         let reassembled = self.reassembly.handles().count() + self.recovery.receiving_datagrams();
         PacketBuffer {
             reassembly: self.reassembly.octets()
                 + self.recovery.receiving_octets()
-                + reassembled * upkeep.reassembly,
+                + reassembled * buffer_overhead.reassembly,
             fragmentation: self.fragmented_octets
                 + self.recovery.sending_octets()
-                + self.recovery.datagrams().count() * upkeep.packet,
+                + self.recovery.datagrams().count() * buffer_overhead.packet,
             frames: self.frames.octets(),
         }
     }
     /// Octets that another packet may have: what the packet buffer has left, less what is kept beside a packet.
     fn room(&self) -> usize {
-        let taken = self.packet_buffer().total() + self.upkeep().packet;
+        let taken = self.packet_buffer().total() + self.buffer_overhead().packet;
         self.config.packet_buffer_octets.saturating_sub(taken)
     }
-    const fn upkeep(&self) -> Upkeep {
-        Upkeep::of(self.config.manner)
+    const fn buffer_overhead(&self) -> BufferOverhead {
+        BufferOverhead::of(self.config.profile)
     }
     /// The packets that wait here or in the MAC's queue, once for each copy: whole, in reassembly, being sent
     /// in fragments, or passing through.
     pub fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
         let fragmented = self.fragmented.iter().map(|datagram| datagram.handle);
         let passing = self.passing.iter().map(|entry| entry.handle);
-        let asked = self.questions.iter().map(Question::handle);
+        let asked = self.pending_routes.iter().map(PendingRoute::handle);
         let here = self.reassembly.handles().chain(fragmented);
         let ended = self.frames.ended_packets();
         let others = here.chain(passing).chain(asked).chain(self.frames.whole_packets());
@@ -143,19 +143,23 @@ impl Adaptation {
             return Ok(());
         }
         let payload = self.config.frame_payload;
-        let way = self.config.way;
-        let form = form(&bytes, self.address, destination, &self.contexts, way, payload)
+        let mode = self.config.mode;
+        let form = form(&bytes, self.address, destination, &self.contexts, mode, payload)
             .map_err(|_| MALFORMED)?;
         match form {
             Form::Whole(payload) if payload.len() > self.room() => {
                 self.drop_packet(handle, DropReason::BufferFull);
             }
             Form::Whole(payload) => {
-                self.frames.push(handle, Part::Whole, payload.len() + self.upkeep().packet);
+                self.frames.push(
+                    handle,
+                    Part::Whole,
+                    payload.len() + self.buffer_overhead().packet,
+                );
                 self.outbox.push(Output::Frame { payload, destination, handle, last: true });
             }
             Form::Fragments { headers, covered }
-                if way == Way::Recovered && destination.is_some() =>
+                if mode == FragmentMode::Recovered && destination.is_some() =>
             {
                 if let Some(next_hop) = destination {
                     self.send_recovered(now, &bytes, next_hop, handle, headers, covered);
@@ -186,12 +190,12 @@ impl Adaptation {
             self.drop_packet(handle, DropReason::BufferFull);
             return;
         }
-        let first = match self.config.way {
-            Way::Forwarded => First::Headers,
-            Way::HopWise | Way::Recovered | Way::EndToEnd => First::Full,
+        let first = match self.config.mode {
+            FragmentMode::Forwarded => First::Headers,
+            FragmentMode::HopWise | FragmentMode::Recovered | FragmentMode::EndToEnd => First::Full,
         };
         let tag = self.next_datagram_tag();
-        self.fragmented_octets += bytes.len() + self.upkeep().packet;
+        self.fragmented_octets += bytes.len() + self.buffer_overhead().packet;
         self.fragmented.push(Fragmented::new(
             handle,
             destination,
@@ -228,7 +232,11 @@ impl Adaptation {
             };
             let (destination, handle) = (datagram.destination, datagram.handle);
             self.counters.fragments_sent += 1;
-            self.frames.push(handle, Part::Fragment, payload.len() + self.upkeep().fragment);
+            self.frames.push(
+                handle,
+                Part::Fragment,
+                payload.len() + self.buffer_overhead().fragment,
+            );
             self.outbox.push(Output::Frame { payload, destination, handle, last });
         }
     }
@@ -237,7 +245,7 @@ impl Adaptation {
     fn let_go(&mut self, at: usize) {
         if !self.fragmented[at].is_let_go() {
             self.fragmented[at].let_go();
-            self.fragmented_octets -= self.fragmented[at].octets() + self.upkeep().packet;
+            self.fragmented_octets -= self.fragmented[at].octets() + self.buffer_overhead().packet;
         }
     }
 
@@ -287,7 +295,9 @@ impl Adaptation {
                 self.outbox.push(Output::PacketDone { handle, delivered });
             }
             // GNRC cuts a packet while its first frame is on the air, and then lets it go.
-            None if self.fragmented[at].is_sent() && self.config.manner == Manner::Gnrc => {
+            None if self.fragmented[at].is_sent()
+                && self.config.profile == StackProfile::RiotGnrc =>
+            {
                 self.let_go(at);
             }
             None => self.advance(at),
@@ -382,9 +392,11 @@ impl Machine for Adaptation {
             }
             Input::FrameDone { handle, delivered } => self.on_frame_done(now, handle, delivered),
             Input::RouteReply { beginning, route } => {
-                return match self.askers.pop_front() {
-                    Some(Asker::Recovered) => self.on_recovered_route(now, &beginning, route),
-                    Some(Asker::Forwarded) | None => self.on_route_reply(now, &beginning, route),
+                return match self.route_clients.pop_front() {
+                    Some(RouteClient::Recovered) => self.on_recovered_route(now, &beginning, route),
+                    Some(RouteClient::Forwarded) | None => {
+                        self.on_route_reply(now, &beginning, route)
+                    }
                 };
             }
             Input::Deadline => self.on_deadline(now),

@@ -9,7 +9,7 @@ use lowmesh_wire::lowpan::fragment::FIRST_OCTETS;
 use lowmesh_wire::lowpan::rfrag::RFRAG_OCTETS;
 use lowmesh_wire::lowpan::{Contexts, Extent, compress};
 
-use crate::params::Way;
+use crate::params::FragmentMode;
 
 /// How a packet leaves.
 #[derive(Debug, PartialEq, Eq)]
@@ -33,19 +33,19 @@ pub(crate) fn form(
     source: Eui64,
     destination: Option<Eui64>,
     contexts: &Contexts,
-    way: Way,
+    mode: FragmentMode,
     frame_payload: usize,
 ) -> Result<Form, DecodeError> {
     let mut headers = Vec::with_capacity(packet.len());
     let covered =
         compress(packet, source, destination, contexts, Extent::Chain, None, &mut headers)?;
     let octets = headers.len() + packet.len() - covered;
-    let grows = covered < packet.len() && may_outgrow_a_frame(packet, octets, way, frame_payload);
+    let grows = covered < packet.len() && may_outgrow_a_frame(packet, octets, mode, frame_payload);
     if octets <= frame_payload && !grows {
         headers.extend_from_slice(&packet[covered..]);
         return Ok(Form::Whole(headers));
     }
-    if way == Way::EndToEnd {
+    if mode == FragmentMode::EndToEnd {
         return Ok(Form::TooLarge);
     }
     if headers.len() + FIRST_OCTETS <= frame_payload {
@@ -59,13 +59,18 @@ pub(crate) fn form(
 /// first link's frame.
 ///
 /// Every further link may compress it less. In fragments forwarders have room for that; a whole frame they would have
-/// to cut. Way FF allows for no compression at all, since only its first fragment can grow, which has headers alone (RFC
-/// 8930 s5.1); way SFR needs the room of a fragment's header. RIOT does both.
-fn may_outgrow_a_frame(packet: &[u8], octets: usize, way: Way, frame_payload: usize) -> bool {
-    let outgrows = match way {
-        Way::Forwarded => packet.len() > frame_payload,
-        Way::Recovered => octets + RFRAG_OCTETS > frame_payload,
-        Way::HopWise | Way::EndToEnd => false,
+/// to cut. Mode FF allows for no compression at all, since only its first fragment can grow, which has headers alone (RFC
+/// 8930 s5.1); mode SFR needs the room of a fragment's header. RIOT does both.
+fn may_outgrow_a_frame(
+    packet: &[u8],
+    octets: usize,
+    mode: FragmentMode,
+    frame_payload: usize,
+) -> bool {
+    let outgrows = match mode {
+        FragmentMode::Forwarded => packet.len() > frame_payload,
+        FragmentMode::Recovered => octets + RFRAG_OCTETS > frame_payload,
+        FragmentMode::HopWise | FragmentMode::EndToEnd => false,
     };
     outgrows
         && Header::parse(packet).is_ok_and(|header| {

@@ -86,7 +86,7 @@ pub enum Output {
         /// Names the packet.
         handle: Handle,
     },
-    /// Way FF or SFR has the first fragment of a packet and wants to know where it goes, by [`Input::RouteReply`].
+    /// Mode FF or SFR has the first fragment of a packet and wants to know where it goes, by [`Input::RouteReply`].
     RouteRequest {
         /// The packet from its IPv6 header on, as far as it has come: all its headers.
         beginning: Vec<u8>,
@@ -125,8 +125,8 @@ pub struct Counters {
     pub fragments_refused: u64,
     /// First fragments that were cut in two on their way, for their headers had grown.
     pub refragmented: u64,
-    /// Way FF: datagrams reassembled because a later fragment came first.
+    /// Mode FF: datagrams reassembled because a later fragment came first.
     pub fallbacks_order: u64,
-    /// Way FF: datagrams reassembled because every entry of the virtual reassembly buffer was in use.
+    /// Mode FF: datagrams reassembled because every entry of the virtual reassembly buffer was in use.
     pub fallbacks_full: u64,
 }

@@ -15,6 +15,7 @@
 extern crate alloc;
 
 mod adapt;
+mod buffer_overhead;
 mod compress;
 mod event;
 mod eviction;
@@ -23,11 +24,10 @@ mod fragment;
 mod frames;
 pub mod memory;
 pub mod params;
-mod passage;
 mod reassemble;
 pub mod recover;
-mod upkeep;
+mod transit;
 
 pub use adapt::Adaptation;
 pub use event::{Counters, Input, Output, Route};
-pub use params::{Arq, Config, Manner, Recovery, Way};
+pub use params::{Arq, Config, FragmentMode, Recovery, StackProfile};

@@ -4,11 +4,11 @@ use core::mem::size_of;
 
 use crate::forward::Entry;
 use crate::fragment::Fragmented;
-use crate::params::{Config, Way};
-use crate::passage::Passage;
+use crate::params::{Config, FragmentMode};
 use crate::reassemble::Buffer;
 use crate::recover::path::Path;
 use crate::recover::{Receiving, Sending};
+use crate::transit::TransitDatagram;
 
 /// Octets of packet data that wait, by where they wait. The packet buffer bounds their sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -44,21 +44,21 @@ pub struct StaticState {
 impl StaticState {
     /// What a node with these settings sets aside.
     pub const fn of(config: &Config) -> Self {
-        let forwarded = match config.way {
-            Way::Forwarded | Way::Recovered => config.forwarded_datagrams,
-            Way::HopWise | Way::EndToEnd => 0,
+        let forwarded = match config.mode {
+            FragmentMode::Forwarded | FragmentMode::Recovered => config.forwarded_datagrams,
+            FragmentMode::HopWise | FragmentMode::EndToEnd => 0,
         };
-        let (fragmented, reassembled) = match config.way {
-            Way::EndToEnd => (0, 0),
-            Way::HopWise | Way::Forwarded | Way::Recovered => {
+        let (fragmented, reassembled) = match config.mode {
+            FragmentMode::EndToEnd => (0, 0),
+            FragmentMode::HopWise | FragmentMode::Forwarded | FragmentMode::Recovered => {
                 (config.fragmented_datagrams, config.reassembly_buffers)
             }
         };
-        let (fragmenting, reassembling, passing) = match config.way {
-            Way::HopWise | Way::Forwarded | Way::EndToEnd => {
-                (size_of::<Fragmented>(), size_of::<Buffer>(), size_of::<Entry<Passage>>())
+        let (fragmenting, reassembling, passing) = match config.mode {
+            FragmentMode::HopWise | FragmentMode::Forwarded | FragmentMode::EndToEnd => {
+                (size_of::<Fragmented>(), size_of::<Buffer>(), size_of::<Entry<TransitDatagram>>())
             }
-            Way::Recovered => {
+            FragmentMode::Recovered => {
                 (Sending::STATIC_OCTETS, Receiving::STATIC_OCTETS, size_of::<Entry<Path>>())
             }
         };
@@ -80,17 +80,18 @@ mod tests {
 
     #[test]
     fn forwarding_adds_its_entries_and_end_to_end_needs_none() {
-        let state = |way| StaticState::of(&Config { way, ..Config::default() });
-        let (hop_wise, forwarded) = (state(Way::HopWise), state(Way::Forwarded));
+        let state = |mode| StaticState::of(&Config { mode, ..Config::default() });
+        let (hop_wise, forwarded) = (state(FragmentMode::HopWise), state(FragmentMode::Forwarded));
         assert_eq!(hop_wise.virtual_reassembly_buffer, 0);
         assert!(forwarded.total() > hop_wise.total());
-        assert_eq!(state(Way::EndToEnd).total(), 0);
+        assert_eq!(state(FragmentMode::EndToEnd).total(), 0);
     }
 
     #[test]
     fn recovery_costs_its_ends_more_and_its_forwarders_less_than_forwarding() {
-        let state = |way| StaticState::of(&Config { way, ..Config::default() });
-        let (forwarded, recovered) = (state(Way::Forwarded), state(Way::Recovered));
+        let state = |mode| StaticState::of(&Config { mode, ..Config::default() });
+        let (forwarded, recovered) =
+            (state(FragmentMode::Forwarded), state(FragmentMode::Recovered));
         assert!(recovered.fragmentation_buffer > forwarded.fragmentation_buffer);
         assert!(recovered.reassembly_buffer > forwarded.reassembly_buffer);
         assert!(recovered.virtual_reassembly_buffer < forwarded.virtual_reassembly_buffer);
@@ -99,6 +100,6 @@ mod tests {
     #[test]
     fn an_entry_that_forwards_is_a_fraction_of_a_packet() {
         // The point of RFC 8930: no datagram is held. RFC 4944 would hold 1280 octets.
-        assert!(size_of::<Entry<Passage>>() * 8 <= 1280);
+        assert!(size_of::<Entry<TransitDatagram>>() * 8 <= 1280);
     }
 }

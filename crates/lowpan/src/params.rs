@@ -105,9 +105,9 @@ pub const GNRC_INTERFACE_HEADER_OCTETS: usize = 16;
 /// queue, as Lenders et al. 2021 (s V): 4 of the 8 frames of their interface; from 1, and never when no queue is so long.
 pub const MARK_FRAMES: usize = 4;
 
-/// The modes of carrying a packet that is larger than a frame.
+/// How to carry a packet that is larger than a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Way {
+pub enum FragmentMode {
     /// HWR: every hop reassembles the packet and cuts it again (RFC 4944 s5.3).
     #[default]
     HopWise,
@@ -119,8 +119,8 @@ pub enum Way {
     EndToEnd,
 }
 
-impl Way {
-    /// Every way, in the order of reports.
+impl FragmentMode {
+    /// Every mode, in the order of reports.
     pub const ALL: [Self; 4] = [Self::HopWise, Self::Forwarded, Self::Recovered, Self::EndToEnd];
 
     /// The name that users see in scenarios and tables.
@@ -136,12 +136,12 @@ impl Way {
 
 /// What a node does where the RFCs leave it the choice, and stacks differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Manner {
+pub enum StackProfile {
     /// Ours: what cannot be completed any more holds nothing and costs nothing.
     #[default]
-    Own,
+    Native,
     /// That of GNRC, the stack of RIOT (`gnrc_sixlowpan_frag` of 2019 to 2025), which Lenders et al. 2021 measured (for the
-    /// ends of way E2E the stack takes `lowmesh_ipv6::reassemble::Manner`):
+    /// ends of mode E2E the stack takes `lowmesh_ipv6::reassemble::StackProfile`):
     ///
     /// - a datagram goes on when the MAC could not deliver one of its fragments;
     /// - all fragments of a datagram are handed to the interface at once, and the datagram is let go;
@@ -156,18 +156,18 @@ pub enum Manner {
     /// - a fragmenting end marks its own fragments, too, when its queues are long;
     /// - frames of recoverable fragments leave at once: neither the inter-frame gap nor a window's pacing is kept. (The
     ///   time since the last frame is computed as the last less now, in unsigned arithmetic, and is never below the gap.)
-    Gnrc,
+    RiotGnrc,
 }
 
-impl Manner {
-    /// Every manner.
-    pub const ALL: [Self; 2] = [Self::Own, Self::Gnrc];
+impl StackProfile {
+    /// Every profile.
+    pub const ALL: [Self; 2] = [Self::Native, Self::RiotGnrc];
 
     /// The name that users see in scenarios.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Own => "own",
-            Self::Gnrc => "gnrc",
+            Self::Native => "native",
+            Self::RiotGnrc => "riot-gnrc",
         }
     }
 }
@@ -176,7 +176,7 @@ impl Manner {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// How packets larger than a frame go.
-    pub way: Way,
+    pub mode: FragmentMode,
     /// Octets that a frame leaves for 6LoWPAN, [`FRAME_PAYLOAD`].
     pub frame_payload: usize,
     /// [`REASSEMBLY_TIMEOUT`]; cut to [`REASSEMBLY_TIMEOUT_MAX`].
@@ -192,13 +192,13 @@ pub struct Config {
     /// [`FRAGMENTS_IN_FLIGHT`]; 0 is taken as 1.
     pub fragments_in_flight: usize,
     /// What the RFCs leave open.
-    pub manner: Manner,
+    pub profile: StackProfile,
     /// [`FORWARDED_DATAGRAMS`].
     pub forwarded_datagrams: usize,
     /// [`PACKET_BUFFER_OCTETS`].
     pub packet_buffer_octets: usize,
     /// Whether the rest of a datagram is let go once the MAC has no acknowledgement for one of its fragments. Where many
-    /// acknowledgements are lost, most of those fragments arrived, and the datagram is worth finishing. Manner `gnrc` never
+    /// acknowledgements are lost, most of those fragments arrived, and the datagram is worth finishing. Profile `riot-gnrc` never
     /// lets go.
     pub abandons: bool,
     /// Recoverable fragments.
@@ -210,7 +210,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            way: Way::default(),
+            mode: FragmentMode::default(),
             frame_payload: FRAME_PAYLOAD,
             reassembly_timeout: REASSEMBLY_TIMEOUT,
             reassembly_buffers: REASSEMBLY_BUFFERS,
@@ -218,7 +218,7 @@ impl Default for Config {
             fragmented_datagrams: FRAGMENTED_DATAGRAMS,
             shares_fragmentation: false,
             fragments_in_flight: FRAGMENTS_IN_FLIGHT,
-            manner: Manner::Own,
+            profile: StackProfile::Native,
             forwarded_datagrams: FORWARDED_DATAGRAMS,
             packet_buffer_octets: PACKET_BUFFER_OCTETS,
             abandons: true,
@@ -236,30 +236,30 @@ impl Config {
     }
     /// Fragments of one datagram that the MAC may have at a time.
     pub(crate) fn in_flight_max(&self) -> usize {
-        match self.manner {
-            Manner::Own => self.fragments_in_flight.max(1),
-            Manner::Gnrc => usize::MAX,
+        match self.profile {
+            StackProfile::Native => self.fragments_in_flight.max(1),
+            StackProfile::RiotGnrc => usize::MAX,
         }
     }
     /// Whether one fragment without acknowledgement ends its datagram.
     pub(crate) const fn abandons(&self) -> bool {
-        match self.manner {
-            Manner::Own => self.abandons,
-            Manner::Gnrc => false,
+        match self.profile {
+            StackProfile::Native => self.abandons,
+            StackProfile::RiotGnrc => false,
         }
     }
     /// How long a forwarder remembers a datagram of recoverable fragments that is through.
     pub(crate) const fn linger(&self) -> Duration {
-        match self.manner {
-            Manner::Own => self.recovery.linger,
-            Manner::Gnrc => GNRC_LINGER,
+        match self.profile {
+            StackProfile::Native => self.recovery.linger,
+            StackProfile::RiotGnrc => GNRC_LINGER,
         }
     }
     /// How many such datagrams the reassembling end remembers.
     pub(crate) const fn complete_max(&self) -> usize {
-        match self.manner {
-            Manner::Own => self.recovery.complete_max,
-            Manner::Gnrc => 0,
+        match self.profile {
+            StackProfile::Native => self.recovery.complete_max,
+            StackProfile::RiotGnrc => 0,
         }
     }
 }

@@ -19,7 +19,7 @@ use lowmesh_wire::lowpan::fragment::{FragmentHeader, OFFSET_UNIT};
 use lowmesh_wire::lowpan::{Contexts, decompress};
 
 use crate::eviction::{Bounds, Held, victims};
-use crate::params::{CLOSED_DATAGRAMS, Config, Manner, REASSEMBLY_TIMEOUT_MAX};
+use crate::params::{CLOSED_DATAGRAMS, Config, REASSEMBLY_TIMEOUT_MAX, StackProfile};
 
 /// What names a datagram on the air (RFC 4944 s5.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,7 +130,7 @@ pub(crate) struct Reassembly {
     octets_max: usize,
     buffers_max: usize,
     timeout: Duration,
-    manner: Manner,
+    profile: StackProfile,
     opened: u64,
     /// Datagrams that gave up their places to others.
     evicted: VecDeque<Handle>,
@@ -147,7 +147,7 @@ impl Reassembly {
             buffers_max: config.reassembly_buffers,
             // RFC 4944 s5.3: the reassembly timeout is at most 60 s.
             timeout: config.reassembly_timeout.min(REASSEMBLY_TIMEOUT_MAX),
-            manner: config.manner,
+            profile: config.profile,
             opened: 0,
             evicted: VecDeque::new(),
         }
@@ -253,7 +253,7 @@ impl Reassembly {
         let at = match self.position(&name).map(|at| (at, self.buffers[at].fit(offset, data.len())))
         {
             Some((_, Fit::Duplicate)) => return outcome,
-            Some((at, Fit::New)) if self.manner == Manner::Gnrc => self.prolong(at, now),
+            Some((at, Fit::New)) if self.profile == StackProfile::RiotGnrc => self.prolong(at, now),
             Some((at, Fit::New)) => at,
             Some((at, Fit::Overlap)) => {
                 // RFC 4944 s5.3: an overlap that differs in size or offset discards what has accumulated; a
@@ -287,7 +287,7 @@ impl Reassembly {
     fn make_place(&mut self, now: Instant, name: &Name, room: usize) -> bool {
         let (source, octets) = (name.source, usize::from(name.datagram_size));
         let (buffers, octets_max) = (self.buffers_max, self.octets_max);
-        if self.manner == Manner::Gnrc {
+        if self.profile == StackProfile::RiotGnrc {
             let is_free = self.buffers.len() < buffers;
             return is_free && self.octets + octets <= octets_max && octets <= room;
         }
@@ -343,7 +343,7 @@ impl Reassembly {
 
     /// Late fragments of the datagram are not wanted.
     pub fn remember(&mut self, name: Name, now: Instant) {
-        if self.manner == Manner::Gnrc {
+        if self.profile == StackProfile::RiotGnrc {
             return;
         }
         if self.closed.len() == CLOSED_DATAGRAMS {

@@ -65,6 +65,6 @@ pub fn earliest(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
 
 /// For the answer of a machine that its driver never asks what it must refuse: a refusal is the driver's mistake,
 /// found by every build with assertions and without effect in the others.
-pub fn expect_accepted(answer: Result<(), Rejected>) {
+pub fn debug_assert_accepted(answer: Result<(), Rejected>) {
     debug_assert!(answer.is_ok(), "{answer:?}");
 }

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::time::Instant as SystemInstant;
 
 use lowmesh_coap::{Input, Output, PeerAddress as _};
-use lowmesh_machine::{Machine, Rejected};
+use lowmesh_machine::{Machine, Rejected, debug_assert_accepted};
 use lowmesh_units::Instant;
 
 use crate::clock::Clock;
@@ -209,7 +209,7 @@ impl<M: Datagrams> Driver<M> {
             sessions.on_deadline(at);
         }
         if self.machine.next_deadline().is_some_and(|due| due <= now) {
-            let _always_taken = self.machine.handle(now, Input::Deadline);
+            debug_assert_accepted(self.machine.handle(now, Input::Deadline));
         }
     }
     /// Reads a batch.
@@ -232,10 +232,12 @@ impl<M: Datagrams> Driver<M> {
                 Some(sessions) => sessions.on_datagram(at, from, bytes),
                 // Bytes of a peer are never an error of ours.
                 None if arrival.to_group => {
-                    let _always_taken = machine.handle(now, Input::GroupDatagram { from, bytes });
+                    debug_assert_accepted(
+                        machine.handle(now, Input::GroupDatagram { from, bytes }),
+                    );
                 }
                 None => {
-                    let _always_taken = machine.handle(now, Input::Datagram { from, bytes });
+                    debug_assert_accepted(machine.handle(now, Input::Datagram { from, bytes }));
                 }
             }
         });
@@ -273,7 +275,7 @@ impl<M: Datagrams> Driver<M> {
     }
     fn give_up(&mut self, peer: Peer) {
         let now = self.clock.now();
-        let _always_taken = self.machine.handle(now, Input::Unreachable { peer });
+        debug_assert_accepted(self.machine.handle(now, Input::Unreachable { peer }));
     }
     /// Does what machine and sessions want until they want nothing. While there is more that the application has not seen,
     /// its answers wait for each other, to be sent with one call.
@@ -316,7 +318,7 @@ impl<M: Datagrams> Driver<M> {
                     Event::Received { from, bytes } => {
                         show(self.tap.as_ref(), Direction::In, from, None, &bytes);
                         let datagram = Input::Datagram { from, bytes: &bytes };
-                        let _always_taken = self.machine.handle(now, datagram);
+                        debug_assert_accepted(self.machine.handle(now, datagram));
                     }
                     Event::Lost { peer, cause, reason } => {
                         if self.losses.len() == LOSSES_MAX {
@@ -344,7 +346,7 @@ impl<M: Datagrams> Driver<M> {
     }
     /// Sends what there is room for; true if that showed that a peer cannot be reached.
     fn flush(&mut self) -> bool {
-        let (mut news, mut tries) = (false, 0);
+        let (mut event, mut tries) = (false, 0);
         while let Some((to, _)) = self.unsent.front() {
             let to = *to;
             match self.udp.send(self.unsent.iter().map(|(to, bytes)| (*to, bytes.as_slice()))) {
@@ -358,13 +360,13 @@ impl<M: Datagrams> Driver<M> {
                 // when it is tried again.
                 Err(_) if tries < SEND_TRIES => {
                     let undelivered = self.udp.unreachable_now();
-                    news |= self.lose(&undelivered);
+                    event |= self.lose(&undelivered);
                     tries += 1;
                     continue;
                 }
                 Err(error) if is_unreachable(error.kind()) => {
                     self.unreachable(to);
-                    news = true;
+                    event = true;
                 }
                 // Too long for the path, or without permission: lost, as on the path.
                 Err(_) => self.lost += 1,
@@ -372,7 +374,7 @@ impl<M: Datagrams> Driver<M> {
             self.unsent.pop_front();
             tries = 0;
         }
-        news
+        event
     }
 }
 

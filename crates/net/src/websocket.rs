@@ -213,8 +213,8 @@ mod tests {
         const END: [u8; 6] = [0x80, 0x80, 0, 0, 0, 0];
         const PING: [u8; 7] = [0x89, 0x81, 0, 0, 0, 0, 7];
         let (here, there) = tokio::io::duplex(4096);
-        let (pipe, meter) = Metered::new(there);
-        let server = tokio::spawn(WebSocket::accept(pipe));
+        let (stream, meter) = Metered::new(there);
+        let server = tokio::spawn(WebSocket::accept(stream));
         let mut client = WebSocket::connect("example.org", here).await.expect("a CoAP server");
         let server = server.await.expect("no panic").expect("a CoAP client");
         let mut server = server.metered(meter.clone());

@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use lowmesh_net::line::{ConnectError, Line, Listener};
 use lowmesh_net::stream::StreamError;
+use lowmesh_net::stream_transport::{ConnectError, Listener, StreamTransport};
 use lowmesh_net::tls::{TlsClient, TlsServer};
 use lowmesh_wire::coap::signaling::{Capabilities, Signal};
 use lowmesh_wire::coap::stream::StreamMessage;
@@ -42,7 +42,8 @@ async fn settings_and_a_large_message_cross_connections_of_every_scheme() {
                 line.send(&message).await.expect("open");
             }
         });
-        let mut line = Line::connect(&uri, Some(&client_tls())).await.expect("our own server");
+        let mut line =
+            StreamTransport::connect(&uri, Some(&client_tls())).await.expect("our own server");
         let csm = Signal::Csm(Capabilities { block_wise: true, ..Capabilities::default() });
         let mut put = StreamMessage::new(Code::PUT);
         put.payload = vec![7; 60_000];
@@ -64,7 +65,7 @@ async fn a_server_that_no_authority_of_ours_has_certified_is_refused() {
     });
     // A chain of its own certificate does not make it an authority.
     let stranger = TlsClient::trusting(CHAIN).expect("a certificate");
-    let refused = Line::connect(&uri, Some(&stranger)).await;
+    let refused = StreamTransport::connect(&uri, Some(&stranger)).await;
     assert!(matches!(refused, Err(ConnectError::Tls(_))));
     assert!(server.await.expect("no panic"));
 }
@@ -73,7 +74,7 @@ async fn a_server_that_no_authority_of_ours_has_certified_is_refused() {
 async fn what_cannot_be_connected_is_told_why() {
     let failure = |text: &'static str| async move {
         let uri: Uri = text.parse().expect("a URI");
-        Line::connect(&uri, None).await.expect_err(text).to_string()
+        StreamTransport::connect(&uri, None).await.expect_err(text).to_string()
     };
     assert!(failure("coap://localhost/").await.contains("no connections"));
     assert!(failure("coaps+tcp://localhost/").await.contains("trust"));

@@ -12,7 +12,7 @@
 //! | [`air`], [`topology`] | who hears whom, where nodes stand |
 //! | [`traffic`] | which applications run on which node |
 //! | `failure` | nodes that are switched off permanently |
-//! | `courses` | datagrams in recoverable fragments, step by step |
+//! | `timelines` | datagrams in recoverable fragments, step by step |
 //! | `occupancy` | how full packet buffers are |
 //! | [`ledger`] | every packet ends in exactly one way |
 //! | [`trace`], [`capture`] | the record stream and its hash; frames for Wireshark |
@@ -25,7 +25,6 @@ pub mod backbone;
 pub mod builder;
 pub mod capture;
 pub mod clock;
-mod courses;
 mod driver;
 pub mod energy;
 pub mod error;
@@ -39,6 +38,7 @@ pub mod parts;
 pub mod record;
 pub mod snapshot;
 mod summary;
+mod timeline;
 pub mod topology;
 pub mod trace;
 pub mod traffic;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use lowmesh_machine::{DropReason, Layer};
 use lowmesh_units::{Duration, Instant, NodeId};
 
-pub use crate::courses::Course;
+pub use crate::timeline::DatagramTimeline;
 
 /// How a CoAP transaction ended (RFC 7252 s4.2; a transaction is one request and its acknowledgement).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -214,9 +214,9 @@ pub struct Outcome {
     pub datagrams: Vec<Datagram>,
     /// What the adaptation layers of all nodes did with packets larger than a frame.
     pub fragments: Fragments,
-    /// Datagrams in recoverable fragments whose course shows most, where nodes were to tell their steps: one that
+    /// Datagrams in recoverable fragments whose timeline shows most, where nodes were to tell their steps: one that
     /// arrived, then one that was given up.
-    pub courses: Vec<Course>,
+    pub timelines: Vec<DatagramTimeline>,
     /// Frames to one neighbour.
     pub frames: Frames,
     /// The same by sender and neighbour.

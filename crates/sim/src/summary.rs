@@ -19,7 +19,7 @@ impl World {
             self.summarise(end, NodeId(index as u16));
         }
         let mut outcome = self.outcome;
-        outcome.courses = self.courses.chosen();
+        outcome.timelines = self.timelines.chosen();
         outcome.simulated = end.since(Instant::ZERO);
         outcome.up = self.ledger.packets(Class::Request);
         outcome.down = self.ledger.packets(Class::Response);

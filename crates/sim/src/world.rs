@@ -8,7 +8,7 @@ use std::io;
 
 use lowmesh_mac::account::RadioTime;
 use lowmesh_machine::{
-    DropReason, Dropped, Handle, Layer, Machine as _, earliest, expect_accepted,
+    DropReason, Dropped, Handle, Layer, Machine as _, debug_assert_accepted, earliest,
 };
 use lowmesh_stack::Node;
 use lowmesh_stack::event::{Input, Output, Packet, RadioOrder};
@@ -19,12 +19,12 @@ use crate::air::{Interference, Medium, Overlap};
 use crate::backbone::{Backbone, Crossing, Fate};
 use crate::capture::Capture;
 use crate::clock::Clock;
-use crate::courses::Courses;
 use crate::energy::Currents;
 use crate::ledger::Ledger;
 use crate::names::Names;
 use crate::occupancy::Occupancy;
 use crate::record::{NodeSummary, Outcome};
+use crate::timeline::DatagramTimelines;
 use crate::trace::{Fact, Trace};
 
 /// State of a node outside its machines.
@@ -74,7 +74,7 @@ pub(crate) struct World {
     pub(crate) backbone: Backbone,
     pub(crate) ledger: Ledger,
     pub(crate) outcome: Outcome,
-    pub(crate) courses: Courses,
+    pub(crate) timelines: DatagramTimelines,
     /// The packet buffer of each node.
     pub(crate) buffers: Vec<Occupancy>,
     /// Radio time of each node at the moment it joined.
@@ -122,7 +122,7 @@ impl World {
             capture_error: None,
             orders: Vec::new(),
             ledger: Ledger::default(),
-            courses: Courses::default(),
+            timelines: DatagramTimelines::default(),
             seed,
             nodes,
             parts,
@@ -169,7 +169,7 @@ impl World {
 
     pub(crate) fn tell(&mut self, now: Instant, node: NodeId, input: Input) {
         // A node refuses what makes no sense in its state, such as an answer to a forgotten request.
-        expect_accepted(self.nodes[node.index()].handle(now, input));
+        debug_assert_accepted(self.nodes[node.index()].handle(now, input));
     }
 
     /// Processes the outputs of a node, and schedules the next event of its machines. The driver schedules those of its
@@ -179,7 +179,7 @@ impl World {
             match output {
                 Output::Packet(packet) => self.note_packet(now, node, packet),
                 Output::Application(event) => self.note_application(now, node, event),
-                Output::Fragments(step) => self.courses.note(now, node, step),
+                Output::Fragments(step) => self.timelines.note(now, node, step),
                 Output::Network(network) => self.note_network(now, node, &network),
                 Output::AdjustClock { micros } => {
                     self.clocks[node.index()].adjust(now, micros);

@@ -115,7 +115,7 @@ pub struct Sixtop {
 }
 
 /// One call's view: the moment and the schedule lent for it.
-struct Turn<'a> {
+struct EventContext<'a> {
     now: Instant,
     asn: Asn,
     schedule: &'a mut Schedule,
@@ -151,17 +151,17 @@ impl Sixtop {
     }
 
     /// Tells the function everything that is queued, and does what it asks for.
-    fn run(&mut self, turn: &mut Turn<'_>) {
-        while let Some(event) = turn.events.pop_front() {
-            let moment = (turn.now, turn.asn, self.mac.slot);
-            let mut context = Context::new(moment, turn.schedule, &mut self.rng, self.me);
-            self.function.handle(&mut context, &event);
-            for action in context.actions {
+    fn run(&mut self, context: &mut EventContext<'_>) {
+        while let Some(event) = context.events.pop_front() {
+            let moment = (context.now, context.asn, self.mac.slot);
+            let mut lent = Context::new(moment, context.schedule, &mut self.rng, self.me);
+            self.function.handle(&mut lent, &event);
+            for action in lent.actions {
                 match action {
-                    Action::Ask(peer, ask) => self.start(turn, peer, &ask),
+                    Action::Ask(peer, ask) => self.start(context, peer, &ask),
                     Action::Drop(peer) => {
-                        self.remove_cells(turn, peer);
-                        turn.events.push_back(Event::CellsChanged(peer));
+                        self.remove_cells(context, peer);
+                        context.events.push_back(Event::CellsChanged(peer));
                     }
                     Action::Quarantine(peer, until) => {
                         self.out.push(Output::Event(Change::Quarantined(peer, until)));
@@ -172,40 +172,45 @@ impl Sixtop {
     }
 
     /// Begins a transaction, or says at once that it cannot be.
-    fn start(&mut self, turn: &mut Turn<'_>, peer: Eui64, ask: &Ask) {
-        let command = self.command_for(turn, peer, ask);
+    fn start(&mut self, context: &mut EventContext<'_>, peer: Eui64, ask: &Ask) {
+        let command = self.command_for(context, peer, ask);
         let sfid = self.function.sfid();
-        let deadline = turn.now + self.function.timeout(self.mac);
+        let deadline = context.now + self.function.timeout(self.mac);
         let frame = Frame::Waiting(Handle(self.next_handle));
         let clear = *ask == Ask::Clear;
         let state = self.transactions.peer(peer);
         let (Some(command), Some(sfid), Some(state)) = (command, sfid, state) else {
-            self.end(turn, peer, clear, "", Outcome::NotSent);
+            self.end(context, peer, clear, "", Outcome::NotSent);
             return;
         };
         // RFC 8480 s3.4.3: one transaction at a time with one neighbour. A response on its way may still
         // arrive, so a CLEAR waits for it too.
         if state.state != State::Idle {
-            self.end(turn, peer, clear, command.name(), Outcome::Engaged);
+            self.end(context, peer, clear, command.name(), Outcome::Engaged);
             return;
         }
         let seqnum = state.seqnum;
         state.state = State::Requesting { frame, command: command.clone(), deadline };
         let body = Body::Request { command, metadata: 0 };
         if clear {
-            self.remove_cells(turn, peer);
-            turn.events.push_back(Event::CellsChanged(peer));
+            self.remove_cells(context, peer);
+            context.events.push_back(Event::CellsChanged(peer));
         }
         self.send(peer, &Message { sfid, seqnum, body });
     }
 
     /// The request for what the function asks; `None` when there is nothing to offer.
-    fn command_for(&mut self, turn: &Turn<'_>, peer: Eui64, ask: &Ask) -> Option<Command> {
+    fn command_for(
+        &mut self,
+        context: &EventContext<'_>,
+        peer: Eui64,
+        ask: &Ask,
+    ) -> Option<Command> {
         let slotframe = self.function.negotiated_slotframe();
         let list = self.function.cell_list().min(LIST_CELLS_MAX);
         let free = |rng: &mut Rng, locked: &[u16], count: usize| {
             let count = list.max(count).min(LIST_CELLS_MAX);
-            let cells = negotiation::candidates(turn.schedule, slotframe, locked, count, rng);
+            let cells = negotiation::candidates(context.schedule, slotframe, locked, count, rng);
             (!cells.is_empty()).then_some(cells)
         };
         let locked = self.transactions.locked_slots();
@@ -216,7 +221,7 @@ impl Sixtop {
             }
             Ask::Delete { options, count } => {
                 let mut cells: Vec<_> =
-                    negotiation::cells_with(turn.schedule, slotframe, peer, *options)
+                    negotiation::cells_with(context.schedule, slotframe, peer, *options)
                         .filter_map(negotiation::place_of)
                         .collect();
                 cells.reverse();
@@ -243,18 +248,18 @@ impl Sixtop {
     /// Tells the end of a transaction that this node began.
     fn end(
         &mut self,
-        turn: &mut Turn<'_>,
+        context: &mut EventContext<'_>,
         peer: Eui64,
         clear: bool,
         command: &'static str,
         outcome: Outcome,
     ) {
         self.out.push(Output::Event(Change::Ended { peer, command, outcome }));
-        turn.events.push_back(Event::TransactionEnded { peer, clear, outcome });
+        context.events.push_back(Event::TransactionEnded { peer, clear, outcome });
     }
 
     /// Ends the open request to `peer`, if there is one.
-    fn end_request(&mut self, turn: &mut Turn<'_>, peer: Eui64, outcome: Outcome) {
+    fn end_request(&mut self, context: &mut EventContext<'_>, peer: Eui64, outcome: Outcome) {
         let Some(state) = self.transactions.get(peer) else { return };
         let waiting = state.waiting();
         if let State::Requesting { command, frame, .. } = &state.state {
@@ -268,7 +273,7 @@ impl Sixtop {
                 state.advance();
             }
             self.withdraw(waiting);
-            self.end(turn, peer, clear, name, outcome);
+            self.end(context, peer, clear, name, outcome);
         }
     }
 
@@ -279,35 +284,36 @@ impl Sixtop {
         }
     }
 
-    fn apply(&mut self, turn: &mut Turn<'_>, peer: Eui64, commit: &Commit) {
+    fn apply(&mut self, context: &mut EventContext<'_>, peer: Eui64, commit: &Commit) {
         let slotframe = self.function.negotiated_slotframe();
-        let (gone, made) = negotiation::apply(turn.schedule, turn.asn, slotframe, peer, commit);
+        let (gone, made) =
+            negotiation::apply(context.schedule, context.asn, slotframe, peer, commit);
         for cell in gone {
             self.out.push(Output::Event(Change::Removed(cell)));
         }
-        for cell in made.into_iter().filter_map(|id| turn.schedule.get(id)) {
+        for cell in made.into_iter().filter_map(|id| context.schedule.get(id)) {
             self.out.push(Output::Event(Change::Added(*cell)));
         }
     }
 
-    fn remove_cells(&mut self, turn: &mut Turn<'_>, peer: Eui64) {
-        let ids: Vec<_> = turn
+    fn remove_cells(&mut self, context: &mut EventContext<'_>, peer: Eui64) {
+        let ids: Vec<_> = context
             .schedule
             .cells_in(self.function.negotiated_slotframe())
             .filter(|c| c.kind == CellKind::Negotiated && c.peer == Some(peer))
             .map(|c| c.id)
             .collect();
-        for cell in ids.into_iter().filter_map(|id| turn.schedule.remove(id)) {
+        for cell in ids.into_iter().filter_map(|id| context.schedule.remove(id)) {
             self.out.push(Output::Event(Change::Removed(cell)));
         }
     }
 
-    fn inconsistent(&mut self, turn: &mut Turn<'_>, peer: Eui64) {
+    fn inconsistent(&mut self, context: &mut EventContext<'_>, peer: Eui64) {
         self.out.push(Output::Event(Change::Inconsistent(peer)));
-        turn.events.push_back(Event::Inconsistent(peer));
+        context.events.push_back(Event::Inconsistent(peer));
     }
 
-    fn on_message(&mut self, turn: &mut Turn<'_>, from: Eui64, bytes: &[u8]) {
+    fn on_message(&mut self, context: &mut EventContext<'_>, from: Eui64, bytes: &[u8]) {
         let header = match Header::parse(bytes) {
             Ok(header) => header,
             Err(error) => return self.out.push(Output::Event(Change::Malformed(from, error))),
@@ -326,12 +332,12 @@ impl Sixtop {
             match (refusal, parsed.map(|m| m.body)) {
                 (Some(code), _) => self.refuse(from, header, code),
                 (None, Ok(Body::Request { command, .. })) => {
-                    self.on_request(turn, from, header, &command);
+                    self.on_request(context, from, header, &command);
                 }
                 (None, _) => self.refuse(from, header, ReturnCode::Error),
             }
         } else if let Ok(Message { body: Body::Response(response), .. }) = parsed {
-            self.on_response(turn, from, header, &response);
+            self.on_response(context, from, header, &response);
         }
         // A confirmation belongs to three steps, which this node never agrees to: nothing hangs on it.
     }
@@ -343,7 +349,13 @@ impl Sixtop {
         self.send(to, &Message { sfid: header.sfid, seqnum: header.seqnum, body });
     }
 
-    fn on_request(&mut self, turn: &mut Turn<'_>, from: Eui64, header: Header, command: &Command) {
+    fn on_request(
+        &mut self,
+        context: &mut EventContext<'_>,
+        from: Eui64,
+        header: Header,
+        command: &Command,
+    ) {
         let slotframe = self.function.negotiated_slotframe();
         let locked = self.transactions.locked_slots();
         let Some(peer) = self.transactions.peer(from) else {
@@ -351,14 +363,14 @@ impl Sixtop {
         };
         if *command == Command::Clear {
             // RFC 8480 s3.3.6: accepted whatever the sequence number and whatever else is going on.
-            self.end_request(turn, from, Outcome::Aborted);
+            self.end_request(context, from, Outcome::Aborted);
             if let Some(peer) = self.transactions.get(from) {
                 let waiting = peer.waiting();
                 (peer.seqnum, peer.state) = (0, State::Idle);
                 self.withdraw(waiting);
             }
-            self.remove_cells(turn, from);
-            turn.events.push_back(Event::Cleared(from));
+            self.remove_cells(context, from);
+            context.events.push_back(Event::Cleared(from));
             return self.refuse(from, header, ReturnCode::Success);
         }
         // RFC 8480 s3.4.3: a second transaction with the same neighbour is refused.
@@ -372,11 +384,11 @@ impl Sixtop {
         }
         peer.seqnum = header.seqnum;
         let (response, commit) =
-            negotiation::answer(turn.schedule, slotframe, &locked, from, command);
-        let deadline = turn.now + self.function.timeout(self.mac);
+            negotiation::answer(context.schedule, slotframe, &locked, from, command);
+        let deadline = context.now + self.function.timeout(self.mac);
         peer.state = State::Responding { handle: Handle(self.next_handle), commit, deadline };
         if header.seqnum == 0 {
-            turn.events.push_back(Event::StartedAgain(from));
+            context.events.push_back(Event::StartedAgain(from));
         }
         self.out.push(Output::Event(Change::Answered { peer: from, code: response.code }));
         let (sfid, seqnum) = (header.sfid, header.seqnum);
@@ -385,7 +397,7 @@ impl Sixtop {
 
     fn on_response(
         &mut self,
-        turn: &mut Turn<'_>,
+        context: &mut EventContext<'_>,
         from: Eui64,
         header: Header,
         response: &Response,
@@ -395,7 +407,7 @@ impl Sixtop {
         let State::Requesting { command, frame, .. } = &mut peer.state else {
             if agreed && !response.fields.is_empty() {
                 // RFC 9033 s13: this node has given up what the peer has just committed to.
-                self.inconsistent(turn, from);
+                self.inconsistent(context, from);
             } else if !agreed
                 && header.seqnum == peer.seqnum
                 && Outcome::Refused(response.code).counts()
@@ -409,7 +421,7 @@ impl Sixtop {
             if header.seqnum == peer.seqnum && response.fields.is_empty() {
                 let refused = Outcome::Refused(response.code);
                 let outcome = if agreed { Outcome::Agreed(0) } else { refused };
-                self.end_request(turn, from, outcome);
+                self.end_request(context, from, outcome);
             }
             return;
         }
@@ -418,47 +430,47 @@ impl Sixtop {
         if header.seqnum != peer.seqnum && !restarted {
             // A late answer to an earlier request: its cells are not ours.
             if agreed && !response.fields.is_empty() {
-                self.end_request(turn, from, Outcome::Aborted);
-                self.inconsistent(turn, from);
+                self.end_request(context, from, Outcome::Aborted);
+                self.inconsistent(context, from);
             }
             return;
         }
         // A response proves that the request arrived, whether or not its acknowledgement did.
         *frame = Frame::Delivered;
         if !agreed {
-            return self.end_request(turn, from, Outcome::Refused(response.code));
+            return self.end_request(context, from, Outcome::Refused(response.code));
         }
         let commit = response.cells().ok().and_then(|cells| negotiation::agreed(command, cells));
         let Some(commit) = commit else {
-            self.end_request(turn, from, Outcome::Aborted);
-            return self.inconsistent(turn, from);
+            self.end_request(context, from, Outcome::Aborted);
+            return self.inconsistent(context, from);
         };
         let count = match &commit {
             Commit::Nothing => 0,
             Commit::Add { cells, .. } | Commit::Delete { cells, .. } => cells.len(),
             Commit::Relocate { to, .. } => to.len(),
         };
-        self.apply(turn, from, &commit);
-        self.end_request(turn, from, Outcome::Agreed(count));
+        self.apply(context, from, &commit);
+        self.end_request(context, from, Outcome::Agreed(count));
     }
 
-    fn on_frame_done(&mut self, turn: &mut Turn<'_>, handle: Handle, acked: bool) {
+    fn on_frame_done(&mut self, context: &mut EventContext<'_>, handle: Handle, acked: bool) {
         let Some(from) = self.transactions.by_handle(handle) else { return };
         let Some(peer) = self.transactions.get(from) else { return };
         match &mut peer.state {
             State::Requesting { frame, .. } => {
                 *frame = Frame::Delivered;
                 if !acked {
-                    self.end_request(turn, from, Outcome::Undelivered);
+                    self.end_request(context, from, Outcome::Undelivered);
                 }
             }
-            State::Responding { .. } => self.end_response(turn, from, acked),
+            State::Responding { .. } => self.end_response(context, from, acked),
             State::Idle => {}
         }
     }
 
     /// RFC 8480 s3.4: the responder commits when its response is acknowledged by the link layer.
-    fn end_response(&mut self, turn: &mut Turn<'_>, from: Eui64, acked: bool) {
+    fn end_response(&mut self, context: &mut EventContext<'_>, from: Eui64, acked: bool) {
         let Some(peer) = self.transactions.get(from) else { return };
         let State::Responding { commit, .. } = core::mem::replace(&mut peer.state, State::Idle)
         else {
@@ -471,26 +483,26 @@ impl Sixtop {
         };
         if acked {
             peer.advance();
-            self.apply(turn, from, &commit);
+            self.apply(context, from, &commit);
             if changes {
-                turn.events.push_back(Event::CellsChanged(from));
+                context.events.push_back(Event::CellsChanged(from));
             }
         } else if changes {
             // The response may have come although its acknowledgements did not.
-            self.inconsistent(turn, from);
+            self.inconsistent(context, from);
         }
     }
 
-    fn on_deadline(&mut self, turn: &mut Turn<'_>) {
-        while let Some(peer) = self.transactions.overdue(turn.now) {
+    fn on_deadline(&mut self, context: &mut EventContext<'_>) {
+        while let Some(peer) = self.transactions.overdue(context.now) {
             // RFC 8480 s3.4.4: a transaction that takes too long is given up by either side.
-            self.end_request(turn, peer, Outcome::TimedOut);
+            self.end_request(context, peer, Outcome::TimedOut);
             let late = self.transactions.get(peer).and_then(|peer| peer.waiting());
             self.withdraw(late);
-            self.end_response(turn, peer, false);
+            self.end_response(context, peer, false);
         }
-        if self.function.next_deadline().is_some_and(|d| d <= turn.now) {
-            turn.events.push_back(Event::Deadline);
+        if self.function.next_deadline().is_some_and(|d| d <= context.now) {
+            context.events.push_back(Event::Deadline);
         }
     }
 }
@@ -501,22 +513,22 @@ impl Machine for Sixtop {
 
     fn handle(&mut self, now: Instant, input: Input<'_>) -> Result<(), Rejected> {
         let Input { asn, schedule, event } = input;
-        let mut turn = Turn { now, asn, schedule, events: VecDeque::new() };
+        let mut context = EventContext { now, asn, schedule, events: VecDeque::new() };
         match event {
-            SixtopEvent::Event(Event::Deadline) => self.on_deadline(&mut turn),
+            SixtopEvent::Event(Event::Deadline) => self.on_deadline(&mut context),
             SixtopEvent::Event(event) => {
                 if event == Event::Desynchronised {
                     // Without a clock no transaction can end; peers will see sequence number 0 next.
                     self.transactions.clear();
                 }
-                turn.events.push_back(event);
+                context.events.push_back(event);
             }
-            SixtopEvent::Message { from, bytes } => self.on_message(&mut turn, from, bytes),
+            SixtopEvent::Message { from, bytes } => self.on_message(&mut context, from, bytes),
             SixtopEvent::FrameDone { handle, acked } => {
-                self.on_frame_done(&mut turn, handle, acked);
+                self.on_frame_done(&mut context, handle, acked);
             }
         }
-        self.run(&mut turn);
+        self.run(&mut context);
         self.deadline = earliest(self.transactions.next_deadline(), self.function.next_deadline());
         Ok(())
     }

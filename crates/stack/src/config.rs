@@ -5,7 +5,7 @@ use alloc::string::String;
 
 use lowmesh_coap::{Endpoint, Host, HostLimits};
 use lowmesh_ipv6::{Addresses, reassemble};
-use lowmesh_lowpan::{Manner, Way};
+use lowmesh_lowpan::{FragmentMode, StackProfile};
 use lowmesh_oscore::transport::{
     DatagramHost, Protected, Protection, VolatileContexts, extensions,
 };
@@ -127,16 +127,16 @@ impl Config {
         lowpan: &lowmesh_lowpan::Config,
         contexts: Contexts,
     ) -> lowmesh_ipv6::Config {
-        let manner = match lowpan.manner {
-            Manner::Own => reassemble::Manner::Own,
-            Manner::Gnrc => reassemble::Manner::Gnrc,
+        let profile = match lowpan.profile {
+            StackProfile::Native => reassemble::StackProfile::Native,
+            StackProfile::RiotGnrc => reassemble::StackProfile::RiotGnrc,
         };
         let (packets, timeout) = (lowpan.reassembly_buffers, lowpan.reassembly_timeout);
         lowmesh_ipv6::Config {
             node,
             hop_limit: self.hop_limit,
-            frame_payload: (lowpan.way == Way::EndToEnd).then_some(lowpan.frame_payload),
-            reassembly: reassemble::Config { packets, timeout, manner, ..Default::default() },
+            frame_payload: (lowpan.mode == FragmentMode::EndToEnd).then_some(lowpan.frame_payload),
+            reassembly: reassemble::Config { packets, timeout, profile, ..Default::default() },
             errors: self.icmpv6_errors,
             uplink: is_root && self.uplink,
             contexts,

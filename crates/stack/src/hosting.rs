@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 
 use lowmesh_coap::Input as CoapInput;
-use lowmesh_machine::{DropReason, Handle, Machine as _, Rejected};
+use lowmesh_machine::{DropReason, Handle, Machine as _, Rejected, debug_assert_accepted};
 use lowmesh_units::Instant;
 
 use crate::application::{
@@ -69,7 +69,7 @@ impl Node {
                 let handle = Handle(request.number);
                 self.applications.close(handle);
                 // A host takes every cancellation.
-                let _always_taken = self.coap.handle(now, CoapInput::Cancel { handle });
+                debug_assert_accepted(self.coap.handle(now, CoapInput::Cancel { handle }));
             }
             Action::Deregister(request) => {
                 let handle = Handle(request.number);

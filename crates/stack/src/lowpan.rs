@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use lowmesh_ipv6::Event;
-use lowmesh_machine::{DropReason, Dropped, Handle, Layer, Machine as _, expect_accepted};
+use lowmesh_machine::{DropReason, Dropped, Handle, Layer, Machine as _, debug_assert_accepted};
 use lowmesh_units::{Eui64, Instant};
 
 use crate::event::{Output, Packet};
@@ -74,7 +74,7 @@ impl Node {
             lowmesh_ipv6::event::Route::None => lowmesh_lowpan::Route::None,
         };
         let input = lowmesh_lowpan::Input::RouteReply { beginning, route };
-        expect_accepted(self.lowpan.handle(now, input));
+        debug_assert_accepted(self.lowpan.handle(now, input));
     }
 
     pub(crate) fn note_packet(&mut self, packet: Packet) {

@@ -1,7 +1,7 @@
 //! The boundary of the network layer: what IPv6 and routing have to say.
 
 use lowmesh_ipv6 as ipv6;
-use lowmesh_machine::{Machine as _, expect_accepted};
+use lowmesh_machine::{Machine as _, debug_assert_accepted};
 use lowmesh_rpl::Destination;
 use lowmesh_sixtop::Event;
 use lowmesh_units::{Eui64, Instant};
@@ -17,7 +17,7 @@ impl Node {
     /// Tells IPv6 of an event, and does what it wants at once: its outputs stand in the order of its acts.
     pub(crate) fn tell_ipv6(&mut self, now: Instant, event: ipv6::Event<'_>) {
         let routing = &mut self.routing;
-        expect_accepted(self.ipv6.handle(now, ipv6::Input { routing, event }));
+        debug_assert_accepted(self.ipv6.handle(now, ipv6::Input { routing, event }));
         while let Some(output) = self.ipv6.poll_output() {
             self.on_ipv6(now, output);
         }
@@ -62,7 +62,7 @@ impl Node {
     }
     pub(crate) fn tell_rpl(&mut self, now: Instant, input: lowmesh_rpl::Input<'_>) {
         if let Routing::Rpl(rpl) = &mut self.routing {
-            expect_accepted(rpl.handle(now, input));
+            debug_assert_accepted(rpl.handle(now, input));
         }
     }
 

@@ -41,7 +41,7 @@ pub struct Relay {
     /// Where the client sends to.
     pub port: u16,
     shared: Arc<Shared>,
-    ways: Vec<JoinHandle<()>>,
+    directions: Vec<JoinHandle<()>>,
 }
 
 impl Relay {
@@ -55,13 +55,14 @@ impl Relay {
         }
         let port = front.local_addr()?.port();
         let shared = Arc::new(Shared::new(Fates::new(seed, loses_acks)));
-        let way = |from: &UdpSocket, to: &UdpSocket, inwards| -> Result<_> {
+        let direction = |from: &UdpSocket, to: &UdpSocket, inwards| -> Result<_> {
             let (from, to) = (from.try_clone()?, to.try_clone()?);
-            let way = Way { from, to, inwards, held: Vec::new(), shared: shared.clone() };
-            Ok(std::thread::spawn(move || way.carry()))
+            let direction =
+                Direction { from, to, inwards, held: Vec::new(), shared: shared.clone() };
+            Ok(std::thread::spawn(move || direction.carry()))
         };
-        let ways = vec![way(&front, &back, true)?, way(&back, &front, false)?];
-        Ok(Self { port, shared, ways })
+        let directions = vec![direction(&front, &back, true)?, direction(&back, &front, false)?];
+        Ok(Self { port, shared, directions })
     }
     /// From now on it is a good path.
     pub fn heal(&self) {
@@ -76,7 +77,7 @@ impl Relay {
 impl Drop for Relay {
     fn drop(&mut self) {
         self.shared.over.store(true, Ordering::Relaxed);
-        for way in self.ways.drain(..) {
+        for way in self.directions.drain(..) {
             // The panic hook has reported a direction that panicked.
             _ = way.join();
         }
@@ -150,7 +151,7 @@ impl Fates {
 }
 
 /// One direction.
-struct Way {
+struct Direction {
     from: UdpSocket,
     to: UdpSocket,
     /// From the client to the server.
@@ -160,7 +161,7 @@ struct Way {
     shared: Arc<Shared>,
 }
 
-impl Way {
+impl Direction {
     fn carry(mut self) {
         let mut buffer = [0; LEN_MAX];
         while !self.shared.over.load(Ordering::Relaxed) {

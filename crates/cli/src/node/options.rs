@@ -3,7 +3,7 @@
 use std::net::{Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 
 use clap::ValueEnum;
-use lowmesh_lowpan::Way;
+use lowmesh_lowpan::FragmentMode;
 use lowmesh_net::zep::{self, RealTime};
 use lowmesh_stack::{Config, Identity};
 use lowmesh_units::{Channel, Duration, Eui64, PanId};
@@ -114,10 +114,10 @@ struct Context {
 impl Options {
     /// The settings of the node.
     pub fn config(&self) -> Config {
-        let way = match self.fragments {
-            Fragments::Hwr => Way::HopWise,
-            Fragments::Ff => Way::Forwarded,
-            Fragments::Sfr => Way::Recovered,
+        let mode = match self.fragments {
+            Fragments::Hwr => FragmentMode::HopWise,
+            Fragments::Ff => FragmentMode::Forwarded,
+            Fragments::Sfr => FragmentMode::Recovered,
         };
         let settings = RealTime {
             window: self.window,
@@ -130,7 +130,7 @@ impl Options {
             icmpv6_errors: self.icmpv6_errors,
         };
         match self.mac {
-            Mac::Csma => settings.config(self.pan, way),
+            Mac::Csma => settings.config(self.pan, mode),
         }
     }
 
@@ -309,7 +309,7 @@ mod tests {
         assert_eq!(args.eui64, Eui64([2, 0x4c, 0x4d, 0, 0, 0, 0, 1]));
         assert_eq!(args.pan, PanId(0x23));
         assert_eq!(args.address, [address("2001:db8::1/64").expect("a global one")]);
-        assert_eq!(args.config().lowpan.way, Way::Recovered);
+        assert_eq!(args.config().lowpan.mode, FragmentMode::Recovered);
         assert!(args.identity().is_ok());
     }
 

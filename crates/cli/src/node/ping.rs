@@ -10,7 +10,7 @@ use lowmesh_wire::icmpv6::Echo;
 use lowmesh_wire::ipv6::Address;
 
 use super::Setup;
-use super::session::{Session, Turn, Until};
+use super::session::{Session, SessionEvent, Until};
 use super::target::{reachable, words};
 use crate::failure::Failure;
 use crate::ping::{Pace, Tally};
@@ -106,12 +106,12 @@ fn ping(session: &mut Session, to: Address, echo: &Echo, timeout: f64) -> Result
     let until = session.now() + Duration::from_secs_f64(timeout);
     loop {
         let output = match session.next(Some(until))? {
-            Turn::Said(at, Output::Pong { echo: answer, .. }) if answer == *echo => {
+            SessionEvent::Said(at, Output::Pong { echo: answer, .. }) if answer == *echo => {
                 return Ok(End::Answered(at));
             }
-            Turn::Said(_, output) => output,
-            Turn::Due => return Ok(End::Lost(format!("no answer within {timeout} s"))),
-            Turn::Stopped => return Ok(End::Stopped),
+            SessionEvent::Said(_, output) => output,
+            SessionEvent::Due => return Ok(End::Lost(format!("no answer within {timeout} s"))),
+            SessionEvent::Stopped => return Ok(End::Stopped),
         };
         match output {
             Output::Packet(Packet::Dropped(dropped)) if dropped.handle == request => {

@@ -17,7 +17,7 @@ use lowmesh_wire::ipv6::Address;
 
 use super::Setup;
 use super::forwarder::Forwarder;
-use super::session::{Session, Turn, Until};
+use super::session::{Session, SessionEvent, Until};
 use super::target::{reachable, words};
 use crate::channel::{Transfer, patience, uri};
 use crate::console::say;
@@ -146,10 +146,10 @@ impl Exchange {
             }
             let look = until.min(self.session.now() + LOOK);
             match self.session.next(Some(look))? {
-                Turn::Said(_, output) => self.tell(&output),
-                Turn::Due if look == until => return Ok(Answer::None),
-                Turn::Due => {}
-                Turn::Stopped => return Ok(Answer::Stopped),
+                SessionEvent::Said(_, output) => self.tell(&output),
+                SessionEvent::Due if look == until => return Ok(Answer::None),
+                SessionEvent::Due => {}
+                SessionEvent::Stopped => return Ok(Answer::Stopped),
             }
         }
     }

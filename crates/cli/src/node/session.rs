@@ -29,7 +29,7 @@ pub struct Session {
 
 /// What [`Session::next`] returns.
 #[derive(Debug)]
-pub enum Turn {
+pub enum SessionEvent {
     /// The node says something.
     Said(Instant, Output),
     /// The time is over.
@@ -88,7 +88,7 @@ impl Session {
         let _refused = self.host.tell(input);
     }
     /// Lets the node live until it says something, or until a time of its clock. Requests that nobody claims get 4.04.
-    pub fn next(&mut self, until: Option<Instant>) -> Result<Turn, Failure> {
+    pub fn next(&mut self, until: Option<Instant>) -> Result<SessionEvent, Failure> {
         loop {
             match self.host.next(until).map_err(|error| lost(&self.zep, &error))? {
                 Step::Happened(at, event) => {
@@ -96,11 +96,11 @@ impl Session {
                     let Event::Said(output) = event else { continue };
                     match output.not_found() {
                         Some(answer) => self.tell(answer),
-                        None => return Ok(Turn::Said(at, output)),
+                        None => return Ok(SessionEvent::Said(at, output)),
                     }
                 }
-                Step::Due => return Ok(Turn::Due),
-                Step::Stopped => return Ok(Turn::Stopped),
+                Step::Due => return Ok(SessionEvent::Due),
+                Step::Stopped => return Ok(SessionEvent::Stopped),
             }
         }
     }
@@ -113,8 +113,8 @@ impl Session {
         self.tell(input);
         // The birth of a packet is what a node says about it first.
         match self.next(Some(self.now()))? {
-            Turn::Said(_, Output::Packet(Packet::Born(handle, _))) => Ok(Some(handle)),
-            Turn::Said(..) | Turn::Due | Turn::Stopped => Ok(None),
+            SessionEvent::Said(_, Output::Packet(Packet::Born(handle, _))) => Ok(Some(handle)),
+            SessionEvent::Said(..) | SessionEvent::Due | SessionEvent::Stopped => Ok(None),
         }
     }
     /// Lets the node say what it still has to say, and live for so long; false if it was stopped meanwhile.
@@ -122,9 +122,9 @@ impl Session {
         let until = self.now() + time;
         loop {
             match self.next(Some(until))? {
-                Turn::Said(..) => {}
-                Turn::Due => return Ok(true),
-                Turn::Stopped => return Ok(false),
+                SessionEvent::Said(..) => {}
+                SessionEvent::Due => return Ok(true),
+                SessionEvent::Stopped => return Ok(false),
             }
         }
     }

@@ -13,7 +13,7 @@ use lowmesh_wire::ipv6::Address;
 
 use super::Setup;
 use super::forwarder::Forwarder;
-use super::session::{Session, Turn, Until};
+use super::session::{Session, SessionEvent, Until};
 use super::target::{reachable, words};
 use crate::body::plain;
 use crate::console::say;
@@ -118,28 +118,28 @@ fn exchange(
     let until = timeout.map(|timeout| wait.session.now() + Duration::from_secs_f64(timeout));
     while wait.sent.is_some() && count == Some(0) || count.is_none_or(|count| wait.came < count) {
         match wait.session.next(until)? {
-            Turn::Said(_, Output::Packet(Packet::PassedOn(packet)))
+            SessionEvent::Said(_, Output::Packet(Packet::PassedOn(packet)))
                 if count == Some(0) && wait.is_sent(packet) =>
             {
                 return Ok(());
             }
-            Turn::Said(_, Output::Packet(Packet::Dropped(dropped)))
+            SessionEvent::Said(_, Output::Packet(Packet::Dropped(dropped)))
                 if wait.is_sent(dropped.handle) =>
             {
                 let message = format!("the datagram was dropped here, {dropped}");
                 return Err(Failure::no_answer(message, HINT));
             }
-            Turn::Said(_, Output::Trouble { from, to, problem }) if peer == Some(to) => {
+            SessionEvent::Said(_, Output::Trouble { from, to, problem }) if peer == Some(to) => {
                 let message = format!("{from} says: {}", words(problem));
                 return Err(Failure::no_answer(message, HINT));
             }
-            Turn::Said(at, _) => wait.show(at, out)?,
-            Turn::Due if wait.came == 0 => {
+            SessionEvent::Said(at, _) => wait.show(at, out)?,
+            SessionEvent::Due if wait.came == 0 => {
                 let waited = timeout.unwrap_or_default();
                 let message = format!("nothing came within {waited} s");
                 return Err(Failure::no_answer(message, HINT));
             }
-            Turn::Due | Turn::Stopped => break,
+            SessionEvent::Due | SessionEvent::Stopped => break,
         }
     }
     Ok(())

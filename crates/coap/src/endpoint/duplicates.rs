@@ -20,7 +20,7 @@ use super::proof::Departure;
 use crate::PeerAddress;
 use crate::event::{Discard, Purpose};
 use crate::params::{COUNT_BITS, FORGET_DIVISOR, SWEEP_PAUSE, SWEEP_SAMPLE};
-use crate::seen::{Reply, Sighting};
+use crate::seen::{DuplicateCheck, Reply};
 
 /// How many messages are remembered: in all, of each source and of each peer.
 #[derive(Debug)]
@@ -122,9 +122,9 @@ impl<P: PeerAddress> Endpoint<P> {
         self.forget_expired(from, now);
         let Some(peer) = self.peers.get_mut(&from) else { return false };
         let reply = match peer.seen.sight(view.message_id(), now) {
-            Sighting::New => return false,
-            Sighting::Answered(reply) => Some(reply.clone()),
-            Sighting::Duplicate => None,
+            DuplicateCheck::New => return false,
+            DuplicateCheck::Answered(reply) => Some(reply.clone()),
+            DuplicateCheck::Duplicate => None,
         };
         self.answer_duplicate(from, view, reply, now);
         true
@@ -141,15 +141,15 @@ impl<P: PeerAddress> Endpoint<P> {
         let before = peer.seen.len();
         peer.seen.forget_expired(now);
         let reply = match peer.seen.sight(view.message_id(), now) {
-            Sighting::New => {
+            DuplicateCheck::New => {
                 let forgotten = peer.seen.remember_within(self.config.dedup_per_peer, view, now);
                 self.counters.forgotten_early += forgotten as u64;
                 self.remembered.change(from, before, peer.seen.len());
                 self.keep_total(from, now);
                 return false;
             }
-            Sighting::Answered(reply) => Some(reply.clone()),
-            Sighting::Duplicate => None,
+            DuplicateCheck::Answered(reply) => Some(reply.clone()),
+            DuplicateCheck::Duplicate => None,
         };
         self.remembered.change(from, before, peer.seen.len());
         self.answer_duplicate(from, view, reply, now);

@@ -55,7 +55,7 @@ pub struct Endpoint<P> {
     /// The widest of all destinations so far.
     lifetimes: Lifetimes,
     /// The peer that was forgotten last to make room.
-    hand: Option<P>,
+    eviction_cursor: Option<P>,
     outgoing: BTreeMap<ExchangeId, Outgoing<P>>,
     /// Requests of peers that are not answered. Nothing goes through them in order.
     incoming: HashMap<ExchangeId, Incoming<P>>,
@@ -99,7 +99,7 @@ impl<P: PeerAddress> Endpoint<P> {
             strangers: BTreeSet::new(),
             unproven_answers: BTreeMap::new(),
             chosen: BTreeMap::new(),
-            hand: None,
+            eviction_cursor: None,
             outgoing: BTreeMap::new(),
             incoming: HashMap::new(),
             shares: BTreeMap::new(),
@@ -187,7 +187,7 @@ impl<P: PeerAddress> Endpoint<P> {
                 self.remembered.change(oldest, count, 0);
                 self.counters.forgotten_early += count as u64;
             }
-            self.hand = Some(oldest);
+            self.eviction_cursor = Some(oldest);
         }
         let chosen = self.chosen.get(&peer).unwrap_or(&self.config.congestion);
         let lifetimes = self.config.lifetimes(chosen);
@@ -203,10 +203,11 @@ impl<P: PeerAddress> Endpoint<P> {
     fn idle_peer(&self, source: Option<P>) -> Option<P> {
         // The addresses of a source lie side by side, behind `source`.
         let is_in = |peer: &P| source.is_none_or(|source| peer.source() == source);
-        let hand = self.hand.filter(is_in);
-        let after = hand.map_or(source.map_or(Bound::Unbounded, Bound::Included), Bound::Excluded);
+        let eviction_cursor = self.eviction_cursor.filter(is_in);
+        let after = eviction_cursor
+            .map_or(source.map_or(Bound::Unbounded, Bound::Included), Bound::Excluded);
         let first = source.map_or(Bound::Unbounded, Bound::Included);
-        let before = hand.map_or(Bound::Unbounded, Bound::Included);
+        let before = eviction_cursor.map_or(Bound::Unbounded, Bound::Included);
         let turn = [(after, Bound::Unbounded), (first, before)];
         let strangers = turn
             .into_iter()

@@ -168,7 +168,7 @@ fn every_prefix_of_a_fragment_is_refused() {
 
 /// A destination with the manner of GNRC.
 fn gnrc(packets: usize) -> Reassembly {
-    Reassembly::new(Config { packets, manner: Manner::Gnrc, ..Config::default() })
+    Reassembly::new(Config { packets, profile: StackProfile::RiotGnrc, ..Config::default() })
 }
 /// A fragment of a packet of three that comes at a second, under its identification's name.
 fn give_at(reassembly: &mut Reassembly, second: u64, identification: u32, index: usize) -> Outcome {
@@ -243,8 +243,8 @@ proptest::proptest! {
         pieces in proptest::collection::vec(
             (0u16..40, proptest::bool::ANY, 0usize..80, 0u32..3, 0u64..100), 0..60),
     ) {
-        let manner = if is_gnrc { Manner::Gnrc } else { Manner::Own };
-        let mut reassembly = Reassembly::new(Config { packets: 2, manner, ..Config::default() });
+        let profile = if is_gnrc { StackProfile::RiotGnrc } else { StackProfile::Native };
+        let mut reassembly = Reassembly::new(Config { packets: 2, profile, ..Config::default() });
         let mut now = at(0);
         for (offset, more, octets, identification, after) in pieces {
             now += Duration::from_secs(after);

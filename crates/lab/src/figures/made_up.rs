@@ -85,6 +85,6 @@ fn detail(point: u64, seed: u64) -> Detail {
         nodes: (0..25).map(node).collect(),
         cells: (1..25).map(cell).collect(),
         series: Some(Series { node: 24, samples: (0..300).map(sample).collect() }),
-        courses: Vec::new(),
+        timelines: Vec::new(),
     }
 }

@@ -5,7 +5,7 @@
 
 pub mod arrangement;
 pub mod axes;
-mod course;
+mod datagram;
 mod delay;
 pub mod differences;
 mod drops;
@@ -123,14 +123,14 @@ pub fn figures(points: &[PointResult], levels: &[Level]) -> Vec<Figure> {
     figures.extend(delay::by_hops(&slice, &place));
     figures.extend(drops::draw(&slice, &place));
     figures.extend(timeline::draw(&slice, &place));
-    figures.extend(course::draw(&slice, &place));
+    figures.extend(datagram::draw(&slice, &place));
     figures.extend(topology::draw(&slice));
     figures.extend(schedule::draw(&slice));
     figures
 }
 
 /// The figures of a smaller sweep on a page with several: the first metrics (those of datagrams if there are any), drops,
-/// and the course of fragments. Line figures show the published `levels` as well.
+/// and the timeline of fragments. Line figures show the published `levels` as well.
 pub fn main_figures(points: &[PointResult], levels: &[Level]) -> Vec<Figure> {
     let arrangement = Arrangement::of(points);
     let has_datagrams = |point: &PointResult| point.estimate("datagram_pdr").is_some();
@@ -140,7 +140,7 @@ pub fn main_figures(points: &[PointResult], levels: &[Level]) -> Vec<Figure> {
     let mut figures: Vec<Figure> = drawn.take(MAIN_METRICS).collect();
     let (slice, place) = hardest(&arrangement);
     figures.extend(drops::draw(&slice, &place));
-    figures.extend(course::draw(&slice, &place));
+    figures.extend(datagram::draw(&slice, &place));
     figures
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::made_up::results;
 use super::*;
-use crate::detail::{Course, Detail, HopLatencies, Kind, Step};
+use crate::detail::{DatagramTimeline, Detail, HopLatencies, Kind, Step};
 use crate::results::Results;
 
 fn sweep() -> Results {
@@ -86,7 +86,7 @@ fn latencies_of_datagrams_have_a_curve_for_each_number_of_hops() {
 }
 
 #[test]
-fn courses_of_fragments_have_a_mark_for_each_event_and_lines_for_window_and_gap() {
+fn timelines_of_fragments_have_a_mark_for_each_event_and_lines_for_window_and_gap() {
     let mut results = results(&[("fragments.window", &["abe", "quic"])], 2);
     let step = |t_ms: f32, kind: Kind, window: u32| {
         let gap_ms = t_ms / 10.0;
@@ -103,13 +103,14 @@ fn courses_of_fragments_have_a_mark_for_each_event_and_lines_for_window_and_gap(
         step(3000.0, Kind::Marked, 2),
         step(3001.0, Kind::Ended, 2),
     ];
-    let course = |delivered| Course { node: 5, delivered, start_s: 12.5, steps: steps.clone() };
+    let timeline =
+        |delivered| DatagramTimeline { node: 5, delivered, start_s: 12.5, steps: steps.clone() };
     for run in results.points.iter_mut().flat_map(|point| &mut point.runs).skip(1) {
-        run.detail.courses = vec![course(true), course(false)];
+        run.detail.timelines = vec![timeline(true), timeline(false)];
     }
     let figures = figures(&results.points, &[]);
-    let figure = figures.iter().find(|figure| figure.name == "fragment-course");
-    let figure = figure.expect("courses are there");
+    let figure = figures.iter().find(|figure| figure.name == "fragment-timeline");
+    let figure = figure.expect("timelines are there");
     let svg = figure.to_svg();
     check_well_formed(&svg);
     // Two endings of two windows; restart and end have no row.

@@ -126,13 +126,13 @@ mod tests {
 
     #[test]
     fn points_with_other_keys_have_their_values_in_the_columns_of_these_keys() {
-        let mut all = results(&[("fragments.way", &["hwr"]), ("payload", &["64"])], 1);
+        let mut all = results(&[("fragments.mode", &["hwr"]), ("payload", &["64"])], 1);
         let recovered: [(&str, &[&str]); 3] =
-            [("fragments.way", &["sfr"]), ("window", &["5"]), ("payload", &["64"])];
+            [("fragments.mode", &["sfr"]), ("window", &["5"]), ("payload", &["64"])];
         all.points.extend(results(&recovered, 1).points);
         let csv = all.to_csv();
         let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
-        assert_eq!(rows[0][1..5], ["fragments.way", "payload", "window", "seed"]);
+        assert_eq!(rows[0][1..5], ["fragments.mode", "payload", "window", "seed"]);
         assert_eq!(rows[1][1..5], ["hwr", "64", "", "1"]);
         assert_eq!(rows[2][1..5], ["sfr", "64", "5", "1"]);
         assert!(rows.iter().all(|row| row.len() == rows[0].len()));

@@ -3,7 +3,7 @@
 use lowmesh_congestion::window::{Limits, fixed};
 use lowmesh_congestion::{Window, WindowSpec};
 use lowmesh_lowpan::params;
-use lowmesh_lowpan::{Config, Way};
+use lowmesh_lowpan::{Config, FragmentMode};
 use lowmesh_registry::Row;
 use lowmesh_units::Duration;
 
@@ -14,7 +14,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 variants! {
     /// How packets larger than a frame go.
-    Fragments by "way" {
+    Fragments by "mode" {
         /// Every hop reassembles the packet and cuts it again (RFC 4944).
         "hwr" => HopWise,
         /// Fragments go on as they come (RFC 8930).
@@ -28,31 +28,31 @@ variants! {
 
 choice! {
     /// What a node does where the RFCs leave it the choice.
-    Manner {
+    StackProfile {
         /// What cannot be completed any more holds nothing.
-        Own = "own",
+        Native = "native",
         /// As RIOT's stack does.
-        Gnrc = "gnrc",
+        RiotGnrc = "riot-gnrc",
     }
 }
 
 section! {
     /// Every hop reassembles.
     HopWise {
-        /// Fragments of one packet that wait in the MAC's queue at most; all of them with `manner = "gnrc"`.
+        /// Fragments of one packet that wait in the MAC's queue at most; all of them with `profile = "riot-gnrc"`.
         in_flight: u8 = params::FRAGMENTS_IN_FLIGHT as u8, Within(1, 64);
         /// What a node does where the RFCs leave it the choice.
-        manner: Manner = Manner::Own, Any;
+        profile: StackProfile = StackProfile::Native, Any;
     }
 }
 
 section! {
     /// Fragments go on as they come.
     Forwarded {
-        /// Fragments of one packet that wait in the source's queue at most; all of them with `manner = "gnrc"`.
+        /// Fragments of one packet that wait in the source's queue at most; all of them with `profile = "riot-gnrc"`.
         in_flight: u8 = params::FRAGMENTS_IN_FLIGHT as u8, Within(1, 64);
         /// What a node does where the RFCs leave it the choice.
-        manner: Manner = Manner::Own, Any;
+        profile: StackProfile = StackProfile::Native, Any;
         /// Packets that pass through one node at a time (RIOT: 16); further ones are reassembled.
         entries: u16 = params::FORWARDED_DATAGRAMS as u16, Within(1, 1024);
     }
@@ -64,7 +64,7 @@ section! {
         /// Packets that pass through one node at a time (RIOT: 16); further ones are reassembled.
         entries: u16 = params::FORWARDED_DATAGRAMS as u16, Within(1, 1024);
         /// What a node does where the RFCs leave it the choice.
-        manner: Manner = Manner::Own, Any;
+        profile: StackProfile = StackProfile::Native, Any;
         /// Congestion control of one packet's fragments.
         window: &'static Row<dyn Window> = &fixed::ROW, Any;
         /// Fragments that one may send before the first acknowledgement (RFC 8931 s7.1: OptWindowSize).
@@ -86,7 +86,7 @@ section! {
     /// The source cuts packets to fit a frame.
     EndToEnd {
         /// What a node does where the RFCs leave it the choice.
-        manner: Manner = Manner::Own, Any;
+        profile: StackProfile = StackProfile::Native, Any;
     }
 }
 
@@ -95,35 +95,35 @@ impl Fragments {
     pub fn apply(&self, config: &mut Config) {
         match self {
             Self::HopWise(hop_wise) => {
-                config.way = Way::HopWise;
+                config.mode = FragmentMode::HopWise;
                 config.fragments_in_flight = hop_wise.in_flight.into();
-                config.manner = hop_wise.manner.into();
+                config.profile = hop_wise.profile.into();
             }
             Self::Forwarded(forwarded) => {
-                config.way = Way::Forwarded;
+                config.mode = FragmentMode::Forwarded;
                 config.fragments_in_flight = forwarded.in_flight.into();
-                config.manner = forwarded.manner.into();
+                config.profile = forwarded.profile.into();
                 config.forwarded_datagrams = forwarded.entries.into();
             }
             Self::Recovered(recovered) => {
-                config.way = Way::Recovered;
+                config.mode = FragmentMode::Recovered;
                 config.forwarded_datagrams = recovered.entries.into();
-                config.manner = recovered.manner.into();
+                config.profile = recovered.profile.into();
                 recovered.apply(&mut config.recovery);
             }
             Self::EndToEnd(end_to_end) => {
-                config.way = Way::EndToEnd;
-                config.manner = end_to_end.manner.into();
+                config.mode = FragmentMode::EndToEnd;
+                config.profile = end_to_end.profile.into();
             }
         }
     }
 }
 
-impl From<Manner> for params::Manner {
-    fn from(manner: Manner) -> Self {
-        match manner {
-            Manner::Own => Self::Own,
-            Manner::Gnrc => Self::Gnrc,
+impl From<StackProfile> for params::StackProfile {
+    fn from(profile: StackProfile) -> Self {
+        match profile {
+            StackProfile::Native => Self::Native,
+            StackProfile::RiotGnrc => Self::RiotGnrc,
         }
     }
 }
@@ -161,11 +161,11 @@ mod tests {
     }
 
     #[test]
-    fn every_way_has_its_name_in_scenarios() {
-        let names: Vec<&str> = Way::ALL.into_iter().map(Way::name).collect();
+    fn every_mode_has_its_name_in_scenarios() {
+        let names: Vec<&str> = FragmentMode::ALL.into_iter().map(FragmentMode::name).collect();
         assert_eq!(Fragments::NAMES, names);
-        for way in Way::ALL {
-            assert_eq!(applied(&format!("way = {:?}", way.name())).way, way);
+        for mode in FragmentMode::ALL {
+            assert_eq!(applied(&format!("mode = {:?}", mode.name())).mode, mode);
         }
     }
 
@@ -173,19 +173,19 @@ mod tests {
     fn every_window_can_be_chosen() {
         for name in lowmesh_registry::Registry::<dyn Window>::builtin().names() {
             let config =
-                applied(&format!("way = \"sfr\"\nwindow = {name:?}\nwindow_fragments = 2"));
+                applied(&format!("mode = \"sfr\"\nwindow = {name:?}\nwindow_fragments = 2"));
             assert_eq!(config.recovery.window.name(), name);
             assert_eq!(config.recovery.window.limits().initial, 2);
         }
     }
 
     #[test]
-    fn the_numbers_of_a_way_reach_its_settings() {
-        let config = applied("way = \"ff\"\nentries = 7\nin_flight = 3\nmanner = \"gnrc\"");
+    fn the_numbers_of_a_mode_reach_its_settings() {
+        let config = applied("mode = \"ff\"\nentries = 7\nin_flight = 3\nprofile = \"riot-gnrc\"");
         assert_eq!((config.forwarded_datagrams, config.fragments_in_flight), (7, 3));
-        assert_eq!(config.manner, params::Manner::Gnrc);
+        assert_eq!(config.profile, params::StackProfile::RiotGnrc);
         let config =
-            applied("way = \"sfr\"\narq_timeout = \"1200ms\"\ninter_frame_gap = \"170ms\"");
+            applied("mode = \"sfr\"\narq_timeout = \"1200ms\"\ninter_frame_gap = \"170ms\"");
         assert_eq!(config.recovery.arq.timeout(), Duration::from_millis(1200));
         assert_eq!(config.recovery.inter_frame_gap, Duration::from_millis(170));
     }
@@ -196,9 +196,9 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_one_way_do_not_apply_to_another() {
-        let text = "name = \"x\"\n[fragments]\nway = \"hwr\"\nwindow = \"quic\"\n";
+    fn keys_of_one_mode_do_not_apply_to_another() {
+        let text = "name = \"x\"\n[fragments]\nmode = \"hwr\"\nwindow = \"quic\"\n";
         let errors = Scenario::parse("x", text, &[]).expect_err("HWR has no window").to_string();
-        assert!(errors.contains("fragments.window: does not apply to way = \"hwr\""), "{errors}");
+        assert!(errors.contains("fragments.window: does not apply to mode = \"hwr\""), "{errors}");
     }
 }

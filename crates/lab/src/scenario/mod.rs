@@ -190,7 +190,7 @@ const SECTIONS: [(&str, ListKeys); 16] = [
 
 /// Keys that decide which keys their section has.
 pub const CHOICES: [&str; 5] =
-    ["topology.kind", "radio.medium", "mac.kind", "schedule.function", "fragments.way"];
+    ["topology.kind", "radio.medium", "mac.kind", "schedule.function", "fragments.mode"];
 
 /// Every key that a scenario can have, dotted.
 pub fn every_key() -> Vec<String> {

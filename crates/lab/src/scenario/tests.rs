@@ -383,9 +383,9 @@ fn every_default_in_the_manual_is_the_one_in_force() {
     compare("function = \"orchestra\"`", &|lines| Orchestra::default().write(lines));
     compare("## `[rpl]`", &|lines| Rpl::default().write(lines));
     compare("## `[lowpan]`", &|lines| Lowpan::default().write(lines));
-    compare("way = \"hwr\"`", &|lines| HopWise::default().write(lines));
-    compare("way = \"ff\"`", &|lines| Forwarded::default().write(lines));
-    compare("way = \"sfr\"`", &|lines| Recovered::default().write(lines));
+    compare("mode = \"hwr\"`", &|lines| HopWise::default().write(lines));
+    compare("mode = \"ff\"`", &|lines| Forwarded::default().write(lines));
+    compare("mode = \"sfr\"`", &|lines| Recovered::default().write(lines));
     compare("## `[ipv6]`", &|lines| Ipv6::default().write(lines));
     compare("## `[coap]`", &|lines| Coap::default().write(lines));
     compare("## `[traffic]`", &|lines| Traffic::default().write(lines));

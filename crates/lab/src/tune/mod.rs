@@ -63,7 +63,7 @@ fn least_budget() -> u32 {
 
 /// What an observer is told, from any thread.
 #[derive(Debug)]
-pub enum News<'n> {
+pub enum TuneEvent<'n> {
     /// About one run.
     Run(Progress<'n>),
     /// A rung of the search begins.
@@ -112,7 +112,7 @@ impl Plan {
         scenario: &Scenario,
         store: Option<&Store>,
         simulate: &Simulate<'_>,
-        observe: &(dyn Fn(News<'_>) + Sync),
+        observe: &(dyn Fn(TuneEvent<'_>) + Sync),
     ) -> Result<Tuned, StoreError> {
         let jobs = self.request.jobs;
         let mut bench = Bench { scenario, jobs, store, simulate, observe, failures: vec![] };
@@ -122,7 +122,7 @@ impl Plan {
             scenario.head.seed.wrapping_add(self.rungs.last().map_or(0, |r| r.seeds.into()));
         let seeds: Vec<Seed> =
             (0..u64::from(self.request.seeds)).map(|i| Seed(first.wrapping_add(i))).collect();
-        observe(News::Compare(seeds[0], seeds[seeds.len() - 1]));
+        observe(TuneEvent::Compare(seeds[0], seeds[seeds.len() - 1]));
         let mut contenders = self.published.clone();
         if !contenders.contains(winner) {
             contenders.push(winner.clone());
@@ -153,7 +153,7 @@ impl Plan {
             .collect();
         let mut left: Vec<usize> = (0..tried.len()).collect();
         for (i, rung) in self.rungs.iter().enumerate() {
-            (bench.observe)(News::Rung(*rung));
+            (bench.observe)(TuneEvent::Rung(*rung));
             if i > 0 {
                 left = halving::best(&self.scores(&left, &tried), rung.candidates as usize);
             }
@@ -210,7 +210,7 @@ struct Bench<'b> {
     jobs: usize,
     store: Option<&'b Store>,
     simulate: &'b Simulate<'b>,
-    observe: &'b (dyn Fn(News<'_>) + Sync),
+    observe: &'b (dyn Fn(TuneEvent<'_>) + Sync),
     failures: Vec<(Candidate, Failure)>,
 }
 
@@ -233,7 +233,7 @@ impl Bench<'_> {
     }
 
     fn one(&self, scenario: &Scenario, seed: Seed) -> Result<Result<Run, Failure>, StoreError> {
-        let observe = |progress: Progress<'_>| (self.observe)(News::Run(progress));
+        let observe = |progress: Progress<'_>| (self.observe)(TuneEvent::Run(progress));
         let id = Identity::of(scenario).run(seed);
         if let Some(run) = self.store.and_then(|store| store.get(id)) {
             observe(Progress::Advanced(scenario.head.duration));

@@ -173,8 +173,8 @@ fn no_seed_of_the_comparison_was_used_in_the_search_and_all_sets_share_seeds() {
         drop(used);
         wants_weak(s, seed, sinks, p)
     };
-    let observe = |news: News<'_>| {
-        if matches!(news, News::Compare(..)) {
+    let observe = |event: TuneEvent<'_>| {
+        if matches!(event, TuneEvent::Compare(..)) {
             used.lock().expect("no test thread panics").0 = true;
         }
     };
@@ -191,8 +191,8 @@ fn no_seed_of_the_comparison_was_used_in_the_search_and_all_sets_share_seeds() {
 #[test]
 fn as_many_runs_are_made_as_were_announced() {
     let ended = Mutex::new(0);
-    let observe = |news: News<'_>| {
-        if let News::Run(Progress::Finished(_)) = news {
+    let observe = |event: TuneEvent<'_>| {
+        if let TuneEvent::Run(Progress::Finished(_)) = event {
             *ended.lock().expect("no test thread panics") += 1;
         }
     };

@@ -1,4 +1,4 @@
-//! Way SFR: packets go in recoverable fragments (RFC 8931). What one node does with them is [`crate::recover`]'s; here it
+//! Mode SFR: packets go in recoverable fragments (RFC 8931). What one node does with them is [`crate::recover`]'s; here it
 //! meets compression, the packet buffer and the books.
 
 use alloc::vec::Vec;
@@ -11,11 +11,11 @@ use super::Adaptation;
 use crate::event::{Output, Route};
 use crate::frames::{End, Part};
 use crate::reassemble::Fragment;
-use crate::recover::node::{self, Surroundings};
+use crate::recover::node::{self, QueueState};
 
 /// Which way asked for a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asker {
+pub(super) enum RouteClient {
     Forwarded,
     Recovered,
 }
@@ -36,18 +36,18 @@ impl Adaptation {
             self.drop_packet(handle, DropReason::BufferFull);
             return;
         }
-        let around = self.surroundings();
-        self.recovery.send(now, handle, next_hop, headers, around);
+        let queue = self.queue_state();
+        self.recovery.send(now, handle, next_hop, headers, queue);
         self.drain_recovery();
     }
 
     /// Takes a frame with a dispatch of RFC 8931.
     pub(super) fn on_recoverable(&mut self, now: Instant, fragment: &Fragment<'_>) {
         let &Fragment { frame, source, destination, handle } = fragment;
-        let around = self.surroundings();
+        let queue = self.queue_state();
         // RFC 8931 s6: fragments are for one neighbour, who acknowledges them.
         let is_taken =
-            destination.is_some() && self.recovery.on_frame(now, frame, source, handle, around);
+            destination.is_some() && self.recovery.on_frame(now, frame, source, handle, queue);
         if !is_taken {
             self.outbox.push(Output::Accepted { handle });
             self.drop_packet(handle, DropReason::Malformed);
@@ -62,16 +62,16 @@ impl Adaptation {
         beginning: &[u8],
         route: Route,
     ) -> Result<(), Rejected> {
-        let around = self.surroundings();
-        self.recovery.on_route_reply(now, beginning, route, around)?;
+        let queue = self.queue_state();
+        self.recovery.on_route_reply(now, beginning, route, queue)?;
         self.drain_recovery();
         Ok(())
     }
 
     pub(super) fn on_recovery_deadline(&mut self, now: Instant) {
         if self.recovery.next_deadline().is_some_and(|deadline| deadline <= now) {
-            let around = self.surroundings();
-            self.recovery.on_deadline(now, around);
+            let queue = self.queue_state();
+            self.recovery.on_deadline(now, queue);
             self.drain_recovery();
         }
     }
@@ -79,21 +79,21 @@ impl Adaptation {
     /// The MAC is done with any frame, so that there may be room for another.
     pub(super) fn offer_room(&mut self, now: Instant) {
         if self.recovery.is_sending() {
-            let around = self.surroundings();
-            self.recovery.on_frame_done(now, around);
+            let queue = self.queue_state();
+            self.recovery.on_frame_done(now, queue);
             self.drain_recovery();
         }
     }
 
-    fn surroundings(&self) -> Surroundings {
-        Surroundings { room: self.room(), backlog: self.frames.len() }
+    fn queue_state(&self) -> QueueState {
+        QueueState { room: self.room(), backlog: self.frames.len() }
     }
 
     fn drain_recovery(&mut self) {
         while let Some(output) = self.recovery.poll_output() {
             match output {
                 node::Output::Frame { payload, destination, handle } => {
-                    let octets = payload.len() + self.upkeep().fragment;
+                    let octets = payload.len() + self.buffer_overhead().fragment;
                     self.frames.push(handle, Part::Recovered, octets);
                     let destination = Some(destination);
                     // Whether another follows is known only when it is due.
@@ -101,7 +101,7 @@ impl Adaptation {
                 }
                 node::Output::Accepted { handle } => self.outbox.push(Output::Accepted { handle }),
                 node::Output::RouteRequest { beginning, source, handle } => {
-                    self.askers.push_back(Asker::Recovered);
+                    self.route_clients.push_back(RouteClient::Recovered);
                     self.outbox.push(Output::RouteRequest { beginning, source, handle });
                 }
                 node::Output::Datagram { datagram, source, handle } => {

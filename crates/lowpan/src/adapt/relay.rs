@@ -1,4 +1,4 @@
-//! Way FF: fragments go on as they come (RFC 8930 s5), and never reach the IPv6 layer.
+//! Mode FF: fragments go on as they come (RFC 8930 s5), and never reach the IPv6 layer.
 //!
 //! ```text
 //!   first fragment, unknown --RouteRequest--> driver --RouteReply--> for us    : reassembled here
@@ -17,17 +17,17 @@ use lowmesh_wire::lowpan::decompress;
 use lowmesh_wire::lowpan::fragment::FragmentHeader;
 
 use super::Adaptation;
-use super::recovered::Asker;
+use super::recovered::RouteClient;
 use crate::event::{Output, Route};
 use crate::forward::Label;
 use crate::frames::{End, Part};
-use crate::params::{Manner, ROUTE_REQUESTS, Way};
-use crate::passage::{Onward, Passage, first_frames, next_frame};
+use crate::params::{FragmentMode, ROUTE_REQUESTS, StackProfile};
 use crate::reassemble::{Fragment, Name};
+use crate::transit::{Onward, TransitDatagram, first_frames, next_frame};
 
 /// A first fragment whose route the driver was asked for.
 #[derive(Debug)]
-pub(super) struct Question {
+pub(super) struct PendingRoute {
     name: Name,
     incoming: Label,
     datagram_size: u16,
@@ -36,7 +36,7 @@ pub(super) struct Question {
     original: Option<Vec<u8>>,
 }
 
-impl Question {
+impl PendingRoute {
     pub const fn handle(&self) -> Handle {
         self.handle
     }
@@ -46,7 +46,7 @@ impl Adaptation {
     /// Takes a fragment of RFC 4944.
     pub(super) fn on_fragment(&mut self, now: Instant, fragment: &Fragment<'_>) {
         let unicast = fragment.destination.is_some();
-        if self.config.way == Way::Forwarded
+        if self.config.mode == FragmentMode::Forwarded
             && unicast
             && let Ok(header) = FragmentHeader::parse(fragment.frame)
             && self.relay(now, fragment, header)
@@ -66,7 +66,7 @@ impl Adaptation {
             }
             return true;
         }
-        if self.questions.iter().any(|question| question.incoming == incoming) {
+        if self.pending_routes.iter().any(|pending| pending.incoming == incoming) {
             // The driver answers before the next frame; what comes earlier has no place yet.
             self.counters.fragments_refused += 1;
             return true;
@@ -89,8 +89,9 @@ impl Adaptation {
         incoming: Label,
     ) -> bool {
         let &Fragment { frame, source, destination, handle } = fragment;
-        let has_no_buffer = self.config.manner == Manner::Gnrc && self.reassembly.is_full();
-        if has_no_buffer || self.questions.len() >= ROUTE_REQUESTS {
+        let has_no_buffer =
+            self.config.profile == StackProfile::RiotGnrc && self.reassembly.is_full();
+        if has_no_buffer || self.pending_routes.len() >= ROUTE_REQUESTS {
             return false;
         }
         let datagram_size = header.datagram_size;
@@ -103,9 +104,15 @@ impl Adaptation {
             return false;
         }
         let original = self.passing.is_full().then(|| beginning.clone());
-        self.questions.push_back(Question { name, incoming, datagram_size, handle, original });
+        self.pending_routes.push_back(PendingRoute {
+            name,
+            incoming,
+            datagram_size,
+            handle,
+            original,
+        });
         self.outbox.push(Output::Accepted { handle });
-        self.askers.push_back(Asker::Forwarded);
+        self.route_clients.push_back(RouteClient::Forwarded);
         self.outbox.push(Output::RouteRequest { beginning, source, handle });
         true
     }
@@ -117,19 +124,19 @@ impl Adaptation {
         beginning: &[u8],
         route: Route,
     ) -> Result<(), Rejected> {
-        let Some(question) = self.questions.pop_front() else {
+        let Some(pending) = self.pending_routes.pop_front() else {
             return Err(Rejected { what: "route", why: "no first fragment waits for one" });
         };
-        let Question { name, handle, .. } = question;
+        let PendingRoute { name, handle, .. } = pending;
         match route {
             Route::None => self.reassembly.remember(name, now),
             Route::Via(next_hop) if !self.passing.is_full() => {
                 let outgoing = Label { neighbour: next_hop, tag: self.next_datagram_tag() };
-                self.begin_passage(now, &question, beginning, outgoing);
+                self.begin_passage(now, &pending, beginning, outgoing);
             }
             Route::Via(_) => {
                 self.counters.fallbacks_full += 1;
-                match &question.original {
+                match &pending.original {
                     Some(original) => self.place_first(now, name, original, handle),
                     None => self.drop_packet(handle, DropReason::BufferFull),
                 }
@@ -148,13 +155,13 @@ impl Adaptation {
     fn begin_passage(
         &mut self,
         now: Instant,
-        question: &Question,
+        pending: &PendingRoute,
         beginning: &[u8],
         outgoing: Label,
     ) {
-        let &Question { name, incoming, handle, .. } = question;
-        let mut passage = Passage::new(question.datagram_size);
-        let frames = match self.onward_frames(&mut passage, beginning, outgoing) {
+        let &PendingRoute { name, incoming, handle, .. } = pending;
+        let mut transit = TransitDatagram::new(pending.datagram_size);
+        let frames = match self.onward_frames(&mut transit, beginning, outgoing) {
             Ok(frames) => frames,
             Err(reason) => {
                 self.reassembly.remember(name, now);
@@ -163,9 +170,9 @@ impl Adaptation {
             }
         };
         self.counters.refragmented += u64::from(frames.len() > 1);
-        passage.in_flight = frames.len();
-        let complete = passage.is_complete();
-        let opened = self.passing.open(now, incoming, outgoing, handle, passage);
+        transit.in_flight = frames.len();
+        let complete = transit.is_complete();
+        let opened = self.passing.open(now, incoming, outgoing, handle, transit);
         debug_assert!(opened.is_ok(), "asked for once, and answered while an entry was free");
         let mut left = frames.len();
         for payload in frames {
@@ -177,7 +184,7 @@ impl Adaptation {
     /// The first fragment as it goes on; `passage` then knows of its octets.
     fn onward_frames(
         &self,
-        passage: &mut Passage,
+        transit: &mut TransitDatagram,
         beginning: &[u8],
         outgoing: Label,
     ) -> Result<Vec<Vec<u8>>, DropReason> {
@@ -188,14 +195,14 @@ impl Adaptation {
             contexts: &self.contexts,
             frame_payload: self.config.frame_payload,
         };
-        if !passage.claim(0, beginning.len()) {
+        if !transit.claim(0, beginning.len()) {
             return Err(DropReason::Malformed);
         }
-        let frames = first_frames(beginning, passage.datagram_size, &link)
+        let frames = first_frames(beginning, transit.datagram_size, &link)
             .map_err(|_| DropReason::Malformed)?
             .ok_or(DropReason::TooLarge)?;
-        let upkeep = self.upkeep().fragment;
-        let octets: usize = frames.iter().map(|frame| frame.len() + upkeep).sum();
+        let buffer_overhead = self.buffer_overhead().fragment;
+        let octets: usize = frames.iter().map(|frame| frame.len() + buffer_overhead).sum();
         if octets > self.room() { Err(DropReason::BufferFull) } else { Ok(frames) }
     }
 
@@ -203,9 +210,9 @@ impl Adaptation {
         let room = self.room();
         let Some(entry) = self.passing.find(incoming) else { return };
         let (outgoing, handle) = (entry.outgoing, entry.handle);
-        let passage = &mut entry.state;
+        let transit = &mut entry.state;
         let offset = usize::from(header.offset);
-        if header.datagram_size != passage.datagram_size || !passage.claim(offset, data.len()) {
+        if header.datagram_size != transit.datagram_size || !transit.claim(offset, data.len()) {
             self.counters.fragments_refused += 1;
             return;
         }
@@ -214,30 +221,30 @@ impl Adaptation {
             self.end_passage(now, incoming, End::Dropped(DropReason::BufferFull));
             return;
         }
-        passage.in_flight += 1;
-        let complete = passage.is_complete();
+        transit.in_flight += 1;
+        let complete = transit.is_complete();
         self.send_forwarded(payload, outgoing, handle, complete);
     }
 
     fn send_forwarded(&mut self, payload: Vec<u8>, to: Label, handle: Handle, last: bool) {
         self.counters.fragments_forwarded += 1;
-        self.frames.push(handle, Part::Forwarded, payload.len() + self.upkeep().fragment);
+        self.frames.push(handle, Part::Forwarded, payload.len() + self.buffer_overhead().fragment);
         let destination = Some(to.neighbour);
         self.outbox.push(Output::Frame { payload, destination, handle, last });
     }
 
     /// The MAC is done with a fragment that passed through.
     pub(super) fn on_forwarded(&mut self, now: Instant, handle: Handle, delivered: bool) {
-        let waits = |passage: &Passage| passage.in_flight > 0;
+        let waits = |transit: &TransitDatagram| transit.in_flight > 0;
         // Without an entry the datagram has ended while its frame was in the queue.
         let Some(entry) = self.passing.find_handle(handle, waits) else { return };
         let incoming = entry.incoming;
-        let passage = &mut entry.state;
-        passage.in_flight -= 1;
-        passage.lossy |= !delivered;
-        let over = passage.is_complete() && passage.in_flight == 0;
+        let transit = &mut entry.state;
+        transit.in_flight -= 1;
+        transit.lossy |= !delivered;
+        let over = transit.is_complete() && transit.in_flight == 0;
         // One lost fragment makes the others useless.
-        if passage.lossy && (over || self.config.abandons()) {
+        if transit.lossy && (over || self.config.abandons()) {
             self.end_passage(now, incoming, End::Failed);
         } else if over {
             self.end_passage(now, incoming, End::PassedOn);

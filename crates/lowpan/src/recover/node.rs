@@ -24,12 +24,12 @@ use lowmesh_units::{Eui64, Instant, Rng};
 use lowmesh_wire::lowpan::Contexts;
 use lowmesh_wire::lowpan::rfrag::{Bitmap, Part, RFRAG_OCTETS, Rfrag, RfragAck};
 
-use self::forwarder::Question;
+use self::forwarder::PendingRoute;
 use super::path::Path;
 use super::refusal::Refusals;
 use super::{Ending, Event, Outcome, Received, Receiving, Sending, Step, null};
 use crate::forward::{Label, VirtualReassembly};
-use crate::params::{Config, Manner, REASSEMBLY_TIMEOUT_MAX, REFUSAL_SHARE};
+use crate::params::{Config, REASSEMBLY_TIMEOUT_MAX, REFUSAL_SHARE, StackProfile};
 
 /// What the node wants done.
 #[derive(Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub(crate) enum Output {
 
 /// What the node has to know about the layer around it, as of now.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Surroundings {
+pub(crate) struct QueueState {
     /// Octets that the packet buffer has left.
     pub room: usize,
     /// Frames in the MAC's queue.
@@ -100,9 +100,9 @@ pub(crate) struct Node {
     receiving: Receiving,
     refusals: Refusals,
     paths: VirtualReassembly<Path>,
-    questions: VecDeque<Question>,
+    pending_routes: VecDeque<PendingRoute>,
     queue: VecDeque<Waiting>,
-    around: Surroundings,
+    queue_state: QueueState,
     /// When the next frame may leave.
     gap_ends: Instant,
     deadline: Option<Instant>,
@@ -123,9 +123,9 @@ impl Node {
             receiving: Receiving::new(&config),
             refusals: Refusals::new(config.recovery.arq.timeout() / REFUSAL_SHARE),
             paths: VirtualReassembly::new(config.forwarded_datagrams, timeout),
-            questions: VecDeque::new(),
+            pending_routes: VecDeque::new(),
             queue: VecDeque::new(),
-            around: Surroundings::default(),
+            queue_state: QueueState::default(),
             gap_ends: Instant::ZERO,
             deadline: None,
             counters: Counters::default(),
@@ -167,7 +167,7 @@ impl Node {
     pub fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
         let open = self.paths.iter().filter(|entry| !entry.state.is_complete);
         let passing = open.map(|entry| entry.handle);
-        let asked = self.questions.iter().map(Question::handle);
+        let asked = self.pending_routes.iter().map(PendingRoute::handle);
         let sending = self.sending.iter().map(Sending::handle);
         sending.chain(self.receiving.handles()).chain(passing).chain(asked)
     }
@@ -179,9 +179,9 @@ impl Node {
         handle: Handle,
         next_hop: Eui64,
         datagram: Vec<u8>,
-        around: Surroundings,
+        queue_state: QueueState,
     ) {
-        self.around = around;
+        self.queue_state = queue_state;
         let own = self.sending.iter().filter(|one| one.next_hop() == next_hop).count();
         let admitted = self.config.may_fragment(own, self.sending.len());
         let Some(tag) = admitted.then(|| self.free_tag(next_hop)).flatten() else {
@@ -223,9 +223,9 @@ impl Node {
         frame: &[u8],
         source: Eui64,
         handle: Handle,
-        around: Surroundings,
+        queue_state: QueueState,
     ) -> bool {
-        self.around = around;
+        self.queue_state = queue_state;
         if let Ok((header, data)) = Rfrag::parse(frame) {
             self.on_fragment(now, &Received { header, data, source, handle });
         } else if let Ok(ack) = RfragAck::parse(frame) {
@@ -268,7 +268,7 @@ impl Node {
 
     fn take_in_accepted(&mut self, now: Instant, fragment: &Received<'_>) {
         let source = fragment.source;
-        let (outcome, ack) = self.receiving.accept(now, fragment, self.around.room);
+        let (outcome, ack) = self.receiving.accept(now, fragment, self.queue_state.room);
         while let Some((handle, source, ack)) = self.receiving.take_evicted() {
             self.end(handle, Some(DropReason::BufferFull));
             self.refuse(now, source, ack.datagram_tag, false);
@@ -294,7 +294,7 @@ impl Node {
     /// Tells a neighbour that its datagram cannot go on, once.
     fn refuse(&mut self, now: Instant, to: Eui64, datagram_tag: u8, asks: bool) {
         let label = Label { neighbour: to, tag: datagram_tag.into() };
-        if self.config.manner == Manner::Gnrc || self.refusals.tells(now, label, asks) {
+        if self.config.profile == StackProfile::RiotGnrc || self.refusals.tells(now, label, asks) {
             self.acknowledge(to, null(datagram_tag));
         }
     }
@@ -346,7 +346,7 @@ impl Node {
         let (handle, next_hop) = (self.sending[at].handle(), self.sending[at].next_hop());
         let cleans_up = match ending {
             Ending::Delivered | Ending::Refused => false,
-            Ending::GaveUp => self.config.manner == Manner::Own,
+            Ending::GaveUp => self.config.profile == StackProfile::Native,
             Ending::Unasked => true,
         };
         if cleans_up {
@@ -387,11 +387,11 @@ impl Node {
     }
 
     /// The time of [`Node::next_deadline`] has come.
-    pub fn on_deadline(&mut self, now: Instant, around: Surroundings) {
-        self.around = around;
+    pub fn on_deadline(&mut self, now: Instant, queue_state: QueueState) {
+        self.queue_state = queue_state;
         while let Some((handle, source, ack)) = self.receiving.expire(now) {
             self.end(handle, Some(DropReason::ReassemblyTimeout));
-            if self.config.manner == Manner::Own {
+            if self.config.profile == StackProfile::Native {
                 self.refuse(now, source, ack.datagram_tag, false);
             }
         }
@@ -417,8 +417,8 @@ impl Node {
     }
 
     /// The MAC is done with a frame, so that there may be room for another.
-    pub fn on_frame_done(&mut self, now: Instant, around: Surroundings) {
-        self.around = around;
+    pub fn on_frame_done(&mut self, now: Instant, queue_state: QueueState) {
+        self.queue_state = queue_state;
         self.work(now);
     }
 }

@@ -20,7 +20,7 @@ use lowmesh_units::{Duration, Eui64, Instant};
 use lowmesh_wire::lowpan::rfrag::{Bitmap, FRAGMENTS_MAX, Part, Rfrag, RfragAck};
 
 use crate::eviction::{Bounds, Held, victims};
-use crate::params::{Config, Manner, REASSEMBLY_TIMEOUT_MAX};
+use crate::params::{Config, REASSEMBLY_TIMEOUT_MAX, StackProfile};
 
 /// What names a datagram on a link: who sent the frame, and its tag (RFC 8931 s6.1.1).
 type Name = (Eui64, u8);
@@ -96,7 +96,7 @@ pub struct Receiving {
     complete_max: usize,
     timeout: Duration,
     linger: Duration,
-    manner: Manner,
+    profile: StackProfile,
     /// Datagrams that gave up their places to others.
     evicted: VecDeque<(Handle, Name)>,
 }
@@ -116,7 +116,7 @@ impl Receiving {
             // RFC 4944 s5.3: the reassembly timeout is at most 60 s.
             timeout: config.reassembly_timeout.min(REASSEMBLY_TIMEOUT_MAX),
             linger: config.recovery.linger,
-            manner: config.manner,
+            profile: config.profile,
             evicted: VecDeque::new(),
         }
     }
@@ -136,7 +136,7 @@ impl Receiving {
     /// from another of another size. GNRC never knows a first fragment: it looks for the size that this tells, and has
     /// put that of the decompressed datagram in its place.
     pub fn expects(&self, source: Eui64, header: &Rfrag) -> bool {
-        if self.manner == Manner::Gnrc && matches!(header.part, Part::First { .. }) {
+        if self.profile == StackProfile::RiotGnrc && matches!(header.part, Part::First { .. }) {
             return false;
         }
         let named = |entry: &&Entry| entry.name == (source, header.datagram_tag);
@@ -173,7 +173,7 @@ impl Receiving {
                 self.take_in(now, at, fragment)
             }
             (Part::First { datagram_size }, at) => {
-                if let (Some(at), Manner::Own) = (at, self.manner) {
+                if let (Some(at), StackProfile::Native) = (at, self.profile) {
                     self.forget(at);
                 }
                 self.open(now, name, datagram_size, fragment, room)
@@ -216,7 +216,7 @@ impl Receiving {
 
     /// True when a datagram may be opened; others may have given up their places for it.
     fn make_place(&mut self, now: Instant, source: Eui64, octets: usize, room: usize) -> bool {
-        if self.manner == Manner::Gnrc {
+        if self.profile == StackProfile::RiotGnrc {
             return !self.is_full() && octets <= room.min(self.octets_max - self.octets);
         }
         let (buffers, octets_max) = (self.buffers_max, self.octets_max);

@@ -27,7 +27,7 @@ use lowmesh_wire::lowpan::rfrag::{Bitmap, FRAGMENTS_MAX, Part, Rfrag, RfragAck};
 
 use super::path::frame;
 use super::pieces::{Fate, Piece, cut};
-use crate::params::{Config, Manner, Recovery};
+use crate::params::{Config, Recovery, StackProfile};
 
 /// A fragment with X set that waits for its acknowledgement.
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +76,7 @@ pub struct Sending {
     fragment_retries: u8,
     datagram_retries: u8,
     recovery: Recovery,
-    manner: Manner,
+    profile: StackProfile,
     /// The gap behind a fragment at the start.
     first_gap: Duration,
     gap_changed: bool,
@@ -117,7 +117,7 @@ impl Sending {
             fragment_retries: recovery.fragment_retries,
             datagram_retries: recovery.datagram_retries,
             recovery: *recovery,
-            manner: config.manner,
+            profile: config.profile,
         })
     }
 
@@ -140,9 +140,9 @@ impl Sending {
     /// Whether a fragment may leave; [`Permit::Blocked`] also when none has to.
     pub fn permits(&self, now: Instant) -> Permit {
         match self.due() {
-            Some(_) => match (self.window.permits(1, now), self.manner) {
-                (Permit::At(_), Manner::Gnrc) => Permit::Now,
-                (permit, Manner::Own | Manner::Gnrc) => permit,
+            Some(_) => match (self.window.permits(1, now), self.profile) {
+                (Permit::At(_), StackProfile::RiotGnrc) => Permit::Now,
+                (permit, StackProfile::Native | StackProfile::RiotGnrc) => permit,
             },
             None => Permit::Blocked,
         }
@@ -260,7 +260,7 @@ impl Sending {
         if self.pieces.iter().all(|piece| piece.fate == Fate::Received) {
             return Some(Ending::Delivered);
         }
-        if self.manner == Manner::Gnrc {
+        if self.profile == StackProfile::RiotGnrc {
             self.take_back_lost();
         }
         if news.is_some() {
@@ -318,9 +318,9 @@ impl Sending {
     /// Fragments whose latest copy is older than this are lost when they are missing in a bitmap, even if none in it
     /// is newer.
     const fn lost_below(&self) -> u32 {
-        match self.manner {
-            Manner::Own => 0,
-            Manner::Gnrc => u32::MAX,
+        match self.profile {
+            StackProfile::Native => 0,
+            StackProfile::RiotGnrc => u32::MAX,
         }
     }
 
@@ -358,7 +358,7 @@ impl Sending {
         }
         self.window.on_timeout(&silent, now);
         self.asked = None;
-        if self.manner == Manner::Gnrc && !self.keep_window(asked.sequence, now) {
+        if self.profile == StackProfile::RiotGnrc && !self.keep_window(asked.sequence, now) {
             self.timer.on_give_up(now);
             return Some(Ending::Unasked);
         }

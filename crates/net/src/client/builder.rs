@@ -9,8 +9,8 @@ use lowmesh_coap::{Config, CongestionControl, ConnectionLimits, HostLimits, Outp
 use zeroize::Zeroizing;
 
 use super::error::Error;
+use super::pool::ConnectionPool;
 use super::settings::{Key, Settings, Watcher};
-use super::ways::Ways;
 use super::{Client, Inner};
 use crate::oscore::Contexts;
 use crate::peer::Peer;
@@ -99,8 +99,8 @@ impl Builder {
             // A key that is not possible shows at once.
             settings.sessions()?;
         }
-        let (ways, serial) = (Ways::default(), 0.into());
-        Ok(Client(Arc::new(Inner { settings, ways, serial })))
+        let (pool, serial) = (ConnectionPool::default(), 0.into());
+        Ok(Client(Arc::new(Inner { settings, pool, serial })))
     }
 }
 

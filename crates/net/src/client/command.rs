@@ -14,7 +14,7 @@ use crate::metrics::Report;
 
 /// What is wanted of a peer.
 #[derive(Debug)]
-pub(super) enum Wish {
+pub(super) enum Operation {
     Request(RequestTemplate),
     /// All answers that come in this time.
     Group(RequestTemplate, Duration),
@@ -26,7 +26,7 @@ pub(super) enum Wish {
 pub(super) enum Command {
     Begin {
         address: SocketAddr,
-        wish: Wish,
+        operation: Operation,
         handle: Handle,
         mailbox: Arc<Mailbox>,
     },

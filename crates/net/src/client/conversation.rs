@@ -11,7 +11,7 @@ use lowmesh_machine::{DropReason, Handle};
 use lowmesh_wire::coap::Code;
 use tokio::sync::mpsc;
 
-use super::command::{Command, Wish};
+use super::command::{Command, Operation};
 use super::error::Error;
 use super::mailbox::{Item, Mailbox};
 use super::settings::Watcher;
@@ -19,7 +19,7 @@ use crate::dtls::LossCause;
 use crate::oscore::Contexts;
 use crate::params::CLIENT_IDLE;
 use crate::peer::Peer;
-use crate::way::{Way, misgreeting};
+use crate::transport::{Transport, misgreeting};
 
 /// A request under way.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ struct Route {
 /// All requests of one transport.
 #[derive(Debug)]
 pub(super) struct Conversation<W> {
-    way: W,
+    transport: W,
     commands: mpsc::Receiver<Command>,
     /// Whether more requests may come.
     open: bool,
@@ -45,9 +45,9 @@ pub(super) struct Conversation<W> {
     watcher: Option<Watcher>,
 }
 
-impl<W: Way> Conversation<W> {
+impl<W: Transport> Conversation<W> {
     pub fn new(
-        way: W,
+        transport: W,
         commands: mpsc::Receiver<Command>,
         busy: Arc<AtomicBool>,
         contexts: Option<Contexts>,
@@ -55,7 +55,7 @@ impl<W: Way> Conversation<W> {
     ) -> Self {
         let (open, ends_when_idle, routes) = (true, false, BTreeMap::new());
         let name = "connection";
-        Self { way, commands, open, ends_when_idle, name, routes, busy, contexts, watcher }
+        Self { transport, commands, open, ends_when_idle, name, routes, busy, contexts, watcher }
     }
     /// What it is called in monitoring.
     pub fn named(self, name: &'static str) -> Self {
@@ -78,7 +78,7 @@ impl<W: Way> Conversation<W> {
                     Some(command) => self.on_command(command),
                     None => self.open = false,
                 },
-                output = self.way.next() => match output {
+                output = self.transport.next() => match output {
                     Ok(Output::Close { .. }) => break Some("its peer has ended it".to_owned()),
                     Ok(output) => self.on_output(output),
                     Err(error) => break Some(error.to_string()),
@@ -92,34 +92,34 @@ impl<W: Way> Conversation<W> {
         if let Some(reason) = lost {
             self.lose(&reason);
         } else {
-            self.way.release();
-            while self.way.poll().is_some() {}
+            self.transport.release();
+            while self.transport.poll().is_some() {}
         }
-        self.way.end().await;
+        self.transport.end().await;
     }
 
     fn on_command(&mut self, command: Command) {
         match command {
-            Command::Begin { address, wish, handle, mailbox } => {
-                self.begin(address, wish, handle, mailbox);
+            Command::Begin { address, operation, handle, mailbox } => {
+                self.begin(address, operation, handle, mailbox);
             }
             Command::Deregister(handle) => {
-                if let Err(rejected) = self.way.handle(Input::Deregister { handle }) {
+                if let Err(rejected) = self.transport.handle(Input::Deregister { handle }) {
                     self.finish(handle, Err(rejected.into()));
                 }
             }
             Command::Cancel(handle) => self.cancel(handle),
             Command::Choose { address, chosen, reply } => {
-                let peer = self.way.peer(address);
+                let peer = self.transport.peer(address);
                 let no_way = |error| Error::NoWay { to: address.ip(), error };
                 let choice = peer
                     .map_err(no_way)
-                    .and_then(|peer| Ok(self.way.choose_congestion_control(peer, chosen)?));
+                    .and_then(|peer| Ok(self.transport.choose_congestion_control(peer, chosen)?));
                 // The caller may be gone.
                 let _gone = reply.send(choice);
             }
             Command::Inspect(tell) => {
-                for report in self.way.reports(self.name) {
+                for report in self.transport.reports(self.name) {
                     // The caller may be gone.
                     let _gone = tell.send(report);
                 }
@@ -128,26 +128,32 @@ impl<W: Way> Conversation<W> {
                 if let Some(route) = self.routes.get(&handle) {
                     let error = self.silence(route.peer, wait);
                     self.finish(handle, Err(error));
-                    let _known = self.way.handle(Input::Cancel { handle });
+                    let _known = self.transport.handle(Input::Cancel { handle });
                 }
             }
         }
     }
-    fn begin(&mut self, address: SocketAddr, wish: Wish, handle: Handle, mailbox: Arc<Mailbox>) {
-        let peer = match self.way.peer(address) {
+    fn begin(
+        &mut self,
+        address: SocketAddr,
+        operation: Operation,
+        handle: Handle,
+        mailbox: Arc<Mailbox>,
+    ) {
+        let peer = match self.transport.peer(address) {
             Ok(peer) => peer,
             Err(error) => {
                 return mailbox.finish(Err(Error::NoWay { to: address.ip(), error }));
             }
         };
-        let input = match wish {
-            Wish::Request(message) => Input::Request { peer, message, handle },
-            Wish::Group(message, wait) => {
+        let input = match operation {
+            Operation::Request(message) => Input::Request { peer, message, handle },
+            Operation::Group(message, wait) => {
                 Input::RequestGroup { group: peer, message, wait: wait.into(), handle }
             }
-            Wish::Ping => Input::Ping { peer, handle },
+            Operation::Ping => Input::Ping { peer, handle },
         };
-        match self.way.handle(input) {
+        match self.transport.handle(input) {
             Ok(()) => drop(self.routes.insert(handle, Route { peer, mailbox })),
             Err(rejected) => mailbox.finish(Err(rejected.into())),
         }
@@ -155,7 +161,7 @@ impl<W: Way> Conversation<W> {
     fn cancel(&mut self, handle: Handle) {
         self.routes.remove(&handle);
         // A request that is over is not known any more.
-        let _known = self.way.handle(Input::Cancel { handle });
+        let _known = self.transport.handle(Input::Cancel { handle });
     }
     fn on_output(&mut self, output: Output<Peer>) {
         if let Some(Watcher(watch)) = &self.watcher {
@@ -179,7 +185,7 @@ impl<W: Way> Conversation<W> {
             Output::Request { exchange, .. } => {
                 let response = ResponseTemplate::new(Code::NOT_FOUND);
                 let input = Input::Respond { exchange, response, handle: Handle::NONE };
-                let _expired = self.way.handle(input);
+                let _expired = self.transport.handle(input);
             }
             Output::Send { .. } | Output::Close { .. } | Output::Discarded { .. } => {}
         }
@@ -205,7 +211,7 @@ impl<W: Way> Conversation<W> {
         if let Some(error) = self.misgreeted(address) {
             return error;
         }
-        if let Some(loss) = self.way.take_session_loss(peer) {
+        if let Some(loss) = self.transport.take_session_loss(peer) {
             return match loss.cause {
                 LossCause::Handshake => Error::Handshake { peer: address, reason: loss.reason },
                 LossCause::Unheard | LossCause::Closed => {
@@ -224,7 +230,7 @@ impl<W: Way> Conversation<W> {
         if let Some(error) = self.misgreeted(address) {
             return error;
         }
-        if self.way.is_shaking_hands(peer) {
+        if self.transport.is_shaking_hands(peer) {
             let reason = format!("the handshake was not over within {} s", wait.as_secs_f64());
             return Error::Handshake { peer: address, reason };
         }
@@ -236,7 +242,7 @@ impl<W: Way> Conversation<W> {
     }
     /// That nothing came on a connection before the peer's CSM, which has not come.
     fn misgreeted(&self, peer: SocketAddr) -> Option<Error> {
-        let awaited = self.way.awaits_csm()?;
+        let awaited = self.transport.awaits_csm()?;
         let what = format!("no CSM came within {:.1} s", awaited.as_secs_f64());
         Some(Error::Ended { peer, reason: misgreeting(&what) })
     }

@@ -11,9 +11,9 @@ use lowmesh_wire::coap::uri::UriError;
 
 use super::response::Response;
 use crate::dtls::KeyError;
-use crate::line::ConnectError;
 use crate::oscore::StoreError;
 use crate::resolve::ResolveError;
+use crate::stream_transport::ConnectError;
 use crate::udp::BindError;
 
 /// Why a request came to nothing.

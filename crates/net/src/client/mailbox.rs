@@ -18,7 +18,7 @@ pub type Item = Result<Output<Peer>, Error>;
 #[derive(Debug, Default)]
 pub(super) struct Mailbox {
     state: Mutex<State>,
-    news: Notify,
+    event: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ impl Mailbox {
         }
         state.items.push_back(Ok(output));
         drop(state);
-        self.news.notify_one();
+        self.event.notify_one();
     }
     /// The last thing.
     pub fn finish(&self, item: Item) {
@@ -50,12 +50,12 @@ impl Mailbox {
             state.items.push_back(item);
         }
         drop(state);
-        self.news.notify_one();
+        self.event.notify_one();
     }
     /// The next thing; `None` behind the last. May be dropped and called again at any time.
     pub async fn next(&self) -> Option<Item> {
         loop {
-            let news = self.news.notified();
+            let event = self.event.notified();
             {
                 let mut state = self.lock();
                 match state.items.pop_front() {
@@ -64,7 +64,7 @@ impl Mailbox {
                     None => {}
                 }
             }
-            news.await;
+            event.await;
         }
     }
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -25,7 +25,7 @@
 //! ```text
 //!   Client ── begin ──► Conversation of all peers over UDP ───────► Driver
 //!     │            ├──► Conversation of all peers over DTLS ──────► Driver
-//!     │            └──► Conversation of each connection ──────────► Line
+//!     │            └──► Conversation of each connection ──────────► StreamTransport
 //!     └ Exchange ◄── what comes, by request ──┘
 //! ```
 //! Every transport has a task of the runtime that the client is used in. It starts with the first request. A connection ends
@@ -39,11 +39,11 @@ mod error;
 mod exchange;
 mod mailbox;
 mod observation;
+mod pool;
 mod request;
 mod response;
 mod settings;
 mod sockets;
-mod ways;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -59,17 +59,17 @@ use tokio::sync::{mpsc, oneshot};
 use crate::metrics::{Report, endpoints, gathered};
 use crate::resolve::resolve;
 pub use builder::Builder;
-use command::{Command, Wish};
+use command::{Command, Operation};
 pub use error::Error;
 pub use exchange::Exchange;
 pub use mailbox::Item;
 use mailbox::Mailbox;
 pub use observation::Observation;
+pub(crate) use pool::origin;
+use pool::{ConnectionPool, PoolHandle};
 pub use request::Request;
 pub use response::Response;
 use settings::Settings;
-pub(crate) use ways::origin;
-use ways::{Door, Ways};
 
 /// Asks servers. A clone is another hand on the same sockets and connections.
 #[derive(Clone, Debug)]
@@ -78,7 +78,7 @@ pub struct Client(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     settings: Settings,
-    ways: Ways,
+    pool: ConnectionPool,
     /// The newest handle.
     serial: AtomicU64,
 }
@@ -187,7 +187,7 @@ impl Client {
     }
     /// Whether somebody is at the host of a URI (RFC 7252 s4.3, RFC 8323 s5.4), within the client's patience.
     pub async fn ping(&self, uri: impl IntoUri) -> Result<Pong, Error> {
-        let mut exchange = self.begin(&uri.into_uri()?, None, Wish::Ping).await?;
+        let mut exchange = self.begin(&uri.into_uri()?, None, Operation::Ping).await?;
         let pong = async |exchange: &mut Exchange| {
             while let Some(item) = exchange.next().await {
                 if let Output::Pong { rtt, retransmissions, .. } = item? {
@@ -201,7 +201,7 @@ impl Client {
     /// How its sockets for UDP and DTLS stand, and what congestion control believes of every peer there. Connections are reports without numbers.
     pub async fn reports(&self) -> Vec<Report> {
         let (tell, told) = mpsc::unbounded_channel();
-        self.0.ways.inspect(&tell);
+        self.0.pool.inspect(&tell);
         drop(tell);
         gathered(told).await
     }
@@ -211,7 +211,7 @@ impl Client {
     }
     /// Ends what is idle, waits for what is still under way, and keeps the state of security contexts.
     pub async fn close(self) -> Result<(), Error> {
-        self.0.ways.close().await;
+        self.0.pool.close().await;
         if let Some(contexts) = &self.0.settings.contexts {
             contexts.close()?;
         }
@@ -227,7 +227,8 @@ impl Client {
     ) -> Result<(), Error> {
         let uri = uri.into_uri()?;
         loop {
-            let Door { commands, address } = self.0.ways.open(&self.0.settings, &uri, None).await?;
+            let PoolHandle { commands, address } =
+                self.0.pool.open(&self.0.settings, &uri, None).await?;
             let Ok(place) = commands.reserve().await else { continue };
             let (reply, choice) = oneshot::channel();
             place.send(Command::Choose { address, chosen: chosen.clone(), reply });
@@ -242,17 +243,19 @@ impl Client {
         &self,
         uri: &Uri,
         addresses: Option<Vec<SocketAddr>>,
-        wish: Wish,
+        operation: Operation,
     ) -> Result<Exchange, Error> {
         let handle = Handle(1 + self.0.serial.fetch_add(1, Ordering::Relaxed));
         let mailbox = Arc::new(Mailbox::default());
         loop {
             let chosen = addresses.as_deref();
-            let Door { commands, address } =
-                self.0.ways.open(&self.0.settings, uri, chosen).await?;
-            match (&wish, address.ip().is_multicast()) {
-                (Wish::Group(..), false) => return Err(Error::NoGroup(address.ip())),
-                (Wish::Request(_) | Wish::Ping, true) => return Err(Error::Group(address.ip())),
+            let PoolHandle { commands, address } =
+                self.0.pool.open(&self.0.settings, uri, chosen).await?;
+            match (&operation, address.ip().is_multicast()) {
+                (Operation::Group(..), false) => return Err(Error::NoGroup(address.ip())),
+                (Operation::Request(_) | Operation::Ping, true) => {
+                    return Err(Error::Group(address.ip()));
+                }
                 _ if uri.scheme != Scheme::Coap && address.ip().is_multicast() => {
                     return Err(Error::Group(address.ip()));
                 }
@@ -260,7 +263,7 @@ impl Client {
             }
             // Without a place the transport has ended since it was found: the next one is new.
             let Ok(place) = commands.reserve().await else { continue };
-            place.send(Command::Begin { address, wish, handle, mailbox: mailbox.clone() });
+            place.send(Command::Begin { address, operation, handle, mailbox: mailbox.clone() });
             return Ok(Exchange::new(handle, mailbox, commands.clone()));
         }
     }

@@ -10,12 +10,12 @@ use lowmesh_coap::observe::REGISTER;
 use lowmesh_wire::coap::uri::Uri;
 use lowmesh_wire::coap::{Code, ContentFormat, OptionNumber};
 
-use super::command::Wish;
+use super::command::Operation;
 use super::error::Error;
 use super::exchange::Exchange;
 use super::observation::Observation;
+use super::pool::origin;
 use super::response::Response;
-use super::ways::origin;
 use super::{Client, IntoUri};
 
 /// A request, until it is awaited.
@@ -102,7 +102,7 @@ impl<'c> Request<'c> {
     /// Sends it and waits for the answer, whatever its code says. The same as awaiting the request.
     pub async fn send(self) -> Result<Response, Error> {
         let patience = self.patience;
-        let mut exchange = self.exchange(Wish::Request).await?;
+        let mut exchange = self.exchange(Operation::Request).await?;
         exchange.answer_within(patience).await?.ok_or(Error::Unwanted)
     }
     /// Sends it to a group and takes the answers that come within `wait` (RFC 7252 s8.2); no member is no answer.
@@ -116,23 +116,26 @@ impl<'c> Request<'c> {
     }
     /// Sends it to a group; each answer is a `GroupResponse` of the exchange, and after `wait` comes `Over`.
     pub async fn begin_group(self, wait: Duration) -> Result<Exchange, Error> {
-        self.exchange(|message| Wish::Group(message, wait)).await
+        self.exchange(|message| Operation::Group(message, wait)).await
     }
     /// Sends it, and leaves what comes to the caller, step by step.
     pub async fn begin(self) -> Result<Exchange, Error> {
-        self.exchange(Wish::Request).await
+        self.exchange(Operation::Request).await
     }
     /// Registers as an observer (RFC 7641), with GET or FETCH, and waits for the first state.
     pub async fn observe(self) -> Result<Observation, Error> {
         let patience = self.patience;
         let request = self.number(OptionNumber::OBSERVE, REGISTER);
-        Observation::begin(request.exchange(Wish::Request).await?, patience).await
+        Observation::begin(request.exchange(Operation::Request).await?, patience).await
     }
 
-    async fn exchange(self, wish: impl FnOnce(RequestTemplate) -> Wish) -> Result<Exchange, Error> {
+    async fn exchange(
+        self,
+        operation: impl FnOnce(RequestTemplate) -> Operation,
+    ) -> Result<Exchange, Error> {
         let next_hop = self.next_hop?;
         let patience = self.patience;
-        let begun = self.client.begin(&next_hop, self.addresses, wish(self.message));
+        let begun = self.client.begin(&next_hop, self.addresses, operation(self.message));
         tokio::time::timeout(patience, begun)
             .await
             .unwrap_or_else(|_| Err(Error::Silence { peer: origin(&next_hop), wait: patience }))

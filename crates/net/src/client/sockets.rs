@@ -20,7 +20,7 @@ use crate::driver::SessionLoss;
 use crate::metrics::{Kind, Report};
 use crate::params::{CLIENT_SOCKETS_MAX, MESSAGE_IDS_SPARE};
 use crate::peer::Peer;
-use crate::way::{Datagrams, Way};
+use crate::transport::{Datagrams, Transport};
 
 /// Opens one more socket; `None` if there can be no other, as at a port of the user's choice.
 type Open = dyn FnMut() -> Option<Result<Datagrams, Error>> + Send;
@@ -96,7 +96,7 @@ impl Sockets {
     }
 }
 
-impl Way for Sockets {
+impl Transport for Sockets {
     fn poll(&mut self) -> Option<Output<Peer>> {
         for place in 0..self.all.len() {
             while let Some(output) = self.all[place].poll() {
@@ -147,7 +147,7 @@ impl Way for Sockets {
         self.all.iter_mut().for_each(|one| one.request_changed(request));
     }
     fn all_changed(&mut self) {
-        self.all.iter_mut().for_each(Way::all_changed);
+        self.all.iter_mut().for_each(Transport::all_changed);
     }
     fn report(&self) -> Report {
         self.all[0].report()
@@ -163,7 +163,7 @@ impl Way for Sockets {
         numbered.collect()
     }
     fn release(&mut self) {
-        self.all.iter_mut().for_each(Way::release);
+        self.all.iter_mut().for_each(Transport::release);
     }
     async fn end(self) {
         for one in self.all {
@@ -171,7 +171,7 @@ impl Way for Sockets {
         }
     }
     fn peer(&self, address: SocketAddr) -> io::Result<Peer> {
-        Way::peer(&self.all[0], address)
+        Transport::peer(&self.all[0], address)
     }
     fn choose_congestion_control(
         &mut self,
@@ -189,13 +189,13 @@ impl Way for Sockets {
         Ok(())
     }
     fn take_session_loss(&mut self, peer: Peer) -> Option<SessionLoss> {
-        self.all.iter_mut().find_map(|one| Way::take_session_loss(one, peer))
+        self.all.iter_mut().find_map(|one| Transport::take_session_loss(one, peer))
     }
     fn is_shaking_hands(&self, peer: Peer) -> bool {
-        self.all.iter().any(|one| Way::is_shaking_hands(one, peer))
+        self.all.iter().any(|one| Transport::is_shaking_hands(one, peer))
     }
     fn is_done(&self) -> bool {
-        self.all.iter().all(Way::is_done)
+        self.all.iter().all(Transport::is_done)
     }
 }
 

@@ -34,7 +34,7 @@ use tokio::sync::watch;
 use crate::client::origin;
 use crate::clock::Clock;
 use crate::peer::Peer;
-use crate::server::{Changes, Handler, News, Relay, Request, Server};
+use crate::server::{Changes, Handler, Relay, Request, Server, ServerEvent};
 pub use access::{Access, Network, NetworkError, Networks};
 pub use limits::{ProxyError, ProxyLimits};
 use observations::{Begun, Key, Observations, State};
@@ -222,11 +222,11 @@ fn registers(message: &Message) -> bool {
 
 /// Reports the numbers of the transports to the origins whenever the server is asked.
 async fn inspections(proxy: Weak<Proxy>, changes: Changes) {
-    let mut news = changes.subscribe();
+    let mut event = changes.subscribe();
     drop(changes);
     loop {
-        let inspected = match news.recv().await {
-            Ok(News::Inspected(tell)) => Some(tell),
+        let inspected = match event.recv().await {
+            Ok(ServerEvent::Inspected(tell)) => Some(tell),
             Ok(_) | Err(RecvError::Lagged(_)) => None,
             Err(RecvError::Closed) => return,
         };

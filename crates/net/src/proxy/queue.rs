@@ -91,11 +91,11 @@ struct Origin {
     /// Somebody has the turn.
     taken: bool,
     /// The requests that wait for the turn; clients in the order in which they are served.
-    waiting: VecDeque<(Client, VecDeque<oneshot::Sender<Turn>>)>,
+    waiting: VecDeque<(Client, VecDeque<oneshot::Sender<Permit>>)>,
 }
 
 impl Origin {
-    fn wait(&mut self, client: Client, sender: oneshot::Sender<Turn>) {
+    fn wait(&mut self, client: Client, sender: oneshot::Sender<Permit>) {
         for (_, senders) in &mut self.waiting {
             // A client that has given up does not wait any more.
             senders.retain(|sender| !sender.is_closed());
@@ -107,7 +107,7 @@ impl Origin {
         }
     }
     /// The oldest request of the client whose turn it is. The client then goes behind all others.
-    fn next(&mut self) -> Option<oneshot::Sender<Turn>> {
+    fn next(&mut self) -> Option<oneshot::Sender<Permit>> {
         let (client, mut senders) = self.waiting.pop_front()?;
         let next = senders.pop_front();
         if !senders.is_empty() {
@@ -193,11 +193,11 @@ impl Queue {
                 next
             };
             let Some(next) = next else { return };
-            let turn = Turn { queue: self.clone(), origin: Some(origin.clone()) };
-            match next.send(turn) {
+            let permit = Permit { queue: self.clone(), origin: Some(origin.clone()) };
+            match next.send(permit) {
                 Ok(()) => return,
                 // The client that waited is gone: the turn must not be passed on twice.
-                Err(mut turn) => turn.origin = None,
+                Err(mut permit) => permit.origin = None,
             }
         }
     }
@@ -218,7 +218,7 @@ pub(super) struct Place {
 
 impl Place {
     /// Waits until it is the client's turn at this origin.
-    pub(super) async fn turn(&self) -> Turn {
+    pub(super) async fn permit(&self) -> Permit {
         let waiting = {
             let mut state = self.queue.lock();
             let origin = state.asked.get_mut(&self.origin).expect("it has a place at its origin");
@@ -231,11 +231,11 @@ impl Place {
                 None
             }
         };
-        let turn = || Turn { queue: self.queue.clone(), origin: Some(self.origin.clone()) };
+        let permit = || Permit { queue: self.queue.clone(), origin: Some(self.origin.clone()) };
         match waiting {
-            None => turn(),
+            None => permit(),
             // Only a caller that has found a sender closed drops it.
-            Some(receiver) => receiver.await.unwrap_or_else(|_| turn()),
+            Some(receiver) => receiver.await.unwrap_or_else(|_| permit()),
         }
     }
 }
@@ -248,12 +248,12 @@ impl Drop for Place {
 
 /// The right to have a request wait for the window of an origin. It is given back when the request has left.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct Permit {
     queue: Queue,
     origin: Option<Arc<str>>,
 }
 
-impl Drop for Turn {
+impl Drop for Permit {
     fn drop(&mut self) {
         if let Some(origin) = self.origin.take() {
             self.queue.pass_on(&origin);
@@ -327,18 +327,18 @@ mod tests {
         let queue = Queue::new(BOUNDS);
         let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
         let first = queue.enter(client(9), "origin", false).expect("room");
-        let turn = first.turn().await;
+        let permit = first.permit().await;
         for who in [1, 1, 1, 1, 2, 3, 3] {
             let (place, tell) = (queue.enter(client(who), "origin", false), tell.clone());
             let place = place.expect("room");
             tokio::spawn(async move {
-                let turn = place.turn().await;
+                let permit = place.permit().await;
                 tell.send(who).expect("the test listens");
-                drop(turn);
+                drop(permit);
             });
             tokio::task::yield_now().await;
         }
-        drop((turn, tell));
+        drop((permit, tell));
         let mut order = Vec::new();
         while let Some(who) = told.recv().await {
             order.push(who);
@@ -347,21 +347,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_gives_up_waiting_does_not_block_the_turn() {
+    async fn a_client_that_gives_up_waiting_does_not_block_the_permit() {
         let queue = Queue::new(BOUNDS);
         let places = fill(&queue, client(1), "origin").0;
-        let turn = places[0].turn().await;
+        let permit = places[0].permit().await;
         for place in &places[1..4] {
             let soon = std::time::Duration::from_millis(1);
-            assert!(tokio::time::timeout(soon, place.turn()).await.is_err());
+            assert!(tokio::time::timeout(soon, place.permit()).await.is_err());
         }
-        let next = places[4].turn();
+        let next = places[4].permit();
         tokio::pin!(next);
         let soon = std::time::Duration::from_millis(1);
         assert!(tokio::time::timeout(soon, next.as_mut()).await.is_err());
-        drop(turn);
+        drop(permit);
         drop(next.await);
-        drop(places[5].turn().await);
+        drop(places[5].permit().await);
     }
 
     #[test]

@@ -11,8 +11,8 @@ use lowmesh_machine::DropReason;
 use lowmesh_wire::coap::{Code, Message, OptionNumber};
 
 use crate::client::Error;
-use crate::line::ConnectError;
 use crate::params::{PROXY_NAME, PROXY_RETRY_AFTER};
+use crate::stream_transport::ConnectError;
 
 /// An answer of the proxy's own.
 #[derive(Clone, Debug, PartialEq, Eq)]

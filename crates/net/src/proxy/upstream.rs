@@ -113,7 +113,7 @@ impl Upstream {
         })?;
         let leave = async {
             let addresses = self.gate.pass(target, *chosen, name).await?;
-            let _turn = place.turn().await;
+            let _permit = place.permit().await;
             let asked = self.client.request(request.code, target).template(request);
             let begun = asked.at(addresses).within(HANDSHAKE_MAX).begin().await;
             let mut exchange = begun.map_err(|error| Refusal::instead(&error, name))?;

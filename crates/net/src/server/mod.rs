@@ -26,23 +26,23 @@
 //! ```
 //!
 //! ```text
-//!   Server ── run ──► Attendant of each UDP address ─┐
-//!          └── accept ──► Attendant of each connection ─┴─► Site: Router<Handler>, Changes
+//!   Server ── run ──► TransportTask of each UDP address ─┐
+//!          └── accept ──► TransportTask of each connection ─┴─► ServerState: Router<Handler>, Changes
 //! ```
 //! Bodies in blocks, observers, entity tags, preconditions and discovery are done below, in `lowmesh-coap`. Left to
 //! the application: what its resources do, and which runtime it runs in; every address and every connection is a task.
 
-mod attendant;
 mod budget;
+mod event;
 mod handler;
 mod ledger;
 mod limits;
 mod listening;
 mod log;
-mod news;
 mod places;
 mod reception;
-mod site;
+mod state;
+mod transport_task;
 
 use std::future::Future;
 use std::io;
@@ -59,26 +59,26 @@ use tokio::task::JoinSet;
 use crate::clock::fresh_rng;
 use crate::driver::Driver;
 use crate::dtls::{Keys, Sessions};
-use crate::line::Listener;
 use crate::oscore::{Contexts, OwnRequests, Plain, Protection, over_datagrams};
+use crate::stream_transport::Listener;
 use crate::tls::TlsServer;
+use crate::transport::Datagrams;
 use crate::udp::{BindError, Udp};
-use crate::way::Datagrams;
-use attendant::Attendant;
 use budget::Budget;
 pub(crate) use budget::Kept;
+pub(crate) use event::ServerEvent;
+use event::Totals;
+pub use event::{Changes, Metrics};
 pub use handler::{Handler, Request};
 pub use limits::Limits;
 pub(crate) use listening::Listening;
 pub use log::{Observation, RequestLog, Served};
-pub(crate) use news::News;
-use news::Totals;
-pub use news::{Changes, Metrics};
 pub(crate) use places::Place;
 use places::Places;
 use reception::Reception;
-pub(crate) use site::Relay;
-use site::Site;
+pub(crate) use state::Relay;
+use state::ServerState;
+use transport_task::TransportTask;
 
 /// An open UDP port. What answers there is made when the server runs, so that the order of settings does not matter.
 #[derive(Debug)]
@@ -220,15 +220,15 @@ impl Server {
     fn start(self, stopped: &watch::Receiver<bool>) -> JoinSet<io::Result<()>> {
         let Self { router, changes, totals, limits, ports, listeners, .. } = self;
         let Self { protection, relay, log, .. } = self;
-        let site = Arc::new(Site { router, changes, totals, relay, log });
+        let server = Arc::new(ServerState { router, changes, totals, relay, log });
         let (places, budget) = (Places::new(&limits), Budget::new(&limits));
         let limits = Arc::new(limits);
         let mut tasks = JoinSet::new();
         for port in ports {
             let driver = port.open(&limits, protection.clone());
             let scheme = if driver.is_secure() { Scheme::Coaps } else { Scheme::Coap };
-            let attendant = Attendant::new(driver, scheme, site.clone());
-            let serving = attendant.serve(stopped.clone(), limits.answers_within());
+            let transport_task = TransportTask::new(driver, scheme, server.clone());
+            let serving = transport_task.serve(stopped.clone(), limits.answers_within());
             tasks.spawn(async move {
                 let (driver, result) = serving.await;
                 driver.close();
@@ -237,7 +237,7 @@ impl Server {
         }
         for listener in listeners {
             let reception = Reception {
-                site: site.clone(),
+                server: server.clone(),
                 limits: limits.clone(),
                 places: places.clone(),
                 budget: budget.clone(),

@@ -7,20 +7,20 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::attendant::Attendant;
 use super::budget::Budget;
 use super::limits::Limits;
 use super::places::{Place, Places};
-use super::site::Site;
+use super::state::ServerState;
+use super::transport_task::TransportTask;
 use crate::clock::fresh_rng;
-use crate::line::{Incoming, Listener};
 use crate::oscore::{Protection, over_connections};
 use crate::params::ACCEPT_PAUSE;
-use crate::way::{Connected, Patience};
+use crate::stream_transport::{Incoming, Listener};
+use crate::transport::{Connected, Patience};
 
 /// Takes the connections of one port.
 pub(super) struct Reception {
-    pub(super) site: Arc<Site>,
+    pub(super) server: Arc<ServerState>,
     pub(super) limits: Arc<Limits>,
     pub(super) places: Places,
     pub(super) budget: Budget,
@@ -63,7 +63,8 @@ impl Reception {
         incoming: Incoming,
         place: Place,
     ) -> impl Future<Output = io::Result<()>> + use<> {
-        let (site, limits, mut stop) = (self.site.clone(), self.limits.clone(), self.stop.clone());
+        let (server, limits, mut stop) =
+            (self.server.clone(), self.limits.clone(), self.stop.clone());
         let (protection, scheme) = (self.protection.clone(), incoming.scheme());
         let kept = self.budget.open(incoming.peer);
         async move {
@@ -86,9 +87,9 @@ impl Reception {
             };
             let line = line.receiving_within(limits.receive_max);
             let connected = Connected::new(line, host).served(patience, place, kept);
-            let attendant = Attendant::new(connected, scheme, site);
-            let (way, result) = attendant.serve(stop, limits.answers_within()).await;
-            tokio::time::timeout(limits.grace, way.close()).await??;
+            let transport_task = TransportTask::new(connected, scheme, server);
+            let (transport, result) = transport_task.serve(stop, limits.answers_within()).await;
+            tokio::time::timeout(limits.grace, transport.close()).await??;
             result
         }
     }

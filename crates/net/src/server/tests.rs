@@ -14,10 +14,10 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::line::Line;
 use crate::oscore::over_connections;
 use crate::peer::Peer;
-use crate::way::{Connected, Way};
+use crate::stream_transport::StreamTransport;
+use crate::transport::{Connected, Transport};
 
 mod order;
 mod shares;
@@ -83,7 +83,7 @@ fn loopback() -> SocketAddr {
 
 /// A client over one transport, with at most one request open.
 struct Client<W> {
-    way: W,
+    transport: W,
     peer: Peer,
 }
 
@@ -100,24 +100,24 @@ fn protected(
     let peer = udp.peer(to).expect("a route to ourselves");
     let host = over_datagrams(Config::default(), HostLimits::default(), protection, fresh_rng());
     let host = host.expect("the defaults");
-    let way = match sessions {
+    let transport = match sessions {
         Some(sessions) => Driver::secure(udp, sessions, host),
         None => Driver::new(udp, host),
     };
-    Client { way, peer }
+    Client { transport, peer }
 }
 
-fn connected(line: Line) -> Client<Connected> {
+fn connected(line: StreamTransport) -> Client<Connected> {
     let peer = Peer::new(line.peer, None);
     let limits = HostLimits::default();
     let host = over_connections(ConnectionLimits::default(), limits, None, fresh_rng());
-    Client { way: Connected::new(line, host), peer }
+    Client { transport: Connected::new(line, host), peer }
 }
 
-impl<W: Way> Client<W> {
+impl<W: Transport> Client<W> {
     fn send(&mut self, message: RequestTemplate) {
         let input = Input::Request { peer: self.peer, message, handle: Handle(1) };
-        self.way.handle(input).expect("room for one");
+        self.transport.handle(input).expect("room for one");
     }
     fn observe(&mut self, path: &str) {
         let mut observe = RequestTemplate::get(path);
@@ -127,7 +127,7 @@ impl<W: Way> Client<W> {
     async fn hear(&mut self) -> Result<Message, DropReason> {
         let heard = async {
             loop {
-                match self.way.next().await.expect("an open way") {
+                match self.transport.next().await.expect("an open transport") {
                     Output::Response { message, .. } | Output::Notification { message, .. } => {
                         return Ok(message);
                     }
@@ -142,7 +142,7 @@ impl<W: Way> Client<W> {
     async fn is_served(&mut self) -> bool {
         self.send(RequestTemplate::get("/hello"));
         loop {
-            match self.way.next().await {
+            match self.transport.next().await {
                 Ok(Output::Response { .. }) => return true,
                 Ok(_) => {}
                 Err(_) => return false,
@@ -226,7 +226,7 @@ async fn one_server_answers_over_connections_of_every_scheme() {
     let running = run(server);
     let trust = crate::tls::TlsClient::trusting(AUTHORITY).expect("our own");
     for uri in &uris {
-        let line = Line::connect(&uri.parse().expect("a URI"), Some(&trust)).await;
+        let line = StreamTransport::connect(&uri.parse().expect("a URI"), Some(&trust)).await;
         connected(line.expect("our own server")).check().await;
     }
     ended(running).await;
@@ -298,7 +298,7 @@ async fn a_server_that_ends_finishes_what_it_has_begun() {
     let tcp = server.listen_connections(any, Scheme::CoapTcp, None).await.expect("free");
     let running = run(server);
     let uri = format!("coap+tcp://{tcp}/").parse().expect("a URI");
-    let mut line = connected(Line::connect(&uri, None).await.expect("our own server"));
+    let mut line = connected(StreamTransport::connect(&uri, None).await.expect("our own server"));
     let mut client = datagrams(address, None);
     client.send(RequestTemplate::get("/later"));
     line.send(RequestTemplate::get("/later"));
@@ -341,16 +341,18 @@ async fn a_connection_beyond_the_limit_is_closed_and_one_that_leaves_makes_room(
     let tcp = server.listen_connections(any, Scheme::CoapTcp, None).await.expect("free");
     let running = run(server);
     let uri = format!("coap+tcp://{tcp}/").parse().expect("a URI");
-    let mut first = connected(Line::connect(&uri, None).await.expect("our own server"));
+    let mut first = connected(StreamTransport::connect(&uri, None).await.expect("our own server"));
     // An observer keeps its place.
     first.observe("/counter");
     first.hear().await.expect("a state");
-    let mut second = connected(Line::connect(&uri, None).await.expect("the system accepts"));
+    let mut second =
+        connected(StreamTransport::connect(&uri, None).await.expect("the system accepts"));
     assert!(!second.is_served().await);
-    first.way.close().await.expect("open");
+    first.transport.close().await.expect("open");
     let mut third = loop {
         // The place is free once the server has seen the end.
-        let mut third = connected(Line::connect(&uri, None).await.expect("the system accepts"));
+        let mut third =
+            connected(StreamTransport::connect(&uri, None).await.expect("the system accepts"));
         if third.is_served().await {
             break third;
         }
@@ -366,12 +368,13 @@ async fn a_silent_connection_is_released_unless_it_observes() {
     let tcp = server.listen_connections(any, Scheme::CoapTcp, None).await.expect("free");
     let running = run(server);
     let uri = format!("coap+tcp://{tcp}/").parse().expect("a URI");
-    let mut observer = connected(Line::connect(&uri, None).await.expect("our own server"));
-    let mut silent = connected(Line::connect(&uri, None).await.expect("our own server"));
+    let mut observer =
+        connected(StreamTransport::connect(&uri, None).await.expect("our own server"));
+    let mut silent = connected(StreamTransport::connect(&uri, None).await.expect("our own server"));
     observer.observe("/counter");
     observer.hear().await.expect("a state");
     assert_eq!(silent.ask(RequestTemplate::get("/hello")).await.1, "hello");
-    let released = tokio::time::timeout(Duration::from_secs(10), silent.way.next()).await;
+    let released = tokio::time::timeout(Duration::from_secs(10), silent.transport.next()).await;
     assert!(matches!(released.expect("within 10 s"), Ok(Output::Close { .. })));
     running.changes.tell("/counter");
     assert_eq!(observer.hear().await.expect("a state").payload, b"1");
@@ -394,7 +397,7 @@ async fn a_function_that_panics_ends_its_request_and_nothing_else() {
     let tcp = server.listen_connections(any, Scheme::CoapTcp, None).await.expect("free");
     let running = run(server);
     let uri = format!("coap+tcp://{tcp}/").parse().expect("a URI");
-    let mut line = connected(Line::connect(&uri, None).await.expect("our own server"));
+    let mut line = connected(StreamTransport::connect(&uri, None).await.expect("our own server"));
     let mut datagrams = datagrams(udp, None);
     for path in ["/at-once", "/later-on"] {
         let broken = (Code::INTERNAL_SERVER_ERROR, String::new());

@@ -22,7 +22,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use lowmesh_mac::csma;
 use lowmesh_mac::frame::airtime;
 use lowmesh_mac::params::CCA;
-use lowmesh_machine::{Handle, Machine as _, Rejected};
+use lowmesh_machine::{Handle, Machine as _, Rejected, debug_assert_accepted};
 use lowmesh_stack::Node;
 use lowmesh_stack::event::{Input, Output, RadioOrder};
 use lowmesh_units::{Channel, Dbm, Eui64, Instant};
@@ -238,7 +238,7 @@ impl Host {
                 }
             } else if due(self.node.next_deadline()) {
                 // A node takes every deadline.
-                let _always_taken = self.tell(Input::Deadline);
+                debug_assert_accepted(self.tell(Input::Deadline));
             } else if self.node.is_listening()
                 && let Some((octets, rssi)) = self.early.pop_front()
             {

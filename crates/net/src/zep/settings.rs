@@ -3,7 +3,7 @@
 
 use lowmesh_congestion::WindowSpec;
 use lowmesh_lowpan::params::MTU;
-use lowmesh_lowpan::{Arq, Way};
+use lowmesh_lowpan::{Arq, FragmentMode};
 use lowmesh_mac::csma;
 use lowmesh_stack::{Config, LinkLayer};
 use lowmesh_units::{Duration, PanId};
@@ -54,7 +54,7 @@ impl Default for RealTime {
 
 impl RealTime {
     /// The settings of a node in the network `pan` that carries large packets in this way.
-    pub fn config(&self, pan: PanId, way: Way) -> Config {
+    pub fn config(&self, pan: PanId, mode: FragmentMode) -> Config {
         let csma = csma::Config {
             pan,
             ack_wait: ACK_WAIT,
@@ -66,7 +66,7 @@ impl RealTime {
         let mut config = Config { link: LinkLayer::Csma(csma), ..Config::default() };
         config.icmpv6_errors = self.icmpv6_errors;
         let lowpan = &mut config.lowpan;
-        lowpan.way = way;
+        lowpan.mode = mode;
         lowpan.abandons = false;
         lowpan.reassembly_timeout = self.reassembly_timeout;
         lowpan.reassembly_buffers = self.reassembly_buffers;

@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use lowmesh_applications::Clock;
-use lowmesh_lowpan::Way;
+use lowmesh_lowpan::FragmentMode;
 use lowmesh_machine::Machine as _;
 use lowmesh_net::clock::fresh_seed;
 use lowmesh_net::zep::{Content, Datagram, Host, RealTime, Remote, Settings};
@@ -37,11 +37,11 @@ struct Pair {
 }
 
 impl Pair {
-    fn start(way: Way, loss: Loss, seed: u64) -> Self {
+    fn start(mode: FragmentMode, loss: Loss, seed: u64) -> Self {
         let relay = Relay::start(loss, seed);
         let (to_test, said) = channel();
         let host = |index: u16| {
-            let config = RealTime::default().config(PAN, way);
+            let config = RealTime::default().config(PAN, mode);
             let identity = Identity::new(node(index));
             let mut machine = Node::alone(&config, identity, fresh_seed()).expect("possible");
             machine.install(Box::new(Clock::default())).expect("alone");
@@ -178,15 +178,15 @@ fn half_recoverable(datagram_tag: u8) -> Vec<u8> {
     fragment
 }
 
-fn answered(way: Way, loss: Loss, seed: u64, is_attacked: bool) -> u16 {
-    let pair = Pair::start(way, loss, seed);
+fn answered(mode: FragmentMode, loss: Loss, seed: u64, is_attacked: bool) -> u16 {
+    let pair = Pair::start(mode, loss, seed);
     let attacker = is_attacked.then(|| Attacker::start(&pair.relay));
     let answered = pair.ping();
     if let Some(attacker) = attacker {
         attacker.stop();
     }
     pair.stop();
-    println!("{way:?}, {loss:?}, attacked {is_attacked}: {answered} of {PINGS}");
+    println!("{mode:?}, {loss:?}, attacked {is_attacked}: {answered} of {PINGS}");
     answered
 }
 
@@ -196,27 +196,27 @@ fn percent(of: u16) -> u16 {
 
 #[test]
 fn recovery_carries_nine_in_ten_large_pings_with_a_twentieth_of_fragments_lost_for_good() {
-    assert!(answered(Way::Recovered, Loss::Fragments(0.05), 1, false) >= percent(90));
+    assert!(answered(FragmentMode::Recovered, Loss::Fragments(0.05), 1, false) >= percent(90));
 }
 
 #[test]
 fn frames_sent_again_carry_large_pings_hop_wise_where_a_fifth_of_frames_is_lost() {
-    assert!(answered(Way::HopWise, Loss::Frames(0.2), 2, false) >= percent(85));
+    assert!(answered(FragmentMode::HopWise, Loss::Frames(0.2), 2, false) >= percent(85));
 }
 
 #[test]
 fn recovery_carries_nearly_all_large_pings_where_a_fifth_of_frames_is_lost() {
-    assert!(answered(Way::Recovered, Loss::Frames(0.2), 3, false) >= percent(95));
+    assert!(answered(FragmentMode::Recovered, Loss::Frames(0.2), 3, false) >= percent(95));
 }
 
 #[test]
 fn half_datagrams_of_an_attacker_leave_four_in_five_recovered_pings() {
-    assert!(answered(Way::Recovered, Loss::Fragments(0.05), 4, true) >= percent(80));
+    assert!(answered(FragmentMode::Recovered, Loss::Fragments(0.05), 4, true) >= percent(80));
 }
 
 #[test]
 fn half_datagrams_of_an_attacker_leave_four_in_five_hop_wise_pings() {
-    assert!(answered(Way::HopWise, Loss::Frames(0.2), 5, true) >= percent(80));
+    assert!(answered(FragmentMode::HopWise, Loss::Frames(0.2), 5, true) >= percent(80));
 }
 
 /// Octets that the process has in memory.
@@ -234,7 +234,7 @@ fn memory_is_flat_over_a_hundred_thousand_frames_of_noise() {
     use lowmesh_mac::csma::Input as RadioInput;
     use lowmesh_machine::Handle;
 
-    let config = RealTime::default().config(PAN, Way::Recovered);
+    let config = RealTime::default().config(PAN, FragmentMode::Recovered);
     let mut machine =
         Node::alone(&config, Identity::new(node(1)), Seed(1)).expect("possible settings");
     let mut rng = Rng::stream(Seed(2), NodeId(1), Purpose::Lowpan);

@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use lowmesh_applications::Clock;
-use lowmesh_lowpan::Way;
+use lowmesh_lowpan::FragmentMode;
 use lowmesh_net::clock::fresh_seed;
 use lowmesh_net::zep::{Host, RealTime, Remote, Settings};
 use lowmesh_stack::event::{Input, Output};
@@ -45,12 +45,12 @@ fn identity(index: u16) -> Identity {
 
 impl Line {
     /// Nodes that carry large packets in this way.
-    pub fn start(way: Way) -> Self {
+    pub fn start(mode: FragmentMode) -> Self {
         let nodes: Vec<Eui64> = (0..NODES).map(node).collect();
         let air = Air::start(&nodes);
         let (to_test, said) = channel();
         let host = |index: u16| {
-            let config = RealTime::default().config(PanId(0x23), way);
+            let config = RealTime::default().config(PanId(0x23), mode);
             let mut node = Node::alone(&config, identity(index), fresh_seed()).expect("possible");
             node.install(Box::new(Clock::default())).expect("alone");
             let settings = Settings {

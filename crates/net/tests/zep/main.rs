@@ -15,15 +15,15 @@ use lowmesh_stack::{COAP_PORT, DATAGRAM_PORT, ECHO_PORT};
 
 use line::Line;
 use lowmesh_coap::RequestTemplate;
-use lowmesh_lowpan::Way;
+use lowmesh_lowpan::FragmentMode;
 use lowmesh_machine::Handle;
 
 /// Long enough for a machine that builds something else at the same time.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A request and datagrams small and large, there and back; what was on the air.
-fn converse(way: Way) -> Vec<Vec<u8>> {
-    let line = Line::start(way);
+fn converse(mode: FragmentMode) -> Vec<Vec<u8>> {
+    let line = Line::start(mode);
     let far = line.address(2);
     let get = Input::Request {
         peer: (far, COAP_PORT),
@@ -60,8 +60,8 @@ fn converse(way: Way) -> Vec<Vec<u8>> {
 #[test]
 fn requests_and_datagrams_go_over_a_forwarder_and_come_back_in_three_ways() {
     // IPv6 fragments are cut for a compression that needs a context which all share; here there is none.
-    let ways = [Way::HopWise, Way::Forwarded, Way::Recovered];
-    let conversations: Vec<Vec<u8>> = ways.into_iter().flat_map(converse).collect();
+    let modes = [FragmentMode::HopWise, FragmentMode::Forwarded, FragmentMode::Recovered];
+    let conversations: Vec<Vec<u8>> = modes.into_iter().flat_map(converse).collect();
     if let Some(file) = std::env::var_os("LOWMESH_ZEP_PCAP") {
         capture::write(file.as_ref(), &conversations).expect("the file can be written");
     }

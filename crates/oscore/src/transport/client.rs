@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use lowmesh_coap::params::{MAX_AGE_DEFAULT, REGISTER_AGAIN_MAX, REGISTER_AGAIN_MIN};
 use lowmesh_coap::{Input, Output, PeerAddress, RequestTemplate, Transport};
-use lowmesh_machine::{DropReason, Handle, Rejected};
+use lowmesh_machine::{DropReason, Handle, Rejected, debug_assert_accepted};
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::stream::StreamMessage;
 use lowmesh_wire::coap::{Class, Code, Message, OptionNumber, Token};
@@ -135,7 +135,7 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         if !observes {
             self.forget_asked(handle);
         }
-        let _always_taken = self.transport.handle(now, Input::Accept { handle, observes });
+        debug_assert_accepted(self.transport.handle(now, Input::Accept { handle, observes }));
     }
     /// The request of a handle is over.
     pub(super) fn forget_asked(&mut self, handle: Handle) {
@@ -197,7 +197,9 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         if let Some(due) = asked.as_ref().and_then(|asked| asked.due) {
             self.due.remove(&(due, handle));
         }
-        let _always_taken = self.transport.handle(now, Input::Accept { handle, observes: false });
+        debug_assert_accepted(
+            self.transport.handle(now, Input::Accept { handle, observes: false }),
+        );
         let (Some(asked), Some(protection)) = (asked, &self.protection) else { return };
         let sealed = if asked.renewals == RENEWALS_MAX {
             Err(Rejected { what: "request", why: "its server takes no new context" })

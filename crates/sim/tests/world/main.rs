@@ -18,7 +18,7 @@ mod determinism;
 mod forms;
 mod indicators;
 mod invariants;
+mod modes;
 mod recovery;
 mod slots;
-mod ways;
 mod worlds;

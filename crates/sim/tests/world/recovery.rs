@@ -3,7 +3,7 @@
 
 use lowmesh_congestion::window::Limits;
 use lowmesh_congestion::{Window, WindowSpec};
-use lowmesh_lowpan::{Arq, Recovery, Way};
+use lowmesh_lowpan::{Arq, FragmentMode, Recovery};
 use lowmesh_mac::csma;
 use lowmesh_registry::Registry;
 use lowmesh_sim::air::MediumSpec;
@@ -36,7 +36,7 @@ fn t_of_eight(window: &str, payload_octets: usize, period: Duration, readings: u
     config.traffic.readings_max = Some(readings);
     config.traffic.hops_min = 2;
     let lowpan = &mut config.node.lowpan;
-    lowpan.way = Way::Recovered;
+    lowpan.mode = FragmentMode::Recovered;
     lowpan.frame_payload = 102;
     lowpan.packet_buffer_octets = 40_960;
     lowpan.reassembly_buffers = 16;

@@ -62,14 +62,14 @@ struct Window {
 
 /// The cells to or from a neighbour.
 #[derive(Clone, Debug)]
-pub(super) struct Way {
+pub(super) struct CellDirection {
     options: CellOptions,
     /// How many there should be; `None` when that is the neighbour's business.
     pub wanted: Option<u16>,
     window: Option<Window>,
 }
 
-impl Way {
+impl CellDirection {
     const fn new(options: CellOptions) -> Self {
         Self { options, wanted: None, window: None }
     }
@@ -181,9 +181,9 @@ pub(super) struct Link {
     /// What it is.
     pub role: Role,
     /// Cells to it.
-    pub tx: Way,
+    pub tx: CellDirection,
     /// Cells from it.
-    pub rx: Way,
+    pub rx: CellDirection,
     /// When its cells are given back.
     pub leave: Leave,
     /// Is a transaction open?
@@ -203,8 +203,8 @@ impl Link {
     pub fn new(now: Instant) -> Self {
         Self {
             role: Role::Guest,
-            tx: Way::new(SEND),
-            rx: Way::new(LISTEN),
+            tx: CellDirection::new(SEND),
+            rx: CellDirection::new(LISTEN),
             leave: Leave::No,
             asked: false,
             hold: Instant::ZERO,

@@ -3,7 +3,7 @@
 use lowmesh_congestion::WindowSpec;
 use lowmesh_ipv6::fragment::fragments;
 use lowmesh_ipv6::params::{COMPRESSION_GAIN, COMPRESSION_GAIN_FRAGMENT};
-use lowmesh_lowpan::{Adaptation, Config, Input, Output, Recovery, Way};
+use lowmesh_lowpan::{Adaptation, Config, FragmentMode, Input, Output, Recovery};
 use lowmesh_machine::{Handle, Machine as _};
 use lowmesh_units::{Duration, Instant, NodeId, Purpose, Rng, Seed};
 use lowmesh_wire::ipv6::{Address, HOP_LIMIT_OFFSET, Header, next_header};
@@ -30,41 +30,43 @@ const HEADERS: usize = 48;
 
 /// The number of fragments by payload in the fragmentation mode called `name`.
 pub fn probe(name: &str) -> Result<Values, String> {
-    let way = Way::ALL.into_iter().find(|way| way.name() == name);
-    let way = way.ok_or_else(|| format!("there is no fragmentation mode `{name}`"))?;
+    let mode = FragmentMode::ALL.into_iter().find(|mode| mode.name() == name);
+    let mode = mode.ok_or_else(|| format!("there is no fragmentation mode `{name}`"))?;
     let mut found = Values::new();
     let (mut before, mut surplus) = (1, 0);
     for payload in (PAYLOAD_STEP..=PAYLOAD_MOST).step_by(PAYLOAD_STEP) {
-        let count = count(way, payload)?;
+        let count = count(mode, payload)?;
         if count > before {
             found.insert(format!("limit_{before}"), payload as f64);
         }
         before = count;
-        surplus = surplus.max(count.saturating_sub(frames(Way::HopWise, payload)?.len()));
+        surplus = surplus.max(count.saturating_sub(frames(FragmentMode::HopWise, payload)?.len()));
     }
     found.insert("most".to_owned(), before as f64);
     found.insert("beyond_hop_wise".to_owned(), surplus as f64);
-    match way {
-        Way::Forwarded => {
-            let first = frames(way, PAYLOAD_MOST)?.remove(0);
+    match mode {
+        FragmentMode::Forwarded => {
+            let first = frames(mode, PAYLOAD_MOST)?.remove(0);
             // Only compressed headers: fewer octets than they stand for.
             let headers_alone = first.len() - FIRST_OCTETS < HEADERS;
             found.insert("headers_alone".to_owned(), f64::from(u8::from(headers_alone)));
         }
-        Way::Recovered => found.extend(recoverable(&frames(way, PAYLOAD_MOST)?)?),
-        Way::EndToEnd => {
+        FragmentMode::Recovered => found.extend(recoverable(&frames(mode, PAYLOAD_MOST)?)?),
+        FragmentMode::EndToEnd => {
             found.insert("gain".to_owned(), gain(&packet(PAYLOAD_STEP))? as f64);
         }
-        Way::HopWise => {}
+        FragmentMode::HopWise => {}
     }
     Ok(found)
 }
 
 /// Fragments of a payload at the source.
-fn count(way: Way, payload: usize) -> Result<usize, String> {
-    match way {
-        Way::EndToEnd => cut_by_ipv6(&packet(payload)),
-        Way::HopWise | Way::Forwarded | Way::Recovered => Ok(frames(way, payload)?.len()),
+fn count(mode: FragmentMode, payload: usize) -> Result<usize, String> {
+    match mode {
+        FragmentMode::EndToEnd => cut_by_ipv6(&packet(payload)),
+        FragmentMode::HopWise | FragmentMode::Forwarded | FragmentMode::Recovered => {
+            Ok(frames(mode, payload)?.len())
+        }
     }
 }
 
@@ -89,14 +91,14 @@ fn gain(packet: &[u8]) -> Result<usize, String> {
 }
 
 /// What the source sends to the next node for the last.
-fn frames(way: Way, payload: usize) -> Result<Vec<Vec<u8>>, String> {
+fn frames(mode: FragmentMode, payload: usize) -> Result<Vec<Vec<u8>>, String> {
     // The whole bitmap as window and no gap, so that all fragments leave at once.
     let recovery = Recovery {
         window: WindowSpec::fixed(32),
         inter_frame_gap: Duration::ZERO,
         ..Recovery::default()
     };
-    let config = Config { way, frame_payload: FRAME_PAYLOAD, recovery, ..Config::default() };
+    let config = Config { mode, frame_payload: FRAME_PAYLOAD, recovery, ..Config::default() };
     let contexts = Contexts::new().with(0, PREFIX);
     let rng = Rng::stream(Seed(1), SOURCE, Purpose::Lowpan);
     let mut layer = Adaptation::new(SOURCE.eui64(), contexts, config, rng);
@@ -185,14 +187,14 @@ mod tests {
 
     #[test]
     fn the_ways_cut_at_payloads_of_their_own() {
-        let limit = |way| probe(way).expect("it is known")["limit_1"];
+        let limit = |mode| probe(mode).expect("it is known")["limit_1"];
         assert!(limit("ff") < limit("sfr") && limit("sfr") < limit("hwr"));
         assert!(probe("pigeon").is_err());
     }
 
     #[test]
     fn end_to_end_cuts_into_more_than_hop_wise() {
-        let most = |way| probe(way).expect("it is known")["most"];
+        let most = |mode| probe(mode).expect("it is known")["most"];
         assert!(most("e2e") > most("hwr"));
     }
 }

@@ -3,7 +3,7 @@
 
 use lowmesh_congestion::Window;
 use lowmesh_lowpan::memory::StaticState;
-use lowmesh_lowpan::{Way, params};
+use lowmesh_lowpan::{FragmentMode, params};
 use lowmesh_units::Eui64;
 
 use super::{Values, values};
@@ -18,9 +18,9 @@ const TAG: usize = size_of::<u16>();
 pub fn probe(name: &str) -> Result<Values, String> {
     let scenario = Scenario::load(name, &[]).map_err(|error| error.to_string())?;
     let config = settings::parts(&scenario).stack.lowpan;
-    let ram = |way| StaticState::of(&lowmesh_lowpan::Config { way, ..config }).total() as f64;
+    let ram = |mode| StaticState::of(&lowmesh_lowpan::Config { mode, ..config }).total() as f64;
     let (hop_wise, forwarded, recovered) =
-        (ram(Way::HopWise), ram(Way::Forwarded), ram(Way::Recovered));
+        (ram(FragmentMode::HopWise), ram(FragmentMode::Forwarded), ram(FragmentMode::Recovered));
     let entry = size_of::<Eui64>() + ADDRESS_LENGTH + TAG + params::MTU;
     Ok(values([
         ("static_entry", entry as f64),

@@ -31,7 +31,7 @@ pub fn is_known(name: &str) -> bool {
             crate::scenario::BUILTINS.iter().any(|builtin| builtin.name == scenario)
         }
         Some(("window", window)) => Registry::<dyn Window>::builtin().row(window).is_ok(),
-        Some(("fragments", way)) => ["hwr", "ff", "sfr", "e2e"].contains(&way),
+        Some(("fragments", mode)) => ["hwr", "ff", "sfr", "e2e"].contains(&mode),
         Some(("mesh", function)) => ["alice", "b-msf", "msf"].contains(&function),
         _ => false,
     }
@@ -47,7 +47,7 @@ pub fn run(name: &str) -> Result<Values, String> {
         Some(("memory", scenario)) => memory::probe(scenario),
         Some(("mesh", function)) => mesh::probe(function),
         Some(("window", window)) => window::probe(window),
-        Some(("fragments", way)) => fragments::probe(way),
+        Some(("fragments", mode)) => fragments::probe(mode),
         _ => Err(format!("there is no probe `{name}`")),
     }
 }

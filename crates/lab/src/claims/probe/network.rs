@@ -20,7 +20,7 @@ pub fn probe(name: &str) -> Result<Values, String> {
         let overrides: Vec<String> = overrides.iter().map(|&one| one.to_owned()).collect();
         Scenario::load(name, &overrides).map_err(|error| error.to_string())
     };
-    let scenario = load(&["fragments.way=sfr"])?;
+    let scenario = load(&["fragments.mode=sfr"])?;
     let (stack, traffic) = (settings::parts(&scenario).stack, settings::traffic(&scenario));
     let Routes::Static(tree) = &stack.routes else {
         return Err(format!("{name} has no static routes"));

@@ -16,7 +16,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::event::Input;
-use crate::params::{Arq, Config, Recovery, Way};
+use crate::params::{Arq, Config, FragmentMode, Recovery};
 use crate::recover::Step;
 
 mod steps;
@@ -57,7 +57,7 @@ fn config(window: &str, initial: u32) -> Config {
     let window = WindowSpec::new(row, Limits::messages(initial, 32));
     let arq = Arq::fixed(Duration::from_secs(1));
     let recovery = Recovery { window, arq, mark_frames: 64, ..Recovery::default() };
-    Config { way: Way::Recovered, recovery, ..Config::default() }
+    Config { mode: FragmentMode::Recovered, recovery, ..Config::default() }
 }
 
 /// What happens to a frame on its link.
@@ -465,14 +465,14 @@ fn a_first_fragment_that_comes_again_after_the_route_changed_opens_another_path(
     line.run_until(|line| line.log.len() == 1);
     let first = line.log[0].2.clone();
     let mut forwarder = Line::new(vec![config; 2], vec![]).nodes.remove(1);
-    let way = |said: &[Output]| match said.last() {
+    let mode = |said: &[Output]| match said.last() {
         Some(Output::Frame { payload, destination, .. }) => (payload[1], *destination),
         other => panic!("{other:?} is no frame"),
     };
-    let (tag, destination) = way(&forwarded(&mut forwarder, &first, node(2)));
+    let (tag, destination) = mode(&forwarded(&mut forwarder, &first, node(2)));
     assert_eq!(destination, Some(node(2)));
     let said = forwarded(&mut forwarder, &first, node(3));
-    let (other_tag, destination) = way(&said);
+    let (other_tag, destination) = mode(&said);
     assert_eq!(destination, Some(node(3)));
     assert_ne!(tag, other_tag);
     let lost = |output: &Output| matches!(output, Output::Dropped(one) if one.reason == DropReason::NeighbourLost);

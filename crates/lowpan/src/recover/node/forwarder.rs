@@ -9,14 +9,14 @@ use lowmesh_wire::lowpan::rfrag::{Bitmap, Part, Rfrag, RfragAck};
 
 use super::super::Received;
 use super::super::path::{Link, Path, beginning, first_onward, next_onward};
-use super::{Node, Output, Surroundings};
+use super::{Node, Output, QueueState};
 use crate::event::Route;
 use crate::forward::Label;
-use crate::params::{Manner, ROUTE_REQUESTS, Way};
+use crate::params::{FragmentMode, ROUTE_REQUESTS, StackProfile};
 
 /// A first fragment whose route the driver was asked for.
 #[derive(Debug)]
-pub(super) struct Question {
+pub(super) struct PendingRoute {
     header: Rfrag,
     data: Vec<u8>,
     source: Eui64,
@@ -24,7 +24,7 @@ pub(super) struct Question {
     handle: Handle,
 }
 
-impl Question {
+impl PendingRoute {
     pub(super) const fn handle(&self) -> Handle {
         self.handle
     }
@@ -41,9 +41,10 @@ impl Node {
     /// Asks where a first fragment goes; false if that cannot be told from it.
     pub(super) fn ask(&mut self, fragment: &Received<'_>) -> bool {
         let &Received { header, data, source, handle } = fragment;
-        let has_no_buffer = self.config.manner == Manner::Gnrc && self.receiving.is_full();
-        let is_busy = has_no_buffer || self.questions.len() >= ROUTE_REQUESTS;
-        if self.config.way != Way::Recovered || is_busy {
+        let has_no_buffer =
+            self.config.profile == StackProfile::RiotGnrc && self.receiving.is_full();
+        let is_busy = has_no_buffer || self.pending_routes.len() >= ROUTE_REQUESTS;
+        if self.config.mode != FragmentMode::Recovered || is_busy {
             return false;
         }
         let link = Link { source, destination: self.address, contexts: &self.contexts };
@@ -52,7 +53,13 @@ impl Node {
         if upper_layer(&beginning).is_err() {
             return false;
         }
-        self.questions.push_back(Question { header, data: data.to_vec(), source, size, handle });
+        self.pending_routes.push_back(PendingRoute {
+            header,
+            data: data.to_vec(),
+            source,
+            size,
+            handle,
+        });
         self.outbox.push(Output::Accepted { handle });
         self.outbox.push(Output::RouteRequest { beginning, source, handle });
         true
@@ -64,21 +71,21 @@ impl Node {
         now: Instant,
         beginning: &[u8],
         route: Route,
-        around: Surroundings,
+        queue_state: QueueState,
     ) -> Result<(), Rejected> {
-        self.around = around;
-        let Some(question) = self.questions.pop_front() else {
+        self.queue_state = queue_state;
+        let Some(pending) = self.pending_routes.pop_front() else {
             return Err(Rejected { what: "route", why: "no first fragment waits for one" });
         };
         match route {
             // RFC 8931 s6.1.2: what cannot be forwarded is answered with a NULL bitmap.
             Route::None => {
-                self.close_path(question.incoming(), DropReason::NoRoute);
-                let Rfrag { datagram_tag, ack_request, .. } = question.header;
-                self.refuse(now, question.source, datagram_tag, ack_request);
+                self.close_path(pending.incoming(), DropReason::NoRoute);
+                let Rfrag { datagram_tag, ack_request, .. } = pending.header;
+                self.refuse(now, pending.source, datagram_tag, ack_request);
             }
-            Route::Via(next_hop) => self.forward_first(now, &question, beginning, next_hop),
-            Route::Here => self.take_in_accepted(now, &question.received()),
+            Route::Via(next_hop) => self.forward_first(now, &pending, beginning, next_hop),
+            Route::Here => self.take_in_accepted(now, &pending.received()),
         }
         self.work(now);
         Ok(())
@@ -88,13 +95,13 @@ impl Node {
     fn forward_first(
         &mut self,
         now: Instant,
-        question: &Question,
+        pending: &PendingRoute,
         beginning: &[u8],
         next_hop: Eui64,
     ) {
-        let &Question { size, handle, .. } = question;
-        let header = self.marked(&question.header);
-        let incoming = question.incoming();
+        let &PendingRoute { size, handle, .. } = pending;
+        let header = self.marked(&pending.header);
+        let incoming = pending.incoming();
         let known = self.paths.find(incoming).map(|entry| entry.outgoing);
         let is_complete = self.paths.find(incoming).is_some_and(|entry| entry.state.is_complete);
         let same = known.filter(|outgoing| outgoing.neighbour == next_hop);
@@ -108,7 +115,7 @@ impl Node {
         let label = |tag: u8| Label { neighbour: next_hop, tag: tag.into() };
         let Some(outgoing) = same.or_else(|| self.free_tag(next_hop).map(label)) else {
             self.counters.fallbacks += 1;
-            return self.take_in_accepted(now, &question.received());
+            return self.take_in_accepted(now, &pending.received());
         };
         let link = Link { source: self.address, destination: next_hop, contexts: &self.contexts };
         let tag = outgoing.tag as u8;
@@ -125,11 +132,11 @@ impl Node {
             (_, None) => false,
         };
         if let Some((frame, _)) = onward.filter(|_| opened) {
-            self.count_forwarded(&question.header, &header);
+            self.count_forwarded(&pending.header, &header);
             self.push(frame, next_hop, name(handle, is_complete && same.is_some()));
         } else {
             self.counters.fallbacks += 1;
-            self.take_in_accepted(now, &question.received());
+            self.take_in_accepted(now, &pending.received());
         }
     }
 
@@ -159,7 +166,7 @@ impl Node {
         Rfrag { congestion: header.congestion || self.is_congested(), ..*header }
     }
     pub(super) fn is_congested(&self) -> bool {
-        self.around.backlog + self.queue.len() >= self.config.recovery.mark_frames
+        self.queue_state.backlog + self.queue.len() >= self.config.recovery.mark_frames
     }
     fn count_forwarded(&mut self, before: &Rfrag, after: &Rfrag) {
         self.counters.forwarded += 1;

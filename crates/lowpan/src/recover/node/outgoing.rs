@@ -8,13 +8,13 @@ use lowmesh_units::{Duration, Eui64, Instant};
 
 use super::super::{Event, Sending};
 use super::{Node, Output, Waiting};
-use crate::params::{Manner, RECOVERY_QUEUE_FRAMES};
-use crate::upkeep::Upkeep;
+use crate::buffer_overhead::BufferOverhead;
+use crate::params::{RECOVERY_QUEUE_FRAMES, StackProfile};
 
 impl Node {
     /// Puts a frame behind those that wait for the gap. One that has no room is lost, and recovered by its ends.
     pub(super) fn push(&mut self, payload: Vec<u8>, destination: Eui64, handle: Handle) {
-        if self.queue.len() < RECOVERY_QUEUE_FRAMES && payload.len() <= self.around.room {
+        if self.queue.len() < RECOVERY_QUEUE_FRAMES && payload.len() <= self.queue_state.room {
             self.take_room(&payload);
             self.queue.push_back(Waiting { payload, destination, handle });
         } else {
@@ -29,7 +29,7 @@ impl Node {
                 break;
             };
             self.outbox.push(Output::Frame { payload, destination, handle });
-            self.around.backlog += 1;
+            self.queue_state.backlog += 1;
             // RFC 8931 s4.2: the sender MUST keep a gap between frames.
             self.gap_ends = now + self.gap();
         }
@@ -62,20 +62,20 @@ impl Node {
     }
 
     const fn gap(&self) -> Duration {
-        match self.config.manner {
-            Manner::Own => self.config.recovery.inter_frame_gap,
-            Manner::Gnrc => Duration::ZERO,
+        match self.config.profile {
+            StackProfile::Native => self.config.recovery.inter_frame_gap,
+            StackProfile::RiotGnrc => Duration::ZERO,
         }
     }
 
     /// True when the packet buffer takes another frame of this node's own.
     fn has_room(&self) -> bool {
-        self.around.room >= self.config.frame_payload
+        self.queue_state.room >= self.config.frame_payload
     }
 
     fn take_room(&mut self, frame: &[u8]) {
-        let octets = frame.len() + Upkeep::of(self.config.manner).fragment;
-        self.around.room = self.around.room.saturating_sub(octets);
+        let octets = frame.len() + BufferOverhead::of(self.config.profile).fragment;
+        self.queue_state.room = self.queue_state.room.saturating_sub(octets);
     }
 
     /// What passes through and acknowledgements go first, then the datagrams of this node in turn.
@@ -90,7 +90,7 @@ impl Node {
         let at = self.sending.iter().position(may_leave)?;
         let mut sending = self.sending.remove(at)?;
         let (mut header, is_copy) = sending.next_fragment(now, &mut self.rng)?;
-        if self.config.manner == Manner::Gnrc && self.is_congested() {
+        if self.config.profile == StackProfile::RiotGnrc && self.is_congested() {
             header.congestion = true;
             self.counters.marked += 1;
         }

@@ -21,12 +21,12 @@ use tokio::task::JoinHandle;
 use super::*;
 use crate::clock::fresh_rng;
 use crate::driver::Driver;
-use crate::line::Line;
 use crate::oscore::{over_connections, over_datagrams};
 use crate::peer::Peer;
 use crate::server::{Limits, Metrics};
+use crate::stream_transport::StreamTransport;
+use crate::transport::{Connected, Datagrams, Transport};
 use crate::udp::Udp;
-use crate::way::{Connected, Datagrams, Way};
 
 /// A server that runs until it is dropped.
 struct Running {
@@ -136,24 +136,24 @@ async fn ask(to: SocketAddr, message: RequestTemplate) -> Message {
 async fn ask_with(udp: Udp, to: SocketAddr, message: RequestTemplate) -> Message {
     let peer = udp.peer(to).expect("a route to ourselves");
     let host = over_datagrams(Config::default(), HostLimits::default(), None, fresh_rng());
-    let way: Datagrams = Driver::new(udp, host.expect("the defaults"));
-    hear(way, peer, message).await
+    let transport: Datagrams = Driver::new(udp, host.expect("the defaults"));
+    hear(transport, peer, message).await
 }
 
 async fn ask_over_tcp(to: SocketAddr, message: RequestTemplate) -> Message {
     let uri = format!("coap+tcp://{to}").parse().expect("a URI");
-    let line = Line::connect(&uri, None).await.expect("it listens");
+    let line = StreamTransport::connect(&uri, None).await.expect("it listens");
     let peer = Peer::new(line.peer, None);
     let host =
         over_connections(ConnectionLimits::default(), HostLimits::default(), None, fresh_rng());
     hear(Connected::new(line, host), peer, message).await
 }
 
-async fn hear(mut way: impl Way, peer: Peer, message: RequestTemplate) -> Message {
-    way.handle(Input::Request { peer, message, handle: Handle(1) }).expect("room for one");
+async fn hear(mut transport: impl Transport, peer: Peer, message: RequestTemplate) -> Message {
+    transport.handle(Input::Request { peer, message, handle: Handle(1) }).expect("room for one");
     let heard = async {
         loop {
-            match way.next().await.expect("an open way") {
+            match transport.next().await.expect("an open transport") {
                 Output::Response { message, .. } => return message,
                 Output::Failed { reason, .. } => panic!("{}", reason.name()),
                 _ => {}
@@ -175,20 +175,22 @@ fn text(message: &Message) -> &str {
 
 /// An observer.
 struct Observer<W> {
-    way: W,
+    transport: W,
 }
 
-impl<W: Way> Observer<W> {
-    fn begin(mut way: W, peer: Peer, mut message: RequestTemplate) -> Self {
+impl<W: Transport> Observer<W> {
+    fn begin(mut transport: W, peer: Peer, mut message: RequestTemplate) -> Self {
         message.options.insert_uint(OptionNumber::OBSERVE, 0);
-        way.handle(Input::Request { peer, message, handle: Handle(1) }).expect("room for one");
-        Self { way }
+        transport
+            .handle(Input::Request { peer, message, handle: Handle(1) })
+            .expect("room for one");
+        Self { transport }
     }
     /// The next state; an end is its code.
     async fn state(&mut self) -> Result<String, Code> {
         let heard = async {
             loop {
-                match self.way.next().await.expect("an open way") {
+                match self.transport.next().await.expect("an open transport") {
                     Output::Notification { message, .. } => return Ok(text(&message).to_owned()),
                     Output::Response { message, .. } => return Err(message.code),
                     Output::Failed { reason, .. } => panic!("{}", reason.name()),
@@ -209,7 +211,7 @@ fn observe(to: SocketAddr, message: RequestTemplate) -> Observer<Datagrams> {
 
 async fn observe_over_tcp(to: SocketAddr, message: RequestTemplate) -> Observer<Connected> {
     let uri = format!("coap+tcp://{to}").parse().expect("a URI");
-    let line = Line::connect(&uri, None).await.expect("it listens");
+    let line = StreamTransport::connect(&uri, None).await.expect("it listens");
     let peer = Peer::new(line.peer, None);
     let host =
         over_connections(ConnectionLimits::default(), HostLimits::default(), None, fresh_rng());

@@ -30,7 +30,7 @@ async fn protection_that_is_asked_for_after_the_ports_holds_for_them() {
     let sessions = Sessions::client(b"me", b"secret").expect("short");
     assert_eq!(datagrams(secure, Some(sessions)).ask(hello()).await.0, Code::UNAUTHORIZED);
     let uri = format!("coap+tcp://{tcp}/").parse().expect("a URI");
-    let mut line = connected(Line::connect(&uri, None).await.expect("our own server"));
+    let mut line = connected(StreamTransport::connect(&uri, None).await.expect("our own server"));
     assert_eq!(line.ask(hello()).await.0, Code::UNAUTHORIZED);
     ended(running).await;
     let _left_behind = std::fs::remove_dir_all(&folder);

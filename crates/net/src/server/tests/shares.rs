@@ -64,7 +64,7 @@ async fn raw(to: SocketAddr, first: &[u8]) -> TcpStream {
 
 async fn client(to: SocketAddr) -> Client<Connected> {
     let uri = format!("coap+tcp://{to}/").parse().expect("a URI");
-    connected(Line::connect(&uri, None).await.expect("our own server"))
+    connected(StreamTransport::connect(&uri, None).await.expect("our own server"))
 }
 
 /// All that comes until the server ends the connection, which it has to within 10 s.

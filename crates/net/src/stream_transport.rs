@@ -24,11 +24,11 @@ use crate::udp::BindError;
 use crate::websocket::{UpgradeError, WebSocket};
 
 /// Any stream of bytes.
-pub trait Pipe: AsyncRead + AsyncWrite + Unpin + Send {}
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Pipe for S {}
+pub trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> ByteStream for S {}
 
 /// An open connection.
-pub struct Line {
+pub struct StreamTransport {
     /// The address of the peer.
     pub peer: SocketAddr,
     wire: Wire,
@@ -42,13 +42,13 @@ pub struct Line {
 }
 
 enum Wire {
-    Stream(Connection<Metered<Box<dyn Pipe>>>),
-    WebSocket(Box<WebSocket<Metered<Box<dyn Pipe>>>>),
+    Stream(Connection<Metered<Box<dyn ByteStream>>>),
+    WebSocket(Box<WebSocket<Metered<Box<dyn ByteStream>>>>),
 }
 
-impl fmt::Debug for Line {
+impl fmt::Debug for StreamTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Line").field("peer", &self.peer).finish_non_exhaustive()
+        f.debug_struct("StreamTransport").field("peer", &self.peer).finish_non_exhaustive()
     }
 }
 
@@ -83,7 +83,7 @@ pub enum ConnectError {
     Datagrams(&'static str),
 }
 
-impl Line {
+impl StreamTransport {
     /// Connects to the host of a URI as its scheme says, to the first of its addresses that answers.
     pub async fn connect(uri: &Uri, tls: Option<&TlsClient>) -> Result<Self, ConnectError> {
         if !uri.scheme.is_reliable() {
@@ -116,7 +116,7 @@ impl Line {
             Host::V6(address, _) => address.to_string(),
         };
         let websocket = matches!(uri.scheme, Scheme::CoapWs | Scheme::CoapsWs);
-        let pipe: Box<dyn Pipe> = match trust {
+        let stream: Box<dyn ByteStream> = match trust {
             None => Box::new(stream),
             Some(tls) => {
                 // RFC 8323 s8.2: at its default port a server may go without ALPN.
@@ -125,25 +125,25 @@ impl Line {
                 Box::new(tls.connect(&host, stream, alpn).await?)
             }
         };
-        let (pipe, meter) = Metered::new(pipe);
+        let (stream, meter) = Metered::new(stream);
         let wire = if websocket {
             let host = if host.contains(':') { format!("[{host}]") } else { host };
             let authority = match uri.explicit_port {
                 Some(port) => format!("{host}:{port}"),
                 None => host,
             };
-            let socket = WebSocket::connect(&authority, pipe).await?;
+            let socket = WebSocket::connect(&authority, stream).await?;
             Wire::WebSocket(Box::new(socket.metered(meter.clone())))
         } else {
-            Wire::Stream(Connection::new(pipe))
+            Wire::Stream(Connection::new(stream))
         };
         Ok(Self::new(peer, wire, meter))
     }
     /// Over a pipe that is open.
     #[cfg(test)]
-    pub(crate) fn over(pipe: impl Pipe + 'static, peer: SocketAddr) -> Self {
-        let (pipe, meter) = Metered::new(Box::new(pipe) as Box<dyn Pipe>);
-        Self::new(peer, Wire::Stream(Connection::new(pipe)), meter)
+    pub(crate) fn over(stream: impl ByteStream + 'static, peer: SocketAddr) -> Self {
+        let (stream, meter) = Metered::new(Box::new(stream) as Box<dyn ByteStream>);
+        Self::new(peer, Wire::Stream(Connection::new(stream)), meter)
     }
     const fn new(peer: SocketAddr, wire: Wire, meter: Meter) -> Self {
         Self { peer, wire, meter, message_max: None, slow: None, flushed: true }
@@ -182,7 +182,7 @@ impl Line {
         self.queue(message);
         self.flush().await
     }
-    /// Puts a message behind those that [`Line::flush`] sends.
+    /// Puts a message behind those that [`StreamTransport::flush`] sends.
     pub fn queue(&mut self, message: &StreamMessage) {
         self.flushed = false;
         match &mut self.wire {
@@ -199,7 +199,7 @@ impl Line {
         self.flushed = true;
         Ok(())
     }
-    /// True if nothing has been queued since the last [`Line::flush`] that was completed.
+    /// True if nothing has been queued since the last [`StreamTransport::flush`] that was completed.
     pub const fn is_flushed(&self) -> bool {
         self.flushed
     }
@@ -291,18 +291,18 @@ impl Incoming {
         }
     }
     /// Does the handshakes. The caller gives up after a while.
-    pub async fn open(self) -> Result<Line, ConnectError> {
-        let pipe: Box<dyn Pipe> = match &self.tls {
+    pub async fn open(self) -> Result<StreamTransport, ConnectError> {
+        let stream: Box<dyn ByteStream> = match &self.tls {
             None => Box::new(self.stream),
             Some(tls) => Box::new(tls.accept(self.stream).await?),
         };
-        let (pipe, meter) = Metered::new(pipe);
+        let (stream, meter) = Metered::new(stream);
         let wire = if self.websocket {
-            let socket = WebSocket::accept(pipe).await?;
+            let socket = WebSocket::accept(stream).await?;
             Wire::WebSocket(Box::new(socket.metered(meter.clone())))
         } else {
-            Wire::Stream(Connection::new(pipe))
+            Wire::Stream(Connection::new(stream))
         };
-        Ok(Line::new(self.peer, wire, meter))
+        Ok(StreamTransport::new(self.peer, wire, meter))
     }
 }

@@ -1,6 +1,6 @@
 //! Packets larger than a frame over several hops, in each of the four ways.
 
-use lowmesh_lowpan::{Manner, Way};
+use lowmesh_lowpan::{FragmentMode, StackProfile};
 use lowmesh_mac::csma;
 use lowmesh_machine::{DropReason, Layer};
 use lowmesh_sim::air::MediumSpec;
@@ -14,12 +14,12 @@ use lowmesh_units::{Duration, NodeId};
 use crate::worlds::{Config, line, run};
 
 /// Four nodes in a row send datagrams of 400 octets to the root; links deliver `pdr`.
-fn row(way: Way, pdr: f64) -> Config {
+fn row(mode: FragmentMode, pdr: f64) -> Config {
     let mut config = line(5);
     let parents = [None, Some(0), Some(1), Some(2), Some(3)].map(|p| p.map(NodeId));
     config.node.routes = Routes::Static(Tree::new(&parents).expect("a tree"));
     config.node.link = LinkLayer::Csma(csma::Config::default());
-    config.node.lowpan.way = way;
+    config.node.lowpan.mode = mode;
     config.topology = TopologySpec::Unplaced { nodes: 5 };
     let near = |a: usize, b: usize| if a.abs_diff(b) == 1 { pdr } else { 0.0 };
     let matrix = (0..5).map(|a| (0..5).map(|b| near(a, b)).collect()).collect();
@@ -39,56 +39,57 @@ fn arrived(outcome: &Outcome) -> f64 {
 }
 
 #[test]
-fn every_way_carries_large_packets_over_contended_hops() {
-    for way in Way::ALL {
-        let outcome = run(row(way, 1.0), 1);
+fn every_mode_carries_large_packets_over_contended_hops() {
+    for mode in FragmentMode::ALL {
+        let outcome = run(row(mode, 1.0), 1);
         assert!(outcome.datagrams.len() > 100);
-        assert!(arrived(&outcome) > 0.7, "{}: {}", way.name(), arrived(&outcome));
+        assert!(arrived(&outcome) > 0.7, "{}: {}", mode.name(), arrived(&outcome));
     }
 }
 
 #[test]
-fn every_way_carries_large_packets_over_timeslots() {
-    for way in Way::ALL {
-        let mut config = row(way, 1.0);
+fn every_mode_carries_large_packets_over_timeslots() {
+    for mode in FragmentMode::ALL {
+        let mut config = row(mode, 1.0);
         config.node.link = LinkLayer::Tsch;
         config.traffic.start = Duration::from_secs(300);
         config.traffic.period = Duration::from_secs(30);
         config.duration = Duration::from_secs(900);
         let outcome = run(config, 1);
-        assert!(arrived(&outcome) > 0.9, "{}: {}", way.name(), arrived(&outcome));
+        assert!(arrived(&outcome) > 0.9, "{}: {}", mode.name(), arrived(&outcome));
     }
 }
 
 #[test]
 fn recovery_brings_back_what_bad_links_lose() {
-    let config = |way| {
-        let mut config = row(way, 0.8);
+    let config = |mode| {
+        let mut config = row(mode, 0.8);
         let mac = csma::Config { retries_max: 0, ..csma::Config::default() };
         config.node.link = LinkLayer::Csma(mac);
         config
     };
-    let (forwarded, recovered) = (run(config(Way::Forwarded), 1), run(config(Way::Recovered), 1));
+    let (forwarded, recovered) =
+        (run(config(FragmentMode::Forwarded), 1), run(config(FragmentMode::Recovered), 1));
     assert!(arrived(&recovered) > arrived(&forwarded) + 0.1);
 }
 
 /// `run` holds the book of packets against what the nodes have: buffers that are taken away, entries that live on and
 /// fragments that open packets again are where it would not balance.
 #[test]
-fn every_way_ends_every_packet_once_when_buffers_are_short_in_the_manner_of_gnrc() {
-    for way in Way::ALL {
-        let mut config = row(way, 0.8);
+fn every_mode_ends_every_packet_once_when_buffers_are_short_in_the_profile_of_gnrc() {
+    for mode in FragmentMode::ALL {
+        let mut config = row(mode, 0.8);
         let mac =
             csma::Config { retries_max: 1, rejects_duplicates: false, ..csma::Config::default() };
         config.node.link = LinkLayer::Csma(mac);
-        config.node.lowpan.manner = Manner::Gnrc;
+        config.node.lowpan.profile = StackProfile::RiotGnrc;
         config.node.lowpan.reassembly_buffers = 1;
         config.node.root_reassembly_buffers = Some(2);
         config.traffic.period = Duration::from_secs(2);
         let outcome = run(config, 1);
         assert!(outcome.datagrams.len() > 500);
-        assert!(arrived(&outcome) < 0.9, "{}: {}", way.name(), arrived(&outcome));
-        if way == Way::EndToEnd {
+        assert!(arrived(&outcome) < 0.9, "{}: {}", mode.name(), arrived(&outcome));
+        if mode == FragmentMode::EndToEnd {
             assert!(outcome.drops[&(Layer::Ipv6, DropReason::BufferFull)] > 10);
         }
     }
@@ -98,7 +99,7 @@ fn every_way_ends_every_packet_once_when_buffers_are_short_in_the_manner_of_gnrc
 fn rpl_s_option_goes_along_with_a_forwarded_packet() {
     let mut config = line(4);
     config.node.link = LinkLayer::Csma(csma::Config::default());
-    config.node.lowpan.way = Way::Forwarded;
+    config.node.lowpan.mode = FragmentMode::Forwarded;
     config.traffic.payload_octets = 300;
     let outcome = run(config, 1);
     let over = outcome.transactions.iter().filter(|t| t.ended.is_some()).count();

@@ -15,13 +15,13 @@ use lowmesh_wire::coap::uri::Scheme;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
 
+use super::event::ServerEvent;
 use super::handler::Reply;
 use super::log::Journal;
-use super::news::News;
-use super::site::{Finish, Outcome, Site};
+use super::state::{Finish, Outcome, ServerState};
 use crate::params::END_LOOK;
 use crate::peer::Peer;
-use crate::way::Way;
+use crate::transport::Transport;
 
 type Pending = Pin<Box<dyn Future<Output = (ExchangeId, ResponseTemplate)> + Send>>;
 
@@ -37,20 +37,20 @@ enum State {
 }
 
 /// Serves one transport.
-pub(super) struct Attendant<W> {
-    way: W,
-    site: Arc<Site>,
+pub(super) struct TransportTask<W> {
+    transport: W,
+    server: Arc<ServerState>,
     pending: FuturesUnordered<Pending>,
     state: State,
     journal: Journal,
 }
 
-impl<W: Way> Attendant<W> {
+impl<W: Transport> TransportTask<W> {
     /// The host of `way` says how many answers are made at a time.
-    pub(super) fn new(way: W, scheme: Scheme, site: Arc<Site>) -> Self {
-        let journal = Journal::new(site.log.clone(), scheme);
+    pub(super) fn new(transport: W, scheme: Scheme, server: Arc<ServerState>) -> Self {
+        let journal = Journal::new(server.log.clone(), scheme);
         let (pending, state) = (FuturesUnordered::new(), State::Serving);
-        Self { way, site, pending, state, journal }
+        Self { transport, server, pending, state, journal }
     }
     /// Serves until the transport ends, or until `stop` and at most `grace` longer; gives the transport back.
     pub(super) async fn serve(
@@ -58,41 +58,43 @@ impl<W: Way> Attendant<W> {
         mut stop: watch::Receiver<bool>,
         grace: Duration,
     ) -> (W, io::Result<()>) {
-        let mut news = self.site.changes.subscribe();
+        let mut event = self.server.changes.subscribe();
         let result = tokio::select! {
-            result = self.run(&mut news) => result,
+            result = self.run(&mut event) => result,
             // An error says that the server is gone, which is a stop too.
             _ = stop.wait_for(|stop| *stop) => Ok(()),
         };
         if result.is_ok() && self.state == State::Serving {
             self.end();
-            let rest = tokio::time::timeout(grace, self.run(&mut news));
+            let rest = tokio::time::timeout(grace, self.run(&mut event));
             let rest = rest.await.unwrap_or(Ok(()));
-            return (self.way, rest);
+            return (self.transport, rest);
         }
-        (self.way, result)
+        (self.transport, result)
     }
     /// Runs until nothing is left to do. May be dropped and called again at any time.
-    async fn run(&mut self, news: &mut broadcast::Receiver<News>) -> io::Result<()> {
+    async fn run(&mut self, event: &mut broadcast::Receiver<ServerEvent>) -> io::Result<()> {
         loop {
-            while let Some(output) = self.way.poll() {
+            while let Some(output) = self.transport.poll() {
                 self.on_output(output);
             }
             match self.state {
                 State::Over => return Ok(()),
-                State::Ending if self.pending.is_empty() && self.way.is_done() => return Ok(()),
+                State::Ending if self.pending.is_empty() && self.transport.is_done() => {
+                    return Ok(());
+                }
                 State::Serving | State::Ending => {}
             }
             // A peer that does not read gets nothing new: its answers and its notifications wait.
-            let room = self.way.has_room();
+            let room = self.transport.has_room();
             tokio::select! {
                 biased;
                 Some((exchange, response)) = self.pending.next(), if room => {
                     self.respond(exchange, response);
                 }
-                one = news.recv(), if room => self.on_news(one),
+                one = event.recv(), if room => self.on_news(one),
                 // It ends with each flush too, after which there is room again.
-                stepped = self.way.step() => stepped?,
+                stepped = self.transport.step() => stepped?,
                 // An acknowledgement is no output, so this looks whether all have come.
                 () = tokio::time::sleep(END_LOOK), if self.state == State::Ending => {}
             }
@@ -102,39 +104,39 @@ impl<W: Way> Attendant<W> {
     fn end(&mut self) {
         self.state = State::Ending;
         // RFC 7641 s4.2: an error tells observers that no more notifications come.
-        self.way.all_changed();
-        self.way.release();
+        self.transport.all_changed();
+        self.transport.release();
     }
-    fn on_news(&mut self, news: Result<News, RecvError>) {
-        match news {
-            Ok(News::Changed(path)) => self.way.changed(&path),
-            Ok(News::RequestChanged(request)) => self.way.request_changed(&request),
-            Ok(News::Inspected(tell)) => {
+    fn on_news(&mut self, event: Result<ServerEvent, RecvError>) {
+        match event {
+            Ok(ServerEvent::Changed(path)) => self.transport.changed(&path),
+            Ok(ServerEvent::RequestChanged(request)) => self.transport.request_changed(&request),
+            Ok(ServerEvent::Inspected(tell)) => {
                 // The caller may be gone.
-                let _gone = tell.send(self.way.report());
+                let _gone = tell.send(self.transport.report());
             }
             // What was missed may be any change.
-            Err(RecvError::Lagged(_)) => self.way.all_changed(),
+            Err(RecvError::Lagged(_)) => self.transport.all_changed(),
             Err(RecvError::Closed) => {}
         }
     }
     fn on_output(&mut self, output: Output<Peer>) {
         match output {
             Output::Request { exchange, from, message, multicast } => {
-                self.site.totals.asked();
+                self.server.totals.asked();
                 self.journal.asked(exchange, from, &message);
                 if self.state != State::Serving {
                     self.decline(exchange, multicast);
                     return;
                 }
-                let proven = self.way.is_proven(from);
-                match self.site.ask(from, proven, message, multicast, exchange.is_refresh()) {
+                let proven = self.transport.is_proven(from);
+                match self.server.ask(from, proven, message, multicast, exchange.is_refresh()) {
                     Outcome::Reply(Reply::Now(response), finish) => {
                         self.respond(exchange, finish.apply(response));
                     }
                     Outcome::Reply(Reply::Later(answer), finish) => {
                         // An answer that is never polled has no effects.
-                        match self.way.defer(exchange) {
+                        match self.transport.defer(exchange) {
                             Ok(()) => {
                                 self.pending.push(Box::pin(finished(exchange, answer, finish)));
                             }
@@ -161,20 +163,20 @@ impl<W: Way> Attendant<W> {
     /// A request stays without an answer.
     fn pass_over(&mut self, exchange: ExchangeId) {
         self.journal.declined(exchange);
-        let _expired = self.way.handle(Input::Decline { exchange });
+        let _expired = self.transport.handle(Input::Decline { exchange });
     }
     fn respond(&mut self, exchange: ExchangeId, response: ResponseTemplate) {
         let handle = Handle::NONE;
-        self.site.totals.answered(response.code);
-        let block1 = self.way.request_block(exchange);
+        self.server.totals.answered(response.code);
+        let block1 = self.transport.request_block(exchange);
         let entry = self.journal.answered(exchange, &response);
         // The client may be gone. An answer that cannot be sent, as one that is too long, is the fault of the application.
-        if self.way.handle(Input::Respond { exchange, response, handle }).is_err() {
+        if self.transport.handle(Input::Respond { exchange, response, handle }).is_err() {
             let response = ResponseTemplate::new(Code::INTERNAL_SERVER_ERROR);
-            let _gone = self.way.handle(Input::Respond { exchange, response, handle });
+            let _gone = self.transport.handle(Input::Respond { exchange, response, handle });
         }
         if let Some(entry) = entry {
-            self.journal.write(entry, block1, self.way.response_block());
+            self.journal.write(entry, block1, self.transport.response_block());
         }
     }
 }

@@ -24,8 +24,9 @@ fn pair(limits: &Limits) -> (Connected, Connection<DuplexStream>) {
     let patience =
         Patience { silence: limits.idle_max, pong: limits.pong_max, sending: limits.send_max };
     let (place, kept) = first_connection(limits, from);
-    let way = Connected::new(Line::over(ours, from), host).served(patience, place, kept);
-    (way, Connection::new(theirs))
+    let transport =
+        Connected::new(StreamTransport::over(ours, from), host).served(patience, place, kept);
+    (transport, Connection::new(theirs))
 }
 
 /// Registers the observers, and reads until each has its answer.
@@ -45,12 +46,14 @@ async fn register(mut peer: Connection<DuplexStream>) -> Connection<DuplexStream
 }
 
 /// The application answers with a state of so many octets.
-fn tell(way: &mut Connected, output: &Output<Peer>, octets: usize) {
+fn tell(transport: &mut Connected, output: &Output<Peer>, octets: usize) {
     if let Output::Request { exchange, .. } = output {
         let mut response = ResponseTemplate::new(Code::CONTENT).with_payload(vec![7; octets]);
         response.options.insert_uint(OptionNumber::OBSERVE, 0);
         let handle = Handle::NONE;
-        way.handle(Input::Respond { exchange: *exchange, response, handle }).expect("acceptable");
+        transport
+            .handle(Input::Respond { exchange: *exchange, response, handle })
+            .expect("acceptable");
     }
 }
 
@@ -67,24 +70,24 @@ async fn where_other_connections_have_all_the_room_notifications_arrive_one_by_o
 
 /// A change that the peer reads late: so many octets wait, and at most one message more.
 async fn notify_all(limits: &Limits, most: usize) {
-    let (mut way, peer) = pair(limits);
+    let (mut transport, peer) = pair(limits);
     let mut registering = tokio::spawn(register(peer));
     let mut peer = loop {
         tokio::select! {
-            output = way.next() => tell(&mut way, &output.expect("open"), 1),
+            output = transport.next() => tell(&mut transport, &output.expect("open"), 1),
             peer = &mut registering => break peer.expect("no panic"),
         }
     };
-    way.changed("/long");
+    transport.changed("/long");
     let moment = std::time::Duration::from_millis(5);
     for _ in 0..20 {
-        if let Ok(output) = tokio::time::timeout(moment, way.next()).await {
-            tell(&mut way, &output.expect("open"), LONG);
+        if let Ok(output) = tokio::time::timeout(moment, transport.next()).await {
+            tell(&mut transport, &output.expect("open"), LONG);
         }
-        let waiting = way.line.waiting();
+        let waiting = transport.line.waiting();
         assert!(waiting < most + LONG + 100, "{waiting} octets wait");
     }
-    assert!(way.line.waiting() > 0, "the state has been told");
+    assert!(transport.line.waiting() > 0, "the state has been told");
     let mut reading = tokio::spawn(async move {
         for _ in 0..OBSERVERS {
             assert_eq!(peer.receive().await.expect("a notification").payload.len(), LONG);
@@ -94,7 +97,7 @@ async fn notify_all(limits: &Limits, most: usize) {
     let all = async {
         loop {
             tokio::select! {
-                output = way.next() => tell(&mut way, &output.expect("open"), LONG),
+                output = transport.next() => tell(&mut transport, &output.expect("open"), LONG),
                 read = &mut reading => return drop(read.expect("all arrive")),
             }
         }

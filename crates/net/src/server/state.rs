@@ -8,14 +8,14 @@ use lowmesh_coap::resource::{Route, Router};
 use lowmesh_coap::{Notifications, ResponseTemplate};
 use lowmesh_wire::coap::{Class, Message, OptionNumber};
 
+use super::event::{Changes, Totals};
 use super::handler::{Handler, Reply, Request};
 use super::log::RequestLog;
-use super::news::{Changes, Totals};
 use crate::peer::Peer;
 
 /// The resources, and news of them.
 #[derive(Debug)]
-pub(super) struct Site {
+pub(super) struct ServerState {
     pub(super) router: Router<Handler>,
     pub(super) changes: Changes,
     pub(super) totals: std::sync::Arc<Totals>,
@@ -73,7 +73,7 @@ impl Finish {
     }
 }
 
-impl Site {
+impl ServerState {
     /// Finds the resource or the proxy for a request, and starts the answer.
     pub(super) fn ask(
         &self,

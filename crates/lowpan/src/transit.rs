@@ -20,7 +20,7 @@ const WORDS: usize = UNITS_MAX.div_ceil(64);
 
 /// A datagram on its way through.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Passage {
+pub(crate) struct TransitDatagram {
     /// Octets of the whole datagram before compression.
     pub datagram_size: u16,
     /// Fragments handed to the MAC and not yet confirmed.
@@ -31,7 +31,7 @@ pub(crate) struct Passage {
     passed: [u64; WORDS],
 }
 
-impl Passage {
+impl TransitDatagram {
     pub const fn new(datagram_size: u16) -> Self {
         Self { datagram_size, in_flight: 0, lossy: false, passed: [0; WORDS] }
     }
@@ -129,37 +129,37 @@ mod tests {
 
     #[test]
     fn a_passage_is_complete_when_every_octet_went_on_once() {
-        let mut passage = Passage::new(203);
-        assert!(passage.claim(48, 96));
-        assert!(passage.claim(0, 48));
-        assert!(!passage.is_complete());
-        assert!(passage.claim(144, 59));
-        assert!(passage.is_complete());
+        let mut transit = TransitDatagram::new(203);
+        assert!(transit.claim(48, 96));
+        assert!(transit.claim(0, 48));
+        assert!(!transit.is_complete());
+        assert!(transit.claim(144, 59));
+        assert!(transit.is_complete());
     }
 
     #[test]
     fn no_octet_goes_on_twice() {
-        let mut passage = Passage::new(203);
-        assert!(passage.claim(48, 96));
+        let mut transit = TransitDatagram::new(203);
+        assert!(transit.claim(48, 96));
         for (offset, octets) in [(48, 96), (48, 8), (136, 16), (0, 56), (136, 67)] {
-            assert!(!passage.claim(offset, octets), "{octets} octets at {offset}");
+            assert!(!transit.claim(offset, octets), "{octets} octets at {offset}");
         }
-        assert!(passage.claim(0, 48) && passage.claim(144, 59));
+        assert!(transit.claim(0, 48) && transit.claim(144, 59));
     }
 
     #[test]
     fn what_does_not_fit_into_the_datagram_does_not_go_on() {
-        let mut passage = Passage::new(203);
+        let mut transit = TransitDatagram::new(203);
         for (offset, octets) in [(0, 0), (0, 50), (96, 108), (200, 8), (2040, 8)] {
-            assert!(!passage.claim(offset, octets), "{octets} octets at {offset}");
+            assert!(!transit.claim(offset, octets), "{octets} octets at {offset}");
         }
-        assert_eq!(passage, Passage::new(203));
+        assert_eq!(transit, TransitDatagram::new(203));
     }
 
     #[test]
     fn the_largest_datagram_has_a_mark_for_its_last_octet() {
-        let mut passage = Passage::new(DATAGRAM_SIZE_MAX as u16);
-        assert!(passage.claim(2040, 7) && passage.claim(0, 2040));
-        assert!(passage.is_complete());
+        let mut transit = TransitDatagram::new(DATAGRAM_SIZE_MAX as u16);
+        assert!(transit.claim(2040, 7) && transit.claim(0, 2040));
+        assert!(transit.is_complete());
     }
 }

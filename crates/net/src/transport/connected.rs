@@ -9,21 +9,21 @@ use lowmesh_coap::blockwise::Block;
 use lowmesh_coap::{
     ConfigError, CongestionControl, Connections, ExchangeId, Host, Input, Output, ResponseTemplate,
 };
-use lowmesh_machine::{Handle, Machine as _, Rejected, earliest};
+use lowmesh_machine::{Handle, Machine as _, Rejected, debug_assert_accepted, earliest};
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::signaling::Signal;
 use lowmesh_wire::coap::stream::{Framing, StreamMessage};
 use lowmesh_wire::coap::{Code, Message, OptionNumber, Token};
 
-use super::Way;
+use super::Transport;
 use crate::clock::Clock;
-use crate::line::Line;
 use crate::metrics::{Kind, Report};
 use crate::oscore::Protected;
 use crate::params::{HANDSHAKE_MAX, OUTGOING_MAX, RELEASE_MAX, REQUEST_OVERHEAD};
 use crate::peer::Peer;
 use crate::server::{Kept, Place};
 use crate::stream::StreamError;
+use crate::stream_transport::StreamTransport;
 use crate::tap::{Direction, Tap, show};
 
 /// A line has whole messages, as WebSockets have, whatever it is made of.
@@ -33,7 +33,7 @@ type ConnectionHost = Host<Peer, Protected<Peer, Connections<Peer>>>;
 
 /// The transport over one connection.
 pub(crate) struct Connected {
-    line: Line,
+    line: StreamTransport,
     peer: Peer,
     host: ConnectionHost,
     clock: Clock,
@@ -89,10 +89,10 @@ enum Moved {
 
 impl Connected {
     /// Greets the peer at the other end of `line`.
-    pub(crate) fn new(line: Line, host: ConnectionHost) -> Self {
+    pub(crate) fn new(line: StreamTransport, host: ConnectionHost) -> Self {
         let (peer, mut host, clock) = (Peer::new(line.peer, None), host, Clock::start());
         let greeting = Input::Connected { peer, framing: FRAMING };
-        let _always_taken = host.handle(clock.now(), greeting);
+        debug_assert_accepted(host.handle(clock.now(), greeting));
         Self {
             line,
             peer,
@@ -239,7 +239,7 @@ impl Connected {
         if is_past(self.guard.as_ref().map(|guard| guard.until)) {
             self.on_silence(now);
         }
-        let _always_taken = self.handle(Input::Deadline);
+        debug_assert_accepted(self.handle(Input::Deadline));
         Ok(())
     }
     fn on_silence(&mut self, now: Instant) {
@@ -252,7 +252,7 @@ impl Connected {
                 guard.pinged = true;
                 guard.until = now + guard.pong;
                 let ping = Input::Ping { peer: self.peer, handle: Handle::NONE };
-                let _always_taken = self.handle(ping);
+                debug_assert_accepted(self.handle(ping));
             }
             // The answer is ours to make.
             (false, true, _) => {}
@@ -293,7 +293,9 @@ impl Connected {
                     }
                     _ => {}
                 }
-                let _always_taken = self.handle(Input::Datagram { from: self.peer, bytes: &bytes });
+                debug_assert_accepted(
+                    self.handle(Input::Datagram { from: self.peer, bytes: &bytes }),
+                );
                 self.heard();
                 Ok(())
             }
@@ -385,7 +387,7 @@ pub(crate) fn misgreeting(what: &str) -> String {
     format!("{what} (RFC 8323 s5.3); it speaks another protocol, or none")
 }
 
-impl Way for Connected {
+impl Transport for Connected {
     fn poll(&mut self) -> Option<Output<Peer>> {
         self.drain();
         let output = if self.has_room() { self.outputs.pop_front() } else { None };
@@ -444,7 +446,7 @@ impl Way for Connected {
         Report { observers: self.host.observers(), kind: Kind::Connection }
     }
     fn release(&mut self) {
-        let _always_taken = self.handle(Input::Release { peer: self.peer });
+        debug_assert_accepted(self.handle(Input::Release { peer: self.peer }));
     }
     async fn end(self) {
         // It makes no difference whether the peer has still received it.

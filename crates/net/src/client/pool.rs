@@ -18,13 +18,13 @@ use super::settings::Settings;
 use super::sockets::Sockets;
 use crate::clock::fresh_rng;
 use crate::driver::Driver;
-use crate::line::Line;
 use crate::metrics::Report;
 use crate::oscore::{over_connections, over_datagrams};
 use crate::params::COMMANDS_MAX;
 use crate::resolve::resolve;
+use crate::stream_transport::StreamTransport;
+use crate::transport::{Connected, Datagrams, Transport};
 use crate::udp::Udp;
-use crate::way::{Connected, Datagrams, Way};
 
 /// What requests go through.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,7 +37,7 @@ enum Place {
 
 /// An open transport and its task.
 #[derive(Debug)]
-struct OpenWay {
+struct OpenTransport {
     commands: mpsc::Sender<Command>,
     /// The peer at the other end of a connection.
     peer: Option<SocketAddr>,
@@ -50,29 +50,29 @@ struct OpenWay {
 
 /// The place of a transport that is open or will be. It stays locked while the transport is being opened, so that other
 /// callers wait instead of opening a second one.
-type Slot = Arc<tokio::sync::Mutex<Option<OpenWay>>>;
+type Slot = Arc<tokio::sync::Mutex<Option<OpenTransport>>>;
 
 /// All transports of a client.
 #[derive(Debug, Default)]
-pub(super) struct Ways {
+pub(super) struct ConnectionPool {
     all: Mutex<BTreeMap<Place, Slot>>,
     serial: AtomicU64,
 }
 
 /// Where to put a request, and the address of its peer.
-pub(super) struct Door {
+pub(super) struct PoolHandle {
     pub commands: mpsc::Sender<Command>,
     pub address: SocketAddr,
 }
 
-impl Ways {
+impl ConnectionPool {
     /// The open transport to the host of a URI, at one of `addresses` if they are given.
     pub async fn open(
         &self,
         settings: &Settings,
         uri: &Uri,
         addresses: Option<&[SocketAddr]>,
-    ) -> Result<Door, Error> {
+    ) -> Result<PoolHandle, Error> {
         let place = match (uri.scheme.is_reliable(), uri.scheme.is_secure()) {
             (true, _) => Place::Connection(origin(uri)),
             (false, true) => Place::Dtls,
@@ -86,21 +86,23 @@ impl Ways {
         };
         let slot = self.slot(&place, settings.connections_max)?;
         let mut slot = slot.lock().await;
-        let open = slot.take().filter(|way| !way.commands.is_closed());
-        let way = match open {
-            Some(way) => way,
+        let open = slot.take().filter(|transport| !transport.commands.is_closed());
+        let transport = match open {
+            Some(transport) => transport,
             None => begin(settings, &place, uri, addresses).await?,
         };
-        let way = slot.insert(way);
-        way.used = 1 + self.serial.fetch_add(1, Ordering::Relaxed);
-        let address = resolved.or(way.peer).expect("one of a datagram or of a connection");
-        Ok(Door { commands: way.commands.clone(), address })
+        let transport = slot.insert(transport);
+        transport.used = 1 + self.serial.fetch_add(1, Ordering::Relaxed);
+        let address = resolved.or(transport.peer).expect("one of a datagram or of a connection");
+        Ok(PoolHandle { commands: transport.commands.clone(), address })
     }
     /// Ends all, once what is under way is over.
     pub async fn close(&self) {
         let all = std::mem::take(&mut *self.lock());
         for slot in all.into_values() {
-            let Some(OpenWay { commands, task, .. }) = slot.lock().await.take() else { continue };
+            let Some(OpenTransport { commands, task, .. }) = slot.lock().await.take() else {
+                continue;
+            };
             drop(commands);
             // A task that has panicked has nothing under way.
             let _ended = task.await;
@@ -118,9 +120,11 @@ impl Ways {
         if matches!(place, Place::Connection(_)) && connections(&all) >= connections_max {
             // A slot that somebody holds is being opened. A free slot whose transport has ended is forgotten.
             all.retain(|_, slot| {
-                let ended =
-                    |way: &Option<OpenWay>| way.as_ref().is_none_or(|way| way.commands.is_closed());
-                Arc::strong_count(slot) > 1 || !slot.try_lock().is_ok_and(|way| ended(&way))
+                let ended = |transport: &Option<OpenTransport>| {
+                    transport.as_ref().is_none_or(|transport| transport.commands.is_closed())
+                };
+                Arc::strong_count(slot) > 1
+                    || !slot.try_lock().is_ok_and(|transport| ended(&transport))
             });
             if connections(&all) >= connections_max && !close_idle(&mut all) {
                 return Err(Error::Crowded(connections_max));
@@ -133,9 +137,9 @@ impl Ways {
         for slot in self.lock().values() {
             // A transport that is being opened, or whose queue is full, is not asked.
             if let Ok(slot) = slot.try_lock()
-                && let Some(way) = &*slot
+                && let Some(transport) = &*slot
             {
-                let _busy = way.commands.try_send(Command::Inspect(tell.clone()));
+                let _busy = transport.commands.try_send(Command::Inspect(tell.clone()));
             }
         }
     }
@@ -149,9 +153,9 @@ impl Ways {
 fn close_idle(all: &mut BTreeMap<Place, Slot>) -> bool {
     let idle = all.iter().filter_map(|(place, slot)| {
         let slot = slot.try_lock().ok()?;
-        let way = slot.as_ref()?;
-        let idle = matches!(place, Place::Connection(_)) && !way.busy.load(Ordering::Relaxed);
-        idle.then(|| (way.used, place.clone()))
+        let transport = slot.as_ref()?;
+        let idle = matches!(place, Place::Connection(_)) && !transport.busy.load(Ordering::Relaxed);
+        idle.then(|| (transport.used, place.clone()))
     });
     // A request that has been put into its queue is still served: the task ends when all senders are gone.
     let oldest = idle.min();
@@ -163,12 +167,14 @@ async fn begin(
     place: &Place,
     uri: &Uri,
     addresses: Option<&[SocketAddr]>,
-) -> Result<OpenWay, Error> {
+) -> Result<OpenTransport, Error> {
     if let Place::Connection(_) = place {
         let (limits, protection) = (settings.host.clone(), settings.protection());
         let line = match addresses {
-            Some(addresses) => Line::connect_to(addresses, uri, settings.trust.as_ref()).await?,
-            None => Line::connect(uri, settings.trust.as_ref()).await?,
+            Some(addresses) => {
+                StreamTransport::connect_to(addresses, uri, settings.trust.as_ref()).await?
+            }
+            None => StreamTransport::connect(uri, settings.trust.as_ref()).await?,
         };
         let peer = Some(line.peer);
         let host = over_connections(settings.connection.clone(), limits, protection, fresh_rng());
@@ -200,17 +206,17 @@ fn socket(settings: &Settings, secure: bool) -> Result<Datagrams, Error> {
     Ok(driver.tapped(settings.tap.clone()))
 }
 
-fn converse<W: Way + 'static>(
-    way: W,
+fn converse<W: Transport + 'static>(
+    transport: W,
     settings: &Settings,
     peer: Option<SocketAddr>,
     ending: impl FnOnce(Conversation<W>) -> Conversation<W>,
-) -> OpenWay {
+) -> OpenTransport {
     let (commands, given) = mpsc::channel(COMMANDS_MAX);
     let (contexts, watcher) = (settings.contexts.clone(), settings.watcher.clone());
     let busy = Arc::new(AtomicBool::new(true));
-    let conversation = ending(Conversation::new(way, given, busy.clone(), contexts, watcher));
-    OpenWay { commands, peer, task: tokio::spawn(conversation.run()), busy, used: 0 }
+    let conversation = ending(Conversation::new(transport, given, busy.clone(), contexts, watcher));
+    OpenTransport { commands, peer, task: tokio::spawn(conversation.run()), busy, used: 0 }
 }
 
 /// Scheme, host and port of a URI: what it is for connections, for caches and for people.

@@ -14,7 +14,7 @@ use crate::params::CHANGES_MAX;
 
 /// A message to every transport.
 #[derive(Clone, Debug)]
-pub(crate) enum News {
+pub(crate) enum ServerEvent {
     /// The state of the resource at this path has changed.
     Changed(Arc<str>),
     /// The state that this request asks for has changed.
@@ -25,7 +25,7 @@ pub(crate) enum News {
 
 /// Says that resources have changed, from anywhere: from a handler, a task, a thread.
 #[derive(Clone, Debug)]
-pub struct Changes(broadcast::Sender<News>);
+pub struct Changes(broadcast::Sender<ServerEvent>);
 
 impl Changes {
     pub(super) fn new() -> Self {
@@ -34,17 +34,17 @@ impl Changes {
     /// The state of the resource at `path` has changed: its observers are told the new one, which its handler is
     /// asked for (RFC 7641).
     pub fn tell(&self, path: &str) {
-        self.send(News::Changed(path.into()));
+        self.send(ServerEvent::Changed(path.into()));
     }
     /// The same for a state that is known by the request for it alone, as a proxy's.
     pub(crate) fn tell_request(&self, request: Arc<Message>) {
-        self.send(News::RequestChanged(request));
+        self.send(ServerEvent::RequestChanged(request));
     }
-    fn send(&self, news: News) {
+    fn send(&self, event: ServerEvent) {
         // Without receivers there are no observers.
-        let _listeners = self.0.send(news);
+        let _listeners = self.0.send(event);
     }
-    pub(crate) fn subscribe(&self) -> broadcast::Receiver<News> {
+    pub(crate) fn subscribe(&self) -> broadcast::Receiver<ServerEvent> {
         self.0.subscribe()
     }
 }
@@ -96,7 +96,7 @@ impl Metrics {
     /// As Prometheus reads them.
     pub async fn text(&self) -> String {
         let (tell, told) = mpsc::unbounded_channel();
-        self.changes.send(News::Inspected(tell));
+        self.changes.send(ServerEvent::Inspected(tell));
         let reports = gathered(told).await;
         metrics::text(self.totals.served(), &reports)
     }

@@ -1,6 +1,6 @@
 //! Mode FF where nothing is lost: what passes, what is cut again, and when a forwarder reassembles after all.
 
-use lowmesh_lowpan::{Config, Input, Route, Way};
+use lowmesh_lowpan::{Config, FragmentMode, Input, Route};
 use lowmesh_machine::{DropReason, Handle, Machine as _};
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::ipv6::HOP_LIMIT_OFFSET;
@@ -8,11 +8,11 @@ use lowmesh_wire::lowpan::fragment::FragmentHeader;
 
 use crate::line::{Line, eui, packet};
 
-fn config(way: Way) -> Config {
-    Config { way, ..Config::default() }
+fn config(mode: FragmentMode) -> Config {
+    Config { mode, ..Config::default() }
 }
 fn forwarded() -> Config {
-    config(Way::Forwarded)
+    config(FragmentMode::Forwarded)
 }
 
 /// The packet as it is when it arrives over so many hops.
@@ -76,7 +76,7 @@ fn each_link_has_tags_of_its_own() {
 #[test]
 fn a_first_fragment_whose_headers_grow_is_cut_in_two() {
     // A neighbour fills its first fragment; on the next link its own address is nine octets more.
-    let frames = frames_of(config(Way::HopWise), 300, 3);
+    let frames = frames_of(config(FragmentMode::HopWise), 300, 3);
     let mut line = Line::new(4, forwarded(), 1);
     for frame in &frames {
         line.hear(1, eui(0), frame, 1);
@@ -102,8 +102,8 @@ fn a_datagram_whose_first_fragment_is_late_is_reassembled() {
 
 #[test]
 fn a_packet_that_comes_twice_under_different_tags_is_two_copies() {
-    let mut line = Line::new(2, Config { way: Way::HopWise, ..Config::default() }, 1);
-    let frames = frames_of(Config { way: Way::HopWise, ..Config::default() }, 300, 1);
+    let mut line = Line::new(2, Config { mode: FragmentMode::HopWise, ..Config::default() }, 1);
+    let frames = frames_of(Config { mode: FragmentMode::HopWise, ..Config::default() }, 300, 1);
     let mut others = frames.clone();
     for frame in &mut others {
         frame[3] ^= 1;

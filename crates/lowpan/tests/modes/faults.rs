@@ -1,6 +1,6 @@
 //! Loss, copies and overtaking: never a wrong packet, never an entry beyond its time.
 
-use lowmesh_lowpan::{Config, Way};
+use lowmesh_lowpan::{Config, FragmentMode};
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::ipv6::{Address, HOP_LIMIT_OFFSET};
 use lowmesh_wire::udp::Datagram;
@@ -32,7 +32,7 @@ proptest! {
 
     #[test]
     fn what_arrives_was_sent_and_nothing_stays(
-        way in prop_oneof![Just(Way::HopWise), Just(Way::Forwarded), Just(Way::Recovered)],
+        mode in prop_oneof![Just(FragmentMode::HopWise), Just(FragmentMode::Forwarded), Just(FragmentMode::Recovered)],
         nodes in 2usize..6,
         faults in faults(),
         packets in proptest::collection::vec((0usize..1200, 0u64..4000), 1..12),
@@ -41,7 +41,7 @@ proptest! {
         seed: u64,
     ) {
         let config = Config {
-            way,
+            mode,
             fragments_in_flight: in_flight,
             forwarded_datagrams: entries,
             reassembly_buffers: entries,

@@ -1,4 +1,4 @@
-//! The course of one datagram in recoverable fragments, as figures show it (Lenders et al. 2021, figure 19).
+//! The timeline of one datagram in recoverable fragments, as figures show it (Lenders et al. 2021, figure 19).
 
 use lowmesh_lowpan::recover::{Ending, Event};
 use lowmesh_units::Instant;
@@ -8,7 +8,7 @@ use super::tenth;
 
 /// One datagram in recoverable fragments, from its first fragment to its end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Course {
+pub struct DatagramTimeline {
     /// Its sender.
     pub node: u16,
     /// Whether all of it arrived, as far as its sender learnt.
@@ -19,7 +19,7 @@ pub struct Course {
     pub steps: Vec<Step>,
 }
 
-/// One step of a course.
+/// One step of a timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "(f32, Kind, u8, u32, f32)", into = "(f32, Kind, u8, u32, f32)")]
 pub struct Step {
@@ -97,10 +97,10 @@ impl Kind {
     }
 }
 
-impl Course {
-    /// What figures show of `course`.
-    pub(super) fn of(course: &lowmesh_sim::record::Course) -> Self {
-        let start = course.steps.first().map_or(Instant::ZERO, |(at, _)| *at);
+impl DatagramTimeline {
+    /// What figures show of `timeline`.
+    pub(super) fn of(timeline: &lowmesh_sim::record::DatagramTimeline) -> Self {
+        let start = timeline.steps.first().map_or(Instant::ZERO, |(at, _)| *at);
         let step = |(at, step): &(Instant, lowmesh_lowpan::recover::Step)| {
             let (kind, fragments) = Kind::of(step.event);
             Step {
@@ -112,10 +112,10 @@ impl Course {
             }
         };
         Self {
-            node: course.node.0,
-            delivered: course.ending == Ending::Delivered,
+            node: timeline.node.0,
+            delivered: timeline.ending == Ending::Delivered,
             start_s: tenth(start.as_secs_f64()),
-            steps: course.steps.iter().map(step).collect(),
+            steps: timeline.steps.iter().map(step).collect(),
         }
     }
 }
@@ -140,12 +140,16 @@ mod tests {
             step(2700, Event::Ended(Ending::GaveUp)),
         ];
         let ending = Ending::GaveUp;
-        let course = Course::of(&lowmesh_sim::record::Course { node: NodeId(5), ending, steps });
-        assert_eq!((course.node, course.delivered, course.start_s), (5, false, 2.5));
+        let timeline = DatagramTimeline::of(&lowmesh_sim::record::DatagramTimeline {
+            node: NodeId(5),
+            ending,
+            steps,
+        });
+        assert_eq!((timeline.node, timeline.delivered, timeline.start_s), (5, false, 2.5));
         let lost = Step { t_ms: 120.0, kind: Kind::Lost, fragments: 2, window: 3, gap_ms: 1.3 };
-        assert_eq!(course.steps[1], lost);
-        let text = serde_json::to_string(&course).expect("plain data");
+        assert_eq!(timeline.steps[1], lost);
+        let text = serde_json::to_string(&timeline).expect("plain data");
         assert!(text.contains(r#"[120.0,"lost",2,3,1.3]"#), "{text}");
-        assert_eq!(serde_json::from_str::<Course>(&text).expect("own output"), course);
+        assert_eq!(serde_json::from_str::<DatagramTimeline>(&text).expect("own output"), timeline);
     }
 }

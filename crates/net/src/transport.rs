@@ -20,7 +20,7 @@ use crate::peer::Peer;
 pub(crate) use connected::{Connected, Patience, misgreeting};
 
 /// One transport. Its outputs come in the order of arrival.
-pub(crate) trait Way: Send {
+pub(crate) trait Transport: Send {
     /// What has happened already.
     fn poll(&mut self) -> Option<Output<Peer>>;
     /// Waits until something happens, and does what follows from it: there may be an output then, or room again. May be
@@ -114,7 +114,7 @@ impl Datagrams {
     }
 }
 
-impl Way for Datagrams {
+impl Transport for Datagrams {
     fn poll(&mut self) -> Option<Output<Peer>> {
         self.poll()
     }

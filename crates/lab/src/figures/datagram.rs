@@ -7,7 +7,7 @@ use super::axes::{Axis, Panel};
 use super::grid::{Grid, Legend};
 use super::sheet::{Area, Point, Sheet};
 use super::{Data, Figure};
-use crate::detail::{Course, Kind, Step};
+use crate::detail::{DatagramTimeline, Kind, Step};
 use crate::results::PointResult;
 
 /// The kinds of events with a row of their own, from the lowest row to the highest, each with its words, shape and
@@ -33,14 +33,14 @@ struct Transmission<'r> {
     words: &'r str,
     anchor: String,
     seed: u64,
-    course: &'r Course,
+    timeline: &'r DatagramTimeline,
 }
 
 impl Transmission<'_> {
     fn title(&self) -> String {
         let colon = if self.words.is_empty() { "" } else { ": " };
-        let ending = if self.course.delivered { "delivered" } else { "given up" };
-        format!("{}{colon}node {}, {ending}", self.words, self.course.node)
+        let ending = if self.timeline.delivered { "delivered" } else { "given up" };
+        format!("{}{colon}node {}, {ending}", self.words, self.timeline.node)
     }
 }
 
@@ -48,12 +48,12 @@ impl Transmission<'_> {
 pub fn draw(slice: &[(String, &PointResult)], place: &str) -> Option<Figure> {
     let mut chosen = Vec::new();
     for (words, point) in slice {
-        let run = point.runs.iter().find(|run| !run.detail.courses.is_empty());
+        let run = point.runs.iter().find(|run| !run.detail.timelines.is_empty());
         chosen.extend(run.into_iter().flat_map(|run| {
             let anchor = point.anchor();
-            run.detail.courses.iter().map(move |course| {
+            run.detail.timelines.iter().map(move |timeline| {
                 let (anchor, seed) = (anchor.clone(), run.seed.0);
-                Transmission { words, anchor, seed, course }
+                Transmission { words, anchor, seed, timeline }
             })
         }));
     }
@@ -61,7 +61,7 @@ pub fn draw(slice: &[(String, &PointResult)], place: &str) -> Option<Figure> {
     if chosen.is_empty() {
         return None;
     }
-    let steps = || chosen.iter().flat_map(|one| &one.course.steps);
+    let steps = || chosen.iter().flat_map(|one| &one.timeline.steps);
     let window = steps().map(|step| f64::from(step.window)).fold(1.0, f64::max);
     let gap_ms = steps().map(|step| f64::from(step.gap_ms)).fold(0.0, f64::max);
     let columns = if chosen.len() > 1 { 2 } else { 1 };
@@ -82,12 +82,12 @@ pub fn draw(slice: &[(String, &PointResult)], place: &str) -> Option<Figure> {
     ]);
     for (index, one) in chosen.iter().enumerate() {
         sheet.linked(&one.anchor, "", |sheet| {
-            draw_course(sheet, grid.area(index), one, window, gap_ms);
+            draw_timeline(sheet, grid.area(index), one, window, gap_ms);
         });
         note(&mut data, one);
     }
     Some(Figure {
-        name: "fragment-course".to_owned(),
+        name: "fragment-timeline".to_owned(),
         title: format!("Fragments of chosen datagrams over time{place}"),
         caption: "From the first fragment of a datagram to its end, as its sender saw it: fragments sent, sent again, \
                   acknowledged, reported lost, timed out, and reported congestion (ECN); below, the window in fragments, and the gap \
@@ -99,8 +99,8 @@ pub fn draw(slice: &[(String, &PointResult)], place: &str) -> Option<Figure> {
     })
 }
 
-fn draw_course(sheet: &mut Sheet, area: Area, one: &Transmission<'_>, window: f64, gap_ms: f64) {
-    let steps = &one.course.steps;
+fn draw_timeline(sheet: &mut Sheet, area: Area, one: &Transmission<'_>, window: f64, gap_ms: f64) {
+    let steps = &one.timeline.steps;
     let end = steps.last().map_or(0.0, |step| f64::from(step.t_ms) * 1e-3).max(0.01);
     let strip = |top: f64, height: f64| Area { top: area.top + top, height, ..area };
     let names = ROWS.map(|(_, words, ..)| words.to_owned());
@@ -147,14 +147,14 @@ fn stairs(panel: &Panel, steps: &[Step], value: impl Fn(&Step) -> f64) -> Vec<Po
 }
 
 fn note(data: &mut Data, one: &Transmission<'_>) {
-    let Transmission { words, anchor, seed, course } = one;
-    for step in &course.steps {
+    let Transmission { words, anchor, seed, timeline } = one;
+    for step in &timeline.steps {
         let row = vec![
             (*words).to_owned(),
             seed.to_string(),
-            course.node.to_string(),
-            if course.delivered { "delivered" } else { "given_up" }.to_owned(),
-            course.start_s.to_string(),
+            timeline.node.to_string(),
+            if timeline.delivered { "delivered" } else { "given_up" }.to_owned(),
+            timeline.start_s.to_string(),
             step.t_ms.to_string(),
             step.kind.name().to_owned(),
             step.fragments.to_string(),

@@ -1,10 +1,10 @@
 //! What the packet buffer holds beside the octets of packets.
 
-use crate::params::{GNRC_INTERFACE_HEADER_OCTETS, GNRC_SNIP_OCTETS, Manner};
+use crate::params::{GNRC_INTERFACE_HEADER_OCTETS, GNRC_SNIP_OCTETS, StackProfile};
 
 /// Octets beside those of packets, by what they are for: nothing of ours, and GNRC's own headers.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Upkeep {
+pub(crate) struct BufferOverhead {
     /// For a datagram that is being put together.
     pub reassembly: usize,
     /// For a packet: interface, compressed headers, payload.
@@ -13,11 +13,13 @@ pub(crate) struct Upkeep {
     pub fragment: usize,
 }
 
-impl Upkeep {
-    pub const fn of(manner: Manner) -> Self {
-        let (snip, interface) = match manner {
-            Manner::Own => (0, 0),
-            Manner::Gnrc => (GNRC_SNIP_OCTETS, GNRC_SNIP_OCTETS + GNRC_INTERFACE_HEADER_OCTETS),
+impl BufferOverhead {
+    pub const fn of(profile: StackProfile) -> Self {
+        let (snip, interface) = match profile {
+            StackProfile::Native => (0, 0),
+            StackProfile::RiotGnrc => {
+                (GNRC_SNIP_OCTETS, GNRC_SNIP_OCTETS + GNRC_INTERFACE_HEADER_OCTETS)
+            }
         };
         Self { reassembly: snip, packet: interface + 2 * snip, fragment: interface + snip }
     }
