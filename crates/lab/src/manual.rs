@@ -2,9 +2,9 @@
 //!
 //! A part stands between the lines `<!-- rows: NAME -->` and `<!-- end -->`; a test compares it, `cargo xtask manual --write` writes it.
 
-use lowmesh_registry::{Algorithm, Registry, Row, Scale, Value};
+use lowmesh_registry::{Algorithm, Domain, Parameter, Registry, Row, Scale, Search};
 
-use crate::scenario::Rows;
+use crate::scenario::{Rows, literal};
 use crate::tune::space;
 
 const BEGIN: &str = "<!-- rows: ";
@@ -23,16 +23,19 @@ pub fn filled(text: &str) -> Result<String, String> {
     Ok(made + rest)
 }
 
-/// The part called `name`.
+/// The part called `name`: a scenario key such as `coap.congestion` for the list of its rows, the same with the name of a
+/// row for the table of its parameters, or `tune`.
 fn part(name: &str) -> Option<String> {
     let Rows { timers, windows } = Rows::default();
-    Some(match name {
-        "timers" => list(&timers),
-        "windows" => list(&windows),
-        "cocoa" => parameters(timers.row("cocoa").ok()?),
-        "tune" => searched(timers.row("cocoa").ok()?),
-        _ => return None,
-    })
+    if name == "tune" {
+        return Some(searched(timers.row("cocoa").ok()?));
+    }
+    of(&timers, name).or_else(|| of(&windows, name))
+}
+
+fn of<A: Algorithm + ?Sized>(rows: &Registry<A>, name: &str) -> Option<String> {
+    let row = name.strip_prefix(A::KEY)?.trim_start();
+    if row.is_empty() { Some(list(rows)) } else { rows.row(row).ok().map(parameters) }
 }
 
 fn list<A: Algorithm + ?Sized>(rows: &Registry<A>) -> String {
@@ -42,27 +45,25 @@ fn list<A: Algorithm + ?Sized>(rows: &Registry<A>) -> String {
 }
 
 fn parameters<A: Algorithm + ?Sized>(row: &Row<A>) -> String {
-    let line = |one: &lowmesh_registry::Parameter| {
-        let (default, allowed) = (written(one.default), one.allowed());
-        format!("| `{}` | `{default}` | {allowed} | {}. |\n", one.key, one.summary)
+    let line = |one: &Parameter| {
+        let default =
+            one.default().map_or("required".to_owned(), |it| format!("`{}`", literal(&it)));
+        let (key, allowed) = (one.key, one.allowed());
+        format!("| `{key}` | {default} | {allowed} | {}. | {} |\n", one.summary, one.source)
     };
     let lines: String = row.parameters.iter().map(line).collect();
-    format!("| key | `{}` | allowed | meaning |\n|---|---|---|---|\n{lines}", row.name)
-}
-
-fn written(value: Value) -> String {
-    if let Value::Time(time) = value { format!("\"{time}\"") } else { value.to_string() }
+    format!("| key | default | allowed | meaning | source |\n|---|---|---|---|---|\n{lines}")
 }
 
 /// What `lowmesh tune` searches.
 fn searched<A: Algorithm + ?Sized>(row: &Row<A>) -> String {
-    let line = |key: String, unit: &str, search: lowmesh_registry::Search| {
-        let lowmesh_registry::Search { low, high, scale, why } = search;
+    let line = |key: String, unit: &str, search: Search| {
+        let Search { low, high, scale, why } = search;
         let spread = if scale == Scale::Logarithmic { "evenly in the logarithm" } else { "evenly" };
         format!("| `{key}` | {low}{unit} | {high}{unit} | {spread} | {why} |\n")
     };
     let own = row.parameters.iter().filter_map(|one| {
-        let unit = if matches!(one.default, Value::Time(_)) { " s" } else { "" };
+        let unit = if matches!(one.domain, Domain::Time(_)) { " s" } else { "" };
         Some(line(format!("{}.{}", row.section, one.key), unit, one.search?))
     });
     let lines: String = own.collect();
@@ -78,9 +79,9 @@ mod tests {
 
     #[test]
     fn a_part_is_made_again_and_the_rest_stays() {
-        let text = "a\n<!-- rows: windows -->\nold\n<!-- end -->\nb\n";
+        let text = "a\n<!-- rows: fragments.window -->\nold\n<!-- end -->\nb\n";
         let made = filled(text).expect("known rows");
-        assert!(made.starts_with("a\n<!-- rows: windows -->\n\n- `fixed`: "), "{made}");
+        assert!(made.starts_with("a\n<!-- rows: fragments.window -->\n\n- `fixed`: "), "{made}");
         assert!(made.ends_with("with pacing.\n\n<!-- end -->\nb\n") && !made.contains("old"));
         assert_eq!(filled(&made).as_ref(), Ok(&made));
     }
@@ -101,7 +102,7 @@ mod tests {
 
     #[test]
     fn parts_without_an_end_or_without_rows_are_refused() {
-        assert!(filled("<!-- rows: windows -->\n").is_err());
-        assert!(filled("<!-- rows: doors -->\n<!-- end -->").is_err());
+        assert!(filled("<!-- rows: fragments.window -->\n").is_err());
+        assert!(filled("<!-- rows: fragments.door -->\n<!-- end -->").is_err());
     }
 }

@@ -66,7 +66,7 @@ impl<A: Algorithm + ?Sized> Choice<A> {
         self.set(key, value)?;
         Ok(self)
     }
-    /// Replaces the value of one parameter.
+    /// Replaces the value of one parameter; the default undoes a replacement.
     pub fn set(&mut self, key: &str, value: impl Into<Value>) -> Result<(), ParameterError> {
         let value = value.into();
         let Some((index, parameter)) = self.row.parameter(key) else {
@@ -74,62 +74,78 @@ impl<A: Algorithm + ?Sized> Choice<A> {
             let (row, key) = (self.row.name, key.to_string());
             return Err(ParameterError::NoSuchKey { row, key, known });
         };
-        if !parameter.admits(value) {
+        if !parameter.admits(&value) {
             let (key, value) = (parameter.key, value.to_string());
             return Err(ParameterError::OutOfBounds { key, value, allowed: parameter.allowed() });
         }
+        let is_default = parameter.default().as_ref() == Some(&value);
         match self.replaced.binary_search_by_key(&index, |(index, _)| *index) {
+            Ok(at) if is_default => _ = self.replaced.remove(at),
             Ok(at) => self.replaced[at].1 = value,
+            Err(_) if is_default => {}
             Err(at) => self.replaced.insert(at, (index, value)),
         }
         Ok(())
     }
     /// The replaced parameters with their values, in the order of the row.
-    pub fn replaced(&self) -> impl Iterator<Item = (&'static Parameter, Value)> {
-        self.replaced.iter().map(|(index, value)| (&self.row.parameters[*index], *value))
+    pub fn replaced(&self) -> impl Iterator<Item = (&'static Parameter, &Value)> {
+        self.replaced.iter().map(|(index, value)| (&self.row.parameters[*index], value))
     }
     /// Whether every parameter has its default.
     pub fn is_plain(&self) -> bool {
         self.replaced.is_empty()
     }
     /// The value that replaces the default of `key`, if there is one.
-    pub fn replacement(&self, key: &str) -> Option<Value> {
+    pub fn replacement(&self, key: &str) -> Option<&Value> {
         self.replaced().find(|(parameter, _)| parameter.key == key).map(|(_, value)| value)
     }
-    /// Checks the relations between the parameters.
+    /// Checks that nothing is missing, and the relations between the parameters.
     pub fn check(&self) -> Result<(), ParameterError> {
         for parameter in self.row.parameters {
-            let Order::NotAbove(other) = parameter.order else { continue };
-            let (key, value, most) = (parameter.key, self.value(parameter.key), self.value(other));
-            if value > most {
+            let key = parameter.key;
+            let Some(value) = self.get(key) else {
+                return Err(ParameterError::Missing { key, allowed: parameter.allowed() });
+            };
+            let (other, is_strict) = match parameter.order {
+                Order::Free => continue,
+                Order::NotAbove(other) => (other, false),
+                Order::Below(other) => (other, true),
+            };
+            let most = self.value(other);
+            if value > most || (is_strict && value == most) {
                 let (value, most) = (value.to_string(), most.to_string());
-                return Err(ParameterError::Above { key, value, other, most });
+                return Err(ParameterError::Order { key, value, is_strict, other, most });
             }
         }
         Ok(())
+    }
+    /// The value of the parameter called `key`; `None` if the row does not declare it, or it has neither a default nor a
+    /// replacement.
+    pub fn get(&self, key: &str) -> Option<Value> {
+        let (_, parameter) = self.row.parameter(key)?;
+        self.replacement(key).cloned().or_else(|| parameter.default())
     }
     /// The value of the parameter called `key`.
     ///
     /// # Panics
     ///
-    /// If the row does not declare it.
+    /// If the row does not declare it, or the value is [missing](Self::check).
     pub fn value(&self, key: &str) -> Value {
-        let declared = self.row.parameter(key).map(|(_, parameter)| parameter.default);
-        self.replacement(key).or(declared).expect("a row reads the parameters that it declares")
+        self.get(key).expect("a row reads the parameters that it declares")
     }
     /// A parameter that is a number.
     ///
     /// # Panics
     ///
-    /// If the row does not declare it as a number; so do the three functions below for their types.
+    /// If the row does not declare it as a number; so do the functions below for their types.
     pub fn number(&self, key: &str) -> f64 {
         let Value::Number(number) = self.value(key) else { panic!("`{key}` is not a number") };
         number
     }
-    /// A parameter that is a whole number.
-    pub fn whole(&self, key: &str) -> u64 {
+    /// A parameter that is a whole number, in a type that holds its bounds.
+    pub fn whole<T: TryFrom<u64>>(&self, key: &str) -> T {
         let Value::Whole(number) = self.value(key) else { panic!("`{key}` is not whole") };
-        number
+        T::try_from(number).unwrap_or_else(|_| panic!("`{key}` has wider bounds than its type"))
     }
     /// A parameter that is a time span.
     pub fn time(&self, key: &str) -> Duration {
@@ -141,24 +157,55 @@ impl<A: Algorithm + ?Sized> Choice<A> {
         let Value::Flag(flag) = self.value(key) else { panic!("`{key}` is not yes or no") };
         flag
     }
+    /// A parameter that is a name or the path of a file.
+    pub fn text(&self, key: &str) -> String {
+        match self.value(key) {
+            Value::Name(name) => name.to_string(),
+            Value::File(path) => path,
+            _ => panic!("`{key}` is not a text"),
+        }
+    }
+    /// A parameter that is a square of shares.
+    pub fn matrix(&self, key: &str) -> Vec<Vec<f64>> {
+        let Value::Matrix(rows) = self.value(key) else { panic!("`{key}` is not a matrix") };
+        rows
+    }
 }
 
 impl<A: Algorithm + ?Sized> Row<A> {
-    /// Checks what it declares: one line of summary, keys that differ, defaults and ranges of search within bounds, and
-    /// defaults in their order. The error says what is wrong.
+    /// Checks what it declares: summaries of one line, keys that differ, sources, defaults and ranges of search within
+    /// bounds, and defaults in their order. The error says what is wrong.
     pub fn check(&'static self) -> Result<(), String> {
-        if self.summary.is_empty() || self.summary.ends_with('.') || self.summary.contains('\n') {
+        if !is_one_line(self.summary) {
             return Err("its summary is not one line without a full stop".to_string());
+        }
+        if self.section.is_empty() && !self.parameters.is_empty() {
+            return Err("it has parameters, and no section for them".to_string());
         }
         for (index, parameter) in self.parameters.iter().enumerate() {
             let key = parameter.key;
             if self.parameter(key).map(|(first, _)| first) != Some(index) {
                 return Err(format!("it has two parameters `{key}`"));
             }
-            if !parameter.admits(parameter.default) || !parameter.is_searched_within_bounds() {
+            let default = parameter.default();
+            let is_sourced = default.is_none() || is_one_line(parameter.source);
+            if !is_one_line(parameter.summary) || !is_sourced {
+                return Err(format!(
+                    "the summary or the source of `{key}` is not one line without a full stop"
+                ));
+            }
+            let is_allowed = default.is_none_or(|value| parameter.admits(&value));
+            if !is_allowed || !parameter.is_searched_within_bounds() {
                 return Err(format!("`{key}` has a default or a range of search out of bounds"));
             }
         }
-        Choice::from(self).check().map_err(|error| error.to_string())
+        match Choice::from(self).check() {
+            Ok(()) | Err(ParameterError::Missing { .. }) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        }
     }
+}
+
+fn is_one_line(text: &str) -> bool {
+    !text.is_empty() && !text.ends_with('.') && !text.contains('\n')
 }

@@ -44,13 +44,22 @@ pub enum ParameterError {
         /// The bounds in words.
         allowed: String,
     },
-    /// The value exceeds that of another parameter.
-    Above {
+    /// The user must give a value, and has not.
+    Missing {
+        /// The parameter.
+        key: &'static str,
+        /// The bounds in words.
+        allowed: String,
+    },
+    /// The value is not in order with that of another parameter.
+    Order {
         /// The parameter.
         key: &'static str,
         /// Its value.
         value: String,
-        /// The parameter that it may not exceed.
+        /// Whether it must be below the other one, not only not above.
+        is_strict: bool,
+        /// The other parameter.
         other: &'static str,
         /// The value of that one.
         most: String,
@@ -69,8 +78,10 @@ impl fmt::Display for ParameterError {
             Self::OutOfBounds { key, value, allowed } => {
                 write!(f, "{key} = {value} is out of bounds: {allowed}")
             }
-            Self::Above { key, value, other, most } => {
-                write!(f, "{key} = {value} is above {other} = {most}")
+            Self::Missing { key, allowed } => write!(f, "{key} is missing: it must be {allowed}"),
+            Self::Order { key, value, is_strict, other, most } => {
+                let relation = if *is_strict { "not below" } else { "above" };
+                write!(f, "{key} = {value} is {relation} {other} = {most}")
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Algorithms as rows: one declaration has the name, the summary, the parameters and the constructor.
 //!
 //! - [`Row`]: the declaration. It is in the file of its algorithm.
-//! - [`Parameter`]: a number that a user can replace, with default, bounds, unit, source and range of search.
+//! - [`Parameter`]: a value that a user can replace, with default, bounds, unit, source and range of search.
 //! - [`Registry`]: the rows that a program knows. A caller extends the built-in ones and passes the registry on.
 //! - [`Choice`]: a row with the numbers that replace its defaults.
 //!
@@ -13,19 +13,20 @@
 //! trait Greeter { fn greet(&self) -> String; }
 //! impl Algorithm for dyn Greeter {
 //!     const NOUN: &'static str = "greeter";
+//!     const KEY: &'static str = "visit.greeter";
 //!     const BUILTIN: &'static [&'static Row<Self>] = &[&POLITE];
 //!     type Make = fn(&Choice<dyn Greeter>) -> Box<dyn Greeter>;
 //! }
 //!
-//! struct Polite(u64);
+//! struct Polite(usize);
 //! impl Greeter for Polite {
-//!     fn greet(&self) -> String { "good day ".repeat(self.0 as usize) }
+//!     fn greet(&self) -> String { "good day ".repeat(self.0) }
 //! }
 //! static POLITE: Row<dyn Greeter> = Row {
 //!     name: "polite",
 //!     summary: "Says good day",
 //!     section: "polite",
-//!     parameters: &[Parameter::whole("times", 1, 1, 9, "How often it says so")],
+//!     parameters: &[Parameter::whole("times", 1, 1, 9, "How often it says so").source("ours")],
 //!     make: |choice| Box::new(Polite(choice.whole("times"))),
 //! };
 //!
@@ -47,6 +48,6 @@ mod row;
 
 pub use choice::Choice;
 pub use error::{ParameterError, Unknown};
-pub use parameter::{Order, Parameter, Scale, Search, Value};
+pub use parameter::{Bounded, Domain, Order, Parameter, Scale, Search, Value};
 pub use registry::Registry;
 pub use row::{Algorithm, Row};

@@ -1,13 +1,14 @@
 //! Parameters of algorithms and their values.
 
 use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 use core::fmt;
 
 use lowmesh_units::Duration;
 
 /// The value of a parameter.
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+#[derive(Clone, Debug, PartialEq, PartialOrd)]
 pub enum Value {
     /// Yes or no.
     Flag(bool),
@@ -17,6 +18,12 @@ pub enum Value {
     Number(f64),
     /// A time span.
     Time(Duration),
+    /// One of several names.
+    Name(&'static str),
+    /// The path of a file.
+    File(String),
+    /// A square of shares: one row for each sender, one column for each receiver.
+    Matrix(Vec<Vec<f64>>),
 }
 
 impl fmt::Display for Value {
@@ -26,6 +33,9 @@ impl fmt::Display for Value {
             Self::Whole(number) => number.fmt(f),
             Self::Number(number) => number.fmt(f),
             Self::Time(time) => time.fmt(f),
+            Self::Name(name) => name.fmt(f),
+            Self::File(path) => path.fmt(f),
+            Self::Matrix(rows) => fmt::Debug::fmt(rows, f),
         }
     }
 }
@@ -39,19 +49,58 @@ macro_rules! values {
         }
     )*};
 }
-values!(bool => Flag, u64 => Whole, f64 => Number, Duration => Time);
+values!(bool => Flag, u64 => Whole, f64 => Number, Duration => Time, &'static str => Name, String => File, Vec<Vec<f64>> => Matrix);
 
-/// A number of an algorithm that a user can replace.
+/// The values that a parameter takes, and its default.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Domain {
+    /// Yes or no.
+    Flag(bool),
+    /// Whole numbers.
+    Whole(Bounded<u64>),
+    /// Numbers.
+    Number(Bounded<f64>),
+    /// Time spans.
+    Time(Bounded<Duration>),
+    /// These names, of which the first is the default.
+    Name(&'static [&'static str]),
+    /// Paths of files; there is no default.
+    File,
+    /// Squares of shares from 0 to 1; there is no default.
+    Matrix,
+}
+
+/// A default, and the smallest and the largest allowed value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounded<T> {
+    /// The value if a user does not replace it.
+    pub default: T,
+    /// The smallest allowed value.
+    pub low: T,
+    /// The largest allowed value.
+    pub high: T,
+}
+
+impl<T: PartialOrd> Bounded<T> {
+    fn admits(&self, value: &T) -> bool {
+        // A number that is none compares as outside.
+        self.low <= *value && *value <= self.high
+    }
+}
+
+/// A value of an algorithm that a user can replace.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameter {
     /// Its name in scenario files.
     pub key: &'static str,
-    /// Its value if a user does not replace it.
-    pub default: Value,
-    /// The smallest and the largest allowed value.
-    pub bounds: (Value, Value),
-    /// What it does and where its default is from, one line without a full stop.
+    /// The values that it takes, with the default.
+    pub domain: Domain,
+    /// The unit of its number, as "dBm" or "slots"; empty for a number without one, and for what is no number.
+    pub unit: &'static str,
+    /// What it does, one line without a full stop.
     pub summary: &'static str,
+    /// Where its default is from, as "RFC 9033 s14"; "ours" for a number of this project.
+    pub source: &'static str,
     /// Its relation to another parameter.
     pub order: Order,
     /// Where to search for good values.
@@ -65,6 +114,8 @@ pub enum Order {
     Free,
     /// It does not exceed the parameter of this key.
     NotAbove(&'static str),
+    /// It is less than the parameter of this key.
+    Below(&'static str),
 }
 
 /// A range of values to search, within the bounds of the parameter.
@@ -101,13 +152,12 @@ impl Search {
 }
 
 impl Parameter {
-    const fn new(
-        key: &'static str,
-        default: Value,
-        bounds: (Value, Value),
-        summary: &'static str,
-    ) -> Self {
-        Self { key, default, bounds, summary, order: Order::Free, search: None }
+    const fn new(key: &'static str, domain: Domain, summary: &'static str) -> Self {
+        Self { key, domain, unit: "", summary, source: "", order: Order::Free, search: None }
+    }
+    /// Yes or no.
+    pub const fn flag(key: &'static str, default: bool, summary: &'static str) -> Self {
+        Self::new(key, Domain::Flag(default), summary)
     }
     /// A number from `low` to `high`.
     pub const fn number(
@@ -117,7 +167,7 @@ impl Parameter {
         high: f64,
         summary: &'static str,
     ) -> Self {
-        Self::new(key, Value::Number(default), (Value::Number(low), Value::Number(high)), summary)
+        Self::new(key, Domain::Number(Bounded { default, low, high }), summary)
     }
     /// A whole number from `low` to `high`.
     pub const fn whole(
@@ -127,7 +177,7 @@ impl Parameter {
         high: u64,
         summary: &'static str,
     ) -> Self {
-        Self::new(key, Value::Whole(default), (Value::Whole(low), Value::Whole(high)), summary)
+        Self::new(key, Domain::Whole(Bounded { default, low, high }), summary)
     }
     /// A time span from `low` to `high`.
     pub const fn time(
@@ -137,42 +187,105 @@ impl Parameter {
         high: Duration,
         summary: &'static str,
     ) -> Self {
-        Self::new(key, Value::Time(default), (Value::Time(low), Value::Time(high)), summary)
+        Self::new(key, Domain::Time(Bounded { default, low, high }), summary)
+    }
+    /// One of `names`, of which the first is the default.
+    pub const fn name(
+        key: &'static str,
+        names: &'static [&'static str],
+        summary: &'static str,
+    ) -> Self {
+        Self::new(key, Domain::Name(names), summary)
+    }
+    /// The path of a file, which the user must give.
+    pub const fn file(key: &'static str, summary: &'static str) -> Self {
+        Self::new(key, Domain::File, summary)
+    }
+    /// A square of shares, which the user must give.
+    pub const fn matrix(key: &'static str, summary: &'static str) -> Self {
+        Self::new(key, Domain::Matrix, summary)
+    }
+    /// The same with a unit.
+    pub const fn unit(self, unit: &'static str) -> Self {
+        Self { unit, ..self }
+    }
+    /// The same with the source of its default.
+    pub const fn source(self, source: &'static str) -> Self {
+        Self { source, ..self }
     }
     /// The same, not above the parameter called `key`.
     pub const fn not_above(self, key: &'static str) -> Self {
         Self { order: Order::NotAbove(key), ..self }
     }
+    /// The same, below the parameter called `key`.
+    pub const fn below(self, key: &'static str) -> Self {
+        Self { order: Order::Below(key), ..self }
+    }
     /// The same with a range of search.
     pub const fn search(self, search: Search) -> Self {
         Self { search: Some(search), ..self }
     }
-    /// Whether `value` has its type and is within its bounds.
-    pub fn admits(&self, value: Value) -> bool {
-        let (low, high) = self.bounds;
-        // Values of different types, and a number that is none, compare as outside.
-        core::mem::discriminant(&low) == core::mem::discriminant(&value)
-            && low <= value
-            && value <= high
+    /// Its value if a user does not replace it; `None` where the user must give one.
+    pub fn default(&self) -> Option<Value> {
+        Some(match self.domain {
+            Domain::Flag(flag) => Value::Flag(flag),
+            Domain::Whole(whole) => Value::Whole(whole.default),
+            Domain::Number(number) => Value::Number(number.default),
+            Domain::Time(time) => Value::Time(time.default),
+            Domain::Name(names) => Value::Name(names.first()?),
+            Domain::File | Domain::Matrix => return None,
+        })
     }
-    /// Its value of this size, in seconds if it is a time; a flag is yes from one half on.
-    pub fn value_at(&self, size: f64) -> Value {
-        match self.default {
-            Value::Flag(_) => Value::Flag(size >= 0.5),
-            Value::Whole(_) => Value::Whole(size as u64),
-            Value::Number(_) => Value::Number(size),
-            Value::Time(_) => Value::Time(Duration::from_secs_f64(size)),
+    /// Whether `value` has its type and is within its bounds.
+    pub fn admits(&self, value: &Value) -> bool {
+        match (self.domain, value) {
+            (Domain::Flag(_), Value::Flag(_)) => true,
+            (Domain::Whole(whole), Value::Whole(value)) => whole.admits(value),
+            (Domain::Number(number), Value::Number(value)) => number.admits(value),
+            (Domain::Time(time), Value::Time(value)) => time.admits(value),
+            (Domain::Name(names), Value::Name(name)) => names.contains(name),
+            (Domain::File, Value::File(path)) => !path.is_empty(),
+            (Domain::Matrix, Value::Matrix(rows)) => is_square_of_shares(rows),
+            _ => false,
         }
+    }
+    /// Its value of this size, in seconds if it is a time; a flag is yes from one half on. `None` where a size means
+    /// nothing.
+    pub fn value_at(&self, size: f64) -> Option<Value> {
+        Some(match self.domain {
+            Domain::Flag(_) => Value::Flag(size >= 0.5),
+            Domain::Whole(_) => Value::Whole(size as u64),
+            Domain::Number(_) => Value::Number(size),
+            Domain::Time(_) => Value::Time(Duration::from_secs_f64(size)),
+            Domain::Name(_) | Domain::File | Domain::Matrix => return None,
+        })
     }
     /// Whether there is no range of search, or one of values that are allowed.
     pub fn is_searched_within_bounds(&self) -> bool {
+        let is_allowed = |size| self.value_at(size).is_some_and(|value| self.admits(&value));
         self.search.is_none_or(|Search { low, high, .. }| {
-            low < high && self.admits(self.value_at(low)) && self.admits(self.value_at(high))
+            low < high && is_allowed(low) && is_allowed(high)
         })
     }
-    /// Its bounds in words, as "0 to 16".
+    /// Its bounds in words with the unit, as "0 to 16 slots".
     pub fn allowed(&self) -> String {
-        let (low, high) = self.bounds;
-        format!("{low} to {high}")
+        let (low, high): (&dyn fmt::Display, &dyn fmt::Display) = match &self.domain {
+            Domain::Flag(_) => return "true or false".to_string(),
+            Domain::Whole(Bounded { low, high, .. }) => (low, high),
+            Domain::Number(Bounded { low, high, .. }) => (low, high),
+            Domain::Time(Bounded { low, high, .. }) => (low, high),
+            Domain::Name(names) => return format!("one of {}", names.join(", ")),
+            Domain::File => return "the path of a file".to_string(),
+            Domain::Matrix => {
+                return "numbers from 0 to 1, as many in each row as there are rows".to_string();
+            }
+        };
+        let unit = if self.unit.is_empty() { String::new() } else { format!(" {}", self.unit) };
+        format!("{low} to {high}{unit}")
     }
+}
+
+fn is_square_of_shares(rows: &[Vec<f64>]) -> bool {
+    let shares = |row: &Vec<f64>| row.iter().all(|share| (0.0..=1.0).contains(share));
+    !rows.is_empty() && rows.iter().all(|row| row.len() == rows.len() && shares(row))
 }

@@ -8,6 +8,8 @@ use crate::parameter::Parameter;
 pub trait Algorithm: 'static {
     /// What an implementation is called in messages, as "congestion control".
     const NOUN: &'static str;
+    /// The dotted scenario key that names an implementation, as "coap.congestion".
+    const KEY: &'static str;
     /// The implementations of its own crate; the first is the default.
     const BUILTIN: &'static [&'static Row<Self>];
     /// How an implementation is made, usually a function of a [`Choice`](crate::Choice) and what the caller provides.
@@ -20,8 +22,8 @@ pub struct Row<A: Algorithm + ?Sized> {
     pub name: &'static str,
     /// What it is and where it is from, one line without a full stop.
     pub summary: &'static str,
-    /// The scenario's section with its parameters; empty without parameters. Rows with the same section have the same
-    /// keys.
+    /// The scenario's section with its parameters; empty without parameters. Rows have the same keys if they share a
+    /// section that is not the one of [`Algorithm::KEY`].
     pub section: &'static str,
     /// Its parameters, in the order in which a scenario lists them.
     pub parameters: &'static [Parameter],
@@ -30,6 +32,10 @@ pub struct Row<A: Algorithm + ?Sized> {
 }
 
 impl<A: Algorithm + ?Sized> Row<A> {
+    /// A row without parameters.
+    pub const fn plain(name: &'static str, summary: &'static str, make: A::Make) -> Self {
+        Self { name, summary, section: "", parameters: &[], make }
+    }
     /// The index and the declaration of the parameter called `key`.
     pub fn parameter(&self, key: &str) -> Option<(usize, &'static Parameter)> {
         self.parameters.iter().enumerate().find(|(_, parameter)| parameter.key == key)

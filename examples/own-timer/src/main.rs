@@ -20,8 +20,10 @@ static LONGEST: Row<dyn Timer> = Row {
     section: "longest",
     parameters: &[
         Parameter::number("factor", 1.5, 1.0, 10.0, "Timeout in longest round trips")
+            .source("ours")
             .search(Search::linear(1.1, 4.0, "Round trips of a mesh vary by less.")),
-        Parameter::number("memory", 0.9, 0.0, 1.0, "What a shorter round trip leaves of it"),
+        Parameter::number("memory", 0.9, 0.0, 1.0, "What a shorter round trip leaves of it")
+            .source("ours"),
     ],
     make: |choice, ack_timeout| {
         Box::new(Longest {

@@ -33,13 +33,11 @@ use crate::params::{
 use crate::smoothed::Smoothed;
 
 /// The row of [`Fasor`].
-pub static ROW: Row<dyn Timer> = Row {
-    name: "fasor",
-    summary: "Fast and slow timeouts (draft-ietf-core-fasor-02)",
-    section: "",
-    parameters: &[],
-    make: |_, ack_timeout| Box::new(Fasor::starting_at(ack_timeout)),
-};
+pub static ROW: Row<dyn Timer> = Row::<dyn Timer>::plain(
+    "fasor",
+    "Fast and slow timeouts (draft-ietf-core-fasor-02)",
+    |_, ack_timeout| Box::new(Fasor::starting_at(ack_timeout)),
+);
 
 /// The FASOR timer of one destination.
 #[derive(Clone, Copy, Debug)]

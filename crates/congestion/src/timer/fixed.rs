@@ -9,13 +9,10 @@ use super::{Attempt, Timer, TimerSnapshot};
 use crate::params::{ACK_TIMEOUT, RTO_MIN, WAIT_MAX};
 
 /// The row of [`Fixed`].
-pub static ROW: Row<dyn Timer> = Row {
-    name: "fixed",
-    summary: "Always the same timeout",
-    section: "",
-    parameters: &[],
-    make: |_, ack_timeout| Box::new(Fixed::new(ack_timeout)),
-};
+pub static ROW: Row<dyn Timer> =
+    Row::<dyn Timer>::plain("fixed", "Always the same timeout", |_, ack_timeout| {
+        Box::new(Fixed::new(ack_timeout))
+    });
 
 /// Waits the same time for every copy.
 #[derive(Clone, Copy, Debug)]

@@ -48,6 +48,7 @@ pub type MakeTimer = fn(&Choice<dyn Timer>, Duration) -> Box<dyn Timer>;
 
 impl Algorithm for dyn Timer {
     const NOUN: &'static str = "congestion control";
+    const KEY: &'static str = "coap.congestion";
     const BUILTIN: &'static [&'static Row<Self>] = &[
         &rfc7252::ROW,
         &cocoa::rows::COCOA,

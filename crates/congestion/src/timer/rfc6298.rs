@@ -10,13 +10,10 @@ use crate::params::{BINARY_BACKOFF, RFC6298_INITIAL_RTO, RFC6298_K, RFC6298_MIN_
 use crate::smoothed::Smoothed;
 
 /// The row of [`Rfc6298`].
-pub static ROW: Row<dyn Timer> = Row {
-    name: "rfc6298",
-    summary: "TCP's timer (RFC 6298)",
-    section: "",
-    parameters: &[],
-    make: |_, ack_timeout| Box::new(Rfc6298::starting_at(ack_timeout)),
-};
+pub static ROW: Row<dyn Timer> =
+    Row::<dyn Timer>::plain("rfc6298", "TCP's timer (RFC 6298)", |_, ack_timeout| {
+        Box::new(Rfc6298::starting_at(ack_timeout))
+    });
 
 /// SRTT and RTTVAR of unambiguous samples; a backed-off timeout stays until the next such sample.
 #[derive(Clone, Copy, Debug)]

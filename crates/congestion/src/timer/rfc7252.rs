@@ -10,13 +10,11 @@ use super::{Attempt, Timer, TimerSnapshot};
 use crate::params::{ACK_RANDOM_FACTOR, ACK_TIMEOUT, BINARY_BACKOFF, WAIT_MAX};
 
 /// The row of [`Rfc7252`].
-pub static ROW: Row<dyn Timer> = Row {
-    name: "default",
-    summary: "Random first timeout, doubled (RFC 7252 s4.8)",
-    section: "",
-    parameters: &[],
-    make: |_, ack_timeout| Box::new(Rfc7252::new(ack_timeout)),
-};
+pub static ROW: Row<dyn Timer> = Row::<dyn Timer>::plain(
+    "default",
+    "Random first timeout, doubled (RFC 7252 s4.8)",
+    |_, ack_timeout| Box::new(Rfc7252::new(ack_timeout)),
+);
 
 /// Learns nothing: every message starts between ACK_TIMEOUT and ACK_TIMEOUT * ACK_RANDOM_FACTOR.
 #[derive(Clone, Copy, Debug)]

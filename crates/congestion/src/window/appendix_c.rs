@@ -12,13 +12,11 @@ use super::flight::Flight;
 use super::{Limits, Message, Permit, Window, WindowSnapshot};
 
 /// The row of [`AppendixC`].
-pub static ROW: Row<dyn Window> = Row {
-    name: "appendix-c",
-    summary: "It only ever shrinks (RFC 8931, appendix C)",
-    section: "",
-    parameters: &[],
-    make: |limits| Box::new(AppendixC::new(limits)),
-};
+pub static ROW: Row<dyn Window> = Row::<dyn Window>::plain(
+    "appendix-c",
+    "It only ever shrinks (RFC 8931, appendix C)",
+    |limits| Box::new(AppendixC::new(limits)),
+);
 
 /// Starts at `initial`, never grows.
 #[derive(Clone, Copy, Debug)]

@@ -10,13 +10,10 @@ use super::{Message, Permit, Window, WindowSnapshot};
 use crate::params::NSTART;
 
 /// The row of [`Fixed`].
-pub static ROW: Row<dyn Window> = Row {
-    name: "fixed",
-    summary: "It stays as it is (NSTART of RFC 7252 s4.7)",
-    section: "",
-    parameters: &[],
-    make: |limits| Box::new(Fixed::new(limits.initial)),
-};
+pub static ROW: Row<dyn Window> =
+    Row::<dyn Window>::plain("fixed", "It stays as it is (NSTART of RFC 7252 s4.7)", |limits| {
+        Box::new(Fixed::new(limits.initial))
+    });
 
 /// At most this much on its way.
 #[derive(Clone, Copy, Debug)]

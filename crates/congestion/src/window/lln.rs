@@ -25,13 +25,10 @@ use crate::params::{
 use crate::smoothed::Smoothed;
 
 /// The row of [`Lln`].
-pub static ROW: Row<dyn Window> = Row {
-    name: "lln",
-    summary: "Ours for low-power networks, with pacing",
-    section: "",
-    parameters: &[],
-    make: |limits| Box::new(Lln::new(limits)),
-};
+pub static ROW: Row<dyn Window> =
+    Row::<dyn Window>::plain("lln", "Ours for low-power networks, with pacing", |limits| {
+        Box::new(Lln::new(limits))
+    });
 
 /// Conservative growth and pacing.
 #[derive(Clone, Copy, Debug)]

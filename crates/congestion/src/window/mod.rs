@@ -57,6 +57,7 @@ pub trait Window: Debug + Send {
 /// A window has no parameters of its own: its caller gives the limits.
 impl Algorithm for dyn Window {
     const NOUN: &'static str = "congestion window";
+    const KEY: &'static str = "fragments.window";
     const BUILTIN: &'static [&'static Row<Self>] =
         &[&fixed::ROW, &appendix_c::ROW, &reno::ROW, &reno::ABE_ROW, &quic::ROW, &lln::ROW];
     type Make = fn(Limits) -> Box<dyn Window>;

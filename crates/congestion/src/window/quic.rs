@@ -25,13 +25,11 @@ use crate::params::{
 use crate::smoothed::Smoothed;
 
 /// The row of [`Quic`].
-pub static ROW: Row<dyn Window> = Row {
-    name: "quic",
-    summary: "The congestion control of QUIC, with pacing (RFC 9002)",
-    section: "",
-    parameters: &[],
-    make: |limits| Box::new(Quic::new(limits)),
-};
+pub static ROW: Row<dyn Window> = Row::<dyn Window>::plain(
+    "quic",
+    "The congestion control of QUIC, with pacing (RFC 9002)",
+    |limits| Box::new(Quic::new(limits)),
+);
 
 /// The window of one QUIC-like sender.
 #[derive(Clone, Copy, Debug)]

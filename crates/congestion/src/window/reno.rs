@@ -33,22 +33,17 @@ enum MarkReaction {
 }
 
 /// The row of [`Reno`].
-pub static ROW: Row<dyn Window> = Row {
-    name: "reno",
-    summary: "Slow start and congestion avoidance (RFC 5681)",
-    section: "",
-    parameters: &[],
-    make: |limits| Box::new(Reno::new(limits)),
-};
+pub static ROW: Row<dyn Window> =
+    Row::<dyn Window>::plain("reno", "Slow start and congestion avoidance (RFC 5681)", |limits| {
+        Box::new(Reno::new(limits))
+    });
 
 /// The row of [`Reno::abe`].
-pub static ABE_ROW: Row<dyn Window> = Row {
-    name: "abe",
-    summary: "The same, with a smaller reaction to marks (RFC 8511)",
-    section: "",
-    parameters: &[],
-    make: |limits| Box::new(Reno::abe(limits)),
-};
+pub static ABE_ROW: Row<dyn Window> = Row::<dyn Window>::plain(
+    "abe",
+    "The same, with a smaller reaction to marks (RFC 8511)",
+    |limits| Box::new(Reno::abe(limits)),
+);
 
 /// Additive increase, multiplicative decrease.
 #[derive(Clone, Copy, Debug)]

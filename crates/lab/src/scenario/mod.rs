@@ -40,6 +40,7 @@ pub use error::{ConfigError, ConfigErrors, Fault, Origin, similar};
 pub use fragments::{EndToEnd, Forwarded, Fragments, HopWise, Recovered};
 pub use mac::{Ack, Cca, Csma, Duplicates, Mac, Thin, Tsch};
 pub use mesh::{Clock, Energy, Ipv6, Lowpan, Objective, Probe, Routes, Rpl, RplMode};
+pub(crate) use numbers::literal;
 pub use radio::{
     Burst, Friis, Grenoble, K7, LinkTable, Links, LogDistance, Medium, Mrm, PdrMatrix, PisterHack,
     Radio, TwoRay, UnitDisk, Wifi,
@@ -122,7 +123,7 @@ impl Section for Scenario {
         let head = Head::read(cursor);
         let Placed { topology, addresses } = cursor.section("topology");
         let mut coap: Coap = cursor.section("coap");
-        cursor.numbers("coap.congestion", &mut coap.congestion);
+        cursor.numbers(&mut coap.congestion);
         Self {
             head,
             topology,

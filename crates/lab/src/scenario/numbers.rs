@@ -1,12 +1,17 @@
-//! How a scenario names algorithms, and reads and writes their numbers.
+//! How a scenario names algorithms, and reads and writes their parameters.
+//!
+//! The parameters of a row are in a section of their own, as `[cocoa]` beside `coap.congestion`, or in the section of the
+//! key that names the row, as those of scheduling functions beside `schedule.function`.
 
-use lowmesh_registry::{self as registry, Algorithm, Choice, Parameter, ParameterError, Row};
+use lowmesh_registry::{
+    self as registry, Algorithm, Bounded, Choice, Domain, Parameter, ParameterError, Row,
+};
 use toml::de::DeValue;
 
 use super::error::{Fault, Origin, similar};
 use super::rows::{Listed, Rows};
-use super::section::{Cursor, Lines};
-use super::value::{Any, Mismatch, Value, Within, quoted};
+use super::section::{Cursor, Lines, Section};
+use super::value::{Any, Mismatch, NotEmpty, Rule, Value, Within, quoted};
 
 impl<A: Listed + ?Sized> Value for &'static Row<A> {
     fn noun(rows: &Rows) -> String {
@@ -39,12 +44,69 @@ impl<A: Listed + ?Sized> Value for Choice<A> {
     }
 }
 
+/// The section and the key in it that name an implementation.
+fn chooser<A: Algorithm + ?Sized>() -> (&'static str, &'static str) {
+    A::KEY.rsplit_once('.').expect("a chooser is a key of a section")
+}
+
+/// A section in which one key names a row, and the other keys are the parameters of that row.
+impl<A: Listed + ?Sized> Section for Choice<A> {
+    fn keys() -> Vec<&'static str> {
+        let mut keys = vec![chooser::<A>().1];
+        keys.extend(keys_within(A::BUILTIN.iter().copied()));
+        keys
+    }
+    fn read(cursor: &mut Cursor<'_, '_>) -> Self {
+        let (section, key) = chooser::<A>();
+        let rows: Vec<_> = A::registry(cursor.rows()).rows().collect();
+        let names: Vec<_> = rows.iter().map(|row| row.name).collect();
+        let row = rows[cursor.choice(key, &names, 0)];
+        cursor.foreign(keys_within(rows.into_iter()));
+        let mut choice = Self::from(row);
+        if row.section == section {
+            for parameter in row.parameters {
+                if let Some(value) = cursor.parameter(parameter) {
+                    choice.set(parameter.key, value).expect("the reader has applied the bounds");
+                }
+            }
+            if let Err(error) = choice.check() {
+                cursor.order(A::KEY, section, &error, |key| key.to_owned());
+            }
+        }
+        choice
+    }
+    fn write(&self, lines: &mut Lines) {
+        let ((section, key), row) = (chooser::<A>(), self.row());
+        lines.literal(key, &quoted(row.name), &format!("{}.", row.summary));
+        for parameter in row.parameters.iter().filter(|_| row.section == section) {
+            if let Some(value) = self.get(parameter.key) {
+                lines.literal(parameter.key, &literal(&value), &meaning(parameter));
+            }
+        }
+    }
+}
+
+/// The keys of the rows whose parameters are beside the key that names the row, each once.
+fn keys_within<A: Algorithm + ?Sized>(
+    rows: impl Iterator<Item = &'static Row<A>>,
+) -> Vec<&'static str> {
+    let mut keys = Vec::new();
+    for parameter in
+        rows.filter(|row| row.section == chooser::<A>().0).flat_map(|row| row.parameters)
+    {
+        if !keys.contains(&parameter.key) {
+            keys.push(parameter.key);
+        }
+    }
+    keys
+}
+
 impl Cursor<'_, '_> {
-    /// Reads the sections of all rows of an algorithm, and puts the numbers of the chosen row into `choice`. `chooser`
-    /// is the dotted key that has chosen it.
-    pub fn numbers<A: Listed + ?Sized>(&mut self, chooser: &str, choice: &mut Choice<A>) {
+    /// Reads the sections that rows of an algorithm have of their own, and puts the values of the chosen row into `choice`.
+    pub fn numbers<A: Listed + ?Sized>(&mut self, choice: &mut Choice<A>) {
         let rows: Vec<_> = A::registry(self.rows()).rows().collect();
-        for first in rows.iter().filter(|row| !row.section.is_empty()) {
+        let has_own = |row: &&&'static Row<A>| !["", chooser::<A>().0].contains(&row.section);
+        for first in rows.iter().filter(has_own) {
             let (section, chosen) = (first.section, choice.row());
             if self.knows(section) {
                 continue;
@@ -52,7 +114,13 @@ impl Cursor<'_, '_> {
             let is_chosen = chosen.section == section;
             let row = if is_chosen { chosen } else { first };
             let read = |cursor: &mut Cursor<'_, '_>| -> Vec<_> {
-                let read = |one: &'static Parameter| cursor.parameter(one).map(|it| (one.key, it));
+                let read = |one: &'static Parameter| {
+                    if !is_chosen && one.default().is_none() {
+                        cursor.elsewhere(one.key);
+                        return None;
+                    }
+                    cursor.parameter(one).map(|it| (one.key, it))
+                };
                 row.parameters.iter().filter_map(read).collect()
             };
             let numbers = self.within(section, read);
@@ -64,29 +132,51 @@ impl Cursor<'_, '_> {
                     chosen.name,
                     names.join(", ")
                 );
-                self.conflict(chooser, chooser, message);
+                self.conflict(A::KEY, A::KEY, message);
                 continue;
             }
             for (key, number) in numbers {
                 choice.set(key, number).expect("the reader has applied the parameter's bounds");
             }
-            if let Err(ParameterError::Above { key, value, other, most }) = choice.check() {
-                let message = format!("{value} is above {section}.{other} = {most}");
-                self.conflict(chooser, &format!("{section}.{key}"), message);
+            if let Err(error) = choice.check() {
+                self.order(A::KEY, section, &error, |key| format!("{section}.{key}"));
             }
         }
     }
 
+    /// The value of a parameter of a row; nothing where the default holds, or where an error is noted.
     fn parameter(&mut self, parameter: &'static Parameter) -> Option<registry::Value> {
-        use registry::Value::{Flag, Number, Time, Whole};
+        use registry::Value as V;
         let key = parameter.key;
-        match parameter.bounds {
-            (Flag(_), _) => self.value(key, None::<bool>, &Any).map(Flag),
-            (Whole(low), Whole(high)) => self.value(key, None, &Within(low, high)).map(Whole),
-            (Number(low), Number(high)) => self.value(key, None, &Within(low, high)).map(Number),
-            (Time(low), Time(high)) => self.value(key, None, &Within(low, high)).map(Time),
-            _ => unreachable!("the constructors of a parameter give both bounds the same type"),
+        match parameter.domain {
+            Domain::Flag(_) => self.value(key, None::<bool>, &Any).map(V::Flag),
+            Domain::Whole(bounds) => self.value(key, None, &within(bounds)).map(V::Whole),
+            Domain::Number(bounds) => self.value(key, None, &within(bounds)).map(V::Number),
+            Domain::Time(bounds) => self.value(key, None, &within(bounds)).map(V::Time),
+            Domain::Name(names) => {
+                let index = self.name(key, names).ok().flatten();
+                index.map(|index| V::Name(names[index]))
+            }
+            // These have no default, so what is absent is noted, and an empty one stands for it.
+            Domain::File => Some(V::File(self.value(key, String::new(), &NotEmpty)))
+                .filter(|it| parameter.admits(it)),
+            Domain::Matrix => Some(V::Matrix(self.value(key, Vec::new(), &Square)))
+                .filter(|it| parameter.admits(it)),
         }
+    }
+
+    /// Notes two values of a row that are not in order. Values that are missing are noted where they are read.
+    fn order(
+        &self,
+        chooser: &str,
+        section: &str,
+        error: &ParameterError,
+        path: impl Fn(&str) -> String,
+    ) {
+        let ParameterError::Order { key, value, is_strict, other, most } = error else { return };
+        let relation = if *is_strict { "not below" } else { "above" };
+        let message = format!("{value} is {relation} {section}.{other} = {most}");
+        self.conflict(chooser, &path(key), message);
     }
 
     /// Notes that values do not go together, unless the value of `chooser` is wrong already.
@@ -97,35 +187,60 @@ impl Cursor<'_, '_> {
     }
 }
 
+const fn within<T: Copy>(bounds: Bounded<T>) -> Within<T> {
+    Within(bounds.low, bounds.high)
+}
+
+/// As many columns as rows, and shares; the parameter's own bounds in the words of scenarios.
+struct Square;
+
+impl Rule<Vec<Vec<f64>>> for Square {
+    fn admits(&self, rows: &Vec<Vec<f64>>) -> bool {
+        Parameter::matrix("", "").admits(&registry::Value::Matrix(rows.clone()))
+    }
+    fn words(&self) -> String {
+        " from 0 to 1, as many in each row as there are rows".to_owned()
+    }
+}
+
 impl Lines {
-    /// Writes the section with the numbers that replace the defaults of a row, if there are any. With comments it also
-    /// lists the defaults, as comments.
+    /// Writes the section with the values that replace the defaults of a row, if there are any. With comments it also
+    /// lists the defaults, as comments. Values beside the key that names the row are written with that key.
     pub fn numbers<A: Algorithm + ?Sized>(&mut self, choice: &Choice<A>) {
         let row = choice.row();
-        if choice.is_plain() && (row.section.is_empty() || !self.is_commented()) {
+        let has_own = !["", chooser::<A>().0].contains(&row.section);
+        if !has_own || (choice.is_plain() && !self.is_commented()) {
             return;
         }
         self.heading(row.section);
         for parameter in row.parameters {
-            let replacement = choice.replacement(parameter.key);
-            let value = replacement.unwrap_or(parameter.default);
-            let meaning = format!("{} ({}).", parameter.summary, parameter.allowed());
-            if replacement.is_some() {
-                self.literal(parameter.key, &literal(value), &meaning);
-            } else if self.is_commented() {
-                self.literal(&format!("# {}", parameter.key), &literal(value), &meaning);
+            let (key, meaning) = (parameter.key, meaning(parameter));
+            if let Some(replacement) = choice.replacement(key) {
+                self.literal(key, &literal(replacement), &meaning);
+            } else if let Some(default) = parameter.default().filter(|_| self.is_commented()) {
+                self.literal(&format!("# {key}"), &literal(&default), &meaning);
             }
         }
     }
 }
 
+/// What a parameter does, with its bounds, its unit and the source of its default.
+fn meaning(parameter: &Parameter) -> String {
+    let Parameter { summary, source, .. } = parameter;
+    let from = if source.is_empty() { String::new() } else { format!("; {source}") };
+    format!("{summary} ({}{from}).", parameter.allowed())
+}
+
 /// The TOML literal of a parameter's value.
-fn literal(value: registry::Value) -> String {
+pub(crate) fn literal(value: &registry::Value) -> String {
     let literal = match value {
         registry::Value::Flag(flag) => flag.write(),
         registry::Value::Whole(number) => number.write(),
         registry::Value::Number(number) => number.write(),
         registry::Value::Time(time) => time.write(),
+        registry::Value::Name(name) => Some(quoted(name)),
+        registry::Value::File(path) => path.write(),
+        registry::Value::Matrix(rows) => rows.write(),
     };
     literal.unwrap_or_default()
 }

@@ -27,6 +27,9 @@ pub trait Section: Sized {
     fn write(&self, lines: &mut Lines);
 }
 
+/// A value is none of the names that it can be.
+pub struct UnknownName;
+
 /// One table while it is being read.
 pub struct Cursor<'a, 'i> {
     source: &'a Source,
@@ -73,32 +76,37 @@ impl<'a, 'i> Cursor<'a, 'i> {
     }
 
     /// The index in `names` of the choice that `key` makes.
-    pub fn choice(
-        &mut self,
-        key: &'static str,
-        names: &'static [&'static str],
-        default: usize,
-    ) -> usize {
-        self.known.push(key);
-        let mut index = default;
-        if let Some(found) = self.table.and_then(|table| table.get(key)) {
-            let text = found.get_ref().as_str().unwrap_or_default();
-            if let Some(position) = names.iter().position(|name| *name == text) {
-                index = position;
-            } else {
-                let path = self.dotted(key);
-                let fault = Fault::Value {
-                    found: self.source.literal(&path, found.span()),
-                    allowed: format!("one of {}", names.join(", ")),
-                    similar: similar(text, names.iter().copied()),
-                };
-                self.note(self.source.origin(&path, found.span()), key, fault);
-                // Which keys go with an unknown kind is unknown too: one error is enough.
-                self.table = None;
-            }
+    pub fn choice(&mut self, key: &'static str, names: &[&'static str], default: usize) -> usize {
+        let found = self.name(key, names);
+        if found.is_err() {
+            // Which keys go with an unknown kind is unknown too: one error is enough.
+            self.table = None;
         }
+        let index = found.ok().flatten().unwrap_or(default);
         self.choice = Some((key, names[index]));
         index
+    }
+
+    /// The index in `names` of the value of `key`, if there is one; an error, which is noted, if it is another name.
+    pub fn name(
+        &mut self,
+        key: &'static str,
+        names: &[&'static str],
+    ) -> Result<Option<usize>, UnknownName> {
+        self.known.push(key);
+        let Some(found) = self.table.and_then(|table| table.get(key)) else { return Ok(None) };
+        let text = found.get_ref().as_str().unwrap_or_default();
+        if let Some(index) = names.iter().position(|name| *name == text) {
+            return Ok(Some(index));
+        }
+        let path = self.dotted(key);
+        let fault = Fault::Value {
+            found: self.source.literal(&path, found.span()),
+            allowed: format!("one of {}", names.join(", ")),
+            similar: similar(text, names.iter().copied()),
+        };
+        self.note(self.source.origin(&path, found.span()), key, fault);
+        Err(UnknownName)
     }
 
     /// Names a key that somebody else reads, so that slips of the pen find it.
@@ -212,7 +220,8 @@ impl<'a, 'i> Cursor<'a, 'i> {
         self.faults.borrow_mut().push(ConfigError { source, origin, key, fault });
     }
 
-    fn dotted(&self, key: &str) -> String {
+    /// The whole path of `key` of this table.
+    pub fn dotted(&self, key: &str) -> String {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
 }

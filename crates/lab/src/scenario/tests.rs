@@ -334,8 +334,8 @@ fn a_commented_scenario_says_what_keys_mean_and_reads_back() {
         "rows = 5  # Rows.\n",
         "medium = \"mrm\"  # Cooja's multi-path medium, direct ray.\n",
         "congestion = \"6cocoa\"  # Congestion control. CoCoA tuned for 6TiSCH (Righetti et al. 2023).\n",
-        "\n[cocoa]\n# alpha = 0.9  # Gain of RTT: the weight of a new sample (0 to 1).\n",
-        "\nk_weak = 1.0  # Weight of RTTVAR in the weak estimator's RTO (0 to 16).\n",
+        "\n[cocoa]\n# alpha = 0.9  # Gain of RTT: the weight of a new sample (0 to 1; Righetti et al. 2023, table 2).\n",
+        "\nk_weak = 1.0  # Weight of RTTVAR in the weak estimator's RTO (0 to 16; Righetti et al. 2023, table 2).\n",
     ] {
         assert!(text.contains(line), "{line} is not in {text}");
     }

@@ -64,7 +64,7 @@ impl Candidate {
             self.ack_timeout = Some(Duration::from_secs_f64(number));
             return;
         };
-        let value = parameter.value_at(number);
+        let value = parameter.value_at(number).expect("what has a range of search has a size");
         self.timer.set(parameter.key, value).expect("a range of search lies within the bounds");
     }
     /// Swaps values that were drawn apart from each other and do not stand in their order.

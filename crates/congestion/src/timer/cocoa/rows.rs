@@ -15,6 +15,8 @@ use super::parameters::{
 use crate::params::{COCOA_FACTOR_MAX, COCOA_K_MAX, COCOA_THRESHOLD_MAX};
 use crate::timer::{MakeTimer, Timer};
 
+const RIGHETTI_TABLE_2: &str = "Righetti et al. 2023, table 2";
+
 const fn row(
     name: &'static str,
     summary: &'static str,
@@ -28,7 +30,7 @@ const fn row(
 pub static COCOA: Row<dyn Timer> = row(
     "cocoa",
     "CoCoA as in table 2 of Righetti et al. 2023",
-    &const { parameters(&TABLE_2) },
+    &const { parameters(&TABLE_2, RIGHETTI_TABLE_2) },
     |choice, ack_timeout| timer(&TABLE_2, choice, ack_timeout),
 );
 /// The row of [`TABLE_2`] by its full name.
@@ -41,28 +43,28 @@ pub static COCOA_TABLE_2: Row<dyn Timer> = Row {
 pub static COCOA_PAPER_TEXT: Row<dyn Timer> = row(
     "cocoa/paper-text",
     "CoCoA as in the text of that paper",
-    &const { parameters(&PAPER_TEXT) },
+    &const { parameters(&PAPER_TEXT, "Righetti et al. 2023, s II-E") },
     |choice, ack_timeout| timer(&PAPER_TEXT, choice, ack_timeout),
 );
 /// The row of [`DRAFT_03`].
 pub static COCOA_DRAFT_03: Row<dyn Timer> = row(
     "cocoa/draft-03",
     "CoCoA as in draft-ietf-core-cocoa-03",
-    &const { parameters(&DRAFT_03) },
+    &const { parameters(&DRAFT_03, "draft-ietf-core-cocoa-03") },
     |choice, ack_timeout| timer(&DRAFT_03, choice, ack_timeout),
 );
 /// The row of [`ECOAP`].
 pub static COCOA_ECOAP: Row<dyn Timer> = row(
     "cocoa/ecoap",
     "CoCoA as in the ECOAP experiments",
-    &const { parameters(&ECOAP) },
+    &const { parameters(&ECOAP, "traces of Vallati et al. 2020") },
     |choice, ack_timeout| timer(&ECOAP, choice, ack_timeout),
 );
 /// The row of [`SIX_COCOA`].
 pub static SIX_COCOA_ROW: Row<dyn Timer> = row(
     "6cocoa",
     "CoCoA tuned for 6TiSCH (Righetti et al. 2023)",
-    &const { parameters(&SIX_COCOA) },
+    &const { parameters(&SIX_COCOA, RIGHETTI_TABLE_2) },
     |choice, ack_timeout| timer(&SIX_COCOA, choice, ack_timeout),
 );
 
@@ -88,11 +90,11 @@ fn laid(set: &Parameters, choice: &Choice<dyn Timer>) -> Parameters {
     }
 }
 
-/// The numbers of `set` as parameters. The ranges of search contain every published value with a margin, and exclude
+/// The numbers of `set` as parameters, with their source. The ranges of search contain every published value with a margin, and exclude
 /// values that are known not to work.
-const fn parameters(set: &Parameters) -> [Parameter; 11] {
+const fn parameters(set: &Parameters, source: &'static str) -> [Parameter; 11] {
     let Parameters { k, lambda, backoff, .. } = set;
-    [
+    let mut all = [
         share("alpha", set.alpha, "Gain of RTT: the weight of a new sample").search(
             Search::linear(0.05, 0.95, "At 0 nothing is learnt, at 1 only the last sample is known."),
         ),
@@ -129,7 +131,13 @@ const fn parameters(set: &Parameters) -> [Parameter; 11] {
             .search(Search::linear(1.1, 3.0, "Around the published ones.")),
         factor("vbf_above", backoff.above, "Back-off factor of long timeouts")
             .search(Search::linear(1.0, 2.0, "1 is no back-off at all.")),
-    ]
+    ];
+    let mut index = 0;
+    while index < all.len() {
+        all[index] = all[index].source(source);
+        index += 1;
+    }
+    all
 }
 
 /// A gain, or a weight between old and new.
@@ -170,7 +178,8 @@ mod tests {
     fn the_numbers_of_6cocoa_over_cocoa_are_6cocoa_but_for_the_name() {
         let mut choice = Choice::from(&COCOA);
         for parameter in SIX_COCOA_ROW.parameters {
-            choice.set(parameter.key, parameter.default).expect("the same keys and bounds");
+            let value = parameter.default().expect("numbers have defaults");
+            choice.set(parameter.key, value).expect("the same keys and bounds");
         }
         assert_eq!(laid(&TABLE_2, &choice), Parameters { name: "cocoa", ..SIX_COCOA });
     }
