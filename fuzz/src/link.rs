@@ -10,7 +10,7 @@ use lowmesh_wire::lowpan::fragment::FragmentHeader;
 use lowmesh_wire::lowpan::rfrag::{Rfrag, RfragAck};
 use lowmesh_wire::lowpan::{Contexts, Extent, compress, decompress};
 use lowmesh_wire::rpl::{HopByHopOption, Message, SourceRoute};
-use lowmesh_wire::{sixp, udp};
+use lowmesh_wire::{sixp, tcp, udp};
 
 use crate::target::{Target, unhex};
 
@@ -32,6 +32,7 @@ pub fn targets() -> Vec<Target> {
         Target { name: "lowpan_rfrag", corpus: recoverable(), accepts: rfrag },
         Target { name: "ipv6", corpus: packets().collect(), accepts: packet },
         Target { name: "udp", corpus: upper(next_header::UDP).collect(), accepts: datagram },
+        Target { name: "tcp", corpus: segments(), accepts: segment },
         Target { name: "icmpv6", corpus: icmpv6.clone(), accepts: icmpv6_message },
         Target { name: "rpl", corpus: rpl_messages(&icmpv6), accepts: rpl_message },
         Target { name: "rpl_source_route", corpus: source_routes(), accepts: source_route },
@@ -188,6 +189,25 @@ fn datagram(octets: &[u8]) -> bool {
     let mut again = Vec::new();
     datagram.emit(&FROM, &TO, &mut again);
     assert_eq!(again, octets);
+    true
+}
+
+/// A SYN and an acknowledgment with two blocks of SACK, as a Linux kernel sends them.
+fn segments() -> Vec<Vec<u8>> {
+    let syn = "a2261633ecd2a7a200000000a002ffffac370000020401000402080a3d8c020a000000000103030a";
+    let sack = "a2261633ecd2b7435e051519d0100040ea9900000101080a3d8c0e2f48aae489\
+                010105125e0519a15e051a895e0516015e0516e9";
+    vec![unhex(syn), unhex(sack)]
+}
+
+fn segment(octets: &[u8]) -> bool {
+    let ends = tcp::Ends::V6(FROM, TO);
+    let Some(octets) = sealed(octets, next_header::TCP, tcp::CHECKSUM_OFFSET) else { return false };
+    let Ok(segment) = tcp::Segment::parse(&ends, &octets) else { return false };
+    let mut again = Vec::new();
+    segment.emit(&ends, &mut again);
+    let again = tcp::Segment::parse(&ends, &again).expect("our own octets");
+    assert_eq!((again.header.sequence, again.payload), (segment.header.sequence, segment.payload));
     true
 }
 

@@ -52,6 +52,10 @@ pub enum Purpose {
     Address = 15,
     /// Challenges and registrations of a CoAP host.
     Host = 16,
+    /// Loss and jitter of a wired link.
+    Wired = 17,
+    /// Initial sequence numbers and the probe phase of a TCP sender.
+    Tcp = 18,
 }
 
 /// A sequence of random numbers.

@@ -1,4 +1,4 @@
-//! The checksum of upper layers over IPv6 (RFC 8200 s8.1, RFC 1071).
+//! The checksum of upper layers over IPv6 (RFC 8200 s8.1) and over IPv4 (RFC 9293 s3.1); the sum is that of RFC 1071.
 
 /// The one's complement of the sum over the pseudo-header and `payload`.
 ///
@@ -9,6 +9,16 @@ pub fn pseudo_header_checksum(
     next_header: u8,
     payload: &[u8],
 ) -> u16 {
+    over(src, dst, next_header, payload)
+}
+
+/// The same over the pseudo-header of IPv4, for the protocol `protocol`.
+pub fn pseudo_header_checksum_v4(src: [u8; 4], dst: [u8; 4], protocol: u8, payload: &[u8]) -> u16 {
+    over(&src, &dst, protocol, payload)
+}
+
+/// Both pseudo-headers have the same words but for the length of the addresses.
+fn over(src: &[u8], dst: &[u8], next_header: u8, payload: &[u8]) -> u16 {
     let length = payload.len() as u64;
     let mut sum = length + u64::from(next_header) + sum(src) + sum(dst) + sum(payload);
     while sum > 0xffff {

@@ -23,6 +23,7 @@ pub mod router;
 pub mod rpl;
 pub mod senml;
 pub mod sixp;
+pub mod tcp;
 pub mod udp;
 
 pub use error::{DecodeError, Problem};
