@@ -11,6 +11,7 @@ use crate::{metadata, process};
 mod circles;
 mod direction;
 mod ledger;
+mod owners;
 mod source;
 mod words;
 mod writing;
@@ -93,6 +94,7 @@ pub fn run(args: &[String]) -> Result<()> {
             breaches.extend(writing::breaches(file));
         }
         breaches.extend(circles::breaches(&files));
+        breaches.extend(owners::breaches(&package.name, &files));
         if direction::is_for_devices(&package.name) {
             breaches.extend(writing::std_breaches(&files));
         }

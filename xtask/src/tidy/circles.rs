@@ -10,25 +10,36 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::source;
 use super::{Breach, TextFile};
 
-type Path = Vec<String>;
+/// The names of a module, from the crate's root.
+pub type Path = Vec<String>;
+
+/// The modules of a crate.
+pub type Modules = BTreeMap<Path, Module>;
 
 /// One module of a crate.
-struct Module {
-    file: String,
+pub struct Module {
+    /// The file that it stands in.
+    pub file: String,
     /// Names it hands on, with the full path they come from.
     hands_on: BTreeMap<String, Path>,
     /// Full paths it uses for itself.
-    uses: Vec<Path>,
+    pub uses: Vec<Path>,
 }
 
-/// One breach for each circle's first file.
-pub fn breaches(files: &[TextFile]) -> Vec<Breach> {
-    let mut modules = BTreeMap::new();
+/// The modules of these files.
+pub fn modules(files: &[TextFile]) -> Modules {
+    let mut modules = Modules::new();
     for file in files {
         let Some(path) = module_path(&file.path) else { continue };
         let code = source::split(&file.text).code;
         modules.insert(path.clone(), module(&path, &file.path, source::without_tests(&code)));
     }
+    modules
+}
+
+/// One breach for each circle's first file.
+pub fn breaches(files: &[TextFile]) -> Vec<Breach> {
+    let modules = modules(files);
     let edges: BTreeMap<&Path, BTreeSet<Path>> = modules
         .iter()
         .map(|(path, module)| {
@@ -50,12 +61,13 @@ pub fn breaches(files: &[TextFile]) -> Vec<Breach> {
     breaches
 }
 
-fn shown(path: &Path) -> String {
+/// A module as people read it.
+pub fn shown(path: &Path) -> String {
     if path.is_empty() { "crate".to_owned() } else { path.join("::") }
 }
 
 /// `crates/mac/src/tsch/schedule.rs` is `tsch::schedule`; the crate's root is the empty path.
-fn module_path(file: &str) -> Option<Path> {
+pub fn module_path(file: &str) -> Option<Path> {
     let inside = file.split_once("src/")?.1.strip_suffix(".rs")?;
     if source::is_test_file(file) || inside.starts_with("bin/") {
         return None;
@@ -122,7 +134,7 @@ fn leaves(tree: &str) -> Vec<Path> {
 }
 
 /// Where the brace closes that was opened just before `text`.
-fn closing(text: &str) -> usize {
+pub fn closing(text: &str) -> usize {
     let mut depth = 1;
     for (at, c) in text.char_indices() {
         depth += match c {
@@ -174,7 +186,7 @@ fn absolute(here: &Path, leaf: &Path, code: &str) -> Option<Path> {
 }
 
 /// The file in which the thing at `path` stands, looking through what modules hand on.
-fn resolve(modules: &BTreeMap<Path, Module>, path: &Path, depth: usize) -> Option<Path> {
+pub fn resolve(modules: &Modules, path: &Path, depth: usize) -> Option<Path> {
     let known = (0..=path.len()).rev().find(|&length| modules.contains_key(&path[..length]))?;
     let (owner, rest) = path.split_at(known);
     let owner = owner.to_vec();
@@ -189,7 +201,7 @@ fn resolve(modules: &BTreeMap<Path, Module>, path: &Path, depth: usize) -> Optio
 }
 
 /// The shortest way from `start` back to itself.
-fn circle_through(start: &Path, edges: &BTreeMap<&Path, BTreeSet<Path>>) -> Option<Vec<Path>> {
+pub fn circle_through(start: &Path, edges: &BTreeMap<&Path, BTreeSet<Path>>) -> Option<Vec<Path>> {
     let mut ways = vec![vec![start.clone()]];
     let mut seen = BTreeSet::new();
     while !ways.is_empty() {
