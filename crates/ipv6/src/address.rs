@@ -72,10 +72,10 @@ impl Addresses {
             return Ok(());
         }
         if self.globals().any(|known| known.address == global.address) {
-            return Err(Rejected { what: WHAT, why: "the node has it already" });
+            return Err(Rejected::Taken { what: WHAT, why: "the node has it already" });
         }
         if self.others.len() + 1 >= GLOBAL_ADDRESSES {
-            return Err(Rejected { what: WHAT, why: "the node has as many as it can have" });
+            return Err(Rejected::Full { what: WHAT, why: "the node has as many as it can have" });
         }
         self.others.push(global);
         Ok(())
@@ -124,11 +124,11 @@ impl Addresses {
     pub fn join(&mut self, group: Address) -> Result<(), Rejected> {
         const WHAT: &str = "group to join";
         if !group.is_multicast() {
-            return Err(Rejected { what: WHAT, why: "it is not a multicast address" });
+            return Err(Rejected::Invalid { what: WHAT, why: "it is not a multicast address" });
         }
         if let Err(at) = self.groups.binary_search(&group) {
             if self.groups.len() == GROUPS {
-                return Err(Rejected { what: WHAT, why: "the node is in as many as it can be" });
+                return Err(Rejected::Full { what: WHAT, why: "the node is in as many as it can be" });
             }
             self.groups.insert(at, group);
         }
@@ -235,7 +235,7 @@ mod tests {
             addresses.add(global).expect("room");
         }
         assert_eq!(
-            addresses.add(second).map_err(|refusal| refusal.why),
+            addresses.add(second).map_err(|refusal| refusal.why()),
             Err("the node has it already")
         );
         for (destination, source) in [

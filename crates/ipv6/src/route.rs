@@ -108,7 +108,7 @@ impl RouteTable {
     }
 }
 
-const FULL: Rejected = Rejected { what: "route", why: "the routing table is full" };
+const FULL: Rejected = Rejected::Full { what: "route", why: "the routing table is full" };
 
 #[cfg(test)]
 mod tests {

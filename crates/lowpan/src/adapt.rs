@@ -134,7 +134,7 @@ impl Adaptation {
         destination: Option<Eui64>,
         handle: Handle,
     ) -> Result<(), Rejected> {
-        const MALFORMED: Rejected = Rejected {
+        const MALFORMED: Rejected = Rejected::Invalid {
             what: "packet to send",
             why: "it has no IPv6 header whose payload length is that of the packet",
         };

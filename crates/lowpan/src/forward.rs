@@ -62,10 +62,10 @@ impl<S> VirtualReassembly<S> {
     ) -> Result<&mut Entry<S>, Rejected> {
         const WHAT: &str = "virtual reassembly buffer";
         if self.is_full() {
-            return Err(Rejected { what: WHAT, why: "every entry is in use" });
+            return Err(Rejected::Full { what: WHAT, why: "every entry is in use" });
         }
         if self.position(incoming).is_some() {
-            return Err(Rejected { what: WHAT, why: "the datagram has an entry" });
+            return Err(Rejected::Taken { what: WHAT, why: "the datagram has an entry" });
         }
         let deadline = now + self.timeout;
         let at = self.entries.partition_point(|other| other.deadline <= deadline);

@@ -19,9 +19,11 @@ extern crate std;
 
 mod dropped;
 mod outbox;
+mod rejected;
 
 pub use dropped::{DropReason, Dropped, Handle, Layer};
 pub use outbox::Outbox;
+pub use rejected::Rejected;
 
 use lowmesh_units::Instant;
 
@@ -43,16 +45,6 @@ pub trait Machine {
 
     /// When the machine next wants to be called with its deadline input, if ever.
     fn next_deadline(&self) -> Option<Instant>;
-}
-
-/// An input that is not acceptable now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{what}: {why}")]
-pub struct Rejected {
-    /// What was asked.
-    pub what: &'static str,
-    /// Why it cannot be done, and what would mend it.
-    pub why: &'static str,
 }
 
 /// The earlier of two deadlines, where `None` is never.

@@ -30,7 +30,7 @@ impl Identity {
     /// one is nearer to their destination.
     pub fn with_address(mut self, address: Address, bits: u8) -> Result<Self, Rejected> {
         let why = "it is a group, link-local or unspecified, or its prefix has more than 128 bits";
-        let global = Global::new(address, bits).ok_or(Rejected { what: "global address", why })?;
+        let global = Global::new(address, bits).ok_or(Rejected::Invalid { what: "global address", why })?;
         self.addresses.add(global)?;
         Ok(self)
     }
@@ -45,7 +45,7 @@ impl Identity {
         if !via.is_link_local() {
             let why =
                 "the next hop must be a link-local address: the EUI-64 in it is where frames go";
-            return Err(Rejected { what: WHAT, why });
+            return Err(Rejected::Invalid { what: WHAT, why });
         }
         self.routes.insert_prefix(prefix, via)?;
         Ok(self)

@@ -140,7 +140,7 @@ impl Options {
         for Global { address, bits } in &self.address {
             identity = identity.with_address(*address, *bits).map_err(|refusal| {
                 Failure::usage(
-                    format!("--address {address}/{bits}: {}", refusal.why),
+                    format!("--address {address}/{bits}: {}", refusal.why()),
                     "give each address once",
                 )
             })?;
@@ -190,7 +190,7 @@ fn with_route(identity: Identity, words: &[String]) -> Result<Identity, Failure>
     let prefix: Prefix = prefix.parse().map_err(|error| wrong(format!("{error}")))?;
     let next_hop: Ipv6Addr =
         next_hop.parse().map_err(|_| wrong(format!("`{next_hop}` is not an IPv6 address")))?;
-    identity.with_route(prefix, next_hop.into()).map_err(|refusal| wrong(refusal.why.to_owned()))
+    identity.with_route(prefix, next_hop.into()).map_err(|refusal| wrong(refusal.why().to_owned()))
 }
 
 fn resolve(peer: &str) -> Result<SocketAddr, Failure> {

@@ -24,7 +24,7 @@ enum Refusal {
 }
 
 const ANSWERED: Rejected =
-    Rejected { what: "response", why: "its request is answered or has expired" };
+    Rejected::Gone { what: "response", why: "its request is answered or has expired" };
 
 impl<P: PeerAddress> Endpoint<P> {
     /// Sends a bare ACK or RST.
@@ -169,7 +169,7 @@ impl<P: PeerAddress> Endpoint<P> {
         now: Instant,
     ) -> Result<(), Rejected> {
         if !response.code.is_response() {
-            return Err(Rejected { what: "response", why: "its code is not 2.xx, 4.xx or 5.xx" });
+            return Err(Rejected::Invalid { what: "response", why: "its code is not 2.xx, 4.xx or 5.xx" });
         }
         let Some(asked) = self.incoming.get(&exchange) else { return Err(ANSWERED) };
         if asked.unwanted.contains(response.code) {

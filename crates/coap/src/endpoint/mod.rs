@@ -275,7 +275,7 @@ impl<P: PeerAddress> Machine for Endpoint<P> {
             Input::Deadline => self.on_deadline(now),
             Input::Deregister { .. } => return Err(NO_DEREGISTRATION),
             Input::Connected { .. } | Input::Release { .. } => {
-                return Err(Rejected {
+                return Err(Rejected::Unsupported {
                     what: "connection",
                     why: "an endpoint over datagrams has none",
                 });

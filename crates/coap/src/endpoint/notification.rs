@@ -24,7 +24,7 @@ impl<P: PeerAddress> Endpoint<P> {
         now: Instant,
     ) -> Result<(), Rejected> {
         if !message.code.is_response() {
-            return Err(Rejected {
+            return Err(Rejected::Invalid {
                 what: "notification",
                 why: "its code is not 2.xx, 4.xx or 5.xx",
             });

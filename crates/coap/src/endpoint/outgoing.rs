@@ -34,18 +34,18 @@ pub(super) struct Wanted<P> {
 }
 
 /// The message IDs of a peer are all in use.
-pub(super) const NO_MESSAGE_ID: Rejected = Rejected {
+pub(super) const NO_MESSAGE_ID: Rejected = Rejected::Full {
     what: "message",
     why: "all 65536 message IDs to this peer are in use for EXCHANGE_LIFETIME (RFC 7252 s4.4; 247 s by default): send more slowly",
 };
 /// The table of peers is full of busy ones.
 pub(super) const NO_ROOM: Rejected =
-    Rejected { what: "response", why: "no room for its peer: raise peers_max or peers_per_source" };
+    Rejected::Full { what: "response", why: "no room for its peer: raise peers_max or peers_per_source" };
 /// A request that asks for nothing.
 pub(super) const NOT_A_METHOD: Rejected =
-    Rejected { what: "request", why: "its code is not a method (0.01 to 0.31)" };
+    Rejected::Invalid { what: "request", why: "its code is not a method (0.01 to 0.31)" };
 /// A message that could not pass every path.
-pub(super) const TOO_LONG: Rejected = Rejected {
+pub(super) const TOO_LONG: Rejected = Rejected::TooLong {
     what: "message",
     why: "longer than message_len_max (RFC 7252 s4.6): send its body block-wise",
 };

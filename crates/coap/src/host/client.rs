@@ -121,7 +121,7 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
         now: Instant,
     ) -> Result<(), Rejected> {
         if message.payload.len() > self.limits.body_max {
-            return Err(Rejected { what: "request", why: "its body is longer than body_max" });
+            return Err(Rejected::TooLong { what: "request", why: "its body is longer than body_max" });
         }
         let mut message = message;
         match self.cache.lookup(&peer, &message, now) {
@@ -197,7 +197,7 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
         let Some(ask) = self.client.asks.get_mut(&inner) else { return Ok(()) };
         let Some(transfer) = &mut ask.transfer else { return Ok(()) };
         let peer = ask.peer;
-        let message = transfer.request().map_err(|_| Rejected {
+        let message = transfer.request().map_err(|_| Rejected::TooLong {
             what: "request",
             why: "its body has more blocks than there are numbers for (RFC 7959 s2.2)",
         })?;

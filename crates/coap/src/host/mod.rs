@@ -257,7 +257,7 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
     fn input(&mut self, now: Instant, input: Input<'_, P>) -> Result<(), Rejected> {
         match input {
             Input::Request { peer, message, handle } => self.ask(peer, message, handle, now),
-            Input::RequestVerified { .. } | Input::Accept { .. } => Err(Rejected {
+            Input::RequestVerified { .. } | Input::Accept { .. } => Err(Rejected::Unsupported {
                 what: "request",
                 why: "what verifies responses stands below a host",
             }),
@@ -271,7 +271,7 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
             }
             Input::Cancel { handle } => self.cancel(handle, now),
             Input::Deregister { handle } => self.deregister(handle, now),
-            Input::Notify { .. } => Err(Rejected {
+            Input::Notify { .. } => Err(Rejected::Unsupported {
                 what: "notification",
                 why: "a host notifies by itself: say which path has changed",
             }),

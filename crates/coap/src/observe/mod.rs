@@ -24,7 +24,7 @@ pub const DEREGISTER: u32 = 1;
 
 /// What a transport says to [`Input::Deregister`](crate::Input::Deregister): the whole request is
 /// known above it only.
-pub(crate) const NO_DEREGISTRATION: Rejected = Rejected {
+pub(crate) const NO_DEREGISTRATION: Rejected = Rejected::Unsupported {
     what: "deregistration",
     why: "below a host it is a request with Observe 1 and the observation's token",
 };

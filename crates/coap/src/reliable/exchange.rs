@@ -47,10 +47,10 @@ pub(super) struct Asked<P> {
 }
 
 const ANSWERED: Rejected =
-    Rejected { what: "response", why: "its request is answered, or its connection has ended" };
+    Rejected::Gone { what: "response", why: "its request is answered, or its connection has ended" };
 const NO_RESPONSE_CODE: Rejected =
-    Rejected { what: "response", why: "its code is not 2.xx, 4.xx or 5.xx" };
-const TOO_LONG: Rejected = Rejected {
+    Rejected::Invalid { what: "response", why: "its code is not 2.xx, 4.xx or 5.xx" };
+const TOO_LONG: Rejected = Rejected::TooLong {
     what: "message",
     why: "longer than the peer's Max-Message-Size (RFC 8323 s5.3.1): send its body block-wise",
 };
@@ -67,7 +67,7 @@ impl<P: PeerAddress> Connections<P> {
     ) -> Result<(), Rejected> {
         let RequestTemplate { code, options, payload, token, .. } = template;
         if !code.is_request() {
-            return Err(Rejected {
+            return Err(Rejected::Invalid {
                 what: "request",
                 why: "its code is not a method (0.01 to 0.31)",
             });

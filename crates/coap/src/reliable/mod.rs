@@ -238,7 +238,7 @@ impl<P: PeerAddress> Machine for Connections<P> {
             Input::Deadline => self.on_deadline(now),
             Input::Deregister { .. } => return Err(NO_DEREGISTRATION),
             Input::RequestGroup { .. } | Input::GroupDatagram { .. } => {
-                return Err(Rejected {
+                return Err(Rejected::Unsupported {
                     what: "multicast",
                     why: "a connection has one peer: use an endpoint over datagrams",
                 });

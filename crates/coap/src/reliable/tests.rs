@@ -283,7 +283,7 @@ fn a_token_that_an_open_request_has_is_refused() {
     assert_eq!(ask(&mut machine, get()).token, Token::from_number(9, 8));
     let again = Input::Request { peer: PEER, message: get(), handle: Handle(8) };
     let refused = machine.handle(T0, again).expect_err("in use");
-    assert_eq!(refused.what, "token");
+    assert_eq!(refused.what(), "token");
 }
 
 /// A connection of one more peer.
@@ -353,7 +353,7 @@ fn a_message_longer_than_the_peer_takes_is_refused() {
     let mut machine = open();
     let message = RequestTemplate::new(Code::PUT, "/t").with_payload(vec![0; 2000]);
     let refused = machine.handle(T0, Input::Request { peer: PEER, message, handle: Handle(1) });
-    assert!(refused.expect_err("1152 octets").why.contains("Max-Message-Size"));
+    assert!(refused.expect_err("1152 octets").why().contains("Max-Message-Size"));
 }
 
 /// Two hosts over one connection; the server answers with the length of what it got and a long

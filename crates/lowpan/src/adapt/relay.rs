@@ -125,7 +125,7 @@ impl Adaptation {
         route: Route,
     ) -> Result<(), Rejected> {
         let Some(pending) = self.pending_routes.pop_front() else {
-            return Err(Rejected { what: "route", why: "no first fragment waits for one" });
+            return Err(Rejected::Gone { what: "route", why: "no first fragment waits for one" });
         };
         let PendingRoute { name, handle, .. } = pending;
         match route {

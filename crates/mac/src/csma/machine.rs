@@ -274,7 +274,7 @@ impl Machine for Csma {
         match input {
             Input::Start => {
                 if self.started.is_some() {
-                    return Err(Rejected { what: "start", why: "the MAC runs already" });
+                    return Err(Rejected::WrongState { what: "start", why: "the MAC runs already" });
                 }
                 self.started = Some(now);
             }

@@ -13,7 +13,7 @@ use crate::params::{CSMA_DUPLICATE_WINDOW, TURNAROUND};
 impl Csma {
     pub(super) fn on_incoming(&mut self) -> Result<(), Rejected> {
         if !self.listens() {
-            return Err(Rejected { what: "incoming", why: "the radio does not listen now" });
+            return Err(Rejected::WrongState { what: "incoming", why: "the radio does not listen now" });
         }
         self.receiver = Receiver::Incoming;
         Ok(())
@@ -22,7 +22,7 @@ impl Csma {
     /// A frame broke off. The thin MAC's driver gets no sign of it.
     pub(super) fn on_lost(&mut self) -> Result<(), Rejected> {
         if self.receiver != Receiver::Incoming {
-            return Err(Rejected { what: "lost", why: "no frame was coming in" });
+            return Err(Rejected::WrongState { what: "lost", why: "no frame was coming in" });
         }
         self.receiver = Receiver::Open;
         Ok(())

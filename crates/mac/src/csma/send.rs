@@ -39,7 +39,7 @@ impl Csma {
         let Some(Outgoing { frame, progress: Progress::Access(access) }) =
             self.outgoing.take_if(|outgoing| matches!(outgoing.progress, Progress::Access(_)))
         else {
-            return Err(Rejected { what: "sensed", why: "no CCA was asked for" });
+            return Err(Rejected::WrongState { what: "sensed", why: "no CCA was asked for" });
         };
         self.counters.sensed += 1;
         // A radio in the middle of a frame, in or out, has its answer without measuring.
@@ -78,7 +78,7 @@ impl Csma {
         let Some(Outgoing { frame, .. }) =
             self.outgoing.take_if(|outgoing| outgoing.progress == Progress::OnAir)
         else {
-            return Err(Rejected { what: "sent", why: "nothing was to be sent" });
+            return Err(Rejected::WrongState { what: "sent", why: "nothing was to be sent" });
         };
         if self.expects_ack(frame.destination) {
             let progress = Progress::AckWait { until: now + self.ack_wait() };

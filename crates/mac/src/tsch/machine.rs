@@ -272,7 +272,7 @@ impl Tsch {
 
     fn start(&mut self, now: Instant, coordinator: bool) -> Result<(), Rejected> {
         if !matches!(self.state, State::Off) {
-            return Err(Rejected { what: "start", why: "the MAC runs already" });
+            return Err(Rejected::WrongState { what: "start", why: "the MAC runs already" });
         }
         if coordinator {
             self.origin = now;

@@ -103,10 +103,10 @@ impl Schedule {
     pub fn add_slotframe(&mut self, handle: u8, length: u16) -> Result<(), Rejected> {
         const WHAT: &str = "add slotframe";
         if length == 0 {
-            return Err(Rejected { what: WHAT, why: "a slotframe has at least one slot" });
+            return Err(Rejected::Invalid { what: WHAT, why: "a slotframe has at least one slot" });
         }
         match self.frames.binary_search_by_key(&handle, |f| f.slotframe.handle) {
-            Ok(_) => Err(Rejected { what: WHAT, why: "this handle is taken" }),
+            Ok(_) => Err(Rejected::Taken { what: WHAT, why: "this handle is taken" }),
             Err(place) => {
                 self.frames.insert(place, Frame::new(Slotframe { handle, length }));
                 self.generation += 1;
@@ -183,7 +183,7 @@ impl Schedule {
     pub fn add(&mut self, now: Asn, spec: CellSpec) -> Result<CellId, Rejected> {
         const WHAT: &str = "add cell";
         if self.cells().count() >= CELLS_MAX {
-            return Err(Rejected { what: WHAT, why: "the schedule is full" });
+            return Err(Rejected::Full { what: WHAT, why: "the schedule is full" });
         }
         let id = CellId(self.next_id);
         if spec.options.has(CellOptions::RX) {
@@ -191,12 +191,12 @@ impl Schedule {
             self.settle();
         }
         let Some(frame) = self.frame_mut(spec.slotframe) else {
-            return Err(Rejected { what: WHAT, why: "there is no slotframe with this handle" });
+            return Err(Rejected::Gone { what: WHAT, why: "there is no slotframe with this handle" });
         };
         if let Placement::Fixed { slot, .. } = spec.placement
             && slot >= frame.slotframe.length
         {
-            return Err(Rejected { what: WHAT, why: "the slot lies beyond the slotframe's end" });
+            return Err(Rejected::Invalid { what: WHAT, why: "the slot lies beyond the slotframe's end" });
         }
         frame.cells.push(Cell {
             id,

@@ -12,7 +12,7 @@ use lowmesh_wire::coap::{Class, Code, Message, OptionNumber, Token};
 
 use super::{Answer, Failure, Protected, Protection, SecurityContexts, inside};
 use crate::params::RENEWALS_MAX;
-use crate::{Pending, ResponseError};
+use crate::{Pending, ProtectError, ResponseError};
 
 /// A request that may still get responses.
 #[derive(Debug)]
@@ -202,7 +202,7 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         );
         let (Some(asked), Some(protection)) = (asked, &self.protection) else { return };
         let sealed = if asked.renewals == RENEWALS_MAX {
-            Err(Rejected { what: "request", why: "its server takes no new context" })
+            Err(Rejected::Gone { what: "request", why: "its server takes no new context" })
         } else {
             let (peer, context) = (asked.peer, asked.context);
             seal_under(under, protection, context, &asked.request).and_then(|(message, pending)| {
@@ -267,19 +267,29 @@ fn seal_under<P, C: SecurityContexts>(
         Under::Context => contexts.protect_request(context, &plain),
         Under::First => contexts.protect_first_request(context, &plain),
     };
-    let (outer, pending) = sealed.map_err(|error| Rejected { what: "request", why: why(error) })?;
+    let (outer, pending) = sealed.map_err(|error| unprotected("request", error))?;
     let StreamMessage { code, options, payload, .. } = outer;
     let (confirmable, token) = (*confirmable, token.clone());
     Ok((RequestTemplate { code, confirmable, options, payload, token }, pending))
 }
 
-/// Why nothing can be protected.
-pub(super) const fn why(error: Failure) -> &'static str {
+/// The refusal of a message that cannot be protected.
+pub(super) const fn unprotected(what: &'static str, error: Failure) -> Rejected {
     match error {
-        Failure::Protect(_) => {
-            "OSCORE cannot protect it: it is protected already, or the context is used up or replaced"
+        Failure::Protect(error) => {
+            let why = "OSCORE cannot protect it: it is protected already, or the context is used up or replaced";
+            match error {
+                ProtectError::Replaced | ProtectError::Exhausted => Rejected::Gone { what, why },
+                ProtectError::TooLong => Rejected::TooLong { what, why },
+                ProtectError::Unreserved => Rejected::Failed { what, why },
+                ProtectError::Nested | ProtectError::Code(_) | ProtectError::ProxyUri => {
+                    Rejected::Invalid { what, why }
+                }
+            }
         }
-        Failure::Closed => "its security context has been closed",
-        Failure::Storage => "the state of its security context cannot be stored",
+        Failure::Closed => Rejected::Gone { what, why: "its security context has been closed" },
+        Failure::Storage => {
+            Rejected::Failed { what, why: "the state of its security context cannot be stored" }
+        }
     }
 }

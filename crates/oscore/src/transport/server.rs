@@ -7,7 +7,7 @@ use lowmesh_units::Instant;
 use lowmesh_wire::coap::stream::StreamMessage;
 use lowmesh_wire::coap::{Class, Code, Message, OptionNumber, Token};
 
-use super::client::why;
+use super::client::unprotected;
 use super::{Failure, Plain, Protected, Protection, SecurityContexts, inside, is_protected};
 use crate::{Opened, ProtectError, Received, Refusal};
 
@@ -148,7 +148,7 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
                     self.answering.remove(&exchange);
                     return self.transport.handle(now, Input::Decline { exchange });
                 }
-                Err(error) => return Err(Rejected { what: "response", why: why(error) }),
+                Err(error) => return Err(unprotected("response", error)),
             }
         }
         self.transport.handle(now, Input::Respond { exchange, response, handle })?;
@@ -172,7 +172,7 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         let (Some(protection), Some(observed)) =
             (&self.protection, self.observed.get_mut(&(peer, token.clone())))
         else {
-            return Err(Rejected {
+            return Err(Rejected::Gone {
                 what: "notification",
                 why: "its observation is not known here",
             });
@@ -183,9 +183,9 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
                 // The observation has ended with its context.
                 Err(Failure::Protect(ProtectError::Replaced)) => {
                     self.observed.remove(&(peer, token));
-                    return Err(Rejected { what: "notification", why: "its context is replaced" });
+                    return Err(Rejected::Gone { what: "notification", why: "its context is replaced" });
                 }
-                Err(error) => return Err(Rejected { what: "notification", why: why(error) }),
+                Err(error) => return Err(unprotected("notification", error)),
             }
         }
         self.transport.handle(now, Input::Notify { peer, token, response, confirmable, handle })

@@ -481,5 +481,5 @@ fn an_error_about_a_packet_of_another_ends_nothing() {
 fn a_route_goes_over_a_neighbour_alone() {
     let way = Prefix::new(global(0), 64).expect("64 bits");
     let given = Identity::new(NodeId(0).eui64()).with_route(way, global(1));
-    assert!(given.is_err_and(|refusal| refusal.why.contains("link-local")));
+    assert!(given.is_err_and(|refusal| refusal.why().contains("link-local")));
 }

@@ -422,7 +422,7 @@ fn more_messages_than_there_are_ids_are_refused_and_nothing_changes() {
     let refused = client
         .handle(T0, Input::Request { peer: PEER, message, handle: Handle(2) })
         .expect_err("all IDs are in use");
-    assert!(refused.why.contains("65536"));
+    assert!(refused.why().contains("65536"));
     assert_eq!((client.open(), outputs(&mut client).len()), (0, 0));
 }
 
@@ -443,7 +443,7 @@ fn a_token_of_the_application_is_its_own_from_the_queue_to_the_answer() {
     // NSTART 1: it waits behind the first.
     endpoint.handle(T0, request(Handle(2))).expect("acceptable");
     let refused = endpoint.handle(T0, request(Handle(3))).expect_err("in use");
-    assert_eq!(refused.what, "token");
+    assert_eq!(refused.what(), "token");
     endpoint.handle(T0, Input::Cancel { handle: Handle(1) }).expect("never fails");
     let sent = sent(&outputs(&mut endpoint)).remove(0);
     assert_eq!(sent.token, Token::from_number(0, 4));

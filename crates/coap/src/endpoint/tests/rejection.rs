@@ -202,7 +202,7 @@ fn a_message_too_long_for_every_path_is_refused_before_it_leaves() {
     let message = RequestTemplate::new(Code::PUT, "/t").with_payload(vec![0; 1200]);
     let input = Input::Request { peer: PEER, message, handle: Handle(1) };
     let refused = client.handle(T0, input).expect_err("too long");
-    assert!(refused.why.contains("block-wise"));
+    assert!(refused.why().contains("block-wise"));
     assert_eq!((client.open(), outputs(&mut client).len()), (0, 0));
 }
 

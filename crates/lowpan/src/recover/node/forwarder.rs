@@ -75,7 +75,7 @@ impl Node {
     ) -> Result<(), Rejected> {
         self.queue_state = queue_state;
         let Some(pending) = self.pending_routes.pop_front() else {
-            return Err(Rejected { what: "route", why: "no first fragment waits for one" });
+            return Err(Rejected::Gone { what: "route", why: "no first fragment waits for one" });
         };
         match route {
             // RFC 8931 s6.1.2: what cannot be forwarded is answered with a NULL bitmap.
