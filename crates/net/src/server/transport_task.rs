@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use lowmesh_coap::{ExchangeId, Input, Output, ResponseTemplate};
-use lowmesh_machine::Handle;
+use lowmesh_machine::{Handle, Rejected};
 use lowmesh_wire::coap::Code;
 use lowmesh_wire::coap::uri::Scheme;
 use tokio::sync::broadcast::error::RecvError;
@@ -170,10 +170,14 @@ impl<W: Transport> TransportTask<W> {
         self.server.totals.answered(response.code);
         let block1 = self.transport.request_block(exchange);
         let entry = self.journal.answered(exchange, &response);
-        // The client may be gone. An answer that cannot be sent, as one that is too long, is the fault of the application.
-        if self.transport.handle(Input::Respond { exchange, response, handle }).is_err() {
-            let response = ResponseTemplate::new(Code::INTERNAL_SERVER_ERROR);
-            let _gone = self.transport.handle(Input::Respond { exchange, response, handle });
+        match self.transport.handle(Input::Respond { exchange, response, handle }) {
+            // The client waits no longer, so there is nobody to answer.
+            Ok(()) | Err(Rejected::Gone { .. }) => {}
+            // An answer that cannot be sent, as one that is too long, is the fault of the application.
+            Err(_) => {
+                let response = ResponseTemplate::new(Code::INTERNAL_SERVER_ERROR);
+                let _gone = self.transport.handle(Input::Respond { exchange, response, handle });
+            }
         }
         if let Some(entry) = entry {
             self.journal.write(entry, block1, self.transport.response_block());
@@ -188,3 +192,6 @@ async fn finished(
 ) -> (ExchangeId, ResponseTemplate) {
     (exchange, finish.apply(answer.await))
 }
+
+#[cfg(test)]
+mod tests;

@@ -151,14 +151,18 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
                 Err(error) => return Err(unprotected("response", error)),
             }
         }
-        self.transport.handle(now, Input::Respond { exchange, response, handle })?;
+        let sent = self.transport.handle(now, Input::Respond { exchange, response, handle });
         // A response that could not leave is answered again, and that answer must be protected too.
+        if !matches!(sent, Ok(()) | Err(Rejected::Gone { .. })) {
+            return sent;
+        }
         if let Some(Answering { secured, .. }) = self.answering.remove(&exchange)
             && registers
+            && sent.is_ok()
         {
             self.observed.insert(place, secured);
         }
-        Ok(())
+        sent
     }
     /// The host tells an observer.
     pub(super) fn notify(
