@@ -128,7 +128,10 @@ impl Addresses {
         }
         if let Err(at) = self.groups.binary_search(&group) {
             if self.groups.len() == GROUPS {
-                return Err(Rejected::Full { what: WHAT, why: "the node is in as many as it can be" });
+                return Err(Rejected::Full {
+                    what: WHAT,
+                    why: "the node is in as many as it can be",
+                });
             }
             self.groups.insert(at, group);
         }

@@ -16,7 +16,10 @@ use crate::timer::{TIMERS, Timer, Timers};
 impl Rpl {
     fn start(&mut self, now: Instant) -> Result<(), Rejected> {
         if self.state != State::Stopped {
-            return Err(Rejected::WrongState { what: "start", why: "RPL runs already; stop it first" });
+            return Err(Rejected::WrongState {
+                what: "start",
+                why: "RPL runs already; stop it first",
+            });
         }
         match self.config.role {
             Role::Root { dodag_id } => self.enter(now, Dodag::of_root(dodag_id, &self.config)),
@@ -81,7 +84,8 @@ impl Rpl {
     }
 
     fn global_repair(&mut self, now: Instant) -> Result<(), Rejected> {
-        let rejected = Rejected::WrongState { what: "global repair", why: "only a started root can do it" };
+        let rejected =
+            Rejected::WrongState { what: "global repair", why: "only a started root can do it" };
         if !self.config.is_root() {
             return Err(rejected);
         }
@@ -94,7 +98,10 @@ impl Rpl {
 
     fn local_repair(&mut self, now: Instant) -> Result<(), Rejected> {
         if self.config.is_root() || self.member().is_none() {
-            return Err(Rejected::WrongState { what: "local repair", why: "only a joined router can do it" });
+            return Err(Rejected::WrongState {
+                what: "local repair",
+                why: "only a joined router can do it",
+            });
         }
         self.detach(now);
         Ok(())

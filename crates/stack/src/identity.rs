@@ -30,7 +30,8 @@ impl Identity {
     /// one is nearer to their destination.
     pub fn with_address(mut self, address: Address, bits: u8) -> Result<Self, Rejected> {
         let why = "it is a group, link-local or unspecified, or its prefix has more than 128 bits";
-        let global = Global::new(address, bits).ok_or(Rejected::Invalid { what: "global address", why })?;
+        let global =
+            Global::new(address, bits).ok_or(Rejected::Invalid { what: "global address", why })?;
         self.addresses.add(global)?;
         Ok(self)
     }

@@ -169,7 +169,10 @@ impl<P: PeerAddress> Endpoint<P> {
         now: Instant,
     ) -> Result<(), Rejected> {
         if !response.code.is_response() {
-            return Err(Rejected::Invalid { what: "response", why: "its code is not 2.xx, 4.xx or 5.xx" });
+            return Err(Rejected::Invalid {
+                what: "response",
+                why: "its code is not 2.xx, 4.xx or 5.xx",
+            });
         }
         let Some(asked) = self.incoming.get(&exchange) else { return Err(ANSWERED) };
         if asked.unwanted.contains(response.code) {

@@ -39,8 +39,10 @@ pub(super) const NO_MESSAGE_ID: Rejected = Rejected::Full {
     why: "all 65536 message IDs to this peer are in use for EXCHANGE_LIFETIME (RFC 7252 s4.4; 247 s by default): send more slowly",
 };
 /// The table of peers is full of busy ones.
-pub(super) const NO_ROOM: Rejected =
-    Rejected::Full { what: "response", why: "no room for its peer: raise peers_max or peers_per_source" };
+pub(super) const NO_ROOM: Rejected = Rejected::Full {
+    what: "response",
+    why: "no room for its peer: raise peers_max or peers_per_source",
+};
 /// A request that asks for nothing.
 pub(super) const NOT_A_METHOD: Rejected =
     Rejected::Invalid { what: "request", why: "its code is not a method (0.01 to 0.31)" };

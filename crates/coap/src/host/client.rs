@@ -121,7 +121,10 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
         now: Instant,
     ) -> Result<(), Rejected> {
         if message.payload.len() > self.limits.body_max {
-            return Err(Rejected::TooLong { what: "request", why: "its body is longer than body_max" });
+            return Err(Rejected::TooLong {
+                what: "request",
+                why: "its body is longer than body_max",
+            });
         }
         let mut message = message;
         match self.cache.lookup(&peer, &message, now) {

@@ -46,8 +46,10 @@ pub(super) struct Asked<P> {
     pub(super) unwanted: Unwanted,
 }
 
-const ANSWERED: Rejected =
-    Rejected::Gone { what: "response", why: "its request is answered, or its connection has ended" };
+const ANSWERED: Rejected = Rejected::Gone {
+    what: "response",
+    why: "its request is answered, or its connection has ended",
+};
 const NO_RESPONSE_CODE: Rejected =
     Rejected::Invalid { what: "response", why: "its code is not 2.xx, 4.xx or 5.xx" };
 const TOO_LONG: Rejected = Rejected::TooLong {

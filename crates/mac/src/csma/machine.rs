@@ -274,7 +274,10 @@ impl Machine for Csma {
         match input {
             Input::Start => {
                 if self.started.is_some() {
-                    return Err(Rejected::WrongState { what: "start", why: "the MAC runs already" });
+                    return Err(Rejected::WrongState {
+                        what: "start",
+                        why: "the MAC runs already",
+                    });
                 }
                 self.started = Some(now);
             }

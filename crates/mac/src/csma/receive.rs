@@ -13,7 +13,10 @@ use crate::params::{CSMA_DUPLICATE_WINDOW, TURNAROUND};
 impl Csma {
     pub(super) fn on_incoming(&mut self) -> Result<(), Rejected> {
         if !self.listens() {
-            return Err(Rejected::WrongState { what: "incoming", why: "the radio does not listen now" });
+            return Err(Rejected::WrongState {
+                what: "incoming",
+                why: "the radio does not listen now",
+            });
         }
         self.receiver = Receiver::Incoming;
         Ok(())

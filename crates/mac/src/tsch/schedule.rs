@@ -191,12 +191,18 @@ impl Schedule {
             self.settle();
         }
         let Some(frame) = self.frame_mut(spec.slotframe) else {
-            return Err(Rejected::Gone { what: WHAT, why: "there is no slotframe with this handle" });
+            return Err(Rejected::Gone {
+                what: WHAT,
+                why: "there is no slotframe with this handle",
+            });
         };
         if let Placement::Fixed { slot, .. } = spec.placement
             && slot >= frame.slotframe.length
         {
-            return Err(Rejected::Invalid { what: WHAT, why: "the slot lies beyond the slotframe's end" });
+            return Err(Rejected::Invalid {
+                what: WHAT,
+                why: "the slot lies beyond the slotframe's end",
+            });
         }
         frame.cells.push(Cell {
             id,

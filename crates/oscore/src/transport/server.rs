@@ -187,7 +187,10 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
                 // The observation has ended with its context.
                 Err(Failure::Protect(ProtectError::Replaced)) => {
                     self.observed.remove(&(peer, token));
-                    return Err(Rejected::Gone { what: "notification", why: "its context is replaced" });
+                    return Err(Rejected::Gone {
+                        what: "notification",
+                        why: "its context is replaced",
+                    });
                 }
                 Err(error) => return Err(unprotected("notification", error)),
             }
