@@ -6,6 +6,8 @@
 //! | no route leads to its destination | destination unreachable, no route |
 //! | nobody listens on its port | destination unreachable, port |
 //! | its upper layer is not known here | parameter problem, next header |
+//! | an option is not known here and asks for it | parameter problem, option |
+//! | it is larger than the mesh carries | packet too big |
 
 use alloc::vec::Vec;
 
@@ -15,6 +17,7 @@ use lowmesh_wire::icmpv6::{self, Icmpv6, Unreachable};
 use lowmesh_wire::ipv6::{Address, next_header};
 
 use crate::event::{ErrorCounters, Output, Problem};
+use crate::params::MTU;
 use crate::rate::ErrorRate;
 use crate::{Addresses, Headers};
 
@@ -89,6 +92,12 @@ fn problem(end: (Layer, DropReason), headers: &Headers) -> Option<Problem> {
             let pointer = u32::try_from(headers.upper_layer_field()).ok()?;
             Some(Problem::Parameter { code: 1, pointer })
         }
+        (Layer::Ipv6, DropReason::UnknownOption) => {
+            // RFC 4443 s3.4: code 2, an unrecognised option; the pointer is the offset of its type.
+            let option = headers.unknown_option().filter(|option| option.is_reported)?;
+            Some(Problem::Parameter { code: 2, pointer: u32::try_from(option.offset).ok()? })
+        }
+        (Layer::Ipv6, DropReason::TooLarge) => Some(Problem::TooBig),
         _ => None,
     }
 }
@@ -102,7 +111,8 @@ fn message(problem: Problem, invoking: Vec<u8>) -> Option<Icmpv6> {
         Problem::Parameter { code, pointer } => {
             Some(Icmpv6::ParameterProblem { code, pointer, invoking })
         }
-        Problem::TooBig | Problem::Unknown { .. } => None,
+        Problem::TooBig => Some(Icmpv6::PacketTooBig { mtu: MTU, invoking }),
+        Problem::Unknown { .. } => None,
     }
 }
 

@@ -15,11 +15,11 @@ use crate::routing::Routing;
 /// What an IPv6 packet is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
-    /// A CoAP request, another message of its client, or a datagram of the application.
+    /// A CoAP request, another message of its client, a ping, or a datagram of the application.
     Request,
-    /// A CoAP response, or a message of its server.
+    /// A CoAP response, a message of its server, or the answer to a ping.
     Response,
-    /// Routing.
+    /// Routing, and every other ICMPv6 message.
     Control,
 }
 

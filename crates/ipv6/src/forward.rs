@@ -45,6 +45,13 @@ impl Forwarder {
         if header.source.is_multicast() {
             return Decision::Drop(DropReason::Malformed);
         }
+        // RFC 4291 s2.5.3: the loopback address is on no link.
+        if header.source.is_loopback() || header.destination.is_loopback() {
+            return Decision::Drop(DropReason::Malformed);
+        }
+        if headers.unknown_hop_by_hop().is_some() {
+            return Decision::Drop(DropReason::UnknownOption);
+        }
         let here = self.addresses.contains(&header.destination);
         if header.destination.is_multicast() {
             // RFC 4291 s2.7: link-local groups are never forwarded; wider ones are the multicast engine's.

@@ -31,6 +31,23 @@ pub struct Headers {
     routing: Option<Range<usize>>,
     upper_layer_field: usize,
     upper_layer: Result<UpperLayer, DropReason>,
+    unknown: UnknownOptions,
+}
+
+/// Options that are not known here and that a node does not skip (RFC 8200 s4.2), the first of each header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+struct UnknownOptions {
+    hop_by_hop: Option<UnknownOption>,
+    destination: Option<UnknownOption>,
+}
+
+/// An option whose type is not known, and what its type asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownOption {
+    /// Octets from the start of the packet to its type.
+    pub offset: usize,
+    /// The source is told of it, unless the packet is for a group.
+    pub is_reported: bool,
 }
 
 impl Headers {
@@ -48,6 +65,7 @@ impl Headers {
     fn behind(ip: Header, packet: &[u8]) -> Result<Self, DropReason> {
         let mut chain = Extensions::new(packet).map_err(|_| DropReason::Malformed)?;
         let (mut rpl_option, mut routing) = (None, None);
+        let mut unknown = UnknownOptions::default();
         let (mut upper_layer_field, mut is_whole, mut is_first) = (NEXT_HEADER_OFFSET, true, true);
         for extension in chain.by_ref() {
             let Ok(extension) = extension else {
@@ -57,6 +75,10 @@ impl Headers {
             // RFC 8200 s4.3: hop-by-hop options stand directly behind the IPv6 header.
             if is_first && extension.kind == ExtensionKind::HopByHop {
                 rpl_option = find_rpl_option(&extension);
+                unknown.hop_by_hop = find_unknown(&extension);
+            }
+            if extension.kind == ExtensionKind::DestinationOptions {
+                unknown.destination = unknown.destination.or_else(|| find_unknown(&extension));
             }
             if extension.kind == ExtensionKind::Routing && routing.is_none() {
                 routing = Some(extension.offset..extension.offset + extension.bytes.len());
@@ -66,7 +88,7 @@ impl Headers {
         }
         let upper_layer =
             if is_whole { Ok(chain.upper_layer()) } else { Err(DropReason::Malformed) };
-        Ok(Self { ip, rpl_option, routing, upper_layer_field, upper_layer })
+        Ok(Self { ip, rpl_option, routing, upper_layer_field, upper_layer, unknown })
     }
 
     /// Where RPL's hop-by-hop option stands, type and length included; `None` without one.
@@ -83,6 +105,14 @@ impl Headers {
     pub const fn upper_layer(&self) -> Result<UpperLayer, DropReason> {
         self.upper_layer
     }
+    /// The hop-by-hop option for which every node discards the packet.
+    pub const fn unknown_hop_by_hop(&self) -> Option<UnknownOption> {
+        self.unknown.hop_by_hop
+    }
+    /// The option for which the destination discards the packet.
+    pub fn unknown_option(&self) -> Option<UnknownOption> {
+        self.unknown.hop_by_hop.or(self.unknown.destination)
+    }
     /// The offset of the Next Header field that names the upper layer.
     pub const fn upper_layer_field(&self) -> usize {
         self.upper_layer_field
@@ -94,6 +124,17 @@ fn find_rpl_option(hop_by_hop: &Extension<'_>) -> Option<Range<usize>> {
     let option = hop_by_hop.options().map_while(Result::ok).find(|option| is_rpl(option.kind))?;
     let start = hop_by_hop.offset + 2 + option.offset;
     Some(start..start + option.octets())
+}
+
+/// RFC 8200 s4.2: the two highest bits of an option's type tell what a node does that does not know it: 0 skips the
+/// option, 1 discards the packet, 2 and 3 tell the source too.
+fn find_unknown(extension: &Extension<'_>) -> Option<UnknownOption> {
+    let is_hop_by_hop = extension.kind == ExtensionKind::HopByHop;
+    let is_known = |kind| is_hop_by_hop && matches!(kind, RPL_OPTION | RPL_OPTION_RFC9008);
+    let mut options = extension.options().map_while(Result::ok);
+    let option = options.find(|option| option.kind >> 6 != 0 && !is_known(option.kind))?;
+    let offset = extension.offset + 2 + option.offset;
+    Some(UnknownOption { offset, is_reported: option.kind >> 6 >= 2 })
 }
 
 #[cfg(test)]

@@ -1,18 +1,19 @@
 //! What a node answers to the ICMPv6 messages that come: echoes (RFC 4443 s4), solicitations (RFC 4861, RFC 6775).
 
 use lowmesh_machine::DropReason;
-use lowmesh_units::{Eui64, Instant, ShortAddr};
+use lowmesh_units::{Eui64, Instant, Rng, ShortAddr};
 use lowmesh_wire::icmpv6::Icmpv6;
 use lowmesh_wire::ipv6::Header;
 use lowmesh_wire::lowpan::Contexts;
 use lowmesh_wire::neighbour::{Registration, Solicitation};
 use lowmesh_wire::router::RouterSolicitation;
 
+use crate::advertisement::Advertisements;
 use crate::error::{self, Message};
 use crate::event::Output;
 use crate::forward::Forwarder;
 use crate::neighbour::{self, Answer};
-use crate::params::{ADVERTISEMENTS_PER_SECOND, MIN_DELAY_BETWEEN_RAS};
+use crate::params::{ADVERTISEMENTS_PER_SECOND, MAX_RA_DELAY_TIME, MIN_DELAY_BETWEEN_RAS};
 use crate::rate::{Bucket, ErrorRate};
 use crate::registration::register;
 use crate::{Addresses, NeighbourCache};
@@ -40,6 +41,8 @@ pub(crate) struct Responder {
     advertisements: Bucket,
     /// Router Advertisements to one host.
     answers: ErrorRate,
+    /// Those that wait to leave.
+    pub waiting: Advertisements,
 }
 
 /// Whether a solicitation names the node that its frame came from. A node may have an EUI-64 and a short address, of which
@@ -50,10 +53,14 @@ fn is_own_name(named: Option<Eui64>, link: Option<Eui64>) -> bool {
 }
 
 impl Responder {
-    pub const fn new(contexts: Contexts) -> Self {
-        let advertisements = Bucket::new(1, MIN_DELAY_BETWEEN_RAS);
+    /// `rng` draws the delays of advertisements.
+    pub fn new(contexts: Contexts, rng: Rng) -> Self {
+        // One may leave late and the next one early.
+        let distance = MIN_DELAY_BETWEEN_RAS + MAX_RA_DELAY_TIME;
+        let advertisements = Bucket::new(1, distance);
         let answers = ErrorRate::new(ADVERTISEMENTS_PER_SECOND);
-        Self { registered: NeighbourCache::new(), contexts, advertisements, answers }
+        let waiting = Advertisements::new(rng);
+        Self { registered: NeighbourCache::new(), contexts, advertisements, answers, waiting }
     }
 
     /// Takes a message that came under `header`, from the neighbour `link` if it came over this link.
@@ -71,6 +78,7 @@ impl Responder {
                 let multicast = header.destination.is_multicast();
                 Ok(Reply::Tell(Output::Rpl { from, multicast, message }))
             }
+            Icmpv6::EchoRequest(_) if from.is_unspecified() => Err(DropReason::Malformed),
             Icmpv6::EchoRequest(echo) => {
                 // RFC 4443 s4.2: what was asked at one address is answered from it.
                 let source = if header.destination.is_multicast() {
@@ -139,6 +147,8 @@ impl Responder {
         }
         let source = addresses.link_local();
         let body = Icmpv6::RouterAdvertisement(said);
-        Ok(Reply::OnLink(Message { source, destination: to, body }, message.source_node))
+        let message_to = Message { source, destination: to, body };
+        self.waiting.push(now, message_to, message.source_node);
+        Ok(Reply::None)
     }
 }

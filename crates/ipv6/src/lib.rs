@@ -34,6 +34,7 @@
 extern crate alloc;
 
 pub mod address;
+mod advertisement;
 pub mod cache;
 mod error;
 pub mod event;

@@ -15,7 +15,7 @@
 
 use alloc::vec::Vec;
 
-use lowmesh_machine::{DropReason, Dropped, Handle, Layer, Machine, Outbox, Rejected};
+use lowmesh_machine::{DropReason, Dropped, Handle, Layer, Machine, Outbox, Rejected, earliest};
 use lowmesh_units::{Eui64, Instant, NodeId, Rng};
 use lowmesh_wire::icmpv6::Icmpv6;
 use lowmesh_wire::ipv6::{Address, UpperLayer, next_header};
@@ -31,7 +31,7 @@ use crate::icmpv6::{Reply, Responder};
 use crate::name::Names;
 use crate::packet;
 use crate::packet::Flow;
-use crate::params::ECHO_PORT;
+use crate::params::{ECHO_PORT, MTU};
 use crate::reassemble::{self, Outcome, Reassembly};
 use crate::routing::{ForwardContext, Routing, Verdict};
 use crate::send::{EventContext, Sender};
@@ -80,17 +80,18 @@ impl Ipv6 {
     pub fn new(config: Config, addresses: Addresses, routes: RouteTable, rng: &mut Rng) -> Self {
         let mut ports = Ports::default();
         ports.open(ECHO_PORT);
+        let cutter = Cutter::new(config.frame_payload, rng.next_u32());
         Self {
             forwarder: Forwarder::new(addresses, routes),
             sender: Sender {
                 names: Names::new(config.node),
                 uplink: Uplink::new(config.uplink),
-                cutter: Cutter::new(config.frame_payload, rng.next_u32()),
+                cutter,
                 hop_limit: config.hop_limit,
             },
             reassembly: Reassembly::new(config.reassembly),
             ports,
-            responder: Responder::new(config.contexts),
+            responder: Responder::new(config.contexts, rng.fork()),
             errors: Errors::new(config.errors),
             outbox: Outbox::new(),
         }
@@ -115,6 +116,10 @@ impl Ipv6 {
     /// A name for a packet that came without one.
     pub fn next_handle(&mut self, class: Class) -> Handle {
         self.sender.names.next(class)
+    }
+    /// The name of the packet that was made here last.
+    pub const fn newest_name(&self) -> Handle {
+        self.sender.names.newest()
     }
     /// True for routing messages that were made here.
     pub fn is_own_control(&self, handle: Handle) -> bool {
@@ -222,6 +227,9 @@ impl Ipv6 {
         });
         match entered {
             Ok((None, headers)) => self.deliver(now, routing, bytes, &headers, handle, None),
+            Ok(_) if bytes.len() > MTU as usize => {
+                self.end(now, routing, &bytes, handle, (Layer::Ipv6, DropReason::TooLarge));
+            }
             Ok((next_hop, _)) => self.outbox.push(Output::Send { bytes, next_hop, handle }),
             Err(reason) => self.end(now, routing, &bytes, handle, (Layer::Ipv6, reason)),
         }
@@ -258,6 +266,10 @@ impl Ipv6 {
             Verdict::Forward { next_hop, option } => {
                 if let (Some(place), Some(option)) = (place, option) {
                     renew(&mut bytes[place], option);
+                }
+                if route.is_none() {
+                    // The table named no next hop, so the forwarder took no hop off.
+                    uplink::spend_hop(bytes);
                 }
                 Ok((Some(next_hop), headers))
             }
@@ -321,6 +333,15 @@ impl Ipv6 {
         handle: Handle,
         from: Option<Eui64>,
     ) {
+        if headers.unknown_option().is_some() {
+            return self.end(
+                now,
+                routing,
+                &packet,
+                handle,
+                (Layer::Ipv6, DropReason::UnknownOption),
+            );
+        }
         let upper = match headers.upper_layer() {
             Ok(upper) => upper,
             Err(reason) => return self.refuse(handle, (Layer::Ipv6, reason)),
@@ -358,6 +379,10 @@ impl Ipv6 {
     ) -> Result<Option<Flow>, DropReason> {
         let received = udp::receive(packet, headers)?;
         let flow = received.flow;
+        // RFC 4291 s2.5.2: nobody has this address, so there is no way back.
+        if flow.source.is_unspecified() {
+            return Err(DropReason::Malformed);
+        }
         match flow.destination_port {
             // Two echo services would keep each other busy for ever, and a group would answer all at once.
             ECHO_PORT if flow.source_port == ECHO_PORT || flow.destination.is_multicast() => {
@@ -462,8 +487,12 @@ impl Ipv6 {
         }
     }
 
-    /// Ends the packets whose fragments did not all come.
-    fn on_deadline(&mut self, now: Instant) {
+    /// Ends the packets whose fragments did not all come, and sends the advertisements that waited.
+    fn on_deadline(&mut self, now: Instant, routing: &mut dyn Routing) {
+        while let Some((message, node)) = self.responder.waiting.take(now) {
+            let (sender, mut context) = self.sending(now, routing);
+            sender.message_on_link(&mut context, &message, node);
+        }
         while let Some(handle) = self.reassembly.expire(now) {
             self.refuse(handle, (Layer::Ipv6, DropReason::ReassemblyTimeout));
         }
@@ -497,7 +526,7 @@ impl Machine for Ipv6 {
                 self.send_datagram(now, routing, source_port, to, payload, class);
             }
             Event::Message { to, message } => self.send_message(now, routing, to, message),
-            Event::Deadline => self.on_deadline(now),
+            Event::Deadline => self.on_deadline(now, routing),
         }
         Ok(())
     }
@@ -507,7 +536,7 @@ impl Machine for Ipv6 {
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        self.reassembly.next_deadline()
+        earliest(self.reassembly.next_deadline(), self.responder.waiting.next_deadline())
     }
 }
 

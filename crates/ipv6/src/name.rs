@@ -15,16 +15,22 @@ pub(crate) struct Names {
     node: NodeId,
     /// Number of the last packet made here.
     last: u64,
+    newest: Handle,
 }
 
 impl Names {
     pub const fn new(node: NodeId) -> Self {
-        Self { node, last: 0 }
+        Self { node, last: 0, newest: Handle::NONE }
     }
     /// The name of the next packet.
     pub fn next(&mut self, class: Class) -> Handle {
         self.last += 1;
-        Handle((class as u64) << 56 | u64::from(self.node.0) << 40 | self.last)
+        self.newest = Handle((class as u64) << 56 | u64::from(self.node.0) << 40 | self.last);
+        self.newest
+    }
+    /// The name that [`Names::next`] gave last.
+    pub const fn newest(&self) -> Handle {
+        self.newest
     }
     /// True for a packet of class [`Class::Control`] that was made here.
     pub fn is_own_control(&self, handle: Handle) -> bool {

@@ -78,6 +78,12 @@ pub const ENDED_PACKETS: usize = 8;
 /// The port of the echo service: RFC 862, 7.
 pub const ECHO_PORT: u16 = 7;
 
+/// The longest delay of a Router Advertisement that answers a solicitation: RFC 4861 s10, `MAX_RA_DELAY_TIME`, 0.5 s.
+pub const MAX_RA_DELAY_TIME: Duration = Duration::from_millis(500);
+/// Router Advertisements that wait for their delay: ours, four times what the rate lets through meanwhile.
+pub const ADVERTISEMENTS_WAITING: usize = 16;
+/// Octets of the largest packet that the mesh carries: RFC 4944 s4, and the least MTU of IPv6 (RFC 8200 s5).
+pub const MTU: u32 = 1280;
 /// The least time between two Router Advertisements to all nodes: RFC 4861 s10, `MIN_DELAY_BETWEEN_RAS`, 3 s.
 pub const MIN_DELAY_BETWEEN_RAS: Duration = Duration::from_secs(3);
 /// Router Advertisements to single hosts in a second, all together; a host gets three quarters of them. RFC 4861 s6.2.6

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use lowmesh_machine::{DropReason, Dropped, Handle, Layer, Outbox};
 use lowmesh_units::{Eui64, Instant};
-use lowmesh_wire::icmpv6;
+use lowmesh_wire::icmpv6::{self, Icmpv6};
 use lowmesh_wire::ipv6::{Address, Header};
 use lowmesh_wire::rpl::HopByHopOption;
 
@@ -105,7 +105,13 @@ impl Sender {
         let &Message { source, destination, ref body } = message;
         let mut payload = Vec::with_capacity(80);
         body.emit(&source.0, &destination.0, &mut payload);
-        let handle = self.name(context, Class::Control);
+        // A ping is data: it has no claim to the places that the MAC keeps for routing.
+        let class = match body {
+            Icmpv6::EchoRequest(_) => Class::Request,
+            Icmpv6::EchoReply(_) => Class::Response,
+            _ => Class::Control,
+        };
+        let handle = self.name(context, class);
         let upper = icmpv6::NEXT_HEADER;
         if destination.is_multicast() || destination.is_link_local() {
             let next_hop = (!destination.is_multicast()).then(|| destination.eui64());

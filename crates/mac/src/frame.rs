@@ -27,6 +27,8 @@ pub const fn airtime(octets: usize) -> Duration {
 pub enum Content<'a> {
     /// A 6LoWPAN frame, or nothing (a keepalive).
     Payload(&'a [u8]),
+    /// A 6LoWPAN frame that is out of date as soon as the next one of its kind is sent, such as a DIO.
+    Advertisement(&'a [u8]),
     /// A 6P message in a 6top IE.
     Sixtop(&'a [u8]),
 }
@@ -49,7 +51,9 @@ pub fn data(
     let mut octets = Vec::with_capacity(PHY_PACKET_MAX);
     header.emit(&mut octets);
     match content {
-        Content::Payload(payload) => octets.extend_from_slice(payload),
+        Content::Payload(payload) | Content::Advertisement(payload) => {
+            octets.extend_from_slice(payload)
+        }
         Content::Sixtop(message) => ie::emit_sixtop(message, &mut octets),
     }
     octets

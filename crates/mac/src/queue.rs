@@ -29,6 +29,8 @@ pub struct QueuedFrame {
     pub handle: Handle,
     /// Who goes first.
     pub priority: Priority,
+    /// A newer advertisement takes its place.
+    pub is_advertisement: bool,
     /// Copies sent so far.
     pub transmissions: u8,
 }
@@ -203,18 +205,14 @@ impl Queues {
         Ok(was_empty)
     }
 
-    /// Takes out the waiting frame that `newer` replaces: both are control to everyone and of one length. That is
-    /// the last DIO where the next one comes; a DIS is shorter than either.
+    /// Takes out the advertisement that waits for the same neighbours as `newer`, which replaces it.
     pub fn supersede(&mut self, newer: &QueuedFrame) -> Option<QueuedFrame> {
-        if newer.destination.is_some() || newer.priority != Priority::Control {
+        if !newer.is_advertisement {
             return None;
         }
-        let same = |old: &QueuedFrame| {
-            (old.transmissions, old.priority, old.octets.len())
-                == (0, Priority::Control, newer.octets.len())
-        };
-        let frames = &mut self.get_mut(None)?.frames.0;
-        let old = frames.iter().position(same).and_then(|place| frames.remove(place))?;
+        let is_stale = |old: &QueuedFrame| old.is_advertisement && old.transmissions == 0;
+        let frames = &mut self.get_mut(newer.destination)?.frames.0;
+        let old = frames.iter().position(is_stale).and_then(|place| frames.remove(place))?;
         self.held -= 1;
         Some(old)
     }
@@ -275,7 +273,8 @@ mod tests {
 
     fn frame(destination: Option<Eui64>, handle: u64, priority: Priority) -> QueuedFrame {
         let (octets, handle) = (Vec::new(), Handle(handle));
-        QueuedFrame { octets, destination, handle, priority, transmissions: 0 }
+        let is_advertisement = false;
+        QueuedFrame { octets, destination, handle, priority, is_advertisement, transmissions: 0 }
     }
     const PEER: Option<Eui64> = Some(NodeId(1).eui64());
 
@@ -324,25 +323,26 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_broadcast_of_control_takes_the_place_of_the_one_that_waits() {
-        let of_length = |destination, handle, octets, priority| QueuedFrame {
-            octets: alloc::vec![0; octets],
-            ..frame(destination, handle, priority)
+    fn an_advertisement_takes_the_place_of_the_one_that_waits() {
+        let advertisement = |destination, handle| QueuedFrame {
+            is_advertisement: true,
+            ..frame(destination, handle, Priority::Control)
         };
         let mut queues = Queues::new(16, 1);
-        let control = Priority::Control;
-        for waiting in [of_length(None, 1, 80, control), of_length(None, 2, 40, control)] {
+        for waiting in [advertisement(None, 1), frame(None, 2, Priority::Control)] {
             queues.push(waiting, 4).expect("room");
         }
-        queues.push(of_length(None, 3, 80, Priority::Data), 4).expect("room");
-        let mut replaced =
-            |newer: &QueuedFrame| queues.supersede(newer).map(|frame| frame.handle.0);
-        assert_eq!(replaced(&of_length(None, 4, 80, Priority::Data)), None);
-        assert_eq!(replaced(&of_length(PEER, 4, 80, control)), None);
-        assert_eq!(replaced(&of_length(None, 4, 81, control)), None);
-        assert_eq!(replaced(&of_length(None, 4, 80, control)), Some(1));
-        assert_eq!(replaced(&of_length(None, 4, 80, control)), None);
-        assert_eq!(queues.held(), 2);
+        let replaced = |queues: &mut Queues, newer: &QueuedFrame| {
+            queues.supersede(newer).map(|frame| frame.handle.0)
+        };
+        assert_eq!(replaced(&mut queues, &frame(None, 4, Priority::Control)), None);
+        assert_eq!(replaced(&mut queues, &advertisement(PEER, 4)), None);
+        assert_eq!(replaced(&mut queues, &advertisement(None, 4)), Some(1));
+        assert_eq!(replaced(&mut queues, &advertisement(None, 4)), None);
+        assert_eq!(queues.held(), 1);
+        // The receiver may have the first copy of a frame that was sent before.
+        queues.push(QueuedFrame { transmissions: 1, ..advertisement(PEER, 5) }, 4).expect("room");
+        assert_eq!(replaced(&mut queues, &advertisement(PEER, 6)), None);
     }
 
     #[test]

@@ -71,11 +71,13 @@ pub enum DropReason {
     ChannelAccess,
     /// A newer message with the same purpose took its place before it was sent.
     Superseded,
+    /// An IPv6 option that is not known here and says that such a packet is discarded (RFC 8200 s4.2).
+    UnknownOption,
 }
 
 impl DropReason {
     /// Every reason, in the order of reports.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::QueueFull,
         Self::NoAck,
         Self::Desynchronised,
@@ -95,6 +97,7 @@ impl DropReason {
         Self::Reset,
         Self::ChannelAccess,
         Self::Superseded,
+        Self::UnknownOption,
     ];
 
     /// The name that users see in tables and records.
@@ -119,6 +122,7 @@ impl DropReason {
             Self::Reset => "reset",
             Self::ChannelAccess => "channel_access",
             Self::Superseded => "superseded",
+            Self::UnknownOption => "unknown_option",
         }
     }
 }

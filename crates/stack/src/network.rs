@@ -7,6 +7,7 @@ use lowmesh_sixtop::Event;
 use lowmesh_units::{Eui64, Instant};
 use lowmesh_wire::icmpv6::Icmpv6;
 use lowmesh_wire::ipv6::Address;
+use lowmesh_wire::rpl::Message;
 
 use crate::event::{Network, Output, Problem};
 use crate::node::Node;
@@ -99,8 +100,12 @@ impl Node {
                     Destination::AllRplNodes => Address::ALL_RPL_NODES,
                     Destination::Unicast(address) => Address(address),
                 };
+                let is_advertisement = to.is_multicast() && matches!(message, Message::Dio(_));
                 let message = Icmpv6::Rpl(message);
                 self.tell_ipv6(now, ipv6::Event::Message { to, message });
+                if is_advertisement {
+                    self.advertisement = Some(self.ipv6.newest_name());
+                }
             }
         }
     }

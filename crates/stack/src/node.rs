@@ -82,6 +82,8 @@ pub struct Node {
     pub(crate) applications: Applications,
     pub(crate) outbox: Outbox<Output>,
     pub(crate) counters: Counters,
+    /// The last DIO to all neighbours.
+    pub(crate) advertisement: Option<Handle>,
     /// Why the MAC gave up the frame whose end 6LoWPAN is handling.
     pub(crate) failure: Option<Dropped>,
 }
@@ -172,6 +174,7 @@ impl Node {
             applications: Applications::default(),
             outbox: Outbox::new(),
             counters: Counters::default(),
+            advertisement: None,
             failure: None,
         })
     }

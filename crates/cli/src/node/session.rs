@@ -71,7 +71,7 @@ impl Session {
             Failure::usage(message, "--bind names an address and a free port of this machine")
         })?;
         stop_at(until, host.remote())?;
-        host.start().map_err(|error| lost(&options.zep, &error))?;
+        host.start();
         Ok(Self { host, watch, zep: options.zep.clone() })
     }
 

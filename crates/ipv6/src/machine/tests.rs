@@ -96,6 +96,17 @@ impl Host {
     fn receive(&mut self, from: u16, bytes: Vec<u8>) -> Vec<Output> {
         self.tell(Event::Packet { bytes, from: eui(from), handle: Handle(7) })
     }
+    /// What leaves when the delay of advertisements is over.
+    fn after_delay(&mut self) -> Vec<Output> {
+        let from = self.now;
+        let mut outputs = Vec::new();
+        while let Some(due) = self.ipv6.next_deadline() {
+            assert!(due > from && due <= from + crate::params::MAX_RA_DELAY_TIME);
+            self.now = due;
+            outputs.extend(self.tell(Event::Deadline));
+        }
+        outputs
+    }
     /// A message comes from a neighbour with a hop limit of 255.
     fn hear(&mut self, from: u16, source: Address, to: Address, message: &Icmpv6) -> Vec<Output> {
         self.receive(from, message_packet(source, to, 255, message))
@@ -131,7 +142,7 @@ fn delivered() -> Output {
 fn answer(outputs: &[Output]) -> (&[u8], Option<Eui64>, &[Output]) {
     match outputs {
         [
-            Output::Packet(Packet::Born(born, Class::Control)),
+            Output::Packet(Packet::Born(born, Class::Control | Class::Response)),
             Output::Send { bytes, next_hop, handle },
             rest @ ..,
         ] if born == handle => (bytes, *next_hop, rest),
@@ -226,6 +237,18 @@ fn a_closed_port_is_told_to_the_source_at_a_bounded_rate() {
     assert_eq!(host.receive(2, packet.clone()), [end], "the rate is used up");
     host.now = NOW + lowmesh_units::Duration::from_secs(1);
     answer(&host.receive(2, packet));
+}
+
+#[test]
+fn a_packet_whose_next_hop_routing_alone_knows_loses_a_hop_too() {
+    for (destination, known) in [(global(3), Some(link_local(0))), (far(), None)] {
+        let mut host = Host::new(|_| ());
+        host.routing.verdict = Some(Verdict::Forward { next_hop: eui(2), option: Some(OPTION) });
+        let outputs = host.receive(2, datagram(global(2), destination, PORT, 9));
+        assert_eq!(host.routing.asked[0].route, known);
+        let [Output::Send { bytes, .. }] = &outputs[..] else { panic!("{outputs:?}") };
+        assert_eq!(bytes[HOP_LIMIT_OFFSET], 8);
+    }
 }
 
 #[test]
@@ -336,14 +359,15 @@ fn advertisements_to_all_keep_their_distance() {
     // The node has not joined the all-routers group, so the solicitation goes to its link-local address.
     let mut ask = |seconds| {
         host.now = NOW + lowmesh_units::Duration::from_secs(seconds);
-        host.hear(2, Address::UNSPECIFIED, link_local(1), &message)
+        assert_eq!(host.hear(2, Address::UNSPECIFIED, link_local(1), &message), [delivered()]);
+        host.after_delay()
     };
     let outputs = ask(0);
     let (bytes, next_hop, _) = answer(&outputs);
     assert!(matches!(read(bytes), (_, Address::ALL_NODES, Icmpv6::RouterAdvertisement(_))));
     assert_eq!(next_hop, None);
-    assert_eq!(ask(2), [delivered()]);
-    answer(&ask(3));
+    assert_eq!(ask(3), []);
+    answer(&ask(4));
 }
 
 /// A registration in its first version, for five minutes.
@@ -396,13 +420,21 @@ fn one_host_that_solicits_all_the_time_leaves_advertisements_to_others() {
     let mut host = Host::new(|_| ());
     let mut ask = |node| {
         let message = RouterSolicitation { source_node: Some(eui(node)) };
-        let outputs =
-            host.hear(node, link_local(node), link_local(1), &Icmpv6::RouterSolicitation(message));
-        outputs.iter().any(|output| matches!(output, Output::Send { .. }))
+        let message = Icmpv6::RouterSolicitation(message);
+        assert_eq!(host.hear(node, link_local(node), link_local(1), &message), [delivered()]);
     };
-    let answered = (0..100).filter(|_| ask(5)).count();
-    assert_eq!(answered as u32, crate::params::ADVERTISEMENTS_PER_SECOND * 3 / 4);
-    assert!(ask(6));
+    for _ in 0..100 {
+        ask(5);
+    }
+    ask(6);
+    let leave = host.after_delay();
+    let to = |output: &Output| match output {
+        Output::Send { next_hop, .. } => *next_hop,
+        _ => None,
+    };
+    let mut told: Vec<Eui64> = leave.iter().filter_map(to).collect();
+    told.sort_unstable();
+    assert_eq!(told, [eui(5), eui(6)]);
 }
 
 #[test]
@@ -528,4 +560,79 @@ fn at_a_border_router_packets_leave_and_come_in() {
     let packet = datagram(far(), global(1), PORT, 9);
     let outputs = host.tell(Event::Uplink { packet, handle: Handle(7) });
     assert!(matches!(&outputs[..], [Output::Datagram(_), last] if *last == delivered()));
+}
+
+/// A packet with one option header of this kind, whose option is not known here.
+fn with_option(header: u8, option: u8) -> Vec<u8> {
+    let mut bytes = datagram(global(2), global(1), PORT, 64);
+    let upper = std::mem::replace(&mut bytes[6], header);
+    bytes[5] += 8;
+    bytes.splice(40..40, [upper, 0, option, 4, 0, 0, 0, 0]);
+    bytes
+}
+
+#[test]
+fn an_unknown_option_does_what_its_highest_bits_ask_for() {
+    for header in [next_header::HOP_BY_HOP, next_header::DESTINATION_OPTIONS] {
+        for (option, reported) in [(0x5e, false), (0x9e, true), (0xde, true)] {
+            let mut host = Host::new(|_| ());
+            let outputs = host.receive(2, with_option(header, option));
+            let end = dropped(Handle(7), Layer::Ipv6, DropReason::UnknownOption);
+            assert_eq!(outputs.last(), Some(&end));
+            assert_eq!(outputs.len() > 1, reported, "{option:#x}");
+            if reported {
+                let (_, to, message) = read(answer(&outputs).0);
+                let Icmpv6::ParameterProblem { code, pointer, .. } = message else { panic!() };
+                assert_eq!((to, code, pointer), (global(2), 2, 42));
+            }
+        }
+        let skipped = Host::new(|_| ()).receive(2, with_option(header, 0x1e));
+        assert!(matches!(skipped[0], Output::Datagram(_)), "{skipped:?}");
+    }
+}
+
+#[test]
+fn a_forwarder_looks_at_the_options_of_every_hop_and_at_no_others() {
+    let passes = |header| {
+        let mut bytes = with_option(header, 0x9e);
+        bytes[24..40].copy_from_slice(&global(3).0);
+        let outputs = Host::new(|_| ()).receive(2, bytes);
+        outputs.iter().any(|output| matches!(output, Output::Send { handle: Handle(7), .. }))
+    };
+    assert!(passes(next_header::DESTINATION_OPTIONS));
+    assert!(!passes(next_header::HOP_BY_HOP));
+}
+
+#[test]
+fn the_loopback_address_and_the_unspecified_one_get_no_answer() {
+    let loopback = Address::LOOPBACK;
+    let refused = [dropped(Handle(7), Layer::Ipv6, DropReason::Malformed)];
+    for (source, destination) in [(loopback, global(1)), (loopback, far()), (far(), loopback)] {
+        let mut host = Host::new(|_| ());
+        assert_eq!(host.receive(2, datagram(source, destination, ECHO_PORT, 64)), refused);
+    }
+    let mut host = Host::new(|_| ());
+    let unspecified = datagram(Address::UNSPECIFIED, global(1), ECHO_PORT, 64);
+    assert_eq!(
+        host.receive(2, unspecified),
+        [dropped(Handle(7), Layer::Udp, DropReason::Malformed)]
+    );
+    let echo = Icmpv6::EchoRequest(Echo { identifier: 1, sequence: 1, data: Vec::new() });
+    assert_eq!(host.hear(2, Address::UNSPECIFIED, global(1), &echo), refused);
+}
+
+#[test]
+fn a_packet_from_elsewhere_that_the_mesh_cannot_carry_is_reported_with_its_mtu() {
+    let mut host = Host::new(|config| config.uplink = true);
+    let flow = Flow { source: far(), destination: global(2), source_port: 9, destination_port: 10 };
+    let fits = |octets: usize| udp(&flow, 64, &vec![0; octets - 48], |_| ());
+    let passes = host.tell(Event::Uplink { packet: fits(1280), handle: Handle(7) });
+    assert!(passes.iter().any(|output| matches!(output, Output::Send { .. })), "{passes:?}");
+    let outputs = host.tell(Event::Uplink { packet: fits(1281), handle: Handle(7) });
+    let message = outputs.iter().find_map(|output| match output {
+        Output::Uplink { packet, .. } => Some(read(packet)),
+        _ => None,
+    });
+    let Some((_, to, Icmpv6::PacketTooBig { mtu, .. })) = message else { panic!("{outputs:?}") };
+    assert_eq!((to, mtu), (far(), 1280));
 }

@@ -94,7 +94,8 @@ impl Summary {
             let Counts { reproduced, not_reproduced, undecided } = findings;
             let all = findings.all();
             parts.push(format!(
-                "findings: {reproduced} of {all} hold, {not_reproduced} do not, {undecided} open"
+                "findings: {reproduced} of {all} hold, {not_reproduced} {} not, {undecided} open",
+                if not_reproduced == 1 { "does" } else { "do" }
             ));
         }
         if settings.all() > 0 {

@@ -214,7 +214,15 @@ impl Csma {
         let (pan, me, sequence) = (self.config.pan, self.me, self.sequence);
         let ack_request = self.expects_ack(destination);
         let octets = frame::data_2006(pan, me, destination, sequence, ack_request, payload);
-        let frame = QueuedFrame { octets, destination, handle, priority, transmissions: 0 };
+        let is_advertisement = false;
+        let frame = QueuedFrame {
+            octets,
+            destination,
+            handle,
+            priority,
+            is_advertisement,
+            transmissions: 0,
+        };
         self.queue.insert(frame);
         self.start_next(now);
     }

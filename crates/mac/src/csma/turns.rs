@@ -92,7 +92,15 @@ mod tests {
             let (destination, priority) = (to.map(eui), Priority::Data);
             if admits(queue, links, FRAMES_MAX, destination, priority) {
                 let (octets, handle) = (Vec::new(), Handle::NONE);
-                let frame = QueuedFrame { octets, destination, handle, priority, transmissions: 0 };
+                let is_advertisement = false;
+                let frame = QueuedFrame {
+                    octets,
+                    destination,
+                    handle,
+                    priority,
+                    is_advertisement,
+                    transmissions: 0,
+                };
                 queue.insert(frame);
             }
         }

@@ -163,7 +163,15 @@ mod tests {
         for peer in peers {
             let (octets, handle) = (Vec::from([0]), Handle(1));
             let (destination, priority) = (*peer, Priority::Data);
-            let frame = QueuedFrame { octets, destination, handle, priority, transmissions: 0 };
+            let is_advertisement = false;
+            let frame = QueuedFrame {
+                octets,
+                destination,
+                handle,
+                priority,
+                is_advertisement,
+                transmissions: 0,
+            };
             queues.push(frame, 16).expect("there is room");
         }
         queues

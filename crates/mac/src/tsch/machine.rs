@@ -347,7 +347,7 @@ impl Tsch {
         handle: Handle,
     ) {
         let length = match content {
-            Content::Payload(payload) => payload.len(),
+            Content::Payload(payload) | Content::Advertisement(payload) => payload.len(),
             // Two descriptors and the sub-type of the IETF IE.
             Content::Sixtop(message) => message.len() + 5,
         };
@@ -363,7 +363,15 @@ impl Tsch {
             Some(_) => Vec::new(),
             None => frame::data(self.config.pan, self.me, destination, self.sequence, content),
         };
-        let queued = QueuedFrame { octets, destination, handle, priority, transmissions: 0 };
+        let is_advertisement = matches!(content, Content::Advertisement(_));
+        let queued = QueuedFrame {
+            octets,
+            destination,
+            handle,
+            priority,
+            is_advertisement,
+            transmissions: 0,
+        };
         if let Some(reason) = refusal {
             self.drop_frame(&queued, reason);
             return;

@@ -46,11 +46,13 @@ pub enum Loss {
     ChannelAccess,
     /// A frame of this node that the MAC did not take.
     Refused,
+    /// A frame of this node that the socket did not send, for example without a route to the peer.
+    NotSent,
 }
 
 impl Loss {
     /// Every reason, in the order of reports.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::InboxFull,
         Self::NotZep,
         Self::OtherChannel,
@@ -61,6 +63,7 @@ impl Loss {
         Self::NoAck,
         Self::ChannelAccess,
         Self::Refused,
+        Self::NotSent,
     ];
 
     /// The name that users see.
@@ -76,11 +79,12 @@ impl Loss {
             Self::NoAck => "no_ack",
             Self::ChannelAccess => "channel_access",
             Self::Refused => "refused",
+            Self::NotSent => "not_sent",
         }
     }
     /// True for a frame that this node wanted to send, false for what came to it.
     pub const fn is_outgoing(self) -> bool {
-        matches!(self, Self::NoAck | Self::ChannelAccess | Self::Refused)
+        matches!(self, Self::NoAck | Self::ChannelAccess | Self::Refused | Self::NotSent)
     }
 }
 

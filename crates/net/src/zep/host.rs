@@ -25,7 +25,7 @@ use lowmesh_mac::params::CCA;
 use lowmesh_machine::{Handle, Machine as _, Rejected, debug_assert_accepted};
 use lowmesh_stack::Node;
 use lowmesh_stack::event::{Input, Output, RadioOrder};
-use lowmesh_units::{Channel, Dbm, Eui64, Instant};
+use lowmesh_units::{Channel, Dbm, Duration, Eui64, Instant};
 
 use super::counters::{Counters, Tally};
 use super::event::{Event, Loss};
@@ -37,6 +37,10 @@ use crate::clock::{Clock, ntp_timestamp};
 const INBOX_MAX: usize = 64;
 /// Frames that came while the node sent: ours; a node sends for a few milliseconds.
 const EARLY_MAX: usize = 16;
+
+/// A dispatcher that was started again knows no node: after this long without a datagram in either direction the node
+/// says hello again. Ours.
+const HELLO_INTERVAL: Duration = Duration::from_secs(30);
 
 /// How a node reaches its air.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +97,8 @@ pub struct Host {
     clock: Clock,
     socket: UdpSocket,
     sequence: u32,
+    /// When the next greeting is due, from [`Host::start`] on.
+    next_hello: Option<Instant>,
     /// By time, then by order.
     duties: BTreeMap<(Instant, u64), Duty>,
     next_duty: u64,
@@ -121,6 +127,7 @@ impl Host {
             clock: Clock::start(),
             socket,
             sequence: 0,
+            next_hello: None,
             duties: BTreeMap::new(),
             next_duty: 0,
             early: VecDeque::new(),
@@ -156,7 +163,7 @@ impl Host {
         &mut self,
         mut application: impl FnMut(Instant, Output) -> Option<Input>,
     ) -> io::Result<()> {
-        self.start()?;
+        self.start();
         loop {
             match self.next(None)? {
                 Step::Happened(at, Event::Said(output)) => {
@@ -172,10 +179,9 @@ impl Host {
     }
 
     /// Greets the dispatcher and switches the node on. [`Host::next`] lets it live from then on.
-    pub fn start(&mut self) -> io::Result<()> {
-        self.send(Content::Hello(self.settings.node))?;
+    pub fn start(&mut self) {
+        self.greet();
         let _refused_if_on = self.tell(Input::Boot);
-        Ok(())
     }
 
     /// Tells the node something.
@@ -188,7 +194,7 @@ impl Host {
     /// Lets the node live until something happens, or until the time `until` of the host's clock.
     pub fn next(&mut self, until: Option<Instant>) -> io::Result<Step> {
         loop {
-            self.catch_up()?;
+            self.catch_up();
             if let Some((at, event)) = self.happened.pop_front() {
                 return Ok(Step::Happened(at, event));
             }
@@ -218,11 +224,12 @@ impl Host {
 
     fn next_due(&self) -> Option<Instant> {
         let duty = self.duties.first_key_value().map(|((due, _), _)| *due);
-        lowmesh_machine::earliest(duty, self.node.next_deadline())
+        let node = lowmesh_machine::earliest(duty, self.node.next_deadline());
+        lowmesh_machine::earliest(node, self.next_hello)
     }
 
     /// Does all that is due.
-    fn catch_up(&mut self) -> io::Result<()> {
+    fn catch_up(&mut self) {
         loop {
             let now = self.clock.now();
             let due = |deadline: Option<Instant>| deadline.is_some_and(|due| due <= now);
@@ -231,14 +238,21 @@ impl Host {
                 match duty.remove() {
                     Duty::Sense => self.radio(csma::Input::Sensed { busy: false }),
                     Duty::Send(octets) => {
-                        self.send(Content::Data { lqi: u8::MAX, frame: &octets })?;
-                        self.note(now, Event::Sent(octets));
+                        let event = match self.send(Content::Data { lqi: u8::MAX, frame: &octets })
+                        {
+                            Ok(()) => Event::Sent(octets),
+                            // A frame into empty air: to the MAC it has left.
+                            Err(_) => Event::Lost(Loss::NotSent),
+                        };
+                        self.note(now, event);
                         self.radio(csma::Input::Sent);
                     }
                 }
             } else if due(self.node.next_deadline()) {
                 // A node takes every deadline.
                 debug_assert_accepted(self.tell(Input::Deadline));
+            } else if due(self.next_hello) {
+                self.greet();
             } else if self.node.is_listening()
                 && let Some((octets, rssi)) = self.early.pop_front()
             {
@@ -246,7 +260,7 @@ impl Host {
                 let handle = Handle::NONE;
                 self.radio(csma::Input::Received { octets: &octets, rssi, handle });
             } else {
-                return Ok(());
+                return;
             }
         }
     }
@@ -287,6 +301,7 @@ impl Host {
 
     fn hear(&mut self, datagram: &[u8]) {
         let now = self.clock.now();
+        self.next_hello = Some(now + HELLO_INTERVAL);
         for _ in 0..self.reader.take_lost() {
             self.note(now, Event::Lost(Loss::InboxFull));
         }
@@ -315,20 +330,90 @@ impl Host {
         Ok(Some((frame.to_vec(), level(lqi))))
     }
 
+    /// Says hello to the dispatcher.
+    fn greet(&mut self) {
+        if self.send(Content::Hello(self.settings.node)).is_err() {
+            self.note(self.clock.now(), Event::Lost(Loss::NotSent));
+        }
+    }
+
     fn send(&mut self, content: Content<'_>) -> io::Result<()> {
         let mut datagram = Vec::with_capacity(DATAGRAM_OCTETS_MAX);
         let channel = Some(self.settings.channel);
         Datagram { channel, content }.emit(ntp_timestamp(), self.sequence, &mut datagram);
         self.sequence = self.sequence.wrapping_add(1);
-        match self.socket.send(&datagram) {
-            // Nobody is there yet: a frame into empty air.
-            Err(error) if error.kind() == ErrorKind::ConnectionRefused => Ok(()),
-            other => other.map(|_| ()),
-        }
+        // A greeting is due after a silence, whether or not this one arrives.
+        self.next_hello = Some(self.clock.now() + HELLO_INTERVAL);
+        let sent = match self.socket.send(&datagram) {
+            // The error is about an earlier datagram, and the kernel sent nothing this time.
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+                self.socket.send(&datagram)
+            }
+            sent => sent,
+        };
+        sent.map(|_octets| ())
     }
 }
 
 /// A signal strength for an LQI: ours, -100 dBm for 0 and -40 dBm for 255; ZEP carries no other.
 fn level(lqi: u8) -> Dbm {
     Dbm(-100.0 + 60.0 * f64::from(lqi) / 255.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::zep::RealTime;
+    use lowmesh_lowpan::FragmentMode;
+    use lowmesh_stack::Identity;
+    use lowmesh_units::{NodeId, PanId, Seed};
+
+    const WAIT: std::time::Duration = std::time::Duration::from_secs(5);
+
+    /// A host whose peer is a socket of the test.
+    fn host_and_peer() -> (Host, UdpSocket) {
+        let peer = UdpSocket::bind("[::1]:0").expect("a port");
+        peer.set_read_timeout(Some(WAIT)).expect("a socket");
+        let settings = Settings {
+            peer: peer.local_addr().expect("bound"),
+            local: None,
+            channel: Channel::new(26).expect("a channel"),
+            node: NodeId(1).eui64(),
+        };
+        let config = RealTime::default().config(PanId(0x23), FragmentMode::HopWise);
+        let node = Node::alone(&config, Identity::new(NodeId(1).eui64()), Seed(1));
+        (Host::open(settings, node.expect("a node")).expect("a socket"), peer)
+    }
+    fn is_hello(peer: &UdpSocket) -> bool {
+        let mut buffer = [0; DATAGRAM_OCTETS_MAX];
+        let octets = peer.recv(&mut buffer).expect("a datagram");
+        let datagram = Datagram::parse(&buffer[..octets]).expect("ZEP");
+        matches!(datagram.content, Content::Hello(node) if node == NodeId(1).eui64())
+    }
+
+    #[test]
+    fn a_node_that_hears_nothing_says_hello_again() {
+        let (mut host, peer) = host_and_peer();
+        host.start();
+        assert!(is_hello(&peer));
+        let next = host.next_hello.expect("a node that is on");
+        assert!(next > host.now() + HELLO_INTERVAL - Duration::from_secs(5));
+        host.next_hello = Some(host.now());
+        let until = host.now() + Duration::from_millis(20);
+        while !matches!(host.next(Some(until)), Ok(Step::Due)) {}
+        assert!(is_hello(&peer));
+        assert!(host.next_hello > Some(next));
+    }
+
+    #[test]
+    fn a_peer_that_is_not_there_ends_nothing() {
+        let (mut host, peer) = host_and_peer();
+        drop(peer);
+        host.start();
+        for _ in 0..5 {
+            host.greet();
+            let until = host.now() + Duration::from_millis(20);
+            while !matches!(host.next(Some(until)).expect("a live host"), Step::Due) {}
+        }
+    }
 }

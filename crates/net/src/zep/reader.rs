@@ -12,6 +12,10 @@ use lowmesh_stack::event::Input;
 
 use super::frame::DATAGRAM_OCTETS_MAX;
 
+/// After an error of the socket: ours.
+const ERROR_PAUSE: Duration = Duration::from_millis(10);
+/// Errors in a row, ten seconds of them, after which the socket counts as broken: ours.
+const ERRORS_MAX: u32 = 1000;
 /// How often the thread looks whether it is still wanted: ours.
 const READ_TIMEOUT: Duration = Duration::from_millis(100);
 
@@ -71,6 +75,7 @@ impl Drop for Reader {
 fn read(socket: &UdpSocket, inbox: &SyncSender<Arrival>, shared: &Shared) {
     let mut buffer = [0; DATAGRAM_OCTETS_MAX + 1];
     let mut failure = None;
+    let mut errors = 0;
     while !shared.ended.load(Ordering::Relaxed) {
         if let Some(event) = failure.take() {
             match inbox.try_send(event) {
@@ -82,23 +87,24 @@ fn read(socket: &UdpSocket, inbox: &SyncSender<Arrival>, shared: &Shared) {
         }
         match socket.recv(&mut buffer) {
             Ok(octets) => {
+                errors = 0;
                 if inbox.try_send(Arrival::Datagram(buffer[..octets].to_vec())).is_err() {
                     shared.lost.fetch_add(1, Ordering::Relaxed);
                 }
             }
-            Err(error) if is_passing(error.kind()) => {}
+            Err(error) if is_idle(error.kind()) => errors = 0,
+            // An ICMP error says that a frame was lost, such as one to a peer that is not there yet.
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
+            Err(_) if errors < ERRORS_MAX => {
+                errors += 1;
+                thread::sleep(ERROR_PAUSE);
+            }
             Err(error) => failure = Some(Arrival::Failed(error)),
         }
     }
 }
 
-/// True for what will not be so the next time.
-fn is_passing(kind: ErrorKind) -> bool {
-    matches!(
-        kind,
-        ErrorKind::WouldBlock
-            | ErrorKind::TimedOut
-            | ErrorKind::Interrupted
-            | ErrorKind::ConnectionRefused
-    )
+/// True when nothing came in time.
+fn is_idle(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }

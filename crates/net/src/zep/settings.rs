@@ -1,6 +1,7 @@
 //! What a node in real time has other than a simulated one: the simulator's numbers are those of publications about slow
 //! meshes of small devices, and a node among other stacks has to hold its own under loss.
 
+use lowmesh_coap::HostLimits;
 use lowmesh_congestion::WindowSpec;
 use lowmesh_lowpan::params::MTU;
 use lowmesh_lowpan::{Arq, FragmentMode};
@@ -65,6 +66,8 @@ impl RealTime {
         };
         let mut config = Config { link: LinkLayer::Csma(csma), ..Config::default() };
         config.icmpv6_errors = self.icmpv6_errors;
+        // Anybody can write the source address of a packet, other than in a planned network.
+        config.host.amplification_max = HostLimits::default().amplification_max;
         let lowpan = &mut config.lowpan;
         lowpan.mode = mode;
         lowpan.abandons = false;

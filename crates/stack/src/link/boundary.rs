@@ -1,10 +1,10 @@
 //! The boundary of the link layer: frames go in, frames and what became of them come out.
 
-use lowmesh_mac::queue::Priority;
 use lowmesh_machine::{Dropped, Handle, Machine as _, debug_assert_accepted};
 use lowmesh_units::{Eui64, Instant};
 use lowmesh_wire::ipv6::Address;
 
+use super::FrameKind;
 use super::event::LinkEvent;
 use crate::event::{Class, Network, Output, RadioOrder};
 use crate::node::Node;
@@ -96,8 +96,13 @@ impl Node {
         destination: Option<Eui64>,
         handle: Handle,
     ) {
-        let is_control = self.ipv6.is_own_control(handle);
-        let priority = if is_control { Priority::Control } else { Priority::Data };
-        self.link.send(now, payload, destination, priority, handle);
+        let kind = if self.advertisement == Some(handle) {
+            FrameKind::Advertisement
+        } else if self.ipv6.is_own_control(handle) {
+            FrameKind::Control
+        } else {
+            FrameKind::Data
+        };
+        self.link.send(now, payload, destination, kind, handle);
     }
 }

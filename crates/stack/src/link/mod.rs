@@ -31,6 +31,26 @@ pub(crate) enum Link {
     Contended(Box<Csma>),
 }
 
+/// What a frame is for, by which the MAC orders its queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FrameKind {
+    /// Packets of applications and of other nodes.
+    Data,
+    /// ICMPv6 messages of this node.
+    Control,
+    /// A DIO to all neighbours: while one waits, a newer one replaces it.
+    Advertisement,
+}
+
+impl FrameKind {
+    const fn priority(self) -> Priority {
+        match self {
+            Self::Data => Priority::Data,
+            Self::Control | Self::Advertisement => Priority::Control,
+        }
+    }
+}
+
 impl Link {
     pub(crate) fn boot(&mut self, now: Instant) -> Option<LinkEvent> {
         match self {
@@ -87,12 +107,16 @@ impl Link {
         now: Instant,
         payload: &[u8],
         destination: Option<Eui64>,
-        priority: Priority,
+        kind: FrameKind,
         handle: Handle,
     ) {
+        let priority = kind.priority();
         match self {
             Self::Slotted(slotted) => {
-                let content = Content::Payload(payload);
+                let content = match kind {
+                    FrameKind::Advertisement => Content::Advertisement(payload),
+                    FrameKind::Control | FrameKind::Data => Content::Payload(payload),
+                };
                 slotted.tell_mac(now, tsch::Input::Send { destination, content, priority, handle });
             }
             Self::Contended(csma) => {

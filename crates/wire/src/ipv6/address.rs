@@ -27,6 +27,8 @@ impl Scope {
 impl Address {
     /// `::`, no address (RFC 4291 s2.5.2).
     pub const UNSPECIFIED: Self = Self([0; 16]);
+    /// `::1`: RFC 4291 s2.5.3.
+    pub const LOOPBACK: Self = Self([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
     /// `ff02::1`, every node on the link (RFC 4291 s2.7.1).
     pub const ALL_NODES: Self = Self::link_local_group(0x01);
     /// `ff02::2`, every router on the link (RFC 4291 s2.7.1).
@@ -93,6 +95,10 @@ impl Address {
     /// True for `::`.
     pub fn is_unspecified(&self) -> bool {
         *self == Self::UNSPECIFIED
+    }
+    /// True for `::1`.
+    pub fn is_loopback(&self) -> bool {
+        *self == Self::LOOPBACK
     }
     /// True in `ff00::/8`.
     pub const fn is_multicast(&self) -> bool {
