@@ -489,7 +489,7 @@ fn a_packet_without_a_route_is_born_and_ends() {
 }
 
 #[test]
-fn in_way_e2e_a_packet_is_cut_and_put_together_and_its_parts_share_a_name() {
+fn in_mode_e2e_a_packet_is_cut_and_put_together_and_its_parts_share_a_name() {
     let mut source = Host::new(|config| config.frame_payload = Some(80));
     let to = (global(2), PORT);
     let class = Class::Request;

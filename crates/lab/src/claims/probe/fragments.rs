@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_ways_cut_at_payloads_of_their_own() {
+    fn the_modes_cut_at_payloads_of_their_own() {
         let limit = |mode| probe(mode).expect("it is known")["limit_1"];
         assert!(limit("ff") < limit("sfr") && limit("sfr") < limit("hwr"));
         assert!(probe("pigeon").is_err());

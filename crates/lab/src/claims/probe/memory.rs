@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_way_that_does_more_sets_more_aside() {
+    fn a_mode_that_does_more_sets_more_aside() {
         let found = probe("lille-50").expect("it is built in");
         assert!(found["hwr"] < found["ff"] && found["ff"] < found["sfr"], "{found:?}");
         assert!(probe("nowhere").is_err());
