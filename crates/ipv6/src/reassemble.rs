@@ -3,10 +3,10 @@
 //! Fragments that overlap end their packet for good (RFC 5722); a packet that has a fragment header and is whole
 //! does not wait for others (RFC 6946).
 
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use lowmesh_machine::{DropReason, Handle};
+use lowmesh_reassembly::{Admission, Fit, Limits, Policy, Renewal, Table};
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::ipv6::Header;
 
@@ -14,7 +14,7 @@ use crate::params::{
     ENDED_PACKETS, GNRC_LIMITS, REASSEMBLED_OCTETS, REASSEMBLIES, REASSEMBLY_TIMEOUT,
 };
 
-use buffer::{Buffer, Fit, Name, Part, assemble};
+use buffer::{Buffer, Name, Part, assemble};
 
 /// What a destination does where RFC 8200 leaves it the choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -67,6 +67,25 @@ impl Config {
             StackProfile::RiotGnrc => self.packets * GNRC_LIMITS,
         }
     }
+    const fn limits(&self) -> Limits {
+        let (places, timeout) = (self.packets, self.timeout);
+        // The octets of each packet are bounded, and so are those of all.
+        Limits { places, octets: usize::MAX, timeout, stale_after: timeout }
+    }
+    const fn policy(&self) -> Policy {
+        match self.profile {
+            StackProfile::Native => Policy {
+                admission: Admission::Shares,
+                renewal: Renewal::Never,
+                ended_max: ENDED_PACKETS,
+            },
+            StackProfile::RiotGnrc => Policy {
+                admission: Admission::DisplacesNewest,
+                renewal: Renewal::All,
+                ended_max: 0,
+            },
+        }
+    }
 }
 
 /// What became of a packet that is for this node.
@@ -101,18 +120,13 @@ pub enum Outcome {
 #[derive(Clone, Debug)]
 pub struct Reassembly {
     config: Config,
-    /// In the order in which their first fragments came.
-    buffers: Vec<Buffer>,
-    /// When the last fragment came, of any packet.
-    heard: Instant,
-    /// Packets that ended, and until when their late fragments are known; in that order. Ours alone.
-    ended: VecDeque<(Name, Instant)>,
+    table: Table<Name, Buffer>,
 }
 
 impl Reassembly {
     /// Nothing waits yet.
     pub const fn new(config: Config) -> Self {
-        Self { config, buffers: Vec::new(), heard: Instant::ZERO, ended: VecDeque::new() }
+        Self { config, table: Table::new(config.limits(), config.policy()) }
     }
 
     /// Takes a packet that is for this node.
@@ -134,57 +148,42 @@ impl Reassembly {
             destination: ip.destination,
             identification: part.header.identification,
         };
-        if self.is_ended(&name, now) {
+        if self.table.has_ended(&name, now) {
             return Outcome::Merged;
         }
-        let place = self.buffers.iter().position(|buffer| buffer.name == name);
+        let place = self.table.position(&name);
         if !part.is_regular(self.config.octets) {
             return self.give_up(now, name, place, DropReason::Malformed);
         }
-        self.heard = now;
+        self.table.on_fragment(now);
         if let Some(at) = place {
             return self.merge(now, at, &part);
         }
-        let displaced = self.make_room();
-        if !self.has_place(&name) || !self.takes_fragments() {
+        let displaced = self.table.admit(now, &name, 0, usize::MAX);
+        let Some(displaced) = displaced.filter(|_| self.takes_fragments()) else {
             return self.give_up(now, name, None, DropReason::BufferFull);
-        }
-        self.buffers.push(Buffer::new(name, handle, now));
-        match self.merge(now, self.buffers.len() - 1, &part) {
-            Outcome::Merged => Outcome::Begun { displaced },
+        };
+        let at = self.table.insert(now, name, Buffer::new(handle));
+        match self.merge(now, at, &part) {
+            Outcome::Merged => {
+                let displaced = displaced.first().map(|entry| entry.datagram.handle);
+                Outcome::Begun { displaced }
+            }
             other => other,
         }
     }
 
-    /// GNRC: the packet that has to make room for another, if no place is free.
-    fn make_room(&mut self) -> Option<Handle> {
-        if self.config.profile == StackProfile::Native || self.buffers.len() < self.config.packets {
-            return None;
-        }
-        let newest = (0..self.buffers.len()).max_by_key(|at| self.buffers[*at].arrival)?;
-        Some(self.buffers.remove(newest).handle)
-    }
-
-    /// Whether another packet of this source may wait: of ours, as many as places are free.
-    fn has_place(&self, name: &Name) -> bool {
-        let free = self.config.packets.saturating_sub(self.buffers.len());
-        let own = self.buffers.iter().filter(|one| one.name.source == name.source).count();
-        free > 0 && (own < free || self.config.profile == StackProfile::RiotGnrc)
-    }
-
     /// Whether another fragment may wait.
     fn takes_fragments(&self) -> bool {
-        let waiting: usize = self.buffers.iter().map(|buffer| buffer.received.len()).sum();
+        let waiting: usize = self.table.iter().map(|entry| entry.datagram.fragments()).sum();
         waiting < self.config.fragments_max()
     }
 
     fn merge(&mut self, now: Instant, at: usize, part: &Part<'_>) -> Outcome {
         let takes_fragments = self.takes_fragments();
-        let buffer = &mut self.buffers[at];
-        if self.config.profile == StackProfile::RiotGnrc {
-            buffer.arrival = now;
-        }
-        let name = buffer.name;
+        self.table.on_news(at, now);
+        let entry = self.table.get_mut(at);
+        let (name, buffer) = (entry.name, &mut entry.datagram);
         match buffer.fit(part) {
             Fit::Duplicate => Outcome::Merged,
             // RFC 5722 s3: the packet is discarded, with the fragments that are still to come.
@@ -197,11 +196,10 @@ impl Reassembly {
                 if !buffer.is_complete() {
                     return Outcome::Merged;
                 }
-                let buffer = self.buffers.remove(at);
-                self.remember(name, now);
-                let headers = buffer.headers.expect("a complete packet has its first fragment");
-                let packet = assemble(headers, &buffer.data);
-                Outcome::Complete { packet, kept: Some(buffer.handle) }
+                let Buffer { headers, pieces, handle, .. } = self.table.end(at, now).datagram;
+                let headers = headers.expect("a complete packet has its first fragment");
+                let packet = assemble(headers, pieces.bytes());
+                Outcome::Complete { packet, kept: Some(handle) }
             }
         }
     }
@@ -213,51 +211,26 @@ impl Reassembly {
         place: Option<usize>,
         reason: DropReason,
     ) -> Outcome {
-        let kept = place.map(|at| self.buffers.remove(at).handle);
-        self.remember(name, now);
+        let kept = place.map(|at| self.table.remove(at).datagram.handle);
+        self.table.remember(name, now);
         Outcome::Dropped { reason, kept }
     }
 
     /// Takes one packet whose time is over.
     pub fn expire(&mut self, now: Instant) -> Option<Handle> {
-        (self.next_deadline()? <= now).then(|| {
-            let buffer = self.buffers.remove(0);
-            self.remember(buffer.name, now);
-            buffer.handle
-        })
+        Some(self.table.expire(now)?.datagram.handle)
     }
     /// When the oldest packet has waited long enough.
     pub fn next_deadline(&self) -> Option<Instant> {
-        let oldest = self.buffers.first()?;
-        let since = match self.config.profile {
-            StackProfile::Native => oldest.arrival,
-            StackProfile::RiotGnrc => self.heard,
-        };
-        Some(since + self.config.timeout)
+        self.table.next_deadline()
     }
     /// The packets that wait, oldest first.
     pub fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
-        self.buffers.iter().map(|buffer| buffer.handle)
+        self.table.iter().map(|entry| entry.datagram.handle)
     }
     /// Octets that wait.
     pub fn octets(&self) -> usize {
-        self.buffers.iter().map(|buffer| buffer.data.len()).sum()
-    }
-
-    fn remember(&mut self, name: Name, now: Instant) {
-        if self.config.profile == StackProfile::RiotGnrc {
-            return;
-        }
-        if self.ended.len() == ENDED_PACKETS {
-            self.ended.pop_front();
-        }
-        self.ended.push_back((name, now + self.config.timeout));
-    }
-    fn is_ended(&mut self, name: &Name, now: Instant) -> bool {
-        while self.ended.front().is_some_and(|(_, until)| *until <= now) {
-            self.ended.pop_front();
-        }
-        self.ended.iter().any(|(ended, _)| ended == name)
+        self.table.octets()
     }
 }
 

@@ -21,7 +21,7 @@ use crate::forward::VirtualReassembly;
 use crate::fragment::{First, Fragmented};
 use crate::frames::{End, Frames, Part};
 use crate::memory::PacketBuffer;
-use crate::params::{Config, FragmentMode, MTU, REASSEMBLY_TIMEOUT_MAX, StackProfile};
+use crate::params::{Config, FragmentMode, MTU};
 use crate::reassemble::{Fragment, Outcome, Reassembly};
 use crate::recover::{self, node::Node};
 use crate::transit::TransitDatagram;
@@ -63,7 +63,7 @@ impl Adaptation {
             reassembly: Reassembly::new(&config),
             passing: VirtualReassembly::new(
                 config.forwarded_datagrams,
-                config.reassembly_timeout.min(REASSEMBLY_TIMEOUT_MAX),
+                config.reassembly_limits().timeout,
             ),
             pending_routes: VecDeque::new(),
             route_clients: VecDeque::new(),
@@ -93,7 +93,7 @@ impl Adaptation {
         self.config.packet_buffer_octets.saturating_sub(taken)
     }
     const fn buffer_overhead(&self) -> BufferOverhead {
-        BufferOverhead::of(self.config.profile)
+        self.config.choices().overhead
     }
     /// The packets that wait here or in the MAC's queue, once for each copy: whole, in reassembly, being sent
     /// in fragments, or passing through.
@@ -295,9 +295,7 @@ impl Adaptation {
                 self.outbox.push(Output::PacketDone { handle, delivered });
             }
             // GNRC cuts a packet while its first frame is on the air, and then lets it go.
-            None if self.fragmented[at].is_sent()
-                && self.config.profile == StackProfile::RiotGnrc =>
-            {
+            None if self.fragmented[at].is_sent() && self.config.choices().hands_over_all => {
                 self.let_go(at);
             }
             None => self.advance(at),

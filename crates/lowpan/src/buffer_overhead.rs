@@ -1,6 +1,6 @@
 //! What the packet buffer holds beside the octets of packets.
 
-use crate::params::{GNRC_INTERFACE_HEADER_OCTETS, GNRC_SNIP_OCTETS, StackProfile};
+use crate::params::{GNRC_INTERFACE_HEADER_OCTETS, GNRC_SNIP_OCTETS};
 
 /// Octets beside those of packets, by what they are for: nothing of ours, and GNRC's own headers.
 #[derive(Clone, Copy, Debug)]
@@ -14,13 +14,9 @@ pub(crate) struct BufferOverhead {
 }
 
 impl BufferOverhead {
-    pub const fn of(profile: StackProfile) -> Self {
-        let (snip, interface) = match profile {
-            StackProfile::Native => (0, 0),
-            StackProfile::RiotGnrc => {
-                (GNRC_SNIP_OCTETS, GNRC_SNIP_OCTETS + GNRC_INTERFACE_HEADER_OCTETS)
-            }
-        };
+    pub const NONE: Self = Self { reassembly: 0, packet: 0, fragment: 0 };
+    pub const GNRC: Self = {
+        let (snip, interface) = (GNRC_SNIP_OCTETS, GNRC_SNIP_OCTETS + GNRC_INTERFACE_HEADER_OCTETS);
         Self { reassembly: snip, packet: interface + 2 * snip, fragment: interface + snip }
-    }
+    };
 }

@@ -3,8 +3,8 @@
 //! - [`Adaptation`] is the machine: packets in, frames out, and the mirror.
 //! - `compress` decides whether a packet goes as one frame or as fragments (RFC 6282).
 //! - `fragment` sends the fragments of a packet (RFC 4944 s5.3) and sums their confirmations.
-//! - `reassemble` puts them together again, within bounds of buffers, octets and time; `eviction` says whose places
-//!   are given up when all are taken.
+//! - `reassemble` puts them together again, within bounds of buffers, octets and time (`lowmesh_reassembly`).
+//! - `profile` names what stacks do differently where the RFCs leave the choice.
 //! - `relay` lets fragments pass without reassembly (RFC 8930): [`forward`] remembers where to, `passage` what went.
 //! - [`recover`] has the two ends of recoverable fragments and the forwarders between them (RFC 8931).
 //! - [`memory`]: octets in use, bounded for the whole layer, and the state that a device sets aside.
@@ -18,12 +18,12 @@ mod adapt;
 mod buffer_overhead;
 mod compress;
 mod event;
-mod eviction;
 pub mod forward;
 mod fragment;
 mod frames;
 pub mod memory;
 pub mod params;
+mod profile;
 mod reassemble;
 pub mod recover;
 mod transit;

@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 
 use lowmesh_congestion::timer::fixed;
 use lowmesh_congestion::{Timer, WindowSpec};
+use lowmesh_reassembly::Limits;
 use lowmesh_registry::{Registry, Row, Unknown};
 use lowmesh_units::Duration;
 
@@ -234,32 +235,15 @@ impl Config {
         let free = self.fragmented_datagrams.saturating_sub(all);
         free > 0 && (own < free || !self.shares_fragmentation)
     }
-    /// Fragments of one datagram that the MAC may have at a time.
-    pub(crate) fn in_flight_max(&self) -> usize {
-        match self.profile {
-            StackProfile::Native => self.fragments_in_flight.max(1),
-            StackProfile::RiotGnrc => usize::MAX,
-        }
-    }
-    /// Whether one fragment without acknowledgement ends its datagram.
-    pub(crate) const fn abandons(&self) -> bool {
-        match self.profile {
-            StackProfile::Native => self.abandons,
-            StackProfile::RiotGnrc => false,
-        }
-    }
-    /// How long a forwarder remembers a datagram of recoverable fragments that is through.
-    pub(crate) const fn linger(&self) -> Duration {
-        match self.profile {
-            StackProfile::Native => self.recovery.linger,
-            StackProfile::RiotGnrc => GNRC_LINGER,
-        }
-    }
-    /// How many such datagrams the reassembling end remembers.
-    pub(crate) const fn complete_max(&self) -> usize {
-        match self.profile {
-            StackProfile::Native => self.recovery.complete_max,
-            StackProfile::RiotGnrc => 0,
+    /// What datagrams in reassembly may take.
+    pub(crate) fn reassembly_limits(&self) -> Limits {
+        // RFC 4944 s5.3: the reassembly timeout is at most 60 s.
+        let timeout = self.reassembly_timeout.min(REASSEMBLY_TIMEOUT_MAX);
+        Limits {
+            places: self.reassembly_buffers,
+            octets: self.reassembly_octets,
+            timeout,
+            stale_after: timeout / STALE_SHARE,
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::metadata::{Dependency, Package};
 const FLOORS: &[&[&str]] = &[
     &["units"],
     &["registry"],
-    &["machine", "wire", "trickle", "congestion"],
+    &["machine", "wire", "trickle", "congestion", "reassembly"],
     PROTOCOLS,
     &["stack"],
     &["applications"],
@@ -37,6 +37,7 @@ const SIDEWAYS: &[(&str, &str)] = &[("group", "coap"), ("oscore", "coap"), ("six
 /// Crates that a protocol crate of the same name alone may use, besides `stack` and the drivers.
 const RESERVED: &[(&str, &[&str])] = &[
     ("congestion", &["coap", "lowpan", "tcp", "stack", "sim", "net", "lab", "gateway"]),
+    ("reassembly", &["ipv6", "lowpan"]),
     ("trickle", &["rpl", "multicast", "stack", "sim"]),
 ];
 

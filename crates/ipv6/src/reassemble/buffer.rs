@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use lowmesh_machine::{DropReason, Handle};
-use lowmesh_units::Instant;
+use lowmesh_reassembly::{self as reassembly, Datagram, Fit, Pieces};
 use lowmesh_wire::ipv6::{
     Address, ExtensionKind, Extensions, FRAGMENT_HEADER_OCTETS, FRAGMENT_OFFSET_UNIT,
     FragmentHeader, HEADER_OCTETS, NEXT_HEADER_OFFSET, PAYLOAD_LENGTH_OFFSET,
@@ -17,22 +17,30 @@ pub(super) struct Name {
     pub identification: u32,
 }
 
+impl reassembly::Name for Name {
+    type Source = Address;
+
+    fn source(&self) -> Address {
+        self.source
+    }
+}
+
 /// A packet with holes.
 #[derive(Clone, Debug)]
 pub(super) struct Buffer {
-    pub name: Name,
     pub handle: Handle,
-    /// Of the fragment from which its time counts.
-    pub arrival: Instant,
     /// The headers of the first fragment, up to its fragment header and as if that were not there.
     pub headers: Option<Vec<u8>>,
     /// The fragmentable part as far as it has come.
-    pub data: Vec<u8>,
-    /// Offset and octets of each fragment that came.
-    pub received: Vec<(usize, usize)>,
-    received_octets: usize,
+    pub pieces: Pieces,
     /// Octets of the fragmentable part, known from its last fragment.
     total: Option<usize>,
+}
+
+impl Datagram for Buffer {
+    fn octets(&self) -> usize {
+        self.pieces.octets()
+    }
 }
 
 /// A fragment and where its packet's parts lie.
@@ -78,53 +86,35 @@ impl<'a> Part<'a> {
     }
 }
 
-/// How a fragment lies to those that came before it.
-pub(super) enum Fit {
-    New,
-    Duplicate,
-    Overlap,
-}
-
 impl Buffer {
-    pub const fn new(name: Name, handle: Handle, arrival: Instant) -> Self {
-        Self {
-            name,
-            handle,
-            arrival,
-            headers: None,
-            data: Vec::new(),
-            received: Vec::new(),
-            received_octets: 0,
-            total: None,
-        }
+    pub fn new(handle: Handle) -> Self {
+        Self { handle, headers: None, pieces: Pieces::new(0), total: None }
+    }
+
+    /// Fragments that wait.
+    pub fn fragments(&self) -> usize {
+        self.pieces.arrived().len()
     }
 
     pub fn fit(&self, part: &Part<'_>) -> Fit {
         let (offset, octets) = (usize::from(part.header.offset), part.data().len());
         let end = offset + octets;
-        if self.received.contains(&(offset, octets)) {
-            return Fit::Duplicate;
-        }
-        let overlaps = |&(other, length): &(usize, usize)| offset < other + length && other < end;
         // An end that moves contradicts what came before as well.
         let ends_elsewhere = match self.total {
             Some(total) => end > total || !part.header.more,
-            None => !part.header.more && self.data.len() > end,
+            None => !part.header.more && self.pieces.octets() > end,
         };
-        if ends_elsewhere || self.received.iter().any(overlaps) { Fit::Overlap } else { Fit::New }
+        match self.pieces.fit(offset, octets) {
+            Fit::New if ends_elsewhere => Fit::Overlap,
+            fit => fit,
+        }
     }
 
     pub fn store(&mut self, part: &Part<'_>) {
         let (offset, data) = (usize::from(part.header.offset), part.data());
-        let end = offset + data.len();
-        if self.data.len() < end {
-            self.data.resize(end, 0);
-        }
-        self.data[offset..end].copy_from_slice(data);
-        self.received.push((offset, data.len()));
-        self.received_octets += data.len();
+        self.pieces.insert(offset, data, ());
         if !part.header.more {
-            self.total = Some(end);
+            self.total = Some(offset + data.len());
         }
         if offset == 0 {
             // RFC 8200 s4.5: headers and the type behind them come from the first fragment.
@@ -133,7 +123,7 @@ impl Buffer {
     }
 
     pub fn is_complete(&self) -> bool {
-        self.total == Some(self.received_octets)
+        self.total.is_some_and(|total| self.pieces.covers(total))
     }
 }
 

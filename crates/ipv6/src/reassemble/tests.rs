@@ -271,7 +271,7 @@ proptest::proptest! {
                 proptest::prop_assert!(packet[40..].iter().all(|octet| *octet == 7));
             }
             proptest::prop_assert!(reassembly.handles().count() <= 2);
-            let waiting: usize = reassembly.buffers.iter().map(|b| b.received.len()).sum();
+            let waiting: usize = reassembly.table.iter().map(|one| one.datagram.fragments()).sum();
             proptest::prop_assert!(!is_gnrc || waiting <= 2 * GNRC_LIMITS);
             proptest::prop_assert!(reassembly.octets() <= 2 * REASSEMBLED_OCTETS);
         }

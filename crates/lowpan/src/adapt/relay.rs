@@ -11,6 +11,7 @@
 use alloc::vec::Vec;
 
 use lowmesh_machine::{DropReason, Handle, Rejected};
+use lowmesh_reassembly::Name as _;
 use lowmesh_units::Instant;
 use lowmesh_wire::ipv6::upper_layer;
 use lowmesh_wire::lowpan::decompress;
@@ -21,7 +22,7 @@ use super::recovered::RouteClient;
 use crate::event::{Output, Route};
 use crate::forward::Label;
 use crate::frames::{End, Part};
-use crate::params::{FragmentMode, ROUTE_REQUESTS, StackProfile};
+use crate::params::{FragmentMode, ROUTE_REQUESTS};
 use crate::reassemble::{Fragment, Name};
 use crate::transit::{Onward, TransitDatagram, first_frames, next_frame};
 
@@ -90,7 +91,7 @@ impl Adaptation {
     ) -> bool {
         let &Fragment { frame, source, destination, handle } = fragment;
         let has_no_buffer =
-            self.config.profile == StackProfile::RiotGnrc && self.reassembly.is_full();
+            self.config.choices().passes_only_with_buffer && self.reassembly.is_full();
         if has_no_buffer || self.pending_routes.len() >= ROUTE_REQUESTS {
             return false;
         }

@@ -29,7 +29,7 @@ use super::path::Path;
 use super::refusal::Refusals;
 use super::{Ending, Event, Outcome, Received, Receiving, Sending, Step, null};
 use crate::forward::{Label, VirtualReassembly};
-use crate::params::{Config, REASSEMBLY_TIMEOUT_MAX, REFUSAL_SHARE, StackProfile};
+use crate::params::{Config, REFUSAL_SHARE};
 
 /// What the node wants done.
 #[derive(Debug, PartialEq, Eq)]
@@ -112,7 +112,7 @@ pub(crate) struct Node {
 
 impl Node {
     pub fn new(address: Eui64, contexts: Contexts, config: Config, mut rng: Rng) -> Self {
-        let timeout = config.reassembly_timeout.min(REASSEMBLY_TIMEOUT_MAX);
+        let timeout = config.reassembly_limits().timeout;
         Self {
             address,
             contexts,
@@ -143,7 +143,7 @@ impl Node {
         self.counters
     }
     /// Octets of datagrams that are being put together.
-    pub const fn receiving_octets(&self) -> usize {
+    pub fn receiving_octets(&self) -> usize {
         self.receiving.octets()
     }
     /// Datagrams that are being put together.
@@ -294,7 +294,7 @@ impl Node {
     /// Tells a neighbour that its datagram cannot go on, once.
     fn refuse(&mut self, now: Instant, to: Eui64, datagram_tag: u8, asks: bool) {
         let label = Label { neighbour: to, tag: datagram_tag.into() };
-        if self.config.profile == StackProfile::RiotGnrc || self.refusals.tells(now, label, asks) {
+        if !self.config.choices().refuses_once || self.refusals.tells(now, label, asks) {
             self.acknowledge(to, null(datagram_tag));
         }
     }
@@ -346,7 +346,7 @@ impl Node {
         let (handle, next_hop) = (self.sending[at].handle(), self.sending[at].next_hop());
         let cleans_up = match ending {
             Ending::Delivered | Ending::Refused => false,
-            Ending::GaveUp => self.config.profile == StackProfile::Native,
+            Ending::GaveUp => self.config.choices().cleans_up,
             Ending::Unasked => true,
         };
         if cleans_up {
@@ -391,7 +391,7 @@ impl Node {
         self.queue_state = queue_state;
         while let Some((handle, source, ack)) = self.receiving.expire(now) {
             self.end(handle, Some(DropReason::ReassemblyTimeout));
-            if self.config.profile == StackProfile::Native {
+            if self.config.choices().cleans_up {
                 self.refuse(now, source, ack.datagram_tag, false);
             }
         }

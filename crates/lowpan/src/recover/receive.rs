@@ -4,7 +4,7 @@
 //! ```text
 //!   first fragment --> Open --all octets there--> Complete --linger--> forgotten
 //!                       |  \--abort, contradiction--> forgotten
-//!                       |\--its place is needed (`eviction`)--> forgotten, NULL bitmap
+//!                       |\--evicted--> forgotten, NULL bitmap
 //!                       \--nothing new for the timeout--> forgotten, NULL bitmap
 //! ```
 //!
@@ -12,42 +12,65 @@
 //! acknowledged again.
 
 use alloc::collections::VecDeque;
-use alloc::vec;
 use alloc::vec::Vec;
 
 use lowmesh_machine::{DropReason, Handle};
+use lowmesh_reassembly::{self as reassembly, Entry, Piece, Pieces, Table};
 use lowmesh_units::{Duration, Eui64, Instant};
 use lowmesh_wire::lowpan::rfrag::{Bitmap, FRAGMENTS_MAX, Part, Rfrag, RfragAck};
 
-use crate::eviction::{Bounds, Held, victims};
-use crate::params::{Config, REASSEMBLY_TIMEOUT_MAX, StackProfile};
+use crate::params::Config;
 
 /// What names a datagram on a link: who sent the frame, and its tag (RFC 8931 s6.1.1).
-type Name = (Eui64, u8);
-
-/// A fragment that came: its sequence number, where it begins and where it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Arrival {
-    sequence: u8,
-    start: usize,
-    end: usize,
+struct Name {
+    source: Eui64,
+    datagram_tag: u8,
 }
 
-/// How far a datagram has come.
+impl reassembly::Name for Name {
+    type Source = Eui64;
+
+    fn source(&self) -> Eui64 {
+        self.source
+    }
+}
+
+/// How far a datagram has come; its pieces have sequence numbers.
 #[derive(Debug)]
 enum State {
-    Open { bytes: Vec<u8>, arrivals: Vec<Arrival>, handle: Handle },
+    Open { pieces: Pieces<u8>, handle: Handle },
     Complete { datagram_size: usize },
 }
 
 /// One datagram.
 #[derive(Debug)]
-struct Entry {
-    name: Name,
+struct Datagram {
     state: State,
     /// A fragment with E came since the last acknowledgement.
     congestion: bool,
-    deadline: Instant,
+}
+
+impl Datagram {
+    /// The packet, while it is incomplete.
+    const fn open(&self) -> Option<Handle> {
+        match self.state {
+            State::Open { handle, .. } => Some(handle),
+            State::Complete { .. } => None,
+        }
+    }
+}
+
+impl reassembly::Datagram for Datagram {
+    fn octets(&self) -> usize {
+        match &self.state {
+            State::Open { pieces, .. } => pieces.octets(),
+            State::Complete { .. } => 0,
+        }
+    }
+    fn is_open(&self) -> bool {
+        self.open().is_some()
+    }
 }
 
 /// What became of a fragment, or of a deadline.
@@ -89,58 +112,49 @@ pub struct Received<'a> {
 /// All datagrams of recoverable fragments that end here.
 #[derive(Debug)]
 pub struct Receiving {
-    entries: Vec<Entry>,
-    octets: usize,
-    octets_max: usize,
-    buffers_max: usize,
+    table: Table<Name, Datagram>,
     complete_max: usize,
-    timeout: Duration,
     linger: Duration,
-    profile: StackProfile,
+    matches_first_fragments: bool,
     /// Datagrams that gave up their places to others.
     evicted: VecDeque<(Handle, Name)>,
 }
 
 impl Receiving {
     /// Octets of state for one datagram without its octets, all 32 fragments set aside.
-    pub const STATIC_OCTETS: usize = size_of::<Entry>() + FRAGMENTS_MAX * size_of::<Arrival>();
+    pub const STATIC_OCTETS: usize =
+        size_of::<Entry<Name, Datagram>>() + FRAGMENTS_MAX * size_of::<Piece<u8>>();
 
     /// No datagram yet; `config` sets the bounds.
     pub fn new(config: &Config) -> Self {
+        let choices = config.choices();
         Self {
-            entries: Vec::new(),
-            octets: 0,
-            octets_max: config.reassembly_octets,
-            buffers_max: config.reassembly_buffers,
+            table: Table::new(config.reassembly_limits(), choices.recovery),
             complete_max: config.complete_max(),
-            // RFC 4944 s5.3: the reassembly timeout is at most 60 s.
-            timeout: config.reassembly_timeout.min(REASSEMBLY_TIMEOUT_MAX),
             linger: config.recovery.linger,
-            profile: config.profile,
+            matches_first_fragments: choices.matches_first_fragments,
             evicted: VecDeque::new(),
         }
     }
 
     /// Octets held in buffers.
-    pub const fn octets(&self) -> usize {
-        self.octets
+    pub fn octets(&self) -> usize {
+        self.table.octets()
     }
     /// The datagrams that are being put together.
     pub fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
-        self.entries.iter().filter_map(|entry| match entry.state {
-            State::Open { handle, .. } => Some(handle),
-            State::Complete { .. } => None,
-        })
+        self.table.iter().filter_map(|entry| entry.datagram.open())
     }
     /// True when a fragment belongs to a datagram that is known here. A complete datagram does not keep its tag
     /// from another of another size. GNRC never knows a first fragment: it looks for the size that this tells, and has
     /// put that of the decompressed datagram in its place.
     pub fn expects(&self, source: Eui64, header: &Rfrag) -> bool {
-        if self.profile == StackProfile::RiotGnrc && matches!(header.part, Part::First { .. }) {
+        if !self.matches_first_fragments && matches!(header.part, Part::First { .. }) {
             return false;
         }
-        let named = |entry: &&Entry| entry.name == (source, header.datagram_tag);
-        self.entries.iter().find(named).is_some_and(|entry| match (&entry.state, header.part) {
+        let name = Name { source, datagram_tag: header.datagram_tag };
+        let known = self.table.position(&name).map(|at| &self.table.get(at).datagram.state);
+        known.is_some_and(|known| match (known, header.part) {
             (State::Complete { datagram_size: known }, Part::First { datagram_size }) => {
                 *known == usize::from(datagram_size)
             }
@@ -149,11 +163,11 @@ impl Receiving {
     }
     /// True while no datagram more can be put together.
     pub fn is_full(&self) -> bool {
-        self.handles().count() >= self.buffers_max
+        self.table.is_full()
     }
     /// When an entry has to be looked at.
     pub fn next_deadline(&self) -> Option<Instant> {
-        self.entries.iter().map(|entry| entry.deadline).min()
+        self.table.next_deadline()
     }
 
     /// Takes in a fragment, while the layer has `room` octets for another datagram; the acknowledgement is for
@@ -165,16 +179,16 @@ impl Receiving {
         room: usize,
     ) -> (Outcome, Option<RfragAck>) {
         let Received { header, source, .. } = *fragment;
-        let name = (source, header.datagram_tag);
-        let at = self.entries.iter().position(|entry| entry.name == name);
+        let name = Name { source, datagram_tag: header.datagram_tag };
+        let at = self.table.position(&name);
         match (header.part, at) {
             (Part::Abort, at) => self.abort(at, &header),
             (Part::First { .. }, Some(at)) if self.expects(source, &header) => {
                 self.take_in(now, at, fragment)
             }
             (Part::First { datagram_size }, at) => {
-                if let (Some(at), StackProfile::Native) = (at, self.profile) {
-                    self.forget(at);
+                if let Some(at) = at.filter(|_| self.matches_first_fragments) {
+                    self.table.remove(at);
                 }
                 self.open(now, name, datagram_size, fragment, room)
             }
@@ -186,7 +200,7 @@ impl Receiving {
     /// RFC 8931 s6.3: a pseudo fragment takes the datagram down; a NULL bitmap confirms it when asked.
     fn abort(&mut self, at: Option<usize>, header: &Rfrag) -> (Outcome, Option<RfragAck>) {
         let ack = header.ack_request.then(|| null(header.datagram_tag));
-        let handle = at.and_then(|at| self.forget(at));
+        let handle = at.and_then(|at| self.table.remove(at).datagram.open());
         match handle {
             Some(handle) => (Outcome::Dropped { handle, reason: DropReason::GaveUp }, ack),
             None => (Outcome::Waiting, ack),
@@ -202,54 +216,22 @@ impl Receiving {
         room: usize,
     ) -> (Outcome, Option<RfragAck>) {
         let (size, handle) = (usize::from(datagram_size), fragment.handle);
-        if !self.make_place(now, name.0, size, room) {
+        let Some(evicted) = self.table.admit(now, &name, size, room) else {
             // RFC 8931 s6.3: an end that is out of buffers SHOULD say so with a NULL bitmap.
             let outcome = Outcome::Dropped { handle, reason: DropReason::BufferFull };
-            return (outcome, Some(null(name.1)));
-        }
-        self.octets += size;
-        let state = State::Open { bytes: vec![0; size], arrivals: Vec::new(), handle };
-        let deadline = now + self.timeout;
-        self.entries.push(Entry { name, state, congestion: false, deadline });
-        self.take_in(now, self.entries.len() - 1, fragment)
-    }
-
-    /// True when a datagram may be opened; others may have given up their places for it.
-    fn make_place(&mut self, now: Instant, source: Eui64, octets: usize, room: usize) -> bool {
-        if self.profile == StackProfile::RiotGnrc {
-            return !self.is_full() && octets <= room.min(self.octets_max - self.octets);
-        }
-        let (buffers, octets_max) = (self.buffers_max, self.octets_max);
-        let bounds = Bounds { buffers, octets: octets_max, room, keeps_last: false };
-        let newcomer = Held { source, octets, news: now };
-        let open: Vec<usize> =
-            (0..self.entries.len()).filter(|at| self.held(*at).is_some()).collect();
-        let held = open.iter().filter_map(|at| self.held(*at));
-        let Some(victims) = victims(held, &newcomer, &bounds, self.timeout) else { return false };
-        let mut places: Vec<usize> = victims.into_iter().map(|victim| open[victim]).collect();
-        // From the back, so that the other places stay what they are.
-        places.sort_unstable();
-        for at in places.into_iter().rev() {
-            let name = self.entries[at].name;
-            if let Some(handle) = self.forget(at) {
-                self.evicted.push_back((handle, name));
-            }
-        }
-        true
-    }
-
-    /// What an entry holds while its datagram is being put together. Only news move its deadline.
-    fn held(&self, at: usize) -> Option<Held> {
-        let entry = &self.entries[at];
-        let State::Open { bytes, .. } = &entry.state else { return None };
-        let age = entry.deadline.since(Instant::ZERO).saturating_sub(self.timeout);
-        Some(Held { source: entry.name.0, octets: bytes.len(), news: Instant::ZERO + age })
+            return (outcome, Some(null(name.datagram_tag)));
+        };
+        let of = |entry: Entry<Name, Datagram>| Some((entry.datagram.open()?, entry.name));
+        self.evicted.extend(evicted.into_iter().filter_map(of));
+        let state = State::Open { pieces: Pieces::new(size), handle };
+        let at = self.table.insert(now, name, Datagram { state, congestion: false });
+        self.take_in(now, at, fragment)
     }
 
     /// Takes one datagram that gave up its place to another, with the NULL acknowledgement that takes down
     /// its path (RFC 8931 s6.3).
     pub fn take_evicted(&mut self) -> Option<(Handle, Eui64, RfragAck)> {
-        let (handle, (source, datagram_tag)) = self.evicted.pop_front()?;
+        let (handle, Name { source, datagram_tag }) = self.evicted.pop_front()?;
         Some((handle, source, null(datagram_tag)))
     }
 
@@ -260,28 +242,26 @@ impl Receiving {
         fragment: &Received<'_>,
     ) -> (Outcome, Option<RfragAck>) {
         let header = &fragment.header;
-        let entry = &mut self.entries[at];
-        entry.congestion |= header.congestion;
+        let datagram = &mut self.table.get_mut(at).datagram;
+        datagram.congestion |= header.congestion;
         let mut outcome = Outcome::Waiting;
-        if let State::Open { bytes, arrivals, handle } = &mut entry.state {
-            match place(bytes, arrivals, fragment) {
-                Fit::Contradiction => {
-                    // The octets or the sizes do not agree, and nothing says which are true.
-                    let handle = *handle;
-                    self.forget(at);
-                    let outcome = Outcome::Dropped { handle, reason: DropReason::Malformed };
-                    return (outcome, Some(null(header.datagram_tag)));
+        if let State::Open { pieces, handle } = &mut datagram.state {
+            let handle = *handle;
+            let Ok(is_new) = place(pieces, fragment) else {
+                self.table.remove(at);
+                let outcome = Outcome::Dropped { handle, reason: DropReason::Malformed };
+                return (outcome, Some(null(header.datagram_tag)));
+            };
+            if pieces.is_whole() {
+                let complete = State::Complete { datagram_size: pieces.octets() };
+                let state = core::mem::replace(&mut datagram.state, complete);
+                self.table.get_mut(at).deadline = now + self.linger;
+                if let State::Open { pieces, .. } = state {
+                    outcome = Outcome::Complete { datagram: pieces.into_bytes(), handle };
                 }
-                Fit::Known => {}
+            } else if is_new {
                 // Only news prolong the wait, so 32 fragments at most can.
-                Fit::New => entry.deadline = now + self.timeout,
-            }
-            if covers(arrivals, bytes.len()) {
-                let (datagram, handle) = (core::mem::take(bytes), *handle);
-                entry.state = State::Complete { datagram_size: datagram.len() };
-                entry.deadline = now + self.linger;
-                self.octets -= datagram.len();
-                outcome = Outcome::Complete { datagram, handle };
+                self.table.on_news(at, now);
             }
         }
         let ack = header.ack_request.then(|| self.acknowledge(at));
@@ -291,48 +271,37 @@ impl Receiving {
 
     /// RFC 8931 s6: upon X the reassembling end MUST acknowledge all it has received.
     fn acknowledge(&mut self, at: usize) -> RfragAck {
-        let entry = &mut self.entries[at];
-        let bitmap = match &entry.state {
+        let entry = self.table.get_mut(at);
+        let bitmap = match &entry.datagram.state {
             State::Complete { .. } => Bitmap::FULL,
-            State::Open { arrivals, .. } => {
+            State::Open { pieces, .. } => {
                 let mut bitmap = Bitmap::NULL;
-                for arrival in arrivals {
-                    bitmap.insert(arrival.sequence);
+                for piece in pieces.arrived() {
+                    bitmap.insert(piece.tag);
                 }
                 bitmap
             }
         };
         // RFC 8931 s6: the end MUST echo E, at most once, in the next acknowledgement.
-        let congestion = core::mem::take(&mut entry.congestion);
-        RfragAck { congestion, datagram_tag: entry.name.1, bitmap }
+        let congestion = core::mem::take(&mut entry.datagram.congestion);
+        RfragAck { congestion, datagram_tag: entry.name.datagram_tag, bitmap }
     }
 
     /// Forgets the oldest of too many complete datagrams.
     fn bound_complete(&mut self) {
-        let is_complete = |entry: &Entry| matches!(entry.state, State::Complete { .. });
-        let complete = self.entries.iter().filter(|entry| is_complete(entry)).count();
-        if complete > self.complete_max {
-            let oldest = self.entries.iter().position(is_complete).expect("there is one");
-            self.entries.remove(oldest);
-        }
-    }
-
-    /// Removes an entry; the handle of a datagram that was not complete.
-    fn forget(&mut self, at: usize) -> Option<Handle> {
-        match self.entries.remove(at).state {
-            State::Open { bytes, handle, .. } => {
-                self.octets -= bytes.len();
-                Some(handle)
-            }
-            State::Complete { .. } => None,
+        let is_complete = |entry: &Entry<Name, Datagram>| entry.datagram.open().is_none();
+        let complete = self.table.iter().filter(|entry| is_complete(entry)).count();
+        let oldest = self.table.iter().position(is_complete);
+        if let Some(oldest) = oldest.filter(|_| complete > self.complete_max) {
+            self.table.remove(oldest);
         }
     }
 
     /// Takes one datagram whose time is over, with the NULL acknowledgement that takes down its path.
     pub fn expire(&mut self, now: Instant) -> Option<(Handle, Eui64, RfragAck)> {
-        while let Some(at) = self.entries.iter().position(|entry| entry.deadline <= now) {
-            let (source, datagram_tag) = self.entries[at].name;
-            if let Some(handle) = self.forget(at) {
+        while let Some(entry) = self.table.expire(now) {
+            let Name { source, datagram_tag } = entry.name;
+            if let Some(handle) = entry.datagram.open() {
                 return Some((handle, source, null(datagram_tag)));
             }
         }
@@ -340,48 +309,32 @@ impl Receiving {
     }
 }
 
-/// How a fragment lies to those that came before it.
-enum Fit {
-    New,
-    Known,
-    Contradiction,
-}
+/// A fragment whose octets or sizes do not agree with those before it; nothing says which are true.
+struct Contradiction;
 
-/// Puts a fragment where it belongs.
-fn place(bytes: &mut [u8], arrivals: &mut Vec<Arrival>, fragment: &Received<'_>) -> Fit {
-    let start = usize::from(fragment.header.part.offset());
-    let end = start + fragment.data.len();
-    let sequence = fragment.header.part.sequence();
-    let other_size = match fragment.header.part {
-        Part::First { datagram_size } => usize::from(datagram_size) != bytes.len(),
+/// Puts a fragment where it belongs; true when it is new.
+fn place(pieces: &mut Pieces<u8>, fragment: &Received<'_>) -> Result<bool, Contradiction> {
+    let Received { header: Rfrag { part, .. }, data, .. } = *fragment;
+    let start = usize::from(part.offset());
+    let piece = Piece { start, end: start + data.len(), tag: part.sequence() };
+    let other_size = match part {
+        Part::First { datagram_size } => usize::from(datagram_size) != pieces.octets(),
         Part::Next { .. } | Part::Abort => false,
     };
-    if other_size || end > bytes.len() {
-        return Fit::Contradiction;
+    if other_size || piece.end > pieces.octets() {
+        return Err(Contradiction);
     }
-    let arrival = Arrival { sequence, start, end };
-    for other in arrivals.iter() {
-        let (from, to) = (start.max(other.start), end.min(other.end));
-        let agree = from >= to || bytes[from..to] == fragment.data[from - start..to - start];
-        if !agree || (other.sequence == sequence && *other != arrival) {
-            return Fit::Contradiction;
+    for other in pieces.arrived() {
+        let same_sequence = other.tag == piece.tag;
+        if !pieces.agrees(other, start, data) || same_sequence && *other != piece {
+            return Err(Contradiction);
         }
-        if *other == arrival {
-            return Fit::Known;
+        if *other == piece {
+            return Ok(false);
         }
     }
-    bytes[start..end].copy_from_slice(fragment.data);
-    let place = arrivals.partition_point(|other| other.start <= start);
-    arrivals.insert(place, arrival);
-    Fit::New
-}
-
-/// True when arrivals, in the order of their starts, leave no hole in `size` octets.
-fn covers(arrivals: &[Arrival], size: usize) -> bool {
-    let reach = |reached: usize, arrival: &Arrival| {
-        if arrival.start <= reached { reached.max(arrival.end) } else { reached }
-    };
-    arrivals.iter().fold(0, reach) == size
+    pieces.insert(start, data, piece.tag);
+    Ok(true)
 }
 
 /// The acknowledgement that gives a datagram up.

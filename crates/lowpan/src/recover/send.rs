@@ -140,9 +140,9 @@ impl Sending {
     /// Whether a fragment may leave; [`Permit::Blocked`] also when none has to.
     pub fn permits(&self, now: Instant) -> Permit {
         match self.due() {
-            Some(_) => match (self.window.permits(1, now), self.profile) {
-                (Permit::At(_), StackProfile::RiotGnrc) => Permit::Now,
-                (permit, StackProfile::Native | StackProfile::RiotGnrc) => permit,
+            Some(_) => match self.window.permits(1, now) {
+                Permit::At(_) if !self.profile.choices().paces => Permit::Now,
+                permit => permit,
             },
             None => Permit::Blocked,
         }
@@ -260,7 +260,7 @@ impl Sending {
         if self.pieces.iter().all(|piece| piece.fate == Fate::Received) {
             return Some(Ending::Delivered);
         }
-        if self.profile == StackProfile::RiotGnrc {
+        if self.profile.choices().lists_sent {
             self.take_back_lost();
         }
         if news.is_some() {
@@ -318,10 +318,7 @@ impl Sending {
     /// Fragments whose latest copy is older than this are lost when they are missing in a bitmap, even if none in it
     /// is newer.
     const fn lost_below(&self) -> u32 {
-        match self.profile {
-            StackProfile::Native => 0,
-            StackProfile::RiotGnrc => u32::MAX,
-        }
+        if self.profile.choices().lists_sent { u32::MAX } else { 0 }
     }
 
     /// Without a request under way and a fragment that may leave nothing would ever come back: the latest
@@ -358,7 +355,7 @@ impl Sending {
         }
         self.window.on_timeout(&silent, now);
         self.asked = None;
-        if self.profile == StackProfile::RiotGnrc && !self.keep_window(asked.sequence, now) {
+        if self.profile.choices().lists_sent && !self.keep_window(asked.sequence, now) {
             self.timer.on_give_up(now);
             return Some(Ending::Unasked);
         }

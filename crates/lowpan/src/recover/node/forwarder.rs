@@ -12,7 +12,7 @@ use super::super::path::{Link, Path, beginning, first_onward, next_onward};
 use super::{Node, Output, QueueState};
 use crate::event::Route;
 use crate::forward::Label;
-use crate::params::{FragmentMode, ROUTE_REQUESTS, StackProfile};
+use crate::params::{FragmentMode, ROUTE_REQUESTS};
 
 /// A first fragment whose route the driver was asked for.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl Node {
     pub(super) fn ask(&mut self, fragment: &Received<'_>) -> bool {
         let &Received { header, data, source, handle } = fragment;
         let has_no_buffer =
-            self.config.profile == StackProfile::RiotGnrc && self.receiving.is_full();
+            self.config.choices().passes_only_with_buffer && self.receiving.is_full();
         let is_busy = has_no_buffer || self.pending_routes.len() >= ROUTE_REQUESTS;
         if self.config.mode != FragmentMode::Recovered || is_busy {
             return false;

@@ -8,8 +8,7 @@ use lowmesh_units::{Duration, Eui64, Instant};
 
 use super::super::{Event, Sending};
 use super::{Node, Output, Waiting};
-use crate::buffer_overhead::BufferOverhead;
-use crate::params::{RECOVERY_QUEUE_FRAMES, StackProfile};
+use crate::params::RECOVERY_QUEUE_FRAMES;
 
 impl Node {
     /// Puts a frame behind those that wait for the gap. One that has no room is lost, and recovered by its ends.
@@ -62,9 +61,10 @@ impl Node {
     }
 
     const fn gap(&self) -> Duration {
-        match self.config.profile {
-            StackProfile::Native => self.config.recovery.inter_frame_gap,
-            StackProfile::RiotGnrc => Duration::ZERO,
+        if self.config.choices().paces {
+            self.config.recovery.inter_frame_gap
+        } else {
+            Duration::ZERO
         }
     }
 
@@ -74,7 +74,7 @@ impl Node {
     }
 
     fn take_room(&mut self, frame: &[u8]) {
-        let octets = frame.len() + BufferOverhead::of(self.config.profile).fragment;
+        let octets = frame.len() + self.config.choices().overhead.fragment;
         self.queue_state.room = self.queue_state.room.saturating_sub(octets);
     }
 
@@ -90,7 +90,7 @@ impl Node {
         let at = self.sending.iter().position(may_leave)?;
         let mut sending = self.sending.remove(at)?;
         let (mut header, is_copy) = sending.next_fragment(now, &mut self.rng)?;
-        if self.config.profile == StackProfile::RiotGnrc && self.is_congested() {
+        if self.config.choices().marks_own && self.is_congested() {
             header.congestion = true;
             self.counters.marked += 1;
         }
