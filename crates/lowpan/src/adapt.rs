@@ -1,30 +1,43 @@
-//! The adaptation layer of one node as a machine: composition of `compress`, `fragment` and `reassemble`;
-//! fragments that pass through are `relay`'s, recoverable ones `recovered`'s.
+//! The adaptation layer of one node as a machine. It composes the parts, and passes to one what another says:
+//!
+//! | input | part |
+//! |---|---|
+//! | `Packet` | `compress`; a large one goes to `sender` (RFC 4944) or `recover::node` (RFC 8931) |
+//! | `Frame` | by its dispatch: `decompress`, `relay` (RFC 8930), `reassemble` or `recover::node` |
+//! | `FrameDone` | `frames`, then the part that sent the frame |
+//! | `RouteReply` | the part that asked |
+//! | `Deadline` | `reassemble`, `relay`, `recover::node` |
 
-mod recovered;
 mod relay;
+mod sender;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use lowmesh_machine::{DropReason, Dropped, Handle, Layer, Machine, Outbox, Rejected, earliest};
+use lowmesh_reassembly::Name as _;
 use lowmesh_units::{Eui64, Instant, Rng};
-use lowmesh_wire::lowpan::fragment::{NEXT_OCTETS, OFFSET_UNIT};
+use lowmesh_wire::lowpan::fragment::{FragmentHeader, NEXT_OCTETS, OFFSET_UNIT};
 use lowmesh_wire::lowpan::{Contexts, Dispatch, decompress};
 
-use self::recovered::RouteClient;
-use self::relay::PendingRoute;
+use self::relay::{Lent, Relay, take_tag};
+use self::sender::{Oversized, Sender};
 use crate::buffer_overhead::BufferOverhead;
 use crate::compress::{Form, form};
-use crate::event::{Counters, Input, Output};
-use crate::forward::VirtualReassembly;
-use crate::fragment::{First, Fragmented};
+use crate::event::{Counters, Input, Output, Route};
 use crate::frames::{End, Frames, Part};
 use crate::memory::PacketBuffer;
 use crate::params::{Config, FragmentMode, MTU};
 use crate::reassemble::{Fragment, Outcome, Reassembly};
-use crate::recover::{self, node::Node};
-use crate::transit::TransitDatagram;
+use crate::recover;
+use crate::recover::node::{self, Node, QueueState};
+
+/// The part that asked for a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RouteClient {
+    Relay,
+    Recovery,
+}
 
 /// The adaptation layer of one node.
 #[derive(Debug)]
@@ -33,16 +46,14 @@ pub struct Adaptation {
     contexts: Contexts,
     config: Config,
     datagram_tag: u16,
-    fragmented: Vec<Fragmented>,
-    fragmented_octets: usize,
+    sender: Sender,
     reassembly: Reassembly,
-    passing: VirtualReassembly<TransitDatagram>,
-    pending_routes: VecDeque<PendingRoute>,
-    /// Who asked for routes, oldest first.
-    route_clients: VecDeque<RouteClient>,
+    relay: Relay,
     recovery: Node,
+    /// Which parts asked for routes, oldest first.
+    route_clients: VecDeque<RouteClient>,
     frames: Frames,
-    counters: Counters,
+    fragments_received: u64,
     outbox: Outbox<Output>,
 }
 
@@ -54,21 +65,16 @@ impl Adaptation {
         let datagram_tag = rng.next_u32() as u16;
         Self {
             address,
+            relay: Relay::new(address, contexts.clone(), config),
             recovery: Node::new(address, contexts.clone(), config, rng),
             contexts,
             config,
             datagram_tag,
-            fragmented: Vec::new(),
-            fragmented_octets: 0,
+            sender: Sender::new(config),
             reassembly: Reassembly::new(&config),
-            passing: VirtualReassembly::new(
-                config.forwarded_datagrams,
-                config.reassembly_limits().timeout,
-            ),
-            pending_routes: VecDeque::new(),
             route_clients: VecDeque::new(),
             frames: Frames::default(),
-            counters: Counters::default(),
+            fragments_received: 0,
             outbox: Outbox::new(),
         }
     }
@@ -81,7 +87,7 @@ impl Adaptation {
             reassembly: self.reassembly.octets()
                 + self.recovery.receiving_octets()
                 + reassembled * buffer_overhead.reassembly,
-            fragmentation: self.fragmented_octets
+            fragmentation: self.sender.octets()
                 + self.recovery.sending_octets()
                 + self.recovery.datagrams().count() * buffer_overhead.packet,
             frames: self.frames.octets(),
@@ -98,17 +104,14 @@ impl Adaptation {
     /// The packets that wait here or in the MAC's queue, once for each copy: whole, in reassembly, being sent
     /// in fragments, or passing through.
     pub fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
-        let fragmented = self.fragmented.iter().map(|datagram| datagram.handle);
-        let passing = self.passing.iter().map(|entry| entry.handle);
-        let asked = self.pending_routes.iter().map(PendingRoute::handle);
-        let here = self.reassembly.handles().chain(fragmented);
+        let here = self.reassembly.handles().chain(self.sender.handles());
         let ended = self.frames.ended_packets();
-        let others = here.chain(passing).chain(asked).chain(self.frames.whole_packets());
+        let others = here.chain(self.relay.handles()).chain(self.frames.whole_packets());
         others.chain(self.recovery.handles()).chain(ended)
     }
     /// Packets that are being sent in fragments now; at most the configured bound.
     pub fn fragmented_datagrams(&self) -> usize {
-        self.fragmented.len() + self.recovery.datagrams().count()
+        self.sender.len() + self.recovery.datagrams().count()
     }
     /// Datagrams that are being sent in recoverable fragments now, with their windows.
     pub fn recovered_datagrams(&self) -> impl Iterator<Item = &recover::Sending> {
@@ -116,11 +119,13 @@ impl Adaptation {
     }
     /// Datagrams whose fragments pass through now; at most the configured bound.
     pub fn forwarded_datagrams(&self) -> usize {
-        self.passing.iter().count() + self.recovery.forwarded_datagrams()
+        self.relay.len() + self.recovery.forwarded_datagrams()
     }
     /// What was counted since the layer began.
     pub const fn counters(&self) -> Counters {
-        self.counters
+        let fragments_sent = self.sender.fragments();
+        let fragments_received = self.fragments_received;
+        Counters { fragments_sent, fragments_received, ..self.relay.counters() }
     }
     /// What was counted of recoverable fragments.
     pub const fn recovery_counters(&self) -> recover::Counters {
@@ -166,7 +171,10 @@ impl Adaptation {
                 }
             }
             Form::Fragments { headers, covered } if payload >= NEXT_OCTETS + OFFSET_UNIT => {
-                self.send_fragmented(bytes, destination, handle, headers, covered);
+                let packet = Oversized { bytes, destination, handle, headers, covered };
+                let room = self.room();
+                self.sender.send(packet, || take_tag(&mut self.datagram_tag), room);
+                self.drain_sender();
             }
             Form::Fragments { .. } | Form::TooLarge => {
                 self.drop_packet(handle, DropReason::TooLarge);
@@ -175,83 +183,24 @@ impl Adaptation {
         Ok(())
     }
 
-    fn send_fragmented(
+    /// Sends a packet whose compressed `headers` stand for its first `covered` octets.
+    fn send_recovered(
         &mut self,
-        bytes: Vec<u8>,
-        destination: Option<Eui64>,
+        now: Instant,
+        packet: &[u8],
+        next_hop: Eui64,
         handle: Handle,
-        headers: Vec<u8>,
+        mut headers: Vec<u8>,
         covered: usize,
     ) {
-        let room = self.room();
-        let own = self.fragmented.iter().filter(|one| one.destination == destination).count();
-        let full = !self.config.may_fragment(own, self.fragmented.len());
-        if full || bytes.len() + self.config.frame_payload > room {
+        headers.extend_from_slice(&packet[covered..]);
+        if headers.len() + self.config.frame_payload > self.room() {
             self.drop_packet(handle, DropReason::BufferFull);
             return;
         }
-        let first = match self.config.mode {
-            FragmentMode::Forwarded => First::Headers,
-            FragmentMode::HopWise | FragmentMode::Recovered | FragmentMode::EndToEnd => First::Full,
-        };
-        let tag = self.next_datagram_tag();
-        self.fragmented_octets += bytes.len() + self.buffer_overhead().packet;
-        self.fragmented.push(Fragmented::new(
-            handle,
-            destination,
-            bytes,
-            headers,
-            covered,
-            first,
-            tag,
-        ));
-        self.advance(self.fragmented.len() - 1);
-    }
-
-    /// RFC 4944 s5.3: the sender increments datagram_tag for successive datagrams; RFC 8930 s5: for those that
-    /// pass through as well, so that no two on the air have the same.
-    fn next_datagram_tag(&mut self) -> u16 {
-        let tag = self.datagram_tag;
-        self.datagram_tag = tag.wrapping_add(1);
-        tag
-    }
-
-    /// Sends as many fragments of the datagram `at` as may be in flight.
-    fn advance(&mut self, at: usize) {
-        while self.fragmented[at].in_flight() < self.config.in_flight_max() {
-            if self.room() < self.config.frame_payload {
-                if self.fragmented[at].in_flight() == 0 {
-                    let handle = self.remove_fragmented(at).handle;
-                    self.drop_packet(handle, DropReason::BufferFull);
-                }
-                return;
-            }
-            let datagram = &mut self.fragmented[at];
-            let Some((payload, last)) = datagram.next_fragment(self.config.frame_payload) else {
-                return;
-            };
-            let (destination, handle) = (datagram.destination, datagram.handle);
-            self.counters.fragments_sent += 1;
-            self.frames.push(
-                handle,
-                Part::Fragment,
-                payload.len() + self.buffer_overhead().fragment,
-            );
-            self.outbox.push(Output::Frame { payload, destination, handle, last });
-        }
-    }
-
-    /// A packet need not wait itself once it is all in frames.
-    fn let_go(&mut self, at: usize) {
-        if !self.fragmented[at].is_let_go() {
-            self.fragmented[at].let_go();
-            self.fragmented_octets -= self.fragmented[at].octets() + self.buffer_overhead().packet;
-        }
-    }
-
-    fn remove_fragmented(&mut self, at: usize) -> Fragmented {
-        self.let_go(at);
-        self.fragmented.remove(at)
+        let queue = self.queue_state();
+        self.recovery.send(now, handle, next_hop, headers, queue);
+        self.drain_recovery();
     }
 
     fn on_frame_done(&mut self, now: Instant, handle: Handle, delivered: bool) {
@@ -259,15 +208,27 @@ impl Adaptation {
         let Some(part) = self.frames.take(handle) else { return };
         match part {
             Part::Whole => self.outbox.push(Output::PacketDone { handle, delivered }),
-            Part::Fragment => self.on_fragment_done(handle, delivered),
-            Part::Forwarded => self.on_forwarded(now, handle, delivered),
+            Part::Fragment => {
+                let room = self.room();
+                self.sender.on_fragment_done(handle, delivered, room);
+                self.drain_sender();
+            }
+            Part::Forwarded => {
+                self.relay.on_fragment_done(now, handle, delivered, &mut self.reassembly);
+                self.drain_relay(now);
+            }
             // Whether the next node has it does not matter: the ends find out.
             Part::Recovered => {}
         }
         while let Some(end) = self.frames.take_ended(handle, part) {
             self.close_copy(handle, end);
         }
-        self.offer_room(now);
+        if self.recovery.is_sending() {
+            // There may be room for another fragment.
+            let queue = self.queue_state();
+            self.recovery.on_frame_done(now, queue);
+            self.drain_recovery();
+        }
     }
 
     /// A copy of a packet is over, with the last of its frames that are of this kind.
@@ -285,44 +246,20 @@ impl Adaptation {
         }
     }
 
-    fn on_fragment_done(&mut self, handle: Handle, delivered: bool) {
-        let waiting = |datagram: &Fragmented| datagram.handle == handle && datagram.in_flight() > 0;
-        let Some(at) = self.fragmented.iter().position(waiting) else { return };
-        self.fragmented[at].on_confirmed(delivered, self.config.abandons());
-        match self.fragmented[at].result() {
-            Some(delivered) => {
-                self.remove_fragmented(at);
-                self.outbox.push(Output::PacketDone { handle, delivered });
-            }
-            // GNRC cuts a packet while its first frame is on the air, and then lets it go.
-            None if self.fragmented[at].is_sent() && self.config.choices().hands_over_all => {
-                self.let_go(at);
-            }
-            None => self.advance(at),
-        }
-    }
-
     fn on_frame(&mut self, now: Instant, fragment: &Fragment<'_>) {
         let &Fragment { frame, source, destination, handle } = fragment;
-        let broadcast = destination.is_none();
         let dispatch = frame.first().map_or(Dispatch::NotLowpan, |octet| Dispatch::of(*octet));
         match dispatch {
             Dispatch::Ipv6 | Dispatch::Iphc => {
                 self.outbox.push(Output::Accepted { handle });
-                let mut bytes = Vec::with_capacity(frame.len() + 64);
-                match decompress(frame, source, destination, &self.contexts, None, &mut bytes) {
-                    Ok(()) => {
-                        self.outbox.push(Output::Packet { bytes, source, broadcast, handle });
-                    }
-                    Err(_) => self.drop_packet(handle, DropReason::Malformed),
-                }
+                self.on_packet_frame(frame, source, destination, handle);
             }
             Dispatch::First | Dispatch::Next => {
-                self.counters.fragments_received += 1;
+                self.fragments_received += 1;
                 self.on_fragment(now, fragment);
             }
             Dispatch::Rfrag | Dispatch::RfragAck => {
-                self.counters.fragments_received += 1;
+                self.fragments_received += 1;
                 self.on_recoverable(now, fragment);
             }
             // RFC 4944 s5.1: a frame that is not LoWPAN is discarded.
@@ -331,6 +268,63 @@ impl Adaptation {
                 self.drop_packet(handle, DropReason::Malformed);
             }
         }
+    }
+
+    /// Takes a fragment of RFC 4944: it passes, or is put together here.
+    fn on_fragment(&mut self, now: Instant, fragment: &Fragment<'_>) {
+        let unicast = fragment.destination.is_some();
+        if self.config.mode == FragmentMode::Forwarded
+            && unicast
+            && let Ok(header) = FragmentHeader::parse(fragment.frame)
+        {
+            let room = self.room();
+            let (datagram_tag, reassembly) = (&mut self.datagram_tag, &mut self.reassembly);
+            let mut lent = Lent { room, datagram_tag, reassembly };
+            let passes = self.relay.on_fragment(now, fragment, header, &mut lent);
+            self.drain_relay(now);
+            if passes {
+                return;
+            }
+        }
+        self.reassemble(now, fragment);
+    }
+
+    /// Takes a frame with a dispatch of RFC 8931.
+    fn on_recoverable(&mut self, now: Instant, fragment: &Fragment<'_>) {
+        let &Fragment { frame, source, destination, handle } = fragment;
+        let queue = self.queue_state();
+        // RFC 8931 s6: fragments are for one neighbour, who acknowledges them.
+        let is_taken =
+            destination.is_some() && self.recovery.on_frame(now, frame, source, handle, queue);
+        if !is_taken {
+            self.outbox.push(Output::Accepted { handle });
+            self.drop_packet(handle, DropReason::Malformed);
+        }
+        self.drain_recovery();
+    }
+
+    fn on_route_reply(
+        &mut self,
+        now: Instant,
+        beginning: Vec<u8>,
+        route: Route,
+    ) -> Result<(), Rejected> {
+        if self.route_clients.pop_front() == Some(RouteClient::Recovery) {
+            let queue = self.queue_state();
+            self.recovery.on_route_reply(now, &beginning, route, queue)?;
+            self.drain_recovery();
+        } else {
+            let room = self.room();
+            let (datagram_tag, reassembly) = (&mut self.datagram_tag, &mut self.reassembly);
+            let mut lent = Lent { room, datagram_tag, reassembly };
+            self.relay.on_route_reply(now, beginning, route, &mut lent)?;
+            self.drain_relay(now);
+        }
+        Ok(())
+    }
+
+    fn queue_state(&self) -> QueueState {
+        QueueState { room: self.room(), backlog: self.frames.len() }
     }
 
     /// Takes a fragment of a datagram that is put together here.
@@ -364,11 +358,93 @@ impl Adaptation {
         while let Some(handle) = self.reassembly.expire(now) {
             self.drop_packet(handle, DropReason::ReassemblyTimeout);
         }
-        while let Some(entry) = self.passing.expire(now) {
-            let end = End::Dropped(DropReason::ReassemblyTimeout);
-            self.end_copy(entry.handle, Part::Forwarded, end);
+        self.relay.on_deadline(now);
+        self.drain_relay(now);
+        if self.recovery.next_deadline().is_some_and(|deadline| deadline <= now) {
+            let queue = self.queue_state();
+            self.recovery.on_deadline(now, queue);
+            self.drain_recovery();
         }
-        self.on_recovery_deadline(now);
+    }
+
+    fn drain_sender(&mut self) {
+        while let Some(output) = self.sender.poll_output() {
+            if let Output::Frame { payload, handle, .. } = &output {
+                let octets = payload.len() + self.buffer_overhead().fragment;
+                self.frames.push(*handle, Part::Fragment, octets);
+            }
+            self.outbox.push(output);
+        }
+    }
+
+    fn drain_relay(&mut self, now: Instant) {
+        while let Some(output) = self.relay.poll_output() {
+            match output {
+                relay::Output::Accepted { handle } => self.outbox.push(Output::Accepted { handle }),
+                relay::Output::RouteRequest { beginning, source, handle } => {
+                    self.route_clients.push_back(RouteClient::Relay);
+                    self.outbox.push(Output::RouteRequest { beginning, source, handle });
+                }
+                relay::Output::Frame { payload, next_hop, handle, last } => {
+                    let octets = payload.len() + self.buffer_overhead().fragment;
+                    self.frames.push(handle, Part::Forwarded, octets);
+                    let destination = Some(next_hop);
+                    self.outbox.push(Output::Frame { payload, destination, handle, last });
+                }
+                relay::Output::Stays { name, data, handle } => {
+                    let room = self.room();
+                    let outcome = self.reassembly.place(now, name, 0, &data, handle, room);
+                    self.on_outcome(name.source(), name.is_broadcast(), outcome);
+                }
+                relay::Output::Dropped { handle, reason } => self.drop_packet(handle, reason),
+                relay::Output::Ended { handle, end } => {
+                    self.end_copy(handle, Part::Forwarded, end);
+                }
+            }
+        }
+    }
+
+    fn drain_recovery(&mut self) {
+        while let Some(output) = self.recovery.poll_output() {
+            match output {
+                node::Output::Frame { payload, destination, handle } => {
+                    let octets = payload.len() + self.buffer_overhead().fragment;
+                    self.frames.push(handle, Part::Recovered, octets);
+                    let destination = Some(destination);
+                    // Whether another follows is known only when it is due.
+                    self.outbox.push(Output::Frame { payload, destination, handle, last: false });
+                }
+                node::Output::Accepted { handle } => self.outbox.push(Output::Accepted { handle }),
+                node::Output::RouteRequest { beginning, source, handle } => {
+                    self.route_clients.push_back(RouteClient::Recovery);
+                    self.outbox.push(Output::RouteRequest { beginning, source, handle });
+                }
+                node::Output::Datagram { datagram, source, handle } => {
+                    self.on_packet_frame(&datagram, source, Some(self.address), handle);
+                }
+                node::Output::Step(step) => self.outbox.push(Output::Step(step)),
+                node::Output::Ended { handle, dropped } => {
+                    let end = dropped.map_or(End::PassedOn, End::Dropped);
+                    self.end_copy(handle, Part::Recovered, end);
+                }
+            }
+        }
+    }
+
+    /// Takes the compressed form of a whole packet.
+    fn on_packet_frame(
+        &mut self,
+        compressed: &[u8],
+        source: Eui64,
+        destination: Option<Eui64>,
+        handle: Handle,
+    ) {
+        let broadcast = destination.is_none();
+        let mut bytes = Vec::with_capacity(compressed.len() + 64);
+        match decompress(compressed, source, destination, &self.contexts, None, &mut bytes) {
+            Ok(()) => self.outbox.push(Output::Packet { bytes, source, broadcast, handle }),
+            Err(_) => self.drop_packet(handle, DropReason::Malformed),
+        }
     }
 
     fn drop_packet(&mut self, handle: Handle, reason: DropReason) {
@@ -390,12 +466,7 @@ impl Machine for Adaptation {
             }
             Input::FrameDone { handle, delivered } => self.on_frame_done(now, handle, delivered),
             Input::RouteReply { beginning, route } => {
-                return match self.route_clients.pop_front() {
-                    Some(RouteClient::Recovered) => self.on_recovered_route(now, &beginning, route),
-                    Some(RouteClient::Forwarded) | None => {
-                        self.on_route_reply(now, &beginning, route)
-                    }
-                };
+                return self.on_route_reply(now, beginning, route);
             }
             Input::Deadline => self.on_deadline(now),
         }
@@ -407,7 +478,7 @@ impl Machine for Adaptation {
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        let here = earliest(self.reassembly.next_deadline(), self.passing.next_deadline());
+        let here = earliest(self.reassembly.next_deadline(), self.relay.next_deadline());
         earliest(here, self.recovery.next_deadline())
     }
 }

@@ -8,27 +8,25 @@
 //!   later fragment without one, or the virtual reassembly buffer is full: reassembled here, then fragmented again
 //! ```
 
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use lowmesh_machine::{DropReason, Handle, Rejected};
-use lowmesh_reassembly::Name as _;
-use lowmesh_units::Instant;
+use lowmesh_machine::{DropReason, Handle, Outbox, Rejected};
+use lowmesh_units::{Eui64, Instant};
 use lowmesh_wire::ipv6::upper_layer;
-use lowmesh_wire::lowpan::decompress;
 use lowmesh_wire::lowpan::fragment::FragmentHeader;
+use lowmesh_wire::lowpan::{Contexts, decompress};
 
-use super::Adaptation;
-use super::recovered::RouteClient;
-use crate::event::{Output, Route};
-use crate::forward::Label;
-use crate::frames::{End, Part};
-use crate::params::{FragmentMode, ROUTE_REQUESTS};
-use crate::reassemble::{Fragment, Name};
+use crate::event::{Counters, Route};
+use crate::forward::{Label, VirtualReassembly};
+use crate::frames::End;
+use crate::params::{Config, ROUTE_REQUESTS};
+use crate::reassemble::{Fragment, Name, Reassembly};
 use crate::transit::{Onward, TransitDatagram, first_frames, next_frame};
 
 /// A first fragment whose route the driver was asked for.
 #[derive(Debug)]
-pub(super) struct PendingRoute {
+struct PendingRoute {
     name: Name,
     incoming: Label,
     datagram_size: u16,
@@ -37,33 +35,100 @@ pub(super) struct PendingRoute {
     original: Option<Vec<u8>>,
 }
 
-impl PendingRoute {
-    pub const fn handle(&self) -> Handle {
-        self.handle
-    }
+/// What the relay wants done.
+#[derive(Debug)]
+pub(super) enum Output {
+    /// The first fragment of a packet was taken over.
+    Accepted { handle: Handle },
+    /// Where does the packet go that begins so?
+    RouteRequest { beginning: Vec<u8>, source: Eui64, handle: Handle },
+    /// Send a fragment; `last` if no other of its packet follows.
+    Frame { payload: Vec<u8>, next_hop: Eui64, handle: Handle, last: bool },
+    /// A first fragment stays here for reassembly.
+    Stays { name: Name, data: Vec<u8>, handle: Handle },
+    /// A packet of which no fragment went on ends here.
+    Dropped { handle: Handle, reason: DropReason },
+    /// A packet that passed is over.
+    Ended { handle: Handle, end: End },
 }
 
-impl Adaptation {
-    /// Takes a fragment of RFC 4944.
-    pub(super) fn on_fragment(&mut self, now: Instant, fragment: &Fragment<'_>) {
-        let unicast = fragment.destination.is_some();
-        if self.config.mode == FragmentMode::Forwarded
-            && unicast
-            && let Ok(header) = FragmentHeader::parse(fragment.frame)
-            && self.relay(now, fragment, header)
-        {
-            return;
+/// What the layer lends for one call.
+pub(super) struct Lent<'a> {
+    /// Octets that the packet buffer has left.
+    pub room: usize,
+    /// The tag of the next datagram.
+    pub datagram_tag: &'a mut u16,
+    pub reassembly: &'a mut Reassembly,
+}
+
+/// RFC 4944 s5.3: the sender increments datagram_tag for successive datagrams; RFC 8930 s5: for those that
+/// pass through as well, so that no two on the air have the same.
+pub(super) const fn take_tag(next: &mut u16) -> u16 {
+    let tag = *next;
+    *next = tag.wrapping_add(1);
+    tag
+}
+
+/// The datagrams whose fragments pass through.
+#[derive(Debug)]
+pub(super) struct Relay {
+    address: Eui64,
+    contexts: Contexts,
+    config: Config,
+    passing: VirtualReassembly<TransitDatagram>,
+    pending_routes: VecDeque<PendingRoute>,
+    counters: Counters,
+    outbox: Outbox<Output>,
+}
+
+impl Relay {
+    pub fn new(address: Eui64, contexts: Contexts, config: Config) -> Self {
+        let timeout = config.reassembly_limits().timeout;
+        Self {
+            address,
+            contexts,
+            config,
+            passing: VirtualReassembly::new(config.forwarded_datagrams, timeout),
+            pending_routes: VecDeque::new(),
+            counters: Counters::default(),
+            outbox: Outbox::new(),
         }
-        self.reassemble(now, fragment);
+    }
+
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outbox.pop()
+    }
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.passing.next_deadline()
+    }
+    /// Datagrams whose fragments pass through now.
+    pub fn len(&self) -> usize {
+        self.passing.iter().count()
+    }
+    /// The packets that pass through or wait for a route, once for each copy.
+    pub fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
+        let passing = self.passing.iter().map(|entry| entry.handle);
+        passing.chain(self.pending_routes.iter().map(|pending| pending.handle))
+    }
+    /// What was counted of fragments that pass.
+    pub const fn counters(&self) -> Counters {
+        self.counters
     }
 
     /// Lets a fragment pass, or asks where to; false if it has to be reassembled.
-    fn relay(&mut self, now: Instant, fragment: &Fragment<'_>, header: FragmentHeader) -> bool {
+    pub fn on_fragment(
+        &mut self,
+        now: Instant,
+        fragment: &Fragment<'_>,
+        header: FragmentHeader,
+        lent: &mut Lent<'_>,
+    ) -> bool {
         let incoming = Label { neighbour: fragment.source, tag: header.datagram_tag };
         if self.passing.find(incoming).is_some() {
             // A copy of the first fragment is of no use, and the entry knows only one size.
             if header.offset != 0 {
-                self.relay_next(now, incoming, header, &fragment.frame[header.octets()..]);
+                let data = &fragment.frame[header.octets()..];
+                self.on_next(now, incoming, header, data, lent);
             }
             return true;
         }
@@ -73,12 +138,14 @@ impl Adaptation {
             return true;
         }
         let name = Name::of(fragment, header);
-        let known = self.reassembly.knows(&name, now);
+        let known = lent.reassembly.knows(&name, now);
         if header.offset != 0 || known {
             self.counters.fallbacks_order += u64::from(!known);
             return false;
         }
-        self.ask(fragment, header, name, incoming)
+        let has_no_buffer =
+            self.config.choices().passes_only_with_buffer && lent.reassembly.is_full();
+        !has_no_buffer && self.ask(fragment, header, name, incoming)
     }
 
     /// Asks where a first fragment goes; false if that cannot be told from it.
@@ -90,9 +157,7 @@ impl Adaptation {
         incoming: Label,
     ) -> bool {
         let &Fragment { frame, source, destination, handle } = fragment;
-        let has_no_buffer =
-            self.config.choices().passes_only_with_buffer && self.reassembly.is_full();
-        if has_no_buffer || self.pending_routes.len() >= ROUTE_REQUESTS {
+        if self.pending_routes.len() >= ROUTE_REQUESTS {
             return false;
         }
         let datagram_size = header.datagram_size;
@@ -113,44 +178,38 @@ impl Adaptation {
             original,
         });
         self.outbox.push(Output::Accepted { handle });
-        self.route_clients.push_back(RouteClient::Forwarded);
         self.outbox.push(Output::RouteRequest { beginning, source, handle });
         true
     }
 
     /// The driver's answer to the oldest question.
-    pub(super) fn on_route_reply(
+    pub fn on_route_reply(
         &mut self,
         now: Instant,
-        beginning: &[u8],
+        beginning: Vec<u8>,
         route: Route,
+        lent: &mut Lent<'_>,
     ) -> Result<(), Rejected> {
         let Some(pending) = self.pending_routes.pop_front() else {
             return Err(Rejected::Gone { what: "route", why: "no first fragment waits for one" });
         };
         let PendingRoute { name, handle, .. } = pending;
         match route {
-            Route::None => self.reassembly.remember(name, now),
-            Route::Via(next_hop) if !self.passing.is_full() => {
-                let outgoing = Label { neighbour: next_hop, tag: self.next_datagram_tag() };
-                self.begin_passage(now, &pending, beginning, outgoing);
+            Route::None => lent.reassembly.remember(name, now),
+            Route::Via(neighbour) if !self.passing.is_full() => {
+                let outgoing = Label { neighbour, tag: take_tag(lent.datagram_tag) };
+                self.begin_passage(now, &pending, &beginning, outgoing, lent);
             }
             Route::Via(_) => {
                 self.counters.fallbacks_full += 1;
-                match &pending.original {
-                    Some(original) => self.place_first(now, name, original, handle),
-                    None => self.drop_packet(handle, DropReason::BufferFull),
-                }
+                self.outbox.push(match pending.original {
+                    Some(data) => Output::Stays { name, data, handle },
+                    None => Output::Dropped { handle, reason: DropReason::BufferFull },
+                });
             }
-            Route::Here => self.place_first(now, name, beginning, handle),
+            Route::Here => self.outbox.push(Output::Stays { name, data: beginning, handle }),
         }
         Ok(())
-    }
-
-    fn place_first(&mut self, now: Instant, name: Name, data: &[u8], handle: Handle) {
-        let room = self.room();
-        let outcome = self.reassembly.place(now, name, 0, data, handle, room);
-        self.on_outcome(name.source(), name.is_broadcast(), outcome);
     }
 
     fn begin_passage(
@@ -159,14 +218,15 @@ impl Adaptation {
         pending: &PendingRoute,
         beginning: &[u8],
         outgoing: Label,
+        lent: &mut Lent<'_>,
     ) {
         let &PendingRoute { name, incoming, handle, .. } = pending;
         let mut transit = TransitDatagram::new(pending.datagram_size);
-        let frames = match self.onward_frames(&mut transit, beginning, outgoing) {
+        let frames = match self.onward_frames(&mut transit, beginning, outgoing, lent.room) {
             Ok(frames) => frames,
             Err(reason) => {
-                self.reassembly.remember(name, now);
-                self.drop_packet(handle, reason);
+                lent.reassembly.remember(name, now);
+                self.outbox.push(Output::Dropped { handle, reason });
                 return;
             }
         };
@@ -182,12 +242,13 @@ impl Adaptation {
         }
     }
 
-    /// The first fragment as it goes on; `passage` then knows of its octets.
+    /// The first fragment as it goes on; `transit` then knows of its octets.
     fn onward_frames(
         &self,
         transit: &mut TransitDatagram,
         beginning: &[u8],
         outgoing: Label,
+        room: usize,
     ) -> Result<Vec<Vec<u8>>, DropReason> {
         let link = Onward {
             here: self.address,
@@ -202,13 +263,19 @@ impl Adaptation {
         let frames = first_frames(beginning, transit.datagram_size, &link)
             .map_err(|_| DropReason::Malformed)?
             .ok_or(DropReason::TooLarge)?;
-        let buffer_overhead = self.buffer_overhead().fragment;
-        let octets: usize = frames.iter().map(|frame| frame.len() + buffer_overhead).sum();
-        if octets > self.room() { Err(DropReason::BufferFull) } else { Ok(frames) }
+        let overhead = self.config.choices().overhead.fragment;
+        let octets: usize = frames.iter().map(|frame| frame.len() + overhead).sum();
+        if octets > room { Err(DropReason::BufferFull) } else { Ok(frames) }
     }
 
-    fn relay_next(&mut self, now: Instant, incoming: Label, header: FragmentHeader, data: &[u8]) {
-        let room = self.room();
+    fn on_next(
+        &mut self,
+        now: Instant,
+        incoming: Label,
+        header: FragmentHeader,
+        data: &[u8],
+        lent: &mut Lent<'_>,
+    ) {
         let Some(entry) = self.passing.find(incoming) else { return };
         let (outgoing, handle) = (entry.outgoing, entry.handle);
         let transit = &mut entry.state;
@@ -218,8 +285,9 @@ impl Adaptation {
             return;
         }
         let payload = next_frame(header, data, outgoing.tag);
-        if payload.len() > room {
-            self.end_passage(now, incoming, End::Dropped(DropReason::BufferFull));
+        if payload.len() > lent.room {
+            let end = End::Dropped(DropReason::BufferFull);
+            self.end_passage(now, incoming, end, lent.reassembly);
             return;
         }
         transit.in_flight += 1;
@@ -229,13 +297,17 @@ impl Adaptation {
 
     fn send_forwarded(&mut self, payload: Vec<u8>, to: Label, handle: Handle, last: bool) {
         self.counters.fragments_forwarded += 1;
-        self.frames.push(handle, Part::Forwarded, payload.len() + self.buffer_overhead().fragment);
-        let destination = Some(to.neighbour);
-        self.outbox.push(Output::Frame { payload, destination, handle, last });
+        self.outbox.push(Output::Frame { payload, next_hop: to.neighbour, handle, last });
     }
 
     /// The MAC is done with a fragment that passed through.
-    pub(super) fn on_forwarded(&mut self, now: Instant, handle: Handle, delivered: bool) {
+    pub fn on_fragment_done(
+        &mut self,
+        now: Instant,
+        handle: Handle,
+        delivered: bool,
+        reassembly: &mut Reassembly,
+    ) {
         let waits = |transit: &TransitDatagram| transit.in_flight > 0;
         // Without an entry the datagram has ended while its frame was in the queue.
         let Some(entry) = self.passing.find_handle(handle, waits) else { return };
@@ -246,19 +318,33 @@ impl Adaptation {
         let over = transit.is_complete() && transit.in_flight == 0;
         // One lost fragment makes the others useless.
         if transit.lossy && (over || self.config.abandons()) {
-            self.end_passage(now, incoming, End::Failed);
+            self.end_passage(now, incoming, End::Failed, reassembly);
         } else if over {
-            self.end_passage(now, incoming, End::PassedOn);
+            self.end_passage(now, incoming, End::PassedOn, reassembly);
         }
     }
 
     /// Forgets a datagram but for its late fragments.
-    fn end_passage(&mut self, now: Instant, incoming: Label, end: End) {
+    fn end_passage(
+        &mut self,
+        now: Instant,
+        incoming: Label,
+        end: End,
+        reassembly: &mut Reassembly,
+    ) {
         if let Some(entry) = self.passing.close(incoming) {
-            self.end_copy(entry.handle, Part::Forwarded, end);
+            self.outbox.push(Output::Ended { handle: entry.handle, end });
             let Label { neighbour, tag } = incoming;
             let size = entry.state.datagram_size;
-            self.reassembly.remember(Name::unicast(neighbour, self.address, size, tag), now);
+            reassembly.remember(Name::unicast(neighbour, self.address, size, tag), now);
+        }
+    }
+
+    /// Ends the datagrams whose time is over.
+    pub fn on_deadline(&mut self, now: Instant) {
+        while let Some(entry) = self.passing.expire(now) {
+            let end = End::Dropped(DropReason::ReassemblyTimeout);
+            self.outbox.push(Output::Ended { handle: entry.handle, end });
         }
     }
 }
