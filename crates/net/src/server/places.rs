@@ -3,10 +3,12 @@
 //!
 //! ```text
 //!   admit ──► Opening ── serve ──► Served ── evicted ──► Leaving ──► gone
-//!                └── evicted, too slow ──────────────────► gone
+//!                ├── evicted ──────────────────────────────┘  └─ cut ──► gone
+//!                └── too slow ──────────────────────────────────────────► gone
 //! ```
 //! Connections whose handshakes are not complete have places of their own, so they cannot take those of connections that
-//! are served.
+//! are served. A connection that has lost its place may end in order; of those that leave the longest idle one is cut when
+//! more leave than may.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -50,8 +52,10 @@ enum Stage {
     Opening,
     /// Its peer has sent its CSM.
     Served,
-    /// It has lost its place, and ends.
+    /// It has lost its place, and ends in order.
     Leaving,
+    /// It ends at once.
+    Cut,
 }
 
 /// What a connection says of itself.
@@ -61,6 +65,18 @@ struct Standing {
     busy: AtomicBool,
     used: AtomicU64,
     evicted: Notify,
+    cut: Notify,
+}
+
+/// Tells when a connection ends at once.
+#[derive(Debug)]
+pub(super) struct Cut(Arc<Standing>);
+
+impl Cut {
+    /// Waits until the place of a connection that leaves is needed.
+    pub(super) async fn wait(&self) {
+        self.0.cut.notified().await;
+    }
 }
 
 /// The place of one connection, free again when this is dropped.
@@ -81,14 +97,15 @@ impl Places {
         Self { bounds, ledger: Ledger::default(), uses: Arc::default() }
     }
     /// A place for a connection that begins. Past a bound the oldest connection whose handshakes are not complete makes
-    /// room: of the same source if that has its share, else of the source with most. `None` while as many are leaving as
-    /// may, of this source or of all.
+    /// room: of the same source if that has its share, else of the source with most. When as many are leaving as may, of
+    /// this source or of all, one of them is cut. `None` while as many that were cut are not gone yet.
     pub(super) fn admit(&self, from: SocketAddr) -> Option<Place> {
         let (source, bounds) = (Source::of(from), self.bounds);
         let mut accounts = self.ledger.lock();
-        if accounts.held(Entry::is(Stage::Leaving)).crowd(bounds.leaving, source, 1).is_some() {
+        if accounts.held(Entry::is(Stage::Cut)).crowd(bounds.leaving, source, 1).is_some() {
             return None;
         }
+        accounts.cut(bounds.leaving, source);
         accounts.make_room(Stage::Opening, bounds.opening, source);
         let standing = Arc::new(Standing::default());
         standing.used.store(self.uses.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
@@ -120,9 +137,29 @@ impl Accounts<Entry> {
         entry.standing.evicted.notify_one();
         true
     }
+
+    /// Cuts connections until one more of a source may leave: of the same source if that has its share, else of the source
+    /// with most; of several the longest idle one.
+    fn cut(&mut self, bound: Bound, source: Source) {
+        loop {
+            let held = self.held(Entry::is(Stage::Leaving));
+            let Some(crowd) = held.crowd(bound, source, 1) else { return };
+            let first = self.longest_idle(&held, crowd, |entry| {
+                let leaves = entry.stage == Stage::Leaving;
+                leaves.then(|| entry.standing.used.load(Ordering::Relaxed))
+            });
+            let Some(entry) = first else { return };
+            entry.stage = Stage::Cut;
+            entry.standing.cut.notify_one();
+        }
+    }
 }
 
 impl Place {
+    /// Tells when the connection ends at once.
+    pub(super) fn cut(&self) -> Cut {
+        Cut(self.standing.clone())
+    }
     /// The peer's CSM has come: the connection moves to the places of those that are served. Past a bound the longest
     /// idle one without observations and requests makes room: of the same source if that has its share, else of the
     /// source with most. False if none is idle, or if this one has lost its place already.
@@ -131,7 +168,7 @@ impl Place {
         match accounts.of(&self.account).stage {
             Stage::Opening => {}
             Stage::Served => return true,
-            Stage::Leaving => return false,
+            Stage::Leaving | Stage::Cut => return false,
         }
         let room = accounts.make_room(Stage::Served, self.served, self.account.source());
         if room {
@@ -232,15 +269,21 @@ mod tests {
         assert!(is_evicted(&young) && !is_evicted(&third) && !is_evicted(&peer));
     }
 
+    fn is_cut(place: &Place) -> bool {
+        place.cut().wait().now_or_never().is_some()
+    }
+
     #[test]
-    fn connections_that_leave_are_bounded_too_and_leave_room_when_they_are_gone() {
+    fn of_the_connections_that_leave_the_longest_idle_one_is_cut_when_its_place_is_needed() {
         let places = places((1, 1), (2, 2));
-        let slow = [(); 4].map(|()| places.admit(from(1)));
-        assert!(slow[..3].iter().all(Option::is_some));
-        let begun = slow.iter().flatten().count();
-        assert_eq!(begun, 4, "two leave, two begin");
-        assert!(places.admit(from(1)).is_none());
-        drop(slow);
+        let mut slow: Vec<Place> = (0..4).filter_map(|_| places.admit(from(1))).collect();
+        assert_eq!(slow.len(), 4, "two leave, two begin");
+        assert!(!slow.iter().any(is_cut));
+        slow.extend(places.admit(from(1)));
+        assert_eq!(slow.iter().map(is_cut).collect::<Vec<_>>(), [true, false, false, false, false]);
+        slow.extend(places.admit(from(1)));
+        assert!(places.admit(from(1)).is_none(), "two that were cut are not gone yet");
+        slow.remove(0);
         assert!(places.admit(from(1)).is_some());
     }
 
@@ -248,13 +291,36 @@ mod tests {
     fn a_source_that_evicts_its_own_connections_shuts_out_nobody_else() {
         let places = places((8, 8), (4, 2));
         let slow: Vec<Place> = (0..20).filter_map(|_| places.admit(from(1))).collect();
-        assert_eq!(slow.len(), 4, "two leave, two begin");
+        assert_eq!(slow.len(), 6, "two are cut, two leave, two begin");
         let other = places.admit(from(2)).expect("its share is its own");
         assert!(!is_evicted(&other));
         let more: Vec<Place> = (0..20).filter_map(|_| places.admit(from(2))).collect();
-        assert_eq!(more.len(), 3, "two leave, two begin");
-        assert!(places.admit(from(3)).is_none(), "four leave, which is the total");
+        assert_eq!(more.len(), 5, "two are cut, two leave, and one more begins");
+        assert!(places.admit(from(3)).is_none(), "four were cut, which is the total");
         drop(slow);
         assert!(places.admit(from(3)).is_some());
+    }
+
+    #[test]
+    fn many_sources_that_leave_slowly_keep_nobody_out() {
+        let places = places((8, 8), (4, 2));
+        let _slow: Vec<Place> =
+            (1..=2).flat_map(|host| [(); 4].map(|()| places.admit(from(host)))).flatten().collect();
+        // Four leave, which is the total: the newcomer takes a place of theirs.
+        assert!(places.admit(from(3)).is_some());
+    }
+
+    #[test]
+    fn places_of_connections_that_lose_theirs_while_served_are_bounded_too() {
+        let places = places((1, 1), (2, 2));
+        let mut all = vec![served(&places, 1)];
+        for _ in 0..10 {
+            let Some(place) = places.admit(from(1)) else { break };
+            place.serve();
+            all.push(place);
+        }
+        let left = all.iter().filter(|place| is_evicted(place)).count();
+        let cut = all.iter().filter(|place| is_cut(place)).count();
+        assert!(left - cut <= 3, "{left} lost their place, {cut} of them are cut");
     }
 }

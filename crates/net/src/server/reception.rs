@@ -43,8 +43,14 @@ impl Reception {
                     // Without a place the connection is dropped, which closes it.
                     if let Some(place) = self.places.admit(incoming.peer) {
                         // The errors of a connection are its peer's.
+                        let cut = place.cut();
                         let serving = self.serve(incoming, place);
-                        open.spawn(async move { drop(serving.await) });
+                        open.spawn(async move {
+                            tokio::select! {
+                                ended = serving => drop(ended),
+                                () = cut.wait() => {}
+                            }
+                        });
                     }
                 }
                 // The peer has gone already: the next one does not wait for that.
