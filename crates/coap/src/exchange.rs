@@ -4,11 +4,26 @@ use alloc::vec::Vec;
 
 use lowmesh_machine::Handle;
 use lowmesh_units::{Duration, Instant};
-use lowmesh_wire::coap::{Kind, MessageId, Token};
+use lowmesh_wire::coap::{Code, Kind, MessageId, Options, Token};
 
-use crate::event::{Purpose, ResponseTemplate};
+use crate::event::{ExchangeId, Purpose, ResponseTemplate};
 use crate::no_response::Unwanted;
-use crate::observe::Place;
+use crate::observe::{Place, registers};
+
+/// The numbers of exchanges, each used once.
+#[derive(Debug)]
+pub(crate) struct ExchangeIds(u64);
+
+impl ExchangeIds {
+    pub(crate) const fn new() -> Self {
+        Self(0)
+    }
+    /// The number of one more exchange.
+    pub(crate) const fn next(&mut self) -> ExchangeId {
+        self.0 += 1;
+        ExchangeId(self.0)
+    }
+}
 
 /// A message that this endpoint wants to get through: a request, or a separate response.
 #[derive(Debug)]
@@ -71,6 +86,18 @@ pub(crate) enum Expects {
     Notifications(Option<Place>),
     /// One from each member of a group (RFC 7252 s8.2).
     Group,
+}
+
+impl Expects {
+    /// What a request's own options say about its responses.
+    pub(crate) fn of(code: Code, options: &Options) -> Self {
+        match Unwanted::from_options(options.iter()) {
+            _ if registers(code, options) => Self::Notifications(None),
+            Some(Unwanted::EVERYTHING) => Self::Nothing,
+            Some(unwanted) if unwanted != Unwanted::NOTHING => Self::Perhaps,
+            _ => Self::One,
+        }
+    }
 }
 
 /// ```text

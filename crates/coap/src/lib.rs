@@ -48,7 +48,7 @@ extern crate alloc;
 
 pub mod blockwise;
 pub mod cache;
-mod chosen_token;
+
 mod config;
 mod congestion;
 mod credit;
@@ -63,12 +63,14 @@ mod message_ids;
 mod no_response;
 pub mod observe;
 mod ordered;
+mod outputs;
 pub mod params;
 mod peer;
 mod peer_address;
 pub mod proxy;
 mod quota;
 mod refusal;
+mod rejection;
 pub mod reliable;
 pub mod resource;
 mod seen;

@@ -1,19 +1,50 @@
-//! Why a request cannot be put before the application, on any transport.
+//! Which messages of peers an exchange engine understands, and how it refuses the others; the same over datagrams and
+//! connections (RFC 7252 s5.4.1, s5.10.2).
 
-use lowmesh_wire::coap::{Code, OptionNumber, OptionsIter, decode_uint};
+use lowmesh_wire::coap::{Code, OptionNumber, OptionsIter, Recognition, decode_uint};
+
+/// What an engine understands beyond RFC 7252, as its settings say.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Understanding<'a> {
+    /// Critical options that are processed above.
+    pub(crate) extensions: &'a [OptionNumber],
+    /// The application is a proxy.
+    pub(crate) proxy: bool,
+    /// The longest token of a request, octets.
+    pub(crate) token_len_max: usize,
+}
+
+impl Understanding<'_> {
+    fn knows(&self, number: OptionNumber) -> bool {
+        self.extensions.contains(&number)
+    }
+    /// What the options of a request mean for its fate.
+    pub(crate) fn of_request(&self, options: OptionsIter<'_>) -> Recognition {
+        // RFC 7252 s5.4.2: a proxy forwards what it does not know, if that is safe.
+        let relayed = self.proxy && is_for_proxy(options.clone());
+        options.recognise(|number| self.knows(number) || (relayed && !number.is_unsafe()))
+    }
+    /// What the options of a response mean for its fate.
+    pub(crate) fn of_response(&self, options: OptionsIter<'_>) -> Recognition {
+        options.recognise(|number| self.knows(number))
+    }
+    /// The code to refuse a request with, if its token of `token_len` octets or its options, which hold
+    /// no unknown critical one, ask for it.
+    pub(crate) fn refusal(&self, options: OptionsIter<'_>, token_len: usize) -> Option<Code> {
+        refusal(options, token_len, self.token_len_max, self.proxy)
+    }
+}
 
 /// Whether a request asks for a forward proxy (RFC 7252 s5.10.2).
-pub(crate) fn is_for_proxy(options: OptionsIter<'_>) -> bool {
-    options.map(|option| option.number).any(names_proxy)
+pub(crate) fn is_for_proxy(mut options: OptionsIter<'_>) -> bool {
+    options.any(|option| names_proxy(option.number))
 }
 
 const fn names_proxy(number: OptionNumber) -> bool {
     matches!(number, OptionNumber::PROXY_URI | OptionNumber::PROXY_SCHEME)
 }
 
-/// The code to refuse a request with, if its token of `token_len` octets or its options, which hold
-/// no unknown critical one, ask for it.
-pub(crate) fn refusal(
+fn refusal(
     options: OptionsIter<'_>,
     token_len: usize,
     token_len_max: usize,

@@ -11,20 +11,18 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use core::ops::Bound;
 
-use lowmesh_machine::Handle;
 use lowmesh_units::Instant;
-use lowmesh_wire::coap::{Kind, MessageView};
+use lowmesh_wire::coap::{MessageId, MessageView};
 
-use super::Endpoint;
-use super::proof::Departure;
+use super::peers::Peers;
 use crate::PeerAddress;
-use crate::event::{Discard, Purpose};
 use crate::params::{COUNT_BITS, FORGET_DIVISOR, SWEEP_PAUSE, SWEEP_SAMPLE};
 use crate::seen::{DuplicateCheck, Reply};
 
 /// How many messages are remembered: in all, of each source and of each peer.
 #[derive(Debug)]
 pub(super) struct Remembered<P> {
+    limits: RememberedLimits,
     /// Messages over all peers.
     total: usize,
     /// Messages that a source may have before it is listed in [`Self::large`].
@@ -33,6 +31,38 @@ pub(super) struct Remembered<P> {
     /// Sources with more than their equal part, by their leading bits.
     large: BTreeSet<(usize, P)>,
     sweep: Sweep<P>,
+    /// Messages that were forgotten before their lifetime was over.
+    forgotten_early: u64,
+}
+
+/// How many messages may be remembered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RememberedLimits {
+    /// Of all peers.
+    pub(super) total: usize,
+    /// Of one peer.
+    pub(super) per_peer: usize,
+    /// Peers that there may be.
+    pub(super) peers: usize,
+}
+
+/// What is known of a message that has just come.
+#[derive(Debug)]
+pub(super) enum Sighting {
+    /// It has not come before.
+    New,
+    /// It has come before, and this answered it.
+    Again(Option<Reply>),
+}
+
+impl From<DuplicateCheck<'_>> for Sighting {
+    fn from(check: DuplicateCheck<'_>) -> Self {
+        match check {
+            DuplicateCheck::New => Self::New,
+            DuplicateCheck::Answered(reply) => Self::Again(Some(reply.clone())),
+            DuplicateCheck::Duplicate => Self::Again(None),
+        }
+    }
 }
 
 /// The messages of one source.
@@ -60,14 +90,142 @@ const fn leading(count: usize) -> usize {
 }
 
 impl<P: PeerAddress> Remembered<P> {
-    /// No messages yet. `equal_part` is the total bound divided by the peers that there may be.
-    pub(super) const fn new(equal_part: usize) -> Self {
-        let sweep = Sweep { last: None, clean: 0, not_before: Instant::ZERO };
-        Self { total: 0, equal_part, by_source: BTreeMap::new(), large: BTreeSet::new(), sweep }
+    /// No messages yet.
+    pub(super) const fn new(limits: RememberedLimits) -> Self {
+        Self {
+            limits,
+            total: 0,
+            equal_part: limits.total / limits.peers,
+            by_source: BTreeMap::new(),
+            large: BTreeSet::new(),
+            sweep: Sweep { last: None, clean: 0, not_before: Instant::ZERO },
+            forgotten_early: 0,
+        }
+    }
+    /// Messages that were forgotten before their lifetime was over: a late duplicate of them would be executed again.
+    pub(super) const fn forgotten_early(&self) -> u64 {
+        self.forgotten_early
+    }
+
+    /// Looks a message up.
+    pub(super) fn sight(
+        &mut self,
+        peers: &mut Peers<P>,
+        from: P,
+        message_id: MessageId,
+        now: Instant,
+    ) -> Sighting {
+        self.forget_expired(peers, from, now);
+        let Some(peer) = peers.get_mut(&from) else { return Sighting::New };
+        peer.seen.sight(message_id, now).into()
+    }
+
+    /// The same for a request of a known peer; one that is new is remembered. One search of the table for both.
+    pub(super) fn sight_request(
+        &mut self,
+        peers: &mut Peers<P>,
+        from: P,
+        view: &MessageView<'_>,
+        now: Instant,
+    ) -> Sighting {
+        let Some(peer) = peers.get_mut(&from) else { return Sighting::New };
+        let before = peer.seen.len();
+        peer.seen.forget_expired(now);
+        let sighting = Sighting::from(peer.seen.sight(view.message_id(), now));
+        let is_new = matches!(sighting, Sighting::New);
+        if is_new {
+            let forgotten = peer.seen.remember_within(self.limits.per_peer, view, now);
+            self.forgotten_early += forgotten as u64;
+        }
+        let after = peer.seen.len();
+        self.change(from, before, after);
+        if is_new {
+            self.keep_total(peers, from, now);
+        }
+        sighting
+    }
+
+    /// Remembers a message of a known peer.
+    pub(super) fn remember(
+        &mut self,
+        peers: &mut Peers<P>,
+        from: P,
+        view: &MessageView<'_>,
+        now: Instant,
+    ) {
+        let Some(peer) = peers.get_mut(&from) else { return };
+        let before = peer.seen.len();
+        let forgotten = peer.seen.remember_within(self.limits.per_peer, view, now);
+        self.forgotten_early += forgotten as u64;
+        let after = peer.seen.len();
+        self.change(from, before, after);
+        self.keep_total(peers, from, now);
+    }
+
+    /// A peer with so many messages has left.
+    pub(super) fn forget_peer(&mut self, peer: P, count: usize) {
+        self.change(peer, count, 0);
+        self.forgotten_early += count as u64;
+    }
+
+    /// Forgets what has expired of a peer; returns how many messages that were.
+    pub(super) fn forget_expired(&mut self, peers: &mut Peers<P>, peer: P, now: Instant) -> usize {
+        let Some(known) = peers.get_mut(&peer) else { return 0 };
+        let before = known.seen.len();
+        let expired = known.seen.forget_expired(now);
+        self.change(peer, before, before - expired);
+        expired
+    }
+
+    /// Past the total a peer with most forgets, so that one with few keeps its messages.
+    fn keep_total(&mut self, peers: &mut Peers<P>, newcomer: P, now: Instant) {
+        if self.total <= self.limits.total {
+            return;
+        }
+        self.sweep(peers, now);
+        // More than the total over at most `limits.peers` sources: one has more than its equal part.
+        while self.total > self.limits.total
+            && let Some(most) = self.largest(newcomer)
+        {
+            self.forget_oldest(peers, most, now);
+        }
+    }
+
+    /// Forgets what has expired of a peer, or else its oldest messages before their time: several at once, since the
+    /// next messages need room too.
+    fn forget_oldest(&mut self, peers: &mut Peers<P>, peer: P, now: Instant) {
+        let Some(known) = peers.get_mut(&peer) else { return };
+        let before = known.seen.len();
+        if known.seen.forget_expired(now) == 0 {
+            let at_once = (before / FORGET_DIVISOR).max(1);
+            let forgotten = (0..at_once).take_while(|_| known.seen.forget_oldest()).count();
+            self.forgotten_early += forgotten as u64;
+        }
+        let after = known.seen.len();
+        self.change(peer, before, after);
+    }
+
+    /// Forgets what has expired of the next few peers in turn. After a round without any it pauses.
+    fn sweep(&mut self, peers: &mut Peers<P>, now: Instant) {
+        if now < self.sweep.not_before {
+            return;
+        }
+        for _ in 0..SWEEP_SAMPLE {
+            let after = self.sweep.last.map_or(Bound::Unbounded, Bound::Excluded);
+            let next = peers.range((after, Bound::Unbounded)).next().map(|(peer, _)| *peer);
+            self.sweep.last = next;
+            let Some(peer) = next else { break };
+            let expired = self.forget_expired(peers, peer, now);
+            self.sweep.clean = if expired == 0 { self.sweep.clean + 1 } else { 0 };
+        }
+        if self.sweep.clean >= peers.len() {
+            self.sweep.clean = 0;
+            self.sweep.not_before = now + SWEEP_PAUSE;
+        }
     }
 
     /// A peer has `after` messages now and had `before`.
-    pub(super) fn change(&mut self, peer: P, before: usize, after: usize) {
+    fn change(&mut self, peer: P, before: usize, after: usize) {
         if before == after {
             return;
         }
@@ -112,131 +270,6 @@ impl<P: PeerAddress> Remembered<P> {
     #[cfg(test)]
     pub(super) fn large(&self) -> alloc::vec::Vec<(usize, P)> {
         self.large.iter().copied().collect()
-    }
-}
-
-impl<P: PeerAddress> Endpoint<P> {
-    /// RFC 7252 s4.5: a duplicate CON SHOULD be acknowledged with the same message and processed
-    /// only once; a duplicate NON is ignored. True if the message is one.
-    pub(super) fn is_duplicate(&mut self, from: P, view: &MessageView<'_>, now: Instant) -> bool {
-        self.forget_expired(from, now);
-        let Some(peer) = self.peers.get_mut(&from) else { return false };
-        let reply = match peer.seen.sight(view.message_id(), now) {
-            DuplicateCheck::New => return false,
-            DuplicateCheck::Answered(reply) => Some(reply.clone()),
-            DuplicateCheck::Duplicate => None,
-        };
-        self.answer_duplicate(from, view, reply, now);
-        true
-    }
-
-    /// The same for a request; one that is new is remembered. One search of the table for both.
-    pub(super) fn is_duplicate_request(
-        &mut self,
-        from: P,
-        view: &MessageView<'_>,
-        now: Instant,
-    ) -> bool {
-        let Some(peer) = self.peers.get_mut(&from) else { return false };
-        let before = peer.seen.len();
-        peer.seen.forget_expired(now);
-        let reply = match peer.seen.sight(view.message_id(), now) {
-            DuplicateCheck::New => {
-                let forgotten = peer.seen.remember_within(self.config.dedup_per_peer, view, now);
-                self.counters.forgotten_early += forgotten as u64;
-                self.remembered.change(from, before, peer.seen.len());
-                self.keep_total(from, now);
-                return false;
-            }
-            DuplicateCheck::Answered(reply) => Some(reply.clone()),
-            DuplicateCheck::Duplicate => None,
-        };
-        self.remembered.change(from, before, peer.seen.len());
-        self.answer_duplicate(from, view, reply, now);
-        true
-    }
-
-    fn answer_duplicate(
-        &mut self,
-        to: P,
-        view: &MessageView<'_>,
-        reply: Option<Reply>,
-        now: Instant,
-    ) {
-        if let Some(Reply { bytes, handle, copies: copy }) = reply
-            && view.kind() == Kind::Confirmable
-        {
-            let purpose = if handle == Handle::NONE { Purpose::Empty } else { Purpose::Response };
-            self.depart(Departure { to, bytes, handle, copy, purpose }, now);
-        }
-        self.discard(to, Discard::Duplicate);
-    }
-
-    /// Remembers a message.
-    pub(super) fn remember(&mut self, from: P, view: &MessageView<'_>, now: Instant) {
-        let Some(peer) = self.peers.get_mut(&from) else { return };
-        let before = peer.seen.len();
-        let forgotten = peer.seen.remember_within(self.config.dedup_per_peer, view, now);
-        self.counters.forgotten_early += forgotten as u64;
-        self.remembered.change(from, before, peer.seen.len());
-        self.keep_total(from, now);
-    }
-
-    /// Past the total a peer with most forgets, so that one with few keeps its messages.
-    fn keep_total(&mut self, newcomer: P, now: Instant) {
-        if self.remembered.total <= self.config.dedup_total {
-            return;
-        }
-        self.sweep(now);
-        // More than the total over at most `peers_max` sources: one has more than its equal part.
-        while self.remembered.total > self.config.dedup_total
-            && let Some(most) = self.remembered.largest(newcomer)
-        {
-            self.forget_oldest(most, now);
-        }
-    }
-
-    /// Forgets what has expired of a peer; returns how many messages that were.
-    pub(super) fn forget_expired(&mut self, peer: P, now: Instant) -> usize {
-        let Some(known) = self.peers.get_mut(&peer) else { return 0 };
-        let before = known.seen.len();
-        let expired = known.seen.forget_expired(now);
-        self.remembered.change(peer, before, before - expired);
-        expired
-    }
-
-    /// Forgets what has expired of a peer, or else its oldest messages before their time: several at once, since the
-    /// next messages need room too.
-    fn forget_oldest(&mut self, peer: P, now: Instant) {
-        let Some(known) = self.peers.get_mut(&peer) else { return };
-        let before = known.seen.len();
-        if known.seen.forget_expired(now) == 0 {
-            let at_once = (before / FORGET_DIVISOR).max(1);
-            let forgotten = (0..at_once).take_while(|_| known.seen.forget_oldest()).count();
-            self.counters.forgotten_early += forgotten as u64;
-        }
-        self.remembered.change(peer, before, known.seen.len());
-    }
-
-    /// Forgets what has expired of the next few peers in turn. After a round without any it pauses.
-    fn sweep(&mut self, now: Instant) {
-        if now < self.remembered.sweep.not_before {
-            return;
-        }
-        for _ in 0..SWEEP_SAMPLE {
-            let after = self.remembered.sweep.last.map_or(Bound::Unbounded, Bound::Excluded);
-            let next = self.peers.range((after, Bound::Unbounded)).next().map(|(peer, _)| *peer);
-            self.remembered.sweep.last = next;
-            let Some(peer) = next else { break };
-            let expired = self.forget_expired(peer, now);
-            let sweep = &mut self.remembered.sweep;
-            sweep.clean = if expired == 0 { sweep.clean + 1 } else { 0 };
-        }
-        let sweep = &mut self.remembered.sweep;
-        if sweep.clean >= self.peers.len() {
-            sweep.clean = 0;
-            sweep.not_before = now + SWEEP_PAUSE;
-        }
     }
 }
 

@@ -5,40 +5,36 @@ use lowmesh_machine::{Handle, Rejected};
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::{Class, Kind, Message, OptionNumber};
 
-use super::Endpoint;
-use super::outgoing::{NO_MESSAGE_ID, NO_ROOM, Wanted};
-use super::proof::Departure;
+use super::message_layer::{Departure, MessageLayer};
+use super::outgoing::{NO_MESSAGE_ID, NO_ROOM, OwnExchanges, Wanted};
 use crate::PeerAddress;
 use crate::event::{Discard, ExchangeId, Output, Purpose};
 use crate::exchange::{Expects, Phase, Role};
 use crate::observe::Place;
 use crate::params::{MAX_AGE_DEFAULT, REGISTER_AGAIN_MAX, REGISTER_AGAIN_MIN};
+use crate::rejection::check_response;
 
-impl<P: PeerAddress> Endpoint<P> {
+impl<P: PeerAddress> OwnExchanges<P> {
     /// The application tells an observer.
     pub(super) fn notify(
         &mut self,
+        layer: &mut MessageLayer<P>,
         peer: P,
         message: Message,
         handle: Handle,
         now: Instant,
     ) -> Result<(), Rejected> {
-        if !message.code.is_response() {
-            return Err(Rejected::Invalid {
-                what: "notification",
-                why: "its code is not 2.xx, 4.xx or 5.xx",
-            });
-        }
+        check_response("notification", message.code)?;
         if message.kind == Kind::Confirmable {
             let (role, expects) = (Role::Notification, Expects::One);
             let (holds_token, verified) = (false, false);
             let wanted = Wanted { peer, message, role, expects, verified, handle, holds_token };
-            return self.enqueue(wanted, now);
+            return self.enqueue(layer, wanted, now);
         }
-        if !self.admit(peer, now) {
+        if !layer.admit(peer, now) {
             return Err(NO_ROOM);
         }
-        let peer_state = self.peers.get_mut(&peer).expect("just admitted");
+        let peer_state = layer.peers.get_mut(&peer).expect("just admitted");
         if !peer_state.ids.reserve(now) {
             return Err(NO_MESSAGE_ID);
         }
@@ -47,7 +43,7 @@ impl<P: PeerAddress> Endpoint<P> {
         peer_state.expect_reset(message_id, handle);
         let bytes = Message { message_id, ..message }.to_vec();
         let (copy, purpose) = (0, Purpose::Response);
-        self.depart(Departure { to: peer, bytes, handle, copy, purpose }, now);
+        layer.send(Departure { to: peer, bytes, handle, copy, purpose }, now);
         Ok(())
     }
 
@@ -55,12 +51,13 @@ impl<P: PeerAddress> Endpoint<P> {
     /// dealt with.
     pub(super) fn on_notification(
         &mut self,
+        layer: &mut MessageLayer<P>,
         from: P,
         id: ExchangeId,
         message: Message,
         now: Instant,
     ) -> Option<Message> {
-        let exchange = self.outgoing.get_mut(&id)?;
+        let exchange = self.all.get_mut(&id)?;
         let Expects::Notifications(newest) = exchange.expects else { return Some(message) };
         // RFC 7641 s3.2: without the option, or with an error, the server keeps no observation.
         let Some(sequence) = message.options.get_uint(OptionNumber::OBSERVE) else {
@@ -71,45 +68,28 @@ impl<P: PeerAddress> Endpoint<P> {
         }
         let place = Place { sequence, arrived: now };
         if newest.is_some_and(|newest| !place.is_after(newest)) {
-            self.discard(from, Discard::Stale);
+            layer.outputs.discard(from, Discard::Stale);
             return None;
         }
         exchange.expects = Expects::Notifications(Some(place));
         let handle = exchange.handle;
-        self.release(id, now);
+        self.release(layer, id, now);
         // RFC 8613 s4.1.3.1 and s7.4: the Max-Age that counts is inside, and the same octets once more would
         // be a replay.
         let due = if message.options.get(OptionNumber::OSCORE).is_some() {
             None
         } else {
             // RFC 7641 s3.3.1: to register again, the client SHOULD wait 5 to 15 s after Max-Age.
-            let jitter = self.rng.duration(REGISTER_AGAIN_MIN, REGISTER_AGAIN_MAX);
+            let jitter = layer.rng.duration(REGISTER_AGAIN_MIN, REGISTER_AGAIN_MAX);
             Some(now + max_age(&message) + jitter)
         };
-        self.outgoing.get_mut(&id).expect("it is open").phase = Phase::Observing { due };
+        self.all.get_mut(&id).expect("it is open").phase = Phase::Observing { due };
         if let Some(due) = due {
-            self.deadlines.insert((due, id), ());
+            layer.deadlines.insert((due, id), ());
         }
-        self.outbox.push(Output::Notification { handle, from, message });
-        self.start_waiting(from, now);
+        layer.outputs.push(Output::Notification { handle, from, message });
+        self.start_waiting(layer, from, now);
         None
-    }
-
-    /// The newest notification is no longer fresh: the request is sent once more, with its token.
-    pub(super) fn register_again(&mut self, id: ExchangeId, now: Instant) {
-        let Some(exchange) = self.outgoing.get_mut(&id) else { return };
-        let peer = self.peers.get_mut(&exchange.peer).expect("a peer with exchanges is kept");
-        let (to, due) = (exchange.peer, now + REGISTER_AGAIN_MAX);
-        if !peer.ids.reserve(now) {
-            // All message IDs are in use; some will be free later.
-            exchange.phase = Phase::Observing { due: Some(due) };
-            self.deadlines.insert((due, id), ());
-            return;
-        }
-        exchange.phase = Phase::Queued;
-        peer.queue.push_back(id);
-        self.queued += 1;
-        self.start_waiting(to, now);
     }
 }
 

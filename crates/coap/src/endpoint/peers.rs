@@ -12,6 +12,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use hashbrown::hash_map::Entry;
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
+use lowmesh_wire::coap::Token;
 
 use crate::PeerAddress;
 use crate::peer::Peer;
@@ -113,6 +114,10 @@ impl<P: PeerAddress> Peers<P> {
     pub(super) fn range(&self, range: impl RangeBounds<P>) -> impl Iterator<Item = (&P, &Peer)> {
         let within = self.ordered.range(range);
         within.filter_map(|(address, place)| Some((address, self.state(*place)?)))
+    }
+    /// True if a request to any of them has the token.
+    pub(super) fn have_token(&self, token: &Token) -> bool {
+        self.iter().any(|(_, one)| one.by_token(token).is_some())
     }
     /// All peers, in the order of their addresses.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&P, &Peer)> {

@@ -7,15 +7,13 @@ use lowmesh_machine::{DropReason, Handle, Rejected};
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::{Message, OptionNumber, Token};
 
-use super::{Host, Transport};
+use super::Transport;
+use super::exchange_layer::{ExchangeLayer, is_own};
 use crate::PeerAddress;
 use crate::blockwise::{Limits, Progress, Transfer, TransferError};
-use crate::cache::Lookup;
+use crate::cache::{Cache, Lookup};
 use crate::event::{Input, Output, RequestTemplate};
 use crate::observe::DEREGISTER;
-
-/// Handles from here on are the host's own; an application's are below.
-const OWN: u64 = 1 << 63;
 
 /// What a transfer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,38 +53,38 @@ impl<P> Ask<P> {
     }
 }
 
+/// The first block of a message, or the whole of it, that belongs to an open request.
+struct FirstBlock<P> {
+    from: P,
+    message: Message,
+    role: Role,
+    rtt: Duration,
+}
+
 /// All requests of a host that are not over.
 #[derive(Debug)]
 pub(super) struct Client<P> {
     asks: BTreeMap<Handle, Ask<P>>,
     /// Requests to groups whose wait has passed while answers of members still come in.
     over: Vec<Handle>,
-    serial: u64,
+    cache: Cache<P>,
 }
 
-impl<P: Copy> Client<P> {
-    pub(super) const fn new() -> Self {
-        Self { asks: BTreeMap::new(), over: Vec::new(), serial: 0 }
+impl<P: PeerAddress> Client<P> {
+    /// A client that keeps so many octets of responses for requests to come.
+    pub(super) fn new(cache_max: usize) -> Self {
+        Self { asks: BTreeMap::new(), over: Vec::new(), cache: Cache::new(cache_max) }
     }
-    /// A handle that no application and no other request has.
-    pub(super) const fn next(&mut self) -> Handle {
-        self.serial += 1;
-        Handle(OWN | self.serial)
-    }
-    fn open(&mut self, ask: Ask<P>) -> Handle {
-        let inner = self.next();
+    fn open<T: Transport<P>>(&mut self, layer: &mut ExchangeLayer<P, T>, ask: Ask<P>) -> Handle {
+        let inner = layer.next_handle();
         self.asks.insert(inner, ask);
         inner
-    }
-    /// Something without a transfer, under the application's name.
-    pub(super) fn open_plain(&mut self, peer: P, name: Handle) -> Handle {
-        self.open(Ask::new(peer, name, Role::Plain))
     }
     /// The application's name for what the transport knows as `inner`.
     pub(super) fn name(&self, inner: Handle) -> Handle {
         match self.asks.get(&inner) {
             Some(ask) => ask.name,
-            None if inner.0 & OWN == 0 => inner,
+            None if !is_own(inner) => inner,
             None => Handle::NONE,
         }
     }
@@ -103,24 +101,17 @@ impl<P: Copy> Client<P> {
         self.asks.remove(&inner);
         name
     }
-}
-
-impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
-    fn transfer_limits(&self, peer: P) -> Limits {
-        let (most, payload_max) = self.transport.block_limits(peer);
-        let exponent = self.limits.exponent.min(most);
-        Limits { exponent, payload_max, body_max: self.limits.body_max }
-    }
 
     /// The application asks.
-    pub(super) fn ask(
+    pub(super) fn ask<T: Transport<P>>(
         &mut self,
+        layer: &mut ExchangeLayer<P, T>,
         peer: P,
         message: RequestTemplate,
         name: Handle,
         now: Instant,
     ) -> Result<(), Rejected> {
-        if message.payload.len() > self.limits.body_max {
+        if message.payload.len() > layer.limits.body_max {
             return Err(Rejected::TooLong {
                 what: "request",
                 why: "its body is longer than body_max",
@@ -131,102 +122,145 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
             Lookup::Fresh(message) => {
                 let (handle, rtt, retransmissions) = (name, Duration::ZERO, 0);
                 let from = peer;
-                self.outbox.push(Output::Response { handle, from, message, rtt, retransmissions });
+                layer.outbox.push(Output::Response { handle, from, message, rtt, retransmissions });
                 return Ok(());
             }
             Lookup::Stale(tag) => message.options.insert(OptionNumber::ETAG, &tag),
             Lookup::Missing => {}
         }
         // RFC 9175 s3.4: bodies that are under way at the same time have different tags.
-        let tag = (self.client.serial as u32).to_be_bytes();
-        let transfer = Transfer::new(message, self.transfer_limits(peer), &tag);
+        let tag = (layer.serial as u32).to_be_bytes();
+        let transfer = Transfer::new(message, transfer_limits(layer, peer), &tag);
         let ask = Ask::new(peer, name, Role::Request);
-        let inner = self.client.open(Ask { transfer: Some(transfer), ..ask });
-        let sent = self.send_next(inner, now);
+        let inner = self.open(layer, Ask { transfer: Some(transfer), ..ask });
+        let sent = self.send_next(layer, inner, now);
         self.keep_if_accepted(inner, sent)
     }
 
-    /// The application asks a group.
-    pub(super) fn ask_group(
+    /// The application wants to know whether a peer is there.
+    pub(super) fn ping<T: Transport<P>>(
         &mut self,
+        layer: &mut ExchangeLayer<P, T>,
+        peer: P,
+        name: Handle,
+        now: Instant,
+    ) -> Result<(), Rejected> {
+        let inner = self.open(layer, Ask::new(peer, name, Role::Plain));
+        let asked = layer.transport.handle(now, Input::Ping { peer, handle: inner });
+        self.keep_if_accepted(inner, asked)
+    }
+
+    /// The application asks a group.
+    pub(super) fn ask_group<T: Transport<P>>(
+        &mut self,
+        layer: &mut ExchangeLayer<P, T>,
         group: P,
         message: RequestTemplate,
         wait: Duration,
         name: Handle,
         now: Instant,
     ) -> Result<(), Rejected> {
-        let transfer = Some(Transfer::new(message.clone(), self.transfer_limits(group), &[]));
-        let inner = self.client.open(Ask { transfer, ..Ask::new(group, name, Role::Group) });
+        let transfer = Some(Transfer::new(message.clone(), transfer_limits(layer, group), &[]));
+        let inner = self.open(layer, Ask { transfer, ..Ask::new(group, name, Role::Group) });
         let input = Input::RequestGroup { group, message, wait, handle: inner };
-        let asked = self.transport.handle(now, input);
+        let asked = layer.transport.handle(now, input);
         self.keep_if_accepted(inner, asked)
     }
 
+    /// A request whose transport did not take it leaves no trace.
+    fn keep_if_accepted(
+        &mut self,
+        inner: Handle,
+        asked: Result<(), Rejected>,
+    ) -> Result<(), Rejected> {
+        if asked.is_err() {
+            self.close(inner);
+        }
+        asked
+    }
+
     /// The application is no longer interested.
-    pub(super) fn cancel(&mut self, name: Handle, now: Instant) -> Result<(), Rejected> {
-        let named = self.client.asks.iter().filter(|(_, ask)| ask.name == name);
+    pub(super) fn cancel<T: Transport<P>>(
+        &mut self,
+        layer: &mut ExchangeLayer<P, T>,
+        name: Handle,
+        now: Instant,
+    ) -> Result<(), Rejected> {
+        let named = self.asks.iter().filter(|(_, ask)| ask.name == name);
         let inner: Vec<Handle> = named.map(|(inner, _)| *inner).collect();
-        self.client.over.retain(|one| *one != name);
+        self.over.retain(|one| *one != name);
         for handle in inner {
-            self.client.asks.remove(&handle);
-            self.transport.handle(now, Input::Cancel { handle })?;
+            self.asks.remove(&handle);
+            layer.transport.handle(now, Input::Cancel { handle })?;
         }
         Ok(())
     }
 
     /// The application is no longer interested in an observation, and tells the server.
-    pub(super) fn deregister(&mut self, name: Handle, now: Instant) -> Result<(), Rejected> {
+    pub(super) fn deregister<T: Transport<P>>(
+        &mut self,
+        layer: &mut ExchangeLayer<P, T>,
+        name: Handle,
+        now: Instant,
+    ) -> Result<(), Rejected> {
         let observes = |ask: &Ask<P>| ask.name == name && ask.observation.is_some();
-        let found = self.client.asks.iter().find(|(_, ask)| observes(ask)).map(|(inner, _)| *inner);
-        let ask = found.and_then(|inner| self.client.asks.remove(&inner));
+        let found = self.asks.iter().find(|(_, ask)| observes(ask)).map(|(inner, _)| *inner);
+        let ask = found.and_then(|inner| self.asks.remove(&inner));
         let Some(Ask { peer, transfer: Some(transfer), observation, .. }) = ask else {
-            self.cancel(name, now)?;
-            self.outbox.push(Output::Over { handle: name });
+            self.cancel(layer, name, now)?;
+            layer.outbox.push(Output::Over { handle: name });
             return Ok(());
         };
         // The rest of a notification may still be on its way.
-        self.cancel(name, now)?;
+        self.cancel(layer, name, now)?;
         // RFC 7641 s3.6: the same request, ETag aside, with the observation's token and Observe 1.
         let mut message = transfer.whole_request().clone();
         message.options.set_uint(OptionNumber::OBSERVE, DEREGISTER);
         message.token = observation;
-        let inner = self.client.open(Ask::new(peer, name, Role::Deregistration));
-        let asked = self.transport.handle(now, Input::Request { peer, message, handle: inner });
+        let inner = self.open(layer, Ask::new(peer, name, Role::Deregistration));
+        let asked = layer.transport.handle(now, Input::Request { peer, message, handle: inner });
         self.keep_if_accepted(inner, asked)
     }
 
     /// Sends the next request of a transfer.
-    fn send_next(&mut self, inner: Handle, now: Instant) -> Result<(), Rejected> {
-        let Some(ask) = self.client.asks.get_mut(&inner) else { return Ok(()) };
+    fn send_next<T: Transport<P>>(
+        &mut self,
+        layer: &mut ExchangeLayer<P, T>,
+        inner: Handle,
+        now: Instant,
+    ) -> Result<(), Rejected> {
+        let Some(ask) = self.asks.get_mut(&inner) else { return Ok(()) };
         let Some(transfer) = &mut ask.transfer else { return Ok(()) };
         let peer = ask.peer;
         let message = transfer.request().map_err(|_| Rejected::TooLong {
             what: "request",
             why: "its body has more blocks than there are numbers for (RFC 7959 s2.2)",
         })?;
-        self.transport.handle(now, Input::Request { peer, message, handle: inner })
+        layer.transport.handle(now, Input::Request { peer, message, handle: inner })
     }
 
     /// A response has come, of the whole or of a part.
-    pub(super) fn on_response(
+    pub(super) fn on_response<T: Transport<P>>(
         &mut self,
+        layer: &mut ExchangeLayer<P, T>,
         inner: Handle,
         from: P,
         message: Message,
         (rtt, retransmissions): (Duration, u8),
         now: Instant,
     ) {
-        let Some(ask) = self.client.asks.get_mut(&inner) else { return };
+        let Some(ask) = self.asks.get_mut(&inner) else { return };
         ask.retransmissions = ask.retransmissions.saturating_add(retransmissions);
         let Some(transfer) = &mut ask.transfer else {
-            return self.deliver(inner, from, message, rtt, now);
+            return self.deliver(layer, inner, from, message, rtt, now);
         };
         let progress = transfer.on_response(message);
-        self.on_progress(inner, from, progress, rtt, now);
+        self.on_progress(layer, inner, from, progress, rtt, now);
     }
 
-    fn on_progress(
+    fn on_progress<T: Transport<P>>(
         &mut self,
+        layer: &mut ExchangeLayer<P, T>,
         inner: Handle,
         from: P,
         progress: Progress,
@@ -235,18 +269,26 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
     ) {
         match progress {
             Progress::Ask => {
-                if self.send_next(inner, now).is_err() {
-                    self.end(inner, DropReason::QueueFull);
+                if self.send_next(layer, inner, now).is_err() {
+                    self.end(layer, inner, DropReason::QueueFull);
                 }
             }
-            Progress::Done(message) => self.deliver(inner, from, message, rtt, now),
-            Progress::Failed(error) => self.end(inner, reason(error)),
+            Progress::Done(message) => self.deliver(layer, inner, from, message, rtt, now),
+            Progress::Failed(error) => self.end(layer, inner, reason(error)),
         }
     }
 
     /// A whole response is there.
-    fn deliver(&mut self, inner: Handle, from: P, message: Message, rtt: Duration, now: Instant) {
-        let Some(ask) = self.client.asks.remove(&inner) else { return };
+    fn deliver<T: Transport<P>>(
+        &mut self,
+        layer: &mut ExchangeLayer<P, T>,
+        inner: Handle,
+        from: P,
+        message: Message,
+        rtt: Duration,
+        now: Instant,
+    ) {
+        let Some(ask) = self.asks.remove(&inner) else { return };
         let Ask { name: handle, role, retransmissions, started, peer, transfer, .. } = ask;
         let rtt = rtt.max(now.since(started.unwrap_or(now)));
         let request = transfer.as_ref().map(Transfer::whole_request);
@@ -254,109 +296,136 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
             Some(request) => self.cache.take(&peer, request, message, now),
             None => message,
         };
-        self.outbox.push(match role {
+        layer.outbox.push(match role {
             Role::Notification => Output::Notification { handle, from, message },
             Role::Member | Role::Group => Output::GroupResponse { handle, from, message, rtt },
             Role::Request | Role::Deregistration | Role::Plain => {
                 Output::Response { handle, from, message, rtt, retransmissions }
             }
         });
-        self.finish_group(handle);
+        self.finish_group(layer, handle);
     }
 
     /// A transfer has failed.
-    fn end(&mut self, inner: Handle, reason: DropReason) {
-        let Some(Ask { name: handle, role, .. }) = self.client.asks.remove(&inner) else { return };
+    fn end<T: Transport<P>>(
+        &mut self,
+        layer: &mut ExchangeLayer<P, T>,
+        inner: Handle,
+        reason: DropReason,
+    ) {
+        let Some(Ask { name: handle, role, .. }) = self.asks.remove(&inner) else { return };
         match role {
             // The observation goes on, and other members may still answer.
             Role::Notification => {}
-            Role::Member => self.finish_group(handle),
+            Role::Member => self.finish_group(layer, handle),
             Role::Request | Role::Group | Role::Deregistration | Role::Plain => {
-                self.outbox.push(Output::Failed { handle, reason });
+                layer.outbox.push(Output::Failed { handle, reason });
             }
         }
     }
 
     /// The state of an observed resource, or its first block.
-    pub(super) fn on_notification(&mut self, inner: Handle, from: P, first: Message, now: Instant) {
-        if let Some(ask) = self.client.asks.get_mut(&inner) {
+    pub(super) fn on_notification<T: Transport<P>>(
+        &mut self,
+        layer: &mut ExchangeLayer<P, T>,
+        inner: Handle,
+        from: P,
+        first: Message,
+        now: Instant,
+    ) {
+        if let Some(ask) = self.asks.get_mut(&inner) {
             ask.observation = Some(first.token.clone());
         }
         // A newer state replaces what is still coming in of an older one.
-        let name = self.client.name(inner);
-        let older = self
-            .client
-            .asks
-            .iter()
-            .find(|(_, ask)| ask.name == name && ask.role == Role::Notification);
+        let name = self.name(inner);
+        let older =
+            self.asks.iter().find(|(_, ask)| ask.name == name && ask.role == Role::Notification);
         if let Some(handle) = older.map(|(inner, _)| *inner) {
-            self.client.asks.remove(&handle);
+            self.asks.remove(&handle);
             // A request that is cancelled is not answered, so it cannot be refused.
-            let _always_accepted = self.transport.handle(now, Input::Cancel { handle });
+            let _always_accepted = layer.transport.handle(now, Input::Cancel { handle });
         }
-        self.resume(inner, from, first, Role::Notification, Duration::ZERO, now);
+        let (role, rtt) = (Role::Notification, Duration::ZERO);
+        self.resume(layer, inner, FirstBlock { from, message: first, role, rtt }, now);
     }
 
     /// The answer of a group's member, or its first block: the rest is asked for by unicast.
-    pub(super) fn on_group_response(
+    pub(super) fn on_group_response<T: Transport<P>>(
         &mut self,
+        layer: &mut ExchangeLayer<P, T>,
         inner: Handle,
         from: P,
         first: Message,
         rtt: Duration,
         now: Instant,
     ) {
-        self.resume(inner, from, first, Role::Member, rtt, now);
+        let role = Role::Member;
+        self.resume(layer, inner, FirstBlock { from, message: first, role, rtt }, now);
     }
 
     /// Goes on from the first block of what belongs to an open request.
-    fn resume(
+    fn resume<T: Transport<P>>(
         &mut self,
+        layer: &mut ExchangeLayer<P, T>,
         inner: Handle,
-        from: P,
-        first: Message,
-        role: Role,
-        rtt: Duration,
+        first: FirstBlock<P>,
         now: Instant,
     ) {
-        let limits = self.transfer_limits(from);
-        let Some(ask) = self.client.asks.get(&inner) else { return };
+        let FirstBlock { from, message, role, rtt } = first;
+        let limits = transfer_limits(layer, from);
+        let Some(ask) = self.asks.get(&inner) else { return };
         let Some(request) = ask.transfer.as_ref().map(Transfer::whole_request) else { return };
         let (request, name) = (request.clone(), ask.name);
-        let (transfer, progress) = Transfer::resume(request, limits, first);
+        let (transfer, progress) = Transfer::resume(request, limits, message);
         let started = Some(now);
         let part = Ask { transfer: Some(transfer), started, ..Ask::new(from, name, role) };
-        let part = self.client.open(part);
-        self.on_progress(part, from, progress, rtt, now);
+        let part = self.open(layer, part);
+        self.on_progress(layer, part, from, progress, rtt, now);
     }
 
     /// A request has ended as it was meant to.
-    pub(super) fn on_over(&mut self, inner: Handle) {
-        let handle = self.client.close(inner);
-        self.client.over.push(handle);
-        self.finish_group(handle);
+    pub(super) fn on_over<T: Transport<P>>(
+        &mut self,
+        layer: &mut ExchangeLayer<P, T>,
+        inner: Handle,
+    ) {
+        let handle = self.close(inner);
+        self.over.push(handle);
+        self.finish_group(layer, handle);
     }
 
     /// Says that a request is over once nothing of it is on its way.
-    fn finish_group(&mut self, handle: Handle) {
-        let Some(place) = self.client.over.iter().position(|one| *one == handle) else { return };
-        if !self.client.asks.values().any(|ask| ask.name == handle) {
-            self.client.over.remove(place);
-            self.outbox.push(Output::Over { handle });
+    fn finish_group<T: Transport<P>>(&mut self, layer: &mut ExchangeLayer<P, T>, handle: Handle) {
+        let Some(place) = self.over.iter().position(|one| *one == handle) else { return };
+        if !self.asks.values().any(|ask| ask.name == handle) {
+            self.over.remove(place);
+            layer.outbox.push(Output::Over { handle });
         }
     }
 
-    /// A message has failed for good: one of a transfer, a ping, a response or a notification.
-    pub(super) fn on_failed(&mut self, inner: Handle, reason: DropReason, now: Instant) {
-        if self.on_notification_failed(inner, reason, now) {
-            return;
-        }
-        if self.client.asks.contains_key(&inner) {
-            self.end(inner, reason);
-        } else if inner.0 & OWN == 0 {
-            self.outbox.push(Output::Failed { handle: inner, reason });
+    /// A message has failed for good: one of a transfer, a ping or a response.
+    pub(super) fn on_failed<T: Transport<P>>(
+        &mut self,
+        layer: &mut ExchangeLayer<P, T>,
+        inner: Handle,
+        reason: DropReason,
+    ) {
+        if self.asks.contains_key(&inner) {
+            self.end(layer, inner, reason);
+        } else if !is_own(inner) {
+            layer.outbox.push(Output::Failed { handle: inner, reason });
         }
     }
+}
+
+/// How a transfer with a peer is cut into blocks.
+fn transfer_limits<P: PeerAddress, T: Transport<P>>(
+    layer: &ExchangeLayer<P, T>,
+    peer: P,
+) -> Limits {
+    let (most, payload_max) = layer.transport.block_limits(peer);
+    let exponent = layer.limits.exponent.min(most);
+    Limits { exponent, payload_max, body_max: layer.limits.body_max }
 }
 
 /// How a transfer's failure is told.

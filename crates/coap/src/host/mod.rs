@@ -61,8 +61,9 @@
 //! ```
 
 mod client;
+mod exchange_layer;
 mod limits;
-mod notifications;
+mod notifier;
 mod pace;
 mod places;
 mod refreshes;
@@ -75,17 +76,17 @@ mod tests;
 pub use limits::HostLimits;
 pub use transport::Transport;
 
-use lowmesh_machine::{Handle, Machine, Outbox, Rejected, earliest};
+use lowmesh_machine::{Machine, Rejected, earliest};
 use lowmesh_units::{Instant, Rng};
-use lowmesh_wire::coap::OptionNumber;
+use lowmesh_wire::coap::{Message, OptionNumber};
 
-use crate::cache::Cache;
-use crate::event::{Input, Output};
+use crate::blockwise::Block;
+use crate::event::{ExchangeId, Input, Output, ResponseTemplate};
 use crate::{
     Config, ConfigError, CongestionControl, ConnectionLimits, Connections, Endpoint, PeerAddress,
 };
 use client::Client;
-use pace::Pace;
+use exchange_layer::ExchangeLayer;
 use server::Server;
 
 /// The critical options beyond RFC 7252 that a host processes: what [`Config::extensions`] of its
@@ -95,15 +96,9 @@ pub const EXTENSIONS: [OptionNumber; 2] = [OptionNumber::BLOCK1, OptionNumber::B
 /// Client and server of one address over the transport `T`; `P` is the address of a peer.
 #[derive(Debug)]
 pub struct Host<P, T> {
-    transport: T,
-    limits: HostLimits,
-    rng: Rng,
+    layer: ExchangeLayer<P, T>,
     client: Client<P>,
     server: Server<P>,
-    cache: Cache<P>,
-    /// The bursts of notifications.
-    pace: Pace,
-    outbox: Outbox<Output<P>>,
 }
 
 impl<P: PeerAddress> Host<P, Endpoint<P>> {
@@ -135,14 +130,13 @@ impl<P: PeerAddress> Host<P, Connections<P>> {
 impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
     /// A host over a transport that recognises [`EXTENSIONS`].
     pub fn new(transport: T, limits: HostLimits, rng: Rng) -> Self {
-        let (client, server) = (Client::new(), Server::new(&limits, transport.lifetimes()));
-        let cache = Cache::new(limits.cache_max);
-        let (pace, outbox) = (Pace::new(), Outbox::new());
-        Self { transport, limits, rng, client, server, cache, pace, outbox }
+        let client = Client::new(limits.cache_max);
+        let server = Server::new(&limits, transport.lifetimes());
+        Self { layer: ExchangeLayer::new(transport, limits, rng), client, server }
     }
     /// The transport, to look at.
     pub const fn transport(&self) -> &T {
-        &self.transport
+        &self.layer.transport
     }
     /// See [`Endpoint::choose_congestion_control`].
     pub fn choose_congestion_control(
@@ -151,14 +145,14 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
         chosen: Option<CongestionControl>,
         now: Instant,
     ) -> Result<(), ConfigError> {
-        self.transport.choose_congestion_control(peer, chosen, now)?;
-        self.server.widen(self.transport.lifetimes());
+        self.layer.transport.choose_congestion_control(peer, chosen, now)?;
+        self.server.widen(self.layer.transport.lifetimes());
         self.drain(now);
         Ok(())
     }
     /// Whether something has shown that a peer receives at its address.
     pub fn is_proven(&self, peer: P) -> bool {
-        self.transport.is_proven(peer)
+        self.layer.transport.is_proven(peer)
     }
     /// Octets of bodies that the server keeps, with what each costs beside them: of requests that are not complete, of
     /// responses whose later blocks may be asked for, and of states that wait to be sent to observers.
@@ -173,159 +167,161 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
     /// How many octets of messages may leave before notifications have to wait, on a connection: its driver says so when
     /// octets have left or have been queued.
     pub fn set_room(&mut self, octets: usize, now: Instant) {
-        self.transport.set_room(octets);
+        self.layer.transport.set_room(octets);
         self.drain(now);
     }
     /// Lowers how many observers the server takes, at most as many as its limits say. Those that there are stay.
     pub fn set_observers_max(&mut self, observers_max: usize) {
-        self.server.registry.set_max(observers_max.min(self.limits.observers_max));
+        self.server.notifier.registry.set_max(observers_max.min(self.layer.limits.observers_max));
     }
     /// How many observers the server has.
     pub fn observers(&self) -> usize {
-        self.server.observers()
+        self.server.notifier.registry.observers()
     }
+    /// The last block of a request that came in blocks, until the application has answered it.
+    pub fn request_block(&self, exchange: ExchangeId) -> Option<Block> {
+        self.server.request_block(exchange)
+    }
+    /// The block of the body that left with the application's latest response; `None` if the body left whole.
+    pub const fn response_block(&self) -> Option<Block> {
+        self.server.response_block()
+    }
+    /// The application needs time for a request, which takes a place until it is answered. Without a
+    /// place the error is the response to give at once instead: 5.03, or 4.01 with Echo where a proof of
+    /// the client's address helps.
+    pub fn defer(&mut self, exchange: ExchangeId) -> Result<(), ResponseTemplate> {
+        self.server.defer(&self.layer, exchange)
+    }
+    /// The state of the resource at a path has changed: its observers are notified. For each different
+    /// request among theirs comes an [`Output::Request`] that asks for the new state, a few at a time.
+    pub fn changed(&mut self, path: &str, now: Instant) {
+        self.server.notifier.changed(&mut self.layer, path, now);
+    }
+    /// The same for the observers whose requests are like this one. A proxy knows what has changed elsewhere only by
+    /// the request.
+    pub fn request_changed(&mut self, request: &Message, now: Instant) {
+        self.server.notifier.request_changed(&mut self.layer, request, now);
+    }
+    /// The same for all observers.
+    pub fn all_changed(&mut self, now: Instant) {
+        self.server.notifier.all_changed(&mut self.layer, now);
+    }
+
     /// Deals with what the transport wants until it wants nothing; what it has room for then is
     /// notifications.
     fn drain(&mut self, now: Instant) {
         loop {
-            while let Some(output) = self.transport.poll_output() {
+            while let Some(output) = self.layer.transport.poll_output() {
                 self.on_output(output, now);
             }
-            if !self.notifies(now) {
+            if !self.server.notifier.notifies(&self.layer, now) {
                 break;
             }
-            self.notify_waiting(now);
+            self.server.notify_waiting(&mut self.layer, now);
         }
-        while let Some(id) = self.server.registry.next_stale() {
-            self.server.refreshes.changed(id);
-        }
-        self.ask_for_states(now);
-        while let Some((peer, token)) = self.server.registry.next_left() {
-            self.transport.on_observer_left(peer, &token);
-        }
-    }
-    /// Whether an observer is to be notified now, and can be.
-    pub(super) fn notifies(&self, now: Instant) -> bool {
-        let due = self.server.next_deadline().is_some_and(|due| due <= now);
-        let crowded = self.server.registry.first_crowded();
-        let room = crowded.is_some_and(|peer| self.transport.room_at(peer, now).is_none());
-        (due || room) && self.transport.has_room() && self.pace.not_before() <= now
+        self.server.notifier.settle(&mut self.layer, now);
     }
 
     fn on_output(&mut self, output: Output<P>, now: Instant) {
+        let Self { layer, client, server } = self;
         match output {
             Output::Request { exchange, from, message, multicast } => {
-                self.on_request(exchange, from, message, multicast, now);
+                server.on_request(layer, exchange, from, message, multicast, now);
             }
             Output::Response { handle, from, message, rtt, retransmissions } => {
-                self.on_response(handle, from, message, (rtt, retransmissions), now);
+                client.on_response(layer, handle, from, message, (rtt, retransmissions), now);
             }
             Output::Notification { handle, from, message } => {
-                self.on_notification(handle, from, message, now);
+                client.on_notification(layer, handle, from, message, now);
             }
             Output::GroupResponse { handle, from, message, rtt } => {
-                self.on_group_response(handle, from, message, rtt, now);
+                client.on_group_response(layer, handle, from, message, rtt, now);
             }
-            Output::Over { handle } => self.on_over(handle),
-            Output::Failed { handle, reason } => self.on_failed(handle, reason, now),
+            Output::Over { handle } => client.on_over(layer, handle),
+            Output::Failed { handle, reason } => {
+                if !server.notifier.on_failed(layer, handle, reason, now) {
+                    client.on_failed(layer, handle, reason);
+                }
+            }
             Output::Acknowledged { handle, rtt, retransmissions } => {
-                if !self.on_notification_acknowledged(handle, now) {
-                    let handle = self.client.name(handle);
-                    self.outbox.push(Output::Acknowledged { handle, rtt, retransmissions });
+                if !server.notifier.on_acknowledged(handle, now) {
+                    let handle = client.name(handle);
+                    layer.outbox.push(Output::Acknowledged { handle, rtt, retransmissions });
                 }
             }
             Output::Pong { handle, rtt, retransmissions } => {
-                let handle = self.client.close(handle);
-                self.outbox.push(Output::Pong { handle, rtt, retransmissions });
+                let handle = client.close(handle);
+                layer.outbox.push(Output::Pong { handle, rtt, retransmissions });
             }
             Output::Started { handle, rto, at } => {
-                let handle = self.client.start(handle, at);
-                self.outbox.push(Output::Started { handle, rto, at });
+                let handle = client.start(handle, at);
+                layer.outbox.push(Output::Started { handle, rto, at });
             }
             Output::Send { to, bytes, handle, copy, purpose } => {
-                let handle = self.client.name(handle);
-                self.outbox.push(Output::Send { to, bytes, handle, copy, purpose });
+                let handle = client.name(handle);
+                layer.outbox.push(Output::Send { to, bytes, handle, copy, purpose });
             }
             Output::Close { peer } => {
-                self.on_gone(peer);
-                self.outbox.push(output);
+                server.on_gone(layer, peer);
+                layer.outbox.push(output);
             }
-            Output::Discarded { .. } => self.outbox.push(output),
+            Output::Discarded { .. } => layer.outbox.push(output),
         }
     }
 
     fn input(&mut self, now: Instant, input: Input<'_, P>) -> Result<(), Rejected> {
+        let Self { layer, client, server } = self;
         match input {
-            Input::Request { peer, message, handle } => self.ask(peer, message, handle, now),
+            Input::Request { peer, message, handle } => {
+                client.ask(layer, peer, message, handle, now)
+            }
             Input::RequestVerified { .. } | Input::Accept { .. } => Err(Rejected::Unsupported {
                 what: "request",
                 why: "what verifies responses stands below a host",
             }),
             Input::RequestGroup { group, message, wait, handle } => {
-                self.ask_group(group, message, wait, handle, now)
+                client.ask_group(layer, group, message, wait, handle, now)
             }
-            Input::Ping { peer, handle } => {
-                let inner = self.client.open_plain(peer, handle);
-                let asked = self.transport.handle(now, Input::Ping { peer, handle: inner });
-                self.keep_if_accepted(inner, asked)
-            }
-            Input::Cancel { handle } => self.cancel(handle, now),
-            Input::Deregister { handle } => self.deregister(handle, now),
+            Input::Ping { peer, handle } => client.ping(layer, peer, handle, now),
+            Input::Cancel { handle } => client.cancel(layer, handle, now),
+            Input::Deregister { handle } => client.deregister(layer, handle, now),
             Input::Notify { .. } => Err(Rejected::Unsupported {
                 what: "notification",
                 why: "a host notifies by itself: say which path has changed",
             }),
             Input::Respond { exchange, response, handle } => {
-                self.respond(exchange, response, handle, now)
+                server.respond(layer, exchange, response, handle, now)
             }
             Input::Decline { exchange } => {
                 if exchange.is_refresh() {
-                    self.decline_state(exchange, now);
+                    server.notifier.decline_state(layer, exchange, now);
                     return Ok(());
                 }
-                self.server.forget(exchange);
-                self.transport.handle(now, Input::Decline { exchange })
+                server.forget(exchange);
+                layer.transport.handle(now, Input::Decline { exchange })
             }
             Input::Unreachable { peer } => {
-                let result = self.transport.handle(now, Input::Unreachable { peer });
-                self.on_gone(peer);
+                let result = layer.transport.handle(now, Input::Unreachable { peer });
+                server.on_gone(layer, peer);
                 result
             }
-            Input::Deadline => self.transport.handle(now, Input::Deadline),
+            Input::Deadline => layer.transport.handle(now, Input::Deadline),
             Input::Datagram { from, .. } => {
-                let result = self.transport.handle(now, input);
+                let result = layer.transport.handle(now, input);
                 // Any datagram may earn an observer credit.
-                self.server.registry.on_heard(from, now);
+                server.notifier.registry.on_heard(from, now);
                 result
             }
             Input::Connected { peer, .. } => {
-                let result = self.transport.handle(now, input);
+                let result = layer.transport.handle(now, input);
                 // The connection that had this name before has ended.
-                self.on_gone(peer);
+                server.on_gone(layer, peer);
                 result
             }
             Input::GroupDatagram { .. } | Input::Release { .. } => {
-                self.transport.handle(now, input)
+                layer.transport.handle(now, input)
             }
         }
-    }
-
-    /// A peer cannot be reached any more, or its connection has ended.
-    fn on_gone(&mut self, peer: P) {
-        let transport = &self.transport;
-        self.server.on_gone(peer, |id| transport.awaits_response(id));
-    }
-
-    /// A request whose transport did not take it leaves no trace.
-    fn keep_if_accepted(
-        &mut self,
-        inner: Handle,
-        asked: Result<(), Rejected>,
-    ) -> Result<(), Rejected> {
-        if asked.is_err() {
-            self.client.close(inner);
-        }
-        asked
     }
 }
 
@@ -339,15 +335,12 @@ impl<P: PeerAddress, T: Transport<P>> Machine for Host<P, T> {
         result
     }
     fn poll_output(&mut self) -> Option<Output<P>> {
-        self.outbox.pop()
+        self.layer.outbox.pop()
     }
     fn next_deadline(&self) -> Option<Instant> {
-        // Without room the transport has to make progress first.
-        let due = self.server.next_deadline();
-        let crowded = self.server.registry.first_crowded();
-        let crowded = crowded.filter(|peer| self.transport.room_at(*peer, Instant::ZERO).is_none());
-        let due = earliest(due, crowded.map(|_| Instant::ZERO));
-        let due = due.filter(|_| self.transport.has_room());
-        earliest(self.transport.next_deadline(), due.map(|due| due.max(self.pace.not_before())))
+        earliest(
+            self.layer.transport.next_deadline(),
+            self.server.notifier.next_deadline(&self.layer),
+        )
     }
 }

@@ -7,19 +7,18 @@ use lowmesh_machine::{Handle, Rejected};
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::{Class, Code, Message, OptionNumber, Options, Token};
 
+use super::exchange_layer::ExchangeLayer;
+use super::notifier::{Notifier, is_challenge};
 use super::places::{Load, NoPlace, Place, Places};
-use super::refreshes::Refreshes;
-use super::{Host, HostLimits, Transport};
-use crate::blockwise::{
-    Arrival, Assembled, Assemblies, Block, Exponent, Representations, RequestKey,
-};
+use super::{HostLimits, Transport};
+use crate::blockwise::{Arrival, Assembled, Assemblies, Block, Representations, RequestKey};
 use crate::echo::Challenges;
 use crate::event::{ExchangeId, Input, Output, ResponseTemplate};
-use crate::observe::{DEREGISTER, ObservationId, REGISTER, Registry};
+use crate::observe::{DEREGISTER, registers};
 use crate::ordered::Ordered;
 use crate::params::{
-    ACK_DELAY, BLOCK_OPTIONS_OVERHEAD, DATAGRAM_OVERHEAD, LATER_BLOCK_OVERHEAD, NOTIFICATION_SLACK,
-    OBSERVED_REQUEST_MAX, REQUESTS_OCTETS_MAX,
+    ACK_DELAY, DATAGRAM_OVERHEAD, LATER_BLOCK_OVERHEAD, NOTIFICATION_SLACK, OBSERVED_REQUEST_MAX,
+    REQUESTS_OCTETS_MAX,
 };
 use crate::resource::Wishes;
 use crate::{Lifetimes, PeerAddress};
@@ -66,9 +65,8 @@ pub(super) struct Server<P> {
     places: Places<P>,
     assemblies: Assemblies<P>,
     challenges: Challenges,
-    pub(super) refreshes: Refreshes,
-    pub(super) representations: Representations<P>,
-    pub(super) registry: Registry<P>,
+    representations: Representations<P>,
+    pub(super) notifier: Notifier<P>,
 }
 
 impl<P: PeerAddress> Server<P> {
@@ -85,9 +83,8 @@ impl<P: PeerAddress> Server<P> {
             }),
             assemblies: Assemblies::new(limits.body_max, bodies.0, bodies.1),
             challenges: Challenges::new(),
-            refreshes: Refreshes::new(),
             representations: Representations::new(representations.0, representations.1),
-            registry: Registry::new(limits.observers_max, limits.observers_per_source),
+            notifier: Notifier::new(limits),
         };
         server.widen(lifetimes);
         server
@@ -101,32 +98,23 @@ impl<P: PeerAddress> Server<P> {
     /// Octets of bodies: of unfinished requests, of responses that are kept for their later blocks, and of states that
     /// wait to be sent.
     pub(super) const fn body_octets(&self) -> usize {
-        self.assemblies.octets() + self.representations.octets() + self.registry.state_octets()
+        self.assemblies.octets()
+            + self.representations.octets()
+            + self.notifier.registry.state_octets()
     }
     pub(super) fn forget_bodies(&mut self) {
         self.assemblies.clear();
         self.representations.clear();
-        self.registry.forget_states();
-    }
-    pub(super) fn observers(&self) -> usize {
-        self.registry.observers()
+        self.notifier.registry.forget_states();
     }
     #[cfg(test)]
     pub(super) fn asked_len(&self) -> usize {
         self.asked.len()
     }
-    pub(super) fn next_deadline(&self) -> Option<Instant> {
-        self.registry.next_deadline()
-    }
-    /// The state of an observation has changed.
-    pub(super) fn on_change(&mut self, id: ObservationId) {
-        if self.registry.on_change(id) {
-            self.refreshes.changed(id);
-        }
-    }
     /// A peer has gone. Its requests leave if their answers can no longer be sent.
-    pub(super) fn on_gone(&mut self, peer: P, awaits_response: impl Fn(ExchangeId) -> bool) {
-        self.registry.remove_peer(peer);
+    pub(super) fn on_gone<T: Transport<P>>(&mut self, layer: &ExchangeLayer<P, T>, peer: P) {
+        self.notifier.registry.remove_peer(peer);
+        let awaits_response = |id| layer.transport.awaits_response(id);
         let own = self.asked.iter().filter(|(id, one)| one.peer == peer && !awaits_response(*id));
         for id in own.map(|(id, _)| *id).collect::<Vec<_>>() {
             self.forget(id);
@@ -166,12 +154,11 @@ impl<P: PeerAddress> Server<P> {
         self.say_body_max(&mut response);
         response
     }
-}
 
-impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
     /// A peer asks.
-    pub(super) fn on_request(
+    pub(super) fn on_request<T: Transport<P>>(
         &mut self,
+        layer: &mut ExchangeLayer<P, T>,
         exchange: ExchangeId,
         from: P,
         message: Message,
@@ -180,21 +167,21 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
     ) {
         let mut message = message;
         if let Some(value) = message.options.get(OptionNumber::ECHO)
-            && self.server.challenges.meet(from, value, now)
+            && self.challenges.meet(from, value, now)
         {
-            self.transport.prove(from, now);
+            layer.transport.prove(from, now);
         }
         let observe = message.options.get_uint(OptionNumber::OBSERVE);
         let reads = matches!(message.code, Code::GET | Code::FETCH);
         if observe == Some(DEREGISTER) && reads {
-            self.server.registry.remove(from, &message.token);
+            self.notifier.registry.remove(from, &message.token);
         }
-        if message.payload.len() > self.server.assemblies.body_max() {
-            return self.answer(exchange, self.server.too_large(), now);
+        if message.payload.len() > self.assemblies.body_max() {
+            return self.answer(layer, exchange, self.too_large(), now);
         }
-        let Some((arrived, wanted)) = self.blocks(from, &message) else {
+        let Some((arrived, wanted)) = self.blocks(layer, from, &message) else {
             // RFC 7959 s2.2: 7 is reserved over UDP and is answered with 4.00.
-            return self.answer(exchange, ResponseTemplate::new(Code::BAD_REQUEST), now);
+            return self.answer(layer, exchange, ResponseTemplate::new(Code::BAD_REQUEST), now);
         };
         let mut asked = Box::new(Asked {
             peer: from,
@@ -210,38 +197,43 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
             place: None,
         });
         if let Some(block) = arrived {
-            match self.assemble(&asked, block, &message, now) {
+            match self.assemble(layer, &asked, block, &message, now) {
                 Ok(body) => message.payload = body,
-                Err(response) => return self.answer(exchange, response, now),
+                Err(response) => return self.answer(layer, exchange, response, now),
             }
             for own in [OptionNumber::BLOCK1, OptionNumber::SIZE1] {
                 message.options.remove(own);
             }
         } else if let Some(block) = wanted.filter(|block| block.number > 0) {
-            match self.later(&asked, block, now) {
-                Some(response) => return self.answer(exchange, response, now),
+            match self.later(layer, &asked, block, now) {
+                Some(response) => return self.answer(layer, exchange, response, now),
                 // RFC 7959 s2.4: a GET can be performed again for its later blocks, others not.
                 None if !reads => {
                     let response = ResponseTemplate::new(Code::REQUEST_ENTITY_INCOMPLETE);
-                    return self.answer(exchange, response, now);
+                    return self.answer(layer, exchange, response, now);
                 }
                 None => {}
             }
         }
         asked.octets = message.options.as_bytes().len() + message.payload.len();
         // A longer request is answered once and not observed: it would be kept as long as its observer.
-        if observe == Some(REGISTER) && reads && asked.octets <= OBSERVED_REQUEST_MAX {
+        if registers(message.code, &message.options) && asked.octets <= OBSERVED_REQUEST_MAX {
             asked.observes = Some(message.clone());
         }
-        let transport = &self.transport;
-        self.server.remember(exchange, asked, |id| transport.awaits_response(id));
+        let transport = &layer.transport;
+        self.remember(exchange, asked, |id| transport.awaits_response(id));
         message.options.remove(OptionNumber::BLOCK2);
-        self.outbox.push(Output::Request { exchange, from, message, multicast });
+        layer.outbox.push(Output::Request { exchange, from, message, multicast });
     }
 
     /// The block options of a request; `None` if one has no meaning on this transport.
-    fn blocks(&self, from: P, message: &Message) -> Option<(Option<Block>, Option<Block>)> {
-        let most = self.transport.block_limits(from).0;
+    fn blocks<T: Transport<P>>(
+        &self,
+        layer: &ExchangeLayer<P, T>,
+        from: P,
+        message: &Message,
+    ) -> Option<(Option<Block>, Option<Block>)> {
+        let most = layer.transport.block_limits(from).0;
         let read = |option| {
             let block = Block::read(message.options.iter(), option).ok()?;
             let bert = block.is_some_and(|block| block.exponent.is_bert());
@@ -251,8 +243,9 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
     }
 
     /// Takes a block of a request's body: the whole body, or what to answer meanwhile.
-    fn assemble(
+    fn assemble<T: Transport<P>>(
         &mut self,
+        layer: &mut ExchangeLayer<P, T>,
         asked: &Asked<P>,
         block: Block,
         message: &Message,
@@ -261,8 +254,8 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
         let announced = message.options.get_uint(OptionNumber::SIZE1);
         let arrival = Arrival { block, payload: &message.payload, announced };
         let place = (asked.peer, asked.key());
-        let proven = self.transport.is_proven(asked.peer);
-        let (code, more) = match self.server.assemblies.take(place, arrival, proven, now) {
+        let proven = layer.transport.is_proven(asked.peer);
+        let (code, more) = match self.assemblies.take(place, arrival, proven, now) {
             Assembled::Whole(body) => return Ok(body),
             Assembled::Busy => return Err(ResponseTemplate::busy()),
             Assembled::Continue => (Code::CONTINUE, true),
@@ -270,71 +263,86 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
         };
         let mut response = ResponseTemplate::new(code);
         // RFC 7959 s2.3: the response repeats the number and says the size that is preferred.
-        let exponent = block.exponent.min(self.preferred(asked.peer));
+        let exponent = block.exponent.min(layer.preferred(asked.peer));
         Block { more, exponent, ..block }.write(&mut response.options, OptionNumber::BLOCK1);
         if code == Code::REQUEST_ENTITY_TOO_LARGE {
-            self.server.say_body_max(&mut response);
+            self.say_body_max(&mut response);
         }
         Err(response)
     }
 
     /// A later block of a response that has begun.
-    fn later(&mut self, asked: &Asked<P>, block: Block, now: Instant) -> Option<ResponseTemplate> {
+    fn later<T: Transport<P>>(
+        &mut self,
+        layer: &mut ExchangeLayer<P, T>,
+        asked: &Asked<P>,
+        block: Block,
+        now: Instant,
+    ) -> Option<ResponseTemplate> {
         let place = (asked.peer, asked.key());
-        let credit = self.transport.credit(asked.peer, now);
-        let most = self.affordable(asked.peer, credit, LATER_BLOCK_OVERHEAD);
-        let response = self.server.representations.later(&place, block, most, now)?;
-        Some(self.within_credit(asked, response, credit, now))
+        let credit = layer.transport.credit(asked.peer, now);
+        let most = layer.affordable(asked.peer, credit, LATER_BLOCK_OVERHEAD);
+        let response = self.representations.later(&place, block, most, now)?;
+        Some(self.within_credit(layer, asked, response, credit, now))
     }
 
-    fn answer(&mut self, exchange: ExchangeId, response: ResponseTemplate, now: Instant) {
+    fn answer<T: Transport<P>>(
+        &mut self,
+        layer: &mut ExchangeLayer<P, T>,
+        exchange: ExchangeId,
+        response: ResponseTemplate,
+        now: Instant,
+    ) {
         let handle = Handle::NONE;
         // A request that has expired meanwhile needs no answer.
-        let _expired = self.transport.handle(now, Input::Respond { exchange, response, handle });
+        let _expired = layer.transport.handle(now, Input::Respond { exchange, response, handle });
     }
 
     /// The application answers.
-    pub(super) fn respond(
+    pub(super) fn respond<T: Transport<P>>(
         &mut self,
+        layer: &mut ExchangeLayer<P, T>,
         exchange: ExchangeId,
         response: ResponseTemplate,
         handle: Handle,
         now: Instant,
     ) -> Result<(), Rejected> {
         if exchange.is_refresh() {
-            self.on_state(exchange, response, now);
+            let representations = &mut self.representations;
+            self.notifier.on_state(layer, representations, exchange, response, now);
             return Ok(());
         }
-        self.server.latest_block = None;
+        self.latest_block = None;
         let mut response = response;
-        if let Some(asked) = self.server.forget(exchange) {
+        if let Some(asked) = self.forget(exchange) {
             if is_challenge(&response) {
-                response = self.challenge(asked.peer, now);
+                response = self.challenge(layer, asked.peer, now);
             }
             asked.wishes.apply(&mut response);
-            let token = self.register(&asked, &mut response, now);
-            response = self.fit(&asked, response, now);
+            let token = self.register(layer, &asked, &mut response, now);
+            response = self.fit(layer, &asked, response, now);
             let block = Block::read(response.options.iter(), OptionNumber::BLOCK2);
-            self.server.latest_block = block.ok().flatten();
+            self.latest_block = block.ok().flatten();
             let observes = response.options.get(OptionNumber::OBSERVE).is_some();
-            let sent = self.transport.handle(now, Input::Respond { exchange, response, handle });
+            let sent = layer.transport.handle(now, Input::Respond { exchange, response, handle });
             if let Some(token) = token {
                 if observes && sent.is_ok() {
-                    let left = self.transport.set_aside(asked.peer, now);
-                    self.server.registry.reserve(asked.peer, &token, left);
+                    let left = layer.transport.set_aside(asked.peer, now);
+                    self.notifier.registry.reserve(asked.peer, &token, left);
                 } else {
                     // RFC 7641 s4.1: only a response with Observe registers.
-                    self.server.registry.remove(asked.peer, &token);
+                    self.notifier.registry.remove(asked.peer, &token);
                 }
             }
             return sent;
         }
-        self.transport.handle(now, Input::Respond { exchange, response, handle })
+        layer.transport.handle(now, Input::Respond { exchange, response, handle })
     }
 
     /// Registers an observer if the client asks for it and the application agrees; returns its token.
-    fn register(
+    fn register<T: Transport<P>>(
         &mut self,
+        layer: &mut ExchangeLayer<P, T>,
         asked: &Asked<P>,
         response: &mut ResponseTemplate,
         now: Instant,
@@ -348,14 +356,14 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
         if !success {
             return None;
         }
-        let transport = &self.transport;
+        let transport = &layer.transport;
         let is_proven = |peer| transport.is_proven(peer);
-        let registry = &mut self.server.registry;
+        let registry = &mut self.notifier.registry;
         let Some(sequence) = registry.register(asked.peer, request, response, is_proven, now)
         else {
             // An observer that proves its address takes the place of one that does not.
             if registry.is_full_for(asked.peer) && !is_proven(asked.peer) {
-                *response = self.challenge(asked.peer, now);
+                *response = self.challenge(layer, asked.peer, now);
             }
             return None;
         };
@@ -364,46 +372,48 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
     }
 
     /// Cuts a response to what may leave in answer to its request.
-    fn fit(
+    fn fit<T: Transport<P>>(
         &mut self,
+        layer: &mut ExchangeLayer<P, T>,
         asked: &Asked<P>,
         response: ResponseTemplate,
         now: Instant,
     ) -> ResponseTemplate {
         let (peer, wanted) = (asked.peer, asked.wanted);
-        let credit = self.transport.credit(peer, now);
+        let credit = layer.transport.credit(peer, now);
         let overhead = response.encoded_len(asked.token_len) - response.payload.len();
         // An observer is notified of the next state within the same credit.
         let observes = response.options.get(OptionNumber::OBSERVE).is_some();
         let next = if observes { response.shortest_len(asked.token_len) } else { 0 };
         let reserved = if observes { DATAGRAM_OVERHEAD + next + NOTIFICATION_SLACK } else { 0 };
-        let mut most = self.affordable(peer, credit.saturating_sub(reserved), overhead);
+        let mut most = layer.affordable(peer, credit.saturating_sub(reserved), overhead);
         if most.1 == 0 {
-            most = self.affordable(peer, credit, overhead);
+            most = layer.affordable(peer, credit, overhead);
         }
         let mut response = response;
         let cut = wanted.is_some() || response.payload.len() > most.1;
         if response.code.class() == Class::Success && cut {
-            let proven = self.transport.is_proven(peer);
-            let tables = &mut self.server.representations;
+            let proven = layer.transport.is_proven(peer);
+            let tables = &mut self.representations;
             response = tables.answer((peer, asked.key()), response, wanted, most, proven, now);
-            let smaller = most.0 < self.preferred(peer) && !proven;
+            let smaller = most.0 < layer.preferred(peer) && !proven;
             if smaller && response.options.get(OptionNumber::BLOCK2).is_some() {
-                let value = self.server.challenges.challenge(peer, now, &mut self.rng);
+                let value = self.challenges.challenge(peer, now, &mut layer.rng);
                 response.options.set(OptionNumber::ECHO, &value);
             }
         }
         if let Some(block) = asked.arrived {
             // RFC 7959 s2.3: the final response confirms the last block.
-            let exponent = block.exponent.min(self.preferred(peer));
+            let exponent = block.exponent.min(layer.preferred(peer));
             Block { exponent, ..block }.write(&mut response.options, OptionNumber::BLOCK1);
         }
-        self.within_credit(asked, response, credit, now)
+        self.within_credit(layer, asked, response, credit, now)
     }
 
     /// The response, if the credit of its client covers it; else nothing but the challenge.
-    fn within_credit(
+    fn within_credit<T: Transport<P>>(
         &mut self,
+        layer: &mut ExchangeLayer<P, T>,
         asked: &Asked<P>,
         response: ResponseTemplate,
         credit: usize,
@@ -417,32 +427,49 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
             return ResponseTemplate::new(response.code);
         }
         // RFC 9175 s2.3: 4.01 with the Echo option.
-        self.challenge(asked.peer, now)
+        self.challenge(layer, asked.peer, now)
     }
 
-    fn challenge(&mut self, peer: P, now: Instant) -> ResponseTemplate {
-        let value = self.server.challenges.challenge(peer, now, &mut self.rng);
+    fn challenge<T: Transport<P>>(
+        &mut self,
+        layer: &mut ExchangeLayer<P, T>,
+        peer: P,
+        now: Instant,
+    ) -> ResponseTemplate {
+        let value = self.challenges.challenge(peer, now, &mut layer.rng);
         ResponseTemplate::new(Code::UNAUTHORIZED).with_option(OptionNumber::ECHO, &value)
     }
 
+    /// Notifies observers in turn, while there is room.
+    pub(super) fn notify_waiting<T: Transport<P>>(
+        &mut self,
+        layer: &mut ExchangeLayer<P, T>,
+        now: Instant,
+    ) {
+        self.notifier.notify_waiting(layer, &mut self.representations, now);
+    }
     /// The last block of a request that came in blocks, until the application has answered it.
-    pub fn request_block(&self, exchange: ExchangeId) -> Option<Block> {
-        self.server.asked.get(&exchange)?.arrived
+    pub(super) fn request_block(&self, exchange: ExchangeId) -> Option<Block> {
+        self.asked.get(&exchange)?.arrived
     }
     /// The block of the body that left with the application's latest response; `None` if the body left whole.
-    pub const fn response_block(&self) -> Option<Block> {
-        self.server.latest_block
+    pub(super) const fn response_block(&self) -> Option<Block> {
+        self.latest_block
     }
     /// The application needs time for a request, which takes a place until it is answered. Without a
     /// place the error is the response to give at once instead: 5.03, or 4.01 with Echo where a proof of
     /// the client's address helps.
-    pub fn defer(&mut self, exchange: ExchangeId) -> Result<(), ResponseTemplate> {
-        let alone = self.transport.is_alone();
+    pub(super) fn defer<T: Transport<P>>(
+        &mut self,
+        layer: &ExchangeLayer<P, T>,
+        exchange: ExchangeId,
+    ) -> Result<(), ResponseTemplate> {
+        let alone = layer.transport.is_alone();
         // A question for a state needs no place: `Refreshes` bounds them.
-        let Some(asked) = self.server.asked.get_mut(&exchange) else { return Ok(()) };
+        let Some(asked) = self.asked.get_mut(&exchange) else { return Ok(()) };
         let (peer, octets) = (asked.peer, asked.octets);
-        let proven = self.transport.is_proven(peer);
-        match self.server.places.take(peer, octets, proven, alone) {
+        let proven = layer.transport.is_proven(peer);
+        match self.places.take(peer, octets, proven, alone) {
             Ok(place) => {
                 asked.place = Some(place);
                 Ok(())
@@ -451,29 +478,4 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
             Err(NoPlace::Unproven) => Err(ResponseTemplate::challenge()),
         }
     }
-
-    /// The largest blocks for a peer, proven or not.
-    fn preferred(&self, peer: P) -> Exponent {
-        self.limits.exponent.min(self.transport.block_limits(peer).0)
-    }
-
-    /// The largest blocks that a credit covers, and the room for payload in a message with `overhead`
-    /// octets beside it.
-    pub(super) fn affordable(&self, peer: P, credit: usize, overhead: usize) -> (Exponent, usize) {
-        let (most, room) = self.transport.block_limits(peer);
-        let preferred = self.limits.exponent.min(most);
-        let room = if preferred.is_bert() { room } else { preferred.size() };
-        let bound = credit.saturating_sub(overhead);
-        if bound >= room.saturating_add(BLOCK_OPTIONS_OVERHEAD) {
-            return (preferred, room);
-        }
-        let block = Exponent::fitting(bound.saturating_sub(BLOCK_OPTIONS_OVERHEAD));
-        (preferred.min(block), room.min(bound))
-    }
-}
-
-/// Whether an application asks for a challenge with a response: [`ResponseTemplate::challenge`].
-pub(super) fn is_challenge(response: &ResponseTemplate) -> bool {
-    let echo = response.options.get(OptionNumber::ECHO);
-    response.code == Code::UNAUTHORIZED && echo.is_some_and(<[u8]>::is_empty)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use lowmesh_machine::DropReason;
+use lowmesh_machine::{DropReason, Handle};
 use lowmesh_units::{Duration, NodeId, Purpose, Seed};
 use lowmesh_wire::coap::{Code, Kind, Message, MessageId, Token};
 

@@ -16,11 +16,18 @@ pub use order::{Place, SEQUENCE_MODULUS};
 pub use registry::Registry;
 
 use lowmesh_machine::Rejected;
+use lowmesh_wire::coap::{Code, OptionNumber, Options};
 
 /// The value of Observe that registers: RFC 7641 s2.
 pub const REGISTER: u32 = 0;
 /// The value of Observe that deregisters: RFC 7641 s2.
 pub const DEREGISTER: u32 = 1;
+
+/// Whether a request asks to be registered as an observer (RFC 7641 s2, RFC 8132 s2.4).
+pub fn registers(code: Code, options: &Options) -> bool {
+    matches!(code, Code::GET | Code::FETCH)
+        && options.get_uint(OptionNumber::OBSERVE) == Some(REGISTER)
+}
 
 /// What a transport says to [`Input::Deregister`](crate::Input::Deregister): the whole request is
 /// known above it only.

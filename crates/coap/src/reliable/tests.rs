@@ -2,13 +2,14 @@
 
 use std::vec::Vec;
 
+use lowmesh_machine::{DropReason, Handle};
 use lowmesh_units::{Duration, NodeId, Purpose as Stream, Seed};
-use lowmesh_wire::coap::Code;
-use lowmesh_wire::coap::signaling::Capabilities;
-use lowmesh_wire::coap::stream::{Framing, StreamView};
+use lowmesh_wire::coap::signaling::{Capabilities, Signal};
+use lowmesh_wire::coap::stream::{Framing, StreamMessage, StreamView};
+use lowmesh_wire::coap::{Code, OptionNumber, Token};
 
 use super::*;
-use crate::event::{RequestTemplate, ResponseTemplate};
+use crate::event::{Discard, RequestTemplate, ResponseTemplate};
 use crate::host::{Host, HostLimits};
 
 const PEER: u8 = 3;

@@ -50,7 +50,7 @@ fn separate_responses(
         let out = hear(server, peer, &request(Kind::Confirmable, 1), T0);
         asked.push((peer, exchange_of(&out).expect("there is room")));
     }
-    let now = T0 + server.config.ack_delay;
+    let now = T0 + server.layer.config.ack_delay;
     server.handle(now, Input::Deadline).expect("never fails");
     assert!(sent(&outputs(server)).iter().all(|one| one.kind == Kind::Acknowledgement));
     let answer = |server: &mut Endpoint<u16>, (peer, exchange): (u16, ExchangeId)| {
@@ -151,7 +151,7 @@ fn past_the_total_of_remembered_messages_the_peer_with_most_forgets() {
             ask(&mut server, peer, id);
         }
     }
-    assert_eq!((server.remembered.total(), server.counters().forgotten_early), (199, 61));
+    assert_eq!((server.layer.remembered.total(), server.counters().forgotten_early), (199, 61));
     // Each exchange of the others is known, and so are the newest of the greedy one.
     for peer in honest {
         (0..3).for_each(|id| ask(&mut server, peer, id));
@@ -159,7 +159,7 @@ fn past_the_total_of_remembered_messages_the_peer_with_most_forgets() {
     (0..10).for_each(|id| ask(&mut server, busy, id));
     (61..100).for_each(|id| ask(&mut server, greedy, id));
     assert_eq!(executed, 100 + 10 + 3 * 50, "a duplicate is not executed");
-    let listed = server.remembered.large();
+    let listed = server.layer.remembered.large();
     assert_eq!(listed, [(10, busy), (32, greedy)], "who has more than its equal part of three");
 }
 
@@ -171,7 +171,7 @@ fn a_peer_past_its_share_of_remembered_messages_forgets_its_own() {
     for id in 0..100 {
         hear(&mut server, NEWCOMER, &request(Kind::NonConfirmable, id), T0);
     }
-    assert_eq!((server.remembered.total(), server.counters().forgotten_early), (11, 90));
+    assert_eq!((server.layer.remembered.total(), server.counters().forgotten_early), (11, 90));
     assert!(is_duplicate(&mut server, PROVEN, 1, T0));
 }
 
@@ -219,15 +219,15 @@ fn every_count_of_remembered_messages_is_right_after_many_peers_have_come_and_go
             server.handle(now, Input::Decline { exchange }).expect("acceptable");
         }
         let counts: Vec<(usize, u16)> =
-            server.peers.iter().map(|(peer, one)| (one.seen.len(), *peer)).collect();
+            server.layer.peers.iter().map(|(peer, one)| (one.seen.len(), *peer)).collect();
         assert_eq!(
-            server.remembered.total(),
+            server.layer.remembered.total(),
             counts.iter().map(|(count, _)| *count).sum::<usize>()
         );
-        assert!(server.remembered.total() <= 24);
+        assert!(server.layer.remembered.total() <= 24);
         let mut above: Vec<_> = counts.into_iter().filter(|(count, _)| *count > 3).collect();
         above.sort_unstable();
-        assert_eq!(server.remembered.large(), above);
+        assert_eq!(server.layer.remembered.large(), above);
     }
 }
 
@@ -252,7 +252,7 @@ fn a_peer_without_a_place_in_the_table_is_told_when_to_ask_again() {
     assert_eq!((refusals[1].0, refusals[2].0), (Kind::NonConfirmable, Kind::NonConfirmable));
     // RFC 7252 s4.4: an ID does not come again.
     assert_ne!(refusals[1].1, refusals[2].1);
-    assert!(server.peers.get(&NEWCOMER).is_none(), "nothing is kept of it");
+    assert!(server.layer.peers.get(&NEWCOMER).is_none(), "nothing is kept of it");
 }
 
 #[test]
@@ -272,7 +272,7 @@ fn a_refusal_without_a_place_stays_within_what_its_request_has_earned() {
 fn separate_response(server: &mut Endpoint<u16>, id: u16, now: Instant) -> (Instant, Message) {
     let out = hear(server, NEWCOMER, &request(Kind::Confirmable, id), now);
     let exchange = exchange_of(&out).expect("there is room");
-    let now = now + server.config.ack_delay;
+    let now = now + server.layer.config.ack_delay;
     server.handle(now, Input::Deadline).expect("never fails");
     outputs(server);
     let response = ResponseTemplate::new(Code::CONTENT);

@@ -374,7 +374,7 @@ fn memory_for_duplicates_stays_in_its_bounds_and_says_what_it_forgot() {
         let asked = receive(&mut server, &request(Kind::Confirmable, id), T0);
         respond(&mut server, &asked, T0);
     }
-    assert_eq!((server.remembered.total(), server.counters().forgotten_early), (3, 7));
+    assert_eq!((server.layer.remembered.total(), server.counters().forgotten_early), (3, 7));
     let newest = receive(&mut server, &request(Kind::Confirmable, 9), T0);
     assert_eq!(discards(&newest), [Discard::Duplicate]);
 }
@@ -390,8 +390,8 @@ fn a_full_table_of_peers_forgets_the_one_idle_longest_and_never_a_busy_one() {
         let asked = outputs(&mut client);
         respond(&mut client, &asked, T0);
     }
-    assert_eq!(client.peers.iter().map(|(peer, _)| *peer).collect::<Vec<_>>(), [PEER, 29]);
-    assert_eq!(client.remembered.total(), 1);
+    assert_eq!(client.layer.peers.iter().map(|(peer, _)| *peer).collect::<Vec<_>>(), [PEER, 29]);
+    assert_eq!(client.layer.remembered.total(), 1);
 }
 
 #[test]
@@ -404,8 +404,8 @@ fn a_flood_of_strangers_never_pushes_out_a_busy_peer_nor_grows_the_table() {
         client.handle(T0, Input::Datagram { from, bytes: &ping }).expect("never fails");
         outputs(&mut client);
     }
-    assert!(client.peers.get(&PEER).is_some());
-    assert_eq!((client.peers.len(), client.remembered.total()), (50, 49));
+    assert!(client.layer.peers.get(&PEER).is_some());
+    assert_eq!((client.layer.peers.len(), client.layer.remembered.total()), (50, 49));
 }
 
 #[test]

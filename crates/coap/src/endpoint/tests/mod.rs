@@ -11,11 +11,12 @@ mod window;
 
 use std::vec::Vec;
 
+use lowmesh_machine::{DropReason, Handle};
 use lowmesh_units::{NodeId, Purpose as Stream, Seed};
-use lowmesh_wire::coap::{Code, Kind, Message, MessageId};
+use lowmesh_wire::coap::{Code, Kind, Message, MessageId, OptionNumber};
 
 use super::*;
-use crate::event::{RequestTemplate, ResponseTemplate};
+use crate::event::{Discard, RequestTemplate, ResponseTemplate};
 
 pub(super) const PEER: u16 = 7;
 pub(super) const T0: Instant = Instant::ZERO;

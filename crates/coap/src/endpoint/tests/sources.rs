@@ -1,6 +1,7 @@
 //! One machine with many ports: whose requests it keeps from being taken.
 
 use super::*;
+use crate::endpoint::shares::Share;
 use crate::params::SHARES_KEPT;
 
 /// An address and a port.
@@ -42,7 +43,7 @@ fn all_ports_of_a_machine_have_one_share_of_the_unanswered_requests() {
         let exchange = hear(&mut server, (OTHER, port), 2).expect("answered at once");
         server.handle(T0, Input::Decline { exchange }).expect("acceptable");
     }
-    assert_eq!(server.shares[&(OTHER, 0)], Share { all: 1, unproven: 0 });
+    assert_eq!(server.layer.shares.all()[&(OTHER, 0)], Share { all: 1, unproven: 0 });
 }
 
 #[test]
@@ -56,11 +57,11 @@ fn forged_ports_of_a_machine_leave_it_half_of_its_share() {
     assert_eq!(own.len(), 3);
     // A proof moves what the peer has.
     server.prove((OTHER, 10), T0);
-    assert_eq!(server.shares[&(OTHER, 0)], Share { all: 6, unproven: 2 });
+    assert_eq!(server.layer.shares.all()[&(OTHER, 0)], Share { all: 6, unproven: 2 });
     for exchange in forged.into_iter().chain(own) {
         server.handle(T0, Input::Decline { exchange }).expect("acceptable");
     }
-    assert!(server.shares.values().all(|share| *share == Share::default()));
+    assert!(server.layer.shares.all().values().all(|share| *share == Share::default()));
 }
 
 #[test]
@@ -70,7 +71,7 @@ fn sources_that_have_nothing_open_keep_few_entries() {
         let exchange = hear(&mut server, (machine, 1), 1).expect("answered at once");
         server.handle(T0, Input::Decline { exchange }).expect("acceptable");
     }
-    assert_eq!(server.shares.len(), SHARES_KEPT);
+    assert_eq!(server.layer.shares.all().len(), SHARES_KEPT);
 }
 
 #[test]
@@ -89,10 +90,10 @@ fn a_machine_whose_many_ports_say_little_each_forgets_before_one_that_says_more(
     for port in 1..=60 {
         (0..4).for_each(|id| ask(&mut server, (GREEDY, port), id));
     }
-    assert_eq!((server.remembered.total(), server.counters().forgotten_early), (150, 110));
+    assert_eq!((server.layer.remembered.total(), server.counters().forgotten_early), (150, 110));
     (0..20).for_each(|id| ask(&mut server, (OTHER, 1), id));
     assert_eq!(executed, 20 + 240, "a duplicate is not executed");
-    let listed = server.remembered.large();
+    let listed = server.layer.remembered.large();
     assert_eq!(listed, [(20, (OTHER, 0)), (128, (GREEDY, 0))]);
 }
 
@@ -109,9 +110,9 @@ fn a_machine_past_its_share_of_the_peers_displaces_its_own() {
     }
     for port in 1..=100 {
         assert!(ask(&mut server, (GREEDY, port)).is_some(), "port {port}");
-        assert!(server.peers.of_source((GREEDY, 0)) <= 4);
+        assert!(server.layer.peers.of_source((GREEDY, 0)) <= 4);
     }
-    assert_eq!((server.peers.len(), server.strangers.len()), (7, 7));
+    assert_eq!((server.layer.peers.len(), server.layer.admission.strangers.len()), (7, 7));
     for port in 1..=3 {
         assert!(ask(&mut server, (OTHER, port)).is_none(), "it is known as a duplicate");
     }

@@ -41,7 +41,7 @@ fn change_all(server: &mut Datagrams, len: usize) -> (usize, usize, usize) {
         }
         for (exchange, _) in &asked {
             respond(server, *exchange, state(&vec![9; len]), now);
-            octets_max = octets_max.max(server.server.registry.state_octets());
+            octets_max = octets_max.max(server.server.notifier.registry.state_octets());
         }
         if asked.is_empty() {
             let Some(due) = server.next_deadline() else { break };
@@ -51,7 +51,7 @@ fn change_all(server: &mut Datagrams, len: usize) -> (usize, usize, usize) {
     }
     assert!(told.len() == 64 && told.values().all(|count| *count == 1));
     assert!(now < Instant::from_secs(10), "{now:?}");
-    assert_eq!(server.server.registry.state_octets(), 0);
+    assert_eq!(server.server.notifier.registry.state_octets(), 0);
     (asks, at_once, octets_max)
 }
 
@@ -74,7 +74,7 @@ fn a_state_longer_than_the_bound_is_kept_alone() {
     let (asked, _) = wants(&mut server);
     for (exchange, _) in asked {
         respond(&mut server, exchange, state(&vec![9; len]), T0);
-        assert_eq!(server.server.registry.state_octets(), len);
+        assert_eq!(server.server.notifier.registry.state_octets(), len);
     }
     // RFC 7641 s4.5.1: its observer waits, since it has just been notified.
     let due = T0 + NOTIFICATION_GAP;
@@ -99,7 +99,7 @@ fn requests_of_observers_are_kept_up_to_a_length_each() {
         assert_eq!((answer.code, observes), (Code::CONTENT, number < 300), "{number}");
     }
     assert_eq!(server.observers(), 300);
-    let octets = server.server.registry.request_octets();
+    let octets = server.server.notifier.registry.request_octets();
     assert!((300 * 2000..=300 * OBSERVED_REQUEST_MAX).contains(&octets), "{octets}");
     // The same tokens once more, with an octet too many in the body or among the options.
     let mut long = fetch(1, OBSERVED_REQUEST_MAX);
@@ -160,7 +160,7 @@ fn a_long_request_on_a_connection_is_answered_once() {
     get.options.insert(OptionNumber(65_000), &vec![7; 60_000]);
     let exchange = say(&mut server, &get, T0).expect("a request");
     agree(&mut server, exchange, T0);
-    assert_eq!((server.observers(), server.server.registry.request_octets()), (0, 0));
+    assert_eq!((server.observers(), server.server.notifier.registry.request_octets()), (0, 0));
 }
 
 /// A server with eight observers of `/t` on one connection, who have had the state at the start.
@@ -251,7 +251,7 @@ fn the_state_is_asked_for_in_the_name_of_a_proven_observer() {
         answer_all(&mut server, b"1", T0);
     }
     // It brings an Echo value back after it has registered.
-    server.transport.prove(4, T0);
+    server.layer.transport.prove(4, T0);
     server.changed("/t", T0);
     let (asked, _) = wants(&mut server);
     assert_eq!(asked.iter().map(|(_, from)| *from).collect::<Vec<_>>(), [4]);
@@ -264,7 +264,7 @@ fn a_challenge_is_no_state_and_ends_no_observation() {
         hear(&mut server, peer, &register(Kind::Confirmable, "/t", peer.into()), T0);
         answer_all(&mut server, b"1", T0);
     }
-    server.transport.prove(3, T0);
+    server.layer.transport.prove(3, T0);
     server.changed("/t", T0);
     let (asked, _) = wants(&mut server);
     respond(&mut server, asked[0].0, ResponseTemplate::challenge(), T0);
@@ -301,7 +301,7 @@ fn an_unproven_observer_whose_notification_gives_way_stays_and_is_notified_when_
     let sent = answer_all(&mut server, b"2", now);
     assert!(sent.iter().any(|(to, _)| *to == 5), "the third one's turn: {sent:?}");
     assert_eq!(server.observers(), 3, "the first one is not there to acknowledge, or is late");
-    assert_eq!(server.server.registry.next_left(), None);
+    assert_eq!(server.server.notifier.registry.next_left(), None);
     // It asks for something else, and gets the state that it has missed.
     let later = now + crate::params::UNPROVEN_GRACE;
     let mut get = register(Kind::Confirmable, "/u", 30);

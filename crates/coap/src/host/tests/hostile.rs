@@ -227,7 +227,7 @@ fn a_flood_of_forged_addresses_leaves_proven_peers_alone() {
     let get = get(Kind::NonConfirmable, 1, "/t");
     for peer in 1000..1200 {
         hear(&mut server, peer, &get, T0);
-        server.transport.prove(peer, T0);
+        server.layer.transport.prove(peer, T0);
     }
     for forged in 0..4000 {
         let from = if forged % 2 == 0 { forged } else { 10_000 + forged };

@@ -68,7 +68,7 @@ fn forged_ports_of_a_machine_leave_it_half_of_its_share_for_what_it_proves() {
     let refused: Vec<_> =
         (100..120).filter_map(|port| ask_slowly(&mut server, (OTHER, port), 1)).collect();
     assert_eq!(refused, [Code::UNAUTHORIZED; 20 - 8], "a proof would help");
-    server.transport.prove((OTHER, 1), T0);
+    server.layer.transport.prove((OTHER, 1), T0);
     let refused: Vec<_> =
         (1..=10).filter_map(|id| ask_slowly(&mut server, (OTHER, 1), id)).collect();
     assert_eq!(refused, [Code::SERVICE_UNAVAILABLE; 2]);

@@ -1,0 +1,57 @@
+//! What the client and the server of a host stand on: the transport below, and the outputs for the application.
+
+use lowmesh_machine::{Handle, Outbox};
+use lowmesh_units::Rng;
+
+use super::{HostLimits, Transport};
+use crate::PeerAddress;
+use crate::blockwise::Exponent;
+use crate::event::Output;
+use crate::params::BLOCK_OPTIONS_OVERHEAD;
+
+/// The transport of a host.
+#[derive(Debug)]
+pub(super) struct ExchangeLayer<P, T> {
+    pub(super) transport: T,
+    pub(super) limits: HostLimits,
+    pub(super) rng: Rng,
+    pub(super) outbox: Outbox<Output<P>>,
+    /// Messages that the host has named.
+    pub(super) serial: u64,
+}
+
+/// Handles from here on are the host's own; an application's are below.
+const OWN: u64 = 1 << 63;
+
+/// Whether a handle is the host's own.
+pub(super) const fn is_own(handle: Handle) -> bool {
+    handle.0 & OWN != 0
+}
+
+impl<P: PeerAddress, T: Transport<P>> ExchangeLayer<P, T> {
+    pub(super) const fn new(transport: T, limits: HostLimits, rng: Rng) -> Self {
+        Self { transport, limits, rng, outbox: Outbox::new(), serial: 0 }
+    }
+    /// A handle that no application and no other message of the host has.
+    pub(super) const fn next_handle(&mut self) -> Handle {
+        self.serial += 1;
+        Handle(OWN | self.serial)
+    }
+    /// The largest blocks for a peer, proven or not.
+    pub(super) fn preferred(&self, peer: P) -> Exponent {
+        self.limits.exponent.min(self.transport.block_limits(peer).0)
+    }
+    /// The largest blocks that a credit covers, and the room for payload in a message with `overhead`
+    /// octets beside it.
+    pub(super) fn affordable(&self, peer: P, credit: usize, overhead: usize) -> (Exponent, usize) {
+        let (most, room) = self.transport.block_limits(peer);
+        let preferred = self.limits.exponent.min(most);
+        let room = if preferred.is_bert() { room } else { preferred.size() };
+        let bound = credit.saturating_sub(overhead);
+        if bound >= room.saturating_add(BLOCK_OPTIONS_OVERHEAD) {
+            return (preferred, room);
+        }
+        let block = Exponent::fitting(bound.saturating_sub(BLOCK_OPTIONS_OVERHEAD));
+        (preferred.min(block), room.min(bound))
+    }
+}
