@@ -161,6 +161,17 @@ impl<P: PeerAddress> MessageLayer<P> {
         }
         Ok(())
     }
+    /// The window of a peer is to be asked again then, if something waits for it.
+    pub(super) fn pace(&mut self, to: P, then: Instant) {
+        let Some(peer) = self.peers.get_mut(&to) else { return };
+        if peer.queue.is_empty() {
+            return;
+        }
+        if let Some(before) = peer.paced.replace(then) {
+            self.paced.remove(&(before, to));
+        }
+        self.paced.insert((then, to));
+    }
     /// The lifetimes of messages to and from a destination (RFC 7252 s4.8.2).
     pub(super) fn lifetimes(&self, peer: P) -> Lifetimes {
         self.peers.get(&peer).map_or(self.lifetimes, |known| known.lifetimes)

@@ -462,24 +462,13 @@ impl<P: PeerAddress> OwnExchanges<P> {
         while let Some(peer) = layer.peers.get_mut(&to) {
             match peer.permits(now) {
                 Permit::Now => {}
-                Permit::At(then) => return self.pace(layer, to, then),
+                Permit::At(then) => return layer.pace(to, then),
                 Permit::Blocked => return,
             }
             let Some(id) = peer.queue.pop_front() else { return };
             self.queued -= 1;
             self.start(layer, id, now);
         }
-    }
-    /// The window of a peer is to be asked again then, if something waits for it.
-    fn pace(&mut self, layer: &mut MessageLayer<P>, to: P, then: Instant) {
-        let Some(peer) = layer.peers.get_mut(&to) else { return };
-        if peer.queue.is_empty() {
-            return;
-        }
-        if let Some(before) = peer.paced.replace(then) {
-            layer.paced.remove(&(before, to));
-        }
-        layer.paced.insert((then, to));
     }
     /// Windows that pace are asked again.
     pub(super) fn on_paced(&mut self, layer: &mut MessageLayer<P>, now: Instant) {

@@ -83,7 +83,7 @@ impl<P: PeerAddress> Endpoint<P> {
                 self.requests.on_request(&mut self.own, &mut self.layer, from, &view, true, now);
             }
             (Kind::NonConfirmable, Class::Request) => {
-                self.layer.outputs.discard(from, Discard::Overloaded)
+                self.layer.outputs.discard(from, Discard::Overloaded);
             }
             _ => self.layer.outputs.discard(from, Discard::Misplaced),
         }
@@ -117,7 +117,7 @@ impl<P: PeerAddress> Endpoint<P> {
                 self.layer.outputs.push(Output::Pong { handle, rtt, retransmissions });
             }
             Some(one) if one.expects == Expects::Nothing => {
-                self.own.finish(&mut self.layer, id, now)
+                self.own.finish(&mut self.layer, id, now);
             }
             _ => {}
         }

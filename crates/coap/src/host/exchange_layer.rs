@@ -1,12 +1,13 @@
 //! What the client and the server of a host stand on: the transport below, and the outputs for the application.
 
 use lowmesh_machine::{Handle, Outbox};
-use lowmesh_units::Rng;
+use lowmesh_units::{Instant, Rng};
+use lowmesh_wire::coap::{Message, OptionNumber};
 
 use super::{HostLimits, Transport};
 use crate::PeerAddress;
-use crate::blockwise::Exponent;
-use crate::event::Output;
+use crate::blockwise::{Block, Exponent};
+use crate::event::{ExchangeId, Input, Output, ResponseTemplate};
 use crate::params::BLOCK_OPTIONS_OVERHEAD;
 
 /// The transport of a host.
@@ -53,5 +54,30 @@ impl<P: PeerAddress, T: Transport<P>> ExchangeLayer<P, T> {
         }
         let block = Exponent::fitting(bound.saturating_sub(BLOCK_OPTIONS_OVERHEAD));
         (preferred.min(block), room.min(bound))
+    }
+    /// The block options of a request; `None` if one has no meaning on this transport.
+    pub(super) fn blocks(
+        &self,
+        from: P,
+        message: &Message,
+    ) -> Option<(Option<Block>, Option<Block>)> {
+        let most = self.transport.block_limits(from).0;
+        let read = |option| {
+            let block = Block::read(message.options.iter(), option).ok()?;
+            let bert = block.is_some_and(|block| block.exponent.is_bert());
+            (!bert || most.is_bert()).then_some(block)
+        };
+        Some((read(OptionNumber::BLOCK1)?, read(OptionNumber::BLOCK2)?))
+    }
+    /// Answers a request of a peer in the place of the application.
+    pub(super) fn answer(
+        &mut self,
+        exchange: ExchangeId,
+        response: ResponseTemplate,
+        now: Instant,
+    ) {
+        let handle = Handle::NONE;
+        // A request that has expired meanwhile needs no answer.
+        let _expired = self.transport.handle(now, Input::Respond { exchange, response, handle });
     }
 }

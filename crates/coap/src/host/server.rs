@@ -177,11 +177,11 @@ impl<P: PeerAddress> Server<P> {
             self.notifier.registry.remove(from, &message.token);
         }
         if message.payload.len() > self.assemblies.body_max() {
-            return self.answer(layer, exchange, self.too_large(), now);
+            return layer.answer(exchange, self.too_large(), now);
         }
-        let Some((arrived, wanted)) = self.blocks(layer, from, &message) else {
+        let Some((arrived, wanted)) = layer.blocks(from, &message) else {
             // RFC 7959 s2.2: 7 is reserved over UDP and is answered with 4.00.
-            return self.answer(layer, exchange, ResponseTemplate::new(Code::BAD_REQUEST), now);
+            return layer.answer(exchange, ResponseTemplate::new(Code::BAD_REQUEST), now);
         };
         let mut asked = Box::new(Asked {
             peer: from,
@@ -199,18 +199,18 @@ impl<P: PeerAddress> Server<P> {
         if let Some(block) = arrived {
             match self.assemble(layer, &asked, block, &message, now) {
                 Ok(body) => message.payload = body,
-                Err(response) => return self.answer(layer, exchange, response, now),
+                Err(response) => return layer.answer(exchange, response, now),
             }
             for own in [OptionNumber::BLOCK1, OptionNumber::SIZE1] {
                 message.options.remove(own);
             }
         } else if let Some(block) = wanted.filter(|block| block.number > 0) {
             match self.later(layer, &asked, block, now) {
-                Some(response) => return self.answer(layer, exchange, response, now),
+                Some(response) => return layer.answer(exchange, response, now),
                 // RFC 7959 s2.4: a GET can be performed again for its later blocks, others not.
                 None if !reads => {
                     let response = ResponseTemplate::new(Code::REQUEST_ENTITY_INCOMPLETE);
-                    return self.answer(layer, exchange, response, now);
+                    return layer.answer(exchange, response, now);
                 }
                 None => {}
             }
@@ -224,22 +224,6 @@ impl<P: PeerAddress> Server<P> {
         self.remember(exchange, asked, |id| transport.awaits_response(id));
         message.options.remove(OptionNumber::BLOCK2);
         layer.outbox.push(Output::Request { exchange, from, message, multicast });
-    }
-
-    /// The block options of a request; `None` if one has no meaning on this transport.
-    fn blocks<T: Transport<P>>(
-        &self,
-        layer: &ExchangeLayer<P, T>,
-        from: P,
-        message: &Message,
-    ) -> Option<(Option<Block>, Option<Block>)> {
-        let most = layer.transport.block_limits(from).0;
-        let read = |option| {
-            let block = Block::read(message.options.iter(), option).ok()?;
-            let bert = block.is_some_and(|block| block.exponent.is_bert());
-            (!bert || most.is_bert()).then_some(block)
-        };
-        Some((read(OptionNumber::BLOCK1)?, read(OptionNumber::BLOCK2)?))
     }
 
     /// Takes a block of a request's body: the whole body, or what to answer meanwhile.
@@ -284,18 +268,6 @@ impl<P: PeerAddress> Server<P> {
         let most = layer.affordable(asked.peer, credit, LATER_BLOCK_OVERHEAD);
         let response = self.representations.later(&place, block, most, now)?;
         Some(self.within_credit(layer, asked, response, credit, now))
-    }
-
-    fn answer<T: Transport<P>>(
-        &mut self,
-        layer: &mut ExchangeLayer<P, T>,
-        exchange: ExchangeId,
-        response: ResponseTemplate,
-        now: Instant,
-    ) {
-        let handle = Handle::NONE;
-        // A request that has expired meanwhile needs no answer.
-        let _expired = layer.transport.handle(now, Input::Respond { exchange, response, handle });
     }
 
     /// The application answers.
