@@ -24,24 +24,47 @@ pub fn filled(text: &str) -> Result<String, String> {
 }
 
 /// The part called `name`: a scenario key such as `coap.congestion` for the list of its rows, the same with the name of a
-/// row for the table of its parameters, or `tune`.
+/// row for the table of its parameters or with `each` for the tables of all, or `tune`.
 fn part(name: &str) -> Option<String> {
-    let Rows { timers, windows } = Rows::default();
+    let Rows { timers, windows, functions } = Rows::default();
     if name == "tune" {
         return Some(searched(timers.row("cocoa").ok()?));
     }
-    of(&timers, name).or_else(|| of(&windows, name))
+    of(&timers, name).or_else(|| of(&windows, name)).or_else(|| of(&functions, name))
 }
 
 fn of<A: Algorithm + ?Sized>(rows: &Registry<A>, name: &str) -> Option<String> {
-    let row = name.strip_prefix(A::KEY)?.trim_start();
-    if row.is_empty() { Some(list(rows)) } else { rows.row(row).ok().map(parameters) }
+    Some(match name.strip_prefix(A::KEY)?.trim_start() {
+        "" => list(rows),
+        "each" => each(rows),
+        row => parameters(rows.row(row).ok()?),
+    })
 }
 
 fn list<A: Algorithm + ?Sized>(rows: &Registry<A>) -> String {
     let lines: Vec<String> =
         rows.rows().map(|row| format!("- `{}`: {}.\n", row.name, row.summary)).collect();
     lines.concat()
+}
+
+/// The key that names a row, and one heading for each row.
+fn each<A: Algorithm + ?Sized>(rows: &Registry<A>) -> String {
+    let key = A::KEY.rsplit('.').next().unwrap_or_default();
+    let names: Vec<String> = rows.names().map(|name| format!("`{name}`")).collect();
+    let first = rows.names().next().unwrap_or_default();
+    let one = |row: &'static Row<A>| {
+        let table = match row.parameters {
+            [] => "No keys of its own.\n".to_owned(),
+            _ => parameters(row),
+        };
+        format!("\n### `{key} = \"{}\"`\n\n{}.\n\n{table}", row.name, row.summary)
+    };
+    let sections: String = rows.rows().map(one).collect();
+    format!(
+        "| key | default | allowed | meaning |\n|---|---|---|---|\n\
+         | `{key}` | `\"{first}\"` | {} | which of the following |\n{sections}",
+        names.join(", ")
+    )
 }
 
 fn parameters<A: Algorithm + ?Sized>(row: &Row<A>) -> String {

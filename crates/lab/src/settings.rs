@@ -8,15 +8,13 @@ use lowmesh_sim::air::CcaMode;
 use lowmesh_sim::energy::Currents;
 use lowmesh_sim::traffic::Process;
 use lowmesh_sim::{Carrier, Error, Mesh, NodeParts, Sinks, Wire, traffic};
-use lowmesh_sixtop::functions::orchestra::Rule;
-use lowmesh_sixtop::params::{AliceParams, MinimalParams, MsfParams, OrchestraParams};
-use lowmesh_stack::{LinkLayer, Oscore, Routes, Scheduling};
+use lowmesh_stack::{LinkLayer, Oscore, Routes};
 use lowmesh_units::{Addressing, Channel, Dbm, Duration, NodeId, Seed};
 
 use crate::air;
 use crate::scenario::{
     self, Ack, Addresses, Application, Arrivals, BorderRouter, Cca, Collector, Csma, Duplicates,
-    Mac, MeshRange, Objective, OrchestraVariant, RplMode, Scenario, Schedule, Thin, Topology, Tsch,
+    Mac, MeshRange, Objective, RplMode, Scenario, Thin, Topology, Tsch,
 };
 
 /// Builds the mesh of a scenario.
@@ -135,7 +133,7 @@ fn node(scenario: &Scenario) -> lowmesh_stack::Config {
             Mac::Csma(_) | Mac::Thin(_) => lowmesh_mac::config::Config::default(),
         },
         routes: routes(scenario),
-        scheduling: scheduling(&scenario.schedule, scenario.rpl.mode),
+        scheduling: scenario.schedule.clone(),
         lowpan: lowpan(scenario, frame_payload),
         root_reassembly_buffers: scenario.lowpan.root_reassembly_buffers.map(usize::from),
         hop_limit: scenario.ipv6.hop_limit,
@@ -272,76 +270,6 @@ fn carrier(mac: &Mac) -> Carrier {
     // The scenario's reader refuses other channels, so the default is never taken.
     let channel = Channel::new(channel).unwrap_or(default.channel);
     Carrier { channel, mode, energy: Dbm(energy) }
-}
-
-/// A threshold of MSF: so many percent of the cells watched.
-fn share(watched: u16, percent: u8) -> u64 {
-    u64::from(watched) * u64::from(percent) / 100
-}
-
-/// What the sections of MSF and B-MSF have in common: two types, one set of keys but for the cells watched.
-macro_rules! msf_params {
-    ($section:expr, $watched:expr, $base:expr) => {{
-        MsfParams {
-            minimal_length: $section.minimal_length,
-            autonomous_length: $section.autonomous_length,
-            negotiated_length: $section.negotiated_length,
-            cells_elapsed_max: $watched.into(),
-            cells_used_high: share($watched, $section.lim_high),
-            cells_used_low: share($watched, $section.lim_low),
-            cells_per_peer_max: $section.cells_per_peer_max,
-            sent_max: $section.max_num_tx.into(),
-            relocate_percent: $section.relocate_pdr.into(),
-            housekeeping: $section.housekeeping,
-            quarantine: $section.quarantine,
-            wait_retry: ($section.wait_min, $section.wait_max),
-            ..$base
-        }
-    }};
-}
-
-fn scheduling(schedule: &Schedule, mode: RplMode) -> Scheduling {
-    match schedule {
-        Schedule::Minimal(minimal) => {
-            Scheduling::Minimal(MinimalParams { slotframe_length: minimal.slotframe_length })
-        }
-        Schedule::Msf(msf) => Scheduling::Msf(MsfParams {
-            receive_cells: msf.receive_cells,
-            backlog_slotframes: msf.backlog_slotframes,
-            shared_used_high: share(msf.max_num_cells, msf.lim_auto_rx),
-            ..msf_params!(msf, msf.max_num_cells, MsfParams::MSF)
-        }),
-        Schedule::BMsf(msf) => Scheduling::Msf(msf_params!(msf, msf.max_nec, MsfParams::BMSF)),
-        Schedule::Alice(alice) => Scheduling::Alice(AliceParams {
-            beacon_length: alice.beacon_length,
-            broadcast_length: alice.broadcast_length,
-            unicast_length: alice.unicast_length,
-            unicast_shared: alice.unicast_shared,
-            ..AliceParams::default()
-        }),
-        Schedule::Orchestra(orchestra) => {
-            let rule = match (orchestra.variant, mode) {
-                (OrchestraVariant::Sender, _) => Rule::SenderStoring,
-                (OrchestraVariant::Receiver, RplMode::Storing) => Rule::ReceiverStoring,
-                (OrchestraVariant::Receiver, RplMode::NonStoring) => Rule::ReceiverNonStoring,
-            };
-            Scheduling::Orchestra(
-                rule,
-                OrchestraParams {
-                    beacon_length: orchestra.beacon_length,
-                    common_length: orchestra.common_length,
-                    unicast_length: orchestra.unicast_length,
-                    beacon_channel_offset: orchestra.beacon_channel_offset.into(),
-                    common_channel_offset: orchestra.common_channel_offset.into(),
-                    unicast_channel_offsets: (
-                        orchestra.unicast_channel_offset_min.into(),
-                        orchestra.unicast_channel_offset_max.into(),
-                    ),
-                    root_length: orchestra.root_length,
-                },
-            )
-        }
-    }
 }
 
 fn rpl(scenario: &Scenario) -> lowmesh_rpl::Config {

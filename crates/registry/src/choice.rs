@@ -99,25 +99,27 @@ impl<A: Algorithm + ?Sized> Choice<A> {
     pub fn replacement(&self, key: &str) -> Option<&Value> {
         self.replaced().find(|(parameter, _)| parameter.key == key).map(|(_, value)| value)
     }
-    /// Checks that nothing is missing, and the relations between the parameters.
+    /// Checks that nothing is missing, and the relations between the parameters; the error is the first.
     pub fn check(&self) -> Result<(), ParameterError> {
-        for parameter in self.row.parameters {
+        self.errors().next().map_or(Ok(()), Err)
+    }
+    /// The parameters that are missing, and those that are not in order with others.
+    pub fn errors(&self) -> impl Iterator<Item = ParameterError> {
+        self.row.parameters.iter().filter_map(|parameter| {
             let key = parameter.key;
             let Some(value) = self.get(key) else {
-                return Err(ParameterError::Missing { key, allowed: parameter.allowed() });
+                return Some(ParameterError::Missing { key, allowed: parameter.allowed() });
             };
             let (other, is_strict) = match parameter.order {
-                Order::Free => continue,
+                Order::Free => return None,
                 Order::NotAbove(other) => (other, false),
                 Order::Below(other) => (other, true),
             };
-            let most = self.value(other);
-            if value > most || (is_strict && value == most) {
-                let (value, most) = (value.to_string(), most.to_string());
-                return Err(ParameterError::Order { key, value, is_strict, other, most });
-            }
-        }
-        Ok(())
+            let most = self.get(other)?;
+            let is_wrong = value > most || (is_strict && value == most);
+            let (value, most) = (value.to_string(), most.to_string());
+            is_wrong.then_some(ParameterError::Order { key, value, is_strict, other, most })
+        })
     }
     /// The value of the parameter called `key`; `None` if the row does not declare it, or it has neither a default nor a
     /// replacement.
@@ -194,15 +196,19 @@ impl<A: Algorithm + ?Sized> Row<A> {
                     "the summary or the source of `{key}` is not one line without a full stop"
                 ));
             }
+            if let Order::NotAbove(other) | Order::Below(other) = parameter.order
+                && self.parameter(other).is_none()
+            {
+                return Err(format!("`{key}` is compared with `{other}`, which it does not have"));
+            }
             let is_allowed = default.is_none_or(|value| parameter.admits(&value));
             if !is_allowed || !parameter.is_searched_within_bounds() {
                 return Err(format!("`{key}` has a default or a range of search out of bounds"));
             }
         }
-        match Choice::from(self).check() {
-            Ok(()) | Err(ParameterError::Missing { .. }) => Ok(()),
-            Err(error) => Err(error.to_string()),
-        }
+        let is_order = |error: &ParameterError| matches!(error, ParameterError::Order { .. });
+        let error = Choice::from(self).errors().find(is_order);
+        error.map_or(Ok(()), |error| Err(error.to_string()))
     }
 }
 

@@ -2,8 +2,10 @@
 
 use lowmesh_mac::frame::PAYLOAD_OCTETS_MAX;
 use lowmesh_mac::tsch::hopping::HoppingSequence;
+use lowmesh_registry::Choice;
 use lowmesh_rpl::Objective;
-use lowmesh_stack::{Config as Stack, LinkLayer, Routes, Scheduling};
+use lowmesh_sixtop::SchedulingFunction;
+use lowmesh_stack::{Config as Stack, LinkLayer, Routes};
 use lowmesh_units::{Channel, Dbm, Duration, PanId};
 
 use crate::air::params::CCA_ENERGY_DBM;
@@ -17,11 +19,11 @@ const DRIFT_MAX_PPM: f64 = 20.0;
 ///
 /// ```
 /// use lowmesh_sim::NodeParts;
-/// use lowmesh_stack::Scheduling;
+/// use lowmesh_sixtop::functions::alice;
 /// use lowmesh_units::PanId;
 ///
 /// let parts = NodeParts::router(PanId(0xabcd))
-///     .scheduling(Scheduling::Alice(Default::default()))
+///     .scheduling(&alice::ROW)
 ///     .drift(10.0);
 /// assert_eq!(parts.pan(), PanId(0xabcd));
 /// ```
@@ -104,10 +106,10 @@ impl NodeParts {
         self.in_pan(pan)
     }
 
-    /// Sets the scheduling function.
+    /// Sets the scheduling function: a row, or a choice with values that replace its defaults.
     #[must_use]
-    pub fn scheduling(mut self, scheduling: Scheduling) -> Self {
-        self.stack.scheduling = scheduling;
+    pub fn scheduling(mut self, scheduling: impl Into<Choice<dyn SchedulingFunction>>) -> Self {
+        self.stack.scheduling = scheduling.into();
         self
     }
 

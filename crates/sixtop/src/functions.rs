@@ -1,8 +1,8 @@
 //! Scheduling functions: each decides which cells a node should have.
 //!
-//! One of the house's six pluggable places: a trait, a name for scenario files, and one conformance suite
-//! over all of them (`tests/conformance.rs`). A function changes the schedule itself where that needs
-//! nobody's consent, and asks [`crate::machine`] for 6P transactions where it does.
+//! A function is a type that implements [`SchedulingFunction`], and a row with its name, its parameters and its constructor;
+//! [`conformance`] tests both. It changes the schedule itself where that needs nobody's consent, and asks
+//! [`crate::machine`] for 6P transactions where it does.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -11,13 +11,15 @@ use core::fmt::Debug;
 
 use lowmesh_mac::tsch::cell::{Cell, CellId, CellOptions, CellSpec};
 use lowmesh_mac::tsch::schedule::Schedule;
+use lowmesh_registry::{Algorithm, Choice, Parameter, Row};
 use lowmesh_units::{Asn, Duration, Eui64, Instant, Rng};
 
-use crate::params::{AliceParams, MacTiming, MinimalParams, MsfParams, OrchestraParams};
+use crate::params::{MacTiming, MsfParams, SLOTS_MAX};
 use crate::transaction::{Ask, Outcome};
 
 pub mod alice;
 mod autonomous;
+pub mod conformance;
 mod link;
 pub mod minimal;
 pub mod msf;
@@ -132,14 +134,14 @@ impl<'a> Context<'a> {
         self.actions.push(Action::Ask(peer, ask));
     }
     /// A slotframe of this length, unless there is one with this handle.
-    pub(crate) fn slotframe(&mut self, handle: u8, length: u16) {
+    pub fn slotframe(&mut self, handle: u8, length: u16) {
         if self.schedule.slotframe(handle).is_none() {
             // The handle is free and lengths are at least 1, so nothing is left to refuse.
             let _added = self.schedule.add_slotframe(handle, length.max(1));
         }
     }
     /// A cell, if the schedule has room for it; without it the node hears less, but goes on.
-    pub(crate) fn cell(&mut self, spec: CellSpec) -> Option<CellId> {
+    pub fn cell(&mut self, spec: CellSpec) -> Option<CellId> {
         self.schedule.add(self.asn, spec).ok()
     }
     /// True when `cell` is one of those with `peer` in this slotframe.
@@ -148,7 +150,7 @@ impl<'a> Context<'a> {
         cell.is_some_and(|c| c.slotframe == slotframe && c.peer == Some(peer))
     }
     /// Removes the cells that `unwanted` picks.
-    pub(crate) fn remove_where(&mut self, unwanted: impl Fn(&Cell) -> bool) {
+    pub fn remove_where(&mut self, unwanted: impl Fn(&Cell) -> bool) {
         let ids: Vec<CellId> =
             self.schedule.cells().filter(|c| unwanted(c)).map(|c| c.id).collect();
         for id in ids {
@@ -179,8 +181,12 @@ pub struct Snapshot {
 
 /// Decides which cells a node should have.
 pub trait SchedulingFunction: Debug + Send {
-    /// The name by which a scenario chooses it.
+    /// The name in its row.
     fn name(&self) -> &'static str;
+    /// Whether it works only where a node knows its children.
+    fn needs_children(&self) -> bool {
+        false
+    }
     /// Identifier in 6P messages (RFC 8480 s6.2.5); `None` for a function that does not negotiate.
     fn sfid(&self) -> Option<u8> {
         None
@@ -217,41 +223,51 @@ pub trait SchedulingFunction: Debug + Send {
     }
 }
 
-/// The names that [`function_by_name`] knows.
-pub const NAMES: [&str; 7] = [
-    "minimal",
-    "msf",
-    "b-msf",
-    "alice",
-    "orchestra",
-    "orchestra/sender-based",
-    "orchestra/non-storing",
-];
+/// Whether a node knows which neighbours route through it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Children {
+    /// It knows them: routing reports [`Event::ChildAdded`] and [`Event::ChildRemoved`], as RPL's storing mode does.
+    Known,
+    /// It does not, as in RPL's non-storing mode.
+    Unknown,
+}
 
-/// A name that no scheduling function has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no such scheduling function; there are {NAMES:?}")]
-pub struct UnknownFunction;
+/// Makes a function for one node.
+pub type MakeFunction =
+    fn(&Choice<dyn SchedulingFunction>, Children) -> Box<dyn SchedulingFunction>;
 
-/// The function called `name`, with its default parameters.
+impl Algorithm for dyn SchedulingFunction {
+    const NOUN: &'static str = "scheduling function";
+    const KEY: &'static str = "schedule.function";
+    const BUILTIN: &'static [&'static Row<Self>] =
+        &[&msf::B_MSF, &msf::MSF, &minimal::ROW, &alice::ROW, &orchestra::ROW];
+    type Make = MakeFunction;
+}
+
+/// The scenario section with the parameters of all functions.
+pub const SECTION: &str = "schedule";
+
+/// A function for one node, of the kind that `choice` names and with its parameters.
 ///
 /// ```
-/// use lowmesh_sixtop::function_by_name;
+/// use lowmesh_registry::Registry;
+/// use lowmesh_sixtop::SchedulingFunction;
+/// use lowmesh_sixtop::functions::{Children, make};
 ///
-/// assert_eq!(function_by_name("b-msf").map(|f| f.name()), Ok("b-msf"));
-/// assert!(function_by_name("best").is_err());
+/// let functions = Registry::<dyn SchedulingFunction>::builtin();
+/// let choice = functions.choose("alice")?.with("unicast_length", 31_u64)?;
+/// assert_eq!(make(&choice, Children::Known).name(), "alice");
+/// assert!(functions.choose("best").is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn function_by_name(name: &str) -> Result<Box<dyn SchedulingFunction>, UnknownFunction> {
-    use orchestra::Rule;
-    let orchestra = |rule| orchestra::Orchestra::new(rule, OrchestraParams::default());
-    Ok(match name {
-        "minimal" => Box::new(minimal::Minimal::new(MinimalParams::default())),
-        "msf" => Box::new(msf::Msf::new(MsfParams::MSF)),
-        "b-msf" => Box::new(msf::Msf::new(MsfParams::BMSF)),
-        "alice" => Box::new(alice::Alice::new(AliceParams::default())),
-        "orchestra" => Box::new(orchestra(Rule::ReceiverStoring)),
-        "orchestra/sender-based" => Box::new(orchestra(Rule::SenderStoring)),
-        "orchestra/non-storing" => Box::new(orchestra(Rule::ReceiverNonStoring)),
-        _ => return Err(UnknownFunction),
-    })
+pub fn make(
+    choice: &Choice<dyn SchedulingFunction>,
+    children: Children,
+) -> Box<dyn SchedulingFunction> {
+    (choice.row().make)(choice, children)
+}
+
+/// The length of a slotframe as a parameter.
+const fn slots(key: &'static str, default: u16, low: u64, summary: &'static str) -> Parameter {
+    Parameter::whole(key, default as u64, low, SLOTS_MAX as u64, summary).unit("slots")
 }

@@ -18,6 +18,6 @@ mod negotiation;
 pub mod params;
 mod transaction;
 
-pub use functions::{Event, SchedulingFunction, function_by_name};
+pub use functions::{Event, SchedulingFunction};
 pub use machine::{Change, Input, Output, Sixtop, SixtopEvent};
 pub use transaction::{Ask, Outcome};

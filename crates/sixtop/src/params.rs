@@ -41,18 +41,11 @@ pub struct MacTiming {
     pub backoff_exponent_max: u8,
 }
 
-/// The minimal schedule of RFC 8180.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MinimalParams {
-    /// Slots in the slotframe: RFC 8180 s4.1 leaves it to the beacons; 101 is 6TiSCH's custom. 1 or more.
-    pub slotframe_length: u16,
-}
+/// Longest slotframe, in slots: its length is two octets on the air (IEEE 802.15.4-2015 s7.4.4.3).
+pub const SLOTS_MAX: u16 = u16::MAX;
 
-impl Default for MinimalParams {
-    fn default() -> Self {
-        Self { slotframe_length: 101 }
-    }
-}
+/// Slots in the slotframe of the minimal schedule: RFC 8180 s4.1 leaves it to the beacons; 101 is 6TiSCH's custom. 1 or more.
+pub const MINIMAL_SLOTFRAME_LENGTH: u16 = 101;
 
 /// What MSF and B-MSF have in common; the two differ in their values only.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -187,16 +180,15 @@ pub struct AliceParams {
     pub unicast_shared: bool,
 }
 
-impl Default for AliceParams {
-    fn default() -> Self {
-        Self {
-            beacon_length: 397,
-            broadcast_length: 31,
-            unicast_length: 29,
-            channel_offsets: 15,
-            unicast_shared: true,
-        }
-    }
+impl AliceParams {
+    /// The numbers above.
+    pub const PUBLISHED: Self = Self {
+        beacon_length: 397,
+        broadcast_length: 31,
+        unicast_length: 29,
+        channel_offsets: 15,
+        unicast_shared: true,
+    };
 }
 
 /// Orchestra: Duquennoy, Al Nahas, Landsiedel, Watteyne, SenSys 2015; numbers of Contiki-NG (orchestra-conf.h).
@@ -220,18 +212,17 @@ pub struct OrchestraParams {
     pub root_length: u16,
 }
 
-impl Default for OrchestraParams {
-    fn default() -> Self {
-        Self {
-            beacon_length: 397,
-            unicast_length: 17,
-            common_length: 31,
-            beacon_channel_offset: 0,
-            common_channel_offset: 1,
-            unicast_channel_offsets: (2, 255),
-            root_length: 0,
-        }
-    }
+impl OrchestraParams {
+    /// The numbers above.
+    pub const CONTIKI: Self = Self {
+        beacon_length: 397,
+        unicast_length: 17,
+        common_length: 31,
+        beacon_channel_offset: 0,
+        common_channel_offset: 1,
+        unicast_channel_offsets: (2, 255),
+        root_length: 0,
+    };
 }
 
 /// Channel offset of the shared cell: RFC 8180 s4.1, 0.

@@ -1,11 +1,11 @@
 //! Pairs and triples of nodes that negotiate over a lossy link in virtual time.
 
-mod harness;
-
-use harness::{Net, eui};
 use lowmesh_mac::tsch::cell::{CellKind, CellOptions, Placement};
 use lowmesh_machine::Handle;
+use lowmesh_registry::Registry;
+use lowmesh_sixtop::functions::conformance::net::{Net, eui};
 use lowmesh_sixtop::functions::msf::Msf;
+use lowmesh_sixtop::functions::{Children, make};
 use lowmesh_sixtop::params::{MsfParams, SFID_BMSF, SFID_MSF};
 use lowmesh_sixtop::{Change, Event, Outcome, SixtopEvent};
 use lowmesh_units::Duration;
@@ -14,9 +14,15 @@ use proptest::prelude::*;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
+/// `count` nodes with the function called `name`.
+fn network(count: usize, name: &str, loss: f64, seed: u64) -> Net {
+    let choice = Registry::builtin().choose(name).expect("a built-in function");
+    Net::new(count, loss, seed, || make(&choice, Children::Known))
+}
+
 #[test]
 fn a_node_gets_one_cell_to_its_parent_and_msf_none_back() {
-    let mut net = Net::new(2, "msf", 0.0, 1);
+    let mut net = network(2, "msf", 0.0, 1);
     net.attach(1, None, 0);
     net.run_for(MINUTE);
     assert_eq!((net.tx(1, 0).len(), net.rx(1, 0).len()), (1, 0));
@@ -25,7 +31,7 @@ fn a_node_gets_one_cell_to_its_parent_and_msf_none_back() {
 
 #[test]
 fn b_msf_has_a_cell_in_both_directions() {
-    let mut net = Net::new(2, "b-msf", 0.0, 1);
+    let mut net = network(2, "b-msf", 0.0, 1);
     net.attach(1, None, 0);
     net.run_for(MINUTE * 3);
     assert_eq!((net.tx(1, 0).len(), net.tx(0, 1).len()), (1, 1));
@@ -35,7 +41,7 @@ fn b_msf_has_a_cell_in_both_directions() {
 #[test]
 fn busy_cells_get_company_and_idle_ones_lose_it_down_to_one() {
     for (function, from, to) in [("msf", 1, 0), ("b-msf", 1, 0), ("b-msf", 0, 1)] {
-        let mut net = Net::new(2, function, 0.0, 2);
+        let mut net = network(2, function, 0.0, 2);
         net.attach(1, None, 0);
         net.flow(from, to, 0.9);
         net.run_for(MINUTE * 10);
@@ -56,7 +62,7 @@ fn busy_cells_get_company_and_idle_ones_lose_it_down_to_one() {
 
 #[test]
 fn msf_asks_for_receive_cells_when_the_parent_fills_the_auto_receive_cell() {
-    let mut net = Net::new(2, "msf", 0.0, 3);
+    let mut net = network(2, "msf", 0.0, 3);
     net.attach(1, None, 0);
     let auto = net.nodes[1].schedule.cells_in(1).next().expect("the auto-receive cell").id;
     net.run_for(MINUTE);
@@ -70,7 +76,7 @@ fn msf_asks_for_receive_cells_when_the_parent_fills_the_auto_receive_cell() {
 
 #[test]
 fn msf_asks_for_a_cell_to_a_child_once_frames_have_waited_for_it_for_four_slotframes() {
-    let mut net = Net::new(2, "msf", 0.0, 22);
+    let mut net = network(2, "msf", 0.0, 22);
     net.attach(1, None, 0);
     net.run_for(MINUTE);
     // Frames that come and go are no backlog.
@@ -100,7 +106,7 @@ fn msf_asks_for_a_cell_to_a_child_once_frames_have_waited_for_it_for_four_slotfr
 
 #[test]
 fn msf_requests_one_more_cell_to_its_parent_for_each_four_slotframes_of_backlog() {
-    let mut net = Net::new(2, "msf", 0.0, 24);
+    let mut net = network(2, "msf", 0.0, 24);
     net.attach(1, None, 0);
     net.run_for(MINUTE);
     assert_eq!(net.tx(1, 0).len(), 1);
@@ -121,7 +127,7 @@ fn a_backlog_is_nobodys_business_where_children_do_not_count_what_they_receive()
     let without = MsfParams { receive_cells: false, ..MsfParams::MSF };
     let off = MsfParams { backlog_slotframes: 0, ..MsfParams::MSF };
     for params in [without, off] {
-        let mut net = Net::with(2, 0.0, 23, || Box::new(Msf::new(params)));
+        let mut net = Net::new(2, 0.0, 23, || Box::new(Msf::new(params)));
         net.attach(1, None, 0);
         net.tell(0, Event::QueueBusy(eui(1)));
         net.tell(1, Event::QueueBusy(eui(0)));
@@ -134,7 +140,7 @@ fn a_backlog_is_nobodys_business_where_children_do_not_count_what_they_receive()
 #[test]
 fn a_new_parent_gets_as_many_cells_and_the_old_one_keeps_none() {
     for function in ["msf", "b-msf"] {
-        let mut net = Net::new(3, function, 0.0, 4);
+        let mut net = network(3, function, 0.0, 4);
         net.attach(2, None, 0);
         net.flow(2, 0, 0.9);
         net.run_for(MINUTE * 8);
@@ -156,7 +162,7 @@ fn a_new_parent_gets_as_many_cells_and_the_old_one_keeps_none() {
 
 #[test]
 fn a_parent_that_is_lost_without_another_is_cleared() {
-    let mut net = Net::new(2, "b-msf", 0.0, 5);
+    let mut net = network(2, "b-msf", 0.0, 5);
     net.attach(1, None, 0);
     net.run_for(MINUTE * 2);
     net.tell(1, Event::ParentChanged { old: Some(eui(0)), new: None });
@@ -170,7 +176,7 @@ fn a_cell_far_worse_than_the_best_is_moved() {
     let params = MsfParams { cells_used_high: 49, cells_elapsed_max: 50, ..MsfParams::MSF };
     // Deafness is another matter; here only the ratio should speak.
     let params = MsfParams { deaf_after: u32::MAX, cells_used_high: 40, ..params };
-    let mut net = Net::with(2, 0.0, 6, || Box::new(Msf::new(params)));
+    let mut net = Net::new(2, 0.0, 6, || Box::new(Msf::new(params)));
     net.attach(1, None, 0);
     net.flow(1, 0, 1.0);
     net.run_for(MINUTE * 3);
@@ -190,7 +196,7 @@ fn a_cell_far_worse_than_the_best_is_moved() {
 
 #[test]
 fn a_transmit_cell_that_nobody_listens_to_is_found_and_mended() {
-    let mut net = Net::new(2, "b-msf", 0.0, 7);
+    let mut net = network(2, "b-msf", 0.0, 7);
     net.attach(1, None, 0);
     net.flow(1, 0, 0.5);
     net.flow(0, 1, 0.5);
@@ -206,7 +212,7 @@ fn a_transmit_cell_that_nobody_listens_to_is_found_and_mended() {
 #[test]
 fn a_child_that_vanishes_leaves_no_cells_behind() {
     for function in ["msf", "b-msf"] {
-        let mut net = Net::new(2, function, 0.0, 8);
+        let mut net = network(2, function, 0.0, 8);
         net.attach(1, None, 0);
         net.run_for(MINUTE * 2);
         net.loss = 1.0;
@@ -218,7 +224,7 @@ fn a_child_that_vanishes_leaves_no_cells_behind() {
 
 #[test]
 fn a_guest_that_falls_silent_leaves_no_cells_behind() {
-    let mut net = Net::new(2, "msf", 0.0, 9);
+    let mut net = network(2, "msf", 0.0, 9);
     net.tell(1, Event::ParentChanged { old: None, new: Some(eui(0)) });
     net.run_for(MINUTE);
     assert_eq!(net.rx(0, 1).len(), 1);
@@ -229,7 +235,7 @@ fn a_guest_that_falls_silent_leaves_no_cells_behind() {
 
 #[test]
 fn a_node_that_starts_again_gets_new_cells_and_the_old_ones_go() {
-    let mut net = Net::new(2, "b-msf", 0.0, 10);
+    let mut net = network(2, "b-msf", 0.0, 10);
     net.attach(1, None, 0);
     net.flow(1, 0, 0.5);
     net.run_for(MINUTE * 2);
@@ -244,7 +250,7 @@ fn a_node_that_starts_again_gets_new_cells_and_the_old_ones_go() {
 
 #[test]
 fn the_autonomous_transmit_cell_is_there_only_while_it_is_needed() {
-    let mut net = Net::new(2, "msf", 0.0, 11);
+    let mut net = network(2, "msf", 0.0, 11);
     let has_auto = |net: &Net| {
         let shared = CellOptions::TX.with(CellOptions::SHARED);
         let is = |c: &lowmesh_mac::tsch::cell::Cell| {
@@ -299,17 +305,17 @@ fn each_request_gets_the_return_code_that_the_rfc_asks_for() {
         (request(0, 0, signal), 0, ReturnCode::Error),
     ];
     for (message, version, expected) in cases {
-        let mut net = Net::new(2, "msf", 0.0, 12);
+        let mut net = network(2, "msf", 0.0, 12);
         assert_eq!(answer(&mut net, &message, version), Some(expected), "{message:?}");
     }
-    let mut net = Net::new(2, "msf", 0.0, 12);
+    let mut net = network(2, "msf", 0.0, 12);
     assert_eq!(answer(&mut net, &request(0, 0, count()), 0), Some(ReturnCode::Success));
     assert_eq!(answer(&mut net, &request(0, 0, count()), 0), Some(ReturnCode::Busy));
 }
 
 #[test]
 fn a_responder_takes_other_numbers_but_not_0_from_a_peer_that_it_knows() {
-    let mut net = Net::new(2, "msf", 0.0, 12);
+    let mut net = network(2, "msf", 0.0, 12);
     let mut ask = |seqnum| {
         let body = Body::Request { command: Command::Count { options: 1 }, metadata: 0 };
         let code = answer(&mut net, &Message { sfid: 0, seqnum, body }, 0);
@@ -324,7 +330,7 @@ fn a_responder_takes_other_numbers_but_not_0_from_a_peer_that_it_knows() {
 
 /// The number of the second request of a node whose first one was `acked`, and answered with `code` if any.
 fn second_number(acked: bool, code: Option<ReturnCode>) -> u8 {
-    let mut net = Net::new(2, "msf", 0.0, 24);
+    let mut net = network(2, "msf", 0.0, 24);
     net.stuck = true;
     net.tell(1, Event::ParentChanged { old: None, new: Some(eui(0)) });
     let handle = *net.nodes[1].handed.first().expect("a request is sent");
@@ -367,7 +373,7 @@ fn cleared(net: &Net, node: usize) -> bool {
 
 #[test]
 fn a_responder_commits_when_its_response_is_acknowledged_and_not_before() {
-    let mut net = Net::new(2, "msf", 0.0, 16);
+    let mut net = network(2, "msf", 0.0, 16);
     net.handle(0, SixtopEvent::Message { from: eui(1), bytes: &add_request(SFID_MSF) });
     assert_eq!(net.rx(0, 1), []);
     net.run_for(Duration::from_secs(2));
@@ -376,7 +382,7 @@ fn a_responder_commits_when_its_response_is_acknowledged_and_not_before() {
 
 #[test]
 fn a_response_that_was_never_acknowledged_is_cleared() {
-    let mut net = Net::new(2, "msf", 1.0, 17);
+    let mut net = network(2, "msf", 1.0, 17);
     net.handle(0, SixtopEvent::Message { from: eui(1), bytes: &add_request(SFID_MSF) });
     net.run_for(MINUTE);
     assert_eq!(net.rx(0, 1), []);
@@ -385,7 +391,7 @@ fn a_response_that_was_never_acknowledged_is_cleared() {
 
 #[test]
 fn a_response_that_comes_after_the_request_was_given_up_is_cleared() {
-    let mut net = Net::new(2, "msf", 1.0, 18);
+    let mut net = network(2, "msf", 1.0, 18);
     net.tell(1, Event::ParentChanged { old: None, new: Some(eui(0)) });
     net.run_for(Duration::from_secs(6));
     assert!(!cleared(&net, 1));
@@ -402,7 +408,7 @@ fn a_response_that_comes_after_the_request_was_given_up_is_cleared() {
 
 #[test]
 fn a_request_is_not_sent_after_its_timeout() {
-    let mut net = Net::new(2, "msf", 0.0, 24);
+    let mut net = network(2, "msf", 0.0, 24);
     net.stuck = true;
     net.tell(1, Event::ParentChanged { old: None, new: Some(eui(0)) });
     // RFC 9033 s9 with 3 retries and a largest exponent of 5: 93.93 s.
@@ -423,7 +429,7 @@ fn a_request_is_not_sent_after_the_peer_cleared_nor_is_a_response() {
     };
     let mut bytes = Vec::new();
     clear.emit(&mut bytes);
-    let mut net = Net::new(2, "msf", 0.0, 25);
+    let mut net = network(2, "msf", 0.0, 25);
     net.stuck = true;
     net.tell(1, Event::ParentChanged { old: None, new: Some(eui(0)) });
     net.handle(0, SixtopEvent::Message { from: eui(1), bytes: &add_request(SFID_MSF) });
@@ -439,7 +445,7 @@ fn a_request_is_not_sent_after_the_peer_cleared_nor_is_a_response() {
 #[test]
 fn a_parent_without_room_is_not_asked_again_and_again() {
     let params = MsfParams { negotiated_length: 4, ..MsfParams::BMSF };
-    let mut net = Net::with(2, 0.0, 19, || Box::new(Msf::new(params)));
+    let mut net = Net::new(2, 0.0, 19, || Box::new(Msf::new(params)));
     net.attach(1, None, 0);
     net.flow(1, 0, 1.0);
     net.flow(0, 1, 1.0);
@@ -453,7 +459,7 @@ fn a_parent_without_room_is_not_asked_again_and_again() {
 
 #[test]
 fn a_request_in_three_steps_is_declined_with_an_empty_list() {
-    let mut net = Net::new(2, "msf", 0.0, 13);
+    let mut net = network(2, "msf", 0.0, 13);
     let command = Command::Add { options: 1, count: 1, cells: vec![] };
     let message = Message { sfid: 0, seqnum: 0, body: Body::Request { command, metadata: 0 } };
     assert_eq!(answer(&mut net, &message, 0), Some(ReturnCode::Success));
@@ -467,7 +473,7 @@ fn an_error_is_followed_by_quarantine_busy_by_a_wait_and_no_free_cell_by_a_breat
     for (code, quiet) in
         [(ReturnCode::Error, 299), (ReturnCode::Busy, 29), (ReturnCode::Success, 4)]
     {
-        let mut net = Net::new(2, "msf", 1.0, 14);
+        let mut net = network(2, "msf", 1.0, 14);
         net.tell(1, Event::ParentChanged { old: None, new: Some(eui(0)) });
         let response = Message { sfid: 0, seqnum: 0, body: Body::Response(Response::bare(code)) };
         let mut bytes = Vec::new();
@@ -487,7 +493,7 @@ fn an_error_is_followed_by_quarantine_busy_by_a_wait_and_no_free_cell_by_a_breat
 
 #[test]
 fn a_node_that_is_answering_asks_as_soon_as_it_is_done() {
-    let mut net = Net::new(2, "b-msf", 0.0, 20);
+    let mut net = network(2, "b-msf", 0.0, 20);
     net.handle(0, SixtopEvent::Message { from: eui(1), bytes: &add_request(SFID_BMSF) });
     net.tell(0, Event::ChildAdded(eui(1)));
     let engaged = |c: &Change| matches!(c, Change::Ended { outcome: Outcome::Engaged, .. });
@@ -498,7 +504,7 @@ fn a_node_that_is_answering_asks_as_soon_as_it_is_done() {
 
 #[test]
 fn each_direction_of_a_link_counts_by_itself() {
-    let mut net = Net::new(2, "b-msf", 0.0, 21);
+    let mut net = network(2, "b-msf", 0.0, 21);
     net.attach(1, None, 0);
     net.run_for(MINUTE);
     // The cells of the child come faster and faster; the counters of the parent must not restart with each.
@@ -511,7 +517,7 @@ fn each_direction_of_a_link_counts_by_itself() {
 
 #[test]
 fn bytes_that_are_not_6p_are_an_event_and_no_more() {
-    let mut net = Net::new(2, "msf", 0.0, 15);
+    let mut net = network(2, "msf", 0.0, 15);
     for bytes in [&[][..], &[0x30, 0, 0, 0], &[0, 1, 0], &[0x10, 0, 0, 0, 1]] {
         net.handle(0, SixtopEvent::Message { from: eui(1), bytes });
     }
@@ -526,7 +532,7 @@ proptest! {
     #[test]
     fn both_ends_agree_at_rest(seed in any::<u64>(), loss in 0.0..0.6f64, bidirectional: bool) {
         let function = if bidirectional { "b-msf" } else { "msf" };
-        let mut net = Net::new(3, function, loss, seed);
+        let mut net = network(3, function, loss, seed);
         net.attach(1, None, 0);
         net.attach(2, None, 1);
         for (from, to) in [(1, 0), (2, 1), (0, 1), (1, 2)] {
@@ -554,7 +560,7 @@ proptest! {
         seed in any::<u64>(),
         messages in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), 1..40),
     ) {
-        let mut net = Net::new(2, "b-msf", 0.1, seed);
+        let mut net = network(2, "b-msf", 0.1, seed);
         net.attach(1, None, 0);
         for mut bytes in messages {
             if let Some(first) = bytes.first_mut() {

@@ -1,6 +1,5 @@
 //! The settings of a node.
 
-use alloc::boxed::Box;
 use alloc::string::String;
 
 use lowmesh_coap::{Endpoint, Host, HostLimits};
@@ -9,12 +8,9 @@ use lowmesh_lowpan::{FragmentMode, StackProfile};
 use lowmesh_oscore::transport::{
     DatagramHost, Protected, Protection, VolatileContexts, extensions,
 };
+use lowmesh_registry::{Choice, ParameterError};
 use lowmesh_sixtop::SchedulingFunction;
-use lowmesh_sixtop::functions::alice::Alice;
-use lowmesh_sixtop::functions::minimal::Minimal;
-use lowmesh_sixtop::functions::msf::Msf;
-use lowmesh_sixtop::functions::orchestra::{Orchestra, Rule};
-use lowmesh_sixtop::params::{AliceParams, MinimalParams, MsfParams, OrchestraParams};
+use lowmesh_sixtop::functions::{Children, msf};
 use lowmesh_units::{Addressing, NodeId, Purpose, Rng};
 use lowmesh_wire::lowpan::Contexts;
 
@@ -32,7 +28,7 @@ pub struct Config {
     /// TSCH, where that is the MAC.
     pub mac: lowmesh_mac::config::Config,
     /// Who decides about the cells of TSCH.
-    pub scheduling: Scheduling,
+    pub scheduling: Choice<dyn SchedulingFunction>,
     /// 6LoWPAN.
     pub lowpan: lowmesh_lowpan::Config,
     /// Datagrams that the root reassembles at a time, if other than `lowpan` says: it is the end of many paths.
@@ -65,7 +61,7 @@ impl Default for Config {
             addressing: Addressing::default(),
             link: LinkLayer::Tsch,
             mac: lowmesh_mac::config::Config::default(),
-            scheduling: Scheduling::Msf(MsfParams::MSF),
+            scheduling: Choice::from(&msf::MSF),
             lowpan: lowmesh_lowpan::Config::default(),
             root_reassembly_buffers: None,
             prefix: lowmesh_ipv6::params::PREFIX,
@@ -100,6 +96,14 @@ impl Config {
         let mut rng = stream(Purpose::Host);
         let protected = Protected::new(endpoint, protection, &self.host, rng.fork());
         Ok(Host::new(protected, self.host.clone(), rng))
+    }
+
+    /// Whether its nodes know which neighbours route through them.
+    pub(crate) const fn children(&self) -> Children {
+        match self.rpl.mode {
+            lowmesh_rpl::Mode::NonStoring => Children::Unknown,
+            _ => Children::Known,
+        }
     }
 
     /// RPL's settings with the addresses of a node and its role in them.
@@ -162,37 +166,15 @@ pub enum Routes {
     Static(Tree),
 }
 
-/// A scheduling function with its parameters.
-#[derive(Clone, Debug)]
-pub enum Scheduling {
-    /// One shared cell (RFC 8180).
-    Minimal(MinimalParams),
-    /// MSF (RFC 9033) or B-MSF (Righetti et al. 2023): the parameters tell which.
-    Msf(MsfParams),
-    /// ALICE (Kim et al. 2019).
-    Alice(AliceParams),
-    /// Orchestra (Duquennoy et al. 2015).
-    Orchestra(Rule, OrchestraParams),
-}
-
-impl Scheduling {
-    /// A function for one node.
-    pub fn function(&self) -> Box<dyn SchedulingFunction> {
-        match self.clone() {
-            Self::Minimal(params) => Box::new(Minimal::new(params)),
-            Self::Msf(params) => Box::new(Msf::new(params)),
-            Self::Alice(params) => Box::new(Alice::new(params)),
-            Self::Orchestra(rule, params) => Box::new(Orchestra::new(rule, params)),
-        }
-    }
-}
-
 /// A setting that is not possible.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// Of RPL.
     #[error("rpl: {0}")]
     Rpl(#[from] lowmesh_rpl::ConfigError),
+    /// Of the scheduling function.
+    #[error("scheduling: {0}")]
+    Scheduling(#[from] ParameterError),
     /// Of static routes.
     #[error("routes: {0}")]
     Tree(#[from] TreeError),

@@ -48,7 +48,7 @@ pub mod security;
 pub mod tree;
 
 pub use application::Application;
-pub use config::{Config, ConfigError, LinkLayer, Routes, Scheduling};
+pub use config::{Config, ConfigError, LinkLayer, Routes};
 pub use identity::Identity;
 pub use node::Node;
 pub use params::{COAP_PORT, DATAGRAM_PORT, ECHO_PORT};

@@ -42,6 +42,7 @@ use lowmesh_mac::csma::Csma;
 use lowmesh_machine::{Dropped, Handle, Machine, Outbox, Rejected, earliest};
 use lowmesh_oscore::transport::{Protection, VolatileContexts};
 use lowmesh_rpl::Rpl;
+use lowmesh_sixtop::functions::make;
 use lowmesh_units::{Instant, NodeId, Purpose, Rng, Seed};
 use lowmesh_wire::icmpv6::Icmpv6;
 use lowmesh_wire::ipv6::Address;
@@ -151,7 +152,8 @@ impl Node {
         }
         let link = match &config.link {
             LinkLayer::Tsch => {
-                let function = config.scheduling.function();
+                config.scheduling.check()?;
+                let function = make(&config.scheduling, config.children());
                 let streams = (stream(Purpose::Mac), stream(Purpose::Sixtop));
                 Link::Slotted(Box::new(Slotted::new(&config.mac, function, me, is_root, streams)))
             }

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use lowmesh_sixtop::params::MsfParams;
+
 use super::grid::WIDTH;
 use super::sheet::{Anchor, Area, Sheet};
 use super::{Data, Figure};
 use crate::detail::Cell;
 use crate::results::PointResult;
-use crate::scenario::{Scenario, Schedule};
+use crate::scenario::Scenario;
 
 /// Channel offsets of IEEE 802.15.4 at 2.4 GHz: one for each of its 16 channels.
 const CHANNEL_OFFSETS: u16 = 16;
@@ -49,11 +51,7 @@ pub fn draw(slice: &[(String, &PointResult)]) -> Vec<Figure> {
 
 /// Slots of the slotframe that holds negotiated cells.
 fn slots(scenario: &Scenario) -> Option<u16> {
-    match &scenario.schedule {
-        Schedule::Msf(msf) => Some(msf.negotiated_length),
-        Schedule::BMsf(msf) => Some(msf.negotiated_length),
-        _ => None,
-    }
+    MsfParams::of(&scenario.schedule).map(|params| params.negotiated_length)
 }
 
 fn matrix(cells: &[Cell], slots: u16) -> Sheet {

@@ -1,11 +1,12 @@
 //! Values of a scenario that are each allowed, but not together.
 
+use lowmesh_sixtop::functions::{Children, make};
 use lowmesh_units::Duration;
 
 use super::error::{ConfigError, Fault, Origin};
 use super::{
-    Application, Coap, Collector, Head, Medium, OrchestraVariant, Routes, RplMode, Scenario,
-    Schedule, Topology, Traffic, Tsch, UnitDisk, topology,
+    Application, Coap, Collector, Head, Medium, Routes, RplMode, Scenario, Topology, Traffic, Tsch,
+    UnitDisk, topology,
 };
 
 impl Scenario {
@@ -37,16 +38,6 @@ impl Scenario {
             let message = format!("{keepalive} is not below mac.desync = {desync}");
             check(keepalive >= desync, "mac.keepalive", message);
         }
-        if let Some((low, high, wait_min, wait_max)) = match &self.schedule {
-            Schedule::Msf(msf) => Some((msf.lim_low, msf.lim_high, msf.wait_min, msf.wait_max)),
-            Schedule::BMsf(msf) => Some((msf.lim_low, msf.lim_high, msf.wait_min, msf.wait_max)),
-            _ => None,
-        } {
-            let message = format!("{low} is not below schedule.lim_high = {high}");
-            check(low >= high, "schedule.lim_low", message);
-            let message = format!("{wait_min} is above schedule.wait_max = {wait_max}");
-            check(wait_min > wait_max, "schedule.wait_min", message);
-        }
         self.schedule_conflicts(&mut check);
         self.medium_conflicts(&mut check);
         self.tree_conflicts(&mut check);
@@ -57,25 +48,15 @@ impl Scenario {
 
     /// Whether the scheduling function can learn what it must know.
     fn schedule_conflicts(&self, check: &mut impl FnMut(bool, &str, String)) {
-        if let Schedule::Orchestra(orchestra) = &self.schedule {
-            let (min, max) =
-                (orchestra.unicast_channel_offset_min, orchestra.unicast_channel_offset_max);
-            let message = format!("{min} is above schedule.unicast_channel_offset_max = {max}");
-            check(min > max, "schedule.unicast_channel_offset_min", message);
-        }
-        let needs_children = match &self.schedule {
-            Schedule::Alice(_) => Some("alice"),
-            Schedule::Orchestra(o) if o.variant == OrchestraVariant::Sender => {
-                Some("orchestra with variant = \"sender\"")
-            }
-            _ => None,
-        };
-        if let Some(name) = needs_children {
-            let message = format!(
-                "{name} listens to a node's children, which only rpl.mode = \"storing\" tells"
-            );
-            check(self.rpl.mode == RplMode::NonStoring, "schedule.function", message);
-        }
+        let name = self.schedule.name();
+        let needs_children = make(&self.schedule, Children::Known).needs_children();
+        let always = make(&self.schedule.row().into(), Children::Known).needs_children();
+        let values = if always { "" } else { ", as it is set," };
+        let message = format!(
+            "{name}{values} listens to a node's children, which only rpl.mode = \"storing\" tells"
+        );
+        let is_told = self.rpl.mode == RplMode::Storing;
+        check(needs_children && !is_told, "schedule.function", message);
     }
 
     /// Whether the medium and the topology know of the same nodes.

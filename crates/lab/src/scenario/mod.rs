@@ -16,7 +16,6 @@ mod numbers;
 mod radio;
 mod range;
 mod rows;
-mod schedule;
 mod section;
 mod source;
 pub mod sweep;
@@ -31,6 +30,7 @@ use std::path::{Path, PathBuf};
 
 use lowmesh_congestion::Timer;
 use lowmesh_registry::{Algorithm, Choice};
+use lowmesh_sixtop::SchedulingFunction;
 use lowmesh_units::{Duration, Seed};
 use toml::de::DeTable;
 
@@ -46,7 +46,6 @@ pub use radio::{
     Radio, TwoRay, UnitDisk, Wifi,
 };
 pub use rows::{Listed, Rows};
-pub use schedule::{Alice, BMsf, Minimal, Msf, Orchestra, OrchestraVariant, Schedule};
 pub use topology::{Addresses, Grid, Line, Placed, Positions, Random, Star, Table, Topology, Tree};
 pub use traffic::{Application, Arrivals, Coap, Collector, Traffic};
 pub use value::Hopping;
@@ -89,7 +88,7 @@ pub struct Scenario {
     /// Medium access.
     pub mac: Mac,
     /// Scheduling function.
-    pub schedule: Schedule,
+    pub schedule: Choice<dyn SchedulingFunction>,
     /// Routing.
     pub rpl: Rpl,
     /// 6LoWPAN adaptation.
@@ -124,13 +123,15 @@ impl Section for Scenario {
         let Placed { topology, addresses } = cursor.section("topology");
         let mut coap: Coap = cursor.section("coap");
         cursor.numbers(&mut coap.congestion);
+        let mut schedule = cursor.section("schedule");
+        cursor.numbers(&mut schedule);
         Self {
             head,
             topology,
             addresses,
             radio: cursor.section("radio"),
             mac: cursor.section("mac"),
-            schedule: cursor.section("schedule"),
+            schedule,
             rpl: cursor.section("rpl"),
             lowpan: cursor.section("lowpan"),
             fragments: cursor.section("fragments"),
@@ -150,6 +151,7 @@ impl Section for Scenario {
         lines.section("radio", &self.radio);
         lines.section("mac", &self.mac);
         lines.section("schedule", &self.schedule);
+        lines.numbers(&self.schedule);
         lines.section("rpl", &self.rpl);
         lines.section("lowpan", &self.lowpan);
         lines.section("fragments", &self.fragments);
@@ -176,7 +178,7 @@ const SECTIONS: [(&str, ListKeys); 16] = [
     ("radio.wifi", Wifi::keys),
     ("radio.burst", Burst::keys),
     ("mac", Mac::keys),
-    ("schedule", Schedule::keys),
+    ("schedule", Choice::<dyn SchedulingFunction>::keys),
     ("rpl", Rpl::keys),
     ("lowpan", Lowpan::keys),
     ("fragments", Fragments::keys),

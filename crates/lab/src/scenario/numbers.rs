@@ -69,7 +69,7 @@ impl<A: Listed + ?Sized> Section for Choice<A> {
                     choice.set(parameter.key, value).expect("the reader has applied the bounds");
                 }
             }
-            if let Err(error) = choice.check() {
+            for error in choice.errors() {
                 cursor.order(A::KEY, section, &error, |key| key.to_owned());
             }
         }
@@ -138,7 +138,7 @@ impl Cursor<'_, '_> {
             for (key, number) in numbers {
                 choice.set(key, number).expect("the reader has applied the parameter's bounds");
             }
-            if let Err(error) = choice.check() {
+            for error in choice.errors() {
                 self.order(A::KEY, section, &error, |key| format!("{section}.{key}"));
             }
         }

@@ -2,6 +2,7 @@
 
 use lowmesh_congestion::{Timer, Window};
 use lowmesh_registry::{Algorithm, Registry};
+use lowmesh_sixtop::SchedulingFunction;
 
 /// The algorithms that scenarios can name: by default the built-in ones.
 ///
@@ -22,11 +23,14 @@ pub struct Rows {
     pub timers: Registry<dyn Timer>,
     /// Congestion windows: `fragments.window`.
     pub windows: Registry<dyn Window>,
+    /// Scheduling functions: `schedule.function`.
+    pub functions: Registry<dyn SchedulingFunction>,
 }
 
 impl Default for Rows {
     fn default() -> Self {
-        Self { timers: Registry::builtin(), windows: Registry::builtin() }
+        let functions = Registry::builtin();
+        Self { timers: Registry::builtin(), windows: Registry::builtin(), functions }
     }
 }
 
@@ -45,5 +49,11 @@ impl Listed for dyn Timer {
 impl Listed for dyn Window {
     fn registry(rows: &Rows) -> &Registry<Self> {
         &rows.windows
+    }
+}
+
+impl Listed for dyn SchedulingFunction {
+    fn registry(rows: &Rows) -> &Registry<Self> {
+        &rows.functions
     }
 }

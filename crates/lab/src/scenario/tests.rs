@@ -133,19 +133,20 @@ fn numbers_over_a_cocoa_set_reach_the_timer_and_read_back() {
 }
 
 #[test]
-fn all_thresholds_of_msf_follow_the_number_of_cells_watched() {
-    let text = "name = \"x\"\n[schedule]\nfunction = \"msf\"\n";
-    let msf = |sets: &[&str]| {
-        let scenario = parse(text, sets);
-        match crate::settings::parts(&scenario).stack.scheduling {
-            lowmesh_stack::Scheduling::Msf(msf) => msf,
-            other => panic!("{other:?}"),
-        }
-    };
-    assert_eq!(msf(&[]), lowmesh_sixtop::params::MsfParams::MSF);
-    let half = msf(&["schedule.max_num_cells=32"]);
-    assert_eq!((half.cells_used_high, half.cells_used_low, half.shared_used_high), (24, 8, 8));
-    assert_eq!(msf(&["schedule.lim_auto_rx=40"]).shared_used_high, 40);
+fn values_of_a_scheduling_function_reach_the_nodes_and_read_back() {
+    let text = "name = \"x\"\n[schedule]\nfunction = \"msf\"\nmax_num_cells = 32\n";
+    let scenario = parse(text, &["schedule.receive_cells=false", "schedule.lim_low=25"]);
+    let schedule = crate::settings::parts(&scenario).stack.scheduling;
+    let keys: Vec<_> = schedule.replaced().map(|(parameter, _)| parameter.key).collect();
+    assert_eq!((schedule.name(), keys), ("msf", vec!["max_num_cells", "receive_cells"]));
+    assert!(scenario.to_toml().contains("\nmax_num_cells = 32\nlim_high = 75\n"));
+    assert_eq!(parse(&scenario.to_toml(), &[]), scenario);
+    let told = errors(text, &["schedule.lim_low=75", "schedule.wait_min=61s"]);
+    assert_eq!(
+        told,
+        "my.toml: schedule.lim_low: 75 is not below schedule.lim_high = 75\n\
+         my.toml: schedule.wait_min: 61s is above schedule.wait_max = 1min"
+    );
 }
 
 #[test]
@@ -214,7 +215,7 @@ fn the_last_of_two_flags_on_one_key_stands() {
 fn a_flag_that_changes_the_kind_leaves_the_files_keys_of_the_old_kind_behind() {
     let text = "name = \"x\"\n[schedule]\nfunction = \"b-msf\"\nmax_nec = 48\n";
     let scenario = parse(text, &["schedule.function=alice"]);
-    assert_eq!(scenario.schedule, Schedule::Alice(Alice::default()));
+    assert_eq!(scenario.schedule, (&lowmesh_sixtop::functions::alice::ROW).into());
     let told = errors(text, &["schedule.function=alice", "schedule.max_nec=3"]);
     assert!(
         told.starts_with("--set schedule.max_nec=3: schedule.max_nec: does not apply"),
@@ -376,11 +377,6 @@ fn every_default_in_the_manual_is_the_one_in_force() {
     compare("kind = \"csma\"`", &|lines| Csma::default().write(lines));
     compare("kind = \"thin\"`", &|lines| Thin::default().write(lines));
     compare("medium = \"links\"`", &|lines| Links::default().write(lines));
-    compare("function = \"minimal\"`", &|lines| Minimal::default().write(lines));
-    compare("function = \"msf\"`", &|lines| Msf::default().write(lines));
-    compare("function = \"b-msf\"`", &|lines| BMsf::default().write(lines));
-    compare("function = \"alice\"`", &|lines| Alice::default().write(lines));
-    compare("function = \"orchestra\"`", &|lines| Orchestra::default().write(lines));
     compare("## `[rpl]`", &|lines| Rpl::default().write(lines));
     compare("## `[lowpan]`", &|lines| Lowpan::default().write(lines));
     compare("mode = \"hwr\"`", &|lines| HopWise::default().write(lines));

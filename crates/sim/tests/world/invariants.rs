@@ -6,7 +6,7 @@ use lowmesh_mac::tsch::cell::{Cell, CellKind, CellOptions, Placement};
 use lowmesh_rpl::Mode;
 use lowmesh_sim::Mesh;
 use lowmesh_sim::record::{Ending, Outcome, Packets};
-use lowmesh_stack::{Node, Scheduling};
+use lowmesh_stack::Node;
 use lowmesh_units::{Duration, Eui64, Instant, NodeId};
 
 use crate::worlds::{Config, functions, line, mesh, quick, random, run};
@@ -97,14 +97,15 @@ fn calm_worlds() -> impl Iterator<Item = (String, Config)> {
         (Mode::NonStoring, false),
     ];
     choices.into_iter().flat_map(|(mode, dao_ack)| {
-        functions(mode).into_iter().map(move |(name, scheduling)| {
+        functions().into_iter().map(move |(name, scheduling)| {
             let mut config = line(4);
             config.node.scheduling = scheduling;
             config.node.rpl = config.node.rpl.with_mode(mode);
             config.node.rpl.dao_ack = dao_ack;
-            if let Scheduling::Minimal(minimal) = &mut config.node.scheduling {
+            if name == "minimal" {
                 // One cell a second carries no requests over three hops before they are sent again.
-                minimal.slotframe_length = 11;
+                let set = config.node.scheduling.set("slotframe_length", 11_u64);
+                set.expect("within bounds");
             }
             // A scanning node listens on one of sixteen channels.
             config.node.mac.eb_period = Duration::from_secs(2);
@@ -182,7 +183,7 @@ fn disagreements(mesh: &Mesh) -> BTreeSet<(u16, u16)> {
 /// message leaves the two apart until the next one; but RFC 8480 s3.4.6 lets no such state last.
 #[test]
 fn both_ends_of_a_link_agree_on_its_negotiated_cells() {
-    let functions = functions(Mode::Storing);
+    let functions = functions();
     for (name, scheduling) in functions.iter().filter(|(name, _)| name.ends_with("msf")) {
         for seed in 1..=5 {
             let mut config = quick(line(4));

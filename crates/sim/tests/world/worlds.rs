@@ -2,6 +2,7 @@
 
 use lowmesh_coap::CongestionControl;
 use lowmesh_mac::tsch::hopping::HoppingSequence;
+use lowmesh_registry::{Choice, Registry};
 use lowmesh_rpl::{Mode, Objective};
 use lowmesh_sim::air::interference::Loudness;
 use lowmesh_sim::air::unit_disk::DiskParams;
@@ -10,9 +11,8 @@ use lowmesh_sim::record::Outcome;
 use lowmesh_sim::topology::TopologySpec;
 use lowmesh_sim::traffic::Application;
 use lowmesh_sim::{Carrier, Mesh, NodeParts, Sinks, traffic};
-use lowmesh_sixtop::functions::orchestra::Rule;
-use lowmesh_sixtop::params::{AliceParams, MinimalParams, MsfParams, OrchestraParams};
-use lowmesh_stack::Scheduling;
+use lowmesh_sixtop::SchedulingFunction;
+use lowmesh_sixtop::functions::msf;
 use lowmesh_units::{Dbm, Duration, NodeId, Purpose, Rng, Seed};
 
 /// A mesh with one border router, whose nodes are all made of the same parts.
@@ -57,7 +57,7 @@ impl Config {
 /// Five nodes in a line that hear their neighbours only, perfectly; B-MSF, one CON POST a node every 10 s.
 pub fn line(nodes: usize) -> Config {
     let mut node = lowmesh_stack::Config {
-        scheduling: Scheduling::Msf(MsfParams::BMSF),
+        scheduling: Choice::from(&msf::B_MSF),
         ..lowmesh_stack::Config::default()
     };
     node.mac.hopping = HoppingSequence::sixteen();
@@ -111,19 +111,10 @@ pub fn mesh(config: Config, seed: u64) -> Mesh {
     config.mesh(seed, Sinks::default()).expect("parts that fit together")
 }
 
-/// Every scheduling function, by name, as it is used with `mode`.
-pub fn functions(mode: Mode) -> [(&'static str, Scheduling); 5] {
-    let rule = match mode {
-        Mode::NonStoring => Rule::ReceiverNonStoring,
-        _ => Rule::ReceiverStoring,
-    };
-    [
-        ("minimal", Scheduling::Minimal(MinimalParams::default())),
-        ("msf", Scheduling::Msf(MsfParams::MSF)),
-        ("b-msf", Scheduling::Msf(MsfParams::BMSF)),
-        ("alice", Scheduling::Alice(AliceParams::default())),
-        ("orchestra", Scheduling::Orchestra(rule, OrchestraParams::default())),
-    ]
+/// Every scheduling function, by name.
+pub fn functions() -> [(&'static str, Choice<dyn SchedulingFunction>); 5] {
+    ["minimal", "msf", "b-msf", "alice", "orchestra"]
+        .map(|name| (name, Registry::builtin().choose(name).expect("a built-in function")))
 }
 
 /// A small world in which everything that a scenario can choose is chosen by `number`.
@@ -154,7 +145,7 @@ pub fn random(number: u64) -> Config {
     config.boot_spread = Duration::from_secs(pick(&mut rng, &[1, 60]));
     let mode = pick(&mut rng, &[Mode::Storing, Mode::NonStoring]);
     let objective = pick(&mut rng, &Objective::ALL);
-    config.node.scheduling = functions(mode)[rng.below(5) as usize].1.clone();
+    config.node.scheduling = functions()[rng.below(5) as usize].1.clone();
     config.node.rpl = config.node.rpl.with_mode(mode).with_objective(objective);
     config.node.rpl.dao_ack = rng.chance(0.5);
     config.node.mac.queue_frames_max = pick(&mut rng, &[4, 8, 16]);

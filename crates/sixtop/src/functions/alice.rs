@@ -8,12 +8,55 @@
 //! Two links may come to the same cell, and a sender cannot know. So senders back off after a loss: the cells are
 //! SHARED, as in the code of ALICE's authors and in the rules of Orchestra that it stems from.
 
+use alloc::boxed::Box;
+
 use lowmesh_mac::tsch::cell::{CellKind, CellOptions, CellSpec, Placement};
+use lowmesh_registry::{Choice, Parameter, Row};
 use lowmesh_units::Eui64;
 
 use super::autonomous::address_slot;
-use super::{Context, Event, SchedulingFunction};
+use super::{Context, Event, SECTION, SchedulingFunction, slots};
 use crate::params::{ALICE_BEACON_CHANNEL_OFFSET, AliceParams, MINIMAL_CHANNEL_OFFSET};
+
+/// The row of [`Alice`].
+pub static ROW: Row<dyn SchedulingFunction> = Row {
+    name: "alice",
+    summary: "Autonomous link-based cells (Kim et al. 2019)",
+    section: SECTION,
+    parameters: &const {
+        let set = AliceParams::PUBLISHED;
+        [
+            slots("beacon_length", set.beacon_length, 1, "Length of the beacons' slotframe")
+                .source("Contiki-NG Orchestra"),
+            slots(
+                "broadcast_length",
+                set.broadcast_length,
+                1,
+                "Length of the slotframe for broadcast",
+            )
+            .source("Contiki-NG Orchestra"),
+            slots("unicast_length", set.unicast_length, 1, "Length of the slotframe for unicast")
+                .source("Righetti et al. 2023"),
+            Parameter::flag(
+                "unicast_shared",
+                set.unicast_shared,
+                "Whether senders back off in unicast cells, which two links may share",
+            )
+            .source("the authors' code"),
+        ]
+    },
+    make: |choice, _| Box::new(Alice::new(params(choice))),
+};
+
+fn params(choice: &Choice<dyn SchedulingFunction>) -> AliceParams {
+    AliceParams {
+        beacon_length: choice.whole("beacon_length"),
+        broadcast_length: choice.whole("broadcast_length"),
+        unicast_length: choice.whole("unicast_length"),
+        unicast_shared: choice.flag("unicast_shared"),
+        ..AliceParams::PUBLISHED
+    }
+}
 
 const BEACONS: u8 = 0;
 const BROADCAST: u8 = 1;
@@ -176,7 +219,10 @@ pub(crate) fn follow_beacons(
 
 impl SchedulingFunction for Alice {
     fn name(&self) -> &'static str {
-        "alice"
+        ROW.name
+    }
+    fn needs_children(&self) -> bool {
+        true
     }
     fn handle(&mut self, context: &mut Context<'_>, event: &Event) {
         match *event {

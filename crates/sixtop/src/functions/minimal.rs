@@ -1,21 +1,32 @@
 //! The minimal schedule: one shared cell for everything (RFC 8180 s4.1).
 
-use lowmesh_mac::tsch::cell::{CellKind, CellOptions, CellSpec, Placement};
+use alloc::boxed::Box;
 
-use super::{Context, Event, SchedulingFunction};
-use crate::params::{MINIMAL_CHANNEL_OFFSET, MinimalParams, SLOTFRAME_MINIMAL};
+use lowmesh_mac::tsch::cell::{CellKind, CellOptions, CellSpec, Placement};
+use lowmesh_registry::Row;
+
+use super::{Context, Event, SECTION, SchedulingFunction, slots};
+use crate::params::{MINIMAL_CHANNEL_OFFSET, MINIMAL_SLOTFRAME_LENGTH, SLOTFRAME_MINIMAL};
+
+/// The row of [`Minimal`].
+pub static ROW: Row<dyn SchedulingFunction> = Row {
+    name: "minimal",
+    summary: "One shared cell (RFC 8180)",
+    section: SECTION,
+    parameters: &[slots(
+        "slotframe_length",
+        MINIMAL_SLOTFRAME_LENGTH,
+        1,
+        "Length of the slotframe",
+    )
+    .source("custom of 6TiSCH: RFC 8180 s4.1 leaves it to the beacons")],
+    make: |choice, _| Box::new(Minimal { slotframe_length: choice.whole("slotframe_length") }),
+};
 
 /// Sends and listens in slot 0 of each slotframe, like every other node.
 #[derive(Clone, Debug)]
 pub struct Minimal {
-    params: MinimalParams,
-}
-
-impl Minimal {
-    /// The function with these parameters.
-    pub const fn new(params: MinimalParams) -> Self {
-        Self { params }
-    }
+    slotframe_length: u16,
 }
 
 /// Puts the shared cell of RFC 8180 at the start of slotframe `handle`, but with a channel offset of the caller's.
@@ -36,13 +47,13 @@ pub(crate) fn install(context: &mut Context<'_>, handle: u8, length: u16, channe
 
 impl SchedulingFunction for Minimal {
     fn name(&self) -> &'static str {
-        "minimal"
+        ROW.name
     }
     fn handle(&mut self, context: &mut Context<'_>, event: &Event) {
         match event {
             Event::Started { root: true } | Event::Synchronised => {
                 context.schedule.clear();
-                let length = self.params.slotframe_length;
+                let length = self.slotframe_length;
                 install(context, SLOTFRAME_MINIMAL, length, MINIMAL_CHANNEL_OFFSET);
             }
             Event::Desynchronised => context.schedule.clear(),

@@ -31,6 +31,10 @@ use crate::params::{
 };
 use crate::transaction::Outcome;
 
+mod rows;
+
+pub use rows::{B_MSF, MSF};
+
 /// Negotiated cells that follow the traffic.
 #[derive(Clone, Debug)]
 pub struct Msf {

@@ -8,15 +8,96 @@
 //! is always the receiver's. A fourth slotframe, off by default, is for frames to the root: each sender has the slot of
 //! its own address there, and the root listens in every slot in which it has nothing better to do.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 
 use lowmesh_mac::tsch::cell::{CellKind, CellOptions, CellSpec, Placement};
+use lowmesh_registry::{Choice, Parameter, Row};
 use lowmesh_units::Eui64;
 
 use super::alice::{follow_beacons, install_beacons};
 use super::autonomous::{address_hash, address_slot};
-use super::{Context, Event, SchedulingFunction};
+use super::{Children, Context, Event, SECTION, SchedulingFunction, slots};
 use crate::params::OrchestraParams;
+
+const CONTIKI: &str = "Contiki-NG 5.0, orchestra-conf.h";
+
+/// The names of `variant`.
+const VARIANTS: [&str; 2] = ["receiver", "sender"];
+
+/// The row of [`Orchestra`].
+pub static ROW: Row<dyn SchedulingFunction> = Row {
+    name: "orchestra",
+    summary: "Autonomous node-based cells (Duquennoy et al. 2015)",
+    section: SECTION,
+    parameters: &const {
+        let set = OrchestraParams::CONTIKI;
+        let (first, last) = set.unicast_channel_offsets;
+        [
+            slots("beacon_length", set.beacon_length, 1, "Length of the beacons' slotframe")
+                .source(CONTIKI),
+            slots("common_length", set.common_length, 1, "Length of the slotframe for broadcast")
+                .source(CONTIKI),
+            slots("unicast_length", set.unicast_length, 1, "Length of the slotframe for unicast")
+                .source(CONTIKI),
+            offset("beacon_channel_offset", set.beacon_channel_offset, "Channel offset of beacon cells"),
+            offset(
+                "common_channel_offset",
+                set.common_channel_offset,
+                "Channel offset of the cell for broadcast",
+            ),
+            offset(
+                "unicast_channel_offset_min",
+                first,
+                "First channel offset of unicast cells; the receiver's address chooses one",
+            )
+            .not_above("unicast_channel_offset_max"),
+            offset("unicast_channel_offset_max", last, "Last channel offset of unicast cells"),
+            slots(
+                "root_length",
+                set.root_length,
+                0,
+                "Length of a slotframe for frames to the root alone, which then always listens; 0 for none",
+            )
+            .source("Contiki-NG 5.0: special_for_root, off by default"),
+            Parameter::name(
+                "variant",
+                &VARIANTS,
+                "Whose address places a unicast cell: the receiver's, with one cell to listen in and contention among senders, or the sender's, with no contention and more listening",
+            )
+            .source(CONTIKI),
+        ]
+    },
+    make: |choice, children| Box::new(Orchestra::new(rule(choice, children), params(choice))),
+};
+
+/// A channel offset as a parameter.
+const fn offset(key: &'static str, default: u16, summary: &'static str) -> Parameter {
+    Parameter::whole(key, default as u64, 0, 255, summary).source(CONTIKI)
+}
+
+fn rule(choice: &Choice<dyn SchedulingFunction>, children: Children) -> Rule {
+    match (choice.text("variant") == VARIANTS[0], children) {
+        (true, Children::Known) => Rule::ReceiverStoring,
+        (true, Children::Unknown) => Rule::ReceiverNonStoring,
+        (false, _) => Rule::SenderStoring,
+    }
+}
+
+fn params(choice: &Choice<dyn SchedulingFunction>) -> OrchestraParams {
+    OrchestraParams {
+        beacon_length: choice.whole("beacon_length"),
+        unicast_length: choice.whole("unicast_length"),
+        common_length: choice.whole("common_length"),
+        beacon_channel_offset: choice.whole("beacon_channel_offset"),
+        common_channel_offset: choice.whole("common_channel_offset"),
+        unicast_channel_offsets: (
+            choice.whole("unicast_channel_offset_min"),
+            choice.whole("unicast_channel_offset_max"),
+        ),
+        root_length: choice.whole("root_length"),
+    }
+}
 
 const BEACONS: u8 = 0;
 const UNICAST: u8 = 1;
@@ -198,11 +279,10 @@ impl Orchestra {
 
 impl SchedulingFunction for Orchestra {
     fn name(&self) -> &'static str {
-        match self.rule {
-            Rule::ReceiverStoring => "orchestra",
-            Rule::SenderStoring => "orchestra/sender-based",
-            Rule::ReceiverNonStoring => "orchestra/non-storing",
-        }
+        ROW.name
+    }
+    fn needs_children(&self) -> bool {
+        self.rule == Rule::SenderStoring
     }
     fn handle(&mut self, context: &mut Context<'_>, event: &Event) {
         match *event {

@@ -1,11 +1,10 @@
 //! Who joins, who falls out and comes back.
 
 use lowmesh_rpl::Mode;
-use lowmesh_sixtop::params::MsfParams;
+use lowmesh_sixtop::functions::msf;
 use lowmesh_units::{Duration, NodeId};
 
 use super::mesh::{Mesh, config};
-use crate::Scheduling;
 use crate::event::Network;
 
 #[test]
@@ -75,7 +74,7 @@ fn a_node_moves_to_another_parent_when_its_own_is_gone() {
 #[test]
 fn beacons_as_often_as_shared_cells_leave_room_for_routing() {
     let mut settings = config(Mode::Storing);
-    settings.scheduling = Scheduling::Msf(MsfParams::MSF);
+    settings.scheduling = (&msf::MSF).into();
     settings.mac.eb_period = Duration::from_millis(500);
     // The beacons of nodes 0 and 2 meet at node 1, and those of node 1 must reach node 2 all the same.
     let mesh = Mesh::formed(&settings, 4, 1.0);

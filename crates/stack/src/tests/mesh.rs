@@ -5,15 +5,16 @@ use std::collections::BTreeMap;
 use lowmesh_coap::{RequestTemplate, ResponseTemplate};
 use lowmesh_mac::tsch::{Reception, Transmission};
 use lowmesh_machine::{DropReason, Handle, Machine as _};
+use lowmesh_registry::Choice;
 use lowmesh_rpl::Mode;
-use lowmesh_sixtop::params::MsfParams;
+use lowmesh_sixtop::functions::msf;
 use lowmesh_units::rng::draw_unit;
 use lowmesh_units::{Addressing, Dbm, Duration, Instant, NodeId, Purpose, Seed};
 use lowmesh_wire::coap::{Code, Message};
 
 use crate::event::{Class, Input, Network, Output, Packet, Transaction};
 use crate::routing::Routing;
-use crate::{COAP_PORT, Config, Node, Scheduling};
+use crate::{COAP_PORT, Config, Node};
 
 const SLOT: Duration = Duration::from_millis(10);
 
@@ -38,7 +39,7 @@ pub struct Mesh {
 
 /// The node's settings for quick tests: many shared cells and beacons, so that joining takes seconds.
 pub fn config(mode: Mode) -> Config {
-    let scheduling = Scheduling::Msf(MsfParams { minimal_length: 11, ..MsfParams::MSF });
+    let scheduling = Choice::from(&msf::MSF).with("minimal_length", 11_u64).expect("within bounds");
     // The tests name nodes by their addresses.
     let addressing = Addressing::Consecutive;
     let mut config = Config { addressing, scheduling, ..Config::default() };
@@ -50,14 +51,11 @@ pub fn config(mode: Mode) -> Config {
 
 /// The same with short slotframes, so that lossy links still carry fragments and bursts.
 pub fn quick(mode: Mode) -> Config {
-    let slots = 11;
-    let msf = MsfParams {
-        minimal_length: slots,
-        autonomous_length: slots,
-        negotiated_length: slots,
-        ..MsfParams::BMSF
-    };
-    Config { scheduling: Scheduling::Msf(msf), ..config(mode) }
+    let mut scheduling = Choice::from(&msf::B_MSF);
+    for key in ["minimal_length", "autonomous_length", "negotiated_length"] {
+        scheduling.set(key, 11_u64).expect("within bounds");
+    }
+    Config { scheduling, ..config(mode) }
 }
 
 impl Mesh {

@@ -1,7 +1,7 @@
 //! The simulator's own configuration of a built-in scenario, and what its clients do with it.
 
 use lowmesh_rpl::{Mode, Objective};
-use lowmesh_stack::Scheduling;
+use lowmesh_sixtop::params::MsfParams;
 use lowmesh_units::{Duration, Instant, Seed};
 
 use super::{Values, values};
@@ -45,7 +45,7 @@ pub fn probe(name: &str) -> Result<Values, String> {
         ("rpl_storing", f64::from(u8::from(stack.rpl.mode == Mode::Storing))),
         ("mrhof", f64::from(u8::from(stack.rpl.objective != Objective::Of0))),
     ]);
-    if let Scheduling::Msf(msf) = stack.scheduling {
+    if let Some(msf) = MsfParams::of(&stack.scheduling) {
         found.extend(values([
             ("l0", f64::from(msf.minimal_length)),
             ("l1", f64::from(msf.autonomous_length)),

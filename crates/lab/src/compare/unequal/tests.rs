@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::plan::Plan;
-use crate::scenario::{Fault, every_key};
+use crate::scenario::{Fault, Rows, every_key};
 
 fn plan(rest: &str, overrides: &[&str]) -> Plan {
     let overrides: Vec<String> = overrides.iter().map(|&text| text.to_owned()).collect();
@@ -105,7 +105,7 @@ fn every_choice_and_every_named_quantity_is_a_key() {
 #[test]
 fn every_length_of_a_slotframe_is_compared() {
     // A length that only one function has cannot be compared.
-    for function in crate::scenario::Schedule::NAMES {
+    for function in Rows::default().functions.names() {
         let keys = defaults("schedule.function", function).expect("functions have defaults");
         for key in keys.keys().filter_map(|key| key.strip_prefix("schedule.")) {
             let named = QUANTITIES.iter().any(|quantity| quantity.keys.contains(&(function, key)));

@@ -1,29 +1,40 @@
 //! A handful of nodes in virtual time: frames take a moment, get lost, and so do acknowledgements.
 
-use std::collections::{BTreeMap, BTreeSet};
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
 
 use lowmesh_mac::tsch::cell::{Cell, CellKind, CellOptions, Placement};
 use lowmesh_mac::tsch::schedule::Schedule;
 use lowmesh_machine::{Handle, Machine};
-use lowmesh_sixtop::params::MacTiming;
-use lowmesh_sixtop::{
-    Change, Event, Input, Output, SchedulingFunction, Sixtop, SixtopEvent, function_by_name,
-};
 use lowmesh_units::{Asn, Duration, Eui64, Instant, NodeId, Purpose, Rng, Seed};
 
+use crate::functions::{Event, SchedulingFunction};
+use crate::machine::{Change, Input, Output, Sixtop, SixtopEvent};
+use crate::params::MacTiming;
+
+/// Length of a timeslot.
 pub const SLOT: Duration = Duration::from_millis(10);
 /// Tries of one frame, as of a MAC with three retries.
 const TRIES: usize = 4;
 /// Its 6P timeout is 94 s with MSF, 29 s with B-MSF.
 const MAC: MacTiming = MacTiming { slot: SLOT, retries_max: 3, backoff_exponent_max: 5 };
 
+/// The address of a node.
 pub fn eui(node: usize) -> Eui64 {
     NodeId(node as u16).eui64()
 }
 
+/// One node: 6top with its schedule, without a MAC.
+#[derive(Debug)]
 pub struct Node {
+    /// 6top with the function.
     pub sixtop: Sixtop,
+    /// The cells.
     pub schedule: Schedule,
+    /// What 6top reported.
     pub changes: Vec<Change>,
     /// Frames that were handed over and not taken back.
     pub handed: BTreeSet<Handle>,
@@ -32,16 +43,22 @@ pub struct Node {
 }
 
 /// Use of all cells from one node to another: this share of them carries a frame.
-pub struct Flow {
-    pub from: usize,
-    pub to: usize,
-    pub share: f64,
+#[derive(Debug)]
+struct Flow {
+    from: usize,
+    to: usize,
+    share: f64,
     carry: f64,
 }
 
+/// The nodes, of which the first is the root.
+#[derive(Debug)]
 pub struct Net {
+    /// The nodes.
     pub nodes: Vec<Node>,
+    /// The time.
     pub now: Instant,
+    /// The share of frames that is lost.
     pub loss: f64,
     /// The MAC finds no slot for any frame.
     pub stuck: bool,
@@ -54,17 +71,15 @@ pub struct Net {
     counted: Asn,
 }
 
+#[derive(Debug)]
 enum Arrival {
     Message(Eui64, Vec<u8>),
     Done(Handle, bool),
 }
 
 impl Net {
-    pub fn new(count: usize, function: &str, loss: f64, seed: u64) -> Self {
-        Self::with(count, loss, seed, || function_by_name(function).expect("a known name"))
-    }
-
-    pub fn with(
+    /// `count` nodes, each with a function that `function` makes: the root has started, and the others are synchronised.
+    pub fn new(
         count: usize,
         loss: f64,
         seed: u64,
@@ -99,6 +114,7 @@ impl Net {
         net
     }
 
+    /// The current slot.
     pub fn asn(&self) -> Asn {
         Asn::containing(self.now, SLOT)
     }
@@ -111,16 +127,19 @@ impl Net {
         self.tell(parent, Event::ChildAdded(eui(child)));
     }
 
+    /// Sends from one node to another in this share of its cells.
     pub fn flow(&mut self, from: usize, to: usize, share: f64) {
         self.account();
         self.flows.retain(|f| (f.from, f.to) != (from, to));
         self.flows.push(Flow { from, to, share, carry: 0.0 });
     }
 
+    /// Passes an event to a node's function.
     pub fn tell(&mut self, node: usize, event: Event) {
         self.handle(node, SixtopEvent::Event(event));
     }
 
+    /// Passes an input to a node.
     pub fn handle(&mut self, node: usize, event: SixtopEvent<'_>) {
         let (now, asn) = (self.now, self.asn());
         let at = &mut self.nodes[node];
@@ -202,6 +221,7 @@ impl Net {
         self.account();
     }
 
+    /// Runs for so long.
     pub fn run_for(&mut self, span: Duration) {
         self.run_until(self.now + span);
     }
@@ -210,7 +230,7 @@ impl Net {
     fn account(&mut self) {
         let (from, until) = (self.counted, self.asn());
         self.counted = until;
-        let mut flows = std::mem::take(&mut self.flows);
+        let mut flows = core::mem::take(&mut self.flows);
         for flow in &mut flows {
             for cell in self.tx(flow.from, flow.to) {
                 let occurred = self.nodes[flow.from].schedule.occurrences(&cell, from, until);
@@ -241,9 +261,11 @@ impl Net {
         };
         self.nodes[node].schedule.cells().filter(wanted).copied().collect()
     }
+    /// The negotiated cells in which a node sends to a peer.
     pub fn tx(&self, node: usize, peer: usize) -> Vec<Cell> {
         self.negotiated(node, peer, CellOptions::TX)
     }
+    /// The negotiated cells in which a node listens to a peer.
     pub fn rx(&self, node: usize, peer: usize) -> Vec<Cell> {
         self.negotiated(node, peer, CellOptions::RX)
     }
