@@ -4,7 +4,8 @@
 //!   [`timer::Cocoa`] with its named parameter sets, [`timer::Fasor`], [`timer::Rfc6298`], [`timer::Fixed`];
 //!   a [`Registry`](lowmesh_registry::Registry) finds them by their names.
 //! - [`Window`]: how much may be on its way to one destination, and how far apart. [`window::Fixed`] (NSTART),
-//!   [`window::AppendixC`], [`window::Reno`] with and without ABE, [`window::Quic`], [`window::Lln`];
+//!   [`window::AppendixC`], [`window::Reno`] with and without ABE, [`window::Quic`], [`window::Lln`],
+//!   and TCP's [`window::NewReno`], [`window::Cubic`], [`window::Bbr`];
 //!   [`WindowSpec`] makes one from its row and the caller's limits.
 //!
 //! Neither has a clock, and both belong to one destination: the caller keeps one of each per peer

@@ -92,6 +92,60 @@ pub const LLN_STRETCH_MARK: (u64, u64) = (3, 2);
 /// What a timeout does to the stretch: ours, 2, as the binary back-off of timers.
 pub const LLN_STRETCH_TIMEOUT: (u64, u64) = (2, 1);
 
+/// C of CUBIC: RFC 9438 s4.2, 0.4 messages per cubic second.
+pub const CUBIC_C: f64 = 0.4;
+/// beta_cubic: RFC 9438 s4.6, 0.7.
+pub const CUBIC_BETA: f64 = 0.7;
+/// Most that CUBIC grows in a round trip, in windows: RFC 9438 s4.2, 1.5.
+pub const CUBIC_GROWTH_MAX: f64 = 1.5;
+/// What must be acknowledged for one message where CUBIC's target is not above the window, in windows: Linux, 100.
+pub const CUBIC_CREDIT_WINDOWS_MAX: f64 = 100.0;
+
+/// high_gain of BBR in 1/256: 2/ln 2 (draft-cardwell-iccrg-bbr-congestion-control-00 s4.1.2), in Linux 739.
+pub const BBR_GAIN_HIGH: u64 = 739;
+/// Gain of Drain in 1/256: the inverse of the high gain, in Linux 88.
+pub const BBR_GAIN_DRAIN: u64 = 88;
+/// cwnd_gain in 1/256: 2 (the same draft, s4.2.3).
+pub const BBR_GAIN_WINDOW: u64 = 512;
+/// Gains of the phases of ProbeBw in 1/256: 5/4, 3/4 and six times 1 (the same draft, s4.3.4).
+pub const BBR_GAIN_CYCLE: [u64; 8] = [320, 192, 256, 256, 256, 256, 256, 256];
+/// Rounds in which a bandwidth counts: the same draft, s4.1.1, 10.
+pub const BBR_BANDWIDTH_ROUNDS: u64 = 10;
+/// Age at which the least round-trip time is probed: the same draft, s4.1.2, 10 s.
+pub const BBR_RTT_MIN_AGE: Duration = Duration::from_secs(10);
+/// Time in ProbeRtt with the least window: the same draft, s4.3.5, 200 ms.
+pub const BBR_PROBE_RTT: Duration = Duration::from_millis(200);
+/// Least window of BBR: the same draft, s4.2.3, 4 messages.
+pub const BBR_WINDOW_MESSAGES_MIN: u32 = 4;
+/// Growth of the bandwidth by which the pipe is not full yet: the same draft, s4.3.2, 1.25 as a fraction.
+pub const BBR_FULL_GROWTH: (u64, u64) = (5, 4);
+/// Rounds without that growth at which it is full: the same draft, s4.3.2, 3.
+pub const BBR_FULL_ROUNDS: u32 = 3;
+/// What pacing stays below the rate: Linux, 1 percent.
+pub const BBR_PACING_MARGIN_PERCENT: u64 = 1;
+/// Window before there is a round-trip time: Linux (TCP_INIT_CWND), 10 messages.
+pub const BBR_INITIAL_WINDOW_MESSAGES: u32 = 10;
+/// Round-trip time of the first pacing rate without a sample: Linux, 1 ms.
+pub const BBR_FIRST_RTT: Duration = Duration::from_millis(1);
+/// Rate below which a burst is one message: Linux, 1.2 Mbit/s in octets per second.
+pub const BBR_SMALL_BURST_RATE: u64 = 150_000;
+/// Rounds of an interval of ACK aggregation: Linux 5.1, 5.
+pub const BBR_AGGREGATION_ROUNDS: u32 = 5;
+/// Most of ACK aggregation that the window gets: Linux 5.1, 100 ms of bandwidth.
+pub const BBR_AGGREGATION_SPAN_MAX: Duration = Duration::from_millis(100);
+/// Acknowledged units after which an epoch of ACK aggregation ends: Linux 5.1, 2^20.
+pub const BBR_AGGREGATION_ACKED_MAX: u64 = 1 << 20;
+/// Rounds of an interval in which a policer is searched, least and most: Linux, 4 and 16.
+pub const BBR_POLICER_INTERVAL_ROUNDS: (u32, u32) = (4, 16);
+/// Losses by deliveries from which an interval may be policed: Linux, 50/256.
+pub const BBR_POLICER_LOSS_SHARE: (u64, u64) = (50, 256);
+/// Difference by which two intervals have the same rate: Linux, 1/8 of the rate.
+pub const BBR_POLICER_RATIO: (u64, u64) = (1, 8);
+/// The same as an absolute rate: Linux, 4 kbit/s in octets per second.
+pub const BBR_POLICER_DIFFERENCE: u64 = 500;
+/// Rounds for which a policed rate is kept: Linux, 48.
+pub const BBR_POLICER_ROUNDS: u32 = 48;
+
 /// Messages of the initial window for messages of `smss` octets: RFC 5681 s3.1, 2 to 4.
 pub const fn reno_initial_messages(smss: u32) -> u32 {
     if smss > RENO_INITIAL_WINDOW_SMSS[1] {

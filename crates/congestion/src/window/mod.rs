@@ -5,18 +5,27 @@
 //! can count for itself what is in flight.
 
 pub mod appendix_c;
+pub mod bbr;
+pub mod cubic;
 pub mod fixed;
 mod flight;
 pub mod lln;
+pub mod loss_based;
+pub mod newreno;
 pub mod quic;
 pub mod reno;
+mod sender;
 mod spec;
 
 pub use appendix_c::AppendixC;
+pub use bbr::Bbr;
+pub use cubic::Cubic;
 pub use fixed::Fixed;
 pub use lln::Lln;
+pub use newreno::NewReno;
 pub use quic::Quic;
 pub use reno::Reno;
+pub use sender::{Ack, Phase, PhaseChange, RateSample};
 pub use spec::WindowSpec;
 
 use alloc::boxed::Box;
@@ -48,6 +57,46 @@ pub trait Window: Debug + Send {
     /// How long to wait after a message of `size` left before the next may leave; `None` when the window does
     /// not pace. [`Window::permits`] counts with it.
     fn pacing_gap(&self, size: u32) -> Option<Duration>;
+    /// An acknowledgement came to a sender that finds losses itself (TCP), which calls this in place of
+    /// [`Window::on_acked`] and [`Window::on_lost`]. Windows without a rule of their own get those signals.
+    fn on_ack(&mut self, ack: &Ack<'_>, now: Instant) {
+        let (last, rest) = ack.acked.split_last().map_or((None, ack.acked), |(a, b)| (Some(a), b));
+        for message in rest {
+            self.on_acked(*message, None, now);
+        }
+        if let Some(message) = last {
+            self.on_acked(*message, ack.rtt, now);
+        }
+        if !ack.lost.is_empty() {
+            self.on_lost(ack.lost, now);
+        }
+    }
+    /// The sender enters a phase of loss recovery, before the acknowledgement that led to it is passed. By default a
+    /// loss phase is a [`Window::on_timeout`], and the others mean nothing.
+    fn on_phase(&mut self, change: &PhaseChange<'_>, now: Instant) {
+        if change.phase == Phase::Loss {
+            self.on_timeout(change.lost, now);
+        }
+    }
+    /// The losses of the latest reduction were none: segments were late and not lost.
+    fn on_undo(&mut self, _now: Instant) {}
+    /// The sender sends again after a time without anything to send.
+    fn on_restart(&mut self, _now: Instant) {}
+    /// The sender's recovery sets the window; a window that knows no such sender keeps its own.
+    fn resize(&mut self, _window: u32) {}
+    /// True when the window's own answer stands in recovery; false when the sender leads it to the threshold
+    /// (RFC 6937).
+    fn recovers_itself(&self) -> bool {
+        true
+    }
+    /// The rate of departures in octets per second, if the window paces and knows the length of a segment.
+    fn pacing_rate(&self) -> Option<u64> {
+        None
+    }
+    /// True while the window keeps the rate low on purpose, so that samples say nothing about the path.
+    fn limits_rate(&self) -> bool {
+        false
+    }
     /// What it believes, for plots.
     fn snapshot(&self) -> WindowSnapshot;
     /// The name in its row.
@@ -58,8 +107,17 @@ pub trait Window: Debug + Send {
 impl Algorithm for dyn Window {
     const NOUN: &'static str = "congestion window";
     const KEY: &'static str = "fragments.window";
-    const BUILTIN: &'static [&'static Row<Self>] =
-        &[&fixed::ROW, &appendix_c::ROW, &reno::ROW, &reno::ABE_ROW, &quic::ROW, &lln::ROW];
+    const BUILTIN: &'static [&'static Row<Self>] = &[
+        &fixed::ROW,
+        &appendix_c::ROW,
+        &reno::ROW,
+        &reno::ABE_ROW,
+        &quic::ROW,
+        &lln::ROW,
+        &newreno::ROW,
+        &cubic::ROW,
+        &bbr::ROW,
+    ];
     type Make = fn(Limits) -> Box<dyn Window>;
 }
 
