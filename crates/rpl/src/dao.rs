@@ -1,101 +1,185 @@
 //! The sending side of DAOs, with the DAO-ACKs that come back (RFC 6550 s9): what lies below is told upward,
-//! hop by hop in storing mode, straight to the root in non-storing mode. What waits is kept by `advertiser`.
+//! hop by hop in storing mode, straight to the root in non-storing mode.
+//!
+//! Targets that a DAO has to report wait in one ordered map; a DAO carries a few of them, and only one DAO is on its way
+//! at a time, so a large sub-DODAG moves to a new parent at the pace of its acknowledgements.
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use lowmesh_units::Instant;
 use lowmesh_wire::rpl::{Address, Dao, DaoAck, Message, RplOption, Target, TransitInformation};
 
 use crate::Sequence;
-use crate::advertiser::{Advert, InFlight};
+use crate::base::Base;
+use crate::config::Config;
+use crate::dodag::Dodag;
 use crate::event::{Destination, Output};
-use crate::node::Rpl;
+use crate::neighbour::Neighbours;
 use crate::params;
-use crate::route::Route;
+use crate::route::{Route, Routes};
 use crate::timer::Timer;
 
-impl Rpl {
+/// Where DAOs go: this node's place, if it has one, and its neighbours.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Upward<'a> {
+    pub(crate) dodag: Option<&'a Dodag>,
+    pub(crate) neighbours: &'a Neighbours,
+}
+
+impl Upward<'_> {
+    fn parent(&self) -> Option<Address> {
+        self.dodag?.parent
+    }
+    fn destination(&self, config: &Config) -> Option<Address> {
+        let parent = self.parent()?;
+        Some(if config.is_storing() { parent } else { self.dodag?.id })
+    }
+    /// RFC 6550 s6.7.8: in non-storing mode the parent's global address, in storing mode nothing.
+    fn transit_parent(&self, config: &Config) -> Option<Address> {
+        let parent = self.parent().filter(|_| !config.is_storing())?;
+        self.neighbours.get(&parent).map(|neighbour| neighbour.global)
+    }
+}
+
+/// What a DAO will say about a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Advert {
+    pub(crate) path_sequence: Sequence,
+    /// 0 is a No-Path.
+    pub(crate) path_lifetime: u8,
+}
+
+/// A DAO that waits for its DAO-ACK.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct InFlight {
+    sequence: Sequence,
+    to: Address,
+    adverts: Vec<(Address, Advert)>,
+    retries: u8,
+}
+
+/// The sending side.
+#[derive(Clone, Debug)]
+pub(crate) struct Advertiser {
+    pending: BTreeMap<Address, Advert>,
+    in_flight: Option<InFlight>,
+    /// DAOSequence of the next DAO.
+    sequence: Sequence,
+    /// Path Sequence of the own address.
+    path_sequence: Sequence,
+}
+
+impl Advertiser {
+    pub(crate) const fn new() -> Self {
+        let (sequence, path_sequence) = (Sequence::START, Sequence::START);
+        Self { pending: BTreeMap::new(), in_flight: None, sequence, path_sequence }
+    }
+    /// Forgets what was to be told, but goes on counting: old and new must stay apart.
+    pub(crate) fn clear(&mut self) {
+        self.pending.clear();
+        self.in_flight = None;
+    }
+    /// Puts news of a target in the queue. A farewell gives way to other news when there are `max` of them;
+    /// what finds no room comes again with the next refresh.
+    fn queue(&mut self, target: Address, advert: Advert, max: usize) {
+        if self.pending.len() >= max && !self.pending.contains_key(&target) {
+            let is_farewell =
+                |(_, told): &(&Address, &Advert)| told.path_lifetime == params::NO_PATH;
+            let farewell = self.pending.iter().find(is_farewell).map(|(target, _)| *target);
+            let Some(farewell) = farewell else { return };
+            self.pending.remove(&farewell);
+        }
+        self.pending.insert(target, advert);
+    }
+    /// Drops what a DAO would say about a target.
+    pub(crate) fn forget(&mut self, target: &Address) {
+        self.pending.remove(target);
+    }
+    /// How many targets wait.
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> usize {
+        self.pending.len()
+    }
+    /// Puts the targets of the DAO on its way back, unless there is newer news of them.
+    fn requeue(&mut self) {
+        for (target, advert) in self.in_flight.take().into_iter().flat_map(|dao| dao.adverts) {
+            self.pending.entry(target).or_insert(advert);
+        }
+    }
+
     /// Advertises this node's own address to the parent again, with a new Path Sequence (RFC 6550 s9.2.2).
-    pub(crate) fn advertise_self(&mut self, now: Instant) {
-        let Some(dodag) = self.member() else { return };
+    pub(crate) fn advertise_self(&mut self, now: Instant, dodag: &Dodag, base: &mut Base) {
         let (address, path_lifetime) = (dodag.address, dodag.configuration.default_lifetime);
         let lifetime = dodag.expiry(now, path_lifetime);
-        self.advertiser.path_sequence = self.advertiser.path_sequence.next();
-        let advert = Advert { path_sequence: self.advertiser.path_sequence, path_lifetime };
-        self.advertiser.pending.insert(address, advert);
-        let wait = self.jittered(self.config.dao_delay);
-        self.timers.set_no_later(Timer::Dao, now + wait);
+        self.path_sequence = self.path_sequence.next();
+        let advert = Advert { path_sequence: self.path_sequence, path_lifetime };
+        self.pending.insert(address, advert);
+        let wait = base.jittered(base.config.dao_delay);
+        base.timers.set_no_later(Timer::Dao, now + wait);
         if lifetime != Instant::FAR_FUTURE {
             // Halfway, so that a DAO lost with all its repeats has a second chance.
             let span = lifetime.since(now);
-            let refresh = self.rng.duration(span * 2 / 5, span / 2);
-            self.timers.set(Timer::Refresh, now + refresh);
+            let refresh = base.rng.duration(span * 2 / 5, span / 2);
+            base.timers.set(Timer::Refresh, now + refresh);
         }
     }
 
     /// Tells the parent of this node and, in storing mode, of all that lies below.
-    pub(crate) fn advertise_all(&mut self, now: Instant) {
-        self.advertise_self(now);
-        if self.config.is_storing() {
-            for (target, route) in self.routes.iter().filter(|(_, route)| !route.leaving) {
+    pub(crate) fn advertise_all(
+        &mut self,
+        now: Instant,
+        dodag: &Dodag,
+        routes: &Routes,
+        base: &mut Base,
+    ) {
+        self.advertise_self(now, dodag, base);
+        if base.config.is_storing() {
+            for (target, route) in routes.iter().filter(|(_, route)| !route.leaving) {
                 let Route { path_sequence, path_lifetime, .. } = *route;
                 let advert = Advert { path_sequence, path_lifetime };
-                self.advertiser.pending.insert(*target, advert);
+                self.pending.insert(*target, advert);
             }
         }
     }
 
-    pub(crate) fn advertise_to_new_parent(
+    /// RFC 6550 s9.8 (3): a parent that is left is told so.
+    pub(crate) fn take_leave(&mut self, old: Address, dodag: &Dodag, base: &mut Base) {
+        let no_path = Advert { path_sequence: self.path_sequence, path_lifetime: params::NO_PATH };
+        let options = options_of(&[(dodag.address, no_path)], None);
+        let dao = dao(self.next_sequence(), false, options, &base.config);
+        base.send(Destination::Unicast(old), Message::Dao(dao));
+    }
+
+    /// Tells a new parent everything.
+    pub(crate) fn begin_again(
         &mut self,
         now: Instant,
-        old: Option<Address>,
-        new: Address,
+        dodag: &Dodag,
+        routes: &Routes,
+        base: &mut Base,
     ) {
-        if self.config.is_storing() {
-            for target in self.routes.targets_via(&new) {
-                self.remove_route(&target);
-            }
-            // RFC 6550 s9.8 (3): a parent that is left is told so.
-            let heard = |old: &Address| {
-                self.neighbours.get(old).is_some_and(|n| n.etx.0 <= params::LAST_RESORT_LINK_METRIC)
-            };
-            let left = old.filter(heard);
-            if let (Some(old), Some(dodag)) = (left, self.member()) {
-                let path_sequence = self.advertiser.path_sequence;
-                let no_path = Advert { path_sequence, path_lifetime: params::NO_PATH };
-                let options = options_of(&[(dodag.address, no_path)], None);
-                let sequence = self.next_sequence();
-                let dao = self.dao(sequence, false, options);
-                self.send(Destination::Unicast(old), Message::Dao(dao));
-            }
-        }
-        self.advertiser.clear();
-        self.timers.clear(Timer::DaoAck);
-        self.timers.clear(Timer::Dao);
-        self.advertise_all(now);
+        self.clear();
+        base.timers.clear(Timer::DaoAck);
+        base.timers.clear(Timer::Dao);
+        self.advertise_all(now, dodag, routes, base);
     }
 
     fn next_sequence(&mut self) -> Sequence {
-        let sequence = self.advertiser.sequence;
-        self.advertiser.sequence = sequence.next();
+        let sequence = self.sequence;
+        self.sequence = sequence.next();
         sequence
     }
 
-    fn dao(&self, sequence: Sequence, ack_wanted: bool, options: Vec<RplOption>) -> Dao {
-        // The DODAGID is left out: instances here are global (RFC 6550 s6.4.1).
-        let (instance, sequence) = (self.config.instance, sequence.0);
-        Dao { instance, ack_wanted, sequence, dodag_id: None, options }
-    }
-
     /// Sends some of the targets that wait.
-    pub(crate) fn send_dao(&mut self, now: Instant) {
-        if self.advertiser.in_flight.is_some() {
+    pub(crate) fn send(&mut self, now: Instant, upward: Upward<'_>, base: &mut Base) {
+        if self.in_flight.is_some() {
             return;
         }
-        let Some(to) = self.dao_destination() else { return };
-        let mut adverts = Vec::with_capacity(self.config.dao_targets);
-        while adverts.len() < self.config.dao_targets.max(1) {
-            match self.advertiser.pending.pop_first() {
+        let Some(to) = upward.destination(&base.config) else { return };
+        let mut adverts = Vec::with_capacity(base.config.dao_targets);
+        while adverts.len() < base.config.dao_targets.max(1) {
+            match self.pending.pop_first() {
                 Some(entry) => adverts.push(entry),
                 None => break,
             }
@@ -105,105 +189,104 @@ impl Rpl {
         }
         let sequence = self.next_sequence();
         let in_flight = InFlight { sequence, to, adverts, retries: 0 };
-        self.transmit(now, &in_flight);
-        if self.config.dao_ack {
-            self.advertiser.in_flight = Some(in_flight);
+        transmit(now, &in_flight, upward, base);
+        if base.config.dao_ack {
+            self.in_flight = Some(in_flight);
         } else {
-            self.send_rest_soon(now);
+            self.send_rest_soon(now, base);
         }
     }
 
-    fn transmit(&mut self, now: Instant, dao: &InFlight) {
-        let options = options_of(&dao.adverts, self.transit_parent());
-        let message = Message::Dao(self.dao(dao.sequence, self.config.dao_ack, options));
-        self.send(Destination::Unicast(dao.to), message);
-        if self.config.dao_ack {
-            // Doubled with each copy: a path that is slow because it is full gets no faster by repetition.
-            let timeout = self.config.dao_ack_timeout * (1 << dao.retries.min(6));
-            let wait = self.rng.duration(timeout, timeout + timeout / 2);
-            self.timers.set(Timer::DaoAck, now + wait);
+    fn send_rest_soon(&self, now: Instant, base: &mut Base) {
+        if !self.pending.is_empty() {
+            let wait = base.jittered(base.config.dao_forward_delay);
+            base.timers.set_no_later(Timer::Dao, now + wait);
         }
     }
 
-    fn send_rest_soon(&mut self, now: Instant) {
-        if !self.advertiser.pending.is_empty() {
-            let wait = self.jittered(self.config.dao_forward_delay);
-            self.timers.set_no_later(Timer::Dao, now + wait);
-        }
-    }
-
-    fn dao_destination(&self) -> Option<Address> {
-        let dodag = self.member()?;
-        let parent = dodag.parent?;
-        Some(if self.config.is_storing() { parent } else { dodag.id })
-    }
-
-    /// RFC 6550 s6.7.8: in non-storing mode the parent's global address, in storing mode nothing.
-    fn transit_parent(&self) -> Option<Address> {
-        if self.config.is_storing() {
-            return None;
-        }
-        let parent = self.preferred_parent()?;
-        self.neighbours.get(&parent).map(|neighbour| neighbour.global)
-    }
-
-    pub(crate) fn on_dao_timeout(&mut self, now: Instant) {
-        let Some(mut dao) = self.advertiser.in_flight.take() else { return };
-        if dao.retries < self.config.dao_retries {
+    /// No DAO-ACK came.
+    pub(crate) fn on_timeout(&mut self, now: Instant, upward: Upward<'_>, base: &mut Base) {
+        let Some(mut dao) = self.in_flight.take() else { return };
+        if dao.retries < base.config.dao_retries {
             dao.retries += 1;
-            self.transmit(now, &dao);
-            self.advertiser.in_flight = Some(dao);
+            transmit(now, &dao, upward, base);
+            self.in_flight = Some(dao);
         } else {
-            self.advertiser.in_flight = Some(dao);
-            self.rest(now);
+            self.in_flight = Some(dao);
+            self.rest(now, base);
         }
     }
 
     /// Tries again after a while: the parent cannot be reached or has no room.
-    fn rest(&mut self, now: Instant) {
-        self.advertiser.requeue();
-        let wait = self.jittered(params::DAO_REST);
-        self.timers.clear(Timer::DaoAck);
-        self.timers.set(Timer::Dao, now + wait);
+    fn rest(&mut self, now: Instant, base: &mut Base) {
+        self.requeue();
+        let wait = base.jittered(params::DAO_REST);
+        base.timers.clear(Timer::DaoAck);
+        base.timers.set(Timer::Dao, now + wait);
     }
 
-    pub(crate) fn on_dao_ack(&mut self, now: Instant, from: Address, ack: &DaoAck) {
-        let Some(dao) = &self.advertiser.in_flight else { return };
+    /// A DAO-ACK came; true when its sender refuses to be a parent.
+    pub(crate) fn on_ack(
+        &mut self,
+        now: Instant,
+        from: Address,
+        ack: &DaoAck,
+        upward: Upward<'_>,
+        base: &mut Base,
+    ) -> bool {
+        let Some(dao) = &self.in_flight else { return false };
         let of_this_dao = ack.sequence == dao.sequence.0 && from == dao.to;
-        if ack.instance != self.config.instance || !of_this_dao {
-            return;
+        if ack.instance != base.config.instance || !of_this_dao {
+            return false;
         }
         if ack.status.is_rejection() {
             // RFC 6550 s6.5.1: the sender is unwilling to act as a parent.
-            if let Some(neighbour) = self.neighbours.get_mut(&from) {
-                neighbour.refused_until = now + params::REFUSAL;
-            }
-            self.rest(now);
-            self.reconsider(now);
-            return;
+            self.rest(now, base);
+            return true;
         }
-        self.advertiser.in_flight = None;
-        self.timers.clear(Timer::DaoAck);
-        self.note_known();
-        self.send_rest_soon(now);
-    }
-
-    /// In storing mode the parent that has the DAO knows this node for its child. Without DAO-ACKs nobody
-    /// here can tell whether it has.
-    fn note_known(&mut self) {
-        if let Some(parent) = self.preferred_parent().filter(|_| self.config.is_storing()) {
-            self.outbox.push(Output::KnownToParent { parent });
+        self.in_flight = None;
+        base.timers.clear(Timer::DaoAck);
+        // In storing mode the parent that has the DAO knows this node for its child. Without DAO-ACKs nobody
+        // here can tell whether it has.
+        if let Some(parent) = upward.parent().filter(|_| base.config.is_storing()) {
+            base.outbox.push(Output::KnownToParent { parent });
         }
+        self.send_rest_soon(now, base);
+        false
     }
 
     /// Queues news of a target for the parent (RFC 6550 s9.8: storing mode only).
-    pub(crate) fn pass_on(&mut self, now: Instant, target: Address, advert: Advert) {
-        if self.is_root() || !self.config.is_storing() {
+    pub(crate) fn pass_on(
+        &mut self,
+        now: Instant,
+        target: Address,
+        advert: Advert,
+        base: &mut Base,
+    ) {
+        if base.config.is_root() || !base.config.is_storing() {
             return;
         }
-        self.advertiser.queue(target, advert, self.config.routes_max);
-        self.send_rest_soon(now);
+        self.queue(target, advert, base.config.routes_max);
+        self.send_rest_soon(now, base);
     }
+}
+
+fn transmit(now: Instant, in_flight: &InFlight, upward: Upward<'_>, base: &mut Base) {
+    let options = options_of(&in_flight.adverts, upward.transit_parent(&base.config));
+    let dao = dao(in_flight.sequence, base.config.dao_ack, options, &base.config);
+    base.send(Destination::Unicast(in_flight.to), Message::Dao(dao));
+    if base.config.dao_ack {
+        // Doubled with each copy: a path that is slow because it is full gets no faster by repetition.
+        let timeout = base.config.dao_ack_timeout * (1 << in_flight.retries.min(6));
+        let wait = base.rng.duration(timeout, timeout + timeout / 2);
+        base.timers.set(Timer::DaoAck, now + wait);
+    }
+}
+
+fn dao(sequence: Sequence, ack_wanted: bool, options: Vec<RplOption>, config: &Config) -> Dao {
+    // The DODAGID is left out: instances here are global (RFC 6550 s6.4.1).
+    let (instance, sequence) = (config.instance, sequence.0);
+    Dao { instance, ack_wanted, sequence, dodag_id: None, options }
 }
 
 /// Each target with its own transit, since each has its own Path Sequence.

@@ -1,43 +1,118 @@
-//! The receiving side of DAOs (RFC 6550 s9.7 and s9.8): the routes that lead down, from their first news to
-//! their end. What the parent shall hear of it is left to `dao`.
+//! The routes that lead down (RFC 6550 s9.7 and s9.8), from their first news in a DAO to their end. What the parent shall
+//! hear of it is left to the [`Advertiser`].
 
 use alloc::vec::Vec;
 
-use lowmesh_units::{Instant, Rank};
+use lowmesh_trickle::Trickle;
+use lowmesh_units::Instant;
 use lowmesh_wire::rpl::{
     Address, Dao, DaoAck, DaoStatus, Message, RplOption, Target, TransitInformation,
 };
 
-use crate::advertiser::Advert;
+use crate::base::Base;
+use crate::dao::{Advert, Advertiser, Upward};
+use crate::dodag::Dodag;
 use crate::event::{Destination, Output};
-use crate::node::Rpl;
 use crate::params;
-use crate::route::{Inserted, Route};
+use crate::route::{Inserted, Route, Routes};
 use crate::timer::Timer;
 use crate::{Order, Sequence};
 
-impl Rpl {
-    pub(crate) fn on_dao(&mut self, now: Instant, from: Address, dao: &Dao) {
-        let Some(dodag) = self.member() else { return };
-        let elsewhere = dao.dodag_id.is_some_and(|id| id != dodag.id);
-        if dao.instance != self.config.instance || elsewhere {
-            return;
+/// This node's place as a DAO meets it: what it knows, and the timer that an inconsistency resets.
+#[derive(Debug)]
+pub(crate) struct Place<'a> {
+    pub(crate) dodag: &'a Dodag,
+    pub(crate) trickle: &'a mut Trickle,
+}
+
+/// Routes down, and what the parent has yet to hear of them.
+#[derive(Debug)]
+pub(crate) struct Downward {
+    routes: Routes,
+    advertiser: Advertiser,
+}
+
+impl Downward {
+    pub(crate) const fn new(routes_max: usize) -> Self {
+        Self { routes: Routes::new(routes_max), advertiser: Advertiser::new() }
+    }
+
+    pub(crate) const fn routes(&self) -> &Routes {
+        &self.routes
+    }
+    pub(crate) const fn advertiser(&mut self) -> &mut Advertiser {
+        &mut self.advertiser
+    }
+    /// Forgets what the parent has yet to hear.
+    pub(crate) fn forget_news(&mut self) {
+        self.advertiser.clear();
+    }
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self, base: &mut Base) {
+        let targets: Vec<Address> = self.routes.iter().map(|(target, _)| *target).collect();
+        for target in targets {
+            self.remove_route(&target, base);
         }
-        if !self.config.is_storing() && !self.is_root() {
-            return;
+        self.routes.clear();
+        self.advertiser.clear();
+    }
+
+    /// Tells the parent of this node and, in storing mode, of all that lies below.
+    pub(crate) fn advertise_all(&mut self, now: Instant, dodag: Option<&Dodag>, base: &mut Base) {
+        if let Some(dodag) = dodag {
+            self.advertiser.advertise_all(now, dodag, &self.routes, base);
+        }
+    }
+
+    /// Tells a new parent everything, and in storing mode the old one that it is left.
+    pub(crate) fn on_new_parent(
+        &mut self,
+        now: Instant,
+        old: Option<Address>,
+        new: Address,
+        upward: Upward<'_>,
+        base: &mut Base,
+    ) {
+        let Some(dodag) = upward.dodag else { return };
+        if base.config.is_storing() {
+            for target in self.routes.targets_via(&new) {
+                self.remove_route(&target, base);
+            }
+            let heard = |old: &Address| {
+                let left = upward.neighbours.get(old);
+                left.is_some_and(|left| left.etx.0 <= params::LAST_RESORT_LINK_METRIC)
+            };
+            if let Some(old) = old.filter(heard) {
+                self.advertiser.take_leave(old, dodag, base);
+            }
+        }
+        self.advertiser.begin_again(now, dodag, &self.routes, base);
+    }
+
+    /// A DAO came; false when it comes from the parent, which is then below this node: a loop of two.
+    pub(crate) fn on_dao(
+        &mut self,
+        now: Instant,
+        from: Address,
+        dao: &Dao,
+        place: &mut Place<'_>,
+        base: &mut Base,
+    ) -> bool {
+        let dodag = place.dodag;
+        let elsewhere = dao.dodag_id.is_some_and(|id| id != dodag.id);
+        if dao.instance != base.config.instance || elsewhere {
+            return true;
+        }
+        if !base.config.is_storing() && !base.config.is_root() {
+            return true;
         }
         if dodag.parent == Some(from) {
-            // A parent that is a child: a loop of two. Believe its DAO, not its rank.
-            if let Some(neighbour) = self.neighbours.get_mut(&from) {
-                neighbour.rank = Rank::INFINITE;
-            }
-            self.reconsider(now);
-            return;
+            return false;
         }
         let mut status = DaoStatus::ACCEPTED;
         for (targets, transit) in groups(&dao.options) {
             for target in targets {
-                if !self.on_target(now, from, target, transit) {
+                if !self.on_target(now, from, (target, transit), place, base) {
                     status = DaoStatus::REJECTED;
                 }
             }
@@ -45,8 +120,9 @@ impl Rpl {
         if dao.ack_wanted {
             let (instance, sequence, options) = (dao.instance, dao.sequence, Vec::new());
             let ack = DaoAck { instance, sequence, status, dodag_id: dao.dodag_id, options };
-            self.send(Destination::Unicast(from), Message::DaoAck(ack));
+            base.send(Destination::Unicast(from), Message::DaoAck(ack));
         }
+        true
     }
 
     /// Takes the news of one target; false when there is no room for it.
@@ -54,20 +130,21 @@ impl Rpl {
         &mut self,
         now: Instant,
         from: Address,
-        target: &Target,
-        transit: &TransitInformation,
+        (target, transit): (&Target, &TransitInformation),
+        place: &mut Place<'_>,
+        base: &mut Base,
     ) -> bool {
-        let Some(dodag) = self.member() else { return true };
+        let dodag = place.dodag;
         if target.prefix_length != 128 {
             return true;
         }
         let target = target.prefix;
         if target == dodag.address {
             // The own address comes from below: the DAO went round in a loop.
-            self.trickle.hear_inconsistent(now, &mut self.rng);
+            place.trickle.hear_inconsistent(now, &mut base.rng);
             return true;
         }
-        let via = if self.config.is_storing() { Some(from) } else { transit.parent };
+        let via = if base.config.is_storing() { Some(from) } else { transit.parent };
         let Some(via) = via else { return true };
         let path_sequence = Sequence(transit.path_sequence);
         let known = self.routes.get(&target).copied();
@@ -76,7 +153,7 @@ impl Rpl {
             return true;
         }
         if transit.path_lifetime == params::NO_PATH {
-            self.on_no_path(now, from, target, path_sequence);
+            self.on_no_path(now, from, target, path_sequence, base);
             return true;
         }
         let expires = dodag.expiry(now, transit.path_lifetime);
@@ -85,28 +162,36 @@ impl Rpl {
         let same = known.is_some_and(|known| {
             !known.leaving && known.path_sequence == path_sequence && known.via == via
         });
-        if !self.install(now, target, route) {
+        if !self.install(now, target, route, base) {
             return false;
         }
         if !same {
-            self.pass_on(now, target, Advert { path_sequence, path_lifetime });
+            let advert = Advert { path_sequence, path_lifetime };
+            self.advertiser.pass_on(now, target, advert, base);
         }
         true
     }
 
-    fn on_no_path(&mut self, now: Instant, from: Address, target: Address, sequence: Sequence) {
-        let storing = self.config.is_storing();
+    fn on_no_path(
+        &mut self,
+        now: Instant,
+        from: Address,
+        target: Address,
+        sequence: Sequence,
+        base: &mut Base,
+    ) {
+        let storing = base.config.is_storing();
         // Only the next hop can take a route back: another may have learned of the move late.
         let is_known = |known: &Route| !known.leaving && (!storing || known.via == from);
         if !self.routes.get(&target).is_some_and(is_known) {
             return;
         }
-        self.take_back(now, target, sequence);
+        self.take_back(now, target, sequence, base);
         if storing && target[8..] == from[8..] {
             // The child itself left, and with it all that lies below it.
             for target in self.routes.targets_via(&from) {
                 if let Some(Route { path_sequence, .. }) = self.routes.get(&target).copied() {
-                    self.take_back(now, target, path_sequence);
+                    self.take_back(now, target, path_sequence, base);
                 }
             }
         }
@@ -114,68 +199,84 @@ impl Rpl {
 
     /// Passes a No-Path on, once. In storing mode the route stays a while: packets that are under way, and those that
     /// come before the news of the new way, still reach the old next hop.
-    fn take_back(&mut self, now: Instant, target: Address, path_sequence: Sequence) {
-        if self.config.is_storing() {
+    fn take_back(
+        &mut self,
+        now: Instant,
+        target: Address,
+        path_sequence: Sequence,
+        base: &mut Base,
+    ) {
+        if base.config.is_storing() {
             let until = now + params::NO_PATH_REMOVAL;
             let Some(via) = self.routes.take_back(&target, path_sequence, until) else { return };
-            self.timers.set_no_later(Timer::RouteExpiry, self.routes.earliest_expiry());
+            base.timers.set_no_later(Timer::RouteExpiry, self.routes.earliest_expiry());
             self.advertiser.forget(&target);
-            self.tell_child_gone(via);
+            self.tell_child_gone(via, base);
         } else {
-            self.remove_route(&target);
+            self.remove_route(&target, base);
         }
-        self.pass_on(now, target, Advert { path_sequence, path_lifetime: params::NO_PATH });
+        let advert = Advert { path_sequence, path_lifetime: params::NO_PATH };
+        self.advertiser.pass_on(now, target, advert, base);
     }
 
     /// Puts a route in the table; false when there is no room.
-    fn install(&mut self, now: Instant, target: Address, route: Route) -> bool {
+    fn install(&mut self, now: Instant, target: Address, route: Route, base: &mut Base) -> bool {
         let was_child = self.routes.is_child(&route.via);
         let inserted = self.routes.insert(target, route);
         if inserted == Inserted::Full {
             return false;
         }
-        self.timers.set_no_later(Timer::RouteExpiry, self.routes.earliest_expiry());
+        base.timers.set_no_later(Timer::RouteExpiry, self.routes.earliest_expiry());
         if inserted != Inserted::Renewed {
             let lifetime = route.lifetime(now);
-            if self.config.is_storing() && !was_child {
-                self.outbox.push(Output::ChildAdded { child: route.via });
+            if base.config.is_storing() && !was_child {
+                base.outbox.push(Output::ChildAdded { child: route.via });
             }
-            self.outbox.push(Output::RouteAdded { target, via: route.via, lifetime });
+            base.outbox.push(Output::RouteAdded { target, via: route.via, lifetime });
         }
         if let Inserted::Moved(old) = inserted {
-            self.tell_child_gone(old);
+            self.tell_child_gone(old, base);
         }
         true
     }
 
-    pub(crate) fn remove_route(&mut self, target: &Address) -> Option<Route> {
+    fn remove_route(&mut self, target: &Address, base: &mut Base) -> Option<Route> {
         let route = self.routes.remove(target)?;
-        self.outbox.push(Output::RouteRemoved { target: *target });
+        base.outbox.push(Output::RouteRemoved { target: *target });
         if !route.leaving {
             self.advertiser.forget(target);
-            self.tell_child_gone(route.via);
+            self.tell_child_gone(route.via, base);
         }
         Some(route)
     }
 
-    fn tell_child_gone(&mut self, via: Address) {
-        if self.config.is_storing() && !self.routes.is_child(&via) {
-            self.outbox.push(Output::ChildRemoved { child: via });
+    fn tell_child_gone(&self, via: Address, base: &mut Base) {
+        if base.config.is_storing() && !self.routes.is_child(&via) {
+            base.outbox.push(Output::ChildRemoved { child: via });
         }
     }
 
     /// Removes a route and tells the parent, unless it knows.
-    fn withdraw(&mut self, now: Instant, target: &Address) {
-        if let Some(Route { path_sequence, leaving: false, .. }) = self.remove_route(target) {
-            self.pass_on(now, *target, Advert { path_sequence, path_lifetime: params::NO_PATH });
+    fn withdraw(&mut self, now: Instant, target: &Address, base: &mut Base) {
+        if let Some(Route { path_sequence, leaving: false, .. }) = self.remove_route(target, base) {
+            let advert = Advert { path_sequence, path_lifetime: params::NO_PATH };
+            self.advertiser.pass_on(now, *target, advert, base);
         }
     }
 
-    pub(crate) fn expire_routes(&mut self, now: Instant) {
+    /// Ends the routes whose lifetime is over.
+    pub(crate) fn expire_routes(&mut self, now: Instant, base: &mut Base) {
         for target in self.routes.expired(now) {
-            self.withdraw(now, &target);
+            self.withdraw(now, &target, base);
         }
-        self.timers.set_no_later(Timer::RouteExpiry, self.routes.earliest_expiry());
+        base.timers.set_no_later(Timer::RouteExpiry, self.routes.earliest_expiry());
+    }
+
+    /// Forgets the route to `target` over `via`, if there is one.
+    pub(crate) fn forget_route(&mut self, target: &Address, via: &Address, base: &mut Base) {
+        if self.routes.get(target).is_some_and(|route| route.via == *via) {
+            self.remove_route(target, base);
+        }
     }
 }
 

@@ -77,10 +77,10 @@ impl Rpl {
             down: false,
             rank_error: false,
             forwarding_error: false,
-            instance: self.config.instance,
+            instance: self.base.config.instance,
             sender_rank: 0,
         });
-        if option.instance != self.config.instance {
+        if option.instance != self.base.config.instance {
             return Verdict::Drop(DropReason::NoRoute);
         }
         let came_back = option.forwarding_error && !context.source_routed;
@@ -88,19 +88,19 @@ impl Rpl {
             if came_back {
                 // RFC 6550 s11.2.2.3: forget the route that led there, clear F, try again.
                 option.forwarding_error = false;
-                self.forget_route(&context.target, &from);
+                self.downward.forget_route(&context.target, &from, &mut self.base);
             } else if is_inconsistent(option, own_rank) {
                 self.correct(now, from);
                 if option.rank_error {
                     // RFC 6550 s11.2.2.2: the second time in a row of hops is a loop.
-                    self.trickle.hear_inconsistent(now, &mut self.rng);
+                    self.membership.hear_inconsistent(now, &mut self.base);
                     return Verdict::Drop(DropReason::RankLoop);
                 }
                 option.rank_error = true;
             }
-            if !came_back && !context.source_routed && self.config.is_storing() {
+            if !came_back && !context.source_routed && self.base.config.is_storing() {
                 // A packet that came from the next hop would go straight back: that route is stale.
-                self.forget_route(&context.target, &from);
+                self.downward.forget_route(&context.target, &from, &mut self.base);
             }
         }
         option.sender_rank = own_rank;
@@ -126,7 +126,7 @@ impl Rpl {
         {
             // RFC 6550 s11.2.2.3: sending back is for storing mode; without a route of its own a packet of
             // non-storing mode would only come down the same way again.
-            if !self.config.is_storing() {
+            if !self.base.config.is_storing() {
                 return Verdict::Drop(DropReason::NoRoute);
             }
             // RFC 6550 s11.2.2.3: what goes down never turns up again, it goes back marked.
@@ -147,11 +147,11 @@ impl Rpl {
     }
 
     fn way_down(&self, dodag: &Dodag, target: &Address) -> Option<NextHop> {
-        let address = if self.config.is_storing() {
-            self.routes.get(target)?.via
+        let address = if self.base.config.is_storing() {
+            self.downward.routes().get(target)?.via
         } else if self.is_root() {
-            let hops_max = self.config.source_route_hops_max;
-            let hops = self.routes.source_route(&dodag.address, target, hops_max)?;
+            let hops_max = self.base.config.source_route_hops_max;
+            let hops = self.downward.routes().source_route(&dodag.address, target, hops_max)?;
             link_local_address(hops.first()?)
         } else {
             return None;
@@ -162,16 +162,10 @@ impl Rpl {
     /// Sends a unicast DIO to a neighbour that uses an outdated rank of this node. It does not wait for Trickle, so the
     /// packets that detect a loop also end it (as in RPL Lite).
     fn correct(&mut self, now: Instant, neighbour: Address) {
-        let Some(known) = self.neighbours.get_mut(&neighbour) else { return };
+        let Some(known) = self.membership.neighbours.get_mut(&neighbour) else { return };
         if known.corrected_until <= now {
             known.corrected_until = now + params::CORRECTION_INTERVAL;
-            self.unicast_dio(neighbour);
-        }
-    }
-
-    fn forget_route(&mut self, target: &Address, via: &Address) {
-        if self.routes.get(target).is_some_and(|route| route.via == *via) {
-            self.remove_route(target);
+            self.membership.unicast_dio(neighbour, &mut self.base);
         }
     }
 }

@@ -3,11 +3,11 @@
 //!
 //! | file | what | RFC 6550 |
 //! |---|---|---|
-//! | `node`, `machine` | the parts; inputs to acts, timers to acts | |
-//! | `dodag`, `neighbour` | membership, and who was heard | s3, s8.2 |
-//! | `parent` | parent choice, detaching, poisoning, repair | s8.2.2 |
-//! | `advertise` | DIS and DIO in and out | s8.3 |
-//! | `dao`, `advertiser` | DAO out, and what waits for it | s9 |
+//! | `node`, `machine` | the parts; inputs and timers to parts | |
+//! | `membership`, `dodag`, `neighbour` | this node's place, who was heard, and DIOs out | s3, s8.2, s8.3 |
+//! | `choice`, `parent` | parent choice, detaching, poisoning, repair | s8.2.2 |
+//! | `advertise` | DIS and DIO in | s8.3 |
+//! | `dao` | DAO out, and what waits for it | s9 |
 //! | `downward`, `route` | DAO in, routes down | s9 |
 //! | `forward` | checks on data packets | s11.2 |
 //! | `objective` | OF0 (RFC 6552), MRHOF (RFC 6719) | s14 |
@@ -36,7 +36,8 @@
 extern crate alloc;
 
 mod advertise;
-mod advertiser;
+mod base;
+mod choice;
 mod config;
 mod dao;
 mod dodag;
@@ -44,6 +45,7 @@ mod downward;
 mod event;
 mod forward;
 mod machine;
+mod membership;
 mod neighbour;
 mod node;
 pub mod objective;

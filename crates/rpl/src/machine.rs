@@ -1,84 +1,124 @@
-//! The node as a machine: which input and which timer leads to which act.
-
-use alloc::vec::Vec;
+//! The node as a machine: which input and which timer goes to which part.
+//!
+//! | input | part |
+//! |---|---|
+//! | DIS, DIO | `advertise` |
+//! | link estimates, repair | `parent` |
+//! | DAO | `downward`, then `parent` if it came from the parent |
+//! | DAO-ACK | `dao`, then `parent` if it refuses |
 
 use lowmesh_machine::{Machine, Rejected, earliest};
 use lowmesh_trickle::Expiry;
-use lowmesh_units::{Duration, Instant};
-use lowmesh_wire::rpl::{Address, Message};
+use lowmesh_units::{Duration, Instant, Rank};
+use lowmesh_wire::rpl::{Address, Dao, DaoAck, Message};
 
 use crate::config::Role;
 use crate::dodag::{Dodag, State};
+use crate::downward::Place;
 use crate::event::{Input, Output};
+use crate::membership::{Membership, tell_loss};
 use crate::node::Rpl;
+use crate::params;
 use crate::timer::{TIMERS, Timer, Timers};
 
 impl Rpl {
     fn start(&mut self, now: Instant) -> Result<(), Rejected> {
-        if self.state != State::Stopped {
+        if self.membership.state != State::Stopped {
             return Err(Rejected::WrongState {
                 what: "start",
                 why: "RPL runs already; stop it first",
             });
         }
-        match self.config.role {
-            Role::Root { dodag_id } => self.enter(now, Dodag::of_root(dodag_id, &self.config)),
+        let (base, membership) = (&mut self.base, &mut self.membership);
+        match base.config.role {
+            Role::Root { dodag_id } => {
+                membership.enter(now, Dodag::of_root(dodag_id, &base.config), base);
+            }
             Role::Router => {
-                self.state = State::Seeking;
-                let wait = self.rng.duration(Duration::ZERO, self.config.dis_start);
-                self.timers.set(Timer::Dis, now + wait);
+                membership.state = State::Seeking;
+                let wait = base.rng.duration(Duration::ZERO, base.config.dis_start);
+                base.timers.set(Timer::Dis, now + wait);
             }
         }
         Ok(())
     }
 
     fn stop(&mut self) {
-        if self.member().is_some() {
-            self.tell_detached();
+        let (base, membership) = (&mut self.base, &mut self.membership);
+        if membership.member().is_some() {
+            tell_loss(membership.preferred_parent(), base);
         }
-        let targets: Vec<Address> = self.routes.iter().map(|(target, _)| *target).collect();
-        for target in targets {
-            self.remove_route(&target);
-        }
-        self.routes.clear();
-        self.neighbours.clear();
-        self.advertiser.clear();
-        self.trickle.stop();
-        self.timers = Timers::new();
+        self.downward.clear(base);
+        membership.neighbours.clear();
+        membership.trickle.stop();
+        base.timers = Timers::new();
         // RFC 6550 s9.6: what this node forgets, its children shall advertise again.
-        self.dtsn = self.dtsn.next();
-        self.state = State::Stopped;
+        membership.dtsn = membership.dtsn.next();
+        membership.state = State::Stopped;
     }
 
     fn on_message(&mut self, now: Instant, from: Address, multicast: bool, message: &Message) {
-        if self.state == State::Stopped || from == self.config.link_local {
+        if self.membership.state == State::Stopped || from == self.base.config.link_local {
             return;
         }
+        let (base, downward) = (&mut self.base, &mut self.downward);
         match message {
-            Message::Dis(dis) => self.on_dis(now, from, multicast, dis),
-            Message::Dio(dio) => self.on_dio(now, from, multicast, dio),
+            Message::Dis(dis) => self.membership.on_dis(now, from, multicast, dis, base),
+            Message::Dio(dio) => {
+                self.membership.on_dio(now, from, multicast, dio, downward, base);
+            }
             Message::Dao(dao) => self.on_dao(now, from, dao),
             Message::DaoAck(ack) => self.on_dao_ack(now, from, ack),
         }
     }
 
+    fn on_dao(&mut self, now: Instant, from: Address, dao: &Dao) {
+        let (base, downward) = (&mut self.base, &mut self.downward);
+        let Membership { state: State::Member(dodag), trickle, .. } = &mut self.membership else {
+            return;
+        };
+        if !downward.on_dao(now, from, dao, &mut Place { dodag, trickle }, base) {
+            // A parent that is a child. Believe its DAO, not its rank.
+            if let Some(neighbour) = self.membership.neighbours.get_mut(&from) {
+                neighbour.rank = Rank::INFINITE;
+            }
+            self.membership.reconsider(now, downward, base);
+        }
+    }
+
+    fn on_dao_ack(&mut self, now: Instant, from: Address, ack: &DaoAck) {
+        let (base, downward) = (&mut self.base, &mut self.downward);
+        let upward = self.membership.upward();
+        if downward.advertiser().on_ack(now, from, ack, upward, base) {
+            if let Some(neighbour) = self.membership.neighbours.get_mut(&from) {
+                neighbour.refused_until = now + params::REFUSAL;
+            }
+            self.membership.reconsider(now, downward, base);
+        }
+    }
+
     fn on_deadline(&mut self, now: Instant) {
+        let Self { base, membership, downward } = self;
         // Each timer at most once, so that not even a period of zero keeps this call from its end.
         for _ in TIMERS {
-            let Some(timer) = self.timers.take_due(now) else { break };
+            let Some(timer) = base.timers.take_due(now) else { break };
             match timer {
-                Timer::Dis => self.solicit(now),
-                Timer::Poison => self.end_poisoning(now),
-                Timer::RouteExpiry => self.expire_routes(now),
-                Timer::Refresh => self.advertise_self(now),
-                Timer::DaoAck => self.on_dao_timeout(now),
-                Timer::Dao => self.send_dao(now),
-                Timer::Probe => self.probe(now),
+                Timer::Dis => membership.solicit(now, base),
+                Timer::Poison => membership.end_poisoning(now, base),
+                Timer::RouteExpiry => downward.expire_routes(now, base),
+                Timer::Refresh => {
+                    if let Some(dodag) = membership.member() {
+                        downward.advertiser().advertise_self(now, dodag, base);
+                    }
+                }
+                Timer::DaoAck => downward.advertiser().on_timeout(now, membership.upward(), base),
+                Timer::Dao => downward.advertiser().send(now, membership.upward(), base),
+                Timer::Probe => membership.probe(now, downward, base),
             }
         }
-        match self.trickle.expire(now, &mut self.rng) {
-            Some(Expiry::Transmit) => self.multicast_dio(),
-            Some(Expiry::Suppressed) if self.has_news() => self.multicast_dio(),
+        match membership.trickle.expire(now, &mut base.rng) {
+            Some(Expiry::Transmit) => membership.multicast_dio(base),
+            Some(Expiry::Suppressed) if membership.has_news() => membership.multicast_dio(base),
             Some(Expiry::Suppressed) | None => {}
         }
     }
@@ -86,24 +126,24 @@ impl Rpl {
     fn global_repair(&mut self, now: Instant) -> Result<(), Rejected> {
         let rejected =
             Rejected::WrongState { what: "global repair", why: "only a started root can do it" };
-        if !self.config.is_root() {
+        if !self.is_root() {
             return Err(rejected);
         }
-        let dodag = self.member_mut().ok_or(rejected)?;
+        let dodag = self.membership.member_mut().ok_or(rejected)?;
         dodag.version = dodag.version.next();
-        self.neighbours.forget_ranks();
-        self.trickle.hear_inconsistent(now, &mut self.rng);
+        self.membership.neighbours.forget_ranks();
+        self.membership.hear_inconsistent(now, &mut self.base);
         Ok(())
     }
 
     fn local_repair(&mut self, now: Instant) -> Result<(), Rejected> {
-        if self.config.is_root() || self.member().is_none() {
+        if self.is_root() || self.member().is_none() {
             return Err(Rejected::WrongState {
                 what: "local repair",
                 why: "only a joined router can do it",
             });
         }
-        self.detach(now);
+        self.membership.detach(now, &mut self.downward, &mut self.base);
         Ok(())
     }
 }
@@ -119,8 +159,14 @@ impl Machine for Rpl {
             Input::Message { from, multicast, message } => {
                 self.on_message(now, from, multicast, message);
             }
-            Input::LinkEtx { neighbour, etx, fresh } => self.on_etx(now, neighbour, etx, fresh),
-            Input::NeighbourUnreachable { neighbour } => self.on_unreachable(now, neighbour),
+            Input::LinkEtx { neighbour, etx, fresh } => {
+                let (base, downward) = (&mut self.base, &mut self.downward);
+                self.membership.on_etx(now, neighbour, etx, fresh, downward, base);
+            }
+            Input::NeighbourUnreachable { neighbour } => {
+                let (base, downward) = (&mut self.base, &mut self.downward);
+                self.membership.on_unreachable(now, neighbour, downward, base);
+            }
             Input::GlobalRepair => return self.global_repair(now),
             Input::LocalRepair => return self.local_repair(now),
             Input::Deadline => self.on_deadline(now),
@@ -129,10 +175,10 @@ impl Machine for Rpl {
     }
 
     fn poll_output(&mut self) -> Option<Output> {
-        self.outbox.pop()
+        self.base.outbox.pop()
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        earliest(self.timers.next_deadline(), self.trickle.next_deadline())
+        earliest(self.base.timers.next_deadline(), self.membership.trickle.next_deadline())
     }
 }

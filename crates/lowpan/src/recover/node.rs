@@ -10,25 +10,27 @@
 //!   RFRAG-ACK         for a datagram sent from here | goes back along its path | dropped
 //! ```
 //!
-//! Every frame that leaves is an inter-frame gap behind the one before. Compressing and decompressing whole packets, and
+//! `senders`, `forwarder` and `outgoing` are its parts beside the reassembling end. Every frame that leaves is an inter-frame gap behind the one before. Compressing and decompressing whole packets, and
 //! the routes, are left to the adaptation layer and its driver.
 
 mod forwarder;
 mod outgoing;
+mod senders;
 
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use lowmesh_machine::{DropReason, Handle, Outbox};
+use lowmesh_machine::{DropReason, Handle, Rejected, earliest};
 use lowmesh_units::{Eui64, Instant, Rng};
 use lowmesh_wire::lowpan::Contexts;
-use lowmesh_wire::lowpan::rfrag::{Bitmap, Part, RFRAG_OCTETS, Rfrag, RfragAck};
+use lowmesh_wire::lowpan::rfrag::{Bitmap, Part, Rfrag, RfragAck};
 
-use self::forwarder::PendingRoute;
-use super::path::Path;
+use self::forwarder::Forwarder;
+use self::outgoing::Outgoing;
+use self::senders::Senders;
 use super::refusal::Refusals;
-use super::{Ending, Event, Outcome, Received, Receiving, Sending, Step, null};
-use crate::forward::{Label, VirtualReassembly};
+use super::{Outcome, Received, Receiving, Sending, Step, null};
+use crate::event::Route;
+use crate::forward::Label;
 use crate::params::{Config, REFUSAL_SHARE};
 
 /// What the node wants done.
@@ -80,67 +82,42 @@ pub struct Counters {
     pub gaps_changed: u64,
 }
 
-/// A frame that waits for the gap.
-#[derive(Debug)]
-struct Waiting {
-    payload: Vec<u8>,
-    destination: Eui64,
-    handle: Handle,
-}
-
 /// Recoverable fragments of one node.
 #[derive(Debug)]
 pub(crate) struct Node {
-    address: Eui64,
-    contexts: Contexts,
     config: Config,
-    datagram_tag: u8,
-    rng: Rng,
-    sending: VecDeque<Sending>,
+    senders: Senders,
+    forwarder: Forwarder,
     receiving: Receiving,
     refusals: Refusals,
-    paths: VirtualReassembly<Path>,
-    pending_routes: VecDeque<PendingRoute>,
-    queue: VecDeque<Waiting>,
-    queue_state: QueueState,
-    /// When the next frame may leave.
-    gap_ends: Instant,
+    out: Outgoing,
     deadline: Option<Instant>,
-    counters: Counters,
-    outbox: Outbox<Output>,
 }
 
 impl Node {
-    pub fn new(address: Eui64, contexts: Contexts, config: Config, mut rng: Rng) -> Self {
-        let timeout = config.reassembly_limits().timeout;
+    pub fn new(address: Eui64, contexts: Contexts, config: Config, rng: Rng) -> Self {
         Self {
-            address,
-            contexts,
             config,
-            datagram_tag: rng.next_u32() as u8,
-            rng,
-            sending: VecDeque::new(),
+            senders: Senders::new(config, rng),
+            forwarder: Forwarder::new(address, contexts, config),
             receiving: Receiving::new(&config),
             refusals: Refusals::new(config.recovery.arq.timeout() / REFUSAL_SHARE),
-            paths: VirtualReassembly::new(config.forwarded_datagrams, timeout),
-            pending_routes: VecDeque::new(),
-            queue: VecDeque::new(),
-            queue_state: QueueState::default(),
-            gap_ends: Instant::ZERO,
+            out: Outgoing::new(config),
             deadline: None,
-            counters: Counters::default(),
-            outbox: Outbox::new(),
         }
     }
 
     pub fn poll_output(&mut self) -> Option<Output> {
-        self.outbox.pop()
+        self.out.poll_output()
     }
     pub const fn next_deadline(&self) -> Option<Instant> {
         self.deadline
     }
     pub const fn counters(&self) -> Counters {
-        self.counters
+        let (own, passed) = (self.senders.counters(), self.forwarder.counters());
+        let Counters { forwarded, fallbacks, .. } = passed;
+        let marked = own.marked + passed.marked;
+        Counters { forwarded, fallbacks, marked, overflowed: self.out.overflowed(), ..own }
     }
     /// Octets of datagrams that are being put together.
     pub fn receiving_octets(&self) -> usize {
@@ -152,24 +129,21 @@ impl Node {
     }
     /// Octets of datagrams that are being sent, and of frames that wait for the gap.
     pub fn sending_octets(&self) -> usize {
-        let waiting: usize = self.queue.iter().map(|waiting| waiting.payload.len()).sum();
-        waiting + self.sending.iter().map(Sending::octets).sum::<usize>()
+        self.out.octets() + self.datagrams().map(Sending::octets).sum::<usize>()
     }
     /// Datagrams that are being sent from here.
     pub fn datagrams(&self) -> impl Iterator<Item = &Sending> {
-        self.sending.iter()
+        self.senders.iter()
     }
     /// Datagrams whose fragments pass through.
     pub fn forwarded_datagrams(&self) -> usize {
-        self.paths.iter().filter(|entry| !entry.state.is_complete).count()
+        self.forwarder.open().count()
     }
     /// The packets that wait here, once for each copy.
     pub fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
-        let open = self.paths.iter().filter(|entry| !entry.state.is_complete);
-        let passing = open.map(|entry| entry.handle);
-        let asked = self.pending_routes.iter().map(PendingRoute::handle);
-        let sending = self.sending.iter().map(Sending::handle);
-        sending.chain(self.receiving.handles()).chain(passing).chain(asked)
+        let sending = self.datagrams().map(Sending::handle);
+        let passing = self.forwarder.open().chain(self.forwarder.asked());
+        sending.chain(self.receiving.handles()).chain(passing)
     }
 
     /// Sends a compressed datagram.
@@ -181,39 +155,15 @@ impl Node {
         datagram: Vec<u8>,
         queue_state: QueueState,
     ) {
-        self.queue_state = queue_state;
-        let own = self.sending.iter().filter(|one| one.next_hop() == next_hop).count();
-        let admitted = self.config.may_fragment(own, self.sending.len());
-        let Some(tag) = admitted.then(|| self.free_tag(next_hop)).flatten() else {
-            self.end(handle, Some(DropReason::BufferFull));
-            return;
-        };
-        let room = self.config.frame_payload.saturating_sub(RFRAG_OCTETS);
-        match Sending::new(handle, next_hop, datagram, tag, room, &self.config) {
-            Some(sending) => self.sending.push_back(sending),
-            None => self.end(handle, Some(DropReason::TooLarge)),
-        }
+        self.out.observe(queue_state);
+        let paths = self.forwarder.paths();
+        self.senders.send(handle, next_hop, datagram, paths, &mut self.out);
         self.work(now);
-    }
-
-    /// A tag that no datagram from here to `next_hop` has (RFC 8931 s5.1: temporarily unique for its source), if there is
-    /// one.
-    fn free_tag(&mut self, next_hop: Eui64) -> Option<u8> {
-        for _ in 0..=u8::MAX {
-            let tag = self.datagram_tag;
-            self.datagram_tag = tag.wrapping_add(1);
-            let label = Label { neighbour: next_hop, tag: tag.into() };
-            let is_own = |one: &Sending| one.datagram_tag() == tag && one.next_hop() == next_hop;
-            if self.paths.find_outgoing(label).is_none() && !self.sending.iter().any(is_own) {
-                return Some(tag);
-            }
-        }
-        None
     }
 
     /// True while datagrams are sent from here.
     pub fn is_sending(&self) -> bool {
-        !self.sending.is_empty()
+        !self.senders.is_empty()
     }
 
     /// Takes a frame with a dispatch of RFC 8931 from the neighbour `source`; false when it is malformed.
@@ -225,7 +175,7 @@ impl Node {
         handle: Handle,
         queue_state: QueueState,
     ) -> bool {
-        self.queue_state = queue_state;
+        self.out.observe(queue_state);
         if let Ok((header, data)) = Rfrag::parse(frame) {
             self.on_fragment(now, &Received { header, data, source, handle });
         } else if let Ok(ack) = RfragAck::parse(frame) {
@@ -245,11 +195,14 @@ impl Node {
             // A sender that was refused begins again under another tag, so this is another datagram.
             self.refusals.forget(incoming);
         }
-        if is_first && !self.receiving.expects(source, &header) && self.ask(fragment) {
-            return;
+        if is_first && !self.receiving.expects(source, &header) {
+            let has_buffer = !self.receiving.is_full();
+            if self.forwarder.ask(fragment, has_buffer, &mut self.out) {
+                return;
+            }
         }
-        if !is_first && self.paths.find(incoming).is_some() {
-            self.forward_next(now, incoming, fragment);
+        if !is_first && self.forwarder.knows(incoming) {
+            self.forwarder.forward_next(now, incoming, fragment, &mut self.out);
         } else {
             self.take_in(now, fragment);
         }
@@ -261,23 +214,23 @@ impl Node {
         let opens =
             matches!(header.part, Part::First { .. }) && !self.receiving.expects(source, &header);
         if opens {
-            self.outbox.push(Output::Accepted { handle });
+            self.out.tell(Output::Accepted { handle });
         }
         self.take_in_accepted(now, fragment);
     }
 
     fn take_in_accepted(&mut self, now: Instant, fragment: &Received<'_>) {
         let source = fragment.source;
-        let (outcome, ack) = self.receiving.accept(now, fragment, self.queue_state.room);
+        let (outcome, ack) = self.receiving.accept(now, fragment, self.out.room());
         while let Some((handle, source, ack)) = self.receiving.take_evicted() {
-            self.end(handle, Some(DropReason::BufferFull));
+            self.out.end(handle, Some(DropReason::BufferFull));
             self.refuse(now, source, ack.datagram_tag, false);
         }
         match outcome {
             Outcome::Complete { datagram, handle } => {
-                self.outbox.push(Output::Datagram { datagram, source, handle });
+                self.out.tell(Output::Datagram { datagram, source, handle });
             }
-            Outcome::Dropped { handle, reason } => self.end(handle, Some(reason)),
+            Outcome::Dropped { handle, reason } => self.out.end(handle, Some(reason)),
             Outcome::Waiting | Outcome::Unknown => {}
         }
         let header = fragment.header;
@@ -286,7 +239,7 @@ impl Node {
             Some(ack) if ack.bitmap == Bitmap::NULL && header.part != Part::Abort => {
                 self.refuse(now, source, ack.datagram_tag, header.ack_request);
             }
-            Some(ack) => self.acknowledge(source, ack),
+            Some(ack) => self.out.acknowledge(source, ack),
             None => {}
         }
     }
@@ -295,130 +248,80 @@ impl Node {
     fn refuse(&mut self, now: Instant, to: Eui64, datagram_tag: u8, asks: bool) {
         let label = Label { neighbour: to, tag: datagram_tag.into() };
         if !self.config.choices().refuses_once || self.refusals.tells(now, label, asks) {
-            self.acknowledge(to, null(datagram_tag));
+            self.out.acknowledge(to, null(datagram_tag));
         }
-    }
-
-    fn acknowledge(&mut self, to: Eui64, ack: RfragAck) {
-        let mut payload = Vec::new();
-        ack.emit(&mut payload);
-        self.push(payload, to, Handle::NONE);
     }
 
     fn on_ack(&mut self, now: Instant, ack: RfragAck, from: Eui64) {
-        let tag = ack.datagram_tag;
-        let is_own = |one: &Sending| one.datagram_tag() == tag && one.next_hop() == from;
-        if let Some(at) = self.sending.iter().position(is_own) {
-            self.counters.marks_reported += u64::from(ack.congestion);
-            let (received, lost) = (self.sending[at].received(), self.sending[at].lost());
-            let ending = self.sending[at].on_ack(&ack, now);
-            self.tell_ack(at, received, lost, ack.congestion);
-            if let Some(ending) = ending {
-                self.end_sending(at, ending);
-            }
-            return;
-        }
-        self.pass_back(now, ack, from);
-    }
-
-    /// Tells what an acknowledgement has changed since so many fragments were received and lost.
-    fn tell_ack(&mut self, at: usize, received: usize, lost: u16, marked: bool) {
-        let arrived = self.sending[at].received() - received;
-        let lost = self.sending[at].lost() - lost;
-        let told = [
-            (arrived > 0).then_some(Event::Acked(arrived as u8)),
-            (lost > 0).then_some(Event::Lost(lost as u8)),
-            marked.then_some(Event::Marked),
-        ];
-        for event in told.into_iter().flatten() {
-            self.tell(at, event);
+        let paths = self.forwarder.paths();
+        if !self.senders.on_ack(now, &ack, from, paths, &mut self.out) {
+            self.forwarder.pass_back(now, ack, from, &mut self.out);
         }
     }
 
-    /// Tells a step of a datagram, if anybody wants to know.
-    fn tell(&mut self, at: usize, event: Event) {
-        if self.config.tell_steps {
-            self.outbox.push(Output::Step(Step::of(&self.sending[at], event)));
-        }
-    }
-
-    fn end_sending(&mut self, at: usize, ending: Ending) {
-        let (handle, next_hop) = (self.sending[at].handle(), self.sending[at].next_hop());
-        let cleans_up = match ending {
-            Ending::Delivered | Ending::Refused => false,
-            Ending::GaveUp => self.config.choices().cleans_up,
-            Ending::Unasked => true,
+    /// The driver's answer to the oldest question.
+    pub fn on_route_reply(
+        &mut self,
+        now: Instant,
+        beginning: &[u8],
+        route: Route,
+        queue_state: QueueState,
+    ) -> Result<(), Rejected> {
+        self.out.observe(queue_state);
+        let Some(pending) = self.forwarder.take_pending() else {
+            return Err(Rejected::Gone { what: "route", why: "no first fragment waits for one" });
         };
-        if cleans_up {
-            // RFC 8931 s6.3: a pseudo fragment cleans up the path.
-            let abort = self.sending[at].abort_frame();
-            self.push(abort, next_hop, Handle::NONE);
-        }
-        if matches!(ending, Ending::Refused | Ending::GaveUp) {
-            let tag = self.free_tag(next_hop);
-            if tag.is_some_and(|tag| self.sending[at].restart(tag)) {
-                self.tell(at, Event::Restarted);
-                return;
+        let first = pending.received();
+        match route {
+            // RFC 8931 s6.1.2: what cannot be forwarded is answered with a NULL bitmap.
+            Route::None => {
+                self.forwarder.close(pending.incoming(), DropReason::NoRoute, &mut self.out);
+                let Rfrag { datagram_tag, ack_request, .. } = first.header;
+                self.refuse(now, first.source, datagram_tag, ack_request);
             }
+            Route::Via(next_hop) => {
+                let (senders, out) = (&mut self.senders, &mut self.out);
+                let forwarder = &mut self.forwarder;
+                if !forwarder.forward_first(now, &pending, beginning, next_hop, senders, out) {
+                    self.take_in_accepted(now, &first);
+                }
+            }
+            Route::Here => self.take_in_accepted(now, &first),
         }
-        self.counters.ended += 1;
-        self.counters.gaps_changed += u64::from(self.sending[at].gap_changed());
-        self.tell(at, Event::Ended(ending));
-        self.sending.remove(at);
-        self.end_with_frames(
-            handle,
-            match ending {
-                Ending::Delivered => None,
-                Ending::Refused => Some(DropReason::Reset),
-                Ending::GaveUp | Ending::Unasked => Some(DropReason::GaveUp),
-            },
-        );
-    }
-
-    /// This node's copy of a packet is over, and what waits of it for the gap serves no one any more.
-    fn end_with_frames(&mut self, handle: Handle, dropped: Option<DropReason>) {
-        self.queue.retain(|waiting| waiting.handle != handle || handle == Handle::NONE);
-        self.end(handle, dropped);
-    }
-
-    /// This node's copy of a packet is over.
-    fn end(&mut self, handle: Handle, dropped: Option<DropReason>) {
-        self.outbox.push(Output::Ended { handle, dropped });
+        self.work(now);
+        Ok(())
     }
 
     /// The time of [`Node::next_deadline`] has come.
     pub fn on_deadline(&mut self, now: Instant, queue_state: QueueState) {
-        self.queue_state = queue_state;
+        self.out.observe(queue_state);
         while let Some((handle, source, ack)) = self.receiving.expire(now) {
-            self.end(handle, Some(DropReason::ReassemblyTimeout));
+            self.out.end(handle, Some(DropReason::ReassemblyTimeout));
             if self.config.choices().cleans_up {
                 self.refuse(now, source, ack.datagram_tag, false);
             }
         }
-        while let Some(entry) = self.paths.expire(now) {
-            if !entry.state.is_complete {
-                self.end_with_frames(entry.handle, Some(DropReason::ReassemblyTimeout));
-            }
-        }
-        let mut at = 0;
-        while at < self.sending.len() {
-            let before = self.sending.len();
-            let is_late = self.sending[at].deadline().is_some_and(|deadline| deadline <= now);
-            let ending = self.sending[at].on_timeout(now);
-            if is_late {
-                self.tell(at, Event::TimedOut);
-            }
-            if let Some(ending) = ending {
-                self.end_sending(at, ending);
-            }
-            at += usize::from(self.sending.len() == before);
-        }
+        self.forwarder.expire(now, &mut self.out);
+        self.senders.on_deadline(now, self.forwarder.paths(), &mut self.out);
         self.work(now);
     }
 
     /// The MAC is done with a frame, so that there may be room for another.
     pub fn on_frame_done(&mut self, now: Instant, queue_state: QueueState) {
-        self.queue_state = queue_state;
+        self.out.observe(queue_state);
         self.work(now);
+    }
+
+    /// Sends what may leave, and works out when to come back. What passes through and acknowledgements go first, then the
+    /// datagrams of this node in turn.
+    fn work(&mut self, now: Instant) {
+        while self.out.gap_ends() <= now {
+            let waiting = self.out.pop().or_else(|| self.senders.next_frame(now, &mut self.out));
+            let Some(waiting) = waiting else { break };
+            self.out.send(now, waiting);
+        }
+        let ends = earliest(self.receiving.next_deadline(), self.forwarder.next_deadline());
+        let frames = earliest(self.senders.next_deadline(now, &self.out), self.out.next_deadline());
+        self.deadline = earliest(ends, frames);
     }
 }

@@ -1,5 +1,4 @@
-//! The CSMA MAC as a machine: its queue, its states, and whose turn it is. How a frame gets out is in
-//! `send`, how one comes in in `receive`.
+//! The CSMA MAC as a machine: its queue, and whose turn it is. `send` has the transmitter, `receive` the receiver.
 //!
 //! ```text
 //!                        CCA busy: another backoff            no acknowledgement: another copy
@@ -16,101 +15,32 @@
 //! ```
 //! and, in the thin MAC, the buffer that a received frame occupies for a while.
 
-use lowmesh_machine::{DropReason, Dropped, Handle, Layer, Machine, Outbox, Rejected, earliest};
-use lowmesh_units::{Duration, Eui64, Instant, Rng};
+use lowmesh_machine::{DropReason, Dropped, Handle, Layer, Machine, Rejected, earliest};
+use lowmesh_units::{Dbm, Duration, Eui64, Instant, Rng};
 
-use super::access::ChannelAccess;
 use super::config::{Config, Radio};
 use super::event::{Input, Output};
+use super::receive::{Heard, Receiver};
+use super::send::{After, Progress, Transmitter};
+use super::shared::{Counters, Shared};
 use super::turns::{self, Turns};
 use crate::account::RadioTime;
 use crate::frame;
 use crate::link::LinkTable;
 use crate::queue::{FrameQueue, Priority, QueuedFrame, has_room};
 
-/// How far the frame on its way is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Progress {
-    /// It waits for the channel: a `Sense` is out.
-    Access(ChannelAccess),
-    /// The radio turns round or sends: a `Transmit` is out.
-    OnAir,
-    /// It is out, and the acknowledgement is not here.
-    AckWait {
-        /// When it is given up.
-        until: Instant,
-    },
-}
-
-/// The frame on its way.
-#[derive(Clone, Debug)]
-pub(super) struct Outgoing {
-    pub(super) frame: QueuedFrame,
-    pub(super) progress: Progress,
-}
-
-/// What the receiver does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Receiver {
-    /// Nothing.
-    Open,
-    /// It stays with a frame that has begun.
-    Incoming,
-    /// An `Acknowledge` is out.
-    Acknowledging,
-}
-
-/// What a MAC counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Counters {
-    /// CCAs.
-    pub sensed: u64,
-    /// Those that found the channel busy.
-    pub sensed_busy: u64,
-    /// Data frames on the air, retries included.
-    pub transmissions: u64,
-    /// Acknowledgements sent.
-    pub acknowledgements: u64,
-    /// Frames for this node that went up.
-    pub accepted: u64,
-    /// Frames that came once more; most MACs hold them back.
-    pub duplicates: u64,
-    /// Acknowledgements of frames of this node.
-    pub acknowledged: u64,
-    /// Frames for other nodes or networks, and those that mean nothing here.
-    pub filtered: u64,
-    /// Frames that do not decode, or are secured.
-    pub malformed: u64,
-    /// Frames given up without an acknowledgement after their last copy.
-    pub no_ack: u64,
-    /// Frames given up because the channel was busy each time.
-    pub channel_access: u64,
-    /// Frames that were not taken: the queue was full, they were too large, or the MAC was off.
-    pub refused: u64,
-}
-
 /// A CSMA MAC.
 #[derive(Debug)]
 pub struct Csma {
-    pub(super) config: Config,
-    pub(super) me: Eui64,
-    pub(super) rng: Rng,
+    shared: Shared,
+    transmitter: Transmitter,
+    receiver: Receiver,
     /// When it was switched on.
     started: Option<Instant>,
     queue: FrameQueue,
     turns: Turns,
-    pub(super) outgoing: Option<Outgoing>,
-    pub(super) receiver: Receiver,
-    /// Thin: until when the last frame occupies the buffer.
-    pub(super) buffer_until: Option<Instant>,
     /// Thin: when the frame in front is tried again if nothing happens before.
     retry_at: Option<Instant>,
-    /// Before this nothing of one's own follows the last frame: the interframe space.
-    pub(super) spaced_until: Instant,
-    pub(super) links: LinkTable,
-    pub(super) outbox: Outbox<Output>,
-    pub(super) counters: Counters,
-    pub(super) tx_time: Duration,
     sequence: u8,
 }
 
@@ -119,28 +49,20 @@ impl Csma {
     pub fn new(config: Config, me: Eui64, mut rng: Rng) -> Self {
         let sequence = rng.next_u32() as u8;
         Self {
-            config,
-            me,
-            rng,
+            shared: Shared::new(config, me, rng),
+            transmitter: Transmitter::default(),
+            receiver: Receiver::default(),
             started: None,
             queue: FrameQueue::default(),
             turns: Turns::default(),
-            outgoing: None,
-            receiver: Receiver::Open,
-            buffer_until: None,
             retry_at: None,
-            spaced_until: Instant::ZERO,
-            links: LinkTable::default(),
-            outbox: Outbox::new(),
-            counters: Counters::default(),
-            tx_time: Duration::ZERO,
             sequence,
         }
     }
 
     /// What is known of the neighbours.
     pub const fn links(&self) -> &LinkTable {
-        &self.links
+        &self.shared.links
     }
     /// True when it is switched on.
     pub const fn is_on(&self) -> bool {
@@ -148,7 +70,7 @@ impl Csma {
     }
     /// Octets that a frame can carry.
     pub const fn payload_octets_max(&self) -> usize {
-        self.config.payload_octets_max
+        self.shared.config.payload_octets_max
     }
     /// Frames that wait behind the one on its way.
     pub fn queued(&self) -> usize {
@@ -156,31 +78,29 @@ impl Csma {
     }
     /// Frames that may wait.
     pub const fn queue_frames_max(&self) -> usize {
-        self.config.queue_frames_max
+        self.shared.config.queue_frames_max
     }
     /// The datagrams of all frames held, for the conservation of packets.
     pub fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
-        let outgoing = self.outgoing.iter().map(|outgoing| &outgoing.frame);
-        outgoing.chain(self.queue.iter()).map(|frame| frame.handle)
+        self.transmitter.frame().into_iter().chain(self.queue.iter()).map(|frame| frame.handle)
     }
     /// What was counted.
     pub const fn counters(&self) -> Counters {
-        self.counters
+        self.shared.counters
     }
     /// Radio time up to `now`: what is not sending is listening.
     pub fn radio_time(&self, now: Instant) -> RadioTime {
         let on = self.started.map_or(Duration::ZERO, |started| now.since(started));
-        RadioTime { tx: self.tx_time, rx: on - self.tx_time, ..RadioTime::default() }
+        RadioTime { tx: self.shared.tx_time, rx: on - self.shared.tx_time, ..RadioTime::default() }
     }
 
     /// True when a frame that begins now is heard.
     pub fn listens(&self) -> bool {
-        let thin = matches!(self.config.radio, Radio::Thin { .. });
-        let progress = self.outgoing.as_ref().map(|outgoing| outgoing.progress);
+        let thin = matches!(self.shared.config.radio, Radio::Thin { .. });
         self.started.is_some()
-            && self.receiver != Receiver::Acknowledging
-            && match progress {
-                None => self.buffer_until.is_none(),
+            && !self.receiver.is_acknowledging()
+            && match self.transmitter.progress() {
+                None => !self.receiver.is_occupied(),
                 Some(Progress::Access(_)) => !thin,
                 Some(Progress::OnAir) => false,
                 Some(Progress::AckWait { .. }) => true,
@@ -197,7 +117,7 @@ impl Csma {
     ) {
         let refusal = if self.started.is_none() {
             Some(DropReason::NotJoined)
-        } else if payload.len() > self.config.payload_octets_max {
+        } else if payload.len() > self.shared.config.payload_octets_max {
             Some(DropReason::TooLarge)
         } else if !self.admits(destination, priority) {
             Some(DropReason::QueueFull)
@@ -205,14 +125,14 @@ impl Csma {
             None
         };
         if let Some(reason) = refusal {
-            self.counters.refused += 1;
+            self.shared.counters.refused += 1;
             let dropped = Dropped { handle, layer: Layer::Mac, reason };
-            self.outbox.push(Output::Dropped { dropped, destination, transmissions: 0 });
+            self.shared.outbox.push(Output::Dropped { dropped, destination, transmissions: 0 });
             return;
         }
         self.sequence = self.sequence.wrapping_add(1);
-        let (pan, me, sequence) = (self.config.pan, self.me, self.sequence);
-        let ack_request = self.expects_ack(destination);
+        let (pan, me, sequence) = (self.shared.config.pan, self.shared.me, self.sequence);
+        let ack_request = self.shared.config.expects_ack(destination);
         let octets = frame::data_2006(pan, me, destination, sequence, ack_request, payload);
         let is_advertisement = false;
         let frame = QueuedFrame {
@@ -228,9 +148,9 @@ impl Csma {
     }
 
     fn admits(&self, destination: Option<Eui64>, priority: Priority) -> bool {
-        let (queue, frames_max) = (&self.queue, self.config.queue_frames_max);
-        if self.config.shares_queue {
-            turns::admits(queue, &self.links, frames_max, destination, priority)
+        let (queue, frames_max) = (&self.queue, self.shared.config.queue_frames_max);
+        if self.shared.config.shares_queue {
+            turns::admits(queue, &self.shared.links, frames_max, destination, priority)
         } else {
             has_room(queue.len(), frames_max, priority)
         }
@@ -238,34 +158,65 @@ impl Csma {
 
     /// The next frame in the queue gets its turn, unless one is on its way. In the thin MAC it is put back
     /// while the radio is busy.
-    pub(super) fn start_next(&mut self, now: Instant) {
+    fn start_next(&mut self, now: Instant) {
         self.retry_at = None;
-        if self.outgoing.is_some() || self.queue.is_empty() {
+        if self.transmitter.frame().is_some() || self.queue.is_empty() {
             return;
         }
-        if let Radio::Thin { requeue, .. } = self.config.radio
-            && (self.receiver != Receiver::Open || self.buffer_until.is_some())
+        if let Radio::Thin { requeue, .. } = self.shared.config.radio
+            && (!self.receiver.is_open() || self.receiver.is_occupied())
         {
             self.retry_at = Some(now + requeue);
             return;
         }
-        let next = if self.config.shares_queue {
-            self.turns.next(&mut self.queue, &self.links)
+        let next = if self.shared.config.shares_queue {
+            self.turns.next(&mut self.queue, &self.shared.links)
         } else {
             self.queue.pop()
         };
         if let Some(frame) = next {
-            self.access(now, frame, ChannelAccess::new(&self.config, 0));
+            self.transmitter.begin(now, frame, &mut self.shared);
+        }
+    }
+
+    /// The frame on its way has come to its end, or not yet.
+    fn after(&mut self, now: Instant, progress: After) {
+        if progress == After::Over {
+            self.start_next(now);
+        }
+    }
+
+    fn on_sent(&mut self, now: Instant) -> Result<(), Rejected> {
+        if self.receiver.on_acknowledged() {
+            self.start_next(now);
+            return Ok(());
+        }
+        let after = self.transmitter.on_sent(now, &mut self.shared)?;
+        self.after(now, after);
+        Ok(())
+    }
+
+    fn on_received(&mut self, now: Instant, octets: &[u8], rssi: Dbm, handle: Handle) {
+        self.receiver.end_frame();
+        if !self.listens() {
+            return;
+        }
+        let waits = self.transmitter.deadline().is_some();
+        let heard = Heard { octets, rssi, handle };
+        if let Some(ack) = self.receiver.on_frame(now, &heard, waits, &mut self.shared) {
+            let after = self.transmitter.on_ack(now, ack.sequence, rssi, &mut self.shared);
+            self.after(now, after);
         }
     }
 
     fn deadline(&mut self, now: Instant) {
         let due = |deadline: Option<Instant>| deadline.is_some_and(|due| due <= now);
-        if due(self.ack_deadline()) {
-            self.on_ack_timeout(now);
+        if due(self.transmitter.deadline()) {
+            let after = self.transmitter.on_ack_timeout(now, &mut self.shared);
+            self.after(now, after);
         }
-        if due(self.buffer_until) {
-            self.buffer_until = None;
+        if due(self.receiver.deadline()) {
+            self.receiver.release();
             self.start_next(now);
         }
         if due(self.retry_at) {
@@ -292,21 +243,31 @@ impl Machine for Csma {
             Input::Send { destination, payload, priority, handle } => {
                 self.send(now, destination, payload, priority, handle);
             }
-            Input::Sensed { busy } => self.on_sensed(now, busy)?,
+            Input::Sensed { busy } => {
+                // A radio in the middle of a frame, in or out, has its answer without measuring.
+                let busy = busy || !self.receiver.is_open();
+                let after = self.transmitter.on_sensed(now, busy, &mut self.shared)?;
+                self.after(now, after);
+            }
             Input::Sent => self.on_sent(now)?,
-            Input::Incoming => self.on_incoming()?,
-            Input::Received { octets, rssi, handle } => self.on_frame(now, octets, rssi, handle),
-            Input::Lost => self.on_lost()?,
+            Input::Incoming => {
+                let listens = self.listens();
+                self.receiver.on_incoming(listens)?;
+            }
+            Input::Received { octets, rssi, handle } => {
+                self.on_received(now, octets, rssi, handle);
+            }
+            Input::Lost => self.receiver.on_lost()?,
             Input::Deadline => self.deadline(now),
         }
         Ok(())
     }
 
     fn poll_output(&mut self) -> Option<Output> {
-        self.outbox.pop()
+        self.shared.outbox.pop()
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        earliest(self.ack_deadline(), earliest(self.buffer_until, self.retry_at))
+        earliest(self.transmitter.deadline(), earliest(self.receiver.deadline(), self.retry_at))
     }
 }

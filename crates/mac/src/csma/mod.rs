@@ -5,9 +5,10 @@
 //! | `config`   | settings, the open radio and the thin one                       |
 //! | `event`    | the face: inputs and outputs, and who times what                |
 //! | `access`   | backoff before each copy                                        |
-//! | `machine`  | queue, states, whose turn it is                                 |
-//! | `send`     | one frame from its first backoff to its end                     |
-//! | `receive`  | one frame that comes in                                         |
+//! | `machine`  | queue, whose turn it is                                         |
+//! | `send`     | the transmitter: one frame from its first backoff to its end    |
+//! | `receive`  | the receiver: one frame that comes in                           |
+//! | `shared`   | what these have in common                                       |
 //!
 //! ```
 //! use lowmesh_mac::csma::{Config, Csma, Input, Output};
@@ -37,11 +38,13 @@ pub mod event;
 pub mod machine;
 mod receive;
 mod send;
+mod shared;
 mod turns;
 
 pub use config::{Acknowledgement, Config, ConfigError, Radio};
 pub use event::{Input, Output};
-pub use machine::{Counters, Csma};
+pub use machine::Csma;
+pub use shared::Counters;
 
 #[cfg(test)]
 mod tests;

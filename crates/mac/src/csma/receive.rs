@@ -6,70 +6,151 @@ use lowmesh_wire::ieee802154::{Address, Frame, FrameType, Header, Version};
 
 use super::config::{Acknowledgement, Radio};
 use super::event::Output;
-use super::machine::{Csma, Progress, Receiver};
-use crate::frame::{self, airtime};
+use super::shared::Shared;
+use crate::frame;
 use crate::params::{CSMA_DUPLICATE_WINDOW, TURNAROUND};
 
-impl Csma {
-    pub(super) fn on_incoming(&mut self) -> Result<(), Rejected> {
-        if !self.listens() {
+/// What the receiver does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+enum State {
+    /// Nothing.
+    #[default]
+    Open,
+    /// It stays with a frame that has begun.
+    Incoming,
+    /// An `Acknowledge` is out.
+    Acknowledging,
+}
+
+/// A frame that came whole.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Heard<'a> {
+    pub octets: &'a [u8],
+    pub rssi: Dbm,
+    pub handle: Handle,
+}
+
+/// An acknowledgement that came.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ack {
+    pub sequence: Option<u8>,
+}
+
+/// The receiving half of the radio.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Receiver {
+    state: State,
+    /// Thin: until when the last frame occupies the buffer.
+    buffer_until: Option<Instant>,
+}
+
+impl Receiver {
+    /// True while no frame comes in, and no acknowledgement leaves.
+    pub fn is_open(&self) -> bool {
+        self.state == State::Open
+    }
+    /// True while an acknowledgement leaves.
+    pub fn is_acknowledging(&self) -> bool {
+        self.state == State::Acknowledging
+    }
+    /// True while the last frame occupies the buffer.
+    pub const fn is_occupied(&self) -> bool {
+        self.buffer_until.is_some()
+    }
+    /// When the buffer is free again.
+    pub const fn deadline(&self) -> Option<Instant> {
+        self.buffer_until
+    }
+    /// The buffer is free.
+    pub const fn release(&mut self) {
+        self.buffer_until = None;
+    }
+
+    /// A frame begins; `listens` says whether the radio hears it.
+    pub fn on_incoming(&mut self, listens: bool) -> Result<(), Rejected> {
+        if !listens {
             return Err(Rejected::WrongState {
                 what: "incoming",
                 why: "the radio does not listen now",
             });
         }
-        self.receiver = Receiver::Incoming;
+        self.state = State::Incoming;
         Ok(())
     }
 
     /// A frame broke off. The thin MAC's driver gets no sign of it.
-    pub(super) fn on_lost(&mut self) -> Result<(), Rejected> {
-        if self.receiver != Receiver::Incoming {
+    pub fn on_lost(&mut self) -> Result<(), Rejected> {
+        if self.state != State::Incoming {
             return Err(Rejected::WrongState { what: "lost", why: "no frame was coming in" });
         }
-        self.receiver = Receiver::Open;
+        self.state = State::Open;
         Ok(())
     }
 
-    pub(super) fn on_frame(&mut self, now: Instant, octets: &[u8], rssi: Dbm, handle: Handle) {
-        if self.receiver == Receiver::Incoming {
-            self.receiver = Receiver::Open;
+    /// The acknowledgement is out, if one was to leave.
+    pub fn on_acknowledged(&mut self) -> bool {
+        let is_out = self.is_acknowledging();
+        if is_out {
+            self.state = State::Open;
         }
-        if !self.listens() {
-            return;
-        }
-        // What does not decode, or is secured, is noise to this node.
-        let Ok(frame) = Frame::parse(octets) else {
-            self.counters.malformed += 1;
-            return;
-        };
-        match frame.header.frame_type {
-            FrameType::Ack => self.on_ack(now, frame.header.sequence, rssi),
-            FrameType::Data => self.on_data(now, &frame, rssi, handle),
-            FrameType::Beacon | FrameType::Command => self.counters.filtered += 1,
+        is_out
+    }
+
+    /// The frame that came in has ended.
+    pub fn end_frame(&mut self) {
+        if self.state == State::Incoming {
+            self.state = State::Open;
         }
     }
 
-    fn on_data(&mut self, now: Instant, frame: &Frame<'_>, rssi: Dbm, handle: Handle) {
-        let header = &frame.header;
-        let Some((source, broadcast)) = self.addressed(header) else {
-            self.counters.filtered += 1;
+    /// Takes a frame that the radio heard; returns an acknowledgement. `waits` while one is waited for.
+    pub fn on_frame(
+        &mut self,
+        now: Instant,
+        heard: &Heard<'_>,
+        waits: bool,
+        shared: &mut Shared,
+    ) -> Option<Ack> {
+        // What does not decode, or is secured, is noise to this node.
+        let Ok(frame) = Frame::parse(heard.octets) else {
+            shared.counters.malformed += 1;
+            return None;
+        };
+        match frame.header.frame_type {
+            FrameType::Ack => return Some(Ack { sequence: frame.header.sequence }),
+            FrameType::Data => self.on_data(now, &frame, heard, waits, shared),
+            FrameType::Beacon | FrameType::Command => shared.counters.filtered += 1,
+        }
+        None
+    }
+
+    fn on_data(
+        &mut self,
+        now: Instant,
+        frame: &Frame<'_>,
+        heard: &Heard<'_>,
+        waits: bool,
+        shared: &mut Shared,
+    ) {
+        let (header, &Heard { rssi, handle, .. }) = (&frame.header, heard);
+        let Some((source, broadcast)) = shared.addressed(header) else {
+            shared.counters.filtered += 1;
             return;
         };
-        if !self.take_buffer(now) {
+        if !self.take_buffer(now, waits, shared) {
             return;
         }
-        self.links.note_heard(now, source, rssi);
+        shared.links.note_heard(now, source, rssi);
         let repeated = !broadcast
             && header.sequence.is_some_and(|sequence| {
-                self.links.is_duplicate(now, source, sequence, rssi, CSMA_DUPLICATE_WINDOW)
+                shared.links.is_duplicate(now, source, sequence, rssi, CSMA_DUPLICATE_WINDOW)
             });
-        self.counters.duplicates += u64::from(repeated);
-        let rejected = repeated && self.config.rejects_duplicates;
-        self.counters.accepted += u64::from(!rejected);
+        shared.counters.duplicates += u64::from(repeated);
+        let rejected = repeated && shared.config.rejects_duplicates;
+        shared.counters.accepted += u64::from(!rejected);
         if !rejected && !frame.payload.is_empty() {
             let payload = frame.payload.to_vec();
-            self.outbox.push(Output::Received { source, broadcast, payload, handle });
+            shared.outbox.push(Output::Received { source, broadcast, payload, handle });
         }
         // s6.7.4.2: a repetition is acknowledged too, since its acknowledgement was lost. Frames of the 2015
         // edition want an enhanced acknowledgement, which this MAC does not send.
@@ -78,10 +159,34 @@ impl Csma {
             && !broadcast
             && header.version != Version::V2015
         {
-            self.acknowledge(now, source, sequence);
+            self.acknowledge(now, source, sequence, shared);
         }
     }
 
+    /// The thin MAC has one buffer. False when it is not for this frame.
+    fn take_buffer(&mut self, now: Instant, waits: bool, shared: &mut Shared) -> bool {
+        let Radio::Thin { busy_max, .. } = shared.config.radio else { return true };
+        if !waits {
+            self.buffer_until = Some(now + busy_max.mul_f64(shared.rng.unit()));
+        }
+        !waits
+    }
+
+    fn acknowledge(&mut self, now: Instant, source: Eui64, sequence: u8, shared: &mut Shared) {
+        let delay = match shared.config.acknowledgement {
+            Acknowledgement::Hardware => TURNAROUND,
+            Acknowledgement::Software { delay } => delay,
+            Acknowledgement::None => return,
+        };
+        let octets = frame::immediate_ack(sequence);
+        shared.counters.acknowledgements += 1;
+        shared.note_airtime(octets.len());
+        self.state = State::Acknowledging;
+        shared.outbox.push(Output::Acknowledge { at: now + delay, octets, destination: source });
+    }
+}
+
+impl Shared {
     /// The sender of a frame to this node, and whether it is to everyone; `None` for frames that are not for this node.
     fn addressed(&self, header: &Header) -> Option<(Eui64, bool)> {
         let source = header.source.and_then(frame::node_of)?;
@@ -93,29 +198,5 @@ impl Csma {
         };
         let pan = header.destination_pan?;
         (pan == self.config.pan || pan == PanId::BROADCAST).then_some((source, broadcast))
-    }
-
-    /// The thin MAC has one buffer. False when it is not for this frame.
-    fn take_buffer(&mut self, now: Instant) -> bool {
-        let Radio::Thin { busy_max, .. } = self.config.radio else { return true };
-        let waits_for_ack = self.outgoing.as_ref().map(|outgoing| outgoing.progress);
-        if matches!(waits_for_ack, Some(Progress::AckWait { .. })) {
-            return false;
-        }
-        self.buffer_until = Some(now + busy_max.mul_f64(self.rng.unit()));
-        true
-    }
-
-    fn acknowledge(&mut self, now: Instant, source: Eui64, sequence: u8) {
-        let delay = match self.config.acknowledgement {
-            Acknowledgement::Hardware => TURNAROUND,
-            Acknowledgement::Software { delay } => delay,
-            Acknowledgement::None => return,
-        };
-        let octets = frame::immediate_ack(sequence);
-        self.counters.acknowledgements += 1;
-        self.tx_time += airtime(octets.len());
-        self.receiver = Receiver::Acknowledging;
-        self.outbox.push(Output::Acknowledge { at: now + delay, octets, destination: source });
     }
 }

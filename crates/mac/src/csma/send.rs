@@ -6,61 +6,119 @@ use lowmesh_units::{Dbm, Duration, Eui64, Instant};
 use lowmesh_wire::ieee802154::FCS_OCTETS;
 
 use super::access::ChannelAccess;
-use super::config::Acknowledgement;
+use super::config::{Acknowledgement, Config};
 use super::event::Output;
-use super::machine::{Csma, Outgoing, Progress, Receiver};
-use crate::frame::airtime;
+use super::shared::Shared;
 use crate::params::{LIFS, SIFS, SIFS_FRAME_OCTETS_MAX, TURNAROUND};
 use crate::queue::QueuedFrame;
 
-impl Csma {
-    /// True when frames to `destination` are to be acknowledged.
-    pub(super) fn expects_ack(&self, destination: Option<Eui64>) -> bool {
-        destination.is_some() && self.config.acknowledgement != Acknowledgement::None
-    }
+/// How far the frame on its way is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// It waits for the channel: a `Sense` is out.
+    Access(ChannelAccess),
+    /// The radio turns round or sends: a `Transmit` is out.
+    OnAir,
+    /// It is out, and the acknowledgement is not here.
+    AckWait {
+        /// When it is given up.
+        until: Instant,
+    },
+}
 
+/// The frame on its way.
+#[derive(Clone, Debug)]
+struct Outgoing {
+    frame: QueuedFrame,
+    progress: Progress,
+}
+
+/// Whether a frame is on its way after an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum After {
+    /// It is, or none was.
+    Same,
+    /// It has come to its end, so another may have its turn.
+    Over,
+}
+
+/// The sending half of the radio.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Transmitter {
+    outgoing: Option<Outgoing>,
+    /// Before this nothing of one's own follows the last frame: the interframe space.
+    spaced_until: Option<Instant>,
+}
+
+impl Transmitter {
+    /// The frame on its way.
+    pub fn frame(&self) -> Option<&QueuedFrame> {
+        self.outgoing.as_ref().map(|outgoing| &outgoing.frame)
+    }
+    /// How far it is.
+    pub fn progress(&self) -> Option<Progress> {
+        self.outgoing.as_ref().map(|outgoing| outgoing.progress)
+    }
     /// When the acknowledgement that is waited for is given up.
-    pub(super) fn ack_deadline(&self) -> Option<Instant> {
-        match self.outgoing.as_ref()?.progress {
+    pub fn deadline(&self) -> Option<Instant> {
+        match self.progress()? {
             Progress::AckWait { until } => Some(until),
             Progress::Access(_) | Progress::OnAir => None,
         }
     }
 
-    /// Waits, then senses.
-    pub(super) fn access(&mut self, now: Instant, frame: QueuedFrame, access: ChannelAccess) {
-        // s6.2.5.1: the backoff begins after the interframe space.
-        let at = now.max(self.spaced_until) + access.delay(&mut self.rng);
-        self.outgoing = Some(Outgoing { frame, progress: Progress::Access(access) });
-        self.outbox.push(Output::Sense { at });
+    /// A frame has its turn.
+    pub fn begin(&mut self, now: Instant, frame: QueuedFrame, shared: &mut Shared) {
+        let access = ChannelAccess::new(&shared.config, 0);
+        self.access(now, frame, access, shared);
     }
 
-    pub(super) fn on_sensed(&mut self, now: Instant, busy: bool) -> Result<(), Rejected> {
+    /// Waits, then senses.
+    fn access(
+        &mut self,
+        now: Instant,
+        frame: QueuedFrame,
+        access: ChannelAccess,
+        shared: &mut Shared,
+    ) {
+        // s6.2.5.1: the backoff begins after the interframe space.
+        let start = self.spaced_until.map_or(now, |until| now.max(until));
+        let at = start + access.delay(&mut shared.rng);
+        self.outgoing = Some(Outgoing { frame, progress: Progress::Access(access) });
+        shared.outbox.push(Output::Sense { at });
+    }
+
+    /// The channel was sensed.
+    pub fn on_sensed(
+        &mut self,
+        now: Instant,
+        busy: bool,
+        shared: &mut Shared,
+    ) -> Result<After, Rejected> {
         let Some(Outgoing { frame, progress: Progress::Access(access) }) =
             self.outgoing.take_if(|outgoing| matches!(outgoing.progress, Progress::Access(_)))
         else {
             return Err(Rejected::WrongState { what: "sensed", why: "no CCA was asked for" });
         };
-        self.counters.sensed += 1;
-        // A radio in the middle of a frame, in or out, has its answer without measuring.
-        if !busy && self.receiver == Receiver::Open {
-            self.transmit(now, frame);
-            return Ok(());
+        shared.counters.sensed += 1;
+        if !busy {
+            self.transmit(now, frame, shared);
+            return Ok(After::Same);
         }
-        self.counters.sensed_busy += 1;
-        match access.after_busy(&self.config) {
-            Some(access) => self.access(now, frame, access),
+        shared.counters.sensed_busy += 1;
+        let Some(access) = access.after_busy(&shared.config) else {
             // s6.2.5.1: a channel access failure, for any copy of the frame.
-            None => self.give_up(now, &frame, DropReason::ChannelAccess),
-        }
-        Ok(())
+            return Ok(self.give_up(now, &frame, DropReason::ChannelAccess, shared));
+        };
+        self.access(now, frame, access, shared);
+        Ok(After::Same)
     }
 
-    fn transmit(&mut self, now: Instant, mut frame: QueuedFrame) {
+    fn transmit(&mut self, now: Instant, mut frame: QueuedFrame, shared: &mut Shared) {
         frame.transmissions += 1;
-        self.counters.transmissions += 1;
-        self.tx_time += airtime(frame.octets.len());
-        self.outbox.push(Output::Transmit {
+        shared.counters.transmissions += 1;
+        shared.note_airtime(frame.octets.len());
+        shared.outbox.push(Output::Transmit {
             at: now + TURNAROUND,
             octets: frame.octets.clone(),
             destination: frame.destination,
@@ -69,92 +127,108 @@ impl Csma {
         self.outgoing = Some(Outgoing { frame, progress: Progress::OnAir });
     }
 
-    pub(super) fn on_sent(&mut self, now: Instant) -> Result<(), Rejected> {
-        if self.receiver == Receiver::Acknowledging {
-            self.receiver = Receiver::Open;
-            self.start_next(now);
-            return Ok(());
-        }
+    /// The frame is out.
+    pub fn on_sent(&mut self, now: Instant, shared: &mut Shared) -> Result<After, Rejected> {
         let Some(Outgoing { frame, .. }) =
             self.outgoing.take_if(|outgoing| outgoing.progress == Progress::OnAir)
         else {
             return Err(Rejected::WrongState { what: "sent", why: "nothing was to be sent" });
         };
-        if self.expects_ack(frame.destination) {
-            let progress = Progress::AckWait { until: now + self.ack_wait() };
-            self.outgoing = Some(Outgoing { frame, progress });
-        } else {
-            self.finish(now, &frame);
+        if !shared.config.expects_ack(frame.destination) {
+            return Ok(self.finish(now, &frame, shared));
         }
-        Ok(())
-    }
-
-    fn ack_wait(&self) -> Duration {
-        match self.config.acknowledgement {
-            Acknowledgement::Software { delay } => self.config.ack_wait + (delay - TURNAROUND),
-            Acknowledgement::Hardware | Acknowledgement::None => self.config.ack_wait,
-        }
+        let progress = Progress::AckWait { until: now + shared.config.ack_wait_in_all() };
+        self.outgoing = Some(Outgoing { frame, progress });
+        Ok(After::Same)
     }
 
     /// An acknowledgement came: for the frame that waits for one, if the number is the same.
-    pub(super) fn on_ack(&mut self, now: Instant, sequence: Option<u8>, rssi: Dbm) {
+    pub fn on_ack(
+        &mut self,
+        now: Instant,
+        sequence: Option<u8>,
+        rssi: Dbm,
+        shared: &mut Shared,
+    ) -> After {
         let Some(Outgoing { frame, .. }) = self.outgoing.take_if(|outgoing| {
             // The sequence number is the third octet of the frames that this MAC makes.
             let expected = outgoing.frame.octets.get(2).copied();
             matches!(outgoing.progress, Progress::AckWait { .. }) && expected == sequence
         }) else {
-            self.counters.filtered += 1;
-            return;
+            shared.counters.filtered += 1;
+            return After::Same;
         };
-        self.counters.acknowledged += 1;
+        shared.counters.acknowledged += 1;
         if let Some(peer) = frame.destination {
             // An immediate acknowledgement names no node, but only this one was asked.
-            self.links.note_heard(now, peer, rssi);
-            self.note_link(peer, frame.transmissions, true);
+            shared.links.note_heard(now, peer, rssi);
+            note_link(peer, frame.transmissions, true, shared);
         }
-        self.finish(now, &frame);
+        self.finish(now, &frame, shared)
     }
 
-    pub(super) fn on_ack_timeout(&mut self, now: Instant) {
-        let Some(Outgoing { frame, .. }) = self.outgoing.take() else { return };
+    /// No acknowledgement came.
+    pub fn on_ack_timeout(&mut self, now: Instant, shared: &mut Shared) -> After {
+        let Some(Outgoing { frame, .. }) = self.outgoing.take() else { return After::Same };
         // s6.7.4.3: macMaxFrameRetries copies follow the first, each after a channel access of its own.
-        if frame.transmissions <= self.config.retries_max {
-            let access = ChannelAccess::new(&self.config, frame.transmissions);
-            self.access(now, frame, access);
-            return;
+        if frame.transmissions <= shared.config.retries_max {
+            let access = ChannelAccess::new(&shared.config, frame.transmissions);
+            self.access(now, frame, access, shared);
+            return After::Same;
         }
         if let Some(peer) = frame.destination {
-            self.note_link(peer, frame.transmissions, false);
+            note_link(peer, frame.transmissions, false, shared);
         }
-        self.give_up(now, &frame, DropReason::NoAck);
+        self.give_up(now, &frame, DropReason::NoAck, shared)
     }
 
-    fn finish(&mut self, now: Instant, frame: &QueuedFrame) {
+    fn finish(&mut self, now: Instant, frame: &QueuedFrame, shared: &mut Shared) -> After {
         let (handle, destination, transmissions) =
             (frame.handle, frame.destination, frame.transmissions);
-        self.outbox.push(Output::Sent { handle, destination, transmissions });
-        self.end(now, frame);
+        shared.outbox.push(Output::Sent { handle, destination, transmissions });
+        self.end(now, frame)
     }
 
-    fn give_up(&mut self, now: Instant, frame: &QueuedFrame, reason: DropReason) {
-        self.counters.no_ack += u64::from(reason == DropReason::NoAck);
-        self.counters.channel_access += u64::from(reason == DropReason::ChannelAccess);
+    fn give_up(
+        &mut self,
+        now: Instant,
+        frame: &QueuedFrame,
+        reason: DropReason,
+        shared: &mut Shared,
+    ) -> After {
+        shared.counters.no_ack += u64::from(reason == DropReason::NoAck);
+        shared.counters.channel_access += u64::from(reason == DropReason::ChannelAccess);
         let dropped = Dropped { handle: frame.handle, layer: Layer::Mac, reason };
         let (destination, transmissions) = (frame.destination, frame.transmissions);
-        self.outbox.push(Output::Dropped { dropped, destination, transmissions });
-        self.end(now, frame);
+        shared.outbox.push(Output::Dropped { dropped, destination, transmissions });
+        self.end(now, frame)
     }
 
-    fn end(&mut self, now: Instant, frame: &QueuedFrame) {
+    fn end(&mut self, now: Instant, frame: &QueuedFrame) -> After {
         let short = frame.octets.len() + FCS_OCTETS <= SIFS_FRAME_OCTETS_MAX;
         // s6.2.4: the receiver needs time for a frame before the next from the same node.
-        self.spaced_until = now + if short { SIFS } else { LIFS };
-        self.start_next(now);
+        self.spaced_until = Some(now + if short { SIFS } else { LIFS });
+        After::Over
+    }
+}
+
+fn note_link(peer: Eui64, transmissions: u8, acked: bool, shared: &mut Shared) {
+    if let Some(etx) = shared.links.note_sent(peer, transmissions, acked) {
+        shared.outbox.push(Output::LinkEtx { peer, etx });
+    }
+}
+
+impl Config {
+    /// True when frames to `destination` are to be acknowledged.
+    pub(super) fn expects_ack(&self, destination: Option<Eui64>) -> bool {
+        destination.is_some() && self.acknowledgement != Acknowledgement::None
     }
 
-    fn note_link(&mut self, peer: Eui64, transmissions: u8, acked: bool) {
-        if let Some(etx) = self.links.note_sent(peer, transmissions, acked) {
-            self.outbox.push(Output::LinkEtx { peer, etx });
+    /// How long an acknowledgement is waited for, with the time that its sender takes.
+    fn ack_wait_in_all(&self) -> Duration {
+        match self.acknowledgement {
+            Acknowledgement::Software { delay } => self.ack_wait + (delay - TURNAROUND),
+            Acknowledgement::Hardware | Acknowledgement::None => self.ack_wait,
         }
     }
 }

@@ -531,7 +531,7 @@ proptest! {
             script.pass(Duration::from_millis(number.into()));
             prop_assert!(script.node.neighbours().count() <= 4);
             prop_assert!(script.node.routes().count() <= 5);
-            prop_assert!(script.node.advertiser.waiting() <= 2 * 5 + 1 + 3);
+            prop_assert!(script.node.downward.advertiser().waiting() <= 2 * 5 + 1 + 3);
         }
     }
 }

@@ -1,18 +1,21 @@
 //! The forwarder in a node: opens paths, lets fragments go on and acknowledgements back (RFC 8931 s6.1, s6.2).
 
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use lowmesh_machine::{DropReason, Handle, Rejected};
+use lowmesh_machine::{DropReason, Handle};
 use lowmesh_units::{Eui64, Instant};
 use lowmesh_wire::ipv6::upper_layer;
+use lowmesh_wire::lowpan::Contexts;
 use lowmesh_wire::lowpan::rfrag::{Bitmap, Part, Rfrag, RfragAck};
 
 use super::super::Received;
 use super::super::path::{Link, Path, beginning, first_onward, next_onward};
-use super::{Node, Output, QueueState};
-use crate::event::Route;
-use crate::forward::Label;
-use crate::params::{FragmentMode, ROUTE_REQUESTS};
+use super::outgoing::Outgoing;
+use super::senders::Senders;
+use super::{Counters, Output};
+use crate::forward::{Label, VirtualReassembly};
+use crate::params::{Config, FragmentMode, ROUTE_REQUESTS};
 
 /// A first fragment whose route the driver was asked for.
 #[derive(Debug)]
@@ -25,24 +28,69 @@ pub(super) struct PendingRoute {
 }
 
 impl PendingRoute {
-    pub(super) const fn handle(&self) -> Handle {
-        self.handle
-    }
-    fn incoming(&self) -> Label {
+    /// How the fragment came.
+    pub fn incoming(&self) -> Label {
         Label { neighbour: self.source, tag: self.header.datagram_tag.into() }
     }
-    fn received(&self) -> Received<'_> {
+    /// The fragment as it came.
+    pub fn received(&self) -> Received<'_> {
         let Self { header, data, source, handle, .. } = self;
         Received { header: *header, data, source: *source, handle: *handle }
     }
 }
 
-impl Node {
+/// The datagrams that pass through.
+#[derive(Debug)]
+pub(super) struct Forwarder {
+    address: Eui64,
+    contexts: Contexts,
+    config: Config,
+    paths: VirtualReassembly<Path>,
+    pending_routes: VecDeque<PendingRoute>,
+    counters: Counters,
+}
+
+impl Forwarder {
+    pub fn new(address: Eui64, contexts: Contexts, config: Config) -> Self {
+        let timeout = config.reassembly_limits().timeout;
+        Self {
+            address,
+            contexts,
+            config,
+            paths: VirtualReassembly::new(config.forwarded_datagrams, timeout),
+            pending_routes: VecDeque::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    pub const fn paths(&self) -> &VirtualReassembly<Path> {
+        &self.paths
+    }
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.paths.next_deadline()
+    }
+    /// What was counted of fragments that pass.
+    pub const fn counters(&self) -> Counters {
+        self.counters
+    }
+    /// The packets that pass and are not through.
+    pub fn open(&self) -> impl Iterator<Item = Handle> + '_ {
+        let open = self.paths.iter().filter(|entry| !entry.state.is_complete);
+        open.map(|entry| entry.handle)
+    }
+    /// The packets that wait for a route.
+    pub fn asked(&self) -> impl Iterator<Item = Handle> + '_ {
+        self.pending_routes.iter().map(|pending| pending.handle)
+    }
+    /// True when a path takes the fragments under this label.
+    pub fn knows(&self, incoming: Label) -> bool {
+        self.paths.iter().any(|entry| entry.incoming == incoming)
+    }
+
     /// Asks where a first fragment goes; false if that cannot be told from it.
-    pub(super) fn ask(&mut self, fragment: &Received<'_>) -> bool {
+    pub fn ask(&mut self, fragment: &Received<'_>, has_buffer: bool, out: &mut Outgoing) -> bool {
         let &Received { header, data, source, handle } = fragment;
-        let has_no_buffer =
-            self.config.choices().passes_only_with_buffer && self.receiving.is_full();
+        let has_no_buffer = self.config.choices().passes_only_with_buffer && !has_buffer;
         let is_busy = has_no_buffer || self.pending_routes.len() >= ROUTE_REQUESTS;
         if self.config.mode != FragmentMode::Recovered || is_busy {
             return false;
@@ -60,62 +108,44 @@ impl Node {
             size,
             handle,
         });
-        self.outbox.push(Output::Accepted { handle });
-        self.outbox.push(Output::RouteRequest { beginning, source, handle });
+        out.tell(Output::Accepted { handle });
+        out.tell(Output::RouteRequest { beginning, source, handle });
         true
     }
 
-    /// The driver's answer to the oldest question.
-    pub fn on_route_reply(
-        &mut self,
-        now: Instant,
-        beginning: &[u8],
-        route: Route,
-        queue_state: QueueState,
-    ) -> Result<(), Rejected> {
-        self.queue_state = queue_state;
-        let Some(pending) = self.pending_routes.pop_front() else {
-            return Err(Rejected::Gone { what: "route", why: "no first fragment waits for one" });
-        };
-        match route {
-            // RFC 8931 s6.1.2: what cannot be forwarded is answered with a NULL bitmap.
-            Route::None => {
-                self.close_path(pending.incoming(), DropReason::NoRoute);
-                let Rfrag { datagram_tag, ack_request, .. } = pending.header;
-                self.refuse(now, pending.source, datagram_tag, ack_request);
-            }
-            Route::Via(next_hop) => self.forward_first(now, &pending, beginning, next_hop),
-            Route::Here => self.take_in_accepted(now, &pending.received()),
-        }
-        self.work(now);
-        Ok(())
+    /// The oldest fragment that waits for a route.
+    pub fn take_pending(&mut self) -> Option<PendingRoute> {
+        self.pending_routes.pop_front()
     }
 
-    /// Opens a path, or finds the one there is, and lets the first fragment go on.
-    fn forward_first(
+    /// Opens a path, or finds the one there is, and lets the first fragment go on; false if it has to stay here.
+    pub fn forward_first(
         &mut self,
         now: Instant,
         pending: &PendingRoute,
         beginning: &[u8],
         next_hop: Eui64,
-    ) {
+        senders: &mut Senders,
+        out: &mut Outgoing,
+    ) -> bool {
         let &PendingRoute { size, handle, .. } = pending;
-        let header = self.marked(&pending.header);
+        let header = marked(&pending.header, out);
         let incoming = pending.incoming();
         let known = self.paths.find(incoming).map(|entry| entry.outgoing);
         let is_complete = self.paths.find(incoming).is_some_and(|entry| entry.state.is_complete);
         let same = known.filter(|outgoing| outgoing.neighbour == next_hop);
         if known.is_some() && same.is_none() {
             // RFC 8931 s6: the first fragment, sent again, establishes a new path.
-            self.close_path(incoming, DropReason::NeighbourLost);
+            self.close(incoming, DropReason::NeighbourLost, out);
         }
         if same.is_none() && self.paths.is_full() {
             self.close_complete_path();
         }
         let label = |tag: u8| Label { neighbour: next_hop, tag: tag.into() };
-        let Some(outgoing) = same.or_else(|| self.free_tag(next_hop).map(label)) else {
+        let outgoing = same.or_else(|| senders.free_tag(next_hop, &self.paths).map(label));
+        let Some(outgoing) = outgoing else {
             self.counters.fallbacks += 1;
-            return self.take_in_accepted(now, &pending.received());
+            return false;
         };
         let link = Link { source: self.address, destination: next_hop, contexts: &self.contexts };
         let tag = outgoing.tag as u8;
@@ -125,60 +155,59 @@ impl Node {
         let opened = match (same, state) {
             (Some(_), Some(_)) => {
                 // The copy of a fragment is no second copy of the packet.
-                self.end(handle, None);
+                out.end(handle, None);
                 true
             }
             (None, Some(state)) => self.paths.open(now, incoming, outgoing, handle, state).is_ok(),
             (_, None) => false,
         };
-        if let Some((frame, _)) = onward.filter(|_| opened) {
-            self.count_forwarded(&pending.header, &header);
-            self.push(frame, next_hop, name(handle, is_complete && same.is_some()));
-        } else {
+        let Some((frame, _)) = onward.filter(|_| opened) else {
             self.counters.fallbacks += 1;
-            self.take_in_accepted(now, &pending.received());
-        }
+            return false;
+        };
+        self.count_forwarded(&pending.header, &header);
+        out.push(frame, next_hop, name(handle, is_complete && same.is_some()));
+        true
     }
 
-    pub(super) fn forward_next(&mut self, now: Instant, incoming: Label, fragment: &Received<'_>) {
+    /// Lets a later fragment go on along its path.
+    pub fn forward_next(
+        &mut self,
+        now: Instant,
+        incoming: Label,
+        fragment: &Received<'_>,
+        out: &mut Outgoing,
+    ) {
         let Some(entry) = self.paths.find(incoming) else { return };
         let (to, handle, path) = (entry.outgoing, entry.handle, entry.state);
-        let header = self.marked(&fragment.header);
+        let header = marked(&fragment.header, out);
         let Some(frame) = next_onward(&header, fragment.data, to.tag as u8, path.shift) else {
             return;
         };
         if header.part == Part::Abort && !header.ack_request {
             // RFC 8931 s6.3: the path and all associated state are destroyed.
-            self.close_path(incoming, DropReason::GaveUp);
-            self.push(frame, to.neighbour, Handle::NONE);
+            self.close(incoming, DropReason::GaveUp, out);
+            out.push(frame, to.neighbour, Handle::NONE);
             return;
         }
         if !path.is_complete {
             self.paths.refresh(incoming, now);
         }
         self.count_forwarded(&fragment.header, &header);
-        self.push(frame, to.neighbour, name(handle, path.is_complete));
+        out.push(frame, to.neighbour, name(handle, path.is_complete));
     }
 
-    /// The header of a fragment that passes: marked when the queues are long.
-    fn marked(&self, header: &Rfrag) -> Rfrag {
-        // RFC 8931 s5.1: E is set by routers where the fragment meets congestion.
-        Rfrag { congestion: header.congestion || self.is_congested(), ..*header }
-    }
-    pub(super) fn is_congested(&self) -> bool {
-        self.queue_state.backlog + self.queue.len() >= self.config.recovery.mark_frames
-    }
     fn count_forwarded(&mut self, before: &Rfrag, after: &Rfrag) {
         self.counters.forwarded += 1;
         self.counters.marked += u64::from(after.congestion && !before.congestion);
     }
 
     /// Ends the copy that passed, unless it is through.
-    pub(super) fn close_path(&mut self, incoming: Label, reason: DropReason) {
+    pub fn close(&mut self, incoming: Label, reason: DropReason, out: &mut Outgoing) {
         if let Some(entry) = self.paths.close(incoming)
             && !entry.state.is_complete
         {
-            self.end_with_frames(entry.handle, Some(reason));
+            out.end_with_frames(entry.handle, Some(reason));
         }
     }
 
@@ -191,7 +220,7 @@ impl Node {
     }
 
     /// Lets an acknowledgement go back along its path.
-    pub(super) fn pass_back(&mut self, now: Instant, ack: RfragAck, from: Eui64) {
+    pub fn pass_back(&mut self, now: Instant, ack: RfragAck, from: Eui64, out: &mut Outgoing) {
         let outgoing = Label { neighbour: from, tag: ack.datagram_tag.into() };
         // RFC 8931 s6.2: without a path for it the acknowledgement MUST be dropped silently.
         let Some(entry) = self.paths.find_outgoing(outgoing) else { return };
@@ -201,15 +230,30 @@ impl Node {
                 // RFC 8931 s6.2: a short timer, upon which the path is destroyed.
                 entry.state.is_complete = true;
                 self.paths.expire_at(back, now + self.config.linger());
-                self.end_with_frames(handle, None);
+                out.end_with_frames(handle, None);
             }
             Bitmap::FULL => {}
-            Bitmap::NULL => self.close_path(back, DropReason::Reset),
+            Bitmap::NULL => self.close(back, DropReason::Reset, out),
             _ if was_complete => {}
             _ => self.paths.refresh(back, now),
         }
-        self.acknowledge(back.neighbour, RfragAck { datagram_tag: back.tag as u8, ..ack });
+        out.acknowledge(back.neighbour, RfragAck { datagram_tag: back.tag as u8, ..ack });
     }
+
+    /// Ends the copies whose time is over.
+    pub fn expire(&mut self, now: Instant, out: &mut Outgoing) {
+        while let Some(entry) = self.paths.expire(now) {
+            if !entry.state.is_complete {
+                out.end_with_frames(entry.handle, Some(DropReason::ReassemblyTimeout));
+            }
+        }
+    }
+}
+
+/// The header of a fragment that passes: marked when the queues are long.
+fn marked(header: &Rfrag, out: &Outgoing) -> Rfrag {
+    // RFC 8931 s5.1: E is set by routers where the fragment meets congestion.
+    Rfrag { congestion: header.congestion || out.is_congested(), ..*header }
 }
 
 /// The name that a fragment goes on under: none when its packet is through, so that it is no copy of it.

@@ -1,63 +1,133 @@
-//! What leaves a node: frames of its own and of others, a gap apart and while there is room (RFC 8931 s4.2).
+//! What leaves a node: frames, a gap apart and while there is room (RFC 8931 s4.2), and events for the layer around it.
+//!
+//! | bound | total | the next one |
+//! |---|---|---|
+//! | frames that wait for the gap | [`RECOVERY_QUEUE_FRAMES`] | is lost, and recovered by its ends |
 
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use lowmesh_congestion::Permit;
-use lowmesh_machine::{Handle, earliest};
+use lowmesh_machine::{DropReason, Handle, Outbox};
 use lowmesh_units::{Duration, Eui64, Instant};
+use lowmesh_wire::lowpan::rfrag::RfragAck;
 
-use super::super::{Event, Sending};
-use super::{Node, Output, Waiting};
-use crate::params::RECOVERY_QUEUE_FRAMES;
+use super::{Output, QueueState};
+use crate::params::{Config, RECOVERY_QUEUE_FRAMES};
 
-impl Node {
+/// A frame that waits for the gap.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub payload: Vec<u8>,
+    pub destination: Eui64,
+    pub handle: Handle,
+}
+
+/// All that leaves a node.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    config: Config,
+    queue: VecDeque<Waiting>,
+    queue_state: QueueState,
+    /// When the next frame may leave.
+    gap_ends: Instant,
+    overflowed: u64,
+    outbox: Outbox<Output>,
+}
+
+impl Outgoing {
+    pub fn new(config: Config) -> Self {
+        Self {
+            config,
+            queue: VecDeque::new(),
+            queue_state: QueueState::default(),
+            gap_ends: Instant::ZERO,
+            overflowed: 0,
+            outbox: Outbox::new(),
+        }
+    }
+
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outbox.pop()
+    }
+    /// Octets of frames that wait for the gap.
+    pub fn octets(&self) -> usize {
+        self.queue.iter().map(|waiting| waiting.payload.len()).sum()
+    }
+    /// Frames that found the queue full.
+    pub const fn overflowed(&self) -> u64 {
+        self.overflowed
+    }
+    /// Octets that the packet buffer has left.
+    pub const fn room(&self) -> usize {
+        self.queue_state.room
+    }
+    /// True when the packet buffer takes another frame of this node's own.
+    pub const fn has_room(&self) -> bool {
+        self.queue_state.room >= self.config.frame_payload
+    }
+    /// True when the queues are so long that fragments are marked.
+    pub fn is_congested(&self) -> bool {
+        self.queue_state.backlog + self.queue.len() >= self.config.recovery.mark_frames
+    }
+    /// When the next frame may leave.
+    pub const fn gap_ends(&self) -> Instant {
+        self.gap_ends
+    }
+    /// When the first frame that waits may leave.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        (!self.queue.is_empty()).then_some(self.gap_ends)
+    }
+
+    /// Takes over what the layer around says of its queues.
+    pub const fn observe(&mut self, queue_state: QueueState) {
+        self.queue_state = queue_state;
+    }
+
+    /// Puts an event in the outbox.
+    pub fn tell(&mut self, output: Output) {
+        self.outbox.push(output);
+    }
+    /// This node's copy of a packet is over.
+    pub fn end(&mut self, handle: Handle, dropped: Option<DropReason>) {
+        self.tell(Output::Ended { handle, dropped });
+    }
+    /// This node's copy of a packet is over, and what waits of it for the gap serves no one any more.
+    pub fn end_with_frames(&mut self, handle: Handle, dropped: Option<DropReason>) {
+        self.queue.retain(|waiting| waiting.handle != handle || handle == Handle::NONE);
+        self.end(handle, dropped);
+    }
+
     /// Puts a frame behind those that wait for the gap. One that has no room is lost, and recovered by its ends.
-    pub(super) fn push(&mut self, payload: Vec<u8>, destination: Eui64, handle: Handle) {
+    pub fn push(&mut self, payload: Vec<u8>, destination: Eui64, handle: Handle) {
         if self.queue.len() < RECOVERY_QUEUE_FRAMES && payload.len() <= self.queue_state.room {
             self.take_room(&payload);
             self.queue.push_back(Waiting { payload, destination, handle });
         } else {
-            self.counters.overflowed += 1;
+            self.overflowed += 1;
         }
     }
-
-    /// Sends what may leave, and works out when to come back.
-    pub(super) fn work(&mut self, now: Instant) {
-        while self.gap_ends <= now {
-            let Some(Waiting { payload, destination, handle }) = self.next_frame(now) else {
-                break;
-            };
-            self.outbox.push(Output::Frame { payload, destination, handle });
-            self.queue_state.backlog += 1;
-            // RFC 8931 s4.2: the sender MUST keep a gap between frames.
-            self.gap_ends = now + self.gap();
-        }
-        let mut deadline = earliest(self.receiving.next_deadline(), self.paths.next_deadline());
-        let has_room = self.has_room();
-        for sending in &self.sending {
-            deadline = earliest(deadline, sending.deadline());
-            let at = match self.permits(sending, now) {
-                // Without room the next confirmation of the MAC is what brings it.
-                Permit::Now if has_room => Some(self.gap_ends),
-                Permit::At(at) => Some(at.max(self.gap_ends)),
-                Permit::Now | Permit::Blocked => None,
-            };
-            deadline = earliest(deadline, at);
-        }
-        let gap = (!self.queue.is_empty()).then_some(self.gap_ends);
-        self.deadline = earliest(deadline, gap);
+    pub fn acknowledge(&mut self, to: Eui64, ack: RfragAck) {
+        let mut payload = Vec::new();
+        ack.emit(&mut payload);
+        self.push(payload, to, Handle::NONE);
     }
 
-    /// Whether a fragment of the datagram may leave. One that has not begun waits while its neighbour has as many
-    /// unfinished ones as it may.
-    fn permits(&self, sending: &Sending, now: Instant) -> Permit {
-        let to = sending.next_hop();
-        let begun = || self.sending.iter().filter(|one| one.next_hop() == to && one.has_begun());
-        let bound = self.config.recovery.unfinished_per_neighbour;
-        if !sending.has_begun() && bound.is_some_and(|most| begun().count() >= most.max(1)) {
-            return Permit::Blocked;
-        }
-        sending.permits(now)
+    /// Takes room for a frame that leaves at once.
+    pub const fn take_room(&mut self, frame: &[u8]) {
+        let octets = frame.len() + self.config.choices().overhead.fragment;
+        self.queue_state.room = self.queue_state.room.saturating_sub(octets);
+    }
+    /// Takes the first frame that waits.
+    pub fn pop(&mut self) -> Option<Waiting> {
+        self.queue.pop_front()
+    }
+    /// Lets a frame leave.
+    pub fn send(&mut self, now: Instant, waiting: Waiting) {
+        let Waiting { payload, destination, handle } = waiting;
+        self.tell(Output::Frame { payload, destination, handle });
+        self.queue_state.backlog += 1;
+        // RFC 8931 s4.2: the sender MUST keep a gap between frames.
+        self.gap_ends = now + self.gap();
     }
 
     const fn gap(&self) -> Duration {
@@ -66,42 +136,5 @@ impl Node {
         } else {
             Duration::ZERO
         }
-    }
-
-    /// True when the packet buffer takes another frame of this node's own.
-    fn has_room(&self) -> bool {
-        self.queue_state.room >= self.config.frame_payload
-    }
-
-    fn take_room(&mut self, frame: &[u8]) {
-        let octets = frame.len() + self.config.choices().overhead.fragment;
-        self.queue_state.room = self.queue_state.room.saturating_sub(octets);
-    }
-
-    /// What passes through and acknowledgements go first, then the datagrams of this node in turn.
-    fn next_frame(&mut self, now: Instant) -> Option<Waiting> {
-        if let Some(waiting) = self.queue.pop_front() {
-            return Some(waiting);
-        }
-        if !self.has_room() {
-            return None;
-        }
-        let may_leave = |sending: &Sending| self.permits(sending, now) == Permit::Now;
-        let at = self.sending.iter().position(may_leave)?;
-        let mut sending = self.sending.remove(at)?;
-        let (mut header, is_copy) = sending.next_fragment(now, &mut self.rng)?;
-        if self.config.choices().marks_own && self.is_congested() {
-            header.congestion = true;
-            self.counters.marked += 1;
-        }
-        let payload = sending.frame(&header);
-        self.take_room(&payload);
-        self.counters.resent += u64::from(is_copy);
-        self.counters.sent += u64::from(!is_copy);
-        let (destination, handle) = (sending.next_hop(), sending.handle());
-        self.sending.push_back(sending);
-        let event = if is_copy { Event::Resent } else { Event::Sent };
-        self.tell(self.sending.len() - 1, event);
-        Some(Waiting { payload, destination, handle })
     }
 }

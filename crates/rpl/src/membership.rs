@@ -1,0 +1,181 @@
+//! Membership in a DODAG as a part with its own state: where this node stands, whom it has heard, and what it says in DIOs
+//! (RFC 6550 s8.3). What follows from a DIO is in `advertise`, what follows from the neighbours in `parent`.
+
+use alloc::vec;
+
+use lowmesh_trickle::{Settings, Trickle};
+use lowmesh_units::{Duration, Instant, Rank};
+use lowmesh_wire::rpl::{Address, Dio, Dis, Message, RplOption};
+
+use crate::Sequence;
+use crate::base::Base;
+use crate::choice::Chooser;
+use crate::config::Config;
+use crate::dao::Upward;
+use crate::dodag::{Dodag, State, sender_address};
+use crate::event::{Destination, Output};
+use crate::neighbour::{Etx, Neighbours};
+use crate::params;
+use crate::route::Routes;
+use crate::timer::Timer;
+
+/// This node's place, and its neighbours.
+#[derive(Debug)]
+pub(crate) struct Membership {
+    pub(crate) state: State,
+    pub(crate) neighbours: Neighbours,
+    pub(crate) trickle: Trickle,
+    pub(crate) dtsn: Sequence,
+}
+
+impl Membership {
+    /// A node that is not started.
+    pub(crate) fn new(config: &Config) -> Self {
+        let imin =
+            Duration::from_millis(1 << config.interval_min.min(params::DIO_INTERVAL_MIN_MAX));
+        let settings =
+            Settings { imin, doublings: config.interval_doublings, redundancy: config.redundancy };
+        Self {
+            state: State::Stopped,
+            neighbours: Neighbours::new(config.neighbours_max),
+            trickle: Trickle::new(settings),
+            dtsn: Sequence::START,
+        }
+    }
+
+    /// This node's place, if it has one.
+    pub(crate) const fn member(&self) -> Option<&Dodag> {
+        match &self.state {
+            State::Member(dodag) => Some(dodag),
+            _ => None,
+        }
+    }
+    /// This node's place, if it has one.
+    pub(crate) const fn member_mut(&mut self) -> Option<&mut Dodag> {
+        match &mut self.state {
+            State::Member(dodag) => Some(dodag),
+            _ => None,
+        }
+    }
+    pub(crate) fn preferred_parent(&self) -> Option<Address> {
+        self.member()?.parent
+    }
+    /// Where DAOs go.
+    pub(crate) const fn upward(&self) -> Upward<'_> {
+        Upward { dodag: self.member(), neighbours: &self.neighbours }
+    }
+    /// What the parent of this node is chosen from.
+    pub(crate) const fn chooser<'a>(
+        &'a self,
+        now: Instant,
+        routes: &'a Routes,
+        base: &'a Base,
+    ) -> Chooser<'a> {
+        Chooser { config: &base.config, neighbours: &self.neighbours, routes, now }
+    }
+    /// Something does not fit: DIOs come soon (RFC 6206 s4.2).
+    pub(crate) fn hear_inconsistent(&mut self, now: Instant, base: &mut Base) {
+        self.trickle.hear_inconsistent(now, &mut base.rng);
+    }
+
+    /// Asks all neighbours for DIOs, again and again until one comes.
+    pub(crate) fn solicit(&self, now: Instant, base: &mut Base) {
+        if self.state == State::Seeking {
+            base.send(Destination::AllRplNodes, Message::Dis(Dis::default()));
+            let wait = base.jittered(base.config.dis_period);
+            base.timers.set(Timer::Dis, now + wait);
+        }
+    }
+
+    pub(crate) fn multicast_dio(&mut self, base: &mut Base) {
+        let Some(dio) = self.dio(&base.config) else { return };
+        if let State::Member(dodag) | State::Poisoning(dodag) = &mut self.state {
+            dodag.advertised = dio.rank;
+        }
+        base.send(Destination::AllRplNodes, Message::Dio(dio));
+    }
+
+    pub(crate) fn unicast_dio(&self, to: Address, base: &mut Base) {
+        if let Some(dio) = self.dio(&base.config) {
+            base.send(Destination::Unicast(to), Message::Dio(dio));
+        }
+    }
+
+    /// True when the last DIO says another place than this node has now. Suppression is for what others
+    /// said too; nobody else says this.
+    pub(crate) fn has_news(&self) -> bool {
+        match &self.state {
+            State::Member(dodag) => dodag.dag_rank(dodag.rank) != dodag.dag_rank(dodag.advertised),
+            State::Poisoning(_) => true,
+            State::Stopped | State::Seeking => false,
+        }
+    }
+
+    fn dio(&self, config: &Config) -> Option<Dio> {
+        let (dodag, rank) = match &self.state {
+            State::Member(dodag) => (dodag, dodag.rank),
+            State::Poisoning(dodag) => (dodag, Rank::INFINITE),
+            State::Stopped | State::Seeking => return None,
+        };
+        Some(Dio {
+            instance: config.instance,
+            version: dodag.version.0,
+            rank,
+            grounded: dodag.grounded,
+            mode: config.mode,
+            preference: dodag.preference,
+            dtsn: self.dtsn.0,
+            dodag_id: dodag.id,
+            options: vec![
+                RplOption::DodagConfiguration(dodag.configuration),
+                RplOption::PrefixInformation(dodag.prefix_information()),
+            ],
+        })
+    }
+
+    pub(crate) fn note_rank(&mut self, from: Address, rank: Rank, dio: &Dio) {
+        let keep = self.preferred_parent();
+        if let Some(neighbour) = self.neighbours.entry(from, rank, keep) {
+            neighbour.rank = rank;
+            neighbour.dtsn = Sequence(dio.dtsn);
+            neighbour.global = sender_address(dio, &from);
+            if neighbour.etx == Etx::DEAD && rank != Rank::INFINITE {
+                // It was given up, and is heard again: worth a try, after all others.
+                (neighbour.etx, neighbour.fresh_until) =
+                    (Etx(params::ETX_AFTER_LOSS), Instant::ZERO);
+            }
+        }
+    }
+
+    /// Takes a place in `dodag`; for a router the parent is chosen next.
+    pub(crate) fn enter(&mut self, now: Instant, dodag: Dodag, base: &mut Base) {
+        let (dodag_id, address, rank) = (dodag.id, dodag.address, dodag.rank);
+        base.timers.clear(Timer::Dis);
+        base.timers.clear(Timer::Poison);
+        self.trickle.configure(dodag.trickle_settings());
+        self.state = State::Member(dodag);
+        self.trickle.start(now, &mut base.rng);
+        base.outbox.push(Output::Joined { dodag_id, address });
+        if base.config.is_root() {
+            base.outbox.push(Output::RankChanged { rank: rank });
+        } else {
+            schedule_probe(now, base);
+        }
+    }
+}
+
+/// Tells the driver that this node has no place any more.
+pub(crate) fn tell_loss(parent: Option<Address>, base: &mut Base) {
+    if parent.is_some() {
+        base.outbox.push(Output::ParentChanged { old: parent, new: None });
+    }
+    base.outbox.push(Output::RankChanged { rank: Rank::INFINITE });
+    base.outbox.push(Output::Detached);
+}
+
+pub(crate) fn schedule_probe(now: Instant, base: &mut Base) {
+    if let Some(period) = base.config.probe_period {
+        let wait = base.jittered(period);
+        base.timers.set(Timer::Probe, now + wait);
+    }
+}
