@@ -45,7 +45,7 @@ const RESERVED: &[(&str, &[&str])] = &[
 const ASYNCHRONOUS: &[&str] = &["net", "gateway", "lowmesh"];
 
 /// Packages outside the floors: tools that no crate depends on, except for tests.
-const TOOLS: &[&str] = &["xtask", "fuzz"];
+const TOOLS: &[&str] = &["xtask", "fuzz", "testkit"];
 
 /// True for a crate that must build without `std`.
 pub fn is_for_devices(name: &str) -> bool {

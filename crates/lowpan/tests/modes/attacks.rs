@@ -67,7 +67,7 @@ fn a_neighbour_that_reserves_entries_makes_a_forwarder_reassemble_and_no_more() 
     for frame in &frames(FragmentMode::Forwarded, 3, 300) {
         line.hear(1, eui(0), frame, 1);
     }
-    line.run_until(line.now + Duration::from_millis(200));
+    line.run_until(line.now() + Duration::from_millis(200));
     assert_eq!(line.delivered.len(), 1);
     line.run_to_rest();
 }

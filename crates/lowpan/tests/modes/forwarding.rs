@@ -224,3 +224,32 @@ fn a_passage_has_the_time_of_a_reassembly() {
     line.run_until(Instant::from_millis(3000));
     assert_eq!(line.nodes[1].forwarded_datagrams(), 0);
 }
+
+/// The frames of one packet of 150 octets over two links, one a line.
+fn table_of(mode: FragmentMode) -> String {
+    let mut line = Line::new(3, config(mode), 1);
+    line.keep_table();
+    line.send(packet(0, 2, 150, 3), 1);
+    line.run_to_rest();
+    line.table().to_owned()
+}
+
+#[test]
+fn fragments_pass_before_the_last_one_has_come_and_else_all_wait_for_it() {
+    let hop_wise = [
+        "    0.000 ms  0 -> 1  93 octets: of 198, at 0",
+        "    4.000 ms  0 -> 1  83 octets: of 198, at 120",
+        "    8.000 ms  1 -> 2  94 octets: of 198, at 0",
+        "   12.000 ms  1 -> 2  83 octets: of 198, at 120",
+    ];
+    assert_eq!(table_of(FragmentMode::HopWise).lines().collect::<Vec<_>>(), hop_wise);
+    let forwarded = [
+        "    0.000 ms  0 -> 1  21 octets: of 198, at 0",
+        "    4.000 ms  0 -> 1  93 octets: of 198, at 48",
+        "    4.000 ms  1 -> 2  22 octets: of 198, at 0",
+        "    8.000 ms  0 -> 1  67 octets: of 198, at 136",
+        "    8.000 ms  1 -> 2  93 octets: of 198, at 48",
+        "   12.000 ms  1 -> 2  67 octets: of 198, at 136",
+    ];
+    assert_eq!(table_of(FragmentMode::Forwarded).lines().collect::<Vec<_>>(), forwarded);
+}

@@ -140,7 +140,7 @@ fn each_fragment_gives_a_whole_timeout_again_only_as_gnrc_does() {
         let mut line = line(FragmentMode::HopWise, profile);
         for frame in &frames {
             line.hear(1, eui(0), frame, 1);
-            line.run_until(line.now + Duration::from_secs(6));
+            line.run_until(line.now() + Duration::from_secs(6));
         }
         line.run_to_rest();
         assert_eq!(line.delivered.len(), arrives, "{profile:?}");

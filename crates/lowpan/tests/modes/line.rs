@@ -1,13 +1,15 @@
 //! Adaptation layers in a row, in virtual time, over links that lose, copy and delay frames.
 
-use std::collections::BTreeMap;
-
 use lowmesh_lowpan::{Adaptation, Config, Input, Output, Route};
 use lowmesh_machine::{Dropped, Handle, Machine};
+use lowmesh_testkit::{Links, Next};
 use lowmesh_units::{Duration, Eui64, Instant, NodeId, Purpose, Rng, Seed};
 use lowmesh_wire::ipv6::{Address, HOP_LIMIT_OFFSET, Header, next_header};
 use lowmesh_wire::lowpan::Contexts;
+use lowmesh_wire::lowpan::fragment::FragmentHeader;
 use lowmesh_wire::udp::Datagram;
+
+pub use lowmesh_testkit::Faults;
 
 /// The mesh's prefix, which is context 0.
 pub const PREFIX: [u8; 8] = [0xfd, 0, 0, 0, 0, 0, 0, 0];
@@ -40,19 +42,6 @@ pub fn packet(from: usize, to: usize, octets: usize, salt: u8) -> Vec<u8> {
     bytes
 }
 
-/// What the links do to frames; each is a probability or a bound.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Faults {
-    /// The frame does not arrive.
-    pub loss: f64,
-    /// It arrives, but its acknowledgement does not.
-    pub ack_loss: f64,
-    /// It arrives twice.
-    pub copy: f64,
-    /// It arrives later by up to this, so that frames overtake each other.
-    pub delay_max: Duration,
-}
-
 #[derive(Debug)]
 enum Event {
     Arrives { from: usize, to: usize, payload: Vec<u8>, handle: Handle },
@@ -63,7 +52,6 @@ enum Event {
 pub struct Line {
     pub nodes: Vec<Adaptation>,
     pub faults: Faults,
-    pub now: Instant,
     /// Packets that reached the last node, in order.
     pub delivered: Vec<Vec<u8>>,
     /// Packets that ended in between.
@@ -73,9 +61,7 @@ pub struct Line {
     /// Copies that nodes took over or made, less those that left or ended.
     pub copies: i64,
     packet_buffer_octets: usize,
-    events: BTreeMap<(Instant, u64), Event>,
-    sequence: u64,
-    rng: Rng,
+    links: Links<Event>,
 }
 
 impl Line {
@@ -88,16 +74,25 @@ impl Line {
         Self {
             nodes: (0..nodes).map(layer).collect(),
             faults: Faults::default(),
-            now: Instant::ZERO,
             delivered: Vec::new(),
             dropped: Vec::new(),
             sent: Vec::new(),
             copies: 0,
             packet_buffer_octets: config.packet_buffer_octets,
-            events: BTreeMap::new(),
-            sequence: 0,
-            rng: Rng::stream(Seed(seed), NodeId(0), Purpose::Reception),
+            links: Links::new(seed),
         }
+    }
+
+    pub fn now(&self) -> Instant {
+        self.links.now()
+    }
+    /// From now on frames are recorded.
+    pub fn keep_table(&mut self) {
+        self.links.keep_table();
+    }
+    /// The frames since then, one a line.
+    pub fn table(&self) -> &str {
+        self.links.table()
     }
 
     /// Node 0 sends a packet to the last node.
@@ -111,34 +106,32 @@ impl Line {
     pub fn hear(&mut self, to: usize, source: Eui64, payload: &[u8], handle: u64) {
         let destination = Some(eui(to));
         let input = Input::Frame { payload, source, destination, handle: Handle(handle) };
-        self.nodes[to].handle(self.now, input).expect("frames are never rejected");
+        self.nodes[to].handle(self.links.now(), input).expect("frames are never rejected");
         self.drain(to);
     }
 
     /// Lets everything happen that happens up to `until`.
     pub fn run_until(&mut self, until: Instant) {
         loop {
-            let event = self.events.first_key_value().map(|((at, _), _)| *at);
             let wake = self.nodes.iter().filter_map(Machine::next_deadline).min();
-            let next = [event, wake].into_iter().flatten().min();
-            let Some(next) = next.filter(|next| *next <= until) else { break };
-            self.now = self.now.max(next);
-            if event == Some(next) {
-                let (_, event) = self.events.pop_first().expect("it was seen above");
-                self.happen(event);
-            } else {
-                for node in 0..self.nodes.len() {
-                    self.nodes[node].handle(self.now, Input::Deadline).expect("a deadline");
-                    self.drain(node);
+            match self.links.next(wake, until) {
+                Some(Next::Event(event)) => self.happen(event),
+                Some(Next::Deadline) => {
+                    for node in 0..self.nodes.len() {
+                        self.nodes[node]
+                            .handle(self.links.now(), Input::Deadline)
+                            .expect("a deadline");
+                        self.drain(node);
+                    }
                 }
+                None => break,
             }
         }
-        self.now = until;
     }
 
     /// Runs until nothing is left to happen, and asserts that nothing is left behind.
     pub fn run_to_rest(&mut self) {
-        self.run_until(self.now + Duration::from_secs(200));
+        self.run_until(self.now() + Duration::from_secs(200));
         for (index, node) in self.nodes.iter().enumerate() {
             assert_eq!(node.handles().count(), 0, "node {index} still holds a packet");
             assert_eq!(node.packet_buffer().total(), 0, "node {index} still holds octets");
@@ -154,7 +147,7 @@ impl Line {
             }
             Event::Done { node, handle, delivered } => {
                 let input = Input::FrameDone { handle, delivered };
-                self.nodes[node].handle(self.now, input).expect("a confirmation");
+                self.nodes[node].handle(self.links.now(), input).expect("a confirmation");
                 self.drain(node);
             }
         }
@@ -191,7 +184,7 @@ impl Line {
 
     fn pass_on(&mut self, node: usize, bytes: Vec<u8>, handle: Handle) {
         let input = Input::Packet { bytes, destination: Some(eui(node + 1)), handle };
-        self.nodes[node].handle(self.now, input).expect("a whole packet");
+        self.nodes[node].handle(self.links.now(), input).expect("a whole packet");
     }
 
     fn answer(&mut self, node: usize, mut beginning: Vec<u8>) {
@@ -202,26 +195,30 @@ impl Line {
             Route::Via(eui(node + 1))
         };
         let input = Input::RouteReply { beginning, route };
-        self.nodes[node].handle(self.now, input).expect("it was asked for");
+        self.nodes[node].handle(self.links.now(), input).expect("it was asked for");
     }
 
     fn transmit(&mut self, from: usize, to: usize, payload: &[u8], handle: Handle) {
         self.sent.push((from, payload.to_vec()));
-        let arrives = self.rng.unit() >= self.faults.loss;
-        let delivered = arrives && self.rng.unit() >= self.faults.ack_loss;
-        self.schedule(AIRTIME, Event::Done { node: from, handle, delivered });
-        let copies =
-            usize::from(arrives) + usize::from(arrives && self.rng.unit() < self.faults.copy);
-        for _ in 0..copies {
-            let late =
-                self.rng.below(self.faults.delay_max.as_nanos().min(u64::from(u32::MAX)) as u32);
+        let fate = self.links.fate(&self.faults);
+        self.links.record(from, to, &fate, || describe(payload));
+        let delivered = fate.acked;
+        self.links.after(AIRTIME, Event::Done { node: from, handle, delivered });
+        for late in fate.copies {
             let arrives = Event::Arrives { from, to, payload: payload.to_vec(), handle };
-            self.schedule(AIRTIME + Duration::from_nanos(late.into()), arrives);
+            self.links.after(AIRTIME + late, arrives);
         }
     }
+}
 
-    fn schedule(&mut self, after: Duration, event: Event) {
-        self.sequence += 1;
-        self.events.insert((self.now + after, self.sequence), event);
+/// A frame in words.
+fn describe(frame: &[u8]) -> String {
+    let octets = frame.len();
+    match FragmentHeader::parse(frame) {
+        Ok(header) => {
+            let FragmentHeader { datagram_size, offset, .. } = header;
+            format!("{octets} octets: of {datagram_size}, at {offset}")
+        }
+        Err(_) => format!("{octets} octets"),
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use lowmesh_machine::{DropReason, Machine};
+use lowmesh_testkit::{Links, Next};
 use lowmesh_units::{Duration, Instant, NodeId, Purpose, Rng, Seed};
 use lowmesh_wire::rpl::{HopByHopOption, Message};
 
@@ -45,10 +46,7 @@ pub(super) struct Network {
     pub(super) nodes: Vec<Rpl>,
     /// Expected transmissions of each link, both ways.
     links: BTreeMap<(usize, usize), f64>,
-    flying: BTreeMap<(Instant, u64), Flying>,
-    pub(super) now: Instant,
-    sequence: u64,
-    rng: Rng,
+    flying: Links<Flying>,
     /// All outputs but messages.
     pub(super) events: Vec<(Instant, usize, Output)>,
     /// Messages sent, by name.
@@ -80,10 +78,7 @@ impl Network {
         let mut network = Self {
             nodes: (0..count).map(node).collect(),
             links: links.iter().map(|(a, b, etx)| ((*a.min(b), *a.max(b)), *etx)).collect(),
-            flying: BTreeMap::new(),
-            now: Instant::ZERO,
-            sequence: 0,
-            rng: Rng::stream(Seed(seed), NodeId(0xffff), Purpose::Reception),
+            flying: Links::with(Rng::stream(Seed(seed), NodeId(0xffff), Purpose::Reception)),
             events: Vec::new(),
             sent: BTreeMap::new(),
             lose: None,
@@ -127,35 +122,36 @@ impl Network {
         }
     }
 
+    pub(super) fn now(&self) -> Instant {
+        self.flying.now()
+    }
     pub(super) fn input(&mut self, node: usize, input: Input) {
-        self.nodes[node].handle(self.now, input).expect("the script asks for what is possible");
+        self.nodes[node]
+            .handle(self.flying.now(), input)
+            .expect("the script asks for what is possible");
         while let Some(output) = self.nodes[node].poll_output() {
             match output {
                 Output::Send { to, message } => self.send(node, to, &message),
-                event => self.events.push((self.now, node, event)),
+                event => self.events.push((self.now(), node, event)),
             }
         }
     }
 
     pub(super) fn run(&mut self, span: Duration) {
-        let end = self.now + span;
+        let end = self.now() + span;
         loop {
             let deadlines = self.nodes.iter().enumerate();
             let timer = deadlines.filter_map(|(id, node)| Some((node.next_deadline()?, id))).min();
-            let flying = self.flying.first_key_value().map(|(key, _)| key.0);
-            let next = timer.map(|(at, _)| at).into_iter().chain(flying).min();
-            let Some(at) = next.filter(|at| *at <= end) else { break };
-            self.now = at.max(self.now);
-            if flying == Some(at) {
-                let (_, frame) = self.flying.pop_first().expect("seen above");
-                let message = Message::parse(frame.code, &frame.bytes).expect("own bytes decode");
-                let (from, multicast) = (frame.from, frame.multicast);
-                self.input(frame.to, Input::Message { from, multicast, message: &message });
-            } else if let Some((_, id)) = timer {
-                self.input(id, Input::Deadline);
+            match (self.flying.next(timer.map(|(at, _)| at), end), timer) {
+                (Some(Next::Event(frame)), _) => {
+                    let Flying { from, multicast, code, bytes, to } = frame;
+                    let message = Message::parse(code, &bytes).expect("own bytes decode");
+                    self.input(to, Input::Message { from, multicast, message: &message });
+                }
+                (Some(Next::Deadline), Some((_, id))) => self.input(id, Input::Deadline),
+                (Some(Next::Deadline) | None, _) => break,
             }
         }
-        self.now = end;
     }
 
     fn send(&mut self, node: usize, to: Destination, message: &Message) {
@@ -171,7 +167,7 @@ impl Network {
             Destination::AllRplNodes => {
                 for other in 0..self.nodes.len() {
                     if let Some(etx) = self.etx(node, other)
-                        && self.rng.chance(1.0 / etx)
+                        && self.flying.rng().chance(1.0 / etx)
                     {
                         self.fly(other, link_local(node), true, message);
                     }
@@ -197,7 +193,7 @@ impl Network {
             self.input(from, Input::NeighbourUnreachable { neighbour });
             return false;
         };
-        let arrives = (0..ATTEMPTS).any(|_| self.rng.chance(1.0 / etx));
+        let arrives = (0..ATTEMPTS).any(|_| self.flying.rng().chance(1.0 / etx));
         self.input(from, Input::LinkEtx { neighbour, etx: Etx::from_f64(etx), fresh: true });
         arrives
     }
@@ -223,10 +219,10 @@ impl Network {
     fn fly(&mut self, to: usize, from: Address, multicast: bool, message: &Message) {
         let mut bytes = Vec::new();
         message.emit(&mut bytes);
-        let delay = self.rng.duration(Duration::from_millis(10), Duration::from_millis(500));
-        self.sequence += 1;
+        let delay =
+            self.flying.rng().duration(Duration::from_millis(10), Duration::from_millis(500));
         let frame = Flying { to, from, multicast, code: message.code(), bytes };
-        self.flying.insert((self.now + delay, self.sequence), frame);
+        self.flying.after(delay, frame);
     }
 
     fn etx(&self, a: usize, b: usize) -> Option<f64> {
@@ -269,7 +265,7 @@ impl Network {
                 source_routed: false,
                 option,
             };
-            let next = match self.nodes[here].check_forward(self.now, &context) {
+            let next = match self.nodes[here].check_forward(self.flying.now(), &context) {
                 Verdict::Forward { next: NextHop { address, .. }, option: renewed } => {
                     option = Some(renewed);
                     address

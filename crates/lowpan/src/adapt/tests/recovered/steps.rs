@@ -1,7 +1,8 @@
 //! What a sender tells of its datagrams, step by step.
 
-use super::*;
-use crate::recover::{Ending, Event};
+use super::line::*;
+use crate::adapt::*;
+use crate::recover::{Ending, Event, Step};
 
 /// The events of one datagram of 300 octets to the neighbour, in a window of four.
 fn told(fates: Vec<Fate>, jammed: Option<usize>) -> Vec<Event> {
