@@ -7,6 +7,7 @@
 //! | nobody listens on its port | destination unreachable, port |
 //! | its upper layer is not known here | parameter problem, next header |
 //! | an option is not known here and asks for it | parameter problem, option |
+//! | its other fragments did not come in time | time exceeded, reassembly |
 //! | it is larger than the mesh carries | packet too big |
 
 use alloc::vec::Vec;
@@ -98,6 +99,7 @@ fn problem(end: (Layer, DropReason), headers: &Headers) -> Option<Problem> {
             Some(Problem::Parameter { code: 2, pointer: u32::try_from(option.offset).ok()? })
         }
         (Layer::Ipv6, DropReason::TooLarge) => Some(Problem::TooBig),
+        (Layer::Ipv6, DropReason::ReassemblyTimeout) => Some(Problem::Reassembly),
         _ => None,
     }
 }

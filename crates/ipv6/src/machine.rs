@@ -493,8 +493,13 @@ impl Ipv6 {
             let (sender, mut context) = self.sending(now, routing);
             sender.message_on_link(&mut context, &message, node);
         }
-        while let Some(handle) = self.reassembly.expire(now) {
-            self.refuse(handle, (Layer::Ipv6, DropReason::ReassemblyTimeout));
+        while let Some((handle, first)) = self.reassembly.expire(now) {
+            let end = (Layer::Ipv6, DropReason::ReassemblyTimeout);
+            match first {
+                // RFC 8200 s4.5: the source is told if the first fragment came.
+                Some(first) => self.end(now, routing, &first, handle, end),
+                None => self.refuse(handle, end),
+            }
         }
     }
 }

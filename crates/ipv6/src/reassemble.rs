@@ -14,7 +14,7 @@ use crate::params::{
     ENDED_PACKETS, GNRC_LIMITS, REASSEMBLED_OCTETS, REASSEMBLIES, REASSEMBLY_TIMEOUT,
 };
 
-use buffer::{Buffer, Name, Part, assemble};
+use buffer::{Buffer, Name, Part};
 
 /// What a destination does where RFC 8200 leaves it the choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -140,7 +140,7 @@ impl Reassembly {
         let Ok(ip) = Header::parse_packet(&packet) else { return refused(DropReason::Malformed) };
         if part.header.is_atomic() {
             // RFC 6946 s4: a packet that is whole does not meet fragments with its identification.
-            let packet = assemble(part.headers(), part.data());
+            let packet = part.first().assemble(part.data());
             return Outcome::Complete { packet, kept: None };
         }
         let name = Name {
@@ -196,9 +196,9 @@ impl Reassembly {
                 if !buffer.is_complete() {
                     return Outcome::Merged;
                 }
-                let Buffer { headers, pieces, handle, .. } = self.table.end(at, now).datagram;
-                let headers = headers.expect("a complete packet has its first fragment");
-                let packet = assemble(headers, pieces.bytes());
+                let Buffer { first, pieces, handle, .. } = self.table.end(at, now).datagram;
+                let first = first.expect("a complete packet has its first fragment");
+                let packet = first.assemble(pieces.bytes());
                 Outcome::Complete { packet, kept: Some(handle) }
             }
         }
@@ -216,9 +216,10 @@ impl Reassembly {
         Outcome::Dropped { reason, kept }
     }
 
-    /// Takes one packet whose time is over.
-    pub fn expire(&mut self, now: Instant) -> Option<Handle> {
-        Some(self.table.expire(now)?.datagram.handle)
+    /// Takes one packet whose time is over, with its first fragment if that has come.
+    pub fn expire(&mut self, now: Instant) -> Option<(Handle, Option<Vec<u8>>)> {
+        let Buffer { first, pieces, handle, .. } = self.table.expire(now)?.datagram;
+        Some((handle, first.map(|first| first.fragment(pieces.bytes()))))
     }
     /// When the oldest packet has waited long enough.
     pub fn next_deadline(&self) -> Option<Instant> {

@@ -526,13 +526,23 @@ fn fragments_that_wait_too_long_end() {
         &[5; 200],
         |_| (),
     );
-    let first = crate::fragment::fragments(&packet, 120, 1).expect("it fits").next();
-    assert_eq!(host.receive(2, first.expect("a fragment")), []);
+    let mut fragments = crate::fragment::fragments(&packet, 120, 1).expect("it fits");
+    let first = fragments.next().expect("a fragment");
+    assert_eq!(host.receive(2, first.clone()), []);
     assert_eq!(host.ipv6.handles().collect::<Vec<_>>(), [Handle(7)]);
     host.now = host.ipv6.next_deadline().expect("it waits");
     let end = dropped(Handle(7), Layer::Ipv6, DropReason::ReassemblyTimeout);
-    assert_eq!(host.tell(Event::Deadline), [end]);
+    let outputs = host.tell(Event::Deadline);
+    let (bytes, _, rest) = answer(&outputs);
+    let (_, to, Icmpv6::TimeExceeded { code: 1, invoking }) = read(bytes) else { panic!() };
+    assert_eq!((to, invoking, rest), (global(2), first, &[end.clone()][..]));
     assert_eq!((host.ipv6.next_deadline(), host.ipv6.reassembly_octets()), (None, 0));
+
+    let second = fragments.next().expect("a fragment");
+    let mut host = Host::new(|_| ());
+    assert_eq!(host.receive(2, second), []);
+    host.now = host.ipv6.next_deadline().expect("it waits");
+    assert_eq!(host.tell(Event::Deadline), [end], "without the first fragment nobody is told");
 }
 
 #[test]

@@ -29,8 +29,8 @@ impl reassembly::Name for Name {
 #[derive(Clone, Debug)]
 pub(super) struct Buffer {
     pub handle: Handle,
-    /// The headers of the first fragment, up to its fragment header and as if that were not there.
-    pub headers: Option<Vec<u8>>,
+    /// The headers of the first fragment.
+    pub first: Option<First>,
     /// The fragmentable part as far as it has come.
     pub pieces: Pieces,
     /// Octets of the fragmentable part, known from its last fragment.
@@ -40,6 +40,38 @@ pub(super) struct Buffer {
 impl Datagram for Buffer {
     fn octets(&self) -> usize {
         self.pieces.octets()
+    }
+}
+
+/// The headers of a first fragment, its fragment header last.
+#[derive(Clone, Debug)]
+pub(super) struct First {
+    headers: Vec<u8>,
+    /// Where the type that announces the fragment header stands.
+    pointer: usize,
+}
+
+impl First {
+    /// The packet of these headers and all that follows them, as if it had never been cut.
+    pub fn assemble(self, data: &[u8]) -> Vec<u8> {
+        let Self { headers: mut packet, pointer } = self;
+        let fragment_header = packet.len() - FRAGMENT_HEADER_OCTETS;
+        // The fragment header begins with the type of what comes behind it.
+        packet[pointer] = packet[fragment_header];
+        packet.truncate(fragment_header);
+        packet.extend_from_slice(data);
+        let length = (packet.len() - HEADER_OCTETS) as u16;
+        packet[PAYLOAD_LENGTH_OFFSET..NEXT_HEADER_OFFSET].copy_from_slice(&length.to_be_bytes());
+        packet
+    }
+    /// The first fragment as it came; `data` begins with what it carried.
+    pub fn fragment(self, data: &[u8]) -> Vec<u8> {
+        let Self { headers: mut packet, .. } = self;
+        let length = [packet[PAYLOAD_LENGTH_OFFSET], packet[PAYLOAD_LENGTH_OFFSET + 1]];
+        let end = HEADER_OCTETS + usize::from(u16::from_be_bytes(length));
+        let carried = end.saturating_sub(packet.len()).min(data.len());
+        packet.extend_from_slice(&data[..carried]);
+        packet
     }
 }
 
@@ -71,11 +103,10 @@ impl<'a> Part<'a> {
     pub fn data(&self) -> &'a [u8] {
         &self.packet[self.at + FRAGMENT_HEADER_OCTETS..]
     }
-    /// The headers before the fragment header, which announce what comes behind it.
-    pub fn headers(&self) -> Vec<u8> {
-        let mut headers = self.packet[..self.at].to_vec();
-        headers[self.pointer] = self.header.next_header;
-        headers
+    /// The headers up to the fragment header.
+    pub fn first(&self) -> First {
+        let headers = self.packet[..self.at + FRAGMENT_HEADER_OCTETS].to_vec();
+        First { headers, pointer: self.pointer }
     }
     pub fn is_regular(&self, octets_max: usize) -> bool {
         let octets = self.data().len();
@@ -88,7 +119,7 @@ impl<'a> Part<'a> {
 
 impl Buffer {
     pub fn new(handle: Handle) -> Self {
-        Self { handle, headers: None, pieces: Pieces::new(0), total: None }
+        Self { handle, first: None, pieces: Pieces::new(0), total: None }
     }
 
     /// Fragments that wait.
@@ -118,20 +149,11 @@ impl Buffer {
         }
         if offset == 0 {
             // RFC 8200 s4.5: headers and the type behind them come from the first fragment.
-            self.headers = Some(part.headers());
+            self.first = Some(part.first());
         }
     }
 
     pub fn is_complete(&self) -> bool {
         self.total.is_some_and(|total| self.pieces.covers(total))
     }
-}
-
-/// The packet of `headers` and what follows them.
-pub(super) fn assemble(headers: Vec<u8>, data: &[u8]) -> Vec<u8> {
-    let mut packet = headers;
-    packet.extend_from_slice(data);
-    let length = (packet.len() - HEADER_OCTETS) as u16;
-    packet[PAYLOAD_LENGTH_OFFSET..NEXT_HEADER_OFFSET].copy_from_slice(&length.to_be_bytes());
-    packet
 }
