@@ -55,16 +55,16 @@ fn main() -> ExitCode {
     }
 }
 
-/// What was asked for.
-struct Wish {
+/// The arguments.
+struct Options {
     seconds: u64,
     seed: u64,
     target: Option<String>,
     case: Option<u64>,
 }
 
-fn wish(args: &[String]) -> Result<Wish> {
-    let mut wish = Wish { seconds: 0, seed: 1, target: None, case: None };
+fn options(args: &[String]) -> Result<Options> {
+    let mut options = Options { seconds: 0, seed: 1, target: None, case: None };
     let mut rest = args.iter();
     while let Some(arg) = rest.next() {
         let number = |text: &String| -> Result<u64> {
@@ -72,23 +72,23 @@ fn wish(args: &[String]) -> Result<Wish> {
         };
         let mut value = || rest.next().with_context(|| format!("{arg} needs a value\n\n{USAGE}"));
         match arg.as_str() {
-            "--seed" => wish.seed = number(value()?)?,
-            "--case" => wish.case = Some(number(value()?)?),
-            "--target" => wish.target = Some(value()?.clone()),
-            _ => wish.seconds = number(arg)?,
+            "--seed" => options.seed = number(value()?)?,
+            "--case" => options.case = Some(number(value()?)?),
+            "--target" => options.target = Some(value()?.clone()),
+            _ => options.seconds = number(arg)?,
         }
     }
-    ensure!(wish.seconds > 0 || wish.case.is_some(), "for how many seconds?\n\n{USAGE}");
-    Ok(wish)
+    ensure!(options.seconds > 0 || options.case.is_some(), "for how many seconds?\n\n{USAGE}");
+    Ok(options)
 }
 
 fn run(args: &[String]) -> Result<()> {
-    let wish = wish(args)?;
+    let options = options(args)?;
     panic::set_hook(Box::new(|panic| {
         let mut last = LAST_PANIC.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         *last = panic.to_string();
     }));
-    let wanted = |target: &Target| wish.target.as_ref().is_none_or(|name| *name == target.name);
+    let wanted = |target: &Target| options.target.as_ref().is_none_or(|name| *name == target.name);
     let chosen: Vec<Target> = targets().into_iter().filter(wanted).collect();
     if chosen.is_empty() {
         let names: Vec<&str> = targets().iter().map(|target| target.name).collect();
@@ -96,9 +96,11 @@ fn run(args: &[String]) -> Result<()> {
     }
     let mut findings = 0;
     for target in &chosen {
-        let outcome = match wish.case {
-            Some(case) => examine(target, wish.seed, case).map(|accepted| (1, u64::from(accepted))),
-            None => hunt(target, wish.seed, Duration::from_secs(wish.seconds)),
+        let outcome = match options.case {
+            Some(case) => {
+                examine(target, options.seed, case).map(|accepted| (1, u64::from(accepted)))
+            }
+            None => hunt(target, options.seed, Duration::from_secs(options.seconds)),
         };
         match outcome {
             Ok((cases, accepted)) => {
@@ -108,7 +110,7 @@ fn run(args: &[String]) -> Result<()> {
                 findings += 1;
                 println!("{:<22} FAILED at case {}: {}", target.name, finding.case, finding.panic);
                 println!("  octets: {}", hex(&finding.octets));
-                let (name, seed, case) = (target.name, wish.seed, finding.case);
+                let (name, seed, case) = (target.name, options.seed, finding.case);
                 println!("  again: cargo xtask fuzz --target {name} --seed {seed} --case {case}");
             }
         }

@@ -129,42 +129,75 @@ fn scenario(number: u64) -> String {
         "name = \"swarm-{number}\"\nduration = \"15min\"\nwarmup = \"5min\"\nseeds = 1\nseed = {number}\n"
     );
     let nodes = network(&mut toml, &mut draw);
-    let schedule = draw.of(&["minimal", "msf", "b-msf", "alice", "orchestra"]);
-    let hopping = draw.of(&["16_16", "4_4"]);
-    let (mode, objective) = (draw.of(&["storing", "non-storing"]), draw.of(&["mrhof", "of0"]));
-    // ALICE must know a node's children, which only storing mode tells.
-    let mode = if schedule == "alice" { "storing" } else { mode };
-    let congestion = draw.of(&["default", "cocoa", "cocoa/draft-03", "6cocoa", "rfc6298"]);
-    let (frames, queue) = (draw.of(&[2, 4, 16]), draw.of(&[1, 8, 32]));
-    let (period, payload) = (draw.of(&["500ms", "2s", "10s", "1min"]), draw.of(&[1, 20, 60, 300]));
-    // Writing to a String cannot fail.
-    _ = write!(
-        toml,
-        "\n[mac]\nhopping = \"{hopping}\"\nqueue_frames = {frames}\n\
-         \n[schedule]\nfunction = \"{schedule}\"\n\
-         \n[rpl]\nmode = \"{mode}\"\nobjective = \"{objective}\"\n\
-         \n[coap]\ncongestion = \"{congestion}\"\nqueue = {queue}\n\
-         \n[traffic]\nperiod = \"{period}\"\nstart = \"3min\"\npayload_bytes = {payload}\n"
-    );
-    border_routers(&mut toml, &mut draw, nodes);
+    let mac = mac(&mut toml, &mut draw);
+    let collector = draw.of(&["own", "own", "own", "first"]);
+    traffic(&mut toml, &mut draw, nodes, collector);
+    border_routers(&mut toml, &mut draw, nodes, mac);
     toml
 }
 
+/// The MAC, its schedule, routing, and how packets larger than a frame go; returns the kind of MAC.
+fn mac(toml: &mut String, draw: &mut Draw) -> &'static str {
+    let kind = draw.of(&["tsch", "tsch", "tsch", "csma", "thin"]);
+    let frames = draw.of(&[2, 4, 16]);
+    let (mut mode, objective) = (draw.of(&["storing", "non-storing"]), draw.of(&["mrhof", "of0"]));
+    // Writing to a String cannot fail.
+    _ = write!(toml, "\n[mac]\nkind = \"{kind}\"\nqueue_frames = {frames}\n");
+    if kind == "tsch" {
+        let schedule = draw.of(&["minimal", "msf", "b-msf", "alice", "orchestra"]);
+        let hopping = draw.of(&["16_16", "4_4"]);
+        // ALICE must know a node's children, which only storing mode tells.
+        mode = if schedule == "alice" { "storing" } else { mode };
+        _ = write!(toml, "hopping = \"{hopping}\"\n\n[schedule]\nfunction = \"{schedule}\"\n");
+    }
+    let fragments = draw.of(&["hwr", "hwr", "ff", "sfr", "e2e"]);
+    _ = write!(
+        toml,
+        "\n[rpl]\nmode = \"{mode}\"\nobjective = \"{objective}\"\n\n[fragments]\nmode = \"{fragments}\"\n"
+    );
+    kind
+}
+
+/// What the nodes send, and which of them fail.
+fn traffic(toml: &mut String, draw: &mut Draw, nodes: u64, collector: &str) {
+    let congestion = draw.of(&["default", "cocoa", "cocoa/draft-03", "6cocoa", "rfc6298"]);
+    let (queue, block) = (draw.of(&[1, 8, 32]), draw.of(&[1024, 1024, 64]));
+    let application = draw.of(&["coap", "coap", "coap", "udp", "poll", "observe"]);
+    // OSCORE protects CoAP, between a node and its own border router.
+    let oscore = draw.below(3) == 0 && application != "udp" && collector == "own";
+    let arrivals = draw.of(&["periodic", "periodic", "poisson", "bursts"]);
+    let (period, payload) = (draw.of(&["500ms", "2s", "10s", "1min"]), draw.of(&[4, 20, 60, 300]));
+    let confirmable = draw.below(4) != 0;
+    _ = write!(
+        toml,
+        "\n[coap]\ncongestion = \"{congestion}\"\nqueue = {queue}\nblock = {block}\noscore = {oscore}\n\
+         \n[traffic]\napplication = \"{application}\"\narrivals = \"{arrivals}\"\nperiod = \"{period}\"\n\
+         start = \"3min\"\npayload_bytes = {payload}\nconfirmable = {confirmable}\n\
+         collector = \"{collector}\"\n"
+    );
+    if nodes > 1 && draw.below(3) == 0 {
+        let (node, minute) = (1 + draw.below(nodes - 1), 1 + draw.below(14));
+        _ = writeln!(toml, "failures = [\"{node}@{minute}min\"]");
+    }
+}
+
 /// One scenario in three has a second border router or a third, on channels of its own or on the same.
-fn border_routers(toml: &mut String, draw: &mut Draw, nodes: u64) {
+fn border_routers(toml: &mut String, draw: &mut Draw, nodes: u64, mac: &str) {
     if nodes < 2 || draw.below(3) != 0 {
         return;
     }
-    let collector = draw.of(&["own", "first"]);
-    _ = writeln!(toml, "collector = \"{collector}\"");
     let mut node = 0;
     for _ in 0..=draw.below(2) {
         node += 1 + draw.below(nodes / 2 + 1);
         if node >= nodes {
             break;
         }
-        let hopping = draw.of(&["", "hopping = [25, 26]\n", "hopping = [11]\n"]);
-        _ = write!(toml, "\n[[border_router]]\nnode = {node}\n{hopping}");
+        let channels = if mac == "tsch" {
+            draw.of(&["", "hopping = [25, 26]\n", "hopping = [11]\n"])
+        } else {
+            draw.of(&["", "channel = 25\n"])
+        };
+        _ = write!(toml, "\n[[border_router]]\nnode = {node}\n{channels}");
     }
     let delay = draw.of(&["0s", "100us", "50ms"]);
     _ = write!(toml, "\n[backbone]\ndelay = \"{delay}\"\n");
@@ -213,7 +246,17 @@ mod tests {
         assert_eq!(scenario(7), scenario(7));
         let all: std::collections::BTreeSet<String> = (0..50).map(scenario).collect();
         assert_eq!(all.len(), 50);
-        assert!(all.iter().any(|toml| toml.contains("[[border_router]]")));
+        for form in [
+            "[[border_router]]",
+            "failures = ",
+            "application = \"poll\"",
+            "application = \"observe\"",
+            "oscore = true",
+            "kind = \"csma\"",
+            "mode = \"sfr\"",
+        ] {
+            assert!(all.iter().any(|toml| toml.contains(form)), "no scenario has {form}");
+        }
     }
 
     #[test]

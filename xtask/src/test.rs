@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::process::{self, Stopwatch};
 use crate::{
-    capture, check, determinism, examples, interop, no_std, scapy, stale_store, tidy, tools,
+    capture, check, determinism, examples, interop, no_std, scapy, stale_store, swarm, tidy, tools,
     traces, zep,
 };
 
@@ -23,6 +23,8 @@ const STAGES: &[Stage] = &[
     ("recorded traces", || traces::run(&[])),
     ("examples of own algorithms", || examples::run(&[])),
     ("other sources, other runs", || stale_store::run(&[])),
+    ("random worlds", || fresh(|seed| swarm::run(&seed(&["--count", "20"])))),
+    ("mutated messages", || fresh(|seed| crate::fuzz(&seed(&["1"])))),
     ("attacks on serve and proxy", siege),
 ];
 
@@ -70,6 +72,20 @@ pub fn run(args: &[String]) -> Result<()> {
 fn tests() -> Result<()> {
     let features = ["--features", "xtask/figures,xtask/manual,xtask/siege"];
     process::execute(process::cargo(&[&["test", "--quiet", "--workspace"][..], &features].concat()))
+}
+
+/// A stage whose cases are others for each commit, and the same when a commit is tested again. `stage` gets a function
+/// that adds the seed to its arguments.
+fn fresh(stage: impl FnOnce(&dyn Fn(&[&str]) -> Vec<String>) -> Result<()>) -> Result<()> {
+    let commit = process::read(process::command("git", &["rev-parse", "--short=7", "HEAD"]));
+    let number = |commit: String| u64::from_str_radix(commit.trim(), 16).ok();
+    // An archive of the sources knows no commit.
+    let seed = commit.ok().and_then(number).unwrap_or(1);
+    println!("seed {seed}, from the commit");
+    stage(&|args| {
+        let seed = ["--seed".to_owned(), seed.to_string()];
+        args.iter().map(|arg| (*arg).to_owned()).chain(seed).collect()
+    })
 }
 
 /// The short form, where all of 127.0.0.0/8 is this machine's.

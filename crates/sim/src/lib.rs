@@ -12,7 +12,7 @@
 //! | [`air`], [`topology`] | who hears whom, where nodes stand |
 //! | [`traffic`] | which applications run on which node |
 //! | `failure` | nodes that are switched off permanently |
-//! | `timelines` | datagrams in recoverable fragments, step by step |
+//! | `timeline` | datagrams in recoverable fragments, step by step |
 //! | `occupancy` | how full packet buffers are |
 //! | [`ledger`] | every packet ends in exactly one way |
 //! | [`trace`], [`capture`] | the record stream and its hash; frames for Wireshark |
