@@ -18,7 +18,7 @@ impl World {
         let ends = self.parts[node.index()].fails.is_some_and(|ends| ends <= now);
         if ends && !self.is_off[node.index()] {
             self.is_off[node.index()] = true;
-            self.trace.note(now, node, Fact::Failed);
+            self.books.trace.note(now, node, Fact::Failed);
         }
         ends
     }

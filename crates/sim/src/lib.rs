@@ -22,6 +22,7 @@
 pub mod agenda;
 pub mod air;
 pub mod backbone;
+mod books;
 pub mod builder;
 pub mod capture;
 pub mod clock;
@@ -32,7 +33,6 @@ mod failure;
 pub mod ledger;
 pub mod mesh;
 mod names;
-mod note;
 mod occupancy;
 pub mod parts;
 pub mod record;

@@ -3,7 +3,6 @@
 use lowmesh_mac::tsch::cell::{Cell, CellKind, CellOptions, Placement};
 use lowmesh_mac::tsch::schedule::Schedule;
 use lowmesh_stack::Node;
-use lowmesh_stack::event::Class;
 use lowmesh_units::{Eui64, Instant, NodeId};
 
 use crate::error::Error;
@@ -14,26 +13,11 @@ impl World {
     /// Closes the books at `end`.
     pub(crate) fn finish(mut self, end: Instant) -> Result<Outcome, Error> {
         let held = self.nodes.iter().flat_map(Node::held).chain(self.backbone.handles());
-        self.ledger.check(held).map_err(Error::Books)?;
+        self.books.ledger.check(held).map_err(Error::Books)?;
         for index in 0..self.nodes.len() {
             self.summarise(end, NodeId(index as u16));
         }
-        let mut outcome = self.outcome;
-        outcome.timelines = self.timelines.chosen();
-        outcome.simulated = end.since(Instant::ZERO);
-        outcome.up = self.ledger.packets(Class::Request);
-        outcome.down = self.ledger.packets(Class::Response);
-        outcome.control = self.ledger.packets(Class::Control);
-        outcome.drops.clone_from(self.ledger.drops());
-        self.trace.finish().map_err(Error::Trace)?;
-        outcome.trace_hash = self.trace.hash();
-        if let Some(error) = self.capture_error {
-            return Err(Error::Capture(error));
-        }
-        if let Some(capture) = self.capture {
-            capture.finish().map_err(Error::Capture)?;
-        }
-        Ok(outcome)
+        self.books.close(end)
     }
 
     fn summarise(&mut self, end: Instant, id: NodeId) {
@@ -43,15 +27,15 @@ impl World {
         let hops = self.hops(id);
         let parent = self.nodes[index].parent().and_then(|parent| self.find(parent));
         let sending_cells = self.sending_cells(id);
-        let buffer = self.buffers[index];
+        let buffer = self.books.buffers[index];
         let node = &self.nodes[index];
         let radio = node.radio_time(off);
-        let summary = &mut self.outcome.nodes[index];
+        let summary = &mut self.books.outcome.nodes[index];
         summary.hops = hops;
         summary.parent = parent;
         summary.sending_cells = sending_cells;
         if let Some(joined) = summary.joined {
-            let before = self.joined_radio[index].on();
+            let before = self.books.joined_radio[index].on();
             let span = off.since(joined).as_secs_f64();
             if span > 0.0 {
                 summary.duty_cycle = (radio.on() - before).as_secs_f64() / span;
@@ -64,7 +48,7 @@ impl World {
         summary.negotiated_cells = node.negotiated_cells();
         summary.buffer_mean_octets = buffer.mean(end);
         summary.buffer_most_octets = buffer.most();
-        self.outcome.fragments.add(fragments(node));
+        self.books.outcome.fragments.add(fragments(node));
     }
 
     /// Hops from `node` to its border router over preferred parents; none while there is a loop or a gap.

@@ -3,28 +3,21 @@
 //! What a node does it does in its machines. The world calls them when they are due and writes down what they say; a
 //! [driver](crate::driver) carries the frames, and the [mesh](crate::mesh) moves time.
 
-use std::collections::BTreeMap;
-use std::io;
-
-use lowmesh_mac::account::RadioTime;
 use lowmesh_machine::{
     DropReason, Dropped, Handle, Layer, Machine as _, debug_assert_accepted, earliest,
 };
 use lowmesh_stack::Node;
 use lowmesh_stack::event::{Input, Output, Packet, RadioOrder};
-use lowmesh_units::{Dbm, Duration, Instant, NodeId, Seed};
+use lowmesh_units::{Asn, Channel, Dbm, Duration, Eui64, Instant, NodeId, Seed};
 
 use crate::agenda::{Agenda, Kind};
 use crate::air::{Interference, Medium, Overlap};
 use crate::backbone::{Backbone, Crossing, Fate};
-use crate::capture::Capture;
+use crate::books::Books;
+use crate::capture::{Capture, Captured};
 use crate::clock::Clock;
 use crate::energy::Currents;
-use crate::ledger::Ledger;
 use crate::names::Names;
-use crate::occupancy::Occupancy;
-use crate::record::{NodeSummary, Outcome};
-use crate::timeline::DatagramTimelines;
 use crate::trace::{Fact, Trace};
 
 /// State of a node outside its machines.
@@ -58,27 +51,14 @@ pub(crate) struct World {
     pub(crate) interference: Interference,
     pub(crate) overlap: Overlap,
     pub(crate) noise_mw: f64,
-    pub(crate) trace: Trace,
-    pub(crate) capture: Option<Capture>,
-    pub(crate) capture_error: Option<io::Error>,
+    pub(crate) books: Books,
     pub(crate) agenda: Agenda,
     /// Radio orders of the last node whose outputs were processed; the driver executes them.
     pub(crate) orders: Vec<RadioOrder>,
     boots: Vec<Option<Instant>>,
     /// Nodes that have been switched off permanently.
     pub(crate) is_off: Vec<bool>,
-    /// Places in the record of the requests of each node, by their numbers from 1.
-    pub(crate) requests: Vec<Vec<usize>>,
-    /// Places in the record of what nodes published, by node and number.
-    pub(crate) published: BTreeMap<(NodeId, u32), usize>,
     pub(crate) backbone: Backbone,
-    pub(crate) ledger: Ledger,
-    pub(crate) outcome: Outcome,
-    pub(crate) timelines: DatagramTimelines,
-    /// The packet buffer of each node.
-    pub(crate) buffers: Vec<Occupancy>,
-    /// Radio time of each node at the moment it joined.
-    pub(crate) joined_radio: Vec<RadioTime>,
 }
 
 /// Initial contents of a world; the rest is empty.
@@ -112,17 +92,10 @@ impl World {
         Self {
             overlap: medium.overlap(),
             noise_mw: medium.noise().milliwatts(),
-            outcome: Outcome { nodes: vec![NodeSummary::default(); count], ..Outcome::default() },
+            books: Books::new(count, trace, capture),
             boots: boots.into_iter().map(Some).collect(),
             is_off: vec![false; count],
-            requests: vec![Vec::new(); count],
-            published: BTreeMap::new(),
-            buffers: vec![Occupancy::default(); count],
-            joined_radio: vec![RadioTime::default(); count],
-            capture_error: None,
             orders: Vec::new(),
-            ledger: Ledger::default(),
-            timelines: DatagramTimelines::default(),
             seed,
             nodes,
             parts,
@@ -130,8 +103,6 @@ impl World {
             clocks,
             medium,
             interference,
-            trace,
-            capture,
             agenda,
             backbone,
         }
@@ -140,6 +111,27 @@ impl World {
     /// Whether `node` is the border router of its PAN, the root of its DODAG and a collector.
     pub(crate) fn is_root(&self, node: NodeId) -> bool {
         self.parts[node.index()].root == node
+    }
+
+    /// Writes down a frame that goes out at `at`, in a slot or not.
+    pub(crate) fn note_sent(
+        &mut self,
+        now: Instant,
+        at: Instant,
+        from: NodeId,
+        asn: Option<Asn>,
+        channel: Channel,
+        octets: &[u8],
+    ) {
+        let level = self.parts[from.index()].tx_power;
+        self.books.note_sent(now, from, Captured { at, asn, channel, level, octets });
+    }
+
+    /// Writes down a frame to one neighbour.
+    pub(crate) fn note_attempt(&mut self, from: NodeId, to: Eui64, octets: &[u8]) {
+        if let Some(to) = self.names.node(to) {
+            self.books.note_attempt(from, to, octets);
+        }
     }
 
     /// Advances the medium if a change is due.
@@ -155,7 +147,7 @@ impl World {
             return;
         }
         if self.boots[node.index()].take().is_some() {
-            self.trace.note(now, node, Fact::Booted(self.names.eui64(node)));
+            self.books.trace.note(now, node, Fact::Booted(self.names.eui64(node)));
             self.tell(now, node, Input::Boot);
         }
         let due = self.nodes[node.index()].next_deadline();
@@ -177,10 +169,15 @@ impl World {
     pub(crate) fn settle(&mut self, now: Instant, node: NodeId) {
         while let Some(output) = self.nodes[node.index()].poll_output() {
             match output {
-                Output::Packet(packet) => self.note_packet(now, node, packet),
-                Output::Application(event) => self.note_application(now, node, event),
-                Output::Fragments(step) => self.timelines.note(now, node, step),
-                Output::Network(network) => self.note_network(now, node, &network),
+                Output::Packet(packet) => self.books.note_packet(now, node, packet),
+                Output::Application(event) => {
+                    self.books.note_application(now, node, event, &self.names);
+                }
+                Output::Fragments(step) => self.books.timelines.note(now, node, step),
+                Output::Network(network) => {
+                    let changed = &self.nodes[node.index()];
+                    self.books.note_network(now, node, &network, changed);
+                }
                 Output::AdjustClock { micros } => {
                     self.clocks[node.index()].adjust(now, micros);
                 }
@@ -199,7 +196,7 @@ impl World {
             }
         }
         let octets = self.nodes[node.index()].packet_buffer_octets();
-        self.buffers[node.index()].set(now, octets);
+        self.books.buffers[node.index()].set(now, octets);
         self.plan_deadline(now, node);
     }
 
@@ -219,13 +216,17 @@ impl World {
 
     /// A packet leaves the mesh at the border router `node`.
     fn leave(&mut self, now: Instant, node: NodeId, packet: Vec<u8>, handle: Handle) {
-        self.trace.note(now, node, Fact::Left { handle, octets: packet.len() });
+        self.books.trace.note(now, node, Fact::Left { handle, octets: packet.len() });
         match self.backbone.take(now, node, packet, handle) {
             Fate::Crosses(to) => self.plan_deadline(now, to),
-            Fate::Gone => self.note_packet(now, node, Packet::Delivered(handle)),
+            Fate::Gone => self.books.note_packet(now, node, Packet::Delivered(handle)),
             Fate::NoRoute => {
                 let (layer, reason) = (Layer::Ipv6, DropReason::NoRoute);
-                self.note_packet(now, node, Packet::Dropped(Dropped { handle, layer, reason }));
+                self.books.note_packet(
+                    now,
+                    node,
+                    Packet::Dropped(Dropped { handle, layer, reason }),
+                );
             }
         }
     }
@@ -233,7 +234,7 @@ impl World {
     /// Gives a border router what has come over the backbone.
     fn backbone_due(&mut self, now: Instant, node: NodeId) {
         while let Some(Crossing { packet, handle, .. }) = self.backbone.arrived(now, node) {
-            self.trace.note(now, node, Fact::Entered { handle, octets: packet.len() });
+            self.books.trace.note(now, node, Fact::Entered { handle, octets: packet.len() });
             self.tell(now, node, Input::Uplink { packet, handle });
         }
     }

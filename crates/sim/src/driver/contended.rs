@@ -113,7 +113,7 @@ impl Contended {
         world.note_sent(now, now, from, None, channel, &outgoing.octets);
         let destination = outgoing.destination();
         if let Some(to) = destination {
-            world.outcome.frames.sent += 1;
+            world.books.outcome.frames.sent += 1;
             world.note_attempt(from, to, &outgoing.octets);
         }
         // Half duplex: what came in is lost to a radio that sends.
@@ -191,7 +191,11 @@ impl Contended {
             let octets = &outgoing.octets;
             if fate == Fate::Received {
                 let length = octets.len();
-                world.trace.note(now, to, Fact::Heard { from, rssi_dbm: rssi.0, octets: length });
+                world.books.trace.note(
+                    now,
+                    to,
+                    Fact::Heard { from, rssi_dbm: rssi.0, octets: length },
+                );
                 let handle = outgoing.handle();
                 world.nodes[to.index()].radio(now, Input::Received { octets, rssi, handle });
             } else {
@@ -214,7 +218,7 @@ fn note_fate(
 ) {
     let alone = |to| passes_alone(world, channel, from, to, outgoing);
     let collided = reached.is_some_and(|(to, _)| alone(to));
-    let frames = &mut world.outcome.frames;
+    let frames = &mut world.books.outcome.frames;
     match reached {
         Some((_, Fate::Received)) => frames.received += 1,
         Some(_) if outgoing.deaf => frames.deaf += 1,

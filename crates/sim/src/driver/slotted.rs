@@ -84,8 +84,8 @@ impl Slotted {
             world.note_sent(now, start, from, asn, frame.channel, &frame.octets);
             if let Some(to) = frame.destination {
                 world.note_attempt(from, to, &frame.octets);
-                world.outcome.frames.sent += 1;
-                world.outcome.frames.sixtop += u64::from(frame.handle.0 >= HANDLE_FIRST);
+                world.books.outcome.frames.sent += 1;
+                world.books.outcome.frames.sixtop += u64::from(frame.handle.0 >= HANDLE_FIRST);
             }
             scratch.flights.push(Flight { from, lead_micros, start, frame, ack: None });
         }
@@ -105,7 +105,7 @@ impl Slotted {
             let strays_mw: f64 = strays.iter().map(|stray| stray.signal.power_mw).sum();
             let me = world.names.eui64(to);
             let for_it = |a: &&Arrival| scratch.flights[a.flight].frame.destination == Some(me);
-            world.outcome.frames.faded += strays.iter().filter(for_it).count() as u64;
+            world.books.outcome.frames.faded += strays.iter().filter(for_it).count() as u64;
             scratch.signals.clear();
             scratch.signals.extend(here.iter().map(|a| a.signal));
             let flights = &scratch.flights;
@@ -125,7 +125,7 @@ impl Slotted {
                     alone.received.is_some()
                 };
                 let collided = chosen != Some(i) && count > 1 && alone();
-                let frames = &mut world.outcome.frames;
+                let frames = &mut world.books.outcome.frames;
                 match chosen {
                     Some(received) if received == i => frames.received += 1,
                     _ if collided => frames.collided += 1,
@@ -149,7 +149,11 @@ impl Slotted {
         let synchronised = world.nodes[to.index()].is_synchronised();
         let Some(rssi) = world.medium.rssi(flight.from, to, flight.frame.channel) else { return };
         let octets = flight.frame.octets.len();
-        world.trace.note(now, to, Fact::Heard { from: flight.from, rssi_dbm: rssi.0, octets });
+        world.books.trace.note(
+            now,
+            to,
+            Fact::Heard { from: flight.from, rssi_dbm: rssi.0, octets },
+        );
         let heard = Reception {
             octets: &flight.frame.octets,
             rssi,
@@ -193,7 +197,7 @@ impl Slotted {
                 handle: Handle::NONE,
             });
             if flight.frame.destination.is_some() {
-                world.trace.note(now, from, Fact::Answered { acked: reception.is_some() });
+                world.books.trace.note(now, from, Fact::Answered { acked: reception.is_some() });
             }
             world.nodes[from.index()].finish(now, reception);
             self.settle(world, now, from);
@@ -223,7 +227,7 @@ fn gather(world: &mut World, now: Instant, scratch: &mut Scratch) {
                 && flight.frame.destination == Some(world.names.eui64(to))
                 && sends.any(|from| from == to)
             {
-                world.outcome.frames.deaf += 1;
+                world.books.outcome.frames.deaf += 1;
             }
             let off = busy || world.failed(to).is_some();
             if !off && world.nodes[to.index()].listens(now) == Some(channel) {

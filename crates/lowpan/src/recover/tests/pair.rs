@@ -1,5 +1,6 @@
 //! The two ends over a link that loses, doubles and delays, in virtual time.
 
+use lowmesh_testkit::{Links, Next};
 use proptest::prelude::*;
 
 use super::*;
@@ -18,11 +19,10 @@ fn any_fate() -> impl Strategy<Value = Vec<u64>> {
 struct Pair {
     sending: Sending,
     receiving: Receiving,
-    /// When it arrives, in which order it left, and what it is; acknowledgements are six octets.
-    on_way: Vec<(Instant, usize, Vec<u8>)>,
+    /// Frames on their way; acknowledgements are six octets.
+    links: Links<Vec<u8>>,
     fates: Vec<Vec<u64>>,
     left: usize,
-    now: Instant,
     arrived: Vec<Vec<u8>>,
     most_outstanding: u32,
 }
@@ -32,16 +32,14 @@ impl Pair {
         let fate = self.fates.get(self.left % self.fates.len().max(1)).cloned().unwrap_or(vec![0]);
         self.left += 1;
         for delay in fate {
-            let arrival = self.now + TRIP + Duration::from_millis(delay);
-            self.on_way.push((arrival, self.left, frame.to_vec()));
+            self.links.after(TRIP + Duration::from_millis(delay), frame.to_vec());
         }
-        self.on_way.sort_by_key(|(arrival, order, _)| (*arrival, *order));
     }
     fn deliver(&mut self, frame: &[u8]) -> Option<Ending> {
         if let Ok(ack) = RfragAck::parse(frame) {
-            return self.sending.on_ack(&ack, self.now);
+            return self.sending.on_ack(&ack, self.links.now());
         }
-        let (outcome, ack) = take_in(&mut self.receiving, self.now, frame);
+        let (outcome, ack) = take_in(&mut self.receiving, self.links.now(), frame);
         if let Outcome::Complete { datagram, .. } = outcome {
             self.arrived.push(datagram);
         }
@@ -56,9 +54,9 @@ impl Pair {
     fn run(&mut self) -> Option<Ending> {
         for _ in 0..20_000 {
             let mut wake = self.sending.deadline();
-            match self.sending.permits(self.now) {
+            match self.sending.permits(self.links.now()) {
                 Permit::Now => {
-                    let next = self.sending.next_fragment(self.now, &mut rng(3));
+                    let next = self.sending.next_fragment(self.links.now(), &mut rng(3));
                     let (header, _) = next.expect("it is permitted");
                     let frame = self.sending.frame(&header);
                     let snapshot = self.sending.window().snapshot();
@@ -69,18 +67,12 @@ impl Pair {
                 Permit::At(later) => wake = Some(wake.map_or(later, |wake| wake.min(later))),
                 Permit::Blocked => {}
             }
-            let next = self.on_way.first().map(|(arrival, ..)| *arrival);
-            if next.is_some_and(|next| wake.is_none_or(|wake| next <= wake)) {
-                let (arrival, _, frame) = self.on_way.remove(0);
-                self.now = self.now.max(arrival);
-                if let Some(ending) = self.deliver(&frame) {
-                    return Some(ending);
-                }
-            } else {
-                self.now = self.now.max(wake?);
-                if let Some(ending) = self.sending.on_timeout(self.now) {
-                    return Some(ending);
-                }
+            let ending = match self.links.next(wake, Instant::FAR_FUTURE)? {
+                Next::Event(frame) => self.deliver(&frame),
+                Next::Deadline => self.sending.on_timeout(self.links.now()),
+            };
+            if ending.is_some() {
+                return ending;
             }
         }
         None
@@ -92,10 +84,9 @@ fn pair(octets: usize, window: &str, initial: u32, fates: Vec<Vec<u64>>) -> Pair
     Pair {
         sending: sending(octets, &config),
         receiving: Receiving::new(&config),
-        on_way: Vec::new(),
+        links: Links::new(1),
         fates,
         left: 0,
-        now: Instant::ZERO,
         arrived: Vec::new(),
         most_outstanding: 0,
     }
@@ -140,12 +131,12 @@ proptest! {
                 prop_assert_eq!(pair.arrived.len(), 1, "{}", name);
             }
             // Nothing is left behind once its time is over.
-            for (_, _, frame) in core::mem::take(&mut pair.on_way) {
+            let end = pair.links.now() + Duration::from_secs(1);
+            while let Some(Next::Event(frame)) = pair.links.next(None, end) {
                 pair.deliver(&frame);
             }
             while let Some(deadline) = pair.receiving.next_deadline() {
-                prop_assert!(deadline <= pair.now + Duration::from_secs(60));
-                pair.now = deadline;
+                prop_assert!(deadline <= end + Duration::from_secs(60));
                 pair.receiving.expire(deadline);
             }
             prop_assert_eq!(pair.receiving.octets(), 0);

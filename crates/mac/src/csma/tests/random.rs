@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use lowmesh_machine::{Handle, Machine};
+use lowmesh_testkit::{Links, Next};
 use lowmesh_units::{Dbm, Duration, Instant, NodeId, Purpose, Rng, Seed};
 use proptest::prelude::*;
 
@@ -224,12 +225,9 @@ enum Event {
 /// One channel: two frames at once destroy each other, and one alone is lost by chance.
 struct Air {
     macs: Vec<Csma>,
-    events: BTreeMap<(Instant, u64), Event>,
-    next: u64,
-    now: Instant,
+    links: Links<Event>,
     /// Who sends: what, its name, who listens to it, and whether another frame spoilt it.
     flying: BTreeMap<usize, (Vec<u8>, Handle, Vec<usize>, bool)>,
-    rng: Rng,
     loss: f64,
     delivered: BTreeMap<u64, u32>,
     outcome: BTreeMap<u64, bool>,
@@ -247,42 +245,27 @@ impl Air {
         };
         let mut air = Self {
             macs: (0..3).map(mac).collect(),
-            events: BTreeMap::new(),
-            next: 0,
-            now: Instant::ZERO,
+            links: Links::with(Rng::stream(Seed(seed), NodeId(9), Purpose::Reception)),
             flying: BTreeMap::new(),
-            rng: Rng::stream(Seed(seed), NodeId(9), Purpose::Reception),
             loss,
             delivered: BTreeMap::new(),
             outcome: BTreeMap::new(),
         };
         for handle in 1..=60 {
-            let at = Instant::ZERO + Duration::from_micros(u64::from(air.rng.below(400_000)));
-            air.plan(at, Event::Send(handle as usize % 3, handle));
+            let at =
+                Instant::ZERO + Duration::from_micros(u64::from(air.links.rng().below(400_000)));
+            air.links.at(at, Event::Send(handle as usize % 3, handle));
         }
         air
     }
 
-    fn plan(&mut self, at: Instant, event: Event) {
-        self.next += 1;
-        self.events.insert((at, self.next), event);
-    }
-
     fn run(&mut self) {
         for _ in 0..100_000 {
-            let event = self.events.first_key_value().map(|((at, _), _)| *at);
             let deadline = (0..3).filter_map(|i| Some((self.macs[i].next_deadline()?, i))).min();
-            match (event, deadline) {
-                (event, Some((due, who))) if event.is_none_or(|at| due <= at) => {
-                    self.now = due;
-                    self.tell(who, Input::Deadline);
-                }
-                (Some(_), _) => {
-                    let ((at, _), event) = self.events.pop_first().expect("it was looked at");
-                    self.now = at;
-                    self.happen(event);
-                }
-                (None, _) => return,
+            match (self.links.next(deadline.map(|(due, _)| due), Instant::FAR_FUTURE), deadline) {
+                (Some(Next::Event(event)), _) => self.happen(event),
+                (Some(Next::Deadline), Some((_, who))) => self.tell(who, Input::Deadline),
+                (Some(Next::Deadline) | None, _) => return,
             }
         }
         panic!("the air never falls silent");
@@ -312,16 +295,16 @@ impl Air {
                         listeners.push(other);
                     }
                 }
-                let end = self.now + airtime(octets.len());
+                let end = self.links.now() + airtime(octets.len());
                 self.flying.insert(who, (octets, handle, listeners, collides));
-                self.plan(end, Event::End(who));
+                self.links.at(end, Event::End(who));
             }
             Event::End(who) => {
                 let (octets, handle, listeners, spoilt) =
                     self.flying.remove(&who).expect("it flies");
                 self.tell(who, Input::Sent);
                 for listener in listeners {
-                    if spoilt || self.rng.chance(self.loss) {
+                    if spoilt || self.links.rng().chance(self.loss) {
                         self.tell(listener, Input::Lost);
                     } else {
                         let (octets, rssi) = (&octets[..], Dbm(-60.0));
@@ -333,15 +316,15 @@ impl Air {
     }
 
     fn tell(&mut self, who: usize, input: Input<'_>) {
-        self.macs[who].handle(self.now, input).expect("the air knows its duty");
+        self.macs[who].handle(self.links.now(), input).expect("the air knows its duty");
         while let Some(output) = self.macs[who].poll_output() {
             match output {
-                Output::Sense { at } => self.plan(at + CCA, Event::Sense(who)),
+                Output::Sense { at } => self.links.at(at + CCA, Event::Sense(who)),
                 Output::Transmit { at, octets, handle, .. } => {
-                    self.plan(at, Event::Begin(who, octets, handle));
+                    self.links.at(at, Event::Begin(who, octets, handle));
                 }
                 Output::Acknowledge { at, octets, .. } => {
-                    self.plan(at, Event::Begin(who, octets.to_vec(), Handle::NONE));
+                    self.links.at(at, Event::Begin(who, octets.to_vec(), Handle::NONE));
                 }
                 Output::Received { handle, payload, .. } => {
                     assert_eq!(handle.0.to_be_bytes()[..], payload[..]);

@@ -1,41 +1,74 @@
-//! The books of a run: frames, packets, transactions and nodes, as they are told, into trace, capture, ledger and
-//! outcome.
+//! The books of a run: what nodes, frames, packets and transactions did, in trace, capture, ledger and outcome.
 
+use std::collections::BTreeMap;
+use std::io;
+
+use lowmesh_mac::account::RadioTime;
 use lowmesh_machine::{DropReason, Handle};
+use lowmesh_stack::Node;
 use lowmesh_stack::application::Report;
-use lowmesh_stack::event::{ApplicationEvent, Network, Packet, Transaction};
-use lowmesh_units::{Asn, Channel, Eui64, Instant, NodeId};
+use lowmesh_stack::event::{ApplicationEvent, Class, Network, Packet, Transaction};
+use lowmesh_units::{Instant, NodeId};
 
-use crate::capture::Captured;
-use crate::record::{self, Datagram, Ending};
-use crate::trace::Fact;
-use crate::world::World;
+use crate::capture::{Capture, Captured};
+use crate::error::Error;
+use crate::ledger::Ledger;
+use crate::names::Names;
+use crate::occupancy::Occupancy;
+use crate::record::{self, Datagram, Ending, NodeSummary, Outcome};
+use crate::timeline::DatagramTimelines;
+use crate::trace::{Fact, Trace};
 
-impl World {
-    /// A frame goes out at `at`, in a slot or not.
-    pub(crate) fn note_sent(
-        &mut self,
-        now: Instant,
-        at: Instant,
-        from: NodeId,
-        asn: Option<Asn>,
-        channel: Channel,
-        octets: &[u8],
-    ) {
+/// All that is written down of a run.
+#[derive(Debug)]
+pub(crate) struct Books {
+    pub(crate) trace: Trace,
+    capture: Option<Capture>,
+    capture_error: Option<io::Error>,
+    pub(crate) ledger: Ledger,
+    pub(crate) outcome: Outcome,
+    pub(crate) timelines: DatagramTimelines,
+    /// Places in the record of the requests of each node, by their numbers from 1.
+    requests: Vec<Vec<usize>>,
+    /// Places in the record of what nodes published, by node and number.
+    published: BTreeMap<(NodeId, u32), usize>,
+    /// The packet buffer of each node.
+    pub(crate) buffers: Vec<Occupancy>,
+    /// Radio time of each node at the moment it joined.
+    pub(crate) joined_radio: Vec<RadioTime>,
+}
+
+impl Books {
+    /// Empty books for `nodes` nodes.
+    pub(crate) fn new(nodes: usize, trace: Trace, capture: Option<Capture>) -> Self {
+        Self {
+            trace,
+            capture,
+            capture_error: None,
+            ledger: Ledger::default(),
+            outcome: Outcome { nodes: vec![NodeSummary::default(); nodes], ..Outcome::default() },
+            timelines: DatagramTimelines::default(),
+            requests: vec![Vec::new(); nodes],
+            published: BTreeMap::new(),
+            buffers: vec![Occupancy::default(); nodes],
+            joined_radio: vec![RadioTime::default(); nodes],
+        }
+    }
+
+    /// A frame goes out, in a slot or not.
+    pub(crate) fn note_sent(&mut self, now: Instant, from: NodeId, frame: Captured<'_>) {
+        let Captured { asn, channel, octets, .. } = frame;
         self.trace.note(now, from, Fact::Sent { asn, channel, octets });
-        if let Some(capture) = &mut self.capture {
-            let frame =
-                Captured { at, asn, channel, level: self.parts[from.index()].tx_power, octets };
-            if let Err(error) = capture.write(frame) {
-                self.capture = None;
-                self.capture_error.get_or_insert(error);
-            }
+        if let Some(capture) = &mut self.capture
+            && let Err(error) = capture.write(frame)
+        {
+            self.capture = None;
+            self.capture_error.get_or_insert(error);
         }
     }
 
     /// A frame to one neighbour goes out: a new one, or one that went out before.
-    pub(crate) fn note_attempt(&mut self, from: NodeId, to: Eui64, octets: &[u8]) {
-        let Some(to) = self.names.node(to) else { return };
+    pub(crate) fn note_attempt(&mut self, from: NodeId, to: NodeId, octets: &[u8]) {
         let link = self.outcome.links.entry((from, to)).or_default();
         // The sequence number is the third octet of the frames that our MACs make.
         let sequence = octets.get(2).copied();
@@ -64,7 +97,13 @@ impl World {
     }
 
     /// Records the action of an application.
-    pub(crate) fn note_application(&mut self, now: Instant, node: NodeId, event: ApplicationEvent) {
+    pub(crate) fn note_application(
+        &mut self,
+        now: Instant,
+        node: NodeId,
+        event: ApplicationEvent,
+        names: &Names,
+    ) {
         match event {
             ApplicationEvent::Issued(request) => {
                 // Requests of a node are numbered from 1 without a gap.
@@ -92,7 +131,7 @@ impl World {
                 self.outcome.datagrams.push(Datagram { node, sent: now, arrived: None });
             }
             ApplicationEvent::Report(Report::Received { from, number }) => {
-                let Some(node) = self.names.node(from.eui64()) else { return };
+                let Some(node) = names.node(from.eui64()) else { return };
                 if let Some(&place) = self.published.get(&(node, number)) {
                     self.outcome.datagrams[place].arrived.get_or_insert(now);
                 }
@@ -123,18 +162,44 @@ impl World {
         }
     }
 
-    pub(crate) fn note_network(&mut self, now: Instant, node: NodeId, network: &Network) {
-        self.trace.note(now, node, Fact::Network(network));
-        let index = node.index();
+    pub(crate) fn note_network(
+        &mut self,
+        now: Instant,
+        id: NodeId,
+        network: &Network,
+        node: &Node,
+    ) {
+        self.trace.note(now, id, Fact::Network(network));
+        let index = id.index();
         let summary = &mut self.outcome.nodes[index];
         match network {
             Network::Desynchronised => summary.desynchronisations += 1,
             Network::Parent(Some(_)) if summary.joined.is_some() => summary.parent_changes += 1,
             _ => {}
         }
-        if summary.joined.is_none() && self.nodes[index].is_joined() {
+        if summary.joined.is_none() && node.is_joined() {
             summary.joined = Some(now);
-            self.joined_radio[index] = self.nodes[index].radio_time(now);
+            self.joined_radio[index] = node.radio_time(now);
         }
+    }
+
+    /// Closes the books at `end`.
+    pub(crate) fn close(self, end: Instant) -> Result<Outcome, Error> {
+        let Self { mut trace, mut outcome, ledger, capture, capture_error, .. } = self;
+        outcome.timelines = self.timelines.chosen();
+        outcome.simulated = end.since(Instant::ZERO);
+        outcome.up = ledger.packets(Class::Request);
+        outcome.down = ledger.packets(Class::Response);
+        outcome.control = ledger.packets(Class::Control);
+        outcome.drops.clone_from(ledger.drops());
+        trace.finish().map_err(Error::Trace)?;
+        outcome.trace_hash = trace.hash();
+        if let Some(error) = capture_error {
+            return Err(Error::Capture(error));
+        }
+        if let Some(capture) = capture {
+            capture.finish().map_err(Error::Capture)?;
+        }
+        Ok(outcome)
     }
 }
