@@ -11,7 +11,9 @@ use crate::{metadata, process};
 mod circles;
 mod direction;
 mod ledger;
+mod links;
 mod owners;
+mod prose;
 mod source;
 mod words;
 mod writing;
@@ -102,6 +104,7 @@ pub fn run(args: &[String]) -> Result<()> {
     for file in files(&[process::root()], &["rs", "md", "toml"])? {
         breaches.extend(words::breaches(&file));
     }
+    breaches.extend(pages_breaches()?);
     breaches.sort_by(|a, b| (a.weight, &a.place).cmp(&(b.weight, &b.place)));
     for breach in &breaches {
         println!("{breach}");
@@ -114,6 +117,16 @@ pub fn run(args: &[String]) -> Result<()> {
     }
     println!("tidy: {} packages, {count} files, no breach", packages.len());
     Ok(())
+}
+
+/// Breaches of the pages that people read.
+fn pages_breaches() -> Result<Vec<Breach>> {
+    let root = process::root();
+    let mut pages = files(&[root.clone()], &["md"])?;
+    pages.retain(|page| prose::is_page(&page.path));
+    let mut breaches: Vec<Breach> = pages.iter().flat_map(prose::breaches).collect();
+    breaches.extend(links::breaches(&pages, |path| root.join(path).exists()));
+    Ok(breaches)
 }
 
 /// All Rust files of a package, in order of path.

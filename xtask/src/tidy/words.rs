@@ -27,7 +27,7 @@ pub fn breaches(file: &TextFile) -> Vec<Breach> {
 }
 
 /// Breaches of one file against a list.
-fn breaches_of(list: &str, file: &TextFile) -> Vec<Breach> {
+pub fn breaches_of(list: &str, file: &TextFile) -> Vec<Breach> {
     let text = if file.is_rust() { searched(file) } else { file.text.clone() };
     let words = words(&text);
     let mut found = Vec::new();
