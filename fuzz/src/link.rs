@@ -9,8 +9,9 @@ use lowmesh_wire::ipv6::{Address, Extensions, Header, next_header, upper_layer};
 use lowmesh_wire::lowpan::fragment::FragmentHeader;
 use lowmesh_wire::lowpan::rfrag::{Rfrag, RfragAck};
 use lowmesh_wire::lowpan::{Contexts, Extent, compress, decompress};
+use lowmesh_wire::mpl;
 use lowmesh_wire::rpl::{HopByHopOption, Message, SourceRoute};
-use lowmesh_wire::{sixp, tcp, udp};
+use lowmesh_wire::{sixp, tcp, trickle_multicast, udp};
 
 use crate::target::{Target, unhex};
 
@@ -37,6 +38,13 @@ pub fn targets() -> Vec<Target> {
         Target { name: "rpl", corpus: rpl_messages(&icmpv6), accepts: rpl_message },
         Target { name: "rpl_source_route", corpus: source_routes(), accepts: source_route },
         Target { name: "rpl_option", corpus: vec![unhex("630400000100")], accepts: rpl_option },
+        Target { name: "mpl_option", corpus: vec![unhex("6d0440020018")], accepts: mpl_option },
+        Target { name: "mpl_control", corpus: mpl_controls(), accepts: mpl_control },
+        Target {
+            name: "trickle_multicast",
+            corpus: vec![unhex("c002abcd00017fff"), unhex("0c028102")],
+            accepts: trickle_multicast_octets,
+        },
     ]
 }
 
@@ -265,5 +273,44 @@ fn rpl_option(octets: &[u8]) -> bool {
     let mut again = Vec::new();
     option.emit(&mut again);
     assert_eq!(HopByHopOption::parse(&again), Ok(option));
+    true
+}
+
+fn mpl_option(octets: &[u8]) -> bool {
+    let Ok(option) = mpl::DataOption::parse(octets) else { return false };
+    let mut again = Vec::new();
+    option.emit(&mut again);
+    assert_eq!(mpl::DataOption::parse(&again), Ok(option));
+    true
+}
+
+fn mpl_controls() -> Vec<Vec<u8>> {
+    let mut info = mpl::SeedInfo::new(mpl::SeedId::Short(0x18), 250);
+    info.insert(3);
+    let mut bytes = Vec::new();
+    let source = mpl::SeedInfo::new(mpl::SeedId::Source, 9);
+    mpl::Control { seeds: vec![info, source] }.emit(&mut bytes);
+    vec![bytes]
+}
+
+fn mpl_control(octets: &[u8]) -> bool {
+    let Ok(control) = mpl::Control::parse(octets) else { return false };
+    let mut again = Vec::new();
+    control.emit(&mut again);
+    assert_eq!(mpl::Control::parse(&again), Ok(control));
+    true
+}
+
+fn trickle_multicast_octets(octets: &[u8]) -> bool {
+    if let Ok(option) = trickle_multicast::DataOption::parse(octets) {
+        let mut again = Vec::new();
+        option.emit(&mut again);
+        assert_eq!(trickle_multicast::DataOption::parse(&again), Ok(option));
+        return true;
+    }
+    let Ok(lists) = trickle_multicast::parse_lists(octets) else { return false };
+    let mut again = Vec::new();
+    trickle_multicast::emit_lists(&lists, &mut again);
+    assert_eq!(trickle_multicast::parse_lists(&again), Ok(lists));
     true
 }

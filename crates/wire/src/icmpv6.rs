@@ -1,5 +1,5 @@
-//! ICMPv6 messages (RFC 4443): errors, echo, neighbour discovery (RFC 4861) and RPL control messages (type 155,
-//! RFC 6550 s6).
+//! ICMPv6 messages (RFC 4443): errors, echo, neighbour discovery (RFC 4861), RPL control messages (type 155, RFC 6550
+//! s6) and MPL control messages (type 159, RFC 7731 s6.2).
 //!
 //! The checksum covers the IPv6 pseudo header, so both faces ask for the addresses. What an error means
 //! to whom is left to the IPv6 layer; an unknown type is kept as bytes, since RFC 4443 s2.4 tells unknown
@@ -14,6 +14,7 @@
 use alloc::vec::Vec;
 
 use crate::checksum::pseudo_header_checksum;
+use crate::mpl;
 use crate::neighbour::{Advertisement, Solicitation};
 use crate::router::{RouterAdvertisement, RouterSolicitation};
 use crate::rpl;
@@ -145,6 +146,8 @@ pub enum Icmpv6 {
     NeighbourAdvertisement(Advertisement),
     /// Type 155.
     Rpl(rpl::Message),
+    /// Type 159.
+    Mpl(mpl::Control),
     /// Any other type.
     Other {
         /// The type.
@@ -201,6 +204,8 @@ impl Icmpv6 {
                 Self::NeighbourAdvertisement(Advertisement::parse(reader.rest())?)
             }
             RPL_CONTROL => Self::Rpl(rpl::Message::parse(code, reader.rest())?),
+            // RFC 7731 s6.2: the code is 0.
+            mpl::Control::TYPE if code == 0 => Self::Mpl(mpl::Control::parse(reader.rest())?),
             _ => Self::Other { kind, code, body: reader.rest().to_vec() },
         };
         Ok(message)
@@ -229,6 +234,7 @@ impl Icmpv6 {
             Self::NeighbourSolicitation(message) => message.emit(out),
             Self::NeighbourAdvertisement(message) => message.emit(out),
             Self::Rpl(message) => message.emit(out),
+            Self::Mpl(message) => message.emit(out),
             Self::Other { body, .. } => out.extend_from_slice(body),
         }
         let checksum = pseudo_header_checksum(src, dst, NEXT_HEADER, &out[start..]);
@@ -253,6 +259,7 @@ impl Icmpv6 {
             Self::NeighbourSolicitation(_) => (NEIGHBOUR_SOLICITATION, 0),
             Self::NeighbourAdvertisement(_) => (NEIGHBOUR_ADVERTISEMENT, 0),
             Self::Rpl(message) => (RPL_CONTROL, message.code()),
+            Self::Mpl(_) => (mpl::Control::TYPE, 0),
             Self::Other { kind, code, .. } => (*kind, *code),
         }
     }
@@ -312,6 +319,7 @@ mod tests {
             }),
             Icmpv6::Other { kind: 137, code: 0, body: vec![5; 20] },
             Icmpv6::RouterSolicitation(RouterSolicitation { source_node: None }),
+            Icmpv6::Mpl(mpl::Control { seeds: vec![mpl::SeedInfo::new(mpl::SeedId::Short(7), 3)] }),
         ]
     }
 
@@ -357,7 +365,7 @@ mod tests {
         let errors: Vec<bool> = examples().iter().map(Icmpv6::is_error).collect();
         assert_eq!(
             errors,
-            [true, true, true, true, true, false, false, false, false, false, false, false]
+            [true, true, true, true, true, false, false, false, false, false, false, false, false]
         );
     }
 }

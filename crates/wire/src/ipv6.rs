@@ -13,6 +13,7 @@
 mod address;
 mod extension;
 mod fragment;
+mod hop_by_hop;
 mod prefix;
 
 pub use address::{Address, Scope};
@@ -21,6 +22,7 @@ pub use extension::{
     UpperLayer, pad_to_eight, upper_layer,
 };
 pub use fragment::{FRAGMENT_HEADER_OCTETS, FRAGMENT_OFFSET_UNIT, FragmentHeader};
+pub use hop_by_hop::{hop_by_hop_option, with_hop_by_hop_option, without_hop_by_hop_option};
 pub use prefix::{ParsePrefixError, Prefix};
 
 use alloc::vec::Vec;

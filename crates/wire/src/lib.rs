@@ -17,6 +17,7 @@ pub mod ieee802154;
 pub mod ipv6;
 pub mod link_format;
 pub mod lowpan;
+pub mod mpl;
 pub mod neighbour;
 pub mod problem_details;
 pub mod router;
@@ -24,6 +25,7 @@ pub mod rpl;
 pub mod senml;
 pub mod sixp;
 pub mod tcp;
+pub mod trickle_multicast;
 pub mod udp;
 
 pub use error::{DecodeError, Problem};

@@ -37,6 +37,10 @@ impl Address {
     pub const ALL_COAP_NODES: Self = Self::link_local_group(0xfd);
     /// `ff02::1a`, every RPL node on the link (RFC 6550 s20.19).
     pub const ALL_RPL_NODES: Self = Self::link_local_group(0x1a);
+    /// `ff03::fc`, every MPL forwarder in the mesh (RFC 7731 s5.1, s11.3).
+    pub const ALL_MPL_FORWARDERS: Self = Self::ALL_LINK_MPL_FORWARDERS.in_scope(Scope::REALM_LOCAL);
+    /// `ff02::fc`, every MPL forwarder on the link, which control messages go to (RFC 7731 s5.1).
+    pub const ALL_LINK_MPL_FORWARDERS: Self = Self::link_local_group(0xfc);
     /// `fe80::/64`, the prefix of link-local addresses (RFC 4291 s2.5.6).
     pub const LINK_LOCAL_PREFIX: [u8; 8] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0];
 
@@ -44,6 +48,11 @@ impl Address {
         Self([0xff, 0x02, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, group])
     }
 
+    /// The same group address with another scope.
+    pub const fn in_scope(mut self, scope: Scope) -> Self {
+        self.0[1] = self.0[1] & 0xf0 | scope.0 & 0x0f;
+        self
+    }
     /// The address of an interface identifier under a prefix of 64 bits.
     pub const fn from_parts(prefix: [u8; 8], iid: [u8; 8]) -> Self {
         let mut octets = [0; 16];
@@ -166,6 +175,7 @@ mod tests {
         assert_eq!(format!("{}", Address::ALL_RPL_NODES), "ff02::1a");
         assert_eq!(Address::ALL_NODES.multicast_scope(), Some(Scope::LINK_LOCAL));
         assert_eq!(Address::link_local(NODE).multicast_scope(), None);
+        assert_eq!(format!("{}", Address::ALL_MPL_FORWARDERS), "ff03::fc");
     }
 
     #[test]

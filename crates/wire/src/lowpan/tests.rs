@@ -184,6 +184,27 @@ fn ecn_stands_before_dscp() {
     assert_eq!(grow(&frame, None), Ok(whole));
 }
 
+/// The modes of RFC 6282 s3.2.3 with M = 1 and of s3.2.4, each with the octets that it carries.
+#[test]
+fn a_group_address_takes_the_shortest_mode_that_holds_it() {
+    for (group, second, inline) in [
+        ("ff02::1a", 0x3b, &[0x1a][..]),
+        ("ff03::fc", 0x3a, &[0x03, 0, 0, 0xfc]),
+        ("ff1e::89:1", 0x3a, &[0x1e, 0x89, 0, 1]),
+        ("ff05::1:89:1", 0x39, &[0x05, 1, 0, 0x89, 0, 1]),
+        ("ff35:40:2001:db8:0:1:8000:1", 0xbc, &[0x35, 0, 0x80, 0, 0, 1]),
+    ] {
+        let address: core::net::Ipv6Addr = group.parse().expect("an address");
+        let whole = packet(Address::link_local(HERE), address.into(), next_header::NONE, &[]);
+        let frame = shrink(&whole, None, &contexts());
+        assert_eq!(frame[1], second, "{group}");
+        // The octet of contexts, if there is one, then the next header, then the group.
+        let at = 3 + usize::from(second & 0x80 != 0);
+        assert_eq!(frame[at..], *inline, "{group}");
+        assert_eq!(grow(&frame, None), Ok(whole), "{group}");
+    }
+}
+
 #[test]
 fn contexts_other_than_the_first_take_one_octet() {
     let whole = packet(
