@@ -182,9 +182,9 @@ impl Reassembly {
     fn merge(&mut self, now: Instant, at: usize, part: &Part<'_>) -> Outcome {
         let takes_fragments = self.takes_fragments();
         self.table.on_news(at, now);
-        let entry = self.table.get_mut(at);
-        let (name, buffer) = (entry.name, &mut entry.datagram);
-        match buffer.fit(part) {
+        let entry = self.table.get(at);
+        let name = entry.name;
+        match entry.datagram.fit(part) {
             Fit::Duplicate => Outcome::Merged,
             // RFC 5722 s3: the packet is discarded, with the fragments that are still to come.
             Fit::Overlap => self.give_up(now, name, Some(at), DropReason::Malformed),
@@ -192,8 +192,11 @@ impl Reassembly {
                 self.give_up(now, name, Some(at), DropReason::BufferFull)
             }
             Fit::New => {
-                buffer.store(part);
-                if !buffer.is_complete() {
+                let is_complete = self.table.update(at, |entry| {
+                    entry.datagram.store(part);
+                    entry.datagram.is_complete()
+                });
+                if !is_complete {
                     return Outcome::Merged;
                 }
                 let Buffer { first, pieces, handle, .. } = self.table.end(at, now).datagram;

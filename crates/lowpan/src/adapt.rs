@@ -82,7 +82,7 @@ impl Adaptation {
     /// Octets of packet data that wait now; their sum is at most [`Config::packet_buffer_octets`].
     pub fn packet_buffer(&self) -> PacketBuffer {
         let buffer_overhead = self.buffer_overhead();
-        let reassembled = self.reassembly.handles().count() + self.recovery.receiving_datagrams();
+        let reassembled = self.reassembly.len() + self.recovery.receiving_datagrams();
         PacketBuffer {
             reassembly: self.reassembly.octets()
                 + self.recovery.receiving_octets()

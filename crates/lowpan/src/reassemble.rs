@@ -130,12 +130,16 @@ impl Reassembly {
     pub fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
         self.table.iter().map(|entry| entry.datagram.handle)
     }
+    /// How many datagrams are being put together.
+    pub const fn len(&self) -> usize {
+        self.table.taken()
+    }
     /// True while no datagram more can be put together.
-    pub fn is_full(&self) -> bool {
+    pub const fn is_full(&self) -> bool {
         self.table.is_full()
     }
     /// Octets held in buffers.
-    pub fn octets(&self) -> usize {
+    pub const fn octets(&self) -> usize {
         self.table.octets()
     }
 
@@ -226,9 +230,11 @@ impl Reassembly {
                 self.open(now, name, handle)
             }
         };
-        let pieces = &mut self.table.get_mut(at).datagram.pieces;
-        pieces.insert(offset, data, ());
-        if pieces.is_whole() {
+        let is_whole = self.table.update(at, |entry| {
+            entry.datagram.pieces.insert(offset, data, ());
+            entry.datagram.pieces.is_whole()
+        });
+        if is_whole {
             let Buffer { pieces, handle } = self.table.end(at, now).datagram;
             return Outcome::Complete { bytes: pieces.into_bytes(), handle };
         }

@@ -26,7 +26,7 @@ pub enum Fit {
 }
 
 /// A datagram with holes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Pieces<T = ()> {
     bytes: Vec<u8>,
     /// Ordered by their starts.

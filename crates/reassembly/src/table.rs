@@ -103,12 +103,17 @@ pub struct Table<N, D> {
     ended: Ended<N>,
     limits: Limits,
     policy: Policy,
+    /// Octets of all datagrams.
+    octets: usize,
+    /// Places that are taken.
+    taken: usize,
 }
 
 impl<N: Name, D: Datagram> Table<N, D> {
     /// An empty table.
     pub const fn new(limits: Limits, policy: Policy) -> Self {
-        Self { entries: Vec::new(), ended: Ended::new(policy.ended_max), limits, policy }
+        let ended = Ended::new(policy.ended_max);
+        Self { entries: Vec::new(), ended, limits, policy, octets: 0, taken: 0 }
     }
 
     /// Where the datagram is; of several with one name, the one that was opened first.
@@ -119,20 +124,27 @@ impl<N: Name, D: Datagram> Table<N, D> {
     pub fn get(&self, at: usize) -> &Entry<N, D> {
         &self.entries[at]
     }
-    /// The datagram at a position.
-    pub fn get_mut(&mut self, at: usize) -> &mut Entry<N, D> {
-        &mut self.entries[at]
+    /// Changes the datagram at a position.
+    pub fn update<R>(&mut self, at: usize, change: impl FnOnce(&mut Entry<N, D>) -> R) -> R {
+        self.discount(at);
+        let result = change(&mut self.entries[at]);
+        self.count(at);
+        result
     }
     /// All datagrams, in the order in which they were opened.
     pub fn iter(&self) -> impl Iterator<Item = &Entry<N, D>> + Clone {
         self.entries.iter()
     }
     /// Octets of all datagrams.
-    pub fn octets(&self) -> usize {
-        self.entries.iter().map(|entry| entry.datagram.octets()).sum()
+    pub const fn octets(&self) -> usize {
+        self.octets
+    }
+    /// Incomplete datagrams.
+    pub const fn taken(&self) -> usize {
+        self.taken
     }
     /// True while no place is free.
-    pub fn is_full(&self) -> bool {
+    pub const fn is_full(&self) -> bool {
         self.free() == 0
     }
     /// When a datagram's time is over, at the earliest.
@@ -170,7 +182,7 @@ impl<N: Name, D: Datagram> Table<N, D> {
                 evicted.extend(newest.filter(|_| self.is_full()).map(|at| self.end(at, now)));
             }
         }
-        let fits = octets <= room && self.octets().saturating_add(octets) <= self.limits.octets;
+        let fits = octets <= room && self.octets.saturating_add(octets) <= self.limits.octets;
         (fits && !self.is_full()).then_some(evicted)
     }
 
@@ -204,7 +216,9 @@ impl<N: Name, D: Datagram> Table<N, D> {
     pub fn insert(&mut self, now: Instant, name: N, datagram: D) -> usize {
         let deadline = now + self.limits.timeout;
         self.entries.push(Entry { name, datagram, deadline, news: now });
-        self.entries.len() - 1
+        let at = self.entries.len() - 1;
+        self.count(at);
+        at
     }
 
     /// A fragment of any datagram came.
@@ -225,6 +239,7 @@ impl<N: Name, D: Datagram> Table<N, D> {
 
     /// Takes a datagram out, as if it had never been.
     pub fn remove(&mut self, at: usize) -> Entry<N, D> {
+        self.discount(at);
         self.entries.remove(at)
     }
     /// Takes a datagram out and remembers that it ended.
@@ -250,8 +265,18 @@ impl<N: Name, D: Datagram> Table<N, D> {
     fn open(&self) -> impl Iterator<Item = &Entry<N, D>> + Clone {
         self.entries.iter().filter(|entry| entry.datagram.is_open())
     }
-    fn free(&self) -> usize {
-        self.limits.places.saturating_sub(self.open().count())
+    const fn free(&self) -> usize {
+        self.limits.places.saturating_sub(self.taken)
+    }
+    fn count(&mut self, at: usize) {
+        let datagram = &self.entries[at].datagram;
+        self.octets += datagram.octets();
+        self.taken += usize::from(datagram.is_open());
+    }
+    fn discount(&mut self, at: usize) {
+        let datagram = &self.entries[at].datagram;
+        self.octets -= datagram.octets();
+        self.taken -= usize::from(datagram.is_open());
     }
 }
 
@@ -305,7 +330,7 @@ mod tests {
         assert!((0..4).all(|number| open(&mut table, 0, (1, number)) == Some(vec![])));
         assert_eq!(open(&mut table, 0, (2, 0)), None);
         assert_eq!(table.octets(), 400);
-        table.get_mut(0).datagram = 0;
+        table.update(0, |entry| entry.datagram = 0);
         assert_eq!(open(&mut table, 0, (2, 0)), Some(vec![]), "complete, so its place is free");
     }
 
@@ -324,7 +349,7 @@ mod tests {
         for number in 0..4 {
             assert_eq!(open(&mut table, number.into(), (1, number)), Some(vec![]));
         }
-        table.get_mut(1).datagram = 0;
+        table.update(1, |entry| entry.datagram = 0);
         assert_eq!(open(&mut table, 4, (2, 0)), Some(vec![]));
         assert_eq!(open(&mut table, 4, (3, 0)), Some(vec![(1, 0)]));
         assert!(table.has_ended(&(1, 0), at(13)) && !table.has_ended(&(1, 0), at(14)));

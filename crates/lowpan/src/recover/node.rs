@@ -120,12 +120,12 @@ impl Node {
         Counters { forwarded, fallbacks, marked, overflowed: self.out.overflowed(), ..own }
     }
     /// Octets of datagrams that are being put together.
-    pub fn receiving_octets(&self) -> usize {
+    pub const fn receiving_octets(&self) -> usize {
         self.receiving.octets()
     }
     /// Datagrams that are being put together.
-    pub fn receiving_datagrams(&self) -> usize {
-        self.receiving.handles().count()
+    pub const fn receiving_datagrams(&self) -> usize {
+        self.receiving.len()
     }
     /// Octets of datagrams that are being sent, and of frames that wait for the gap.
     pub fn sending_octets(&self) -> usize {

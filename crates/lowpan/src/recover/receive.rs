@@ -51,6 +51,15 @@ struct Datagram {
     congestion: bool,
 }
 
+/// What a fragment did to its datagram.
+enum TakenIn {
+    Nothing,
+    News,
+    Completes(Vec<u8>, Handle),
+    /// Its octets or sizes do not agree with those before it; nothing says which are true.
+    Contradicts(Handle),
+}
+
 impl Datagram {
     /// The packet, while it is incomplete.
     const fn open(&self) -> Option<Handle> {
@@ -58,6 +67,29 @@ impl Datagram {
             State::Open { handle, .. } => Some(handle),
             State::Complete { .. } => None,
         }
+    }
+
+    fn take_in(&mut self, fragment: &Received<'_>) -> TakenIn {
+        self.congestion |= fragment.header.congestion;
+        let State::Open { pieces, handle } = &mut self.state else { return TakenIn::Nothing };
+        let handle = *handle;
+        let Ok(is_new) = place(pieces, fragment) else { return TakenIn::Contradicts(handle) };
+        if !pieces.is_whole() {
+            return if is_new { TakenIn::News } else { TakenIn::Nothing };
+        }
+        let datagram = core::mem::take(pieces).into_bytes();
+        self.state = State::Complete { datagram_size: datagram.len() };
+        TakenIn::Completes(datagram, handle)
+    }
+
+    /// All fragments that have arrived.
+    fn bitmap(&self) -> Bitmap {
+        let State::Open { pieces, .. } = &self.state else { return Bitmap::FULL };
+        let mut bitmap = Bitmap::NULL;
+        for piece in pieces.arrived() {
+            bitmap.insert(piece.tag);
+        }
+        bitmap
     }
 }
 
@@ -138,8 +170,12 @@ impl Receiving {
     }
 
     /// Octets held in buffers.
-    pub fn octets(&self) -> usize {
+    pub const fn octets(&self) -> usize {
         self.table.octets()
+    }
+    /// How many datagrams are being put together.
+    pub const fn len(&self) -> usize {
+        self.table.taken()
     }
     /// The datagrams that are being put together.
     pub fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
@@ -162,7 +198,7 @@ impl Receiving {
         })
     }
     /// True while no datagram more can be put together.
-    pub fn is_full(&self) -> bool {
+    pub const fn is_full(&self) -> bool {
         self.table.is_full()
     }
     /// When an entry has to be looked at.
@@ -242,28 +278,28 @@ impl Receiving {
         fragment: &Received<'_>,
     ) -> (Outcome, Option<RfragAck>) {
         let header = &fragment.header;
-        let datagram = &mut self.table.get_mut(at).datagram;
-        datagram.congestion |= header.congestion;
-        let mut outcome = Outcome::Waiting;
-        if let State::Open { pieces, handle } = &mut datagram.state {
-            let handle = *handle;
-            let Ok(is_new) = place(pieces, fragment) else {
+        let linger = now + self.linger;
+        let taken = self.table.update(at, |entry| {
+            let taken = entry.datagram.take_in(fragment);
+            if matches!(taken, TakenIn::Completes(..)) {
+                entry.deadline = linger;
+            }
+            taken
+        });
+        let outcome = match taken {
+            TakenIn::Contradicts(handle) => {
                 self.table.remove(at);
                 let outcome = Outcome::Dropped { handle, reason: DropReason::Malformed };
                 return (outcome, Some(null(header.datagram_tag)));
-            };
-            if pieces.is_whole() {
-                let complete = State::Complete { datagram_size: pieces.octets() };
-                let state = core::mem::replace(&mut datagram.state, complete);
-                self.table.get_mut(at).deadline = now + self.linger;
-                if let State::Open { pieces, .. } = state {
-                    outcome = Outcome::Complete { datagram: pieces.into_bytes(), handle };
-                }
-            } else if is_new {
+            }
+            TakenIn::Completes(datagram, handle) => Outcome::Complete { datagram, handle },
+            TakenIn::News => {
                 // Only news prolong the wait, so 32 fragments at most can.
                 self.table.on_news(at, now);
+                Outcome::Waiting
             }
-        }
+            TakenIn::Nothing => Outcome::Waiting,
+        };
         let ack = header.ack_request.then(|| self.acknowledge(at));
         self.bound_complete();
         (outcome, ack)
@@ -271,20 +307,11 @@ impl Receiving {
 
     /// RFC 8931 s6: upon X the reassembling end MUST acknowledge all it has received.
     fn acknowledge(&mut self, at: usize) -> RfragAck {
-        let entry = self.table.get_mut(at);
-        let bitmap = match &entry.datagram.state {
-            State::Complete { .. } => Bitmap::FULL,
-            State::Open { pieces, .. } => {
-                let mut bitmap = Bitmap::NULL;
-                for piece in pieces.arrived() {
-                    bitmap.insert(piece.tag);
-                }
-                bitmap
-            }
-        };
-        // RFC 8931 s6: the end MUST echo E, at most once, in the next acknowledgement.
-        let congestion = core::mem::take(&mut entry.datagram.congestion);
-        RfragAck { congestion, datagram_tag: entry.name.datagram_tag, bitmap }
+        self.table.update(at, |Entry { name, datagram, .. }| {
+            // RFC 8931 s6: the end MUST echo E, at most once, in the next acknowledgement.
+            let congestion = core::mem::take(&mut datagram.congestion);
+            RfragAck { congestion, datagram_tag: name.datagram_tag, bitmap: datagram.bitmap() }
+        })
     }
 
     /// Forgets the oldest of too many complete datagrams.
@@ -309,7 +336,7 @@ impl Receiving {
     }
 }
 
-/// A fragment whose octets or sizes do not agree with those before it; nothing says which are true.
+/// A fragment that does not agree with those before it.
 struct Contradiction;
 
 /// Puts a fragment where it belongs; true when it is new.
