@@ -122,7 +122,7 @@ pub fn run(args: &[String]) -> Result<()> {
 /// Breaches of the pages that people read.
 fn pages_breaches() -> Result<Vec<Breach>> {
     let root = process::root();
-    let mut pages = files(&[root.clone()], &["md"])?;
+    let mut pages = files(std::slice::from_ref(&root), &["md"])?;
     pages.retain(|page| prose::is_page(&page.path));
     let mut breaches: Vec<Breach> = pages.iter().flat_map(prose::breaches).collect();
     breaches.extend(links::breaches(&pages, |path| root.join(path).exists()));

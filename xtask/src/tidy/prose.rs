@@ -29,7 +29,8 @@ const REWRITTEN: &[&str] = &["docs/topics/righetti2023.md"];
 
 /// Whether a file is a page.
 pub fn is_page(path: &str) -> bool {
-    TOP.contains(&path) || (path.starts_with("docs/") && path.ends_with(".md"))
+    TOP.contains(&path)
+        || (path.starts_with("docs/") && path.rsplit_once('.').is_some_and(|(_, end)| end == "md"))
 }
 
 /// Breaches of one page.
@@ -39,7 +40,7 @@ pub fn breaches(file: &TextFile) -> Vec<Breach> {
     }
     let mut found = long_lines(file);
     found.extend(long_sentences(file));
-    let text = prose(&file.text).map(|line| line.unwrap_or_default()).collect::<Vec<_>>();
+    let text = prose(&file.text).map(Option::unwrap_or_default).collect::<Vec<_>>();
     let unquoted = TextFile { path: file.path.clone(), text: without_quotations(&text.join("\n")) };
     found.extend(breaches_of(LIST, &unquoted));
     found
@@ -160,8 +161,8 @@ impl Sentences {
                 }
                 self.open.words += 1;
                 if self.open.words <= 4 {
-                    let blank = if self.open.start.is_empty() { "" } else { " " };
-                    self.open.start += &format!("{blank}{word}");
+                    self.open.start += if self.open.start.is_empty() { "" } else { " " };
+                    self.open.start += word;
                 }
             }
             let word = word.trim_end_matches(['"', ')', '*', '_', '”']);
