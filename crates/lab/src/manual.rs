@@ -26,11 +26,14 @@ pub fn filled(text: &str) -> Result<String, String> {
 /// The part called `name`: a scenario key such as `coap.congestion` for the list of its rows, the same with the name of a
 /// row for the table of its parameters or with `each` for the tables of all, or `tune`.
 fn part(name: &str) -> Option<String> {
-    let Rows { timers, windows, functions } = Rows::default();
+    let rows = Rows::default();
     if name == "tune" {
-        return Some(searched(timers.row("cocoa").ok()?));
+        return Some(searched(rows.timers.row("cocoa").ok()?));
     }
-    of(&timers, name).or_else(|| of(&windows, name)).or_else(|| of(&functions, name))
+    of(&rows.timers, name)
+        .or_else(|| of(&rows.windows, name))
+        .or_else(|| of(&rows.functions, name))
+        .or_else(|| of(&rows.objectives, name))
 }
 
 fn of<A: Algorithm + ?Sized>(rows: &Registry<A>, name: &str) -> Option<String> {

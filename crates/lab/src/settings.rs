@@ -14,7 +14,7 @@ use lowmesh_units::{Addressing, Channel, Dbm, Duration, NodeId, Seed};
 use crate::air;
 use crate::scenario::{
     self, Ack, Addresses, Application, Arrivals, BorderRouter, Cca, Collector, Csma, Duplicates,
-    Mac, MeshRange, Objective, RplMode, Scenario, Thin, Topology, Tsch,
+    Mac, MeshRange, RplMode, Scenario, Thin, Topology, Tsch,
 };
 
 /// Builds the mesh of a scenario.
@@ -274,17 +274,13 @@ fn carrier(mac: &Mac) -> Carrier {
 
 fn rpl(scenario: &Scenario) -> lowmesh_rpl::Config {
     let rpl = &scenario.rpl;
-    let objective = match rpl.objective {
-        Objective::Mrhof => lowmesh_rpl::Objective::Mrhof,
-        Objective::MrhofClassic => lowmesh_rpl::Objective::MrhofClassic,
-        Objective::Of0 => lowmesh_rpl::Objective::Of0,
-    };
     let mode = match rpl.mode {
         RplMode::Storing => lowmesh_rpl::Mode::Storing,
         RplMode::NonStoring => lowmesh_rpl::Mode::NonStoring,
     };
     // The node puts its own addresses and role in.
-    let router = lowmesh_rpl::Config::router([0; 16]).with_objective(objective).with_mode(mode);
+    let router = lowmesh_rpl::Config::router([0; 16]);
+    let router = router.with_objective(rpl.objective.clone()).with_mode(mode);
     lowmesh_rpl::Config {
         interval_min: rpl.dio_interval_min,
         interval_doublings: rpl.dio_doublings,

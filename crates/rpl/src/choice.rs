@@ -9,7 +9,7 @@ use lowmesh_wire::rpl::Address;
 use crate::config::Config;
 use crate::dodag::Dodag;
 use crate::neighbour::{Neighbour, Neighbours};
-use crate::objective::ObjectiveFunction as _;
+use crate::objective::ObjectiveFunction;
 use crate::route::Routes;
 
 /// A choice of parent.
@@ -29,6 +29,7 @@ type Candidate = (bool, Rank, Address);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chooser<'a> {
     pub(crate) config: &'a Config,
+    pub(crate) objective: &'a dyn ObjectiveFunction,
     pub(crate) neighbours: &'a Neighbours,
     pub(crate) routes: &'a Routes,
     pub(crate) now: Instant,
@@ -39,7 +40,7 @@ impl Chooser<'_> {
     pub(crate) fn choose(&self, dodag: &Dodag) -> Option<Choice> {
         let (choice, now) = (self.best(dodag, |_| true)?, self.now);
         let stale = |address| self.neighbours.get(&address).is_some_and(|n| n.fresh_until <= now);
-        if !self.config.objective.measures_first() || !stale(choice.parent) {
+        if !self.objective.measures_first() || !stale(choice.parent) {
             return Some(choice);
         }
         let fresh = self.best(dodag, |neighbour| neighbour.fresh_until > now);
@@ -68,11 +69,11 @@ impl Chooser<'_> {
         // RFC 6719 s3.3: hysteresis. A parent that refuses, or whose link is beyond the limit, is left without.
         let gain = u32::from(current.1.0.saturating_sub(best.1.0));
         let lasting = |since: Instant| {
-            let after = self.config.objective.switch_after();
+            let after = self.objective.switch_after();
             after.is_some_and(|span| self.now.since(since) >= span)
         };
         let switch = current.0 != best.0
-            || gain > self.config.objective.switch_threshold()
+            || gain > self.objective.switch_threshold()
             || (gain > 0 && dodag.better_since.is_some_and(lasting));
         let parent = if switch { best.2 } else { current.2 };
         Some(Choice { parent, better_waits: !switch && gain > 0, unmeasured: None })
@@ -80,13 +81,13 @@ impl Chooser<'_> {
 
     /// Whether the link to `neighbour` is too bad for a parent.
     fn is_beyond_limit(&self, neighbour: &Neighbour) -> bool {
-        neighbour.etx > self.config.objective.max_link_metric()
+        neighbour.etx > self.objective.max_link_metric()
     }
 
     /// The rank this node would have below `neighbour`; `None` when it must not be a parent.
     fn rank_below(&self, dodag: &Dodag, neighbour: &Neighbour) -> Option<Rank> {
         let min_hop = dodag.configuration.min_hop_rank_increase;
-        let rank = self.config.objective.rank_through(neighbour.rank, neighbour.etx, min_hop);
+        let rank = self.objective.rank_through(neighbour.rank, neighbour.etx, min_hop);
         if !dodag.allows(rank) {
             return None;
         }

@@ -1,9 +1,10 @@
 //! What a node is told before it starts.
 
+use lowmesh_registry::Choice;
 use lowmesh_units::Duration;
 use lowmesh_wire::rpl::{Address, DodagConfiguration, Mode};
 
-use crate::objective::{Objective, ObjectiveFunction as _};
+use crate::objective::{MRHOF, ObjectiveFunction, make};
 use crate::params;
 
 /// The message by which a node measures a link.
@@ -31,7 +32,7 @@ pub enum Role {
 
 /// The settings of one node. What the root decides for all (Trickle, rank and lifetime numbers) counts only
 /// at the root; routers take it from the DODAG Configuration option.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// This node's link-local address.
     pub link_local: Address,
@@ -42,7 +43,7 @@ pub struct Config {
     /// RPLInstanceID, 0 to 127.
     pub instance: u8,
     /// Objective function.
-    pub objective: Objective,
+    pub objective: Choice<dyn ObjectiveFunction>,
     /// Root: Imin is 2 to this power, in milliseconds.
     pub interval_min: u8,
     /// Root: doublings up to Imax.
@@ -99,18 +100,18 @@ pub struct ConfigError {
 
 impl Config {
     /// A root in storing mode with MRHOF, at the global address `dodag_id`.
-    pub const fn root(link_local: Address, dodag_id: Address) -> Self {
+    pub fn root(link_local: Address, dodag_id: Address) -> Self {
         Self { role: Role::Root { dodag_id }, ..Self::router(link_local) }
     }
 
     /// A router in storing mode with MRHOF.
-    pub const fn router(link_local: Address) -> Self {
+    pub fn router(link_local: Address) -> Self {
         Self {
             link_local,
             role: Role::Router,
             mode: Mode::Storing,
             instance: params::INSTANCE,
-            objective: Objective::Mrhof,
+            objective: Choice::from(&MRHOF),
             interval_min: params::DIO_INTERVAL_MIN,
             interval_doublings: params::DIO_INTERVAL_DOUBLINGS,
             redundancy: params::DIO_REDUNDANCY,
@@ -136,19 +137,16 @@ impl Config {
 
     /// The same with another mode of operation.
     #[must_use]
-    pub const fn with_mode(mut self, mode: Mode) -> Self {
+    pub fn with_mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// The same with another objective function and the rank numbers that go with it.
+    /// The same with another objective function, a row or a choice, and the rank numbers that go with it.
     #[must_use]
-    pub const fn with_objective(mut self, objective: Objective) -> Self {
-        self.objective = objective;
-        self.min_hop_rank_increase = match objective {
-            Objective::Of0 => params::MIN_HOP_RANK_INCREASE_OF0,
-            Objective::Mrhof | Objective::MrhofClassic => params::MIN_HOP_RANK_INCREASE_MRHOF,
-        };
+    pub fn with_objective(mut self, objective: impl Into<Choice<dyn ObjectiveFunction>>) -> Self {
+        self.objective = objective.into();
+        self.min_hop_rank_increase = make(&self.objective).min_hop_rank_increase();
         self.max_rank_increase = params::MAX_RANK_INCREASE_HOPS * self.min_hop_rank_increase;
         self
     }
@@ -200,10 +198,15 @@ impl Config {
             redundancy: self.redundancy,
             max_rank_increase: self.max_rank_increase,
             min_hop_rank_increase: self.min_hop_rank_increase.max(1),
-            objective_code_point: self.objective.code_point(),
+            objective_code_point: self.code_point(),
             default_lifetime: self.path_lifetime,
             lifetime_unit: self.lifetime_unit,
         }
+    }
+
+    /// Objective Code Point of the objective function.
+    pub(crate) fn code_point(&self) -> u16 {
+        make(&self.objective).code_point()
     }
 
     pub(crate) const fn is_root(&self) -> bool {

@@ -6,7 +6,6 @@ use lowmesh_wire::rpl::{Address, Dio, DodagConfiguration, PrefixInformation, Rpl
 
 use crate::Sequence;
 use crate::config::{Config, global_address};
-use crate::objective::ObjectiveFunction as _;
 use crate::params;
 
 /// Where a node stands.
@@ -188,7 +187,7 @@ fn prefix_of(dio: &Dio) -> Option<&PrefixInformation> {
 
 /// A peer's numbers are believed within bounds only: they become intervals, divisors and lifetimes here.
 fn is_sane(configuration: &DodagConfiguration, config: &Config) -> bool {
-    configuration.objective_code_point == config.objective.code_point()
+    configuration.objective_code_point == config.code_point()
         && configuration.min_hop_rank_increase > 0
         && configuration.interval_min <= params::DIO_INTERVAL_MIN_MAX
         && configuration.interval_doublings <= params::DIO_INTERVAL_DOUBLINGS_MAX

@@ -61,7 +61,7 @@ pub use lowmesh_units::{Order, Sequence};
 pub use lowmesh_wire::rpl::{Address, Mode};
 pub use neighbour::Etx;
 pub use node::Rpl;
-pub use objective::{Objective, ObjectiveFunction};
+pub use objective::ObjectiveFunction;
 pub use route::Route;
 
 #[cfg(test)]

@@ -65,13 +65,14 @@ impl Membership {
         Upward { dodag: self.member(), neighbours: &self.neighbours }
     }
     /// What the parent of this node is chosen from.
-    pub(crate) const fn chooser<'a>(
+    pub(crate) fn chooser<'a>(
         &'a self,
         now: Instant,
         routes: &'a Routes,
         base: &'a Base,
     ) -> Chooser<'a> {
-        Chooser { config: &base.config, neighbours: &self.neighbours, routes, now }
+        let objective = base.objective.as_ref();
+        Chooser { config: &base.config, objective, neighbours: &self.neighbours, routes, now }
     }
     /// Something does not fit: DIOs come soon (RFC 6206 s4.2).
     pub(crate) fn hear_inconsistent(&mut self, now: Instant, base: &mut Base) {

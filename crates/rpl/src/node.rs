@@ -10,7 +10,6 @@ use crate::config::Config;
 use crate::dodag::Dodag;
 use crate::downward::Downward;
 use crate::membership::Membership;
-use crate::objective::ObjectiveFunction as _;
 use crate::route::Route;
 
 /// One node's RPL.
@@ -83,7 +82,7 @@ impl Rpl {
     }
     /// The name of the objective function.
     pub fn objective_name(&self) -> &'static str {
-        self.base.config.objective.name()
+        self.base.objective.name()
     }
 
     pub(crate) const fn member(&self) -> Option<&Dodag> {

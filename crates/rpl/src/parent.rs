@@ -12,7 +12,6 @@ use crate::downward::Downward;
 use crate::event::{Destination, Output};
 use crate::membership::{Membership, schedule_probe, tell_loss};
 use crate::neighbour::Etx;
-use crate::objective::ObjectiveFunction as _;
 use crate::params;
 use crate::timer::Timer;
 
@@ -75,7 +74,6 @@ impl Membership {
 
     /// Takes the rank that the parent gives; true when the DAGRank changed.
     fn update_rank(&mut self, now: Instant, base: &mut Base) -> bool {
-        let objective = base.config.objective;
         let State::Member(dodag) = &mut self.state else { return false };
         let Some(parent) = dodag.parent.and_then(|address| self.neighbours.get(&address)) else {
             return false;
@@ -83,7 +81,7 @@ impl Membership {
         let min_hop = dodag.configuration.min_hop_rank_increase;
         let old = core::mem::replace(
             &mut dodag.rank,
-            objective.rank_through(parent.rank, parent.etx, min_hop),
+            base.objective.rank_through(parent.rank, parent.etx, min_hop),
         );
         let rank = dodag.rank;
         dodag.lowest = dodag.lowest.min(rank);
@@ -131,7 +129,7 @@ impl Membership {
             self.state = State::Seeking;
             self.trickle.stop();
             self.neighbours.forget_ranks();
-            self.neighbours.forgive_links(base.config.objective.max_link_metric());
+            self.neighbours.forgive_links(base.objective.max_link_metric());
             self.solicit(now, base);
         }
     }

@@ -3,7 +3,7 @@
 use lowmesh_mac::frame::PAYLOAD_OCTETS_MAX;
 use lowmesh_mac::tsch::hopping::HoppingSequence;
 use lowmesh_registry::Choice;
-use lowmesh_rpl::Objective;
+use lowmesh_rpl::ObjectiveFunction;
 use lowmesh_sixtop::SchedulingFunction;
 use lowmesh_stack::{Config as Stack, LinkLayer, Routes};
 use lowmesh_units::{Channel, Dbm, Duration, PanId};
@@ -113,9 +113,9 @@ impl NodeParts {
         self
     }
 
-    /// Sets the objective function.
+    /// Sets the objective function: a row, or a choice with values that replace its defaults.
     #[must_use]
-    pub fn objective(mut self, objective: Objective) -> Self {
+    pub fn objective(mut self, objective: impl Into<Choice<dyn ObjectiveFunction>>) -> Self {
         self.stack.rpl = self.stack.rpl.with_objective(objective);
         self
     }

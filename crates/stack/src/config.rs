@@ -120,6 +120,7 @@ impl Config {
             lowmesh_rpl::Role::Router
         };
         rpl.check()?;
+        rpl.objective.check()?;
         Ok(rpl)
     }
 
@@ -172,9 +173,9 @@ pub enum ConfigError {
     /// Of RPL.
     #[error("rpl: {0}")]
     Rpl(#[from] lowmesh_rpl::ConfigError),
-    /// Of the scheduling function.
-    #[error("scheduling: {0}")]
-    Scheduling(#[from] ParameterError),
+    /// Of a parameter of the scheduling function or the objective function.
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
     /// Of static routes.
     #[error("routes: {0}")]
     Tree(#[from] TreeError),

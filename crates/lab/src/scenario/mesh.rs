@@ -2,6 +2,8 @@
 //!
 //! Defaults are those of Contiki-NG 5.0 unless an RFC or a paper is named.
 
+use lowmesh_registry::Choice;
+use lowmesh_rpl::ObjectiveFunction;
 use lowmesh_units::Duration;
 
 use super::section::section;
@@ -81,18 +83,6 @@ choice! {
 }
 
 choice! {
-    /// RPL's objective function.
-    Objective {
-        /// Least transmissions, with hysteresis (RFC 6719).
-        Mrhof = "mrhof",
-        /// The same with the hysteresis of Contiki-NG's RPL Classic, .75 ETX, and measured links first.
-        MrhofClassic = "mrhof/classic",
-        /// Fewest hops over good links (RFC 6552).
-        Of0 = "of0",
-    }
-}
-
-choice! {
     /// What RPL sends to measure a link.
     Probe {
         /// A unicast DIS, which is answered by a unicast DIO: the neighbour's rank is fresh too.
@@ -108,7 +98,7 @@ section! {
         /// Mode of operation.
         mode: RplMode = RplMode::Storing, Any;
         /// Objective function.
-        objective: Objective = Objective::Mrhof, Any;
+        objective: Choice<dyn ObjectiveFunction> = Choice::default(), Any;
         /// Shortest Trickle interval of DIOs, as a power of 2 in milliseconds: 12 is 4.096 s (RFC 6550 s17: 3).
         dio_interval_min: u8 = 12, Within(0, 24);
         /// How often that interval doubles (RFC 6550 s17: DEFAULT_DIO_INTERVAL_DOUBLINGS 20; Contiki-NG: 8).

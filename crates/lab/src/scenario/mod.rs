@@ -30,6 +30,7 @@ use std::path::{Path, PathBuf};
 
 use lowmesh_congestion::Timer;
 use lowmesh_registry::{Algorithm, Choice};
+use lowmesh_rpl::ObjectiveFunction;
 use lowmesh_sixtop::SchedulingFunction;
 use lowmesh_units::{Duration, Seed};
 use toml::de::DeTable;
@@ -39,7 +40,7 @@ pub use builtin::{BUILTINS, Builtin};
 pub use error::{ConfigError, ConfigErrors, Fault, Origin, similar};
 pub use fragments::{EndToEnd, Forwarded, Fragments, HopWise, Recovered};
 pub use mac::{Ack, Cca, Csma, Duplicates, Mac, Thin, Tsch};
-pub use mesh::{Clock, Energy, Ipv6, Lowpan, Objective, Probe, Routes, Rpl, RplMode};
+pub use mesh::{Clock, Energy, Ipv6, Lowpan, Probe, Routes, Rpl, RplMode};
 pub(crate) use numbers::literal;
 pub use radio::{
     Burst, Friis, Grenoble, K7, LinkTable, Links, LogDistance, Medium, Mrm, PdrMatrix, PisterHack,
@@ -125,6 +126,8 @@ impl Section for Scenario {
         cursor.numbers(&mut coap.congestion);
         let mut schedule = cursor.section("schedule");
         cursor.numbers(&mut schedule);
+        let mut rpl: Rpl = cursor.section("rpl");
+        cursor.numbers(&mut rpl.objective);
         Self {
             head,
             topology,
@@ -132,7 +135,7 @@ impl Section for Scenario {
             radio: cursor.section("radio"),
             mac: cursor.section("mac"),
             schedule,
-            rpl: cursor.section("rpl"),
+            rpl,
             lowpan: cursor.section("lowpan"),
             fragments: cursor.section("fragments"),
             ipv6: cursor.section("ipv6"),
@@ -153,6 +156,7 @@ impl Section for Scenario {
         lines.section("schedule", &self.schedule);
         lines.numbers(&self.schedule);
         lines.section("rpl", &self.rpl);
+        lines.numbers(&self.rpl.objective);
         lines.section("lowpan", &self.lowpan);
         lines.section("fragments", &self.fragments);
         lines.section("ipv6", &self.ipv6);
@@ -201,10 +205,8 @@ pub fn every_key() -> Vec<String> {
     for (section, list) in SECTIONS {
         keys.extend(list().into_iter().map(|key| format!("{section}.{key}")));
     }
-    for row in <dyn Timer>::BUILTIN {
-        let dotted = row.parameters.iter().map(|one| format!("{}.{}", row.section, one.key));
-        keys.extend(dotted);
-    }
+    keys.extend(numbers::own_keys::<dyn Timer>());
+    keys.extend(numbers::own_keys::<dyn ObjectiveFunction>());
     keys
 }
 

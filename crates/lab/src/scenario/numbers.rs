@@ -86,6 +86,12 @@ impl<A: Listed + ?Sized> Section for Choice<A> {
     }
 }
 
+/// The dotted keys in the sections that the rows of an algorithm have of their own.
+pub fn own_keys<A: Algorithm + ?Sized>() -> impl Iterator<Item = String> {
+    let rows = A::BUILTIN.iter().filter(|row| row.section != chooser::<A>().0);
+    rows.flat_map(|row| row.parameters.iter().map(|one| format!("{}.{}", row.section, one.key)))
+}
+
 /// The keys of the rows whose parameters are beside the key that names the row, each once.
 fn keys_within<A: Algorithm + ?Sized>(
     rows: impl Iterator<Item = &'static Row<A>>,

@@ -2,6 +2,7 @@
 
 use lowmesh_congestion::{Timer, Window};
 use lowmesh_registry::{Algorithm, Registry};
+use lowmesh_rpl::ObjectiveFunction;
 use lowmesh_sixtop::SchedulingFunction;
 
 /// The algorithms that scenarios can name: by default the built-in ones.
@@ -25,12 +26,18 @@ pub struct Rows {
     pub windows: Registry<dyn Window>,
     /// Scheduling functions: `schedule.function`.
     pub functions: Registry<dyn SchedulingFunction>,
+    /// Objective functions: `rpl.objective`.
+    pub objectives: Registry<dyn ObjectiveFunction>,
 }
 
 impl Default for Rows {
     fn default() -> Self {
-        let functions = Registry::builtin();
-        Self { timers: Registry::builtin(), windows: Registry::builtin(), functions }
+        Self {
+            timers: Registry::builtin(),
+            windows: Registry::builtin(),
+            functions: Registry::builtin(),
+            objectives: Registry::builtin(),
+        }
     }
 }
 
@@ -55,5 +62,11 @@ impl Listed for dyn Window {
 impl Listed for dyn SchedulingFunction {
     fn registry(rows: &Rows) -> &Registry<Self> {
         &rows.functions
+    }
+}
+
+impl Listed for dyn ObjectiveFunction {
+    fn registry(rows: &Rows) -> &Registry<Self> {
+        &rows.objectives
     }
 }

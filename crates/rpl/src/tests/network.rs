@@ -7,9 +7,9 @@ use lowmesh_testkit::{Links, Next};
 use lowmesh_units::{Duration, Instant, NodeId, Purpose, Rng, Seed};
 use lowmesh_wire::rpl::{HopByHopOption, Message};
 
+use crate::objective::OF0;
 use crate::{
-    Address, Config, Destination, Etx, ForwardContext, Input, Mode, NextHop, Objective, Output,
-    Rpl, Verdict,
+    Address, Config, Destination, Etx, ForwardContext, Input, Mode, NextHop, Output, Rpl, Verdict,
 };
 
 /// Attempts that the link layer makes for a unicast frame.
@@ -93,7 +93,7 @@ impl Network {
         config.with_mode(Mode::NonStoring)
     }
     pub(super) fn of0(config: Config) -> Config {
-        config.with_objective(Objective::Of0)
+        config.with_objective(&OF0)
     }
 
     pub(super) fn set_link(&mut self, a: usize, b: usize, etx: f64) {

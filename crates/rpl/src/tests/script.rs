@@ -10,7 +10,8 @@ use proptest::prelude::*;
 
 use super::network::{global, link_local, rng};
 use crate::dodag::Dodag;
-use crate::{Config, Destination, Etx, Input, Mode, Objective, Output, Probe, Rpl};
+use crate::objective::CLASSIC;
+use crate::{Config, Destination, Etx, Input, Mode, Output, Probe, Rpl};
 
 fn dio(rank: u16) -> Dio {
     let dodag = Dodag::of_root(global(0), &Config::root(link_local(0), global(0)));
@@ -309,7 +310,7 @@ fn an_estimate_grows_old_and_the_link_is_probed_again() {
 
 #[test]
 fn rpl_classic_probes_a_better_neighbour_before_it_moves() {
-    let config = Config::router(link_local(1)).with_objective(Objective::MrhofClassic);
+    let config = Config::router(link_local(1)).with_objective(&CLASSIC);
     let mut script = Script::of(config);
     script.hear(0, &Message::Dio(dio(640)));
     script.etx(0, 1.0);
@@ -327,7 +328,7 @@ fn rpl_classic_probes_a_better_neighbour_before_it_moves() {
 #[test]
 fn rpl_classic_moves_for_three_quarters_of_a_transmission() {
     let parent_after = |gain: u16| {
-        let config = Config::router(link_local(1)).with_objective(Objective::MrhofClassic);
+        let config = Config::router(link_local(1)).with_objective(&CLASSIC);
         let mut script = Script::of(config);
         script.hear(0, &Message::Dio(dio(400)));
         script.etx(0, 1.0);

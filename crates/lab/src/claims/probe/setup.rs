@@ -1,6 +1,7 @@
 //! The simulator's own configuration of a built-in scenario, and what its clients do with it.
 
-use lowmesh_rpl::{Mode, Objective};
+use lowmesh_rpl::Mode;
+use lowmesh_rpl::objective::OF0;
 use lowmesh_sixtop::params::MsfParams;
 use lowmesh_units::{Duration, Instant, Seed};
 
@@ -43,7 +44,7 @@ pub fn probe(name: &str) -> Result<Values, String> {
         ("network_buffer", stack.mac.queue_frames_max as f64),
         ("storing", f64::from(u8::from(scenario.rpl.mode == RplMode::Storing))),
         ("rpl_storing", f64::from(u8::from(stack.rpl.mode == Mode::Storing))),
-        ("mrhof", f64::from(u8::from(stack.rpl.objective != Objective::Of0))),
+        ("mrhof", f64::from(u8::from(stack.rpl.objective.name() != OF0.name))),
     ]);
     if let Some(msf) = MsfParams::of(&stack.scheduling) {
         found.extend(values([
