@@ -9,6 +9,7 @@ const FLOORS: &[&[&str]] = &[
     &["units"],
     &["registry"],
     &["machine", "wire", "trickle", "congestion", "reassembly"],
+    &["wired"],
     PROTOCOLS,
     &["stack"],
     &["applications"],
@@ -22,7 +23,6 @@ const PROTOCOLS: &[&str] = &[
     "oscore",
     "group",
     "tcp",
-    "wired",
     "ipv6",
     "rpl",
     "multicast",
@@ -49,7 +49,7 @@ const TOOLS: &[&str] = &["xtask", "fuzz", "testkit"];
 
 /// True for a crate that must build without `std`.
 pub fn is_for_devices(name: &str) -> bool {
-    FLOORS[..3].iter().any(|floor| floor.contains(&name)) || PROTOCOLS.contains(&name)
+    FLOORS[..4].iter().any(|floor| floor.contains(&name)) || PROTOCOLS.contains(&name)
 }
 
 /// All arrows that break a rule.

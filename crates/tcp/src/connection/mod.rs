@@ -1,0 +1,328 @@
+//! A connection: its state, what both ends agreed on, and its two halves (RFC 9293 s3.3 to s3.6).
+//!
+//! ```text
+//!   Closed ── Open ──> SynSent ── SYN+ACK ──> Established ── Close ──> FinWait1 ──> FinWait2 ──> TimeWait ──> Closed
+//!   Closed ── Listen ──> Listen ── SYN ──> SynReceived ── ACK ──^  └── FIN ──> CloseWait ── Close ──> LastAck ──> Closed
+//!   both at once: SynSent ── SYN ──> SynReceived;  FinWait1 ── FIN ──> Closing ──> TimeWait
+//! ```
+
+mod arrival;
+mod drive;
+mod emit;
+mod handshake;
+mod reset;
+
+pub use reset::reset_for;
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use lowmesh_congestion::window::Phase;
+use lowmesh_machine::Outbox;
+use lowmesh_units::{Duration, Instant, Rng};
+use lowmesh_wire::tcp::Header;
+
+use crate::acks::{Acks, Circumstances};
+use crate::params::RTO_INITIAL;
+use crate::profile::{ConfigError, Profile};
+use crate::receive::Receiver;
+use crate::send::{SendCounters, Sender};
+
+/// Which connection it is, and how it behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Its behaviour.
+    pub profile: Profile,
+    /// The port of this end.
+    pub local_port: u16,
+    /// The port of the peer; 0 for a listener that takes any.
+    pub remote_port: u16,
+    /// The numbers it starts with; drawn if unset.
+    pub initial: Option<InitialNumbers>,
+}
+
+/// The random numbers of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InitialNumbers {
+    /// The initial sequence number (RFC 9293 s3.4.1).
+    pub sequence: u32,
+    /// What is added to the milliseconds of the clock for timestamps (RFC 7323 s5.4).
+    pub clock: u32,
+}
+
+impl Config {
+    /// A connection with drawn numbers.
+    pub const fn new(profile: Profile, local_port: u16, remote_port: u16) -> Self {
+        Self { profile, local_port, remote_port, initial: None }
+    }
+}
+
+/// What can happen to a connection.
+#[derive(Clone, Copy, Debug)]
+pub enum Input<'a> {
+    /// Connect to the peer.
+    Open,
+    /// Wait for a peer.
+    Listen,
+    /// A segment came whose ports are those of this connection.
+    Segment {
+        /// Its header.
+        header: &'a Header,
+        /// Its data.
+        payload: &'a [u8],
+    },
+    /// The application sends; there is [`Connection::room`] for all of it.
+    Write(&'a [u8]),
+    /// The application takes up to so many octets.
+    Read(usize),
+    /// The application sends no more.
+    Close,
+    /// The application gives the connection up.
+    Abort,
+    /// The deadline has come.
+    Deadline,
+}
+
+/// A segment to send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// Its header.
+    pub header: Header,
+    /// Its data.
+    pub payload: Vec<u8>,
+}
+
+/// What a connection asks of its driver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Send a segment.
+    Segment(Transmit),
+    /// The handshake is over.
+    Established,
+    /// There is data to read.
+    Readable,
+    /// The data of an [`Input::Read`].
+    Data(Vec<u8>),
+    /// The peer sends no more; what it sent can still be read.
+    PeerClosed,
+    /// The connection is over.
+    Closed(Ending),
+}
+
+/// How a connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Both ends closed it.
+    Finished,
+    /// The peer refused it.
+    Refused,
+    /// The peer reset it.
+    Reset,
+    /// The peer did not answer.
+    TimedOut,
+    /// The application gave it up.
+    Aborted,
+}
+
+/// The states of RFC 9293 s3.3.2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// There is no connection.
+    Closed,
+    /// It waits for a SYN.
+    Listen,
+    /// Its SYN has left.
+    SynSent,
+    /// It has the peer's SYN, and its own is not acknowledged.
+    SynReceived,
+    /// Data goes both ways.
+    Established,
+    /// It has closed its half, and the FIN is not acknowledged.
+    FinWait1,
+    /// Its FIN is acknowledged, and the peer has not closed.
+    FinWait2,
+    /// The peer has closed its half.
+    CloseWait,
+    /// Both have closed at the same time, and its FIN is not acknowledged.
+    Closing,
+    /// The peer has closed first, and its own FIN is not acknowledged.
+    LastAck,
+    /// It waits for segments that are late.
+    TimeWait,
+}
+
+/// The sender as TCP_INFO of Linux shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SendSnapshot {
+    /// The phase of loss recovery.
+    pub phase: Phase,
+    /// The congestion window in segments.
+    pub window: u32,
+    /// The slow-start threshold, once there is one.
+    pub threshold: Option<u32>,
+    /// Segments that are not acknowledged.
+    pub out: u32,
+    /// Segments known to have arrived out of order.
+    pub sacked: u32,
+    /// Segments that count as lost.
+    pub lost: u32,
+    /// Segments on their way.
+    pub in_flight: u32,
+    /// The retransmission timeout with its back-off.
+    pub rto: Duration,
+    /// The smoothed round-trip time.
+    pub srtt: Option<Duration>,
+    /// Doublings of the timeout.
+    pub backoff: u32,
+    /// Octets per second of a window that paces.
+    pub pacing_rate: Option<u64>,
+    /// Totals.
+    pub counters: SendCounters,
+}
+
+/// Both halves of an established connection.
+struct Flow {
+    sender: Sender,
+    receiver: Receiver,
+    acks: Acks,
+    /// What the last segment that left said about our window.
+    window_sent: i64,
+}
+
+impl Flow {
+    fn circumstances(&self) -> Circumstances {
+        let estimator = self.sender.estimator();
+        let window = self.window_sent;
+        Circumstances { rto: estimator.rto(), srtt: estimator.srtt(), window }
+    }
+}
+
+/// The SYN of this end on its way.
+#[derive(Clone, Copy, Debug)]
+struct Syn {
+    sent: Instant,
+    retries: u32,
+    rto: Duration,
+    deadline: Instant,
+}
+
+/// What the SYNs said.
+#[derive(Clone, Copy, Debug, Default)]
+struct Agreed {
+    /// The peer's initial sequence number.
+    irs: u32,
+    mss: u16,
+    /// The shift of windows that the peer sends, and of ours; `None` without scaling.
+    shifts: Option<(u8, u8)>,
+    timestamps: bool,
+    sack: bool,
+    window: u64,
+}
+
+/// One connection.
+pub struct Connection {
+    config: Config,
+    state: State,
+    iss: u32,
+    clock_offset: u32,
+    syn: Option<Syn>,
+    agreed: Agreed,
+    flow: Option<Flow>,
+    /// The timestamp to echo, and when it came (RFC 7323 s4.3).
+    recent: Option<(u32, Instant)>,
+    closes_when_established: bool,
+    challenge_after: Instant,
+    time_wait: Option<Instant>,
+    outputs: Outbox<Output>,
+}
+
+impl Connection {
+    /// A connection that is closed.
+    pub fn new(config: Config, rng: &mut Rng) -> Result<Self, ConfigError> {
+        config.profile.check()?;
+        let drawn = InitialNumbers { sequence: rng.next_u32(), clock: rng.next_u32() };
+        let initial = config.initial.unwrap_or(drawn);
+        Ok(Self {
+            config,
+            state: State::Closed,
+            iss: initial.sequence,
+            clock_offset: initial.clock,
+            syn: None,
+            agreed: Agreed::default(),
+            flow: None,
+            recent: None,
+            closes_when_established: false,
+            challenge_after: Instant::ZERO,
+            time_wait: None,
+            outputs: Outbox::new(),
+        })
+    }
+    /// Its state.
+    pub const fn state(&self) -> State {
+        self.state
+    }
+    /// Octets that can be written now; 0 before the handshake is over and after [`Input::Close`].
+    pub fn room(&self) -> usize {
+        let is_open = matches!(self.state, State::Established | State::CloseWait);
+        self.flow.as_ref().filter(|_| is_open).map_or(0, |flow| flow.sender.room())
+    }
+    /// Octets that can be read now.
+    pub fn readable(&self) -> usize {
+        self.flow.as_ref().map_or(0, |flow| flow.receiver.unread())
+    }
+    /// The sender, once the handshake is over.
+    pub fn sending(&self) -> Option<SendSnapshot> {
+        let sender = &self.flow.as_ref()?.sender;
+        let window = sender.window().snapshot();
+        Some(SendSnapshot {
+            phase: sender.phase(),
+            window: window.window,
+            threshold: window.threshold,
+            out: sender.out(),
+            sacked: sender.sacked(),
+            lost: sender.lost(),
+            in_flight: sender.in_flight(),
+            rto: sender.estimator().rto(),
+            srtt: sender.estimator().srtt(),
+            backoff: sender.estimator().backoff(),
+            pacing_rate: sender.window().pacing_rate(),
+            counters: sender.counters(),
+        })
+    }
+    /// The sequence number of a position in our stream.
+    const fn sequence(&self, position: i64) -> u32 {
+        self.iss.wrapping_add(position as u32)
+    }
+    /// The position in the peer's stream that `sequence` names, near `reference`.
+    const fn peer_position(&self, sequence: u32, reference: i64) -> i64 {
+        let near = self.agreed.irs.wrapping_add(reference as u32);
+        reference + sequence.wrapping_sub(near) as i32 as i64
+    }
+    /// The position in our stream that `number` names, near `reference`.
+    const fn own_position(&self, number: u32, reference: i64) -> i64 {
+        reference + number.wrapping_sub(self.sequence(reference)) as i32 as i64
+    }
+    /// Nothing is left but the ending.
+    fn end(&mut self, ending: Ending) {
+        self.state = State::Closed;
+        self.syn = None;
+        self.time_wait = None;
+        self.flow = None;
+        self.outputs.push(Output::Closed(ending));
+    }
+}
+
+impl Syn {
+    const fn new(now: Instant, deadline: Instant) -> Self {
+        Self { sent: now, retries: 0, rto: RTO_INITIAL, deadline }
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("state", &self.state)
+            .field("sending", &self.sending())
+            .finish_non_exhaustive()
+    }
+}

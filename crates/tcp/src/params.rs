@@ -1,0 +1,68 @@
+//! Numbers of TCP, each with its source. Where Linux and an RFC differ, the profile says which one counts
+//! ([`crate::Profile`]).
+
+use lowmesh_units::Duration;
+
+/// RTO before the first sample: RFC 6298 s2.1, 1 s.
+pub const RTO_INITIAL: Duration = Duration::from_secs(1);
+/// Least spread that is added to SRTT: Linux (TCP_RTO_MIN), 200 ms; RFC 6298 s2.4 has an RTO of 1 s at least.
+pub const RTO_SPREAD_MIN: Duration = Duration::from_millis(200);
+/// Largest RTO: Linux (TCP_RTO_MAX), 120 s; RFC 6298 s2.5 allows 60 s or more.
+pub const RTO_MAX: Duration = Duration::from_secs(120);
+/// The tick to which Linux rounds timers up with 250 ticks a second: 4 ms.
+pub const TICK: Duration = Duration::from_millis(4);
+/// Retransmission timeouts of one segment before the connection is given up: Linux (tcp_retries2), 15; RFC 9293
+/// s3.8.3 wants 100 s at least.
+pub const RETRIES_MAX: u32 = 15;
+/// Retransmissions of a SYN: Linux (tcp_syn_retries), 6.
+pub const SYN_RETRIES_MAX: u32 = 6;
+/// First timeouts of a SYN that do not back off: Linux 6.5 (tcp_syn_linear_timeouts), 4.
+pub const SYN_LINEAR_TIMEOUTS: u32 = 4;
+/// Initial window: RFC 6928 s2, 10 segments.
+pub const INITIAL_WINDOW_SEGMENTS: u32 = 10;
+/// Segments that leave before pacing begins: Linux, 10.
+pub const UNPACED_SEGMENTS: u64 = 10;
+/// Largest congestion window: ours, 4,096 segments; it bounds the queue of what is not acknowledged.
+pub const WINDOW_SEGMENTS_MAX: u32 = 4_096;
+/// DupThresh: RFC 5681 s3.2, 3 duplicate acknowledgements.
+pub const REORDERING: u32 = 3;
+/// Most that reordering is believed: Linux (tcp_max_reordering), 300 segments.
+pub const REORDERING_MAX: u32 = 300;
+/// MSS without the option: RFC 9293 s3.7.1, 536 octets.
+pub const MSS_DEFAULT: u16 = 536;
+/// Least MSS that a peer may announce: Linux (TCP_MIN_SND_MSS), 48 octets.
+pub const MSS_MIN: u16 = 48;
+/// Largest shift of the window: RFC 7323 s2.3, 14.
+pub const WINDOW_SCALE_MAX: u8 = 14;
+/// Age at which a timestamp of the peer no longer protects: RFC 7323 s5.5, 24 days.
+pub const PAWS_AGE: Duration = Duration::from_secs(24 * 24 * 3_600);
+
+/// First acknowledgements that are not delayed: Linux (TCP_MAX_QUICKACKS), 16.
+pub const QUICK_ACKS_MAX: u32 = 16;
+/// Least delay of an acknowledgement: Linux (TCP_ATO_MIN), 40 ms; RFC 9293 s3.8.6.3 allows up to 500 ms.
+pub const ACK_DELAY_MIN: Duration = Duration::from_millis(40);
+/// Largest delay of an acknowledgement: Linux (TCP_DELACK_MAX), 200 ms.
+pub const ACK_DELAY_MAX: Duration = Duration::from_millis(200);
+/// Time between two challenge ACKs of one connection: Linux (tcp_invalid_ratelimit), 500 ms; RFC 5961 s7 wants a limit.
+pub const CHALLENGE_ACK_GAP: Duration = Duration::from_millis(500);
+/// TIME-WAIT: Linux (TCP_TIMEWAIT_LEN), 60 s; RFC 9293 s3.4.2 has 2 MSL, which would be 4 min.
+pub const TIME_WAIT: Duration = Duration::from_secs(60);
+/// Segments out of order that are kept: ours, 256 ranges a connection; the farthest goes when one more comes.
+pub const OUT_OF_ORDER_MAX: usize = 256;
+
+/// Room for the timer in the loss probe of more than one segment: Linux (TCP_TIMEOUT_MIN), 2 ticks, 8 ms.
+pub const PROBE_MARGIN: Duration = Duration::from_millis(8);
+/// The same of a lone segment, whose acknowledgement may be delayed: RFC 8985 s7.2 (WCDelAckT), 200 ms.
+pub const PROBE_MARGIN_LONE: Duration = Duration::from_millis(200);
+/// Rounding of the reordering timer: Linux (TCP_TIMEOUT_MIN_US), 2 ms.
+pub const REORDER_MARGIN: Duration = Duration::from_millis(2);
+/// Age of the least round-trip time: Linux (tcp_min_rtt_wlen), 300 s.
+pub const RTT_MIN_AGE: Duration = Duration::from_secs(300);
+
+/// Buffers of a connection on a host: ours, 128 KiB for each direction.
+pub const BUFFER_OCTETS: u32 = 128 * 1024;
+/// Buffers of a connection in a low-power network: ours, 4 segments of 5 frames (462 octets) as the measurements of Kumar
+/// et al. (NSDI 2020) recommend, 1,848 octets.
+pub const LLN_BUFFER_OCTETS: u32 = 1_848;
+/// MSS in a low-power network: 5 frames of IEEE 802.15.4, 462 octets (the same source).
+pub const LLN_MSS: u16 = 462;

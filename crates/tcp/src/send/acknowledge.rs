@@ -1,0 +1,232 @@
+//! An acknowledgement: what it covers, the round-trip time, and what the window is told (Linux, tcp_ack).
+
+use lowmesh_congestion::window::Phase;
+use lowmesh_units::{Duration, Instant};
+
+use super::finding::Finding;
+use super::report::Report;
+use super::{Acknowledgement, Retransmit, Sender, Timer};
+
+impl Sender {
+    /// Takes an acknowledgement that lies within what was sent.
+    pub(crate) fn on_acknowledgement(&mut self, ack: &Acknowledgement<'_>, now: Instant) {
+        if ack.position < self.una {
+            return;
+        }
+        let in_flight_before = self.queue.in_flight();
+        let delivered_before = self.sampler.delivered();
+        let lost_before = self.queue.lost_total;
+        let mut finding = Finding {
+            advances: ack.position > self.una,
+            is_no_duplicate: ack.has_data,
+            ..Finding::default()
+        };
+        if finding.advances {
+            self.retries = 0;
+        }
+        self.update_peer_window(ack, &mut finding);
+        self.window_probes = 0;
+        let was_empty = self.queue.is_empty();
+        self.una = ack.position;
+        if was_empty {
+            self.after_probe(now);
+            self.transmit(now);
+            return;
+        }
+        self.take_blocks(ack, &mut finding, now);
+        self.clean(&mut finding, now);
+        let rtt = self.update_rtt(ack, &finding, now);
+        finding.restarts_timer |= finding.covered > 0;
+        if !self.sack && finding.covered > 0 {
+            self.remove_anonymous_sacks(finding.covered);
+        }
+        self.process_loss_probe(ack.position, &finding, now);
+        let is_dubious = !(finding.is_no_duplicate || finding.covered > 0)
+            || finding.sacks
+            || finding.reports_duplicate
+            || self.phase != Phase::Open;
+        let retransmit =
+            if is_dubious { self.find_losses(&finding, ack, now) } else { Retransmit::Lost };
+        if finding.restarts_timer && !self.rack.sets_timer() {
+            self.restart_timer(now);
+        }
+        let delivered = (self.sampler.delivered() - delivered_before) as u32;
+        let newly_lost = (self.queue.lost_total - lost_before) as u32;
+        let rtt_min = self.rtt_min.map(|(rtt, _)| rtt);
+        let rate = self.sampler.sample(&finding.newest, delivered, rtt_min, now);
+        if self.phase == Phase::Recovery && !self.window.recovers_itself() {
+            self.reduce(delivered, newly_lost, finding.advances);
+        }
+        let advances = finding.covered > 0;
+        let report = Report { rate, rtt, delivered, newly_lost, in_flight_before, advances };
+        self.tell(&report, now);
+        self.transmit_after(retransmit, now);
+    }
+    /// RFC 9293 s3.10.7.4: a segment updates the window if it is not older than the last one that did.
+    fn update_peer_window(&mut self, ack: &Acknowledgement<'_>, finding: &mut Finding) {
+        let is_newer = ack.position > self.una
+            || ack.segment > self.window_segment
+            || (ack.segment == self.window_segment && ack.window > self.peer_window);
+        if is_newer {
+            finding.is_no_duplicate |= ack.window != self.peer_window
+                || finding.advances
+                || ack.segment > self.window_segment;
+            self.window_segment = ack.segment;
+            self.peer_window = ack.window;
+            self.peer_window_max = self.peer_window_max.max(ack.window);
+        } else if ack.window == 0 {
+            self.peer_window = 0;
+            finding.is_no_duplicate = true;
+        }
+    }
+    /// Removes what is covered from the queue (Linux, tcp_clean_rtx_queue).
+    fn clean(&mut self, finding: &mut Finding, now: Instant) {
+        while let Some(head) = self.queue.segments.front_mut() {
+            if head.end > self.una {
+                // A segment that is covered in part keeps what is left, for retransmission.
+                head.start = head.start.max(self.una);
+                break;
+            }
+            let Some(segment) = self.queue.segments.pop_front() else { break };
+            if segment.is_retransmitted {
+                self.queue.retransmitted -= 1;
+            }
+            if segment.was_retransmitted {
+                finding.covers_copy = true;
+            } else if !segment.is_sacked {
+                let rtt = now.since(segment.left);
+                finding.rtt_oldest = finding.rtt_oldest.or(Some(rtt));
+                finding.rtt_newest = Some(rtt);
+                finding.proves_original |= segment.end <= self.high;
+            }
+            if segment.is_sacked {
+                self.queue.sacked -= 1;
+            } else if self.sack {
+                self.sampler.count(1);
+                self.rack_advance(&segment, now);
+            }
+            if segment.is_lost {
+                self.queue.lost -= 1;
+            }
+            if segment.is_counted {
+                self.acked.push(segment.message());
+            }
+            if let Some(stamp) = segment.stamp {
+                self.sampler.on_delivered(stamp, segment.end, &mut finding.newest);
+            }
+            finding.covered += 1;
+        }
+        // Without SACK nothing says which of several segments were originals.
+        if !self.sack && finding.covers_copy {
+            finding.proves_original = false;
+        }
+        let freed = (self.una.min(self.data_end()) - self.buffer_start).max(0);
+        self.buffer.drain(..freed as usize);
+        self.buffer_start += freed;
+    }
+    /// Takes a sample, from originals, from blocks or from the echoed timestamp (RFC 7323 s4.3). The newest is the window's.
+    fn update_rtt(
+        &mut self,
+        ack: &Acknowledgement<'_>,
+        finding: &Finding,
+        now: Instant,
+    ) -> Option<Duration> {
+        let originals =
+            if finding.covers_copy { None } else { finding.rtt_oldest.zip(finding.rtt_newest) };
+        let echo = ack.echo_rtt.filter(|_| finding.covered > 0).map(|rtt| (rtt, rtt));
+        let (oldest, newest) = originals.or(finding.rtt_sacked).or(echo)?;
+        self.note_rtt_min(newest, now);
+        self.estimator.sample(oldest, self.una, self.next);
+        // A segment that was sent after the head shows that the path works: the timer starts again.
+        let head_age = self.queue.segments.front().map(|head| now.since(head.left));
+        let sacked = finding.rtt_sacked.map(|(oldest, _)| oldest);
+        if finding.covered == 0 && sacked.zip(head_age).is_some_and(|(rtt, age)| rtt > age) {
+            self.restart_timer(now);
+        }
+        Some(newest)
+    }
+    /// What duplicate acknowledgements said about segments that are covered now (Linux, tcp_remove_reno_sacks).
+    fn remove_anonymous_sacks(&mut self, covered: u32) {
+        self.sampler.count(covered.saturating_sub(self.queue.sacked).max(1));
+        self.queue.sacked = self.queue.sacked.saturating_sub(covered - 1);
+        self.check_reordering(covered);
+    }
+    /// Marks what blocks of SACK name (RFC 2018, RFC 6675 s4).
+    fn take_blocks(&mut self, ack: &Acknowledgement<'_>, finding: &mut Finding, now: Instant) {
+        if !self.sack {
+            return;
+        }
+        for (place, &(left, right)) in ack.blocks.iter().enumerate() {
+            let is_inside = |outer: &(i64, i64)| outer.0 <= left && right <= outer.1;
+            let repeats = right <= self.una || ack.blocks.get(1).is_some_and(is_inside);
+            if place == 0 && repeats {
+                self.take_duplicate_report(finding);
+            } else if left < right && left >= self.una && right <= self.next {
+                self.take_block(left, right, finding, now);
+            }
+        }
+    }
+    /// RFC 2883: data arrived twice, so a copy was not needed.
+    fn take_duplicate_report(&mut self, finding: &mut Finding) {
+        finding.reports_duplicate = true;
+        if let Some(copies) = self.undo.copies.filter(|copies| *copies > 0) {
+            self.undo.copies = Some(copies - 1);
+        }
+        self.rack.widen(self.una, self.next);
+    }
+    fn take_block(&mut self, left: i64, right: i64, finding: &mut Finding, now: Instant) {
+        let highest = self
+            .queue
+            .segments
+            .iter()
+            .rfind(|sent| sent.is_sacked)
+            .map_or(i64::MIN, |sent| sent.end);
+        for index in 0..self.queue.segments.len() {
+            let segment = self.queue.segments[index];
+            if segment.is_sacked || segment.start < left || segment.end > right {
+                continue;
+            }
+            if !segment.was_retransmitted {
+                let rtt = now.since(segment.left);
+                let (oldest, newest) = finding.rtt_sacked.unwrap_or((rtt, rtt));
+                finding.rtt_sacked = Some((oldest.max(rtt), newest.min(rtt)));
+                finding.proves_original |= segment.end <= self.high;
+                self.reordering_seen |= segment.end < highest;
+            }
+            if let Some(stamp) = segment.stamp {
+                self.sampler.on_delivered(stamp, segment.end, &mut finding.newest);
+            }
+            if segment.is_counted {
+                self.acked.push(segment.message());
+            }
+            self.queue.mark_sacked(index);
+            self.sampler.count(1);
+            self.rack_advance(&segment, now);
+            finding.sacks = true;
+        }
+    }
+    /// The end of a loss probe (RFC 8985 s7.4).
+    fn process_loss_probe(&mut self, position: i64, finding: &Finding, now: Instant) {
+        let Some(end) = self.probe_end.filter(|end| position >= *end) else { return };
+        if !self.probe_was_copy || finding.reports_duplicate {
+            self.probe_end = None;
+        } else if position > end {
+            // The probe repaired a loss: congestion, met once.
+            self.probe_end = None;
+            self.meet_congestion(now);
+        } else if !(finding.advances || finding.is_no_duplicate || finding.sacks) {
+            self.probe_end = None;
+        }
+    }
+    /// An acknowledgement came while nothing was on its way.
+    fn after_probe(&mut self, now: Instant) {
+        if let Some((Timer::WindowProbe, _)) = self.timer {
+            if self.unsent() == 0 || self.window_end() > self.next {
+                self.timer = None;
+                self.probe_backoff = 0;
+            } else {
+                self.timer = Some((Timer::WindowProbe, now + self.probe_delay()));
+            }
+        }
+    }
+}

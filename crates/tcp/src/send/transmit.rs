@@ -1,0 +1,205 @@
+//! What leaves: copies of what is lost, then new data, as far as window, pacing and the peer allow (Linux,
+//! tcp_write_xmit and tcp_xmit_retransmit_queue).
+
+use lowmesh_congestion::window::Phase;
+use lowmesh_units::{Duration, Instant};
+
+use super::queue::Sent;
+use super::{Departure, Retransmit, Sender, Timer};
+use crate::params::UNPACED_SEGMENTS;
+
+impl Sender {
+    /// Sends what may leave now.
+    pub(crate) fn transmit(&mut self, now: Instant) {
+        self.transmit_after(Retransmit::Lost, now);
+    }
+    pub(super) fn transmit_after(&mut self, retransmit: Retransmit, now: Instant) {
+        self.waits_for_pacing = false;
+        if retransmit == Retransmit::NewData {
+            self.send_new(now);
+            if self.next > self.high {
+                return;
+            }
+            self.is_probing_spurious = false;
+        }
+        self.send_lost(now);
+        self.send_new(now);
+    }
+    fn send_lost(&mut self, now: Instant) {
+        let mut restarts_timer = false;
+        for index in 0..self.queue.segments.len() {
+            let is_done = self.queue.retransmitted >= self.queue.lost;
+            if is_done || self.queue.in_flight() >= self.window_size() || self.is_paced(now) {
+                break;
+            }
+            let segment = &self.queue.segments[index];
+            if !segment.is_lost || segment.is_sacked || segment.is_retransmitted {
+                continue;
+            }
+            self.retransmit(index, now);
+            if self.phase == Phase::Recovery {
+                self.reduction.out += 1;
+            }
+            restarts_timer |= index == 0 && !matches!(self.timer, Some((Timer::Reordering, _)));
+        }
+        if restarts_timer {
+            self.timer = Some((Timer::Retransmission, now + self.estimator.rto()));
+        }
+    }
+    /// True when pacing holds the next segment back.
+    fn is_paced(&mut self, now: Instant) -> bool {
+        let is_paced = self.paced_until > now && self.window.pacing_rate().is_some();
+        self.waits_for_pacing |= is_paced;
+        is_paced
+    }
+    fn send_new(&mut self, now: Instant) {
+        let mut count = 0;
+        let mut is_limited = false;
+        while self.unsent() > 0 && !self.is_paced(now) {
+            if self.queue.in_flight() >= self.window_size() {
+                is_limited = true;
+                break;
+            }
+            let Some(octets) = self.next_octets() else { break };
+            self.send_segment(octets, now);
+            count += 1;
+        }
+        is_limited |= self.queue.in_flight() >= self.window_size();
+        if count > 0 || is_limited {
+            self.validate_window(is_limited);
+        }
+        if count > 0 {
+            if self.phase == Phase::Recovery {
+                self.reduction.out += count;
+            }
+            self.schedule_loss_probe(false, now);
+        }
+        if self.queue.is_empty()
+            && self.unsent() > 0
+            && self.timer.is_none()
+            && !self.waits_for_pacing
+        {
+            self.probe_backoff = 0;
+            self.timer = Some((Timer::WindowProbe, now + self.probe_delay()));
+        }
+    }
+    /// Octets of the next segment with new data, if window and Nagle allow one; 0 for a lone FIN.
+    fn next_octets(&self) -> Option<i64> {
+        let octets = (self.data_end() - self.next).min(self.full_segment());
+        if self.next + octets > self.window_end() {
+            // The sender's silly window avoidance (RFC 9293 s3.8.6.2.1): no part of a segment.
+            return None;
+        }
+        let ends = self.fin == Some(self.next + octets);
+        let is_short = octets < self.full_segment() && !ends;
+        let short_is_out = self.short_end > self.una;
+        (!(is_short && self.profile.nagle && short_is_out)).then_some(octets)
+    }
+    /// A segment with new data leaves.
+    fn send_segment(&mut self, octets: i64, now: Instant) {
+        let is_alone = self.queue.is_empty();
+        let start = self.next;
+        let fin = self.fin == Some(start + octets);
+        let end = start + octets + i64::from(fin);
+        let stamp = self.sampler.on_sent(is_alone, now);
+        self.queue.segments.push_back(Sent {
+            start,
+            end,
+            fin,
+            left: now,
+            stamp: Some(stamp),
+            is_lost: false,
+            is_retransmitted: false,
+            was_retransmitted: false,
+            is_sacked: false,
+            is_counted: true,
+        });
+        if octets < self.full_segment() {
+            self.short_end = end;
+        }
+        self.next = end;
+        self.window.on_sent(1, now);
+        self.depart(start, octets, fin, now);
+        if is_alone || matches!(self.timer, Some((Timer::LossProbe, _))) {
+            self.rearm(now);
+        }
+    }
+    /// A copy of a segment leaves, and is on its way.
+    pub(super) fn retransmit(&mut self, index: usize, now: Instant) {
+        self.copy(index, now);
+        let Some(segment) = self.queue.segments.get_mut(index) else { return };
+        if !segment.is_retransmitted {
+            segment.is_retransmitted = true;
+            self.queue.retransmitted += 1;
+        }
+        let clock = self.clock(now);
+        self.undo.first_copy.get_or_insert(clock);
+        self.undo.copies = Some(self.undo.copies.unwrap_or(0) + 1);
+    }
+    fn copy(&mut self, index: usize, now: Instant) {
+        let stamp = self.sampler.on_sent(false, now);
+        let Some(segment) = self.queue.segments.get_mut(index) else { return };
+        segment.left = now;
+        segment.stamp = Some(stamp);
+        segment.was_retransmitted = true;
+        let (start, end, fin) = (segment.start, segment.end, segment.fin);
+        if !core::mem::replace(&mut segment.is_counted, true) {
+            self.window.on_sent(1, now);
+        }
+        self.counters.retransmissions += 1;
+        self.depart(start, end - i64::from(fin) - start, fin, now);
+    }
+    fn depart(&mut self, start: i64, octets: i64, fin: bool, now: Instant) {
+        let from = (start - self.buffer_start) as usize;
+        let data = self.buffer.range(from..from + octets as usize).copied().collect();
+        let push = start + octets == self.data_end();
+        self.departures.push_back(Departure { start, data, push, fin });
+        self.counters.segments += 1;
+        self.last_sent = now;
+        self.pace(octets as u64, now);
+    }
+    /// Departures keep the window's rate; one that comes late may be followed sooner (Linux,
+    /// tcp_update_skb_after_send).
+    fn pace(&mut self, octets: u64, now: Instant) {
+        let Some(rate) = self.window.pacing_rate().filter(|rate| *rate > 0) else { return };
+        let late = now.since(self.paced_until);
+        self.paced_until = self.paced_until.max(now);
+        if self.counters.segments >= UNPACED_SEGMENTS {
+            let gap = Duration::from_nanos(octets.saturating_mul(1_000_000_000) / rate);
+            self.paced_until += gap - late.min(gap / 2);
+        }
+    }
+    /// Remembers how much of the window a flight uses (RFC 7661 has the idea, Linux the rule).
+    fn validate_window(&mut self, is_limited: bool) {
+        let out = self.queue.len();
+        let usage = &mut self.usage;
+        let is_over = self.una >= usage.end;
+        if is_over || is_limited || (!usage.is_limited && out > usage.out_max) {
+            usage.is_limited = is_limited;
+            usage.out_max = out;
+            usage.end = self.next;
+        }
+    }
+    /// One segment with new data, whatever window and pacing say: a loss probe.
+    pub(super) fn send_one_regardless(&mut self, now: Instant) {
+        if self.unsent() > 0
+            && let Some(octets) = self.next_octets()
+        {
+            self.send_segment(octets, now);
+        }
+    }
+    /// The last segment again as a loss probe, which counts as no copy that is on its way.
+    pub(super) fn send_copy_of_last(&mut self, now: Instant) {
+        let last = self.queue.segments.iter().rposition(|segment| !segment.is_sacked);
+        if let Some(index) = last {
+            self.copy(index, now);
+        }
+    }
+    /// A part of a segment, for a peer whose window holds no more and has not opened for an RTO (RFC 9293
+    /// s3.8.6.2.1, the override timeout).
+    pub(super) fn send_what_fits(&mut self, now: Instant) {
+        let room = self.window_end() - self.next;
+        let octets = (self.data_end() - self.next).min(self.full_segment()).min(room);
+        self.send_segment(octets, now);
+    }
+}

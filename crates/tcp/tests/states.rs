@@ -1,0 +1,351 @@
+//! Opening, closing, peers that vanish, windows that close, and segments from attackers.
+
+mod pair;
+
+use lowmesh_machine::Machine;
+use lowmesh_tcp::{Config, Connection, Ending, Input, Output, Profile, State, reset_for};
+use lowmesh_units::{Duration, Instant, NodeId, Purpose, Rng, Seed};
+use lowmesh_wire::tcp::{Control, Ends, Header, Segment};
+use pair::{Pair, fast};
+
+const SECOND: Instant = Instant::from_secs(1);
+
+/// Two ends after the handshake that stay open.
+fn established(profile: Profile) -> Pair {
+    let mut pair = Pair::new([profile; 2], fast(0.0), 1);
+    pair.ends[0].closes = false;
+    pair.ends[1].closes = false;
+    pair.connect();
+    pair.run(SECOND);
+    assert_eq!(states(&pair), [State::Established; 2]);
+    pair
+}
+
+fn states(pair: &Pair) -> [State; 2] {
+    pair.ends.each_ref().map(|end| end.connection.state())
+}
+
+fn header_of(bytes: &[u8], from: usize) -> (Header, Vec<u8>) {
+    let (client, server) = ([10, 9, 0, 2], [10, 9, 0, 1]);
+    let ends = if from == 0 { Ends::V4(client, server) } else { Ends::V4(server, client) };
+    let segment = Segment::parse(&ends, bytes).expect("our own octets");
+    (segment.header, segment.payload.to_vec())
+}
+
+/// The last header that an end has sent.
+fn last_from(pair: &Pair, from: usize) -> Header {
+    let (_, _, bytes) = pair.log.iter().rfind(|(_, end, _)| *end == from).expect("it has sent");
+    header_of(bytes, from).0
+}
+
+fn count_from(pair: &Pair, from: usize) -> usize {
+    pair.log.iter().filter(|(_, end, _)| *end == from).count()
+}
+
+/// Hands a forged segment to the server.
+fn forge(pair: &mut Pair, header: Header, payload: &[u8]) {
+    pair.now += Duration::from_secs(1);
+    pair.input(1, Input::Segment { header: &header, payload });
+}
+
+/// A segment as the client would send it next.
+fn next_of_client(pair: &Pair) -> Header {
+    let server = last_from(pair, 1);
+    Header {
+        source_port: 40_000,
+        destination_port: 5_683,
+        sequence: server.acknowledgment,
+        acknowledgment: server.sequence.wrapping_add(u32::from(server.control.syn)),
+        control: Control { ack: true, ..Control::default() },
+        window: 1_000,
+        ..Header::default()
+    }
+}
+
+#[test]
+fn only_the_exact_number_resets_and_others_in_the_window_are_challenged() {
+    let mut pair = established(Profile::LINUX);
+    let mut reset = next_of_client(&pair);
+    reset.control = Control { rst: true, ..Control::default() };
+    let exact = reset.sequence;
+    for offset in [1, 100, 60_000] {
+        let sent = count_from(&pair, 1);
+        reset.sequence = exact.wrapping_add(offset);
+        forge(&mut pair, reset, &[]);
+        assert_eq!(pair.ends[1].connection.state(), State::Established, "{offset}");
+        assert_eq!(count_from(&pair, 1), sent + 1, "a challenge ACK");
+        assert_eq!(last_from(&pair, 1).acknowledgment, exact);
+    }
+    for offset in [0x8000_0000, 0xffff_fff0] {
+        let sent = count_from(&pair, 1);
+        reset.sequence = exact.wrapping_add(offset);
+        forge(&mut pair, reset, &[]);
+        assert_eq!(count_from(&pair, 1), sent, "outside of the window it is dropped silently");
+    }
+    reset.sequence = exact;
+    forge(&mut pair, reset, &[]);
+    assert_eq!(pair.ends[1].ending, Some(Ending::Reset));
+}
+
+#[test]
+fn a_syn_in_the_window_is_challenged() {
+    let mut pair = established(Profile::LINUX);
+    let sent = count_from(&pair, 1);
+    let mut syn = next_of_client(&pair);
+    syn.control = Control { syn: true, ..Control::default() };
+    forge(&mut pair, syn, &[]);
+    assert_eq!(
+        (pair.ends[1].connection.state(), count_from(&pair, 1)),
+        (State::Established, sent + 1)
+    );
+}
+
+#[test]
+fn challenges_are_limited_to_two_in_a_second() {
+    let mut pair = established(Profile::LINUX);
+    let sent = count_from(&pair, 1);
+    let mut syn = next_of_client(&pair);
+    syn.control = Control { syn: true, ..Control::default() };
+    for _ in 0..1_000 {
+        pair.now += Duration::from_millis(1);
+        pair.input(1, Input::Segment { header: &syn, payload: &[] });
+    }
+    assert_eq!(count_from(&pair, 1), sent + 2);
+}
+
+#[test]
+fn data_with_an_acknowledgement_out_of_range_is_not_believed() {
+    let mut pair = established(Profile::LINUX);
+    for offset in [1_u32, 1_000_000, 0x8000_0000, 0x4000_0000_u32.wrapping_neg()] {
+        let mut data = next_of_client(&pair);
+        data.acknowledgment = data.acknowledgment.wrapping_add(offset);
+        forge(&mut pair, data, b"forged");
+    }
+    assert!(pair.ends[1].received.is_empty());
+    let data = next_of_client(&pair);
+    forge(&mut pair, data, b"honest");
+    assert_eq!(pair.ends[1].received, b"honest");
+}
+
+#[test]
+fn a_segment_with_an_old_timestamp_is_dropped_and_answered() {
+    let mut pair = established(Profile::LINUX);
+    let mut data = next_of_client(&pair);
+    let echoed = last_from(&pair, 1).options.timestamps.expect("timestamps").echo;
+    let timestamps = |value| Some(lowmesh_wire::tcp::Timestamps { value, echo: 0 });
+    data.options.timestamps = timestamps(echoed.wrapping_sub(10));
+    let sent = count_from(&pair, 1);
+    forge(&mut pair, data, b"old");
+    assert!(pair.ends[1].received.is_empty());
+    assert_eq!(count_from(&pair, 1), sent + 1);
+    data.options.timestamps = timestamps(echoed.wrapping_add(1_000));
+    forge(&mut pair, data, b"new");
+    assert_eq!(pair.ends[1].received, b"new");
+}
+
+#[test]
+fn both_ends_may_open_at_once() {
+    let mut pair = Pair::new([Profile::LINUX; 2], fast(0.0), 1);
+    pair.ends[0].closes = false;
+    pair.ends[1].closes = false;
+    pair.input(0, Input::Open);
+    pair.input(1, Input::Open);
+    pair.run(SECOND);
+    assert_eq!(states(&pair), [State::Established; 2]);
+    pair.ends[0].to_send = b"hello".to_vec();
+    pair.input(0, Input::Deadline);
+    pair.run(Instant::from_secs(2));
+    assert_eq!(pair.ends[1].received, b"hello");
+}
+
+#[test]
+fn both_ends_may_close_at_once_and_wait_for_a_minute() {
+    let mut pair = established(Profile::LINUX);
+    pair.input(0, Input::Close);
+    pair.input(1, Input::Close);
+    pair.run(Instant::from_secs(30));
+    assert_eq!(states(&pair), [State::TimeWait; 2]);
+    pair.run(Instant::from_secs(70));
+    assert_eq!(pair.ends.each_ref().map(|end| end.ending), [Some(Ending::Finished); 2]);
+}
+
+#[test]
+fn a_half_that_is_closed_still_receives() {
+    let mut pair = established(Profile::LINUX);
+    pair.input(0, Input::Close);
+    pair.run(Instant::from_secs(2));
+    assert_eq!(states(&pair), [State::FinWait2, State::CloseWait]);
+    pair.input(1, Input::Write(b"more"));
+    pair.run(Instant::from_secs(3));
+    assert_eq!(pair.ends[0].received, b"more");
+    pair.input(1, Input::Close);
+    pair.run(Instant::from_secs(4));
+    assert_eq!(
+        (pair.ends[0].connection.state(), pair.ends[1].ending),
+        (State::TimeWait, Some(Ending::Finished))
+    );
+}
+
+#[test]
+fn a_peer_that_was_restarted_answers_with_a_reset() {
+    let mut pair = established(Profile::LINUX);
+    let mut rng = Rng::stream(Seed(7), NodeId(7), Purpose::Tcp);
+    let config = Config::new(Profile::LINUX, 5_683, 40_000);
+    pair.ends[1].connection = Connection::new(config, &mut rng).expect("valid");
+    pair.input(0, Input::Write(b"are you there?"));
+    pair.run(Instant::from_secs(2));
+    assert_eq!(pair.ends[0].ending, Some(Ending::Reset));
+}
+
+#[test]
+fn a_restarted_client_gets_through_to_a_server_that_holds_the_old_connection() {
+    let mut pair = established(Profile::LINUX);
+    let mut rng = Rng::stream(Seed(8), NodeId(8), Purpose::Tcp);
+    let config = Config::new(Profile::LINUX, 40_000, 5_683);
+    pair.ends[0].connection = Connection::new(config, &mut rng).expect("valid");
+    pair.now += Duration::from_secs(1);
+    pair.input(0, Input::Open);
+    pair.run(Instant::from_millis(2_500));
+    // RFC 9293 s3.5.1: the challenge to its SYN makes the client reset the old connection.
+    assert_eq!(
+        (pair.ends[1].ending, pair.ends[0].connection.state()),
+        (Some(Ending::Reset), State::SynSent)
+    );
+    pair.ends[1].ending = None;
+    let config = Config::new(Profile::LINUX, 5_683, 0);
+    pair.ends[1].connection = Connection::new(config, &mut rng).expect("valid");
+    pair.input(1, Input::Listen);
+    pair.run(Instant::from_secs(5));
+    assert_eq!(states(&pair), [State::Established; 2]);
+}
+
+#[test]
+fn a_peer_that_vanished_is_given_up_after_fifteen_timeouts() {
+    let mut pair = established(Profile::LINUX);
+    pair.links[0] = lowmesh_wired::Link::new(
+        lowmesh_wired::Config {
+            loss: lowmesh_wired::Loss::Independent { probability: 1.0 },
+            ..fast(0.0)[0]
+        },
+        Rng::stream(Seed(1), NodeId(0), Purpose::Wired),
+    )
+    .expect("valid");
+    pair.input(0, Input::Write(b"lost"));
+    pair.run(Instant::from_secs(3_600));
+    assert_eq!(pair.ends[0].ending, Some(Ending::TimedOut));
+}
+
+#[test]
+fn nobody_answers_a_syn() {
+    let mut rng = Rng::stream(Seed(1), NodeId(1), Purpose::Tcp);
+    let mut client = Connection::new(Config::new(Profile::LINUX, 1, 2), &mut rng).expect("valid");
+    client.handle(Instant::ZERO, Input::Open).expect("closed");
+    let mut sent = Vec::new();
+    let mut now = Instant::ZERO;
+    let ending = loop {
+        match client.poll_output() {
+            Some(Output::Segment(_)) => sent.push(now.as_secs_f64() as u64),
+            Some(Output::Closed(ending)) => break ending,
+            Some(_) => {}
+            None => {
+                now = client.next_deadline().expect("it waits");
+                client.handle(now, Input::Deadline).expect("accepted");
+            }
+        }
+    };
+    assert_eq!((sent, ending), (vec![0, 1, 2, 3, 4, 5, 7], Ending::TimedOut));
+}
+
+#[test]
+fn a_closed_port_refuses() {
+    let mut pair = Pair::new([Profile::LINUX; 2], fast(0.0), 1);
+    pair.input(0, Input::Open);
+    pair.run(SECOND);
+    assert_eq!(pair.ends[0].ending, Some(Ending::Refused));
+    let reset =
+        Header { control: Control { rst: true, ..Control::default() }, ..Header::default() };
+    assert_eq!(reset_for(&reset, &[]), None, "a reset is never answered");
+}
+
+#[test]
+fn an_abort_resets_the_peer() {
+    let mut pair = established(Profile::LINUX);
+    pair.input(0, Input::Abort);
+    pair.run(Instant::from_secs(2));
+    let endings = pair.ends.each_ref().map(|end| end.ending);
+    assert_eq!(endings, [Some(Ending::Aborted), Some(Ending::Reset)]);
+}
+
+#[test]
+fn a_closed_window_is_probed_until_it_opens() {
+    let mut pair = established(Profile::LLN);
+    pair.ends[1].reads = false;
+    pair.ends[0].to_send = (0..5_000_u32).map(|i| (i % 251) as u8).collect();
+    pair.input(0, Input::Deadline);
+    pair.run(Instant::from_secs(300));
+    assert_eq!(pair.ends[1].connection.readable(), 1_848, "the buffer is full");
+    let probes =
+        pair.log.iter().filter(|(at, end, _)| *end == 0 && *at > Instant::from_secs(3)).count();
+    assert!((6..=14).contains(&probes), "{probes} probes, each after twice the time");
+    assert_eq!(pair.ends[0].connection.state(), State::Established);
+    pair.ends[1].reads = true;
+    pair.input(1, Input::Read(10));
+    pair.run(Instant::from_secs(500));
+    assert_eq!(pair.ends[1].received, pair.ends[0].to_send);
+}
+
+#[test]
+fn what_does_not_fit_the_state_is_rejected_and_changes_nothing() {
+    let mut pair = established(Profile::LLN);
+    let now = pair.now;
+    let connection = &mut pair.ends[0].connection;
+    assert!(connection.handle(now, Input::Open).is_err());
+    assert!(connection.handle(now, Input::Listen).is_err());
+    let long = vec![0; connection.room() + 1];
+    assert!(connection.handle(now, Input::Write(&long)).is_err());
+    assert_eq!((connection.room(), connection.state()), (1_848, State::Established));
+    connection.handle(now, Input::Close).expect("it is open");
+    assert!(connection.handle(now, Input::Close).is_err());
+    assert!(connection.handle(now, Input::Write(b"late")).is_err());
+}
+
+#[test]
+fn nagle_holds_a_second_short_segment_back_and_its_absence_does_not() {
+    for (nagle, wanted) in [(true, 1), (false, 3)] {
+        let mut pair = established(Profile { nagle, ..Profile::LINUX });
+        let sent = count_from(&pair, 0);
+        for _ in 0..3 {
+            pair.input(0, Input::Write(b"short"));
+        }
+        assert_eq!(count_from(&pair, 0) - sent, wanted, "nagle {nagle}");
+        pair.run(Instant::from_secs(2));
+        assert_eq!(pair.ends[1].received, b"shortshortshort");
+    }
+}
+
+#[test]
+fn segments_at_random_neither_panic_nor_get_anything_in() {
+    let mut rng = Rng::stream(Seed(3), NodeId(3), Purpose::Tcp);
+    let mut pair = established(Profile::LINUX);
+    let honest = next_of_client(&pair);
+    for _ in 0..20_000 {
+        let bits = rng.next_u32();
+        let control = Control {
+            ack: bits & 1 != 0,
+            syn: bits & 0xe == 2,
+            fin: bits & 0xe == 4,
+            rst: bits & 0xe == 6,
+            ..Control::default()
+        };
+        let header = Header {
+            sequence: honest.sequence.wrapping_add(rng.next_u32()),
+            acknowledgment: rng.next_u32(),
+            control,
+            window: rng.next_u32() as u16,
+            ..honest
+        };
+        pair.now += Duration::from_millis(1);
+        pair.input(1, Input::Segment { header: &header, payload: b"noise" });
+    }
+    assert_eq!((pair.ends[1].ending, pair.ends[1].received.len()), (None, 0));
+}
