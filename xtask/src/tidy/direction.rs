@@ -18,18 +18,8 @@ const FLOORS: &[&[&str]] = &[
     &["lowmesh", "gateway", "python"],
 ];
 
-const PROTOCOLS: &[&str] = &[
-    "coap",
-    "oscore",
-    "group",
-    "tcp",
-    "ipv6",
-    "rpl",
-    "multicast",
-    "lowpan",
-    "mac",
-    "sixtop",
-];
+const PROTOCOLS: &[&str] =
+    &["coap", "oscore", "group", "tcp", "ipv6", "rpl", "multicast", "lowpan", "mac", "sixtop"];
 
 /// The only arrows between crates of one floor: what two layers tell each other, `stack` carries.
 const SIDEWAYS: &[(&str, &str)] = &[("group", "coap"), ("oscore", "coap"), ("sixtop", "mac")];
