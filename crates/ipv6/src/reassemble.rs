@@ -199,9 +199,9 @@ impl Reassembly {
                 if !is_complete {
                     return Outcome::Merged;
                 }
-                let Buffer { first, pieces, handle, .. } = self.table.end(at, now).datagram;
+                let Buffer { first, partial, handle, .. } = self.table.end(at, now).datagram;
                 let first = first.expect("a complete packet has its first fragment");
-                let packet = first.assemble(pieces.bytes());
+                let packet = first.assemble(partial.bytes());
                 Outcome::Complete { packet, kept: Some(handle) }
             }
         }
@@ -221,11 +221,11 @@ impl Reassembly {
 
     /// Takes one packet whose time is over, with its first fragment if that has come.
     pub fn expire(&mut self, now: Instant) -> Option<(Handle, Option<Vec<u8>>)> {
-        let Buffer { first, pieces, handle, .. } = self.table.expire(now)?.datagram;
-        Some((handle, first.map(|first| first.fragment(pieces.bytes()))))
+        let Buffer { first, partial, handle, .. } = self.table.expire(now)?.datagram;
+        Some((handle, first.map(|first| first.fragment(partial.bytes()))))
     }
     /// When the oldest packet has waited long enough.
-    pub fn next_deadline(&self) -> Option<Instant> {
+    pub const fn next_deadline(&self) -> Option<Instant> {
         self.table.next_deadline()
     }
     /// The packets that wait, oldest first.
@@ -233,7 +233,7 @@ impl Reassembly {
         self.table.iter().map(|entry| entry.datagram.handle)
     }
     /// Octets that wait.
-    pub fn octets(&self) -> usize {
+    pub const fn octets(&self) -> usize {
         self.table.octets()
     }
 }

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! An entry holds no data of the datagram. What a fragment mode has to remember beside the two labels is its
-//! `state`: `passage` for RFC 8930; RFC 8931 also carries acknowledgements in the other direction, from next hop to
+//! `state`: `transit` for RFC 8930; RFC 8931 also carries acknowledgements in the other direction, from next hop to
 //! link source.
 
 use alloc::vec::Vec;

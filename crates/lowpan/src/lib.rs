@@ -2,10 +2,11 @@
 //!
 //! - [`Adaptation`] is the machine: packets in, frames out, and the mirror.
 //! - `compress` decides whether a packet goes as one frame or as fragments (RFC 6282).
-//! - `fragment` sends the fragments of a packet (RFC 4944 s5.3) and sums their confirmations.
+//! - `fragment` cuts a packet into fragments (RFC 4944 s5.3) and sums their confirmations; `adapt::sender` holds those in work.
 //! - `reassemble` puts them together again, within bounds of buffers, octets and time (`lowmesh_reassembly`).
 //! - `profile` names what stacks do differently where the RFCs leave the choice.
-//! - `relay` lets fragments pass without reassembly (RFC 8930): [`forward`] remembers where to, `passage` what went.
+//! - `adapt::relay` lets fragments pass without reassembly (RFC 8930): [`forward`] remembers where they go, `transit` which
+//!   octets went.
 //! - [`recover`] has the two ends of recoverable fragments and the forwarders between them (RFC 8931).
 //! - [`memory`]: octets in use, bounded for the whole layer, and the state that a device sets aside.
 //!

@@ -13,7 +13,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use lowmesh_machine::{DropReason, Handle};
-use lowmesh_reassembly::{self as reassembly, Datagram, Fit, Pieces, Table};
+use lowmesh_reassembly::{self as reassembly, Datagram, Fit, PartialDatagram, Table};
 use lowmesh_units::{Eui64, Instant};
 use lowmesh_wire::lowpan::fragment::{FragmentHeader, OFFSET_UNIT};
 use lowmesh_wire::lowpan::{Contexts, decompress};
@@ -62,12 +62,12 @@ impl reassembly::Name for Name {
 #[derive(Debug)]
 pub(crate) struct Buffer {
     handle: Handle,
-    pieces: Pieces,
+    partial: PartialDatagram,
 }
 
 impl Datagram for Buffer {
     fn octets(&self) -> usize {
-        self.pieces.octets()
+        self.partial.octets()
     }
 }
 
@@ -112,7 +112,7 @@ impl Reassembly {
     }
 
     /// When a datagram has waited long enough.
-    pub fn next_deadline(&self) -> Option<Instant> {
+    pub const fn next_deadline(&self) -> Option<Instant> {
         self.table.next_deadline()
     }
 
@@ -207,7 +207,7 @@ impl Reassembly {
         let mut outcome = Outcome::Waiting;
         let size = usize::from(name.datagram_size);
         let known = self.table.position(&name);
-        let fit = known.map(|at| self.table.get(at).datagram.pieces.fit(offset, data.len()));
+        let fit = known.map(|at| self.table.get(at).datagram.partial.fit(offset, data.len()));
         let at = match known.zip(fit) {
             Some((_, Fit::Duplicate)) => return outcome,
             Some((at, Fit::New)) => at,
@@ -231,12 +231,12 @@ impl Reassembly {
             }
         };
         let is_whole = self.table.update(at, |entry| {
-            entry.datagram.pieces.insert(offset, data, ());
-            entry.datagram.pieces.is_whole()
+            entry.datagram.partial.insert(offset, data, ());
+            entry.datagram.partial.is_whole()
         });
         if is_whole {
-            let Buffer { pieces, handle } = self.table.end(at, now).datagram;
-            return Outcome::Complete { bytes: pieces.into_bytes(), handle };
+            let Buffer { partial, handle } = self.table.end(at, now).datagram;
+            return Outcome::Complete { bytes: partial.into_bytes(), handle };
         }
         self.table.on_news(at, now);
         outcome
@@ -244,8 +244,8 @@ impl Reassembly {
 
     fn open(&mut self, now: Instant, name: Name, handle: Handle) -> usize {
         self.opened += 1;
-        let pieces = Pieces::new(name.datagram_size.into());
-        self.table.insert(now, name, Buffer { handle, pieces })
+        let partial = PartialDatagram::new(name.datagram_size.into());
+        self.table.insert(now, name, Buffer { handle, partial })
     }
 }
 

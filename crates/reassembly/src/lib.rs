@@ -2,7 +2,7 @@
 //!
 //! - [`Table`] holds the datagrams that are incomplete, bounded in number, octets and time. A [`Policy`] names what the
 //!   RFCs leave open: who has a place, what a new fragment does to the timeout, whether the end of a datagram is remembered.
-//! - [`Pieces`] holds the octets of one datagram, and knows which of them have arrived.
+//! - [`PartialDatagram`] holds the octets of one datagram, and knows which of them have arrived.
 //! - `eviction` chooses the datagrams that lose their places to a new one.
 //!
 //! Headers, what a fragment that overlaps another means, and the packet's handle are left to the layers.
@@ -11,8 +11,8 @@ extern crate alloc;
 
 mod ended;
 mod eviction;
-mod pieces;
+mod partial;
 mod table;
 
-pub use pieces::{Fit, Piece, Pieces};
+pub use partial::{Arrival, Fit, PartialDatagram};
 pub use table::{Admission, Datagram, Entry, Limits, Name, Policy, Renewal, Table};

@@ -107,13 +107,15 @@ pub struct Table<N, D> {
     octets: usize,
     /// Places that are taken.
     taken: usize,
+    /// When a datagram's time is over, at the earliest.
+    deadline: Option<Instant>,
 }
 
 impl<N: Name, D: Datagram> Table<N, D> {
     /// An empty table.
     pub const fn new(limits: Limits, policy: Policy) -> Self {
         let ended = Ended::new(policy.ended_max);
-        Self { entries: Vec::new(), ended, limits, policy, octets: 0, taken: 0 }
+        Self { entries: Vec::new(), ended, limits, policy, octets: 0, taken: 0, deadline: None }
     }
 
     /// Where the datagram is; of several with one name, the one that was opened first.
@@ -148,8 +150,8 @@ impl<N: Name, D: Datagram> Table<N, D> {
         self.free() == 0
     }
     /// When a datagram's time is over, at the earliest.
-    pub fn next_deadline(&self) -> Option<Instant> {
-        self.entries.iter().map(|entry| entry.deadline).min()
+    pub const fn next_deadline(&self) -> Option<Instant> {
+        self.deadline
     }
 
     /// Finds a place for a datagram of `octets`, while the memory around the table has `room`. Returns the datagrams that
@@ -226,6 +228,7 @@ impl<N: Name, D: Datagram> Table<N, D> {
         if self.policy.renewal == Renewal::All {
             let deadline = now + self.limits.timeout;
             self.entries.iter_mut().for_each(|entry| entry.deadline = deadline);
+            self.find_deadline();
         }
     }
     /// A new fragment of the datagram at a position came.
@@ -234,13 +237,16 @@ impl<N: Name, D: Datagram> Table<N, D> {
         entry.news = now;
         if self.policy.renewal == Renewal::Own {
             entry.deadline = now + self.limits.timeout;
+            self.find_deadline();
         }
     }
 
     /// Takes a datagram out, as if it had never been.
     pub fn remove(&mut self, at: usize) -> Entry<N, D> {
         self.discount(at);
-        self.entries.remove(at)
+        let entry = self.entries.remove(at);
+        self.find_deadline();
+        entry
     }
     /// Takes a datagram out and remembers that it ended.
     pub fn end(&mut self, at: usize, now: Instant) -> Entry<N, D> {
@@ -272,11 +278,15 @@ impl<N: Name, D: Datagram> Table<N, D> {
         let datagram = &self.entries[at].datagram;
         self.octets += datagram.octets();
         self.taken += usize::from(datagram.is_open());
+        self.find_deadline();
     }
     fn discount(&mut self, at: usize) {
         let datagram = &self.entries[at].datagram;
         self.octets -= datagram.octets();
         self.taken -= usize::from(datagram.is_open());
+    }
+    fn find_deadline(&mut self) {
+        self.deadline = self.entries.iter().map(|entry| entry.deadline).min();
     }
 }
 

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use lowmesh_machine::{DropReason, Handle};
-use lowmesh_reassembly::{self as reassembly, Datagram, Fit, Pieces};
+use lowmesh_reassembly::{self as reassembly, Datagram, Fit, PartialDatagram};
 use lowmesh_wire::ipv6::{
     Address, ExtensionKind, Extensions, FRAGMENT_HEADER_OCTETS, FRAGMENT_OFFSET_UNIT,
     FragmentHeader, HEADER_OCTETS, NEXT_HEADER_OFFSET, PAYLOAD_LENGTH_OFFSET,
@@ -32,14 +32,14 @@ pub(super) struct Buffer {
     /// The headers of the first fragment.
     pub first: Option<First>,
     /// The fragmentable part as far as it has come.
-    pub pieces: Pieces,
+    pub partial: PartialDatagram,
     /// Octets of the fragmentable part, known from its last fragment.
     total: Option<usize>,
 }
 
 impl Datagram for Buffer {
     fn octets(&self) -> usize {
-        self.pieces.octets()
+        self.partial.octets()
     }
 }
 
@@ -119,12 +119,12 @@ impl<'a> Part<'a> {
 
 impl Buffer {
     pub fn new(handle: Handle) -> Self {
-        Self { handle, first: None, pieces: Pieces::new(0), total: None }
+        Self { handle, first: None, partial: PartialDatagram::new(0), total: None }
     }
 
     /// Fragments that wait.
     pub fn fragments(&self) -> usize {
-        self.pieces.arrived().len()
+        self.partial.arrived().len()
     }
 
     pub fn fit(&self, part: &Part<'_>) -> Fit {
@@ -133,9 +133,9 @@ impl Buffer {
         // An end that moves contradicts what came before as well.
         let ends_elsewhere = match self.total {
             Some(total) => end > total || !part.header.more,
-            None => !part.header.more && self.pieces.octets() > end,
+            None => !part.header.more && self.partial.octets() > end,
         };
-        match self.pieces.fit(offset, octets) {
+        match self.partial.fit(offset, octets) {
             Fit::New if ends_elsewhere => Fit::Overlap,
             fit => fit,
         }
@@ -143,7 +143,7 @@ impl Buffer {
 
     pub fn store(&mut self, part: &Part<'_>) {
         let (offset, data) = (usize::from(part.header.offset), part.data());
-        self.pieces.insert(offset, data, ());
+        self.partial.insert(offset, data, ());
         if !part.header.more {
             self.total = Some(offset + data.len());
         }
@@ -154,6 +154,6 @@ impl Buffer {
     }
 
     pub fn is_complete(&self) -> bool {
-        self.total.is_some_and(|total| self.pieces.covers(total))
+        self.total.is_some_and(|total| self.partial.covers(total))
     }
 }

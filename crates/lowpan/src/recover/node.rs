@@ -10,8 +10,9 @@
 //!   RFRAG-ACK         for a datagram sent from here | goes back along its path | dropped
 //! ```
 //!
-//! `senders`, `forwarder` and `outgoing` are its parts beside the reassembling end. Every frame that leaves is an inter-frame gap behind the one before. Compressing and decompressing whole packets, and
-//! the routes, are left to the adaptation layer and its driver.
+//! Its parts are `senders`, `forwarder`, `outgoing` and the reassembling end. Every frame that leaves is an inter-frame gap
+//! behind the one before. Compressing and decompressing whole packets, and the routes, are left to the adaptation layer
+//! and its driver.
 
 mod forwarder;
 mod outgoing;

@@ -15,7 +15,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use lowmesh_machine::{DropReason, Handle};
-use lowmesh_reassembly::{self as reassembly, Entry, Piece, Pieces, Table};
+use lowmesh_reassembly::{self as reassembly, Arrival, Entry, PartialDatagram, Table};
 use lowmesh_units::{Duration, Eui64, Instant};
 use lowmesh_wire::lowpan::rfrag::{Bitmap, FRAGMENTS_MAX, Part, Rfrag, RfragAck};
 
@@ -36,10 +36,10 @@ impl reassembly::Name for Name {
     }
 }
 
-/// How far a datagram has come; its pieces have sequence numbers.
+/// How far a datagram has come; its arrivals have sequence numbers.
 #[derive(Debug)]
 enum State {
-    Open { pieces: Pieces<u8>, handle: Handle },
+    Open { partial: PartialDatagram<u8>, handle: Handle },
     Complete { datagram_size: usize },
 }
 
@@ -71,23 +71,23 @@ impl Datagram {
 
     fn take_in(&mut self, fragment: &Received<'_>) -> TakenIn {
         self.congestion |= fragment.header.congestion;
-        let State::Open { pieces, handle } = &mut self.state else { return TakenIn::Nothing };
+        let State::Open { partial, handle } = &mut self.state else { return TakenIn::Nothing };
         let handle = *handle;
-        let Ok(is_new) = place(pieces, fragment) else { return TakenIn::Contradicts(handle) };
-        if !pieces.is_whole() {
+        let Ok(is_new) = place(partial, fragment) else { return TakenIn::Contradicts(handle) };
+        if !partial.is_whole() {
             return if is_new { TakenIn::News } else { TakenIn::Nothing };
         }
-        let datagram = core::mem::take(pieces).into_bytes();
+        let datagram = core::mem::take(partial).into_bytes();
         self.state = State::Complete { datagram_size: datagram.len() };
         TakenIn::Completes(datagram, handle)
     }
 
     /// All fragments that have arrived.
     fn bitmap(&self) -> Bitmap {
-        let State::Open { pieces, .. } = &self.state else { return Bitmap::FULL };
+        let State::Open { partial, .. } = &self.state else { return Bitmap::FULL };
         let mut bitmap = Bitmap::NULL;
-        for piece in pieces.arrived() {
-            bitmap.insert(piece.tag);
+        for arrival in partial.arrived() {
+            bitmap.insert(arrival.tag);
         }
         bitmap
     }
@@ -96,7 +96,7 @@ impl Datagram {
 impl reassembly::Datagram for Datagram {
     fn octets(&self) -> usize {
         match &self.state {
-            State::Open { pieces, .. } => pieces.octets(),
+            State::Open { partial, .. } => partial.octets(),
             State::Complete { .. } => 0,
         }
     }
@@ -155,7 +155,7 @@ pub struct Receiving {
 impl Receiving {
     /// Octets of state for one datagram without its octets, all 32 fragments set aside.
     pub const STATIC_OCTETS: usize =
-        size_of::<Entry<Name, Datagram>>() + FRAGMENTS_MAX * size_of::<Piece<u8>>();
+        size_of::<Entry<Name, Datagram>>() + FRAGMENTS_MAX * size_of::<Arrival<u8>>();
 
     /// No datagram yet; `config` sets the bounds.
     pub fn new(config: &Config) -> Self {
@@ -202,7 +202,7 @@ impl Receiving {
         self.table.is_full()
     }
     /// When an entry has to be looked at.
-    pub fn next_deadline(&self) -> Option<Instant> {
+    pub const fn next_deadline(&self) -> Option<Instant> {
         self.table.next_deadline()
     }
 
@@ -259,7 +259,7 @@ impl Receiving {
         };
         let of = |entry: Entry<Name, Datagram>| Some((entry.datagram.open()?, entry.name));
         self.evicted.extend(evicted.into_iter().filter_map(of));
-        let state = State::Open { pieces: Pieces::new(size), handle };
+        let state = State::Open { partial: PartialDatagram::new(size), handle };
         let at = self.table.insert(now, name, Datagram { state, congestion: false });
         self.take_in(now, at, fragment)
     }
@@ -340,27 +340,30 @@ impl Receiving {
 struct Contradiction;
 
 /// Puts a fragment where it belongs; true when it is new.
-fn place(pieces: &mut Pieces<u8>, fragment: &Received<'_>) -> Result<bool, Contradiction> {
+fn place(
+    partial: &mut PartialDatagram<u8>,
+    fragment: &Received<'_>,
+) -> Result<bool, Contradiction> {
     let Received { header: Rfrag { part, .. }, data, .. } = *fragment;
     let start = usize::from(part.offset());
-    let piece = Piece { start, end: start + data.len(), tag: part.sequence() };
+    let arrival = Arrival { start, end: start + data.len(), tag: part.sequence() };
     let other_size = match part {
-        Part::First { datagram_size } => usize::from(datagram_size) != pieces.octets(),
+        Part::First { datagram_size } => usize::from(datagram_size) != partial.octets(),
         Part::Next { .. } | Part::Abort => false,
     };
-    if other_size || piece.end > pieces.octets() {
+    if other_size || arrival.end > partial.octets() {
         return Err(Contradiction);
     }
-    for other in pieces.arrived() {
-        let same_sequence = other.tag == piece.tag;
-        if !pieces.agrees(other, start, data) || same_sequence && *other != piece {
+    for other in partial.arrived() {
+        let same_sequence = other.tag == arrival.tag;
+        if !partial.agrees(other, start, data) || same_sequence && *other != arrival {
             return Err(Contradiction);
         }
-        if *other == piece {
+        if *other == arrival {
             return Ok(false);
         }
     }
-    pieces.insert(start, data, piece.tag);
+    partial.insert(start, data, arrival.tag);
     Ok(true)
 }
 

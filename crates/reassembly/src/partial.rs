@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 /// A fragment that arrived: the octets from `start` to `end`, and what its header says besides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece<T = ()> {
+pub struct Arrival<T = ()> {
     /// Offset of its first octet.
     pub start: usize,
     /// Offset after its last octet.
@@ -27,13 +27,13 @@ pub enum Fit {
 
 /// A datagram with holes.
 #[derive(Clone, Debug, Default)]
-pub struct Pieces<T = ()> {
+pub struct PartialDatagram<T = ()> {
     bytes: Vec<u8>,
     /// Ordered by their starts.
-    arrived: Vec<Piece<T>>,
+    arrived: Vec<Arrival<T>>,
 }
 
-impl<T: Copy> Pieces<T> {
+impl<T: Copy> PartialDatagram<T> {
     /// A datagram of `octets`, of which none has arrived; it grows when a fragment lies beyond them.
     pub fn new(octets: usize) -> Self {
         Self { bytes: vec![0; octets], arrived: Vec::new() }
@@ -44,7 +44,7 @@ impl<T: Copy> Pieces<T> {
         self.bytes.len()
     }
     /// The fragments that have arrived, ordered by their starts.
-    pub fn arrived(&self) -> &[Piece<T>] {
+    pub fn arrived(&self) -> &[Arrival<T>] {
         &self.arrived
     }
 
@@ -52,20 +52,20 @@ impl<T: Copy> Pieces<T> {
     pub fn fit(&self, start: usize, octets: usize) -> Fit {
         let end = start + octets;
         let mut fit = Fit::New;
-        for piece in &self.arrived {
-            if (piece.start, piece.end) == (start, end) {
+        for arrival in &self.arrived {
+            if (arrival.start, arrival.end) == (start, end) {
                 return Fit::Duplicate;
             }
-            if start < piece.end && piece.start < end {
+            if start < arrival.end && arrival.start < end {
                 fit = Fit::Overlap;
             }
         }
         fit
     }
 
-    /// True when `data` at `start` has the octets of `piece` where both lie.
-    pub fn agrees(&self, piece: &Piece<T>, start: usize, data: &[u8]) -> bool {
-        let (from, to) = (start.max(piece.start), (start + data.len()).min(piece.end));
+    /// True when `data` at `start` has the octets of `arrival` where both lie.
+    pub fn agrees(&self, arrival: &Arrival<T>, start: usize, data: &[u8]) -> bool {
+        let (from, to) = (start.max(arrival.start), (start + data.len()).min(arrival.end));
         from >= to || self.bytes[from..to] == data[from - start..to - start]
     }
 
@@ -77,13 +77,13 @@ impl<T: Copy> Pieces<T> {
         }
         self.bytes[start..end].copy_from_slice(data);
         let place = self.arrived.partition_point(|other| other.start <= start);
-        self.arrived.insert(place, Piece { start, end, tag });
+        self.arrived.insert(place, Arrival { start, end, tag });
     }
 
     /// True when the first `octets` octets have all arrived, and none beyond them.
     pub fn covers(&self, octets: usize) -> bool {
-        let reach = |reached: usize, piece: &Piece<T>| {
-            if piece.start <= reached { reached.max(piece.end) } else { reached }
+        let reach = |reached: usize, arrival: &Arrival<T>| {
+            if arrival.start <= reached { reached.max(arrival.end) } else { reached }
         };
         self.arrived.iter().fold(0, reach) == octets
     }
@@ -108,8 +108,8 @@ mod tests {
 
     #[test]
     fn a_fragment_is_new_a_copy_or_overlaps() {
-        let mut pieces = Pieces::new(32);
-        pieces.insert(8, &[1; 8], ());
+        let mut partial = PartialDatagram::new(32);
+        partial.insert(8, &[1; 8], ());
         for (start, octets, fit) in [
             (0, 8, Fit::New),
             (16, 8, Fit::New),
@@ -118,17 +118,19 @@ mod tests {
             (0, 9, Fit::Overlap),
             (15, 1, Fit::Overlap),
         ] {
-            assert_eq!(pieces.fit(start, octets), fit, "{octets} octets at {start}");
+            assert_eq!(partial.fit(start, octets), fit, "{octets} octets at {start}");
         }
     }
 
     #[test]
     fn octets_agree_where_both_fragments_lie() {
-        let mut pieces = Pieces::new(32);
-        pieces.insert(8, &[1; 8], 0);
-        let piece = pieces.arrived()[0];
-        assert!(pieces.agrees(&piece, 0, &[7; 8]) && pieces.agrees(&piece, 12, &[1, 1, 1, 1, 7]));
-        assert!(!pieces.agrees(&piece, 0, &[7; 9]));
+        let mut partial = PartialDatagram::new(32);
+        partial.insert(8, &[1; 8], 0);
+        let arrival = partial.arrived()[0];
+        assert!(
+            partial.agrees(&arrival, 0, &[7; 8]) && partial.agrees(&arrival, 12, &[1, 1, 1, 1, 7])
+        );
+        assert!(!partial.agrees(&arrival, 0, &[7; 9]));
     }
 
     proptest::proptest! {
@@ -136,15 +138,15 @@ mod tests {
         fn a_datagram_is_whole_when_no_octet_is_missing(
             fragments in proptest::collection::vec((0usize..24, 1usize..9), 0..12),
         ) {
-            let mut pieces = Pieces::new(24);
+            let mut partial = PartialDatagram::new(24);
             let mut marks = [false; 24];
             for (start, octets) in fragments {
                 let end = (start + octets).min(24);
-                pieces.insert(start, &vec![9; end - start], ());
+                partial.insert(start, &vec![9; end - start], ());
                 marks[start..end].fill(true);
-                proptest::prop_assert_eq!(pieces.is_whole(), marks.iter().all(|mark| *mark));
+                proptest::prop_assert_eq!(partial.is_whole(), marks.iter().all(|mark| *mark));
             }
-            let bytes = pieces.into_bytes();
+            let bytes = partial.into_bytes();
             proptest::prop_assert!(bytes.iter().zip(marks).all(|(byte, mark)| (*byte == 9) == mark));
         }
     }
