@@ -73,11 +73,17 @@ pub enum DropReason {
     Superseded,
     /// An IPv6 option that is not known here and says that such a packet is discarded (RFC 8200 s4.2).
     UnknownOption,
+    /// A copy of a packet to a group that came before, or that is too old to tell.
+    Duplicate,
+    /// A packet to a group that came from another neighbour than the preferred parent (SMRF).
+    NotFromParent,
+    /// Neighbours sent the same packet to a group, so this node kept silent (RFC 6206 s4.2).
+    Suppressed,
 }
 
 impl DropReason {
     /// Every reason, in the order of reports.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 23] = [
         Self::QueueFull,
         Self::NoAck,
         Self::Desynchronised,
@@ -98,6 +104,9 @@ impl DropReason {
         Self::ChannelAccess,
         Self::Superseded,
         Self::UnknownOption,
+        Self::Duplicate,
+        Self::NotFromParent,
+        Self::Suppressed,
     ];
 
     /// The name that users see in tables and records.
@@ -123,6 +132,9 @@ impl DropReason {
             Self::ChannelAccess => "channel_access",
             Self::Superseded => "superseded",
             Self::UnknownOption => "unknown_option",
+            Self::Duplicate => "duplicate",
+            Self::NotFromParent => "not_from_parent",
+            Self::Suppressed => "suppressed",
         }
     }
 }

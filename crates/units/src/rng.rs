@@ -56,6 +56,8 @@ pub enum Purpose {
     Wired = 17,
     /// Initial sequence numbers and the probe phase of a TCP sender.
     Tcp = 18,
+    /// Waits and Trickle intervals of a multicast engine.
+    Multicast = 19,
 }
 
 /// A sequence of random numbers.
