@@ -4,8 +4,9 @@ use lowmesh_congestion::window::Phase;
 use lowmesh_units::{Duration, Instant};
 
 use super::finding::Finding;
+use super::queue::Sent;
 use super::report::Report;
-use super::{Acknowledgement, Retransmit, Sender, Timer};
+use super::{Acknowledgement, Retransmit, Sender, Timer, clock};
 
 impl Sender {
     /// Takes an acknowledgement that lies within what was sent.
@@ -34,7 +35,7 @@ impl Sender {
             return;
         }
         self.take_blocks(ack, &mut finding, now);
-        self.clean(&mut finding, now);
+        self.clean(ack, &mut finding, now);
         let rtt = self.update_rtt(ack, &finding, now);
         finding.restarts_timer |= finding.covered > 0;
         if !self.sack && finding.covered > 0 {
@@ -80,7 +81,7 @@ impl Sender {
         }
     }
     /// Removes what is covered from the queue (Linux, tcp_clean_rtx_queue).
-    fn clean(&mut self, finding: &mut Finding, now: Instant) {
+    fn clean(&mut self, ack: &Acknowledgement<'_>, finding: &mut Finding, now: Instant) {
         while let Some(head) = self.queue.segments.front_mut() {
             if head.end > self.una {
                 // A segment that is covered in part keeps what is left, for retransmission.
@@ -103,7 +104,7 @@ impl Sender {
                 self.queue.sacked -= 1;
             } else if self.sack {
                 self.sampler.count(1);
-                self.rack_advance(&segment, now);
+                self.rack_take(&segment, ack, now);
             }
             if segment.is_lost {
                 self.queue.lost -= 1;
@@ -203,6 +204,16 @@ impl Sender {
             self.sampler.count(1);
             self.rack_advance(&segment, now);
             finding.sacks = true;
+        }
+    }
+    /// A copy that left after the echoed timestamp did not cause the acknowledgement: the original has arrived, and
+    /// RACK learns nothing.
+    fn rack_take(&mut self, segment: &Sent, ack: &Acknowledgement<'_>, now: Instant) {
+        let left = clock(self.clock_offset, segment.left);
+        let is_spurious = segment.was_retransmitted
+            && ack.echo.is_some_and(|echo| (echo.wrapping_sub(left) as i32) < 0);
+        if !is_spurious {
+            self.rack_advance(segment, now);
         }
     }
     /// The end of a loss probe (RFC 8985 s7.4).

@@ -83,6 +83,11 @@ pub struct Pair {
     /// Every segment that left: when, from which end, and its octets.
     pub log: Vec<(Instant, usize, Vec<u8>)>,
     mss: usize,
+    /// Data segments of the client that are lost, by their count from 0.
+    pub loses: Vec<usize>,
+    data_count: usize,
+    /// What would arrive in this time arrives at its end, in order.
+    pub pause: Option<(Instant, Instant)>,
     late: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,
     late_count: u64,
     rng: Rng,
@@ -107,6 +112,9 @@ impl Pair {
             duplicates: 0.0,
             log: Vec::new(),
             mss: profiles.iter().map(|profile| usize::from(profile.mss)).min().expect("two"),
+            loses: Vec::new(),
+            data_count: 0,
+            pause: None,
             late: BTreeMap::new(),
             late_count: 0,
             rng,
@@ -183,6 +191,12 @@ impl Pair {
             bytes.len()
         );
         self.log.push((self.now, end, bytes.clone()));
+        if end == 0 && !segment.payload.is_empty() {
+            self.data_count += 1;
+            if self.loses.contains(&(self.data_count - 1)) {
+                return;
+            }
+        }
         let octets = (bytes.len() + IP_OCTETS) as u32;
         let input = wired::Input::Packet { packet: bytes, octets };
         self.links[end].handle(self.now, input).expect("a link takes all");
@@ -191,6 +205,13 @@ impl Pair {
     fn drain_link(&mut self, from: usize) {
         while let Some(output) = self.links[from].poll_output() {
             let wired::Output::Arrived(bytes) = output else { continue };
+            if let Some((_, end)) =
+                self.pause.filter(|(start, end)| (*start..*end).contains(&self.now))
+            {
+                self.late_count += 1;
+                self.late.insert((end, self.late_count), (1 - from, bytes));
+                continue;
+            }
             if self.rng.chance(self.duplicates) {
                 self.hold(1 - from, bytes.clone());
             }
