@@ -209,7 +209,9 @@ impl<N: Name, D: Datagram> Table<N, D> {
             // From places among the incomplete datagrams to positions in the table.
             let is_open = |at: &usize| self.entries[*at].datagram.is_open();
             let open: Vec<usize> = (0..self.entries.len()).filter(is_open).collect();
-            victims.iter_mut().for_each(|at| *at = open[*at]);
+            for at in &mut victims {
+                *at = open[*at];
+            }
         }
         Some(victims)
     }

@@ -158,7 +158,7 @@ impl Membership {
         self.trickle.start(now, &mut base.rng);
         base.outbox.push(Output::Joined { dodag_id, address });
         if base.config.is_root() {
-            base.outbox.push(Output::RankChanged { rank: rank });
+            base.outbox.push(Output::RankChanged { rank });
         } else {
             schedule_probe(now, base);
         }

@@ -126,7 +126,7 @@ impl Node {
     }
     /// Datagrams that are being put together.
     pub const fn receiving_datagrams(&self) -> usize {
-        self.receiving.len()
+        self.receiving.datagrams()
     }
     /// Octets of datagrams that are being sent, and of frames that wait for the gap.
     pub fn sending_octets(&self) -> usize {
@@ -255,7 +255,7 @@ impl Node {
 
     fn on_ack(&mut self, now: Instant, ack: RfragAck, from: Eui64) {
         let paths = self.forwarder.paths();
-        if !self.senders.on_ack(now, &ack, from, paths, &mut self.out) {
+        if !self.senders.on_ack(now, ack, from, paths, &mut self.out) {
             self.forwarder.pass_back(now, ack, from, &mut self.out);
         }
     }

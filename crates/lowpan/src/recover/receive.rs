@@ -174,7 +174,7 @@ impl Receiving {
         self.table.octets()
     }
     /// How many datagrams are being put together.
-    pub const fn len(&self) -> usize {
+    pub const fn datagrams(&self) -> usize {
         self.table.taken()
     }
     /// The datagrams that are being put together.

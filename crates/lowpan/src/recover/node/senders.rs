@@ -90,7 +90,7 @@ impl Senders {
     pub fn on_ack(
         &mut self,
         now: Instant,
-        ack: &RfragAck,
+        ack: RfragAck,
         from: Eui64,
         paths: &VirtualReassembly<Path>,
         out: &mut Outgoing,
@@ -100,7 +100,7 @@ impl Senders {
         let Some(at) = self.datagrams.iter().position(is_own) else { return false };
         self.counters.marks_reported += u64::from(ack.congestion);
         let (received, lost) = (self.datagrams[at].received(), self.datagrams[at].lost());
-        let ending = self.datagrams[at].on_ack(ack, now);
+        let ending = self.datagrams[at].on_ack(&ack, now);
         self.tell_ack(at, received, lost, ack.congestion, out);
         if let Some(ending) = ending {
             self.end(at, ending, paths, out);
