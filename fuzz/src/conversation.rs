@@ -5,7 +5,8 @@
 //!   a step:  | what (1) | length (1) | octets of a datagram |
 //! ```
 
-use lowmesh_coap::{Config, Endpoint, Input, Output, RequestTemplate, ResponseTemplate};
+use lowmesh_coap::exchange::{ExchangeId, GroupInput, Input, Name, Output};
+use lowmesh_coap::{Config, Endpoint, RequestTemplate, ResponseTemplate};
 use lowmesh_machine::{Handle, Machine};
 use lowmesh_units::{Duration, Instant, NodeId, Purpose, Rng, Seed};
 use lowmesh_wire::coap::{Code, Message, OptionNumber};
@@ -63,7 +64,7 @@ fn converse(octets: &[u8]) -> bool {
 struct Talk {
     now: Instant,
     /// Requests of peers that wait for an answer.
-    asked: Vec<(lowmesh_coap::ExchangeId, u16, Message)>,
+    asked: Vec<(ExchangeId, u16, Message)>,
     /// Own requests without an end yet.
     open: usize,
     serial: u64,
@@ -73,18 +74,21 @@ impl Talk {
     fn play(&mut self, endpoint: &mut Endpoint<u16>, what: u8, bytes: &[u8]) {
         let peer = u16::from(what >> 4);
         self.serial += 1;
-        let handle = Handle(self.serial);
+        let handle = Name::Application(Handle(self.serial));
         // A rejected input is one that cannot be now; it changes nothing.
         let taken = match what & 0x0f {
             0..=3 => endpoint.handle(self.now, Input::Datagram { from: peer, bytes }),
-            4 => endpoint.handle(self.now, Input::GroupDatagram { from: peer, bytes }),
+            4 => {
+                endpoint.handle(self.now, Input::Group(GroupInput::Datagram { from: peer, bytes }))
+            }
             5 => self.ask(endpoint, peer, bytes, handle),
             6 => endpoint.handle(self.now, Input::Ping { peer, handle }),
             7 => self.wake(endpoint),
             8 => self.answer(endpoint, handle),
             9 => self.notify(endpoint, peer, handle),
             10 => endpoint.handle(self.now, Input::Unreachable { peer }),
-            _ => endpoint.handle(self.now, Input::Cancel { handle: Handle(u64::from(what >> 4)) }),
+            _ => endpoint
+                .handle(self.now, Input::Cancel { handle: Handle(u64::from(what >> 4)).into() }),
         };
         let _ = taken;
         self.drain(endpoint);
@@ -98,7 +102,7 @@ impl Talk {
         endpoint: &mut Endpoint<u16>,
         peer: u16,
         bytes: &[u8],
-        handle: Handle,
+        handle: Name,
     ) -> Result<(), lowmesh_machine::Rejected> {
         let mut message = RequestTemplate::get("/t").with_payload(bytes.to_vec());
         if bytes.len() % 2 == 1 {
@@ -115,7 +119,7 @@ impl Talk {
     fn answer(
         &mut self,
         endpoint: &mut Endpoint<u16>,
-        handle: Handle,
+        handle: Name,
     ) -> Result<(), lowmesh_machine::Rejected> {
         let Some((exchange, ..)) = self.asked.pop() else { return Ok(()) };
         let response = ResponseTemplate::new(Code::CONTENT).with_payload(b"x".to_vec());
@@ -125,7 +129,7 @@ impl Talk {
         &mut self,
         endpoint: &mut Endpoint<u16>,
         peer: u16,
-        handle: Handle,
+        handle: Name,
     ) -> Result<(), lowmesh_machine::Rejected> {
         let Some((.., message)) = self.asked.last() else { return Ok(()) };
         let (token, confirmable) = (message.token.clone(), self.serial.is_multiple_of(2));

@@ -8,8 +8,9 @@
 
 use std::collections::BTreeSet;
 
+use lowmesh_coap::exchange::{ConnectionInput, GroupInput};
 use lowmesh_coap::{
-    Config, CongestionControl, ConnectionLimits, Connections, ExchangeId, Host, HostLimits, Input,
+    Config, CongestionControl, ConnectionLimits, Connections, Host, HostLimits, IncomingId, Input,
     Output, RequestTemplate, ResponseTemplate,
 };
 use lowmesh_machine::{Handle, Machine, Rejected};
@@ -17,6 +18,7 @@ use lowmesh_units::{Duration, Instant, NodeId, Purpose, Rng, Seed};
 use lowmesh_wire::coap::stream::{Framing, StreamMessage};
 use lowmesh_wire::coap::{Code, Message, OptionNumber};
 
+use crate::alone::Alone;
 use crate::target::Target;
 
 pub fn targets() -> Vec<Target> {
@@ -78,7 +80,8 @@ fn over_connections(octets: &[u8]) -> bool {
 }
 
 fn connections_alone(octets: &[u8]) -> bool {
-    Talk::new(Connections::new(limits(), rng()), Shape::Connections, |_, _| {}).play(octets)
+    let engine = Alone(Connections::new(limits(), rng()));
+    Talk::new(engine, Shape::Connections, |_, _| {}).play(octets)
 }
 
 fn step(peer: u8, what: u8, octets: &[u8]) -> Vec<u8> {
@@ -144,7 +147,7 @@ struct Talk<M> {
     serial: u64,
     /// Own requests without an end.
     open: BTreeSet<Handle>,
-    asked: Vec<ExchangeId>,
+    asked: Vec<IncomingId>,
     left: Vec<Left>,
 }
 
@@ -176,7 +179,9 @@ where
         let _rejected = match what {
             0 | 1 => self.machine.handle(now, Input::Datagram { from: peer, bytes: octets }),
             2 | 3 => self.reply(peer, octets),
-            4 => self.machine.handle(now, Input::GroupDatagram { from: peer, bytes: octets }),
+            4 => self
+                .machine
+                .handle(now, Input::Group(GroupInput::Datagram { from: peer, bytes: octets })),
             5 => self.ask(peer, octets, handle),
             6 => self.begin(handle, Input::Ping { peer, handle }),
             7 => self.wake(),
@@ -190,13 +195,17 @@ where
             12 => self.deregister(),
             13 => {
                 let framing = if octets.is_empty() { Framing::Stream } else { Framing::WebSocket };
-                self.machine.handle(now, Input::Connected { peer, framing })
+                self.machine
+                    .handle(now, Input::Connection(ConnectionInput::Connected { peer, framing }))
             }
-            14 => self.machine.handle(now, Input::Release { peer }),
+            14 => self.machine.handle(now, Input::Connection(ConnectionInput::Release { peer })),
             _ => {
                 let message = RequestTemplate::get("/t");
                 let wait = Duration::from_secs(5);
-                self.begin(handle, Input::RequestGroup { group: peer, message, wait, handle })
+                self.begin(
+                    handle,
+                    Input::Group(GroupInput::Request { group: peer, message, wait, handle }),
+                )
             }
         };
         self.drain();
@@ -353,7 +362,7 @@ mod tests {
         assert_eq!(after(host(), 2), (1, 3), "one is over, one asks for its second block");
         assert_eq!(after(host(), 3), (0, 2), "an observation is deregistered");
         let connections =
-            Talk::new(Connections::new(limits(), rng()), Shape::Connections, |_, _| {});
+            Talk::new(Alone(Connections::new(limits(), rng())), Shape::Connections, |_, _| {});
         assert_eq!(after(connections, 8), (0, 1));
     }
 

@@ -6,6 +6,7 @@
 //! simulated mesh, the RFCs' own examples and whole conversations. A target is a function of octets, so libFuzzer
 //! could call it as it is.
 
+mod alone;
 mod application;
 mod conversation;
 mod hosts;

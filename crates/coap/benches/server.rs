@@ -5,11 +5,12 @@
 use std::hint::black_box;
 use std::time;
 
+use lowmesh_coap::exchange::{self, Name};
 use lowmesh_coap::resource::{Methods, Resource, Route, Router};
 use lowmesh_coap::{Config, Endpoint, Host, HostLimits, Input, Output, ResponseTemplate};
 use lowmesh_machine::{Handle, Machine};
 use lowmesh_units::{Duration, Instant, NodeId, Purpose, Rng, Seed};
-use lowmesh_wire::coap::{Code, ContentFormat, OptionNumber};
+use lowmesh_wire::coap::{Code, ContentFormat, Message, OptionNumber};
 
 const ROUNDS: usize = 15;
 const REQUESTS: u32 = 20_000;
@@ -17,48 +18,27 @@ const PEERS: u64 = 64;
 /// Between requests: about what one core serves.
 const PACE: Duration = Duration::from_micros(10);
 
-/// A server under load.
-struct Load<M> {
-    machine: M,
-    router: Router<&'static [u8]>,
-    sent: u64,
-    datagram: [u8; 14],
+/// What a server does with a datagram: it hands a request up, and sends what answers it.
+trait Server {
+    /// Takes a datagram; the request in it is answered with `answer`. Returns octets sent.
+    fn serve(&mut self, now: Instant, from: u64, datagram: &[u8], answer: Answer<'_>) -> usize;
 }
 
-impl<M> Load<M>
-where
-    M: for<'a> Machine<Input<'a> = Input<'a, u64>, Output = Output<u64>>,
-{
-    fn new(machine: M) -> Self {
-        let mut router = Router::new();
-        let hello = Resource::new(Methods::GET, &b"hello world"[..]);
-        router.insert("/hello", hello.format(ContentFormat::TEXT_PLAIN));
-        let datagram = *b"\x44\x01\x00\x00\xde\xad\xbe\xef\xb5hello";
-        Self { machine, router, sent: 0, datagram }
-    }
-    /// One request with a message ID that its peer has not used lately; returns octets sent.
-    fn request(&mut self) -> usize {
-        let peer = self.sent % PEERS;
-        let id = (self.sent / PEERS) as u16;
-        self.datagram[2..4].copy_from_slice(&id.to_be_bytes());
-        let now = Instant::ZERO + PACE * self.sent;
-        self.sent += 1;
-        let input = Input::Datagram { from: peer, bytes: &self.datagram };
-        self.machine.handle(now, input).expect("datagrams never fail");
+/// Makes the response to a request.
+type Answer<'a> = &'a dyn Fn(&Message) -> ResponseTemplate;
+
+impl Server for Endpoint<u64> {
+    fn serve(&mut self, now: Instant, from: u64, datagram: &[u8], answer: Answer<'_>) -> usize {
+        let input = exchange::Input::Datagram { from, bytes: datagram };
+        self.handle(now, input).expect("datagrams never fail");
         let mut octets = 0;
-        while let Some(output) = self.machine.poll_output() {
+        while let Some(output) = self.poll_output() {
             match output {
-                Output::Send { bytes, .. } => octets += bytes.len(),
-                Output::Request { exchange, message, multicast, .. } => {
-                    let Route::Resource { resource, .. } = self.router.route(&message, multicast)
-                    else {
-                        panic!("the resource is there")
-                    };
-                    let mut response = ResponseTemplate::new(Code::CONTENT);
-                    response.payload = resource.value().to_vec();
-                    response.options.insert_uint(OptionNumber::CONTENT_FORMAT, 0);
-                    let input = Input::Respond { exchange, response, handle: Handle::NONE };
-                    self.machine.handle(now, input).expect("acceptable");
+                exchange::Output::Send { bytes, .. } => octets += bytes.len(),
+                exchange::Output::Request { exchange, message, .. } => {
+                    let (response, handle) = (answer(&message), Name::NONE);
+                    let input = exchange::Input::Respond { exchange, response, handle };
+                    self.handle(now, input).expect("acceptable");
                 }
                 _ => {}
             }
@@ -67,12 +47,65 @@ where
     }
 }
 
+impl Server for Host<u64, Endpoint<u64>> {
+    fn serve(&mut self, now: Instant, from: u64, datagram: &[u8], answer: Answer<'_>) -> usize {
+        let input = Input::Datagram { from, bytes: datagram };
+        self.handle(now, input).expect("datagrams never fail");
+        let mut octets = 0;
+        while let Some(output) = self.poll_output() {
+            match output {
+                Output::Send { bytes, .. } => octets += bytes.len(),
+                Output::Request { exchange, message, .. } => {
+                    let (response, handle) = (answer(&message), Handle::NONE);
+                    let input = Input::Respond { exchange, response, handle };
+                    self.handle(now, input).expect("acceptable");
+                }
+                _ => {}
+            }
+        }
+        octets
+    }
+}
+
+/// A server under load.
+struct Load<S> {
+    server: S,
+    router: Router<&'static [u8]>,
+    sent: u64,
+    datagram: [u8; 14],
+}
+
+impl<S: Server> Load<S> {
+    fn new(server: S) -> Self {
+        let mut router = Router::new();
+        let hello = Resource::new(Methods::GET, &b"hello world"[..]);
+        router.insert("/hello", hello.format(ContentFormat::TEXT_PLAIN));
+        let datagram = *b"\x44\x01\x00\x00\xde\xad\xbe\xef\xb5hello";
+        Self { server, router, sent: 0, datagram }
+    }
+    /// One request with a message ID that its peer has not used lately; returns octets sent.
+    fn request(&mut self) -> usize {
+        let peer = self.sent % PEERS;
+        let id = (self.sent / PEERS) as u16;
+        self.datagram[2..4].copy_from_slice(&id.to_be_bytes());
+        let now = Instant::ZERO + PACE * self.sent;
+        self.sent += 1;
+        let router = &self.router;
+        self.server.serve(now, peer, &self.datagram, &|message| {
+            let Route::Resource { resource, .. } = router.route(message, false) else {
+                panic!("the resource is there")
+            };
+            let mut response = ResponseTemplate::new(Code::CONTENT);
+            response.payload = resource.value().to_vec();
+            response.options.insert_uint(OptionNumber::CONTENT_FORMAT, 0);
+            response
+        })
+    }
+}
+
 #[expect(clippy::disallowed_methods, reason = "a bench measures time")]
-fn measure<M>(name: &str, machine: M)
-where
-    M: for<'a> Machine<Input<'a> = Input<'a, u64>, Output = Output<u64>>,
-{
-    let mut load = Load::new(machine);
+fn measure(name: &str, server: impl Server) {
+    let mut load = Load::new(server);
     let mut rounds: Vec<f64> = (0..ROUNDS)
         .map(|_| {
             let start = time::Instant::now();

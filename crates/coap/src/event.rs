@@ -1,30 +1,15 @@
-//! What goes into an endpoint and what comes out.
+//! What exchange engines and the host above them have in common: templates of messages, outputs, and counters.
 
 use alloc::vec::Vec;
 
-use lowmesh_machine::{DropReason, Handle};
+use lowmesh_machine::DropReason;
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::DecodeError;
-use lowmesh_wire::coap::stream::Framing;
 use lowmesh_wire::coap::{
     Code, ContentFormat, HEADER_LEN, Kind, Message, MessageId, OptionNumber, Options, Token,
 };
 
 use crate::params::{BLOCK_MIN, BLOCK_OPTIONS_OVERHEAD};
-
-/// Names one exchange within its endpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ExchangeId(pub(crate) u64);
-
-impl ExchangeId {
-    /// Exchanges from here on ask for the state of an observed resource; a transport's are below.
-    pub(crate) const REFRESH: u64 = 1 << 63;
-
-    /// True if no peer asks, but a host that needs the next state of an observed resource.
-    pub const fn is_refresh(self) -> bool {
-        self.0 & Self::REFRESH != 0
-    }
-}
 
 /// A request before it has a message ID and a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,143 +126,6 @@ impl ResponseTemplate {
     }
 }
 
-/// What can happen to an endpoint.
-#[derive(Debug)]
-pub enum Input<'a, P> {
-    /// The application asks `peer`. Ends in exactly one of [`Output::Response`], [`Output::Failed`]
-    /// and [`Output::Over`], or never without [`Input::Cancel`] if it observes (RFC 7641).
-    ///
-    /// A GET or FETCH with Observe 0 brings [`Output::Notification`]s for as long as the server
-    /// keeps the observation. A request with No-Response (RFC 7967) ends in [`Output::Over`] when
-    /// no response came.
-    Request {
-        /// Whom.
-        peer: P,
-        /// What.
-        message: RequestTemplate,
-        /// The application's name for it.
-        handle: Handle,
-    },
-    /// As [`Input::Request`], for a layer that verifies responses before they count, as OSCORE does
-    /// (RFC 8613 s8.4): each is an [`Output::Response`], notifications too, and the request stays
-    /// open and its timeouts go on until one is [accepted](Input::Accept), or until
-    /// [`Output::Failed`], [`Output::Over`] or [`Input::Cancel`]. A host does not take it.
-    RequestVerified {
-        /// Whom.
-        peer: P,
-        /// What.
-        message: RequestTemplate,
-        /// The application's name for it.
-        handle: Handle,
-    },
-    /// The latest response to an [`Input::RequestVerified`] is good.
-    Accept {
-        /// Which request.
-        handle: Handle,
-        /// It is a notification, and more may follow: the request stays open. Else it is over.
-        observes: bool,
-    },
-    /// The application asks all members of a group: an unconfirmed request by multicast (RFC 7252
-    /// s8). Each answer is an [`Output::GroupResponse`]; after `wait` comes [`Output::Over`].
-    RequestGroup {
-        /// The group's address.
-        group: P,
-        /// What; always sent as NON.
-        message: RequestTemplate,
-        /// How long answers are taken.
-        wait: Duration,
-        /// The application's name for it.
-        handle: Handle,
-    },
-    /// The application wants to know whether `peer` is there: an Empty CON (RFC 7252 s4.3). Ends in
-    /// [`Output::Pong`] or [`Output::Failed`].
-    Ping {
-        /// Whom.
-        peer: P,
-        /// The application's name for it.
-        handle: Handle,
-    },
-    /// The application is no longer interested in what came under this name; nothing more will.
-    Cancel {
-        /// Which request, observation, notification or ping.
-        handle: Handle,
-    },
-    /// The application is no longer interested in an observation, and tells the server at once (RFC
-    /// 7641 s3.6). Ends in [`Output::Response`] or [`Output::Failed`], or in [`Output::Over`] if there
-    /// was nothing to tell. A host does it; below one it is a request with Observe 1 and the
-    /// observation's token.
-    Deregister {
-        /// Which observation.
-        handle: Handle,
-    },
-    /// The application tells an observer about a change (RFC 7641 s4.2). A CON ends in
-    /// [`Output::Acknowledged`] or [`Output::Failed`]; a NON may still be answered with RST, which
-    /// is [`Output::Failed`] too.
-    Notify {
-        /// The observer.
-        peer: P,
-        /// Of the request that registered it.
-        token: Token,
-        /// The notification, Observe option included.
-        response: ResponseTemplate,
-        /// CON or NON.
-        confirmable: bool,
-        /// The application's name for it.
-        handle: Handle,
-    },
-    /// The application leaves a request of a peer without response: a CON is acknowledged, a NON
-    /// passes in silence.
-    Decline {
-        /// Which request.
-        exchange: ExchangeId,
-    },
-    /// The application answers a request of a peer.
-    Respond {
-        /// Which request: as [`Output::Request`] said.
-        exchange: ExchangeId,
-        /// The answer.
-        response: ResponseTemplate,
-        /// The application's name for the datagram that carries it.
-        handle: Handle,
-    },
-    /// A connection to `peer` is there; either end may have made it (RFC 8323). Its octets come as
-    /// [`Input::Datagram`]s, cut anywhere, or for WebSockets message by message; its end is
-    /// [`Input::Unreachable`].
-    Connected {
-        /// The connection's name.
-        peer: P,
-        /// How messages lie on it.
-        framing: Framing,
-    },
-    /// The application wants a connection to end in order: what is open on it is finished first
-    /// (RFC 8323 s5.5).
-    Release {
-        /// Which.
-        peer: P,
-    },
-    /// A datagram came.
-    Datagram {
-        /// From whom.
-        from: P,
-        /// Its payload.
-        bytes: &'a [u8],
-    },
-    /// A datagram came that was sent to a group which this endpoint belongs to (RFC 7252 s8).
-    GroupDatagram {
-        /// From whom.
-        from: P,
-        /// Its payload.
-        bytes: &'a [u8],
-    },
-    /// The network says that `peer` cannot be reached.
-    Unreachable {
-        /// Who.
-        peer: P,
-    },
-    /// The time of [`lowmesh_machine::Machine::next_deadline`] has come.
-    Deadline,
-}
-
 /// What a datagram carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Purpose {
@@ -289,51 +137,52 @@ pub enum Purpose {
     Empty,
 }
 
-/// What an endpoint wants done, or has to say.
+/// What a machine of exchanges wants done, or has to say. `X` names requests of peers, and `H` messages of this end; see
+/// [`exchange::Output`](crate::exchange::Output) and [`host::Output`](crate::host::Output).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Output<P> {
-    /// Send this datagram.
+pub enum Output<P, X, H> {
+    /// A datagram leaves, or a message on a connection.
     Send {
-        /// To whom.
+        /// The peer that gets it.
         to: P,
-        /// Its payload.
+        /// Its octets.
         bytes: Vec<u8>,
-        /// The application's name for it; [`Handle::NONE`] for what the endpoint sends by itself.
-        handle: Handle,
+        /// The name of the message; [`Handle::NONE`](lowmesh_machine::Handle::NONE) for what the machine sends by itself.
+        handle: H,
         /// 0 for the first copy, n for the n-th after it.
         copy: u8,
-        /// What it carries.
+        /// The kind of message.
         purpose: Purpose,
     },
     /// The first copy of a request or separate response leaves now, after its wait for the window.
     Started {
-        /// Which.
-        handle: Handle,
-        /// The first timeout; for a NON request how long its response is waited for.
+        /// The name of the message.
+        handle: H,
+        /// The first timeout; for a NON request the wait for its response.
         rto: Duration,
-        /// The time of the snapshot.
+        /// The time at which it leaves.
         at: Instant,
     },
-    /// A peer asks; to be answered with [`Input::Respond`].
+    /// A peer asks; to be answered with `Input::Respond`.
     Request {
-        /// Names it in the answer.
-        exchange: ExchangeId,
-        /// Who asks.
+        /// The name of the request, for the answer.
+        exchange: X,
+        /// The peer that asks.
         from: P,
-        /// What.
+        /// The request.
         message: Message,
         /// It came by multicast: an answer is optional, and errors are not sent (RFC 7252 s8.2).
         multicast: bool,
     },
-    /// The response to a request: the request is over, unless it is an [`Input::RequestVerified`].
+    /// The response to a request: the request is over, unless the layer above verifies its responses.
     Response {
-        /// Which request.
-        handle: Handle,
-        /// Who answers.
+        /// The name of the request.
+        handle: H,
+        /// The peer that answers.
         from: P,
         /// The response.
         message: Message,
-        /// From the first copy of the request to now.
+        /// The time from the first copy of the request to now.
         rtt: Duration,
         /// Copies of the request after the first.
         retransmissions: u8,
@@ -341,29 +190,29 @@ pub enum Output<P> {
     /// A response to a request that observes, which stays open (RFC 7641): the first one, or a newer
     /// state than the one before.
     Notification {
-        /// Which request.
-        handle: Handle,
-        /// Who answers.
+        /// The name of the request.
+        handle: H,
+        /// The peer that answers.
         from: P,
         /// The state.
         message: Message,
     },
     /// The answer of one member of a group; others may follow.
     GroupResponse {
-        /// Which request.
-        handle: Handle,
-        /// Which member.
+        /// The name of the request.
+        handle: H,
+        /// The member that answers.
         from: P,
         /// Its answer.
         message: Message,
-        /// From the request to now.
+        /// The time from the request to now.
         rtt: Duration,
     },
     /// The peer of a ping is there.
     Pong {
-        /// Which ping.
-        handle: Handle,
-        /// From its first copy to now.
+        /// The name of the ping.
+        handle: H,
+        /// The time from its first copy to now.
         rtt: Duration,
         /// Copies after the first.
         retransmissions: u8,
@@ -371,22 +220,22 @@ pub enum Output<P> {
     /// A request is over as it was meant to be, and no response is outstanding: the wait for a
     /// group has passed, No-Response was obeyed, or an observation ended that had not begun.
     Over {
-        /// Which request.
-        handle: Handle,
+        /// The name of the request.
+        handle: H,
     },
     /// An empty ACK came: for a request the response follows; a separate response is over.
     Acknowledged {
-        /// Which message.
-        handle: Handle,
-        /// From its first copy to now.
+        /// The name of the message.
+        handle: H,
+        /// The time from its first copy to now.
         rtt: Duration,
         /// Copies after the first.
         retransmissions: u8,
     },
     /// A request or separate response is over without success.
     Failed {
-        /// Which.
-        handle: Handle,
+        /// The name of the message.
+        handle: H,
         /// [`DropReason::GaveUp`], [`DropReason::Reset`], [`DropReason::QueueFull`],
         /// [`DropReason::NoRoute`] (the peer is unreachable) or [`DropReason::Malformed`] (the
         /// response has a critical option that nobody here knows); for a notification
@@ -395,14 +244,14 @@ pub enum Output<P> {
     },
     /// A connection is over: close it once everything is sent (RFC 8323 s5.5, s5.6).
     Close {
-        /// Which.
+        /// The connection.
         peer: P,
     },
     /// A datagram came to nothing.
     Discarded {
-        /// From whom.
+        /// The peer that sent it.
         from: P,
-        /// Why.
+        /// The cause.
         cause: Discard,
     },
 }

@@ -1,14 +1,16 @@
-//! Exchanges, own and of peers: what state each is in and what that state holds.
+//! What goes into an exchange engine and what comes out: [`Endpoint`](crate::Endpoint) over datagrams,
+//! [`Connections`](crate::Connections) over byte streams, and what stands between them and a host.
 
-use alloc::vec::Vec;
+use lowmesh_machine::{Handle, Rejected};
+use lowmesh_units::Duration;
+use lowmesh_wire::coap::Token;
+use lowmesh_wire::coap::stream::Framing;
 
-use lowmesh_machine::Handle;
-use lowmesh_units::{Duration, Instant};
-use lowmesh_wire::coap::{Code, Kind, MessageId, Options, Token};
+use crate::event::{self, RequestTemplate, ResponseTemplate};
 
-use crate::event::{ExchangeId, Purpose, ResponseTemplate};
-use crate::no_response::Unwanted;
-use crate::observe::{Place, registers};
+/// Names a request of a peer within its engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ExchangeId(pub(crate) u64);
 
 /// The numbers of exchanges, each used once.
 #[derive(Debug)]
@@ -25,165 +27,178 @@ impl ExchangeIds {
     }
 }
 
-/// A message that this endpoint wants to get through: a request, or a separate response.
+/// The name of a message of this end, as the layer above gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Name {
+    /// The application's name.
+    Application(Handle),
+    /// The number of a message that a host sends for its application: one request may take many.
+    Host(u64),
+}
+
+impl Name {
+    /// No name, for what the engine sends by itself.
+    pub const NONE: Self = Self::Application(Handle::NONE);
+}
+
+impl From<Handle> for Name {
+    fn from(handle: Handle) -> Self {
+        Self::Application(handle)
+    }
+}
+
+/// What an exchange engine wants done, or has to say.
+pub type Output<P> = event::Output<P, ExchangeId, Name>;
+
+/// What can happen to an exchange engine.
 #[derive(Debug)]
-pub(crate) struct Outgoing<P> {
-    pub(crate) peer: P,
-    pub(crate) handle: Handle,
-    pub(crate) token: Token,
-    pub(crate) kind: Kind,
-    pub(crate) role: Role,
-    pub(crate) expects: Expects,
-    /// What comes counts when the layer above has accepted it.
-    pub(crate) verified: bool,
-    /// The datagram; its message ID is written when it first leaves.
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) phase: Phase,
+pub enum Input<'a, P> {
+    /// The layer above asks `peer`. Ends in exactly one of [`Output::Response`](event::Output::Response),
+    /// [`Output::Failed`](event::Output::Failed) and [`Output::Over`](event::Output::Over), or never without
+    /// [`Input::Cancel`] if it observes (RFC 7641).
+    ///
+    /// A GET or FETCH with Observe 0 brings [`Output::Notification`](event::Output::Notification)s for as long as the
+    /// server keeps the observation. A request with No-Response (RFC 7967) ends in `Over` when no response came.
+    Request {
+        /// The peer that is asked.
+        peer: P,
+        /// The request.
+        message: RequestTemplate,
+        /// The name of the request.
+        handle: Name,
+    },
+    /// As [`Input::Request`], for a layer that verifies responses before they count, as OSCORE does
+    /// (RFC 8613 s8.4): each is an `Output::Response`, notifications too, and the request stays
+    /// open and its timeouts go on until one is [accepted](Input::Accept), or until
+    /// `Output::Failed`, `Output::Over` or [`Input::Cancel`].
+    RequestVerified {
+        /// The peer that is asked.
+        peer: P,
+        /// The request.
+        message: RequestTemplate,
+        /// The name of the request.
+        handle: Name,
+    },
+    /// The latest response to an [`Input::RequestVerified`] is good.
+    Accept {
+        /// The name of the request.
+        handle: Name,
+        /// It is a notification, and more may follow: the request stays open. Else it is over.
+        observes: bool,
+    },
+    /// The layer above wants to know whether `peer` is there: an Empty CON (RFC 7252 s4.3), or a Ping (RFC 8323 s5.4). Ends
+    /// in `Output::Pong` or `Output::Failed`.
+    Ping {
+        /// The peer that is asked.
+        peer: P,
+        /// The name of the ping.
+        handle: Name,
+    },
+    /// The layer above is no longer interested in what came under this name; nothing more will.
+    Cancel {
+        /// The name of the request, observation, notification or ping.
+        handle: Name,
+    },
+    /// The layer above tells an observer about a change (RFC 7641 s4.2). A CON ends in
+    /// `Output::Acknowledged` or `Output::Failed`; a NON may still be answered with RST, which
+    /// is `Output::Failed` too.
+    Notify {
+        /// The observer.
+        peer: P,
+        /// The token of the request that registered it.
+        token: Token,
+        /// The notification, Observe option included.
+        response: ResponseTemplate,
+        /// CON or NON.
+        confirmable: bool,
+        /// The name of the notification.
+        handle: Name,
+    },
+    /// The layer above leaves a request of a peer without response: a CON is acknowledged, a NON
+    /// passes in silence.
+    Decline {
+        /// The name of the request.
+        exchange: ExchangeId,
+    },
+    /// The layer above answers a request of a peer.
+    Respond {
+        /// The name of the request, from `Output::Request`.
+        exchange: ExchangeId,
+        /// The answer.
+        response: ResponseTemplate,
+        /// The name of the datagram that carries it.
+        handle: Name,
+    },
+    /// A datagram came, or octets of a connection.
+    Datagram {
+        /// The peer that sent it.
+        from: P,
+        /// Its payload.
+        bytes: &'a [u8],
+    },
+    /// An input about groups, which only datagrams reach.
+    Group(GroupInput<'a, P, Name>),
+    /// An input about connections.
+    Connection(ConnectionInput<P>),
+    /// The network says that `peer` cannot be reached, or its connection has ended.
+    Unreachable {
+        /// The peer.
+        peer: P,
+    },
+    /// The time of [`lowmesh_machine::Machine::next_deadline`] has come.
+    Deadline,
 }
 
-impl<P> Outgoing<P> {
-    /// The message ID under which it has left.
-    pub(crate) fn message_id(&self) -> MessageId {
-        MessageId(u16::from_be_bytes([self.bytes[2], self.bytes[3]]))
-    }
-}
-
-/// What a message of one's own is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// A request.
-    Request,
-    /// An Empty CON, which wants a RST (RFC 7252 s4.3).
-    Ping,
-    /// The response to a request that has been acknowledged (RFC 7252 s5.2.2).
-    Separate,
-    /// A notification (RFC 7641 s4.2).
-    Notification,
-}
-
-impl Role {
-    /// What its datagram carries.
-    pub(crate) const fn purpose(self) -> Purpose {
-        match self {
-            Self::Request => Purpose::Request,
-            Self::Ping => Purpose::Empty,
-            Self::Separate | Self::Notification => Purpose::Response,
-        }
-    }
-}
-
-/// How many responses a message of one's own is to bring.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Expects {
-    /// One; or, to a separate response or a ping, what ends it.
-    One,
-    /// One unless No-Response keeps it away (RFC 7967).
-    Perhaps,
-    /// None: No-Response keeps all away.
-    Nothing,
-    /// One after the other, while the server keeps the observation (RFC 7641): the place of the
-    /// newest in their order, once there is one.
-    Notifications(Option<Place>),
-    /// One from each member of a group (RFC 7252 s8.2).
-    Group,
-}
-
-impl Expects {
-    /// What a request's own options say about its responses.
-    pub(crate) fn of(code: Code, options: &Options) -> Self {
-        match Unwanted::from_options(options.iter()) {
-            _ if registers(code, options) => Self::Notifications(None),
-            Some(Unwanted::EVERYTHING) => Self::Nothing,
-            Some(unwanted) if unwanted != Unwanted::NOTHING => Self::Perhaps,
-            _ => Self::One,
-        }
-    }
-}
-
-/// ```text
-///            window opens              ACK or RST; response; last timeout
-///   Queued ---------------> Sent ------------------------------------------> over
-///                            |  empty ACK of a request                        ^
-///                            +--------------> Acknowledged -------------------+
-///                                                          response; timeout
-/// ```
-/// (RFC 7252 s4.2 and s5.2.2). A request that observes goes from Sent or Acknowledged to Observing
-/// with its first response, and from there to Queued when it has to be registered again (RFC 7641
-/// s3.3.1).
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Phase {
-    /// Waits for the window.
-    Queued,
-    /// On its way.
-    Sent(Transmission),
-    /// A request whose ACK was empty; its response comes by itself.
-    Acknowledged(Transmission),
-    /// A request with an observation.
-    Observing {
-        /// When to register again; `None` leaves that to the layer that protects the request.
-        due: Option<Instant>,
+/// What can happen with groups (RFC 7252 s8).
+#[derive(Debug)]
+pub enum GroupInput<'a, P, H> {
+    /// All members of a group are asked: an unconfirmed request by multicast. Each answer is an
+    /// `Output::GroupResponse`; after `wait` comes `Output::Over`.
+    Request {
+        /// The group's address.
+        group: P,
+        /// The request, which always leaves as NON.
+        message: RequestTemplate,
+        /// How long answers are taken.
+        wait: Duration,
+        /// The name of the request.
+        handle: H,
+    },
+    /// A datagram came that was sent to a group which this endpoint belongs to.
+    Datagram {
+        /// The peer that sent it.
+        from: P,
+        /// Its payload.
+        bytes: &'a [u8],
     },
 }
 
-impl Phase {
-    /// The time since the first copy, and the copies after it. What comes to an observation answers
-    /// no request of its own.
-    pub(crate) fn effort(&self, now: Instant) -> (Duration, u8) {
-        match self {
-            Self::Sent(transmission) | Self::Acknowledged(transmission) => {
-                (now.since(transmission.started), transmission.retransmissions)
-            }
-            Self::Queued | Self::Observing { .. } => (Duration::ZERO, 0),
-        }
-    }
-}
-
-/// The copies of one message.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Transmission {
-    /// When the first copy left.
-    pub(crate) started: Instant,
-    /// The first timeout.
-    pub(crate) initial: Duration,
-    /// The timeout that runs.
-    pub(crate) rto: Duration,
-    /// Copies after the first.
-    pub(crate) retransmissions: u8,
-    /// When something has to happen.
-    pub(crate) due: Instant,
-}
-
-impl Transmission {
-    /// When the latest copy left, while its timeout runs.
-    pub(crate) fn copy_left_at(&self) -> Instant {
-        self.due - self.rto
-    }
-}
-
-/// A peer's request that the application has not answered yet.
+/// What can happen with connections (RFC 8323).
 #[derive(Debug)]
-pub(crate) struct Incoming<P> {
-    pub(crate) peer: P,
-    pub(crate) message_id: MessageId,
-    pub(crate) token: Token,
-    pub(crate) answer: Answer,
-    /// Classes of response that do not leave.
-    pub(crate) unwanted: Unwanted,
-    /// When something has to happen.
-    pub(crate) due: Instant,
+pub enum ConnectionInput<P> {
+    /// A connection to `peer` is there; either end may have made it. Its octets come as
+    /// `Input::Datagram`s, cut anywhere, or for WebSockets message by message; its end is
+    /// `Input::Unreachable`.
+    Connected {
+        /// The connection's name.
+        peer: P,
+        /// How messages lie on it.
+        framing: Framing,
+    },
+    /// The application wants a connection to end in order: what is open on it is finished first
+    /// (RFC 8323 s5.5).
+    Release {
+        /// The connection's name.
+        peer: P,
+    },
 }
 
-/// How the response has to travel (RFC 7252 s5.2 and s8.2).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
-    /// In the ACK, if it is made before the ACK is due.
-    Piggybacked,
-    /// In a CON of its own: the ACK has left.
-    Separate,
-    /// In a NON: so was the request.
-    NonConfirmable,
-    /// In a NON after a random part of the leisure: the request came by multicast.
-    Multicast,
-    /// The response to a multicast request, which waits for its time.
-    Leisure(ResponseTemplate, Handle),
-}
+/// What an engine over datagrams says to a [`ConnectionInput`].
+pub(crate) const NO_CONNECTIONS: Rejected =
+    Rejected::Unsupported { what: "connection", why: "an endpoint over datagrams has none" };
+
+/// What an engine over connections says to a [`GroupInput`].
+pub(crate) const NO_GROUPS: Rejected = Rejected::Unsupported {
+    what: "multicast",
+    why: "a connection has one peer: use an endpoint over datagrams",
+};

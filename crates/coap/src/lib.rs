@@ -6,7 +6,8 @@
 //!   Endpoint           exchanges over datagrams
 //!   Connections        exchanges over byte streams (RFC 8323)
 //! ```
-//! Each stands alone; endpoint, connections and host have the same inputs and outputs.
+//! Each stands alone. Endpoint and connections have the inputs and outputs of [`exchange`]; those of a host are [`Input`]
+//! and [`Output`].
 //!
 //! [`Endpoint`] turns requests into datagrams and datagrams into requests and responses: message
 //! and token matching, retransmission, deduplication, piggybacked and separate responses,
@@ -14,7 +15,8 @@
 //! generic over the peer's address, so a simulated mesh and a socket drive the same code.
 //!
 //! ```
-//! use lowmesh_coap::{Config, Endpoint, Input, Output, RequestTemplate, ResponseTemplate};
+//! use lowmesh_coap::exchange::{Input, Name, Output};
+//! use lowmesh_coap::{Config, Endpoint, RequestTemplate, ResponseTemplate};
 //! use lowmesh_machine::{Handle, Machine};
 //! use lowmesh_units::{Instant, NodeId, Purpose, Rng, Seed};
 //! use lowmesh_wire::coap::Code;
@@ -26,7 +28,7 @@
 //!
 //! // "client" and "server" stand for addresses.
 //! let message = RequestTemplate::get("/temp");
-//! client.handle(now, Input::Request { peer: "server", message, handle: Handle(1) }).unwrap();
+//! client.handle(now, Input::Request { peer: "server", message, handle: Handle(1).into() }).unwrap();
 //! while let Some(output) = client.poll_output() {
 //!     if let Output::Send { bytes, .. } = output {
 //!         server.handle(now, Input::Datagram { from: "client", bytes: &bytes }).unwrap();
@@ -34,7 +36,7 @@
 //! }
 //! let Some(Output::Request { exchange, .. }) = server.poll_output() else { panic!() };
 //! let response = ResponseTemplate::new(Code::CONTENT).with_payload(b"22.3 C".to_vec());
-//! server.handle(now, Input::Respond { exchange, response, handle: Handle(2) }).unwrap();
+//! server.handle(now, Input::Respond { exchange, response, handle: Name::NONE }).unwrap();
 //! let Some(Output::Send { bytes, .. }) = server.poll_output() else { panic!() };
 //! client.handle(now, Input::Datagram { from: "server", bytes: &bytes }).unwrap();
 //! let Some(Output::Response { message, .. }) = client.poll_output() else { panic!() };
@@ -55,8 +57,8 @@ mod credit;
 pub mod echo;
 mod endpoint;
 mod error;
-mod event;
-mod exchange;
+pub mod event;
+pub mod exchange;
 pub mod host;
 mod lifetimes;
 mod message_ids;
@@ -79,11 +81,8 @@ pub use config::Config;
 pub use congestion::{CongestionControl, CongestionSnapshot};
 pub use endpoint::Endpoint;
 pub use error::ConfigError;
-pub use event::{
-    Counters, Discard, ExchangeId, Input, Notifications, Output, Purpose, RequestTemplate,
-    ResponseTemplate,
-};
-pub use host::{Host, HostLimits, Transport};
+pub use event::{Counters, Discard, Notifications, Purpose, RequestTemplate, ResponseTemplate};
+pub use host::{Host, HostLimits, IncomingId, Input, Output, Transport};
 pub use lifetimes::Lifetimes;
 pub use no_response::Unwanted;
 pub use peer_address::PeerAddress;

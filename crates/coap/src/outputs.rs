@@ -1,8 +1,9 @@
 //! What an exchange engine wants done, and how often messages came to nothing; the same over datagrams and connections.
 
-use lowmesh_machine::{DropReason, Handle, Outbox};
+use lowmesh_machine::{DropReason, Outbox};
 
-use crate::event::{Counters, Discard, Output};
+use crate::event::{Counters, Discard};
+use crate::exchange::{Name, Output};
 
 /// The outputs of an engine, in their order.
 #[derive(Debug)]
@@ -25,7 +26,7 @@ impl<P> Outputs<P> {
         self.outbox.pop()
     }
     /// An own exchange is over without success.
-    pub(crate) fn fail(&mut self, handle: Handle, reason: DropReason) {
+    pub(crate) fn fail(&mut self, handle: Name, reason: DropReason) {
         self.push(Output::Failed { handle, reason });
     }
     /// A message came to nothing.

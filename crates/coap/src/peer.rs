@@ -6,12 +6,11 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use lowmesh_congestion::{Message, Permit, Timer, Window};
-use lowmesh_machine::Handle;
 use lowmesh_units::{Duration, Instant, Rng};
 use lowmesh_wire::coap::{MessageId, Token};
 
 use crate::credit::Credit;
-use crate::event::ExchangeId;
+use crate::exchange::{ExchangeId, Name};
 use crate::message_ids::MessageIds;
 use crate::params::{DATAGRAM_OVERHEAD, UNCONFIRMED_MAX};
 use crate::seen::Seen;
@@ -35,7 +34,7 @@ pub(crate) struct Peer {
     /// The widest that any of its congestion controls asked for.
     pub(crate) lifetimes: Lifetimes,
     /// Unconfirmed notifications that may still be answered with RST, oldest first.
-    unconfirmed: VecDeque<(MessageId, Handle)>,
+    unconfirmed: VecDeque<(MessageId, Name)>,
     pub(crate) last_used: Instant,
     /// Requests of the peer that are not answered, and separate responses that are not acknowledged.
     pub(crate) incoming: usize,
@@ -203,14 +202,14 @@ impl Peer {
         self.unanswered.iter().find(|(one, _)| one == token).map(|(_, id)| *id)
     }
     /// An unconfirmed notification has left.
-    pub(crate) fn expect_reset(&mut self, message_id: MessageId, handle: Handle) {
+    pub(crate) fn expect_reset(&mut self, message_id: MessageId, handle: Name) {
         if self.unconfirmed.len() >= UNCONFIRMED_MAX {
             self.unconfirmed.pop_front();
         }
         self.unconfirmed.push_back((message_id, handle));
     }
     /// The notification that a RST is about.
-    pub(crate) fn take_unconfirmed(&mut self, message_id: MessageId) -> Option<Handle> {
+    pub(crate) fn take_unconfirmed(&mut self, message_id: MessageId) -> Option<Name> {
         let place = self.unconfirmed.iter().position(|(id, _)| *id == message_id)?;
         self.unconfirmed.remove(place).map(|(_, handle)| handle)
     }

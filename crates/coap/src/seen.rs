@@ -4,11 +4,11 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use lowmesh_machine::Handle;
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::{Kind, MessageId, MessageView};
 
 use crate::Lifetimes;
+use crate::exchange::Name;
 
 /// Message IDs that are compared without a branch in between.
 const COMPARED_AT_ONCE: usize = 64;
@@ -36,7 +36,7 @@ struct Record {
 #[derive(Clone, Debug)]
 pub(crate) struct Reply {
     pub(crate) bytes: Vec<u8>,
-    pub(crate) handle: Handle,
+    pub(crate) handle: Name,
     /// How often it has been sent again.
     pub(crate) copies: u8,
 }
@@ -129,7 +129,7 @@ impl Seen {
         self.records.push_back(Record { kind, expires, reply: None });
     }
     /// Keeps the answer of a message for its duplicates, in place of an earlier one.
-    pub(crate) fn keep_reply(&mut self, id: MessageId, bytes: Vec<u8>, handle: Handle) {
+    pub(crate) fn keep_reply(&mut self, id: MessageId, bytes: Vec<u8>, handle: Name) {
         // The newest are the likeliest.
         if let Some(place) = self.ids.iter().rposition(|one| *one == id) {
             let record = &mut self.records[place];
@@ -160,7 +160,7 @@ mod tests {
     fn a_duplicate_finds_the_answer_and_counts_its_copies() {
         let mut seen = Seen::default();
         seen.remember(ID, Kind::Confirmable, Instant::ZERO);
-        seen.keep_reply(ID, b"ack".to_vec(), Handle(3));
+        seen.keep_reply(ID, b"ack".to_vec(), Name(3));
         for copy in 1..4 {
             let DuplicateCheck::Answered(reply) = seen.sight(ID, Instant::ZERO) else {
                 panic!("answered")

@@ -7,8 +7,9 @@
 use std::collections::BTreeMap;
 
 use lowmesh_coap::blockwise::Exponent;
+use lowmesh_coap::exchange::ConnectionInput;
 use lowmesh_coap::{
-    Config, CongestionControl, ConnectionLimits, Endpoint, ExchangeId, Host, HostLimits, Input,
+    Config, CongestionControl, ConnectionLimits, Endpoint, Host, HostLimits, IncomingId, Input,
     Output, RequestTemplate, ResponseTemplate,
 };
 use lowmesh_machine::{Handle, Machine};
@@ -81,7 +82,7 @@ impl World {
             }
         }
     }
-    fn serve(&mut self, exchange: ExchangeId, message: &Message) {
+    fn serve(&mut self, exchange: IncomingId, message: &Message) {
         let mut response = ResponseTemplate::new(Code::CONTENT);
         if message.code == Code::PUT {
             // An upload is its name, then the body of that name.
@@ -352,7 +353,7 @@ proptest! {
         let limits = ConnectionLimits::default();
         let mut host = Host::over_connections(limits, HostLimits::default(), rng);
         let framing = Framing::WebSocket;
-        host.handle(Instant::ZERO, Input::Connected { peer: 1, framing }).expect("fine");
+        host.handle(Instant::ZERO, Input::Connection(ConnectionInput::Connected { peer: 1, framing })).expect("fine");
         let csm = [0_u8, 0xe1];
         host.handle(Instant::ZERO, Input::Datagram { from: 1, bytes: &csm }).expect("fine");
         endure(&mut host, steps, |host, now| host.changed("/t", now), |code, options, payload| {

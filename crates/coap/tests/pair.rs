@@ -6,16 +6,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lowmesh_coap::{
-    Config, CongestionControl, Endpoint, ExchangeId, Input, Output, RequestTemplate,
-    ResponseTemplate,
-};
+use lowmesh_coap::exchange::{ExchangeId, Input, Name, Output};
+use lowmesh_coap::{Config, CongestionControl, Endpoint, RequestTemplate, ResponseTemplate};
 use lowmesh_congestion::{Timer, Window};
 use lowmesh_machine::{Handle, Machine};
 use lowmesh_registry::Registry;
 use lowmesh_units::{Duration, Instant, NodeId, Purpose, Rng, Seed};
 use lowmesh_wire::coap::Code;
 use proptest::prelude::*;
+
+/// The number that the application has given a request.
+fn number(handle: Name) -> u64 {
+    match handle {
+        Name::Application(Handle(number)) | Name::Host(number) => number,
+    }
+}
 
 const CLIENT: u8 = 0;
 const SERVER: u8 = 1;
@@ -120,12 +125,12 @@ impl World {
                     self.execute(exchange, message.payload);
                 }
                 Output::Response { handle, message, .. } => {
-                    let asked = handle.0.to_be_bytes();
+                    let asked = number(handle).to_be_bytes();
                     assert_eq!(message.payload, asked, "the response of another request");
-                    self.results.entry(handle.0).or_default().push(End::Answered);
+                    self.results.entry(number(handle)).or_default().push(End::Answered);
                 }
                 Output::Failed { handle, .. } if end == CLIENT => {
-                    self.results.entry(handle.0).or_default().push(End::Failed);
+                    self.results.entry(number(handle)).or_default().push(End::Failed);
                 }
                 Output::Failed { .. }
                 | Output::Started { .. }
@@ -155,7 +160,7 @@ impl World {
             }
             Event::Answer { exchange, payload } => {
                 let response = ResponseTemplate::new(Code::CHANGED).with_payload(payload);
-                let input = Input::Respond { exchange, response, handle: Handle::NONE };
+                let input = Input::Respond { exchange, response, handle: Name::NONE };
                 self.ends[usize::from(SERVER)].handle(self.now, input).expect("still open");
             }
             Event::Ask(number) => {
@@ -163,7 +168,11 @@ impl World {
                     .with_payload(number.to_be_bytes().to_vec());
                 let unconfirmed = self.rng.chance(self.conditions.unconfirmed);
                 let message = if unconfirmed { template.non_confirmable() } else { template };
-                let input = Input::Request { peer: SERVER, message, handle: Handle(number) };
+                let input = Input::Request {
+                    peer: SERVER,
+                    message,
+                    handle: Name::Application(Handle(number)),
+                };
                 self.ends[usize::from(CLIENT)].handle(self.now, input).expect("IDs suffice");
             }
         }
@@ -342,7 +351,7 @@ proptest! {
         let rng = Rng::stream(Seed(seed), NodeId(1), Purpose::Coap);
         let mut endpoint: Endpoint<u8> = Endpoint::new(Config::default(), rng).expect("possible");
         let message = RequestTemplate::get("/t");
-        let input = Input::Request { peer: 1, message, handle: Handle(1) };
+        let input = Input::Request { peer: 1, message, handle: Name::Application(Handle(1)) };
         endpoint.handle(Instant::ZERO, input).expect("acceptable");
         for mut bytes in datagrams {
             if let Some(first) = bytes.first_mut() {

@@ -4,14 +4,16 @@
 //!   application  ── handle(input) ──►  machine  ── Send ──►  (sessions)  ──►  socket
 //!                ◄── next().await ──            ◄── Datagram ──
 //! ```
-//! The machine is that of the simulator: an `Endpoint`, or anything else with its inputs and outputs.
+//! The machine is that of the simulator: an `Endpoint`, or a `Host` above one.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Instant as SystemInstant;
 
-use lowmesh_coap::{Input, Output, PeerAddress as _};
+use lowmesh_coap::exchange::{self, GroupInput};
+use lowmesh_coap::{Endpoint, Host, Input, Output, PeerAddress as _, Transport};
 use lowmesh_machine::{Machine, Rejected, debug_assert_accepted};
 use lowmesh_units::Instant;
 
@@ -25,13 +27,66 @@ use crate::peer::Peer;
 use crate::tap::{Direction, Tap, show};
 use crate::udp::Udp;
 
-/// What a driver can drive.
-pub trait Datagrams: for<'a> Machine<Input<'a> = Input<'a, Peer>, Output = Output<Peer>> {}
-impl<M: for<'a> Machine<Input<'a> = Input<'a, Peer>, Output = Output<Peer>>> Datagrams for M {}
+/// What a driver can drive: exchanges over datagrams, or a host above them. No input of these is ever refused.
+pub trait Datagrams: Machine {
+    /// A datagram came, to this end alone or to a group that it belongs to.
+    fn on_datagram(&mut self, now: Instant, from: Peer, bytes: &[u8], to_group: bool);
+    /// The network says that a peer cannot be reached.
+    fn on_unreachable(&mut self, now: Instant, peer: Peer);
+    /// The time of [`Machine::next_deadline`] has come.
+    fn on_deadline(&mut self, now: Instant);
+    /// The datagram that an output wants sent, or else the output.
+    fn datagram(output: Self::Output) -> Result<(Peer, Vec<u8>), Self::Output>;
+}
+
+impl Datagrams for Endpoint<Peer> {
+    fn on_datagram(&mut self, now: Instant, from: Peer, bytes: &[u8], to_group: bool) {
+        let input = if to_group {
+            exchange::Input::Group(GroupInput::Datagram { from, bytes })
+        } else {
+            exchange::Input::Datagram { from, bytes }
+        };
+        debug_assert_accepted(self.handle(now, input));
+    }
+    fn on_unreachable(&mut self, now: Instant, peer: Peer) {
+        debug_assert_accepted(self.handle(now, exchange::Input::Unreachable { peer }));
+    }
+    fn on_deadline(&mut self, now: Instant) {
+        debug_assert_accepted(self.handle(now, exchange::Input::Deadline));
+    }
+    fn datagram(output: Self::Output) -> Result<(Peer, Vec<u8>), Self::Output> {
+        match output {
+            exchange::Output::Send { to, bytes, .. } => Ok((to, bytes)),
+            other => Err(other),
+        }
+    }
+}
+
+impl<T: Transport<Peer>> Datagrams for Host<Peer, T> {
+    fn on_datagram(&mut self, now: Instant, from: Peer, bytes: &[u8], to_group: bool) {
+        let input = if to_group {
+            Input::Group(GroupInput::Datagram { from, bytes })
+        } else {
+            Input::Datagram { from, bytes }
+        };
+        debug_assert_accepted(self.handle(now, input));
+    }
+    fn on_unreachable(&mut self, now: Instant, peer: Peer) {
+        debug_assert_accepted(self.handle(now, Input::Unreachable { peer }));
+    }
+    fn on_deadline(&mut self, now: Instant) {
+        debug_assert_accepted(self.handle(now, Input::Deadline));
+    }
+    fn datagram(output: Self::Output) -> Result<(Peer, Vec<u8>), Self::Output> {
+        match output {
+            Output::Send { to, bytes, .. } => Ok((to, bytes)),
+            other => Err(other),
+        }
+    }
+}
 
 /// Drives `M`. Dropping it drops what has not been sent yet.
-#[derive(Debug)]
-pub struct Driver<M> {
+pub struct Driver<M: Machine> {
     udp: Udp,
     sessions: Option<Sessions>,
     machine: M,
@@ -41,13 +96,19 @@ pub struct Driver<M> {
     unsent: VecDeque<(Peer, Vec<u8>)>,
     /// What is unsent has not been tried yet.
     deferred: bool,
-    outputs: VecDeque<Output<Peer>>,
+    outputs: VecDeque<M::Output>,
     /// Datagrams that were read since the other tasks had their turn.
     read_in_a_row: usize,
     hints: Hints,
     lost: u64,
     losses: VecDeque<SessionLoss>,
     tap: Option<Tap>,
+}
+
+impl<M: Datagrams + fmt::Debug> fmt::Debug for Driver<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Driver").field("machine", &self.machine).finish_non_exhaustive()
+    }
 }
 
 /// A DTLS session that ended by itself. The endpoint is told that its peer cannot be reached.
@@ -127,20 +188,20 @@ impl<M: Datagrams> Driver<M> {
     }
     /// Tells the machine something: a request, an answer. What it sends leaves at once, or, while [`Driver::poll`] has more
     /// to say, with what comes of that; [`Driver::next`] sends all before it waits.
-    pub fn handle(&mut self, input: Input<'_, Peer>) -> Result<(), Rejected> {
+    pub fn handle(&mut self, input: M::Input<'_>) -> Result<(), Rejected> {
         let now = self.clock.now();
         let result = self.machine.handle(now, input);
         self.work(now);
         result
     }
     /// What the application has to know, if there is anything already.
-    pub fn poll(&mut self) -> Option<Output<Peer>> {
+    pub fn poll(&mut self) -> Option<M::Output> {
         self.outputs.pop_front()
     }
     /// The next thing that the application has to know. May be dropped and called again at any time.
     ///
     /// An error is one of the socket, after which nothing works any more.
-    pub async fn next(&mut self) -> io::Result<Output<Peer>> {
+    pub async fn next(&mut self) -> io::Result<M::Output> {
         loop {
             if let Some(output) = self.outputs.pop_front() {
                 return Ok(output);
@@ -209,7 +270,7 @@ impl<M: Datagrams> Driver<M> {
             sessions.on_deadline(at);
         }
         if self.machine.next_deadline().is_some_and(|due| due <= now) {
-            debug_assert_accepted(self.machine.handle(now, Input::Deadline));
+            self.machine.on_deadline(now);
         }
     }
     /// Reads a batch.
@@ -230,15 +291,7 @@ impl<M: Datagrams> Driver<M> {
             }
             match sessions {
                 Some(sessions) => sessions.on_datagram(at, from, bytes),
-                // Bytes of a peer are never an error of ours.
-                None if arrival.to_group => {
-                    debug_assert_accepted(
-                        machine.handle(now, Input::GroupDatagram { from, bytes }),
-                    );
-                }
-                None => {
-                    debug_assert_accepted(machine.handle(now, Input::Datagram { from, bytes }));
-                }
+                None => machine.on_datagram(now, from, bytes, arrival.to_group),
             }
         });
         match read {
@@ -275,7 +328,7 @@ impl<M: Datagrams> Driver<M> {
     }
     fn give_up(&mut self, peer: Peer) {
         let now = self.clock.now();
-        debug_assert_accepted(self.machine.handle(now, Input::Unreachable { peer }));
+        self.machine.on_unreachable(now, peer);
     }
     /// Does what machine and sessions want until they want nothing. While there is more that the application has not seen,
     /// its answers wait for each other, to be sent with one call.
@@ -300,15 +353,15 @@ impl<M: Datagrams> Driver<M> {
             let mut idle = true;
             while let Some(output) = self.machine.poll_output() {
                 idle = false;
-                if let Output::Send { to, bytes, .. } = &output {
-                    show(self.tap.as_ref(), Direction::Out, *to, None, bytes);
-                }
-                match (output, &mut self.sessions) {
-                    (Output::Send { to, bytes, .. }, Some(sessions)) => {
-                        sessions.send(at, to, &bytes);
+                match M::datagram(output) {
+                    Ok((to, bytes)) => {
+                        show(self.tap.as_ref(), Direction::Out, to, None, &bytes);
+                        match &mut self.sessions {
+                            Some(sessions) => sessions.send(at, to, &bytes),
+                            None => self.queue(to, bytes),
+                        }
                     }
-                    (Output::Send { to, bytes, .. }, None) => self.queue(to, bytes),
-                    (output, _) => self.outputs.push_back(output),
+                    Err(output) => self.outputs.push_back(output),
                 }
             }
             while let Some(event) = self.sessions.as_mut().and_then(Sessions::poll_event) {
@@ -317,8 +370,7 @@ impl<M: Datagrams> Driver<M> {
                     Event::Transmit { to, bytes } => self.queue(to, bytes),
                     Event::Received { from, bytes } => {
                         show(self.tap.as_ref(), Direction::In, from, None, &bytes);
-                        let datagram = Input::Datagram { from, bytes: &bytes };
-                        debug_assert_accepted(self.machine.handle(now, datagram));
+                        self.machine.on_datagram(now, from, &bytes, false);
                     }
                     Event::Lost { peer, cause, reason } => {
                         if self.losses.len() == LOSSES_MAX {

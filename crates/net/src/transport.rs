@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 
 use lowmesh_coap::blockwise::Block;
 use lowmesh_coap::{
-    ConfigError, CongestionControl, Endpoint, ExchangeId, Host, Input, Output, ResponseTemplate,
+    ConfigError, CongestionControl, Endpoint, Host, IncomingId, Input, Output, ResponseTemplate,
 };
 use lowmesh_machine::Rejected;
 use lowmesh_wire::coap::Message;
@@ -44,7 +44,7 @@ pub(crate) trait Transport: Send {
         true
     }
     /// See [`Host::request_block`].
-    fn request_block(&self, _exchange: ExchangeId) -> Option<Block> {
+    fn request_block(&self, _exchange: IncomingId) -> Option<Block> {
         None
     }
     /// See [`Host::response_block`].
@@ -52,7 +52,7 @@ pub(crate) trait Transport: Send {
         None
     }
     /// A request takes the application time: see [`Host::defer`].
-    fn defer(&mut self, exchange: ExchangeId) -> Result<(), ResponseTemplate>;
+    fn defer(&mut self, exchange: IncomingId) -> Result<(), ResponseTemplate>;
     /// The state of the resource at `path` has changed.
     fn changed(&mut self, path: &str);
     /// The state that this request asks for has changed.
@@ -127,13 +127,13 @@ impl Transport for Datagrams {
     fn is_proven(&self, peer: Peer) -> bool {
         self.machine().is_proven(peer)
     }
-    fn request_block(&self, exchange: ExchangeId) -> Option<Block> {
+    fn request_block(&self, exchange: IncomingId) -> Option<Block> {
         self.machine().request_block(exchange)
     }
     fn response_block(&self) -> Option<Block> {
         self.machine().response_block()
     }
-    fn defer(&mut self, exchange: ExchangeId) -> Result<(), ResponseTemplate> {
+    fn defer(&mut self, exchange: IncomingId) -> Result<(), ResponseTemplate> {
         self.change(|host| host.defer(exchange))
     }
     fn changed(&mut self, path: &str) {

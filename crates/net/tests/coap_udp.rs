@@ -3,7 +3,8 @@
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::time::Duration;
 
-use lowmesh_coap::{Config, Endpoint, Input, Output, RequestTemplate, ResponseTemplate};
+use lowmesh_coap::exchange::{GroupInput, Input, Name, Output};
+use lowmesh_coap::{Config, Endpoint, RequestTemplate, ResponseTemplate};
 use lowmesh_machine::{DropReason, Handle};
 use lowmesh_net::clock::fresh_seed;
 use lowmesh_net::driver::Driver;
@@ -37,7 +38,7 @@ async fn serve(mut server: End) {
         if let Output::Request { exchange, message, .. } = server.next().await.expect("a socket") {
             let path = message.options.iter().next().expect("a path").value.to_vec();
             let response = ResponseTemplate::new(Code::CONTENT).with_payload(path);
-            let handle = Handle::NONE;
+            let handle = Name::NONE;
             server.handle(Input::Respond { exchange, response, handle }).expect("just asked");
         }
     }
@@ -46,7 +47,9 @@ async fn serve(mut server: End) {
 async fn get(client: &mut End, address: SocketAddr, path: &str) -> Result<Vec<u8>, DropReason> {
     let peer = client.udp().peer(address).expect("a route to ourselves");
     let message = RequestTemplate::get(path);
-    client.handle(Input::Request { peer, message, handle: Handle(1) }).expect("room for one");
+    client
+        .handle(Input::Request { peer, message, handle: Name::Application(Handle(1)) })
+        .expect("room for one");
     let answer = async {
         loop {
             match client.next().await.expect("a socket") {
@@ -92,7 +95,9 @@ async fn that_one_peer_is_gone_takes_nothing_from_the_next_that_is_asked() {
     let somebody = reached(&server, [127, 0, 0, 1].into());
     let served = tokio::spawn(serve(server));
     let mut client = Driver::new(Udp::ephemeral().expect("a free port"), endpoint());
-    for (address, handle) in [(nobody, Handle(1)), (somebody, Handle(2))] {
+    for (address, handle) in
+        [(nobody, Name::Application(Handle(1))), (somebody, Name::Application(Handle(2)))]
+    {
         let peer = client.udp().peer(address).expect("a route to ourselves");
         let message = RequestTemplate::get("/temp");
         // The system tells of the first, as soon as it knows, by an error for the second.
@@ -110,7 +115,13 @@ async fn that_one_peer_is_gone_takes_nothing_from_the_next_that_is_asked() {
     };
     tokio::time::timeout(Duration::from_secs(30), ended).await.expect("two ends within 30 s");
     ends.sort_unstable_by_key(|(handle, _)| *handle);
-    assert_eq!(ends, [(Handle(1), Some(DropReason::NoRoute)), (Handle(2), None)]);
+    assert_eq!(
+        ends,
+        [
+            (Name::Application(Handle(1)), Some(DropReason::NoRoute)),
+            (Name::Application(Handle(2)), None)
+        ]
+    );
     served.abort();
 }
 
@@ -136,7 +147,7 @@ async fn answered_together(server: &str, asked: &[&str], clients: usize) -> usiz
             None => server.next().await.expect("a socket"),
         };
         if let Output::Request { exchange, .. } = output {
-            let (response, handle) = (ResponseTemplate::new(Code::CONTENT), Handle::NONE);
+            let (response, handle) = (ResponseTemplate::new(Code::CONTENT), Name::NONE);
             server.handle(Input::Respond { exchange, response, handle }).expect("just asked");
             left -= 1;
         }
@@ -183,8 +194,11 @@ async fn a_member_of_a_group_answers_from_its_own_address() {
     let address = SocketAddrV6::new(group, port, 0, link.0);
     let message = RequestTemplate::get("/everybody");
     let wait = lowmesh_units::Duration::from_secs(20);
-    let (group, handle) = (client.udp().peer(address.into()).expect("a group"), Handle(7));
-    client.handle(Input::RequestGroup { group, message, wait, handle }).expect("room for one");
+    let (group, handle) =
+        (client.udp().peer(address.into()).expect("a group"), Name::Application(Handle(7)));
+    client
+        .handle(Input::Group(GroupInput::Request { group, message, wait, handle }))
+        .expect("room for one");
     let answer = async {
         loop {
             if let Output::GroupResponse { message, from, .. } =

@@ -10,10 +10,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lowmesh_coap::{
-    Config, CongestionControl, Endpoint, ExchangeId, Input, Output, RequestTemplate,
-    ResponseTemplate,
-};
+use lowmesh_coap::exchange::{ExchangeId, Input, Name, Output};
+use lowmesh_coap::{Config, CongestionControl, Endpoint, RequestTemplate, ResponseTemplate};
 use lowmesh_machine::Handle;
 use lowmesh_net::driver::Driver;
 use lowmesh_net::peer::Peer;
@@ -122,7 +120,7 @@ async fn serve(mut server: End, seed: u64, mut stop: oneshot::Receiver<()>) -> (
             Some(answer) = late.recv() => answer,
             _ = &mut stop => return (executed, server.machine().counters().forgotten_early),
         };
-        let handle = Handle::NONE;
+        let handle = Name::NONE;
         server.handle(Input::Respond { exchange, response, handle }).expect("it is still open");
     }
 }
@@ -132,7 +130,7 @@ async fn ask(mut client: End, to: SocketAddr, node: u16) -> (BTreeMap<u64, Vec<u
     let peer = client.udp().peer(to).expect("a route to ourselves");
     for number in 0..EXCHANGES {
         let message = RequestTemplate::new(Code::POST, "/turn").with_payload(payload(node, number));
-        let handle = Handle(u64::from(number) + 1);
+        let handle = Name::Application(Handle(u64::from(number) + 1));
         client.handle(Input::Request { peer, message, handle }).expect("room for all");
     }
     let (mut answers, mut copies) = (BTreeMap::new(), 0);

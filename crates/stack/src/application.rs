@@ -14,7 +14,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use lowmesh_coap::{ExchangeId, RequestTemplate, ResponseTemplate};
+use lowmesh_coap::{IncomingId, RequestTemplate, ResponseTemplate};
 use lowmesh_machine::{DropReason, Outbox, Rejected};
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::Message;
@@ -76,7 +76,7 @@ impl RequestId {
 
 /// Names a request of a peer that an application is to answer, once.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Exchange(pub(crate) ExchangeId);
+pub struct Exchange(pub(crate) IncomingId);
 
 /// What can happen to an application.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! The boundary of CoAP and of UDP: datagrams and requests go in, datagrams and what became of requests come out.
 
-use lowmesh_coap::{ExchangeId, Output as CoapOutput, Purpose, RequestTemplate};
+use lowmesh_coap::exchange::GroupInput;
+use lowmesh_coap::{IncomingId, Output as CoapOutput, Purpose, RequestTemplate};
 use lowmesh_ipv6::Event;
 use lowmesh_ipv6::event::Datagram;
 use lowmesh_machine::{Handle, Machine as _, Rejected, debug_assert_accepted};
@@ -67,7 +68,7 @@ impl Node {
         }
     }
 
-    fn on_request(&mut self, exchange: ExchangeId, from: Peer, message: Message, multicast: bool) {
+    fn on_request(&mut self, exchange: IncomingId, from: Peer, message: Message, multicast: bool) {
         match self.applications.of_path(&message.options) {
             Some(application) => {
                 let exchange = Exchange(exchange);
@@ -97,7 +98,7 @@ impl Node {
         let port = datagram.flow.destination_port;
         if port == COAP_PORT {
             let input = if datagram.flow.destination.is_multicast() {
-                lowmesh_coap::Input::GroupDatagram { from, bytes }
+                lowmesh_coap::Input::Group(GroupInput::Datagram { from, bytes })
             } else {
                 lowmesh_coap::Input::Datagram { from, bytes }
             };

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use lowmesh_coap::{ExchangeId, RequestTemplate, ResponseTemplate};
+use lowmesh_coap::{IncomingId, RequestTemplate, ResponseTemplate};
 use lowmesh_lowpan::recover::Step;
 use lowmesh_machine::{DropReason, Handle};
 use lowmesh_units::{Duration, Eui64, Instant};
@@ -32,7 +32,7 @@ pub enum Input {
     /// The application answers a request.
     Respond {
         /// Which.
-        exchange: ExchangeId,
+        exchange: IncomingId,
         /// How.
         response: ResponseTemplate,
     },
@@ -75,7 +75,7 @@ pub enum Output {
     /// A request for a path that no application of this node claims.
     Request {
         /// To be named in the answer.
-        exchange: ExchangeId,
+        exchange: IncomingId,
         /// Who asks.
         from: Peer,
         /// What.

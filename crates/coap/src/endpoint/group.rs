@@ -1,14 +1,15 @@
 //! Own requests by multicast (RFC 7252 s8).
 
-use lowmesh_machine::{DropReason, Handle, Rejected};
+use lowmesh_machine::{DropReason, Rejected};
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::{Kind, Message, MessageId, Token};
 
+use super::exchange::{Expects, Outgoing, Phase, Role, Transmission};
 use super::message_layer::MessageLayer;
 use super::outgoing::{NO_MESSAGE_ID, OwnExchanges, TOO_LONG};
 use crate::PeerAddress;
-use crate::event::{ExchangeId, Output, Purpose, RequestTemplate};
-use crate::exchange::{Expects, Outgoing, Phase, Role, Transmission};
+use crate::event::{Purpose, RequestTemplate};
+use crate::exchange::{ExchangeId, Name, Output};
 use crate::params::GROUP_REQUESTS_MAX;
 use crate::rejection::{TOKEN_IN_USE, check_method, check_token};
 
@@ -20,7 +21,7 @@ impl<P: PeerAddress> OwnExchanges<P> {
         group: P,
         template: RequestTemplate,
         wait: Duration,
-        handle: Handle,
+        handle: Name,
         now: Instant,
     ) -> Result<(), Rejected> {
         let RequestTemplate { code, options, payload, token: chosen, .. } = template;

@@ -6,7 +6,7 @@ use lowmesh_wire::coap::Token;
 
 use super::message_layer::MessageLayer;
 use crate::PeerAddress;
-use crate::event::ExchangeId;
+use crate::exchange::ExchangeId;
 
 /// The tokens of requests to groups that are open.
 #[derive(Debug)]

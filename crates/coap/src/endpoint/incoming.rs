@@ -1,15 +1,16 @@
 //! Requests of peers: from the datagram to the application's answer (RFC 7252 s4.5, s5.2, s5.4, s8.2).
 
 use hashbrown::HashMap;
-use lowmesh_machine::{Handle, Rejected};
+use lowmesh_machine::Rejected;
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::{Code, Kind, Message, MessageId, MessageView, Recognition, Token};
 
+use super::exchange::{Answer, Expects, Incoming, Role};
 use super::message_layer::{Departure, MessageLayer};
 use super::outgoing::{NO_MESSAGE_ID, NO_ROOM, OwnExchanges, TOO_LONG, Wanted};
 use crate::PeerAddress;
-use crate::event::{Discard, ExchangeId, Output, Purpose, ResponseTemplate};
-use crate::exchange::{Answer, Expects, Incoming, Role};
+use crate::event::{Discard, Purpose, ResponseTemplate};
+use crate::exchange::{ExchangeId, Name, Output};
 use crate::no_response::Unwanted;
 use crate::params::{INCOMING_MULTICAST_DIVISOR, INCOMING_UNPROVEN_DIVISOR};
 use crate::rejection::{ANSWERED, check_response};
@@ -122,7 +123,7 @@ impl<P: PeerAddress> Requests<P> {
         layer: &mut MessageLayer<P>,
         exchange: ExchangeId,
         response: ResponseTemplate,
-        handle: Handle,
+        handle: Name,
         now: Instant,
     ) -> Result<(), Rejected> {
         check_response("response", response.code)?;
@@ -213,7 +214,7 @@ impl<P: PeerAddress> Requests<P> {
         layer: &mut MessageLayer<P>,
         id: ExchangeId,
         response: ResponseTemplate,
-        handle: Handle,
+        handle: Name,
         now: Instant,
     ) {
         // RFC 7252 s8.2: the server picks a random point of time within the leisure period.
@@ -257,10 +258,10 @@ fn refuse<P: PeerAddress>(
 ) {
     let (message_id, token) = (view.message_id(), view.token());
     if view.kind() == Kind::Confirmable {
-        piggyback(layer, from, message_id, token, response, Handle::NONE, now);
+        piggyback(layer, from, message_id, token, response, Name::NONE, now);
     } else {
         // Without a free message ID the refusal is not sent; the client times out instead.
-        let _unsent = send_non(layer, from, token, response, Handle::NONE, now);
+        let _unsent = send_non(layer, from, token, response, Name::NONE, now);
     }
 }
 
@@ -271,7 +272,7 @@ fn piggyback<P: PeerAddress>(
     message_id: MessageId,
     token: Token,
     response: ResponseTemplate,
-    handle: Handle,
+    handle: Name,
     now: Instant,
 ) {
     let bytes = response.into_message(Kind::Acknowledgement, message_id, token).to_vec();
@@ -287,7 +288,7 @@ fn send_non<P: PeerAddress>(
     to: P,
     token: Token,
     response: ResponseTemplate,
-    handle: Handle,
+    handle: Name,
     now: Instant,
 ) -> Result<(), Rejected> {
     if !layer.admit(to, now) {

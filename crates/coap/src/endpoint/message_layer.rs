@@ -11,7 +11,6 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use lowmesh_machine::Handle;
 use lowmesh_units::{Instant, Rng};
 use lowmesh_wire::coap::{Kind, Message, MessageId, MessageView};
 
@@ -19,8 +18,8 @@ use super::admission::Admission;
 use super::duplicates::{Remembered, RememberedLimits, Sighting};
 use super::peers::Peers;
 use super::shares::Shares;
-use crate::event::{Discard, ExchangeId, Output, Purpose, ResponseTemplate};
-use crate::exchange::ExchangeIds;
+use crate::event::{Discard, Purpose, ResponseTemplate};
+use crate::exchange::{ExchangeId, ExchangeIds, Name, Output};
 use crate::message_ids::MessageIds;
 use crate::ordered::Ordered;
 use crate::outputs::Outputs;
@@ -60,7 +59,7 @@ pub(super) struct MessageLayer<P> {
 pub(super) struct Departure<P> {
     pub(super) to: P,
     pub(super) bytes: Vec<u8>,
-    pub(super) handle: Handle,
+    pub(super) handle: Name,
     pub(super) copy: u8,
     pub(super) purpose: Purpose,
 }
@@ -306,7 +305,7 @@ impl<P: PeerAddress> MessageLayer<P> {
         if let Some(Reply { bytes, handle, copies: copy }) = reply
             && view.kind() == Kind::Confirmable
         {
-            let purpose = if handle == Handle::NONE { Purpose::Empty } else { Purpose::Response };
+            let purpose = if handle == Name::NONE { Purpose::Empty } else { Purpose::Response };
             self.send(Departure { to, bytes, handle, copy, purpose }, now);
         }
         self.outputs.discard(to, Discard::Duplicate);
@@ -339,14 +338,14 @@ impl<P: PeerAddress> MessageLayer<P> {
     /// Sends a bare ACK or RST.
     pub(super) fn send_empty(&mut self, to: P, kind: Kind, message_id: MessageId, now: Instant) {
         let bytes = Message::empty(kind, message_id).to_vec();
-        let (handle, purpose) = (Handle::NONE, Purpose::Empty);
+        let (handle, purpose) = (Name::NONE, Purpose::Empty);
         self.send(Departure { to, bytes, handle, copy: 0, purpose }, now);
     }
     /// Sends an empty ACK and keeps it for duplicates.
     pub(super) fn acknowledge(&mut self, to: P, message_id: MessageId, now: Instant) {
         if let Some(peer) = self.peers.get_mut(&to) {
             let bytes = Message::empty(Kind::Acknowledgement, message_id).to_vec();
-            peer.seen.keep_reply(message_id, bytes, Handle::NONE);
+            peer.seen.keep_reply(message_id, bytes, Name::NONE);
         }
         self.send_empty(to, Kind::Acknowledgement, message_id, now);
     }
@@ -384,7 +383,7 @@ impl<P: PeerAddress> MessageLayer<P> {
             self.outputs.counters.withheld += 1;
             return;
         }
-        let (handle, copy, purpose) = (Handle::NONE, 0, Purpose::Response);
+        let (handle, copy, purpose) = (Name::NONE, 0, Purpose::Response);
         self.outputs.push(Output::Send { to, bytes, handle, copy, purpose });
     }
 }

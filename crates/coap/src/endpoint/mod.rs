@@ -3,6 +3,7 @@
 
 mod admission;
 mod duplicates;
+mod exchange;
 mod group;
 mod group_tokens;
 mod incoming;
@@ -19,8 +20,8 @@ use lowmesh_machine::{Machine, Rejected, earliest};
 use lowmesh_units::{Instant, Rng};
 use lowmesh_wire::coap::{Kind, MessageId};
 
-use crate::event::{Counters, ExchangeId, Input, Output};
-use crate::observe::NO_DEREGISTRATION;
+use crate::event::Counters;
+use crate::exchange::{ExchangeId, GroupInput, Input, NO_CONNECTIONS, Output};
 use crate::params::MESSAGE_IDS;
 use crate::peer::Peer;
 use crate::{Config, ConfigError, CongestionControl, CongestionSnapshot, Lifetimes, PeerAddress};
@@ -167,7 +168,7 @@ impl<P: PeerAddress> Machine for Endpoint<P> {
             Input::Respond { exchange, response, handle } => {
                 requests.respond(own, layer, exchange, response, handle, now)?;
             }
-            Input::RequestGroup { group, message, wait, handle } => {
+            Input::Group(GroupInput::Request { group, message, wait, handle }) => {
                 own.request_group(layer, group, message, wait, handle, now)?;
             }
             Input::Ping { peer, handle } => own.ping(layer, peer, handle, now)?,
@@ -179,16 +180,12 @@ impl<P: PeerAddress> Machine for Endpoint<P> {
             }
             Input::Decline { exchange } => requests.decline(layer, exchange, now)?,
             Input::Datagram { from, bytes } => self.on_datagram(from, bytes, now),
-            Input::GroupDatagram { from, bytes } => self.on_group_datagram(from, bytes, now),
+            Input::Group(GroupInput::Datagram { from, bytes }) => {
+                self.on_group_datagram(from, bytes, now);
+            }
             Input::Unreachable { peer } => own.on_unreachable(layer, peer, now),
             Input::Deadline => self.on_deadline(now),
-            Input::Deregister { .. } => return Err(NO_DEREGISTRATION),
-            Input::Connected { .. } | Input::Release { .. } => {
-                return Err(Rejected::Unsupported {
-                    what: "connection",
-                    why: "an endpoint over datagrams has none",
-                });
-            }
+            Input::Connection(_) => return Err(NO_CONNECTIONS),
         }
         Ok(())
     }

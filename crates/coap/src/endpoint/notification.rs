@@ -1,15 +1,16 @@
 //! Notifications (RFC 7641): those of a server on their way to an observer, and those that a client
 //! gets for its observation.
 
-use lowmesh_machine::{Handle, Rejected};
+use lowmesh_machine::Rejected;
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::{Class, Kind, Message, OptionNumber};
 
+use super::exchange::{Expects, Phase, Role};
 use super::message_layer::{Departure, MessageLayer};
 use super::outgoing::{NO_MESSAGE_ID, NO_ROOM, OwnExchanges, Wanted};
 use crate::PeerAddress;
-use crate::event::{Discard, ExchangeId, Output, Purpose};
-use crate::exchange::{Expects, Phase, Role};
+use crate::event::{Discard, Purpose};
+use crate::exchange::{ExchangeId, Name, Output};
 use crate::observe::Place;
 use crate::params::{MAX_AGE_DEFAULT, REGISTER_AGAIN_MAX, REGISTER_AGAIN_MIN};
 use crate::rejection::check_response;
@@ -21,7 +22,7 @@ impl<P: PeerAddress> OwnExchanges<P> {
         layer: &mut MessageLayer<P>,
         peer: P,
         message: Message,
-        handle: Handle,
+        handle: Name,
         now: Instant,
     ) -> Result<(), Rejected> {
         check_response("notification", message.code)?;

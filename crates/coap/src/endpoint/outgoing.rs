@@ -4,16 +4,16 @@
 use alloc::collections::BTreeMap;
 
 use lowmesh_congestion::{Attempt, Permit};
-use lowmesh_machine::{DropReason, Handle, Rejected};
+use lowmesh_machine::{DropReason, Rejected};
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::{HEADER_LEN, Kind, Message, Token};
 
+use super::exchange::{Expects, Outgoing, Phase, Role, Transmission};
 use super::group_tokens::GroupTokens;
 use super::message_layer::{Departure, MessageLayer};
 use super::unproven::{Load, Room, Unproven};
 use crate::PeerAddress;
-use crate::event::{ExchangeId, Output};
-use crate::exchange::{Expects, Outgoing, Phase, Role, Transmission};
+use crate::exchange::{ExchangeId, Name, Output};
 use crate::params::{PROBING_RATE_OCTETS_PER_SECOND, REGISTER_AGAIN_MAX};
 use crate::peer::Peer;
 
@@ -25,7 +25,7 @@ pub(super) struct Wanted<P> {
     pub(super) expects: Expects,
     /// What comes counts when the layer above has accepted it.
     pub(super) verified: bool,
-    pub(super) handle: Handle,
+    pub(super) handle: Name,
     /// A request that leaves with the token that it has.
     pub(super) holds_token: bool,
 }
@@ -109,8 +109,8 @@ impl<P: PeerAddress> OwnExchanges<P> {
 
     /// The application is no longer interested. What the peer still sends about it is answered as
     /// something unknown, which ends an observation (RFC 7641 s3.6).
-    pub(super) fn cancel(&mut self, layer: &mut MessageLayer<P>, handle: Handle, now: Instant) {
-        if handle == Handle::NONE {
+    pub(super) fn cancel(&mut self, layer: &mut MessageLayer<P>, handle: Name, now: Instant) {
+        if handle == Name::NONE {
             return;
         }
         let named = |(_, one): &(&ExchangeId, &Outgoing<P>)| one.handle == handle;
@@ -327,7 +327,7 @@ impl<P: PeerAddress> OwnExchanges<P> {
         layer: &mut MessageLayer<P>,
         id: ExchangeId,
         now: Instant,
-    ) -> Option<(Handle, Duration, u8)> {
+    ) -> Option<(Name, Duration, u8)> {
         let exchange = self.all.get_mut(&id)?;
         let Phase::Sent(transmission) = exchange.phase else { return None };
         let peer = layer.peers.get_mut(&exchange.peer)?;
@@ -383,7 +383,7 @@ impl<P: PeerAddress> OwnExchanges<P> {
     pub(super) fn accept(
         &mut self,
         layer: &mut MessageLayer<P>,
-        handle: Handle,
+        handle: Name,
         observes: bool,
         now: Instant,
     ) {

@@ -6,10 +6,10 @@ use lowmesh_wire::DecodeError;
 use lowmesh_wire::coap::{Class, Head, Kind, Message, MessageId, MessageView, OptionNumber};
 
 use super::Endpoint;
+use super::exchange::{Expects, Role};
 use crate::PeerAddress;
-use crate::event::ExchangeId;
-use crate::event::{Discard, Output, Purpose};
-use crate::exchange::{Expects, Role};
+use crate::event::{Discard, Purpose};
+use crate::exchange::{ExchangeId, Output};
 
 impl<P: PeerAddress> Endpoint<P> {
     pub(super) fn on_datagram(&mut self, from: P, bytes: &[u8], now: Instant) {

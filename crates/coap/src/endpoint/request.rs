@@ -1,14 +1,15 @@
 //! Requests and pings of the application (RFC 7252 s4.3, s5.2).
 
-use lowmesh_machine::{Handle, Rejected};
+use lowmesh_machine::Rejected;
 use lowmesh_units::Instant;
 use lowmesh_wire::coap::{Code, Kind, Message, MessageId, Token};
 
+use super::exchange::{Expects, Outgoing, Role};
 use super::message_layer::MessageLayer;
 use super::outgoing::{OwnExchanges, Wanted};
 use crate::PeerAddress;
 use crate::event::RequestTemplate;
-use crate::exchange::{Expects, Outgoing, Role};
+use crate::exchange::Name;
 use crate::rejection::{TOKEN_IN_USE, check_method, check_token};
 
 impl<P: PeerAddress> OwnExchanges<P> {
@@ -19,7 +20,7 @@ impl<P: PeerAddress> OwnExchanges<P> {
         peer: P,
         template: RequestTemplate,
         verified: bool,
-        handle: Handle,
+        handle: Name,
         now: Instant,
     ) -> Result<(), Rejected> {
         let RequestTemplate { code, confirmable, options, payload, token } = template;
@@ -66,7 +67,7 @@ impl<P: PeerAddress> OwnExchanges<P> {
         &mut self,
         layer: &mut MessageLayer<P>,
         peer: P,
-        handle: Handle,
+        handle: Name,
         now: Instant,
     ) -> Result<(), Rejected> {
         let message = Message::new(Kind::Confirmable, Code::EMPTY, MessageId(0));

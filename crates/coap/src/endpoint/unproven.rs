@@ -4,8 +4,8 @@ use alloc::collections::BTreeMap;
 
 use lowmesh_units::Instant;
 
-use crate::event::ExchangeId;
-use crate::exchange::Role;
+use super::exchange::Role;
+use crate::exchange::ExchangeId;
 use crate::params::{OPEN_UNPROVEN_DIVISOR, UNPROVEN_GRACE};
 
 /// Notifications and separate responses on their way to unproven addresses, each the oldest first, and since when.

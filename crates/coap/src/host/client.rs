@@ -8,11 +8,13 @@ use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::{Message, OptionNumber, Token};
 
 use super::Transport;
-use super::exchange_layer::{ExchangeLayer, is_own};
+use super::event::Output;
+use super::exchange_layer::ExchangeLayer;
 use crate::PeerAddress;
 use crate::blockwise::{Limits, Progress, Transfer, TransferError};
 use crate::cache::{Cache, Lookup};
-use crate::event::{Input, Output, RequestTemplate};
+use crate::event::RequestTemplate;
+use crate::exchange::{GroupInput, Input, Name};
 use crate::observe::DEREGISTER;
 
 /// What a transfer is for.
@@ -64,7 +66,7 @@ struct FirstBlock<P> {
 /// All requests of a host that are not over.
 #[derive(Debug)]
 pub(super) struct Client<P> {
-    asks: BTreeMap<Handle, Ask<P>>,
+    asks: BTreeMap<Name, Ask<P>>,
     /// Requests to groups whose wait has passed while answers of members still come in.
     over: Vec<Handle>,
     cache: Cache<P>,
@@ -75,28 +77,30 @@ impl<P: PeerAddress> Client<P> {
     pub(super) fn new(cache_max: usize) -> Self {
         Self { asks: BTreeMap::new(), over: Vec::new(), cache: Cache::new(cache_max) }
     }
-    fn open<T: Transport<P>>(&mut self, layer: &mut ExchangeLayer<P, T>, ask: Ask<P>) -> Handle {
-        let inner = layer.next_handle();
+    fn open<T: Transport<P>>(&mut self, layer: &mut ExchangeLayer<P, T>, ask: Ask<P>) -> Name {
+        let inner = layer.next_name();
         self.asks.insert(inner, ask);
         inner
     }
     /// The application's name for what the transport knows as `inner`.
-    pub(super) fn name(&self, inner: Handle) -> Handle {
+    pub(super) fn name(&self, inner: Name) -> Handle {
         match self.asks.get(&inner) {
             Some(ask) => ask.name,
-            None if !is_own(inner) => inner,
-            None => Handle::NONE,
+            None => match inner {
+                Name::Application(handle) => handle,
+                Name::Host(_) => Handle::NONE,
+            },
         }
     }
     /// A message has left; returns the application's name for its request.
-    pub(super) fn start(&mut self, inner: Handle, at: Instant) -> Handle {
+    pub(super) fn start(&mut self, inner: Name, at: Instant) -> Handle {
         if let Some(ask) = self.asks.get_mut(&inner) {
             ask.started.get_or_insert(at);
         }
         self.name(inner)
     }
     /// Forgets a request; returns the application's name.
-    pub(super) fn close(&mut self, inner: Handle) -> Handle {
+    pub(super) fn close(&mut self, inner: Name) -> Handle {
         let name = self.name(inner);
         self.asks.remove(&inner);
         name
@@ -162,15 +166,15 @@ impl<P: PeerAddress> Client<P> {
     ) -> Result<(), Rejected> {
         let transfer = Some(Transfer::new(message.clone(), transfer_limits(layer, group), &[]));
         let inner = self.open(layer, Ask { transfer, ..Ask::new(group, name, Role::Group) });
-        let input = Input::RequestGroup { group, message, wait, handle: inner };
-        let asked = layer.transport.handle(now, input);
+        let input = GroupInput::Request { group, message, wait, handle: inner };
+        let asked = layer.transport.handle(now, Input::Group(input));
         self.keep_if_accepted(inner, asked)
     }
 
     /// A request whose transport did not take it leaves no trace.
     fn keep_if_accepted(
         &mut self,
-        inner: Handle,
+        inner: Name,
         asked: Result<(), Rejected>,
     ) -> Result<(), Rejected> {
         if asked.is_err() {
@@ -187,7 +191,7 @@ impl<P: PeerAddress> Client<P> {
         now: Instant,
     ) -> Result<(), Rejected> {
         let named = self.asks.iter().filter(|(_, ask)| ask.name == name);
-        let inner: Vec<Handle> = named.map(|(inner, _)| *inner).collect();
+        let inner: Vec<Name> = named.map(|(inner, _)| *inner).collect();
         self.over.retain(|one| *one != name);
         for handle in inner {
             self.asks.remove(&handle);
@@ -226,7 +230,7 @@ impl<P: PeerAddress> Client<P> {
     fn send_next<T: Transport<P>>(
         &mut self,
         layer: &mut ExchangeLayer<P, T>,
-        inner: Handle,
+        inner: Name,
         now: Instant,
     ) -> Result<(), Rejected> {
         let Some(ask) = self.asks.get_mut(&inner) else { return Ok(()) };
@@ -243,7 +247,7 @@ impl<P: PeerAddress> Client<P> {
     pub(super) fn on_response<T: Transport<P>>(
         &mut self,
         layer: &mut ExchangeLayer<P, T>,
-        inner: Handle,
+        inner: Name,
         from: P,
         message: Message,
         (rtt, retransmissions): (Duration, u8),
@@ -261,7 +265,7 @@ impl<P: PeerAddress> Client<P> {
     fn on_progress<T: Transport<P>>(
         &mut self,
         layer: &mut ExchangeLayer<P, T>,
-        inner: Handle,
+        inner: Name,
         from: P,
         progress: Progress,
         rtt: Duration,
@@ -282,7 +286,7 @@ impl<P: PeerAddress> Client<P> {
     fn deliver<T: Transport<P>>(
         &mut self,
         layer: &mut ExchangeLayer<P, T>,
-        inner: Handle,
+        inner: Name,
         from: P,
         message: Message,
         rtt: Duration,
@@ -310,7 +314,7 @@ impl<P: PeerAddress> Client<P> {
     fn end<T: Transport<P>>(
         &mut self,
         layer: &mut ExchangeLayer<P, T>,
-        inner: Handle,
+        inner: Name,
         reason: DropReason,
     ) {
         let Some(Ask { name: handle, role, .. }) = self.asks.remove(&inner) else { return };
@@ -328,7 +332,7 @@ impl<P: PeerAddress> Client<P> {
     pub(super) fn on_notification<T: Transport<P>>(
         &mut self,
         layer: &mut ExchangeLayer<P, T>,
-        inner: Handle,
+        inner: Name,
         from: P,
         first: Message,
         now: Instant,
@@ -353,7 +357,7 @@ impl<P: PeerAddress> Client<P> {
     pub(super) fn on_group_response<T: Transport<P>>(
         &mut self,
         layer: &mut ExchangeLayer<P, T>,
-        inner: Handle,
+        inner: Name,
         from: P,
         first: Message,
         rtt: Duration,
@@ -367,7 +371,7 @@ impl<P: PeerAddress> Client<P> {
     fn resume<T: Transport<P>>(
         &mut self,
         layer: &mut ExchangeLayer<P, T>,
-        inner: Handle,
+        inner: Name,
         first: FirstBlock<P>,
         now: Instant,
     ) {
@@ -387,7 +391,7 @@ impl<P: PeerAddress> Client<P> {
     pub(super) fn on_over<T: Transport<P>>(
         &mut self,
         layer: &mut ExchangeLayer<P, T>,
-        inner: Handle,
+        inner: Name,
     ) {
         let handle = self.close(inner);
         self.over.push(handle);
@@ -407,13 +411,13 @@ impl<P: PeerAddress> Client<P> {
     pub(super) fn on_failed<T: Transport<P>>(
         &mut self,
         layer: &mut ExchangeLayer<P, T>,
-        inner: Handle,
+        inner: Name,
         reason: DropReason,
     ) {
         if self.asks.contains_key(&inner) {
             self.end(layer, inner, reason);
-        } else if !is_own(inner) {
-            layer.outbox.push(Output::Failed { handle: inner, reason });
+        } else if let Name::Application(handle) = inner {
+            layer.outbox.push(Output::Failed { handle, reason });
         }
     }
 }

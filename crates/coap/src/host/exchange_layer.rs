@@ -1,13 +1,15 @@
 //! What the client and the server of a host stand on: the transport below, and the outputs for the application.
 
-use lowmesh_machine::{Handle, Outbox};
+use lowmesh_machine::Outbox;
 use lowmesh_units::{Instant, Rng};
 use lowmesh_wire::coap::{Message, OptionNumber};
 
+use super::event::Output;
 use super::{HostLimits, Transport};
 use crate::PeerAddress;
 use crate::blockwise::{Block, Exponent};
-use crate::event::{ExchangeId, Input, Output, ResponseTemplate};
+use crate::event::ResponseTemplate;
+use crate::exchange::{ExchangeId, Input, Name};
 use crate::params::BLOCK_OPTIONS_OVERHEAD;
 
 /// The transport of a host.
@@ -21,22 +23,14 @@ pub(super) struct ExchangeLayer<P, T> {
     pub(super) serial: u64,
 }
 
-/// Handles from here on are the host's own; an application's are below.
-const OWN: u64 = 1 << 63;
-
-/// Whether a handle is the host's own.
-pub(super) const fn is_own(handle: Handle) -> bool {
-    handle.0 & OWN != 0
-}
-
 impl<P: PeerAddress, T: Transport<P>> ExchangeLayer<P, T> {
     pub(super) const fn new(transport: T, limits: HostLimits, rng: Rng) -> Self {
         Self { transport, limits, rng, outbox: Outbox::new(), serial: 0 }
     }
-    /// A handle that no application and no other message of the host has.
-    pub(super) const fn next_handle(&mut self) -> Handle {
+    /// A name that no other message of the host has.
+    pub(super) const fn next_name(&mut self) -> Name {
         self.serial += 1;
-        Handle(OWN | self.serial)
+        Name::Host(self.serial)
     }
     /// The largest blocks for a peer, proven or not.
     pub(super) fn preferred(&self, peer: P) -> Exponent {
@@ -76,7 +70,7 @@ impl<P: PeerAddress, T: Transport<P>> ExchangeLayer<P, T> {
         response: ResponseTemplate,
         now: Instant,
     ) {
-        let handle = Handle::NONE;
+        let handle = Name::NONE;
         // A request that has expired meanwhile needs no answer.
         let _expired = self.transport.handle(now, Input::Respond { exchange, response, handle });
     }

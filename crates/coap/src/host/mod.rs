@@ -10,10 +10,8 @@
 //!    Transport      Endpoint (datagrams) or Connections (byte streams)
 //! ```
 //!
-//! A host takes the inputs and gives the outputs of its transport, so a driver does not care which
-//! of the two it drives. It refuses only [`Input::Notify`]: an application says
-//! [`Host::changed`] and is asked for the new state with [`Output::Request`]s like any other. An
-//! application that cannot answer a request at once says [`Host::defer`].
+//! The application says [`Host::changed`] of a resource and is asked for the new state with [`Output::Request`]s like any
+//! other. An application that cannot answer a request at once says [`Host::defer`].
 //!
 //! A response that carries Observe, with any value, says that the application keeps the observation
 //! that its request asks for.
@@ -61,6 +59,7 @@
 //! ```
 
 mod client;
+mod event;
 mod exchange_layer;
 mod limits;
 mod notifier;
@@ -73,6 +72,7 @@ mod transport;
 #[cfg(test)]
 mod tests;
 
+pub use event::{IncomingId, Input, Output, StateId};
 pub use limits::HostLimits;
 pub use transport::Transport;
 
@@ -81,7 +81,8 @@ use lowmesh_units::{Instant, Rng};
 use lowmesh_wire::coap::{Message, OptionNumber};
 
 use crate::blockwise::Block;
-use crate::event::{ExchangeId, Input, Output, ResponseTemplate};
+use crate::event::ResponseTemplate;
+use crate::exchange::{self, ConnectionInput, GroupInput, Name};
 use crate::{
     Config, ConfigError, CongestionControl, ConnectionLimits, Connections, Endpoint, PeerAddress,
 };
@@ -179,8 +180,11 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
         self.server.notifier.registry.observers()
     }
     /// The last block of a request that came in blocks, until the application has answered it.
-    pub fn request_block(&self, exchange: ExchangeId) -> Option<Block> {
-        self.server.request_block(exchange)
+    pub fn request_block(&self, exchange: IncomingId) -> Option<Block> {
+        match exchange {
+            IncomingId::Peer(exchange) => self.server.request_block(exchange),
+            IncomingId::State(_) => None,
+        }
     }
     /// The block of the body that left with the application's latest response; `None` if the body left whole.
     pub const fn response_block(&self) -> Option<Block> {
@@ -189,8 +193,12 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
     /// The application needs time for a request, which takes a place until it is answered. Without a
     /// place the error is the response to give at once instead: 5.03, or 4.01 with Echo where a proof of
     /// the client's address helps.
-    pub fn defer(&mut self, exchange: ExchangeId) -> Result<(), ResponseTemplate> {
-        self.server.defer(&self.layer, exchange)
+    pub fn defer(&mut self, exchange: IncomingId) -> Result<(), ResponseTemplate> {
+        match exchange {
+            IncomingId::Peer(exchange) => self.server.defer(&self.layer, exchange),
+            // A question for a state needs no place: the host bounds them.
+            IncomingId::State(_) => Ok(()),
+        }
     }
     /// The state of the resource at a path has changed: its observers are notified. For each different
     /// request among theirs comes an [`Output::Request`] that asks for the new state, a few at a time.
@@ -222,50 +230,52 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
         self.server.notifier.settle(&mut self.layer, now);
     }
 
-    fn on_output(&mut self, output: Output<P>, now: Instant) {
+    fn on_output(&mut self, output: exchange::Output<P>, now: Instant) {
         let Self { layer, client, server } = self;
         match output {
-            Output::Request { exchange, from, message, multicast } => {
+            exchange::Output::Request { exchange, from, message, multicast } => {
                 server.on_request(layer, exchange, from, message, multicast, now);
             }
-            Output::Response { handle, from, message, rtt, retransmissions } => {
+            exchange::Output::Response { handle, from, message, rtt, retransmissions } => {
                 client.on_response(layer, handle, from, message, (rtt, retransmissions), now);
             }
-            Output::Notification { handle, from, message } => {
+            exchange::Output::Notification { handle, from, message } => {
                 client.on_notification(layer, handle, from, message, now);
             }
-            Output::GroupResponse { handle, from, message, rtt } => {
+            exchange::Output::GroupResponse { handle, from, message, rtt } => {
                 client.on_group_response(layer, handle, from, message, rtt, now);
             }
-            Output::Over { handle } => client.on_over(layer, handle),
-            Output::Failed { handle, reason } => {
+            exchange::Output::Over { handle } => client.on_over(layer, handle),
+            exchange::Output::Failed { handle, reason } => {
                 if !server.notifier.on_failed(layer, handle, reason, now) {
                     client.on_failed(layer, handle, reason);
                 }
             }
-            Output::Acknowledged { handle, rtt, retransmissions } => {
+            exchange::Output::Acknowledged { handle, rtt, retransmissions } => {
                 if !server.notifier.on_acknowledged(handle, now) {
                     let handle = client.name(handle);
                     layer.outbox.push(Output::Acknowledged { handle, rtt, retransmissions });
                 }
             }
-            Output::Pong { handle, rtt, retransmissions } => {
+            exchange::Output::Pong { handle, rtt, retransmissions } => {
                 let handle = client.close(handle);
                 layer.outbox.push(Output::Pong { handle, rtt, retransmissions });
             }
-            Output::Started { handle, rto, at } => {
+            exchange::Output::Started { handle, rto, at } => {
                 let handle = client.start(handle, at);
                 layer.outbox.push(Output::Started { handle, rto, at });
             }
-            Output::Send { to, bytes, handle, copy, purpose } => {
+            exchange::Output::Send { to, bytes, handle, copy, purpose } => {
                 let handle = client.name(handle);
                 layer.outbox.push(Output::Send { to, bytes, handle, copy, purpose });
             }
-            Output::Close { peer } => {
+            exchange::Output::Close { peer } => {
                 server.on_gone(layer, peer);
-                layer.outbox.push(output);
+                layer.outbox.push(Output::Close { peer });
             }
-            Output::Discarded { .. } => layer.outbox.push(output),
+            exchange::Output::Discarded { from, cause } => {
+                layer.outbox.push(Output::Discarded { from, cause });
+            }
         }
     }
 
@@ -275,51 +285,59 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
             Input::Request { peer, message, handle } => {
                 client.ask(layer, peer, message, handle, now)
             }
-            Input::RequestVerified { .. } | Input::Accept { .. } => Err(Rejected::Unsupported {
-                what: "request",
-                why: "what verifies responses stands below a host",
-            }),
-            Input::RequestGroup { group, message, wait, handle } => {
+            Input::Group(GroupInput::Request { group, message, wait, handle }) => {
                 client.ask_group(layer, group, message, wait, handle, now)
+            }
+            Input::Group(GroupInput::Datagram { from, bytes }) => {
+                let input = GroupInput::Datagram { from, bytes };
+                layer.transport.handle(now, exchange::Input::Group(input))
             }
             Input::Ping { peer, handle } => client.ping(layer, peer, handle, now),
             Input::Cancel { handle } => client.cancel(layer, handle, now),
             Input::Deregister { handle } => client.deregister(layer, handle, now),
-            Input::Notify { .. } => Err(Rejected::Unsupported {
-                what: "notification",
-                why: "a host notifies by itself: say which path has changed",
-            }),
-            Input::Respond { exchange, response, handle } => {
-                server.respond(layer, exchange, response, handle, now)
-            }
-            Input::Decline { exchange } => {
-                if exchange.is_refresh() {
-                    server.notifier.decline_state(layer, exchange, now);
-                    return Ok(());
+            Input::Respond { exchange, response, handle } => match exchange {
+                IncomingId::Peer(exchange) => {
+                    server.respond(layer, exchange, response, Name::Application(handle), now)
                 }
-                server.forget(exchange);
-                layer.transport.handle(now, Input::Decline { exchange })
-            }
+                IncomingId::State(question) => {
+                    server.on_state(layer, question, response, now);
+                    Ok(())
+                }
+            },
+            Input::Decline { exchange } => match exchange {
+                IncomingId::Peer(exchange) => {
+                    server.forget(exchange);
+                    layer.transport.handle(now, exchange::Input::Decline { exchange })
+                }
+                IncomingId::State(question) => {
+                    server.notifier.decline_state(layer, question, now);
+                    Ok(())
+                }
+            },
             Input::Unreachable { peer } => {
-                let result = layer.transport.handle(now, Input::Unreachable { peer });
+                let result = layer.transport.handle(now, exchange::Input::Unreachable { peer });
                 server.on_gone(layer, peer);
                 result
             }
-            Input::Deadline => layer.transport.handle(now, Input::Deadline),
-            Input::Datagram { from, .. } => {
+            Input::Deadline => layer.transport.handle(now, exchange::Input::Deadline),
+            Input::Datagram { from, bytes } => {
+                let input = exchange::Input::Datagram { from, bytes };
                 let result = layer.transport.handle(now, input);
                 // Any datagram may earn an observer credit.
                 server.notifier.registry.on_heard(from, now);
                 result
             }
-            Input::Connected { peer, .. } => {
-                let result = layer.transport.handle(now, input);
+            Input::Connection(input) => {
+                let connected = match &input {
+                    ConnectionInput::Connected { peer, .. } => Some(*peer),
+                    ConnectionInput::Release { .. } => None,
+                };
+                let result = layer.transport.handle(now, exchange::Input::Connection(input));
                 // The connection that had this name before has ended.
-                server.on_gone(layer, peer);
+                if let Some(peer) = connected {
+                    server.on_gone(layer, peer);
+                }
                 result
-            }
-            Input::GroupDatagram { .. } | Input::Release { .. } => {
-                layer.transport.handle(now, input)
             }
         }
     }

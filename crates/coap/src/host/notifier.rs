@@ -3,17 +3,19 @@
 
 use alloc::vec::Vec;
 
-use lowmesh_machine::{DropReason, Handle, earliest};
+use lowmesh_machine::{DropReason, earliest};
 use lowmesh_units::Instant;
 use lowmesh_wire::coap::{Code, Message, OptionNumber, Options};
 
+use super::event::{IncomingId, Output, StateId};
 use super::exchange_layer::ExchangeLayer;
 use super::pace::Pace;
 use super::refreshes::{Refreshes, Room};
 use super::{HostLimits, Transport};
 use crate::PeerAddress;
 use crate::blockwise::{Block, Representations};
-use crate::event::{ExchangeId, Input, Output, ResponseTemplate};
+use crate::event::ResponseTemplate;
+use crate::exchange::{Input, Name};
 use crate::observe::{End, Notification, ObservationId, Registry, Standing};
 use crate::params::{DATAGRAM_OVERHEAD, STATES_MAX};
 
@@ -125,14 +127,14 @@ impl<P: PeerAddress> Notifier<P> {
             let (registry, transport) = (&mut self.registry, &layer.transport);
             let room = Room { kept: registry.state_octets(), max: STATES_MAX };
             let next = self.refreshes.next(now, room, |id| registry.state_len(id));
-            let Some((exchange, id)) = next else { return };
+            let Some((question, id)) = next else { return };
             match registry.question(id, |peer| transport.is_proven(peer)) {
                 Some((from, message)) => {
-                    let multicast = false;
+                    let (exchange, multicast) = (IncomingId::State(question), false);
                     layer.outbox.push(Output::Request { exchange, from, message, multicast });
                 }
                 // Its observers have left meanwhile.
-                None => drop(self.refreshes.end(exchange)),
+                None => drop(self.refreshes.end(question)),
             }
         }
     }
@@ -141,11 +143,11 @@ impl<P: PeerAddress> Notifier<P> {
         &mut self,
         layer: &mut ExchangeLayer<P, T>,
         representations: &mut Representations<P>,
-        exchange: ExchangeId,
+        question: StateId,
         state: ResponseTemplate,
         now: Instant,
     ) -> bool {
-        let Some(id) = self.refreshes.end(exchange) else { return false };
+        let Some(id) = self.refreshes.end(question) else { return false };
         // A challenge is for a client, and says nothing about the state.
         if !is_challenge(&state) {
             if self.registry.has_room_for(id, &state, STATES_MAX) {
@@ -162,10 +164,10 @@ impl<P: PeerAddress> Notifier<P> {
     pub(super) fn decline_state<T: Transport<P>>(
         &mut self,
         layer: &mut ExchangeLayer<P, T>,
-        exchange: ExchangeId,
+        question: StateId,
         now: Instant,
     ) {
-        self.refreshes.end(exchange);
+        self.refreshes.end(question);
         self.ask_for_states(layer, now);
     }
     /// Notifies observers in turn, while there is room.
@@ -176,7 +178,7 @@ impl<P: PeerAddress> Notifier<P> {
         now: Instant,
     ) {
         while self.notifies(layer, now) {
-            let (handle, transport) = (layer.next_handle(), &layer.transport);
+            let (handle, transport) = (layer.next_name(), &layer.transport);
             let standing = |peer| Standing {
                 proven: transport.is_proven(peer),
                 credit: transport.credit(peer, now).saturating_add(DATAGRAM_OVERHEAD),
@@ -194,7 +196,7 @@ impl<P: PeerAddress> Notifier<P> {
         layer: &mut ExchangeLayer<P, T>,
         representations: &mut Representations<P>,
         notification: Notification<P>,
-        handle: Handle,
+        handle: Name,
         now: Instant,
     ) {
         let Notification { peer, token, confirmable, key, block, response, .. } = notification;
@@ -220,14 +222,14 @@ impl<P: PeerAddress> Notifier<P> {
         }
     }
     /// True if `handle` is a notification's.
-    pub(super) fn on_acknowledged(&mut self, handle: Handle, now: Instant) -> bool {
+    pub(super) fn on_acknowledged(&mut self, handle: Name, now: Instant) -> bool {
         self.registry.on_end(handle, End::Delivered, now)
     }
     /// True if `handle` is a notification's.
     pub(super) fn on_failed<T: Transport<P>>(
         &mut self,
         layer: &mut ExchangeLayer<P, T>,
-        handle: Handle,
+        handle: Name,
         reason: DropReason,
         now: Instant,
     ) -> bool {

@@ -11,7 +11,7 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use lowmesh_units::Instant;
 
-use crate::event::ExchangeId;
+use super::event::StateId;
 use crate::observe::ObservationId;
 use crate::params::{REFRESH_MAX, REFRESHES_MAX};
 
@@ -27,7 +27,7 @@ struct Refresh {
 /// The observations that are asked for, and those that wait. Each is in one of both at most once.
 #[derive(Debug)]
 pub(super) struct Refreshes {
-    asked: BTreeMap<ExchangeId, Refresh>,
+    asked: BTreeMap<StateId, Refresh>,
     /// Octets of the states that are asked for, as far as is known.
     octets: usize,
     /// Observations that are asked for, and whether they have changed since.
@@ -81,7 +81,7 @@ impl Refreshes {
         now: Instant,
         room: Room,
         len: impl Fn(ObservationId) -> usize,
-    ) -> Option<(ExchangeId, ObservationId)> {
+    ) -> Option<(StateId, ObservationId)> {
         let octets = len(*self.queue.front()?);
         while self.asked.len() >= REFRESHES_MAX || !room.takes(self.octets, octets) {
             // An application that leaves questions unanswered must not block the others for ever.
@@ -94,15 +94,15 @@ impl Refreshes {
         let id = self.queue.pop_front()?;
         self.queued.remove(&id);
         self.serial += 1;
-        let exchange = ExchangeId(ExchangeId::REFRESH | self.serial);
-        self.asked.insert(exchange, Refresh { id, at: now, octets });
+        let question = StateId(self.serial);
+        self.asked.insert(question, Refresh { id, at: now, octets });
         self.octets += octets;
         self.in_progress.insert(id, false);
-        Some((exchange, id))
+        Some((question, id))
     }
     /// The application has answered, or will not; returns what it was asked for.
-    pub(super) fn end(&mut self, exchange: ExchangeId) -> Option<ObservationId> {
-        let Refresh { id, octets, .. } = self.asked.remove(&exchange)?;
+    pub(super) fn end(&mut self, question: StateId) -> Option<ObservationId> {
+        let Refresh { id, octets, .. } = self.asked.remove(&question)?;
         self.octets -= octets;
         if self.in_progress.remove(&id) == Some(true) {
             self.changed(id);
@@ -118,7 +118,7 @@ mod tests {
     const T0: Instant = Instant::ZERO;
 
     /// The next one, where states are short.
-    fn next(refreshes: &mut Refreshes, now: Instant) -> Option<(ExchangeId, ObservationId)> {
+    fn next(refreshes: &mut Refreshes, now: Instant) -> Option<(StateId, ObservationId)> {
         refreshes.next(now, Room { kept: 0, max: 0 }, |_| 0)
     }
 

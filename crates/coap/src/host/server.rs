@@ -3,17 +3,19 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use lowmesh_machine::{Handle, Rejected};
+use lowmesh_machine::Rejected;
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::{Class, Code, Message, OptionNumber, Options, Token};
 
+use super::event::{IncomingId, Output, StateId};
 use super::exchange_layer::ExchangeLayer;
 use super::notifier::{Notifier, is_challenge};
 use super::places::{Load, NoPlace, Place, Places};
 use super::{HostLimits, Transport};
 use crate::blockwise::{Arrival, Assembled, Assemblies, Block, Representations, RequestKey};
 use crate::echo::Challenges;
-use crate::event::{ExchangeId, Input, Output, ResponseTemplate};
+use crate::event::ResponseTemplate;
+use crate::exchange::{ExchangeId, Input, Name};
 use crate::observe::{DEREGISTER, registers};
 use crate::ordered::Ordered;
 use crate::params::{
@@ -223,6 +225,7 @@ impl<P: PeerAddress> Server<P> {
         let transport = &layer.transport;
         self.remember(exchange, asked, |id| transport.awaits_response(id));
         message.options.remove(OptionNumber::BLOCK2);
+        let exchange = IncomingId::Peer(exchange);
         layer.outbox.push(Output::Request { exchange, from, message, multicast });
     }
 
@@ -276,14 +279,9 @@ impl<P: PeerAddress> Server<P> {
         layer: &mut ExchangeLayer<P, T>,
         exchange: ExchangeId,
         response: ResponseTemplate,
-        handle: Handle,
+        handle: Name,
         now: Instant,
     ) -> Result<(), Rejected> {
-        if exchange.is_refresh() {
-            let representations = &mut self.representations;
-            self.notifier.on_state(layer, representations, exchange, response, now);
-            return Ok(());
-        }
         self.latest_block = None;
         let mut response = response;
         if let Some(asked) = self.forget(exchange) {
@@ -309,6 +307,17 @@ impl<P: PeerAddress> Server<P> {
             return sent;
         }
         layer.transport.handle(now, Input::Respond { exchange, response, handle })
+    }
+
+    /// The application gives the state of an observed resource.
+    pub(super) fn on_state<T: Transport<P>>(
+        &mut self,
+        layer: &mut ExchangeLayer<P, T>,
+        question: StateId,
+        state: ResponseTemplate,
+        now: Instant,
+    ) {
+        self.notifier.on_state(layer, &mut self.representations, question, state, now);
     }
 
     /// Registers an observer if the client asks for it and the application agrees; returns its token.

@@ -5,7 +5,7 @@ use lowmesh_units::Instant;
 use lowmesh_wire::coap::Token;
 
 use crate::blockwise::Exponent;
-use crate::event::{ExchangeId, Input, Output};
+use crate::exchange::{ExchangeId, Input, Output};
 use crate::params::MESSAGE_OVERHEAD;
 use crate::{ConfigError, CongestionControl, Endpoint, Lifetimes, PeerAddress};
 

@@ -15,7 +15,6 @@ pub use observation::ObservationId;
 pub use order::{Place, SEQUENCE_MODULUS};
 pub use registry::Registry;
 
-use lowmesh_machine::Rejected;
 use lowmesh_wire::coap::{Code, OptionNumber, Options};
 
 /// The value of Observe that registers: RFC 7641 s2.
@@ -28,10 +27,3 @@ pub fn registers(code: Code, options: &Options) -> bool {
     matches!(code, Code::GET | Code::FETCH)
         && options.get_uint(OptionNumber::OBSERVE) == Some(REGISTER)
 }
-
-/// What a transport says to [`Input::Deregister`](crate::Input::Deregister): the whole request is
-/// known above it only.
-pub(crate) const NO_DEREGISTRATION: Rejected = Rejected::Unsupported {
-    what: "deregistration",
-    why: "below a host it is a request with Observe 1 and the observation's token",
-};

@@ -8,13 +8,13 @@
 
 use alloc::collections::BTreeMap;
 
-use lowmesh_machine::Handle;
 use lowmesh_units::Instant;
 use lowmesh_wire::coap::{Kind, Message, OptionNumber, Token};
 
 use super::observation::{ObservationId, ObserverId};
 use crate::PeerAddress;
 use crate::event::{Notifications, ResponseTemplate};
+use crate::exchange::Name;
 
 /// What is kept of one observer.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(super) struct Observer {
     /// The earliest time of the next NON.
     pub(super) next_non: Instant,
     /// The CON in flight, or the latest NON.
-    pub(super) latest: Option<(Handle, Kind)>,
+    pub(super) latest: Option<(Name, Kind)>,
     /// The version of the state that it has been sent; 0 if that did not arrive.
     pub(super) version: u64,
     /// Its turn among those that wait.

@@ -17,7 +17,6 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use lowmesh_machine::Handle;
 use lowmesh_units::Instant;
 use lowmesh_wire::coap::{Kind, Message, Token};
 
@@ -28,6 +27,7 @@ use super::waiting::Waiting;
 use crate::PeerAddress;
 use crate::blockwise::RequestKey;
 use crate::event::ResponseTemplate;
+use crate::exchange::Name;
 use crate::params::{CONFIRM_AFTER, DATAGRAM_OVERHEAD, NOTIFICATION_GAP};
 
 /// All observations of a server.
@@ -39,7 +39,7 @@ pub struct Registry<P> {
     waiting: Waiting<ObserverId<P>>,
     /// Observers without credit: they wait until something comes from them.
     withheld: BTreeSet<ObserverId<P>>,
-    in_flight: BTreeMap<Handle, ObserverId<P>>,
+    in_flight: BTreeMap<Name, ObserverId<P>>,
     /// Observations whose latest state is gone although an observer needs it.
     stale: Vec<ObservationId>,
     /// Observers that were forgotten, until [`Registry::next_left`] has named them.
@@ -242,7 +242,7 @@ impl<P: PeerAddress> Registry<P> {
         self.observations.drop_unused_state(id);
     }
     /// A notification has ended; false if `handle` names none.
-    pub fn on_end(&mut self, handle: Handle, end: End, now: Instant) -> bool {
+    pub fn on_end(&mut self, handle: Name, end: End, now: Instant) -> bool {
         let Some(id) = self.in_flight.remove(&handle) else { return false };
         if end == End::Gone {
             // RFC 7641 s4.5: after RST or a timeout the client is no longer an observer.
@@ -274,7 +274,7 @@ impl<P: PeerAddress> Registry<P> {
         true
     }
     /// The observer that a notification is for.
-    pub fn peer_of(&self, handle: Handle) -> Option<P> {
+    pub fn peer_of(&self, handle: Name) -> Option<P> {
         self.in_flight.get(&handle).map(|(peer, _)| *peer)
     }
     /// When [`Registry::next_notification`] has something to do.
@@ -293,7 +293,7 @@ impl<P: PeerAddress> Registry<P> {
     pub fn next_notification(
         &mut self,
         now: Instant,
-        handle: Handle,
+        handle: Name,
         standing: impl Fn(P) -> Standing,
     ) -> Option<Notification<P>> {
         while let Some((id, turn)) = self.waiting.pop(now, |id| standing(id.0).room_at) {
@@ -318,7 +318,7 @@ impl<P: PeerAddress> Registry<P> {
         &mut self,
         id: &ObserverId<P>,
         turn: u64,
-        handle: Handle,
+        handle: Name,
         standing: Standing,
         now: Instant,
     ) -> Option<Notification<P>> {

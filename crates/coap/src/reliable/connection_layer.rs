@@ -10,7 +10,6 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
-use lowmesh_machine::Handle;
 use lowmesh_units::{Instant, Rng};
 use lowmesh_wire::coap::signaling::{Capabilities, Signal};
 use lowmesh_wire::coap::stream::{Framing, StreamMessage};
@@ -19,8 +18,8 @@ use lowmesh_wire::coap::{TOKEN_LEN_MAX, Token};
 use super::ConnectionLimits;
 use super::connection::{Connection, State};
 use crate::PeerAddress;
-use crate::event::{Output, Purpose};
-use crate::exchange::ExchangeIds;
+use crate::event::Purpose;
+use crate::exchange::{ExchangeIds, Name, Output};
 use crate::outputs::Outputs;
 use crate::refusal::Understanding;
 
@@ -118,13 +117,7 @@ impl<P: PeerAddress> ConnectionLayer<P> {
         })
     }
     /// Sends a message on a connection, if that is still there.
-    pub(super) fn send(
-        &mut self,
-        to: P,
-        message: &StreamMessage,
-        handle: Handle,
-        purpose: Purpose,
-    ) {
+    pub(super) fn send(&mut self, to: P, message: &StreamMessage, handle: Name, purpose: Purpose) {
         let Some(connection) = self.open.get(&to) else { return };
         let bytes = connection.bytes_of(message);
         self.room = self.room.map(|room| room.saturating_sub(bytes.len()));
@@ -132,6 +125,6 @@ impl<P: PeerAddress> ConnectionLayer<P> {
     }
     /// Sends a signaling message.
     pub(super) fn signal(&mut self, to: P, signal: Signal, token: Token) {
-        self.send(to, &signal.into_message(token), Handle::NONE, Purpose::Empty);
+        self.send(to, &signal.into_message(token), Name::NONE, Purpose::Empty);
     }
 }

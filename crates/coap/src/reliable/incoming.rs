@@ -2,7 +2,7 @@
 
 use alloc::collections::BTreeMap;
 
-use lowmesh_machine::{DropReason, Handle, Rejected};
+use lowmesh_machine::{DropReason, Rejected};
 use lowmesh_units::Duration;
 use lowmesh_wire::coap::stream::{StreamMessage, StreamView};
 use lowmesh_wire::coap::{Code, Token};
@@ -10,7 +10,8 @@ use lowmesh_wire::coap::{Code, Token};
 use super::connection_layer::ConnectionLayer;
 use super::message::{TOO_LONG, message};
 use crate::PeerAddress;
-use crate::event::{Discard, ExchangeId, Output, Purpose, ResponseTemplate};
+use crate::event::{Discard, Purpose, ResponseTemplate};
+use crate::exchange::{ExchangeId, Name, Output};
 use crate::no_response::Unwanted;
 use crate::rejection::{ANSWERED, check_response};
 
@@ -72,7 +73,7 @@ impl<P: PeerAddress> Requests<P> {
         // Over a reliable transport the client would wait in vain for a request that is dropped.
         if let Some(ResponseTemplate { code, options, payload, .. }) = refused {
             let answer = StreamMessage { code, token, options, payload };
-            return layer.send(from, &answer, Handle::NONE, Purpose::Response);
+            return layer.send(from, &answer, Name::NONE, Purpose::Response);
         }
         if let Some(connection) = layer.open.get_mut(&from) {
             connection.incoming += 1;
@@ -100,7 +101,7 @@ impl<P: PeerAddress> Requests<P> {
         layer: &mut ConnectionLayer<P>,
         exchange: ExchangeId,
         response: ResponseTemplate,
-        handle: Handle,
+        handle: Name,
     ) -> Result<P, Rejected> {
         check_response("response", response.code)?;
         let Some(asked) = self.0.get(&exchange) else { return Err(ANSWERED) };
@@ -139,7 +140,7 @@ pub(super) fn notify<P: PeerAddress>(
     token: Token,
     response: ResponseTemplate,
     confirmable: bool,
-    handle: Handle,
+    handle: Name,
 ) -> Result<(), Rejected> {
     let ResponseTemplate { code, options, payload, .. } = response;
     check_response("response", code)?;

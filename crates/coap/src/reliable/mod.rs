@@ -32,8 +32,8 @@ use lowmesh_machine::{DropReason, Machine, Rejected, earliest};
 use lowmesh_units::{Instant, Rng};
 
 use crate::blockwise::Exponent;
-use crate::event::{Counters, ExchangeId, Input, Output};
-use crate::observe::NO_DEREGISTRATION;
+use crate::event::Counters;
+use crate::exchange::{ConnectionInput, ExchangeId, Input, NO_GROUPS, Output};
 use crate::params::MESSAGE_OVERHEAD;
 use crate::{ConfigError, CongestionControl, PeerAddress, Transport};
 use connection::State;
@@ -85,11 +85,11 @@ impl<P: PeerAddress> Machine for Connections<P> {
         let Self { layer, own, requests } = self;
         // What an exchange that is over leaves behind: a connection that may be released.
         let ended = match input {
-            Input::Connected { peer, framing } => {
+            Input::Connection(ConnectionInput::Connected { peer, framing }) => {
                 self.on_connected(peer, framing, now);
                 None
             }
-            Input::Release { peer } => {
+            Input::Connection(ConnectionInput::Release { peer }) => {
                 self.release(peer);
                 None
             }
@@ -127,13 +127,7 @@ impl<P: PeerAddress> Machine for Connections<P> {
                 self.on_deadline(now);
                 None
             }
-            Input::Deregister { .. } => return Err(NO_DEREGISTRATION),
-            Input::RequestGroup { .. } | Input::GroupDatagram { .. } => {
-                return Err(Rejected::Unsupported {
-                    what: "multicast",
-                    why: "a connection has one peer: use an endpoint over datagrams",
-                });
-            }
+            Input::Group(_) => return Err(NO_GROUPS),
         };
         if let Some(peer) = ended {
             self.close_if_done(peer);

@@ -3,7 +3,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use lowmesh_machine::{DropReason, Handle, Rejected};
+use lowmesh_machine::{DropReason, Rejected};
 use lowmesh_units::Instant;
 use lowmesh_wire::coap::signaling::Signal;
 use lowmesh_wire::coap::stream::{StreamMessage, StreamView};
@@ -13,7 +13,8 @@ use super::connection::State;
 use super::connection_layer::ConnectionLayer;
 use super::message::{TOO_LONG, message};
 use crate::PeerAddress;
-use crate::event::{Discard, ExchangeId, Output, Purpose, RequestTemplate};
+use crate::event::{Discard, Purpose, RequestTemplate};
+use crate::exchange::{ExchangeId, Name, Output};
 use crate::no_response::Unwanted;
 use crate::observe::{DEREGISTER, registers};
 use crate::rejection::{TOKEN_IN_USE, check_method, check_token};
@@ -22,7 +23,7 @@ use crate::rejection::{TOKEN_IN_USE, check_method, check_token};
 #[derive(Debug)]
 struct Waiting<P> {
     peer: P,
-    handle: Handle,
+    handle: Name,
     token: Token,
     purpose: Purpose,
     started: Instant,
@@ -72,7 +73,7 @@ impl<P: PeerAddress> OwnExchanges<P> {
         peer: P,
         template: RequestTemplate,
         verified: bool,
-        handle: Handle,
+        handle: Name,
         now: Instant,
     ) -> Result<(), Rejected> {
         let RequestTemplate { code, options, payload, token, .. } = template;
@@ -119,7 +120,7 @@ impl<P: PeerAddress> OwnExchanges<P> {
         &mut self,
         layer: &mut ConnectionLayer<P>,
         peer: P,
-        handle: Handle,
+        handle: Name,
         now: Instant,
     ) {
         let token = self.free_token(layer, peer);
@@ -137,7 +138,7 @@ impl<P: PeerAddress> OwnExchanges<P> {
         &mut self,
         layer: &mut ConnectionLayer<P>,
         peer: P,
-        handle: Handle,
+        handle: Name,
         wanted: Wanted,
         now: Instant,
     ) -> bool {
@@ -163,8 +164,8 @@ impl<P: PeerAddress> OwnExchanges<P> {
     }
 
     /// The application is no longer interested.
-    pub(super) fn cancel(&mut self, layer: &mut ConnectionLayer<P>, handle: Handle) -> Option<P> {
-        if handle == Handle::NONE {
+    pub(super) fn cancel(&mut self, layer: &mut ConnectionLayer<P>, handle: Name) -> Option<P> {
+        if handle == Name::NONE {
             return None;
         }
         let found = self.waiting.iter().find(|(_, one)| one.handle == handle).map(|(id, _)| *id);
@@ -173,13 +174,13 @@ impl<P: PeerAddress> OwnExchanges<P> {
             // RFC 8323 s7.4: there is no RST here, so a client deregisters by a request. Its
             // response finds nobody, and is ignored.
             message.options.set_uint(OptionNumber::OBSERVE, DEREGISTER);
-            layer.send(waiting.peer, &message, Handle::NONE, Purpose::Request);
+            layer.send(waiting.peer, &message, Name::NONE, Purpose::Request);
         }
         Some(waiting.peer)
     }
 
     /// The layer above has verified a response.
-    pub(super) fn accept(&mut self, handle: Handle, observes: bool) -> Option<P> {
+    pub(super) fn accept(&mut self, handle: Name, observes: bool) -> Option<P> {
         let named =
             |(_, one): &(&ExchangeId, &mut Waiting<P>)| one.verified && one.handle == handle;
         let (id, waiting) = self.waiting.iter_mut().find(named)?;

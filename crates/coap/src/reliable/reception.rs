@@ -13,7 +13,8 @@ use lowmesh_wire::coap::{Class, Code, Token};
 use super::Connections;
 use super::connection::State;
 use crate::PeerAddress;
-use crate::event::{Discard, Output};
+use crate::event::Discard;
+use crate::exchange::Output;
 
 impl<P: PeerAddress> Connections<P> {
     /// A driver has connected, or a peer has.

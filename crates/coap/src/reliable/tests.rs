@@ -10,6 +10,7 @@ use lowmesh_wire::coap::{Code, OptionNumber, Token};
 
 use super::*;
 use crate::event::{Discard, RequestTemplate, ResponseTemplate};
+use crate::exchange::Name;
 use crate::host::{Host, HostLimits};
 
 const PEER: u8 = 3;
@@ -68,7 +69,7 @@ fn open() -> Connections<u8> {
 }
 
 fn ask(machine: &mut Connections<u8>, message: RequestTemplate) -> StreamMessage {
-    let request = Input::Request { peer: PEER, message, handle: Handle(7) };
+    let request = Input::Request { peer: PEER, message, handle: Name::Application(Handle(7)) };
     sent(&input(machine, request)).remove(0)
 }
 
@@ -113,7 +114,10 @@ fn a_request_may_leave_before_the_peers_csm_and_its_response_matches_by_token() 
     assert!(matches!(out[..], [Output::Discarded { cause: Discard::Unmatched, .. }]));
     content.token = get.token;
     let out = receive(&mut machine, &content);
-    assert!(matches!(out[..], [Output::Response { handle: Handle(7), .. }]), "{out:?}");
+    assert!(
+        matches!(out[..], [Output::Response { handle: Name::Application(Handle(7)), .. }]),
+        "{out:?}"
+    );
     assert_eq!(machine.next_deadline(), None);
 }
 
@@ -123,10 +127,10 @@ fn a_request_is_answered_with_its_token() {
     let out = receive(&mut machine, &request(5));
     let [Output::Request { exchange, .. }] = out[..] else { panic!("{out:?}") };
     let response = ResponseTemplate::new(Code::CONTENT);
-    let out = input(&mut machine, Input::Respond { exchange, response, handle: Handle::NONE });
+    let out = input(&mut machine, Input::Respond { exchange, response, handle: Name::NONE });
     assert_eq!((sent(&out)[0].code, &sent(&out)[0].token), (Code::CONTENT, &request(5).token));
     let response = ResponseTemplate::new(Code::CONTENT);
-    let again = Input::Respond { exchange, response, handle: Handle::NONE };
+    let again = Input::Respond { exchange, response, handle: Name::NONE };
     assert!(machine.handle(T0, again).is_err());
 }
 
@@ -187,11 +191,18 @@ fn pings_and_pongs_pair_by_token() {
     let out = receive(&mut machine, &ping);
     assert_eq!(signals(&out), [Signal::Pong { custody: true }]);
     assert_eq!(sent(&out)[0].token, ping.token);
-    let ours = sent(&input(&mut machine, Input::Ping { peer: PEER, handle: Handle(4) })).remove(0);
+    let ours = sent(&input(
+        &mut machine,
+        Input::Ping { peer: PEER, handle: Name::Application(Handle(4)) },
+    ))
+    .remove(0);
     let pong = Signal::Pong { custody: false }.into_message(ours.token);
     let out = receive(&mut machine, &pong);
     let zero = Duration::ZERO;
-    assert_eq!(out, [Output::Pong { handle: Handle(4), rtt: zero, retransmissions: 0 }]);
+    assert_eq!(
+        out,
+        [Output::Pong { handle: Name::Application(Handle(4)), rtt: zero, retransmissions: 0 }]
+    );
     let out = receive(&mut machine, &pong);
     assert!(matches!(out[..], [Output::Discarded { cause: Discard::Unmatched, .. }]));
 }
@@ -203,12 +214,18 @@ fn a_released_connection_ends_when_its_open_requests_have() {
     let [Output::Request { exchange, .. }] = out[..] else { panic!("{out:?}") };
     let out = input(&mut machine, Input::Release { peer: PEER });
     assert!(matches!(signals(&out)[..], [Signal::Release { .. }]) && !closed(&out));
-    let refused =
-        Input::Request { peer: PEER, message: RequestTemplate::get("/t"), handle: Handle(1) };
+    let refused = Input::Request {
+        peer: PEER,
+        message: RequestTemplate::get("/t"),
+        handle: Name::Application(Handle(1)),
+    };
     let out = input(&mut machine, refused);
-    assert_eq!(out, [Output::Failed { handle: Handle(1), reason: DropReason::NoRoute }]);
+    assert_eq!(
+        out,
+        [Output::Failed { handle: Name::Application(Handle(1)), reason: DropReason::NoRoute }]
+    );
     let response = ResponseTemplate::new(Code::CONTENT);
-    let out = input(&mut machine, Input::Respond { exchange, response, handle: Handle::NONE });
+    let out = input(&mut machine, Input::Respond { exchange, response, handle: Name::NONE });
     assert!(sent(&out).len() == 1 && closed(&out), "{out:?}");
 }
 
@@ -224,7 +241,7 @@ fn an_abort_or_a_lost_connection_fails_what_is_open() {
             input(&mut machine, Input::Unreachable { peer: PEER })
         };
         let reason = if aborted { DropReason::Reset } else { DropReason::NoRoute };
-        assert_eq!(out[0], Output::Failed { handle: Handle(7), reason });
+        assert_eq!(out[0], Output::Failed { handle: Name::Application(Handle(7)), reason });
         assert_eq!((machine.is_empty(), machine.next_deadline()), (true, None));
     }
 }
@@ -235,7 +252,8 @@ fn a_request_that_nobody_answers_fails_in_time() {
     ask(&mut machine, RequestTemplate::get("/t"));
     let due = machine.next_deadline().expect("it waits");
     machine.handle(due, Input::Deadline).expect("never fails");
-    let failed = Output::Failed { handle: Handle(7), reason: DropReason::GaveUp };
+    let failed =
+        Output::Failed { handle: Name::Application(Handle(7)), reason: DropReason::GaveUp };
     assert_eq!(machine.poll_output(), Some(failed));
     assert_eq!(machine.next_deadline(), None);
 }
@@ -253,7 +271,7 @@ fn a_cancelled_observation_is_deregistered_by_a_request() {
         let out = receive(&mut machine, &state);
         assert!(matches!(out[..], [Output::Notification { .. }]), "in order by itself: {out:?}");
     }
-    let out = input(&mut machine, Input::Cancel { handle: Handle(7) });
+    let out = input(&mut machine, Input::Cancel { handle: Name::Application(Handle(7)) });
     let last = sent(&out).remove(0);
     assert_eq!(last.token, get.token);
     assert_eq!(last.options.get_uint(OptionNumber::OBSERVE), Some(1));
@@ -282,7 +300,7 @@ fn a_token_that_an_open_request_has_is_refused() {
     let mut machine = open();
     let get = || RequestTemplate::get("/t").with_token(Token::from_number(9, 8));
     assert_eq!(ask(&mut machine, get()).token, Token::from_number(9, 8));
-    let again = Input::Request { peer: PEER, message: get(), handle: Handle(8) };
+    let again = Input::Request { peer: PEER, message: get(), handle: Name::Application(Handle(8)) };
     let refused = machine.handle(T0, again).expect_err("in use");
     assert_eq!(refused.what(), "token");
 }
@@ -353,7 +371,8 @@ fn one_connection_with_unanswered_requests_leaves_room_for_the_next() {
 fn a_message_longer_than_the_peer_takes_is_refused() {
     let mut machine = open();
     let message = RequestTemplate::new(Code::PUT, "/t").with_payload(vec![0; 2000]);
-    let refused = machine.handle(T0, Input::Request { peer: PEER, message, handle: Handle(1) });
+    let refused = machine
+        .handle(T0, Input::Request { peer: PEER, message, handle: Name::Application(Handle(1)) });
     assert!(refused.expect_err("1152 octets").why().contains("Max-Message-Size"));
 }
 
@@ -399,7 +418,10 @@ fn hosts_move_long_bodies_in_long_blocks() {
         if round == 2 {
             let message = RequestTemplate::new(Code::POST, "/t").with_payload(body.clone());
             client
-                .handle(T0, Input::Request { peer: PEER, message, handle: Handle(1) })
+                .handle(
+                    T0,
+                    Input::Request { peer: PEER, message, handle: Name::Application(Handle(1)) },
+                )
                 .expect("ok");
         }
     }
@@ -412,13 +434,13 @@ fn hosts_move_long_bodies_in_long_blocks() {
 fn a_pong_without_token_answers_the_oldest_ping() {
     let mut machine = open();
     for handle in [1, 2] {
-        input(&mut machine, Input::Ping { peer: PEER, handle: Handle(handle) });
+        input(&mut machine, Input::Ping { peer: PEER, handle: Name::Application(Handle(handle)) });
     }
     for handle in [1, 2] {
         let pong = Signal::Pong { custody: true }.into_message(Token::EMPTY);
         let out = receive(&mut machine, &pong);
         assert!(
-            matches!(out[..], [Output::Pong { handle: Handle(one), .. }] if one == handle),
+            matches!(out[..], [Output::Pong { handle: Name::Application(Handle(one)), .. }] if one == handle),
             "{out:?}"
         );
     }
@@ -429,13 +451,16 @@ fn a_pong_without_token_answers_the_oldest_ping() {
 #[test]
 fn a_request_that_is_verified_above_ends_with_the_response_that_is_accepted() {
     let mut machine = open();
-    let (message, handle) = (RequestTemplate::get("/t"), Handle(7));
+    let (message, handle) = (RequestTemplate::get("/t"), Name::Application(Handle(7)));
     let get = sent(&input(&mut machine, Input::RequestVerified { peer: PEER, message, handle }));
     let response = StreamMessage { token: get[0].token.clone(), ..request(0) };
     let response = StreamMessage { code: Code::CONTENT, ..response };
     for _ in 0..2 {
         let heard = receive(&mut machine, &response);
-        assert!(matches!(heard[..], [Output::Response { handle: Handle(7), .. }]), "{heard:?}");
+        assert!(
+            matches!(heard[..], [Output::Response { handle: Name::Application(Handle(7)), .. }]),
+            "{heard:?}"
+        );
     }
     assert_eq!(input(&mut machine, Input::Accept { handle, observes: true }), []);
     assert_eq!(machine.next_deadline(), None, "an observation waits for ever");
@@ -479,9 +504,12 @@ fn a_connection_that_ends_before_its_csm_leaves_no_deadline() {
 #[test]
 fn a_ping_that_is_not_answered_does_not_keep_a_connection_that_is_released() {
     let mut machine = open();
-    input(&mut machine, Input::Ping { peer: PEER, handle: Handle(5) });
+    input(&mut machine, Input::Ping { peer: PEER, handle: Name::Application(Handle(5)) });
     let said = input(&mut machine, Input::Release { peer: PEER });
-    assert!(said.contains(&Output::Failed { handle: Handle(5), reason: DropReason::NoRoute }));
+    assert!(said.contains(&Output::Failed {
+        handle: Name::Application(Handle(5)),
+        reason: DropReason::NoRoute
+    }));
     assert!(matches!(said.last(), Some(Output::Close { peer: PEER })), "{said:?}");
 }
 

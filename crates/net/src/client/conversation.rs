@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use lowmesh_coap::exchange::GroupInput;
 use lowmesh_coap::{Input, Output, ResponseTemplate};
 use lowmesh_machine::{DropReason, Handle};
 use lowmesh_wire::coap::Code;
@@ -148,9 +149,12 @@ impl<W: Transport> Conversation<W> {
         };
         let input = match operation {
             Operation::Request(message) => Input::Request { peer, message, handle },
-            Operation::Group(message, wait) => {
-                Input::RequestGroup { group: peer, message, wait: wait.into(), handle }
-            }
+            Operation::Group(message, wait) => Input::Group(GroupInput::Request {
+                group: peer,
+                message,
+                wait: wait.into(),
+                handle,
+            }),
             Operation::Ping => Input::Ping { peer, handle },
         };
         match self.transport.handle(input) {

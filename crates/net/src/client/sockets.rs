@@ -11,7 +11,8 @@ use std::io;
 use std::net::SocketAddr;
 
 use futures_util::future::select_all;
-use lowmesh_coap::{ConfigError, CongestionControl, ExchangeId, Input, Output, ResponseTemplate};
+use lowmesh_coap::exchange::GroupInput;
+use lowmesh_coap::{ConfigError, CongestionControl, IncomingId, Input, Output, ResponseTemplate};
 use lowmesh_machine::{Handle, Rejected};
 use lowmesh_wire::coap::{Code, Message};
 
@@ -116,7 +117,7 @@ impl Transport for Sockets {
     fn handle(&mut self, input: Input<'_, Peer>) -> Result<(), Rejected> {
         match input {
             Input::Request { peer, handle, .. }
-            | Input::RequestGroup { group: peer, handle, .. }
+            | Input::Group(GroupInput::Request { group: peer, handle, .. })
             | Input::Ping { peer, handle } => {
                 let place = self.choose(peer);
                 self.places.insert(handle, place);
@@ -136,7 +137,7 @@ impl Transport for Sockets {
             other => self.all[0].handle(other),
         }
     }
-    fn defer(&mut self, exchange: ExchangeId) -> Result<(), ResponseTemplate> {
+    fn defer(&mut self, exchange: IncomingId) -> Result<(), ResponseTemplate> {
         // Nothing is served on this side.
         self.all[0].defer(exchange)
     }

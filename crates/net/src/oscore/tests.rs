@@ -6,8 +6,9 @@ mod renewal;
 use std::fs;
 use std::path::PathBuf;
 
+use lowmesh_coap::exchange::ConnectionInput;
 use lowmesh_coap::{
-    Config, ConnectionLimits, Endpoint, ExchangeId, Host, HostLimits, Input, Output,
+    Config, ConnectionLimits, Endpoint, Host, HostLimits, IncomingId, Input, Output,
     RequestTemplate, ResponseTemplate,
 };
 use lowmesh_machine::{DropReason, Handle, Machine as _};
@@ -124,7 +125,7 @@ impl Pair {
         end.handle(self.now, Input::Datagram { from, bytes: &bytes }).expect("never fails");
         self.wire.push((to, bytes));
     }
-    fn answer(&mut self, exchange: ExchangeId, message: Message) {
+    fn answer(&mut self, exchange: IncomingId, message: Message) {
         let mut response = ResponseTemplate::new(Code::CONTENT).with_payload(self.state.clone());
         response.options.insert_uint(OptionNumber::OBSERVE, 0);
         response.options.insert_uint(OptionNumber::MAX_AGE, 600);
@@ -422,8 +423,12 @@ fn requests_are_protected_over_connections_too() {
     let (mut client, mut server) = (end(1, CLIENT), end(2, SERVER));
     let now = Instant::ZERO;
     let framing = Framing::WebSocket;
-    client.handle(now, Input::Connected { peer: SERVER, framing }).expect("taken");
-    server.handle(now, Input::Connected { peer: CLIENT, framing }).expect("taken");
+    client
+        .handle(now, Input::Connection(ConnectionInput::Connected { peer: SERVER, framing }))
+        .expect("taken");
+    server
+        .handle(now, Input::Connection(ConnectionInput::Connected { peer: CLIENT, framing }))
+        .expect("taken");
     let message = RequestTemplate::get("/t");
     client.handle(now, Input::Request { peer: SERVER, message, handle: Handle(1) }).expect("taken");
     let heard = loop {

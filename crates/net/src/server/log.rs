@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use lowmesh_coap::blockwise::Block;
 use lowmesh_coap::observe::{DEREGISTER, REGISTER};
-use lowmesh_coap::{ExchangeId, ResponseTemplate};
+use lowmesh_coap::{IncomingId, ResponseTemplate};
 use lowmesh_wire::coap::uri::Scheme;
 use lowmesh_wire::coap::{Code, Message, OptionNumber};
 use tokio::time::Instant;
@@ -83,7 +83,7 @@ pub(super) struct Entry(Served, Instant);
 pub(super) struct Journal {
     log: Option<RequestLog>,
     scheme: Scheme,
-    open: BTreeMap<ExchangeId, (Served, Instant)>,
+    open: BTreeMap<IncomingId, (Served, Instant)>,
 }
 
 impl Journal {
@@ -91,7 +91,7 @@ impl Journal {
         Self { log, scheme, open: BTreeMap::new() }
     }
     /// A request has come.
-    pub(super) fn asked(&mut self, exchange: ExchangeId, peer: Peer, request: &Message) {
+    pub(super) fn asked(&mut self, exchange: IncomingId, peer: Peer, request: &Message) {
         if self.log.is_none() || exchange.is_refresh() {
             return;
         }
@@ -118,7 +118,7 @@ impl Journal {
     /// It is answered, with what the resource and the server have made: what to [write](Self::write) of it.
     pub(super) fn answered(
         &mut self,
-        exchange: ExchangeId,
+        exchange: IncomingId,
         response: &ResponseTemplate,
     ) -> Option<Entry> {
         let (mut served, begun) = self.open.remove(&exchange)?;
@@ -130,7 +130,7 @@ impl Journal {
         Some(Entry(served, begun))
     }
     /// It stays without an answer.
-    pub(super) fn declined(&mut self, exchange: ExchangeId) {
+    pub(super) fn declined(&mut self, exchange: IncomingId) {
         if let Some((served, begun)) = self.open.remove(&exchange) {
             self.write(Entry(Served { observation: None, ..served }, begun), None, None);
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use lowmesh_coap::{ExchangeId, Input, Output, ResponseTemplate};
+use lowmesh_coap::{IncomingId, Input, Output, ResponseTemplate};
 use lowmesh_machine::{Handle, Rejected};
 use lowmesh_wire::coap::Code;
 use lowmesh_wire::coap::uri::Scheme;
@@ -23,7 +23,7 @@ use crate::params::END_LOOK;
 use crate::peer::Peer;
 use crate::transport::Transport;
 
-type Pending = Pin<Box<dyn Future<Output = (ExchangeId, ResponseTemplate)> + Send>>;
+type Pending = Pin<Box<dyn Future<Output = (IncomingId, ResponseTemplate)> + Send>>;
 
 /// ```text
 ///   Serving ── stop ──► Ending: requests in progress are finished, new ones are answered with 5.03
@@ -153,7 +153,7 @@ impl<W: Transport> TransportTask<W> {
         }
     }
     /// The server ends and accepts no more requests. RFC 7252 s5.9.3.4: the 5.03 says when to try again.
-    fn decline(&mut self, exchange: ExchangeId, multicast: bool) {
+    fn decline(&mut self, exchange: IncomingId, multicast: bool) {
         if multicast {
             self.pass_over(exchange);
         } else {
@@ -161,11 +161,11 @@ impl<W: Transport> TransportTask<W> {
         }
     }
     /// A request stays without an answer.
-    fn pass_over(&mut self, exchange: ExchangeId) {
+    fn pass_over(&mut self, exchange: IncomingId) {
         self.journal.declined(exchange);
         let _expired = self.transport.handle(Input::Decline { exchange });
     }
-    fn respond(&mut self, exchange: ExchangeId, response: ResponseTemplate) {
+    fn respond(&mut self, exchange: IncomingId, response: ResponseTemplate) {
         let handle = Handle::NONE;
         self.server.totals.answered(response.code);
         let block1 = self.transport.request_block(exchange);
@@ -186,10 +186,10 @@ impl<W: Transport> TransportTask<W> {
 }
 
 async fn finished(
-    exchange: ExchangeId,
+    exchange: IncomingId,
     answer: impl Future<Output = ResponseTemplate>,
     finish: Finish,
-) -> (ExchangeId, ResponseTemplate) {
+) -> (IncomingId, ResponseTemplate) {
     (exchange, finish.apply(answer.await))
 }
 

@@ -6,8 +6,9 @@ use std::net::SocketAddr;
 
 use futures_util::FutureExt as _;
 use lowmesh_coap::blockwise::Block;
+use lowmesh_coap::exchange::ConnectionInput;
 use lowmesh_coap::{
-    ConfigError, CongestionControl, Connections, ExchangeId, Host, Input, Output, ResponseTemplate,
+    ConfigError, CongestionControl, Connections, Host, IncomingId, Input, Output, ResponseTemplate,
 };
 use lowmesh_machine::{Handle, Machine as _, Rejected, debug_assert_accepted, earliest};
 use lowmesh_units::{Duration, Instant};
@@ -70,9 +71,9 @@ struct Guard {
     place: Place,
     kept: Kept,
     /// The request that the application sees now, and what it costs if that takes time.
-    asked: Option<(ExchangeId, usize)>,
+    asked: Option<(IncomingId, usize)>,
     /// What requests cost that take the application time.
-    deferred: BTreeMap<ExchangeId, usize>,
+    deferred: BTreeMap<IncomingId, usize>,
     /// The client has sent its CSM.
     greeted: bool,
     /// When its silence is too long.
@@ -91,7 +92,7 @@ impl Connected {
     /// Greets the peer at the other end of `line`.
     pub(crate) fn new(line: StreamTransport, host: ConnectionHost) -> Self {
         let (peer, mut host, clock) = (Peer::new(line.peer, None), host, Clock::start());
-        let greeting = Input::Connected { peer, framing: FRAMING };
+        let greeting = Input::Connection(ConnectionInput::Connected { peer, framing: FRAMING });
         debug_assert_accepted(host.handle(clock.now(), greeting));
         Self {
             line,
@@ -413,13 +414,13 @@ impl Transport for Connected {
         self.drain();
         result
     }
-    fn request_block(&self, exchange: ExchangeId) -> Option<Block> {
+    fn request_block(&self, exchange: IncomingId) -> Option<Block> {
         self.host.request_block(exchange)
     }
     fn response_block(&self) -> Option<Block> {
         self.host.response_block()
     }
-    fn defer(&mut self, exchange: ExchangeId) -> Result<(), ResponseTemplate> {
+    fn defer(&mut self, exchange: IncomingId) -> Result<(), ResponseTemplate> {
         self.host.defer(exchange)?;
         let Some(guard) = &mut self.guard else { return Ok(()) };
         // States are asked for a few at a time, so they have places of their own.
@@ -446,7 +447,9 @@ impl Transport for Connected {
         Report { observers: self.host.observers(), kind: Kind::Connection }
     }
     fn release(&mut self) {
-        debug_assert_accepted(self.handle(Input::Release { peer: self.peer }));
+        debug_assert_accepted(
+            self.handle(Input::Connection(ConnectionInput::Release { peer: self.peer })),
+        );
     }
     async fn end(self) {
         // It makes no difference whether the peer has still received it.

@@ -3,9 +3,10 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use lowmesh_coap::exchange::{Input, Name, Output};
 use lowmesh_coap::params::{MAX_AGE_DEFAULT, REGISTER_AGAIN_MAX, REGISTER_AGAIN_MIN};
-use lowmesh_coap::{Input, Output, PeerAddress, RequestTemplate, Transport};
-use lowmesh_machine::{DropReason, Handle, Rejected, debug_assert_accepted};
+use lowmesh_coap::{PeerAddress, RequestTemplate, Transport};
+use lowmesh_machine::{DropReason, Rejected, debug_assert_accepted};
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::stream::StreamMessage;
 use lowmesh_wire::coap::{Class, Code, Message, OptionNumber, Token};
@@ -33,7 +34,7 @@ pub(super) struct Asked<P> {
 
 /// An [`Output::Response`].
 pub(super) struct Response<P> {
-    pub(super) handle: Handle,
+    pub(super) handle: Name,
     pub(super) from: P,
     pub(super) message: Message,
     pub(super) rtt: Duration,
@@ -50,7 +51,7 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         &mut self,
         peer: P,
         message: RequestTemplate,
-        handle: Handle,
+        handle: Name,
         now: Instant,
     ) -> Result<(), Rejected> {
         let protection = self.protection.as_ref();
@@ -131,14 +132,14 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         self.outbox.push(Output::Notification { handle, from, message });
     }
     /// Tells the transport that a response counts.
-    fn accept(&mut self, handle: Handle, observes: bool, now: Instant) {
+    fn accept(&mut self, handle: Name, observes: bool, now: Instant) {
         if !observes {
             self.forget_asked(handle);
         }
         debug_assert_accepted(self.transport.handle(now, Input::Accept { handle, observes }));
     }
     /// The request of a handle is over.
-    pub(super) fn forget_asked(&mut self, handle: Handle) {
+    pub(super) fn forget_asked(&mut self, handle: Name) {
         if let Some(Asked { due: Some(due), .. }) = self.asked.remove(&handle) {
             self.due.remove(&(due, handle));
         }
@@ -173,7 +174,7 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
     }
 
     /// What is inside of a response to a protected request.
-    fn open(&mut self, handle: Handle, outer: &Message) -> Option<Result<Answer, ResponseError>> {
+    fn open(&mut self, handle: Name, outer: &Message) -> Option<Result<Answer, ResponseError>> {
         let (asked, protection) = (self.asked.get_mut(&handle)?, self.protection.as_ref()?);
         let contexts = &protection.contexts;
         let opened = contexts.unprotect_response(
@@ -185,14 +186,14 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         Some(opened.unwrap_or(Err(ResponseError::Forged)))
     }
     /// Whether the server of a request has not been asked for a new context too often.
-    fn may_renew(&self, handle: Handle) -> bool {
+    fn may_renew(&self, handle: Name) -> bool {
         let (Some(asked), Some(protection)) = (self.asked.get(&handle), &self.protection) else {
             return false;
         };
         asked.renewals == 0 && protection.contexts.derives_many_times(asked.context)
     }
     /// Makes a request again in the place of one that its server has no context for.
-    fn ask_again(&mut self, handle: Handle, under: Under, now: Instant) {
+    fn ask_again(&mut self, handle: Name, under: Under, now: Instant) {
         let asked = self.asked.remove(&handle);
         if let Some(due) = asked.as_ref().and_then(|asked| asked.due) {
             self.due.remove(&(due, handle));
@@ -222,7 +223,7 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
             }
         }
     }
-    fn wake_at(&mut self, handle: Handle, due: Instant) {
+    fn wake_at(&mut self, handle: Name, due: Instant) {
         let Some(asked) = self.asked.get_mut(&handle) else { return };
         if let Some(before) = asked.due.replace(due) {
             self.due.remove(&(before, handle));

@@ -13,12 +13,13 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use core::fmt;
 
 use lowmesh_coap::blockwise::Exponent;
+use lowmesh_coap::exchange::{ExchangeId, Input, Name, Output};
 use lowmesh_coap::params::INCOMING_MAX;
 use lowmesh_coap::{
-    Config, ConfigError, CongestionControl, ConnectionLimits, Connections, Endpoint, ExchangeId,
-    Host, HostLimits, Input, Lifetimes, Output, PeerAddress, Transport, host,
+    Config, ConfigError, CongestionControl, ConnectionLimits, Connections, Endpoint, Host,
+    HostLimits, Lifetimes, PeerAddress, Transport, host,
 };
-use lowmesh_machine::{Handle, Machine, Outbox, Rejected, earliest};
+use lowmesh_machine::{Machine, Outbox, Rejected, earliest};
 use lowmesh_units::{Instant, Rng};
 use lowmesh_wire::coap::stream::StreamMessage;
 use lowmesh_wire::coap::{Message, OptionNumber, Options, Token};
@@ -137,7 +138,7 @@ pub struct Protected<P, T, C> {
     protection: Option<Protection<P, C>>,
     rng: Rng,
     /// Own requests that are protected and may still get responses.
-    asked: BTreeMap<Handle, Asked<P>>,
+    asked: BTreeMap<Name, Asked<P>>,
     /// Protected requests of peers that the application has not answered.
     answering: BTreeMap<ExchangeId, Answering<P>>,
     answering_max: usize,
@@ -145,7 +146,7 @@ pub struct Protected<P, T, C> {
     observed: BTreeMap<(P, Token), Option<Secured>>,
     observed_max: usize,
     /// When observations are to be registered again.
-    due: BTreeSet<(Instant, Handle)>,
+    due: BTreeSet<(Instant, Name)>,
     outbox: Outbox<Output<P>>,
 }
 

@@ -1,8 +1,9 @@
 //! Requests of peers, and what answers them (RFC 8613 s8.2 and s8.3).
 
+use lowmesh_coap::exchange::{ExchangeId, Input, Name, Output};
 use lowmesh_coap::observe::{DEREGISTER, REGISTER};
-use lowmesh_coap::{ExchangeId, Input, Output, PeerAddress, ResponseTemplate, Transport};
-use lowmesh_machine::{Handle, Rejected};
+use lowmesh_coap::{PeerAddress, ResponseTemplate, Transport};
+use lowmesh_machine::Rejected;
 use lowmesh_units::Instant;
 use lowmesh_wire::coap::stream::StreamMessage;
 use lowmesh_wire::coap::{Class, Code, Message, OptionNumber, Token};
@@ -39,7 +40,7 @@ pub(super) struct Telling<P> {
     pub(super) peer: P,
     pub(super) token: Token,
     pub(super) confirmable: bool,
-    pub(super) handle: Handle,
+    pub(super) handle: Name,
 }
 
 impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
@@ -108,7 +109,7 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         multicast: bool,
         now: Instant,
     ) {
-        let handle = Handle::NONE;
+        let handle = Name::NONE;
         // A request that has expired meanwhile needs no answer.
         let _expired = if multicast {
             self.transport.handle(now, Input::Decline { exchange })
@@ -121,7 +122,7 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         &mut self,
         exchange: ExchangeId,
         response: ResponseTemplate,
-        handle: Handle,
+        handle: Name,
         now: Instant,
     ) -> Result<(), Rejected> {
         let (Some(protection), Some(answering)) =

@@ -55,7 +55,8 @@ fn separate_responses(
     assert!(sent(&outputs(server)).iter().all(|one| one.kind == Kind::Acknowledgement));
     let answer = |server: &mut Endpoint<u16>, (peer, exchange): (u16, ExchangeId)| {
         let response = ResponseTemplate::new(Code::CONTENT);
-        let input = Input::Respond { exchange, response, handle: Handle(peer.into()) };
+        let input =
+            Input::Respond { exchange, response, handle: Name::Application(Handle(peer.into())) };
         server.handle(now, input).expect("acceptable");
         let message = sent(&outputs(server)).remove(0);
         assert_eq!(message.kind, Kind::Confirmable);
@@ -83,8 +84,9 @@ fn a_proven_peers_request_takes_the_place_of_the_oldest_answer_to_an_unproven_ad
     let (_, answer) = &answers[0];
     let ack = Message::new(Kind::Acknowledgement, Code::EMPTY, answer.message_id);
     let out = hear(&mut server, PROVEN, &ack, now);
-    let delivered =
-        |one: &Output<u16>| matches!(one, Output::Acknowledged { handle: Handle(1), .. });
+    let delivered = |one: &Output<u16>| {
+        matches!(one, Output::Acknowledged { handle: Name::Application(Handle(1)), .. })
+    };
     assert!(out.iter().any(delivered), "{out:?}");
 }
 
@@ -111,7 +113,10 @@ fn an_answer_to_a_peer_that_has_proven_its_address_meanwhile_keeps_its_place() {
     assert_eq!(failures(&out), [(3, DropReason::GaveUp)]);
     let ack = Message::new(Kind::Acknowledgement, Code::EMPTY, answers[0].1.message_id);
     let out = hear(&mut server, 2, &ack, now);
-    assert!(matches!(out[..], [Output::Acknowledged { handle: Handle(2), .. }]), "{out:?}");
+    assert!(
+        matches!(out[..], [Output::Acknowledged { handle: Name::Application(Handle(2)), .. }]),
+        "{out:?}"
+    );
 }
 
 #[test]
@@ -276,7 +281,7 @@ fn separate_response(server: &mut Endpoint<u16>, id: u16, now: Instant) -> (Inst
     server.handle(now, Input::Deadline).expect("never fails");
     outputs(server);
     let response = ResponseTemplate::new(Code::CONTENT);
-    let input = Input::Respond { exchange, response, handle: Handle(1) };
+    let input = Input::Respond { exchange, response, handle: Name::Application(Handle(1)) };
     server.handle(now, input).expect("acceptable");
     (now, sent(&outputs(server)).remove(0))
 }

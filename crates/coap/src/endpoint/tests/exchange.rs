@@ -79,7 +79,9 @@ fn other_peers_do_not_wait_for_a_silent_one() {
     let mut client = endpoint(Config::default());
     ask(&mut client, 1, T0);
     let message = RequestTemplate::get("/t");
-    client.handle(T0, Input::Request { peer: 8, message, handle: Handle(2) }).expect("accepted");
+    client
+        .handle(T0, Input::Request { peer: 8, message, handle: Name::Application(Handle(2)) })
+        .expect("accepted");
     assert_eq!(sent(&outputs(&mut client)).len(), 1);
 }
 
@@ -99,7 +101,7 @@ fn an_empty_ack_stops_the_copies_and_the_separate_response_ends_the_request() {
     let get = sent(&ask(&mut client, 1, T0)).remove(0);
     let ack = Message::new(Kind::Acknowledgement, Code::EMPTY, get.message_id);
     let out = receive(&mut client, &ack, Instant::from_millis(50));
-    assert!(matches!(out[0], Output::Acknowledged { handle: Handle(1), .. }));
+    assert!(matches!(out[0], Output::Acknowledged { handle: Name::Application(Handle(1)), .. }));
     let mut content = response_to(&get, Kind::Confirmable);
     content.message_id = MessageId(0x4444);
     let out = receive(&mut client, &content, Instant::from_secs(5));
@@ -166,7 +168,9 @@ fn a_confirmable_response_to_nothing_is_rejected_with_reset() {
 fn an_unconfirmed_request_is_sent_once_and_fails_when_no_response_comes() {
     let mut client = endpoint(Config::default());
     let message = RequestTemplate::get("/t").non_confirmable();
-    client.handle(T0, Input::Request { peer: PEER, message, handle: Handle(1) }).expect("accepted");
+    client
+        .handle(T0, Input::Request { peer: PEER, message, handle: Name::Application(Handle(1)) })
+        .expect("accepted");
     let get = sent(&outputs(&mut client)).remove(0);
     assert_eq!(get.kind, Kind::NonConfirmable);
     let (now, out) = wake(&mut client);
@@ -204,7 +208,12 @@ fn a_quick_answer_travels_in_the_ack_and_again_for_each_duplicate() {
     let copies = |output: &Output<u16>| {
         matches!(
             output,
-            Output::Send { copy: 1, handle: Handle(99), purpose: Purpose::Response, .. }
+            Output::Send {
+                copy: 1,
+                handle: Name::Application(Handle(99)),
+                purpose: Purpose::Response,
+                ..
+            }
         )
     };
     assert!(again.iter().any(copies), "{again:?}");
@@ -224,7 +233,7 @@ fn a_slow_answer_is_preceded_by_an_empty_ack_and_confirmed_by_itself() {
     assert!(!server.is_idle());
     let ack = Message::new(Kind::Acknowledgement, Code::EMPTY, separate.message_id);
     let out = receive(&mut server, &ack, now);
-    assert!(matches!(out[0], Output::Acknowledged { handle: Handle(99), .. }));
+    assert!(matches!(out[0], Output::Acknowledged { handle: Name::Application(Handle(99)), .. }));
     assert_eq!((server.is_idle(), server.next_deadline()), (true, None));
 }
 
@@ -235,7 +244,8 @@ fn a_second_answer_to_the_same_request_is_refused() {
     respond(&mut server, &asked, T0);
     let Some(Output::Request { exchange, .. }) = asked.first() else { panic!("{asked:?}") };
     let response = ResponseTemplate::new(Code::CONTENT);
-    let input = Input::Respond { exchange: *exchange, response, handle: Handle(1) };
+    let input =
+        Input::Respond { exchange: *exchange, response, handle: Name::Application(Handle(1)) };
     assert!(server.handle(T0, input).is_err());
     assert!(outputs(&mut server).is_empty());
 }
@@ -338,7 +348,7 @@ fn an_acknowledged_request_keeps_its_place_until_its_answer_is_acknowledged() {
     let refused = receive(&mut server, &request(Kind::Confirmable, 6), now);
     assert_eq!(sent(&refused)[0].code, Code::SERVICE_UNAVAILABLE);
     let out = {
-        let input = Input::Cancel { handle: Handle(1) };
+        let input = Input::Cancel { handle: Name::Application(Handle(1)) };
         server.handle(now, input).expect("acceptable");
         outputs(&mut server)
     };
@@ -356,7 +366,7 @@ fn a_destination_that_is_silent_leaves_the_queues_of_the_others_alone() {
     let mut client = endpoint(config);
     let mut put = |peer: u16, name: u64| {
         let message = RequestTemplate::get("/t");
-        let input = Input::Request { peer, message, handle: Handle(name) };
+        let input = Input::Request { peer, message, handle: Name::Application(Handle(name)) };
         client.handle(T0, input).expect("acceptable");
         outputs(&mut client)
     };
@@ -420,7 +430,7 @@ fn more_messages_than_there_are_ids_are_refused_and_nothing_changes() {
     }
     let message = RequestTemplate::get("/t");
     let refused = client
-        .handle(T0, Input::Request { peer: PEER, message, handle: Handle(2) })
+        .handle(T0, Input::Request { peer: PEER, message, handle: Name::Application(Handle(2)) })
         .expect_err("all IDs are in use");
     assert!(refused.why().contains("65536"));
     assert_eq!((client.open(), outputs(&mut client).len()), (0, 0));
@@ -430,7 +440,7 @@ fn more_messages_than_there_are_ids_are_refused_and_nothing_changes() {
 fn a_request_without_a_method_is_refused() {
     let mut client = endpoint(Config::default());
     let message = RequestTemplate::new(Code::CONTENT, "/t");
-    let input = Input::Request { peer: PEER, message, handle: Handle(1) };
+    let input = Input::Request { peer: PEER, message, handle: Name::Application(Handle(1)) };
     assert!(client.handle(T0, input).is_err());
 }
 
@@ -441,14 +451,16 @@ fn a_token_of_the_application_is_its_own_from_the_queue_to_the_answer() {
     let message = || RequestTemplate::get("/t").with_token(Token::from_number(0, 4));
     let request = |handle| Input::Request { peer: PEER, message: message(), handle };
     // NSTART 1: it waits behind the first.
-    endpoint.handle(T0, request(Handle(2))).expect("acceptable");
-    let refused = endpoint.handle(T0, request(Handle(3))).expect_err("in use");
+    endpoint.handle(T0, request(Name::Application(Handle(2)))).expect("acceptable");
+    let refused = endpoint.handle(T0, request(Name::Application(Handle(3)))).expect_err("in use");
     assert_eq!(refused.what(), "token");
-    endpoint.handle(T0, Input::Cancel { handle: Handle(1) }).expect("never fails");
+    endpoint
+        .handle(T0, Input::Cancel { handle: Name::Application(Handle(1)) })
+        .expect("never fails");
     let sent = sent(&outputs(&mut endpoint)).remove(0);
     assert_eq!(sent.token, Token::from_number(0, 4));
     receive(&mut endpoint, &response_to(&sent, Kind::Acknowledgement), T0);
-    endpoint.handle(T0, request(Handle(4))).expect("free again");
+    endpoint.handle(T0, request(Name::Application(Handle(4)))).expect("free again");
 }
 
 #[test]
@@ -456,7 +468,7 @@ fn a_token_of_more_than_eight_octets_is_refused() {
     let mut endpoint = endpoint(Config::default());
     let token = Token::new(&[1; 9]).expect("an extended token");
     let message = RequestTemplate::get("/t").with_token(token);
-    let input = Input::Request { peer: PEER, message, handle: Handle(1) };
+    let input = Input::Request { peer: PEER, message, handle: Name::Application(Handle(1)) };
     assert!(endpoint.handle(T0, input).is_err());
     assert_eq!(endpoint.open(), 0);
 }

@@ -18,7 +18,8 @@ fn receive_by_group(endpoint: &mut Endpoint<u16>, message: &Message) -> Vec<Outp
 fn ask_group(endpoint: &mut Endpoint<u16>) -> Message {
     let message = RequestTemplate::get("/t");
     let wait = Duration::from_secs(10);
-    let input = Input::RequestGroup { group: GROUP, message, wait, handle: Handle(1) };
+    let input =
+        Input::RequestGroup { group: GROUP, message, wait, handle: Name::Application(Handle(1)) };
     endpoint.handle(T0, input).expect("acceptable");
     sent(&outputs(endpoint)).remove(0)
 }
@@ -37,7 +38,9 @@ fn every_member_of_a_group_may_answer_once_until_the_wait_is_over() {
     for member in [1, 2, 3] {
         let answer = response_to(&get, Kind::NonConfirmable);
         let out = answer_of(&mut client, member, &answer);
-        let Some(Output::GroupResponse { handle: Handle(1), from, .. }) = out.first() else {
+        let Some(Output::GroupResponse { handle: Name::Application(Handle(1)), from, .. }) =
+            out.first()
+        else {
             panic!("{out:?}")
         };
         assert_eq!(*from, member);
@@ -47,7 +50,7 @@ fn every_member_of_a_group_may_answer_once_until_the_wait_is_over() {
     let (now, out) = wake(&mut client);
     assert_eq!(
         (now, &out[..]),
-        (Instant::from_secs(10), &[Output::Over { handle: Handle(1) }][..])
+        (Instant::from_secs(10), &[Output::Over { handle: Name::Application(Handle(1)) }][..])
     );
     let late = response_to(&get, Kind::NonConfirmable);
     let out = answer_of(&mut client, 4, &late);
@@ -105,7 +108,7 @@ fn an_error_to_a_multicast_request_leaves_only_if_the_client_asks_for_it() {
         let asked = receive_by_group(&mut server, &get);
         let Some(Output::Request { exchange, .. }) = asked.first() else { panic!("{asked:?}") };
         let response = ResponseTemplate::new(Code::NOT_FOUND);
-        let input = Input::Respond { exchange: *exchange, response, handle: Handle::NONE };
+        let input = Input::Respond { exchange: *exchange, response, handle: Name::NONE };
         server.handle(T0, input).expect("acceptable");
         assert_eq!(server.next_deadline().is_some(), answered, "No-Response {no_response:?}");
         if answered {
@@ -140,7 +143,8 @@ fn a_token_of_the_application_is_for_one_group_at_a_time() {
     let mut request = |group, handle| {
         let message = RequestTemplate::get("/t").with_token(Token::from_number(5, 3));
         let wait = Duration::from_secs(5);
-        let input = Input::RequestGroup { group, message, wait, handle: Handle(handle) };
+        let input =
+            Input::RequestGroup { group, message, wait, handle: Name::Application(Handle(handle)) };
         endpoint.handle(T0, input).map(|()| sent(&outputs(&mut endpoint)).remove(0).token)
     };
     assert_eq!(request(90, 1).ok(), Some(Token::from_number(5, 3)));

@@ -17,6 +17,7 @@ use lowmesh_wire::coap::{Code, Kind, Message, MessageId, OptionNumber};
 
 use super::*;
 use crate::event::{Discard, RequestTemplate, ResponseTemplate};
+use crate::exchange::Name;
 
 pub(super) const PEER: u16 = 7;
 pub(super) const T0: Instant = Instant::ZERO;
@@ -46,7 +47,7 @@ pub(super) fn sent(outputs: &[Output<u16>]) -> Vec<Message> {
 
 pub(super) fn ask(endpoint: &mut Endpoint<u16>, handle: u64, now: Instant) -> Vec<Output<u16>> {
     let message = RequestTemplate::get("/t");
-    let input = Input::Request { peer: PEER, message, handle: Handle(handle) };
+    let input = Input::Request { peer: PEER, message, handle: Name::Application(Handle(handle)) };
     endpoint.handle(now, input).expect("acceptable");
     outputs(endpoint)
 }
@@ -99,7 +100,7 @@ pub(super) fn respond(
         })
         .expect("a request for the application");
     let response = ResponseTemplate::new(Code::CONTENT).with_payload(b"21".to_vec());
-    let handle = Handle(99);
+    let handle = Name::Application(Handle(99));
     endpoint.handle(now, Input::Respond { exchange, response, handle }).expect("acceptable");
     outputs(endpoint)
 }

@@ -10,7 +10,7 @@ use crate::observe::REGISTER;
 fn observe(client: &mut Endpoint<u16>) -> Message {
     let mut message = RequestTemplate::get("/t");
     message.options.insert_uint(OptionNumber::OBSERVE, REGISTER);
-    let input = Input::Request { peer: PEER, message, handle: Handle(1) };
+    let input = Input::Request { peer: PEER, message, handle: Name::Application(Handle(1)) };
     client.handle(T0, input).expect("acceptable");
     sent(&outputs(client)).remove(0)
 }
@@ -29,7 +29,10 @@ fn observing() -> (Endpoint<u16>, Message) {
     let get = observe(&mut client);
     let first = state(&get, Kind::Acknowledgement, get.message_id.0, 10);
     let out = receive(&mut client, &first, T0);
-    assert!(matches!(out[0], Output::Notification { handle: Handle(1), .. }), "{out:?}");
+    assert!(
+        matches!(out[0], Output::Notification { handle: Name::Application(Handle(1)), .. }),
+        "{out:?}"
+    );
     (client, get)
 }
 
@@ -96,7 +99,7 @@ fn an_error_or_a_response_without_observe_ends_the_observation() {
 #[test]
 fn a_notification_for_a_cancelled_observation_is_rejected_with_reset() {
     let (mut client, get) = observing();
-    client.handle(T0, Input::Cancel { handle: Handle(1) }).expect("never fails");
+    client.handle(T0, Input::Cancel { handle: Name::Application(Handle(1)) }).expect("never fails");
     assert_eq!((client.open(), client.next_deadline()), (0, None));
     for (kind, id) in [(Kind::Confirmable, 0x5001), (Kind::NonConfirmable, 0x5002)] {
         let out = receive(&mut client, &state(&get, kind, id, 11), T0);
@@ -121,7 +124,13 @@ fn notify(server: &mut Endpoint<u16>, confirmable: bool) -> Message {
     let token = Token::from_number(0xabcd, 2);
     let mut response = ResponseTemplate::new(Code::CONTENT);
     response.options.insert_uint(OptionNumber::OBSERVE, 5);
-    let input = Input::Notify { peer: PEER, token, response, confirmable, handle: Handle(7) };
+    let input = Input::Notify {
+        peer: PEER,
+        token,
+        response,
+        confirmable,
+        handle: Name::Application(Handle(7)),
+    };
     server.handle(T0, input).expect("acceptable");
     sent(&outputs(server)).remove(0)
 }
@@ -133,7 +142,7 @@ fn a_confirmable_notification_ends_with_its_acknowledgement() {
     assert_eq!((sent_one.kind, sent_one.token.as_bytes()), (Kind::Confirmable, &[0xab, 0xcd][..]));
     let ack = Message::new(Kind::Acknowledgement, Code::EMPTY, sent_one.message_id);
     let out = receive(&mut server, &ack, T0);
-    assert!(matches!(out[0], Output::Acknowledged { handle: Handle(7), .. }));
+    assert!(matches!(out[0], Output::Acknowledged { handle: Name::Application(Handle(7)), .. }));
     assert_eq!((server.open(), server.next_deadline()), (0, None));
 }
 
@@ -155,19 +164,21 @@ fn a_request_with_the_token_of_an_observation_takes_its_place() {
     let mut template = RequestTemplate::get("/t");
     template.options.insert_uint(OptionNumber::OBSERVE, 0);
     let request = |message, handle| Input::Request { peer: PEER, message, handle };
-    endpoint.handle(T0, request(template.clone(), Handle(1))).expect("acceptable");
+    endpoint
+        .handle(T0, request(template.clone(), Name::Application(Handle(1))))
+        .expect("acceptable");
     let registration = sent(&outputs(&mut endpoint)).remove(0);
     let mut state = response_to(&registration, Kind::Acknowledgement);
     state.options.insert_uint(OptionNumber::OBSERVE, 4);
     receive(&mut endpoint, &state, T0);
     template.options.set_uint(OptionNumber::OBSERVE, 1);
     let message = template.with_token(registration.token.clone());
-    endpoint.handle(T0, request(message, Handle(2))).expect("acceptable");
+    endpoint.handle(T0, request(message, Name::Application(Handle(2)))).expect("acceptable");
     let last = sent(&outputs(&mut endpoint)).remove(0);
     assert_eq!((&last.token, endpoint.open()), (&registration.token, 1));
     let heard = receive(&mut endpoint, &response_to(&last, Kind::Acknowledgement), T0);
     assert!(
-        matches!(heard[..], [Output::Response { handle: Handle(2), .. }]),
+        matches!(heard[..], [Output::Response { handle: Name::Application(Handle(2)), .. }]),
         "the first is over: {heard:?}"
     );
 }

@@ -167,17 +167,23 @@ fn a_request_that_wants_no_response_is_over_when_it_has_arrived() {
     let mut client = endpoint(Config::default());
     let mut message = RequestTemplate::new(Code::PUT, "/t");
     message.options.insert_uint(OptionNumber::NO_RESPONSE, 26);
-    let confirmed = Input::Request { peer: PEER, message: message.clone(), handle: Handle(1) };
+    let confirmed = Input::Request {
+        peer: PEER,
+        message: message.clone(),
+        handle: Name::Application(Handle(1)),
+    };
     client.handle(T0, confirmed).expect("acceptable");
     let put = sent(&outputs(&mut client)).remove(0);
     let ack = Message::new(Kind::Acknowledgement, Code::EMPTY, put.message_id);
     let out = receive(&mut client, &ack, T0);
-    assert!(out.contains(&Output::Over { handle: Handle(1) }), "{out:?}");
+    assert!(out.contains(&Output::Over { handle: Name::Application(Handle(1)) }), "{out:?}");
     let message = message.non_confirmable();
-    client.handle(T0, Input::Request { peer: PEER, message, handle: Handle(2) }).expect("fine");
+    client
+        .handle(T0, Input::Request { peer: PEER, message, handle: Name::Application(Handle(2)) })
+        .expect("fine");
     let octets = sent(&outputs(&mut client)).remove(0).encoded_len() as u64;
     let (now, out) = wake(&mut client);
-    assert_eq!(out, [Output::Over { handle: Handle(2) }]);
+    assert_eq!(out, [Output::Over { handle: Name::Application(Handle(2)) }]);
     // RFC 7252 s4.7: one octet a second to a peer that does not answer.
     assert_eq!(now.since(T0).as_secs(), octets);
     assert_eq!(client.open(), 0);
@@ -186,13 +192,18 @@ fn a_request_that_wants_no_response_is_over_when_it_has_arrived() {
 #[test]
 fn a_ping_ends_with_the_reset_that_it_asks_for() {
     let mut client = endpoint(Config::default());
-    client.handle(T0, Input::Ping { peer: PEER, handle: Handle(3) }).expect("acceptable");
+    client
+        .handle(T0, Input::Ping { peer: PEER, handle: Name::Application(Handle(3)) })
+        .expect("acceptable");
     let ping = sent(&outputs(&mut client)).remove(0);
     assert_eq!((ping.kind, ping.code, ping.encoded_len()), (Kind::Confirmable, Code::EMPTY, 4));
     let reset = Message::new(Kind::Reset, Code::EMPTY, ping.message_id);
     let out = receive(&mut client, &reset, Instant::from_millis(20));
     let rtt = lowmesh_units::Duration::from_millis(20);
-    assert_eq!(out, [Output::Pong { handle: Handle(3), rtt, retransmissions: 0 }]);
+    assert_eq!(
+        out,
+        [Output::Pong { handle: Name::Application(Handle(3)), rtt, retransmissions: 0 }]
+    );
     assert_eq!((client.open(), client.next_deadline()), (0, None));
 }
 
@@ -200,7 +211,7 @@ fn a_ping_ends_with_the_reset_that_it_asks_for() {
 fn a_message_too_long_for_every_path_is_refused_before_it_leaves() {
     let mut client = endpoint(Config::default());
     let message = RequestTemplate::new(Code::PUT, "/t").with_payload(vec![0; 1200]);
-    let input = Input::Request { peer: PEER, message, handle: Handle(1) };
+    let input = Input::Request { peer: PEER, message, handle: Name::Application(Handle(1)) };
     let refused = client.handle(T0, input).expect_err("too long");
     assert!(refused.why().contains("block-wise"));
     assert_eq!((client.open(), outputs(&mut client).len()), (0, 0));
@@ -211,7 +222,7 @@ fn a_cancelled_request_ends_without_a_word() {
     let mut client = endpoint(Config::default());
     ask(&mut client, 1, T0);
     ask(&mut client, 2, T0);
-    client.handle(T0, Input::Cancel { handle: Handle(1) }).expect("never fails");
+    client.handle(T0, Input::Cancel { handle: Name::Application(Handle(1)) }).expect("never fails");
     let out = outputs(&mut client);
     assert_eq!((failures(&out).len(), sent(&out).len()), (0, 1), "the next one starts");
     assert_eq!(client.open(), 1);

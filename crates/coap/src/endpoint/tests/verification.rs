@@ -8,13 +8,16 @@ use super::*;
 use crate::observe::REGISTER;
 
 fn ask_verified(client: &mut Endpoint<u16>, handle: u64, message: RequestTemplate) -> Message {
-    let input = Input::RequestVerified { peer: PEER, message, handle: Handle(handle) };
+    let input =
+        Input::RequestVerified { peer: PEER, message, handle: Name::Application(Handle(handle)) };
     client.handle(T0, input).expect("acceptable");
     sent(&outputs(client)).remove(0)
 }
 
 fn accept(client: &mut Endpoint<u16>, observes: bool) -> Vec<Output<u16>> {
-    client.handle(T0, Input::Accept { handle: Handle(1), observes }).expect("taken");
+    client
+        .handle(T0, Input::Accept { handle: Name::Application(Handle(1)), observes })
+        .expect("taken");
     outputs(client)
 }
 

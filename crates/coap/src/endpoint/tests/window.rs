@@ -11,7 +11,9 @@ const OTHER: u16 = 8;
 
 fn ask_of(endpoint: &mut Endpoint<u16>, peer: u16, handle: u64, now: Instant) -> usize {
     let message = RequestTemplate::get("/t");
-    endpoint.handle(now, Input::Request { peer, message, handle: Handle(handle) }).expect("taken");
+    endpoint
+        .handle(now, Input::Request { peer, message, handle: Name::Application(Handle(handle)) })
+        .expect("taken");
     sent(&outputs(endpoint)).len()
 }
 
@@ -52,7 +54,9 @@ fn a_choice_outlives_the_memory_of_its_destination() {
     client.choose_congestion_control(PEER, Some(chosen), T0).expect("possible");
     for (peer, handle) in [(PEER, 1), (OTHER, 2), (PEER, 3)] {
         ask_of(&mut client, peer, handle, T0);
-        client.handle(T0, Input::Cancel { handle: Handle(handle) }).expect("always");
+        client
+            .handle(T0, Input::Cancel { handle: Name::Application(Handle(handle)) })
+            .expect("always");
     }
     assert_eq!(client.destinations().count(), 1, "the table has one place");
     assert_eq!(client.congestion(PEER).expect("known").timer, "cocoa");

@@ -34,7 +34,7 @@ fn bench() -> Bench {
 }
 
 /// A notification and its handle.
-type Notified = (Handle, Notification<u32>);
+type Notified = (Name, Notification<u32>);
 
 impl Bench {
     fn of(registry: Registry<u32>) -> Self {
@@ -55,7 +55,7 @@ impl Bench {
         let mut all = Vec::new();
         loop {
             self.handle += 1;
-            let handle = Handle(self.handle);
+            let handle = Name::Host(self.handle);
             match self.registry.next_notification(now, handle, |_| standing) {
                 Some(notification) => all.push((handle, notification)),
                 None => match self.registry.next_stale() {
@@ -177,7 +177,7 @@ fn observers_that_wait_get_their_turn_before_any_gets_a_second_one() {
         bench.become_state(state("again"), Instant::from_secs(round));
         for _ in 0..100 {
             bench.handle += 1;
-            let handle = Handle(bench.handle);
+            let handle = Name::Host(bench.handle);
             let now = Instant::from_secs(round);
             let next = bench.registry.next_notification(now, handle, |_| PROVEN);
             notified.insert(next.expect("600 are behind").peer);
@@ -294,9 +294,10 @@ fn an_unproven_address_without_room_waits_and_keeps_nobody_else_waiting() {
     let later = Instant::from_secs(1);
     let standing =
         |peer| if peer == 1 { Standing { room_at: Some(later), ..UNPROVEN } } else { PROVEN };
-    let first = bench.registry.next_notification(T0, Handle(1), standing).expect("one has room");
+    let first =
+        bench.registry.next_notification(T0, Name::Host(1), standing).expect("one has room");
     assert_eq!(first.peer, 2);
-    assert_eq!(bench.registry.next_notification(T0, Handle(2), standing), None);
+    assert_eq!(bench.registry.next_notification(T0, Name::Host(2), standing), None);
     assert_eq!(bench.due(UNPROVEN, later)[0].1.peer, 1);
 }
 

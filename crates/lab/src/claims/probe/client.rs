@@ -1,6 +1,7 @@
 //! What a CoAP client sends to a server that never answers.
 
-use lowmesh_coap::{Config, CongestionControl, Endpoint, Input, Output, RequestTemplate};
+use lowmesh_coap::exchange::{Input, Output};
+use lowmesh_coap::{Config, CongestionControl, Endpoint, RequestTemplate};
 use lowmesh_machine::{Handle, Machine as _};
 use lowmesh_units::{Instant, NodeId, Purpose, Rng, Seed};
 
@@ -14,7 +15,7 @@ pub fn probe(timer: &str) -> Result<Values, String> {
     let mut client = Endpoint::new(config, rng).map_err(|error| error.to_string())?;
     let mut now = Instant::ZERO;
     let message = RequestTemplate::get("/silent");
-    let request = Input::Request { peer: 1_u8, message, handle: Handle(1) };
+    let request = Input::Request { peer: 1_u8, message, handle: Handle(1).into() };
     client.handle(now, request).map_err(|error| format!("{error:?}"))?;
     let (mut sent, mut failed_at) = (Vec::new(), None);
     while failed_at.is_none() {

@@ -33,7 +33,7 @@ impl Transport for Refusing {
         }
         Err(self.refusal)
     }
-    fn defer(&mut self, _exchange: ExchangeId) -> Result<(), ResponseTemplate> {
+    fn defer(&mut self, _exchange: IncomingId) -> Result<(), ResponseTemplate> {
         Ok(())
     }
     fn changed(&mut self, _path: &str) {}
