@@ -160,7 +160,7 @@ mod tests {
     fn a_duplicate_finds_the_answer_and_counts_its_copies() {
         let mut seen = Seen::default();
         seen.remember(ID, Kind::Confirmable, Instant::ZERO);
-        seen.keep_reply(ID, b"ack".to_vec(), Name(3));
+        seen.keep_reply(ID, b"ack".to_vec(), Name::Host(3));
         for copy in 1..4 {
             let DuplicateCheck::Answered(reply) = seen.sight(ID, Instant::ZERO) else {
                 panic!("answered")

@@ -16,7 +16,7 @@ use crate::blockwise::{Arrival, Assembled, Assemblies, Block, Representations, R
 use crate::echo::Challenges;
 use crate::event::ResponseTemplate;
 use crate::exchange::{ExchangeId, Input, Name};
-use crate::observe::{DEREGISTER, registers};
+use crate::observe::{DEREGISTER, REGISTER};
 use crate::ordered::Ordered;
 use crate::params::{
     ACK_DELAY, DATAGRAM_OVERHEAD, LATER_BLOCK_OVERHEAD, NOTIFICATION_SLACK, OBSERVED_REQUEST_MAX,
@@ -219,7 +219,7 @@ impl<P: PeerAddress> Server<P> {
         }
         asked.octets = message.options.as_bytes().len() + message.payload.len();
         // A longer request is answered once and not observed: it would be kept as long as its observer.
-        if registers(message.code, &message.options) && asked.octets <= OBSERVED_REQUEST_MAX {
+        if observe == Some(REGISTER) && reads && asked.octets <= OBSERVED_REQUEST_MAX {
             asked.observes = Some(message.clone());
         }
         let transport = &layer.transport;

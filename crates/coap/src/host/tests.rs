@@ -8,7 +8,7 @@ use lowmesh_wire::coap::{Code, Kind, Message, MessageId, Token};
 
 use super::*;
 use crate::blockwise::{Block, Exponent};
-use crate::event::{ExchangeId, Notifications, RequestTemplate, ResponseTemplate};
+use crate::event::{Notifications, RequestTemplate, ResponseTemplate};
 
 mod bounds;
 mod drive;
@@ -87,7 +87,7 @@ impl Pair {
             host.handle(self.now, Input::Datagram { from, bytes: &bytes }).expect("never fails");
         }
     }
-    fn serve(&mut self, exchange: ExchangeId, message: &Message) {
+    fn serve(&mut self, exchange: IncomingId, message: &Message) {
         let mut response = ResponseTemplate::new(Code::CONTENT);
         response.payload = match message.code {
             Code::GET => self.body.clone(),
@@ -409,7 +409,7 @@ fn members_of_a_group_are_asked_for_the_rest_by_unicast() {
     let mut server = host(2, TRUSTING);
     let message = RequestTemplate::get("/large");
     let wait = Duration::from_secs(20);
-    let input = Input::RequestGroup { group: 99, message, wait, handle: Handle(7) };
+    let input = Input::Group(GroupInput::Request { group: 99, message, wait, handle: Handle(7) });
     client.handle(T0, input).expect("acceptable");
     let (mut now, mut heard) = (T0, Vec::new());
     for _ in 0..40 {
@@ -419,7 +419,7 @@ fn members_of_a_group_are_asked_for_the_rest_by_unicast() {
             match output {
                 Output::Send { to, bytes, .. } => {
                     let input = match to {
-                        99 => Input::GroupDatagram { from: CLIENT, bytes: &bytes },
+                        99 => Input::Group(GroupInput::Datagram { from: CLIENT, bytes: &bytes }),
                         _ => Input::Datagram { from: CLIENT, bytes: &bytes },
                     };
                     server.handle(now, input).expect("never fails");

@@ -11,7 +11,7 @@ use lowmesh_wire::coap::{Code, OptionNumber, Token};
 use super::*;
 use crate::event::{Discard, RequestTemplate, ResponseTemplate};
 use crate::exchange::Name;
-use crate::host::{Host, HostLimits};
+use crate::host::{self, Host, HostLimits};
 
 const PEER: u8 = 3;
 const T0: Instant = Instant::ZERO;
@@ -63,7 +63,10 @@ fn csm() -> StreamMessage {
 /// A machine with one connection whose peer has sent its CSM.
 fn open() -> Connections<u8> {
     let mut machine = connections();
-    input(&mut machine, Input::Connected { peer: PEER, framing: Framing::Stream });
+    input(
+        &mut machine,
+        Input::Connection(ConnectionInput::Connected { peer: PEER, framing: Framing::Stream }),
+    );
     assert_eq!(receive(&mut machine, &csm()), []);
     machine
 }
@@ -87,7 +90,10 @@ fn closed(outputs: &[Output<u8>]) -> bool {
 #[test]
 fn both_ends_say_first_what_they_can_do() {
     let mut machine = connections();
-    let out = input(&mut machine, Input::Connected { peer: PEER, framing: Framing::Stream });
+    let out = input(
+        &mut machine,
+        Input::Connection(ConnectionInput::Connected { peer: PEER, framing: Framing::Stream }),
+    );
     let [Signal::Csm(capabilities)] = &signals(&out)[..] else { panic!("{out:?}") };
     assert!(capabilities.block_wise);
     assert_eq!(capabilities.max_message_size, Some(crate::params::STREAM_MESSAGE_MAX as u32));
@@ -96,7 +102,10 @@ fn both_ends_say_first_what_they_can_do() {
 #[test]
 fn a_peer_whose_first_message_is_no_csm_is_aborted() {
     let mut machine = connections();
-    input(&mut machine, Input::Connected { peer: PEER, framing: Framing::Stream });
+    input(
+        &mut machine,
+        Input::Connection(ConnectionInput::Connected { peer: PEER, framing: Framing::Stream }),
+    );
     let out = receive(&mut machine, &request(1));
     assert!(matches!(signals(&out)[..], [Signal::Abort { .. }]), "{out:?}");
     assert!(closed(&out) && machine.is_empty());
@@ -105,7 +114,10 @@ fn a_peer_whose_first_message_is_no_csm_is_aborted() {
 #[test]
 fn a_request_may_leave_before_the_peers_csm_and_its_response_matches_by_token() {
     let mut machine = connections();
-    input(&mut machine, Input::Connected { peer: PEER, framing: Framing::Stream });
+    input(
+        &mut machine,
+        Input::Connection(ConnectionInput::Connected { peer: PEER, framing: Framing::Stream }),
+    );
     let get = ask(&mut machine, RequestTemplate::get("/t"));
     receive(&mut machine, &csm());
     let mut content = StreamMessage::new(Code::CONTENT);
@@ -152,7 +164,10 @@ fn messages_come_whole_however_the_stream_is_cut() {
 #[test]
 fn a_websocket_message_is_a_message() {
     let mut machine = connections();
-    input(&mut machine, Input::Connected { peer: PEER, framing: Framing::WebSocket });
+    input(
+        &mut machine,
+        Input::Connection(ConnectionInput::Connected { peer: PEER, framing: Framing::WebSocket }),
+    );
     for message in [csm(), request(1)] {
         let mut bytes = Vec::new();
         message.emit(Framing::WebSocket, &mut bytes);
@@ -212,7 +227,7 @@ fn a_released_connection_ends_when_its_open_requests_have() {
     let mut machine = open();
     let out = receive(&mut machine, &request(5));
     let [Output::Request { exchange, .. }] = out[..] else { panic!("{out:?}") };
-    let out = input(&mut machine, Input::Release { peer: PEER });
+    let out = input(&mut machine, Input::Connection(ConnectionInput::Release { peer: PEER }));
     assert!(matches!(signals(&out)[..], [Signal::Release { .. }]) && !closed(&out));
     let refused = Input::Request {
         peer: PEER,
@@ -307,7 +322,10 @@ fn a_token_that_an_open_request_has_is_refused() {
 
 /// A connection of one more peer.
 fn connect(machine: &mut Connections<u8>, peer: u8) {
-    input(machine, Input::Connected { peer, framing: Framing::Stream });
+    input(
+        machine,
+        Input::Connection(ConnectionInput::Connected { peer, framing: Framing::Stream }),
+    );
     ask_of(machine, peer, &csm());
 }
 
@@ -386,31 +404,44 @@ fn hosts_move_long_bodies_in_long_blocks() {
     };
     let (mut client, mut server) = (host(1), host(2));
     for host in [&mut client, &mut server] {
-        host.handle(T0, Input::Connected { peer: PEER, framing: Framing::Stream }).expect("fine");
+        host.handle(
+            T0,
+            host::Input::Connection(ConnectionInput::Connected {
+                peer: PEER,
+                framing: Framing::Stream,
+            }),
+        )
+        .expect("fine");
     }
     let body: Vec<u8> = (0..20_000_u32).map(|at| (at / 3) as u8).collect();
     let (mut messages, mut heard) = (0, None);
     for round in 0..40 {
         while let Some(output) = client.poll_output() {
             match output {
-                Output::Send { bytes, .. } => {
-                    server.handle(T0, Input::Datagram { from: PEER, bytes: &bytes }).expect("fine");
+                host::Output::Send { bytes, .. } => {
+                    server
+                        .handle(T0, host::Input::Datagram { from: PEER, bytes: &bytes })
+                        .expect("fine");
                 }
-                Output::Response { message, .. } => heard = Some(message),
+                host::Output::Response { message, .. } => heard = Some(message),
                 _ => {}
             }
         }
         while let Some(output) = server.poll_output() {
             match output {
-                Output::Send { bytes, .. } => {
+                host::Output::Send { bytes, .. } => {
                     messages += 1;
-                    client.handle(T0, Input::Datagram { from: PEER, bytes: &bytes }).expect("fine");
+                    client
+                        .handle(T0, host::Input::Datagram { from: PEER, bytes: &bytes })
+                        .expect("fine");
                 }
-                Output::Request { exchange, message, .. } => {
+                host::Output::Request { exchange, message, .. } => {
                     assert_eq!(message.payload, body);
                     let response = ResponseTemplate::new(Code::CONTENT).with_payload(body.clone());
                     let handle = Handle::NONE;
-                    server.handle(T0, Input::Respond { exchange, response, handle }).expect("fine");
+                    server
+                        .handle(T0, host::Input::Respond { exchange, response, handle })
+                        .expect("fine");
                 }
                 _ => {}
             }
@@ -418,10 +449,7 @@ fn hosts_move_long_bodies_in_long_blocks() {
         if round == 2 {
             let message = RequestTemplate::new(Code::POST, "/t").with_payload(body.clone());
             client
-                .handle(
-                    T0,
-                    Input::Request { peer: PEER, message, handle: Name::Application(Handle(1)) },
-                )
+                .handle(T0, host::Input::Request { peer: PEER, message, handle: Handle(1) })
                 .expect("ok");
         }
     }
@@ -474,7 +502,7 @@ fn a_peer_whose_csm_does_not_come_in_time_is_aborted() {
     let timeout = ConnectionLimits::default().csm_timeout;
     for (framing, greets) in [(Framing::Stream, false), (Framing::Stream, true)] {
         let mut machine = connections();
-        input(&mut machine, Input::Connected { peer: PEER, framing });
+        input(&mut machine, Input::Connection(ConnectionInput::Connected { peer: PEER, framing }));
         assert_eq!(machine.next_deadline(), Some(T0 + timeout));
         if greets {
             receive(&mut machine, &csm());
@@ -496,7 +524,10 @@ fn a_peer_whose_csm_does_not_come_in_time_is_aborted() {
 #[test]
 fn a_connection_that_ends_before_its_csm_leaves_no_deadline() {
     let mut machine = connections();
-    input(&mut machine, Input::Connected { peer: PEER, framing: Framing::Stream });
+    input(
+        &mut machine,
+        Input::Connection(ConnectionInput::Connected { peer: PEER, framing: Framing::Stream }),
+    );
     input(&mut machine, Input::Unreachable { peer: PEER });
     assert_eq!(machine.next_deadline(), None);
 }
@@ -505,7 +536,7 @@ fn a_connection_that_ends_before_its_csm_leaves_no_deadline() {
 fn a_ping_that_is_not_answered_does_not_keep_a_connection_that_is_released() {
     let mut machine = open();
     input(&mut machine, Input::Ping { peer: PEER, handle: Name::Application(Handle(5)) });
-    let said = input(&mut machine, Input::Release { peer: PEER });
+    let said = input(&mut machine, Input::Connection(ConnectionInput::Release { peer: PEER }));
     assert!(said.contains(&Output::Failed {
         handle: Name::Application(Handle(5)),
         reason: DropReason::NoRoute
@@ -520,7 +551,9 @@ fn all_connections_of_a_machine_have_one_share_of_the_unanswered_requests() {
     let mut machine = Connections::<(u8, u16)>::new(limits, rng(1));
     let mut taken = |from: (u8, u16)| {
         let (peer, framing) = (from, Framing::Stream);
-        machine.handle(Instant::ZERO, Input::Connected { peer, framing }).expect("acceptable");
+        machine
+            .handle(Instant::ZERO, Input::Connection(ConnectionInput::Connected { peer, framing }))
+            .expect("acceptable");
         for message in [csm(), request(1), request(2)] {
             let mut bytes = Vec::new();
             message.emit(Framing::Stream, &mut bytes);
@@ -541,7 +574,10 @@ fn one_machine_has_a_share_of_the_connections() {
     let mut machine = Connections::<(u8, u16)>::new(limits, rng(1));
     let mut connect = |peer: (u8, u16)| {
         machine
-            .handle(T0, Input::Connected { peer, framing: Framing::Stream })
+            .handle(
+                T0,
+                Input::Connection(ConnectionInput::Connected { peer, framing: Framing::Stream }),
+            )
             .expect("acceptable");
         let closed = core::iter::from_fn(|| machine.poll_output());
         closed.filter(|output| *output == Output::Close { peer }).count() == 0

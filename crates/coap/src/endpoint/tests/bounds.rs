@@ -126,7 +126,9 @@ fn a_request_by_multicast_takes_no_place_from_an_answer() {
     server.prove(NEWCOMER, now);
     let bytes = request(Kind::NonConfirmable, 1).to_vec();
     let later = now + UNPROVEN_GRACE;
-    server.handle(later, Input::GroupDatagram { from: NEWCOMER, bytes: &bytes }).expect("fine");
+    server
+        .handle(later, Input::Group(GroupInput::Datagram { from: NEWCOMER, bytes: &bytes }))
+        .expect("fine");
     let out = outputs(&mut server);
     assert_eq!((exchange_of(&out), failures(&out)), (None, vec![]), "a quarter is taken");
     assert_eq!(discards(&out), [Discard::Overloaded]);

@@ -19,7 +19,7 @@ fn a_piggybacked_response_ends_the_request_with_its_round_trip_time() {
     let Some(Output::Response { handle, rtt, retransmissions, .. }) = out.first() else {
         panic!("{out:?}")
     };
-    assert_eq!((handle.0, rtt.as_millis(), *retransmissions), (1, 300, 0));
+    assert_eq!((number(*handle), rtt.as_millis(), *retransmissions), (1, 300, 0));
     assert_eq!((client.open(), client.next_deadline()), (0, None));
 }
 

@@ -10,7 +10,7 @@ const GROUP: u16 = 0xff02;
 
 fn receive_by_group(endpoint: &mut Endpoint<u16>, message: &Message) -> Vec<Output<u16>> {
     let bytes = message.to_vec();
-    let input = Input::GroupDatagram { from: PEER, bytes: &bytes };
+    let input = Input::Group(GroupInput::Datagram { from: PEER, bytes: &bytes });
     endpoint.handle(T0, input).expect("never fails");
     outputs(endpoint)
 }
@@ -18,8 +18,12 @@ fn receive_by_group(endpoint: &mut Endpoint<u16>, message: &Message) -> Vec<Outp
 fn ask_group(endpoint: &mut Endpoint<u16>) -> Message {
     let message = RequestTemplate::get("/t");
     let wait = Duration::from_secs(10);
-    let input =
-        Input::RequestGroup { group: GROUP, message, wait, handle: Name::Application(Handle(1)) };
+    let input = Input::Group(GroupInput::Request {
+        group: GROUP,
+        message,
+        wait,
+        handle: Name::Application(Handle(1)),
+    });
     endpoint.handle(T0, input).expect("acceptable");
     sent(&outputs(endpoint)).remove(0)
 }
@@ -132,7 +136,8 @@ fn nothing_wrong_that_comes_by_multicast_is_answered() {
         assert_eq!(sent(&out), [], "{message:?}");
         assert!(!out.iter().any(|one| matches!(one, Output::Request { .. })), "{message:?}");
     }
-    let malformed = Input::GroupDatagram { from: PEER, bytes: &[0x40, 1, 0, 9, 0xff] };
+    let malformed =
+        Input::Group(GroupInput::Datagram { from: PEER, bytes: &[0x40, 1, 0, 9, 0xff] });
     server.handle(T0, malformed).expect("never fails");
     assert_eq!(sent(&outputs(&mut server)), []);
 }
@@ -143,8 +148,12 @@ fn a_token_of_the_application_is_for_one_group_at_a_time() {
     let mut request = |group, handle| {
         let message = RequestTemplate::get("/t").with_token(Token::from_number(5, 3));
         let wait = Duration::from_secs(5);
-        let input =
-            Input::RequestGroup { group, message, wait, handle: Name::Application(Handle(handle)) };
+        let input = Input::Group(GroupInput::Request {
+            group,
+            message,
+            wait,
+            handle: Name::Application(Handle(handle)),
+        });
         endpoint.handle(T0, input).map(|()| sent(&outputs(&mut endpoint)).remove(0).token)
     };
     assert_eq!(request(90, 1).ok(), Some(Token::from_number(5, 3)));

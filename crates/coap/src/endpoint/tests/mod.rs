@@ -31,6 +31,13 @@ pub(super) fn with_timer(name: &str) -> Config {
     Config { congestion: CongestionControl::new(name).expect("a listed name"), ..Config::default() }
 }
 
+/// The number in a name.
+pub(super) fn number(name: Name) -> u64 {
+    match name {
+        Name::Application(Handle(number)) | Name::Host(number) => number,
+    }
+}
+
 /// Drains the endpoint.
 pub(super) fn outputs(endpoint: &mut Endpoint<u16>) -> Vec<Output<u16>> {
     core::iter::from_fn(|| endpoint.poll_output()).collect()
@@ -107,7 +114,7 @@ pub(super) fn respond(
 
 pub(super) fn failures(outputs: &[Output<u16>]) -> Vec<(u64, DropReason)> {
     let failure = |output: &Output<u16>| match output {
-        Output::Failed { handle, reason } => Some((handle.0, *reason)),
+        Output::Failed { handle, reason } => Some((number(*handle), *reason)),
         _ => None,
     };
     outputs.iter().filter_map(failure).collect()
@@ -122,5 +129,7 @@ pub(super) fn discards(outputs: &[Output<u16>]) -> Vec<Discard> {
 }
 
 pub(super) fn has_response(outputs: &[Output<u16>], wanted: u64) -> bool {
-    outputs.iter().any(|one| matches!(one, Output::Response { handle, .. } if handle.0 == wanted))
+    outputs
+        .iter()
+        .any(|one| matches!(one, Output::Response { handle, .. } if number(*handle) == wanted))
 }

@@ -117,7 +117,9 @@ fn connected(limits: HostLimits) -> Host<u8, Connections<u8>> {
     let rng = Rng::stream(Seed(5), NodeId(2), Purpose::Coap);
     let mut server = Host::over_connections(ConnectionLimits::default(), limits, rng);
     let framing = Framing::Stream;
-    server.handle(T0, Input::Connected { peer: CLIENT, framing }).expect("fine");
+    server
+        .handle(T0, Input::Connection(ConnectionInput::Connected { peer: CLIENT, framing }))
+        .expect("fine");
     say(&mut server, &StreamMessage::new(Code::CSM), T0);
     server
 }
@@ -127,7 +129,7 @@ fn say(
     server: &mut Host<u8, Connections<u8>>,
     message: &StreamMessage,
     now: Instant,
-) -> Option<ExchangeId> {
+) -> Option<IncomingId> {
     let mut bytes = Vec::new();
     message.emit(Framing::Stream, &mut bytes);
     server.handle(now, Input::Datagram { from: CLIENT, bytes: &bytes }).expect("fine");
@@ -138,7 +140,7 @@ fn say(
 }
 
 /// The application answers a request on the connection, and agrees that it observes.
-fn agree(server: &mut Host<u8, Connections<u8>>, exchange: ExchangeId, now: Instant) {
+fn agree(server: &mut Host<u8, Connections<u8>>, exchange: IncomingId, now: Instant) {
     let mut response = ResponseTemplate::new(Code::CONTENT);
     response.options.insert_uint(OptionNumber::OBSERVE, 0);
     let input = Input::Respond { exchange, response, handle: Handle::NONE };
@@ -168,7 +170,9 @@ fn observed_on_a_connection() -> Host<u8, Connections<u8>> {
     let rng = Rng::stream(Seed(5), NodeId(2), Purpose::Coap);
     let mut server = Host::over_connections(ConnectionLimits::default(), MANY, rng);
     let framing = Framing::Stream;
-    server.handle(T0, Input::Connected { peer: CLIENT, framing }).expect("fine");
+    server
+        .handle(T0, Input::Connection(ConnectionInput::Connected { peer: CLIENT, framing }))
+        .expect("fine");
     let mut bytes = Vec::new();
     StreamMessage::new(Code::CSM).emit(framing, &mut bytes);
     for token in 0..8 {
@@ -390,7 +394,11 @@ fn requests_of_a_connection_that_has_ended_leave_a_host_with_several() {
     get.options.insert_path("/slow");
     let csm = Signal::Csm(Capabilities::default()).into_message(Token::EMPTY);
     let ask = |host: &mut Host<u8, Connections<u8>>, peer: u8| {
-        host.handle(T0, Input::Connected { peer, framing: Framing::Stream }).expect("acceptable");
+        host.handle(
+            T0,
+            Input::Connection(ConnectionInput::Connected { peer, framing: Framing::Stream }),
+        )
+        .expect("acceptable");
         for message in [&csm, &get] {
             let mut bytes = Vec::new();
             message.emit(Framing::Stream, &mut bytes);

@@ -5,7 +5,7 @@ use super::*;
 pub(super) type Server<P> = Host<P, Endpoint<P>>;
 
 /// What a server wants now: requests for its application, and the messages that leave.
-pub(super) type Wants<P> = (Vec<(ExchangeId, P)>, Vec<(P, Message)>);
+pub(super) type Wants<P> = (Vec<(IncomingId, P)>, Vec<(P, Message)>);
 
 /// A request under a token of its own.
 pub(super) fn get(kind: Kind, id: u16, path: &str) -> Message {
@@ -65,7 +65,7 @@ pub(super) fn wants<P: PeerAddress>(server: &mut Server<P>) -> Wants<P> {
 }
 
 /// The only request that the application gets now, before anything leaves.
-pub(super) fn asked<P: PeerAddress>(server: &mut Server<P>) -> ExchangeId {
+pub(super) fn asked<P: PeerAddress>(server: &mut Server<P>) -> IncomingId {
     let (asked, sent) = wants(server);
     assert_eq!((asked.len(), sent.len()), (1, 0));
     asked[0].0
@@ -74,7 +74,7 @@ pub(super) fn asked<P: PeerAddress>(server: &mut Server<P>) -> ExchangeId {
 /// The application answers.
 pub(super) fn respond<P: PeerAddress>(
     server: &mut Server<P>,
-    exchange: ExchangeId,
+    exchange: IncomingId,
     response: ResponseTemplate,
     now: Instant,
 ) {

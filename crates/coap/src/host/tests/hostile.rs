@@ -58,7 +58,7 @@ fn an_observer_with_credit_for_it_is_notified_once_before_it_is_proven() {
 }
 
 /// Takes a place for a request; without one answers, and returns the code.
-fn defer(server: &mut Datagrams, exchange: ExchangeId) -> Option<Code> {
+fn defer(server: &mut Datagrams, exchange: IncomingId) -> Option<Code> {
     let response = server.defer(exchange).err()?;
     let code = response.code;
     respond(server, exchange, response, T0);
@@ -68,7 +68,7 @@ fn defer(server: &mut Datagrams, exchange: ExchangeId) -> Option<Code> {
 }
 
 /// A slow request comes: the code that refuses it, if there is no place.
-fn ask_slowly(server: &mut Datagrams, from: u8, id: u16) -> (ExchangeId, Option<Code>) {
+fn ask_slowly(server: &mut Datagrams, from: u8, id: u16) -> (IncomingId, Option<Code>) {
     hear(server, from, &get(Kind::Confirmable, id, "/slow"), T0);
     let exchange = asked(server);
     (exchange, defer(server, exchange))

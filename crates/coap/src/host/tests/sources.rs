@@ -16,12 +16,12 @@ fn server(limits: HostLimits) -> Server {
 }
 
 /// A request; returns the exchange, if the application hears of it, and the answers that leave.
-fn hear(server: &mut Server, from: Port, request: &Message) -> (Option<ExchangeId>, Vec<Message>) {
+fn hear(server: &mut Server, from: Port, request: &Message) -> (Option<IncomingId>, Vec<Message>) {
     drive::hear(server, from, request, T0);
     turn(server)
 }
 
-fn turn(server: &mut Server) -> (Option<ExchangeId>, Vec<Message>) {
+fn turn(server: &mut Server) -> (Option<IncomingId>, Vec<Message>) {
     let (asked, sent) = drive::wants(server);
     (asked.last().map(|(exchange, _)| *exchange), sent.into_iter().map(|(_, one)| one).collect())
 }
@@ -44,7 +44,7 @@ fn ask(server: &mut Server, from: Port, id: u16) -> Code {
     respond(server, asked.expect("room for the question"), ResponseTemplate::new(Code::CONTENT))
 }
 
-fn respond(server: &mut Server, exchange: ExchangeId, response: ResponseTemplate) -> Code {
+fn respond(server: &mut Server, exchange: IncomingId, response: ResponseTemplate) -> Code {
     drive::respond(server, exchange, response, T0);
     turn(server).1[0].code
 }
