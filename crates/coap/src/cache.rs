@@ -32,7 +32,7 @@ pub enum Lookup {
     Fresh(Message),
     /// An answer that is too old, whose tag may be validated: to be sent along as ETag.
     Stale(Vec<u8>),
-    /// Nothing.
+    /// The cache has no response for the request.
     Missing,
 }
 

@@ -24,7 +24,7 @@ pub struct Config {
     /// The same of one source ([`PeerAddress::source`](crate::PeerAddress::source)), from 1; its unproven addresses have
     /// at most half of it.
     pub incoming_per_source: usize,
-    /// MAX_RETRANSMIT.
+    /// MAX_RETRANSMIT (RFC 7252 s4.8): copies of a CON after the first.
     pub max_retransmit: u8,
     /// Octets of the tokens it makes, 2 to 8.
     pub token_len: usize,

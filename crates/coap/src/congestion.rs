@@ -93,7 +93,7 @@ impl CongestionControl {
 pub struct CongestionSnapshot {
     /// The timer's name.
     pub timer: &'static str,
-    /// Its estimate.
+    /// What the timer has estimated so far.
     pub estimate: TimerSnapshot,
     /// The window's name.
     pub window: &'static str,

@@ -145,7 +145,7 @@ pub enum Output<P, X, H> {
     Send {
         /// The peer that gets it.
         to: P,
-        /// Its octets.
+        /// The octets that leave.
         bytes: Vec<u8>,
         /// The name of the message; [`Handle::NONE`](lowmesh_machine::Handle::NONE) for what the machine sends by itself.
         handle: H,
@@ -203,7 +203,7 @@ pub enum Output<P, X, H> {
         handle: H,
         /// The member that answers.
         from: P,
-        /// Its answer.
+        /// The answer of this member.
         message: Message,
         /// The time from the request to now.
         rtt: Duration,
@@ -280,21 +280,21 @@ pub enum Discard {
 /// How often datagrams came to nothing, by cause, and records lost before their time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Counters {
-    /// [`Discard::Malformed`].
+    /// Messages that did not decode: [`Discard::Malformed`].
     pub malformed: u64,
-    /// [`Discard::Misplaced`].
+    /// Messages that did not fit their type: [`Discard::Misplaced`].
     pub misplaced: u64,
-    /// [`Discard::Duplicate`].
+    /// Messages that came again: [`Discard::Duplicate`].
     pub duplicates: u64,
-    /// [`Discard::Unmatched`].
+    /// Messages that answered nothing here: [`Discard::Unmatched`].
     pub unmatched: u64,
-    /// [`Discard::CriticalOption`].
+    /// Messages with an unknown critical option: [`Discard::CriticalOption`].
     pub critical_options: u64,
-    /// [`Discard::Overloaded`].
+    /// Messages that found no room: [`Discard::Overloaded`].
     pub overloaded: u64,
-    /// [`Discard::Ping`].
+    /// CoAP pings that were answered: [`Discard::Ping`].
     pub pings: u64,
-    /// [`Discard::Stale`].
+    /// Notifications that came too late: [`Discard::Stale`].
     pub stale: u64,
     /// Messages forgotten before their lifetime was over: a late duplicate of them would be
     /// executed again.

@@ -133,7 +133,7 @@ pub enum Input<'a, P> {
     Datagram {
         /// The peer that sent it.
         from: P,
-        /// Its payload.
+        /// The octets that came.
         bytes: &'a [u8],
     },
     /// An input about groups, which only datagrams reach.
@@ -168,7 +168,7 @@ pub enum GroupInput<'a, P, H> {
     Datagram {
         /// The peer that sent it.
         from: P,
-        /// Its payload.
+        /// The octets that came.
         bytes: &'a [u8],
     },
 }

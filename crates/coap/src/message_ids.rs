@@ -21,7 +21,7 @@ pub(crate) struct MessageIds {
     in_use: u32,
     /// (start of a step, IDs issued in it), oldest first.
     steps: VecDeque<(Instant, u32)>,
-    /// EXCHANGE_LIFETIME.
+    /// EXCHANGE_LIFETIME (RFC 7252 s4.8.2) of the peer.
     lifetime: Duration,
 }
 

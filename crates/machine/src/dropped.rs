@@ -156,11 +156,11 @@ impl Layer {
 /// One packet that ended here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dropped {
-    /// Which packet.
+    /// The packet that ended.
     pub handle: Handle,
     /// Which layer gave it up.
     pub layer: Layer,
-    /// Why.
+    /// The reason for its end.
     pub reason: DropReason,
 }
 

@@ -10,7 +10,7 @@ use lowmesh_wire::ieee802154::fcs;
 
 /// Nanosecond pcap, little-endian.
 const MAGIC: u32 = 0xa1b2_3c4d;
-/// LINKTYPE_IEEE802_15_4_TAP.
+/// LINKTYPE_IEEE802_15_4_TAP in the registry of link types.
 const LINK_TYPE: u32 = 283;
 /// Longest record: the TAP header and a PHY packet.
 const SNAP_LENGTH: u32 = 256;
@@ -38,7 +38,7 @@ impl std::fmt::Debug for Capture {
 /// What is known of a frame on the air.
 #[derive(Clone, Copy, Debug)]
 pub struct Captured<'a> {
-    /// When it started.
+    /// The time at which the frame started.
     pub at: Instant,
     /// In which slot, under TSCH.
     pub asn: Option<Asn>,

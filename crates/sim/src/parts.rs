@@ -75,7 +75,7 @@ impl NodeParts {
         Self { is_border_router: true, ..Self::router(pan) }
     }
 
-    /// Its PAN.
+    /// The PAN that the node belongs to.
     pub const fn pan(&self) -> PanId {
         match &self.stack.link {
             LinkLayer::Tsch => self.stack.mac.pan,

@@ -31,7 +31,7 @@ pub struct Transaction {
     pub sent: Option<Instant>,
     /// When it ended, if it did.
     pub ended: Option<Instant>,
-    /// How.
+    /// How the transaction ended.
     pub ending: Ending,
     /// Copies sent after the first.
     pub retransmissions: u8,
@@ -67,7 +67,7 @@ pub struct Packets {
 /// One UDP datagram of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagram {
-    /// Who sent it.
+    /// The node that sent the frame.
     pub node: NodeId,
     /// When it was given to the socket.
     pub sent: Instant,

@@ -16,7 +16,7 @@ pub struct Snapshot {
 /// One node at that moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeSnapshot {
-    /// Its number.
+    /// The number of the node.
     pub node: NodeId,
     /// Its EUI-64.
     pub eui64: Eui64,

@@ -17,7 +17,7 @@ const STEPS_MAX: usize = 1000;
 pub struct DatagramTimeline {
     /// The sender.
     pub node: NodeId,
-    /// How it ended.
+    /// How the datagram ended.
     pub ending: Ending,
     /// What happened and when, from the first fragment to the end.
     pub steps: Vec<(Instant, Step)>,

@@ -23,7 +23,7 @@ pub struct Topology {
 pub enum TopologySpec {
     /// `rows` by `cols` nodes, row by row.
     Grid {
-        /// Rows.
+        /// Rows of the grid.
         rows: usize,
         /// Nodes a row.
         cols: usize,
@@ -32,7 +32,7 @@ pub enum TopologySpec {
     },
     /// Nodes one behind the other.
     Line {
-        /// How many.
+        /// Nodes of the topology.
         nodes: usize,
         /// Metres between neighbours.
         spacing_m: f64,
@@ -51,7 +51,7 @@ pub enum TopologySpec {
     /// Anywhere in a square, for the Pister-hack (6TiSCH simulator): each node is thrown again until it has
     /// `neighbours` good ones among those before it (all of them, while they are fewer).
     RandomSquare {
-        /// How many.
+        /// Nodes of the topology.
         nodes: usize,
         /// Side of the square, m.
         side_m: f64,
@@ -64,7 +64,7 @@ pub enum TopologySpec {
     },
     /// Nodes without places, for measured media.
     Unplaced {
-        /// How many.
+        /// Nodes of the topology.
         nodes: usize,
     },
 }

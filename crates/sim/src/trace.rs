@@ -42,14 +42,14 @@ pub enum Fact<'a> {
     Packet(Packet),
     /// A packet left its mesh at this border router.
     Left {
-        /// Its name.
+        /// The name of the packet.
         handle: Handle,
         /// How long it is.
         octets: usize,
     },
     /// A packet came to this border router over the backbone.
     Entered {
-        /// Its name.
+        /// The name of the packet.
         handle: Handle,
         /// How long it is.
         octets: usize,

@@ -89,7 +89,7 @@ pub enum Input {
     Request {
         /// To be answered with [`HostHandle::respond`] or [`HostHandle::decline`].
         exchange: Exchange,
-        /// Who asks.
+        /// The peer that asks.
         from: Peer,
         /// The whole request, put together from its blocks.
         message: Message,
@@ -98,9 +98,9 @@ pub enum Input {
     },
     /// The whole response to a request. The request is over.
     Response {
-        /// Which request.
+        /// The request that this is about.
         request: RequestId,
-        /// Who answers.
+        /// The peer that answers.
         from: Peer,
         /// The response, put together from its blocks.
         message: Message,
@@ -111,46 +111,46 @@ pub enum Input {
     },
     /// The state of an observed resource, the first or a newer one (RFC 7641). The request goes on.
     Notification {
-        /// Which request.
+        /// The request that this is about.
         request: RequestId,
-        /// Who answers.
+        /// The peer that answers.
         from: Peer,
         /// The state.
         message: Message,
     },
     /// The answer of one member of a group. The request goes on.
     GroupResponse {
-        /// Which request.
+        /// The request that this is about.
         request: RequestId,
-        /// Which member.
+        /// The member that answers.
         from: Peer,
-        /// Its answer.
+        /// The answer of this member.
         message: Message,
     },
     /// A request is over as it was meant to be, without a response that is still to come.
     Over {
-        /// Which request.
+        /// The request that this is about.
         request: RequestId,
     },
     /// A request came to nothing.
     Failed {
-        /// Which request.
+        /// The request that this is about.
         request: RequestId,
-        /// Why.
+        /// The reason for its end.
         reason: DropReason,
     },
     /// The host did not take a request: no part of it has left.
     Refused {
-        /// Which request.
+        /// The request that this is about.
         request: RequestId,
-        /// Why.
+        /// The reason for the refusal.
         refusal: Rejected,
     },
     /// A UDP datagram came to a port of this application.
     Datagram {
-        /// Which port.
+        /// The port that the datagram came to.
         port: u16,
-        /// Who sent it.
+        /// The peer that sent it.
         from: Peer,
         /// What is in it.
         payload: Vec<u8>,
@@ -177,7 +177,7 @@ pub enum Action {
     Deregister(RequestId),
     /// Answer a request of a peer.
     Respond {
-        /// Which request.
+        /// The request that is answered.
         exchange: Exchange,
         /// The answer.
         response: ResponseTemplate,
@@ -211,7 +211,7 @@ pub enum Report {
     },
     /// It received a value that another node published.
     Received {
-        /// Who published it.
+        /// The node that published it.
         from: Address,
         /// The place of the value among those of that node.
         number: u32,

@@ -29,7 +29,7 @@ pub struct Config {
     pub mac: lowmesh_mac::config::Config,
     /// Who decides about the cells of TSCH.
     pub scheduling: Choice<dyn SchedulingFunction>,
-    /// 6LoWPAN.
+    /// Settings of 6LoWPAN.
     pub lowpan: lowmesh_lowpan::Config,
     /// Datagrams that the root reassembles at a time, if other than `lowpan` says: it is the end of many paths.
     pub root_reassembly_buffers: Option<usize>,
@@ -47,7 +47,7 @@ pub struct Config {
     pub routes: Routes,
     /// RPL, where routes come from it; the addresses in it are replaced by each node's own.
     pub rpl: lowmesh_rpl::Config,
-    /// CoAP.
+    /// Settings of the CoAP endpoint.
     pub coap: lowmesh_coap::Config,
     /// The CoAP host above it: blocks and observers.
     pub host: HostLimits,

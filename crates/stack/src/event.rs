@@ -22,34 +22,34 @@ pub enum Input {
     Boot,
     /// The application issues a request.
     Request {
-        /// To this server.
+        /// The server that is asked.
         peer: Peer,
-        /// What.
+        /// The request.
         request: RequestTemplate,
         /// The transaction's name.
         handle: Handle,
     },
     /// The application answers a request.
     Respond {
-        /// Which.
+        /// The request that is answered.
         exchange: IncomingId,
-        /// How.
+        /// The response to the request.
         response: ResponseTemplate,
     },
     /// The application sends a UDP datagram.
     Datagram {
-        /// From this port,
+        /// The port that the datagram leaves from.
         source_port: u16,
-        /// to this endpoint,
+        /// The endpoint that it goes to.
         peer: Peer,
-        /// with this in it.
+        /// The payload of the datagram.
         payload: Vec<u8>,
     },
     /// The application asks whether somebody is there (RFC 4443 s4.1).
     Ping {
-        /// Who.
+        /// The node that is asked.
         to: Address,
-        /// What comes back.
+        /// The data that its reply repeats.
         echo: Echo,
     },
     /// A packet came from another network. It goes on into the mesh, or is for this node.
@@ -76,9 +76,9 @@ pub enum Output {
     Request {
         /// To be named in the answer.
         exchange: IncomingId,
-        /// Who asks.
+        /// The peer that asks.
         from: Peer,
-        /// What.
+        /// The request of the peer.
         message: Message,
         /// It came to a group: an answer is optional, and errors are not sent (RFC 7252 s8.2).
         multicast: bool,
@@ -89,32 +89,32 @@ pub enum Output {
     Network(Network),
     /// A UDP datagram for the application, on [`DATAGRAM_PORT`](crate::DATAGRAM_PORT).
     Datagram {
-        /// Who sent it.
+        /// The peer that sent it.
         from: Peer,
         /// What is in it.
         payload: Vec<u8>,
     },
     /// The answer to a ping.
     Pong {
-        /// Who answers.
+        /// The node that answers.
         from: Address,
-        /// What was asked.
+        /// The data of the request.
         echo: Echo,
     },
     /// A packet of this node came to nothing, as an ICMPv6 error says (RFC 4443 s3).
     Trouble {
-        /// Who says so.
+        /// The node that reports the error.
         from: Address,
         /// Where the packet went.
         to: Address,
-        /// What is wrong.
+        /// The problem that the error reports.
         problem: Problem,
     },
     /// A packet leaves the mesh for another network. This node's copy of it goes along.
     Uplink {
         /// The whole packet.
         packet: Vec<u8>,
-        /// Its name.
+        /// The name of the packet.
         handle: Handle,
     },
     /// Move the local clock: positive makes it later.
@@ -166,7 +166,7 @@ pub enum RadioOrder {
         at: Instant,
         /// The frame without FCS.
         octets: [u8; 3],
-        /// For whom.
+        /// The node that the frame goes to.
         destination: Eui64,
     },
 }
@@ -218,7 +218,7 @@ pub enum Network {
     Parent(Option<Eui64>),
     /// The set of negotiated cells changed.
     Cells {
-        /// With whom.
+        /// The neighbour at the other end.
         peer: Eui64,
         /// What the scheduling function reports, in words.
         what: &'static str,

@@ -110,7 +110,7 @@ impl Node {
             Routing::Static(_) => None,
         }
     }
-    /// What it counted.
+    /// What the layers of the node have counted.
     pub const fn counters(&self) -> Counters {
         let errors = self.ipv6.errors();
         Counters {

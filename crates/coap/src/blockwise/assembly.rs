@@ -17,7 +17,7 @@ use crate::quota::QuotaMap;
 pub struct Arrival<'a> {
     /// Its Block1 option.
     pub block: Block,
-    /// Its octets.
+    /// The octets of the block.
     pub payload: &'a [u8],
     /// What Size1 says about the whole body.
     pub announced: Option<u32>,

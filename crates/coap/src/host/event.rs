@@ -84,7 +84,7 @@ pub enum Input<'a, P> {
     Datagram {
         /// The peer that sent it.
         from: P,
-        /// Its payload.
+        /// The octets that came.
         bytes: &'a [u8],
     },
     /// An input about groups, which only datagrams reach.

@@ -43,7 +43,7 @@ pub(super) struct Asked<P> {
     octets: usize,
     /// Octets of its token in a message.
     token_len: usize,
-    /// When it came.
+    /// The time at which it came.
     at: Instant,
     /// Its place, if it takes the application time.
     place: Option<Place<P>>,

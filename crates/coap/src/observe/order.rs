@@ -12,7 +12,7 @@ pub const SEQUENCE_MODULUS: u32 = 1 << 24;
 pub struct Place {
     /// The value of its Observe option, 24 bits.
     pub sequence: u32,
-    /// When it arrived.
+    /// The time at which it arrived.
     pub arrived: Instant,
 }
 

@@ -7,7 +7,7 @@ use super::EntityTag;
 /// What is at the target of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Nothing.
+    /// The request has no precondition.
     Absent,
     /// A resource, whose representation has this tag, if tags are kept for it.
     Present(Option<EntityTag>),

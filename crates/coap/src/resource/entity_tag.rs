@@ -33,7 +33,7 @@ impl EntityTag {
             .fold(OFFSET, |hash, octet| (hash ^ u64::from(*octet)).wrapping_mul(PRIME));
         Self { len: LEN_MAX as u8, octets: hash.to_be_bytes() }
     }
-    /// Its octets.
+    /// The octets of the tag.
     pub fn as_bytes(&self) -> &[u8] {
         &self.octets[..usize::from(self.len)]
     }

@@ -9,15 +9,15 @@ use lowmesh_wire::coap::Code;
 pub struct Methods(u8);
 
 impl Methods {
-    /// None.
+    /// No method at all.
     pub const NONE: Self = Self(0);
-    /// GET.
+    /// The method GET alone.
     pub const GET: Self = Self::of(Code::GET);
-    /// POST.
+    /// The method POST alone.
     pub const POST: Self = Self::of(Code::POST);
-    /// PUT.
+    /// The method PUT alone.
     pub const PUT: Self = Self::of(Code::PUT);
-    /// DELETE.
+    /// The method DELETE alone.
     pub const DELETE: Self = Self::of(Code::DELETE);
     /// FETCH (RFC 8132 s2).
     pub const FETCH: Self = Self::of(Code::FETCH);

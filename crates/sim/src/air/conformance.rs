@@ -26,7 +26,7 @@ const CHANGES_MAX: usize = 10_000;
 pub struct Breach {
     /// The medium's name.
     pub medium: &'static str,
-    /// What it does.
+    /// What the medium does against the rule.
     pub what: String,
 }
 

@@ -26,7 +26,7 @@ pub struct FrameId(pub u64);
 /// A frame as it begins at a receiver.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Arrival {
-    /// Which.
+    /// The frame that is received.
     pub frame: FrameId,
     /// Its start and strength.
     pub signal: Signal,

@@ -16,7 +16,7 @@ use super::pister_hack::{noise_mw, pdr_at_sinr};
 /// One frame as it arrives at the receiver.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Signal {
-    /// When it starts.
+    /// The time at which the frame starts.
     pub start: Instant,
     /// Received power, mW.
     pub power_mw: f64,

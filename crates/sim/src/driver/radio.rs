@@ -28,7 +28,7 @@ impl Outgoing {
         Self { start, octets, content, frame: None, awaited: false, deaf: false }
     }
 
-    /// When it ends.
+    /// The time at which the frame ends.
     pub(crate) fn end(&self) -> Instant {
         self.start + airtime(self.octets.len())
     }
