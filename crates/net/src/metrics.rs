@@ -211,7 +211,8 @@ fn line(text: &mut String, content: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowmesh_coap::{Config, CongestionControl, Endpoint, Input, RequestTemplate};
+    use lowmesh_coap::exchange::Input;
+    use lowmesh_coap::{Config, CongestionControl, Endpoint, RequestTemplate};
     use lowmesh_machine::{Handle, Machine as _};
     use lowmesh_units::{Instant, NodeId, Purpose, Rng, Seed};
 
@@ -222,7 +223,7 @@ mod tests {
         let config = Config { congestion, ..Config::default() };
         let mut endpoint = Endpoint::new(config, rng).expect("possible");
         for number in 0..3 {
-            let (message, handle) = (RequestTemplate::get("/t"), Handle(number));
+            let (message, handle) = (RequestTemplate::get("/t"), Handle(number).into());
             let input = Input::Request { peer: "[::1]:5683", message, handle };
             endpoint.handle(Instant::ZERO, input).expect("taken");
         }

@@ -137,6 +137,7 @@ async fn ask(mut client: End, to: SocketAddr, node: u16) -> (BTreeMap<u64, Vec<u
     while answers.len() < usize::from(EXCHANGES) {
         match client.next().await.expect("a socket") {
             Output::Response { handle, message, retransmissions, .. } => {
+                let Name::Application(handle) = handle else { panic!("no host is here") };
                 copies += u32::from(retransmissions);
                 let before = answers.insert(handle.0, message.payload);
                 assert_eq!(before, None, "one request has one response");

@@ -52,7 +52,7 @@ async fn an_empty_datagram_is_dropped_and_the_next_one_is_heard() {
         stranger.send(bytes).expect("a route");
     }
     let heard = tokio::time::timeout(Duration::from_secs(10), driver.next()).await;
-    assert!(matches!(heard, Ok(Ok(Output::Discarded { .. }))), "{heard:?}");
+    assert!(matches!(heard, Ok(Ok(exchange::Output::Discarded { .. }))), "{heard:?}");
 }
 
 #[tokio::test]
