@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use lowmesh_machine::Handle;
-use lowmesh_registry::Row;
+use lowmesh_registry::{Choice, Row};
 use lowmesh_units::{Duration, Instant, NodeId, Purpose, Rng, Seed};
 
 use crate::engine::{Engine, Event, Output, Reach, make};
@@ -59,20 +59,26 @@ impl core::error::Error for Breach {}
 /// # Ok::<(), conformance::Breach>(())
 /// ```
 pub fn check(row: &'static Row<dyn Engine>) -> Result<(), Breach> {
-    let named = |what| Breach { engine: row.name, what };
-    row.check().map_err(named)?;
+    row.check().map_err(|what| Breach { engine: row.name, what })?;
+    check_choice(&row.into())
+}
+
+/// The same for the engine of a row with other numbers than its defaults.
+pub fn check_choice(choice: &Choice<dyn Engine>) -> Result<(), Breach> {
+    let named = |what| Breach { engine: choice.name(), what };
+    choice.check().map_err(|error| named(error.to_string()))?;
     for (name, graph) in [("line", line(6)), ("star", star(9)), ("grid", grid(4))] {
-        reaches(row, &graph).map_err(|what| named(format!("on a {name}, {what}")))?;
+        reaches(choice, &graph).map_err(|what| named(format!("on a {name}, {what}")))?;
     }
     for seed in 0..LOSSY_RUNS {
-        let first = lossy(row, seed).map_err(|what| named(format!("with loss, {what}")))?;
-        if lossy(row, seed) != Ok(first) {
+        let first = lossy(choice, seed).map_err(|what| named(format!("with loss, {what}")))?;
+        if lossy(choice, seed) != Ok(first) {
             return Err(named("the same seed gives other frames".to_string()));
         }
     }
-    crowd(row).map_err(|what| named(format!("in a crowd, {what}")))?;
-    octets(row).map_err(|what| named(format!("with arbitrary octets, {what}")))?;
-    rejects(row).map_err(named)
+    crowd(choice).map_err(|what| named(format!("in a crowd, {what}")))?;
+    octets(choice).map_err(|what| named(format!("with arbitrary octets, {what}")))?;
+    rejects(choice).map_err(named)
 }
 
 fn line(nodes: usize) -> Graph {
@@ -98,13 +104,13 @@ fn members(nodes: usize) -> Vec<usize> {
 }
 
 /// Without loss, every member gets a datagram of every origin in reach once.
-fn reaches(row: &'static Row<dyn Engine>, graph: &Graph) -> Result<(), String> {
+fn reaches(choice: &Choice<dyn Engine>, graph: &Graph) -> Result<(), String> {
     let nodes = graph.len();
     let members = members(nodes);
-    let is_everywhere = make(&row.into(), stream(0)).reach() == Reach::Mesh;
+    let is_everywhere = make(choice, stream(0)).reach() == Reach::Mesh;
     let origins = if is_everywhere { [0, nodes / 2, nodes - 1].to_vec() } else { [0].to_vec() };
     for origin in origins {
-        let mut network = Network::new(row, graph.clone(), &members, 0.0, 1);
+        let mut network = Network::new(choice, graph.clone(), &members, 0.0, 1);
         network.run(Instant::from_secs(1));
         network.originate(origin, 7, HOP_LIMIT);
         network.run(END);
@@ -122,8 +128,8 @@ fn reaches(row: &'static Row<dyn Engine>, graph: &Graph) -> Result<(), String> {
 }
 
 /// Some datagrams over links that lose frames: the deliveries, and the frames that were sent.
-fn lossy(row: &'static Row<dyn Engine>, seed: u64) -> Result<(Vec<(usize, u32)>, u64), String> {
-    let mut network = Network::new(row, grid(4), &members(16), LOSS, seed);
+fn lossy(choice: &Choice<dyn Engine>, seed: u64) -> Result<(Vec<(usize, u32)>, u64), String> {
+    let mut network = Network::new(choice, grid(4), &members(16), LOSS, seed);
     for number in 0..5 {
         network.originate(0, number, HOP_LIMIT);
         network.run(Instant::from_secs(2 * u64::from(number + 1)));
@@ -139,9 +145,9 @@ fn stream(node: u16) -> Rng {
 }
 
 /// What an engine at `node` sends on the link for a datagram of its own.
-fn frames_of(row: &'static Row<dyn Engine>, node: usize) -> Vec<Vec<u8>> {
-    let mut engine = make(&row.into(), stream(node as u16));
-    let place = &Network::new(row, line(node + 1), &[0, node], 0.0, 1).places[node];
+fn frames_of(choice: &Choice<dyn Engine>, node: usize) -> Vec<Vec<u8>> {
+    let mut engine = make(choice, stream(node as u16));
+    let place = &Network::new(choice, line(node + 1), &[0, node], 0.0, 1).places[node];
     let packet = datagram(node, node as u32, HOP_LIMIT);
     let event = Event::Originate { packet: &packet, handle: Handle(1) };
     let mut frames = Vec::new();
@@ -161,10 +167,10 @@ fn frames_of(row: &'static Row<dyn Engine>, node: usize) -> Vec<Vec<u8>> {
 }
 
 /// A node between many sources.
-fn crowd(row: &'static Row<dyn Engine>) -> Result<(), String> {
-    let mut network = Network::new(row, line(3), &[1, 2], 0.0, 3);
+fn crowd(choice: &Choice<dyn Engine>) -> Result<(), String> {
+    let mut network = Network::new(choice, line(3), &[1, 2], 0.0, 3);
     for source in 3..3 + CROWD {
-        for frame in frames_of(row, source) {
+        for frame in frames_of(choice, source) {
             network.receive(1, eui64(0), &frame);
             network.control(1, &frame, false);
         }
@@ -176,10 +182,10 @@ fn crowd(row: &'static Row<dyn Engine>) -> Result<(), String> {
 }
 
 /// Octets that nobody meant: changed ones, and frames that end too early.
-fn octets(row: &'static Row<dyn Engine>) -> Result<(), String> {
+fn octets(choice: &Choice<dyn Engine>) -> Result<(), String> {
     let mut rng = stream(0);
-    let mut network = Network::new(row, line(3), &[], 0.0, 4);
-    let mut frames = frames_of(row, 4);
+    let mut network = Network::new(choice, line(3), &[], 0.0, 4);
+    let mut frames = frames_of(choice, 4);
     frames.push(datagram(4, 4, HOP_LIMIT));
     for frame in &frames {
         for end in 0..frame.len() {
@@ -201,9 +207,9 @@ fn octets(row: &'static Row<dyn Engine>) -> Result<(), String> {
 }
 
 /// A packet that must not enter an engine.
-fn rejects(row: &'static Row<dyn Engine>) -> Result<(), String> {
-    let network = Network::new(row, line(2), &[], 0.0, 1);
-    let mut engine = make(&row.into(), stream(0));
+fn rejects(choice: &Choice<dyn Engine>) -> Result<(), String> {
+    let network = Network::new(choice, line(2), &[], 0.0, 1);
+    let mut engine = make(choice, stream(0));
     let mut packet = datagram(0, 0, HOP_LIMIT);
     packet[25] = 2;
     let event = Event::Originate { packet: &packet, handle: Handle(1) };

@@ -7,7 +7,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use lowmesh_machine::Handle;
-use lowmesh_registry::Row;
+use lowmesh_registry::Choice;
 use lowmesh_units::{Duration, Eui64, Instant, NodeId, Purpose, Rng, Seed};
 use lowmesh_wire::checksum::pseudo_header_checksum;
 use lowmesh_wire::icmpv6::Icmpv6;
@@ -142,7 +142,7 @@ pub(super) struct Network {
 impl Network {
     /// A network over `graph`, with the tree of shortest paths to node 0.
     pub fn new(
-        row: &'static Row<dyn Engine>,
+        choice: &Choice<dyn Engine>,
         graph: Graph,
         members: &[usize],
         loss: f64,
@@ -150,7 +150,7 @@ impl Network {
     ) -> Self {
         let engine = |node: usize| {
             let rng = Rng::stream(Seed(seed), NodeId(node as u16), Purpose::Multicast);
-            make(&row.into(), rng)
+            make(choice, rng)
         };
         Self {
             engines: (0..graph.len()).map(engine).collect(),

@@ -11,15 +11,15 @@
 //! Packets of this node to another address than that of the domain, or from another source, travel in a packet to the
 //! domain (s9.1). A node is seed and forwarder at once.
 
+mod row;
 mod sets;
 #[cfg(test)]
 mod tests;
 
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use lowmesh_machine::{DropReason, Handle, Outbox, Rejected, earliest};
-use lowmesh_registry::{Choice, Parameter, Row};
+use lowmesh_registry::Choice;
 use lowmesh_trickle::{Expiry, Settings, Trickle};
 use lowmesh_units::{Duration, Instant, Rng};
 use lowmesh_wire::icmpv6::Icmpv6;
@@ -33,116 +33,9 @@ use crate::engine::{Engine, Event, Output, Reach, Receiver, Snapshot, Surroundin
 use crate::packet::{
     control, decapsulate, dropped, encapsulate, lower_hop_limit, originated, routable,
 };
-use crate::params::{
-    CONTROL_EXPIRATIONS, CONTROL_HOP_LIMIT, CONTROL_IMAX, CONTROL_IMIN, CONTROL_REDUNDANCY,
-    DATA_EXPIRATIONS, DATA_IMIN, DATA_REDUNDANCY, SEED_LIFETIME, TIME_MAX,
-};
+use crate::params::CONTROL_HOP_LIMIT;
+pub use row::ROW;
 use sets::{Message, Sets, is_after};
-
-/// The shortest interval of a timer: a bound of ours, so that no timer runs without rest.
-const IMIN_LOW: Duration = Duration::from_millis(1);
-
-/// The row of [`Mpl`].
-pub static ROW: Row<dyn Engine> = Row {
-    name: "mpl",
-    summary: "Trickle timers for each message and for control messages (RFC 7731)",
-    section: "multicast.mpl",
-    parameters: &[
-        Parameter::flag(
-            "proactive",
-            true,
-            "Whether new messages are sent on without being asked for",
-        )
-        .source("RFC 7731 s5.4, PROACTIVE_FORWARDING"),
-        Parameter::time(
-            "data_imin",
-            DATA_IMIN,
-            IMIN_LOW,
-            TIME_MAX,
-            "Shortest interval of data messages",
-        )
-        .source("RFC 7731 s5.4, ten times the latency of a link")
-        .not_above("data_imax"),
-        Parameter::time(
-            "data_imax",
-            DATA_IMIN,
-            IMIN_LOW,
-            TIME_MAX,
-            "Longest interval of data messages",
-        )
-        .source("RFC 7731 s5.4, the shortest one"),
-        Parameter::whole(
-            "data_k",
-            DATA_REDUNDANCY,
-            0,
-            255,
-            "Copies heard that keep a node silent; 0 for never",
-        )
-        .source("RFC 7731 s5.4"),
-        Parameter::whole(
-            "data_expirations",
-            DATA_EXPIRATIONS,
-            1,
-            255,
-            "Moments of the timer of a data message",
-        )
-        .source("RFC 7731 s5.4"),
-        Parameter::time(
-            "control_imin",
-            CONTROL_IMIN,
-            IMIN_LOW,
-            TIME_MAX,
-            "Shortest interval of control messages",
-        )
-        .source("RFC 7731 s5.4, ten times the worst latency of a link")
-        .not_above("control_imax"),
-        Parameter::time(
-            "control_imax",
-            CONTROL_IMAX,
-            IMIN_LOW,
-            TIME_MAX,
-            "Longest interval of control messages",
-        )
-        .source("RFC 7731 s5.4"),
-        Parameter::whole(
-            "control_k",
-            CONTROL_REDUNDANCY,
-            0,
-            255,
-            "Control messages heard that keep a node silent; 0 for never",
-        )
-        .source("RFC 7731 s5.4"),
-        Parameter::whole(
-            "control_expirations",
-            CONTROL_EXPIRATIONS,
-            0,
-            255,
-            "Moments of the timer of control messages; 0 for none of them",
-        )
-        .source("RFC 7731 s5.4"),
-        Parameter::time(
-            "seed_lifetime",
-            SEED_LIFETIME,
-            Duration::from_secs(1),
-            TIME_MAX,
-            "How long a seed is remembered",
-        )
-        .source("RFC 7731 s5.4, SEED_SET_ENTRY_LIFETIME"),
-        Parameter::name(
-            "seed_id",
-            &["source", "short", "extended"],
-            "What names this node: its address, the last 16 bits of it, or the last 64",
-        )
-        .source("RFC 7731 s5.3 leaves it open; the address is unique without management"),
-        Parameter::whole("seeds", 16, 1, 255, "Seeds that are remembered at most")
-            .unit("seeds")
-            .source("ours"),
-        Parameter::whole("messages", 16, 1, 255, "Messages that are buffered at most")
-            .unit("packets")
-            .source("ours"),
-    ],
-    make: |choice, rng| Box::new(Mpl::new(choice, rng)),
-};
 
 /// MPL at one node.
 #[derive(Debug)]

@@ -7,6 +7,7 @@ use lowmesh_wire::ipv6::HEADER_OCTETS;
 
 use super::*;
 use crate::example::{PACKET, Root};
+use crate::params::{CONTROL_IMIN, DATA_IMIN};
 
 const NEIGHBOUR: Address = Address([0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9]);
 const SEED: SeedId = SeedId::Short(9);
