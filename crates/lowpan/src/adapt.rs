@@ -203,18 +203,18 @@ impl Adaptation {
         self.drain_recovery();
     }
 
-    fn on_frame_done(&mut self, now: Instant, handle: Handle, delivered: bool) {
+    fn on_frame_done(&mut self, now: Instant, handle: Handle, result: Result<(), DropReason>) {
         // A frame that is not one of ours: the MAC also sends some of its own.
         let Some(part) = self.frames.take(handle) else { return };
         match part {
-            Part::Whole => self.outbox.push(Output::PacketDone { handle, delivered }),
+            Part::Whole => self.outbox.push(Output::PacketDone { handle, result }),
             Part::Fragment => {
                 let room = self.room();
-                self.sender.on_fragment_done(handle, delivered, room);
+                self.sender.on_fragment_done(handle, result, room);
                 self.drain_sender();
             }
             Part::Forwarded => {
-                self.relay.on_fragment_done(now, handle, delivered, &mut self.reassembly);
+                self.relay.on_fragment_done(now, handle, result, &mut self.reassembly);
                 self.drain_relay(now);
             }
             // Whether the next node has it does not matter: the ends find out.
@@ -240,8 +240,10 @@ impl Adaptation {
 
     fn close_copy(&mut self, handle: Handle, end: End) {
         match end {
-            End::PassedOn => self.outbox.push(Output::PacketDone { handle, delivered: true }),
-            End::Failed => self.outbox.push(Output::PacketDone { handle, delivered: false }),
+            End::PassedOn => self.outbox.push(Output::PacketDone { handle, result: Ok(()) }),
+            End::Failed(reason) => {
+                self.outbox.push(Output::PacketDone { handle, result: Err(reason) });
+            }
             End::Dropped(reason) => self.drop_packet(handle, reason),
         }
     }
@@ -464,7 +466,7 @@ impl Machine for Adaptation {
             Input::Frame { payload, source, destination, handle } => {
                 self.on_frame(now, &Fragment { frame: payload, source, destination, handle });
             }
-            Input::FrameDone { handle, delivered } => self.on_frame_done(now, handle, delivered),
+            Input::FrameDone { handle, result } => self.on_frame_done(now, handle, result),
             Input::RouteReply { beginning, route } => {
                 return self.on_route_reply(now, beginning, route);
             }

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use lowmesh_machine::{Dropped, Handle};
+use lowmesh_machine::{DropReason, Dropped, Handle};
 use lowmesh_units::Eui64;
 
 use crate::recover::Step;
@@ -34,8 +34,8 @@ pub enum Input<'a> {
     FrameDone {
         /// The frame's handle.
         handle: Handle,
-        /// Acknowledged; for a broadcast, sent.
-        delivered: bool,
+        /// Acknowledged, or for a broadcast sent; else why not.
+        result: Result<(), DropReason>,
     },
     /// The answer to the oldest [`Output::RouteRequest`]; due before the next frame.
     RouteReply {
@@ -77,8 +77,8 @@ pub enum Output {
     PacketDone {
         /// Names the packet.
         handle: Handle,
-        /// Every frame was delivered.
-        delivered: bool,
+        /// Every frame was delivered; else why the first that was not.
+        result: Result<(), DropReason>,
     },
     /// A neighbour's packet, or the first of its fragments, was taken over; `Packet` or `Dropped` follows,
     /// at once or later.

@@ -1,4 +1,4 @@
-//! The sender's side of ways HWR and FF: one datagram cut into link fragments (RFC 4944 s5.3).
+//! The sender's side of modes HWR and FF: one datagram cut into link fragments (RFC 4944 s5.3).
 //!
 //! ```text
 //! Sending --all sent, all confirmed--> done, delivered
@@ -8,7 +8,7 @@
 
 use alloc::vec::Vec;
 
-use lowmesh_machine::Handle;
+use lowmesh_machine::{DropReason, Handle};
 use lowmesh_units::Eui64;
 use lowmesh_wire::lowpan::fragment::{FIRST_OCTETS, FragmentHeader, NEXT_OCTETS, OFFSET_UNIT};
 
@@ -16,8 +16,8 @@ use lowmesh_wire::lowpan::fragment::{FIRST_OCTETS, FragmentHeader, NEXT_OCTETS, 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     Sending,
-    Lossy,
-    Failed,
+    Lossy(DropReason),
+    Failed(DropReason),
 }
 
 /// What the first fragment carries.
@@ -92,19 +92,20 @@ impl Fragmented {
     pub fn is_sent(&self) -> bool {
         self.sent == self.packet.len()
     }
-    /// `Some(delivered)` when nothing is in flight and nothing more will be.
-    pub fn result(&self) -> Option<bool> {
+    /// Whether everything was delivered, or why the first fragment that failed did; `None` while something is in flight or
+    /// will be.
+    pub fn result(&self) -> Option<Result<(), DropReason>> {
         match (self.in_flight, self.progress) {
-            (0, Progress::Failed) => Some(false),
-            (0, Progress::Lossy) if self.is_sent() => Some(false),
-            (0, Progress::Sending) if self.is_sent() => Some(true),
+            (0, Progress::Failed(reason)) => Some(Err(reason)),
+            (0, Progress::Lossy(reason)) if self.is_sent() => Some(Err(reason)),
+            (0, Progress::Sending) if self.is_sent() => Some(Ok(())),
             _ => None,
         }
     }
 
     /// The next fragment, if there is a point in it; second, whether it is the datagram's last.
     pub fn next_fragment(&mut self, frame_payload: usize) -> Option<(Vec<u8>, bool)> {
-        if self.progress == Progress::Failed || self.is_sent() {
+        if matches!(self.progress, Progress::Failed(_)) || self.is_sent() {
             return None;
         }
         let first = self.sent == 0;
@@ -143,10 +144,11 @@ impl Fragmented {
     }
 
     /// The MAC is done with one of the fragments; if it failed, the rest is abandoned or goes on.
-    pub fn on_confirmed(&mut self, delivered: bool, abandon: bool) {
+    pub fn on_confirmed(&mut self, result: Result<(), DropReason>, abandon: bool) {
         self.in_flight -= 1;
-        if !delivered {
-            self.progress = if abandon { Progress::Failed } else { Progress::Lossy };
+        if let (Progress::Sending, Err(reason)) = (self.progress, result) {
+            self.progress =
+                if abandon { Progress::Failed(reason) } else { Progress::Lossy(reason) };
         }
     }
 }
@@ -191,21 +193,21 @@ mod tests {
         let mut datagram = fragmented(333);
         assert!(datagram.next_fragment(64).is_some());
         assert_eq!(datagram.result(), None);
-        datagram.on_confirmed(false, true);
+        datagram.on_confirmed(Err(DropReason::NoAck), true);
         assert_eq!(datagram.next_fragment(64), None);
-        assert_eq!(datagram.result(), Some(false));
+        assert_eq!(datagram.result(), Some(Err(DropReason::NoAck)));
     }
 
     #[test]
     fn a_datagram_that_goes_on_after_a_loss_sends_everything_and_has_failed() {
         let mut datagram = fragmented(100);
-        let mut delivered = false;
+        let mut result = Err(DropReason::NoAck);
         while datagram.next_fragment(64).is_some() {
             assert_eq!(datagram.result(), None);
-            datagram.on_confirmed(delivered, false);
-            delivered = true;
+            datagram.on_confirmed(result, false);
+            result = Ok(());
         }
         assert!(datagram.is_sent());
-        assert_eq!(datagram.result(), Some(false));
+        assert_eq!(datagram.result(), Some(Err(DropReason::NoAck)));
     }
 }

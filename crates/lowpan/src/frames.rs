@@ -31,8 +31,8 @@ struct Frame {
 pub(crate) enum End {
     /// The next node has it.
     PassedOn,
-    /// The MAC did not get a part of it through.
-    Failed,
+    /// The MAC did not get a part of it through, for this reason.
+    Failed(DropReason),
     /// It was given up here.
     Dropped(DropReason),
 }
@@ -124,7 +124,8 @@ mod tests {
     fn a_copy_ends_with_its_last_frame() {
         let (handle, part) = (Handle(1), Part::Forwarded);
         let mut frames = Frames::default();
-        assert_eq!(frames.end(handle, part, End::Failed), Some(End::Failed));
+        let failed = End::Failed(DropReason::NoAck);
+        assert_eq!(frames.end(handle, part, failed), Some(failed));
         frames.push(handle, part, 96);
         frames.push(handle, part, 96);
         frames.push(handle, Part::Whole, 20);

@@ -5,6 +5,7 @@
 
 use alloc::vec::Vec;
 
+use lowmesh_machine::DropReason;
 use lowmesh_units::Eui64;
 use lowmesh_wire::DecodeError;
 use lowmesh_wire::lowpan::Contexts;
@@ -25,15 +26,15 @@ pub(crate) struct TransitDatagram {
     pub datagram_size: u16,
     /// Fragments handed to the MAC and not yet confirmed.
     pub in_flight: usize,
-    /// One of them was lost.
-    pub lossy: bool,
+    /// Why the first of them was lost that was.
+    pub lost: Option<DropReason>,
     /// One bit for each unit of eight octets that went on.
     passed: [u64; WORDS],
 }
 
 impl TransitDatagram {
     pub const fn new(datagram_size: u16) -> Self {
-        Self { datagram_size, in_flight: 0, lossy: false, passed: [0; WORDS] }
+        Self { datagram_size, in_flight: 0, lost: None, passed: [0; WORDS] }
     }
 
     /// Marks the octets of a fragment; false when it is not one of this datagram's, or some of it went on before.

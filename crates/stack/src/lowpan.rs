@@ -29,13 +29,10 @@ impl Node {
                 self.tell_ipv6(now, event);
             }
             lowmesh_lowpan::Output::PacketDone { handle: Handle::NONE, .. } => {}
-            lowmesh_lowpan::Output::PacketDone { handle, delivered: true } => {
+            lowmesh_lowpan::Output::PacketDone { handle, result: Ok(()) } => {
                 self.note_packet(Packet::PassedOn(handle));
             }
-            lowmesh_lowpan::Output::PacketDone { handle, delivered: false } => {
-                // The MAC reported the reason just before.
-                let cause = self.failure.take().filter(|dropped| dropped.handle == handle);
-                let reason = cause.map_or(DropReason::NoAck, |dropped| dropped.reason);
+            lowmesh_lowpan::Output::PacketDone { handle, result: Err(reason) } => {
                 self.dropped(handle, Layer::Mac, reason);
             }
             lowmesh_lowpan::Output::Step(step) => self.outbox.push(Output::Fragments(step)),

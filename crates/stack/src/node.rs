@@ -39,7 +39,7 @@ use alloc::boxed::Box;
 use lowmesh_ipv6::{Addresses, Event, Ipv6, RouteTable};
 use lowmesh_lowpan::Adaptation;
 use lowmesh_mac::csma::Csma;
-use lowmesh_machine::{Dropped, Handle, Machine, Outbox, Rejected, earliest};
+use lowmesh_machine::{Handle, Machine, Outbox, Rejected, earliest};
 use lowmesh_oscore::transport::{Protection, VolatileContexts};
 use lowmesh_rpl::Rpl;
 use lowmesh_sixtop::functions::make;
@@ -85,8 +85,6 @@ pub struct Node {
     pub(crate) counters: Counters,
     /// The last DIO to all neighbours.
     pub(crate) advertisement: Option<Handle>,
-    /// Why the MAC gave up the frame whose end 6LoWPAN is handling.
-    pub(crate) failure: Option<Dropped>,
 }
 
 /// What a node knows of its network before it is switched on.
@@ -177,7 +175,6 @@ impl Node {
             outbox: Outbox::new(),
             counters: Counters::default(),
             advertisement: None,
-            failure: None,
         })
     }
 

@@ -305,7 +305,7 @@ impl Relay {
         &mut self,
         now: Instant,
         handle: Handle,
-        delivered: bool,
+        result: Result<(), DropReason>,
         reassembly: &mut Reassembly,
     ) {
         let waits = |transit: &TransitDatagram| transit.in_flight > 0;
@@ -314,13 +314,16 @@ impl Relay {
         let incoming = entry.incoming;
         let transit = &mut entry.state;
         transit.in_flight -= 1;
-        transit.lossy |= !delivered;
+        transit.lost = transit.lost.or(result.err());
+        let lost = transit.lost;
         let over = transit.is_complete() && transit.in_flight == 0;
         // One lost fragment makes the others useless.
-        if transit.lossy && (over || self.config.abandons()) {
-            self.end_passage(now, incoming, End::Failed, reassembly);
-        } else if over {
-            self.end_passage(now, incoming, End::PassedOn, reassembly);
+        match lost {
+            Some(reason) if over || self.config.abandons() => {
+                self.end_passage(now, incoming, End::Failed(reason), reassembly);
+            }
+            None if over => self.end_passage(now, incoming, End::PassedOn, reassembly),
+            Some(_) | None => {}
         }
     }
 

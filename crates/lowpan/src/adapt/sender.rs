@@ -102,14 +102,19 @@ impl Sender {
     }
 
     /// The MAC is done with a fragment, and the packet buffer has `room`.
-    pub fn on_fragment_done(&mut self, handle: Handle, delivered: bool, room: usize) {
+    pub fn on_fragment_done(
+        &mut self,
+        handle: Handle,
+        result: Result<(), DropReason>,
+        room: usize,
+    ) {
         let waiting = |datagram: &Fragmented| datagram.handle == handle && datagram.in_flight() > 0;
         let Some(at) = self.datagrams.iter().position(waiting) else { return };
-        self.datagrams[at].on_confirmed(delivered, self.config.abandons());
+        self.datagrams[at].on_confirmed(result, self.config.abandons());
         match self.datagrams[at].result() {
-            Some(delivered) => {
+            Some(result) => {
                 self.remove(at);
-                self.outbox.push(Output::PacketDone { handle, delivered });
+                self.outbox.push(Output::PacketDone { handle, result });
             }
             // The packet is cut while its first frame is on the air, and then let go.
             None if self.datagrams[at].is_sent() && self.config.choices().hands_over_all => {

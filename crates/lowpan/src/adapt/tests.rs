@@ -100,7 +100,7 @@ fn frames_from(sender: &mut Adaptation, bytes: Vec<u8>, handle: u64) -> Vec<Vec<
     while let Some(output) = sender.poll_output() {
         if let Output::Frame { payload, handle, .. } = output {
             frames.push(payload);
-            let input = Input::FrameDone { handle, delivered: true };
+            let input = Input::FrameDone { handle, result: Ok(()) };
             sender.handle(Instant::from_millis(0), input).expect("a confirmation");
         }
     }
@@ -178,11 +178,11 @@ fn a_fragmented_packet_is_confirmed_once() {
             break;
         }
         on_way -= 1;
-        let input = Input::FrameDone { handle: Handle(5), delivered: true };
+        let input = Input::FrameDone { handle: Handle(5), result: Ok(()) };
         sender.handle(Instant::from_millis(0), input).expect("a confirmation");
     }
     assert_eq!((frames, lasts), (frames_of(packet(400), 5).len(), 1));
-    assert_eq!(done, [Output::PacketDone { handle: Handle(5), delivered: true }]);
+    assert_eq!(done, [Output::PacketDone { handle: Handle(5), result: Ok(()) }]);
 }
 
 #[test]
@@ -190,9 +190,9 @@ fn a_failed_fragment_abandons_the_packet() {
     let mut sender = layer(HERE, Config::default());
     send(&mut sender, packet(400), 5);
     assert!(matches!(outputs(&mut sender)[..], [Output::Frame { last: false, .. }]));
-    let input = Input::FrameDone { handle: Handle(5), delivered: false };
+    let input = Input::FrameDone { handle: Handle(5), result: Err(DropReason::NoAck) };
     sender.handle(Instant::from_millis(0), input).expect("a confirmation");
-    let done = Output::PacketDone { handle: Handle(5), delivered: false };
+    let done = Output::PacketDone { handle: Handle(5), result: Err(DropReason::NoAck) };
     assert_eq!(outputs(&mut sender), [done]);
     assert_eq!(sender.fragmented_datagrams(), 0);
 }

@@ -26,7 +26,7 @@ fn frames(mode: FragmentMode, octets: usize) -> Vec<Vec<u8>> {
     while let Some(output) = layer.poll_output() {
         if let Output::Frame { payload, handle, .. } = output {
             frames.push(payload);
-            let input = Input::FrameDone { handle, delivered: true };
+            let input = Input::FrameDone { handle, result: Ok(()) };
             layer.handle(Instant::ZERO, input).expect("a confirmation");
         }
     }

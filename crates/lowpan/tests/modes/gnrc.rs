@@ -60,7 +60,7 @@ fn all_fragments_are_handed_over_at_once_and_the_packet_let_go_only_as_gnrc_does
             assert_eq!(line.sent.len(), at_once, "{mode:?} {profile:?}");
             let node = &mut line.nodes[0];
             assert!(node.packet_buffer().fragmentation >= 348, "while the first is on the air");
-            let done = Input::FrameDone { handle: Handle(1), delivered: true };
+            let done = Input::FrameDone { handle: Handle(1), result: Ok(()) };
             node.handle(Instant::ZERO, done).expect("it was handed over");
             let held = node.packet_buffer();
             assert_eq!(held.fragmentation > 0, kept, "{mode:?} {profile:?}");

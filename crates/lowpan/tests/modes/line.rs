@@ -1,7 +1,7 @@
 //! Adaptation layers in a row, in virtual time, over links that lose, copy and delay frames.
 
 use lowmesh_lowpan::{Adaptation, Config, Input, Output, Route};
-use lowmesh_machine::{Dropped, Handle, Machine};
+use lowmesh_machine::{DropReason, Dropped, Handle, Machine};
 use lowmesh_testkit::{Links, Next};
 use lowmesh_units::{Duration, Eui64, Instant, NodeId, Purpose, Rng, Seed};
 use lowmesh_wire::ipv6::{Address, HOP_LIMIT_OFFSET, Header, next_header};
@@ -146,7 +146,8 @@ impl Line {
                 self.hear(to, eui(from), &payload, handle.0);
             }
             Event::Done { node, handle, delivered } => {
-                let input = Input::FrameDone { handle, delivered };
+                let result = delivered.then_some(()).ok_or(DropReason::NoAck);
+                let input = Input::FrameDone { handle, result };
                 self.nodes[node].handle(self.links.now(), input).expect("a confirmation");
                 self.drain(node);
             }

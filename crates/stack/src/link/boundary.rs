@@ -80,11 +80,8 @@ impl Node {
         if self.link.take_done(now, handle, dropped.is_none()) {
             return;
         }
-        if let Some(dropped) = dropped {
-            self.failure = Some(dropped);
-        }
-        let delivered = dropped.is_none();
-        let input = lowmesh_lowpan::Input::FrameDone { handle, delivered };
+        let result = dropped.map_or(Ok(()), |dropped| Err(dropped.reason));
+        let input = lowmesh_lowpan::Input::FrameDone { handle, result };
         debug_assert_accepted(self.lowpan.handle(now, input));
     }
 

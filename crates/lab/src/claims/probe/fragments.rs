@@ -110,7 +110,7 @@ fn frames(mode: FragmentMode, payload: usize) -> Result<Vec<Vec<u8>>, String> {
     while let Some(output) = layer.poll_output() {
         if let Output::Frame { payload, handle, .. } = output {
             frames.push(payload);
-            let done = Input::FrameDone { handle, delivered: true };
+            let done = Input::FrameDone { handle, result: Ok(()) };
             layer.handle(Instant::ZERO, done).map_err(|error| error.to_string())?;
         }
     }

@@ -5,7 +5,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 
 use lowmesh_congestion::WindowSpec;
 use lowmesh_congestion::window::Limits;
-use lowmesh_machine::Machine as _;
+use lowmesh_machine::{DropReason, Machine as _};
 use lowmesh_registry::Registry;
 use lowmesh_testkit::Links;
 use lowmesh_units::{Duration, NodeId, Purpose, Rng, Seed};
@@ -189,7 +189,8 @@ impl Line {
         let link = lowmesh_testkit::Fate { copies: vec![Duration::ZERO; times], acked: delivered };
         self.links.record(at, to, &link, || describe(&payload));
         self.over[at] = (!self.queues[at].is_empty()).then(|| self.links.now() + AIRTIME);
-        self.input(at, Input::FrameDone { handle, delivered });
+        let result = delivered.then_some(()).ok_or(DropReason::NoAck);
+        self.input(at, Input::FrameDone { handle, result });
     }
     /// The next thing that happens; false when nothing will.
     pub fn step(&mut self) -> bool {
