@@ -76,7 +76,7 @@ type End = (Layer, DropReason);
 
 impl Ipv6 {
     /// A node with these addresses and routes, on which the echo service alone listens; `rng` is a stream of purpose
-    /// `Lowpan`.
+    /// `Ipv6`.
     pub fn new(config: Config, addresses: Addresses, routes: RouteTable, rng: &mut Rng) -> Self {
         let mut ports = Ports::default();
         ports.open(ECHO_PORT);

@@ -161,7 +161,7 @@ impl Node {
             }
         };
         let settings = config.ipv6_of(id, is_root, &lowpan, contexts.clone());
-        let mut ipv6 = Ipv6::new(settings, addresses, routes, &mut stream(Purpose::Lowpan));
+        let mut ipv6 = Ipv6::new(settings, addresses, routes, &mut stream(Purpose::Ipv6));
         for port in [COAP_PORT, DATAGRAM_PORT] {
             ipv6.open(port);
         }

@@ -58,6 +58,8 @@ pub enum Purpose {
     Tcp = 18,
     /// Waits and Trickle intervals of a multicast engine.
     Multicast = 19,
+    /// Identifications of IPv6 packets, and delays of Router Advertisements.
+    Ipv6 = 20,
 }
 
 /// A sequence of random numbers.

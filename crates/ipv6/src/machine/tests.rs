@@ -81,7 +81,7 @@ impl Host {
         routes.insert_prefix(mesh, link_local(0)).expect("room");
         routes.insert(global(2), link_local(2)).expect("room");
         let addresses = Addresses::new(eui(1), PREFIX);
-        let mut rng = Rng::stream(Seed(1), NODE, Purpose::Lowpan);
+        let mut rng = Rng::stream(Seed(1), NODE, Purpose::Ipv6);
         let mut ipv6 = Ipv6::new(config, addresses, routes, &mut rng);
         ipv6.open(PORT);
         Self { now: NOW, ipv6, routing: Script::default() }
