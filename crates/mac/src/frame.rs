@@ -52,7 +52,7 @@ pub fn data(
     header.emit(&mut octets);
     match content {
         Content::Payload(payload) | Content::Advertisement(payload) => {
-            octets.extend_from_slice(payload)
+            octets.extend_from_slice(payload);
         }
         Content::Sixtop(message) => ie::emit_sixtop(message, &mut octets),
     }
