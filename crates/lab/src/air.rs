@@ -1,17 +1,14 @@
 //! `[topology]` and `[radio]` of a scenario in the simulator's own types.
 
+use lowmesh_registry::Value;
 use lowmesh_sim::air::error::BuildError;
 use lowmesh_sim::air::interference::Loudness;
-use lowmesh_sim::air::mrm::MrmParams;
 use lowmesh_sim::air::params::{SQUARE_NEIGHBOURS, SQUARE_PDR};
-use lowmesh_sim::air::pathloss::PathLoss;
-use lowmesh_sim::air::tree_links::{TreeLink, TreeLinksParams};
-use lowmesh_sim::air::unit_disk::DiskParams;
-use lowmesh_sim::air::{Interference, Interferer, MediumSpec, build};
-use lowmesh_sim::topology::TopologySpec;
+use lowmesh_sim::air::{Interference, Interferer, TX_POWER, build};
+use lowmesh_sim::topology::{TopologySpec, TreeSpec};
 use lowmesh_units::{Channel, Dbm, NodeId, Seed};
 
-use crate::scenario::{Links, Medium, Scenario, Topology, Tree};
+use crate::scenario::{Scenario, Topology};
 
 /// Where the nodes stand.
 pub fn topology(scenario: &Scenario) -> TopologySpec {
@@ -36,69 +33,12 @@ pub fn topology(scenario: &Scenario) -> TopologySpec {
         },
         Topology::Positions(positions) => TopologySpec::File(positions.file.clone()),
         Topology::Table(table) => TopologySpec::Unplaced { nodes: table.nodes.into() },
-        Topology::Tree(tree) => TopologySpec::Unplaced { nodes: tree.parents.len() + 1 },
-    }
-}
-
-/// Who hears whom.
-pub fn medium(scenario: &Scenario) -> MediumSpec {
-    let tx_power = tx_power(scenario);
-    let radiated = |path_loss, noise_dbm| {
-        let noise = Dbm(noise_dbm);
-        MediumSpec::Radiated { path_loss, tx_power, noise }
-    };
-    match &scenario.radio.medium {
-        Medium::Mrm(mrm) => MediumSpec::Mrm(MrmParams {
-            tx_power,
-            noise: Dbm(mrm.noise_dbm),
-            snr_threshold_db: mrm.snr_threshold_db,
-            sensitivity: Dbm(mrm.sensitivity_dbm),
-            noise_variance: mrm.noise_var,
-            gain_variance: mrm.system_gain_var,
-            capture_db: mrm.capture_db,
+        Topology::Tree(tree) => TopologySpec::Tree(TreeSpec {
+            parents: tree.parents.iter().map(|parent| NodeId(*parent)).collect(),
+            distances_m: tree.distances_m.clone(),
+            places_m: tree.places_m(),
+            pdr: tree.pdr.clone(),
         }),
-        Medium::UnitDisk(disk) => MediumSpec::UnitDisk(DiskParams {
-            range_m: disk.range_m,
-            interference_m: disk.interference_range_m,
-            ratio_rx: disk.edge_ratio,
-            ..DiskParams::default()
-        }),
-        Medium::LogDistance(log) => radiated(
-            PathLoss::LogDistance { exponent: log.exponent, sigma_db: log.shadowing_db },
-            log.noise_dbm,
-        ),
-        Medium::Friis(friis) => radiated(PathLoss::Friis, friis.noise_dbm),
-        Medium::TwoRay(two_ray) => {
-            radiated(PathLoss::TwoRay { height_m: two_ray.height_m }, two_ray.noise_dbm)
-        }
-        Medium::PisterHack(_) => MediumSpec::PisterHack { tx_power },
-        Medium::PdrMatrix(matrix) => MediumSpec::Fixed { pdr: matrix.matrix.clone() },
-        Medium::K7(k7) => MediumSpec::K7 { file: k7.file.clone() },
-        Medium::LinkTable(table) => MediumSpec::LinkTable { file: table.file.clone() },
-        Medium::Grenoble(_) => MediumSpec::Grenoble,
-        Medium::Links(links) => MediumSpec::Links(tree_links(scenario, links)),
-    }
-}
-
-/// The links of the scenario's tree; without one there are none, which the medium refuses by its number of nodes.
-fn tree_links(scenario: &Scenario, links: &Links) -> TreeLinksParams {
-    let no_tree = Tree::default();
-    let tree = match &scenario.topology {
-        Topology::Tree(tree) => tree,
-        _ => &no_tree,
-    };
-    let link = |(index, parent): (usize, &u16)| TreeLink {
-        parent: NodeId(*parent),
-        distance_m: tree.distances_m.get(index).copied().unwrap_or(links.reach_m),
-        pdr: tree.pdr.get(index).copied().unwrap_or(links.pdr),
-    };
-    TreeLinksParams {
-        links: tree.parents.iter().enumerate().map(link).collect(),
-        places_m: tree.places_m(),
-        reach_m: links.reach_m,
-        margin_db: links.margin_db,
-        exponent: links.exponent,
-        sigma_db: links.shadowing_db,
     }
 }
 
@@ -121,19 +61,10 @@ pub fn interferers(scenario: &Scenario) -> Vec<Interferer> {
 
 /// The power that every node sends with; 0 dBm where the medium has no such key.
 pub fn tx_power(scenario: &Scenario) -> Dbm {
-    Dbm(match &scenario.radio.medium {
-        Medium::Mrm(mrm) => mrm.tx_power_dbm,
-        Medium::LogDistance(log) => log.tx_power_dbm,
-        Medium::Friis(friis) => friis.tx_power_dbm,
-        Medium::TwoRay(two_ray) => two_ray.tx_power_dbm,
-        Medium::PisterHack(pister) => pister.tx_power_dbm,
-        Medium::UnitDisk(_)
-        | Medium::PdrMatrix(_)
-        | Medium::K7(_)
-        | Medium::LinkTable(_)
-        | Medium::Links(_)
-        | Medium::Grenoble(_) => 0.0,
-    })
+    match scenario.radio.medium.get(TX_POWER.key) {
+        Some(Value::Number(dbm)) => Dbm(dbm),
+        _ => Dbm(0.0),
+    }
 }
 
 /// Builds the air of the first seed and throws it away, so that a bad file or an impossible topology is told
@@ -141,7 +72,7 @@ pub fn tx_power(scenario: &Scenario) -> Dbm {
 pub fn check(scenario: &Scenario) -> Result<(), BuildError> {
     let seed = Seed(scenario.head.seed);
     let places = topology(scenario).place(seed)?;
-    build(&medium(scenario), &places, seed)?;
+    build(scenario.radio.medium.clone(), &places, seed)?;
     Interference::new(&interferers(scenario), places.nodes(), places.positions(), seed)?;
     Ok(())
 }
@@ -162,18 +93,6 @@ mod tests {
             let scenario = Scenario::load(builtin.name, &[]).expect("a built-in");
             assert_eq!(check(&scenario), Ok(()), "{}", builtin.name);
         }
-    }
-
-    #[test]
-    fn a_medium_without_keys_has_the_simulators_own_defaults() {
-        for name in ["unit-disk", "friis", "two-ray", "log-distance", "pister-hack"] {
-            let scenario = parse(&format!("[radio]\nmedium = \"{name}\""));
-            assert_eq!(Some(medium(&scenario)), MediumSpec::named(name), "{name}");
-        }
-        let MediumSpec::Mrm(params) = medium(&parse("")) else { panic!("mrm is the default") };
-        // Cooja's noise makes a 33 m grid one hop wide, so a scenario has another.
-        assert_eq!(MrmParams { noise: MrmParams::default().noise, ..params }, MrmParams::default());
-        assert_eq!(params.noise, Dbm(-81.6));
     }
 
     #[test]

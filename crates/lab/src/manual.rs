@@ -34,6 +34,7 @@ fn part(name: &str) -> Option<String> {
         .or_else(|| of(&rows.windows, name))
         .or_else(|| of(&rows.functions, name))
         .or_else(|| of(&rows.objectives, name))
+        .or_else(|| of(&rows.media, name))
 }
 
 fn of<A: Algorithm + ?Sized>(rows: &Registry<A>, name: &str) -> Option<String> {

@@ -20,7 +20,7 @@ use crate::scenario::{
 /// Builds the mesh of a scenario.
 pub fn mesh(scenario: &Scenario, seed: Seed, sinks: Sinks) -> Result<Mesh, Error> {
     let topology = air::topology(scenario).place(seed)?;
-    let medium = lowmesh_sim::air::build(&air::medium(scenario), &topology, seed)?;
+    let medium = lowmesh_sim::air::build(scenario.radio.medium.clone(), &topology, seed)?;
     let mut builder = Mesh::builder(seed)
         .medium(medium)
         .interferers(air::interferers(scenario))

@@ -91,6 +91,13 @@ impl<A: Algorithm + ?Sized> Choice<A> {
     pub fn replaced(&self) -> impl Iterator<Item = (&'static Parameter, &Value)> {
         self.replaced.iter().map(|(index, value)| (&self.row.parameters[*index], value))
     }
+    /// The paths of files among its values, for a reader that resolves them.
+    pub fn files_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        self.replaced.iter_mut().filter_map(|(_, value)| match value {
+            Value::File(path) => Some(path),
+            _ => None,
+        })
+    }
     /// Whether every parameter has its default.
     pub fn is_plain(&self) -> bool {
         self.replaced.is_empty()

@@ -64,16 +64,15 @@ pub enum InjectError {
 /// Three nodes in a line run for half an hour:
 ///
 /// ```
-/// use lowmesh_sim::air::{MediumSpec, build};
+/// use lowmesh_sim::air::{build, unit_disk};
 /// use lowmesh_sim::topology::TopologySpec;
 /// use lowmesh_sim::{Mesh, NodeParts, PAN};
 /// use lowmesh_units::{Duration, NodeId, Seed};
 ///
 /// let seed = Seed(1);
 /// let line = TopologySpec::Line { nodes: 3, spacing_m: 40.0 }.place(seed)?;
-/// let spec = MediumSpec::named("unit-disk").expect("one of the names");
 /// let mut mesh = Mesh::builder(seed)
-///     .medium(build(&spec, &line, seed)?)
+///     .medium(build(&unit_disk::ROW, &line, seed)?)
 ///     .node(NodeId(0), NodeParts::border_router(PAN))
 ///     .nodes(1..=2, |_| NodeParts::router(PAN))
 ///     .build()?;

@@ -6,17 +6,11 @@ use lowmesh_units::{Dbm, NodeId, Purpose, Rng, Seed};
 use crate::air::error::{BuildError, ConfigError, TextError};
 use crate::air::params::{SQUARE_NEIGHBOURS, SQUARE_PDR, SQUARE_SIDE_M, SQUARE_TRIES};
 use crate::air::pister_hack::{link_rssi, pdr_of_rssi};
+pub use crate::air::site::{Topology, TreeSpec};
 use crate::air::{Fields, Position, data_lines};
 
 /// Most nodes of a run: each has a [`NodeId`], and the last number stays free.
 pub const NODES_MAX: usize = u16::MAX as usize;
-
-/// The nodes of a run and, where they have any, their places.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Topology {
-    nodes: usize,
-    positions: Option<Vec<Position>>,
-}
 
 /// A topology as a scenario says it.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,6 +61,8 @@ pub enum TopologySpec {
         /// Nodes of the topology.
         nodes: usize,
     },
+    /// A tree, for media that take their links from it.
+    Tree(TreeSpec),
 }
 
 impl TopologySpec {
@@ -132,27 +128,13 @@ impl TopologySpec {
                 count("topology.nodes", nodes)?;
                 return Ok(Topology::unplaced(nodes));
             }
+            Self::Tree(ref tree) => {
+                let nodes = tree.parents.len() + 1;
+                count("topology.parents", nodes)?;
+                return Ok(Topology::tree_of(tree.clone()));
+            }
         };
         Ok(Topology::placed(positions))
-    }
-}
-
-impl Topology {
-    /// Nodes at `positions`, the root first.
-    pub fn placed(positions: Vec<Position>) -> Self {
-        Self { nodes: positions.len(), positions: Some(positions) }
-    }
-    /// `nodes` nodes without places.
-    pub const fn unplaced(nodes: usize) -> Self {
-        Self { nodes, positions: None }
-    }
-    /// How many nodes there are.
-    pub const fn nodes(&self) -> usize {
-        self.nodes
-    }
-    /// The places, by node, where there are any.
-    pub fn positions(&self) -> Option<&[Position]> {
-        self.positions.as_deref()
     }
 }
 

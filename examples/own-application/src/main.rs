@@ -2,7 +2,7 @@
 //! one after the other with confirmable PUT requests.
 
 use lowmesh_coap::{RequestTemplate, ResponseTemplate};
-use lowmesh_sim::air::{MediumSpec, build};
+use lowmesh_sim::air::{build, unit_disk};
 use lowmesh_sim::topology::TopologySpec;
 use lowmesh_sim::{Mesh, NodeParts, PAN, prefix_of};
 use lowmesh_stack::COAP_PORT;
@@ -68,9 +68,8 @@ impl Application for Switch {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (seed, nodes) = (Seed(1), 9);
     let grid = TopologySpec::Grid { rows: 3, cols: 3, spacing_m: 30.0 }.place(seed)?;
-    let spec = MediumSpec::named("unit-disk").expect("one of the names");
     let mut builder = Mesh::builder(seed)
-        .medium(build(&spec, &grid, seed)?)
+        .medium(build(&unit_disk::ROW, &grid, seed)?)
         .node(NodeId(0), NodeParts::border_router(PAN))
         .nodes(1..nodes, |_| NodeParts::router(PAN));
     let addressing = NodeParts::router(PAN).stack.addressing;

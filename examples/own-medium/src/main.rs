@@ -1,41 +1,64 @@
 //! A medium of one's own: a corridor with a fire door that opens and closes.
 //!
-//! Five nodes stand in a row. The door between nodes 2 and 3 weakens what passes it by 30 dB; it is shut for the
-//! first ten minutes of every half hour. Frames survive by a curve that is simpler than the standard's.
+//! Nodes stand in a row. The door behind the middle weakens what passes it; it is shut for the first ten minutes of
+//! every half hour. Frames survive by a curve that is simpler than the standard's. The row gives the medium a name and
+//! a key in the scenario section `[radio]`.
 
-use lowmesh_sim::air::{Link, Links, Medium, Overlap, conformance};
-use lowmesh_sim::{Mesh, NodeParts, PAN, traffic};
-use lowmesh_units::{Dbm, Duration, Instant, NodeId, Seed};
+use std::error::Error;
 
-const NODES: u16 = 5;
+use lowmesh_lab::scenario::Rows;
+use lowmesh_lab::simulate::{Sinks, simulate};
+use lowmesh_registry::{Choice, Parameter, Registry, Row};
+use lowmesh_sim::air::{
+    Link, Links, MakeMedium, Medium, Needs, Overlap, SECTION, build, conformance,
+};
+use lowmesh_sim::topology::{Topology, TopologySpec};
+use lowmesh_units::{Dbm, Duration, Instant, Seed};
+
+static CORRIDOR: Row<dyn Medium> = Row {
+    name: "corridor",
+    summary: "Nodes in a row, with a fire door behind the middle",
+    section: SECTION,
+    parameters: &[Parameter::number("door_db", 30.0, 0.0, 100.0, "Loss of a shut door")
+        .unit("dB")
+        .source("ours")],
+    make: MakeMedium {
+        needs: Needs::Table(|_| None),
+        build: |choice, topology, _| {
+            Ok(Box::new(Corridor::new(topology, choice.number("door_db"))))
+        },
+    },
+};
+
 const SPACING_M: f64 = 30.0;
-const DOOR_DB: f64 = 30.0;
-/// The first node behind the door.
-const BEHIND: u16 = 3;
 const SHUT: Duration = Duration::from_secs(600);
 const OPEN: Duration = Duration::from_secs(1200);
 
 #[derive(Debug)]
 struct Corridor {
+    nodes: usize,
+    door_db: f64,
     links: Links,
     is_shut: bool,
     next: Instant,
 }
 
 impl Corridor {
-    fn new() -> Self {
-        Self { links: links(true), is_shut: true, next: Instant::ZERO + SHUT }
+    fn new(topology: &Topology, door_db: f64) -> Self {
+        let nodes = topology.nodes();
+        let (links, next) = (links(nodes, door_db), Instant::ZERO + SHUT);
+        Self { nodes, door_db, links, is_shut: true, next }
     }
 }
 
-/// All pairs, for a door that is shut or open. A pair that may ever hear each other is in the table, so a shut door
-/// makes links weak, not absent.
-fn links(is_shut: bool) -> Links {
-    Links::flat(usize::from(NODES), |from, to| {
+/// All pairs, for a door that takes so much. A pair that may ever hear each other is in the table, so a shut door makes
+/// links weak, not absent.
+fn links(nodes: usize, door_db: f64) -> Links {
+    Links::flat(nodes, |from, to| {
+        let is_behind = |index: usize| 2 * index >= nodes;
         let metres = SPACING_M * f64::from(from.0.abs_diff(to.0));
-        let door_db = if is_shut && (from.0 < BEHIND) != (to.0 < BEHIND) { DOOR_DB } else { 0.0 };
-        let loss_db = 60.0 + 0.8 * metres + door_db;
-        Some(Link::radiated(Dbm(-loss_db)))
+        let door_db = if is_behind(from.index()) == is_behind(to.index()) { 0.0 } else { door_db };
+        Some(Link::radiated(Dbm(-(60.0 + 0.8 * metres + door_db))))
     })
 }
 
@@ -48,7 +71,7 @@ fn curve(sinr: f64, octets: f64) -> f64 {
 
 impl Medium for Corridor {
     fn name(&self) -> &'static str {
-        "corridor"
+        CORRIDOR.name
     }
     fn links(&self) -> &Links {
         &self.links
@@ -67,35 +90,27 @@ impl Medium for Corridor {
             self.is_shut = !self.is_shut;
             self.next += if self.is_shut { SHUT } else { OPEN };
         }
-        self.links = links(self.is_shut);
+        self.links = links(self.nodes, if self.is_shut { self.door_db } else { 0.0 });
     }
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // What every medium must keep; call it in a test of yours.
-    conformance::check(|| Box::new(Corridor::new()))?;
+const SCENARIO: &str = "name = 'corridor'\nduration = '2h'\ntopology = { kind = 'table', nodes = 6 }\n\
+    radio = { medium = 'corridor', door_db = 35 }\n";
 
-    let readings =
-        traffic::Config { period: Duration::from_secs(30), ..traffic::Config::readings() };
-    let mut mesh = Mesh::builder(Seed(1))
-        .medium(Box::new(Corridor::new()))
-        .node(NodeId(0), NodeParts::border_router(PAN))
-        .nodes(1..NODES, |_| NodeParts::router(PAN))
-        .traffic(readings)
-        .build()?;
-    for _ in 0..12 {
-        mesh.run_for(Duration::from_secs(600));
-        let snapshot = mesh.snapshot();
-        let up = |node: &&lowmesh_sim::NodeSnapshot| node.is_joined;
-        println!(
-            "{:>6}: {} of {NODES} joined",
-            snapshot.now,
-            snapshot.nodes.iter().filter(up).count()
-        );
+fn main() -> Result<(), Box<dyn Error>> {
+    // What every medium must keep; call it in a test of yours. `build` gives what `Mesh::builder()` takes.
+    let five = TopologySpec::Unplaced { nodes: 5 }.place(Seed(1))?;
+    let corridor = Choice::from(&CORRIDOR).with("door_db", 20.0)?;
+    conformance::check(|| build(corridor.clone(), &five, Seed(1)).expect("it takes any nodes"))?;
+
+    let rows = Rows { media: Registry::builtin().with(&CORRIDOR), ..Rows::default() };
+    let swept = rows.read("corridor.toml", SCENARIO, &["traffic.period=30s".to_owned()])?;
+    let outcome = simulate(&swept.points[0].1, Seed(1), Sinks::default(), &|_| ())?;
+    for (index, node) in outcome.nodes.iter().enumerate() {
+        println!("node {index} joined at {:?}", node.joined);
     }
-    let outcome = mesh.finish()?;
     let good = outcome.transactions.iter().filter(|reading| reading.delay().is_some()).count();
     println!("{good} of {} readings were answered", outcome.transactions.len());
-    assert!(good > 0 && outcome.nodes[4].joined.is_some_and(|at| at > Instant::ZERO + SHUT));
+    assert!(good > 0 && outcome.nodes[5].joined.is_some_and(|at| at > Instant::ZERO + SHUT));
     Ok(())
 }

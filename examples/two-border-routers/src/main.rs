@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use lowmesh_mac::tsch::hopping::HoppingSequence;
-use lowmesh_sim::air::{MediumSpec, build};
+use lowmesh_sim::air::{build, unit_disk};
 use lowmesh_sim::topology::TopologySpec;
 use lowmesh_sim::traffic::{self, Collector};
 use lowmesh_sim::{Mesh, NodeParts, PAN, Wire};
@@ -34,14 +34,13 @@ fn border_router(id: NodeId) -> NodeParts {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seed = Seed(1);
     let grid = TopologySpec::Grid { rows: 4, cols: 3, spacing_m: 30.0 }.place(seed)?;
-    let medium = MediumSpec::named("unit-disk").expect("one of the names");
     let readings = traffic::Config {
         collector: Collector::First,
         period: Duration::from_secs(30),
         ..traffic::Config::readings()
     };
     let mut mesh = Mesh::builder(seed)
-        .medium(build(&medium, &grid, seed)?)
+        .medium(build(&unit_disk::ROW, &grid, seed)?)
         .backbone(Wire::ethernet())
         .node(NodeId(0), border_router(NodeId(0)))
         .nodes(1..BORDER, router)

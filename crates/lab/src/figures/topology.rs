@@ -72,7 +72,7 @@ pub fn draw(slice: &[(String, &PointResult)]) -> Vec<Figure> {
 fn network(scenario: &Scenario, seed: Seed, nodes: &[NodeDetail]) -> (Vec<Point>, Vec<Link>) {
     let topology = air::topology(scenario).place(seed).ok();
     let few = topology.as_ref().filter(|_| nodes.len() <= LINKS_NODES_MAX);
-    let medium = few.and_then(|topology| build(&air::medium(scenario), topology, seed).ok());
+    let medium = few.and_then(|topology| build(scenario.radio.medium.clone(), topology, seed).ok());
     let placed = topology.as_ref().and_then(|topology| topology.positions());
     let places = match placed.filter(|positions| positions.len() == nodes.len()) {
         Some(positions) => positions.iter().map(|position| (position.x_m, -position.y_m)).collect(),

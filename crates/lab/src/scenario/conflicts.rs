@@ -1,12 +1,13 @@
 //! Values of a scenario that are each allowed, but not together.
 
+use lowmesh_sim::air::Needs;
 use lowmesh_sixtop::functions::{Children, make};
 use lowmesh_units::Duration;
 
 use super::error::{ConfigError, Fault, Origin};
 use super::{
-    Application, Coap, Collector, Head, Medium, Routes, RplMode, Scenario, Topology, Traffic, Tsch,
-    UnitDisk, topology,
+    Application, Coap, Collector, Head, Routes, RplMode, Scenario, Topology, Traffic, Tsch,
+    topology,
 };
 
 impl Scenario {
@@ -63,14 +64,8 @@ impl Scenario {
     fn medium_conflicts(&self, check: &mut impl FnMut(bool, &str, String)) {
         let medium = self.radio.medium.name();
         let placed = !matches!(self.topology, Topology::Table(_) | Topology::Tree(_));
-        let own_table = matches!(
-            self.radio.medium,
-            Medium::PdrMatrix(_)
-                | Medium::K7(_)
-                | Medium::LinkTable(_)
-                | Medium::Grenoble(_)
-                | Medium::Links(_)
-        );
+        let needs = self.radio.medium.row().make.needs;
+        let own_table = !matches!(needs, Needs::Places);
         check(
             own_table && placed,
             "topology.kind",
@@ -85,18 +80,11 @@ impl Scenario {
                 "medium \"{medium}\" needs places; write another kind than \"table\" or \"tree\""
             ),
         );
-        if let Medium::UnitDisk(disk) = &self.radio.medium {
-            let UnitDisk { range_m, interference_range_m, .. } = disk;
-            check(
-                interference_range_m < range_m,
-                "radio.interference_range_m",
-                format!("{interference_range_m} is below radio.range_m = {range_m}"),
-            );
-        }
-        let expected = match &self.radio.medium {
-            Medium::Grenoble(_) => Some(GRENOBLE_NODES),
-            Medium::PdrMatrix(pdr) => Some(pdr.matrix.len() as u32),
-            _ => None,
+        let expected: Option<u32> = match needs {
+            Needs::Table(nodes) => {
+                nodes(&self.radio.medium).and_then(|nodes| nodes.try_into().ok())
+            }
+            Needs::Places | Needs::Tree => None,
         };
         if let (Some(nodes), Some(expected)) = (self.topology.nodes(), expected) {
             check(
@@ -118,9 +106,11 @@ impl Scenario {
     /// Whether what needs a tree has one.
     fn tree_conflicts(&self, check: &mut impl FnMut(bool, &str, String)) {
         let Topology::Tree(tree) = &self.topology else {
-            let links = matches!(self.radio.medium, Medium::Links(_));
-            let message = "medium \"links\" is one of a tree; write kind = \"tree\"".to_owned();
-            check(links, "topology.kind", message);
+            let medium = &self.radio.medium;
+            let message =
+                format!("medium \"{}\" is one of a tree; write kind = \"tree\"", medium.name());
+            let needs_tree = matches!(medium.row().make.needs, Needs::Tree);
+            check(needs_tree, "topology.kind", message);
             let message = "\"static\" takes the routes of a tree; write topology.kind = \"tree\"";
             check(self.head.routes == Routes::Static, "routes", message.to_owned());
             return;
@@ -187,6 +177,3 @@ impl Scenario {
         check(self.head.routes == Routes::Rpl && hops_min > 1, "traffic.hops_min", message);
     }
 }
-
-/// Nodes in the Grenoble trace of January 2018.
-const GRENOBLE_NODES: u32 = 50;

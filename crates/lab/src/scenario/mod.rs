@@ -42,10 +42,7 @@ pub use fragments::{EndToEnd, Forwarded, Fragments, HopWise, Recovered};
 pub use mac::{Ack, Cca, Csma, Duplicates, Mac, Thin, Tsch};
 pub use mesh::{Clock, Energy, Ipv6, Lowpan, Probe, Routes, Rpl, RplMode};
 pub(crate) use numbers::literal;
-pub use radio::{
-    Burst, Friis, Grenoble, K7, LinkTable, Links, LogDistance, Medium, Mrm, PdrMatrix, PisterHack,
-    Radio, TwoRay, UnitDisk, Wifi,
-};
+pub use radio::{Burst, Radio, Wifi};
 pub use rows::{Listed, Rows};
 pub use topology::{Addresses, Grid, Line, Placed, Positions, Random, Star, Table, Topology, Tree};
 pub use traffic::{Application, Arrivals, Coap, Collector, Traffic};
@@ -126,13 +123,15 @@ impl Section for Scenario {
         cursor.numbers(&mut coap.congestion);
         let mut schedule = cursor.section("schedule");
         cursor.numbers(&mut schedule);
+        let mut radio: Radio = cursor.section("radio");
+        cursor.numbers(&mut radio.medium);
         let mut rpl: Rpl = cursor.section("rpl");
         cursor.numbers(&mut rpl.objective);
         Self {
             head,
             topology,
             addresses,
-            radio: cursor.section("radio"),
+            radio,
             mac: cursor.section("mac"),
             schedule,
             rpl,
@@ -152,6 +151,7 @@ impl Section for Scenario {
         let (topology, addresses) = (self.topology.clone(), self.addresses);
         lines.section("topology", &Placed { topology, addresses });
         lines.section("radio", &self.radio);
+        lines.numbers(&self.radio.medium);
         lines.section("mac", &self.mac);
         lines.section("schedule", &self.schedule);
         lines.numbers(&self.schedule);
@@ -286,11 +286,7 @@ impl Scenario {
         if let Topology::Positions(positions) = &mut self.topology {
             files.push(&mut positions.file);
         }
-        match &mut self.radio.medium {
-            Medium::K7(k7) => files.push(&mut k7.file),
-            Medium::LinkTable(table) => files.push(&mut table.file),
-            _ => {}
-        }
+        files.extend(self.radio.medium.files_mut());
         files
     }
 

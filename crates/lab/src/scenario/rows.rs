@@ -3,6 +3,7 @@
 use lowmesh_congestion::{Timer, Window};
 use lowmesh_registry::{Algorithm, Registry};
 use lowmesh_rpl::ObjectiveFunction;
+use lowmesh_sim::air::Medium;
 use lowmesh_sixtop::SchedulingFunction;
 
 /// The algorithms that scenarios can name: by default the built-in ones.
@@ -28,6 +29,8 @@ pub struct Rows {
     pub functions: Registry<dyn SchedulingFunction>,
     /// Objective functions: `rpl.objective`.
     pub objectives: Registry<dyn ObjectiveFunction>,
+    /// Media: `radio.medium`.
+    pub media: Registry<dyn Medium>,
 }
 
 impl Default for Rows {
@@ -37,6 +40,7 @@ impl Default for Rows {
             windows: Registry::builtin(),
             functions: Registry::builtin(),
             objectives: Registry::builtin(),
+            media: Registry::builtin(),
         }
     }
 }
@@ -68,5 +72,11 @@ impl Listed for dyn SchedulingFunction {
 impl Listed for dyn ObjectiveFunction {
     fn registry(rows: &Rows) -> &Registry<Self> {
         &rows.objectives
+    }
+}
+
+impl Listed for dyn Medium {
+    fn registry(rows: &Rows) -> &Registry<Self> {
+        &rows.media
     }
 }

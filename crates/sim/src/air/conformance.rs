@@ -34,13 +34,12 @@ pub struct Breach {
 ///
 /// ```
 /// use lowmesh_sim::air::conformance::check;
-/// use lowmesh_sim::air::{MediumSpec, build};
+/// use lowmesh_sim::air::{build, pathloss};
 /// use lowmesh_sim::topology::TopologySpec;
 /// use lowmesh_units::Seed;
 ///
 /// let line = TopologySpec::Line { nodes: 3, spacing_m: 40.0 }.place(Seed(1))?;
-/// let spec = MediumSpec::named("log-distance").expect("one of the names");
-/// check(|| build(&spec, &line, Seed(1)).expect("it has places"))?;
+/// check(|| build(&pathloss::LOG_DISTANCE, &line, Seed(1)).expect("it has places"))?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn check(make: impl Fn() -> Box<dyn Medium>) -> Result<(), Breach> {

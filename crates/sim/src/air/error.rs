@@ -1,6 +1,8 @@
 //! Errors of the user's values: a key of a scenario, or a place in a file. What to do about a wrong
 //! value is said in the error itself.
 
+use lowmesh_registry::ParameterError;
+
 /// A value of a scenario that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key} = {value}: {allowed}")]
@@ -53,6 +55,9 @@ pub enum BuildError {
     /// A value of the scenario.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// A parameter of a medium.
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
     /// A place in a file that the scenario names.
     #[error(transparent)]
     Text(#[from] TextError),

@@ -19,13 +19,15 @@
 use core::fmt::Write as _;
 use std::collections::{BTreeMap, BTreeSet};
 
+use lowmesh_registry::{Parameter, Row as MediumRow};
 use lowmesh_units::{Channel, Dbm, NodeId};
 
 use super::error::{ConfigError, TextError};
 use super::k7::{K7, Row};
 use super::links::{Link, Links, Spectrum};
-use super::params::PISTER_HACK_NOISE_DBM;
+use super::params::{GRENOBLE_NODES, PISTER_HACK_NOISE_DBM};
 use super::pister_hack::rssi_of_pdr;
+use super::row::{MakeMedium, Needs, SECTION, read, unreadable};
 use super::{Fields, Medium, Overlap, data_lines};
 
 /// A directed link on one channel: transmitter, receiver, channel.
@@ -168,7 +170,50 @@ impl Sweeps {
     }
 }
 
-/// The media named `fixed` and `link-table`.
+/// Delivery ratios written in the scenario.
+pub static PDR_MATRIX: MediumRow<dyn Medium> = MediumRow {
+    name: "pdr-matrix",
+    summary: "A fixed delivery ratio for each link",
+    section: SECTION,
+    parameters: &[Parameter::matrix(
+        "matrix",
+        "Delivery ratios, one row for each sender and one column for each receiver",
+    )],
+    make: MakeMedium {
+        needs: Needs::Table(|choice| Some(choice.matrix("matrix").len())),
+        build: |choice, _, _| Ok(Box::new(Tabled::fixed(&choice.matrix("matrix"))?)),
+    },
+};
+
+/// A table of links in a file.
+pub static ROW: MediumRow<dyn Medium> = MediumRow {
+    name: "link-table",
+    summary: "Mean delivery ratio and power by link and channel, from a file",
+    section: SECTION,
+    parameters: &[Parameter::file("file", "The CSV file, relative to the scenario's folder")],
+    make: MakeMedium {
+        needs: Needs::Table(|_| None),
+        build: |choice, _, _| {
+            let file = choice.text("file");
+            let contents = read(&file)?;
+            let text =
+                core::str::from_utf8(&contents).map_err(|error| unreadable(&file, &error))?;
+            Ok(Box::new(Tabled::link_table(ROW.name, &LinkTable::parse(&file, text)?)))
+        },
+    },
+};
+
+/// The built-in measurement of Grenoble.
+pub static GRENOBLE: MediumRow<dyn Medium> = MediumRow::<dyn Medium>::plain(
+    "grenoble",
+    "Real link qualities of the FIT IoT-LAB site in Grenoble, built in",
+    MakeMedium {
+        needs: Needs::Table(|_| Some(GRENOBLE_NODES)),
+        build: |_, _, _| Ok(Box::new(Tabled::link_table(GRENOBLE.name, &LinkTable::grenoble()))),
+    },
+);
+
+/// The media named `pdr-matrix`, `link-table` and `grenoble`.
 #[derive(Clone, Debug)]
 pub struct Tabled {
     name: &'static str,
@@ -176,8 +221,8 @@ pub struct Tabled {
 }
 
 impl Tabled {
-    /// The medium of a link table.
-    pub fn link_table(table: &LinkTable) -> Self {
+    /// The medium of a link table, called `name`.
+    pub fn link_table(name: &'static str, table: &LinkTable) -> Self {
         let mut receivers = vec![Vec::new(); table.nodes];
         for (src, dst, _) in table.means.keys() {
             // The keys ascend, so the channels of one link stand together.
@@ -189,7 +234,7 @@ impl Tabled {
         for ((src, dst, channel), mean) in &table.means {
             links.set(*src, *dst, *channel, Some(Link::dictated(mean.rssi, mean.pdr)));
         }
-        Self { name: "link-table", links }
+        Self { name, links }
     }
 
     /// The medium in which a frame of i reaches j with chance `matrix[i][j]`, on all channels; its RSSI
@@ -198,17 +243,17 @@ impl Tabled {
         for (tx, row) in matrix.iter().enumerate() {
             if row.len() != matrix.len() {
                 let allowed = format!("{} numbers are allowed, one for each node", matrix.len());
-                return Err(ConfigError::new(format!("medium.pdr[{tx}]"), &row.len(), allowed));
+                return Err(ConfigError::new(format!("radio.matrix[{tx}]"), &row.len(), allowed));
             }
             for (rx, pdr) in row.iter().enumerate() {
-                ConfigError::within(&format!("medium.pdr[{tx}][{rx}]"), *pdr, 0.0, 1.0)?;
+                ConfigError::within(&format!("radio.matrix[{tx}][{rx}]"), *pdr, 0.0, 1.0)?;
             }
         }
         let links = Links::flat(matrix.len(), |tx, rx| {
             let pdr = matrix[tx.index()][rx.index()];
             (pdr > 0.0).then(|| Link::dictated(Dbm(rssi_of_pdr(pdr)), pdr))
         });
-        Ok(Self { name: "fixed", links })
+        Ok(Self { name: PDR_MATRIX.name, links })
     }
 }
 
@@ -311,8 +356,8 @@ mod tests {
         assert!((p - 0.7).abs() < 1e-12);
         assert_eq!(medium.neighbours(NodeId(1)), []);
         let ragged = Tabled::fixed(&[vec![0.0], vec![0.0, 0.0]]).expect_err("not square");
-        assert_eq!(ragged.key, "medium.pdr[0]");
+        assert_eq!(ragged.key, "radio.matrix[0]");
         let wrong = Tabled::fixed(&[vec![0.0, 1.7], vec![0.0, 0.0]]).expect_err("not a chance");
-        assert_eq!(wrong.key, "medium.pdr[0][1]");
+        assert_eq!(wrong.key, "radio.matrix[0][1]");
     }
 }

@@ -10,14 +10,13 @@
 //! One frame from the root of a line, at everyone who may hear it:
 //!
 //! ```
-//! use lowmesh_sim::air::{MediumSpec, Noise, Signal, build, reception_draw, resolve};
+//! use lowmesh_sim::air::{Noise, Signal, build, reception_draw, resolve, unit_disk};
 //! use lowmesh_sim::topology::TopologySpec;
 //! use lowmesh_units::{Channel, Instant, NodeId, Seed};
 //!
 //! let seed = Seed(1);
 //! let line = TopologySpec::Line { nodes: 3, spacing_m: 40.0 }.place(seed)?;
-//! let spec = MediumSpec::named("unit-disk").expect("one of the names");
-//! let medium = build(&spec, &line, seed)?;
+//! let medium = build(&unit_disk::ROW, &line, seed)?;
 //!
 //! let noise = Noise { floor_mw: medium.noise().milliwatts(), extra_mw: 0.0 };
 //! let (tx, start, channel) = (NodeId(0), Instant::ZERO, Channel::new(11).expect("in the band"));
@@ -33,6 +32,7 @@
 //! # Ok::<(), lowmesh_sim::air::error::BuildError>(())
 //! ```
 
+mod builtin;
 pub mod cca;
 pub mod conformance;
 pub mod error;
@@ -51,7 +51,8 @@ pub mod playback;
 pub mod position;
 pub mod receiver;
 pub mod reception;
-pub mod spec;
+mod row;
+pub mod site;
 pub mod tree_links;
 pub mod unit_disk;
 
@@ -67,7 +68,7 @@ pub use overlap::{Curve, Overlap};
 pub use position::Position;
 pub use receiver::{Arrival, Fate, FrameId, Receiver};
 pub use reception::{Noise, Resolution, Signal, reception_draw, resolve};
-pub use spec::{MediumSpec, build};
+pub use row::{BuildMedium, MakeMedium, Needs, SECTION, TX_POWER, build, places};
 
 /// A radio medium: the source of received powers, and of PDRs where it dictates them.
 ///
@@ -92,7 +93,7 @@ pub use spec::{MediumSpec, build};
 ///
 /// [`conformance::check`] tries what of this can be tried.
 pub trait Medium: Debug + Send {
-    /// Its name, for reports and errors; that of a built-in medium is its name in a scenario.
+    /// Its name, for reports and errors; that of a medium with a row is the name in the row.
     fn name(&self) -> &'static str;
     /// All links as they stand after the last [`Medium::advance`]. A pair that may ever carry a frame is in the table
     /// from the start, silent or not.

@@ -9,16 +9,77 @@
 //! With the defaults half of all frames still arrive over 499 m, so a grid at 33 m is one hop wide;
 //! a noise of -81.6 dBm puts that range at 60 m.
 
+use lowmesh_registry::{Choice, Parameter, Row};
 use lowmesh_units::Dbm;
 
 use super::links::{Link, Links};
 use super::params::{
-    MRM_CAPTURE_DB, MRM_GAIN_VARIANCE, MRM_NOISE_DBM, MRM_NOISE_VARIANCE, MRM_SENSITIVITY_DBM,
-    MRM_SNR_THRESHOLD_DB, PROBABILITY_MIN,
+    MRM_CAPTURE_DB, MRM_GAIN_VARIANCE, MRM_GRID_NOISE_DBM, MRM_NOISE_DBM, MRM_NOISE_VARIANCE,
+    MRM_SENSITIVITY_DBM, MRM_SNR_THRESHOLD_DB, PROBABILITY_MIN,
 };
 use super::pathloss::friis_gain_db;
 use super::position::Position;
+use super::row::{MakeMedium, Needs, SECTION, TX_POWER, places};
 use super::{Medium, Overlap};
+
+/// The row of [`Mrm`].
+pub static ROW: Row<dyn Medium> = Row {
+    name: "mrm",
+    summary: "Cooja's multi-path medium, direct ray",
+    section: SECTION,
+    parameters: &[
+        TX_POWER.source("a Cooja mote always sends at 0 dBm"),
+        Parameter::number("noise_dbm", MRM_GRID_NOISE_DBM, -150.0, 0.0, "Mean background noise")
+            .unit("dBm")
+            .source("ours: delivery ratios of .99, .84 and .36 at 33, 46.7 and 66 m. Cooja's own -100 makes a 33 m grid one hop wide"),
+        cooja(
+            "snr_threshold_db",
+            (MRM_SNR_THRESHOLD_DB, -50.0, 50.0),
+            "Signal-to-noise ratio at which half of the frames arrive",
+        )
+        .unit("dB"),
+        cooja("system_gain_var", (MRM_GAIN_VARIANCE, 0.0, 400.0), "Variance of the system gain")
+            .unit("dB squared"),
+        cooja("noise_var", (MRM_NOISE_VARIANCE, 0.0, 400.0), "Variance of the background noise")
+            .unit("dB squared"),
+        cooja(
+            "sensitivity_dbm",
+            (MRM_SENSITIVITY_DBM, -150.0, 0.0),
+            "Sensitivity of the receiver; raises the threshold where it lies above the noise",
+        )
+        .unit("dBm"),
+        cooja(
+            "capture_db",
+            (MRM_CAPTURE_DB, 0.0, 50.0),
+            "A new frame captures the receiver unless it is weaker by more than this",
+        )
+        .unit("dB"),
+    ],
+    make: MakeMedium {
+        needs: Needs::Places,
+        build: |choice, topology, _| Ok(Box::new(Mrm::new(params(choice), places(topology)?))),
+    },
+};
+
+const fn cooja(
+    key: &'static str,
+    (default, low, high): (f64, f64, f64),
+    summary: &'static str,
+) -> Parameter {
+    Parameter::number(key, default, low, high, summary).source("default of Cooja's MRM")
+}
+
+fn params(choice: &Choice<dyn Medium>) -> MrmParams {
+    MrmParams {
+        tx_power: Dbm(choice.number("tx_power_dbm")),
+        noise: Dbm(choice.number("noise_dbm")),
+        snr_threshold_db: choice.number("snr_threshold_db"),
+        sensitivity: Dbm(choice.number("sensitivity_dbm")),
+        noise_variance: choice.number("noise_var"),
+        gain_variance: choice.number("system_gain_var"),
+        capture_db: choice.number("capture_db"),
+    }
+}
 
 /// The values of the model.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -99,7 +160,7 @@ impl Mrm {
 
 impl Medium for Mrm {
     fn name(&self) -> &'static str {
-        "mrm"
+        ROW.name
     }
     fn links(&self) -> &Links {
         &self.links

@@ -55,6 +55,8 @@ pub const DISK_NOTHING_DBM: f64 = -100.0;
 pub const MRM_SNR_THRESHOLD_DB: f64 = 6.0;
 /// MRM: mean background noise, dBm (Cooja `bg_noise_mean`); grids at 33 m need about -81.6.
 pub const MRM_NOISE_DBM: f64 = -100.0;
+/// MRM: mean background noise of scenarios, dBm: ours, -81.6, so that a grid at 33 m has several hops.
+pub const MRM_GRID_NOISE_DBM: f64 = -81.6;
 /// MRM: variance of the background noise, dB^2 (Cooja `bg_noise_var`).
 pub const MRM_NOISE_VARIANCE: f64 = 1.0;
 /// MRM: variance of the system gain, dB^2 (Cooja `system_gain_var`).

@@ -1,13 +1,74 @@
 //! Media whose received power follows from distance alone, and whose frames succeed by their SINR:
 //! `friis`, `two-ray` and `log-distance` (with static shadowing, one seeded draw a link, alike both ways).
 
+use lowmesh_registry::{Choice, Parameter, Row};
 use lowmesh_units::rng::draw_normal;
 use lowmesh_units::{Dbm, NodeId, Purpose, Seed};
 
+use super::error::BuildError;
 use super::links::{Link, Links};
-use super::params::{AUDIBLE_BELOW_NOISE_DB, CARRIER_MHZ, FRIIS_CONSTANT_DB};
+use super::params::{
+    ANTENNA_HEIGHT_M, AUDIBLE_BELOW_NOISE_DB, CARRIER_MHZ, FRIIS_CONSTANT_DB, PATH_LOSS_EXPONENT,
+    SHADOWING_SIGMA_DB,
+};
 use super::position::Position;
+use super::row::{self, MakeMedium, NOISE, Needs, SECTION, TX_POWER, places};
+use super::site::Topology;
 use super::{Medium, Overlap};
+
+/// Log-distance path loss.
+pub static LOG_DISTANCE: Row<dyn Medium> = Row {
+    name: "log-distance",
+    summary: "Log-distance path loss with shadowing",
+    section: SECTION,
+    parameters: &[
+        TX_POWER,
+        NOISE,
+        row::exponent(PATH_LOSS_EXPONENT, "Path-loss exponent"),
+        row::shadowing(SHADOWING_SIGMA_DB, "Standard deviation of the shadowing of a link"),
+    ],
+    make: radiated(|choice, topology, seed| {
+        let (exponent, sigma_db) = (choice.number("exponent"), choice.number("shadowing_db"));
+        Radiated::of(PathLoss::LogDistance { exponent, sigma_db }, choice, topology, seed)
+    }),
+};
+
+/// Free space.
+pub static FRIIS: Row<dyn Medium> = Row {
+    name: "friis",
+    summary: "Free space",
+    section: SECTION,
+    parameters: &[TX_POWER, NOISE],
+    make: radiated(|choice, topology, seed| Radiated::of(PathLoss::Friis, choice, topology, seed)),
+};
+
+/// Two rays.
+pub static TWO_RAY: Row<dyn Medium> = Row {
+    name: "two-ray",
+    summary: "Free space at short distances, ground reflection at long ones",
+    section: SECTION,
+    parameters: &[
+        TX_POWER,
+        NOISE,
+        Parameter::number(
+            "height_m",
+            ANTENNA_HEIGHT_M,
+            0.01,
+            1000.0,
+            "Height of the antennas over ground",
+        )
+        .unit("m")
+        .source("ours"),
+    ],
+    make: radiated(|choice, topology, seed| {
+        let height_m = choice.number("height_m");
+        Radiated::of(PathLoss::TwoRay { height_m }, choice, topology, seed)
+    }),
+};
+
+const fn radiated(build: row::BuildMedium) -> MakeMedium {
+    MakeMedium { needs: Needs::Places, build }
+}
 
 /// How power falls with distance.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -73,6 +134,17 @@ pub struct Radiated {
 }
 
 impl Radiated {
+    /// The medium of `model` with the power and the noise of `choice`.
+    fn of(
+        model: PathLoss,
+        choice: &Choice<dyn Medium>,
+        topology: &Topology,
+        seed: Seed,
+    ) -> Result<Box<dyn Medium>, BuildError> {
+        let (tx_power, noise) = (choice.number("tx_power_dbm"), choice.number("noise_dbm"));
+        let positions = places(topology)?;
+        Ok(Box::new(Self::new(model, positions, Dbm(tx_power), Dbm(noise), seed)))
+    }
     /// The links among `positions` by `model`.
     pub fn new(
         model: PathLoss,
@@ -94,9 +166,9 @@ impl Radiated {
 impl Medium for Radiated {
     fn name(&self) -> &'static str {
         match self.model {
-            PathLoss::Friis => "friis",
-            PathLoss::TwoRay { .. } => "two-ray",
-            PathLoss::LogDistance { .. } => "log-distance",
+            PathLoss::Friis => FRIIS.name,
+            PathLoss::TwoRay { .. } => TWO_RAY.name,
+            PathLoss::LogDistance { .. } => LOG_DISTANCE.name,
         }
     }
     fn links(&self) -> &Links {

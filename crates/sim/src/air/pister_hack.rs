@@ -6,6 +6,7 @@
 
 use std::sync::LazyLock;
 
+use lowmesh_registry::Row;
 use lowmesh_units::rng::{draw, draw_unit};
 use lowmesh_units::{Dbm, Purpose, Seed};
 
@@ -15,7 +16,23 @@ use super::params::{
 };
 use super::pathloss::friis_gain_db;
 use super::position::Position;
+use super::row::{MakeMedium, Needs, SECTION, TX_POWER, places};
 use super::{Medium, Overlap};
+
+/// The row of [`PisterHack`].
+pub static ROW: Row<dyn Medium> = Row {
+    name: "pister-hack",
+    summary: "The 6TiSCH Simulator's model",
+    section: SECTION,
+    parameters: &[TX_POWER.source("6TiSCH Simulator")],
+    make: MakeMedium {
+        needs: Needs::Places,
+        build: |choice, topology, seed| {
+            let tx_power = Dbm(choice.number("tx_power_dbm"));
+            Ok(Box::new(PisterHack::new(places(topology)?, tx_power, seed)))
+        },
+    },
+};
 
 /// The medium named `pister-hack`.
 #[derive(Clone, Debug)]
@@ -37,7 +54,7 @@ impl PisterHack {
 
 impl Medium for PisterHack {
     fn name(&self) -> &'static str {
-        "pister-hack"
+        ROW.name
     }
     fn links(&self) -> &Links {
         &self.links

@@ -6,12 +6,32 @@
 
 use std::collections::BTreeSet;
 
+use lowmesh_registry::{Parameter, Row as MediumRow};
 use lowmesh_units::{Dbm, Instant, NodeId};
 
 use super::k7::{K7, Row};
 use super::links::{Link, Links, Spectrum};
 use super::params::PISTER_HACK_NOISE_DBM;
+use super::row::{MakeMedium, Needs, SECTION, read};
 use super::{Medium, Overlap};
+
+/// The row of [`Playback`].
+pub static ROW: MediumRow<dyn Medium> = MediumRow {
+    name: "k7",
+    summary: "A connectivity trace in the K7 format",
+    section: SECTION,
+    parameters: &[Parameter::file(
+        "file",
+        "The file, plain or gzip, relative to the scenario's folder",
+    )],
+    make: MakeMedium {
+        needs: Needs::Table(|_| None),
+        build: |choice, _, _| {
+            let file = choice.text("file");
+            Ok(Box::new(Playback::new(K7::parse(&file, &read(&file)?)?)))
+        },
+    },
+};
 
 /// A trace being played back.
 #[derive(Clone, Debug)]
@@ -58,7 +78,7 @@ fn first_repeated(rows: &[Row]) -> usize {
 
 impl Medium for Playback {
     fn name(&self) -> &'static str {
-        "k7"
+        ROW.name
     }
     fn links(&self) -> &Links {
         &self.links

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use lowmesh_mac::params::OCTET;
+use lowmesh_registry::{Algorithm as _, Choice, Row};
 use lowmesh_units::{Channel, Duration, Seed};
 use proptest::prelude::*;
 
@@ -11,14 +12,10 @@ use super::conformance::check;
 use super::error::BuildError;
 use super::k7::K7;
 use super::link_table::{LinkTable, Tabled};
-use super::mrm::MrmParams;
-use super::params::GRENOBLE_NODES;
+use super::params::{GRENOBLE_NODES, MRM_GRID_NOISE_DBM, MRM_NOISE_DBM};
 use super::playback::Playback;
-use super::spec::{MediumSpec, build};
-use super::tree_links::{TreeLink, TreeLinksParams};
-use super::unit_disk::DiskParams;
 use super::*;
-use crate::topology::{Topology, TopologySpec};
+use crate::topology::{Topology, TopologySpec, TreeSpec};
 
 fn nodes(medium: &dyn Medium) -> impl Iterator<Item = NodeId> + use<> {
     (0..medium.links().nodes()).map(|i| NodeId(i as u16))
@@ -35,55 +32,50 @@ fn trace() -> K7 {
     K7::parse("small.k7", text.as_bytes()).expect("a good trace")
 }
 
-/// Every medium, by name, on nodes that fit it.
+/// The medium of each row, on nodes that fit it.
 fn all(seed: Seed) -> Vec<Box<dyn Medium>> {
+    <dyn Medium>::BUILTIN.iter().map(|row| one(row, seed)).collect()
+}
+
+fn one(row: &'static Row<dyn Medium>, seed: Seed) -> Box<dyn Medium> {
     let grid = TopologySpec::Grid { rows: 5, cols: 5, spacing_m: 33.0 };
-    let grid = grid.place(seed).expect("a good grid");
-    let mut media: Vec<Box<dyn Medium>> = Vec::new();
-    for name in MediumSpec::NAMES {
-        media.push(match name {
-            "fixed" => {
-                let pdr = vec![vec![0.0, 0.9, 0.1], vec![0.8, 0.0, 0.0], vec![0.3, 0.2, 0.0]];
-                build(&MediumSpec::Fixed { pdr }, &Topology::unplaced(3), seed).expect("good")
-            }
-            "k7" => Box::new(Playback::new(trace())),
-            "links" => {
-                let link = |parent| TreeLink { parent: NodeId(parent), distance_m: 5.0, pdr: 0.9 };
-                let links = [0, 1, 1].map(link).to_vec();
-                let (reach_m, margin_db, exponent, sigma_db) = (6.5, 13.0, 3.0, 3.0);
-                let params = TreeLinksParams {
-                    links,
-                    places_m: Vec::new(),
-                    reach_m,
-                    margin_db,
-                    exponent,
-                    sigma_db,
-                };
-                build(&MediumSpec::Links(params), &Topology::unplaced(4), seed).expect("good")
-            }
-            "link-table" => {
-                let topology = Topology::unplaced(GRENOBLE_NODES);
-                build(&MediumSpec::Grenoble, &topology, seed).expect("good")
-            }
-            placed => {
-                let spec = MediumSpec::named(placed).expect("it has default values");
-                build(&spec, &grid, seed).expect("good")
-            }
-        });
-    }
-    media
+    let mut choice = Choice::from(row);
+    let topology = match (row.name, row.make.needs) {
+        // These read files; the media themselves are made of what would be in them.
+        ("k7", _) => return Box::new(Playback::new(trace())),
+        ("link-table", _) => {
+            return Box::new(Tabled::link_table(row.name, &LinkTable::grenoble()));
+        }
+        ("pdr-matrix", _) => {
+            let pdr = vec![vec![0.0, 0.9, 0.1], vec![0.8, 0.0, 0.0], vec![0.3, 0.2, 0.0]];
+            choice.set("matrix", pdr).expect("shares");
+            TopologySpec::Unplaced { nodes: 3 }
+        }
+        (_, Needs::Places) => grid,
+        (_, Needs::Table(nodes)) => {
+            TopologySpec::Unplaced { nodes: nodes(&choice).expect("its table is built in") }
+        }
+        (_, Needs::Tree) => TopologySpec::Tree(TreeSpec {
+            parents: [0, 1, 1].map(NodeId).to_vec(),
+            distances_m: vec![5.0; 3],
+            ..TreeSpec::default()
+        }),
+    };
+    build(choice, &topology.place(seed).expect("good"), seed).expect("good")
 }
 
 #[test]
 fn every_medium_answers_to_its_name() {
-    let names: Vec<_> = all(Seed(1)).iter().map(|medium| medium.name()).collect();
-    assert_eq!(names, MediumSpec::NAMES);
+    for (row, medium) in <dyn Medium>::BUILTIN.iter().zip(all(Seed(1))) {
+        assert_eq!(medium.name(), row.name);
+    }
 }
 
 #[test]
-fn every_medium_conforms() {
-    for index in 0..MediumSpec::NAMES.len() {
-        assert_eq!(check(|| all(Seed(2)).swap_remove(index)), Ok(()));
+fn every_medium_conforms_and_so_does_its_row() {
+    for row in <dyn Medium>::BUILTIN {
+        assert_eq!(row.check(), Ok(()), "{row:?}");
+        assert_eq!(check(|| one(row, Seed(2))), Ok(()));
     }
 }
 
@@ -139,32 +131,37 @@ fn a_default_mrm_grid_is_one_hop_and_one_with_more_noise_is_not() {
     let grid = TopologySpec::Grid { rows: 5, cols: 5, spacing_m: 33.0 };
     let grid = grid.place(Seed(1)).expect("a good grid");
     let channel = Channel::new(20).expect("a channel of the band");
-    let corner_to_corner = |params| {
-        let medium = build(&MediumSpec::Mrm(params), &grid, Seed(1)).expect("good");
+    let corner_to_corner = |noise_dbm: f64| {
+        let mrm = Choice::from(&mrm::ROW).with("noise_dbm", noise_dbm).expect("within bounds");
+        let medium = build(mrm, &grid, Seed(1)).expect("good");
         medium.reception_probability(NodeId(0), NodeId(24), channel, 60)
     };
-    assert!(corner_to_corner(MrmParams::default()) > 0.999);
-    assert!(corner_to_corner(MrmParams { noise: Dbm(-81.6), ..MrmParams::default() }) < 1e-4);
+    assert!(corner_to_corner(MRM_NOISE_DBM) > 0.999);
+    assert!(corner_to_corner(MRM_GRID_NOISE_DBM) < 1e-4);
 }
 
 #[test]
 fn what_does_not_fit_is_refused_by_name() {
     let grid = TopologySpec::Line { nodes: 3, spacing_m: 10.0 }.place(Seed(1)).expect("good");
-    let negative = DiskParams { range_m: -5.0, ..DiskParams::default() };
-    let silent = MrmParams { noise: Dbm(f64::NAN), ..MrmParams::default() };
+    let disk = || Choice::from(&unit_disk::ROW);
+    for (set, expected) in [
+        (disk().with("range_m", -5.0), "range_m = -5"),
+        (Choice::from(&mrm::ROW).with("noise_dbm", f64::NAN), "noise_dbm = NaN"),
+    ] {
+        assert!(set.expect_err(expected).to_string().contains(expected));
+    }
+    let wide = disk().with("range_m", 101.0).expect("within bounds");
+    let absent = Choice::from(&playback::ROW).with("file", "absent.k7".to_owned());
     let cases = [
-        (MediumSpec::Grenoble, &grid, "50 nodes: the topology has 3"),
-        (MediumSpec::UnitDisk(negative), &grid, "medium.range_m = -5"),
-        (MediumSpec::Mrm(silent), &grid, "medium.noise_dbm = NaN"),
-        (MediumSpec::K7 { file: "absent.k7".into() }, &grid, "absent.k7: "),
-        (
-            MediumSpec::PisterHack { tx_power: Dbm(0.0) },
-            &Topology::unplaced(3),
-            "topology = unplaced",
-        ),
+        (Choice::from(&link_table::GRENOBLE), &grid, "50 nodes: the topology has 3"),
+        (wide, &grid, "range_m = 101 is above interference_range_m = 100"),
+        (absent.expect("a name"), &grid, "absent.k7: "),
+        (Choice::from(&playback::ROW), &grid, "file is missing"),
+        (Choice::from(&pister_hack::ROW), &Topology::unplaced(3), "topology = unplaced"),
+        (Choice::from(&tree_links::ROW), &grid, "topology = no tree"),
     ];
-    for (spec, topology, expected) in cases {
-        let error = build(&spec, topology, Seed(1)).expect_err(expected);
+    for (choice, topology, expected) in cases {
+        let error = build(choice, topology, Seed(1)).expect_err(expected);
         assert!(error.to_string().contains(expected), "{error}");
         assert!(!matches!(error, BuildError::Text(_)));
     }
@@ -194,7 +191,7 @@ fn the_built_in_grenoble_table_is_what_the_raw_trace_says() {
     }
     // The played-back trace has the table's links, and its first round is already there.
     let playback = Playback::new(trace);
-    let table = Tabled::link_table(&built_in);
+    let table = Tabled::link_table("table", &built_in);
     for tx in nodes(&table) {
         assert_eq!(playback.neighbours(tx), table.neighbours(tx), "node {tx}");
     }

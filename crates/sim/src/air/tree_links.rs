@@ -13,14 +13,85 @@
 //! that goes with its power (measured for the Pister-hack). Alone on the air the ratio decides; of frames that
 //! overlap the SINR.
 
+use lowmesh_registry::{Choice, Parameter, Row};
 use lowmesh_units::rng::draw_normal;
 use lowmesh_units::{Dbm, NodeId, Purpose, Seed};
 
 use super::error::ConfigError;
 use super::links::{Link, Links};
-use super::params::{PDR_TABLE_FIRST_DBM, PISTER_HACK_NOISE_DBM};
+use super::params::{
+    PATH_LOSS_EXPONENT, PDR_TABLE_FIRST_DBM, PISTER_HACK_NOISE_DBM, SHADOWING_SIGMA_DB,
+};
 use super::pister_hack::pdr_of_rssi;
+use super::row::{self, MakeMedium, Needs, SECTION};
+use super::site::TreeSpec;
 use super::{Medium, Overlap};
+
+/// The row of [`TreeLinks`].
+pub static ROW: Row<dyn Medium> = Row {
+    name: "links",
+    summary: "The tree of `[topology]`: good links with their lengths, and what other nodes receive from them",
+    section: SECTION,
+    parameters: &[
+        Parameter::number(
+            "pdr",
+            0.975,
+            0.0,
+            1.0,
+            "Delivery ratio of a link without interference, where the tree does not give it",
+        )
+        .source("Lenders et al. 2021: at least 0.975"),
+        Parameter::number(
+            "reach_m",
+            6.5,
+            0.01,
+            100_000.0,
+            "Length of a link whose power is `margin_db` above the level at which nothing is received; other distances are relative to it",
+        )
+        .unit("m")
+        .source("Lenders et al. 2021: links of up to 6.5 m"),
+        Parameter::number(
+            "margin_db",
+            13.0,
+            0.0,
+            100.0,
+            "That margin: how far beyond its own links a node is heard",
+        )
+        .unit("dB")
+        .source("it belongs to a delivery ratio of 0.975"),
+        row::exponent(PATH_LOSS_EXPONENT, "Path loss exponent for pairs of nodes without a link"),
+        row::shadowing(
+            SHADOWING_SIGMA_DB,
+            "Standard deviation of the shadowing of pairs without a link",
+        ),
+    ],
+    make: MakeMedium {
+        needs: Needs::Tree,
+        build: |choice, topology, seed| {
+            let tree = topology.tree().ok_or_else(|| {
+                ConfigError::new("topology", &"no tree", "this medium needs the tree of a deployment")
+            })?;
+            Ok(Box::new(TreeLinks::new(&params(choice, tree), seed)?))
+        },
+    },
+};
+
+fn params(choice: &Choice<dyn Medium>, tree: &TreeSpec) -> TreeLinksParams {
+    let (reach_m, pdr) = (choice.number("reach_m"), choice.number("pdr"));
+    let link = |(index, parent): (usize, &NodeId)| TreeLink {
+        parent: *parent,
+        distance_m: tree.distances_m.get(index).copied().unwrap_or(reach_m),
+        pdr: tree.pdr.get(index).copied().unwrap_or(pdr),
+    };
+    TreeLinksParams {
+        links: tree.parents.iter().enumerate().map(link).collect(),
+        places_m: tree.places_m.clone(),
+        reach_m,
+        margin_db: choice.number("margin_db"),
+        exponent: choice.number("exponent"),
+        sigma_db: choice.number("shadowing_db"),
+    }
+}
 
 /// The link from a node to its parent.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -82,7 +153,7 @@ impl TreeLinks {
 
 impl Medium for TreeLinks {
     fn name(&self) -> &'static str {
-        "links"
+        ROW.name
     }
     fn links(&self) -> &Links {
         &self.links
@@ -157,10 +228,7 @@ fn check(params: &TreeLinksParams) -> Result<(), ConfigError> {
         ConfigError::within(&key("distances_m"), link.distance_m, 0.01, 1e6)?;
         ConfigError::within(&key("pdr"), link.pdr, 0.0, 1.0)?;
     }
-    ConfigError::within("radio.reach_m", params.reach_m, 0.01, 1e6)?;
-    ConfigError::within("radio.margin_db", params.margin_db, 0.0, 100.0)?;
-    ConfigError::within("radio.shadowing_db", params.sigma_db, 0.0, 20.0)?;
-    ConfigError::within("radio.exponent", params.exponent, 1.0, 8.0)
+    Ok(())
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 //!
 //! Cooja draws the transmit ratio once a frame for all receivers; here each receiver draws for itself.
 
+use lowmesh_registry::{Choice, Parameter, Row};
 use lowmesh_units::Dbm;
 
 use super::links::{Link, Links};
@@ -14,7 +15,47 @@ use super::params::{
     DISK_INTERFERENCE_M, DISK_NOTHING_DBM, DISK_RANGE_M, DISK_STRONG_DBM, DISK_WEAK_DBM,
 };
 use super::position::Position;
+use super::row::{MakeMedium, Needs, SECTION, places};
 use super::{Medium, Overlap};
+
+/// The row of [`UnitDisk`].
+pub static ROW: Row<dyn Medium> = Row {
+    name: "unit-disk",
+    summary: "Cooja's unit disk",
+    section: SECTION,
+    parameters: &[
+        metres("range_m", DISK_RANGE_M, "Distance up to which frames arrive")
+            .not_above("interference_range_m"),
+        metres("interference_range_m", DISK_INTERFERENCE_M, "Distance up to which frames interfere"),
+        Parameter::number(
+            "edge_ratio",
+            1.0,
+            0.0,
+            1.0,
+            "Share of frames that arrive at the edge of the disk; 1 gives the same ratio everywhere",
+        )
+        .source(COOJA),
+    ],
+    make: MakeMedium {
+        needs: Needs::Places,
+        build: |choice, topology, _| Ok(Box::new(UnitDisk::new(params(choice), places(topology)?))),
+    },
+};
+
+const COOJA: &str = "default of Cooja's UDGM";
+
+const fn metres(key: &'static str, default: f64, summary: &'static str) -> Parameter {
+    Parameter::number(key, default, 0.1, 100_000.0, summary).unit("m").source(COOJA)
+}
+
+fn params(choice: &Choice<dyn Medium>) -> DiskParams {
+    DiskParams {
+        range_m: choice.number("range_m"),
+        interference_m: choice.number("interference_range_m"),
+        ratio_rx: choice.number("edge_ratio"),
+        ..DiskParams::default()
+    }
+}
 
 /// The values of the model.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -79,7 +120,7 @@ impl UnitDisk {
 
 impl Medium for UnitDisk {
     fn name(&self) -> &'static str {
-        "unit-disk"
+        ROW.name
     }
     fn links(&self) -> &Links {
         &self.links

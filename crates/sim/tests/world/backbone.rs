@@ -6,7 +6,7 @@ use lowmesh_ipv6::packet::{Flow, udp};
 use lowmesh_mac::csma;
 use lowmesh_mac::tsch::hopping::HoppingSequence;
 use lowmesh_rpl::Mode;
-use lowmesh_sim::air::{MediumSpec, build};
+use lowmesh_sim::air::build;
 use lowmesh_sim::record::{Ending, Outcome, Transaction};
 use lowmesh_sim::topology::Topology;
 use lowmesh_sim::traffic::{self, Collector};
@@ -15,7 +15,7 @@ use lowmesh_stack::{ECHO_PORT, LinkLayer};
 use lowmesh_units::{Channel, Duration, Instant, NodeId, PanId, Seed};
 use lowmesh_wire::ipv6::{Address, HOP_LIMIT_OFFSET};
 
-use crate::worlds::line;
+use crate::worlds::{line, matrix_of};
 
 const OTHER: PanId = PanId(0xabce);
 /// A host outside all meshes.
@@ -38,7 +38,7 @@ fn hop(parts: NodeParts, channels: &[u8]) -> NodeParts {
 fn two_meshes(seed: u64, parts: impl Fn(PanId) -> NodeParts) -> Builder {
     let near = |a: usize, b: usize| f64::from(u8::from(a.abs_diff(b) == 1));
     let pdr = (0..6).map(|a| (0..6).map(|b| near(a, b)).collect()).collect();
-    let medium = build(&MediumSpec::Fixed { pdr }, &Topology::unplaced(6), Seed(seed));
+    let medium = build(matrix_of(pdr), &Topology::unplaced(6), Seed(seed));
     let root = |pan| NodeParts { is_border_router: true, ..parts(pan) };
     Mesh::builder(Seed(seed))
         .medium(medium.expect("a good matrix"))
@@ -210,8 +210,8 @@ fn parts_that_do_not_fit_together_are_one_error_that_names_the_node() {
     let seventh = matrix().node(NodeId(6), apart(OTHER));
     assert_eq!(told(seventh), "nodes = 7: the medium has 6; the numbers must be the same");
     let lost = |id: u16, parts: NodeParts| {
-        let medium = MediumSpec::Fixed { pdr: vec![vec![0.0, 1.0], vec![1.0, 0.0]] };
-        let medium = build(&medium, &Topology::unplaced(2), Seed(1)).expect("good");
+        let medium = matrix_of(vec![vec![0.0, 1.0], vec![1.0, 0.0]]);
+        let medium = build(medium, &Topology::unplaced(2), Seed(1)).expect("good");
         let root = NodeParts::border_router(PAN);
         told(Mesh::builder(Seed(1)).medium(medium).node(NodeId(0), root).node(NodeId(id), parts))
     };

@@ -1,7 +1,6 @@
 //! Nodes that sense the channel: how long a request takes, who destroys whose frames, what carrier sense saves.
 
 use lowmesh_mac::csma;
-use lowmesh_sim::air::MediumSpec;
 use lowmesh_sim::record::{Ending, Outcome};
 use lowmesh_sim::topology::TopologySpec;
 use lowmesh_sim::traffic::Application;
@@ -9,7 +8,7 @@ use lowmesh_stack::tree::Tree;
 use lowmesh_stack::{LinkLayer, Routes};
 use lowmesh_units::{Duration, NodeId};
 
-use crate::worlds::{Config, line, quick, random, run};
+use crate::worlds::{Config, line, matrix_of, quick, random, run};
 
 /// The nodes of `parents` under carrier sense with given routes; each hears those that `matrix` says.
 fn static_world(parents: &[i32], matrix: Vec<Vec<f64>>) -> Config {
@@ -18,7 +17,7 @@ fn static_world(parents: &[i32], matrix: Vec<Vec<f64>>) -> Config {
     config.node.routes = Routes::Static(Tree::new(&parents).expect("a tree"));
     config.node.link = LinkLayer::Csma(csma::Config::default());
     config.topology = TopologySpec::Unplaced { nodes: parents.len() };
-    config.medium = MediumSpec::Fixed { pdr: matrix };
+    config.medium = matrix_of(matrix);
     config.traffic.start = Duration::from_secs(1);
     config
 }

@@ -3,7 +3,6 @@
 use lowmesh_lowpan::{FragmentMode, StackProfile};
 use lowmesh_mac::csma;
 use lowmesh_machine::{DropReason, Layer};
-use lowmesh_sim::air::MediumSpec;
 use lowmesh_sim::record::Outcome;
 use lowmesh_sim::topology::TopologySpec;
 use lowmesh_sim::traffic::Application;
@@ -11,7 +10,7 @@ use lowmesh_stack::tree::Tree;
 use lowmesh_stack::{LinkLayer, Routes};
 use lowmesh_units::{Duration, NodeId};
 
-use crate::worlds::{Config, line, run};
+use crate::worlds::{Config, line, matrix_of, run};
 
 /// Four nodes in a row send datagrams of 400 octets to the root; links deliver `pdr`.
 fn row(mode: FragmentMode, pdr: f64) -> Config {
@@ -23,7 +22,7 @@ fn row(mode: FragmentMode, pdr: f64) -> Config {
     config.topology = TopologySpec::Unplaced { nodes: 5 };
     let near = |a: usize, b: usize| if a.abs_diff(b) == 1 { pdr } else { 0.0 };
     let matrix = (0..5).map(|a| (0..5).map(|b| near(a, b)).collect()).collect();
-    config.medium = MediumSpec::Fixed { pdr: matrix };
+    config.medium = matrix_of(matrix);
     config.traffic.application = Application::Datagrams;
     config.traffic.start = Duration::from_secs(1);
     config.traffic.period = Duration::from_secs(10);

@@ -6,7 +6,6 @@ use lowmesh_congestion::{Window, WindowSpec};
 use lowmesh_lowpan::{Arq, FragmentMode, Recovery};
 use lowmesh_mac::csma;
 use lowmesh_registry::Registry;
-use lowmesh_sim::air::MediumSpec;
 use lowmesh_sim::record::Outcome;
 use lowmesh_sim::topology::TopologySpec;
 use lowmesh_sim::traffic::Application;
@@ -14,7 +13,7 @@ use lowmesh_stack::tree::Tree;
 use lowmesh_stack::{LinkLayer, Routes};
 use lowmesh_units::{Duration, NodeId};
 
-use crate::worlds::{Config, line, run};
+use crate::worlds::{Config, line, matrix_of, run};
 
 /// Six of the nodes send `readings` datagrams of `payload_octets`, one each `period`, under the window called `window`.
 fn t_of_eight(window: &str, payload_octets: usize, period: Duration, readings: u64) -> Config {
@@ -26,7 +25,7 @@ fn t_of_eight(window: &str, payload_octets: usize, period: Duration, readings: u
     config.node.routes = Routes::Static(Tree::new(&parents).expect("a tree"));
     config.node.link = LinkLayer::Csma(csma::Config::thin());
     config.topology = TopologySpec::Unplaced { nodes: 8 };
-    config.medium = MediumSpec::Fixed { pdr: matrix };
+    config.medium = matrix_of(matrix);
     config.duration = Duration::from_secs(30) + period * readings;
     config.traffic.application = Application::Datagrams;
     config.traffic.start = Duration::from_secs(2);

@@ -5,8 +5,7 @@ use lowmesh_mac::tsch::hopping::HoppingSequence;
 use lowmesh_registry::{Choice, Registry};
 use lowmesh_rpl::Mode;
 use lowmesh_sim::air::interference::Loudness;
-use lowmesh_sim::air::unit_disk::DiskParams;
-use lowmesh_sim::air::{Interferer, MediumSpec, build};
+use lowmesh_sim::air::{Interferer, Medium, build, link_table, pister_hack, unit_disk};
 use lowmesh_sim::record::Outcome;
 use lowmesh_sim::topology::TopologySpec;
 use lowmesh_sim::traffic::Application;
@@ -20,7 +19,7 @@ use lowmesh_units::{Dbm, Duration, NodeId, Purpose, Rng, Seed};
 pub struct Config {
     pub duration: Duration,
     pub topology: TopologySpec,
-    pub medium: MediumSpec,
+    pub medium: Choice<dyn Medium>,
     pub interferers: Vec<Interferer>,
     pub carrier: Carrier,
     pub drift_max_ppm: f64,
@@ -41,7 +40,7 @@ impl Config {
             .boot_within(self.boot_spread);
         let root = NodeParts { is_border_router: true, ..parts.clone() };
         Mesh::builder(seed)
-            .medium(build(&self.medium, &topology, seed)?)
+            .medium(build(self.medium, &topology, seed)?)
             .interferers(self.interferers)
             .node(NodeId(0), root)
             .nodes(1..topology.nodes() as u16, |id| {
@@ -88,9 +87,14 @@ pub fn quick(mut config: Config) -> Config {
 }
 
 /// A disk of 50 m in which the share `edge` of frames arrives at the edge.
-pub fn disk(edge: f64) -> MediumSpec {
-    let params = DiskParams { range_m: 50.0, interference_m: 60.0, ratio_tx: 1.0, ratio_rx: edge };
-    MediumSpec::UnitDisk(params)
+pub fn disk(edge: f64) -> Choice<dyn Medium> {
+    let disk = Choice::from(&unit_disk::ROW).with("interference_range_m", 60.0);
+    disk.and_then(|disk| disk.with("edge_ratio", edge)).expect("within bounds")
+}
+
+/// Nodes of which each hears the others with these chances.
+pub fn matrix_of(pdr: Vec<Vec<f64>>) -> Choice<dyn Medium> {
+    Choice::from(&link_table::PDR_MATRIX).with("matrix", pdr).expect("a square of shares")
 }
 
 /// Runs `config` to its end.
@@ -130,7 +134,7 @@ pub fn random(number: u64) -> Config {
     };
     let placed_for_pister = matches!(config.topology, TopologySpec::RandomSquare { .. });
     config.medium = if placed_for_pister {
-        MediumSpec::PisterHack { tx_power: Dbm(0.0) }
+        (&pister_hack::ROW).into()
     } else {
         disk(pick(&mut rng, &[1.0, 0.8, 0.5]))
     };
