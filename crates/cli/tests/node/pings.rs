@@ -97,7 +97,7 @@ fn a_node_that_is_not_there_is_reported_at_once_and_each_drop_has_a_line() {
     assert!(clock.now() < Instant::from_secs(30), "no waiting for 60 s");
     let told = stderr(&ended);
     assert!(told.contains(": outgoing frame, no_ack\n"), "{told}");
-    assert!(told.contains(": ICMPv6 message of this node, mac/no_ack\n"), "{told}");
+    assert!(told.contains(": request of this node, mac/no_ack\n"), "{told}");
     assert!(told.contains("error: no answer from fe80::4c:4d00:0:9: "), "{told}");
 }
 

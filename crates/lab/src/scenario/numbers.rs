@@ -70,7 +70,7 @@ impl<A: Listed + ?Sized> Section for Choice<A> {
                 }
             }
             for error in choice.errors() {
-                cursor.order(A::KEY, section, &error, |key| key.to_owned());
+                cursor.order(A::KEY, section, &error, str::to_owned);
             }
         }
         choice
