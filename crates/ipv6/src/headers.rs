@@ -46,7 +46,7 @@ struct UnknownOptions {
 pub struct UnknownOption {
     /// Octets from the start of the packet to its type.
     pub offset: usize,
-    /// The source is told of it, unless the packet is for a group.
+    /// An ICMPv6 error goes to the source, unless the packet is for a group.
     pub is_reported: bool,
 }
 

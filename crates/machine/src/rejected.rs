@@ -11,7 +11,7 @@ use core::fmt;
 pub enum Rejected {
     /// The input is about something that has ended or never was there: the caller can drop it.
     Gone { what: &'static str, why: &'static str },
-    /// The message is longer than the way to its destination allows: a shorter one is accepted.
+    /// The message is longer than its transport can carry; a shorter one is accepted.
     TooLong { what: &'static str, why: &'static str },
     /// All places or numbers are in use: there may be one later.
     Full { what: &'static str, why: &'static str },

@@ -92,7 +92,7 @@ impl Sampler {
             is_application_limited: stamp.is_application_limited,
         })
     }
-    /// The application, or the window on purpose, leaves the path unused with `in_flight` on the way.
+    /// The sender has less to send than the path can carry, or the window holds it back, with `in_flight` unacknowledged.
     pub fn limit(&mut self, in_flight: u32) {
         self.limited_until = (self.delivered + u64::from(in_flight)).max(1);
     }

@@ -1,4 +1,4 @@
-//! The link itself: a queue, one packet in the serialiser, and packets on their way.
+//! The link itself: a queue, one packet in the serialiser, and packets in flight.
 //!
 //! Events that are late are worked off at the times when they were due, so a slow driver changes no transmission. The
 //! serialiser counts octets since it was last idle, so the rate is exact over any busy period.
@@ -31,7 +31,7 @@ pub enum Input<P> {
 pub enum Output<P> {
     /// The packet arrives at the other end.
     Arrived(P),
-    /// The packet was sent, and lost on the way.
+    /// The link lost the packet after it was sent.
     Lost(P),
     /// The queue was full.
     Dropped(P),
@@ -104,7 +104,7 @@ impl<P: 'static> Link<P> {
     pub const fn queued_octets(&self) -> u64 {
         self.queued_octets
     }
-    /// Packets that wait, are being sent or are on their way.
+    /// Packets that wait, are being sent or are in flight.
     pub fn packets(&self) -> usize {
         let sending = usize::from(matches!(self.serialiser, Serialiser::Busy { .. }));
         self.queue.len() + sending + self.on_the_way.len()

@@ -2,7 +2,7 @@
 //! avoidance is what differs ([`Growth`]).
 //!
 //! A TCP sender repairs losses itself: in recovery its proportional rate reduction (RFC 6937) sets the window with
-//! [`Window::resize`] on the way to the threshold. Callers without phases (CoAP, fragments) get the threshold at once.
+//! [`Window::resize`] until it reaches the threshold. Callers without phases (CoAP, fragments) get the threshold at once.
 
 use core::fmt::Debug;
 

@@ -8,9 +8,9 @@ use super::Message;
 /// One acknowledgement in numbers; counts are in the caller's unit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ack<'a> {
-    /// The messages that were on their way until now and arrived.
+    /// Messages in flight that this acknowledgement confirms.
     pub acked: &'a [Message],
-    /// The messages that were on their way until now and are found lost.
+    /// Messages in flight that are now found lost.
     pub lost: &'a [Message],
     /// True when the cumulative acknowledgement moved.
     pub advances: bool,
@@ -74,6 +74,6 @@ pub struct PhaseChange<'a> {
     pub phase: Phase,
     /// True when the window is to be reduced: the losses belong to no congestion that it has met already.
     pub is_new_episode: bool,
-    /// With [`Phase::Loss`], the messages on their way that the timeout marks as lost.
+    /// With [`Phase::Loss`], the messages in flight that the timeout marks as lost.
     pub lost: &'a [Message],
 }

@@ -166,7 +166,7 @@ pub struct SendSnapshot {
     pub sacked: u32,
     /// Segments that count as lost.
     pub lost: u32,
-    /// Segments on their way.
+    /// Segments in flight.
     pub in_flight: u32,
     /// The retransmission timeout with its back-off.
     pub rto: Duration,

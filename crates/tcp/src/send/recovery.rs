@@ -1,4 +1,4 @@
-//! The phases of loss recovery: New Reno without SACK as Linux has it, RACK with SACK, F-RTO (RFC 5682), undo by
+//! The phases of loss recovery: New Reno without SACK as in Linux, RACK with SACK, F-RTO (RFC 5682), undo by
 //! timestamps (RFC 3522) and by duplicate SACK, proportional rate reduction (RFC 6937).
 
 use lowmesh_congestion::window::{Phase, PhaseChange};
@@ -165,7 +165,7 @@ impl Sender {
             return;
         }
         let begins = self.phase < Phase::Recovery && self.queue.sacked >= self.reordering;
-        // RFC 6582 s3.2, step 5, as Linux has it: a partial acknowledgement marks the new head only.
+        // RFC 6582 s3.2, step 5, as in Linux: a partial acknowledgement marks the new head only.
         let goes_on = self.phase == Phase::Recovery && advances;
         let is_marked = self.queue.segments.front().is_some_and(|head| head.is_lost);
         if (begins || goes_on) && !is_marked {

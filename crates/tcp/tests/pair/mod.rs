@@ -73,7 +73,7 @@ impl End {
     }
 }
 
-/// End 0 is the client; link 0 is the way up from it.
+/// End 0 is the client; link 0 is its uplink.
 pub struct Pair {
     pub now: Instant,
     pub ends: [End; 2],

@@ -1,4 +1,4 @@
-//! BBR v1 as Linux has it (tcp_bbr.c, with the ACK aggregation of 5.1): a model of the path, its bandwidth and its least
+//! BBR v1 of Linux (tcp_bbr.c, with the ACK aggregation of 5.1): a model of the path, its bandwidth and its least
 //! round-trip time, decides how fast to send. draft-cardwell-iccrg-bbr-congestion-control-00 describes the algorithm
 //! without policer, aggregation, pacing margin and quantisation.
 //!

@@ -19,7 +19,7 @@ fn any_fate() -> impl Strategy<Value = Vec<u64>> {
 struct Pair {
     sending: Sending,
     receiving: Receiving,
-    /// Frames on their way; acknowledgements are six octets.
+    /// Frames in flight; acknowledgements are six octets.
     links: Links<Vec<u8>>,
     fates: Vec<Vec<u64>>,
     left: usize,
