@@ -48,6 +48,10 @@ fn below(input: Input<'_, u16>) -> Result<exchange::Input<'_, u16>, Rejected> {
             let handle = handle.into();
             exchange::Input::Group(GroupInput::Request { group, message, wait, handle })
         }
+        Input::Group(GroupInput::Repeat { handle, repetition, wait }) => {
+            let handle = handle.into();
+            exchange::Input::Group(GroupInput::Repeat { handle, repetition, wait })
+        }
         Input::Group(GroupInput::Datagram { from, bytes }) => {
             exchange::Input::Group(GroupInput::Datagram { from, bytes })
         }

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeSet;
 
-use lowmesh_coap::exchange::{ConnectionInput, GroupInput};
+use lowmesh_coap::exchange::{ConnectionInput, GroupInput, Repetition};
 use lowmesh_coap::{
     Config, CongestionControl, ConnectionLimits, Connections, Host, HostLimits, IncomingId, Input,
     Output, RequestTemplate, ResponseTemplate,
@@ -42,6 +42,8 @@ const LIMITS: HostLimits = HostLimits {
     observers_max: 4,
     observers_per_source: 2,
     amplification_max: Some(3),
+    challenge_groups: true,
+    group_block: None,
 };
 
 fn rng() -> Rng {
@@ -199,8 +201,12 @@ where
                     .handle(now, Input::Connection(ConnectionInput::Connected { peer, framing }))
             }
             14 => self.machine.handle(now, Input::Connection(ConnectionInput::Release { peer })),
+            _ if octets.len() > 1 => self.repeat(octets[0]),
             _ => {
-                let message = RequestTemplate::get("/t");
+                let mut message = RequestTemplate::get("/t");
+                if let [observe] = octets {
+                    message.options.insert_uint(OptionNumber::OBSERVE, u32::from(*observe & 1));
+                }
                 let wait = Duration::from_secs(5);
                 self.begin(
                     handle,
@@ -209,6 +215,16 @@ where
             }
         };
         self.drain();
+    }
+    /// Repeats the request under some open name, if it went to a group.
+    fn repeat(&mut self, choice: u8) -> Result<(), Rejected> {
+        let same = choice & 1 == 0;
+        let repetition = if same { Repetition::SameMessage } else { Repetition::NewMessage };
+        let place = usize::from(choice >> 1) % self.open.len().max(1);
+        let Some(handle) = self.open.iter().nth(place).copied() else { return Ok(()) };
+        let wait = Duration::from_secs(5);
+        let input = GroupInput::Repeat { handle, repetition, wait };
+        self.machine.handle(self.now, Input::Group(input))
     }
     fn begin(&mut self, handle: Handle, input: Input<'_, u16>) -> Result<(), Rejected> {
         self.open.insert(handle);

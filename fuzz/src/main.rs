@@ -8,6 +8,7 @@
 
 mod alone;
 mod application;
+mod connection;
 mod conversation;
 mod hosts;
 mod link;
@@ -41,6 +42,7 @@ fn targets() -> Vec<Target> {
     all.extend(application::targets());
     all.extend(security::targets());
     all.extend(conversation::targets());
+    all.extend(connection::targets());
     all.extend(hosts::targets());
     all
 }

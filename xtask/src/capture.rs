@@ -91,6 +91,26 @@ const MODES: &[(&str, &[&str])] = &[
     ("e2e", &["6lowpan", "ipv6.fragment", "udp"]),
 ];
 
+/// Requests to a group; each run adds its engine.
+const GROUP: &[&str] = &[
+    "multicast-grid",
+    "--seeds",
+    "1",
+    "--jobs",
+    "1",
+    "--set",
+    "duration=12min",
+    "--set",
+    "traffic.sender=12",
+];
+
+/// The multicast engines with messages or headers of their own, and what a capture of each must hold.
+const ENGINES: &[(&str, &[&str])] = &[
+    ("esmrf", &["rpl", "coap", "group_control"]),
+    ("trickle", &["rpl", "coap", "group_control"]),
+    ("mpl", &["rpl", "coap", "mpl"]),
+];
+
 /// Settings of tshark: the mesh's prefix, which header compression leaves out.
 const PREFERENCES: &[&str] = &["-o", "6lowpan.context0:fd00::/64"];
 
@@ -116,6 +136,10 @@ const KNOWN_REMARKS: &[&str] = &["Invalid Option Number 292", "Retransmitted"];
 
 /// ICMPv6 type of RPL control messages (RFC 6550 s6).
 const ICMPV6_RPL: &str = "155";
+/// ICMPv6 type of MPL control messages (RFC 7731 s6.2).
+const ICMPV6_MPL: &str = "159";
+/// ICMPv6 types for private experiments (RFC 4443 s2.1): trickle multicast and ESMRF.
+const ICMPV6_EXPERIMENTS: [&str; 2] = ["200", "201"];
 
 /// What must occur at least once.
 const WANTED: &[&str] = &["6lowpan", "6top", "rpl", "coap"];
@@ -135,6 +159,11 @@ pub fn run(args: &[String]) -> Result<()> {
         let choice = format!("fragments.mode={mode}");
         let args: Vec<&str> = LARGE.iter().copied().chain(["--set", &choice]).collect();
         examine(&binary, mode, &args, wanted)?;
+    }
+    for (engine, wanted) in ENGINES {
+        let choice = format!("multicast.engine={engine}");
+        let args: Vec<&str> = GROUP.iter().copied().chain(["--set", &choice]).collect();
+        examine(&binary, engine, &args, wanted)?;
     }
     Ok(())
 }
@@ -201,6 +230,9 @@ fn tally(dissection: &str) -> Tally {
         let mut names: Vec<&str> = stack.split(':').collect();
         names.extend((!sixtop.is_empty()).then_some("6top"));
         names.extend((icmpv6 == ICMPV6_RPL).then_some("rpl"));
+        names.extend((icmpv6 == ICMPV6_MPL).then_some("mpl"));
+        let is_experiment = ICMPV6_EXPERIMENTS.contains(&icmpv6);
+        names.extend(is_experiment.then_some("group_control"));
         names.extend((!fragment.is_empty()).then_some("fragment"));
         names.extend((!rfrag.is_empty()).then_some("rfrag"));
         names.extend((!rfrag_ack.is_empty()).then_some("rfrag_ack"));
@@ -215,7 +247,7 @@ fn tally(dissection: &str) -> Tally {
         }
         // "data" is what tshark calls octets that no dissector claimed: our readings inside CoAP and UDP are such,
         // and fragments until their last; anything else is not.
-        let carried = ["coap", "udp", "fragment", "rfrag", "ipv6.fragment"];
+        let carried = ["coap", "udp", "fragment", "rfrag", "ipv6.fragment", "group_control"];
         let claimed = carried.iter().any(|name| names.contains(name));
         let unread = names.contains(&"data") && !claimed || frame_type.is_empty();
         // tshark 4.0 reads every field of a bare acknowledgement or abort of RFC 8931, and then looks for a packet behind it.

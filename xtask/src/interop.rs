@@ -1,5 +1,5 @@
 //! `interop`: CoAP with programs of others, in both directions: client and server of libcoap and aiocoap, the OSCORE
-//! plugtests among them. tshark reads the traffic.
+//! plugtests and groups among them. tshark reads the traffic.
 //!
 //! Missing programs are installed where possible (pip, and apt-get for root); those that stay missing are reported.
 
@@ -8,6 +8,7 @@ mod capture;
 mod case;
 mod libcoap;
 mod material;
+mod members;
 mod observation;
 mod oscore;
 mod peer;
@@ -43,6 +44,7 @@ pub fn run(args: &[String]) -> Result<()> {
     }
     groups.extend(oscore::groups(stage, libcoap, python.as_deref()));
     groups.extend(proxy::groups(stage, libcoap, python.as_deref()));
+    groups.extend(members::groups(stage, libcoap, python.as_deref()));
     let capture = Capture::start(&material, &tally)?;
     let ports = together(groups, &tally);
     if let Some(capture) = capture {

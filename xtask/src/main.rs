@@ -12,12 +12,13 @@ mod capture;
 mod chance;
 mod check;
 mod determinism;
+mod docs;
 mod examples;
-#[cfg(feature = "figures")]
 mod figures;
 #[cfg(feature = "grenoble")]
 mod grenoble;
 mod interop;
+mod kernel_tcp;
 #[cfg(feature = "manual")]
 mod manual;
 mod metadata;
@@ -51,11 +52,13 @@ cargo xtask COMMAND
   scapy         6LoWPAN beside scapy: it reads our frames, and our tests its own; --write updates them
   zep           a conversation over ZEP that tshark must dissect without fault
   interop       CoAP with libcoap and aiocoap in both directions, read by tshark
+  kernel-tcp    transfers of the kernel over an emulated link, beside simulated ones   [--runs N] [--write] [--record FILE]
   fuzz          every decoder against mutated messages   SECONDS [--seed S] [--target NAME] [--case N]
   swarm         random small scenarios   [--count N] [--seed S] [--only S]
   siege         attacks on serve and proxy, beside honest clients   [--long] [--only NAME] [--list] [--seed S] [--json]
   bench         the speed table          [--quick]   [codec, server, coap DIR: those of CoAP]
-  figures       docs/figures from real runs   [--readme: the results in README.md too]
+  docs          the commands of README.md, tutorials and how-tos print what the pages say   [--write] [PAGE...]
+  figures       docs/figures from real runs and manifests   [--check] [--results: the table of the built-in scenarios]
   manual        the parts of docs/topics that rows of algorithms make   [--write]
   grenoble      derives the built-in Grenoble table   RAW OUT";
 
@@ -85,11 +88,13 @@ fn run(args: &[String]) -> Result<()> {
         "scapy" => scapy::run(rest),
         "zep" => zep::run(rest),
         "interop" => interop::run(rest),
+        "kernel-tcp" => kernel_tcp::run(rest),
         "fuzz" => fuzz(rest),
         "swarm" => swarm::run(rest),
         "siege" => besiege(rest),
         "bench" => bench::run(rest),
-        "figures" => draw_figures(rest),
+        "figures" => figures::run(rest),
+        "docs" => docs::run(rest),
         "manual" => make_manual(rest),
         "grenoble" => derive_grenoble(rest),
         "help" | "--help" | "-h" => {
@@ -118,17 +123,6 @@ fn besiege(args: &[String]) -> Result<()> {
     again("siege", args)
 }
 
-#[cfg(feature = "figures")]
-fn draw_figures(args: &[String]) -> Result<()> {
-    figures::run(args)
-}
-
-/// This program again, with the lab in it.
-#[cfg(not(feature = "figures"))]
-fn draw_figures(args: &[String]) -> Result<()> {
-    again("figures", args)
-}
-
 #[cfg(feature = "manual")]
 fn make_manual(args: &[String]) -> Result<()> {
     manual::run(args)
@@ -152,7 +146,7 @@ fn derive_grenoble(args: &[String]) -> Result<()> {
 }
 
 /// This program again, with the feature that a command of the same name needs.
-#[cfg(not(all(feature = "figures", feature = "grenoble", feature = "manual", feature = "siege")))]
+#[cfg(not(all(feature = "grenoble", feature = "manual", feature = "siege")))]
 fn again(command: &str, args: &[String]) -> Result<()> {
     let mut again = process::cargo(&["run", "--quiet", "--package", "xtask"]);
     again.args(["--features", command, "--", command]).args(args);

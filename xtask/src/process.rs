@@ -27,15 +27,19 @@ pub fn command(program: impl AsRef<std::ffi::OsStr>, args: &[&str]) -> Command {
 /// The cargo that started this program.
 pub fn cargo(args: &[&str]) -> Command {
     let mut cargo = command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), args);
-    // Cargo sets these variables for this program. Build scripts such as ring's depend on them, and would run again, with
-    // everything that depends on their crates, after each change between builds by hand and from here.
+    without_cargo(&mut cargo);
+    cargo
+}
+
+/// Removes the variables that cargo sets for this program. Build scripts such as ring's depend on them, and would run
+/// again, with everything that depends on their crates, after each change between builds by hand and from here.
+pub fn without_cargo(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
         if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
-            cargo.env_remove(&*name);
+            command.env_remove(&*name);
         }
     }
-    cargo
 }
 
 /// Runs it with its output on the terminal; an exit code other than 0 is an error.

@@ -93,7 +93,17 @@ fn consistent(metrics: &Value) -> Result<()> {
         acknowledged + failed + open == all,
         "{all} transactions, but {acknowledged} acknowledged, {failed} failed and {open} open"
     );
-    for key in ["tdr", "pdr_up", "pdr_down", "duty_cycle"] {
+    let (copies, delivered, lost, open) = (
+        count("group_copies")?,
+        count("group_delivered")?,
+        count("group_lost")?,
+        count("group_open")?,
+    );
+    ensure!(
+        delivered + lost + open == copies,
+        "{copies} copies for members, but {delivered} delivered, {lost} lost and {open} open"
+    );
+    for key in ["tdr", "pdr_up", "pdr_down", "duty_cycle", "group_pdr", "group_pdr_worst"] {
         let share = metrics.get(key).with_context(|| format!("the metrics have no {key:?}"))?;
         let bounded = share.as_f64().is_some_and(|share| (0.0..=1.0).contains(&share));
         ensure!(share.is_null() || bounded, "{key} is {share}, not a share");
@@ -138,22 +148,29 @@ fn scenario(number: u64) -> String {
 
 /// The MAC, its schedule, routing, and how packets larger than a frame go; returns the kind of MAC.
 fn mac(toml: &mut String, draw: &mut Draw) -> &'static str {
-    let kind = draw.of(&["tsch", "tsch", "tsch", "csma", "thin"]);
+    let kind = draw.of(&["tsch", "tsch", "tsch", "csma", "thin", "contiki2014"]);
     let frames = draw.of(&[2, 4, 16]);
-    let (mut mode, objective) = (draw.of(&["storing", "non-storing"]), draw.of(&["mrhof", "of0"]));
+    let modes = ["storing", "non-storing", "storing-multicast"];
+    let (mut mode, objective) = (draw.of(&modes), draw.of(&["mrhof", "of0"]));
+    let engine = draw.of(&["none", "flood", "smrf", "esmrf", "trickle", "mpl"]);
+    if engine.ends_with("smrf") {
+        // Only this mode tells who is in a group.
+        mode = "storing-multicast";
+    }
     // Writing to a String cannot fail.
     _ = write!(toml, "\n[mac]\nkind = \"{kind}\"\nqueue_frames = {frames}\n");
     if kind == "tsch" {
         let schedule = draw.of(&["minimal", "msf", "b-msf", "alice", "orchestra"]);
         let hopping = draw.of(&["16_16", "4_4"]);
         // ALICE must know a node's children, which only storing mode tells.
-        mode = if schedule == "alice" { "storing" } else { mode };
+        mode = if (schedule, mode) == ("alice", "non-storing") { "storing" } else { mode };
         _ = write!(toml, "hopping = \"{hopping}\"\n\n[schedule]\nfunction = \"{schedule}\"\n");
     }
     let fragments = draw.of(&["hwr", "hwr", "ff", "sfr", "e2e"]);
     _ = write!(
         toml,
-        "\n[rpl]\nmode = \"{mode}\"\nobjective = \"{objective}\"\n\n[fragments]\nmode = \"{fragments}\"\n"
+        "\n[rpl]\nmode = \"{mode}\"\nobjective = \"{objective}\"\n\n[fragments]\nmode = \"{fragments}\"\n\n\
+         [multicast]\nengine = \"{engine}\"\n"
     );
     kind
 }
@@ -162,9 +179,11 @@ fn mac(toml: &mut String, draw: &mut Draw) -> &'static str {
 fn traffic(toml: &mut String, draw: &mut Draw, nodes: u64, collector: &str) {
     let congestion = draw.of(&["default", "cocoa", "cocoa/draft-03", "6cocoa", "rfc6298"]);
     let (queue, block) = (draw.of(&[1, 8, 32]), draw.of(&[1024, 1024, 64]));
-    let application = draw.of(&["coap", "coap", "coap", "udp", "poll", "observe"]);
+    let application =
+        draw.of(&["coap", "coap", "coap", "udp", "poll", "observe", "group", "group"]);
     // OSCORE protects CoAP, between a node and its own border router.
-    let oscore = draw.below(3) == 0 && application != "udp" && collector == "own";
+    let oscore =
+        draw.below(3) == 0 && !["udp", "group"].contains(&application) && collector == "own";
     let arrivals = draw.of(&["periodic", "periodic", "poisson", "bursts"]);
     let (period, payload) = (draw.of(&["500ms", "2s", "10s", "1min"]), draw.of(&[4, 20, 60, 300]));
     let confirmable = draw.below(4) != 0;
@@ -175,6 +194,11 @@ fn traffic(toml: &mut String, draw: &mut Draw, nodes: u64, collector: &str) {
          start = \"3min\"\npayload_bytes = {payload}\nconfirmable = {confirmable}\n\
          collector = \"{collector}\"\n"
     );
+    let (sender, member) = (draw.below(nodes), draw.below(nodes));
+    if application == "group" && draw.below(2) == 0 {
+        let members = if member == sender { String::new() } else { member.to_string() };
+        _ = writeln!(toml, "sender = {sender}\nmembers = [{members}]");
+    }
     if nodes > 1 && draw.below(3) == 0 {
         let (node, minute) = (1 + draw.below(nodes - 1), 1 + draw.below(14));
         _ = writeln!(toml, "failures = [\"{node}@{minute}min\"]");
@@ -253,6 +277,8 @@ mod tests {
             "application = \"observe\"",
             "oscore = true",
             "kind = \"csma\"",
+            "application = \"group\"",
+            "engine = \"mpl\"",
             "mode = \"sfr\"",
         ] {
             assert!(all.iter().any(|toml| toml.contains(form)), "no scenario has {form}");
@@ -274,12 +300,17 @@ mod tests {
         let mut metrics = serde_json::json!({
             "nodes": 5, "joined": 5, "transactions": 10, "acknowledged": 8, "failed": 1, "open": 1,
             "tdr": 0.88, "pdr_up": null, "pdr_down": 1.0, "duty_cycle": 0.1,
+            "group_copies": 9, "group_delivered": 6, "group_lost": 2, "group_open": 1,
+            "group_pdr": 0.75, "group_pdr_worst": 0.5,
         });
         assert!(consistent(&metrics).is_ok());
         metrics["open"] = 2.into();
         assert!(consistent(&metrics).is_err());
         metrics["open"] = 1.into();
         metrics["duty_cycle"] = 1.5.into();
+        assert!(consistent(&metrics).is_err());
+        metrics["duty_cycle"] = 0.1.into();
+        metrics["group_lost"] = 3.into();
         assert!(consistent(&metrics).is_err());
     }
 }

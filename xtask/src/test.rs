@@ -7,8 +7,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::process::{self, Stopwatch};
 use crate::{
-    capture, check, determinism, examples, interop, no_std, scapy, stale_store, swarm, tidy, tools,
-    traces, zep,
+    capture, check, determinism, docs, examples, figures, interop, no_std, scapy, stale_store,
+    swarm, tidy, tools, traces, zep,
 };
 
 type Stage = (&'static str, fn() -> Result<()>);
@@ -22,6 +22,8 @@ const STAGES: &[Stage] = &[
     ("same seed, same trace", || determinism::run(&[])),
     ("recorded traces", || traces::run(&[])),
     ("examples of own algorithms", || examples::run(&[])),
+    ("commands of the manual", || docs::run(&[])),
+    ("figures of the manual", || figures::run(&["--check".to_owned()])),
     ("other sources, other runs", || stale_store::run(&[])),
     ("random worlds", || fresh(|seed| swarm::run(&seed(&["--count", "20"])))),
     ("mutated messages", || fresh(|seed| crate::fuzz(&seed(&["1"])))),
@@ -70,7 +72,7 @@ pub fn run(args: &[String]) -> Result<()> {
 }
 
 fn tests() -> Result<()> {
-    let features = ["--features", "xtask/figures,xtask/manual,xtask/siege"];
+    let features = ["--features", "xtask/manual,xtask/siege"];
     process::execute(process::cargo(&[&["test", "--quiet", "--workspace"][..], &features].concat()))
 }
 

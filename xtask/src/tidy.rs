@@ -14,11 +14,12 @@ mod ledger;
 mod links;
 mod owners;
 mod prose;
+mod rows;
 mod source;
 mod words;
 mod writing;
 
-pub use direction::is_for_devices;
+pub use direction::{floors, is_for_devices};
 
 /// How bad a breach is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -97,6 +98,7 @@ pub fn run(args: &[String]) -> Result<()> {
         }
         breaches.extend(circles::breaches(&files));
         breaches.extend(owners::breaches(&package.name, &files));
+        breaches.extend(rows::breaches(&files));
         if direction::is_for_devices(&package.name) {
             breaches.extend(writing::std_breaches(&files));
         }

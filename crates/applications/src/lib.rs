@@ -7,7 +7,9 @@
 //! | [`collector`] | takes the readings and answers requests |
 //! | [`sensor`] | a resource that is read and observed |
 //! | [`poller`] | reads the sensors of other nodes in turn |
+//! | [`membership`] | `/mc`, by which others make the node join and leave groups |
 //! | [`observer`] | observes the sensors of other nodes |
+//! | [`group`] | requests to a group, and the members that count them |
 //! | [`clock`] | `/clock`, the seconds since the start |
 //! | [`arrivals`] | when an application acts: periodic, Poisson, in bursts |
 #![cfg_attr(not(test), no_std)]
@@ -17,6 +19,8 @@ pub mod arrivals;
 pub mod client;
 pub mod clock;
 pub mod collector;
+pub mod group;
+pub mod membership;
 pub mod observer;
 pub mod params;
 pub mod poller;
@@ -26,6 +30,8 @@ pub use arrivals::{Arrivals, Schedule};
 pub use client::{Carrier, Client};
 pub use clock::Clock;
 pub use collector::Collector;
+pub use group::{GroupClient, Member};
+pub use membership::Membership;
 pub use observer::Observer;
 pub use poller::Poller;
 pub use sensor::Sensor;

@@ -13,6 +13,7 @@ use crate::body::{plain, pretty};
 use crate::console::say;
 use crate::diagnostic::hex;
 use crate::failure::Failure;
+use crate::place;
 
 /// How answers are shown.
 #[derive(Debug, clap::Args)]
@@ -36,15 +37,10 @@ impl Args {
     /// Refuses a place for the payload where nothing can be written, before the server is asked.
     pub fn check(&self) -> Result<(), Failure> {
         let Some(file) = &self.output else { return Ok(()) };
-        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let why = match std::fs::metadata(file) {
-            Ok(about) if about.is_dir() => "it is a folder",
-            Ok(about) if about.permissions().readonly() => "it is read-only",
-            Err(_) if folder.is_some_and(|folder| !folder.is_dir()) => "its folder is not there",
-            _ => return Ok(()),
-        };
-        let message = format!("cannot write {}: {why}", file.display());
-        Err(Failure::usage(message, "--output takes a file in a folder that is there"))
+        place::check_file(file).map_err(|why| {
+            let message = format!("cannot write {}: {why}", file.display());
+            Failure::usage(message, "--output takes a file in an existing folder")
+        })
     }
     /// Whether payloads go to stdout as they are.
     fn is_raw(&self) -> bool {
@@ -75,12 +71,16 @@ pub fn show(args: &Args, answer: &Response, out: &mut impl Write) -> Result<(), 
             .map_err(|error| Failure::own(format!("cannot write {}: {error}", file.display())));
     }
     if message.payload.is_empty() {
+        if std::io::stdout().is_terminal() && !args.verbose {
+            say!("{}", title(message.code));
+        }
         return Ok(());
     }
     if args.is_raw() {
         out.write_all(&message.payload)?;
     } else {
-        writeln!(out, "{}", pretty(format, &message.payload))?;
+        let text = pretty(format, &message.payload);
+        writeln!(out, "{}", text.strip_suffix('\n').unwrap_or(&text))?;
     }
     Ok(())
 }

@@ -10,22 +10,24 @@ use lowmesh_coap::CongestionControl;
 use lowmesh_coap::blockwise::Exponent;
 use lowmesh_machine::DropReason;
 use lowmesh_net::client::{self, Client, Error};
+use lowmesh_net::multicast::Interface;
 use lowmesh_net::oscore::Contexts;
 use lowmesh_net::tap::Tap;
 use lowmesh_net::tls::TlsClient;
+use lowmesh_units::Duration as Span;
 use lowmesh_wire::coap::uri::{Scheme, Uri};
 
 use crate::answer;
-use crate::console::reader_gone;
+use crate::console::{reader_gone, say};
 use crate::failure::Failure;
 use crate::rows;
 use crate::traffic;
 
 /// How long a request waits for its answer: as long as libcoap's client.
-const WAIT_S: f64 = 90.0;
+const WAIT: Duration = Duration::from_secs(90);
 /// How long a request to a group waits for answers by default: DEFAULT_LEISURE (RFC 7252 s8.2), 5 s, and a round
 /// trip.
-const GROUP_WAIT_S: f64 = 8.0;
+const GROUP_WAIT: Duration = Duration::from_secs(8);
 const KEY_HINT: &str = "are --identity and --psk what the server knows?";
 
 /// How to reach the server.
@@ -41,6 +43,12 @@ pub struct Args {
     /// Local address, for coap and coaps
     #[arg(short, long, value_name = "ADDRESS")]
     address: Option<IpAddr>,
+    /// Interface by which requests to IPv4 groups leave, and to groups whose URI names none
+    #[arg(long, value_name = "NAME", value_parser = interface)]
+    interface: Option<Interface>,
+    /// Hops that requests to groups may go; by default they stay on the link
+    #[arg(long, value_name = "HOPS", value_parser = clap::value_parser!(u8).range(1..))]
+    hops: Option<u8>,
     /// Pre-shared key for coaps, or @FILE that holds it
     #[arg(short = 'k', long, value_name = "KEY", requires = "identity")]
     psk: Option<String>,
@@ -50,6 +58,9 @@ pub struct Args {
     /// Certificates (PEM) of the authorities to trust, for coaps+tcp and coaps+ws
     #[arg(long, value_name = "FILE")]
     cafile: Option<PathBuf>,
+    /// Accept any certificate, for tests: anybody between here and the server can read and change everything
+    #[arg(long, conflicts_with = "cafile")]
+    insecure: bool,
     /// Security context for OSCORE, in libcoap's file format; its state is kept beside the file
     #[arg(short = 'E', long, value_name = "FILE")]
     oscore: Option<PathBuf>,
@@ -74,6 +85,10 @@ impl Transfer {
     pub fn congestion(&self) -> Result<CongestionControl, Failure> {
         Ok(CongestionControl::new(&self.cc).map_err(Error::from)?)
     }
+}
+
+fn interface(text: &str) -> Result<Interface, String> {
+    Interface::named(text).map_err(|error| error.to_string())
 }
 
 fn block(text: &str) -> Result<Exponent, String> {
@@ -136,12 +151,18 @@ impl Args {
         if let Some(file) = &self.cafile {
             builder = builder.trust(trusted(file)?);
         }
+        if self.insecure {
+            builder = builder.trust(TlsClient::insecure()?);
+        }
         if let Some(file) = &self.oscore {
             builder = builder.protect(Contexts::open(file)?);
         }
         if self.address.is_some() || self.port.is_some() {
             let address = self.address.unwrap_or(Ipv6Addr::UNSPECIFIED.into());
             builder = builder.local(SocketAddr::new(address, self.port.unwrap_or(0)));
+        }
+        if self.interface.is_some() || self.hops.is_some() {
+            builder = builder.groups(self.interface.unwrap_or_default(), self.hops.unwrap_or(1));
         }
         if verbose {
             builder = builder.watch(answer::tell).tap(Tap::new(traffic::tell));
@@ -165,6 +186,9 @@ impl Args {
         }
         if uri.scheme == Scheme::Coaps && self.psk.is_none() {
             return Err(Error::NoKey.into());
+        }
+        if self.insecure && uri.scheme.is_reliable() && uri.scheme.is_secure() {
+            say!("warning: --insecure: the server's certificate is not verified");
         }
         let address = client::address(&uri).await?;
         if let Some(local) = self.address
@@ -200,6 +224,7 @@ impl From<Error> for Failure {
             Error::Uri { .. }
             | Error::Rejected(_)
             | Error::NoGroup(_)
+            | Error::SecurePort(_)
             | Error::Crowded(_)
             | Error::Unwanted => Self::usage(&error, error.hint()),
             Error::Resolve(error) => error.into(),
@@ -231,13 +256,13 @@ impl From<Error> for Failure {
 }
 
 /// How long a request waits for its answer.
-pub fn patience(timeout: Option<f64>) -> Duration {
-    Duration::from_secs_f64(timeout.unwrap_or(WAIT_S))
+pub fn patience(timeout: Option<Span>) -> Duration {
+    timeout.map_or(WAIT, Duration::from)
 }
 
 /// How long a request to a group waits for answers.
-pub fn group_patience(timeout: Option<f64>) -> Duration {
-    Duration::from_secs_f64(timeout.unwrap_or(GROUP_WAIT_S))
+pub fn group_patience(timeout: Option<Span>) -> Duration {
+    timeout.map_or(GROUP_WAIT, Duration::from)
 }
 
 fn silence(limit: Duration) -> Failure {

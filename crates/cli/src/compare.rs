@@ -6,7 +6,8 @@ use std::fmt;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use comfy_table::{CellAlignment, Table, presets};
+use clap_complete::engine::ArgValueCompleter;
+use comfy_table::{Table, presets};
 use lowmesh_lab::compare::family::{LEVEL, holm};
 use lowmesh_lab::compare::unequal::{self, Unequal};
 use lowmesh_lab::compare::{Difference, Side, difference};
@@ -17,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::console::say;
 use crate::failure::Failure;
-use crate::table;
+use crate::{complete, table};
 use sides::{Pair, Read, across, by_key};
 
 /// Version of the JSON's shape.
@@ -47,7 +48,8 @@ pub struct Args {
     #[arg(long = "where", value_name = "KEY=VALUE", value_parser = setting)]
     filter: Vec<(String, String)>,
     /// Metrics to compare, comma-separated. By default all, without rows that are zero in every run.
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = table::metric)]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = table::metric,
+          add = ArgValueCompleter::new(complete::metrics))]
     metrics: Vec<String>,
     /// Print JSON instead of tables.
     #[arg(long)]
@@ -267,13 +269,7 @@ fn write_table(out: &mut dyn Write, rows: &[Row]) -> io::Result<()> {
             star.to_owned(),
         ]);
     }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    for line in table.lines() {
-        writeln!(out, "{}", line.trim_end())?;
-    }
-    Ok(())
+    table::print(out, table, 1)
 }
 
 /// The digits of a row: those of the difference's interval; without a spread, those of both means.

@@ -5,23 +5,20 @@ use std::io::Write;
 use comfy_table::{Table, presets};
 use lowmesh_net::client::Response;
 use lowmesh_net::peer::Peer;
+use lowmesh_units::Duration;
 use lowmesh_wire::coap::ContentFormat;
 use lowmesh_wire::coap::uri::Uri;
 use lowmesh_wire::link_format::{Filter, Link, links};
 
 use crate::channel::{self, group_patience, patience};
+use crate::duration;
 use crate::failure::Failure;
-use crate::template::seconds;
 
 /// Attributes with a column of their own, in its order: RFC 6690 s3, RFC 7252 s7.2.1, RFC 7641 s6.
 const COLUMNS: [&str; 6] = ["rt", "if", "ct", "sz", "obs", "title"];
 
 /// The command line of `discover`
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Exit codes: 0 done, 2 usage, 3 no answer, 4 the server says 4.xx, 5 it says 5.xx, 6 security.\n\
-    [ff02::fd%eth0] and 224.0.1.187 are the groups of all CoAP servers on a link."
-)]
 pub struct Args {
     /// Host, group, or URI; the default path is /.well-known/core
     #[arg(value_name = "HOST|URI")]
@@ -32,9 +29,9 @@ pub struct Args {
     /// Send a non-confirmable request (NON)
     #[arg(short = 'N', long)]
     non: bool,
-    /// Seconds to wait
-    #[arg(short = 'B', long, value_name = "SECONDS", value_parser = seconds)]
-    timeout: Option<f64>,
+    /// Time to wait for answers
+    #[arg(short = 'B', long, value_name = "TIME", value_parser = duration::wait)]
+    timeout: Option<Duration>,
     /// Print one JSON object for each server
     #[arg(long)]
     json: bool,

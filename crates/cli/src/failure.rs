@@ -2,10 +2,9 @@
 
 use std::fmt::Display;
 use std::io;
-use std::process::ExitCode;
 
 use lowmesh_lab::report::FolderError;
-use lowmesh_lab::scenario::LoadError;
+use lowmesh_lab::scenario::{ConfigError, Fault, LoadError};
 use lowmesh_net::oscore::OpenError;
 use lowmesh_net::resolve::ResolveError;
 use lowmesh_net::stream_transport::ConnectError;
@@ -13,6 +12,7 @@ use lowmesh_net::tls::TlsError;
 use lowmesh_net::udp::BindError;
 
 use crate::console::say;
+use crate::exit::Exit;
 
 /// A failed verb.
 #[derive(Debug)]
@@ -52,6 +52,8 @@ pub enum Failure {
         /// What would help.
         hint: &'static str,
     },
+    /// A program that the verb has run ended with this exit code, and has said why.
+    Ended(u8),
     /// The reader of our output has closed it, as `head` does.
     EnoughRead,
 }
@@ -86,25 +88,27 @@ impl Failure {
                 (message, Some(*hint))
             }
             Self::Refused { message, .. } => (message, None),
-            Self::EnoughRead => return,
+            Self::Ended(_) | Self::EnoughRead => return,
         };
         for line in message.lines() {
-            say!("error: {line}");
+            // An indented line is an excerpt below its error.
+            if line.starts_with(' ') { say!("{line}") } else { say!("error: {line}") }
         }
         if let Some(hint) = hint {
             say!("hint: {hint}");
         }
     }
 
-    /// Its exit code.
-    pub fn exit_code(&self) -> ExitCode {
+    /// How the process ends after it.
+    pub fn exit(&self) -> Exit {
         match self {
-            Self::Usage { .. } => ExitCode::from(2),
-            Self::Own { .. } => ExitCode::from(1),
-            Self::NoAnswer { .. } => ExitCode::from(3),
-            Self::Refused { class, .. } => ExitCode::from(*class),
-            Self::Security { .. } => ExitCode::from(6),
-            Self::EnoughRead => ExitCode::SUCCESS,
+            Self::Usage { .. } => Exit::Usage,
+            Self::Own { .. } => Exit::Failed,
+            Self::NoAnswer { .. } => Exit::NoAnswer,
+            Self::Refused { class, .. } => Exit::of_class(*class),
+            Self::Security { .. } => Exit::Security,
+            Self::Ended(code) => Exit::Command(*code),
+            Self::EnoughRead => Exit::Done,
         }
     }
 }
@@ -140,8 +144,7 @@ impl From<ResolveError> for Failure {
 
 impl From<TlsError> for Failure {
     fn from(error: TlsError) -> Self {
-        let hint = "does --cafile hold the authority that has signed the server's certificate?";
-        Self::Security { message: error.to_string(), hint }
+        Self::Security { message: error.to_string(), hint: error.hint() }
     }
 }
 
@@ -176,14 +179,21 @@ impl From<ConnectError> for Failure {
 impl From<LoadError> for Failure {
     fn from(error: LoadError) -> Self {
         let hint = match &error {
-            LoadError::Unknown { .. } => "`lowmesh scenarios` lists the built-in ones",
-            LoadError::Read { .. } => "give the path of a scenario's TOML file, or a built-in name",
-            LoadError::Config(_) => {
-                "`lowmesh show NAME` prints a built-in scenario with every key written out; `lowmesh scenarios` names them"
-            }
+            LoadError::Unknown { .. } => Some("`lowmesh scenarios` lists the built-in ones"),
+            LoadError::Read { .. } => Some(
+                "give the path of a scenario's TOML file or of a link table, or a built-in name",
+            ),
+            LoadError::Config(errors) => hint_of(&errors.0),
         };
-        Self::Usage { message: error.to_string(), hint: Some(hint.to_owned()) }
+        Self::Usage { message: format!("{error:#}"), hint: hint.map(str::to_owned) }
     }
+}
+
+/// Where to look up a key. Other errors say themselves what is allowed.
+fn hint_of(errors: &[ConfigError]) -> Option<&'static str> {
+    let unknown =
+        |error: &ConfigError| matches!(error.fault, Fault::UnknownKey { similar: None, .. });
+    errors.iter().any(unknown).then_some("`lowmesh show grid-25` prints every key with its meaning")
 }
 
 impl From<FolderError> for Failure {

@@ -1,25 +1,31 @@
 //! The lowmesh command: reads the command line, calls one verb, turns its result into an exit code.
 //!
-//! Data goes to stdout, everything else to stderr. Exit codes: 0 done, 1 something went wrong on our side (a
-//! run failed, a file cannot be written), 2 the command line or the scenario is wrong; the CoAP verbs also have
-//! 3 no answer, 4 and 5 an error of the server, 6 security.
+//! Data goes to stdout, everything else to stderr. [`exit`] has the exit codes.
 
 mod answer;
 mod body;
 mod bounds;
 mod channel;
 mod compare;
+mod complete;
 mod console;
 mod diagnostic;
 mod discover;
 mod dry;
+mod duration;
+#[cfg(target_os = "linux")]
+mod emulate;
+mod exit;
 mod failure;
+mod interrupt;
+mod keygen;
 mod log;
 mod manual;
 mod merge;
 mod node;
 mod observe;
 mod ping;
+mod place;
 mod ports;
 mod progress;
 mod proxy;
@@ -43,9 +49,11 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::LazyLock;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use lowmesh_lab::build::{self, BuildId};
 use lowmesh_wire::coap::Code;
+
+use exit::Exit;
 
 /// Simulate meshes of constrained nodes, compare their protocols, and talk CoAP.
 #[derive(Debug, Parser)]
@@ -61,6 +69,8 @@ enum Verb {
     Run(run::Args),
     Rerun(rerun::Args),
     Compare(compare::Args),
+    #[cfg(target_os = "linux")]
+    Emulate(emulate::Args),
     Merge(merge::Args),
     Node(node::Args),
     Scenarios(scenarios::Args),
@@ -89,11 +99,15 @@ enum Verb {
     Discover(discover::Args),
     /// Check whether a CoAP endpoint answers, and how fast
     Ping(ping::Args),
+    Keygen(keygen::Args),
     /// Print the script that completes this command in a shell
     Completions(manual::Completions),
     /// Write manual pages into a folder
     Man(manual::Pages),
 }
+
+/// The widest help: longer lines are hard to read.
+const HELP_COLUMNS: usize = 100;
 
 /// The commit from which the program was built, as the build script found it; empty if it is unknown.
 const COMMIT: &str = env!("LOWMESH_COMMIT");
@@ -106,13 +120,18 @@ static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
 
 fn main() -> ExitCode {
     build::declare(COMMIT);
-    let cli = Cli::parse();
+    clap_complete::CompleteEnv::with_factory(|| manual::with_pages(Cli::command())).complete();
+    let command = manual::with_pages(Cli::command());
+    let matches = command.term_width(console::width().min(HELP_COLUMNS)).get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let stdout = &mut io::stdout().lock();
     let result = match &cli.verb {
         Verb::Reproduce(args) => reproduce::execute(args, &lowmesh_lab::simulate::simulate, stdout),
         Verb::Run(args) => run::execute(args, &lowmesh_lab::simulate::simulate, stdout),
         Verb::Rerun(args) => rerun::execute(args, &lowmesh_lab::simulate::simulate, stdout),
         Verb::Compare(args) => compare::execute(args, stdout),
+        #[cfg(target_os = "linux")]
+        Verb::Emulate(args) => emulate::execute(args, stdout),
         Verb::Merge(args) => merge::execute(args, stdout),
         Verb::Node(args) => node::execute(args, stdout),
         Verb::Scenarios(args) => scenarios::execute(args, stdout),
@@ -134,24 +153,76 @@ fn main() -> ExitCode {
         }
         Verb::Discover(args) => discover::execute(args, stdout),
         Verb::Ping(args) => ping::execute(args, stdout),
-        Verb::Completions(args) => manual::complete(args, &mut Cli::command(), stdout),
-        Verb::Man(args) => manual::print(args, Cli::command()),
+        Verb::Keygen(args) => keygen::execute(args, stdout),
+        Verb::Completions(args) => manual::complete(args, stdout),
+        Verb::Man(args) => manual::print(args, manual::with_pages(Cli::command())),
     };
     match result.and_then(|()| Ok(stdout.flush()?)) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => Exit::Done.into(),
         Err(failure) => {
             failure.tell();
-            failure.exit_code()
+            failure.exit().into()
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::Command;
+
     use super::*;
+    use manual::PAGES;
 
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    /// Every verb and the verbs in it, as words after `lowmesh`.
+    fn verbs(command: &Command, path: &str) -> Vec<String> {
+        let mut list = vec![path.to_owned()];
+        for sub in command.get_subcommands() {
+            list.extend(verbs(sub, format!("{path} {}", sub.get_name()).trim_start()));
+        }
+        list
+    }
+
+    /// The words of a command line as a shell passes them on.
+    fn words(line: &str) -> Vec<String> {
+        let line = line.replace("\\\n", " ");
+        let line = line.split([';', '|', '>', '<', '&']).next().unwrap_or_default();
+        line.split_whitespace().map(|word| word.replace(['\'', '"'], "")).collect()
+    }
+
+    #[test]
+    fn every_verb_has_a_page_and_every_page_a_verb() {
+        let mut verbs = verbs(&Cli::command(), "");
+        let mut pages: Vec<&str> = PAGES.iter().map(|page| page.verb).collect();
+        verbs.sort();
+        pages.sort_unstable();
+        assert_eq!(pages, verbs);
+        assert!(PAGES.iter().all(|page| !page.examples.is_empty() && !page.exits.is_empty()));
+    }
+
+    #[test]
+    fn every_example_is_a_command_line_that_the_parser_takes() {
+        for page in PAGES {
+            for (index, example) in page.examples.iter().enumerate() {
+                let words = words(example.line);
+                let command = Cli::command();
+                let parsed = command.try_get_matches_from(&words);
+                assert!(parsed.is_ok(), "{}: {}", example.line, parsed.expect_err("refused"));
+                let verb = words[1..].join(" ");
+                let here = page.verb.split(' ').all(|word| verb.contains(word));
+                assert!(here || index > 0, "{} is not about {}", example.line, page.verb);
+            }
+        }
+    }
+
+    #[test]
+    fn an_exit_status_is_listed_once_and_in_order() {
+        for page in PAGES {
+            assert!(page.exits.is_sorted_by(|a, b| a.code() < b.code()), "{}", page.verb);
+        }
     }
 }

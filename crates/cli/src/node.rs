@@ -35,12 +35,6 @@ use crate::failure::Failure;
 /// It answers ping, UDP echo on port 7, neighbour solicitations, and CoAP requests for /clock and
 /// /.well-known/core, and forwards packets, until Ctrl-C. With a verb it does one thing and ends.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "EXAMPLES\n\
-    \u{20} lowmesh node --zep localhost:17754 --eui64 02:4c:4d:00:00:00:00:01 \\\n\
-    \u{20}     --address 2001:db8::1/64 --route ::/0 via fe80::4c:4d00:0:2\n\
-    \u{20} lowmesh node --zep localhost:17754 --eui64 02:4c:4d:00:00:00:00:01 --pcap node.pcap --drops \\\n\
-    \u{20}     ping fe80::4c:4d00:0:2\n\n\
-    The options of the node stand before the verb.")]
 pub struct Args {
     #[command(flatten)]
     setup: Setup,

@@ -67,7 +67,7 @@ async fn watch(
     mut states: Observation,
     out: &mut impl Write,
 ) -> Result<(), Failure> {
-    let span = args.observe.map(Duration::from_secs_f64);
+    let span = args.observe.map(Duration::from);
     let result = tokio::select! {
         result = follow(args, count.unwrap_or(u64::MAX), &mut states, out) => result,
         () = elapsed(span) => Ok(()),

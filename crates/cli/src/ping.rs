@@ -3,18 +3,17 @@
 
 use std::fmt::Display;
 use std::io::Write;
-use std::time::Duration;
 
 use lowmesh_net::client::{Client, Pong};
+use lowmesh_units::Duration;
 
 use crate::channel::{self, Target, patience};
 use crate::console::reader_gone;
+use crate::duration;
 use crate::failure::Failure;
-use crate::template::seconds;
 
 /// The command line of `ping`
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit codes: 0 an endpoint answered, 2 usage, 3 no answer, 6 security.")]
 pub struct Args {
     /// Host or URI
     #[arg(value_name = "HOST|URI")]
@@ -39,12 +38,12 @@ pub struct Pace {
     #[arg(short, long, value_name = "NUMBER", default_value_t = 4,
           value_parser = clap::value_parser!(u64).range(1..))]
     pub count: u64,
-    /// Seconds from an answer to the next ping
-    #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
-    pub interval: f64,
-    /// Seconds to wait for each answer
-    #[arg(short = 'B', long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
-    pub timeout: f64,
+    /// Time from an answer to the next ping
+    #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = duration::wait)]
+    pub interval: Duration,
+    /// Time to wait for each answer
+    #[arg(short = 'B', long, value_name = "TIME", default_value = "10s", value_parser = duration::wait)]
+    pub timeout: Duration,
 }
 
 /// The results of all pings.
@@ -99,7 +98,7 @@ async fn ping(
             return Ok(());
         }
         if number < args.pace.count {
-            tokio::time::sleep(Duration::from_secs_f64(args.pace.interval)).await;
+            tokio::time::sleep(args.pace.interval.into()).await;
         }
     }
     Ok(())

@@ -64,8 +64,16 @@ pub enum Reach {
     Loopback,
 }
 
-/// Opens the ports and serves until Ctrl-C.
-pub async fn run(args: &Args, server: Server, reach: Reach) -> Result<(), Failure> {
+/// Opens the ports.
+pub async fn listen(args: &Args, server: &mut Server, reach: Reach) -> Result<(), Failure> {
+    for address in addresses(args, reach) {
+        listen_at(args, server, address).await?;
+    }
+    Ok(())
+}
+
+/// Serves at the open ports until Ctrl-C.
+pub async fn run(args: &Args, server: Server) -> Result<(), Failure> {
     let mut server = server;
     let contexts = args.oscore.as_deref().map(Contexts::open).transpose()?;
     if let Some(contexts) = &contexts {
@@ -75,9 +83,6 @@ pub async fn run(args: &Args, server: Server, reach: Reach) -> Result<(), Failur
     if args.metrics {
         let metrics = server.metrics();
         server.insert("/metrics", metrics.resource());
-    }
-    for address in addresses(args, reach) {
-        listen_at(args, &mut server, address).await?;
     }
     let mut log = args.log.open()?;
     if let Some(log) = &log {

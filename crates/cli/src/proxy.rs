@@ -12,12 +12,6 @@ use crate::ports::{self, Reach};
 
 /// Forward requests: a forward proxy, or with --to a reverse proxy
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-    A client names the target with Proxy-Uri, as in `lowmesh get -P coap://PROXY coap+tcp://TARGET/hello`. Targets are \
-    coap, coap+tcp and coap+ws, with --target-psk also coaps, with --cafile also coaps+tcp and coaps+ws.\n\n\
-    By default it listens on loopback (see --address) and asks public addresses only (see --allow-target). \
-    Rules apply to the address that is asked, not to its name. A denied address stays denied even if it is allowed too.\n\n\
-    Exit codes: 0 ended with Ctrl-C, 1 a socket failed, 2 the command line is wrong or a port is not available.")]
 pub struct Args {
     /// Server for requests that name no target; its path is put before theirs
     #[arg(long, value_name = "URI")]
@@ -82,7 +76,8 @@ async fn serve(args: &Args) -> Result<(), Failure> {
     }
     let mut server = Server::new(args.bounds.limits()?).map_err(Failure::own)?;
     proxy.serve(&mut server);
-    ports::run(&args.ports, server, Reach::Loopback).await
+    ports::listen(&args.ports, &mut server, Reach::Loopback).await?;
+    ports::run(&args.ports, server).await
 }
 
 fn limits(args: &Args) -> Result<ProxyLimits, Failure> {

@@ -3,38 +3,41 @@
 //! `results.html` brings `results-figures/`. Files of a former report under the same name are replaced.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use lowmesh_lab::html::Page;
 
 use crate::console::say;
 use crate::failure::Failure;
+use crate::place;
 
 /// Makes sure, before any run, that a page can be written to `page`.
 pub fn check(page: &Path) -> Result<(), Failure> {
-    let refuse = |message: String| {
-        let hint = Some("give --report the name of a file, such as report.html".to_owned());
-        Err(Failure::Usage { message, hint })
+    let refuse = |file: &Path, why: &str| {
+        let message = format!("--report: cannot write {}: {why}", file.display());
+        Failure::usage(message, "give --report the name of a file, such as report.html")
     };
-    if page.is_dir() || page.file_name().is_none() {
-        return refuse(format!("--report {} is a folder", page.display()));
+    place::check_file(page).map_err(|why| refuse(page, why))?;
+    let figures = figures(page);
+    match figures.symlink_metadata() {
+        Ok(about) if !about.is_dir() => Err(refuse(&figures, "it is in the place of a folder")),
+        Ok(_) => place::check_folder(&figures).map_err(|why| refuse(&figures, why)),
+        Err(_) => Ok(()),
     }
-    let parent = page.parent().filter(|parent| !parent.as_os_str().is_empty());
-    match parent {
-        Some(folder) if !folder.is_dir() => {
-            refuse(format!("--report: there is no folder {}", folder.display()))
-        }
-        _ => Ok(()),
-    }
+}
+
+/// The folder for the figures of a page.
+fn figures(page: &Path) -> PathBuf {
+    let mut name = page.file_stem().unwrap_or_default().to_owned();
+    name.push("-figures");
+    page.with_file_name(name)
 }
 
 /// Writes the page and the figures, and says so unless it is to be `quiet`.
 pub fn write(file: &Path, page: &Page, quiet: bool) -> Result<(), Failure> {
     put(file, &page.html)?;
     if !page.figures.is_empty() {
-        let mut name = file.file_stem().unwrap_or_default().to_owned();
-        name.push("-figures");
-        let folder = file.with_file_name(name);
+        let folder = figures(file);
         fs::create_dir_all(&folder)
             .map_err(|error| Failure::own(format!("cannot make {}: {error}", folder.display())))?;
         for (name, svg) in &page.figures {

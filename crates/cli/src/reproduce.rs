@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 
+use clap_complete::engine::ArgValueCompleter;
 use lowmesh_lab::batch::{Batch, Ended, How};
 use lowmesh_lab::build::{self, Build};
 use lowmesh_lab::claims::judge::{Evidence, judge};
@@ -23,10 +24,11 @@ use lowmesh_lab::store::Store;
 use lowmesh_units::Seed;
 use serde_json::json;
 
-use crate::console::say;
+use crate::console::{say, width, wrapped};
 use crate::failure::Failure;
+use crate::interrupt::{self, Left};
 use crate::progress::{Meter, Style};
-use crate::{dry, report, store};
+use crate::{complete, dry, report, store};
 
 /// Version of the JSON's shape.
 const SCHEMA: u32 = 2;
@@ -35,6 +37,7 @@ const SCHEMA: u32 = 2;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Publication; without one, all are listed.
+    #[arg(add = ArgValueCompleter::new(complete::papers))]
     paper: Option<String>,
     /// Run fewer points and seeds, and shorter runs: two minutes on two cores.
     #[arg(long)]
@@ -90,6 +93,7 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
         let how = dry::How { jobs: args.jobs, json: args.json };
         return dry::execute(how, &whole, &batch, Some(&store), simulate, out);
     }
+    store::check_writable(&store)?;
     if !args.quiet && !batch.missing().is_empty() {
         store::tell_others(&store)?;
     }
@@ -136,11 +140,10 @@ fn list(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     }
     for paper in papers {
         let Paper { name, title, authors, venue, year, doi, claims, .. } = paper;
-        writeln!(
-            out,
-            "{name}  {} claims\n    {title}\n    {authors}; {venue}, {year}; doi {doi}",
-            claims.len()
-        )?;
+        writeln!(out, "{name}  {} claims", claims.len())?;
+        for line in [title, format!("{authors}; {venue}, {year}; doi {doi}")] {
+            writeln!(out, "{}", wrapped(&format!("    {line}"), width(), "    "))?;
+        }
     }
     Ok(())
 }
@@ -215,6 +218,7 @@ fn run(
         say!("{all} runs, {} of them stored in {}", all - missing, store.folder().display());
     }
     let meter = Meter::new(style, missing as u64, batch.missing_time());
+    interrupt::watch(Left::new(plan, Some(store)), &meter)?;
     let how = How { jobs: args.jobs, fail_fast: false };
     let ended = batch.run(how, Sinks::default(), simulate, &|spec, progress| {
         meter.observe(&progress, &format!(" of {}", plan.points[spec.point].scenario.head.name));

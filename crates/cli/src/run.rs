@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use clap_complete::engine::ArgValueCompleter;
 use lowmesh_lab::batch::{Batch, Ended, How};
 use lowmesh_lab::command::Provenance;
 use lowmesh_lab::compare::unequal::of_points;
@@ -22,13 +23,15 @@ use lowmesh_units::Seed;
 
 use crate::console::say;
 use crate::failure::Failure;
-use crate::progress::{Meter, Style};
-use crate::{dry, report, store, table};
+use crate::interrupt::{self, Left};
+use crate::progress::{FIGURE, Meter, Style};
+use crate::{complete, dry, report, rows, store, table};
 
 /// Simulate a scenario, or every point of its sweep, for each seed; report means with confidence intervals.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A built-in scenario (see `lowmesh scenarios`), or a TOML file.
+    /// A built-in scenario (see `lowmesh scenarios`), a TOML file, or a link table (CSV).
+    #[arg(add = ArgValueCompleter::new(complete::scenarios))]
     scenario: String,
     /// Number of runs, each with a seed of its own.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
@@ -40,7 +43,12 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     jobs: usize,
     /// Replace one value of the scenario, such as traffic.period=2s (repeatable).
-    #[arg(long = "set", value_name = "KEY=VALUE")]
+    #[arg(
+        long = "set",
+        value_name = "KEY=VALUE",
+        long_help = rows::set_help(),
+        add = ArgValueCompleter::new(complete::settings)
+    )]
     overrides: Vec<String>,
     /// Print JSON instead of the table.
     #[arg(long)]
@@ -72,7 +80,8 @@ pub struct Args {
     shard: Option<Shard>,
     /// Metrics in the table of a sweep, comma-separated.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = table::metric,
-          default_values = table::CHOSEN, hide_default_value = true)]
+          default_values = table::CHOSEN, hide_default_value = true,
+          add = ArgValueCompleter::new(complete::metrics))]
     metrics: Vec<String>,
     /// Capture every frame of the first seed's run for Wireshark.
     #[arg(long, value_name = "FILE")]
@@ -92,10 +101,7 @@ pub struct Args {
 pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Result<(), Failure> {
     let plan = Plan::load(&args.scenario, &overrides(args))?;
     // Everything that can be refused is refused before hours of simulation.
-    for point in &plan.points {
-        lowmesh_lab::air::check(&point.scenario)
-            .map_err(|error| Failure::Usage { message: error.to_string(), hint: None })?;
-    }
+    check_air(&plan)?;
     let watched = args.pcap.is_some() || args.trace.is_some();
     if watched && plan.is_sweep() {
         let message = "--pcap and --trace write one run, and a sweep has many".to_owned();
@@ -120,6 +126,7 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
         return dry::execute(how, &plan, &batch, store.as_ref(), simulate, out);
     }
     args.report.as_deref().map(report::check).transpose()?;
+    store.as_ref().map(store::check_writable).transpose()?;
     let folder = args.out.as_deref().map(Folder::reserve).transpose()?;
     let sinks = Sinks { pcap: sink(args.pcap.as_deref())?, trace: sink(args.trace.as_deref())? };
     if watched {
@@ -131,7 +138,8 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
     {
         store::tell_others(store)?;
     }
-    let ended = run(args, &plan, batch, sinks, simulate)?;
+    let left = Left::new(&plan, store.as_ref());
+    let ended = run(args, &plan, batch, sinks, left, simulate)?;
     write_page(args, store.is_some(), &ended.results)?;
     if !plan.is_sweep() {
         return plain(args, &plan.points[0], ended, folder, out);
@@ -154,6 +162,19 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
     failed_runs(args, &plan, &ended)
 }
 
+/// Builds the air of every point; all different errors are reported at once.
+fn check_air(plan: &Plan) -> Result<(), Failure> {
+    let mut errors: Vec<String> = Vec::new();
+    for point in &plan.points {
+        let error = lowmesh_lab::air::check(&point.scenario).err().map(|error| error.to_string());
+        errors.extend(error.filter(|error| !errors.contains(error)));
+    }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::Usage { message: errors.join("\n"), hint: None })
+}
+
 /// The store of a sweep, of a shard, or of a user who named one.
 fn open_store(args: &Args, plan: &Plan) -> Result<Option<Store>, Failure> {
     let flag = args.store.as_deref();
@@ -171,6 +192,7 @@ fn run(
     plan: &Plan,
     batch: Batch<'_>,
     sinks: Sinks,
+    left: Left,
     simulate: &Simulate<'_>,
 ) -> Result<Ended, Failure> {
     let style = if args.quiet { Style::None } else { args.progress };
@@ -179,6 +201,8 @@ fn run(
         say!("{} of {} runs are stored", batch.len() - missing, batch.len());
     }
     let meter = Meter::new(style, missing as u64, batch.missing_time());
+    let meter = meter.with_figure(args.metrics.first().map_or(FIGURE, String::as_str));
+    interrupt::watch(left, &meter)?;
     let observe = |spec: &RunSpec, progress: Progress<'_>| {
         let place = describe(&plan.points[spec.point].settings);
         let place = if place.is_empty() { place } else { format!(" at {place}") };

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use lowmesh_lab::scenario::{BUILTINS, Scenario};
 
+use crate::console::{width, wrapped};
 use crate::failure::Failure;
 
 /// List the built-in scenarios.
@@ -28,7 +29,8 @@ pub fn execute(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
         return Ok(());
     }
     for (name, description) in list {
-        writeln!(out, "{name:14} {description}")?;
+        let line = format!("{name:14} {description}");
+        writeln!(out, "{}", wrapped(&line, width(), &" ".repeat(15)))?;
     }
     Ok(())
 }

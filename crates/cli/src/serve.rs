@@ -2,6 +2,7 @@
 
 mod demo;
 mod folder;
+mod groups;
 mod oscore_plugtest;
 mod plugtest;
 mod reply;
@@ -21,10 +22,6 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// Serve the files of a folder, or resources to try a client with
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-    The port serves coap and coap+tcp; the port after it coaps (with --psk) and coaps+tcp (with --cert). With --ws-port \
-    there is also coap+ws, or coaps+ws with --cert. Ctrl-C ends the server after the requests that it has begun.\n\n\
-    Exit codes: 0 ended with Ctrl-C, 1 a socket failed, 2 the command line is wrong or a port is not available.")]
 pub struct Args {
     /// Folder whose files are served
     #[arg(value_name = "DIR", required_unless_present = "demo", conflicts_with = "demo")]
@@ -38,6 +35,8 @@ pub struct Args {
     #[command(flatten)]
     ports: ports::Args,
     #[command(flatten)]
+    groups: groups::Args,
+    #[command(flatten)]
     bounds: bounds::Args,
 }
 
@@ -47,7 +46,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
 }
 
 async fn serve(args: &Args) -> Result<(), Failure> {
-    let limits = Limits { grace: GRACE, ..args.bounds.limits()? };
+    let limits = args.groups.limits(Limits { grace: GRACE, ..args.bounds.limits()? });
     let mut server = Server::new(limits).map_err(Failure::own)?;
     if let Some(folder) = &args.folder {
         folder::resources(&mut server, folder, args.writable)?;
@@ -56,5 +55,8 @@ async fn serve(args: &Args) -> Result<(), Failure> {
         plugtest::resources(&mut server);
         oscore_plugtest::resources(&mut server);
     }
-    ports::run(&args.ports, server, Reach::Everywhere).await
+    args.groups.resources(&mut server);
+    ports::listen(&args.ports, &mut server, Reach::Everywhere).await?;
+    args.groups.join(&server)?;
+    ports::run(&args.ports, server).await
 }

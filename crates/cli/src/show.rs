@@ -2,17 +2,25 @@
 
 use std::io::Write;
 
+use clap_complete::engine::ArgValueCompleter;
 use lowmesh_lab::plan::Plan;
 
 use crate::failure::Failure;
+use crate::{complete, rows};
 
 /// Print a scenario with every value written out, and what it means.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// A built-in scenario, or a TOML file.
+    #[arg(add = ArgValueCompleter::new(complete::scenarios))]
     scenario: String,
     /// Replace one value, such as traffic.period=2s (repeatable).
-    #[arg(long = "set", value_name = "KEY=VALUE")]
+    #[arg(
+        long = "set",
+        value_name = "KEY=VALUE",
+        long_help = rows::set_help(),
+        add = ArgValueCompleter::new(complete::settings)
+    )]
     overrides: Vec<String>,
 }
 

@@ -8,6 +8,7 @@ use lowmesh_lab::store::{BuildRuns, Store, StoreError};
 
 use crate::console::say;
 use crate::failure::Failure;
+use crate::place;
 
 /// Other builds that are named; the rest is counted.
 const BUILDS_TOLD: usize = 3;
@@ -33,6 +34,14 @@ pub fn location(flag: Option<&Path>) -> Result<PathBuf, Failure> {
 /// How a printed command names the store.
 pub fn kept(flag: Option<&Path>) -> Kept {
     flag.map_or(Kept::AsUsual, |folder| Kept::In(folder.to_string_lossy().into_owned()))
+}
+
+/// Refuses a store that cannot take runs, before any is made.
+pub fn check_writable(store: &Store) -> Result<(), Failure> {
+    place::check_folder(store.folder()).map_err(|why| {
+        let message = format!("cannot keep runs in {}: {why}", store.folder().display());
+        Failure::usage(message, "name another folder with --store DIR or LOWMESH_STORE")
+    })
 }
 
 /// A store that must exist.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 use lowmesh_lab::build;
 use lowmesh_lab::digits::{Digits, with_interval};
 use lowmesh_lab::metrics::Metrics;
@@ -10,6 +10,8 @@ use lowmesh_lab::report::Report;
 use lowmesh_lab::results::Results;
 use lowmesh_lab::scenario::{Scenario, similar};
 use lowmesh_lab::statistics::Estimate;
+
+use crate::console::{width, wrapped};
 
 /// Writes `report` of `scenario`.
 pub fn write(out: &mut dyn Write, scenario: &Scenario, report: &Report) -> io::Result<()> {
@@ -31,7 +33,9 @@ pub fn write(out: &mut dyn Write, scenario: &Scenario, report: &Report) -> io::R
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(["metric", "mean", "95 % CI", "runs"]);
     // Rows about traffic that the scenario does not have are left out.
-    let absent: Vec<&str> = [&Metrics::OF_TRANSACTIONS[..], &Metrics::OF_DATAGRAMS[..]]
+    let kinds =
+        [&Metrics::OF_TRANSACTIONS[..], &Metrics::OF_DATAGRAMS[..], &Metrics::OF_GROUPS[..]];
+    let absent: Vec<&str> = kinds
         .into_iter()
         .filter(|names| report.estimate(names[0]).is_some_and(|count| count.mean == 0.0))
         .flatten()
@@ -41,17 +45,13 @@ pub fn write(out: &mut dyn Write, scenario: &Scenario, report: &Report) -> io::R
     for (name, estimate) in report.summary.iter().filter(|(name, _)| !hidden(name)) {
         table.add_row(row(name, *estimate));
     }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    for line in table.lines() {
-        writeln!(out, "{}", line.trim_end())?;
-    }
+    print(out, table, 1)?;
     let drops = report.drops();
     if !drops.is_empty() {
         let drops: Vec<String> =
             drops.iter().map(|(name, n)| format!("{name} {}", count(*n))).collect();
-        writeln!(out, "\ndrops a run: {}", drops.join(", "))?;
+        let line = format!("drops a run: {}", drops.join(", "));
+        writeln!(out, "\n{}", wrapped(&line, width(), "    "))?;
     }
     writeln!(out, "\n{}", build::program())
 }
@@ -83,6 +83,17 @@ pub fn write_sweep(out: &mut dyn Write, results: &Results, metrics: &[String]) -
     let runs: usize = results.points.iter().map(|point| point.runs.len()).sum();
     let points = results.points.len();
     writeln!(out, "{}: {points} points, {runs} runs; means ± 95 % CI\n", results.name)?;
+    for (index, part) in parts(results, metrics, width()).into_iter().enumerate() {
+        if index > 0 {
+            writeln!(out)?;
+        }
+        print(out, sweep_table(results, part), results.keys().len())?;
+    }
+    writeln!(out, "\n{}", build::program())
+}
+
+/// A row for each point, with these metrics.
+fn sweep_table(results: &Results, metrics: &[String]) -> Table {
     let keys = results.keys();
     let mut table = Table::new();
     let header = keys.iter().copied().chain(metrics.iter().map(String::as_str)).chain(["runs"]);
@@ -94,13 +105,47 @@ pub fn write_sweep(out: &mut dyn Write, results: &Results, metrics: &[String]) -
             .map(|name| point.estimate(name).map_or_else(|| "-".to_owned(), with_interval));
         table.add_row(settings.chain(means).chain([point.runs.len().to_string()]));
     }
-    for column in table.column_iter_mut().skip(keys.len()) {
-        column.set_cell_alignment(CellAlignment::Right);
+    table
+}
+
+/// Cuts the metrics into tables that fit `width`, each with at least one metric.
+fn parts<'m>(results: &Results, metrics: &'m [String], width: usize) -> Vec<&'m [String]> {
+    let mut parts = Vec::new();
+    let mut rest = metrics;
+    while !rest.is_empty() {
+        let fits = |count: &usize| {
+            let table = sweep_table(results, &rest[..*count]);
+            table.lines().all(|line| line.trim_end().chars().count() <= width)
+        };
+        let (part, others) = rest.split_at((1..=rest.len()).rev().find(fits).unwrap_or(1));
+        parts.push(part);
+        rest = others;
+    }
+    parts
+}
+
+/// Prints a table within the width of stdout. The first `names` columns have names, the others numbers, which are never
+/// cut.
+pub fn print(out: &mut dyn Write, mut table: Table, names: usize) -> io::Result<()> {
+    let width = width();
+    // Columns move together before names are cut.
+    if table.lines().any(|line| line.trim_end().chars().count() > width) {
+        table.column_iter_mut().for_each(|column| _ = column.set_padding((0, 1)));
+    }
+    table.set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_width(u16::try_from(width).unwrap_or(u16::MAX));
+    for (index, column) in table.column_iter_mut().enumerate() {
+        if index < names {
+            column.set_delimiter('_');
+        } else {
+            column.set_cell_alignment(CellAlignment::Right);
+            column.set_constraint(ColumnConstraint::ContentWidth);
+        }
     }
     for line in table.lines() {
         writeln!(out, "{}", line.trim_end())?;
     }
-    writeln!(out, "\n{}", build::program())
+    Ok(())
 }
 
 fn row(name: &str, estimate: Option<Estimate>) -> [String; 4] {

@@ -3,6 +3,7 @@
 use std::io::Read as _;
 
 use lowmesh_coap::RequestTemplate;
+use lowmesh_units::Duration;
 use lowmesh_wire::coap::uri::{Uri, percent_decode};
 use lowmesh_wire::coap::{
     Code, ContentFormat, Format, OptionNumber, Options, TOKEN_LEN_MAX, Token, encode_uint,
@@ -11,22 +12,20 @@ use lowmesh_wire::coap::{
 use crate::answer;
 use crate::body::format;
 use crate::channel;
+use crate::duration;
 use crate::failure::Failure;
 
 /// Send one request and print its answer
 #[derive(Debug, clap::Args)]
 #[group(id = "template")]
-#[command(after_help = "The payload of the answer goes to stdout, everything else to stderr.\n\
-    Exit codes: 0 done, 2 usage, 3 no answer, 4 the server says 4.xx, 5 it says 5.xx, 6 security.\n\
-    Answers of a group, such as coap://[ff02::fd%25eth0]/hello, are collected until the time is over.")]
 pub struct Args {
     /// coap://, coaps://, coap+tcp://, coaps+tcp://, coap+ws:// or coaps+ws://
     pub uri: String,
     #[command(flatten)]
     pub message: Message,
-    /// Seconds to observe the resource; by default `observe` goes on until Ctrl-C
-    #[arg(short = 's', long = "observe", value_name = "SECONDS", value_parser = seconds)]
-    pub observe: Option<f64>,
+    /// Time to observe the resource; by default `observe` goes on until Ctrl-C
+    #[arg(short = 's', long = "observe", value_name = "TIME", value_parser = duration::wait)]
+    pub observe: Option<Duration>,
     /// Proxy to send the request through
     #[arg(short = 'P', long, value_name = "URI")]
     proxy: Option<String>,
@@ -43,7 +42,7 @@ pub struct Message {
     /// Method to use instead of the verb's: get, put, post, delete, fetch, patch or ipatch
     #[arg(short = 'm', long, value_name = "METHOD", value_parser = method)]
     pub method: Option<Code>,
-    /// Payload; %XX is one octet
+    /// Payload, in which %XX is one octet; @FILE reads a file as it is, @- reads stdin, and %40 is a literal @
     #[arg(short = 'e', long = "text", value_name = "TEXT", conflicts_with = "file")]
     text: Option<String>,
     /// File with the payload; `-` is stdin
@@ -58,9 +57,9 @@ pub struct Message {
     /// Send a non-confirmable request (NON)
     #[arg(short = 'N', long)]
     non: bool,
-    /// Seconds to wait for an answer
-    #[arg(short = 'B', long, value_name = "SECONDS", value_parser = seconds)]
-    pub timeout: Option<f64>,
+    /// Time to wait for an answer, such as 30 (seconds) or 2min
+    #[arg(short = 'B', long, value_name = "TIME", value_parser = duration::wait)]
+    pub timeout: Option<Duration>,
     /// Token of the request, as text or as 0x followed by hexadecimal digits
     #[arg(short = 'T', long, value_name = "TOKEN", value_parser = token)]
     token: Option<Token>,
@@ -80,12 +79,6 @@ fn method(text: &str) -> Result<Code, String> {
         "ipatch" => Code::IPATCH,
         _ => return Err("a method is get, put, post, delete, fetch, patch or ipatch".to_owned()),
     })
-}
-
-/// Reads a number of seconds.
-pub fn seconds(text: &str) -> Result<f64, String> {
-    let number = text.parse().ok().filter(|number| *number > 0.0 && *number <= 86_400.0);
-    number.ok_or_else(|| "give seconds, above 0 and at most 86400".to_owned())
 }
 
 fn option(text: &str) -> Result<(OptionNumber, Vec<u8>), String> {
@@ -167,25 +160,31 @@ impl Message {
     }
 
     fn payload(&self) -> Result<Vec<u8>, Failure> {
-        if let Some(text) = &self.text {
-            return decoded("--text ", text);
-        }
-        let read = match self.file.as_deref() {
-            None => return Ok(Vec::new()),
-            Some("-") => {
-                let mut octets = Vec::new();
-                std::io::stdin().read_to_end(&mut octets).map(|_| octets)
-            }
-            Some(file) => std::fs::read(file),
+        let file = match (self.text.as_deref(), self.file.as_deref()) {
+            (Some(text), _) => match text.strip_prefix('@') {
+                Some(file) => file,
+                None => return decoded("--text ", text),
+            },
+            (None, Some(file)) => file,
+            (None, None) => return Ok(Vec::new()),
         };
-        let file = self.file.as_deref().unwrap_or("-");
-        read.map_err(|error| {
-            Failure::usage(
-                format!("cannot read {file}: {error}"),
-                "--file takes a path, or - for stdin",
-            )
-        })
+        contents(file)
     }
+}
+
+/// The contents of a file, or of stdin for `-`.
+fn contents(file: &str) -> Result<Vec<u8>, Failure> {
+    let read = match file {
+        "-" => {
+            let mut octets = Vec::new();
+            std::io::stdin().read_to_end(&mut octets).map(|_| octets)
+        }
+        file => std::fs::read(file),
+    };
+    read.map_err(|error| {
+        let hint = "give a path, or - for stdin; with -e, %40 is a literal @";
+        Failure::usage(format!("cannot read {file}: {error}"), hint)
+    })
 }
 
 /// The octets of a text in which %XX is one octet; `name` is what an error calls it, with a blank behind it.
@@ -237,13 +236,5 @@ mod tests {
         assert_eq!(token("0x01ff").map(|one| one.as_bytes().to_vec()), Ok(vec![1, 0xff]));
         assert_eq!(token("tok").map(|one| one.as_bytes().to_vec()), Ok(b"tok".to_vec()));
         assert!(token("123456789").is_err_and(|why| why.contains("8 octets")));
-    }
-
-    #[test]
-    fn seconds_are_positive() {
-        assert_eq!(seconds("2.5"), Ok(2.5));
-        for wrong in ["0", "-1", "NaN", "inf", "soon"] {
-            assert!(seconds(wrong).is_err(), "{wrong}");
-        }
     }
 }

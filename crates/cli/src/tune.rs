@@ -1,9 +1,10 @@
-//! `lowmesh tune`: searches parameters of a retransmission timer for a scenario.
+//! `lowmesh tune`: searches parameters of a retransmission timer, or of another algorithm, for a scenario.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use comfy_table::{CellAlignment, Table, presets};
+use clap_complete::engine::ArgValueCompleter;
+use comfy_table::{Table, presets};
 use lowmesh_lab::build;
 use lowmesh_lab::command::{Kept, Provenance, quoted};
 use lowmesh_lab::digits::{signed_with_interval, with_interval};
@@ -12,24 +13,34 @@ use lowmesh_lab::scenario::Scenario;
 use lowmesh_lab::simulate::Simulate;
 use lowmesh_lab::statistics::Estimate;
 use lowmesh_lab::store::Store;
-use lowmesh_lab::tune::{Compared, Objective, Plan, Request, TuneError, TuneEvent, Tuned, Verdict};
+use lowmesh_lab::tune::{
+    Compared, Objective, Plan, Request, Space, TuneError, TuneEvent, Tuned, Verdict,
+};
 
 use crate::console::say;
 use crate::failure::Failure;
+use crate::interrupt::{self, Left};
 use crate::progress::{Meter, Style};
-use crate::{report, rows, store};
+use crate::{complete, report, rows, store, table};
 
-/// Search the best parameters of a retransmission timer for a scenario.
+/// Search the best parameters of a retransmission timer, or of another algorithm, for a scenario.
 ///
 /// Many parameter sets run on few seeds, the best third of them on three times as many seeds, and so on. The best set
 /// is then compared with the published sets, on seeds that the search has not used.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// A built-in scenario (see `lowmesh scenarios`), or a TOML file.
+    #[arg(add = ArgValueCompleter::new(complete::scenarios))]
     scenario: String,
     /// The timer. One without parameters of its own is tuned by `coap.ack_timeout`.
-    #[arg(long, value_name = "NAME", value_parser = rows::timers(), default_value = "cocoa")]
-    timer: String,
+    /// By default cocoa, unless --key says what is tuned.
+    #[arg(long, value_name = "NAME", value_parser = rows::timers(), conflicts_with = "keys")]
+    timer: Option<String>,
+    /// Tune this key: a parameter of an algorithm of the scenario, such as schedule.housekeeping, or a key that names an
+    /// algorithm, such as schedule.function, for all its parameters (repeatable). The best set is compared with the
+    /// scenario as it is.
+    #[arg(long = "key", value_name = "KEY")]
+    keys: Vec<String>,
     /// What to optimise: delivery, the 95th percentile of the delay, or both (halving that delay is worth ten
     /// points of delivery).
     #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(Objective::NAMES), default_value = "weighted")]
@@ -47,7 +58,12 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     jobs: usize,
     /// Replace one value of the scenario, such as traffic.period=2s (repeatable).
-    #[arg(long = "set", value_name = "KEY=VALUE")]
+    #[arg(
+        long = "set",
+        value_name = "KEY=VALUE",
+        long_help = rows::set_help(),
+        add = ArgValueCompleter::new(complete::settings)
+    )]
     overrides: Vec<String>,
     /// Keep runs in this folder, and reuse the runs that it holds. By default they are kept where `lowmesh run` keeps
     /// the runs of sweeps.
@@ -71,16 +87,24 @@ pub struct Args {
 pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Result<(), Failure> {
     let mut overrides = args.overrides.clone();
     overrides.extend(args.seed.map(|seed| format!("seed={seed}")));
-    overrides.push(format!("coap.congestion={}", args.timer));
+    if args.keys.is_empty() {
+        overrides.push(format!("coap.congestion={}", timer(args)));
+    }
     let scenario = Scenario::load(&args.scenario, &overrides)?;
     lowmesh_lab::air::check(&scenario)
         .map_err(|error| Failure::Usage { message: error.to_string(), hint: None })?;
     let objective = Objective::by_name(&args.objective).expect("the parser allows its names only");
-    let (timer, budget) = (scenario.coap.congestion.row(), args.budget);
+    let space = if args.keys.is_empty() {
+        Space::of_timer(scenario.coap.congestion.row())
+    } else {
+        Space::of_keys(&scenario, &args.keys)?
+    };
     let seeds = args.seeds.unwrap_or(scenario.head.seeds);
-    let plan = Plan::new(Request { timer, objective, budget, seeds, jobs: args.jobs })?;
+    let request = Request { objective, budget: args.budget, seeds, jobs: args.jobs };
+    let plan = Plan::new(request, space)?;
     args.report.as_deref().map(report::check).transpose()?;
     let store = Store::open(&store::location(args.store.as_deref())?)?;
+    store::check_writable(&store)?;
     if !args.quiet {
         say!("{} runs at most, kept in {}", plan.runs(), store.folder().display());
         store::tell_others(&store)?;
@@ -88,6 +112,7 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
     let style = if args.quiet { Style::None } else { args.progress };
     let total = scenario.head.duration * u64::from(plan.runs());
     let meter = Meter::new(style, plan.runs().into(), total);
+    interrupt::watch(Left::in_store(&store), &meter)?;
     let observe = |event: TuneEvent<'_>| match event {
         TuneEvent::Run(progress) => meter.observe(&progress, ""),
         _ if args.quiet => {}
@@ -114,7 +139,12 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
     failed_runs(args, &tuned)
 }
 
-/// How runs of the search are repeated; their timers are settings of the points.
+/// The name of the timer, where one is tuned.
+fn timer(args: &Args) -> &str {
+    args.timer.as_deref().unwrap_or("cocoa")
+}
+
+/// How runs of the search are repeated; what is tuned is a setting of the points.
 fn provenance(args: &Args, kept: &Kept) -> Provenance {
     let scenario = args.scenario.clone();
     Provenance { scenario, overrides: args.overrides.clone(), store: Some(kept.clone()) }
@@ -122,12 +152,13 @@ fn provenance(args: &Args, kept: &Kept) -> Provenance {
 
 /// The command that repeats this result.
 fn again(args: &Args, kept: &Kept) -> String {
-    let Args { scenario, timer, objective, budget, .. } = args;
-    let mut words = format!(
-        "lowmesh tune {} --timer {} --objective {objective} --budget {budget}",
-        quoted(scenario),
-        quoted(timer)
-    );
+    let Args { scenario, objective, budget, .. } = args;
+    let mut words = format!("lowmesh tune {}", quoted(scenario));
+    if args.keys.is_empty() {
+        words.extend([" --timer ", &quoted(timer(args))]);
+    }
+    words.extend(args.keys.iter().map(|key| format!(" --key {}", quoted(key))));
+    words.extend([format!(" --objective {objective} --budget {budget}")]);
     words.extend(args.seeds.map(|seeds| format!(" --seeds {seeds}")));
     words.extend(args.seed.map(|seed| format!(" --seed {seed}")));
     words.extend(args.overrides.iter().map(|set| format!(" --set {}", quoted(set))));
@@ -160,7 +191,7 @@ fn write(out: &mut dyn Write, tuned: &Tuned) -> io::Result<()> {
         ]
     });
     let objective = tuned.objective.name();
-    table(out, ["set", objective, "tdr", "delay_p95_ms", "retransmissions"], values)?;
+    write_table(out, ["set", objective, "tdr", "delay_p95_ms", "retransmissions"], values)?;
     let gains = tuned.compared.iter().filter_map(|one| {
         let gain = one.gain?;
         let verdict = match gain.verdict() {
@@ -178,25 +209,19 @@ fn write(out: &mut dyn Write, tuned: &Tuned) -> io::Result<()> {
     });
     writeln!(out, "\nthe best one less the others, paired by seed, ± 95 % CI:\n")?;
     let gain = if tuned.objective.falls() { "gain (less delay)" } else { "gain" };
-    table(out, ["", gain, "tdr", "delay_p95_ms", "verdict"], gains)?;
+    write_table(out, ["", gain, "tdr", "delay_p95_ms", "verdict"], gains)?;
     let best = tuned.best.to_toml();
     writeln!(out, "\n{}\n{}\n\n{}", tuned.conclusion(), build::program(), best.trim_end())
 }
 
-fn table<const N: usize>(
+fn write_table<const N: usize>(
     out: &mut dyn Write,
     header: [&str; N],
     rows: impl Iterator<Item = [String; N]>,
 ) -> io::Result<()> {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(header).add_rows(rows);
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    for line in table.lines() {
-        writeln!(out, "{}", line.trim_end())?;
-    }
-    Ok(())
+    table::print(out, table, 1)
 }
 
 fn name(one: &Compared) -> String {

@@ -11,10 +11,20 @@ fn listing_scenarios_ends_with_0() {
     let names: Vec<String> = stdout(&output)
         .lines()
         .filter_map(|line| Some(line.split(' ').next()?.to_owned()))
+        .filter(|name| !name.is_empty())
         .collect();
     assert_eq!(
         names,
-        ["grenoble-50", "grenoble-t", "grid-25", "grid-64", "lille-50", "pister-26", "pister-64"]
+        [
+            "grenoble-50",
+            "grenoble-t",
+            "grid-25",
+            "grid-64",
+            "lille-50",
+            "multicast-grid",
+            "pister-26",
+            "pister-64"
+        ]
     );
 }
 
@@ -84,4 +94,20 @@ fn a_file_that_cannot_be_written_ends_with_1() {
     let output = lowmesh(&["run", "grid-25", "--pcap", "no/such/folder/x.pcap"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).starts_with("error: cannot write no/such/folder/x.pcap: "));
+}
+
+#[test]
+fn messages_have_colours_on_request_only() {
+    let refused = |variables: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_lowmesh"));
+        command.args(["run", "grid-2"]).env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
+        command.envs(variables.iter().map(|name| (name, "1")));
+        stderr(&command.output().expect("the command was built"))
+    };
+    let plain = refused(&[]);
+    assert!(plain.starts_with("error: ") && !plain.contains('\u{1b}'), "{plain}");
+    let coloured = refused(&["CLICOLOR_FORCE"]);
+    assert!(coloured.contains("\u{1b}[31merror:\u{1b}[0m "), "{coloured:?}");
+    assert!(coloured.contains("\u{1b}[36mhint:\u{1b}[0m "), "{coloured:?}");
+    assert_eq!(refused(&["NO_COLOR", "CLICOLOR_FORCE"]), plain);
 }

@@ -338,6 +338,24 @@ fn a_member_of_a_group_is_found_on_loopback_and_named() {
     assert_eq!(words[..2], [&format!("127.0.0.1:{port}"), "/hello"], "{printed}");
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_server_answers_a_group_that_a_flag_names_within_its_leisure() {
+    let group = ["--group", "224.0.1.200%lo", "--leisure", "0.2"];
+    let server = Server::start(&[&["--demo", "-a", "0.0.0.0"][..], &group].concat());
+    let served = server.served.iter().find_map(|served| served.strip_prefix("coap://0.0.0.0:"));
+    let port = served.expect("it is served");
+    let uri = format!("coap://224.0.1.200:{port}/gp/lights/demo");
+    let ask = |args: &[&str]| lowmesh(&[&["get", &uri, "--interface", "lo"], args].concat());
+    let ended = ask(&["-B", "2"]);
+    let stderr = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!((&ended.stdout[..], ended.status.code()), (&b"off\n"[..], Some(0)), "{stderr}");
+    let ended = lowmesh(&["serve", "--demo", "-a", "::1", "--port", "0", "--group", "ff02::77"]);
+    let stderr = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("no UDP socket takes datagrams to ff02::77"), "{stderr}");
+}
+
 #[test]
 fn metrics_are_served_to_who_asks_for_the_flag() {
     let (plain, metered) = (Server::demo(), Server::start(&["--demo", "--metrics"]));

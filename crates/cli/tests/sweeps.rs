@@ -243,7 +243,8 @@ fn wrong_sweeps_end_with_2_and_their_line() {
     let output = lowmesh(&["run", &file, "--store", &folder.path("store")]);
     assert_eq!(output.status.code(), Some(2));
     let error = stderr(&output);
-    assert!(error.contains("s.toml:21: coap.congestion = \"7cocoa\": must be one of"), "{error}");
+    assert!(error.contains("s.toml:21:"), "{error}");
+    assert!(error.contains("coap.congestion = \"7cocoa\": must be one of"), "{error}");
     assert_eq!(folder.names(), ["s.toml"]);
 }
 
@@ -270,4 +271,27 @@ fn what_is_not_there_is_refused_with_2() {
         assert_ne!(stderr(&output), "", "{args:?}");
     }
     assert_eq!(folder.names(), ["s.toml", "store"]);
+}
+
+#[test]
+fn the_tables_of_a_sweep_and_of_a_comparison_fit_80_columns() {
+    let folder = Folder::new("columns");
+    let sweep =
+        "[sweep]\n\"coap.congestion\" = [\"default\", \"cocoa\"]\n\"mac.retries\" = [3, 7]\n";
+    let file = folder.write("line.toml", line_of_three(2, sweep));
+    let store = folder.path("store");
+    let printed = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lowmesh"));
+        let output = command.args(words).env("COLUMNS", "80").output().expect("it was built");
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        stdout(&output)
+    };
+    let table = printed(&["run", &file, "--store", &store]);
+    let compared = printed(&["compare", &store, "--by", "coap.congestion"]);
+    for line in table.lines().chain(compared.lines()) {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    // Each table of the sweep names the points; no name of a metric is cut.
+    assert!(table.matches("coap.congestion  mac.retries").count() > 1, "{table}");
+    assert!(compared.contains("retransmissions_per_transaction"), "{compared}");
 }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use lowmesh_units::Duration;
 use lowmesh_wire::coap::{OptionNumber, TOKEN_LEN_MAX};
 
-use crate::{ConfigError, CongestionControl, Lifetimes, params};
+use crate::{ConfigError, CongestionControl, Leisure, Lifetimes, params};
 
 /// Bounds and algorithms of one endpoint. [`Config::default`] is RFC 7252.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,8 +44,11 @@ pub struct Config {
     /// How long a client waits for the response after an empty ACK, or to a NON request; by default the
     /// EXCHANGE_LIFETIME of the destination.
     pub response_timeout: Option<Duration>,
-    /// Over how long the answers to a multicast request are spread (DEFAULT_LEISURE).
-    pub leisure: Duration,
+    /// Over how long the answers to a multicast request are spread.
+    pub leisure: Leisure,
+    /// PROBING_RATE towards a group of which no member answers, octets a second (RFC 10020 s3.6); `None` leaves the pace to
+    /// the application.
+    pub group_probing_rate: Option<u32>,
     /// Longest message it sends, octets; a longer one is refused before anything leaves.
     pub message_len_max: usize,
     /// Longest token of a peer that it carries along, octets, from 8.
@@ -80,7 +83,8 @@ impl Default for Config {
             dedup_total: params::DEDUP_TOTAL,
             ack_delay: params::ACK_DELAY,
             response_timeout: None,
-            leisure: params::DEFAULT_LEISURE,
+            leisure: Leisure::default(),
+            group_probing_rate: Some(params::PROBING_RATE_OCTETS_PER_SECOND as u32),
             message_len_max: params::MESSAGE_LEN_MAX,
             peer_token_len_max: params::PEER_TOKEN_LEN_MAX,
             extensions: Vec::new(),

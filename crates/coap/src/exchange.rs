@@ -149,11 +149,23 @@ pub enum Input<'a, P> {
     Deadline,
 }
 
-/// What can happen with groups (RFC 7252 s8).
+/// Which members answer a request to a group that is sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repetition {
+    /// With the same message ID: those that the request has not reached yet.
+    SameMessage,
+    /// With a new message ID: all, since some answers may be lost.
+    NewMessage,
+}
+
+/// What can happen with groups (RFC 7252 s8, RFC 10020).
 #[derive(Debug)]
 pub enum GroupInput<'a, P, H> {
-    /// All members of a group are asked: an unconfirmed request by multicast. Each answer is an
-    /// `Output::GroupResponse`; after `wait` comes `Output::Over`.
+    /// All members of a group are asked: an unconfirmed request by multicast, which leaves when no earlier request to the
+    /// group is without any answer (NSTART). Each answer is an `Output::GroupResponse`; `wait` after it has left comes
+    /// `Output::Over`. One with Observe 0 goes on with the notifications of all members, until [`Input::Cancel`]
+    /// (RFC 10020 s3.7). A member has at most 8 responses, and a request has at most 1024 members, 256 of them of one
+    /// source; what is more is dropped as `Discard::Overloaded`.
     Request {
         /// The group's address.
         group: P,
@@ -163,6 +175,16 @@ pub enum GroupInput<'a, P, H> {
         wait: Duration,
         /// The name of the request.
         handle: H,
+    },
+    /// An open request to a group is sent once more, and its answers are taken for `wait` from now on, if that is longer
+    /// (RFC 10020 s3.1.3).
+    Repeat {
+        /// The name of the request.
+        handle: H,
+        /// Who is to answer.
+        repetition: Repetition,
+        /// How long answers are taken.
+        wait: Duration,
     },
     /// A datagram came that was sent to a group which this endpoint belongs to.
     Datagram {

@@ -6,6 +6,8 @@
 
 use lowmesh_wire::coap::{Code, OptionNumber, OptionsIter, decode_uint};
 
+use crate::event::ResponseTemplate;
+
 /// Classes of response that do not leave a server, as bits of the option's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Unwanted(u8);
@@ -40,6 +42,33 @@ impl Unwanted {
             0 => false,
             class => self.0 & (1 << (class - 1)) != 0,
         }
+    }
+}
+
+/// Which responses to a request do not leave: by the choice of its client, or else by where it came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Suppression {
+    unwanted: Unwanted,
+    /// The client has said nothing, so what it needs in order to be answered leaves all the same.
+    challenges: bool,
+}
+
+impl Suppression {
+    /// What the options of a request say, or else what its way does: errors are not sent to a group's client (RFC 7252
+    /// s8.2, RFC 10020 s3.1.2).
+    pub(crate) fn of(options: OptionsIter<'_>, multicast: bool) -> Self {
+        let otherwise = if multicast { Unwanted::ERRORS } else { Unwanted::NOTHING };
+        match Unwanted::from_options(options) {
+            Some(unwanted) => Self { unwanted, challenges: false },
+            None => Self { unwanted: otherwise, challenges: true },
+        }
+    }
+    /// True if a response must not leave.
+    pub(crate) fn applies_to(self, response: &ResponseTemplate) -> bool {
+        // RFC 9175 s2.3: 4.01 with Echo asks the client to prove its address, and is no error.
+        let challenge = response.code == Code::UNAUTHORIZED
+            && response.options.get(OptionNumber::ECHO).is_some();
+        self.unwanted.contains(response.code) && !(self.challenges && challenge)
     }
 }
 

@@ -147,8 +147,23 @@ pub const TOKEN_LEN_MIN: usize = 2;
 pub const PEER_TOKEN_LEN_MAX: usize = 64;
 /// Unconfirmed notifications per peer whose RST is still understood; ours.
 pub const UNCONFIRMED_MAX: usize = 16;
-/// Requests to groups that take answers at once; ours.
+/// The data rate R of all answers to a request to a group: RFC 7252 s8.2, 1000 octets a second, from which with 50 members
+/// and 100 octets [`DEFAULT_LEISURE`] follows.
+pub const GROUP_RATE_OCTETS_PER_SECOND: u32 = 1000;
+/// MAX_SERVER_RESPONSE_DELAY: RFC 10020 s3.1.5, 250 s where it is not known.
+pub const MAX_SERVER_RESPONSE_DELAY: Duration = Duration::from_secs(250);
+/// Requests to groups that are open at once; ours.
 pub const GROUP_REQUESTS_MAX: usize = 64;
+/// Tokens of ended requests to groups that are kept from use; ours: two a second for MIN_TOKEN_REUSE_TIME.
+pub const GROUP_TOKENS_KEPT: usize = 1024;
+/// Groups that clients can make a node join; ours, as many as a simulated node takes.
+pub const MEMBERSHIPS_MAX: usize = 8;
+/// Members that may answer one request to a group; ours.
+pub const GROUP_MEMBERS_MAX: usize = 1024;
+/// Members of one source that may answer one request to a group; ours, a quarter.
+pub const GROUP_MEMBERS_PER_SOURCE: usize = GROUP_MEMBERS_MAX / 4;
+/// Responses of one member to one request to a group; ours: the request may be repeated, each time with one more answer.
+pub const GROUP_RESPONSES_PER_MEMBER: usize = 8;
 /// Requests waiting for the window of one peer; Table 1 of Righetti et al. 2023 has an application
 /// buffer of 32.
 pub const QUEUE_MAX: usize = 32;

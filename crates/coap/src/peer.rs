@@ -21,6 +21,8 @@ use crate::{CongestionControl, CongestionSnapshot, Lifetimes};
 pub(crate) struct Peer {
     pub(crate) timer: Box<dyn Timer>,
     window: Box<dyn Window>,
+    /// Nothing starts before this time: nobody has answered the latest request to a group.
+    held_until: Instant,
     /// When the window, which paces, is to be asked again.
     pub(crate) paced: Option<Instant>,
     pub(crate) ids: MessageIds,
@@ -60,6 +62,7 @@ impl Peer {
         Self {
             timer,
             window,
+            held_until: now,
             paced: None,
             ids: MessageIds::new(rng.next_u32() as u16, lifetimes.exchange),
             unacknowledged: Vec::new(),
@@ -97,7 +100,14 @@ impl Peer {
     }
     /// Whether one more interaction may start.
     pub(crate) fn permits(&self, now: Instant) -> Permit {
+        if now < self.held_until {
+            return Permit::At(self.held_until);
+        }
         self.window.permits(1, now)
+    }
+    /// Lets nothing start before a time.
+    pub(crate) fn hold_until(&mut self, then: Instant) {
+        self.held_until = self.held_until.max(then);
     }
     /// Another timer and another window, which know nothing but what is on its way.
     pub(crate) fn replace_sender(
@@ -142,8 +152,7 @@ impl Peer {
             self.unanswered.push((token, id));
         }
     }
-    /// A request has a token before it leaves, or counts for no window, as one to the group that
-    /// this peer stands for.
+    /// A request has a token before it leaves.
     pub(crate) fn hold_token(&mut self, token: Token, id: ExchangeId) {
         self.unanswered.push((token, id));
     }

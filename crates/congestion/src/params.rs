@@ -100,6 +100,17 @@ pub const CUBIC_BETA: f64 = 0.7;
 pub const CUBIC_GROWTH_MAX: f64 = 1.5;
 /// What must be acknowledged for one message where CUBIC's target is not above the window, in windows: Linux, 100.
 pub const CUBIC_CREDIT_WINDOWS_MAX: f64 = 100.0;
+/// Window below which HyStart ends no slow start, in messages: Linux (hystart_low_window), 16.
+pub const HYSTART_WINDOW_MESSAGES_MIN: u32 = 16;
+/// Samples of a round before HyStart judges its delay: Linux (HYSTART_MIN_SAMPLES), 8.
+pub const HYSTART_SAMPLES: u32 = 8;
+/// Least and largest growth of the round-trip time that counts, an eighth of the least one between: Linux, 4 ms and 16 ms.
+pub const HYSTART_DELAY: (Duration, Duration) =
+    (Duration::from_millis(4), Duration::from_millis(16));
+/// Largest gap between acknowledgements of one train: Linux (hystart_ack_delta_us), 2 ms.
+pub const HYSTART_TRAIN_GAP: Duration = Duration::from_millis(2);
+/// Time after the start of congestion avoidance whose samples do not count: Linux, 1 s.
+pub const HYSTART_PAUSE: Duration = Duration::from_secs(1);
 
 /// high_gain of BBR in 1/256: 2/ln 2 (draft-cardwell-iccrg-bbr-congestion-control-00 s4.1.2), in Linux 739.
 pub const BBR_GAIN_HIGH: u64 = 739;

@@ -6,7 +6,7 @@ use core::ops::Range;
 use lowmesh_machine::{Dropped, Handle};
 use lowmesh_units::Eui64;
 use lowmesh_wire::icmpv6::{Echo, Icmpv6, Unreachable};
-use lowmesh_wire::ipv6::Address;
+use lowmesh_wire::ipv6::{Address, Header};
 use lowmesh_wire::rpl;
 
 use crate::packet::Flow;
@@ -21,11 +21,13 @@ pub enum Class {
     Response,
     /// Routing, and every other ICMPv6 message.
     Control,
+    /// A packet to a group that reaches further than the link, of which many nodes have copies.
+    Group,
 }
 
 impl Class {
     /// Every class, in the order of reports.
-    pub const ALL: [Self; 3] = [Self::Request, Self::Response, Self::Control];
+    pub const ALL: [Self; 4] = [Self::Request, Self::Response, Self::Control, Self::Group];
 }
 
 /// Something happened, and this is the routing protocol to ask.
@@ -63,6 +65,20 @@ pub enum Event<'a> {
         /// The whole packet.
         packet: Vec<u8>,
         /// Its name if it has one in this run, else [`Handle::NONE`]: then it is new.
+        handle: Handle,
+    },
+    /// A multicast engine delivers a packet to this node.
+    Delivery {
+        /// The whole packet.
+        packet: Vec<u8>,
+        /// Its name.
+        handle: Handle,
+    },
+    /// A multicast engine sends a unicast packet, which routing forwards.
+    Route {
+        /// The whole packet.
+        packet: Vec<u8>,
+        /// Its name.
         handle: Handle,
     },
     /// Send a UDP datagram.
@@ -111,6 +127,24 @@ pub enum Output {
         /// The whole packet.
         packet: Vec<u8>,
         /// Its name.
+        handle: Handle,
+    },
+    /// A packet to a group that reaches further than the link: a multicast engine decides about it.
+    Group {
+        /// The whole packet, or a fragment of it, as it came.
+        packet: Vec<u8>,
+        /// The neighbour that sent it; `None` if it starts here.
+        from: Option<Eui64>,
+        /// Its name.
+        handle: Handle,
+    },
+    /// A message of multicast engines came.
+    GroupControl {
+        /// Its IPv6 header.
+        header: Header,
+        /// The message.
+        message: Icmpv6,
+        /// The packet to a group that it carries, if it carries one.
         handle: Handle,
     },
     /// A UDP datagram came for a port that is open.
@@ -248,6 +282,8 @@ pub struct ErrorCounters {
 pub enum Packet {
     /// This node made it.
     Born(Handle, Class),
+    /// The packet that this node has just made is for the members of a group.
+    Addressed(Handle, Address),
     /// This node took it from a neighbour (or the first fragment of it), or has one more part of it to send.
     Accepted(Handle),
     /// A neighbour has it, or another copy here took it in; this copy is gone.
@@ -256,4 +292,18 @@ pub enum Packet {
     Delivered(Handle),
     /// It ends here.
     Dropped(Dropped),
+}
+
+impl Packet {
+    /// The name of the packet.
+    pub const fn handle(&self) -> Handle {
+        match *self {
+            Self::Born(handle, _)
+            | Self::Addressed(handle, _)
+            | Self::Accepted(handle)
+            | Self::PassedOn(handle)
+            | Self::Delivered(handle) => handle,
+            Self::Dropped(dropped) => dropped.handle,
+        }
+    }
 }

@@ -3,7 +3,7 @@
 //! Whether an ICMPv6 error tells of a drop is left to `error`.
 
 use lowmesh_machine::DropReason;
-use lowmesh_wire::ipv6::{Address, HOP_LIMIT_OFFSET};
+use lowmesh_wire::ipv6::{Address, HOP_LIMIT_OFFSET, Header};
 
 use crate::source_route::{self, Step};
 use crate::{Addresses, Headers, RouteTable};
@@ -41,12 +41,7 @@ impl Forwarder {
     /// next hop if it goes on.
     pub fn decide(&self, packet: &mut [u8], headers: &mut Headers) -> Decision {
         let header = headers.ip;
-        // RFC 4291 s2.7: no packet comes from a group, and an answer to one would go to all of it.
-        if header.source.is_multicast() {
-            return Decision::Drop(DropReason::Malformed);
-        }
-        // RFC 4291 s2.5.3: the loopback address is on no link.
-        if header.source.is_loopback() || header.destination.is_loopback() {
+        if !may_be_on_link(&header) {
             return Decision::Drop(DropReason::Malformed);
         }
         if headers.unknown_hop_by_hop().is_some() {
@@ -54,7 +49,7 @@ impl Forwarder {
         }
         let here = self.addresses.contains(&header.destination);
         if header.destination.is_multicast() {
-            // RFC 4291 s2.7: link-local groups are never forwarded; wider ones are the multicast engine's.
+            // RFC 4291 s2.7: link-local groups are never forwarded; wider ones do not come here.
             return if here { Decision::Deliver } else { Decision::Drop(DropReason::NotForUs) };
         }
         if here {
@@ -79,6 +74,14 @@ impl Forwarder {
         }
         hop(packet, headers, self.routes.lookup(&header.destination))
     }
+}
+
+/// False for addresses that no packet on a link has.
+pub(crate) fn may_be_on_link(header: &Header) -> bool {
+    // RFC 4291 s2.7: no packet comes from a group, and an answer to one would go to all of it.
+    // RFC 4291 s2.5.3: the loopback address is on no link.
+    let Header { source, destination, .. } = header;
+    !source.is_multicast() && !source.is_loopback() && !destination.is_loopback()
 }
 
 /// The link-local address of a node whose global address is known.

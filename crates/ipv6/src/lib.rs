@@ -8,8 +8,10 @@
 //! | [`Event::Packet`], [`Event::Beginning`] | [`forward`]: `decide`, then the lent [`Routing::forward`] |
 //! | ... that is for this node | [`reassemble`]: `accept`, then [`udp`]: `receive` or `icmpv6`: `take` |
 //! | ... that ends here | `error`: `about` |
+//! | ... that is for a group further than the link | the multicast engine of the driver, then [`Event::Delivery`] |
 //! | [`Event::Uplink`] | [`forward`]: `decide`, then `send`: `enter` |
 //! | [`Event::Datagram`] | `send`: `datagram` |
+//! | [`Event::Route`] | [`forward`]: as a packet that starts here |
 //! | [`Event::Message`] | `send`: `message` |
 //! | [`Event::Deadline`] | [`reassemble`]: `expire` |
 //!

@@ -18,20 +18,20 @@ use alloc::vec::Vec;
 use lowmesh_machine::{DropReason, Dropped, Handle, Layer, Machine, Outbox, Rejected, earliest};
 use lowmesh_units::{Eui64, Instant, NodeId, Rng};
 use lowmesh_wire::icmpv6::Icmpv6;
-use lowmesh_wire::ipv6::{Address, UpperLayer, next_header};
+use lowmesh_wire::ipv6::{Address, Header, UpperLayer, next_header};
 use lowmesh_wire::lowpan::Contexts;
 use lowmesh_wire::rpl::HopByHopOption;
 use lowmesh_wire::udp::HEADER_OCTETS as UDP_OCTETS;
 
 use crate::error::{Errors, Message};
 use crate::event::{Class, Datagram, ErrorCounters, Event, Input, Output, Packet, Route};
-use crate::forward::{Decision, Forwarder};
+use crate::forward::{Decision, Forwarder, may_be_on_link};
 use crate::fragment::Cutter;
 use crate::icmpv6::{Reply, Responder};
 use crate::name::Names;
 use crate::packet;
 use crate::packet::Flow;
-use crate::params::{ECHO_PORT, MTU};
+use crate::params::{ECHO_PORT, EXPERIMENTS, MTU};
 use crate::reassemble::{self, Outcome, Reassembly};
 use crate::routing::{ForwardContext, Routing, Verdict};
 use crate::send::{EventContext, Sender};
@@ -121,6 +121,18 @@ impl Ipv6 {
     pub const fn newest_name(&self) -> Handle {
         self.sender.names.newest()
     }
+    /// Joins a group: packets to it are for this node from now on.
+    pub fn join(&mut self, group: Address) -> Result<(), Rejected> {
+        self.forwarder.addresses.join(group)
+    }
+    /// Leaves a group; nothing happens if the node is not in it.
+    pub fn leave(&mut self, group: &Address) {
+        self.forwarder.addresses.leave(group);
+    }
+    /// True for the name of a packet to a group that reaches further than the link, wherever it was made.
+    pub const fn is_group(handle: Handle) -> bool {
+        Names::is_group(handle)
+    }
     /// True for routing messages that were made here.
     pub fn is_own_control(&self, handle: Handle) -> bool {
         self.sender.names.is_own_control(handle)
@@ -156,6 +168,11 @@ impl Ipv6 {
         handle: Handle,
     ) {
         let headers = Headers::of_packet(&bytes);
+        if let Ok(Headers { ip, .. }) = &headers
+            && ip.destination.is_routed_group()
+        {
+            return self.on_group_packet(ip, bytes, from, handle);
+        }
         // A unicast packet in a broadcast frame is not forwarded: every neighbour would forward a copy.
         let strays = |headers: &Headers| {
             let to = headers.ip.destination;
@@ -172,6 +189,44 @@ impl Ipv6 {
                 self.outbox.push(uplink::leave(bytes, handle));
             }
             Err(reason) => self.end(now, routing, &bytes, handle, (Layer::Ipv6, reason)),
+        }
+    }
+
+    /// A packet to a group came: its options are for the multicast engine, which forwards and delivers it.
+    fn on_group_packet(&mut self, header: &Header, packet: Vec<u8>, from: Eui64, handle: Handle) {
+        if may_be_on_link(header) {
+            self.outbox.push(Output::Group { packet, from: Some(from), handle });
+        } else {
+            self.refuse(handle, (Layer::Ipv6, DropReason::Malformed));
+        }
+    }
+
+    /// A multicast engine delivers a packet.
+    fn on_delivery(
+        &mut self,
+        now: Instant,
+        routing: &mut dyn Routing,
+        packet: Vec<u8>,
+        handle: Handle,
+    ) {
+        match Headers::of_packet(&packet) {
+            Ok(headers) => self.deliver(now, routing, packet, &headers, handle, None),
+            Err(reason) => self.refuse(handle, (Layer::Ipv6, reason)),
+        }
+    }
+
+    /// A multicast engine sends a packet to one node.
+    fn on_route(
+        &mut self,
+        now: Instant,
+        routing: &mut dyn Routing,
+        mut packet: Vec<u8>,
+        handle: Handle,
+    ) {
+        let (sender, mut context) = self.sending(now, routing);
+        match context.enter(&mut packet) {
+            Ok(next_hop) => sender.cut_and_send(&mut context, packet, Some(next_hop), handle),
+            Err(reason) => context.drop(handle, Layer::Ipv6, reason),
         }
     }
 
@@ -208,7 +263,11 @@ impl Ipv6 {
         mut bytes: Vec<u8>,
         handle: Handle,
     ) {
+        let group = Header::parse(&bytes).ok().map(|header| header.destination);
         let (sender, mut context) = self.sending(now, routing);
+        if let Some(group) = group.filter(Address::is_routed_group) {
+            return sender.send_to_group(&mut context, group, bytes, Class::Group);
+        }
         let handle = match handle {
             Handle::NONE => sender.name(&mut context, Class::Request),
             known => known,
@@ -244,6 +303,10 @@ impl Ipv6 {
         bytes: &mut [u8],
         mut headers: Headers,
     ) -> Result<(Option<Eui64>, Headers), DropReason> {
+        if headers.ip.destination.is_routed_group() {
+            // A multicast engine takes whole packets only.
+            return Ok((None, headers));
+        }
         let route = match self.forwarder.decide(bytes, &mut headers) {
             Decision::Deliver => return Ok((None, headers)),
             Decision::Forward { next_hop } => Some(next_hop),
@@ -356,9 +419,13 @@ impl Ipv6 {
                 Ok(None) => Ok(()),
                 Err(reason) => Err((Layer::Udp, reason)),
             },
-            next_header::ICMPV6 => self
-                .accept_message(now, routing, &packet, headers, upper, from)
-                .map_err(|reason| (Layer::Ipv6, reason)),
+            next_header::ICMPV6 => {
+                match self.accept_message(now, routing, &packet, headers, upper, (from, handle)) {
+                    Ok(Accepted::Here) => Ok(()),
+                    Ok(Accepted::ByEngine) => return,
+                    Err(reason) => Err((Layer::Ipv6, reason)),
+                }
+            }
             // RFC 8200 s4.7: nothing follows, so there is nothing to hear or to tell.
             next_header::NONE => Ok(()),
             _ => Err((Layer::Ipv6, DropReason::NoListener)),
@@ -406,11 +473,18 @@ impl Ipv6 {
         packet: &[u8],
         headers: &Headers,
         upper: UpperLayer,
-        from: Option<Eui64>,
-    ) -> Result<(), DropReason> {
+        (from, handle): (Option<Eui64>, Handle),
+    ) -> Result<Accepted, DropReason> {
         let (source, destination) = (headers.ip.source.0, headers.ip.destination.0);
         let message = Icmpv6::parse(&packet[upper.offset..], &source, &destination)
             .map_err(|_| DropReason::Malformed)?;
+        if is_of_engines(&message) {
+            // A message that carries a packet to a group has its name, and is not over before the packet is.
+            let carries = Names::is_group(handle);
+            let handle = if carries { handle } else { Handle::NONE };
+            self.outbox.push(Output::GroupControl { header: headers.ip, message, handle });
+            return Ok(if carries { Accepted::ByEngine } else { Accepted::Here });
+        }
         match self.responder.take(now, &mut self.forwarder, &headers.ip, message, from)? {
             Reply::None => {}
             Reply::Tell(output) => {
@@ -428,7 +502,7 @@ impl Ipv6 {
                 sender.message_on_link(&mut context, &message, node);
             }
         }
-        Ok(())
+        Ok(Accepted::Here)
     }
 
     fn send_datagram(
@@ -504,6 +578,23 @@ impl Ipv6 {
     }
 }
 
+/// Who has taken an ICMPv6 message.
+enum Accepted {
+    /// This layer.
+    Here,
+    /// A multicast engine, which has the copy of a packet now.
+    ByEngine,
+}
+
+/// True for the messages of multicast engines: RFC 7731 s6.2, and those of Contiki.
+fn is_of_engines(message: &Icmpv6) -> bool {
+    match message {
+        Icmpv6::Mpl(_) => true,
+        Icmpv6::Other { kind, .. } => EXPERIMENTS.contains(kind),
+        _ => false,
+    }
+}
+
 /// Writes RPL's option in the place of the one that was there, if it has the same length.
 fn renew(place: &mut [u8], option: HopByHopOption) {
     let mut renewed = Vec::with_capacity(place.len());
@@ -527,6 +618,8 @@ impl Machine for Ipv6 {
                 self.on_beginning(now, routing, bytes, from, handle);
             }
             Event::Uplink { packet, handle } => self.on_uplink(now, routing, packet, handle),
+            Event::Delivery { packet, handle } => self.on_delivery(now, routing, packet, handle),
+            Event::Route { packet, handle } => self.on_route(now, routing, packet, handle),
             Event::Datagram { source_port, to, payload, class } => {
                 self.send_datagram(now, routing, source_port, to, payload, class);
             }

@@ -5,6 +5,9 @@ use lowmesh_units::NodeId;
 
 use crate::event::Class;
 
+/// The lowest bit of the class in a name.
+const CLASS_BIT: u32 = 56;
+
 /// Names that are unique in the run, and never [`Handle::NONE`].
 ///
 /// ```text
@@ -25,12 +28,17 @@ impl Names {
     /// The name of the next packet.
     pub fn next(&mut self, class: Class) -> Handle {
         self.last += 1;
-        self.newest = Handle((class as u64) << 56 | u64::from(self.node.0) << 40 | self.last);
+        self.newest =
+            Handle((class as u64) << CLASS_BIT | u64::from(self.node.0) << 40 | self.last);
         self.newest
     }
     /// The name that [`Names::next`] gave last.
     pub const fn newest(&self) -> Handle {
         self.newest
+    }
+    /// True for a packet of class [`Class::Group`], wherever it was made.
+    pub const fn is_group(handle: Handle) -> bool {
+        handle.0 >> CLASS_BIT == Class::Group as u64
     }
     /// True for a packet of class [`Class::Control`] that was made here.
     pub fn is_own_control(&self, handle: Handle) -> bool {

@@ -47,6 +47,9 @@ pub const RPL_OPTION: u8 = 0x63;
 /// The later type of the same option: RFC 9008 s11.1.
 pub const RPL_OPTION_RFC9008: u8 = 0x23;
 
+/// ICMPv6 types of multicast engines in Contiki: RFC 4443 s2.1 leaves 200 and 201 to private experimentation.
+pub const EXPERIMENTS: [u8; 2] = [200, 201];
+
 /// Routing Type of RPL's source routing header: RFC 6554 s3.
 pub const SOURCE_ROUTE_TYPE: u8 = 3;
 

@@ -95,6 +95,10 @@ impl Sender {
         class: Class,
     ) {
         let hop_limit = self.hop_limit;
+        if flow.destination.is_multicast() {
+            let packet = packet::udp(flow, hop_limit, payload, |_| ());
+            return self.send_to_group(context, flow.destination, packet, class);
+        }
         let handle = self.name(context, class);
         let make = |option| packet::udp(flow, hop_limit, payload, |out| emit(option, out));
         self.send(context, flow.destination, handle, make);
@@ -111,13 +115,18 @@ impl Sender {
             Icmpv6::EchoReply(_) => Class::Response,
             _ => Class::Control,
         };
-        let handle = self.name(context, class);
         let upper = icmpv6::NEXT_HEADER;
-        if destination.is_multicast() || destination.is_link_local() {
-            let next_hop = (!destination.is_multicast()).then(|| destination.eui64());
+        if destination.is_multicast() {
+            let routed = destination.is_routed_group();
+            let limit = if routed { self.hop_limit } else { HOP_LIMIT_ON_LINK };
+            let packet = packet::plain(source, destination, upper, limit, &payload, |_| ());
+            return self.send_to_group(context, destination, packet, class);
+        }
+        let handle = self.name(context, class);
+        if destination.is_link_local() {
             let limit = HOP_LIMIT_ON_LINK;
             let packet = packet::plain(source, destination, upper, limit, &payload, |_| ());
-            return self.cut_and_send(context, packet, next_hop, handle);
+            return self.cut_and_send(context, packet, Some(destination.eui64()), handle);
         }
         let limit = self.hop_limit;
         let make = |option| {
@@ -151,6 +160,23 @@ impl Sender {
         handle
     }
 
+    /// Sends a packet to a group: on the link, or through the multicast engine.
+    pub fn send_to_group(
+        &mut self,
+        context: &mut EventContext<'_>,
+        group: Address,
+        packet: Vec<u8>,
+        class: Class,
+    ) {
+        if !group.is_routed_group() {
+            let handle = self.name(context, class);
+            return self.cut_and_send(context, packet, None, handle);
+        }
+        let handle = self.name(context, Class::Group);
+        context.note(Packet::Addressed(handle, group));
+        self.cut(context, packet, handle, |packet| Output::Group { packet, from: None, handle });
+    }
+
     /// Sends the packet that `make` builds with RPL's option, by the first hop or out of the mesh.
     fn send(
         &mut self,
@@ -178,21 +204,32 @@ impl Sender {
     }
 
     /// Sends a packet that was made here, in mode E2E cut to what fits into a frame.
-    fn cut_and_send(
+    pub fn cut_and_send(
         &mut self,
         context: &mut EventContext<'_>,
         packet: Vec<u8>,
         next_hop: Option<Eui64>,
         handle: Handle,
     ) {
+        self.cut(context, packet, handle, |bytes| Output::Send { bytes, next_hop, handle });
+    }
+
+    /// Makes an output of a packet, or of each of its fragments.
+    fn cut(
+        &mut self,
+        context: &mut EventContext<'_>,
+        packet: Vec<u8>,
+        handle: Handle,
+        output: impl Fn(Vec<u8>) -> Output,
+    ) {
         match self.cutter.cut(&packet) {
-            None => context.outbox.push(Output::Send { bytes: packet, next_hop, handle }),
+            None => context.outbox.push(output(packet)),
             Some(Ok(fragments)) => {
                 for (index, bytes) in fragments.enumerate() {
                     if index > 0 {
                         context.note(Packet::Accepted(handle));
                     }
-                    context.outbox.push(Output::Send { bytes, next_hop, handle });
+                    context.outbox.push(output(bytes));
                 }
             }
             Some(Err(reason)) => context.drop(handle, Layer::Ipv6, reason),

@@ -4,11 +4,12 @@ use lowmesh_registry::Value;
 use lowmesh_sim::air::error::BuildError;
 use lowmesh_sim::air::interference::Loudness;
 use lowmesh_sim::air::params::{SQUARE_NEIGHBOURS, SQUARE_PDR};
-use lowmesh_sim::air::{Interference, Interferer, TX_POWER, build};
+use lowmesh_sim::air::pathloss::PathLoss;
+use lowmesh_sim::air::{Interference, Interferer, Position, TX_POWER, build, nodes_of};
 use lowmesh_sim::topology::{TopologySpec, TreeSpec};
 use lowmesh_units::{Channel, Dbm, NodeId, Seed};
 
-use crate::scenario::{Scenario, Topology};
+use crate::scenario::{Scenario, Topology, Wifi};
 
 /// Where the nodes stand.
 pub fn topology(scenario: &Scenario) -> TopologySpec {
@@ -32,7 +33,10 @@ pub fn topology(scenario: &Scenario) -> TopologySpec {
             tx_power: tx_power(scenario),
         },
         Topology::Positions(positions) => TopologySpec::File(positions.file.clone()),
-        Topology::Table(table) => TopologySpec::Unplaced { nodes: table.nodes.into() },
+        Topology::Table(table) => TopologySpec::Unplaced {
+            // A table that cannot be read is refused with the medium, whatever the number.
+            nodes: table.nodes.map_or_else(|| table_nodes(scenario).unwrap_or(1), usize::from),
+        },
         Topology::Tree(tree) => TopologySpec::Tree(TreeSpec {
             parents: tree.parents.iter().map(|parent| NodeId(*parent)).collect(),
             distances_m: tree.distances_m.clone(),
@@ -45,11 +49,7 @@ pub fn topology(scenario: &Scenario) -> TopologySpec {
 /// What else is on the band.
 pub fn interferers(scenario: &Scenario) -> Vec<Interferer> {
     let radio = &scenario.radio;
-    let wifi = radio.wifi.iter().map(|wifi| Interferer::Wifi {
-        channel: wifi.channel,
-        duty_cycle: wifi.duty_cycle,
-        loudness: Loudness::Everywhere(Dbm(wifi.power_dbm)),
-    });
+    let wifi = radio.wifi.iter().map(station);
     let burst = radio.burst.iter().map(|burst| Interferer::GilbertElliott {
         channels: Channel::new(burst.channel).into_iter().collect(),
         mean_good: burst.off,
@@ -57,6 +57,27 @@ pub fn interferers(scenario: &Scenario) -> Vec<Interferer> {
         loudness: Loudness::Everywhere(Dbm(burst.power_dbm)),
     });
     wifi.chain(burst).collect()
+}
+
+fn station(wifi: &Wifi) -> Interferer {
+    let loudness = match wifi.place_m() {
+        None => Loudness::Everywhere(Dbm(wifi.power_dbm)),
+        Some((x, y)) => Loudness::At {
+            position: Position::new(x, y),
+            tx_power: Dbm(wifi.tx_power_dbm),
+            path_loss: PathLoss::LogDistance { exponent: wifi.exponent, sigma_db: 0.0 },
+        },
+    };
+    let channel = wifi.channel;
+    match wifi.load_mbps {
+        None => Interferer::Wifi { channel, duty_cycle: wifi.duty_cycle, loudness },
+        Some(load_mbps) => Interferer::WifiLoad { channel, load_mbps, loudness },
+    }
+}
+
+/// The number of nodes in the table of the medium, if it has one that can be read.
+pub(crate) fn table_nodes(scenario: &Scenario) -> Option<usize> {
+    nodes_of(&scenario.radio.medium)
 }
 
 /// The power that every node sends with; 0 dBm where the medium has no such key.
@@ -113,6 +134,17 @@ mod tests {
         assert!(matches!(list[0], Interferer::Wifi { channel: 1, .. }));
         let Interferer::GilbertElliott { channels, .. } = &list[1] else { panic!("{list:?}") };
         assert_eq!(channels.iter().map(|channel| channel.number()).collect::<Vec<_>>(), [20]);
+    }
+
+    #[test]
+    fn a_wifi_station_has_a_load_and_a_place() {
+        let scenario = parse("[[radio.wifi]]\nload_mbps = 15\nx_m = 3\ny_m = 4\n");
+        let [Interferer::WifiLoad { load_mbps, loudness, .. }] = &interferers(&scenario)[..] else {
+            panic!("one station with a load")
+        };
+        assert_eq!(load_mbps.to_bits(), 15.0f64.to_bits());
+        let Loudness::At { position, .. } = loudness else { panic!("{loudness:?}") };
+        assert_eq!(*position, Position::new(3.0, 4.0));
     }
 
     #[test]

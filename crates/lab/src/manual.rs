@@ -2,7 +2,7 @@
 //!
 //! A part stands between the lines `<!-- rows: NAME -->` and `<!-- end -->`; a test compares it, `cargo xtask manual --write` writes it.
 
-use lowmesh_registry::{Algorithm, Domain, Parameter, Registry, Row, Scale, Search};
+use lowmesh_registry::{Declaration, Domain, Kind, Parameter, Scale, Search};
 
 use crate::scenario::{Rows, literal};
 use crate::tune::space;
@@ -28,42 +28,39 @@ pub fn filled(text: &str) -> Result<String, String> {
 fn part(name: &str) -> Option<String> {
     let rows = Rows::default();
     if name == "tune" {
-        return Some(searched(rows.timers.row("cocoa").ok()?));
+        return Some(searched(rows.timers.row("cocoa").ok()?.declaration()));
     }
-    of(&rows.timers, name)
-        .or_else(|| of(&rows.windows, name))
-        .or_else(|| of(&rows.functions, name))
-        .or_else(|| of(&rows.objectives, name))
-        .or_else(|| of(&rows.media, name))
+    rows.kinds().iter().find_map(|kind| of(kind, name))
 }
 
-fn of<A: Algorithm + ?Sized>(rows: &Registry<A>, name: &str) -> Option<String> {
-    Some(match name.strip_prefix(A::KEY)?.trim_start() {
-        "" => list(rows),
-        "each" => each(rows),
-        row => parameters(rows.row(row).ok()?),
+fn of(kind: &Kind, name: &str) -> Option<String> {
+    Some(match name.strip_prefix(kind.key)?.trim_start() {
+        "" => list(kind),
+        "each" => each(kind),
+        row => parameters(kind.row(row)?),
     })
 }
 
-fn list<A: Algorithm + ?Sized>(rows: &Registry<A>) -> String {
-    let lines: Vec<String> =
-        rows.rows().map(|row| format!("- `{}`: {}.\n", row.name, row.summary)).collect();
-    lines.concat()
+fn list(kind: &Kind) -> String {
+    let lines = kind.rows.iter().map(|row| format!("- `{}`: {}.", row.name, row.summary));
+    let mut list = lines.collect::<Vec<_>>().join("\n");
+    list.push('\n');
+    list
 }
 
 /// The key that names a row, and one heading for each row.
-fn each<A: Algorithm + ?Sized>(rows: &Registry<A>) -> String {
-    let key = A::KEY.rsplit('.').next().unwrap_or_default();
-    let names: Vec<String> = rows.names().map(|name| format!("`{name}`")).collect();
-    let first = rows.names().next().unwrap_or_default();
-    let one = |row: &'static Row<A>| {
+fn each(kind: &Kind) -> String {
+    let (_, key) = kind.chooser();
+    let names: Vec<String> = kind.rows.iter().map(|row| format!("`{}`", row.name)).collect();
+    let first = kind.rows.first().map_or("", |row| row.name);
+    let one = |row: &Declaration| {
         let table = match row.parameters {
             [] => "No keys of its own.\n".to_owned(),
-            _ => parameters(row),
+            _ => parameters(*row),
         };
         format!("\n### `{key} = \"{}\"`\n\n{}.\n\n{table}", row.name, row.summary)
     };
-    let sections: String = rows.rows().map(one).collect();
+    let sections: String = kind.rows.iter().map(one).collect();
     format!(
         "| key | default | allowed | meaning |\n|---|---|---|---|\n\
          | `{key}` | `\"{first}\"` | {} | which of the following |\n{sections}",
@@ -71,7 +68,7 @@ fn each<A: Algorithm + ?Sized>(rows: &Registry<A>) -> String {
     )
 }
 
-fn parameters<A: Algorithm + ?Sized>(row: &Row<A>) -> String {
+fn parameters(row: Declaration) -> String {
     let line = |one: &Parameter| {
         let default =
             one.default().map_or("required".to_owned(), |it| format!("`{}`", literal(&it)));
@@ -83,7 +80,7 @@ fn parameters<A: Algorithm + ?Sized>(row: &Row<A>) -> String {
 }
 
 /// What `lowmesh tune` searches.
-fn searched<A: Algorithm + ?Sized>(row: &Row<A>) -> String {
+fn searched(row: Declaration) -> String {
     let line = |key: String, unit: &str, search: Search| {
         let Search { low, high, scale, why } = search;
         let spread = if scale == Scale::Logarithmic { "evenly in the logarithm" } else { "evenly" };

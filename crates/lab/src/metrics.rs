@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use lowmesh_machine::DropReason;
-use lowmesh_sim::record::{Ending, NodeSummary, Outcome, Packets, Transaction};
-use lowmesh_units::{Duration, Instant};
+use lowmesh_sim::record::{Ending, Fate, Groups, NodeSummary, Outcome, Packets, Transaction};
+use lowmesh_units::{Duration, Instant, NodeId};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -118,6 +118,39 @@ pub struct Metrics {
     /// Of the packets sent in recoverable fragments, those during which the gap between fragments changed.
     #[serde(default)]
     pub gap_changes: Option<f64>,
+    /// Packets that were sent to groups.
+    #[serde(default)]
+    pub group_packets: u64,
+    /// Copies of them that members were to get: one for each packet and member.
+    #[serde(default)]
+    pub group_copies: u64,
+    /// Of these, those that were delivered.
+    #[serde(default)]
+    pub group_delivered: u64,
+    /// Of these, those that were lost.
+    #[serde(default)]
+    pub group_lost: u64,
+    /// Of these, those that could still come when the run ended; in no ratio.
+    #[serde(default)]
+    pub group_open: u64,
+    /// Delivery ratio of packets to groups: delivered / (delivered + lost).
+    #[serde(default)]
+    pub group_pdr: Option<f64>,
+    /// The same at the member where it is lowest.
+    #[serde(default)]
+    pub group_pdr_worst: Option<f64>,
+    /// Median time from the sender to a member, of copies that were delivered.
+    #[serde(default)]
+    pub group_latency_p50_ms: Option<f64>,
+    /// Its 95th percentile.
+    #[serde(default)]
+    pub group_latency_p95_ms: Option<f64>,
+    /// Frames of all nodes with packets to groups, for each packet.
+    #[serde(default)]
+    pub group_frames_per_packet: Option<f64>,
+    /// Control messages of multicast engines, for each packet.
+    #[serde(default)]
+    pub group_controls_per_packet: Option<f64>,
     /// Packets that ended without arriving, by reason, over all layers.
     #[serde(deserialize_with = "read_drops")]
     pub drops: BTreeMap<&'static str, u64>,
@@ -141,6 +174,21 @@ impl Metrics {
     /// What datagrams of UDP traffic come to; the first says how many there were.
     pub const OF_DATAGRAMS: [&'static str; 4] =
         ["datagrams", "datagram_pdr", "latency_p50_ms", "latency_p95_ms"];
+
+    /// What packets to groups come to; the first says how many there were.
+    pub const OF_GROUPS: [&'static str; 11] = [
+        "group_packets",
+        "group_copies",
+        "group_delivered",
+        "group_lost",
+        "group_open",
+        "group_pdr",
+        "group_pdr_worst",
+        "group_latency_p50_ms",
+        "group_latency_p95_ms",
+        "group_frames_per_packet",
+        "group_controls_per_packet",
+    ];
 
     /// Measures of mechanisms, which claims about them ask for. The table for people leaves them out; JSON and
     /// CSV have them.
@@ -190,6 +238,7 @@ impl Metrics {
         metrics.add_transactions(measured);
         metrics.add_datagrams(outcome, warmup);
         metrics.add_fragments(outcome);
+        metrics.add_groups(&outcome.groups, warmup);
         metrics.add_nodes(outcome.nodes.get(1..).unwrap_or_default());
         for ((_, reason), count) in &outcome.drops {
             *metrics.drops.entry(reason.name()).or_default() += count;
@@ -263,6 +312,40 @@ impl Metrics {
         self.packet_buffer_most_octets = most.map(|octets| octets as f64);
     }
 
+    fn add_groups(&mut self, groups: &Groups, warmup: Duration) {
+        let start = Instant::ZERO + warmup;
+        let mut latencies = Vec::new();
+        let mut by_member: BTreeMap<NodeId, (u64, u64)> = BTreeMap::new();
+        for packet in groups.packets.iter().filter(|packet| packet.sent >= start) {
+            self.group_packets += 1;
+            for member in &packet.members {
+                self.group_copies += 1;
+                let (delivered, ended) = by_member.entry(member.node).or_default();
+                match member.fate {
+                    Fate::Delivered(at) => {
+                        *delivered += 1;
+                        *ended += 1;
+                        latencies.push(at.since(packet.sent).as_millis_f64());
+                    }
+                    Fate::Lost(..) => *ended += 1,
+                    Fate::Open => self.group_open += 1,
+                }
+            }
+        }
+        latencies.sort_unstable_by(f64::total_cmp);
+        self.group_delivered = latencies.len() as u64;
+        self.group_lost = self.group_copies - self.group_delivered - self.group_open;
+        self.group_pdr = ratio(self.group_delivered, self.group_delivered + self.group_lost);
+        let ratios = by_member.values().filter_map(|(delivered, ended)| ratio(*delivered, *ended));
+        self.group_pdr_worst = ratios.min_by(f64::total_cmp);
+        self.group_latency_p50_ms = percentile(&latencies, 50.0);
+        self.group_latency_p95_ms = percentile(&latencies, 95.0);
+        // Frames do not tell when their packet was sent.
+        let sent = groups.packets.len() as u64;
+        self.group_frames_per_packet = ratio(groups.frames, sent);
+        self.group_controls_per_packet = ratio(groups.controls, sent);
+    }
+
     fn add_nodes(&mut self, nodes: &[NodeSummary]) {
         let mut joins: Vec<f64> =
             nodes.iter().filter_map(|node| node.joined).map(Instant::as_secs_f64).collect();
@@ -302,7 +385,7 @@ impl Metrics {
     }
 
     /// Every metric that is one number, with its name, in the order of reports.
-    pub fn numbers(&self) -> [(&'static str, Option<f64>); 44] {
+    pub fn numbers(&self) -> [(&'static str, Option<f64>); 55] {
         let count = |count: u64| Some(count as f64);
         [
             ("tdr", self.tdr),
@@ -349,6 +432,17 @@ impl Metrics {
             ("marks_set", count(self.marks_set)),
             ("marks_unreported", count(self.marks_unreported)),
             ("gap_changes", self.gap_changes),
+            ("group_packets", count(self.group_packets)),
+            ("group_copies", count(self.group_copies)),
+            ("group_delivered", count(self.group_delivered)),
+            ("group_lost", count(self.group_lost)),
+            ("group_open", count(self.group_open)),
+            ("group_pdr", self.group_pdr),
+            ("group_pdr_worst", self.group_pdr_worst),
+            ("group_latency_p50_ms", self.group_latency_p50_ms),
+            ("group_latency_p95_ms", self.group_latency_p95_ms),
+            ("group_frames_per_packet", self.group_frames_per_packet),
+            ("group_controls_per_packet", self.group_controls_per_packet),
         ]
     }
 }
@@ -378,8 +472,8 @@ fn ratio(part: u64, whole: u64) -> Option<f64> {
 mod tests {
     use super::*;
     use lowmesh_machine::Layer;
-    use lowmesh_sim::record::Datagram;
-    use lowmesh_units::NodeId;
+    use lowmesh_sim::record::{Datagram, GroupPacket, MemberFate};
+    use lowmesh_wire::ipv6::Address;
 
     fn transaction(issued_s: u64, delay_ms: u64, ending: Ending) -> Transaction {
         let sent = Instant::from_secs(issued_s);
@@ -485,6 +579,35 @@ mod tests {
             ..Outcome::default()
         };
         assert_eq!(Metrics::of(&outcome, Duration::ZERO).pdr_up, Some(0.75));
+    }
+
+    #[test]
+    fn packets_to_groups_are_counted_at_each_member() {
+        let member = |node, fate| MemberFate { node: NodeId(node), fate };
+        let packet = |sent_s, members| GroupPacket {
+            node: NodeId(0),
+            group: Address::ALL_MPL_FORWARDERS,
+            sent: Instant::from_secs(sent_s),
+            members,
+        };
+        let lost = Fate::Lost(Layer::Mac, DropReason::Unheard);
+        let delivered = |ms| Fate::Delivered(Instant::from_millis(ms));
+        let packets = vec![
+            packet(9, vec![member(1, lost), member(2, lost)]),
+            packet(10, vec![member(1, delivered(10_020)), member(2, delivered(10_040))]),
+            packet(20, vec![member(1, delivered(20_060)), member(2, lost)]),
+            packet(30, vec![member(1, Fate::Open), member(2, lost)]),
+        ];
+        let groups = Groups { packets, frames: 6, controls: 2 };
+        let outcome = Outcome { groups, ..Outcome::default() };
+        let metrics = Metrics::of(&outcome, Duration::from_secs(10));
+        assert_eq!((metrics.group_packets, metrics.group_copies), (3, 6));
+        let ends = (metrics.group_delivered, metrics.group_lost, metrics.group_open);
+        assert_eq!(ends, (3, 2, 1));
+        assert_eq!((metrics.group_pdr, metrics.group_pdr_worst), (Some(0.6), Some(1.0 / 3.0)));
+        assert_eq!(metrics.group_latency_p50_ms, Some(40.0));
+        assert_eq!(metrics.group_frames_per_packet, Some(1.5));
+        assert_eq!(metrics.group_controls_per_packet, Some(0.5));
     }
 
     #[test]

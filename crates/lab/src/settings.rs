@@ -13,8 +13,8 @@ use lowmesh_units::{Addressing, Channel, Dbm, Duration, NodeId, Seed};
 
 use crate::air;
 use crate::scenario::{
-    self, Ack, Addresses, Application, Arrivals, BorderRouter, Cca, Collector, Csma, Duplicates,
-    Mac, MeshRange, RplMode, Scenario, Thin, Topology, Tsch,
+    self, Ack, Addresses, Application, Arrivals, BorderRouter, Cca, Collector, Contiki2014, Csma,
+    Duplicates, Mac, MeshRange, RplMode, Scenario, Thin, Topology, Tsch,
 };
 
 /// Builds the mesh of a scenario.
@@ -40,6 +40,12 @@ pub fn mesh(scenario: &Scenario, seed: Seed, sinks: Sinks) -> Result<Mesh, Error
     }
     if meshes.len() > 1 {
         builder = builder.backbone(Wire { delay: scenario.backbone.delay });
+    }
+    for link in &scenario.links {
+        builder = builder.line(NodeId(link.near), NodeId(link.far), link.parts());
+    }
+    for line in &scenario.serials {
+        builder = builder.line(NodeId(line.near), NodeId(line.far), line.parts());
     }
     if let Some(positions) = topology.positions() {
         builder = builder.positions(positions);
@@ -95,6 +101,12 @@ pub fn traffic(scenario: &Scenario) -> traffic::Config {
                 confirmable: traffic.confirmable,
                 path: traffic.path.clone(),
             },
+            Application::Group => traffic::Application::Group {
+                sender: NodeId(traffic.sender),
+                group: traffic.group.0,
+                members: traffic.members.iter().map(|node| NodeId(*node)).collect(),
+                path: traffic.path.clone(),
+            },
             Application::Observe => traffic::Application::Observe {
                 confirmable: traffic.confirmable,
                 path: traffic.path.clone(),
@@ -123,6 +135,7 @@ fn node(scenario: &Scenario) -> lowmesh_stack::Config {
         Mac::Tsch(_) => (LinkLayer::Tsch, lowmesh_mac::frame::PAYLOAD_OCTETS_MAX),
         Mac::Csma(csma) => contended(csma_mac(csma)),
         Mac::Thin(thin) => contended(thin_mac(thin)),
+        Mac::Contiki2014(contiki) => contended(contiki_mac(contiki)),
     };
     let default = lowmesh_stack::Config::default();
     lowmesh_stack::Config {
@@ -130,7 +143,9 @@ fn node(scenario: &Scenario) -> lowmesh_stack::Config {
         link,
         mac: match &scenario.mac {
             Mac::Tsch(tsch) => tsch_mac(tsch),
-            Mac::Csma(_) | Mac::Thin(_) => lowmesh_mac::config::Config::default(),
+            Mac::Csma(_) | Mac::Thin(_) | Mac::Contiki2014(_) => {
+                lowmesh_mac::config::Config::default()
+            }
         },
         routes: routes(scenario),
         scheduling: scenario.schedule.clone(),
@@ -138,11 +153,12 @@ fn node(scenario: &Scenario) -> lowmesh_stack::Config {
         root_reassembly_buffers: scenario.lowpan.root_reassembly_buffers.map(usize::from),
         hop_limit: scenario.ipv6.hop_limit,
         rpl: rpl(scenario),
+        multicast: scenario.multicast.clone(),
         coap: lowmesh_coap::Config {
             congestion: congestion(scenario),
             queue_max: scenario.coap.queue.into(),
             max_retransmit: scenario.coap.max_retransmit,
-            ..lowmesh_coap::Config::default()
+            ..default.coap
         },
         host: HostLimits {
             exponent: Exponent::fitting(scenario.coap.block.into()),
@@ -254,6 +270,18 @@ fn thin_mac(thin: &Thin) -> csma::Config {
     }
 }
 
+fn contiki_mac(contiki: &Contiki2014) -> csma::Config {
+    csma::Config {
+        queue_frames_max: contiki.queue_frames.into(),
+        retries_max: contiki.retries,
+        access: csma::Access::Neighbours {
+            queues_max: contiki.neighbour_queues.into(),
+            unit: contiki.backoff_unit,
+        },
+        ..csma::Config::contiki2014()
+    }
+}
+
 /// The radio under carrier sense.
 fn carrier(mac: &Mac) -> Carrier {
     let default = Carrier::default();
@@ -261,6 +289,7 @@ fn carrier(mac: &Mac) -> Carrier {
         Mac::Tsch(_) => return default,
         Mac::Csma(csma) => (csma.channel, csma.cca, csma.cca_dbm),
         Mac::Thin(thin) => (thin.channel, thin.cca, thin.cca_dbm),
+        Mac::Contiki2014(contiki) => (contiki.channel, contiki.cca, contiki.cca_dbm),
     };
     let mode = match cca {
         Cca::Energy => CcaMode::Energy,
@@ -277,6 +306,7 @@ fn rpl(scenario: &Scenario) -> lowmesh_rpl::Config {
     let mode = match rpl.mode {
         RplMode::Storing => lowmesh_rpl::Mode::Storing,
         RplMode::NonStoring => lowmesh_rpl::Mode::NonStoring,
+        RplMode::StoringMulticast => lowmesh_rpl::Mode::StoringMulticast,
     };
     // The node puts its own addresses and role in.
     let router = lowmesh_rpl::Config::router([0; 16]);

@@ -1,4 +1,4 @@
-//! The passage of one datagram through this node, fragment by fragment (RFC 8930 s5).
+//! One datagram that is forwarded fragment by fragment (RFC 8930 s5).
 //!
 //! A forwarder remembers which octets went on, so that the datagram's end is known and no octet goes on
 //! twice: a copy, or a fragment that contradicts an earlier one, ends here.
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_passage_is_complete_when_every_octet_went_on_once() {
+    fn a_datagram_is_forwarded_when_every_octet_went_on_once() {
         let mut transit = TransitDatagram::new(203);
         assert!(transit.claim(48, 96));
         assert!(transit.claim(0, 48));

@@ -63,6 +63,17 @@ pub const CSMA_QUEUE_FRAMES_MAX: usize = 8;
 /// a sender with many neighbours may use the same number again after 256 frames of 4 ms.
 pub const CSMA_DUPLICATE_WINDOW: Duration = Duration::from_millis(500);
 
+/// Ticks of 1/128 s in which Contiki of 2014 draws the part of a back-off that is random: 16 to its unit of 125 ms.
+pub const CONTIKI_BACKOFF_TICKS: u32 = 16;
+/// Doublings of that part at most: `CSMA_MAX_BACKOFF_EXPONENT` of Contiki of 2014, 3.
+pub const CONTIKI_DOUBLINGS_MAX: u32 = 3;
+/// Unit of its back-off under NullRDC: 125 ms (`default_timebase` in `core/net/mac/csma.c`).
+pub const CONTIKI_BACKOFF_UNIT: Duration = Duration::from_millis(125);
+/// Neighbours that have a queue at a time: `CSMA_CONF_MAX_NEIGHBOR_QUEUES` of Contiki of 2014, 2.
+pub const CONTIKI_NEIGHBOUR_QUEUES: usize = 2;
+/// Copies after the first: `CSMA_CONF_MAX_MAC_TRANSMISSIONS` of Contiki of 2014 is 3 copies in all.
+pub const CONTIKI_RETRIES_MAX: u8 = 2;
+
 /// Frames to neighbours that acknowledge before one to a neighbour that does not, where both wait: a choice of ours. With
 /// five copies that each wait 20 ms (ZEP) it leaves half of the time to those that acknowledge.
 pub const TURNS_BEFORE_SILENT: u8 = 8;

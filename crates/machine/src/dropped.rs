@@ -79,11 +79,15 @@ pub enum DropReason {
     NotFromParent,
     /// Neighbours sent the same packet to a group, so this node kept silent (RFC 6206 s4.2).
     Suppressed,
+    /// No copy of a packet to a group came to a member, though a neighbour of it had one.
+    Unheard,
+    /// A wired link lost it.
+    LineLoss,
 }
 
 impl DropReason {
     /// Every reason, in the order of reports.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 25] = [
         Self::QueueFull,
         Self::NoAck,
         Self::Desynchronised,
@@ -107,6 +111,8 @@ impl DropReason {
         Self::Duplicate,
         Self::NotFromParent,
         Self::Suppressed,
+        Self::Unheard,
+        Self::LineLoss,
     ];
 
     /// The name that users see in tables and records.
@@ -135,6 +141,8 @@ impl DropReason {
             Self::Duplicate => "duplicate",
             Self::NotFromParent => "not_from_parent",
             Self::Suppressed => "suppressed",
+            Self::Unheard => "unheard",
+            Self::LineLoss => "line_loss",
         }
     }
 }

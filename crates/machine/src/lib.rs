@@ -48,6 +48,7 @@ pub trait Machine {
 }
 
 /// The earlier of two deadlines, where `None` is never.
+#[inline]
 pub fn earliest(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
@@ -57,6 +58,7 @@ pub fn earliest(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
 
 /// For the answer of a machine that its driver never asks what it must refuse: a refusal is the driver's mistake,
 /// found by every build with assertions and without effect in the others.
+#[inline]
 pub fn debug_assert_accepted(answer: Result<(), Rejected>) {
     debug_assert!(answer.is_ok(), "{answer:?}");
 }

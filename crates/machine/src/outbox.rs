@@ -25,6 +25,12 @@ impl<T> Outbox<T> {
     }
 }
 
+impl<T> Extend<T> for Outbox<T> {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, outputs: I) {
+        self.0.extend(outputs);
+    }
+}
+
 impl<T> Default for Outbox<T> {
     fn default() -> Self {
         Self::new()

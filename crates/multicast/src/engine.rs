@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use core::fmt::Debug;
 
 use lowmesh_machine::{Dropped, Handle, Rejected};
-use lowmesh_registry::{Algorithm, Choice, Row};
-use lowmesh_units::{Eui64, Instant, Rng};
+use lowmesh_registry::{Algorithm, Breach, Choice, Row};
+use lowmesh_units::{Duration, Eui64, Instant, Rng};
 use lowmesh_wire::icmpv6::Icmpv6;
 use lowmesh_wire::ipv6::{Address, Header};
 
@@ -26,6 +26,16 @@ pub trait Engine: Debug + Send {
     fn poll_output(&mut self) -> Option<Output>;
     /// When the engine next wants [`Event::Deadline`].
     fn next_deadline(&self) -> Option<Instant>;
+    /// The copies that it holds and may still send or drop, once each.
+    fn handles(&self) -> Vec<Handle>;
+    /// The groups in which it hears its neighbours, besides those of applications.
+    fn listens(&self) -> &'static [Address] {
+        &[]
+    }
+    /// True if it forwards only to children that registered for the group (RFC 6550 s12).
+    fn needs_registrations(&self) -> bool {
+        false
+    }
     /// What it holds, for tables and plots.
     fn snapshot(&self) -> Snapshot;
     /// Who receives what a node sends to a group.
@@ -41,6 +51,7 @@ impl Algorithm for dyn Engine {
     const NOUN: &'static str = "multicast engine";
     const KEY: &'static str = "multicast.engine";
     const BUILTIN: &'static [&'static Row<Self>] = &[
+        &crate::none::ROW,
         &crate::smrf::SMRF,
         &crate::smrf::ESMRF,
         &crate::trickle::ROW,
@@ -48,6 +59,9 @@ impl Algorithm for dyn Engine {
         &crate::flood::ROW,
     ];
     type Make = MakeEngine;
+    fn conformance(row: &'static Row<Self>) -> Result<(), Breach> {
+        crate::conformance::check(row)
+    }
 }
 
 /// A new engine of the kind that `choice` names, with its numbers.
@@ -99,6 +113,10 @@ pub trait Surroundings {
     fn children(&self, group: &Address) -> Vec<Eui64>;
     /// True if an application of this node listens to `group`.
     fn is_member(&self, group: &Address) -> bool;
+    /// The time from one cell for broadcasts to the next, where the MAC has such cells; `None` if it can send at any time.
+    fn broadcast_period(&self) -> Option<Duration> {
+        None
+    }
     /// True at the root.
     fn is_root(&self) -> bool {
         self.root() == Some(self.address())
@@ -151,6 +169,8 @@ pub enum Reach {
     Mesh,
     /// The members below the node; from the root, all members.
     SubDodag,
+    /// The members among the neighbours of the node.
+    Link,
 }
 
 /// What an engine holds.

@@ -16,14 +16,15 @@ use lowmesh_units::{Duration, Instant, Rng};
 use lowmesh_wire::ipv6::{Address, HOP_LIMIT_OFFSET};
 
 use crate::engine::{Engine, Event, Output, Reach, Receiver, Snapshot, Surroundings};
+use crate::pacing;
 use crate::packet::{dropped, lower_hop_limit, originated, routable};
-use crate::params::{FLOOD_JITTER, FLOOD_MEMORY, TIME_MAX};
+use crate::params::{FLOOD_CELLS, FLOOD_JITTER, FLOOD_MEMORY, TIME_MAX};
 
 /// The row of [`Flood`].
 pub static ROW: Row<dyn Engine> = Row {
     name: "flood",
     summary: "Every node sends every packet once, after a random wait",
-    section: "multicast.flood",
+    section: "multicast",
     parameters: &[
         Parameter::time(
             "jitter",
@@ -32,6 +33,15 @@ pub static ROW: Row<dyn Engine> = Row {
             TIME_MAX,
             "The longest wait of a forwarder",
         )
+        .source("ours"),
+        Parameter::whole(
+            "cells",
+            FLOOD_CELLS,
+            1,
+            64,
+            "Where the MAC has cells for broadcasts: cells among which a forwarder draws its wait",
+        )
+        .unit("cells")
         .source("ours"),
         Parameter::time(
             "memory",
@@ -68,6 +78,7 @@ struct Waiting {
 #[derive(Debug)]
 pub struct Flood {
     jitter: Duration,
+    cells: u32,
     memory: Duration,
     seen_max: usize,
     /// Oldest first.
@@ -82,6 +93,7 @@ impl Flood {
         let jitter = choice.time("jitter");
         Self {
             jitter,
+            cells: choice.whole("cells"),
             // A packet that waits is remembered for longer than it waits.
             memory: choice.time("memory").max(jitter * 2),
             seen_max: choice.whole("seen"),
@@ -141,10 +153,18 @@ impl Flood {
         }
         let mut packet = packet.to_vec();
         if lower_hop_limit(&mut packet) {
-            let due = now + self.rng.duration(Duration::ZERO, self.jitter);
+            let due = now + self.wait(surroundings);
             self.waiting.push(Waiting { due, packet, handle });
         } else {
             self.outbox.push(dropped(handle, DropReason::HopLimit));
+        }
+    }
+
+    /// How long a packet waits that goes on.
+    fn wait(&mut self, surroundings: &dyn Surroundings) -> Duration {
+        match surroundings.broadcast_period() {
+            Some(period) => pacing::wait(&mut self.rng, period, self.cells),
+            None => self.rng.duration(Duration::ZERO, self.jitter),
         }
     }
 
@@ -195,6 +215,9 @@ impl Engine for Flood {
     fn next_deadline(&self) -> Option<Instant> {
         let waiting = self.waiting.iter().map(|waiting| waiting.due).min();
         earliest(waiting, self.seen.iter().map(|seen| seen.until).min())
+    }
+    fn handles(&self) -> Vec<Handle> {
+        self.waiting.iter().map(|waiting| waiting.handle).collect()
     }
     fn snapshot(&self) -> Snapshot {
         Snapshot {

@@ -2,6 +2,7 @@
 //!
 //! | row | idea | state | who can send |
 //! |---|---|---|---|
+//! | `none` | nobody forwards | nothing | every node, to its neighbours |
 //! | `flood` | every node sends every packet once | a set of recent packets | every node |
 //! | `smrf` | what comes from the preferred parent goes down to subscribed children | one waiting packet | the root |
 //! | `esmrf` | as `smrf`; other nodes ask the root to send | one waiting packet | every node |
@@ -32,6 +33,7 @@
 #![cfg_attr(not(test), no_std)]
 extern crate alloc;
 
+mod account;
 pub mod conformance;
 mod copies;
 mod engine;
@@ -39,11 +41,14 @@ mod engine;
 pub mod example;
 pub mod flood;
 pub mod mpl;
+pub mod none;
+mod pacing;
 mod packet;
 pub mod params;
 pub mod smrf;
 pub mod trickle;
 
+pub use account::Account;
 pub use copies::Copies;
 pub use engine::{
     Engine, Event, MakeEngine, Output, Reach, Receiver, Snapshot, Surroundings, make,

@@ -6,7 +6,7 @@ use lowmesh_machine::{DropReason, Dropped, Handle, Layer, Rejected};
 use lowmesh_wire::DecodeError;
 use lowmesh_wire::icmpv6::Icmpv6;
 use lowmesh_wire::ipv6::{
-    Address, HEADER_OCTETS, HOP_LIMIT_OFFSET, Header, Scope, next_header, with_hop_by_hop_option,
+    Address, HEADER_OCTETS, HOP_LIMIT_OFFSET, Header, next_header, with_hop_by_hop_option,
 };
 
 use crate::engine::{Output, Receiver};
@@ -15,8 +15,7 @@ use crate::params::{CONTROL_HOP_LIMIT, TUNNEL_HOP_LIMIT};
 /// The header of a packet that an engine can forward: a whole packet to a group of scope 3 or more.
 pub(crate) fn routable(packet: &[u8]) -> Option<Header> {
     let header = Header::parse_packet(packet).ok()?;
-    let scope = header.destination.multicast_scope()?;
-    (scope > Scope::LINK_LOCAL).then_some(header)
+    header.destination.is_routed_group().then_some(header)
 }
 
 /// The same for a packet of this node, which the caller must not send otherwise.

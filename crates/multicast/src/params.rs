@@ -25,6 +25,8 @@ pub const ESMRF_HOP_LIMIT: u8 = 64;
 
 /// Longest random wait of `flood`: ours; four frames of 4 ms times some neighbours.
 pub const FLOOD_JITTER: Duration = Duration::from_millis(50);
+/// Cells for broadcasts among which a forwarder of `flood` draws: ours, as many as SMRF has steps.
+pub const FLOOD_CELLS: u64 = SMRF_MAX_SPREAD;
 /// How long `flood` remembers a packet: ours, longer than a copy lives with 255 hops of [`FLOOD_JITTER`] each on average.
 pub const FLOOD_MEMORY: Duration = Duration::from_secs(10);
 
@@ -46,6 +48,9 @@ pub const SECOND_REDUNDANCY: u64 = 1;
 pub const SECOND_ACTIVE: u64 = 3;
 /// Tdwell of the second set: Contiki, 12 times Imax.
 pub const SECOND_DWELL: u64 = 12;
+
+/// How many times the latency of a link the shortest interval of a timer is: RFC 7731 s5.4, 10.
+pub const LATENCIES_OF_IMIN: u64 = 10;
 
 /// DATA_MESSAGE_IMIN: RFC 7731 s5.4, ten times the expected latency of the link; 10 ms with CSMA.
 pub const DATA_IMIN: Duration = Duration::from_millis(100);

@@ -25,6 +25,7 @@ use lowmesh_wire::ipv6::{Address, Header};
 
 use crate::copies::Copies;
 use crate::engine::{Engine, Event, Output, Reach, Receiver, Snapshot, Surroundings};
+use crate::pacing;
 use crate::packet::{dropped, lower_hop_limit, originated, routable};
 use crate::params::{
     CHECK_INTERVAL_MAX, ESMRF_TYPE, SMRF_MAX_SPREAD, SMRF_MIN_DELAY, SMRF_SPREAD_TIME, TIME_MAX,
@@ -54,9 +55,9 @@ const PARAMETERS: &[Parameter] = &[
         SMRF_MAX_SPREAD,
         0,
         64,
-        "The wait is up to this many times longer",
+        "The wait is up to this many times longer; where the MAC has cells for broadcasts, it is this many cells at most",
     )
-    .source("Contiki"),
+    .source("Contiki; the cells are ours"),
     Parameter::whole("buffer", 1, 1, 64, "Packets that wait at most")
         .unit("packets")
         .source("Contiki"),
@@ -68,7 +69,7 @@ const PARAMETERS: &[Parameter] = &[
 pub static SMRF: Row<dyn Engine> = Row {
     name: "smrf",
     summary: "What the preferred parent sends goes down to subscribed children (SMRF, Contiki)",
-    section: "multicast.smrf",
+    section: "multicast",
     parameters: PARAMETERS,
     make: |choice, rng| Box::new(Smrf::new(choice, rng, false)),
 };
@@ -77,7 +78,7 @@ pub static SMRF: Row<dyn Engine> = Row {
 pub static ESMRF: Row<dyn Engine> = Row {
     name: "esmrf",
     summary: "As smrf, and other nodes than the root ask the root to send (ESMRF, Contiki-NG)",
-    section: "multicast.smrf",
+    section: "multicast",
     parameters: PARAMETERS,
     make: |choice, rng| Box::new(Smrf::new(choice, rng, true)),
 };
@@ -98,6 +99,8 @@ pub struct Smrf {
     copies: Copies,
     delay: Duration,
     spread: u32,
+    /// Where the MAC has cells for broadcasts: cells among which it draws.
+    cells: u32,
     buffer: usize,
     /// Oldest first.
     waiting: VecDeque<Onward>,
@@ -117,6 +120,7 @@ impl Smrf {
             copies: Copies::of(choice),
             delay,
             spread: steps.min(choice.whole("max_spread")) as u32,
+            cells: choice.whole("max_spread"),
             buffer: choice.whole("buffer"),
             waiting: VecDeque::new(),
             requests: 0,
@@ -200,15 +204,21 @@ impl Smrf {
                 self.outbox.push(dropped(handle, reason));
             }
         } else if lower_hop_limit(&mut packet) {
-            let due = now + self.wait();
-            self.keep(Onward { due, packet, receivers: self.copies.receivers(&children), handle });
+            let receivers = self.copies.receivers(&children);
+            let period = surroundings.broadcast_period();
+            let period = period.filter(|_| receivers.contains(&Receiver::Broadcast));
+            let due = now + self.wait(period);
+            self.keep(Onward { due, packet, receivers, handle });
         } else {
             self.outbox.push(dropped(handle, DropReason::HopLimit));
         }
     }
 
-    /// D, or a multiple of it by chance.
-    fn wait(&mut self) -> Duration {
+    /// D, or a multiple of it by chance; of a broadcast in cells, whole cells.
+    fn wait(&mut self, period: Option<Duration>) -> Duration {
+        if let Some(period) = period {
+            return pacing::wait(&mut self.rng, period, self.cells);
+        }
         let steps = if self.spread == 0 { 0 } else { self.rng.below(self.spread) };
         self.delay.saturating_mul(1 + u64::from(steps))
     }
@@ -290,6 +300,12 @@ impl Engine for Smrf {
     }
     fn next_deadline(&self) -> Option<Instant> {
         self.waiting.iter().map(|onward| onward.due).min()
+    }
+    fn handles(&self) -> Vec<Handle> {
+        self.waiting.iter().map(|onward| onward.handle).collect()
+    }
+    fn needs_registrations(&self) -> bool {
+        true
     }
     fn snapshot(&self) -> Snapshot {
         Snapshot {

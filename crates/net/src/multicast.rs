@@ -2,17 +2,18 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::{if_nameindex, if_nametoindex};
 use nix::sys::socket::SockaddrIn;
-use socket2::InterfaceIndexOrAddress;
+use socket2::{InterfaceIndexOrAddress, Socket};
 
 use crate::params::{ALL_COAP_NODES_LINK, ALL_COAP_NODES_SITE, ALL_COAP_NODES_V4};
 use crate::udp::Udp;
 
-/// A network interface, by its number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// A network interface, by its number; 0 is the choice of the system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Interface(pub u32);
 
 /// A group that cannot be joined.
@@ -29,6 +30,11 @@ pub enum GroupError {
     /// Not a multicast address.
     #[error("{0} is not a multicast address")]
     NoGroup(IpAddr),
+    /// The server has no socket that datagrams to the group come to.
+    #[error(
+        "no UDP socket takes datagrams to {0}: groups reach a server at [::], or at 0.0.0.0 for IPv4"
+    )]
+    NoSocket(IpAddr),
     /// The system says no.
     #[error("cannot join {group} at interface {interface}: {error}")]
     Refused {
@@ -72,25 +78,93 @@ fn all() -> impl Iterator<Item = (String, Interface)> {
     all.into_iter()
 }
 
-impl Udp {
-    /// Joins a group at an interface.
-    pub fn join(&self, group: IpAddr, interface: Interface) -> Result<(), GroupError> {
+/// Joins a group with a socket.
+fn join(socket: &Socket, group: IpAddr, interface: Interface) -> Result<(), GroupError> {
+    if !group.is_multicast() {
+        return Err(GroupError::NoGroup(group));
+    }
+    let Interface(index) = interface;
+    let joined = match group {
+        IpAddr::V6(group) => socket.join_multicast_v6(&group, index),
+        IpAddr::V4(group) => {
+            socket.join_multicast_v4_n(&group, &InterfaceIndexOrAddress::Index(index))
+        }
+    };
+    match joined {
+        // To join twice is to have joined.
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => Ok(()),
+        other => other.map_err(|error| GroupError::Refused { group, interface: index, error }),
+    }
+}
+
+/// Leaves a group with a socket; one that is not in it stays as it is.
+fn leave(socket: &Socket, group: IpAddr, interface: Interface) {
+    let Interface(index) = interface;
+    let _not_in_it = match group {
+        IpAddr::V6(group) => socket.leave_multicast_v6(&group, index),
+        IpAddr::V4(group) => {
+            socket.leave_multicast_v4_n(&group, &InterfaceIndexOrAddress::Index(index))
+        }
+    };
+}
+
+/// The plain UDP sockets of a server, by which it joins and leaves groups, also while it runs. They stay open as long as a
+/// value of this type.
+#[derive(Clone, Debug, Default)]
+pub struct Groups(Arc<Mutex<Vec<(IpAddr, Socket)>>>);
+
+impl Groups {
+    /// One more socket of the server.
+    pub(crate) fn add(&self, udp: &Udp) -> io::Result<()> {
+        let socket = udp.socket().try_clone()?;
+        self.sockets().push((udp.local_addr().ip(), socket));
+        Ok(())
+    }
+    /// Joins a group at an interface, or at every interface that can.
+    pub fn join(&self, group: IpAddr, interface: Option<Interface>) -> Result<(), GroupError> {
+        let sockets = self.sockets();
+        let mut result = Err(GroupError::NoSocket(group));
         if !group.is_multicast() {
             return Err(GroupError::NoGroup(group));
         }
-        let Interface(index) = interface;
-        let joined = match group {
-            IpAddr::V6(group) => self.socket().join_multicast_v6(&group, index),
-            IpAddr::V4(group) => {
-                let interface = InterfaceIndexOrAddress::Index(index);
-                self.socket().join_multicast_v4_n(&group, &interface)
+        for (_, socket) in sockets.iter().filter(|(local, _)| hears(*local, group)) {
+            for one in interface.map_or_else(Interface::all, |one| vec![one]) {
+                match join(socket, group, one) {
+                    Err(_) if result.is_ok() => {}
+                    joined => result = joined,
+                }
             }
-        };
-        match joined {
-            // To join twice is to have joined.
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => Ok(()),
-            other => other.map_err(|error| GroupError::Refused { group, interface: index, error }),
         }
+        result
+    }
+    /// Leaves a group at an interface, or at every interface.
+    pub fn leave(&self, group: IpAddr, interface: Option<Interface>) {
+        let interfaces = interface.map_or_else(Interface::all, |one| vec![one]);
+        for (_, socket) in self.sockets().iter().filter(|(local, _)| hears(*local, group)) {
+            for one in &interfaces {
+                leave(socket, group, *one);
+            }
+        }
+    }
+    fn sockets(&self) -> MutexGuard<'_, Vec<(IpAddr, Socket)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether datagrams to a group come to a socket that is bound to an address.
+fn hears(local: IpAddr, group: IpAddr) -> bool {
+    match (local, group) {
+        (IpAddr::V6(local), IpAddr::V4(_)) => local.is_unspecified(),
+        (local, group) => {
+            local == group || (local.is_unspecified() && local.is_ipv4() == group.is_ipv4())
+        }
+    }
+}
+
+impl Udp {
+    /// Joins a group at an interface.
+    pub fn join(&self, group: IpAddr, interface: Interface) -> Result<(), GroupError> {
+        join(&self.socket(), group, interface)
     }
     /// Joins All CoAP Nodes at every interface that can; how many memberships that makes.
     pub fn join_all_coap_nodes(&self) -> usize {
@@ -106,7 +180,7 @@ impl Udp {
         pairs.filter(|(group, interface)| self.join(**group, **interface).is_ok()).count()
     }
     /// Where multicast requests leave that name no interface, and how many hops they go (1 stays on
-    /// the link).
+    /// the link). Interface 0 leaves the choice to the system.
     pub fn send_groups_by(&self, interface: Interface, hops: u8) -> io::Result<()> {
         let socket = self.socket();
         if self.local_addr().is_ipv6() {
@@ -146,6 +220,36 @@ mod tests {
     fn an_unknown_interface_is_answered_with_the_list() {
         let error = Interface::named("no-such-one").expect_err("unknown").to_string();
         assert!(error.contains("no-such-one") && error.contains("there are"), "{error}");
+    }
+
+    #[test]
+    fn a_group_reaches_sockets_that_take_all_addresses_or_its_own() {
+        let ip = |text: &str| text.parse::<IpAddr>().expect("an address");
+        for (local, group, reaches) in [
+            ("::", "ff02::fd", true),
+            ("::", "224.0.1.187", true),
+            ("0.0.0.0", "224.0.1.187", true),
+            ("0.0.0.0", "ff02::fd", false),
+            ("::1", "ff02::fd", false),
+            ("ff02::fd", "ff02::fd", true),
+        ] {
+            assert_eq!(hears(ip(local), ip(group)), reaches, "{local} {group}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_group_without_a_socket_for_it_is_not_joined() {
+        let groups = Groups::default();
+        let group = IpAddr::V4(ALL_COAP_NODES_V4);
+        assert!(matches!(groups.join(group, None), Err(GroupError::NoSocket(_))));
+        let socket = Udp::bind((Ipv4Addr::UNSPECIFIED, 0).into()).expect("a free port");
+        groups.add(&socket).expect("a socket more");
+        let loopback = Interface::named("lo").expect("every machine has it");
+        groups.join(group, Some(loopback)).expect("joined");
+        groups.leave(group, Some(loopback));
+        groups.leave(group, Some(loopback));
+        let unknown = groups.join(group, Some(Interface(999_999)));
+        assert!(matches!(unknown, Err(GroupError::Refused { .. })), "{unknown:?}");
     }
 
     #[tokio::test]

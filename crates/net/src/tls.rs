@@ -2,9 +2,14 @@
 
 use std::sync::Arc;
 
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig,
+    SignatureScheme,
+};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
 
@@ -28,6 +33,47 @@ pub enum TlsError {
     /// RFC 8323 s8.2: what answers at another port than 5684 must choose `coap`.
     #[error("the server speaks TLS, but not CoAP (it did not choose `coap` by ALPN)")]
     NotCoap,
+}
+
+impl TlsError {
+    /// What would help, for people.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Pem(_) | Self::Certificates(_) => {
+                "give a file with certificates or a key, as PEM"
+            }
+            Self::Name(_) => "ask by a DNS name or an IP address",
+            Self::NotCoap => "is this the port of coaps+tcp?",
+            Self::Handshake(error) => {
+                let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
+                let Some(rustls::Error::InvalidCertificate(why)) = cause else {
+                    return "does the server speak TLS 1.2 or 1.3 at this port?";
+                };
+                hint_of(why)
+            }
+        }
+    }
+}
+
+/// What would help against a certificate that a client refuses.
+fn hint_of(why: &CertificateError) -> &'static str {
+    match why {
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "the certificate is for other names: ask by one in its subjectAltName"
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "the server needs a new certificate, unless the clock of this machine is wrong"
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "is the clock of this machine right?"
+        }
+        // The library has no name of its own for this one.
+        CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
+            "the server shows the certificate of an authority: make one with basicConstraints CA:FALSE, \
+             as `lowmesh keygen tls` does"
+        }
+        _ => "is the server's certificate trusted, or the authority that has signed it?",
+    }
 }
 
 /// What a client trusts.
@@ -71,6 +117,16 @@ impl TlsClient {
         config.alpn_protocols = vec![ALPN.to_vec()];
         Ok(Self(Arc::new(config).into()))
     }
+    /// Trusts every server, whatever its certificate; only for tests, because anybody can be in the middle.
+    pub fn insecure() -> Result<Self, TlsError> {
+        let builder = ClientConfig::builder_with_provider(provider());
+        let builder = builder.with_safe_default_protocol_versions()?;
+        let anyone = Arc::new(Anyone(provider()));
+        let builder = builder.dangerous().with_custom_certificate_verifier(anyone);
+        let mut config = builder.with_no_client_auth();
+        config.alpn_protocols = vec![ALPN.to_vec()];
+        Ok(Self(Arc::new(config).into()))
+    }
     /// Shakes hands with the host of this name or address.
     pub async fn connect<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
@@ -86,6 +142,44 @@ impl TlsClient {
             (Some(ALPN), _) | (None, Alpn::Optional) => Ok(stream),
             _ => Err(TlsError::NotCoap),
         }
+    }
+}
+
+/// Accepts every certificate. The server still proves that it has the key of its own.
+#[derive(Debug)]
+struct Anyone(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anyone {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
     }
 }
 
@@ -117,6 +211,6 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     }
 }
 
-fn provider() -> Arc<rustls::crypto::CryptoProvider> {
+fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }

@@ -7,8 +7,8 @@ use core::fmt;
 
 use lowmesh_units::Duration;
 
-use crate::error::ParameterError;
-use crate::parameter::{Order, Parameter, Value};
+use crate::error::{Breach, ParameterError};
+use crate::parameter::{Domain, Order, Parameter, Value};
 use crate::row::{Algorithm, Row};
 
 /// A row and the values that replace its defaults.
@@ -183,8 +183,11 @@ impl<A: Algorithm + ?Sized> Choice<A> {
 
 impl<A: Algorithm + ?Sized> Row<A> {
     /// Checks what it declares: summaries of one line, keys that differ, sources, defaults and ranges of search within
-    /// bounds, and defaults in their order. The error says what is wrong.
-    pub fn check(&'static self) -> Result<(), String> {
+    /// bounds, and defaults in their order.
+    pub fn check(&'static self) -> Result<(), Breach> {
+        self.declared().map_err(|what| self.breach(what))
+    }
+    fn declared(&'static self) -> Result<(), String> {
         if !is_one_line(self.summary) {
             return Err("its summary is not one line without a full stop".to_string());
         }
@@ -201,6 +204,11 @@ impl<A: Algorithm + ?Sized> Row<A> {
             if !is_one_line(parameter.summary) || !is_sourced {
                 return Err(format!(
                     "the summary or the source of `{key}` is not one line without a full stop"
+                ));
+            }
+            if (parameter.domain == Domain::File) == parameter.example.is_empty() {
+                return Err(format!(
+                    "`{key}` has an example and is no file, or is a file without one"
                 ));
             }
             if let Order::NotAbove(other) | Order::Below(other) = parameter.order

@@ -4,6 +4,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+use crate::similar::similar;
+
 /// A name that no row of a registry has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unknown {
@@ -15,13 +17,40 @@ pub struct Unknown {
     pub known: Vec<&'static str>,
 }
 
+/// A rule that an implementation breaks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Breach {
+    /// What its rows are, as "congestion control".
+    pub noun: &'static str,
+    /// The name of its row, possibly with values of parameters.
+    pub row: String,
+    /// What it does against the rule.
+    pub what: String,
+}
+
+impl fmt::Display for Breach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { noun, row, what } = self;
+        write!(f, "{noun} {row}: {what}")
+    }
+}
+impl core::error::Error for Breach {}
+
 impl fmt::Display for Unknown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { noun, name, known } = self;
-        write!(f, "no {noun} is called `{name}`; there are {}", known.join(", "))
+        write!(f, "no {noun} is called `{name}`")?;
+        write_similar(f, name, known)?;
+        write!(f, "; there are {}", known.join(", "))
     }
 }
 impl core::error::Error for Unknown {}
+
+/// The known name that is nearest to `wrong`, if one is near.
+fn write_similar(f: &mut fmt::Formatter<'_>, wrong: &str, known: &[&str]) -> fmt::Result {
+    similar(wrong, known.iter().copied())
+        .map_or(Ok(()), |name| write!(f, " (did you mean `{name}`?)"))
+}
 
 /// A value that a choice does not take.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,7 +102,9 @@ impl fmt::Display for ParameterError {
                 write!(f, "`{row}` has no parameter `{key}`, and no other one")
             }
             Self::NoSuchKey { row, key, known } => {
-                write!(f, "`{row}` has no parameter `{key}`; it has {}", known.join(", "))
+                write!(f, "`{row}` has no parameter `{key}`")?;
+                write_similar(f, key, known)?;
+                write!(f, "; it has {}", known.join(", "))
             }
             Self::OutOfBounds { key, value, allowed } => {
                 write!(f, "{key} = {value} is out of bounds: {allowed}")

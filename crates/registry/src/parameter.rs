@@ -105,6 +105,8 @@ pub struct Parameter {
     pub order: Order,
     /// Where to search for good values.
     pub search: Option<Search>,
+    /// The contents of a small file that it takes; empty if it takes no file.
+    pub example: &'static str,
 }
 
 /// The relation of a parameter to another one of the same row.
@@ -131,6 +133,9 @@ pub struct Search {
     pub why: &'static str,
 }
 
+/// The ratio of bounds from which on candidates are spread evenly in the logarithm: two orders of magnitude.
+const WIDE: f64 = 100.0;
+
 /// How candidates are spread over a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
@@ -153,7 +158,8 @@ impl Search {
 
 impl Parameter {
     const fn new(key: &'static str, domain: Domain, summary: &'static str) -> Self {
-        Self { key, domain, unit: "", summary, source: "", order: Order::Free, search: None }
+        let (unit, source, example) = ("", "", "");
+        Self { key, domain, unit, summary, source, order: Order::Free, search: None, example }
     }
     /// Yes or no.
     pub const fn flag(key: &'static str, default: bool, summary: &'static str) -> Self {
@@ -197,9 +203,9 @@ impl Parameter {
     ) -> Self {
         Self::new(key, Domain::Name(names), summary)
     }
-    /// The path of a file, which the user must give.
-    pub const fn file(key: &'static str, summary: &'static str) -> Self {
-        Self::new(key, Domain::File, summary)
+    /// The path of a file, which the user must give; `example` is the contents of a small one.
+    pub const fn file(key: &'static str, example: &'static str, summary: &'static str) -> Self {
+        Self { example, ..Self::new(key, Domain::File, summary) }
     }
     /// A square of shares, which the user must give.
     pub const fn matrix(key: &'static str, summary: &'static str) -> Self {
@@ -249,15 +255,36 @@ impl Parameter {
             _ => false,
         }
     }
-    /// Its value of this size, in seconds if it is a time; a flag is yes from one half on. `None` where a size means
-    /// nothing.
+    /// Its value of this size, in seconds if it is a time; a flag is yes from one half on, and a name is the one at this
+    /// index. `None` where a size means nothing.
     pub fn value_at(&self, size: f64) -> Option<Value> {
         Some(match self.domain {
             Domain::Flag(_) => Value::Flag(size >= 0.5),
             Domain::Whole(_) => Value::Whole(size as u64),
             Domain::Number(_) => Value::Number(size),
             Domain::Time(_) => Value::Time(Duration::from_secs_f64(size)),
-            Domain::Name(_) | Domain::File | Domain::Matrix => return None,
+            Domain::Name(names) => Value::Name(names.get(size as usize).or(names.last())?),
+            Domain::File | Domain::Matrix => return None,
+        })
+    }
+    /// Where to search for good values: the range of search, else all that is allowed. `None` for files and matrices.
+    pub fn range(&self) -> Option<Search> {
+        let (low, high) = match self.domain {
+            _ if self.search.is_some() => return self.search,
+            Domain::Flag(_) => (0.0, 1.0),
+            Domain::Whole(Bounded { low, high, .. }) => (low as f64, high as f64),
+            Domain::Number(Bounded { low, high, .. }) => (low, high),
+            Domain::Time(Bounded { low, high, .. }) => (low.as_secs_f64(), high.as_secs_f64()),
+            Domain::Name(names) => (0.0, names.len() as f64),
+            Domain::File | Domain::Matrix => return None,
+        };
+        let why = "All that the parameter allows.";
+        // Between orders of magnitude, an even spread would try large values only.
+        let is_wide = low > 0.0 && high / low >= WIDE;
+        Some(if is_wide {
+            Search::logarithmic(low, high, why)
+        } else {
+            Search::linear(low, high, why)
         })
     }
     /// Whether there is no range of search, or one of values that are allowed.

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::choice::Choice;
-use crate::error::Unknown;
+use crate::error::{Breach, Unknown};
 use crate::row::{Algorithm, Row};
 
 /// The implementations of an algorithm that a program knows.
@@ -53,6 +53,10 @@ impl<A: Algorithm + ?Sized> Registry<A> {
             name: name.to_string(),
             known: self.names().collect(),
         })
+    }
+    /// What its rows break of the rules of their trait; a test of each crate with rows calls it.
+    pub fn breaches(&self) -> Vec<Breach> {
+        self.rows().filter_map(|row| A::conformance(row).err()).collect()
     }
     /// The row called `name` with its defaults.
     pub fn choose(&self, name: &str) -> Result<Choice<A>, Unknown> {

@@ -1,7 +1,9 @@
 //! Rows: the declarations of algorithms.
 
+use alloc::string::{String, ToString};
 use core::fmt;
 
+use crate::error::Breach;
 use crate::parameter::Parameter;
 
 /// A trait of which users choose an implementation.
@@ -14,6 +16,9 @@ pub trait Algorithm: 'static {
     const BUILTIN: &'static [&'static Row<Self>];
     /// How an implementation is made, usually a function of a [`Choice`](crate::Choice) and what the caller provides.
     type Make: Copy + Send + Sync;
+    /// Runs the suite that every implementation passes: the declaration of the row ([`Row::check`]), and the rules of the
+    /// trait.
+    fn conformance(row: &'static Row<Self>) -> Result<(), Breach>;
 }
 
 /// One implementation of an algorithm. Two rows with the same name are equal.
@@ -35,6 +40,10 @@ impl<A: Algorithm + ?Sized> Row<A> {
     /// A row without parameters.
     pub const fn plain(name: &'static str, summary: &'static str, make: A::Make) -> Self {
         Self { name, summary, section: "", parameters: &[], make }
+    }
+    /// A rule that this row breaks.
+    pub fn breach(&self, what: impl Into<String>) -> Breach {
+        Breach { noun: A::NOUN, row: self.name.to_string(), what: what.into() }
     }
     /// The index and the declaration of the parameter called `key`.
     pub fn parameter(&self, key: &str) -> Option<(usize, &'static Parameter)> {

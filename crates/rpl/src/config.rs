@@ -38,7 +38,7 @@ pub struct Config {
     pub link_local: Address,
     /// Root or router.
     pub role: Role,
-    /// Mode of operation, of which both sides must have the same: storing or non-storing.
+    /// Mode of operation, of which both sides must have the same.
     pub mode: Mode,
     /// RPLInstanceID, 0 to 127.
     pub instance: u8,
@@ -154,8 +154,9 @@ impl Config {
     /// Checks what a user may have written.
     pub fn check(&self) -> Result<(), ConfigError> {
         let error = |key, value: u64, allowed| Err(ConfigError { key, value, allowed });
-        if !matches!(self.mode, Mode::NonStoring | Mode::Storing) {
-            return error("mode", self.mode as u64, "1 (non-storing) or 2 (storing)");
+        if self.mode == Mode::NoDownward {
+            let allowed = "1 (non-storing), 2 (storing) or 3 (storing with multicast)";
+            return error("mode", self.mode as u64, allowed);
         }
         if self.instance > 127 {
             return error("instance", self.instance.into(), "0 to 127");
@@ -214,7 +215,11 @@ impl Config {
     }
 
     pub(crate) fn is_storing(&self) -> bool {
-        self.mode == Mode::Storing
+        matches!(self.mode, Mode::Storing | Mode::StoringMulticast)
+    }
+    /// Whether DAOs carry memberships in groups (RFC 6550 s12).
+    pub(crate) fn has_groups(&self) -> bool {
+        self.mode == Mode::StoringMulticast
     }
 }
 

@@ -15,6 +15,7 @@ use crate::base::Base;
 use crate::config::Config;
 use crate::dodag::Dodag;
 use crate::event::{Destination, Output};
+use crate::group::Change;
 use crate::neighbour::Neighbours;
 use crate::params;
 use crate::route::{Route, Routes};
@@ -140,6 +141,21 @@ impl Advertiser {
                 let advert = Advert { path_sequence, path_lifetime };
                 self.pending.insert(*target, advert);
             }
+        }
+    }
+
+    /// Advertises groups to the parent, or says that this node no longer wants them.
+    pub(crate) fn advertise_groups(
+        &mut self,
+        now: Instant,
+        changes: Vec<Change>,
+        dodag: &Dodag,
+        base: &mut Base,
+    ) {
+        for Change { group, path_sequence, is_wanted } in changes {
+            let default = dodag.configuration.default_lifetime;
+            let path_lifetime = if is_wanted { default } else { params::NO_PATH };
+            self.pass_on(now, group, Advert { path_sequence, path_lifetime }, base);
         }
     }
 

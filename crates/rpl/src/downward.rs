@@ -13,6 +13,7 @@ use crate::base::Base;
 use crate::dao::{Advert, Advertiser, Upward};
 use crate::dodag::Dodag;
 use crate::event::{Destination, Output};
+use crate::group::{Groups, Registration, is_group};
 use crate::params;
 use crate::route::{Inserted, Route, Routes};
 use crate::timer::Timer;
@@ -29,12 +30,60 @@ pub(crate) struct Place<'a> {
 #[derive(Debug)]
 pub(crate) struct Downward {
     routes: Routes,
+    groups: Groups,
     advertiser: Advertiser,
 }
 
 impl Downward {
-    pub(crate) const fn new(routes_max: usize) -> Self {
-        Self { routes: Routes::new(routes_max), advertiser: Advertiser::new() }
+    pub(crate) fn new(routes_max: usize) -> Self {
+        let (routes, groups) = (Routes::new(routes_max), Groups::default());
+        Self { routes, groups, advertiser: Advertiser::new() }
+    }
+
+    /// The neighbours that registered for a group, ordered.
+    pub(crate) fn subscribed(&self, group: &Address) -> impl Iterator<Item = &Address> {
+        self.groups.children(group)
+    }
+    /// This node joins a group.
+    pub(crate) fn join(
+        &mut self,
+        now: Instant,
+        group: Address,
+        dodag: Option<&Dodag>,
+        base: &mut Base,
+    ) {
+        self.groups.join(group);
+        self.advertise_changes(now, dodag, base);
+    }
+    /// This node leaves a group.
+    pub(crate) fn leave(
+        &mut self,
+        now: Instant,
+        group: &Address,
+        dodag: Option<&Dodag>,
+        base: &mut Base,
+    ) {
+        self.groups.leave(group);
+        self.advertise_changes(now, dodag, base);
+    }
+    /// Tells the parent which groups this node began to want, or no longer wants.
+    fn advertise_changes(&mut self, now: Instant, dodag: Option<&Dodag>, base: &mut Base) {
+        if let Some(dodag) = dodag.filter(|_| base.config.has_groups()) {
+            let changes = self.groups.take_changes();
+            self.advertiser.advertise_groups(now, changes, dodag, base);
+        }
+    }
+    /// Tells the parent of all groups that this node wants.
+    fn advertise_groups(&mut self, now: Instant, dodag: &Dodag, base: &mut Base) {
+        if base.config.has_groups() {
+            let all = self.groups.take_all();
+            self.advertiser.advertise_groups(now, all, dodag, base);
+        }
+    }
+    /// Advertises this node and its groups before their lifetime ends.
+    pub(crate) fn refresh(&mut self, now: Instant, dodag: &Dodag, base: &mut Base) {
+        self.advertiser.advertise_self(now, dodag, base);
+        self.advertise_groups(now, dodag, base);
     }
 
     pub(crate) const fn routes(&self) -> &Routes {
@@ -54,6 +103,7 @@ impl Downward {
             self.remove_route(&target, base);
         }
         self.routes.clear();
+        self.groups.clear();
         self.advertiser.clear();
     }
 
@@ -61,6 +111,7 @@ impl Downward {
     pub(crate) fn advertise_all(&mut self, now: Instant, dodag: Option<&Dodag>, base: &mut Base) {
         if let Some(dodag) = dodag {
             self.advertiser.advertise_all(now, dodag, &self.routes, base);
+            self.advertise_groups(now, dodag, base);
         }
     }
 
@@ -87,6 +138,7 @@ impl Downward {
             }
         }
         self.advertiser.begin_again(now, dodag, &self.routes, base);
+        self.advertise_groups(now, dodag, base);
     }
 
     /// A DAO came; false when it comes from the parent, which is then below this node: a loop of two.
@@ -117,6 +169,7 @@ impl Downward {
                 }
             }
         }
+        self.advertise_changes(now, Some(dodag), base);
         if dao.ack_wanted {
             let (instance, sequence, options) = (dao.instance, dao.sequence, Vec::new());
             let ack = DaoAck { instance, sequence, status, dodag_id: dao.dodag_id, options };
@@ -139,6 +192,9 @@ impl Downward {
             return true;
         }
         let target = target.prefix;
+        if is_group(&target) {
+            return self.on_group(now, from, (target, transit), dodag, base);
+        }
         if target == dodag.address {
             // The own address comes from below: the DAO went round in a loop.
             place.trickle.hear_inconsistent(now, &mut base.rng);
@@ -170,6 +226,29 @@ impl Downward {
             self.advertiser.pass_on(now, target, advert, base);
         }
         true
+    }
+
+    /// Takes the news of a child about a group; false when there is no room for it.
+    fn on_group(
+        &mut self,
+        now: Instant,
+        from: Address,
+        (group, transit): (Address, &TransitInformation),
+        dodag: &Dodag,
+        base: &mut Base,
+    ) -> bool {
+        if !base.config.has_groups() {
+            return true;
+        }
+        let path_sequence = Sequence(transit.path_sequence);
+        if transit.path_lifetime == params::NO_PATH {
+            self.groups.withdraw(&group, &from, path_sequence);
+            return true;
+        }
+        let expires = dodag.expiry(now, transit.path_lifetime);
+        let is_taken = self.groups.register(group, from, Registration { expires, path_sequence });
+        base.timers.set_no_later(Timer::RouteExpiry, self.groups.earliest_expiry());
+        is_taken
     }
 
     fn on_no_path(
@@ -250,8 +329,9 @@ impl Downward {
         Some(route)
     }
 
-    fn tell_child_gone(&self, via: Address, base: &mut Base) {
+    fn tell_child_gone(&mut self, via: Address, base: &mut Base) {
         if base.config.is_storing() && !self.routes.is_child(&via) {
+            self.groups.forget_child(&via);
             base.outbox.push(Output::ChildRemoved { child: via });
         }
     }
@@ -265,11 +345,14 @@ impl Downward {
     }
 
     /// Ends the routes whose lifetime is over.
-    pub(crate) fn expire_routes(&mut self, now: Instant, base: &mut Base) {
+    pub(crate) fn expire_routes(&mut self, now: Instant, dodag: Option<&Dodag>, base: &mut Base) {
+        self.groups.expire(now);
         for target in self.routes.expired(now) {
             self.withdraw(now, &target, base);
         }
-        base.timers.set_no_later(Timer::RouteExpiry, self.routes.earliest_expiry());
+        self.advertise_changes(now, dodag, base);
+        let earliest = self.routes.earliest_expiry().min(self.groups.earliest_expiry());
+        base.timers.set_no_later(Timer::RouteExpiry, earliest);
     }
 
     /// Forgets the route to `target` over `via`, if there is one.

@@ -40,6 +40,16 @@ pub enum Input<'a> {
     GlobalRepair,
     /// A router gives up its place, poisons, and joins again (RFC 6550 s3.2.3).
     LocalRepair,
+    /// This node joins a group (RFC 6550 s12), which it advertises in a mode with multicast.
+    Join {
+        /// The address of the group.
+        group: Address,
+    },
+    /// This node leaves a group.
+    Leave {
+        /// The address of the group.
+        group: Address,
+    },
     /// The time of [`next_deadline`](lowmesh_machine::Machine::next_deadline) came.
     Deadline,
 }
@@ -60,7 +70,7 @@ pub enum Output {
     Send {
         /// Where to.
         to: Destination,
-        /// What.
+        /// The control message.
         message: Message,
     },
     /// The node belongs to a DODAG and has an address in it.

@@ -44,6 +44,7 @@ mod dodag;
 mod downward;
 mod event;
 mod forward;
+mod group;
 mod machine;
 mod membership;
 mod neighbour;

@@ -105,10 +105,12 @@ impl Rpl {
             match timer {
                 Timer::Dis => membership.solicit(now, base),
                 Timer::Poison => membership.end_poisoning(now, base),
-                Timer::RouteExpiry => downward.expire_routes(now, base),
+                Timer::RouteExpiry => {
+                    downward.expire_routes(now, membership.member(), base);
+                }
                 Timer::Refresh => {
                     if let Some(dodag) = membership.member() {
-                        downward.advertiser().advertise_self(now, dodag, base);
+                        downward.refresh(now, dodag, base);
                     }
                 }
                 Timer::DaoAck => downward.advertiser().on_timeout(now, membership.upward(), base),
@@ -166,6 +168,12 @@ impl Machine for Rpl {
             Input::NeighbourUnreachable { neighbour } => {
                 let (base, downward) = (&mut self.base, &mut self.downward);
                 self.membership.on_unreachable(now, neighbour, downward, base);
+            }
+            Input::Join { group } => {
+                self.downward.join(now, group, self.membership.member(), &mut self.base);
+            }
+            Input::Leave { group } => {
+                self.downward.leave(now, &group, self.membership.member(), &mut self.base);
             }
             Input::GlobalRepair => return self.global_repair(now),
             Input::LocalRepair => return self.local_repair(now),

@@ -67,6 +67,10 @@ impl Rpl {
     pub fn children(&self) -> impl Iterator<Item = &Address> {
         self.downward.routes().children().filter(|_| self.base.config.is_storing())
     }
+    /// The neighbours that registered for a group, for themselves or for nodes below them, ordered.
+    pub fn subscribed(&self, group: &Address) -> impl Iterator<Item = &Address> {
+        self.downward.subscribed(group)
+    }
     /// The candidate neighbours with the rank they last advertised, ordered.
     pub fn neighbours(&self) -> impl Iterator<Item = (&Address, Rank)> {
         self.membership.neighbours.iter().map(|neighbour| (&neighbour.address, neighbour.rank))

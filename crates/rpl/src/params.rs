@@ -99,6 +99,10 @@ pub const ETX_AFTER_LOSS: u16 = 512;
 pub const NEIGHBOURS_MAX: usize = 32;
 /// Routes kept: Contiki-NG's Cooja builds, 300.
 pub const ROUTES_MAX: usize = 300;
+/// Registrations of children for groups: ours, 128; Contiki-NG keeps one by default, which serves no mesh.
+pub const GROUP_ROUTES_MAX: usize = 128;
+/// Of these, the most of one child: ours, 32.
+pub const GROUP_ROUTES_PER_CHILD: usize = 32;
 /// Hops of a source route: RFC 6554 counts up to 255 segments; 32 is deeper than networks here.
 pub const SOURCE_ROUTE_HOPS_MAX: usize = 32;
 /// How long a parent that refused a DAO comes last in the choice. Ours.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
+use lowmesh_ipv6::Ipv6;
 use lowmesh_mac::account::RadioTime;
 use lowmesh_machine::{DropReason, Handle};
 use lowmesh_stack::Node;
@@ -12,6 +13,7 @@ use lowmesh_units::{Instant, NodeId};
 
 use crate::capture::{Capture, Captured};
 use crate::error::Error;
+use crate::group_book::{Addressed, GroupBook};
 use crate::ledger::Ledger;
 use crate::names::Names;
 use crate::occupancy::Occupancy;
@@ -26,10 +28,11 @@ pub(crate) struct Books {
     capture: Option<Capture>,
     capture_error: Option<io::Error>,
     pub(crate) ledger: Ledger,
+    groups: GroupBook,
     pub(crate) outcome: Outcome,
     pub(crate) timelines: DatagramTimelines,
-    /// Places in the record of the requests of each node, by their numbers from 1.
-    requests: Vec<Vec<usize>>,
+    /// Places in the record of the requests of each node, by their numbers from 1; those to groups have none.
+    requests: Vec<Vec<Option<usize>>>,
     /// Places in the record of what nodes published, by node and number.
     published: BTreeMap<(NodeId, u32), usize>,
     /// The packet buffer of each node.
@@ -46,6 +49,7 @@ impl Books {
             capture,
             capture_error: None,
             ledger: Ledger::default(),
+            groups: GroupBook::default(),
             outcome: Outcome { nodes: vec![NodeSummary::default(); nodes], ..Outcome::default() },
             timelines: DatagramTimelines::default(),
             requests: vec![Vec::new(); nodes],
@@ -82,18 +86,42 @@ impl Books {
 
     pub(crate) fn note_packet(&mut self, now: Instant, node: NodeId, packet: Packet) {
         self.trace.note(now, node, Fact::Packet(packet));
-        match packet {
-            Packet::Born(handle, class) => self.ledger.born(handle, class),
-            Packet::Accepted(handle) => self.ledger.accepted(handle),
-            Packet::PassedOn(handle) => self.ledger.passed_on(handle),
-            Packet::Delivered(handle) => self.ledger.delivered(handle),
+        let (handle, is_over) = match packet {
+            Packet::Born(handle, class) => return self.ledger.born(handle, class),
+            // The world knows the members.
+            Packet::Addressed(..) => return,
+            Packet::Accepted(handle) => {
+                self.groups.accepted(handle, node);
+                return self.ledger.accepted(handle);
+            }
+            Packet::PassedOn(handle) => (handle, self.ledger.passed_on(handle)),
+            Packet::Delivered(handle) => {
+                self.groups.delivered(now, handle, node);
+                (handle, self.ledger.delivered(handle))
+            }
             Packet::Dropped(dropped) => {
                 if dropped.reason == DropReason::QueueFull {
                     self.outcome.overflows.push((now, node));
                 }
-                self.ledger.dropped(dropped);
+                self.groups.dropped(dropped, node);
+                (dropped.handle, self.ledger.dropped(dropped))
+            }
+        };
+        if is_over {
+            for reason in self.groups.close(handle) {
+                *self.outcome.drops.entry(reason).or_default() += 1;
             }
         }
+    }
+
+    /// A node sends a packet to a group.
+    pub(crate) fn note_addressed(&mut self, handle: Handle, addressed: Addressed) {
+        self.groups.addressed(handle, addressed);
+    }
+
+    /// A frame goes out with a packet, or a message of a node's own.
+    pub(crate) fn note_carried(&mut self, handle: Handle) {
+        self.outcome.groups.frames += u64::from(Ipv6::is_group(handle));
     }
 
     /// Records the action of an application.
@@ -108,7 +136,7 @@ impl Books {
             ApplicationEvent::Issued(request) => {
                 // Requests of a node are numbered from 1 without a gap.
                 debug_assert_eq!(request.number() as usize, self.requests[node.index()].len() + 1);
-                self.requests[node.index()].push(self.outcome.transactions.len());
+                self.requests[node.index()].push(Some(self.outcome.transactions.len()));
                 self.outcome.transactions.push(record::Transaction {
                     node,
                     issued: now,
@@ -119,9 +147,10 @@ impl Books {
                     rto: None,
                 });
             }
+            ApplicationEvent::Asked(_) => self.requests[node.index()].push(None),
             ApplicationEvent::Transaction(request, event) => {
                 let number = request.number() as usize;
-                if let Some(&place) = self.requests[node.index()].get(number - 1) {
+                if let Some(&Some(place)) = self.requests[node.index()].get(number - 1) {
                     self.note_transaction(now, node, place, event);
                 }
             }
@@ -185,13 +214,16 @@ impl Books {
 
     /// Closes the books at `end`.
     pub(crate) fn close(self, end: Instant) -> Result<Outcome, Error> {
-        let Self { mut trace, mut outcome, ledger, capture, capture_error, .. } = self;
+        let Self { mut trace, mut outcome, ledger, groups, capture, capture_error, .. } = self;
         outcome.timelines = self.timelines.chosen();
         outcome.simulated = end.since(Instant::ZERO);
         outcome.up = ledger.packets(Class::Request);
         outcome.down = ledger.packets(Class::Response);
         outcome.control = ledger.packets(Class::Control);
-        outcome.drops.clone_from(ledger.drops());
+        for (reason, count) in ledger.drops() {
+            *outcome.drops.entry(*reason).or_default() += count;
+        }
+        outcome.groups.packets = groups.finish();
         trace.finish().map_err(Error::Trace)?;
         outcome.trace_hash = trace.hash();
         if let Some(error) = capture_error {

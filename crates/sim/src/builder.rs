@@ -7,7 +7,7 @@ use lowmesh_units::{Duration, Instant, NodeId, PanId, Purpose, Rng, Seed};
 
 use crate::air::error::ConfigError;
 use crate::air::{Interference, Interferer, Medium, Position};
-use crate::backbone::{Backbone, UplinkSink, Wire};
+use crate::backbone::{Backbone, LineParts, UplinkSink, Wire};
 use crate::capture::Capture;
 use crate::clock::Clock;
 use crate::driver::{Contended, Driver, Slotted, Tuning};
@@ -32,6 +32,7 @@ pub struct Builder {
     traffic: traffic::Config,
     applications: Vec<(NodeId, Box<dyn Application>)>,
     backbone: Option<Wire>,
+    lines: Vec<(NodeId, NodeId, LineParts)>,
     uplink: Uplink,
     sinks: Sinks,
 }
@@ -59,6 +60,7 @@ impl Mesh {
             traffic: traffic::Config::silent(),
             applications: Vec::new(),
             backbone: None,
+            lines: Vec::new(),
             uplink: Uplink::default(),
             sinks: Sinks::default(),
         }
@@ -128,6 +130,14 @@ impl Builder {
         self
     }
 
+    /// Connects two border routers by a line. The far one is reached over its line alone, also where there is a backbone.
+    /// A border router without a mesh is a wired host.
+    #[must_use]
+    pub fn line(mut self, near: NodeId, far: NodeId, parts: LineParts) -> Self {
+        self.lines.push((near, far, parts));
+        self
+    }
+
     /// Sets the sink of packets for prefixes of no mesh: it gets the time, the border router, and the packet.
     /// [`Mesh::inject`] sends packets into the mesh.
     #[must_use]
@@ -150,7 +160,7 @@ impl Builder {
             ConfigError::new("medium", &"none", allowed)
         })?;
         let mut nodes = self.consecutive(medium.links().nodes())?;
-        let is_open = self.backbone.is_some() || self.uplink.0.is_some();
+        let is_open = self.backbone.is_some() || !self.lines.is_empty() || self.uplink.0.is_some();
         for node in &mut nodes {
             node.stack.uplink |= is_open;
         }
@@ -167,9 +177,7 @@ impl Builder {
         let names = ids().zip(&nodes).map(|(id, node)| node.stack.addressing.eui64(seed, id));
         let names = Names::new(names);
         let driver = driver(&nodes)?;
-        let heads = ids().zip(&nodes).filter(|(_, node)| node.is_border_router);
-        let ends = heads.map(|(id, node)| (node.stack.prefix, id));
-        let backbone = Backbone::new(self.backbone, ends, self.uplink.0);
+        let backbone = self.connect(&nodes)?;
         let mut machines = ids()
             .zip(&nodes)
             .map(|(id, node)| Node::new(&node.stack, id, node.is_border_router, seed))
@@ -213,6 +221,19 @@ impl Builder {
             capture: self.sinks.pcap.map(Capture::new).transpose().map_err(Error::Capture)?,
         });
         Ok(Mesh::new(world, driver))
+    }
+
+    /// The backbone between the border routers among `nodes`.
+    fn connect(&mut self, nodes: &[NodeParts]) -> Result<Backbone, ConfigError> {
+        let ids = (0..nodes.len()).map(|n| NodeId(n as u16));
+        let heads = ids.zip(nodes).filter(|(_, node)| node.is_border_router);
+        let ends: Vec<_> = heads.map(|(id, node)| (node.stack.prefix, id)).collect();
+        let lines = std::mem::take(&mut self.lines);
+        line_ends(&lines, &ends)?;
+        let sink = self.uplink.0.take();
+        Backbone::new(self.backbone, ends.into_iter(), lines, sink, self.seed).map_err(|error| {
+            ConfigError::new(format!("line: {}", error.key), &error.value, error.allowed)
+        })
     }
 
     /// The parts of nodes 0, 1, ..., as many as the medium has.
@@ -287,6 +308,27 @@ fn roots(nodes: &[NodeParts]) -> Result<Vec<NodeId>, ConfigError> {
         roots.push(root);
     }
     Ok(roots)
+}
+
+/// Checks that lines connect border routers, and that each far end has one.
+fn line_ends(
+    lines: &[(NodeId, NodeId, LineParts)],
+    ends: &[([u8; 8], NodeId)],
+) -> Result<(), ConfigError> {
+    for (index, (near, far, _)) in lines.iter().enumerate() {
+        let refuse = |node: NodeId, allowed: &str| {
+            Err(ConfigError::new(format!("line {index}"), &node.0, allowed))
+        };
+        for node in [near, far] {
+            if !ends.iter().any(|(_, end)| end == node) {
+                return refuse(*node, "a line connects two border routers");
+            }
+        }
+        if near == far || lines[..index].iter().any(|(_, other, _)| other == far) {
+            return refuse(*far, "the far end of a line is another node, and of one line alone");
+        }
+    }
+    Ok(())
 }
 
 const fn by_rpl(routes: &Routes) -> bool {

@@ -7,9 +7,8 @@ use std::io::{self, Write};
 
 use lowmesh_units::{Asn, Channel, Dbm, Instant};
 use lowmesh_wire::ieee802154::fcs;
+use lowmesh_wire::pcap;
 
-/// Nanosecond pcap, little-endian.
-const MAGIC: u32 = 0xa1b2_3c4d;
 /// LINKTYPE_IEEE802_15_4_TAP in the registry of link types.
 const LINK_TYPE: u32 = 283;
 /// Longest record: the TAP header and a PHY packet.
@@ -53,11 +52,7 @@ pub struct Captured<'a> {
 impl Capture {
     /// Writes the file header.
     pub fn new(mut out: Box<dyn Write + Send>) -> io::Result<Self> {
-        out.write_all(&MAGIC.to_le_bytes())?;
-        out.write_all(&[2, 0, 4, 0])?;
-        out.write_all(&[0; 8])?;
-        out.write_all(&SNAP_LENGTH.to_le_bytes())?;
-        out.write_all(&LINK_TYPE.to_le_bytes())?;
+        out.write_all(&pcap::file_header(LINK_TYPE, SNAP_LENGTH))?;
         Ok(Self { out, record: Vec::with_capacity(256) })
     }
 
@@ -78,16 +73,7 @@ impl Capture {
         record[2..4].copy_from_slice(&length.to_le_bytes());
         record.extend_from_slice(frame.octets);
         record.extend_from_slice(&fcs(frame.octets).to_le_bytes());
-        let nanos = frame.at.as_nanos();
-        let fields = [
-            (nanos / 1_000_000_000) as u32,
-            (nanos % 1_000_000_000) as u32,
-            record.len() as u32,
-            record.len() as u32,
-        ];
-        for field in fields {
-            self.out.write_all(&field.to_le_bytes())?;
-        }
+        self.out.write_all(&pcap::record_header(frame.at.as_nanos(), record.len() as u32))?;
         self.out.write_all(record)
     }
 

@@ -24,7 +24,7 @@ struct Entry {
 pub struct Ledger {
     entries: BTreeMap<Handle, Entry>,
     /// Packets that are over, by class.
-    closed: [Packets; 3],
+    closed: [Packets; Class::ALL.len()],
     drops: BTreeMap<(Layer, DropReason), u64>,
     /// The first thing that does not add up.
     fault: Option<String>,
@@ -43,38 +43,43 @@ impl Ledger {
     pub fn accepted(&mut self, handle: Handle) {
         self.change(handle, "was accepted by a node", |entry| entry.copies += 1);
     }
-    /// A node passed its copy on.
-    pub fn passed_on(&mut self, handle: Handle) {
-        self.change(handle, "was passed on", |entry| entry.copies -= 1);
+    /// A node passed its copy on. Like the next two, true for the last copy of a packet to a group.
+    pub fn passed_on(&mut self, handle: Handle) -> bool {
+        self.change(handle, "was passed on", |entry| entry.copies -= 1)
     }
     /// It reached its destination.
-    pub fn delivered(&mut self, handle: Handle) {
+    pub fn delivered(&mut self, handle: Handle) -> bool {
         self.change(handle, "was delivered", |entry| {
             entry.copies -= 1;
             entry.delivered = true;
-        });
+        })
     }
     /// A copy ended.
-    pub fn dropped(&mut self, dropped: Dropped) {
+    pub fn dropped(&mut self, dropped: Dropped) -> bool {
         self.change(dropped.handle, "was dropped", |entry| {
             entry.copies -= 1;
             entry.drop = Some((dropped.layer, dropped.reason));
-        });
+        })
     }
 
-    fn change(&mut self, handle: Handle, what: &str, change: impl FnOnce(&mut Entry)) {
+    fn change(&mut self, handle: Handle, what: &str, change: impl FnOnce(&mut Entry)) -> bool {
         let Some(entry) = self.entries.get_mut(&handle) else {
             // A copy that comes back to life: the sender gave up, the receiver had it.
             self.fault(handle, &format!("{what} after all its copies were gone"));
-            return;
+            return false;
         };
         // An entry in the book has at least one copy, and each change takes at most one.
         change(entry);
         if entry.copies == 0 {
             let entry = *entry;
             self.entries.remove(&handle);
+            if entry.class == Class::Group {
+                // What became of it at each member is in a book of its own.
+                return true;
+            }
             self.close(entry);
         }
+        false
     }
 
     fn close(&mut self, entry: Entry) {

@@ -14,7 +14,7 @@
 //! | `failure` | nodes that are switched off permanently |
 //! | `timeline` | datagrams in recoverable fragments, step by step |
 //! | `occupancy` | how full packet buffers are |
-//! | [`ledger`] | every packet ends in exactly one way |
+//! | [`ledger`] | every packet ends in exactly one way; `group_book`: packets to groups at every member |
 //! | [`trace`], [`capture`] | the record stream and its hash; frames for Wireshark |
 //!
 //! One run is one thread and one seed. Runs go in parallel, never a run.
@@ -30,6 +30,7 @@ mod driver;
 pub mod energy;
 pub mod error;
 mod failure;
+mod group_book;
 pub mod ledger;
 pub mod mesh;
 mod names;
@@ -44,7 +45,7 @@ pub mod trace;
 pub mod traffic;
 mod world;
 
-pub use backbone::Wire;
+pub use backbone::{LineParts, Wire};
 pub use builder::Builder;
 pub use error::Error;
 pub use mesh::{InjectError, Mesh, Sinks};

@@ -4,11 +4,11 @@
 
 use std::io;
 
-use lowmesh_machine::Handle;
+use lowmesh_machine::{Handle, Machine as _, Rejected};
 use lowmesh_stack::Node;
 use lowmesh_stack::event::Input;
 use lowmesh_units::{Duration, Eui64, Instant, NodeId};
-use lowmesh_wire::ipv6::Header;
+use lowmesh_wire::ipv6::{Address, Header};
 
 use crate::agenda::Kind;
 use crate::driver::Driver;
@@ -35,7 +35,7 @@ impl std::fmt::Debug for Sinks {
     }
 }
 
-/// Why a packet cannot be injected.
+/// Why a node does not take what it is given.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InjectError {
     /// There is no such node.
@@ -54,6 +54,9 @@ pub enum InjectError {
         /// The current time of the mesh.
         now: Instant,
     },
+    /// The node refuses.
+    #[error("{0}")]
+    Refused(Rejected),
     /// The octets are no IPv6 packet.
     #[error("the octets are no IPv6 packet: {0}; give one whole packet from its version on")]
     Malformed(String),
@@ -137,18 +140,41 @@ impl Mesh {
     /// Gives a node an IPv6 packet at `now`, as if it came over the node's uplink. The node forwards it into the mesh or
     /// receives it. All events before `now` are processed first.
     pub fn inject(&mut self, now: Instant, node: NodeId, packet: &[u8]) -> Result<(), InjectError> {
+        if let Err(error) = Header::parse_packet(packet) {
+            return Err(InjectError::Malformed(error.to_string()));
+        }
+        self.tell(now, node, Input::Uplink { packet: packet.to_vec(), handle: Handle::NONE })
+    }
+
+    /// Lets a node join a group at `now`. All events before `now` are processed first.
+    pub fn join_group(
+        &mut self,
+        now: Instant,
+        node: NodeId,
+        group: Address,
+    ) -> Result<(), InjectError> {
+        self.tell(now, node, Input::Join { group })
+    }
+
+    /// Lets a node leave a group at `now`. All events before `now` are processed first.
+    pub fn leave_group(
+        &mut self,
+        now: Instant,
+        node: NodeId,
+        group: Address,
+    ) -> Result<(), InjectError> {
+        self.tell(now, node, Input::Leave { group })
+    }
+
+    fn tell(&mut self, now: Instant, node: NodeId, input: Input) -> Result<(), InjectError> {
         if node.index() >= self.world.nodes.len() {
             return Err(InjectError::NoNode { node, nodes: self.world.nodes.len() });
         }
         if now < self.now {
             return Err(InjectError::Past { at: now, now: self.now });
         }
-        if let Err(error) = Header::parse_packet(packet) {
-            return Err(InjectError::Malformed(error.to_string()));
-        }
         self.advance(now);
-        let input = Input::Uplink { packet: packet.to_vec(), handle: Handle::NONE };
-        self.world.tell(now, node, input);
+        self.world.nodes[node.index()].handle(now, input).map_err(InjectError::Refused)?;
         self.driver.settle(&mut self.world, now, node);
         Ok(())
     }

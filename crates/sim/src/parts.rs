@@ -2,6 +2,7 @@
 
 use lowmesh_mac::frame::PAYLOAD_OCTETS_MAX;
 use lowmesh_mac::tsch::hopping::HoppingSequence;
+use lowmesh_multicast::Engine;
 use lowmesh_registry::Choice;
 use lowmesh_rpl::ObjectiveFunction;
 use lowmesh_sixtop::SchedulingFunction;
@@ -117,6 +118,13 @@ impl NodeParts {
     #[must_use]
     pub fn objective(mut self, objective: impl Into<Choice<dyn ObjectiveFunction>>) -> Self {
         self.stack.rpl = self.stack.rpl.with_objective(objective);
+        self
+    }
+
+    /// Sets the multicast engine: a row, or a choice with values that replace its defaults.
+    #[must_use]
+    pub fn multicast(mut self, engine: impl Into<Choice<dyn Engine>>) -> Self {
+        self.stack.multicast = engine.into();
         self
     }
 

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 
 use lowmesh_machine::{DropReason, Layer};
 use lowmesh_units::{Duration, Instant, NodeId};
+use lowmesh_wire::ipv6::Address;
 
+pub use crate::backbone::LineRecord;
 pub use crate::timeline::DatagramTimeline;
 
 /// How a CoAP transaction ended (RFC 7252 s4.2; a transaction is one request and its acknowledgement).
@@ -73,6 +75,50 @@ pub struct Datagram {
     pub sent: Instant,
     /// When the collector's socket first had it.
     pub arrived: Option<Instant>,
+}
+
+/// One packet to a group that reaches further than the link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupPacket {
+    /// The node that sent it.
+    pub node: NodeId,
+    /// The address of the group.
+    pub group: Address,
+    /// When it was sent.
+    pub sent: Instant,
+    /// What became of it at each member that the group had then, without the sender.
+    pub members: Vec<MemberFate>,
+}
+
+/// What became of a packet at one member of its group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemberFate {
+    /// The member.
+    pub node: NodeId,
+    /// How it ended there.
+    pub fate: Fate,
+}
+
+/// How a packet to a group ended at a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It was delivered, the first time at this moment.
+    Delivered(Instant),
+    /// It did not come, for this reason.
+    Lost(Layer, DropReason),
+    /// A node still held a copy when the run ended.
+    Open,
+}
+
+/// Packets to groups.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Groups {
+    /// All packets, in the order of sending.
+    pub packets: Vec<GroupPacket>,
+    /// Frames that carried one of them or a fragment, every copy counted.
+    pub frames: u64,
+    /// Control messages of multicast engines.
+    pub controls: u64,
 }
 
 /// Frames from one node to one neighbour.
@@ -206,7 +252,9 @@ pub struct Outcome {
     pub down: Packets,
     /// Everything else (RPL control).
     pub control: Packets,
-    /// Ended packets by layer and reason.
+    /// Packets to groups.
+    pub groups: Groups,
+    /// Ended packets by layer and reason; a packet to a group counts once for each member that lost it.
     pub drops: BTreeMap<(Layer, DropReason), u64>,
     /// Every packet that found a queue full: when and at which node, in order of time.
     pub overflows: Vec<(Instant, NodeId)>,
@@ -221,6 +269,8 @@ pub struct Outcome {
     pub frames: Frames,
     /// The same by sender and neighbour.
     pub links: BTreeMap<(NodeId, NodeId), LinkUse>,
+    /// What each link of the backbone carried.
+    pub lines: Vec<LineRecord>,
     /// One entry a node, root first.
     pub nodes: Vec<NodeSummary>,
 }

@@ -17,6 +17,7 @@ impl World {
         for index in 0..self.nodes.len() {
             self.summarise(end, NodeId(index as u16));
         }
+        self.books.outcome.lines = self.backbone.records();
         self.books.close(end)
     }
 
@@ -49,6 +50,7 @@ impl World {
         summary.buffer_mean_octets = buffer.mean(end);
         summary.buffer_most_octets = buffer.most();
         self.books.outcome.fragments.add(fragments(node));
+        self.books.outcome.groups.controls += node.multicast().controls_sent;
     }
 
     /// Hops from `node` to its border router over preferred parents; none while there is a loop or a gap.

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use lowmesh_machine::Handle;
 use lowmesh_stack::event::{Class, Network, Packet, Transaction};
 use lowmesh_units::{Asn, Channel, Eui64, Instant, NodeId};
+use lowmesh_wire::ipv6::Address;
 use xxhash_rust::xxh3::Xxh3;
 
 /// A fact.
@@ -142,14 +143,20 @@ impl Trace {
     }
 }
 
-const fn hash_packet(packet: Packet) -> [u64; 3] {
+fn hash_packet(packet: Packet) -> [u64; 3] {
     match packet {
         Packet::Born(handle, class) => [4, handle.0, class as u64],
+        Packet::Addressed(handle, group) => [20, handle.0, low_bits(group)],
         Packet::Accepted(handle) => [5, handle.0, 0],
         Packet::PassedOn(handle) => [6, handle.0, 0],
         Packet::Delivered(handle) => [7, handle.0, 0],
         Packet::Dropped(d) => [8, d.handle.0, (d.layer as u64) << 8 | d.reason as u64],
     }
+}
+
+/// The last 64 bits of an address; of a group, RFC 4291 s2.7 gives the others little to say.
+fn low_bits(address: Address) -> u64 {
+    u64::from_be_bytes(address.interface_identifier())
 }
 
 const fn hash_transaction(transaction: Transaction) -> [u64; 3] {
@@ -227,6 +234,7 @@ fn write_line(line: &mut String, now: Instant, node: NodeId, fact: Fact<'_>) {
 fn write_packet(line: &mut String, packet: Packet, start: impl Fn(&mut String, &str)) {
     let (event, handle) = match packet {
         Packet::Born(handle, _) => ("packet_born", handle),
+        Packet::Addressed(handle, _) => ("packet_addressed", handle),
         Packet::Accepted(handle) => ("packet_accepted", handle),
         Packet::PassedOn(handle) => ("packet_passed_on", handle),
         Packet::Delivered(handle) => ("packet_delivered", handle),
@@ -237,6 +245,9 @@ fn write_packet(line: &mut String, packet: Packet, start: impl Fn(&mut String, &
     match packet {
         Packet::Born(_, class) => {
             let _ = write!(line, ",\"class\":\"{}\"", class_name(class));
+        }
+        Packet::Addressed(_, group) => {
+            let _ = write!(line, ",\"group\":\"{group}\"");
         }
         Packet::Dropped(dropped) => {
             let (layer, reason) = (dropped.layer.name(), dropped.reason.name());
@@ -301,6 +312,7 @@ const fn class_name(class: Class) -> &'static str {
         Class::Request => "request",
         Class::Response => "response",
         Class::Control => "control",
+        Class::Group => "group",
     }
 }
 
@@ -349,6 +361,10 @@ mod tests {
             (
                 Fact::Packet(Packet::Born(packet, Class::Response)),
                 r#""event":"packet_born","packet":"ab","class":"response""#,
+            ),
+            (
+                Fact::Packet(Packet::Addressed(packet, Address::ALL_MPL_FORWARDERS)),
+                r#""event":"packet_addressed","packet":"ab","group":"ff03::fc""#,
             ),
             (Fact::Packet(Packet::Accepted(packet)), r#""event":"packet_accepted","packet":"ab""#),
             (Fact::Packet(Packet::PassedOn(packet)), r#""event":"packet_passed_on","packet":"ab""#),

@@ -2,7 +2,8 @@
 
 use lowmesh_applications::params::NUMBER_OCTETS;
 use lowmesh_applications::{
-    Arrivals, Carrier, Client, Collector as Collecting, Observer, Poller, Schedule, Sensor,
+    Arrivals, Carrier, Client, Collector as Collecting, GroupClient, Member, Observer, Poller,
+    Schedule, Sensor,
 };
 use lowmesh_units::{Duration, NodeId, Purpose, Rng, Seed};
 use lowmesh_wire::ipv6::Address;
@@ -103,6 +104,17 @@ pub enum Application {
         /// The resource of a node.
         path: String,
     },
+    /// Unconfirmed POST requests of one node to a group, which nobody answers.
+    Group {
+        /// The sender.
+        sender: NodeId,
+        /// The address of the group.
+        group: Address,
+        /// The members; without any, all nodes but the sender.
+        members: Vec<NodeId>,
+        /// The resource of a member.
+        path: String,
+    },
 }
 
 /// Octets by which the collector tells one datagram from another.
@@ -131,6 +143,14 @@ impl Plan<'_> {
     /// The applications of a node.
     pub(crate) fn applications(&self, id: NodeId) -> Vec<Box<dyn lowmesh_stack::Application>> {
         let part = &self.parts[id.index()];
+        if let Application::Group { sender, group, members, path } = &self.config.application {
+            let is_listed = members.is_empty() || members.contains(&id);
+            return match *sender == id {
+                true => vec![self.of_group_client(id, *group, path)],
+                false if is_listed => vec![Box::new(Member::new(*group, path.clone()))],
+                false => Vec::new(),
+            };
+        }
         if part.root == id {
             self.of_border_router(id)
         } else if part.is_client {
@@ -145,6 +165,8 @@ impl Plan<'_> {
         match &config.application {
             Application::Coap { path, .. } => vec![Box::new(collector(path))],
             Application::Datagrams => vec![Box::new(collector(""))],
+            // Its nodes are a sender and members, whatever their place.
+            Application::Group { .. } => Vec::new(),
             Application::Poll { confirmable, path } => self
                 .sensors(here)
                 .map(|(id, address)| {
@@ -172,11 +194,22 @@ impl Plan<'_> {
                 Carrier::Requests { path, confirmable, window }
             }
             Application::Datagrams => Carrier::Datagrams,
-            Application::Poll { path, .. } | Application::Observe { path, .. } => {
+            Application::Poll { path, .. }
+            | Application::Observe { path, .. }
+            | Application::Group { path, .. } => {
                 return Box::new(Sensor::new(path.clone(), octets, schedule));
             }
         };
         Box::new(Client::new(self.addresses[collector.index()], carrier, octets, schedule))
+    }
+    fn of_group_client(
+        &self,
+        id: NodeId,
+        group: Address,
+        path: &str,
+    ) -> Box<dyn lowmesh_stack::Application> {
+        let schedule = self.schedule(id, self.rng(id), self.config.readings_max);
+        Box::new(GroupClient::new(group, path.to_owned(), self.config.payload_octets, schedule))
     }
     /// The nodes whose sensors a border router reads.
     fn sensors(&self, here: NodeId) -> impl Iterator<Item = (NodeId, Address)> {

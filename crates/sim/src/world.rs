@@ -9,14 +9,16 @@ use lowmesh_machine::{
 use lowmesh_stack::Node;
 use lowmesh_stack::event::{Input, Output, Packet, RadioOrder};
 use lowmesh_units::{Asn, Channel, Dbm, Duration, Eui64, Instant, NodeId, Seed};
+use lowmesh_wire::ipv6::Address;
 
 use crate::agenda::{Agenda, Kind};
 use crate::air::{Interference, Medium, Overlap};
-use crate::backbone::{Backbone, Crossing, Fate};
+use crate::backbone::{Backbone, Crossing, Effect, Fate};
 use crate::books::Books;
 use crate::capture::{Capture, Captured};
 use crate::clock::Clock;
 use crate::energy::Currents;
+use crate::group_book::Addressed;
 use crate::names::Names;
 use crate::trace::{Fact, Trace};
 
@@ -169,7 +171,13 @@ impl World {
     pub(crate) fn settle(&mut self, now: Instant, node: NodeId) {
         while let Some(output) = self.nodes[node.index()].poll_output() {
             match output {
-                Output::Packet(packet) => self.books.note_packet(now, node, packet),
+                Output::Packet(packet) => {
+                    self.books.note_packet(now, node, packet);
+                    if let Packet::Addressed(handle, group) = packet {
+                        let addressed = self.addressed(now, node, group);
+                        self.books.note_addressed(handle, addressed);
+                    }
+                }
                 Output::Application(event) => {
                     self.books.note_application(now, node, event, &self.names);
                 }
@@ -200,10 +208,27 @@ impl World {
         self.plan_deadline(now, node);
     }
 
+    /// A packet of `node` to a group, with the members that the group has now in the mesh of `node`.
+    fn addressed(&self, at: Instant, node: NodeId, group: Address) -> Addressed {
+        let root = self.parts[node.index()].root;
+        let ids = || (0..self.nodes.len()).map(|index| NodeId(index as u16));
+        let is_member = |id: &NodeId| {
+            let (other, part) = (&self.nodes[id.index()], &self.parts[id.index()]);
+            *id != node && part.root == root && other.is_member(&group)
+        };
+        let parent = |id: NodeId| self.names.node(self.nodes[id.index()].parent()?);
+        let (members, parents) = (ids().filter(is_member).collect(), ids().map(parent).collect());
+        Addressed { at, node, group, members, parents }
+    }
+
     /// Schedules the next event of a node.
     fn plan_deadline(&mut self, now: Instant, node: NodeId) {
         let index = node.index();
         let boot = self.boots[index];
+        if self.is_root(node) {
+            let is_sending = self.nodes[index].is_sending();
+            self.backbone.note_radio(now, node, is_sending);
+        }
         let machines = earliest(self.nodes[index].next_deadline(), self.backbone.next(node));
         // Nothing happens at a node before it is switched on.
         let deadline = boot.or(machines.map(|due| due.max(now)));
@@ -231,8 +256,18 @@ impl World {
         }
     }
 
-    /// Gives a border router what has come over the backbone.
+    /// Does what is due on the backbone at a border router, and gives it what has come.
     fn backbone_due(&mut self, now: Instant, node: NodeId) {
+        for effect in self.backbone.advance(now, node) {
+            match effect {
+                Effect::Wake(other) if other != node => self.plan_deadline(now, other),
+                Effect::Wake(_) => {}
+                Effect::Lost(from, handle, reason) => {
+                    let dropped = Dropped { handle, layer: Layer::Mac, reason };
+                    self.books.note_packet(now, from, Packet::Dropped(dropped));
+                }
+            }
+        }
         while let Some(Crossing { packet, handle, .. }) = self.backbone.arrived(now, node) {
             self.books.trace.note(now, node, Fact::Entered { handle, octets: packet.len() });
             self.tell(now, node, Input::Uplink { packet, handle });

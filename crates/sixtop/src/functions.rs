@@ -11,7 +11,7 @@ use core::fmt::Debug;
 
 use lowmesh_mac::tsch::cell::{Cell, CellId, CellOptions, CellSpec};
 use lowmesh_mac::tsch::schedule::Schedule;
-use lowmesh_registry::{Algorithm, Choice, Parameter, Row};
+use lowmesh_registry::{Algorithm, Breach, Choice, Parameter, Row};
 use lowmesh_units::{Asn, Duration, Eui64, Instant, Rng};
 
 use crate::params::{MacTiming, MsfParams, SLOTS_MAX};
@@ -242,6 +242,9 @@ impl Algorithm for dyn SchedulingFunction {
     const BUILTIN: &'static [&'static Row<Self>] =
         &[&msf::B_MSF, &msf::MSF, &minimal::ROW, &alice::ROW, &orchestra::ROW];
     type Make = MakeFunction;
+    fn conformance(row: &'static Row<Self>) -> Result<(), Breach> {
+        conformance::check(row)
+    }
 }
 
 /// The scenario section with the parameters of all functions.

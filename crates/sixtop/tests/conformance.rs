@@ -12,9 +12,7 @@ use lowmesh_units::{Asn, Duration};
 
 #[test]
 fn every_built_in_function_keeps_the_rules() {
-    for row in Registry::<dyn SchedulingFunction>::builtin().rows() {
-        assert_eq!(check(row), Ok(()));
-    }
+    assert_eq!(Registry::<dyn SchedulingFunction>::builtin().breaches(), []);
 }
 
 /// The minimal schedule with cells to neighbours that do not know of them.

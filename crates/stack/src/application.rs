@@ -155,6 +155,13 @@ pub enum Input {
         /// What is in it.
         payload: Vec<u8>,
     },
+    /// The node did not join a group.
+    NotJoined {
+        /// The address of the group.
+        group: Address,
+        /// The reason for the refusal.
+        refusal: Rejected,
+    },
     /// The time of [`Application::next_deadline`] has come.
     Deadline,
 }
@@ -170,6 +177,17 @@ pub enum Action {
         peer: Peer,
         /// Method, options and whole payload.
         message: RequestTemplate,
+    },
+    /// Send an unconfirmed request to a group (RFC 7252 s8.1).
+    GroupRequest {
+        /// Its name in the answers.
+        request: RequestId,
+        /// The group.
+        group: Peer,
+        /// Method, options and payload.
+        message: RequestTemplate,
+        /// How long answers are taken.
+        wait: Duration,
     },
     /// Forget a request; an observation ends with the next notification (RFC 7641 s3.6).
     Cancel(RequestId),
@@ -195,6 +213,10 @@ pub enum Action {
         /// What is in it.
         payload: Vec<u8>,
     },
+    /// Join a group.
+    Join(Address),
+    /// Leave a group.
+    Leave(Address),
     /// Note something in the record of the run.
     Report(Report),
 }
@@ -250,6 +272,19 @@ impl<'a> HostHandle<'a> {
         self.actions.push(Action::Request { request, peer, message });
         request
     }
+    /// Sends an unconfirmed request to all members of a group. For as long as `wait`, each answer is an
+    /// [`Input::GroupResponse`]; then comes [`Input::Over`].
+    pub fn request_group(
+        &mut self,
+        group: Peer,
+        message: RequestTemplate,
+        wait: Duration,
+    ) -> RequestId {
+        *self.requests += 1;
+        let request = RequestId { application: self.application, number: *self.requests };
+        self.actions.push(Action::GroupRequest { request, group, message, wait });
+        request
+    }
     /// Forgets a request, of which nothing more is heard. The request of another application is left alone.
     pub fn cancel(&mut self, request: RequestId) {
         if request.application == self.application {
@@ -278,6 +313,14 @@ impl<'a> HostHandle<'a> {
     /// Sends a UDP datagram.
     pub fn send_datagram(&mut self, source_port: u16, peer: Peer, payload: Vec<u8>) {
         self.actions.push(Action::Datagram { source_port, peer, payload });
+    }
+    /// Joins a group; [`Input::NotJoined`] says if that is not possible.
+    pub fn join(&mut self, group: Address) {
+        self.actions.push(Action::Join(group));
+    }
+    /// Leaves a group; nothing happens if the node is not in it. Memberships belong to the node, not to an application.
+    pub fn leave(&mut self, group: Address) {
+        self.actions.push(Action::Leave(group));
     }
     /// Notes something in the record of the run.
     pub fn report(&mut self, report: Report) {

@@ -5,6 +5,7 @@ use alloc::string::String;
 use lowmesh_coap::{Endpoint, Host, HostLimits};
 use lowmesh_ipv6::{Addresses, reassemble};
 use lowmesh_lowpan::{FragmentMode, StackProfile};
+use lowmesh_multicast::Engine;
 use lowmesh_oscore::transport::{
     DatagramHost, Protected, Protection, VolatileContexts, extensions,
 };
@@ -47,6 +48,8 @@ pub struct Config {
     pub routes: Routes,
     /// RPL, where routes come from it; the addresses in it are replaced by each node's own.
     pub rpl: lowmesh_rpl::Config,
+    /// The engine that forwards packets to groups.
+    pub multicast: Choice<dyn Engine>,
     /// Settings of the CoAP endpoint.
     pub coap: lowmesh_coap::Config,
     /// The CoAP host above it: blocks and observers.
@@ -70,7 +73,9 @@ impl Default for Config {
             uplink: false,
             routes: Routes::Rpl,
             rpl: lowmesh_rpl::Config::router([0; 16]),
-            coap: lowmesh_coap::Config::default(),
+            multicast: Choice::default(),
+            // Applications of nodes pace their own requests to groups, as those of publications do.
+            coap: lowmesh_coap::Config { group_probing_rate: None, ..Default::default() },
             // The nodes of a mesh trust the addresses of each other.
             host: HostLimits { amplification_max: None, ..HostLimits::default() },
             oscore: None,

@@ -52,6 +52,16 @@ pub enum Input {
         /// The data that its reply repeats.
         echo: Echo,
     },
+    /// Join a group.
+    Join {
+        /// The address of the group.
+        group: Address,
+    },
+    /// Leave a group; nothing happens if the node is not in it.
+    Leave {
+        /// The address of the group.
+        group: Address,
+    },
     /// A packet came from another network. It goes on into the mesh, or is for this node.
     Uplink {
         /// The whole packet.
@@ -201,6 +211,8 @@ impl Transaction {
 pub enum ApplicationEvent {
     /// It made a request.
     Issued(RequestId),
+    /// It made a request to a group, which is no transaction.
+    Asked(RequestId),
     /// Something about a request that it made; the handle is the number of the request.
     Transaction(RequestId, Transaction),
     /// It reports something.

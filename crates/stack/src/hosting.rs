@@ -1,55 +1,235 @@
-//! A node calls its applications, and does what they ask.
+//! The CoAP host of a node and the applications above it, as one part: datagrams, requests and deadlines go in,
+//! datagrams and facts for the record come out.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
-use lowmesh_coap::Input as CoapInput;
-use lowmesh_machine::{DropReason, Handle, Machine as _, Rejected, debug_assert_accepted};
+use lowmesh_coap::exchange::GroupInput;
+use lowmesh_coap::{
+    IncomingId, Input as CoapInput, Output as CoapOutput, Purpose, RequestTemplate,
+    ResponseTemplate,
+};
+use lowmesh_ipv6::event::Datagram;
+use lowmesh_machine::{
+    DropReason, Handle, Machine as _, Outbox, Rejected, debug_assert_accepted, earliest,
+};
 use lowmesh_units::Instant;
+use lowmesh_wire::coap::Message;
+use lowmesh_wire::ipv6::Address;
 
 use crate::application::{
-    Action, Application, ApplicationId, Exchange, HostHandle, Input, RequestId, Snapshot,
+    Action, Application, ApplicationId, Exchange, Input, RequestId, Snapshot,
 };
-use crate::config::ConfigError;
-use crate::event::{ApplicationEvent, Class, Output, Transaction};
-use crate::installed::Owner;
-use crate::node::Node;
+use crate::config::{CoapHost, ConfigError};
+use crate::event::{self, ApplicationEvent, Class, Peer, Transaction};
+use crate::installed::{Answer, Applications, Owner};
+use crate::params::COAP_PORT;
 
-impl Node {
-    /// Puts one more application on the node, which is switched off.
-    pub fn install(
+/// What the hosting part has to say.
+#[derive(Debug)]
+pub(crate) enum Output {
+    /// Send a UDP datagram.
+    Datagram { source_port: u16, to: Peer, payload: Vec<u8>, class: Class },
+    /// The node joins a group for an application.
+    Join { application: ApplicationId, group: Address },
+    /// The node leaves a group.
+    Leave { group: Address },
+    /// The driver of the node reads this.
+    Driver(event::Output),
+}
+
+/// The CoAP host and the applications of a node.
+#[derive(Debug)]
+pub(crate) struct Hosting {
+    coap: CoapHost,
+    applications: Applications,
+    outbox: Outbox<Output>,
+}
+
+impl Hosting {
+    /// A host without applications.
+    pub(crate) fn new(coap: CoapHost) -> Self {
+        Self { coap, applications: Applications::default(), outbox: Outbox::new() }
+    }
+    /// Puts one more application above the host.
+    pub(crate) fn install(
         &mut self,
         application: Box<dyn Application>,
     ) -> Result<ApplicationId, ConfigError> {
-        let ports = application.claims().ports;
-        let id = self.applications.install(application)?;
-        for port in ports {
-            self.ipv6.open(port);
-        }
-        Ok(id)
+        self.applications.install(application)
     }
     /// What the applications show of themselves, in the order in which they were installed.
-    pub fn snapshots(&self) -> impl Iterator<Item = Snapshot> {
+    pub(crate) fn snapshots(&self) -> impl Iterator<Item = Snapshot> {
         self.applications.snapshots()
     }
 
-    /// Lets the next application hear what it has not heard; false if all have.
-    pub(crate) fn call_application(&mut self, now: Instant) -> bool {
-        if self.applications.awaits_network() && self.is_joined() {
+    /// The node was switched on.
+    pub(crate) fn start(&mut self) {
+        self.applications.start();
+    }
+    /// The driver makes a request.
+    pub(crate) fn request(
+        &mut self,
+        now: Instant,
+        peer: Peer,
+        message: RequestTemplate,
+        name: Handle,
+    ) -> Result<(), Rejected> {
+        let handle = self.applications.open(name);
+        let input = CoapInput::Request { peer, message, handle };
+        self.coap.handle(now, input).inspect_err(|_| self.applications.close(handle))
+    }
+    /// The driver or an application answers a request.
+    pub(crate) fn respond(
+        &mut self,
+        now: Instant,
+        exchange: IncomingId,
+        response: ResponseTemplate,
+    ) -> Result<(), Rejected> {
+        let handle = Handle::NONE;
+        self.coap.handle(now, CoapInput::Respond { exchange, response, handle })
+    }
+    /// A UDP datagram came for a port of this node. If it belongs to neither CoAP nor an application, the driver reads it.
+    pub(crate) fn on_datagram(
+        &mut self,
+        now: Instant,
+        datagram: &Datagram,
+    ) -> Option<event::Output> {
+        let (from, bytes) = (datagram.from(), datagram.payload());
+        let port = datagram.flow.destination_port;
+        if port == COAP_PORT {
+            let input = if datagram.flow.destination.is_multicast() {
+                CoapInput::Group(GroupInput::Datagram { from, bytes })
+            } else {
+                CoapInput::Datagram { from, bytes }
+            };
+            debug_assert_accepted(self.coap.handle(now, input));
+            return None;
+        }
+        let is_claimed = self.applications.on_datagram(port, from, bytes);
+        (!is_claimed).then(|| event::Output::Datagram { from, payload: bytes.to_vec() })
+    }
+    /// The node did not join a group for an application.
+    pub(crate) fn on_not_joined(
+        &mut self,
+        application: ApplicationId,
+        group: Address,
+        refusal: Rejected,
+    ) {
+        self.applications.tell(application, Input::NotJoined { group, refusal });
+    }
+    /// An ICMPv6 error says that a CoAP endpoint cannot be reached.
+    pub(crate) fn on_unreachable(&mut self, now: Instant, peer: Peer) {
+        debug_assert_accepted(self.coap.handle(now, CoapInput::Unreachable { peer }));
+    }
+    /// Handles the deadlines that have come.
+    pub(crate) fn deadline(&mut self, now: Instant) -> Result<(), Rejected> {
+        if self.coap.next_deadline().is_some_and(|due| due <= now) {
+            self.coap.handle(now, CoapInput::Deadline)?;
+        }
+        self.applications.deadline(now);
+        Ok(())
+    }
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        earliest(self.coap.next_deadline(), self.applications.next_deadline())
+    }
+    /// Takes the next output.
+    pub(crate) fn poll_output(&mut self) -> Option<Output> {
+        self.outbox.pop()
+    }
+
+    /// Handles one output of the CoAP host; false if it has none.
+    pub(crate) fn step_coap(&mut self, now: Instant) -> bool {
+        let output = self.coap.poll_output();
+        let some = output.is_some();
+        if let Some(output) = output {
+            self.on_coap(now, output);
+        }
+        some
+    }
+
+    fn on_coap(&mut self, now: Instant, output: CoapOutput<Peer>) {
+        let applications = &mut self.applications;
+        let note = match output {
+            CoapOutput::Send { to, bytes, handle, copy, purpose } => {
+                let resends = purpose == Purpose::Request && copy > 0;
+                let note = resends.then(|| applications.on_resent(handle)).flatten();
+                let class = match purpose {
+                    Purpose::Request => Class::Request,
+                    Purpose::Response | Purpose::Empty => Class::Response,
+                };
+                self.outbox.extend(note.map(Output::Driver));
+                let source_port = COAP_PORT;
+                self.outbox.push(Output::Datagram { source_port, to, payload: bytes, class });
+                return;
+            }
+            CoapOutput::Request { exchange, from, message, multicast } => {
+                self.on_request(exchange, from, message, multicast)
+            }
+            CoapOutput::Started { handle, rto, at } => applications.on_started(handle, rto, at),
+            CoapOutput::Response { handle, from, message, rtt, retransmissions } => {
+                applications.on_response(handle, Answer { from, message, rtt, retransmissions })
+            }
+            CoapOutput::Failed { handle, reason } => applications.on_failed(handle, reason),
+            CoapOutput::Notification { handle, from, message } => {
+                applications.on_part(now, handle, |request| Input::Notification {
+                    request,
+                    from,
+                    message: message.clone(),
+                })
+            }
+            CoapOutput::GroupResponse { handle, from, message, .. } => {
+                applications.on_part(now, handle, |request| Input::GroupResponse {
+                    request,
+                    from,
+                    message: message.clone(),
+                })
+            }
+            CoapOutput::Over { handle } => {
+                applications.on_over(handle);
+                None
+            }
+            // An empty acknowledgement says that the response comes later, which then ends the transaction; what came
+            // to nothing is counted in the endpoint. A node has neither pings of CoAP nor connections.
+            CoapOutput::Acknowledged { .. }
+            | CoapOutput::Discarded { .. }
+            | CoapOutput::Pong { .. }
+            | CoapOutput::Close { .. } => None,
+        };
+        self.outbox.extend(note.map(Output::Driver));
+    }
+
+    /// Passes a request to the application that claims its path; the driver reads what none claims.
+    fn on_request(
+        &mut self,
+        exchange: IncomingId,
+        from: Peer,
+        message: Message,
+        multicast: bool,
+    ) -> Option<event::Output> {
+        let Some(application) = self.applications.of_path(&message.options) else {
+            return Some(event::Output::Request { exchange, from, message, multicast });
+        };
+        let exchange = Exchange(exchange);
+        let input = Input::Request { exchange, from, message, multicast };
+        self.applications.tell(application, input);
+        None
+    }
+
+    /// Passes the next input to an application; false if none waits. `is_joined` is about the node, whose global address
+    /// is `address`.
+    pub(crate) fn step_application(
+        &mut self,
+        now: Instant,
+        address: Address,
+        is_joined: impl FnOnce() -> bool,
+    ) -> bool {
+        if self.applications.awaits_network() && is_joined() {
             self.applications.join();
         }
-        let applications = &mut self.applications;
-        let Some((id, input)) = applications.inbox.pop_front() else { return false };
-        let Some(installed) = applications.all.get_mut(usize::from(id.0)) else { return true };
-        let address = self.ipv6.addresses().global();
-        let (requests, actions) = (&mut applications.requests, &mut applications.actions);
-        installed.machine.handle(
-            now,
-            input,
-            &mut HostHandle::new(id.0, address, requests, actions),
-        );
-        self.applications.ask_deadlines();
-        while let Some(action) = self.applications.actions.pop() {
-            self.act(now, id, action);
+        let Some(application) = self.applications.call_next(now, address) else { return false };
+        while let Some(action) = self.applications.next_action() {
+            self.act(now, application, action);
         }
         true
     }
@@ -57,13 +237,15 @@ impl Node {
     fn act(&mut self, now: Instant, application: ApplicationId, action: Action) {
         match action {
             Action::Request { request, peer, message } => {
-                self.applications.insert(request.number, Owner::Application(application));
-                self.outbox.push(Output::Application(ApplicationEvent::Issued(request)));
                 let handle = Handle(request.number);
-                let input = CoapInput::Request { peer, message, handle };
-                if let Err(refusal) = self.coap.handle(now, input) {
-                    self.on_refusal(request, refusal);
-                }
+                self.report(ApplicationEvent::Issued(request));
+                self.issue(now, request, CoapInput::Request { peer, message, handle });
+            }
+            Action::GroupRequest { request, group, message, wait } => {
+                let handle = Handle(request.number);
+                let input = GroupInput::Request { group, message, wait, handle };
+                self.report(ApplicationEvent::Asked(request));
+                self.issue(now, request, CoapInput::Group(input));
             }
             Action::Cancel(request) => {
                 let handle = Handle(request.number);
@@ -79,20 +261,27 @@ impl Node {
             }
             // The client of a request that has expired meanwhile waits no longer.
             Action::Respond { exchange: Exchange(exchange), response } => {
-                let handle = Handle::NONE;
-                let _expired =
-                    self.coap.handle(now, CoapInput::Respond { exchange, response, handle });
+                let _expired = self.respond(now, exchange, response);
             }
             Action::Decline(Exchange(exchange)) => {
                 let _expired = self.coap.handle(now, CoapInput::Decline { exchange });
             }
             Action::Changed(path) => self.coap.changed(&path, now),
-            Action::Datagram { source_port, peer, payload } => {
-                self.send_datagram(now, source_port, peer, &payload, Class::Request);
+            Action::Datagram { source_port, peer: to, payload } => {
+                let class = Class::Request;
+                self.outbox.push(Output::Datagram { source_port, to, payload, class });
             }
-            Action::Report(report) => {
-                self.outbox.push(Output::Application(ApplicationEvent::Report(report)));
-            }
+            Action::Join(group) => self.outbox.push(Output::Join { application, group }),
+            Action::Leave(group) => self.outbox.push(Output::Leave { group }),
+            Action::Report(report) => self.report(ApplicationEvent::Report(report)),
+        }
+    }
+
+    /// Gives a request of an application to the host.
+    fn issue(&mut self, now: Instant, request: RequestId, input: CoapInput<'_, Peer>) {
+        self.applications.insert(request.number, Owner::Application(request.application));
+        if let Err(refusal) = self.coap.handle(now, input) {
+            self.on_refusal(request, refusal);
         }
     }
 
@@ -102,7 +291,10 @@ impl Node {
         self.applications.close(handle);
         self.applications.tell(request.application, Input::Refused { request, refusal });
         let failed = Transaction::Failed(handle, DropReason::QueueFull);
-        let event = ApplicationEvent::Transaction(request, failed);
-        self.outbox.push(Output::Application(event));
+        self.report(ApplicationEvent::Transaction(request, failed));
+    }
+
+    fn report(&mut self, event: ApplicationEvent) {
+        self.outbox.push(Output::Driver(event::Output::Application(event)));
     }
 }

@@ -7,19 +7,22 @@ use alloc::vec::Vec;
 use lowmesh_machine::{DropReason, Handle, Outbox, earliest};
 use lowmesh_units::Instant;
 use lowmesh_wire::coap::{Message, OptionNumber, Options};
+use lowmesh_wire::ipv6::Address;
 
-use crate::application::{Action, Application, ApplicationId, Input, RequestId, Snapshot};
+use crate::application::{
+    Action, Application, ApplicationId, HostHandle, Input, RequestId, Snapshot,
+};
 use crate::config::ConfigError;
 use crate::event::{ApplicationEvent, Output, Peer, Transaction};
 use crate::params::{APPLICATIONS_MAX, COAP_PORT, ECHO_PORT};
 
 /// An application with what it claims.
 #[derive(Debug)]
-pub(crate) struct Installed {
-    pub(crate) machine: Box<dyn Application>,
+struct Installed {
+    machine: Box<dyn Application>,
     /// Claimed paths, as the options of a request for each.
-    pub(crate) paths: Vec<Options>,
-    pub(crate) ports: Vec<u16>,
+    paths: Vec<Options>,
+    ports: Vec<u16>,
 }
 
 /// Who made a request.
@@ -33,29 +36,29 @@ pub(crate) enum Owner {
 
 /// A request of this node that is not over.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Open {
-    pub(crate) owner: Owner,
+struct Open {
+    owner: Owner,
     /// When its first message left.
-    pub(crate) sent: Option<Instant>,
+    sent: Option<Instant>,
     /// Copies of its messages after the first.
-    pub(crate) copies: u8,
+    copies: u8,
     /// A response has come: an observation that goes on has no other end for the record.
-    pub(crate) answered: bool,
+    answered: bool,
 }
 
 /// The applications of a node and their requests.
 #[derive(Debug, Default)]
 pub(crate) struct Applications {
-    pub(crate) all: Vec<Installed>,
-    pub(crate) open: BTreeMap<u64, Open>,
+    all: Vec<Installed>,
+    open: BTreeMap<u64, Open>,
     /// Number of the latest request.
-    pub(crate) requests: u64,
+    requests: u64,
     /// What the applications still have to hear.
-    pub(crate) inbox: VecDeque<(ApplicationId, Input)>,
-    pub(crate) actions: Outbox<Action>,
-    pub(crate) has_joined: bool,
+    inbox: VecDeque<(ApplicationId, Input)>,
+    actions: Outbox<Action>,
+    has_joined: bool,
     /// The earliest deadline of all applications.
-    pub(crate) due: Option<Instant>,
+    due: Option<Instant>,
 }
 
 impl Applications {
@@ -91,14 +94,14 @@ impl Applications {
         let place = self.all.iter().position(|one| one.paths.iter().any(claims))?;
         Some(ApplicationId(place as u16))
     }
-    pub(crate) fn of_port(&self, port: u16) -> Option<ApplicationId> {
+    fn of_port(&self, port: u16) -> Option<ApplicationId> {
         let place = self.all.iter().position(|one| one.ports.contains(&port))?;
         Some(ApplicationId(place as u16))
     }
     pub(crate) fn tell(&mut self, application: ApplicationId, input: Input) {
         self.inbox.push_back((application, input));
     }
-    pub(crate) fn tell_all(&mut self, input: impl Fn() -> Input) {
+    fn tell_all(&mut self, input: impl Fn() -> Input) {
         for place in 0..self.all.len() {
             self.tell(ApplicationId(place as u16), input());
         }
@@ -121,10 +124,21 @@ impl Applications {
     pub const fn next_deadline(&self) -> Option<Instant> {
         self.due
     }
-    /// Asks all applications for their deadlines, which change when one has handled an input.
-    pub(crate) fn ask_deadlines(&mut self) {
-        let deadlines = self.all.iter().map(|one| one.machine.next_deadline());
-        self.due = deadlines.fold(None, earliest);
+    /// Passes the next input to its application, at a node with the global address `address`; `None` if none waits.
+    pub(crate) fn call_next(&mut self, now: Instant, address: Address) -> Option<ApplicationId> {
+        let (id, input) = self.inbox.pop_front()?;
+        if let Some(installed) = self.all.get_mut(usize::from(id.0)) {
+            let mut host = HostHandle::new(id.0, address, &mut self.requests, &mut self.actions);
+            installed.machine.handle(now, input, &mut host);
+            // The deadline of an application changes only when it handles an input.
+            let deadlines = self.all.iter().map(|one| one.machine.next_deadline());
+            self.due = deadlines.fold(None, earliest);
+        }
+        Some(id)
+    }
+    /// The next thing that the called application wants.
+    pub(crate) fn next_action(&mut self) -> Option<Action> {
+        self.actions.pop()
     }
     /// Whether the applications wait for the node to join.
     pub fn awaits_network(&self) -> bool {
@@ -153,11 +167,7 @@ impl Applications {
     pub fn close(&mut self, host_handle: Handle) {
         self.open.remove(&host_handle.0);
     }
-    pub(crate) fn noted(
-        host_handle: Handle,
-        owner: Owner,
-        note: impl Fn(Handle) -> Transaction,
-    ) -> Output {
+    fn noted(host_handle: Handle, owner: Owner, note: impl Fn(Handle) -> Transaction) -> Output {
         match owner {
             Owner::Driver(handle) => Output::Transaction(note(handle)),
             Owner::Application(application) => {

@@ -5,12 +5,14 @@
 //! | [`event`] | what goes into a node and what comes out |
 //! | [`config`] | its settings |
 //! | [`node`] | the composition, and the short list of what layers tell each other sideways |
-//! | `coap` | the boundary of CoAP and UDP |
-//! | `network` | the boundary of IPv6 and routing; `routing`: what IPv6 borrows of it |
+//! | `assembly` | a node is made of its settings and its applications |
+//! | `network` | the boundary of IPv6 and of what is above it |
+//! | `routing` | RPL or given routes: what they tell other layers, and what IPv6 borrows of them |
+//! | `multicast` | the multicast engine and the account of its copies; `groups`: its boundary, joining and leaving |
 //! | `lowpan` | the boundary of 6LoWPAN |
 //! | `link` | the link layer, a closed choice: `link::slotted` (TSCH and 6top) or `link::contended` (CSMA); `link::boundary` |
 //! | [`application`] | what runs on a node: machines above its CoAP host |
-//! | `hosting`, `installed` | the applications of one node: which input belongs to which |
+//! | `hosting` | the CoAP host of a node and its applications; `installed`: which input belongs to which of them |
 //! | [`identity`] | a node by itself: its name, address and routes are given |
 //! | [`tree`] | routes that are given instead of found |
 //! | [`params`] | the ports of a node, and its patience |
@@ -22,22 +24,24 @@
 //! | input | file and function |
 //! |---|---|
 //! | [`event::Input::Boot`], [`event::Input::Deadline`] | [`node`]: `boot`, `deadline` |
-//! | [`event::Input::Request`], [`event::Input::Respond`] | `coap`: `request`, and the CoAP host itself |
-//! | [`event::Input::Datagram`] | `coap`: `send_datagram` |
-//! | [`event::Input::Ping`], [`event::Input::Uplink`] | `network`: `tell_ipv6` |
+//! | [`event::Input::Request`], [`event::Input::Respond`] | `hosting`: `request`, `respond` |
+//! | [`event::Input::Join`], [`event::Input::Leave`] | `groups`: `join_group`, `leave_group` |
+//! | [`event::Input::Datagram`], [`event::Input::Ping`], [`event::Input::Uplink`] | `network`: `tell_ipv6` |
 //! | frames and slots | `radio`, then `link::boundary`: `on_link` |
 #![cfg_attr(not(test), no_std)]
 extern crate alloc;
 
 pub mod application;
-mod coap;
+mod assembly;
 pub mod config;
 pub mod event;
+mod groups;
 mod hosting;
 pub mod identity;
 mod installed;
 mod link;
 mod lowpan;
+mod multicast;
 mod network;
 pub mod node;
 pub mod params;

@@ -3,81 +3,79 @@
 use alloc::vec::Vec;
 
 use lowmesh_ipv6::Event;
+use lowmesh_ipv6::event::Route;
+use lowmesh_lowpan::Adaptation;
 use lowmesh_machine::{DropReason, Dropped, Handle, Layer, Machine as _, debug_assert_accepted};
 use lowmesh_units::{Eui64, Instant};
 
 use crate::event::{Output, Packet};
+use crate::link::FrameKind;
 use crate::node::Node;
 
 impl Node {
     /// Handles an output of 6LoWPAN.
     pub(crate) fn on_lowpan(&mut self, now: Instant, output: lowmesh_lowpan::Output) {
-        match output {
+        let packet = match output {
             lowmesh_lowpan::Output::Frame { payload, destination, handle, .. } => {
-                self.send_frame(now, &payload, destination, handle);
-            }
-            lowmesh_lowpan::Output::Accepted { handle } => {
-                if handle != Handle::NONE {
-                    self.note_packet(Packet::Accepted(handle));
-                }
+                let kind = self.kind_of(handle);
+                return self.link.send(now, &payload, destination, kind, handle);
             }
             lowmesh_lowpan::Output::Packet { bytes, source, handle, .. } => {
-                self.tell_ipv6(now, Event::Packet { bytes, from: source, handle });
+                return self.tell_ipv6(now, Event::Packet { bytes, from: source, handle });
             }
             lowmesh_lowpan::Output::RouteRequest { beginning, source, handle } => {
                 let event = Event::Beginning { bytes: beginning, from: source, handle };
-                self.tell_ipv6(now, event);
+                return self.tell_ipv6(now, event);
             }
-            lowmesh_lowpan::Output::PacketDone { handle: Handle::NONE, .. } => {}
+            lowmesh_lowpan::Output::Step(step) => {
+                return self.outbox.push(Output::Fragments(step));
+            }
+            lowmesh_lowpan::Output::Accepted { handle } => Packet::Accepted(handle),
             lowmesh_lowpan::Output::PacketDone { handle, result: Ok(()) } => {
-                self.note_packet(Packet::PassedOn(handle));
+                Packet::PassedOn(handle)
             }
             lowmesh_lowpan::Output::PacketDone { handle, result: Err(reason) } => {
-                self.dropped(handle, Layer::Mac, reason);
+                Packet::Dropped(Dropped { handle, layer: Layer::Mac, reason })
             }
-            lowmesh_lowpan::Output::Step(step) => self.outbox.push(Output::Fragments(step)),
-            lowmesh_lowpan::Output::Dropped(dropped) => {
-                if dropped.handle != Handle::NONE {
-                    self.note_packet(Packet::Dropped(dropped));
-                }
-            }
-        }
-    }
-
-    /// Gives a packet to 6LoWPAN, for one neighbour or for all.
-    pub(crate) fn send_packet(
-        &mut self,
-        now: Instant,
-        bytes: Vec<u8>,
-        destination: Option<Eui64>,
-        handle: Handle,
-    ) {
-        let input = lowmesh_lowpan::Input::Packet { bytes, destination, handle };
-        if self.lowpan.handle(now, input).is_err() {
-            self.dropped(handle, Layer::Lowpan, DropReason::Malformed);
-        }
-    }
-
-    /// Answers the oldest question of 6LoWPAN.
-    pub(crate) fn reply_route(
-        &mut self,
-        now: Instant,
-        beginning: Vec<u8>,
-        route: lowmesh_ipv6::event::Route,
-    ) {
-        let route = match route {
-            lowmesh_ipv6::event::Route::Here => lowmesh_lowpan::Route::Here,
-            lowmesh_ipv6::event::Route::Via(next_hop) => lowmesh_lowpan::Route::Via(next_hop),
-            lowmesh_ipv6::event::Route::None => lowmesh_lowpan::Route::None,
+            lowmesh_lowpan::Output::Dropped(dropped) => Packet::Dropped(dropped),
         };
-        let input = lowmesh_lowpan::Input::RouteReply { beginning, route };
-        debug_assert_accepted(self.lowpan.handle(now, input));
+        if packet.handle() != Handle::NONE {
+            self.outbox.push(Output::Packet(packet));
+        }
     }
 
-    pub(crate) fn note_packet(&mut self, packet: Packet) {
-        self.outbox.push(Output::Packet(packet));
+    /// What a frame of 6LoWPAN is for, by the packet in it.
+    fn kind_of(&self, handle: Handle) -> FrameKind {
+        if self.advertisement == Some(handle) {
+            FrameKind::Advertisement
+        } else if self.ipv6.is_own_control(handle) {
+            FrameKind::Control
+        } else {
+            FrameKind::Data
+        }
     }
-    fn dropped(&mut self, handle: Handle, layer: Layer, reason: DropReason) {
-        self.note_packet(Packet::Dropped(Dropped { handle, layer, reason }));
-    }
+}
+
+/// Gives a packet to 6LoWPAN, for one neighbour or for all; its end if it is refused.
+pub(crate) fn send(
+    lowpan: &mut Adaptation,
+    now: Instant,
+    bytes: Vec<u8>,
+    destination: Option<Eui64>,
+    handle: Handle,
+) -> Option<Packet> {
+    let refused = lowpan.handle(now, lowmesh_lowpan::Input::Packet { bytes, destination, handle });
+    let (layer, reason) = (Layer::Lowpan, DropReason::Malformed);
+    refused.err().map(|_| Packet::Dropped(Dropped { handle, layer, reason }))
+}
+
+/// Answers the oldest question of 6LoWPAN.
+pub(crate) fn reply_route(lowpan: &mut Adaptation, now: Instant, beginning: Vec<u8>, route: Route) {
+    let route = match route {
+        Route::Here => lowmesh_lowpan::Route::Here,
+        Route::Via(next_hop) => lowmesh_lowpan::Route::Via(next_hop),
+        Route::None => lowmesh_lowpan::Route::None,
+    };
+    let input = lowmesh_lowpan::Input::RouteReply { beginning, route };
+    debug_assert_accepted(lowpan.handle(now, input));
 }

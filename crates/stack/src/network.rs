@@ -1,26 +1,43 @@
-//! The boundary of the network layer: what IPv6 and routing have to say.
+//! The boundary of the network layer: what IPv6, and routing and CoAP above it, have to say.
+
+use alloc::vec::Vec;
 
 use lowmesh_ipv6 as ipv6;
-use lowmesh_machine::{Machine as _, debug_assert_accepted};
-use lowmesh_rpl::Destination;
+use lowmesh_machine::{Handle, Machine as _, debug_assert_accepted};
+use lowmesh_multicast as multicast;
 use lowmesh_sixtop::Event;
 use lowmesh_units::{Eui64, Instant};
 use lowmesh_wire::icmpv6::Icmpv6;
 use lowmesh_wire::ipv6::Address;
 use lowmesh_wire::rpl::Message;
 
-use crate::event::{Network, Output, Problem};
+use crate::event::{Class, Network, Output, Packet, Problem};
+use crate::multicast::Act;
 use crate::node::Node;
 use crate::params::COAP_PORT;
-use crate::routing::Routing;
+use crate::{hosting, lowpan, routing};
 
 impl Node {
     /// Tells IPv6 of an event, and does what it wants at once: its outputs stand in the order of its acts.
     pub(crate) fn tell_ipv6(&mut self, now: Instant, event: ipv6::Event<'_>) {
+        self.input_ipv6(now, event);
+        self.settle_network(now);
+    }
+    fn input_ipv6(&mut self, now: Instant, event: ipv6::Event<'_>) {
         let routing = &mut self.routing;
         debug_assert_accepted(self.ipv6.handle(now, ipv6::Input { routing, event }));
-        while let Some(output) = self.ipv6.poll_output() {
-            self.on_ipv6(now, output);
+    }
+
+    /// Does what IPv6 and the multicast engine want, which hand packets to each other.
+    fn settle_network(&mut self, now: Instant) {
+        loop {
+            if let Some(output) = self.ipv6.poll_output() {
+                self.on_ipv6(now, output);
+            } else if let Some(act) = self.multicast.poll() {
+                self.on_multicast(now, act);
+            } else {
+                break;
+            }
         }
     }
 
@@ -31,16 +48,36 @@ impl Node {
                 self.send_packet(now, bytes, next_hop, handle);
             }
             ipv6::Output::Route { beginning, route } => {
-                self.reply_route(now, beginning, route);
+                lowpan::reply_route(&mut self.lowpan, now, beginning, route);
+            }
+            ipv6::Output::Group { packet, from, handle } => {
+                // A driver that traces nothing knows no names, but what goes on from here needs one.
+                let handle = match handle {
+                    Handle::NONE => self.ipv6.next_handle(Class::Group),
+                    known => known,
+                };
+                let packet = &packet[..];
+                self.group_event(
+                    now,
+                    match from {
+                        Some(from) => multicast::Event::Received { packet, from, handle },
+                        None => multicast::Event::Originate { packet, handle },
+                    },
+                );
+            }
+            ipv6::Output::GroupControl { header, message, handle } => {
+                let (header, message) = (&header, &message);
+                self.group_event(now, multicast::Event::Control { header, message, handle });
             }
             ipv6::Output::Uplink { packet, handle } => {
                 self.outbox.push(Output::Uplink { packet, handle });
             }
-            ipv6::Output::Datagram(datagram) => self.on_datagram(now, &datagram),
+            ipv6::Output::Datagram(datagram) => {
+                let unclaimed = self.hosting.on_datagram(now, &datagram);
+                self.outbox.extend(unclaimed);
+            }
             ipv6::Output::Rpl { from, multicast, message } => {
-                let message = &message;
-                let input = lowmesh_rpl::Input::Message { from: from.0, multicast, message };
-                self.tell_rpl(now, input);
+                self.routing.on_message(now, from, multicast, &message);
             }
             ipv6::Output::Pong { from, echo } => {
                 self.outbox.push(Output::Pong { from, echo });
@@ -48,58 +85,65 @@ impl Node {
             ipv6::Output::Trouble { from, to, problem, ports } => {
                 self.outbox.push(Output::Trouble { from, to, problem });
                 if let (Problem::Unreachable(_), Some((COAP_PORT, port))) = (problem, ports) {
-                    self.on_unreachable(now, (to, port));
+                    self.hosting.on_unreachable(now, (to, port));
                 }
             }
-            ipv6::Output::Packet(packet) => self.note_packet(packet),
+            ipv6::Output::Packet(packet) => self.outbox.push(Output::Packet(packet)),
         }
     }
 
-    pub(crate) fn poll_rpl(&mut self) -> Option<lowmesh_rpl::Output> {
-        match &mut self.routing {
-            Routing::Rpl(rpl) => rpl.poll_output(),
-            Routing::Static(_) => None,
-        }
-    }
-    pub(crate) fn tell_rpl(&mut self, now: Instant, input: lowmesh_rpl::Input<'_>) {
-        if let Routing::Rpl(rpl) = &mut self.routing {
-            debug_assert_accepted(rpl.handle(now, input));
-        }
+    /// Tells the multicast engine that its time has come, and does what it wants at once.
+    pub(crate) fn on_multicast_deadline(&mut self, now: Instant) {
+        self.group_event(now, multicast::Event::Deadline);
+        self.settle_network(now);
     }
 
-    /// Handles an output of RPL.
-    pub(crate) fn on_rpl(&mut self, now: Instant, output: lowmesh_rpl::Output) {
+    /// Does what the multicast engine wants.
+    fn on_multicast(&mut self, now: Instant, act: Act) {
+        let event = match act {
+            Act::Note(packet) => return self.outbox.push(Output::Packet(packet)),
+            Act::Send { packet, to, handle } => return self.send_on_link(now, packet, to, handle),
+            Act::Route { packet, handle } => ipv6::Event::Route { packet, handle },
+            Act::Deliver { packet, handle } => ipv6::Event::Delivery { packet, handle },
+        };
+        self.input_ipv6(now, event);
+    }
+
+    /// Sends a packet of the multicast engine to one neighbour or to all.
+    fn send_on_link(&mut self, now: Instant, packet: Vec<u8>, to: Option<Eui64>, handle: Handle) {
+        let handle = match handle {
+            Handle::NONE => {
+                let handle = self.ipv6.next_handle(Class::Control);
+                self.outbox.push(Output::Packet(Packet::Born(handle, Class::Control)));
+                handle
+            }
+            known => known,
+        };
+        self.send_packet(now, packet, to, handle);
+    }
+
+    /// Gives a packet to 6LoWPAN, for one neighbour or for all.
+    fn send_packet(&mut self, now: Instant, bytes: Vec<u8>, to: Option<Eui64>, handle: Handle) {
+        let refused = lowpan::send(&mut self.lowpan, now, bytes, to, handle);
+        self.outbox.extend(refused.map(Output::Packet));
+    }
+
+    /// Handles an output of routing.
+    pub(crate) fn on_routing(&mut self, now: Instant, output: routing::Output) {
         match output {
-            lowmesh_rpl::Output::ParentChanged { old, new } => self.on_parent(now, old, new),
-            lowmesh_rpl::Output::Joined { .. } | lowmesh_rpl::Output::RankChanged { .. } => {
-                let metric = self.join_metric();
-                self.link.set_beacons(now, metric);
+            routing::Output::Parent { old, new, is_root } => {
+                self.on_parent(now, old, new, is_root);
             }
-            lowmesh_rpl::Output::KnownToParent { parent } => {
-                self.link.tell_sixtop(now, Event::KnownToParent(Address(parent).eui64()));
+            routing::Output::Beacons(metric) => self.link.set_beacons(now, metric),
+            routing::Output::Scheduling(event) => self.link.tell_sixtop(now, event),
+            routing::Output::RouteAdded { target, via } => {
+                // A full table sends the packet up instead of down: RPL's bound is the same.
+                let _full = self.ipv6.routes_mut().insert(target, via);
             }
-            lowmesh_rpl::Output::Detached => self.link.set_beacons(now, None),
-            lowmesh_rpl::Output::RouteAdded { target, via, .. } => {
-                // In non-storing mode `via` is no neighbour: source routes come from RPL itself.
-                if Address(via).is_link_local() {
-                    // A full table sends the packet up instead of down: RPL's bound is the same.
-                    let _full = self.ipv6.routes_mut().insert(Address(target), Address(via));
-                }
+            routing::Output::RouteRemoved { target } => {
+                self.ipv6.routes_mut().remove(&target);
             }
-            lowmesh_rpl::Output::RouteRemoved { target } => {
-                self.ipv6.routes_mut().remove(&Address(target));
-            }
-            lowmesh_rpl::Output::ChildAdded { child } => {
-                self.link.tell_sixtop(now, Event::ChildAdded(Address(child).eui64()));
-            }
-            lowmesh_rpl::Output::ChildRemoved { child } => {
-                self.link.tell_sixtop(now, Event::ChildRemoved(Address(child).eui64()));
-            }
-            lowmesh_rpl::Output::Send { to, message } => {
-                let to = match to {
-                    Destination::AllRplNodes => Address::ALL_RPL_NODES,
-                    Destination::Unicast(address) => Address(address),
-                };
+            routing::Output::Send { to, message } => {
                 let is_advertisement = to.is_multicast() && matches!(message, Message::Dio(_));
                 let message = Icmpv6::Rpl(message);
                 self.tell_ipv6(now, ipv6::Event::Message { to, message });
@@ -110,47 +154,32 @@ impl Node {
         }
     }
 
-    fn on_parent(&mut self, now: Instant, old: Option<[u8; 16]>, new: Option<[u8; 16]>) {
-        let eui = |address: Option<[u8; 16]>| address.map(|a| Address(a).eui64());
-        let (old, new): (Option<Eui64>, Option<Eui64>) = (eui(old), eui(new));
-        self.ipv6.routes_mut().set_default(new.map(Address::link_local));
-        let root = match &self.routing {
-            Routing::Rpl(rpl) => rpl.dodag_id().map(|id| Address(id).eui64()),
-            Routing::Static(_) => None,
-        };
-        if let Some(root) = root.filter(|root| new == Some(*root)) {
+    fn on_parent(&mut self, now: Instant, old: Option<Eui64>, new: Option<Eui64>, is_root: bool) {
+        // A node without a parent from the beginning may have a default route that was given.
+        if old != new {
+            self.ipv6.routes_mut().set_default(new.map(Address::link_local));
+        }
+        if let Some(root) = new.filter(|_| is_root) {
             self.link.tell_sixtop(now, Event::RootKnown(root));
         }
         self.link.on_parent(now, old, new);
         self.outbox.push(Output::Network(Network::Parent(new)));
     }
 
-    /// RFC 8180 s6.1 (join priority): DAGRank of the rank, less that of the root.
-    fn join_metric(&self) -> Option<u8> {
-        let Routing::Rpl(rpl) = &self.routing else { return None };
-        if !rpl.is_joined() {
-            return None;
+    /// Handles an output of the CoAP host or of an application.
+    pub(crate) fn on_hosting(&mut self, now: Instant, output: hosting::Output) {
+        match output {
+            hosting::Output::Datagram { source_port, to, payload, class } => {
+                let payload = &payload;
+                self.tell_ipv6(now, ipv6::Event::Datagram { source_port, to, payload, class });
+            }
+            hosting::Output::Join { application, group } => {
+                if let Err(refusal) = self.join_group(now, group) {
+                    self.hosting.on_not_joined(application, group, refusal);
+                }
+            }
+            hosting::Output::Leave { group } => self.leave_group(now, group),
+            hosting::Output::Driver(output) => self.outbox.push(output),
         }
-        let hops = rpl.dag_rank().saturating_sub(1);
-        Some(u8::try_from(hops).unwrap_or(u8::MAX))
-    }
-
-    /// A node with static routes has its place in the network as soon as it has neighbours.
-    pub(crate) fn take_place(&mut self, now: Instant) {
-        let Routing::Static(place) = &self.routing else { return };
-        let (parent, metric) = (place.parent, u8::try_from(place.hops).unwrap_or(u8::MAX));
-        for &child in &place.children {
-            self.link.tell_sixtop(now, Event::ChildAdded(child));
-        }
-        let is_below_root = place.hops == 1;
-        self.link.set_beacons(now, Some(metric));
-        if let Some(root) = parent.filter(|_| is_below_root) {
-            self.link.tell_sixtop(now, Event::RootKnown(root));
-        }
-        self.link.on_parent(now, None, parent);
-        if let Some(parent) = parent {
-            self.link.tell_sixtop(now, Event::KnownToParent(parent));
-        }
-        self.outbox.push(Output::Network(Network::Parent(parent)));
     }
 }

@@ -7,16 +7,18 @@
 //!                                                  │              TSCH and 6top, or CSMA
 //!                                               routing
 //! ```
-//! Layers do not know each other: each output of one is an arm of one function here, which tells the others.
+//! Layers do not know each other. Each is a part with its own state, and its outputs are the arms of one function, which
+//! calls parts alone. `settle` polls the parts; IPv6 and hosting are polled after each input, too, so that their outputs
+//! take effect in the order of their acts.
 //!
-//! | outputs of | go to | file |
+//! | part | its outputs go to | file |
 //! |---|---|---|
 //! | link | `on_link` | `link::boundary` |
 //! | lowpan | `on_lowpan` | `lowpan` |
 //! | ipv6 | `on_ipv6`, at once | `network` |
-//! | routing | `on_rpl` | `network` |
-//! | coap | `on_coap` | `coap` |
-//! | applications | `act` | `hosting` |
+//! | multicast | `on_multicast`, at once | `network` |
+//! | routing | `on_routing` | `network` |
+//! | hosting: coap, applications | `on_hosting`, at once | `network` |
 //!
 //! Besides packets and messages, this is what one tells another; what TSCH and 6top tell each other stays in
 //! `link::slotted`:
@@ -32,30 +34,21 @@
 //! | routing: child, known to parent | sixtop | cells |
 //! | rpl: route | ipv6 | route |
 //! | ipv6: forward, source route | rpl | a question, answered at once |
+//! | ipv6: packet to a group | multicast | a packet that its engine forwards and delivers |
+//! | application: join, leave | ipv6, rpl | membership in a group |
 //! | ipv6: trouble | coap | an endpoint that cannot be reached |
 
-use alloc::boxed::Box;
-
-use lowmesh_ipv6::{Addresses, Event, Ipv6, RouteTable};
+use lowmesh_ipv6::{Event, Ipv6};
 use lowmesh_lowpan::Adaptation;
-use lowmesh_mac::csma::Csma;
 use lowmesh_machine::{Handle, Machine, Outbox, Rejected, earliest};
-use lowmesh_oscore::transport::{Protection, VolatileContexts};
-use lowmesh_rpl::Rpl;
-use lowmesh_sixtop::functions::make;
-use lowmesh_units::{Instant, NodeId, Purpose, Rng, Seed};
+use lowmesh_units::Instant;
 use lowmesh_wire::icmpv6::Icmpv6;
-use lowmesh_wire::ipv6::Address;
-use lowmesh_wire::lowpan::Contexts;
 
-use crate::config::{CoapHost, Config, ConfigError, LinkLayer, Routes};
-use crate::event::{Class, ErrorCounts, Input, Output, Peer};
-use crate::identity::Identity;
-use crate::installed::Applications;
-use crate::link::{Link, Slotted};
-use crate::params::{COAP_PORT, DATAGRAM_PORT};
+use crate::event::{Class, ErrorCounts, Input, Output};
+use crate::hosting::Hosting;
+use crate::link::Link;
+use crate::multicast::Multicast;
 use crate::routing::Routing;
-use crate::tree::Place;
 
 /// What a node counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -78,108 +71,18 @@ pub struct Node {
     pub(crate) link: Link,
     pub(crate) lowpan: Adaptation,
     pub(crate) ipv6: Ipv6,
+    pub(crate) multicast: Multicast,
     pub(crate) routing: Routing,
-    pub(crate) coap: CoapHost,
-    pub(crate) applications: Applications,
+    pub(crate) hosting: Hosting,
     pub(crate) outbox: Outbox<Output>,
     pub(crate) counters: Counters,
     /// The last DIO to all neighbours.
     pub(crate) advertisement: Option<Handle>,
 }
 
-/// What a node knows of its network before it is switched on.
-struct NetworkParts {
-    addresses: Addresses,
-    routes: RouteTable,
-    routing: Routing,
-    contexts: Contexts,
-    protection: Option<Protection<Peer, VolatileContexts>>,
-}
-
 impl Node {
-    /// A node of a planned network, switched off.
-    pub fn new(
-        config: &Config,
-        id: NodeId,
-        is_root: bool,
-        seed: Seed,
-    ) -> Result<Self, ConfigError> {
-        let stream = |purpose| Rng::stream(seed, id, purpose);
-        let eui64 = |id| config.addressing.eui64(seed, id);
-        let addresses = Addresses::new(eui64(id), config.prefix);
-        let (routing, routes) = match &config.routes {
-            Routes::Rpl => {
-                let rpl = config.rpl_of(&addresses, is_root)?;
-                let routes = RouteTable::new(rpl.routes_max);
-                (Routing::Rpl(Box::new(Rpl::new(rpl, stream(Purpose::Rpl)))), routes)
-            }
-            Routes::Static(tree) => {
-                let place = Place::of(tree, id, eui64)?;
-                (Routing::Static(place), tree.routes(id, config.prefix, eui64))
-            }
-        };
-        let contexts = Contexts::new().with(0, config.prefix);
-        let address = |id| Address::global(config.prefix, eui64(id));
-        let protection = config.oscore.as_ref().map(|oscore| oscore.protection(id, address));
-        let network = NetworkParts { addresses, routes, routing, contexts, protection };
-        Self::assemble(config, id, is_root, seed, network)
-    }
-
-    /// A node by itself, switched off. What the settings say of routes, RPL and the prefix is not for it.
-    pub fn alone(config: &Config, identity: Identity, seed: Seed) -> Result<Self, ConfigError> {
-        let Identity { addresses, routes, contexts } = identity;
-        let routing = Routing::Static(Place::alone());
-        let protection = None;
-        let network = NetworkParts { addresses, routes, routing, contexts, protection };
-        Self::assemble(config, NodeId(0), true, seed, network)
-    }
-
-    fn assemble(
-        config: &Config,
-        id: NodeId,
-        is_root: bool,
-        seed: Seed,
-        network: NetworkParts,
-    ) -> Result<Self, ConfigError> {
-        let NetworkParts { addresses, routes, routing, contexts, protection } = network;
-        let stream = |purpose| Rng::stream(seed, id, purpose);
-        let me = addresses.node();
-        let mut lowpan = config.lowpan;
-        if let Some(buffers) = config.root_reassembly_buffers.filter(|_| is_root) {
-            lowpan.reassembly_buffers = buffers;
-        }
-        let link = match &config.link {
-            LinkLayer::Tsch => {
-                config.scheduling.check()?;
-                let function = make(&config.scheduling, config.children());
-                let streams = (stream(Purpose::Mac), stream(Purpose::Sixtop));
-                Link::Slotted(Box::new(Slotted::new(&config.mac, function, me, is_root, streams)))
-            }
-            LinkLayer::Csma(csma) => {
-                csma.check()?;
-                Link::Contended(Box::new(Csma::new(csma.clone(), me, stream(Purpose::Mac))))
-            }
-        };
-        let settings = config.ipv6_of(id, is_root, &lowpan, contexts.clone());
-        let mut ipv6 = Ipv6::new(settings, addresses, routes, &mut stream(Purpose::Ipv6));
-        for port in [COAP_PORT, DATAGRAM_PORT] {
-            ipv6.open(port);
-        }
-        Ok(Self {
-            link,
-            lowpan: Adaptation::new(me, contexts, lowpan, stream(Purpose::Lowpan)),
-            ipv6,
-            routing,
-            coap: config.coap_host(protection, &stream)?,
-            applications: Applications::default(),
-            outbox: Outbox::new(),
-            counters: Counters::default(),
-            advertisement: None,
-        })
-    }
-
     fn boot(&mut self, now: Instant) {
-        self.applications.start();
+        self.hosting.start();
         if let Some(event) = self.link.boot(now) {
             self.on_link(now, event);
         }
@@ -194,16 +97,11 @@ impl Node {
         if due(self.ipv6.next_deadline()) {
             self.tell_ipv6(now, Event::Deadline);
         }
-        if let Routing::Rpl(rpl) = &mut self.routing
-            && due(rpl.next_deadline())
-        {
-            rpl.handle(now, lowmesh_rpl::Input::Deadline)?;
+        if due(self.multicast.next_deadline()) {
+            self.on_multicast_deadline(now);
         }
-        if due(self.coap.next_deadline()) {
-            self.coap.handle(now, lowmesh_coap::Input::Deadline)?;
-        }
-        self.applications.deadline(now);
-        Ok(())
+        self.routing.deadline(now);
+        self.hosting.deadline(now)
     }
 
     /// Lets every layer say what it has to say, until all are silent.
@@ -215,14 +113,24 @@ impl Node {
                 self.on_lowpan(now, output);
             } else if self.link.step(now, &mut self.outbox) {
                 // The MAC has something to send now, which comes first.
-            } else if let Some(output) = self.poll_rpl() {
-                self.on_rpl(now, output);
-            } else if let Some(output) = self.coap.poll_output() {
-                self.on_coap(now, output);
-            } else if !self.call_application(now) {
+            } else if let Some(output) = self.routing.poll_output() {
+                self.on_routing(now, output);
+            } else if self.step_hosting(now) {
+                while let Some(output) = self.hosting.poll_output() {
+                    self.on_hosting(now, output);
+                }
+            } else {
                 break;
             }
         }
+    }
+
+    /// Lets the CoAP host or else an application say one thing; false when they are silent.
+    fn step_hosting(&mut self, now: Instant) -> bool {
+        let address = self.ipv6.addresses().global();
+        let (link, routing) = (&self.link, &self.routing);
+        let is_joined = || link.is_up() && routing.is_joined();
+        self.hosting.step_coap(now) || self.hosting.step_application(now, address, is_joined)
     }
 }
 
@@ -237,13 +145,18 @@ impl Machine for Node {
                 Ok(())
             }
             Input::Deadline => self.deadline(now),
-            Input::Request { peer, request, handle } => self.request(now, peer, request, handle),
-            Input::Respond { exchange, response } => {
-                let handle = Handle::NONE;
-                self.coap.handle(now, lowmesh_coap::Input::Respond { exchange, response, handle })
+            Input::Request { peer, request, handle } => {
+                self.hosting.request(now, peer, request, handle)
             }
+            Input::Respond { exchange, response } => self.hosting.respond(now, exchange, response),
             Input::Datagram { source_port, peer, payload } => {
-                self.send_datagram(now, source_port, peer, &payload, Class::Request);
+                let (to, payload, class) = (peer, &payload[..], Class::Request);
+                self.tell_ipv6(now, Event::Datagram { source_port, to, payload, class });
+                Ok(())
+            }
+            Input::Join { group } => self.join_group(now, group),
+            Input::Leave { group } => {
+                self.leave_group(now, group);
                 Ok(())
             }
             Input::Uplink { packet, handle } => {
@@ -265,13 +178,9 @@ impl Machine for Node {
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        let rpl = match &self.routing {
-            Routing::Rpl(rpl) => rpl.next_deadline(),
-            Routing::Static(_) => None,
-        };
         let packets = earliest(self.lowpan.next_deadline(), self.ipv6.next_deadline());
-        let network = earliest(packets, rpl);
-        let ends = earliest(self.link.next_deadline(), self.coap.next_deadline());
-        earliest(network, earliest(ends, self.applications.next_deadline()))
+        let groups = earliest(packets, self.multicast.next_deadline());
+        let network = earliest(groups, self.routing.next_deadline());
+        earliest(network, earliest(self.link.next_deadline(), self.hosting.next_deadline()))
     }
 }

@@ -12,9 +12,9 @@ use lowmesh_machine::{Handle, Machine as _, debug_assert_accepted};
 use lowmesh_units::{Channel, Eui64, Instant, Rank};
 use lowmesh_wire::ipv6::Address;
 
+use crate::application::Snapshot;
 use crate::link::{Link, Slotted};
 use crate::node::{Counters, Node};
-use crate::routing::Routing;
 
 impl Node {
     fn slotted(&self) -> Option<&Slotted> {
@@ -72,6 +72,10 @@ impl Node {
             self.settle(now);
         }
     }
+    /// True while the radio is occupied with a frame of this node, from its first backoff on; under TSCH never.
+    pub fn is_sending(&self) -> bool {
+        self.link.is_sending()
+    }
     /// True when a radio under a MAC with carrier sense can find a frame that begins now.
     pub fn is_listening(&self) -> bool {
         match &self.link {
@@ -86,29 +90,23 @@ impl Node {
     }
     /// True when its link layer is up and it has a place in a DODAG, or a given one.
     pub fn is_joined(&self) -> bool {
-        let placed = match &self.routing {
-            Routing::Rpl(rpl) => rpl.is_joined(),
-            Routing::Static(_) => true,
-        };
-        self.link.is_up() && placed
+        self.link.is_up() && self.routing.is_joined()
     }
     /// Its global address.
     pub const fn global_address(&self) -> Address {
         self.ipv6.addresses().global()
     }
+    /// What its applications show of themselves, in the order in which they were installed.
+    pub fn snapshots(&self) -> impl Iterator<Item = Snapshot> {
+        self.hosting.snapshots()
+    }
     /// Its preferred parent.
     pub fn parent(&self) -> Option<Eui64> {
-        match &self.routing {
-            Routing::Rpl(rpl) => rpl.preferred_parent().map(|address| Address(address).eui64()),
-            Routing::Static(place) => place.parent,
-        }
+        self.routing.parent()
     }
     /// Its rank in a DODAG.
     pub fn rank(&self) -> Option<Rank> {
-        match &self.routing {
-            Routing::Rpl(rpl) => Some(rpl.rank()),
-            Routing::Static(_) => None,
-        }
+        self.routing.rank()
     }
     /// What the layers of the node have counted.
     pub const fn counters(&self) -> Counters {
@@ -158,6 +156,7 @@ impl Node {
         self.lowpan
             .handles()
             .chain(self.ipv6.handles())
+            .chain(self.multicast.handles())
             .filter(|handle| *handle != Handle::NONE)
             .collect()
     }

@@ -1,13 +1,15 @@
-//! Where a node's routes come from, and the decisions that IPv6 borrows from there.
+//! Where a node's routes come from, what that says to the other layers, and the decisions that IPv6 borrows.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use lowmesh_ipv6::{ForwardContext, Verdict};
-use lowmesh_machine::DropReason;
-use lowmesh_rpl::Rpl;
-use lowmesh_units::Instant;
+use lowmesh_ipv6::{Addresses, ForwardContext, Verdict};
+use lowmesh_machine::{DropReason, Machine as _, debug_assert_accepted};
+use lowmesh_rpl::{Destination, Etx, Input, Rpl};
+use lowmesh_sixtop::Event;
+use lowmesh_units::{Eui64, Instant, Rank};
 use lowmesh_wire::ipv6::Address;
+use lowmesh_wire::rpl::Message;
 
 use crate::tree::Place;
 
@@ -18,6 +20,196 @@ pub(crate) enum Routing {
     Rpl(Box<Rpl>),
     /// They are given.
     Static(Place),
+}
+
+/// What routing says to the link layer and to IPv6.
+#[derive(Debug)]
+pub(crate) enum Output {
+    /// The preferred parent is another one, or none.
+    Parent {
+        /// The parent before.
+        old: Option<Eui64>,
+        /// The parent now.
+        new: Option<Eui64>,
+        /// The parent now is the root itself.
+        is_root: bool,
+    },
+    /// Beacons carry this join metric from now on, or there are none.
+    Beacons(Option<u8>),
+    /// Something that a scheduling function learns.
+    Scheduling(Event),
+    /// `target` is behind the neighbour `via`.
+    RouteAdded { target: Address, via: Address },
+    /// The route to `target` is over.
+    RouteRemoved { target: Address },
+    /// A message leaves for a node or a group.
+    Send { to: Address, message: Message },
+}
+
+impl Routing {
+    /// The link layer is up: a node with static routes has its place in the network at once, and says so.
+    pub(crate) fn start(&mut self, now: Instant) -> Vec<Output> {
+        match self {
+            Self::Rpl(_) => {
+                self.tell(now, Input::Start);
+                Vec::new()
+            }
+            Self::Static(place) => outputs_of(place),
+        }
+    }
+    /// The link layer is down.
+    pub(crate) fn stop(&mut self, now: Instant) {
+        self.tell(now, Input::Stop);
+    }
+    /// A message of RPL came from the node with the address `from`, or to a group.
+    pub(crate) fn on_message(
+        &mut self,
+        now: Instant,
+        from: Address,
+        multicast: bool,
+        message: &Message,
+    ) {
+        self.tell(now, Input::Message { from: from.0, multicast, message });
+    }
+    /// The link layer has an estimate of the link to a neighbour.
+    pub(crate) fn on_etx(&mut self, now: Instant, neighbour: Eui64, etx: u16, fresh: bool) {
+        let neighbour = Address::link_local(neighbour).0;
+        self.tell(now, Input::LinkEtx { neighbour, etx: Etx(etx), fresh });
+    }
+    /// The node is in a group from now on.
+    pub(crate) fn join(&mut self, now: Instant, group: Address) {
+        self.tell(now, Input::Join { group: group.0 });
+    }
+    /// The node is in a group no longer.
+    pub(crate) fn leave(&mut self, now: Instant, group: Address) {
+        self.tell(now, Input::Leave { group: group.0 });
+    }
+    fn tell(&mut self, now: Instant, input: Input<'_>) {
+        if let Self::Rpl(rpl) = self {
+            debug_assert_accepted(rpl.handle(now, input));
+        }
+    }
+
+    /// Handles a deadline if one has come.
+    pub(crate) fn deadline(&mut self, now: Instant) {
+        if self.next_deadline().is_some_and(|due| due <= now) {
+            self.tell(now, Input::Deadline);
+        }
+    }
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        match self {
+            Self::Rpl(rpl) => rpl.next_deadline(),
+            Self::Static(_) => None,
+        }
+    }
+    /// Takes the next output.
+    pub(crate) fn poll_output(&mut self) -> Option<Output> {
+        let Self::Rpl(rpl) = self else { return None };
+        loop {
+            let output = rpl.poll_output()?;
+            if let Some(output) = output_of(rpl, output) {
+                return Some(output);
+            }
+        }
+    }
+
+    /// True for a node with a place in a DODAG, or with a given one.
+    pub(crate) fn is_joined(&self) -> bool {
+        match self {
+            Self::Rpl(rpl) => rpl.is_joined(),
+            Self::Static(_) => true,
+        }
+    }
+    /// The preferred parent.
+    pub(crate) fn parent(&self) -> Option<Eui64> {
+        match self {
+            Self::Rpl(rpl) => rpl.preferred_parent().map(|address| Address(address).eui64()),
+            Self::Static(place) => place.parent,
+        }
+    }
+    /// The address of the root: the DODAGID, or where routes are given the address of a root itself.
+    pub(crate) fn root(&self, addresses: &Addresses) -> Option<Address> {
+        match self {
+            Self::Rpl(rpl) => rpl.dodag_id().map(Address),
+            Self::Static(place) => {
+                let here = addresses.global();
+                Some(place.root.map_or(here, |root| Address::global(here.prefix(), root)))
+            }
+        }
+    }
+    /// The children that registered for a group; where routes are given, nobody registers, and all get its packets.
+    pub(crate) fn subscribed(&self, group: &Address) -> Vec<Eui64> {
+        match self {
+            Self::Rpl(rpl) => {
+                rpl.subscribed(&group.0).map(|child| Address(*child).eui64()).collect()
+            }
+            Self::Static(place) => place.children.clone(),
+        }
+    }
+    /// The rank in a DODAG.
+    pub(crate) fn rank(&self) -> Option<Rank> {
+        match self {
+            Self::Rpl(rpl) => Some(rpl.rank()),
+            Self::Static(_) => None,
+        }
+    }
+}
+
+/// What a given place means to the other layers.
+fn outputs_of(place: &Place) -> Vec<Output> {
+    let children = place.children.iter().map(|child| Output::Scheduling(Event::ChildAdded(*child)));
+    let mut outputs: Vec<Output> = children.collect();
+    let metric = u8::try_from(place.hops).unwrap_or(u8::MAX);
+    outputs.push(Output::Beacons(Some(metric)));
+    outputs.push(Output::Parent { old: None, new: place.parent, is_root: place.hops == 1 });
+    outputs.extend(place.parent.map(|parent| Output::Scheduling(Event::KnownToParent(parent))));
+    outputs
+}
+
+/// What an output of RPL means to the other layers.
+fn output_of(rpl: &Rpl, output: lowmesh_rpl::Output) -> Option<Output> {
+    let eui64 = |address| Address(address).eui64();
+    Some(match output {
+        lowmesh_rpl::Output::ParentChanged { old, new } => {
+            let is_root = new.is_some_and(|new| rpl.dodag_id().map(eui64) == Some(eui64(new)));
+            Output::Parent { old: old.map(eui64), new: new.map(eui64), is_root }
+        }
+        lowmesh_rpl::Output::Joined { .. } | lowmesh_rpl::Output::RankChanged { .. } => {
+            Output::Beacons(join_metric(rpl))
+        }
+        lowmesh_rpl::Output::Detached => Output::Beacons(None),
+        lowmesh_rpl::Output::KnownToParent { parent } => {
+            Output::Scheduling(Event::KnownToParent(eui64(parent)))
+        }
+        lowmesh_rpl::Output::ChildAdded { child } => {
+            Output::Scheduling(Event::ChildAdded(eui64(child)))
+        }
+        lowmesh_rpl::Output::ChildRemoved { child } => {
+            Output::Scheduling(Event::ChildRemoved(eui64(child)))
+        }
+        lowmesh_rpl::Output::RouteAdded { target, via, .. } => {
+            // In non-storing mode `via` is no neighbour: source routes come from RPL itself.
+            return Address(via)
+                .is_link_local()
+                .then_some(Output::RouteAdded { target: Address(target), via: Address(via) });
+        }
+        lowmesh_rpl::Output::RouteRemoved { target } => {
+            Output::RouteRemoved { target: Address(target) }
+        }
+        lowmesh_rpl::Output::Send { to, message } => {
+            let to = match to {
+                Destination::AllRplNodes => Address::ALL_RPL_NODES,
+                Destination::Unicast(address) => Address(address),
+            };
+            Output::Send { to, message }
+        }
+    })
+}
+
+/// RFC 8180 s6.1 (join priority): DAGRank of the rank, less that of the root.
+fn join_metric(rpl: &Rpl) -> Option<u8> {
+    let hops = rpl.dag_rank().saturating_sub(1);
+    rpl.is_joined().then(|| u8::try_from(hops).unwrap_or(u8::MAX))
 }
 
 /// The next hop where routes are given and nobody looks for loops.

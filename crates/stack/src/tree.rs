@@ -118,6 +118,8 @@ fn climb(parents: &[Option<NodeId>], node: usize) -> Option<u16> {
 /// A node's place in a tree.
 #[derive(Debug)]
 pub(crate) struct Place {
+    /// The root of the tree; none outside of any.
+    pub(crate) root: Option<Eui64>,
     pub(crate) parent: Option<Eui64>,
     pub(crate) children: Vec<Eui64>,
     pub(crate) hops: u16,
@@ -126,7 +128,7 @@ pub(crate) struct Place {
 impl Place {
     /// The place of a node outside of any tree.
     pub(crate) const fn alone() -> Self {
-        Self { parent: None, children: Vec::new(), hops: 0 }
+        Self { root: None, parent: None, children: Vec::new(), hops: 0 }
     }
     /// The place of `node`.
     pub(crate) fn of(
@@ -137,6 +139,7 @@ impl Place {
         let outside = TreeError { node, why: "it is not in the tree" };
         Ok(Self {
             hops: tree.hops(node).ok_or(outside)?,
+            root: Some(eui64(NodeId(0))),
             parent: tree.parent(node).map(&eui64),
             children: tree.children(node).map(&eui64).collect(),
         })

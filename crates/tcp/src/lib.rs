@@ -43,5 +43,5 @@ pub use connection::{
     Config, Connection, Ending, InitialNumbers, Input, Output, SendSnapshot, State, Transmit,
     reset_for,
 };
-pub use profile::{ConfigError, Profile};
+pub use profile::{ConfigError, KeepAlive, Profile};
 pub use send::SendCounters;

@@ -36,6 +36,14 @@ pub const MSS_MIN: u16 = 48;
 pub const WINDOW_SCALE_MAX: u8 = 14;
 /// Age at which a timestamp of the peer no longer protects: RFC 7323 s5.5, 24 days.
 pub const PAWS_AGE: Duration = Duration::from_secs(24 * 24 * 3_600);
+/// Tick of the clock in initial sequence numbers: RFC 6528 s3, 4 us.
+pub const ISN_TICK: Duration = Duration::from_micros(4);
+/// Silence after which keep-alive asks: RFC 9293 s3.8.4 and Linux (tcp_keepalive_time), 2 h.
+pub const KEEP_ALIVE_IDLE: Duration = Duration::from_secs(2 * 3_600);
+/// Time between two of its probes: Linux (tcp_keepalive_intvl), 75 s.
+pub const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(75);
+/// Probes without an answer before it gives up: Linux (tcp_keepalive_probes), 9.
+pub const KEEP_ALIVE_PROBES: u32 = 9;
 
 /// First acknowledgements that are not delayed: Linux (TCP_MAX_QUICKACKS), 16.
 pub const QUICK_ACKS_MAX: u32 = 16;
@@ -50,12 +58,16 @@ pub const TIME_WAIT: Duration = Duration::from_secs(60);
 /// Segments out of order that are kept: ours, 256 ranges a connection; the farthest goes when one more comes.
 pub const OUT_OF_ORDER_MAX: usize = 256;
 
-/// Room for the timer in the loss probe of more than one segment: Linux (TCP_TIMEOUT_MIN), 2 ticks, 8 ms.
-pub const PROBE_MARGIN: Duration = Duration::from_millis(8);
+/// Room for the timer in the loss probe of more than one segment: Linux 6.7 (TCP_TIMEOUT_MIN_US), 2 ms.
+pub const PROBE_MARGIN: Duration = Duration::from_millis(2);
 /// The same of a lone segment, whose acknowledgement may be delayed: RFC 8985 s7.2 (WCDelAckT), 200 ms.
 pub const PROBE_MARGIN_LONE: Duration = Duration::from_millis(200);
 /// Rounding of the reordering timer: Linux (TCP_TIMEOUT_MIN_US), 2 ms.
 pub const REORDER_MARGIN: Duration = Duration::from_millis(2);
+/// Largest width of the reordering window, in quarters of the least round-trip time: Linux, 255.
+pub const REORDER_STEPS_MAX: u64 = 255;
+/// Recoveries for which a widened reordering window lasts: RFC 8985 s6.2 (RACK.reo_wnd_persist), 16.
+pub const REORDER_RECOVERIES: u32 = 16;
 /// Age of the least round-trip time: Linux (tcp_min_rtt_wlen), 300 s.
 pub const RTT_MIN_AGE: Duration = Duration::from_secs(300);
 

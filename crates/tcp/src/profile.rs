@@ -3,9 +3,11 @@
 use lowmesh_congestion::Window;
 use lowmesh_congestion::window::newreno;
 use lowmesh_registry::Row;
+use lowmesh_units::Duration;
 
 use crate::params::{
-    BUFFER_OCTETS, INITIAL_WINDOW_SEGMENTS, LLN_BUFFER_OCTETS, LLN_MSS, MSS_MIN, WINDOW_SCALE_MAX,
+    BUFFER_OCTETS, INITIAL_WINDOW_SEGMENTS, KEEP_ALIVE_IDLE, KEEP_ALIVE_INTERVAL,
+    KEEP_ALIVE_PROBES, LLN_BUFFER_OCTETS, LLN_MSS, MSS_MIN, WINDOW_SCALE_MAX,
 };
 
 /// The choices of one end.
@@ -40,8 +42,27 @@ pub struct Profile {
     pub frto: bool,
     /// Loss probes at the tail of a flight (RFC 8985 s7); with `sack` only.
     pub loss_probes: bool,
+    /// Asks a peer that has been silent whether it is still there; never if unset (RFC 9293 s3.8.4: off by default).
+    pub keep_alive: Option<KeepAlive>,
     /// Starts from the initial window after an idle RTO (RFC 5681 s4.1).
     pub slow_start_after_idle: bool,
+}
+
+/// When an idle connection asks for its peer, and when it gives up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeepAlive {
+    /// Time since the last segment of the peer.
+    pub idle: Duration,
+    /// Time from one probe to the next.
+    pub interval: Duration,
+    /// Probes without an answer after which the connection is over.
+    pub probes: u32,
+}
+
+impl KeepAlive {
+    /// The numbers of Linux, once a program asks for keep-alive.
+    pub const LINUX: Self =
+        Self { idle: KEEP_ALIVE_IDLE, interval: KEEP_ALIVE_INTERVAL, probes: KEEP_ALIVE_PROBES };
 }
 
 /// A profile that makes no connection.
@@ -72,6 +93,7 @@ impl Profile {
         nagle: true,
         frto: true,
         loss_probes: true,
+        keep_alive: None,
         slow_start_after_idle: true,
     };
     /// The ends of Pesola 2020 as far as measurements tell: Linux without SACK, with timestamps, over an MTU of 296.

@@ -30,6 +30,13 @@ pub struct Newest {
     send_interval: Duration,
 }
 
+impl Newest {
+    /// What had been delivered in total when it left; 0 without a segment.
+    pub fn delivered_before(&self) -> u64 {
+        self.stamp.map_or(0, |(stamp, _)| stamp.delivered)
+    }
+}
+
 impl Sampler {
     /// Nothing but the SYN is delivered.
     pub const fn new(now: Instant) -> Self {
@@ -91,6 +98,10 @@ impl Sampler {
             delivered_before: stamp.delivered,
             is_application_limited: stamp.is_application_limited,
         })
+    }
+    /// True while the application, or the window on purpose, limits the rate.
+    pub const fn is_limited(&self) -> bool {
+        self.limited_until > 0
     }
     /// The sender has less to send than the path can carry, or the window holds it back, with `in_flight` unacknowledged.
     pub fn limit(&mut self, in_flight: u32) {

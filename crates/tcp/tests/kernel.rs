@@ -4,10 +4,11 @@
 
 mod pair;
 
+use std::cmp::Ordering;
 use std::io::Read;
 
 use lowmesh_congestion::Window;
-use lowmesh_congestion::window::{bbr, newreno};
+use lowmesh_congestion::window::{bbr, cubic, newreno};
 use lowmesh_machine::Machine;
 use lowmesh_registry::Row;
 use lowmesh_tcp::{Config, Connection, InitialNumbers, Input, Output, Profile};
@@ -160,21 +161,36 @@ fn replay(
     (kernel, server.departures)
 }
 
-/// Segments that are the same at the same place and time.
+/// How late a timer of the kernel may be that was set `span` before: its wheel has coarser slots for longer times (64
+/// slots of a tick, then of 8 ticks, of 64, of 512).
+fn wheel_slot(span: Duration) -> Duration {
+    let tick = Duration::from_millis(4);
+    let slots = [(256, 1), (2_048, 8), (16_384, 64)];
+    let slot = slots.iter().find(|(below_ms, _)| span < Duration::from_millis(*below_ms));
+    tick * slot.map_or(512, |(_, ticks)| *ticks)
+}
+
+/// Segments that are the same at the same place and time. A pause before a segment means that a timer sent it.
 fn equal(kernel: &[Departure], ours: &[Departure]) -> usize {
-    let is_equal = |(theirs, ours): &(&Departure, &Departure)| {
-        let apart = theirs.0.since(ours.0).max(ours.0.since(theirs.0));
-        theirs.1 == ours.1 && theirs.2 == ours.2 && apart <= TOLERANCE
+    let is_equal = |index: &usize| {
+        let (theirs, ours) = (&kernel[*index], &ours[*index]);
+        let pause =
+            index.checked_sub(1).map_or(Duration::ZERO, |before| theirs.0.since(kernel[before].0));
+        let late = theirs.0.since(ours.0);
+        let is_in_time =
+            ours.0.since(theirs.0) <= TOLERANCE && late <= TOLERANCE + wheel_slot(pause);
+        theirs.1 == ours.1 && theirs.2 == ours.2 && is_in_time
     };
-    kernel.iter().zip(ours).filter(is_equal).count()
+    (0..kernel.len().min(ours.len())).filter(is_equal).count()
 }
 
 #[test]
 fn new_reno_sends_every_segment_when_the_kernel_did() {
-    let recordings: [(&str, &[u8], usize); 4] = [
+    let recordings: [(&str, &[u8], usize); 5] = [
         ("2500", include_bytes!("vectors/newreno-2500.txt.gz"), 1),
         ("28200", include_bytes!("vectors/newreno-28200.txt.gz"), 0),
         ("14100, 2 % lost", include_bytes!("vectors/newreno-14100-loss-2.txt.gz"), 2),
+        ("14100, bursts", include_bytes!("vectors/newreno-14100-bursts.txt.gz"), 1),
         ("endless", include_bytes!("vectors/newreno-endless.txt.gz"), 0),
     ];
     for (name, gz, apart_max) in recordings {
@@ -186,12 +202,23 @@ fn new_reno_sends_every_segment_when_the_kernel_did() {
     }
 }
 
+/// With SACK a copy may be cut at other places than its original. In the last recording a recovery of many losses sends
+/// copies up to 80 ms later than the kernel.
 #[test]
-fn rack_sends_every_segment_when_the_kernel_did() {
-    let gz = include_bytes!("vectors/newreno-sack-14100-loss-5.txt.gz");
-    let (kernel, ours) = replay(gz, &newreno::ROW, true);
-    println!("{} segments, {} equal", kernel.len(), equal(&kernel, &ours));
-    assert_eq!((kernel.len(), equal(&kernel, &ours)), (ours.len(), kernel.len()));
+fn rack_sends_every_segment_and_nearly_all_when_the_kernel_did() {
+    let recordings: [(&str, &[u8], usize); 4] = [
+        ("14100, 5 % lost", include_bytes!("vectors/newreno-sack-14100-loss-5.txt.gz"), 0),
+        ("2500, 2 % lost, a", include_bytes!("vectors/newreno-sack-2500-loss-2-a.txt.gz"), 4),
+        ("2500, 2 % lost, b", include_bytes!("vectors/newreno-sack-2500-loss-2-b.txt.gz"), 2),
+        ("2500, 2 % lost, c", include_bytes!("vectors/newreno-sack-2500-loss-2-c.txt.gz"), 26),
+    ];
+    for (name, gz, apart_max) in recordings {
+        let (kernel, ours) = replay(gz, &newreno::ROW, true);
+        assert_eq!(kernel.len(), ours.len(), "{name}");
+        let apart = kernel.len() - equal(&kernel, &ours);
+        println!("{name}: {} segments, {apart} apart", kernel.len());
+        assert!(apart <= apart_max, "{name}: {apart} of {}", kernel.len());
+    }
 }
 
 /// The phase of ProbeBW is random, so only Startup has the same times.
@@ -233,52 +260,97 @@ fn simulate(
     times
 }
 
-/// How a cell is judged.
-enum Near {
-    /// The median of the simulated runs lies so near to the kernel's.
-    Share(f64),
-    /// The kernel's median lies among the simulated runs: it comes of 3 runs that differ by half.
-    Range,
+/// The runs of the kernel, a line each cell: `window queue loss: seconds...`, written by `cargo xtask kernel-tcp`.
+fn kernel_runs() -> Vec<(String, Vec<f64>)> {
+    let text = match std::env::var("KERNEL_TCP_RUNS") {
+        Ok(file) => std::fs::read_to_string(file).expect("the file of runs"),
+        Err(_) => include_str!("kernel-runs.txt").to_owned(),
+    };
+    let line = |line: &str| {
+        let (cell, times) = line.split_once(": ").expect("a cell and its times");
+        let times = times.split(' ').map(|time| time.parse().expect("seconds")).collect();
+        (cell.to_owned(), times)
+    };
+    text.lines().map(line).collect()
 }
 
-/// Window, queue in octets, loss, the kernel's median in seconds, and how a simulated one is judged.
-type Cell = (&'static Row<dyn Window>, u64, Loss, f64, Near);
+fn median(sorted: &[f64]) -> f64 {
+    f64::midpoint(sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2])
+}
 
-/// The kernel's medians are those of 1 to 3 runs each, and of 13 for New Reno with 28,200 octets; ours of 15 runs.
+/// How far the rank sum of Mann and Whitney lies from its mean, in standard deviations; beyond 1.96 two samples differ
+/// with 95 %.
+fn rank_distance(ours: &[f64], kernel: &[f64]) -> f64 {
+    let wins = |a: f64| -> f64 {
+        let win = |b: &f64| match a.total_cmp(b) {
+            Ordering::Greater => 1.0,
+            Ordering::Equal => 0.5,
+            Ordering::Less => 0.0,
+        };
+        kernel.iter().map(win).sum()
+    };
+    let sum: f64 = ours.iter().map(|a| wins(*a)).sum();
+    let (m, n) = (ours.len() as f64, kernel.len() as f64);
+    (sum - m * n / 2.0) / (m * n * (m + n + 1.0) / 12.0).sqrt()
+}
+
+/// Without losses the kernel repeats itself, except where jitter decides which segments overflow the queue, or when HyStart
+/// ends slow start.
+fn is_chaotic(cell: &str) -> bool {
+    cell.ends_with('%')
+        || cell.starts_with("cubic")
+        || ["reno 14100 none", "bbr 2500 none"].contains(&cell)
+}
+
+/// The interval that holds the median with 95 %, by order statistics; the whole range of fewer than six runs.
+fn interval(sorted: &[f64]) -> (f64, f64) {
+    let runs = sorted.len() as f64;
+    let rank = (runs / 2.0 - 0.98 * runs.sqrt()).max(0.0) as usize;
+    (sorted[rank], sorted[sorted.len() - 1 - rank])
+}
+
+/// Median, interval, range and number of runs.
+fn summary(sorted: &[f64]) -> String {
+    let ((low, high), last) = (interval(sorted), sorted.len() - 1);
+    let (median, runs) = (median(sorted), sorted.len());
+    format!(
+        "{median:.1} ({low:.1} to {high:.1}; {:.1} to {:.1} in {runs})",
+        sorted[0], sorted[last]
+    )
+}
+
+/// 25 simulated runs a cell; medians within 3 % in quiet cells, and in the others within 15 % or without a significant
+/// difference.
 #[test]
 fn simulated_runs_take_as_long_as_the_kernels() {
-    use Near::{Range, Share};
-    let none = Loss::None;
-    let low = Loss::Independent { probability: 0.02 };
-    let cells: [Cell; 16] = [
-        (&newreno::ROW, 2_500, none, 40.4, Share(0.03)),
-        (&newreno::ROW, 14_100, none, 59.8, Share(0.03)),
-        (&newreno::ROW, 28_200, none, 102.0, Share(0.02)),
-        (&newreno::ROW, 1_410_000, none, 35.7, Share(0.01)),
-        (&bbr::ROW, 2_500, none, 69.8, Share(0.1)),
-        (&bbr::ROW, 14_100, none, 38.0, Share(0.02)),
-        (&bbr::ROW, 28_200, none, 38.1, Share(0.02)),
-        (&bbr::ROW, 1_410_000, none, 37.6, Share(0.02)),
-        (&newreno::ROW, 2_500, low, 45.4, Range),
-        (&newreno::ROW, 14_100, low, 42.9, Range),
-        (&newreno::ROW, 28_200, low, 46.2, Range),
-        (&newreno::ROW, 1_410_000, low, 46.1, Range),
-        (&bbr::ROW, 2_500, low, 72.9, Range),
-        (&bbr::ROW, 14_100, low, 40.0, Range),
-        (&bbr::ROW, 28_200, low, 40.0, Range),
-        (&bbr::ROW, 1_410_000, low, 39.4, Range),
-    ];
-    for (window, queue, loss, kernel, near) in cells {
-        let times = simulate(window, queue, loss, 15);
-        let (least, median, most) = (times[0], times[7], times[14]);
-        let cell = format!(
-            "{} {queue} {loss:?}: {median:.1} ({least:.1} to {most:.1}), kernel {kernel}",
-            window.name
+    for (cell, kernel) in kernel_runs() {
+        let mut parts = cell.split(' ');
+        let mut part = || parts.next().expect("window, queue and loss");
+        let window = match part() {
+            "reno" => &newreno::ROW,
+            "bbr" => &bbr::ROW,
+            "cubic" => &cubic::ROW,
+            other => panic!("{other} is no window of this test"),
+        };
+        let queue = part().parse().expect("octets");
+        let loss = match part() {
+            "none" => Loss::None,
+            _ => Loss::Independent { probability: 0.02 },
+        };
+        let ours = simulate(window, queue, loss, 25);
+        let (theirs, median_ours) = (median(&kernel), median(&ours));
+        let (share, distance) = (median_ours / theirs - 1.0, rank_distance(&ours, &kernel));
+        println!(
+            "{cell}: {}, kernel {}, {:+.1} %, rank distance {distance:+.2}",
+            summary(&ours),
+            summary(&kernel),
+            share * 100.0
         );
-        println!("{cell}");
-        match near {
-            Share(share) => assert!((median / kernel - 1.0).abs() <= share, "{cell}"),
-            Range => assert!((least..=most).contains(&kernel), "{cell}"),
-        }
+        let is_near = if is_chaotic(&cell) {
+            share.abs() <= 0.15 || distance.abs() <= 1.96
+        } else {
+            share.abs() <= 0.03
+        };
+        assert!(is_near, "{cell}");
     }
 }

@@ -163,20 +163,27 @@ const UNITS: [(&str, u64); 7] = [
 
 /// A text that is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a duration: write a number and a unit, as in 10min, 2s, 250ms")]
+#[error(
+    "`{0}` is not a duration: write a number with a unit, as in 10min, 2s or 250ms; a number alone counts seconds"
+)]
 pub struct ParseDurationError(pub String);
 
 impl FromStr for Duration {
     type Err = ParseDurationError;
 
-    /// Reads one number (whole or decimal) with its unit: d, h, min, s, ms, us, ns.
+    /// Reads one number (whole or decimal) with its unit: d, h, min, s, ms, us, ns; without a unit it counts seconds.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let error = || ParseDurationError(text.to_string());
         let trimmed = text.trim();
-        let split = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(error)?;
+        let split = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.');
+        let split = split.unwrap_or(trimmed.len());
         let (number, unit) = trimmed.split_at(split);
         let unit = unit.trim();
-        let unit = if unit == "m" { "min" } else { unit };
+        let unit = match unit {
+            "" => "s",
+            "m" => "min",
+            unit => unit,
+        };
         let (_, ns) = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(error)?;
         if let Ok(whole) = number.parse::<u64>() {
             return whole.checked_mul(*ns).map(Self).ok_or_else(error);
@@ -294,6 +301,8 @@ mod tests {
         }
         assert_eq!("1.5s".parse(), Ok(Duration::from_millis(1500)));
         assert_eq!("10 min".parse(), Ok(Duration::from_secs(600)));
+        assert_eq!("90".parse(), Ok(Duration::from_secs(90)));
+        assert_eq!("0.25".parse(), Ok(Duration::from_millis(250)));
         assert_eq!(format!("{}", Duration::from_secs(600)), "10min");
     }
 
@@ -306,7 +315,7 @@ mod tests {
 
     #[test]
     fn what_is_not_a_duration_is_named_in_the_error() {
-        for text in ["", "10", "s", "10 parsecs", "-3s", "1..2s", "99999999999999d"] {
+        for text in ["", ".", "s", "10 parsecs", "-3s", "1..2s", "99999999999999d"] {
             let error = text.parse::<Duration>().expect_err(text);
             assert!(format!("{error}").contains(text));
         }

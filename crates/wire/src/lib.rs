@@ -19,6 +19,7 @@ pub mod link_format;
 pub mod lowpan;
 pub mod mpl;
 pub mod neighbour;
+pub mod pcap;
 pub mod problem_details;
 pub mod router;
 pub mod rpl;

@@ -25,7 +25,8 @@ pub struct Config {
 }
 
 impl Config {
-    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+    /// Checks that the values make a link.
+    pub fn check(&self) -> Result<(), ConfigError> {
         let error = |key, value, allowed| Err(ConfigError { key, value, allowed });
         if self.rate_bits_per_second == 0 {
             return error("rate_bits_per_second", 0.0, "a link sends at least 1 bit per second");

@@ -6,6 +6,8 @@
 //!               full: Dropped            Lost
 //! ```
 //!
+//! [`Serial`] is the serial line of a border router that has little memory.
+//!
 //! [`Link`] is a machine of virtual time and knows nothing of the packets but their length. A path has two links, one
 //! a direction; each draws from a stream of its own. [`History`] records the length of the queue at every change.
 //!
@@ -37,9 +39,11 @@ mod error;
 mod history;
 mod link;
 mod loss;
+mod serial;
 
 pub use config::Config;
 pub use error::ConfigError;
 pub use history::{History, QueueSample};
 pub use link::{Counters, Input, Link, Output};
 pub use loss::Loss;
+pub use serial::{Serial, SerialConfig, SerialInput, SerialOutput};

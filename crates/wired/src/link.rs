@@ -109,6 +109,15 @@ impl<P: 'static> Link<P> {
         let sending = usize::from(matches!(self.serialiser, Serialiser::Busy { .. }));
         self.queue.len() + sending + self.on_the_way.len()
     }
+    /// The packets that wait, are being sent or are in flight.
+    pub fn contents(&self) -> impl Iterator<Item = &P> {
+        let waiting = self.queue.iter().map(|(packet, _)| packet);
+        let sending = match &self.serialiser {
+            Serialiser::Idle => None,
+            Serialiser::Busy { packet, .. } => Some(packet),
+        };
+        waiting.chain(sending).chain(self.on_the_way.iter().map(|(_, packet)| packet))
+    }
     fn offer(&mut self, now: Instant, packet: P, octets: u32) {
         self.counters.offered += 1;
         if let Serialiser::Idle = self.serialiser {

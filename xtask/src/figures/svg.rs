@@ -88,6 +88,49 @@ impl Svg {
         ));
     }
 
+    /// A curve that leaves `from` downwards and reaches `to` from above, with an arrowhead there.
+    pub fn arrow(&mut self, from: (f64, f64), to: (f64, f64), stroke: Stroke) {
+        let ((x0, y0), (x1, y1)) = (from, to);
+        let Stroke { colour, width, .. } = stroke;
+        let (length, half) = (5.0 + 2.0 * width, 2.2 + 1.4 * width);
+        self.descent((x0, y0), (x1, y1 - length), stroke);
+        self.head((x1, y1), (half, length), colour);
+    }
+
+    /// The same without an arrowhead.
+    pub fn descent(&mut self, from: (f64, f64), to: (f64, f64), stroke: Stroke) {
+        let ((x0, y0), (x1, y1)) = (from, to);
+        let middle = f64::midpoint(y0, y1);
+        let Stroke { colour, width, .. } = stroke;
+        self.add(format_args!(
+            "<path d=\"M{x0:.1},{y0:.1} C{x0:.1},{middle:.1} {x1:.1},{middle:.1} {x1:.1},{y1:.1}\" fill=\"none\" \
+             stroke=\"{colour}\" stroke-width=\"{width}\"/>"
+        ));
+    }
+
+    /// A filled triangle of this half width and length whose tip is down at the point.
+    fn head(&mut self, (x, y): (f64, f64), (half, length): (f64, f64), colour: &str) {
+        let points = joined(&[(x - half, y - length), (x + half, y - length), (x, y)]);
+        self.add(format_args!("<polygon points=\"{points}\" fill=\"{colour}\"/>"));
+    }
+
+    /// A horizontal arrow.
+    pub fn sideways(&mut self, from: f64, to: f64, y: f64, stroke: Stroke) {
+        let Stroke { colour, width, .. } = stroke;
+        let tail = to - 7.0 * (to - from).signum();
+        self.line(&[(from, y), (tail, y)], Stroke::solid(colour, width));
+        let points = joined(&[(tail, y - 3.6), (tail, y + 3.6), (to, y)]);
+        self.add(format_args!("<polygon points=\"{points}\" fill=\"{colour}\"/>"));
+    }
+
+    /// A rectangle with round corners.
+    pub fn plate(&mut self, (x, y, width, height): (f64, f64, f64, f64), fill: &str, edge: &str) {
+        self.add(format_args!(
+            "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" rx=\"7\" \
+             fill=\"{fill}\" stroke=\"{edge}\"/>"
+        ));
+    }
+
     /// A filled area with this edge, a quarter opaque.
     pub fn area(&mut self, points: &[(f64, f64)], colour: &str) {
         let points = joined(points);

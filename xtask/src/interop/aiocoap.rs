@@ -89,7 +89,8 @@ fn watches(stage: &Stage<'_>, python: &Path) -> impl Iterator<Item = Watch> + us
     .into_iter()
 }
 
-fn script(name: &str) -> String {
+/// The path of a script beside the gates.
+pub fn script(name: &str) -> String {
     process::root().join("xtask").join("interop").join(name).to_string_lossy().into_owned()
 }
 

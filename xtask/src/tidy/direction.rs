@@ -37,6 +37,11 @@ const ASYNCHRONOUS: &[&str] = &["net", "gateway", "lowmesh"];
 /// Packages outside the floors: tools that no crate depends on, except for tests.
 const TOOLS: &[&str] = &["xtask", "fuzz", "testkit"];
 
+/// The floors from the ground up, each with the crates that may stand on it.
+pub fn floors() -> &'static [&'static [&'static str]] {
+    FLOORS
+}
+
 /// True for a crate that must build without `std`.
 pub fn is_for_devices(name: &str) -> bool {
     FLOORS[..4].iter().any(|floor| floor.contains(&name)) || PROTOCOLS.contains(&name)

@@ -9,6 +9,8 @@ use super::{Breach, TextFile};
 
 const SENTENCE_WORDS_MAX: usize = 40;
 const COLUMNS_MAX: usize = 140;
+/// Two screens.
+const README_LINES_MAX: usize = 100;
 
 /// Phrases that pages avoid outside of quotations, each with what to write instead.
 const LIST: &str = "\
@@ -33,6 +35,11 @@ pub fn is_page(path: &str) -> bool {
 /// Breaches of one page.
 pub fn breaches(file: &TextFile) -> Vec<Breach> {
     let mut found = long_lines(file);
+    let lines = file.text.lines().count();
+    if file.path == "README.md" && lines > README_LINES_MAX {
+        let message = format!("{lines} lines: move some to docs/; the limit is {README_LINES_MAX}");
+        found.push(Breach::error(&file.path, message));
+    }
     found.extend(long_sentences(file));
     let text = prose(&file.text).map(Option::unwrap_or_default).collect::<Vec<_>>();
     let unquoted = TextFile { path: file.path.clone(), text: without_quotations(&text.join("\n")) };
@@ -260,6 +267,13 @@ mod tests {
             assert!(found(&free).is_empty(), "{free}");
         }
         assert_eq!(found(&format!("<!-- rows: x -->\n<!-- end -->\n{line}")).len(), 1);
+    }
+
+    #[test]
+    fn the_readme_fits_two_screens() {
+        let readme = |lines| TextFile { path: "README.md".to_owned(), text: "a\n\n".repeat(lines) };
+        assert!(breaches(&readme(README_LINES_MAX / 2)).is_empty());
+        assert_eq!(breaches(&readme(README_LINES_MAX / 2 + 1)).len(), 1);
     }
 
     #[test]

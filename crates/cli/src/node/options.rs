@@ -10,6 +10,7 @@ use lowmesh_units::{Channel, Duration, Eui64, PanId};
 use lowmesh_wire::ipv6::{Address, Prefix};
 use lowmesh_wire::lowpan::Contexts;
 
+use crate::duration::positive;
 use crate::failure::Failure;
 
 /// The node and its air.
@@ -210,11 +211,6 @@ fn eui64(text: &str) -> Result<Eui64, String> {
     octets.and_then(|octets| octets.try_into().ok()).map(Eui64).ok_or_else(|| {
         "write eight octets of two hexadecimal digits, as in 02:4c:4d:00:00:00:00:01".to_owned()
     })
-}
-
-fn positive(text: &str) -> Result<Duration, String> {
-    let time: Duration = text.parse().map_err(|error| format!("{error}"))?;
-    if time.is_zero() { Err("it must be longer than 0s".to_owned()) } else { Ok(time) }
 }
 
 fn buffers(text: &str) -> Result<usize, String> {

@@ -24,12 +24,6 @@ const SIZE: u16 = 56;
 
 /// Check whether a node answers ICMPv6 echo requests, and how fast
 #[derive(Debug, clap::Args)]
-#[command(after_help = "EXAMPLES\n\
-    \u{20} lowmesh node --zep localhost:17754 --eui64 02:4c:4d:00:00:00:00:01 ping fe80::4c:4d00:0:2\n\
-    \u{20} lowmesh node --zep localhost:17754 --eui64 02:4c:4d:00:00:00:00:01 --fragments sfr --counters \\\n\
-    \u{20}     ping fe80::4c:4d00:0:2 -c 10 -s 1232\n\n\
-    The options of the node stand before `ping`; `lowmesh node --help` lists them.\n\
-    Exit codes: 0 a node answered, 2 usage, 3 no answer.")]
 pub struct Args {
     /// IPv6 address of the node to ask
     #[arg(value_name = "ADDRESS")]
@@ -82,7 +76,7 @@ pub fn execute(setup: &Setup, args: &Args, out: &mut impl Write) -> Result<(), F
             writeln!(out, "{to}: ping {number}: {line}")?;
             out.flush()?;
         }
-        let pause = Duration::from_secs_f64(args.pace.interval);
+        let pause = args.pace.interval;
         if number < args.pace.count && !session.rest(pause)? {
             break;
         }
@@ -99,18 +93,25 @@ pub fn execute(setup: &Setup, args: &Args, out: &mut impl Write) -> Result<(), F
 }
 
 /// Sends one request and waits for its end.
-fn ping(session: &mut Session, to: Address, echo: &Echo, timeout: f64) -> Result<End, Failure> {
+fn ping(
+    session: &mut Session,
+    to: Address,
+    echo: &Echo,
+    timeout: Duration,
+) -> Result<End, Failure> {
     let Some(request) = session.send(Input::Ping { to, echo: echo.clone() })? else {
         return Ok(End::Stopped);
     };
-    let until = session.now() + Duration::from_secs_f64(timeout);
+    let until = session.now() + timeout;
     loop {
         let output = match session.next(Some(until))? {
             SessionEvent::Said(at, Output::Pong { echo: answer, .. }) if answer == *echo => {
                 return Ok(End::Answered(at));
             }
             SessionEvent::Said(_, output) => output,
-            SessionEvent::Due => return Ok(End::Lost(format!("no answer within {timeout} s"))),
+            SessionEvent::Due => {
+                return Ok(End::Lost(format!("no answer within {} s", timeout.as_secs_f64())));
+            }
             SessionEvent::Stopped => return Ok(End::Stopped),
         };
         match output {

@@ -29,14 +29,6 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Send one request over the node and print its answer
 #[derive(Debug, clap::Args)]
-#[command(after_help = "EXAMPLES\n\
-    \u{20} lowmesh node --zep localhost:17754 --eui64 02:4c:4d:00:00:00:00:01 \\\n\
-    \u{20}     get coap://[fe80::4c:4d00:0:2]/clock\n\
-    \u{20} lowmesh node --zep localhost:17754 --eui64 02:4c:4d:00:00:00:00:01 --fragments sfr \\\n\
-    \u{20}     put coap://[fe80::4c:4d00:0:2]/config -f config.json -t json -b 64\n\n\
-    The options of the node stand before the verb; `lowmesh node --help` lists them.\n\
-    The payload of the answer goes to stdout, everything else to stderr.\n\
-    Exit codes: 0 done, 2 usage, 3 no answer, 4 the server says 4.xx, 5 it says 5.xx.")]
 pub struct Args {
     /// coap:// with an IPv6 address, which needs no zone, as in coap://[fe80::4c:4d00:0:2]/clock
     uri: String,

@@ -18,23 +18,19 @@ use super::target::{reachable, words};
 use crate::body::plain;
 use crate::console::say;
 use crate::diagnostic::hex;
+use crate::duration;
 use crate::failure::Failure;
-use crate::template::{decoded, seconds};
+use crate::template::decoded;
 
 /// Octets of data in the largest packet: 1280 (RFC 4944 s5) without the headers of IPv6 and UDP.
 const DATA_OCTETS_MAX: usize = 1280 - 40 - 8;
-/// How long an answer is waited for, seconds: ours, longer than a packet and its answer take with all their retries.
-const WAIT_S: f64 = 10.0;
+/// How long an answer is waited for: ours, longer than a packet and its answer take with all their retries.
+const WAIT: Duration = Duration::from_secs(10);
 const HINT: &str = "does the peer listen on this port? `--drops` shows what is lost here";
 
 /// Send a UDP datagram and print what comes back, or print what comes to a port
 #[derive(Debug, clap::Args)]
-#[command(after_help = "EXAMPLES\n\
-    \u{20} lowmesh node --zep localhost:17754 --eui64 02:4c:4d:00:00:00:00:01 udp fe80::4c:4d00:0:2 7 hello\n\
-    \u{20} lowmesh node --zep localhost:17754 --eui64 02:4c:4d:00:00:00:00:01 udp --listen 4000\n\n\
-    The options of the node stand before `udp`; `lowmesh node --help` lists them.\n\
-    Data goes to stdout, one datagram a line, as text or else in hexadecimal; everything else to stderr.\n\
-    Exit codes: 0 done, 2 usage, 3 nothing came.")]
+#[command(override_usage = "lowmesh node <NODE OPTIONS> udp [OPTIONS] [ADDRESS] [PORT] [DATA]")]
 pub struct Args {
     /// IPv6 address that the datagram goes to
     #[arg(value_name = "ADDRESS", required_unless_present = "listen", requires = "data")]
@@ -50,9 +46,9 @@ pub struct Args {
     /// Datagrams to wait for [default: 1 after a datagram was sent, else all until Ctrl-C]; 0 waits until the datagram has left
     #[arg(short, long, value_name = "NUMBER")]
     count: Option<u64>,
-    /// Seconds to wait for them [default: 10 after a datagram was sent]
-    #[arg(short = 'B', long, value_name = "SECONDS", value_parser = seconds)]
-    timeout: Option<f64>,
+    /// Time to wait for them [default: 10s after a datagram was sent]
+    #[arg(short = 'B', long, value_name = "TIME", value_parser = duration::wait)]
+    timeout: Option<Duration>,
 }
 
 /// Sends the datagram and shows what comes.
@@ -104,7 +100,7 @@ fn exchange(
     order: Option<(Peer, Vec<u8>)>,
     out: &mut impl Write,
 ) -> Result<(), Failure> {
-    let timeout = args.timeout.or(order.is_some().then_some(WAIT_S));
+    let timeout = args.timeout.or(order.is_some().then_some(WAIT));
     let count = args.count.or(order.is_some().then_some(1));
     let peer = order.as_ref().map(|(peer, _)| peer.0);
     if let Some((peer, payload)) = order {
@@ -115,7 +111,7 @@ fn exchange(
         };
         wait.sent = Some((packet, began));
     }
-    let until = timeout.map(|timeout| wait.session.now() + Duration::from_secs_f64(timeout));
+    let until = timeout.map(|timeout| wait.session.now() + timeout);
     while wait.sent.is_some() && count == Some(0) || count.is_none_or(|count| wait.came < count) {
         match wait.session.next(until)? {
             SessionEvent::Said(_, Output::Packet(Packet::PassedOn(packet)))
@@ -135,7 +131,7 @@ fn exchange(
             }
             SessionEvent::Said(at, _) => wait.show(at, out)?,
             SessionEvent::Due if wait.came == 0 => {
-                let waited = timeout.unwrap_or_default();
+                let waited = timeout.unwrap_or_default().as_secs_f64();
                 let message = format!("nothing came within {waited} s");
                 return Err(Failure::no_answer(message, HINT));
             }

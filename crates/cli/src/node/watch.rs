@@ -106,6 +106,7 @@ impl Watch {
             Packet::Born(handle, class) => {
                 self.packets.insert(handle, origin(class));
             }
+            Packet::Addressed(..) => {}
             Packet::Accepted(handle) => {
                 self.packets.entry(handle).or_insert("packet of a neighbour");
             }
@@ -143,6 +144,7 @@ const fn origin(class: Class) -> &'static str {
         Class::Request => "request of this node",
         Class::Response => "response of this node",
         Class::Control => "ICMPv6 message of this node",
+        Class::Group => "packet of this node to a group",
     }
 }
 

@@ -6,6 +6,8 @@ use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width, presets};
 use lowmesh_lab::build;
 use lowmesh_lab::claims::{Answer, Paper, Summary};
 
+use crate::console::wrapped;
+
 /// Columns of the narrowest terminal in use, so that files and terminals show the same table.
 const WIDTH: u16 = 80;
 /// Widths of the columns with the claim's name, its place and its verdict; the others share the rest.
@@ -64,15 +66,19 @@ fn write_table(answers: &[Answer], out: &mut dyn Write) -> io::Result<()> {
 /// All that is known about one claim.
 fn write_block(answer: &Answer, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}  {}  {}", answer.id, answer.verdict.word().to_uppercase(), answer.place)?;
-    writeln!(out, "    {}", answer.text)?;
-    writeln!(out, "    claimed   {}", answer.claimed)?;
-    writeln!(out, "    measured  {}", answer.measured_words())?;
-    writeln!(out, "    why       {}", answer.why)?;
+    let mut line = |text: String, indent| {
+        writeln!(out, "{}", wrapped(&text, WIDTH.into(), &" ".repeat(indent)))
+    };
+    line(format!("    {}", answer.text), 4)?;
+    line(format!("    claimed   {}", answer.claimed), 14)?;
+    line(format!("    measured  {}", answer.measured_words()), 14)?;
+    line(format!("    why       {}", answer.why), 14)?;
     if let Some(power) = &answer.power {
-        writeln!(out, "    power     {}", power.words())?;
+        line(format!("    power     {}", power.words()), 14)?;
     }
     if !answer.note.is_empty() {
-        writeln!(out, "    note      {}", answer.note)?;
+        line(format!("    note      {}", answer.note), 14)?;
     }
+    // A command to copy is one line.
     writeln!(out, "    see       {}", answer.command)
 }

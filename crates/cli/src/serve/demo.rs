@@ -1,12 +1,14 @@
 //! Resources for trying a client: a greeting, a counter, the time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use lowmesh_coap::ResponseTemplate;
 use lowmesh_coap::resource::{Methods, Resource};
 use lowmesh_net::clock::ntp_timestamp;
 use lowmesh_net::server::{Handler, Server};
-use lowmesh_wire::coap::ContentFormat;
+use lowmesh_wire::coap::{Code, ContentFormat};
 
 use super::reply::text;
 
@@ -23,6 +25,22 @@ pub fn resources(server: &mut Server) {
     let time = Resource::new(Methods::GET, Handler::new(|_| text(time_of_day(ntp_timestamp()))));
     let time = time.format(ContentFormat::TEXT_PLAIN).observable();
     server.insert("/time", time.attribute("title", "The time of day, UTC").multicast());
+    let light = Mutex::new(b"off".to_vec());
+    let light = Handler::new(move |request| {
+        let mut light = light.lock().unwrap_or_else(PoisonError::into_inner);
+        if request.method() == Code::GET {
+            return text(String::from_utf8_lossy(&light));
+        }
+        if !matches!(request.payload(), b"on" | b"off") {
+            return ResponseTemplate::new(Code::BAD_REQUEST).with_payload(b"on or off".to_vec());
+        }
+        light.clear();
+        light.extend_from_slice(request.payload());
+        ResponseTemplate::new(Code::CHANGED)
+    });
+    let light = Resource::new(Methods::GET | Methods::PUT, light).format(ContentFormat::TEXT_PLAIN);
+    let light = light.attribute("rt", "g.light").attribute("title", "A light of a group");
+    server.insert("/gp/lights/demo", light.multicast());
     tick(server, "/time", Duration::from_secs(1), || true);
 }
 

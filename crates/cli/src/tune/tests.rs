@@ -84,6 +84,19 @@ fn the_best_set_is_printed_as_toml_that_a_scenario_takes() {
 }
 
 #[test]
+fn keys_of_other_algorithms_are_tuned_and_compared_with_the_scenario() {
+    let line = "grid-25 --objective delay_p95 --budget 30 --seeds 3 --seed 20";
+    let keys = "--key schedule.function --key cocoa.alpha --set coap.congestion=cocoa";
+    let (result, text) = tune("keys", &format!("{line} {keys}"));
+    result.expect("no run fails");
+    assert!(text.contains("over unchanged") && text.contains("better"), "{text}");
+    assert!(text.contains("\n[schedule]\n") && text.contains("\n[cocoa]\nalpha = 0."), "{text}");
+    let (refused, _) = tune("keys-refused", &format!("{line} --key mac.retries"));
+    let Err(Failure::Usage { message, .. }) = refused else { panic!("no row has it") };
+    assert!(message.starts_with("mac.retries cannot be tuned"), "{message}");
+}
+
+#[test]
 fn json_holds_the_same_and_nothing_else_is_on_stdout() {
     let (result, text) =
         tune("json", "grid-25 --objective delay_p95 --budget 30 --seeds 3 --seed 20 --json");

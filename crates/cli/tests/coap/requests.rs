@@ -119,7 +119,7 @@ fn bad_input_ends_with_2_and_a_hint() {
         (&["get", "coap://127.0.0.1/", "-O", "hop-limit,many"], "takes a number"),
         (&["get", "coap://127.0.0.1/", "-t", "jsn"], "a media type"),
         (&["get", "coap://127.0.0.1/", "-A", "70000"], "a media type"),
-        (&["get", "coap://127.0.0.1/", "-B", "0"], "above 0"),
+        (&["get", "coap://127.0.0.1/", "-B", "0"], "longer than 0s"),
         (&["get", "coap://127.0.0.1/", "-m", "fetsh"], "ipatch"),
         (&["get", "coap://127.0.0.1/", "-E", "no/such/file"], "no/such/file"),
         (&["get", "coap://127.0.0.1/", "-P", "127.0.0.1"], "coap://"),
@@ -175,4 +175,24 @@ fn a_secure_server_that_is_silent_is_no_question_of_keys() {
     let uri = format!("coaps://{}/", silent.local_addr().expect("bound"));
     let ended = lowmesh(&["get", &uri, "-u", "us", "-k", "secret", "-B", "0.3"]);
     assert_eq!(ended.status.code(), Some(3), "{}", stderr(&ended));
+}
+
+#[test]
+fn a_payload_comes_from_a_file_as_it_is() {
+    let uri = Server::start().uri("/echo");
+    let file = std::env::temp_dir().join(format!("lowmesh-payload-{}", std::process::id()));
+    std::fs::write(&file, "50%25 of @all").expect("the system's folder is writable");
+    let text = format!("@{}", file.display());
+    let ended = lowmesh(&["put", &uri, "-e", &text, "-B", "5s"]);
+    _ = std::fs::remove_file(&file);
+    assert_eq!(String::from_utf8_lossy(&ended.stdout), "350%25 of @all", "{}", stderr(&ended));
+    let literal = lowmesh(&["put", &uri, "-e", "%40home"]);
+    assert_eq!(String::from_utf8_lossy(&literal.stdout), "3@home", "{}", stderr(&literal));
+    let absent = lowmesh(&["put", &uri, "-e", "@no/such/file"]);
+    assert_eq!(absent.status.code(), Some(2));
+    assert!(
+        stderr(&absent).starts_with("error: cannot read no/such/file: "),
+        "{}",
+        stderr(&absent)
+    );
 }

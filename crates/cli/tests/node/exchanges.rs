@@ -113,7 +113,7 @@ fn what_a_verb_cannot_do_is_refused_before_a_frame_leaves() {
         (&["get", "coaps://[fe80::9]/clock"][..], "speaks no coaps"),
         (&["get", "coap://node/clock"], "a node knows no names"),
         (&["get", "coap://[2001:db8::9]/clock"], "add --route 2001:db8::9/128 via"),
-        (&["get", &clock, "-o", "no/such/folder/x"], "its folder is not there"),
+        (&["get", &clock, "-o", "no/such/folder/x"], "its folder does not exist"),
         (&["get", "coap://[ff02::fd]/clock"], "sends nothing to a group"),
         (&["get", &clock, "--cc", "coca"], "--cc <NAME>"),
         (&["put", &clock, "-f", "no/such/file"], "cannot read no/such/file"),

@@ -3,11 +3,11 @@
 use alloc::vec::Vec;
 
 use lowmesh_units::{Duration, Instant};
-use lowmesh_wire::coap::{Code, Kind, MessageId, Options, Token};
+use lowmesh_wire::coap::{Code, HEADER_LEN, Kind, MessageId, Options, Token};
 
 use crate::event::{Purpose, ResponseTemplate};
 use crate::exchange::Name;
-use crate::no_response::Unwanted;
+use crate::no_response::{Suppression, Unwanted};
 use crate::observe::{Place, registers};
 
 /// A message that this endpoint wants to get through: a request, or a separate response.
@@ -30,6 +30,10 @@ impl<P> Outgoing<P> {
     /// The message ID under which it has left.
     pub(crate) fn message_id(&self) -> MessageId {
         MessageId(u16::from_be_bytes([self.bytes[2], self.bytes[3]]))
+    }
+    /// Writes another message ID for the next copy.
+    pub(crate) fn renumber(&mut self, message_id: MessageId) {
+        self.bytes[2..HEADER_LEN].copy_from_slice(&message_id.0.to_be_bytes());
     }
 }
 
@@ -69,8 +73,13 @@ pub(crate) enum Expects {
     /// One after the other, while the server keeps the observation (RFC 7641): the place of the
     /// newest in their order, once there is one.
     Notifications(Option<Place>),
-    /// One from each member of a group (RFC 7252 s8.2).
-    Group,
+    /// One or more from each member of a group (RFC 7252 s8.2).
+    Group {
+        /// How long they are taken.
+        wait: Duration,
+        /// The members are observed (RFC 10020 s3.7): answers are taken for as long as the application wants.
+        observes: bool,
+    },
 }
 
 impl Expects {
@@ -153,7 +162,7 @@ pub(crate) struct Incoming<P> {
     pub(crate) token: Token,
     pub(crate) answer: Answer,
     /// Classes of response that do not leave.
-    pub(crate) unwanted: Unwanted,
+    pub(crate) unwanted: Suppression,
     /// When something has to happen.
     pub(crate) due: Instant,
 }

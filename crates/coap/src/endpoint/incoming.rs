@@ -11,7 +11,7 @@ use super::outgoing::{NO_MESSAGE_ID, NO_ROOM, OwnExchanges, TOO_LONG, Wanted};
 use crate::PeerAddress;
 use crate::event::{Discard, Purpose, ResponseTemplate};
 use crate::exchange::{ExchangeId, Name, Output};
-use crate::no_response::Unwanted;
+use crate::no_response::Suppression;
 use crate::params::{INCOMING_MULTICAST_DIVISOR, INCOMING_UNPROVEN_DIVISOR};
 use crate::rejection::{ANSWERED, check_response};
 
@@ -74,10 +74,7 @@ impl<P: PeerAddress> Requests<P> {
             _ if multicast => (Answer::Multicast, now + non_lifetime),
             _ => (Answer::NonConfirmable, now + non_lifetime),
         };
-        // RFC 7252 s8.2: errors are not sent to a group's client, unless it says that it wants them
-        // (RFC 7967 s2.1).
-        let otherwise = if multicast { Unwanted::ERRORS } else { Unwanted::NOTHING };
-        let unwanted = Unwanted::from_options(view.options()).unwrap_or(otherwise);
+        let unwanted = Suppression::of(view.options(), multicast);
         let exchange = layer.ids.next();
         let (message_id, token) = (view.message_id(), view.token());
         let incoming = Incoming { peer: from, message_id, token, answer, unwanted, due };
@@ -128,7 +125,7 @@ impl<P: PeerAddress> Requests<P> {
     ) -> Result<(), Rejected> {
         check_response("response", response.code)?;
         let Some(asked) = self.0.get(&exchange) else { return Err(ANSWERED) };
-        if asked.unwanted.contains(response.code) {
+        if asked.unwanted.applies_to(&response) {
             return self.decline(layer, exchange, now);
         }
         let (peer, message_id, token) = (asked.peer, asked.message_id, asked.token.clone());
@@ -218,8 +215,10 @@ impl<P: PeerAddress> Requests<P> {
         now: Instant,
     ) {
         // RFC 7252 s8.2: the server picks a random point of time within the leisure period.
-        let due = now + layer.rng.duration(Duration::ZERO, layer.config.leisure);
         let Some(exchange) = self.0.get_mut(&id) else { return };
+        let octets = response.encoded_len(exchange.token.encoded_len());
+        let leisure = layer.config.leisure.of(octets);
+        let due = now + layer.rng.duration(Duration::ZERO, leisure);
         exchange.answer = Answer::Leisure(response, handle);
         let before = core::mem::replace(&mut exchange.due, due);
         layer.deadlines.remove(&(before, id));

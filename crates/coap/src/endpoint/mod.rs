@@ -3,8 +3,10 @@
 
 mod admission;
 mod duplicates;
+mod ending;
 mod exchange;
 mod group;
+mod group_members;
 mod group_tokens;
 mod incoming;
 mod message_layer;
@@ -15,9 +17,10 @@ mod reception;
 mod request;
 mod shares;
 mod unproven;
+mod window;
 
 use lowmesh_machine::{Machine, Rejected, earliest};
-use lowmesh_units::{Instant, Rng};
+use lowmesh_units::{Duration, Instant, Rng};
 use lowmesh_wire::coap::{Kind, MessageId};
 
 use crate::event::Counters;
@@ -96,6 +99,10 @@ impl<P: PeerAddress> Endpoint<P> {
     pub const fn widest_lifetimes(&self) -> Lifetimes {
         self.layer.widest_lifetimes()
     }
+    /// Over how long the members of a group spread messages of so many octets to one client.
+    pub fn leisure(&self, octets: usize) -> Duration {
+        self.layer.config.leisure.of(octets)
+    }
     /// What timer and window of a destination believe, if it is known.
     pub fn congestion(&self, peer: P) -> Option<CongestionSnapshot> {
         self.layer.peers.get(&peer).map(Peer::congestion)
@@ -141,7 +148,9 @@ impl<P: PeerAddress> Endpoint<P> {
                 break;
             }
             layer.deadlines.pop_first();
-            if own.all.contains_key(&id) {
+            if own.is_of_group(id) {
+                own.on_group_wait_over(layer, id, now);
+            } else if own.all.contains_key(&id) {
                 own.on_due(layer, id, now);
             } else {
                 requests.on_due(layer, id, now);
@@ -170,6 +179,9 @@ impl<P: PeerAddress> Machine for Endpoint<P> {
             }
             Input::Group(GroupInput::Request { group, message, wait, handle }) => {
                 own.request_group(layer, group, message, wait, handle, now)?;
+            }
+            Input::Group(GroupInput::Repeat { handle, repetition, wait }) => {
+                own.repeat_group(layer, handle, repetition, wait, now)?;
             }
             Input::Ping { peer, handle } => own.ping(layer, peer, handle, now)?,
             Input::Cancel { handle } => own.cancel(layer, handle, now),

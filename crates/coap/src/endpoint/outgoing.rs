@@ -1,21 +1,22 @@
-//! Own exchanges: requests, pings, separate responses and notifications, from the queue to their end (RFC 7252 s4.2,
-//! s4.7, s5.2). What an application may ask for is in `request`, `group` and `notification`.
+//! Own exchanges: requests, pings, separate responses and notifications, from the queue to their deadlines (RFC 7252
+//! s4.2). Their first copies are in `window`, their ends in `ending`; what an application may ask for is in `request`,
+//! `group` and `notification`.
 
 use alloc::collections::BTreeMap;
 
 use lowmesh_congestion::{Attempt, Permit};
 use lowmesh_machine::{DropReason, Rejected};
-use lowmesh_units::{Duration, Instant};
-use lowmesh_wire::coap::{HEADER_LEN, Kind, Message, Token};
+use lowmesh_units::Instant;
+use lowmesh_wire::coap::{Kind, Message};
 
 use super::exchange::{Expects, Outgoing, Phase, Role, Transmission};
+use super::group_members::GroupMembers;
 use super::group_tokens::GroupTokens;
 use super::message_layer::{Departure, MessageLayer};
 use super::unproven::{Load, Room, Unproven};
 use crate::PeerAddress;
-use crate::exchange::{ExchangeId, Name, Output};
-use crate::params::{PROBING_RATE_OCTETS_PER_SECOND, REGISTER_AGAIN_MAX};
-use crate::peer::Peer;
+use crate::exchange::{ExchangeId, Name};
+use crate::params::REGISTER_AGAIN_MAX;
 
 /// What the caller of [`OwnExchanges::enqueue`] wants to get through.
 pub(super) struct Wanted<P> {
@@ -52,11 +53,13 @@ pub(super) struct OwnExchanges<P> {
     pub(super) all: BTreeMap<ExchangeId, Outgoing<P>>,
     /// Requests to groups, by token: their answers come from other addresses than they went to.
     pub(super) groups: GroupTokens,
+    /// The members that have answered them.
+    pub(super) members: GroupMembers<P>,
     /// Exchanges that wait for the window.
-    queued: usize,
+    pub(super) queued: usize,
     /// Separate responses that are not over: they count as the requests that they answer.
-    separate: usize,
-    unproven: Unproven,
+    pub(super) separate: usize,
+    pub(super) unproven: Unproven,
 }
 
 impl<P: PeerAddress> OwnExchanges<P> {
@@ -64,6 +67,7 @@ impl<P: PeerAddress> OwnExchanges<P> {
         Self {
             all: BTreeMap::new(),
             groups: GroupTokens::new(),
+            members: GroupMembers::new(),
             queued: 0,
             separate: 0,
             unproven: Unproven::new(),
@@ -97,26 +101,15 @@ impl<P: PeerAddress> OwnExchanges<P> {
         }
         self.unproven.room_at(self.load(layer), now)
     }
+
     fn load(&self, layer: &MessageLayer<P>) -> Load {
         Load { open: self.open(), max: layer.config.open_max }
     }
+
     /// A peer has shown that it receives at its address.
     pub(super) fn prove(&mut self, layer: &mut MessageLayer<P>, peer: P, now: Instant) {
         for id in layer.prove(peer, now) {
             self.unproven.remove(id);
-        }
-    }
-
-    /// The application is no longer interested. What the peer still sends about it is answered as
-    /// something unknown, which ends an observation (RFC 7641 s3.6).
-    pub(super) fn cancel(&mut self, layer: &mut MessageLayer<P>, handle: Name, now: Instant) {
-        if handle == Name::NONE {
-            return;
-        }
-        let named = |(_, one): &(&ExchangeId, &Outgoing<P>)| one.handle == handle;
-        let Some(id) = self.all.iter().find(named).map(|(id, _)| *id) else { return };
-        if let Some(exchange) = self.close(layer, id, now) {
-            self.start_waiting(layer, exchange.peer, now);
         }
     }
 
@@ -143,6 +136,9 @@ impl<P: PeerAddress> OwnExchanges<P> {
         let id = layer.ids.next();
         let (token, kind) = (message.token, message.kind);
         let held = holds_token.then(|| token.clone());
+        if let (Some(token), Expects::Group { .. }) = (&held, expects) {
+            self.groups.add(token.clone(), id);
+        }
         let phase = Phase::Queued;
         let outgoing =
             Outgoing { peer: to, handle, token, kind, role, expects, verified, bytes, phase };
@@ -207,49 +203,6 @@ impl<P: PeerAddress> OwnExchanges<P> {
         true
     }
 
-    /// Sends the first copy.
-    pub(super) fn start(&mut self, layer: &mut MessageLayer<P>, id: ExchangeId, now: Instant) {
-        let token = self.token_of(layer, id);
-        let exchange = self.all.get_mut(&id).expect("the queue holds open exchanges");
-        let peer = layer.peers.get_mut(&exchange.peer).expect("a peer with exchanges is kept");
-        let response_timeout = layer.config.response_timeout.unwrap_or(peer.lifetimes.exchange);
-        let message_id = peer.ids.issue(now);
-        exchange.bytes[2..HEADER_LEN].copy_from_slice(&message_id.0.to_be_bytes());
-        if let Some(token) = &token {
-            exchange.bytes[HEADER_LEN..HEADER_LEN + token.len()].copy_from_slice(token.as_bytes());
-            exchange.token = token.clone();
-        }
-        let initial = match (exchange.kind, exchange.expects) {
-            (Kind::Confirmable, _) => peer.timer.initial(now, &mut layer.rng),
-            (_, Expects::Nothing) => unconfirmed_wait(Duration::ZERO, exchange.bytes.len()),
-            _ => unconfirmed_wait(response_timeout, exchange.bytes.len()),
-        };
-        peer.sent(message_id, token, id, now);
-        let due = now + initial;
-        let transmission =
-            Transmission { started: now, initial, rto: initial, retransmissions: 0, due };
-        exchange.phase = Phase::Sent(transmission);
-        layer.deadlines.insert((due, id), ());
-        let (to, handle, purpose) = (exchange.peer, exchange.handle, exchange.role.purpose());
-        let bytes = exchange.bytes.clone();
-        layer.outputs.push(Output::Started { handle, rto: initial, at: now });
-        layer.send(Departure { to, bytes, handle, copy: 0, purpose }, now);
-    }
-
-    /// The token that a request leaves with: a new one, or that which it has.
-    fn token_of(&mut self, layer: &mut MessageLayer<P>, id: ExchangeId) -> Option<Token> {
-        let exchange = self.all.get(&id).expect("the queue holds open exchanges");
-        if exchange.role != Role::Request {
-            return None;
-        }
-        let (peer, len) = (exchange.peer, exchange.token.len());
-        // RFC 7641 s3.3.1: the token of a request that registers again is the same.
-        if layer.peers.get(&peer).and_then(|peer| peer.by_token(&exchange.token)) == Some(id) {
-            return Some(exchange.token.clone());
-        }
-        Some(self.groups.free_token(layer, peer, len))
-    }
-
     /// The time of an own exchange has come.
     pub(super) fn on_due(&mut self, layer: &mut MessageLayer<P>, id: ExchangeId, now: Instant) {
         let Some(exchange) = self.all.get_mut(&id) else { return };
@@ -299,187 +252,15 @@ impl<P: PeerAddress> OwnExchanges<P> {
         let Some(exchange) = self.all.get(&id) else { return };
         let acknowledged = matches!(exchange.phase, Phase::Acknowledged(_));
         let over = match exchange.expects {
-            Expects::One | Expects::Notifications(_) => false,
+            Expects::One | Expects::Notifications(_) | Expects::Group { .. } => false,
             Expects::Perhaps | Expects::Nothing => {
                 acknowledged || exchange.kind == Kind::NonConfirmable
             }
-            Expects::Group => true,
         };
         if over {
             self.finish(layer, id, now);
         } else {
             self.abandon(layer, id, DropReason::GaveUp, now);
-        }
-    }
-
-    /// Ends a request that no response is missing to.
-    pub(super) fn finish(&mut self, layer: &mut MessageLayer<P>, id: ExchangeId, now: Instant) {
-        let Some(exchange) = self.close(layer, id, now) else { return };
-        layer.outputs.push(Output::Over { handle: exchange.handle });
-        self.start_waiting(layer, exchange.peer, now);
-    }
-
-    /// An ACK came for an exchange: its copies stop, the timer learns, the window opens.
-    ///
-    /// Returns the handle, the time since the first copy and the number of retransmissions.
-    pub(super) fn acknowledge(
-        &mut self,
-        layer: &mut MessageLayer<P>,
-        id: ExchangeId,
-        now: Instant,
-    ) -> Option<(Name, Duration, u8)> {
-        let exchange = self.all.get_mut(&id)?;
-        let Phase::Sent(transmission) = exchange.phase else { return None };
-        let peer = layer.peers.get_mut(&exchange.peer)?;
-        let rtt = now.since(transmission.started);
-        if exchange.kind == Kind::Confirmable {
-            peer.timer.on_sample(rtt, transmission.retransmissions, now);
-            let sample = (transmission.retransmissions == 0).then_some(rtt);
-            peer.acknowledged(id, transmission.copy_left_at(), sample, now);
-        } else {
-            peer.discarded(id, now);
-        }
-        layer.deadlines.remove(&(transmission.due, id));
-        let due = now + layer.config.response_timeout.unwrap_or(peer.lifetimes.exchange);
-        exchange.phase = Phase::Acknowledged(Transmission { due, ..transmission });
-        layer.deadlines.insert((due, id), ());
-        Some((exchange.handle, rtt, transmission.retransmissions))
-    }
-
-    /// Ends a request with its response, and an observation with its last.
-    pub(super) fn complete(
-        &mut self,
-        layer: &mut MessageLayer<P>,
-        from: P,
-        id: ExchangeId,
-        message: Message,
-        now: Instant,
-    ) {
-        let Some(exchange) = self.close(layer, id, now) else { return };
-        let (rtt, retransmissions) = exchange.phase.effort(now);
-        let handle = exchange.handle;
-        layer.outputs.push(Output::Response { handle, from, message, rtt, retransmissions });
-        self.start_waiting(layer, exchange.peer, now);
-    }
-
-    /// Lets the layer above verify a response, which changes nothing until that accepts it.
-    pub(super) fn submit(
-        &mut self,
-        layer: &mut MessageLayer<P>,
-        from: P,
-        id: ExchangeId,
-        message: Message,
-        now: Instant,
-    ) {
-        let Some(exchange) = self.all.get(&id) else { return };
-        let (rtt, retransmissions) = exchange.phase.effort(now);
-        let handle = exchange.handle;
-        layer.outputs.push(Output::Response { handle, from, message, rtt, retransmissions });
-        // An ACK may have made room for others.
-        self.start_waiting(layer, from, now);
-    }
-
-    /// The layer above has verified a response.
-    pub(super) fn accept(
-        &mut self,
-        layer: &mut MessageLayer<P>,
-        handle: Name,
-        observes: bool,
-        now: Instant,
-    ) {
-        let named = |(_, one): &(&ExchangeId, &Outgoing<P>)| one.verified && one.handle == handle;
-        let Some((id, peer)) = self.all.iter().find(named).map(|(id, one)| (*id, one.peer)) else {
-            return;
-        };
-        if observes {
-            self.release(layer, id, now);
-            let exchange = self.all.get_mut(&id).expect("just found");
-            exchange.phase = Phase::Observing { due: None };
-        } else {
-            self.close(layer, id, now);
-        }
-        self.start_waiting(layer, peer, now);
-    }
-
-    /// Ends an exchange without success.
-    pub(super) fn abandon(
-        &mut self,
-        layer: &mut MessageLayer<P>,
-        id: ExchangeId,
-        reason: DropReason,
-        now: Instant,
-    ) {
-        let Some(exchange) = self.close(layer, id, now) else { return };
-        layer.outputs.fail(exchange.handle, reason);
-        self.start_waiting(layer, exchange.peer, now);
-    }
-
-    /// Takes an exchange out of every table.
-    pub(super) fn close(
-        &mut self,
-        layer: &mut MessageLayer<P>,
-        id: ExchangeId,
-        now: Instant,
-    ) -> Option<Outgoing<P>> {
-        self.release(layer, id, now);
-        let exchange = self.all.remove(&id)?;
-        self.unproven.remove(id);
-        let peer = layer.peers.get_mut(&exchange.peer).expect("a peer with exchanges is kept");
-        peer.forget(id);
-        if exchange.role == Role::Separate {
-            layer.leave_place(exchange.peer);
-            self.separate -= 1;
-        }
-        if exchange.expects == Expects::Group {
-            self.groups.remove(id);
-        }
-        Some(exchange)
-    }
-
-    /// Gives back what the phase of an exchange holds: a message ID that is set aside, its place in
-    /// the window, its deadline.
-    pub(super) fn release(&mut self, layer: &mut MessageLayer<P>, id: ExchangeId, now: Instant) {
-        let Some(exchange) = self.all.get(&id) else { return };
-        let peer = layer.peers.get_mut(&exchange.peer).expect("a peer with exchanges is kept");
-        peer.last_used = now;
-        match exchange.phase {
-            Phase::Queued => {
-                peer.ids.release();
-                self.queued -= 1;
-            }
-            Phase::Sent(Transmission { due, .. })
-            | Phase::Acknowledged(Transmission { due, .. })
-            | Phase::Observing { due: Some(due) } => {
-                layer.deadlines.remove(&(due, id));
-            }
-            Phase::Observing { due: None } => {}
-        }
-        peer.settle(id, now);
-    }
-
-    /// Sends from the queue of a peer what its window permits.
-    pub(super) fn start_waiting(&mut self, layer: &mut MessageLayer<P>, to: P, now: Instant) {
-        while let Some(peer) = layer.peers.get_mut(&to) {
-            match peer.permits(now) {
-                Permit::Now => {}
-                Permit::At(then) => return layer.pace(to, then),
-                Permit::Blocked => return,
-            }
-            let Some(id) = peer.queue.pop_front() else { return };
-            self.queued -= 1;
-            self.start(layer, id, now);
-        }
-    }
-    /// Windows that pace are asked again.
-    pub(super) fn on_paced(&mut self, layer: &mut MessageLayer<P>, now: Instant) {
-        while let Some((due, to)) = layer.paced.first().copied()
-            && due <= now
-        {
-            layer.paced.pop_first();
-            if let Some(peer) = layer.peers.get_mut(&to) {
-                peer.paced = None;
-            }
-            self.start_waiting(layer, to, now);
         }
     }
 
@@ -499,20 +280,4 @@ impl<P: PeerAddress> OwnExchanges<P> {
         self.queued += 1;
         self.start_waiting(layer, to, now);
     }
-
-    /// RFC 7252 s4.2: a sender MAY give up when the network says that the peer is unreachable.
-    pub(super) fn on_unreachable(&mut self, layer: &mut MessageLayer<P>, peer: P, now: Instant) {
-        let Some(exchanges) = layer.peers.get(&peer).map(Peer::exchanges) else { return };
-        // Waiting ones must not start in between, so all are closed before the window is looked at.
-        for id in exchanges {
-            if let Some(exchange) = self.close(layer, id, now) {
-                layer.outputs.fail(exchange.handle, DropReason::NoRoute);
-            }
-        }
-    }
-}
-
-/// RFC 7252 s4.7: to a peer that does not answer, no more than PROBING_RATE on average.
-fn unconfirmed_wait(response_timeout: Duration, octets: usize) -> Duration {
-    response_timeout.max(Duration::from_secs(octets as u64 / PROBING_RATE_OCTETS_PER_SECOND))
 }

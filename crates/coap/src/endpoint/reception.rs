@@ -222,7 +222,7 @@ impl<P: PeerAddress> Endpoint<P> {
             self.layer.outputs.discard(from, Discard::CriticalOption(number));
             // One member of a group does not speak for the others, and what nobody has verified
             // speaks for nobody.
-            if expects != Expects::Group && !verified {
+            if !matches!(expects, Expects::Group { .. }) && !verified {
                 self.own.abandon(&mut self.layer, id, DropReason::Malformed, now);
             }
             return;
@@ -233,7 +233,9 @@ impl<P: PeerAddress> Endpoint<P> {
         }
         match expects {
             _ if verified => self.own.submit(&mut self.layer, from, id, message, now),
-            Expects::Group => self.own.on_group_response(&mut self.layer, from, id, message, now),
+            Expects::Group { .. } => {
+                self.own.on_group_response(&mut self.layer, from, id, message, now);
+            }
             Expects::Notifications(_) => {
                 if let Some(last) =
                     self.own.on_notification(&mut self.layer, from, id, message, now)

@@ -49,7 +49,7 @@ impl<P: PeerAddress> OwnExchanges<P> {
         now: Instant,
     ) -> Result<Token, Rejected> {
         check_token(&token)?;
-        if self.groups.by_token(&token).is_some() {
+        if self.groups.is_taken(&token, now) {
             return Err(TOKEN_IN_USE);
         }
         if let Some(id) = layer.peers.get(&peer).and_then(|peer| peer.by_token(&token)) {

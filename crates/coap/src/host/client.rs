@@ -13,8 +13,8 @@ use super::exchange_layer::ExchangeLayer;
 use crate::PeerAddress;
 use crate::blockwise::{Limits, Progress, Transfer, TransferError};
 use crate::cache::{Cache, Lookup};
-use crate::event::RequestTemplate;
-use crate::exchange::{GroupInput, Input, Name};
+use crate::event::{Discard, RequestTemplate};
+use crate::exchange::{GroupInput, Input, Name, Repetition};
 use crate::observe::DEREGISTER;
 
 /// What a transfer is for.
@@ -22,8 +22,8 @@ use crate::observe::DEREGISTER;
 enum Role {
     /// The application's request.
     Request,
-    /// A request to a group, whose first blocks come from its members.
-    Group,
+    /// A request to a group, whose first blocks come from its members during this time.
+    Group(Duration),
     /// The end of an observation, whose answer is not read on.
     Deregistration,
     /// The rest of a notification.
@@ -164,11 +164,28 @@ impl<P: PeerAddress> Client<P> {
         name: Handle,
         now: Instant,
     ) -> Result<(), Rejected> {
+        // Without blocks of its own: the answers may have some.
         let transfer = Some(Transfer::new(message.clone(), transfer_limits(layer, group), &[]));
-        let inner = self.open(layer, Ask { transfer, ..Ask::new(group, name, Role::Group) });
+        let inner = self.open(layer, Ask { transfer, ..Ask::new(group, name, Role::Group(wait)) });
         let input = GroupInput::Request { group, message, wait, handle: inner };
         let asked = layer.transport.handle(now, Input::Group(input));
         self.keep_if_accepted(inner, asked)
+    }
+
+    /// The application repeats a request to a group.
+    pub(super) fn repeat_group<T: Transport<P>>(
+        &self,
+        layer: &mut ExchangeLayer<P, T>,
+        name: Handle,
+        repetition: Repetition,
+        wait: Duration,
+        now: Instant,
+    ) -> Result<(), Rejected> {
+        let asks = |ask: &Ask<P>| ask.name == name && matches!(ask.role, Role::Group(_));
+        let found = self.asks.iter().find(|(_, ask)| asks(ask)).map(|(inner, _)| *inner);
+        let handle = found.unwrap_or(Name::Application(name));
+        let input = GroupInput::Repeat { handle, repetition, wait };
+        layer.transport.handle(now, Input::Group(input))
     }
 
     /// A request whose transport did not take it leaves no trace.
@@ -210,7 +227,7 @@ impl<P: PeerAddress> Client<P> {
         let observes = |ask: &Ask<P>| ask.name == name && ask.observation.is_some();
         let found = self.asks.iter().find(|(_, ask)| observes(ask)).map(|(inner, _)| *inner);
         let ask = found.and_then(|inner| self.asks.remove(&inner));
-        let Some(Ask { peer, transfer: Some(transfer), observation, .. }) = ask else {
+        let Some(Ask { peer, role, transfer: Some(transfer), observation, .. }) = ask else {
             self.cancel(layer, name, now)?;
             layer.outbox.push(Output::Over { handle: name });
             return Ok(());
@@ -221,6 +238,10 @@ impl<P: PeerAddress> Client<P> {
         let mut message = transfer.whole_request().clone();
         message.options.set_uint(OptionNumber::OBSERVE, DEREGISTER);
         message.token = observation;
+        if let Role::Group(wait) = role {
+            // RFC 10020 s3.7: all members at once, with a request to the group.
+            return self.ask_group(layer, peer, message, wait, name, now);
+        }
         let inner = self.open(layer, Ask::new(peer, name, Role::Deregistration));
         let asked = layer.transport.handle(now, Input::Request { peer, message, handle: inner });
         self.keep_if_accepted(inner, asked)
@@ -302,7 +323,7 @@ impl<P: PeerAddress> Client<P> {
         };
         layer.outbox.push(match role {
             Role::Notification => Output::Notification { handle, from, message },
-            Role::Member | Role::Group => Output::GroupResponse { handle, from, message, rtt },
+            Role::Member | Role::Group(_) => Output::GroupResponse { handle, from, message, rtt },
             Role::Request | Role::Deregistration | Role::Plain => {
                 Output::Response { handle, from, message, rtt, retransmissions }
             }
@@ -317,12 +338,17 @@ impl<P: PeerAddress> Client<P> {
         inner: Name,
         reason: DropReason,
     ) {
-        let Some(Ask { name: handle, role, .. }) = self.asks.remove(&inner) else { return };
+        let Some(Ask { name: handle, role, peer: from, .. }) = self.asks.remove(&inner) else {
+            return;
+        };
         match role {
             // The observation goes on, and other members may still answer.
             Role::Notification => {}
-            Role::Member => self.finish_group(layer, handle),
-            Role::Request | Role::Group | Role::Deregistration | Role::Plain => {
+            Role::Member => {
+                layer.outbox.push(Output::Discarded { from, cause: Discard::Overloaded });
+                self.finish_group(layer, handle);
+            }
+            Role::Request | Role::Group(_) | Role::Deregistration | Role::Plain => {
                 layer.outbox.push(Output::Failed { handle, reason });
             }
         }
@@ -340,17 +366,28 @@ impl<P: PeerAddress> Client<P> {
         if let Some(ask) = self.asks.get_mut(&inner) {
             ask.observation = Some(first.token.clone());
         }
-        // A newer state replaces what is still coming in of an older one.
+        let (role, rtt) = (Role::Notification, Duration::ZERO);
+        self.replace_older(layer, inner, from, role, now);
+        self.resume(layer, inner, FirstBlock { from, message: first, role, rtt }, now);
+    }
+
+    /// A newer state of `from` replaces what is still coming in of an older one.
+    fn replace_older<T: Transport<P>>(
+        &mut self,
+        layer: &mut ExchangeLayer<P, T>,
+        inner: Name,
+        from: P,
+        role: Role,
+        now: Instant,
+    ) {
         let name = self.name(inner);
-        let older =
-            self.asks.iter().find(|(_, ask)| ask.name == name && ask.role == Role::Notification);
+        let is_older = |ask: &Ask<P>| ask.name == name && ask.role == role && ask.peer == from;
+        let older = self.asks.iter().find(|(_, ask)| is_older(ask));
         if let Some(handle) = older.map(|(inner, _)| *inner) {
             self.asks.remove(&handle);
             // A request that is cancelled is not answered, so it cannot be refused.
             let _always_accepted = layer.transport.handle(now, Input::Cancel { handle });
         }
-        let (role, rtt) = (Role::Notification, Duration::ZERO);
-        self.resume(layer, inner, FirstBlock { from, message: first, role, rtt }, now);
     }
 
     /// The answer of a group's member, or its first block: the rest is asked for by unicast.
@@ -364,6 +401,12 @@ impl<P: PeerAddress> Client<P> {
         now: Instant,
     ) {
         let role = Role::Member;
+        if first.options.get(OptionNumber::OBSERVE).is_some() {
+            if let Some(ask) = self.asks.get_mut(&inner) {
+                ask.observation = Some(first.token.clone());
+            }
+            self.replace_older(layer, inner, from, role, now);
+        }
         self.resume(layer, inner, FirstBlock { from, message: first, role, rtt }, now);
     }
 

@@ -11,6 +11,7 @@ use crate::blockwise::{Block, Exponent};
 use crate::event::ResponseTemplate;
 use crate::exchange::{ExchangeId, Input, Name};
 use crate::params::BLOCK_OPTIONS_OVERHEAD;
+use crate::resource::DISCOVERY;
 
 /// The transport of a host.
 #[derive(Debug)]
@@ -62,6 +63,18 @@ impl<P: PeerAddress, T: Transport<P>> ExchangeLayer<P, T> {
             (!bert || most.is_bert()).then_some(block)
         };
         Some((read(OptionNumber::BLOCK1)?, read(OptionNumber::BLOCK2)?))
+    }
+    /// Whether a request that came to a group is answered with nothing but a challenge.
+    pub(super) fn challenges_group(&self, from: P, message: &Message) -> bool {
+        // RFC 10020 s6.1: discovery alone is open to everyone.
+        let path = message.options.iter().values(OptionNumber::URI_PATH);
+        let discovers = path.eq(DISCOVERY);
+        self.limits.challenge_groups && !discovers && !self.transport.is_proven(from)
+    }
+    /// Leaves a request of a peer without response.
+    pub(super) fn decline(&mut self, exchange: ExchangeId, now: Instant) {
+        // A request that has expired meanwhile needs no end.
+        let _expired = self.transport.handle(now, Input::Decline { exchange });
     }
     /// Answers a request of a peer in the place of the application.
     pub(super) fn answer(

@@ -37,6 +37,12 @@ pub struct HostLimits {
     /// What leaves to an unproven address is at most this many times what came from it, IP and UDP headers
     /// counted, copies and notifications included (RFC 9175 s2.4); `None` trusts every address.
     pub amplification_max: Option<usize>,
+    /// A request that came to a group from an unproven address is answered with 4.01 and Echo alone, except for
+    /// `/.well-known/core` (RFC 10020 s6.3): one request may bring an answer of each member to a forged address.
+    pub challenge_groups: bool,
+    /// The largest block of an answer to a group, as for networks whose frames are short (RFC 10020 s3.6). The client asks
+    /// for the rest by unicast.
+    pub group_block: Option<Exponent>,
 }
 
 impl Default for HostLimits {
@@ -53,6 +59,8 @@ impl Default for HostLimits {
             observers_max: params::OBSERVERS_MAX,
             observers_per_source: params::OBSERVERS_PER_SOURCE,
             amplification_max: Some(params::AMPLIFICATION_MAX),
+            challenge_groups: false,
+            group_block: None,
         }
     }
 }

@@ -288,6 +288,9 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
             Input::Group(GroupInput::Request { group, message, wait, handle }) => {
                 client.ask_group(layer, group, message, wait, handle, now)
             }
+            Input::Group(GroupInput::Repeat { handle, repetition, wait }) => {
+                client.repeat_group(layer, handle, repetition, wait, now)
+            }
             Input::Group(GroupInput::Datagram { from, bytes }) => {
                 let input = GroupInput::Datagram { from, bytes };
                 layer.transport.handle(now, exchange::Input::Group(input))

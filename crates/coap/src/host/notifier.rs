@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 
 use lowmesh_machine::{DropReason, earliest};
-use lowmesh_units::Instant;
+use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::{Code, Message, OptionNumber, Options};
 
 use super::event::{IncomingId, Output, StateId};
@@ -151,7 +151,11 @@ impl<P: PeerAddress> Notifier<P> {
         // A challenge is for a client, and says nothing about the state.
         if !is_challenge(&state) {
             if self.registry.has_room_for(id, &state, STATES_MAX) {
-                self.registry.on_state(id, state, now);
+                // RFC 10020 s3.7: the members of a group spread their notifications as their answers.
+                let leisure = layer.transport.leisure(state.shortest_len(0) + state.payload.len());
+                let rng = &mut layer.rng;
+                let pause = || rng.duration(Duration::ZERO, leisure);
+                self.registry.on_state(id, state, pause, now);
             } else {
                 self.refreshes.changed(id);
             }

@@ -45,11 +45,36 @@ pub(super) struct Asked<P> {
     token_len: usize,
     /// The time at which it came.
     at: Instant,
+    /// It came to a group.
+    multicast: bool,
     /// Its place, if it takes the application time.
     place: Option<Place<P>>,
 }
 
 impl<P> Asked<P> {
+    /// A request with its block options, Block1 and Block2.
+    fn new(
+        peer: P,
+        message: &Message,
+        (arrived, wanted): (Option<Block>, Option<Block>),
+        multicast: bool,
+        at: Instant,
+    ) -> Self {
+        Self {
+            peer,
+            wishes: Wishes::of(message),
+            code: message.code,
+            options: message.options.clone(),
+            arrived,
+            wanted,
+            observes: None,
+            octets: 0,
+            token_len: message.token.encoded_len(),
+            at,
+            multicast,
+            place: None,
+        }
+    }
     fn key(&self) -> RequestKey {
         RequestKey::from_parts(self.code, &self.options)
     }
@@ -185,19 +210,15 @@ impl<P: PeerAddress> Server<P> {
             // RFC 7959 s2.2: 7 is reserved over UDP and is answered with 4.00.
             return layer.answer(exchange, ResponseTemplate::new(Code::BAD_REQUEST), now);
         };
-        let mut asked = Box::new(Asked {
-            peer: from,
-            wishes: Wishes::of(&message),
-            code: message.code,
-            options: message.options.clone(),
-            arrived,
-            wanted,
-            observes: None,
-            octets: 0,
-            token_len: message.token.encoded_len(),
-            at: now,
-            place: None,
-        });
+        // RFC 10020 s3.8: a body in blocks has no meaning for a group.
+        if multicast && arrived.is_some() {
+            return layer.decline(exchange, now);
+        }
+        if multicast && layer.challenges_group(from, &message) {
+            let challenge = self.challenge(layer, from, now);
+            return layer.answer(exchange, challenge, now);
+        }
+        let mut asked = Box::new(Asked::new(from, &message, (arrived, wanted), multicast, now));
         if let Some(block) = arrived {
             match self.assemble(layer, &asked, block, &message, now) {
                 Ok(body) => message.payload = body,
@@ -349,6 +370,9 @@ impl<P: PeerAddress> Server<P> {
             return None;
         };
         response.options.set_uint(OptionNumber::OBSERVE, sequence);
+        if asked.multicast {
+            self.notifier.registry.spread(asked.peer, &request.token);
+        }
         Some(request.token.clone())
     }
 
@@ -370,6 +394,10 @@ impl<P: PeerAddress> Server<P> {
         let mut most = layer.affordable(peer, credit.saturating_sub(reserved), overhead);
         if most.1 == 0 {
             most = layer.affordable(peer, credit, overhead);
+        }
+        if let Some(block) = layer.limits.group_block.filter(|_| asked.multicast) {
+            // RFC 10020 s3.6: a short first block, and the rest by unicast.
+            most = (most.0.min(block), most.1.min(block.size()));
         }
         let mut response = response;
         let cut = wanted.is_some() || response.payload.len() > most.1;

@@ -12,6 +12,7 @@ use crate::event::{Notifications, RequestTemplate, ResponseTemplate};
 
 mod bounds;
 mod drive;
+mod groups;
 mod hostile;
 mod sources;
 
@@ -30,6 +31,8 @@ const TRUSTING: HostLimits = HostLimits {
     observers_max: 16,
     observers_per_source: 4,
     amplification_max: None,
+    challenge_groups: false,
+    group_block: None,
 };
 
 /// The same, but without trust in addresses.

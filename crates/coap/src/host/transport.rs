@@ -1,7 +1,7 @@
 //! What a host stands on: exchanges with peers, over datagrams or byte streams.
 
 use lowmesh_machine::Machine;
-use lowmesh_units::Instant;
+use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::Token;
 
 use crate::blockwise::Exponent;
@@ -24,6 +24,10 @@ pub trait Transport<P>: for<'a> Machine<Input<'a> = Input<'a, P>, Output = Outpu
     /// The lifetimes of messages (RFC 7252 s4.8.2), the widest of all destinations.
     fn lifetimes(&self) -> Lifetimes {
         Lifetimes::default()
+    }
+    /// Over how long the members of a group spread messages of so many octets to one client.
+    fn leisure(&self, _octets: usize) -> Duration {
+        Duration::ZERO
     }
     /// Whether something has shown that a peer receives at its address, as a connection always does.
     fn is_proven(&self, peer: P) -> bool;
@@ -72,6 +76,9 @@ impl<P: PeerAddress> Transport<P> for Endpoint<P> {
     }
     fn lifetimes(&self) -> Lifetimes {
         self.widest_lifetimes()
+    }
+    fn leisure(&self, octets: usize) -> Duration {
+        Self::leisure(self, octets)
     }
     fn is_proven(&self, peer: P) -> bool {
         Self::is_proven(self, peer)

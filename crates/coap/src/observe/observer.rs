@@ -38,6 +38,8 @@ pub(super) struct Observer {
     pub(super) turn: Option<u64>,
     /// Octets of credit that its registration has earned and that are set aside, headers included.
     pub(super) reserve: usize,
+    /// It asked a group: other members notify it of the same change (RFC 10020 s3.7).
+    pub(super) by_group: bool,
     /// It has acknowledged a notification.
     pub(super) acknowledged: bool,
     /// Its place among the unproven observers.
@@ -66,6 +68,7 @@ impl Observer {
             version,
             turn: None,
             reserve: 0,
+            by_group: false,
             acknowledged: false,
             unproven: None,
         }

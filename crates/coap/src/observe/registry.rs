@@ -17,7 +17,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use lowmesh_units::Instant;
+use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::{Kind, Message, Token};
 
 use super::notification::{End, Notification, Standing};
@@ -110,6 +110,12 @@ impl<P: PeerAddress> Registry<P> {
             self.observers.prove(&id);
         }
         false
+    }
+    /// An observer has asked a group, so its notifications are spread over a leisure.
+    pub fn spread(&mut self, peer: P, token: &Token) {
+        if let Some(observer) = self.observers.get_mut(&(peer, token.clone())) {
+            observer.by_group = true;
+        }
     }
     /// Sets octets of credit aside for the notifications of an observer.
     pub fn reserve(&mut self, peer: P, token: &Token, octets: usize) {
@@ -229,15 +235,23 @@ impl<P: PeerAddress> Registry<P> {
         observation.observers.iter().any(ready)
     }
     /// The application has answered for an observation: the observers that are behind wait to be notified. An error
-    /// ends the observation once they have been.
-    pub fn on_state(&mut self, id: ObservationId, state: ResponseTemplate, now: Instant) {
+    /// ends the observation once they have been. Each observer that has asked a group waits for a `pause`.
+    pub fn on_state(
+        &mut self,
+        id: ObservationId,
+        state: ResponseTemplate,
+        mut pause: impl FnMut() -> Duration,
+        now: Instant,
+    ) {
         let Some(observation) = self.observations.keep_state(id, state) else { return };
         let is_behind = |id: &&ObserverId<P>| {
             self.observers.get(id).is_some_and(|one| one.version < observation.latest_version)
         };
         let behind: Vec<_> = observation.observers.iter().filter(is_behind).cloned().collect();
         for observer in behind {
-            self.wait(&observer, now);
+            let by_group = self.observers.get(&observer).is_some_and(|one| one.by_group);
+            let at = if by_group { now + pause() } else { now };
+            self.wait(&observer, at);
         }
         self.observations.drop_unused_state(id);
     }

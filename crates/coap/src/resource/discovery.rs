@@ -12,7 +12,7 @@ use super::Resource;
 use crate::event::ResponseTemplate;
 
 /// The path of discovery: RFC 6690 s4, registered by RFC 8615.
-pub(super) const PATH: [&[u8]; 2] = [b".well-known", b"core"];
+pub(crate) const PATH: [&[u8]; 2] = [b".well-known", b"core"];
 
 /// Answers a GET for `/.well-known/core` out of all (path, resource).
 pub(super) fn answer<'a, R: 'a>(

@@ -31,6 +31,7 @@ mod negotiation;
 mod router;
 
 pub use condition::{State, check_conditions};
+pub(crate) use discovery::PATH as DISCOVERY;
 pub use entity_tag::EntityTag;
 pub use entry::Resource;
 pub use methods::Methods;

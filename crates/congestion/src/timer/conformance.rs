@@ -3,36 +3,20 @@
 //! The same check runs over all timers of this crate.
 
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt;
 
-use lowmesh_registry::Row;
+use lowmesh_registry::{Breach, Row};
 use lowmesh_units::{Duration, Instant, NodeId, Purpose, Rng, Seed};
 
 use super::{Attempt, Timer, make};
 use crate::params::{ACK_TIMEOUT, RTO_MAX, RTO_MIN, WAIT_MAX};
+use crate::window::conformance::span;
 
 /// Random histories that a timer goes through.
 const HISTORIES: u64 = 200;
 /// Events of a history.
 const EVENTS: usize = 60;
-
-/// A rule that a timer breaks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Breach {
-    /// The name of its row.
-    pub timer: &'static str,
-    /// What it does.
-    pub what: String,
-}
-
-impl fmt::Display for Breach {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "timer {}: {}", self.timer, self.what)
-    }
-}
-impl core::error::Error for Breach {}
 
 /// Checks the row and the timer that it makes: declarations that fit together; over random histories waits within
 /// [`RTO_MIN`] and [`WAIT_MAX`], of which at most one of a message is shorter than the one before; finite beliefs; and
@@ -41,15 +25,15 @@ impl core::error::Error for Breach {}
 /// ```
 /// use lowmesh_congestion::timer::{conformance, fasor};
 /// conformance::check(&fasor::ROW)?;
-/// # Ok::<(), conformance::Breach>(())
+/// # Ok::<(), lowmesh_registry::Breach>(())
 /// ```
 pub fn check(row: &'static Row<dyn Timer>) -> Result<(), Breach> {
-    let named = |what| Breach { timer: row.name, what };
-    row.check().map_err(named)?;
+    let named = |what| row.breach(what);
+    row.check()?;
     for number in 0..HISTORIES {
         let waits = history(row, Seed(number)).map_err(named)?;
         if history(row, Seed(number)).as_ref() != Ok(&waits) {
-            return Err(named("the same history gives other waits".to_string()));
+            return Err(row.breach("the same history gives other waits"));
         }
     }
     Ok(())
@@ -64,23 +48,13 @@ fn history(row: &'static Row<dyn Timer>, seed: Seed) -> Result<Vec<Duration>, St
     for _ in 0..EVENTS {
         match events.below(4) {
             0 => message(timer.as_mut(), now, events.below(10) as u8, &mut rng, &mut waits)?,
-            1 => timer.on_sample(time_span(&mut events), events.below(6) as u8, now),
+            1 => timer.on_sample(span(&mut events), events.below(6) as u8, now),
             2 => timer.on_give_up(now),
-            _ => now += time_span(&mut events),
+            _ => now += span(&mut events),
         }
         beliefs(timer.as_ref())?;
     }
     Ok(waits)
-}
-
-/// A time span: none, short, long or absurd.
-fn time_span(events: &mut Rng) -> Duration {
-    match events.below(4) {
-        0 => Duration::ZERO,
-        1 => Duration::from_millis(events.below(5_000).into()),
-        2 => Duration::from_secs(events.below(4_000).into()),
-        _ => Duration::from_nanos(u64::MAX / 4).mul_f64(events.unit()),
-    }
 }
 
 /// A message with so many retransmissions.

@@ -16,7 +16,7 @@ pub use rfc7252::Rfc7252;
 use alloc::boxed::Box;
 use core::fmt::Debug;
 
-use lowmesh_registry::{Algorithm, Choice, Row};
+use lowmesh_registry::{Algorithm, Breach, Choice, Row};
 use lowmesh_units::{Duration, Instant, Rng};
 
 /// When to send a message again that has not been acknowledged.
@@ -62,6 +62,9 @@ impl Algorithm for dyn Timer {
         &fixed::ROW,
     ];
     type Make = MakeTimer;
+    fn conformance(row: &'static Row<Self>) -> Result<(), Breach> {
+        conformance::check(row)
+    }
 }
 
 /// A new timer of the kind that `choice` names, with its numbers.

@@ -7,24 +7,28 @@
 //!   episode    ssthresh = max(0.7 W, 2 messages);  fast convergence: W_max = 0.85 W below the last W_max
 //! ```
 //!
-//! Windows in these formulas count messages. HyStart++ (RFC 9406) is absent: slow start ends with a loss.
+//! Windows in these formulas count messages. Senders with summaries of acknowledgements (TCP) leave slow start by HyStart
+//! of Linux ([`super::hystart`]) before a loss; it is the ancestor of HyStart++ (RFC 9406).
 
 use alloc::boxed::Box;
 
 use lowmesh_registry::Row;
 use lowmesh_units::{Duration, Instant};
 
+use super::hystart::HyStart;
 use super::loss_based::{Avoidance, Growth, LossBased};
-use super::{Limits, Window};
+use super::{Ack, Limits, Window};
 use crate::params::{
-    CUBIC_BETA, CUBIC_C, CUBIC_CREDIT_WINDOWS_MAX, CUBIC_GROWTH_MAX, RENO_THRESHOLD_MESSAGES_MIN,
+    CUBIC_BETA, CUBIC_C, CUBIC_CREDIT_WINDOWS_MAX, CUBIC_GROWTH_MAX, HYSTART_PAUSE,
+    RENO_THRESHOLD_MESSAGES_MIN,
 };
 
 /// The row of [`Cubic`].
-pub static ROW: Row<dyn Window> =
-    Row::<dyn Window>::plain("cubic", "CUBIC without HyStart (RFC 9438)", |limits| {
-        Box::new(Cubic::new(limits))
-    });
+pub static ROW: Row<dyn Window> = Row::<dyn Window>::plain(
+    "cubic",
+    "CUBIC (RFC 9438), for TCP with HyStart as in Linux",
+    |limits| Box::new(Cubic::new(limits)),
+);
 
 /// The window of CUBIC.
 pub type Cubic = LossBased<CubicGrowth>;
@@ -37,6 +41,7 @@ pub struct CubicGrowth {
     /// W_max before the latest reduction.
     window_max_before: f64,
     epoch: Option<Epoch>,
+    hystart: HyStart,
 }
 
 /// Congestion avoidance since the last reduction.
@@ -108,6 +113,14 @@ impl Growth for CubicGrowth {
     }
     fn restart(&mut self) {
         self.epoch = None;
+    }
+    /// Linux (bictcp_reset): the plateau is forgotten, and HyStart may end slow start again.
+    fn forget(&mut self) {
+        *self = Self::default();
+    }
+    fn ends_slow_start(&mut self, window: u32, message: u32, ack: &Ack<'_>, now: Instant) -> bool {
+        let starts_now = self.epoch.is_some_and(|epoch| now.since(epoch.start) < HYSTART_PAUSE);
+        !starts_now && self.hystart.ends_slow_start(window / message, ack, now)
     }
 }
 

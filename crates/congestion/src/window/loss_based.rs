@@ -23,6 +23,20 @@ pub trait Growth: Debug + Send + 'static {
     fn undo(&mut self) {}
     /// Growth starts from the beginning, after a timeout or a pause.
     fn restart(&mut self) {}
+    /// A timeout: what earlier losses said counts no more.
+    fn forget(&mut self) {
+        self.restart();
+    }
+    /// An acknowledgement comes in slow start at `window`; true when the path seems full before anything is lost.
+    fn ends_slow_start(
+        &mut self,
+        _window: u32,
+        _message: u32,
+        _ack: &Ack<'_>,
+        _now: Instant,
+    ) -> bool {
+        false
+    }
 }
 
 /// The state of congestion avoidance.
@@ -168,6 +182,11 @@ impl<G: Growth> Window for LossBased<G> {
         self.rtt = ack.rtt.or(self.rtt);
         self.flight.remove_all(ack.acked);
         self.flight.remove_all(ack.lost);
+        let is_slow_start = self.window < self.threshold;
+        if self.growth.ends_slow_start(self.window, self.limits.message, ack, now) && is_slow_start
+        {
+            self.threshold = self.window;
+        }
         let grows = ack.phase != Phase::Recovery && ack.advances && ack.is_window_limited;
         if grows && ack.delivered > 0 {
             self.grow(ack.delivered, now);
@@ -180,7 +199,7 @@ impl<G: Growth> Window for LossBased<G> {
         }
         if change.phase == Phase::Loss {
             self.credit = 0;
-            self.growth.restart();
+            self.growth.forget();
         }
     }
     fn on_undo(&mut self, _now: Instant) {

@@ -6,9 +6,11 @@
 
 pub mod appendix_c;
 pub mod bbr;
+pub mod conformance;
 pub mod cubic;
 pub mod fixed;
 mod flight;
+mod hystart;
 pub mod lln;
 pub mod loss_based;
 pub mod newreno;
@@ -31,7 +33,7 @@ pub use spec::WindowSpec;
 use alloc::boxed::Box;
 use core::fmt::Debug;
 
-use lowmesh_registry::{Algorithm, Row};
+use lowmesh_registry::{Algorithm, Breach, Row};
 use lowmesh_units::{Duration, Instant};
 
 /// Whether to send now, later or not at all.
@@ -119,6 +121,9 @@ impl Algorithm for dyn Window {
         &bbr::ROW,
     ];
     type Make = fn(Limits) -> Box<dyn Window>;
+    fn conformance(row: &'static Row<Self>) -> Result<(), Breach> {
+        conformance::check(row)
+    }
 }
 
 /// One message that was sent.

@@ -15,7 +15,7 @@ use crate::tune::{Tuned, Verdict};
 
 /// Makes the page of `tuned`; `again` is the command that makes it again.
 pub fn search_page(tuned: &Tuned, provenance: &Provenance, again: &str) -> Page {
-    let mut page = Document::new(&format!("{}: a timer tuned", tuned.scenario), lead(tuned, again));
+    let mut page = Document::new(&format!("{}: tuned", tuned.scenario), lead(tuned, again));
     page.section("best", "The best set");
     page.add(&format!("<pre>{}</pre>\n", escaped(&tuned.best.to_toml())));
     page.section("comparison", "On fresh seeds");
@@ -41,7 +41,7 @@ pub fn search_page(tuned: &Tuned, provenance: &Provenance, again: &str) -> Page 
     }
     if let Some(first) = tuned.held_out.first() {
         page.section("parameters", "Parameters");
-        page.add("<p class=\"note\">Those of the first set of the comparison; the others differ in their timers alone.</p>\n");
+        page.add("<p class=\"note\">Those of the first set of the comparison; the others differ in what was tuned alone.</p>\n");
         page.add(&points::parameters(first, "The scenario with every value"));
     }
     page.finish()

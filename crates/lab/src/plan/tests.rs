@@ -111,7 +111,7 @@ fn a_plan_over_a_choice_reads_back_with_the_keys_of_every_choice() {
 fn a_swept_value_that_is_wrong_is_told_once_with_its_line() {
     assert_eq!(
         errors(&TWO.replace("6cocoa", "6cocao"), &[]),
-        "my.toml:6: coap.congestion = \"6cocao\": must be one of default, cocoa, cocoa/table-2, \
+        "my.toml:6:33: coap.congestion = \"6cocao\": must be one of default, cocoa, cocoa/table-2, \
          cocoa/paper-text, cocoa/draft-03, cocoa/ecoap, 6cocoa, fasor, rfc6298, fixed; did you mean `6cocoa`?"
     );
 }
@@ -120,7 +120,9 @@ fn a_swept_value_that_is_wrong_is_told_once_with_its_line() {
 fn a_swept_key_that_does_not_exist_is_told_with_the_one_that_was_meant() {
     let told = errors("name = \"x\"\n[sweep]\n\"mac.retires\" = [1, 2]", &[]);
     assert!(
-        told.starts_with("my.toml:3: mac.retires: there is no such key; did you mean `retries`?"),
+        told.starts_with(
+            "my.toml:3:18: mac.retires: there is no such key; did you mean `retries`?"
+        ),
         "{told}"
     );
 }
@@ -129,7 +131,7 @@ fn a_swept_key_that_does_not_exist_is_told_with_the_one_that_was_meant() {
 fn a_misspelt_section_is_told_with_the_one_that_was_meant() {
     let told = errors("name = \"x\"\n[sweeep]\n\"mac.retries\" = [1, 2]", &[]);
     assert!(
-        told.starts_with("my.toml:2: sweeep: there is no such key; did you mean `sweep`?"),
+        told.starts_with("my.toml:2:2: sweeep: there is no such key; did you mean `sweep`?"),
         "{told}"
     );
 }
@@ -138,17 +140,17 @@ fn a_misspelt_section_is_told_with_the_one_that_was_meant() {
 fn a_value_that_is_no_list_is_told_with_what_it_must_be() {
     assert_eq!(
         errors("name = \"x\"\n[sweep]\n\"mac.retries\" = 3", &[]),
-        "my.toml:3: sweep.mac.retries = 3: must be a list of values, or a range as \
+        "my.toml:3:17: sweep.mac.retries = 3: must be a list of values, or a range as \
          \"2s..20s step 2s\" or \"2..20 step 2\""
     );
     assert_eq!(
         errors("name = \"x\"\n[sweep]\n\"mac.retries\" = \"5..2 step 1\"", &[]),
-        "my.toml:3: sweep.mac.retries = \"5..2 step 1\": must be a range as \"2..20 step 2\" or \
+        "my.toml:3:17: sweep.mac.retries = \"5..2 step 1\": must be a range as \"2..20 step 2\" or \
          \"2s..20s step 2s\", upwards and with a step above 0"
     );
     assert_eq!(
         errors("name = \"x\"\nsweep = 3", &[]),
-        "my.toml:2: sweep = 3: must be a section of swept keys"
+        "my.toml:2:9: sweep = 3: must be a section of swept keys"
     );
 }
 
@@ -164,7 +166,7 @@ fn lists_that_cannot_be_zipped_are_told_with_their_lengths() {
 fn a_value_that_stands_twice_is_told() {
     assert_eq!(
         errors("name = \"x\"\n[sweep]\n\"mac.retries\" = [3, 4, 3]", &[]),
-        "my.toml:3: sweep.mac.retries: holds 3 twice"
+        "my.toml:3:24: sweep.mac.retries: holds 3 twice"
     );
 }
 
@@ -172,7 +174,7 @@ fn a_value_that_stands_twice_is_told() {
 fn seeds_and_names_are_not_swept() {
     assert_eq!(
         errors("name = \"x\"\n[sweep]\nseed = [1, 2]", &[]),
-        "my.toml:3: sweep.seed: cannot be swept; every point has the same name and the same seeds"
+        "my.toml:3:8: sweep.seed: cannot be swept; every point has the same name and the same seeds"
     );
 }
 
@@ -180,9 +182,33 @@ fn seeds_and_names_are_not_swept() {
 fn values_that_do_not_go_together_are_told_with_their_point() {
     assert_eq!(
         errors("name = \"x\"\nwarmup = \"10min\"\n[sweep]\nduration = [\"5min\", \"1h\"]", &[]),
-        "my.toml: traffic.start: 6min is not before the end of the run at 5min (at duration = 5min)\n\
-         my.toml: warmup: 10min leaves nothing to measure of a duration of 5min (at duration = 5min)"
+        "my.toml:2:10: warmup: 10min leaves nothing to measure of a duration of 5min (at duration = 5min)\n\
+         my.toml: traffic.start: 6min is not before the end of the run at 5min (at duration = 5min)"
     );
+}
+
+#[test]
+fn a_conflict_of_many_points_is_reported_once() {
+    assert_eq!(
+        errors("name = \"x\"\nwarmup = \"2h\"\n[sweep]\n\"mac.retries\" = [1, 2, 3]", &[]),
+        "my.toml:2:10: warmup: 2h leaves nothing to measure of a duration of 1h"
+    );
+    assert_eq!(
+        errors(
+            "name = \"x\"\nwarmup = \"2h\"\n[sweep]\nduration = [\"1h\", \"3h\"]\n\"mac.retries\" = [1, 2]",
+            &[]
+        ),
+        "my.toml:2:10: warmup: 2h leaves nothing to measure of a duration of 1h \
+         (at duration = 1h, mac.retries = 1, and at 1 more point)"
+    );
+}
+
+#[test]
+fn errors_of_the_sweep_and_of_other_sections_are_reported_together() {
+    let text = "name = \"x\"\n[mac]\nretrise = 3\nqueue_frames = 0\n[sweep]\n\"mac.retries\" = 3\nseed = [1]";
+    let told = errors(text, &[]);
+    let places: Vec<&str> = told.lines().filter_map(|line| line.split(": ").next()).collect();
+    assert_eq!(places, ["my.toml:3:1", "my.toml:4:16", "my.toml:6:17", "my.toml:7:8"], "{told}");
 }
 
 #[test]
@@ -194,5 +220,5 @@ fn a_sweep_that_makes_too_many_points_is_refused_before_it_is_made() {
 #[test]
 fn where_one_scenario_is_wanted_a_sweep_is_refused_with_its_line() {
     let told = Scenario::parse("my.toml", TWO, &[]).expect_err("a sweep").to_string();
-    assert_eq!(told, "my.toml:4: sweep: many scenarios are swept here where one is wanted");
+    assert_eq!(told, "my.toml:4:1: sweep: many scenarios are swept here where one is wanted");
 }

@@ -1,6 +1,8 @@
-//! `[[border_router]]` and `[backbone]`: several meshes in one run, and the wire between them.
+//! `[[border_router]]`, `[backbone]`, `[[link]]` and `[[serial]]`: several meshes in one run, and what connects them.
 
+use lowmesh_sim::LineParts;
 use lowmesh_units::{Duration, PanId};
+use lowmesh_wired::{Config as LinkConfig, Loss, SerialConfig};
 
 use super::section::section;
 use super::topology::NODES_MAX;
@@ -29,6 +31,80 @@ section! {
     }
 }
 
+section! {
+    /// A constrained link between two border routers; the far one is reached over it alone.
+    WiredLink {
+        /// The border router at the near end.
+        near: u16 = 0, Within(0, NODES_MAX);
+        /// The border router at the far end.
+        far: u16 = 0, Within(1, NODES_MAX);
+        /// Rate from the near end to the far one, in bits per second (Pesola 2020: 60 kbit/s from the network).
+        rate_bps: u64 = 60_000, Within(1, 10_000_000_000);
+        /// Rate from the far end to the near one; by default the same (Pesola 2020: 30 kbit/s to the network).
+        back_rate_bps: Option<u64> = None, Within(1, 10_000_000_000);
+        /// One-way delay after the packet is sent.
+        delay: Duration = Duration::from_millis(200), Within(Duration::ZERO, Duration::from_secs(10));
+        /// Largest time that is added to the delay, drawn for each packet; the order of packets stays.
+        jitter: Duration = Duration::ZERO, Within(Duration::ZERO, Duration::from_secs(10));
+        /// Octets that wait in each direction; a packet beyond them is dropped.
+        queue_octets: u64 = 2_500, Within(0, 1_000_000_000);
+        /// The chance that a packet is lost after it was sent.
+        loss: f64 = 0.0, Within(0.0, 1.0);
+    }
+}
+
+section! {
+    /// A serial line from a host, which is a border router without a mesh, to a border router that reads it with little
+    /// memory.
+    SerialLine {
+        /// The host.
+        near: u16 = 0, Within(0, NODES_MAX);
+        /// The border router.
+        far: u16 = 0, Within(1, NODES_MAX);
+        /// Bits per second, start and stop bits included.
+        baud: u64 = 115_200, Within(10, 100_000_000);
+        /// The longest packet that the border router takes (Contiki in 2014: 140).
+        packet_octets: u32 = 140, Within(1, 65_575);
+        /// Octets that wait in the border router (Contiki in 2014: 156).
+        ring_octets: u32 = 156, Within(1, 1_000_000);
+        /// Packets that wait there (Contiki in 2014: 2).
+        ring_packets: u32 = 2, Within(1, 10_000);
+    }
+}
+
+impl WiredLink {
+    /// The link in the simulator's own type.
+    pub fn parts(&self) -> LineParts {
+        let loss = match self.loss {
+            0.0 => Loss::None,
+            probability => Loss::Independent { probability },
+        };
+        let direction = |rate_bits_per_second| LinkConfig {
+            rate_bits_per_second,
+            delay: self.delay,
+            jitter: (Duration::ZERO, self.jitter),
+            queue_octets_max: self.queue_octets,
+            loss,
+            samples_max: 0,
+        };
+        let back = direction(self.back_rate_bps.unwrap_or(self.rate_bps));
+        LineParts::Link { out: direction(self.rate_bps), back }
+    }
+}
+
+impl SerialLine {
+    /// The line in the simulator's own type.
+    pub fn parts(&self) -> LineParts {
+        LineParts::Serial(SerialConfig {
+            baud: self.baud,
+            packet_octets_max: self.packet_octets,
+            ring_octets_max: self.ring_octets,
+            ring_packets_max: self.ring_packets as usize,
+            ..SerialConfig::contiki2014()
+        })
+    }
+}
+
 /// One mesh of a scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeshRange {
@@ -51,6 +127,26 @@ impl Scenario {
             meshes.push(MeshRange { first: border_router.node, pan, border_router });
         }
         meshes
+    }
+
+    /// Whether each line connects two border routers, and is the one line to its far end.
+    pub(super) fn line_conflicts(&self, check: &mut impl FnMut(bool, &str, String)) {
+        let meshes = self.meshes();
+        let links = self.links.iter().map(|link| (link.near, link.far));
+        let links = links.enumerate().map(|(index, ends)| (format!("link[{index}]"), ends));
+        let serials = self.serials.iter().map(|line| (line.near, line.far));
+        let serials = serials.enumerate().map(|(index, ends)| (format!("serial[{index}]"), ends));
+        let mut seen: Vec<u16> = Vec::new();
+        for (key, (near, far)) in links.chain(serials) {
+            for (name, node) in [("near", near), ("far", far)] {
+                let message = format!("{node} is no border router; give it a [[border_router]]");
+                let is_known = meshes.iter().any(|mesh| mesh.first == node);
+                check(!is_known, &format!("{key}.{name}"), message);
+            }
+            let message = format!("{far} is at both ends, or has a line already");
+            check(near == far || seen.contains(&far), &format!("{key}.far"), message);
+            seen.push(far);
+        }
     }
 
     /// Whether the border routers fit the nodes, the MAC and each other.
@@ -124,6 +220,28 @@ mod tests {
             let good = own.filter(|t| t.ending == Ending::Acknowledged).count();
             assert!(good > 40, "node {node}: {good}");
         }
+    }
+
+    #[test]
+    fn readings_take_the_link_between_the_meshes() {
+        let text = format!("{TWO}[[link]]\nfar = 3\nback_rate_bps = 30000\nloss = 0.05\n");
+        let scenario = Scenario::parse("two", &text, &[]).expect("a good scenario");
+        assert_eq!(Scenario::parse("two", &scenario.to_toml(), &[]), Ok(scenario.clone()));
+        let outcome = simulate(&scenario, Seed(1), Sinks::default(), &|_| ()).expect("it balances");
+        let [line] = outcome.lines[..] else { panic!("one link") };
+        assert!(line.counters.iter().all(|counters| counters.arrived > 50), "{line:?}");
+    }
+
+    #[test]
+    fn lines_that_do_not_fit_are_named_by_their_keys() {
+        let with = |lines: &str| told(&format!("{TWO}{lines}"), &[]);
+        let error = with("[[serial]]\nfar = 4\n");
+        assert!(error.contains("serial[0].far: 4 is no border router; give it a"), "{error}");
+        let error = with("[[link]]\nfar = 3\n[[serial]]\nfar = 3\n");
+        assert!(
+            error.contains("serial[0].far: 3 is at both ends, or has a line already"),
+            "{error}"
+        );
     }
 
     #[test]

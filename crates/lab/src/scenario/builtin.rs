@@ -16,6 +16,10 @@ pub const BUILTINS: &[Builtin] = &[
     Builtin { name: "grid-25", text: include_str!("../../../../scenarios/grid-25.toml") },
     Builtin { name: "grid-64", text: include_str!("../../../../scenarios/grid-64.toml") },
     Builtin { name: "lille-50", text: include_str!("../../../../scenarios/lille-50.toml") },
+    Builtin {
+        name: "multicast-grid",
+        text: include_str!("../../../../scenarios/multicast-grid.toml"),
+    },
     Builtin { name: "pister-26", text: include_str!("../../../../scenarios/pister-26.toml") },
     Builtin { name: "pister-64", text: include_str!("../../../../scenarios/pister-64.toml") },
 ];

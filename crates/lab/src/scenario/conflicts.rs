@@ -1,8 +1,9 @@
 //! Values of a scenario that are each allowed, but not together.
 
+use lowmesh_multicast::make as make_engine;
 use lowmesh_sim::air::Needs;
 use lowmesh_sixtop::functions::{Children, make};
-use lowmesh_units::Duration;
+use lowmesh_units::{Duration, NodeId, Purpose, Rng, Seed};
 
 use super::error::{ConfigError, Fault, Origin};
 use super::{
@@ -12,7 +13,7 @@ use super::{
 
 impl Scenario {
     /// Values that are each allowed, but not together.
-    pub(super) fn conflicts(&self, source: &str) -> Vec<ConfigError> {
+    pub(crate) fn conflicts(&self, source: &str) -> Vec<ConfigError> {
         let mut errors = Vec::new();
         let mut check = |wrong: bool, key: &str, message: String| {
             if wrong {
@@ -43,7 +44,9 @@ impl Scenario {
         self.medium_conflicts(&mut check);
         self.tree_conflicts(&mut check);
         self.traffic_conflicts(&mut check);
+        self.group_conflicts(&mut check);
         self.border_router_conflicts(&mut check);
+        self.line_conflicts(&mut check);
         errors
     }
 
@@ -54,9 +57,9 @@ impl Scenario {
         let always = make(&self.schedule.row().into(), Children::Known).needs_children();
         let values = if always { "" } else { ", as it is set," };
         let message = format!(
-            "{name}{values} listens to a node's children, which only rpl.mode = \"storing\" tells"
+            "{name}{values} listens to a node's children, which rpl.mode = \"non-storing\" does not tell"
         );
-        let is_told = self.rpl.mode == RplMode::Storing;
+        let is_told = self.rpl.mode != RplMode::NonStoring;
         check(needs_children && !is_told, "schedule.function", message);
     }
 
@@ -64,13 +67,15 @@ impl Scenario {
     fn medium_conflicts(&self, check: &mut impl FnMut(bool, &str, String)) {
         let medium = self.radio.medium.name();
         let placed = !matches!(self.topology, Topology::Table(_) | Topology::Tree(_));
+        // Known places of a table's nodes are for figures.
+        let drawn = matches!(self.topology, Topology::Positions(_));
         let needs = self.radio.medium.row().make.needs;
         let own_table = !matches!(needs, Needs::Places);
         check(
-            own_table && placed,
+            own_table && placed && !(drawn && matches!(needs, Needs::Table(_))),
             "topology.kind",
             format!(
-                "medium \"{medium}\" says itself who hears whom; write kind = \"table\" with its number of nodes"
+                "medium \"{medium}\" has its own links; write kind = \"table\", or \"positions\" with their places"
             ),
         );
         check(
@@ -92,6 +97,14 @@ impl Scenario {
                 "topology.nodes",
                 format!("{nodes} is not the {expected} nodes of medium \"{medium}\""),
             );
+        }
+        for (index, wifi) in self.radio.wifi.iter().enumerate() {
+            let key = format!("radio.wifi[{index}].x_m");
+            let given = wifi.x_m.is_some() || wifi.y_m.is_some();
+            let message = "a place is x_m and y_m; give both or none".to_owned();
+            check(given && wifi.place_m().is_none(), &key, message);
+            let message = "a place is allowed only where the nodes have positions".to_owned();
+            check(given && !placed, &key, message);
         }
         let nodes = self.topology.nodes().unwrap_or_default();
         check(
@@ -133,6 +146,37 @@ impl Scenario {
         }
         if let Err(error) = tree.steps() {
             check(true, "topology.parents", error.to_string());
+        }
+    }
+
+    /// Whether packets to groups can be forwarded, and whether their sender and members are nodes.
+    fn group_conflicts(&self, check: &mut impl FnMut(bool, &str, String)) {
+        let engine = &self.multicast;
+        let rng = Rng::stream(Seed(0), NodeId(0), Purpose::Multicast);
+        let needs = make_engine(engine, rng).needs_registrations();
+        let is_told =
+            self.head.routes == Routes::Static || self.rpl.mode == RplMode::StoringMulticast;
+        let message = format!(
+            "{} forwards to nodes that registered for a group; write rpl.mode = \"storing-multicast\"",
+            engine.name()
+        );
+        check(needs && !is_told, "multicast.engine", message);
+        let Traffic { application, sender, ref members, .. } = self.traffic;
+        if application != Application::Group {
+            return;
+        }
+        let message = "OSCORE protects exchanges of two nodes, and traffic.application = \"group\"";
+        check(self.coap.oscore, "coap.oscore", message.to_owned());
+        let nodes = self.topology.nodes().unwrap_or(u32::from(u16::MAX) + 1);
+        let missing = |node: u16| {
+            format!("node {node} is not in the topology: write a node from 0 to {}", nodes - 1)
+        };
+        check(u32::from(sender) >= nodes, "traffic.sender", missing(sender));
+        for member in members {
+            check(u32::from(*member) >= nodes, "traffic.members", missing(*member));
+            let message =
+                format!("node {member} is traffic.sender, which sends and does not receive");
+            check(*member == sender, "traffic.members", message);
         }
     }
 

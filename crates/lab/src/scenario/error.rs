@@ -1,18 +1,55 @@
 //! What is wrong with a scenario: where, which key, which value, and what would be right.
 //!
-//! A scenario is read to its end and all its errors are told at once, in the order of the file.
+//! A scenario is read to its end and all its errors are reported at once, in the order of the file. The alternate form
+//! (`{:#}`) also shows the line with a caret under the place.
 
 use std::fmt;
+
+pub use lowmesh_registry::similar;
 
 /// Where a value was written.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
-    /// In the scenario's text, at this line (counted from 1).
-    Line(usize),
+    /// In the scenario's text.
+    Text(Place),
     /// On the command line, by this `--set` flag.
     Flag(String),
     /// Nowhere: a key is missing, or two values do not go together.
     Whole,
+}
+
+/// A place in the text of a scenario.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The line, from 1.
+    pub line: usize,
+    /// The column in characters, from 1.
+    pub column: usize,
+    /// Characters of the value or key that stand there.
+    pub width: usize,
+    /// The whole line.
+    pub text: String,
+}
+
+/// Characters of a line that an error shows.
+const EXCERPT_MAX: usize = 64;
+
+impl Place {
+    /// The line, indented, and a caret under the place.
+    fn excerpt(&self) -> String {
+        let letters: Vec<char> = self.text.chars().collect();
+        let column = self.column - 1;
+        // Of a long line, the part around the place is enough.
+        let last = letters.len().saturating_sub(EXCERPT_MAX);
+        let first = if last == 0 { 0 } else { column.saturating_sub(EXCERPT_MAX / 2).min(last) };
+        let shown = letters.iter().skip(first).take(EXCERPT_MAX);
+        let shown: String = shown.map(|c| if c.is_control() { ' ' } else { *c }).collect();
+        let indent = column - first;
+        let carets = self.width.clamp(1, EXCERPT_MAX.saturating_sub(indent).max(1));
+        let (line, margin) = (self.line, " ".repeat(self.line.to_string().len()));
+        let (blank, carets) = (" ".repeat(indent), "^".repeat(carets));
+        format!("  {line} | {}\n  {margin} | {blank}{carets}", shown.trim_end())
+    }
 }
 
 /// One thing wrong with a scenario.
@@ -68,7 +105,9 @@ pub enum Fault {
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.origin {
-            Origin::Line(line) => write!(f, "{}:{line}: ", self.source)?,
+            Origin::Text(Place { line, column, .. }) => {
+                write!(f, "{}:{line}:{column}: ", self.source)?;
+            }
             Origin::Flag(flag) => write!(f, "--set {flag}: ")?,
             Origin::Whole => write!(f, "{}: ", self.source)?,
         }
@@ -89,6 +128,10 @@ impl fmt::Display for ConfigError {
                 write_similar(f, similar.as_deref())
             }
             Fault::Conflict(message) => write!(f, "{key}: {message}"),
+        }?;
+        match &self.origin {
+            Origin::Text(place) if f.alternate() => write!(f, "\n{}", place.excerpt()),
+            _ => Ok(()),
         }
     }
 }
@@ -111,7 +154,8 @@ impl fmt::Display for ConfigErrors {
             if i > 0 {
                 writeln!(f)?;
             }
-            write!(f, "{error}")?;
+            // Passes the alternate form on.
+            error.fmt(f)?;
         }
         Ok(())
     }
@@ -119,32 +163,27 @@ impl fmt::Display for ConfigErrors {
 
 impl std::error::Error for ConfigErrors {}
 
-/// The one of `names` that `wrong` most looks like, if any is near enough to be a slip of the pen.
-pub fn similar<'n>(wrong: &str, names: impl IntoIterator<Item = &'n str>) -> Option<String> {
-    let letters = wrong.chars().count();
-    let near = |name: &str, distance: usize| {
-        // A third of the letters wrong, or another ending of the same word.
-        let stem = wrong.chars().zip(name.chars()).take_while(|(a, b)| a == b).count();
-        distance <= letters.max(3) / 3 || (stem >= 3 && stem * 4 >= letters * 3)
-    };
-    names
-        .into_iter()
-        .map(|name| (strsim::damerau_levenshtein(wrong, name), name))
-        .filter(|(distance, name)| near(name, *distance))
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, name)| name.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn only_near_names_are_suggested() {
-        assert_eq!(similar("gird", ["grid", "line", "star"]).as_deref(), Some("grid"));
-        assert_eq!(similar("retry", ["retries", "kind"]).as_deref(), Some("retries"));
-        assert_eq!(similar("spaceing_m", ["spacing_m", "rows"]).as_deref(), Some("spacing_m"));
-        assert_eq!(similar("zebra", ["grid", "line", "star"]), None);
-        assert_eq!(similar("x", []), None);
+    fn the_alternate_form_has_a_caret_under_the_place() {
+        let place = |line: usize, column, width, text: &str| Place {
+            line,
+            column,
+            width,
+            text: text.to_owned(),
+        };
+        let short = place(7, 11, 3, "retries = 999");
+        assert_eq!(short.excerpt(), "  7 | retries = 999\n    |           ^^^");
+        let letters = place(12, 9, 3, "\tname = \"é\"");
+        assert_eq!(letters.excerpt(), "  12 |  name = \"é\"\n     |         ^^^");
+        // Of a long line the part with the place is shown, within 80 columns.
+        let long = format!("matrix = [{}x]", "0.5, ".repeat(60));
+        let excerpt = place(1, 311, 1, &long).excerpt();
+        let [text, carets] = excerpt.lines().collect::<Vec<_>>()[..] else { panic!("{excerpt}") };
+        assert_eq!(text.find('x'), carets.find('^'), "{excerpt}");
+        assert!(text.len() <= 80, "{excerpt}");
     }
 }

@@ -20,6 +20,8 @@ variants! {
         "csma" => Csma,
         /// The same under a driver that waits for a radio with one buffer (Lenders et al. 2021).
         "thin" => Thin,
+        /// Carrier sense of Contiki in 2014 over NullRDC, a queue for each neighbour (Ishaq et al. 2016).
+        "contiki2014" => Contiki2014,
     }
 }
 
@@ -148,12 +150,32 @@ section! {
     }
 }
 
+section! {
+    /// Carrier sense of Contiki in 2014 over NullRDC.
+    Contiki2014 {
+        /// Frames that a node holds, all neighbours together (Contiki: 8, its border router 4).
+        queue_frames: u16 = params::CSMA_QUEUE_FRAMES_MAX as u16, Within(1, 1024);
+        /// Neighbours that have a queue at a time; frames to another one are dropped.
+        neighbour_queues: u16 = params::CONTIKI_NEIGHBOUR_QUEUES as u16, Within(1, 1024);
+        /// Retries of a unicast frame after the first attempt; a busy channel does not count.
+        retries: u8 = params::CONTIKI_RETRIES_MAX, Within(0, 15);
+        /// The least delay between two attempts.
+        backoff_unit: Duration = params::CONTIKI_BACKOFF_UNIT, Within(MS, SECOND);
+        /// The channel.
+        channel: u8 = 26, Within(11, 26);
+        /// What makes the channel busy: CCA mode 1, 2 or 3 with OR.
+        cca: Cca = Cca::Either, Any;
+        /// Energy from which on it does (Contiki on a CC2520: -80).
+        cca_dbm: f64 = -80.0, Within(-150.0, 0.0);
+    }
+}
+
 impl Mac {
     /// The settings of TSCH, if that is the MAC.
     pub fn tsch(&self) -> Option<&Tsch> {
         match self {
             Self::Tsch(tsch) => Some(tsch),
-            Self::Csma(_) | Self::Thin(_) => None,
+            Self::Csma(_) | Self::Thin(_) | Self::Contiki2014(_) => None,
         }
     }
 
@@ -163,6 +185,7 @@ impl Mac {
             Self::Tsch(tsch) => tsch.hopping.channels(),
             Self::Csma(csma) => Channel::new(csma.channel).into_iter().collect(),
             Self::Thin(thin) => Channel::new(thin.channel).into_iter().collect(),
+            Self::Contiki2014(contiki) => Channel::new(contiki.channel).into_iter().collect(),
         }
     }
 
@@ -172,6 +195,7 @@ impl Mac {
             Self::Tsch(tsch) => (tsch.be_min, tsch.be_max),
             Self::Csma(csma) => (csma.be_min, csma.be_max),
             Self::Thin(thin) => (thin.be_min, thin.be_max),
+            Self::Contiki2014(_) => (0, 0),
         }
     }
 
@@ -181,6 +205,7 @@ impl Mac {
             Self::Tsch(tsch) => tsch.queue_frames,
             Self::Csma(csma) => csma.queue_frames,
             Self::Thin(thin) => thin.queue_frames,
+            Self::Contiki2014(contiki) => contiki.queue_frames,
         }
     }
 
@@ -190,6 +215,7 @@ impl Mac {
             Self::Tsch(tsch) => tsch.retries,
             Self::Csma(csma) => csma.retries,
             Self::Thin(thin) => thin.retries,
+            Self::Contiki2014(contiki) => contiki.retries,
         }
     }
 }

@@ -79,6 +79,8 @@ choice! {
         Storing = "storing",
         /// Only the root knows; it writes the way into the packet.
         NonStoring = "non-storing",
+        /// As storing, and routers know which nodes below them are in which group.
+        StoringMulticast = "storing-multicast",
     }
 }
 

@@ -6,9 +6,12 @@
 
 mod border;
 mod builtin;
+mod catalogue;
+mod chosen;
 mod conflicts;
 mod error;
 mod fragments;
+mod key;
 mod keys;
 mod mac;
 mod mesh;
@@ -26,31 +29,33 @@ mod traffic;
 mod value;
 
 use std::cell::RefCell;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use lowmesh_congestion::Timer;
-use lowmesh_registry::{Algorithm, Choice};
-use lowmesh_rpl::ObjectiveFunction;
+use lowmesh_multicast::Engine;
+use lowmesh_registry::Choice;
 use lowmesh_sixtop::SchedulingFunction;
 use lowmesh_units::{Duration, Seed};
 use toml::de::DeTable;
 
-pub use border::{Backbone, BorderRouter, MeshRange};
+pub use border::{Backbone, BorderRouter, MeshRange, SerialLine, WiredLink};
 pub use builtin::{BUILTINS, Builtin};
-pub use error::{ConfigError, ConfigErrors, Fault, Origin, similar};
+pub(crate) use chosen::ordered;
+pub use error::{ConfigError, ConfigErrors, Fault, Origin, Place, similar};
 pub use fragments::{EndToEnd, Forwarded, Fragments, HopWise, Recovered};
-pub use mac::{Ack, Cca, Csma, Duplicates, Mac, Thin, Tsch};
+pub use key::Key;
+pub use mac::{Ack, Cca, Contiki2014, Csma, Duplicates, Mac, Thin, Tsch};
 pub use mesh::{Clock, Energy, Ipv6, Lowpan, Probe, Routes, Rpl, RplMode};
-pub(crate) use numbers::literal;
 pub use radio::{Burst, Radio, Wifi};
 pub use rows::{Listed, Rows};
 pub use topology::{Addresses, Grid, Line, Placed, Positions, Random, Star, Table, Topology, Tree};
 pub use traffic::{Application, Arrivals, Coap, Collector, Traffic};
-pub use value::Hopping;
+pub(crate) use value::literal;
+pub use value::{Group, Hopping, Named};
 
 use section::{Cursor, Lines, Section, section};
 use source::Source;
-use value::{Any, NotEmpty, Within};
+use value::{Any, NotEmpty, Within, quoted};
 
 section! {
     /// The keys at the top of a scenario.
@@ -95,6 +100,8 @@ pub struct Scenario {
     pub fragments: Fragments,
     /// IPv6 forwarding.
     pub ipv6: Ipv6,
+    /// Forwarding of packets to groups.
+    pub multicast: Choice<dyn Engine>,
     /// CoAP endpoints.
     pub coap: Coap,
     /// Requests.
@@ -107,13 +114,15 @@ pub struct Scenario {
     pub border_routers: Vec<BorderRouter>,
     /// The wire between border routers.
     pub backbone: Backbone,
+    /// `[[link]]`: constrained links between border routers.
+    pub links: Vec<WiredLink>,
+    /// `[[serial]]`: serial lines to border routers.
+    pub serials: Vec<SerialLine>,
 }
 
 impl Section for Scenario {
-    fn keys() -> Vec<&'static str> {
-        let mut keys = Head::keys();
-        keys.extend(SECTIONS.map(|(name, _)| name));
-        keys
+    fn keys(rows: &Rows) -> Vec<Key> {
+        rows.keys()
     }
     fn read(cursor: &mut Cursor<'_, '_>) -> Self {
         cursor.elsewhere("sweep");
@@ -138,12 +147,15 @@ impl Section for Scenario {
             lowpan: cursor.section("lowpan"),
             fragments: cursor.section("fragments"),
             ipv6: cursor.section("ipv6"),
+            multicast: cursor.section("multicast"),
             coap,
             traffic: cursor.section("traffic"),
             clock: cursor.section("clock"),
             energy: cursor.section("energy"),
             border_routers: cursor.sections("border_router"),
             backbone: cursor.section("backbone"),
+            links: cursor.sections("link"),
+            serials: cursor.sections("serial"),
         }
     }
     fn write(&self, lines: &mut Lines) {
@@ -160,6 +172,7 @@ impl Section for Scenario {
         lines.section("lowpan", &self.lowpan);
         lines.section("fragments", &self.fragments);
         lines.section("ipv6", &self.ipv6);
+        lines.section("multicast", &self.multicast);
         lines.section("coap", &self.coap);
         lines.numbers(&self.coap.congestion);
         lines.section("traffic", &self.traffic);
@@ -169,52 +182,24 @@ impl Section for Scenario {
         if !self.border_routers.is_empty() {
             lines.section("backbone", &self.backbone);
         }
+        lines.sections("link", &self.links);
+        lines.sections("serial", &self.serials);
     }
 }
 
-/// What lists the keys of a section.
-type ListKeys = fn() -> Vec<&'static str>;
-
-/// Every section with the function that lists its keys.
-const SECTIONS: [(&str, ListKeys); 16] = [
-    ("topology", Placed::keys),
-    ("radio", Radio::keys),
-    ("radio.wifi", Wifi::keys),
-    ("radio.burst", Burst::keys),
-    ("mac", Mac::keys),
-    ("schedule", Choice::<dyn SchedulingFunction>::keys),
-    ("rpl", Rpl::keys),
-    ("lowpan", Lowpan::keys),
-    ("fragments", Fragments::keys),
-    ("ipv6", Ipv6::keys),
-    ("coap", Coap::keys),
-    ("traffic", Traffic::keys),
-    ("clock", Clock::keys),
-    ("energy", Energy::keys),
-    ("border_router", BorderRouter::keys),
-    ("backbone", Backbone::keys),
-];
-
 /// Keys that decide which keys their section has.
-pub const CHOICES: [&str; 5] =
-    ["topology.kind", "radio.medium", "mac.kind", "schedule.function", "fragments.mode"];
+pub const CHOICES: [&str; 6] = [
+    "topology.kind",
+    "radio.medium",
+    "mac.kind",
+    "schedule.function",
+    "fragments.mode",
+    "multicast.engine",
+];
 
 /// Every key that a scenario can have, dotted.
 pub fn every_key() -> Vec<String> {
-    let mut keys: Vec<String> = Head::keys().into_iter().map(str::to_owned).collect();
-    for (section, list) in SECTIONS {
-        keys.extend(list().into_iter().map(|key| format!("{section}.{key}")));
-    }
-    keys.extend(numbers::own_keys::<dyn Timer>());
-    keys.extend(numbers::own_keys::<dyn ObjectiveFunction>());
-    keys
-}
-
-/// The section with the numbers that replace the defaults of a row as TOML; nothing if there are none.
-pub(crate) fn numbers_text<A: Algorithm + ?Sized>(choice: &Choice<A>) -> String {
-    let mut lines = Lines::default();
-    lines.numbers(choice);
-    lines.into_text()
+    Rows::default().keys().into_iter().map(|key| key.name).collect()
 }
 
 /// Why a scenario could not be loaded.
@@ -253,7 +238,7 @@ struct Text {
 }
 
 impl Text {
-    /// The built-in called `name`, or the file at that path.
+    /// The built-in called `name`, or the file at that path: a scenario, or a link table.
     fn find(name: &str) -> Result<Self, LoadError> {
         if let Some(builtin) = BUILTINS.iter().find(|builtin| builtin.name == name) {
             return Ok(Self { text: builtin.text.to_owned(), folder: None });
@@ -265,9 +250,24 @@ impl Text {
             let similar = similar(name, BUILTINS.iter().map(|builtin| builtin.name));
             return Err(LoadError::Unknown { name: name.to_owned(), similar });
         }
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| LoadError::Read { path: path.to_owned(), source })?;
-        Ok(Self { text, folder: Some(path.parent().unwrap_or(Path::new("")).to_owned()) })
+        let folder = Some(path.parent().unwrap_or(Path::new("")).to_owned());
+        let text = match Self::of_link_table(path) {
+            Some(text) => text,
+            None => std::fs::read_to_string(path)
+                .map_err(|source| LoadError::Read { path: path.to_owned(), source })?,
+        };
+        Ok(Self { text, folder })
+    }
+
+    /// The scenario of a bare link table: a CSV file, whose medium and topology it is.
+    fn of_link_table(path: &Path) -> Option<String> {
+        path.extension().filter(|ending| ending.eq_ignore_ascii_case("csv"))?;
+        let literal = |name: Option<&OsStr>| quoted(&name.unwrap_or_default().to_string_lossy());
+        let (name, file) = (literal(path.file_stem()), literal(path.file_name()));
+        Some(format!(
+            "name = {name}\n[topology]\nkind = \"table\"\n\
+             [radio]\nmedium = \"link-table\"\nfile = {file}\n"
+        ))
     }
 }
 
@@ -276,7 +276,7 @@ impl Scenario {
     pub fn load(name: &str, overrides: &[String]) -> Result<Self, LoadError> {
         let text = Text::find(name)?;
         let mut scenario = Self::parse(name, &text.text, overrides)?;
-        scenario.anchor_files(text.folder.as_deref());
+        scenario.settle(text.folder.as_deref());
         Ok(scenario)
     }
 
@@ -288,6 +288,16 @@ impl Scenario {
         }
         files.extend(self.radio.medium.files_mut());
         files
+    }
+
+    /// Settles what depends on files: their whole names, then the number of nodes in a table.
+    fn settle(&mut self, folder: Option<&Path>) {
+        self.anchor_files(folder);
+        let is_open = matches!(self.topology, Topology::Table(Table { nodes: None }));
+        let counted = is_open.then(|| crate::air::table_nodes(self)).flatten();
+        if let (Topology::Table(table), Some(nodes)) = (&mut self.topology, counted) {
+            table.nodes = u16::try_from(nodes).ok();
+        }
     }
 
     /// Makes names of files that are relative to `folder` whole, so that they hold wherever a copy of the
@@ -326,6 +336,9 @@ impl Scenario {
         let mut errors = faults.into_inner();
         if errors.is_empty() {
             errors = scenario.conflicts(&source.name);
+            for error in &mut errors {
+                error.origin = source.locate(table, &error.key).unwrap_or(Origin::Whole);
+            }
         }
         errors.sort_by(|a, b| (&a.origin, &a.key).cmp(&(&b.origin, &b.key)));
         if errors.is_empty() { Ok(scenario) } else { Err(ConfigErrors(errors)) }

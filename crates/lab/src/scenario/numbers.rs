@@ -4,22 +4,28 @@
 //! key that names the row, as those of scheduling functions beside `schedule.function`.
 
 use lowmesh_registry::{
-    self as registry, Algorithm, Bounded, Choice, Domain, Parameter, ParameterError, Row,
+    self as registry, Algorithm, Bounded, Choice, Declaration, Domain, Kind, Parameter,
+    ParameterError, Row,
 };
 use toml::de::DeValue;
 
 use super::error::{Fault, Origin, similar};
+use super::key::{Key, merged};
 use super::rows::{Listed, Rows};
 use super::section::{Cursor, Lines, Section};
-use super::value::{Any, Mismatch, NotEmpty, Rule, Value, Within, quoted};
+use super::value::{Any, Mismatch, Named, NotEmpty, Rule, Value, Within, literal, quoted};
 
 impl<A: Listed + ?Sized> Value for &'static Row<A> {
     fn noun(rows: &Rows) -> String {
-        format!("one of {}", A::registry(rows).names().collect::<Vec<_>>().join(", "))
+        format!("one of {}", Named::join(&Self::names(rows)))
     }
     fn read(value: &DeValue<'_>, rows: &Rows) -> Result<Self, Mismatch> {
         let (rows, text) = (A::registry(rows), value.as_str().unwrap_or_default());
         rows.row(text).map_err(|_| Mismatch { similar: similar(text, rows.names()) })
+    }
+    fn names(rows: &Rows) -> Vec<Named> {
+        let named = |row: &'static Row<A>| Named { name: row.name, summary: row.summary };
+        A::registry(rows).rows().map(named).collect()
     }
     fn write(&self) -> Option<String> {
         Some(quoted(self.name))
@@ -36,6 +42,9 @@ impl<A: Listed + ?Sized> Value for Choice<A> {
     fn read(value: &DeValue<'_>, rows: &Rows) -> Result<Self, Mismatch> {
         <&Row<A>>::read(value, rows).map(Self::from)
     }
+    fn names(rows: &Rows) -> Vec<Named> {
+        <&Row<A>>::names(rows)
+    }
     fn write(&self) -> Option<String> {
         self.row().write()
     }
@@ -51,17 +60,15 @@ fn chooser<A: Algorithm + ?Sized>() -> (&'static str, &'static str) {
 
 /// A section in which one key names a row, and the other keys are the parameters of that row.
 impl<A: Listed + ?Sized> Section for Choice<A> {
-    fn keys() -> Vec<&'static str> {
-        let mut keys = vec![chooser::<A>().1];
-        keys.extend(keys_within(A::BUILTIN.iter().copied()));
-        keys
+    fn keys(rows: &Rows) -> Vec<Key> {
+        keys_beside(&A::registry(rows).kind(), rows)
     }
     fn read(cursor: &mut Cursor<'_, '_>) -> Self {
         let (section, key) = chooser::<A>();
         let rows: Vec<_> = A::registry(cursor.rows()).rows().collect();
         let names: Vec<_> = rows.iter().map(|row| row.name).collect();
         let row = rows[cursor.choice(key, &names, 0)];
-        cursor.foreign(keys_within(rows.into_iter()));
+        cursor.foreign(<Self as Section>::keys(cursor.rows()));
         let mut choice = Self::from(row);
         if row.section == section {
             for parameter in row.parameters {
@@ -86,25 +93,13 @@ impl<A: Listed + ?Sized> Section for Choice<A> {
     }
 }
 
-/// The dotted keys in the sections that the rows of an algorithm have of their own.
-pub fn own_keys<A: Algorithm + ?Sized>() -> impl Iterator<Item = String> {
-    let rows = A::BUILTIN.iter().filter(|row| row.section != chooser::<A>().0);
-    rows.flat_map(|row| row.parameters.iter().map(|one| format!("{}.{}", row.section, one.key)))
-}
-
-/// The keys of the rows whose parameters are beside the key that names the row, each once.
-fn keys_within<A: Algorithm + ?Sized>(
-    rows: impl Iterator<Item = &'static Row<A>>,
-) -> Vec<&'static str> {
-    let mut keys = Vec::new();
-    for parameter in
-        rows.filter(|row| row.section == chooser::<A>().0).flat_map(|row| row.parameters)
-    {
-        if !keys.contains(&parameter.key) {
-            keys.push(parameter.key);
-        }
-    }
-    keys
+/// The key that names a row of this kind, and the keys of the rows whose parameters are beside it.
+fn keys_beside(kind: &Kind, rows: &Rows) -> Vec<Key> {
+    let named = |row: &Declaration| Named { name: row.name, summary: row.summary };
+    let names = kind.rows.iter().map(named).collect();
+    let choice = Key::choice(kind.chooser().1, names, &format!("The {}.", kind.noun));
+    let parameters = kind.beside().flat_map(|row| row.parameters);
+    merged(std::iter::once(choice).chain(parameters.map(|one| Key::parameter(one, rows))))
 }
 
 impl Cursor<'_, '_> {
@@ -235,18 +230,4 @@ fn meaning(parameter: &Parameter) -> String {
     let Parameter { summary, source, .. } = parameter;
     let from = if source.is_empty() { String::new() } else { format!("; {source}") };
     format!("{summary} ({}{from}).", parameter.allowed())
-}
-
-/// The TOML literal of a parameter's value.
-pub(crate) fn literal(value: &registry::Value) -> String {
-    let literal = match value {
-        registry::Value::Flag(flag) => flag.write(),
-        registry::Value::Whole(number) => number.write(),
-        registry::Value::Number(number) => number.write(),
-        registry::Value::Time(time) => time.write(),
-        registry::Value::Name(name) => Some(quoted(name)),
-        registry::Value::File(path) => path.write(),
-        registry::Value::Matrix(rows) => rows.write(),
-    };
-    literal.unwrap_or_default()
 }

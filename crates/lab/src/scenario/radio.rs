@@ -2,8 +2,11 @@
 
 use lowmesh_registry::Choice;
 use lowmesh_sim::air::Medium;
+use lowmesh_sim::air::params::{PATH_LOSS_EXPONENT, WIFI_LOAD_MAX_MBPS};
 use lowmesh_units::Duration;
 
+use super::key::Key;
+use super::rows::Rows;
 use super::section::{Cursor, Lines, Section, section};
 use super::value::Within;
 
@@ -19,9 +22,10 @@ pub struct Radio {
 }
 
 impl Section for Radio {
-    fn keys() -> Vec<&'static str> {
-        let mut keys = Choice::<dyn Medium>::keys();
-        keys.extend(["wifi", "burst"]);
+    fn keys(rows: &Rows) -> Vec<Key> {
+        let mut keys = <Choice<dyn Medium> as Section>::keys(rows);
+        keys.push(Key::sections("wifi", "Wi-Fi stations."));
+        keys.push(Key::sections("burst", "Disturbances that come and go on given channels."));
         keys
     }
     fn read(cursor: &mut Cursor<'_, '_>) -> Self {
@@ -43,10 +47,27 @@ section! {
     Wifi {
         /// Its channel; it covers 22 MHz, about four channels of IEEE 802.15.4.
         channel: u8 = 6, Within(1, 13);
-        /// Share of time that it sends.
+        /// Share of time that it sends, in occupations of 1.5 ms; without effect where `load_mbps` is given.
         duty_cycle: f64 = 0.1, Within(0.0, 1.0);
-        /// Power that each node receives from it, within one channel of IEEE 802.15.4.
+        /// UDP throughput of an IEEE 802.11g sender at 54 Mbit/s: one frame of 1470 octets and its acknowledgement, 288 us, in each period.
+        load_mbps: Option<f64> = None, Within(0.0, WIFI_LOAD_MAX_MBPS);
+        /// Power that each node receives from it, within one channel of IEEE 802.15.4; without effect where it has a place.
         power_dbm: f64 = -80.0, Within(-150.0, 0.0);
+        /// Its place; every node then receives what the path loss leaves of `tx_power_dbm`.
+        x_m: Option<f64> = None, Within(-1e6, 1e6);
+        /// The same, the other coordinate.
+        y_m: Option<f64> = None, Within(-1e6, 1e6);
+        /// Power that it sends from its place, within one channel of IEEE 802.15.4 (20 dBm over 16.6 MHz: 10.8).
+        tx_power_dbm: f64 = 10.8, Within(-50.0, 30.0);
+        /// Path loss exponent from its place.
+        exponent: f64 = PATH_LOSS_EXPONENT, Within(1.0, 8.0);
+    }
+}
+
+impl Wifi {
+    /// Where it stands, if it has a place.
+    pub fn place_m(&self) -> Option<(f64, f64)> {
+        self.x_m.zip(self.y_m)
     }
 }
 

@@ -1,7 +1,8 @@
 //! The algorithms that scenarios can name.
 
 use lowmesh_congestion::{Timer, Window};
-use lowmesh_registry::{Algorithm, Registry};
+use lowmesh_multicast::Engine;
+use lowmesh_registry::{Algorithm, Kind, Registry};
 use lowmesh_rpl::ObjectiveFunction;
 use lowmesh_sim::air::Medium;
 use lowmesh_sixtop::SchedulingFunction;
@@ -31,6 +32,8 @@ pub struct Rows {
     pub objectives: Registry<dyn ObjectiveFunction>,
     /// Media: `radio.medium`.
     pub media: Registry<dyn Medium>,
+    /// Multicast engines: `multicast.engine`.
+    pub engines: Registry<dyn Engine>,
 }
 
 impl Default for Rows {
@@ -41,7 +44,23 @@ impl Default for Rows {
             functions: Registry::builtin(),
             objectives: Registry::builtin(),
             media: Registry::builtin(),
+            engines: Registry::builtin(),
         }
+    }
+}
+
+impl Rows {
+    /// The kinds of algorithms, without their types.
+    pub fn kinds(&self) -> Vec<Kind> {
+        let Self { timers, windows, functions, objectives, media, engines } = self;
+        vec![
+            timers.kind(),
+            windows.kind(),
+            functions.kind(),
+            objectives.kind(),
+            media.kind(),
+            engines.kind(),
+        ]
     }
 }
 
@@ -72,6 +91,12 @@ impl Listed for dyn SchedulingFunction {
 impl Listed for dyn ObjectiveFunction {
     fn registry(rows: &Rows) -> &Registry<Self> {
         &rows.objectives
+    }
+}
+
+impl Listed for dyn Engine {
+    fn registry(rows: &Rows) -> &Registry<Self> {
+        &rows.engines
     }
 }
 

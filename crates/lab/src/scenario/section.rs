@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use toml::de::DeTable;
 
 use super::error::{ConfigError, Fault, Origin, similar};
+use super::key::{Key, SECTIONS_NOUN};
 use super::rows::Rows;
 use super::source::Source;
 use super::value::{Rule, Value};
@@ -19,8 +20,8 @@ pub type Faults = RefCell<Vec<ConfigError>>;
 
 /// A table of keys with types, defaults and bounds.
 pub trait Section: Sized {
-    /// The names of all its keys.
-    fn keys() -> Vec<&'static str>;
+    /// All its keys, without those of sections in it.
+    fn keys(rows: &Rows) -> Vec<Key>;
     /// Reads the keys that are present, and defaults for the others.
     fn read(cursor: &mut Cursor<'_, '_>) -> Self;
     /// Writes every key.
@@ -37,7 +38,7 @@ pub struct Cursor<'a, 'i> {
     table: Option<&'a DeTable<'i>>,
     faults: &'a Faults,
     known: Vec<&'static str>,
-    foreign: BTreeSet<&'static str>,
+    foreign: BTreeSet<String>,
     choice: Option<(&'static str, &'static str)>,
 }
 
@@ -115,8 +116,8 @@ impl<'a, 'i> Cursor<'a, 'i> {
     }
 
     /// Names keys that other choices have, so that they are told apart from slips of the pen.
-    pub fn foreign(&mut self, keys: impl IntoIterator<Item = &'static str>) {
-        self.foreign.extend(keys);
+    pub fn foreign(&mut self, keys: Vec<Key>) {
+        self.foreign.extend(keys.into_iter().map(|key| key.name));
     }
 
     /// The section at `key`.
@@ -147,14 +148,14 @@ impl<'a, 'i> Cursor<'a, 'i> {
         self.known.push(key);
         let Some(found) = self.table.and_then(|table| table.get(key)) else { return Vec::new() };
         let Some(list) = found.get_ref().as_array() else {
-            self.not_a_table(key, found.span(), "a list of sections");
+            self.not_a_table(key, found.span(), SECTIONS_NOUN);
             return Vec::new();
         };
         let mut sections = Vec::with_capacity(list.len());
         for (i, entry) in list.iter().enumerate() {
             let path = format!("{}[{i}]", self.dotted(key));
             let Some(table) = entry.get_ref().as_table() else {
-                self.not_a_table(key, entry.span(), "a list of sections");
+                self.not_a_table(key, entry.span(), SECTIONS_NOUN);
                 continue;
             };
             let mut cursor = Cursor::new(self.source, path, Some(table), self.faults);
@@ -166,16 +167,16 @@ impl<'a, 'i> Cursor<'a, 'i> {
 
     /// Notes every key that nobody asked for.
     pub fn finish(self) {
-        for (key, value) in self.table.into_iter().flatten() {
-            let key: &str = key.get_ref();
-            if self.known.contains(&key) {
+        for key in self.table.into_iter().flatten().map(|(key, _)| key) {
+            let name: &str = key.get_ref();
+            if self.known.contains(&name) {
                 continue;
             }
-            let path = self.dotted(key);
-            let origin = self.source.origin(&path, value.span());
+            let path = self.dotted(name);
+            let origin = self.source.origin(&path, key.span());
             let known = || self.known.iter().map(|key| (*key).to_owned());
             let fault = match self.choice {
-                Some((selector, choice)) if self.foreign.contains(key) => {
+                Some((selector, choice)) if self.foreign.contains(name) => {
                     // A flag that changes the kind leaves behind the keys of the file's own kind.
                     if self.source.is_flag(&self.dotted(selector)) && !self.source.is_flag(&path) {
                         continue;
@@ -184,11 +185,11 @@ impl<'a, 'i> Cursor<'a, 'i> {
                     Fault::ForeignKey { choice: format!("{selector} = \"{choice}\""), known }
                 }
                 _ => Fault::UnknownKey {
-                    similar: similar(key, self.known.iter().copied()),
+                    similar: similar(name, self.known.iter().copied()),
                     known: known().collect(),
                 },
             };
-            self.note(origin, key, fault);
+            self.note(origin, name, fault);
         }
     }
 
@@ -296,8 +297,10 @@ macro_rules! section {
             }
         }
         impl $crate::scenario::section::Section for $name {
-            fn keys() -> Vec<&'static str> {
-                vec![ $( stringify!($key) ),* ]
+            fn keys(_rows: &$crate::scenario::Rows) -> Vec<$crate::scenario::Key> {
+                vec![ $( $crate::scenario::Key::new::<$type>(
+                    stringify!($key), &$default, &$rule, concat!($($kdoc),*), _rows,
+                ) ),* ]
             }
             fn read(_cursor: &mut $crate::scenario::section::Cursor<'_, '_>) -> Self {
                 Self { $( $key: _cursor.value(stringify!($key), $default, &$rule) ),* }
@@ -312,10 +315,10 @@ pub(crate) use section;
 
 /// Declares a section whose keys depend on the choice that its first key makes; the first is the default.
 macro_rules! variants {
-    ($(#[$doc:meta])* $name:ident by $selector:literal {
+    ($(#[doc = $doc:literal])* $name:ident by $selector:literal {
         $( $(#[doc = $vdoc:literal])* $text:literal => $variant:ident ),* $(,)?
     }) => {
-        $(#[$doc])*
+        $(#[doc = $doc])*
         #[derive(Clone, Debug, PartialEq)]
         pub enum $name { $( $(#[doc = $vdoc])* $variant($variant) ),* }
 
@@ -326,16 +329,21 @@ macro_rules! variants {
             pub const fn name(&self) -> &'static str {
                 match self { $( Self::$variant(_) => $text ),* }
             }
+            /// Every choice with its meaning.
+            fn named() -> Vec<$crate::scenario::Named> {
+                vec![ $( $crate::scenario::Named::documented($text, concat!($($vdoc),*)) ),* ]
+            }
         }
         impl $crate::scenario::section::Section for $name {
-            fn keys() -> Vec<&'static str> {
-                let mut keys = vec![$selector];
-                $( for key in $variant::keys() { if !keys.contains(&key) { keys.push(key); } } )*
-                keys
+            fn keys(rows: &$crate::scenario::Rows) -> Vec<$crate::scenario::Key> {
+                let meaning = concat!($($doc),*);
+                let mut keys = vec![$crate::scenario::Key::choice($selector, Self::named(), meaning)];
+                $( keys.extend($variant::keys(rows)); )*
+                $crate::scenario::key::merged(keys)
             }
             fn read(cursor: &mut $crate::scenario::section::Cursor<'_, '_>) -> Self {
                 let chosen = cursor.choice($selector, Self::NAMES, 0);
-                cursor.foreign(Self::keys());
+                cursor.foreign(Self::keys(cursor.rows()));
                 match Self::NAMES[chosen] {
                     $( $text => Self::$variant($variant::read(cursor)), )*
                     _ => unreachable!("a choice is an index into the names"),

@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde_spanned::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-use super::error::{ConfigError, ConfigErrors, Fault, Origin};
+use super::error::{ConfigError, ConfigErrors, Fault, Origin, Place};
 use super::rows::Rows;
 
 /// The longest piece of a value that an error repeats, in characters.
@@ -81,9 +81,7 @@ impl Source {
         if !failures.is_empty() {
             let syntax = |failure: &toml::de::Error| ConfigError {
                 source: self.name.clone(),
-                origin: failure
-                    .span()
-                    .map_or(Origin::Whole, |span| Origin::Line(self.line(span.start))),
+                origin: failure.span().map_or(Origin::Whole, |span| Origin::Text(self.place(span))),
                 key: String::new(),
                 fault: Fault::Syntax(failure.message().trim().replace('\n', ", ")),
             };
@@ -103,7 +101,7 @@ impl Source {
     pub fn origin(&self, path: &str, span: Range<usize>) -> Origin {
         match self.writer(path, &span) {
             Some(laid) => laid.origin.clone(),
-            None => Origin::Line(self.line(span.start)),
+            None => Origin::Text(self.place(span)),
         }
     }
 
@@ -149,8 +147,28 @@ impl Source {
         ConfigError { source, origin, key, fault: Fault::Conflict(why.to_owned()) }
     }
 
-    fn line(&self, offset: usize) -> usize {
-        1 + self.text.bytes().take(offset).filter(|byte| *byte == b'\n').count()
+    /// Where the value of the dotted `key` was written, if it is in `table`.
+    pub fn locate(&self, table: &DeTable<'_>, key: &str) -> Option<Origin> {
+        let mut parts = key.split('.');
+        let mut found = table.get(parts.next()?)?;
+        for part in parts {
+            found = found.get_ref().as_table()?.get(part)?;
+        }
+        Some(self.origin(key, found.span()))
+    }
+
+    /// The place of a span: its first line.
+    fn place(&self, span: Range<usize>) -> Place {
+        let before = self.text.get(..span.start).unwrap_or(&self.text);
+        let begin = before.rfind('\n').map_or(0, |end| end + 1);
+        let text = self.text[begin..].lines().next().unwrap_or_default();
+        let of_span = self.text.get(span).unwrap_or_default().lines().next().unwrap_or_default();
+        Place {
+            line: 1 + before.matches('\n').count(),
+            column: 1 + before[begin..].chars().count(),
+            width: of_span.chars().count(),
+            text: text.to_owned(),
+        }
     }
 }
 

@@ -84,7 +84,7 @@ impl Swept {
         let text = Text::find(name)?;
         let mut swept = Self::parse(name, &text.text, overrides)?;
         for (_, scenario) in &mut swept.points {
-            scenario.anchor_files(text.folder.as_deref());
+            scenario.settle(text.folder.as_deref());
         }
         Ok(swept)
     }
@@ -107,7 +107,9 @@ impl Swept {
             return Err(ConfigErrors(reader.errors));
         };
         reader.table("", axes);
-        let sweep = reader.finish()?;
+        let swept: Vec<String> = reader.axes.keys().cloned().collect();
+        let sweep =
+            reader.finish().map_err(|errors| with_others(errors, source, &table, &swept))?;
         let points = points(source, &sweep)?;
         Ok(Self { sweep, points })
     }
@@ -125,12 +127,36 @@ impl Rows {
     }
 }
 
+/// Adds to the errors of a sweep those of the other sections, without what a swept value may correct.
+fn with_others(
+    errors: ConfigErrors,
+    source: &Source,
+    table: &DeTable<'_>,
+    swept: &[String],
+) -> ConfigErrors {
+    let mut all = errors.0;
+    let open = |error: &ConfigError| {
+        let of_sweep = |other: &ConfigError| other.key == self::swept(&error.key);
+        matches!(error.fault, Fault::Missing { .. } | Fault::Conflict(_))
+            || swept.contains(&error.key)
+            || all.iter().any(of_sweep)
+    };
+    let others = Scenario::read_from(source, table).err().map_or_else(Vec::new, |found| found.0);
+    let others: Vec<ConfigError> = others.into_iter().filter(|error| !open(error)).collect();
+    all.extend(others);
+    all.sort_by(|a, b| (&a.origin, &a.key).cmp(&(&b.origin, &b.key)));
+    ConfigErrors(all)
+}
+
 /// Reads the scenario of every point.
 fn points(source: &Source, sweep: &Sweep) -> Result<Vec<(Settings, Scenario)>, ConfigErrors> {
     let mut points = Vec::new();
-    let mut errors: Vec<ConfigError> = Vec::new();
+    // Each error with the settings of its first point, and the number of its points.
+    let mut errors: Vec<(ConfigError, Settings, usize)> = Vec::new();
     let mut unused = Unused::default();
-    for chosen in sweep.combinations() {
+    let combinations = sweep.combinations();
+    let count = combinations.len();
+    for chosen in combinations {
         let mut source = source.clone();
         for (key, value) in &chosen {
             let SweptValue { literal, origin, .. } = value;
@@ -142,16 +168,29 @@ fn points(source: &Source, sweep: &Sweep) -> Result<Vec<(Settings, Scenario)>, C
             Ok(scenario) => points.push((settings, scenario)),
             // A value that is wrong at many points is reported once.
             Err(found) => {
-                let found = found.0.into_iter().map(|error| at_point(error, &settings));
-                for error in found {
-                    if !errors.contains(&error) {
-                        errors.push(error);
+                for error in found.0 {
+                    // A key that does not exist is wrong once, whatever its values.
+                    let of_key =
+                        matches!(error.fault, Fault::UnknownKey { .. } | Fault::ForeignKey { .. });
+                    let same = |other: &ConfigError| {
+                        (&other.key, &other.fault) == (&error.key, &error.fault)
+                            && (of_key || other.origin == error.origin)
+                    };
+                    match errors.iter_mut().find(|(other, ..)| same(other)) {
+                        Some((.., points)) => *points += 1,
+                        None => errors.push((error, settings.clone(), 1)),
                     }
                 }
             }
         }
     }
-    errors.extend(unused.everywhere(sweep.combinations().len()));
+    let errors = errors.into_iter();
+    let errors = errors.map(|(error, first, points)| match points {
+        points if points == count => error,
+        points => at_points(error, &first, points),
+    });
+    let mut errors: Vec<ConfigError> = errors.collect();
+    errors.extend(unused.everywhere(count));
     errors.sort_by(|a, b| (&a.origin, &a.key).cmp(&(&b.origin, &b.key)));
     if errors.is_empty() { Ok(points) } else { Err(ConfigErrors(errors)) }
 }
@@ -208,12 +247,17 @@ impl Unused {
     }
 }
 
-/// Says at which point two values do not go together.
-fn at_point(mut error: ConfigError, settings: &[(String, String)]) -> ConfigError {
-    if let (Origin::Whole, Fault::Conflict(message)) = (&error.origin, &mut error.fault) {
-        message.push_str(" (at ");
-        message.push_str(&describe(settings));
-        message.push(')');
+/// Says at which points two values do not go together.
+fn at_points(mut error: ConfigError, first: &[(String, String)], points: usize) -> ConfigError {
+    if let (Origin::Whole | Origin::Text(_), Fault::Conflict(message)) =
+        (&error.origin, &mut error.fault)
+    {
+        let more = match points - 1 {
+            0 => String::new(),
+            1 => ", and at 1 more point".to_owned(),
+            more => format!(", and at {more} more points"),
+        };
+        message.extend([" (at ", &describe(first), &more, ")"]);
     }
     error
 }

@@ -29,15 +29,15 @@ fn a_scenario_of_a_name_alone_has_defaults() {
 fn a_value_out_of_bounds_is_told_with_line_key_and_bounds() {
     assert_eq!(
         errors("name = \"x\"\n[topology]\nrows = 0\n", &[]),
-        "my.toml:3: topology.rows = 0: must be a whole number from 1 to 100"
+        "my.toml:3:8: topology.rows = 0: must be a whole number from 1 to 100"
     );
 }
 
 #[test]
 fn a_value_of_the_wrong_type_is_told_as_it_was_written() {
     assert_eq!(
-        errors("name = \"x\"\nduration = 60\n", &[]),
-        "my.toml:2: duration = 60: must be a duration in quotes, as \"10min\", \"2s\" or \"250ms\", from 1s to 31d"
+        errors("name = \"x\"\nduration = true\n", &[]),
+        "my.toml:2:12: duration = true: must be a duration, as \"10min\", \"250ms\" or 2 (seconds), from 1s to 31d"
     );
 }
 
@@ -45,7 +45,7 @@ fn a_value_of_the_wrong_type_is_told_as_it_was_written() {
 fn a_misspelt_key_is_told_with_the_one_that_was_meant() {
     assert_eq!(
         errors("name = \"x\"\n[topology]\nspaceing_m = 3\n", &[]),
-        "my.toml:3: topology.spaceing_m: there is no such key; did you mean `spacing_m`?; \
+        "my.toml:3:1: topology.spaceing_m: there is no such key; did you mean `spacing_m`?; \
          known here: kind, rows, cols, spacing_m, addresses"
     );
 }
@@ -54,7 +54,7 @@ fn a_misspelt_key_is_told_with_the_one_that_was_meant() {
 fn a_misspelt_name_is_told_with_the_one_that_was_meant() {
     assert_eq!(
         errors("name = \"x\"\n[coap]\ncongestion = \"cocoaa\"\n", &[]),
-        "my.toml:3: coap.congestion = \"cocoaa\": must be one of default, cocoa, cocoa/table-2, \
+        "my.toml:3:14: coap.congestion = \"cocoaa\": must be one of default, cocoa, cocoa/table-2, \
          cocoa/paper-text, cocoa/draft-03, cocoa/ecoap, 6cocoa, fasor, rfc6298, fixed; did you mean `cocoa`?"
     );
 }
@@ -63,7 +63,7 @@ fn a_misspelt_name_is_told_with_the_one_that_was_meant() {
 fn a_misspelt_kind_gives_one_error_and_none_about_its_keys() {
     assert_eq!(
         errors("name = \"x\"\n[topology]\nkind = \"lines\"\nnodes = 4\n", &[]),
-        "my.toml:3: topology.kind = \"lines\": must be one of grid, line, star, random, positions, table, tree; \
+        "my.toml:3:8: topology.kind = \"lines\": must be one of grid, line, star, random, positions, table, tree; \
          did you mean `line`?"
     );
 }
@@ -72,7 +72,7 @@ fn a_misspelt_kind_gives_one_error_and_none_about_its_keys() {
 fn a_key_of_another_kind_is_told_apart_from_a_misspelt_one() {
     assert_eq!(
         errors("name = \"x\"\n[topology]\nkind = \"line\"\nrows = 4\n", &[]),
-        "my.toml:4: topology.rows: does not apply to kind = \"line\", whose keys are nodes, spacing_m, \
+        "my.toml:4:1: topology.rows: does not apply to kind = \"line\", whose keys are nodes, spacing_m, \
          addresses"
     );
 }
@@ -90,9 +90,9 @@ fn a_missing_key_is_told_with_what_it_must_be() {
 fn all_errors_are_told_in_the_order_of_the_file() {
     let told = errors("nam = \"x\"\n[mac]\nretries = -1\n[rpl]\nmode = 3\n", &["mac.be_min=99"]);
     let lines: Vec<&str> = told.lines().collect();
-    assert!(lines[0].starts_with("my.toml:1: nam: "), "{told}");
-    assert!(lines[1].starts_with("my.toml:3: mac.retries = -1: "), "{told}");
-    assert!(lines[2].starts_with("my.toml:5: rpl.mode = 3: "), "{told}");
+    assert!(lines[0].starts_with("my.toml:1:1: nam: "), "{told}");
+    assert!(lines[1].starts_with("my.toml:3:11: mac.retries = -1: "), "{told}");
+    assert!(lines[2].starts_with("my.toml:5:8: rpl.mode = 3: "), "{told}");
     assert!(lines[3].starts_with("--set mac.be_min=99: mac.be_min = 99: "), "{told}");
     assert!(lines[4].starts_with("my.toml: name is missing"), "{told}");
     assert_eq!(lines.len(), 5, "{told}");
@@ -101,14 +101,14 @@ fn all_errors_are_told_in_the_order_of_the_file() {
 #[test]
 fn text_that_is_not_toml_is_told_with_its_line() {
     let told = errors("name = \"x\"\n[topology\nrows = 1\n", &[]);
-    assert!(told.starts_with("my.toml:2: not valid TOML: "), "{told}");
+    assert!(told.starts_with("my.toml:2:10: not valid TOML: "), "{told}");
 }
 
 #[test]
 fn values_that_do_not_go_together_are_told() {
     assert_eq!(
         errors("name = \"x\"\nduration = \"10min\"\nwarmup = \"10min\"", &[]),
-        "my.toml: warmup: 10min leaves nothing to measure of a duration of 10min"
+        "my.toml:3:10: warmup: 10min leaves nothing to measure of a duration of 10min"
     );
     assert!(
         errors("name = \"x\"\n[radio]\nmedium = \"grenoble\"", &[]).contains("kind = \"table\"")
@@ -156,7 +156,10 @@ fn numbers_of_cocoa_are_refused_with_another_timer() {
     assert!(told.contains("write one of cocoa, cocoa/table-2,"), "{told}");
     assert!(parse("name = \"x\"\n[cocoa]\n", &[]).coap.congestion.is_plain());
     let told = errors("name = \"x\"\ncoap.congestion = \"cocoaa\"\n[cocoa]\nalpha = 0.5\n", &[]);
-    assert!(told.starts_with("my.toml:2: coap.congestion") && told.lines().count() == 1, "{told}");
+    assert!(
+        told.starts_with("my.toml:2:19: coap.congestion") && told.lines().count() == 1,
+        "{told}"
+    );
 }
 
 #[test]
@@ -164,7 +167,7 @@ fn numbers_of_cocoa_are_held_against_bounds_and_against_the_set() {
     let text = "name = \"x\"\n[coap]\ncongestion = \"cocoa\"\n[cocoa]\n";
     assert_eq!(
         errors(&format!("{text}alpha = 1.5\n"), &[]),
-        "my.toml:5: cocoa.alpha = 1.5: must be a number from 0 to 1"
+        "my.toml:5:9: cocoa.alpha = 1.5: must be a number from 0 to 1"
     );
     // The set's own upper threshold is 3 s.
     assert_eq!(
@@ -230,7 +233,7 @@ fn interferers_are_read_from_lists_of_sections() {
     assert_eq!(channels, [1, 6]);
     assert_eq!(
         errors("name = \"x\"\n[[radio.burst]]\n[[radio.burst]]\nchannel = 27\n", &[]),
-        "my.toml:4: radio.burst[1].channel = 27: must be a whole number from 11 to 26"
+        "my.toml:4:11: radio.burst[1].channel = 27: must be a whole number from 11 to 26"
     );
     assert_eq!(parse("name = \"x\"", &["radio.burst=[{channel=12}]"]).radio.burst[0].channel, 12);
     assert!(
@@ -243,7 +246,7 @@ fn interferers_are_read_from_lists_of_sections() {
 fn a_section_written_as_a_value_is_told() {
     assert_eq!(
         errors("name = \"x\"\nmac = 3\n", &[]),
-        "my.toml:2: mac = 3: must be a section of keys"
+        "my.toml:2:7: mac = 3: must be a section of keys"
     );
 }
 
@@ -317,7 +320,9 @@ fn every_key_is_in_the_manual() {
         let (section, name) = key.rsplit_once('.').unwrap_or(("", &key));
         let heading = match section {
             "" => "\n## Top".to_owned(),
-            "radio.wifi" | "radio.burst" | "border_router" => format!("\n## `[[{section}]]`"),
+            "radio.wifi" | "radio.burst" | "border_router" | "link" | "serial" => {
+                format!("\n## `[[{section}]]`")
+            }
             _ => format!("\n## `[{section}]`"),
         };
         let start = manual.find(&heading).unwrap_or_else(|| panic!("no section {heading}"));
@@ -385,6 +390,7 @@ fn every_default_in_the_manual_is_the_one_in_force() {
     compare("kind = \"tsch\"`", &|lines| Tsch::default().write(lines));
     compare("kind = \"csma\"`", &|lines| Csma::default().write(lines));
     compare("kind = \"thin\"`", &|lines| Thin::default().write(lines));
+    compare("kind = \"contiki2014\"`", &|lines| Contiki2014::default().write(lines));
     compare("## `[rpl]`", &|lines| Rpl::default().write(lines));
     compare("## `[lowpan]`", &|lines| Lowpan::default().write(lines));
     compare("mode = \"hwr\"`", &|lines| HopWise::default().write(lines));
@@ -458,7 +464,7 @@ fn what_needs_a_tree_says_so_and_a_tree_says_what_is_wrong_with_it() {
 fn keys_of_one_mac_do_not_apply_to_another() {
     let told = errors("name = \"x\"\n[mac]\nkind = \"csma\"\nslot_ms = 10\n", &[]);
     assert!(
-        told.starts_with("my.toml:4: mac.slot_ms: does not apply to kind = \"csma\""),
+        told.starts_with("my.toml:4:1: mac.slot_ms: does not apply to kind = \"csma\""),
         "{told}"
     );
     let told = errors("name = \"x\"\n[traffic]\nhops_min = 2\n", &[]);

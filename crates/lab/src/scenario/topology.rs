@@ -1,5 +1,7 @@
 //! `[topology]`: how many nodes there are and where they stand; node 0 is the root.
 
+use super::key::Key;
+use super::rows::Rows;
 use super::section::{Cursor, Lines, Section, section, variants};
 use super::value::{Any, NotEmpty, Rule, Within, choice};
 use lowmesh_units::NodeId;
@@ -37,6 +39,11 @@ choice! {
     }
 }
 
+/// The default of `addresses`.
+const ADDRESSES: Addresses = Addresses::Random;
+/// What `addresses` means.
+const ADDRESSES_MEANING: &str = "Which EUI-64s the nodes have.";
+
 /// The section: where nodes stand and which addresses they have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placed {
@@ -47,20 +54,20 @@ pub struct Placed {
 }
 
 impl Section for Placed {
-    fn keys() -> Vec<&'static str> {
-        let mut keys = Topology::keys();
-        keys.push("addresses");
+    fn keys(rows: &Rows) -> Vec<Key> {
+        let mut keys = Topology::keys(rows);
+        keys.push(Key::new("addresses", &ADDRESSES, &Any, ADDRESSES_MEANING, rows));
         keys
     }
     fn read(cursor: &mut Cursor<'_, '_>) -> Self {
         Self {
             topology: Topology::read(cursor),
-            addresses: cursor.value("addresses", Addresses::Random, &Any),
+            addresses: cursor.value("addresses", ADDRESSES, &Any),
         }
     }
     fn write(&self, lines: &mut Lines) {
         self.topology.write(lines);
-        lines.value("addresses", &self.addresses, "Which EUI-64s the nodes have.");
+        lines.value("addresses", &self.addresses, ADDRESSES_MEANING);
     }
 }
 
@@ -117,8 +124,8 @@ section! {
 section! {
     /// Nodes without places.
     Table {
-        /// Nodes, with the root; as many as the radio's table has.
-        nodes: u16 = 50, Within(1, NODES_MAX);
+        /// Nodes, with the root; by default as many as the radio's table has.
+        nodes: Option<u16> = None, Within(1, NODES_MAX);
     }
 }
 
@@ -189,7 +196,7 @@ impl Topology {
             Self::Star(star) => Some(star.nodes.into()),
             Self::Random(random) => Some(random.nodes.into()),
             Self::Positions(_) => None,
-            Self::Table(table) => Some(table.nodes.into()),
+            Self::Table(table) => table.nodes.map(u32::from),
             Self::Tree(tree) => Some(tree.parents.len() as u32 + 1),
         }
     }

@@ -3,11 +3,14 @@
 use lowmesh_congestion::Timer;
 use lowmesh_registry::Choice;
 use lowmesh_units::Duration;
+use lowmesh_wire::ipv6::{Address, Scope};
 
 use super::section::section;
-use super::value::{Any, NodeTime, NotEmpty, Within, choice};
+use super::value::{Any, Group, NodeTime, NotEmpty, Within, choice};
 
 const MS: Duration = Duration::from_millis(1);
+/// ff05::fd.
+const ALL_COAP_NODES: Address = Address::ALL_COAP_NODES.in_scope(Scope::SITE_LOCAL);
 const DAY: Duration = Duration::from_secs(86_400);
 
 section! {
@@ -41,6 +44,8 @@ choice! {
         Poll = "poll",
         /// Notifications of each node, which the root observes (RFC 7641).
         Observe = "observe",
+        /// Unconfirmed CoAP requests of one node to a group, which nobody answers.
+        Group = "group",
     }
 }
 
@@ -97,6 +102,12 @@ section! {
         window: Option<u16> = None, Within(1, 4096);
         /// Which border router takes them.
         collector: Collector = Collector::Own, Any;
+        /// The node that sends, where `application = "group"`.
+        sender: u16 = 0, Any;
+        /// The group that it sends to; RFC 7252 s12.8 has ff05::fd for all CoAP nodes of a site.
+        group: Group = Group(ALL_COAP_NODES), Any;
+        /// The members of the group; without any, all nodes but the sender.
+        members: Vec<u16> = Vec::new(), Any;
         /// How long the root takes to answer a request.
         service: Duration = Duration::ZERO, Within(Duration::ZERO, Duration::from_secs(60));
         /// Octets of payload in a request or datagram.

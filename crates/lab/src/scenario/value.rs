@@ -1,8 +1,11 @@
 //! Values of scenario keys: how each type is read from TOML, bounded, and written back.
 
 use std::fmt::Display;
+use std::net::Ipv6Addr;
 
+use lowmesh_registry as registry;
 use lowmesh_units::{Channel, Duration};
+use lowmesh_wire::ipv6::Address;
 use toml::de::DeValue;
 
 use super::rows::Rows;
@@ -22,9 +25,33 @@ pub trait Value: Sized {
     fn read(value: &DeValue<'_>, rows: &Rows) -> Result<Self, Mismatch>;
     /// Its TOML literal; `None` leaves the key out.
     fn write(&self) -> Option<String>;
+    /// The names that it can be; empty if it is no name.
+    fn names(_rows: &Rows) -> Vec<Named> {
+        Vec::new()
+    }
     /// What this value means, if it is one of several names, without a full stop.
     fn meaning(&self) -> Option<&'static str> {
         None
+    }
+}
+
+/// A name that a key takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// The name.
+    pub name: &'static str,
+    /// What it means, one line without a full stop; empty if the key says it all.
+    pub summary: &'static str,
+}
+
+impl Named {
+    /// A name with the documentation of its declaration.
+    pub(super) fn documented(name: &'static str, documentation: &'static str) -> Self {
+        Self { name, summary: documentation.trim().trim_end_matches('.') }
+    }
+    /// The names without their meanings.
+    pub(super) fn join(names: &[Self]) -> String {
+        names.iter().map(|one| one.name).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -73,6 +100,9 @@ impl Value for bool {
     fn read(value: &DeValue<'_>, _: &Rows) -> Result<Self, Mismatch> {
         value.as_bool().ok_or(WRONG_TYPE)
     }
+    fn names(_: &Rows) -> Vec<Named> {
+        vec![Named { name: "true", summary: "" }, Named { name: "false", summary: "" }]
+    }
     fn write(&self) -> Option<String> {
         Some(self.to_string())
     }
@@ -92,10 +122,16 @@ impl Value for String {
 
 impl Value for Duration {
     fn noun(_: &Rows) -> String {
-        "a duration in quotes, as \"10min\", \"2s\" or \"250ms\",".to_owned()
+        "a duration, as \"10min\", \"250ms\" or 2 (seconds),".to_owned()
     }
     fn read(value: &DeValue<'_>, _: &Rows) -> Result<Self, Mismatch> {
-        value.as_str().and_then(|text| text.parse().ok()).ok_or(WRONG_TYPE)
+        let text = match value {
+            DeValue::String(text) => text.as_ref(),
+            DeValue::Float(seconds) => seconds.as_str(),
+            DeValue::Integer(seconds) if seconds.radix() == 10 => seconds.as_str(),
+            _ => return Err(WRONG_TYPE),
+        };
+        text.parse().map_err(|_| WRONG_TYPE)
     }
     fn write(&self) -> Option<String> {
         Some(quoted(&self.to_string()))
@@ -108,6 +144,12 @@ impl<T: Value> Value for Option<T> {
     }
     fn read(value: &DeValue<'_>, rows: &Rows) -> Result<Self, Mismatch> {
         T::read(value, rows).map(Some)
+    }
+    fn names(rows: &Rows) -> Vec<Named> {
+        T::names(rows)
+    }
+    fn meaning(&self) -> Option<&'static str> {
+        self.as_ref().and_then(Value::meaning)
     }
     fn write(&self) -> Option<String> {
         self.as_ref().and_then(Value::write)
@@ -158,6 +200,24 @@ impl Value for NodeTime {
     }
     fn write(&self) -> Option<String> {
         Some(quoted(&format!("{}@{}", self.node, self.time)))
+    }
+}
+
+/// A group that reaches further than the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group(pub Address);
+
+impl Value for Group {
+    fn noun(_: &Rows) -> String {
+        "a multicast address of scope 3 or more in quotes, as \"ff05::fd\"".to_owned()
+    }
+    fn read(value: &DeValue<'_>, _: &Rows) -> Result<Self, Mismatch> {
+        let address: Option<Ipv6Addr> = value.as_str().and_then(|text| text.parse().ok());
+        let group = address.map(Address::from).filter(Address::is_routed_group);
+        group.map(Self).ok_or(WRONG_TYPE)
+    }
+    fn write(&self) -> Option<String> {
+        Some(quoted(&self.0.to_string()))
     }
 }
 
@@ -228,6 +288,12 @@ impl Value for Hopping {
             _ => Err(WRONG_TYPE),
         }
     }
+    fn names(_: &Rows) -> Vec<Named> {
+        vec![
+            Named { name: "16_16", summary: "All sixteen channels, in Contiki-NG's order" },
+            Named { name: "4_4", summary: "Contiki-NG's four channels clear of the usual Wi-Fi" },
+        ]
+    }
     fn write(&self) -> Option<String> {
         Some(match self {
             Self::Sixteen => quoted("16_16"),
@@ -293,16 +359,32 @@ pub fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
+/// The TOML literal of a parameter's value.
+pub(crate) fn literal(value: &registry::Value) -> String {
+    let literal = match value {
+        registry::Value::Flag(flag) => flag.write(),
+        registry::Value::Whole(number) => number.write(),
+        registry::Value::Number(number) => number.write(),
+        registry::Value::Time(time) => time.write(),
+        registry::Value::Name(name) => Some(quoted(name)),
+        registry::Value::File(path) => path.write(),
+        registry::Value::Matrix(rows) => rows.write(),
+    };
+    literal.unwrap_or_default()
+}
+
 /// Names one of a closed list of choices, as users write them.
 macro_rules! choice {
-    ($(#[$doc:meta])* $name:ident { $( $(#[$vdoc:meta])* $variant:ident = $text:literal ),* $(,)? }) => {
+    ($(#[$doc:meta])* $name:ident { $( $(#[doc = $vdoc:literal])* $variant:ident = $text:literal ),* $(,)? }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum $name { $( $(#[$vdoc])* $variant ),* }
+        pub enum $name { $( $(#[doc = $vdoc])* $variant ),* }
 
         impl $name {
-            /// Every name, as written in a scenario.
-            pub const NAMES: &'static [&'static str] = &[$( $text ),*];
+            /// Every name, as written in a scenario, with its meaning.
+            fn named() -> Vec<$crate::scenario::Named> {
+                vec![ $( $crate::scenario::Named::documented($text, concat!($($vdoc),*)) ),* ]
+            }
             /// The name as written in a scenario.
             pub const fn name(self) -> &'static str {
                 match self { $( Self::$variant => $text ),* }
@@ -310,7 +392,7 @@ macro_rules! choice {
         }
         impl $crate::scenario::value::Value for $name {
             fn noun(_: &$crate::scenario::Rows) -> String {
-                format!("one of {}", Self::NAMES.join(", "))
+                format!("one of {}", $crate::scenario::Named::join(&Self::named()))
             }
             fn read(
                 value: &toml::de::DeValue<'_>,
@@ -320,12 +402,20 @@ macro_rules! choice {
                 match text {
                     $( $text => Ok(Self::$variant), )*
                     _ => Err($crate::scenario::value::Mismatch {
-                        similar: $crate::scenario::error::similar(text, Self::NAMES.iter().copied()),
+                        similar: $crate::scenario::error::similar(
+                            text, Self::named().iter().map(|one| one.name),
+                        ),
                     }),
                 }
             }
             fn write(&self) -> Option<String> {
                 Some($crate::scenario::value::quoted(self.name()))
+            }
+            fn names(_: &$crate::scenario::Rows) -> Vec<$crate::scenario::Named> {
+                Self::named()
+            }
+            fn meaning(&self) -> Option<&'static str> {
+                Self::named().into_iter().find(|one| one.name == self.name()).map(|one| one.summary)
             }
         }
     };

@@ -1,12 +1,13 @@
-//! The builds in a store: the number of runs of each, and the merge of stores with several builds.
+//! The builds in a store, and the number of runs of each.
 
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{BUILD_FILE, Store, StoreError, at, ids, write};
-use crate::build::{Build, BuildId, Commit, words};
+use super::StoreError;
+use super::files::{at, ids, recorded};
+use crate::build::{BuildId, Commit, words};
 
 /// The runs of one build in a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +20,13 @@ pub struct BuildRuns {
     pub runs: usize,
     /// Their folder.
     pub folder: PathBuf,
+}
+
+impl BuildRuns {
+    /// Whether they are the runs of the build whose id begins with `build`.
+    pub(super) fn is_of(&self, build: &str) -> bool {
+        self.build.as_deref() == Some(build)
+    }
 }
 
 /// As in `build 9f3ac04be1d2 (commit 147307f0a1b2-dirty)`.
@@ -40,84 +48,25 @@ pub struct Merged {
     pub taken: usize,
 }
 
-impl Store {
-    /// The runs of each build: this build first, then the others by id.
-    pub fn builds(&self) -> Result<Vec<BuildRuns>, StoreError> {
-        let mut all = Vec::new();
-        for entry in fs::read_dir(&self.folder).map_err(at(&self.folder))? {
-            let folder = entry.map_err(at(&self.folder))?.path();
-            let name = folder.file_name().and_then(OsStr::to_str).unwrap_or_default().to_owned();
-            if !BuildId::is_short(&name) || !folder.is_dir() {
-                continue;
-            }
-            let runs = ids(&folder)?.len();
-            let commit = recorded(&folder).and_then(|build| build.commit);
-            all.push(BuildRuns { build: Some(name), commit, runs, folder });
+/// The runs of each build in the store at `store`: the build `first`, then the others by id.
+pub(super) fn in_store(store: &Path, first: &str) -> Result<Vec<BuildRuns>, StoreError> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(store).map_err(at(store))? {
+        let folder = entry.map_err(at(store))?.path();
+        let name = folder.file_name().and_then(OsStr::to_str).unwrap_or_default().to_owned();
+        if !BuildId::is_short(&name) || !folder.is_dir() {
+            continue;
         }
-        let (runs, folder) = (ids(&self.folder)?.len(), self.folder.clone());
-        all.push(BuildRuns { build: None, commit: None, runs, folder });
-        all.retain(|one| one.runs > 0);
-        // Runs of unknown sources come last.
-        let own = |one: &BuildRuns| one.build.as_ref() == Some(&self.build);
-        all.sort_by_key(|one| (!own(one), one.build.is_none(), one.build.clone()));
-        Ok(all)
+        let runs = ids(&folder)?.len();
+        let commit = recorded(&folder).and_then(|build| build.commit);
+        all.push(BuildRuns { build: Some(name), commit, runs, folder });
     }
-
-    /// The builds whose runs are in the store but are not used.
-    pub fn others(&self) -> Result<Vec<BuildRuns>, StoreError> {
-        let mut all = self.builds()?;
-        all.retain(|one| one.build.as_ref() != Some(&self.build));
-        Ok(all)
-    }
-
-    /// The build whose runs are used, with its commit if it has runs and the commit is known.
-    pub fn build(&self) -> Result<String, StoreError> {
-        let own = self.builds()?.into_iter().find(|one| one.build.as_ref() == Some(&self.build));
-        Ok(own.map_or_else(|| words(&self.build, None), |own| own.to_string()))
-    }
-
-    /// Copies every run of `other` that is missing here into the folder of its build. Returns the number of copied runs for
-    /// each build of `other`.
-    pub fn merge(&self, other: &Self) -> Result<Vec<Merged>, StoreError> {
-        let mut merged = Vec::new();
-        for from in other.builds()? {
-            let mut taken = 0;
-            if let Some(build) = &from.build {
-                taken = self.of(build.clone()).take(&other.of(build.clone()))?;
-            }
-            merged.push(Merged { from, taken });
-        }
-        Ok(merged)
-    }
-
-    /// Copies every run of the build that is missing here from `other`; returns their number.
-    fn take(&self, other: &Self) -> Result<usize, StoreError> {
-        let mut taken = 0;
-        for id in other.ids()? {
-            let (from, to) = (other.path(id, "json"), self.path(id, "json"));
-            let theirs = fs::read(&from).map_err(at(&from))?;
-            if self.has(id) {
-                if fs::read(&to).map_err(at(&to))? != theirs {
-                    return Err(StoreError::Disagree(id.to_string()));
-                }
-                continue;
-            }
-            let build = other.stored(id)?.build;
-            self.begin(&recorded(&other.own()).unwrap_or(Build { id: build, commit: None }))?;
-            if let Ok(wall) = fs::read(other.path(id, "wall")) {
-                write(&self.path(id, "wall"), &wall)?;
-            }
-            write(&to, &theirs)?;
-            taken += 1;
-        }
-        Ok(taken)
-    }
-}
-
-/// The build that the file in `folder` names; none if it cannot be read.
-fn recorded(folder: &Path) -> Option<Build> {
-    let text = fs::read_to_string(folder.join(BUILD_FILE)).ok()?;
-    serde_json::from_str(&text).ok()
+    let (runs, folder) = (ids(store)?.len(), store.to_owned());
+    all.push(BuildRuns { build: None, commit: None, runs, folder });
+    all.retain(|one| one.runs > 0);
+    // Runs of unknown sources come last.
+    all.sort_by_key(|one| (!one.is_of(first), one.build.is_none(), one.build.clone()));
+    Ok(all)
 }
 
 /// Builds in one line.

@@ -2,9 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use lowmesh_units::{Duration, Seed};
+
 use super::*;
 use crate::build::Commit;
+use crate::detail::Detail;
 use crate::identity::Identity;
+use crate::metrics::Metrics;
 
 /// An empty folder of the test's own, removed with the value.
 struct Scratch(PathBuf);
@@ -61,13 +65,18 @@ fn other() -> Build {
 fn put_by_other(store: &Store, seed: u64) -> RunId {
     let id = Identity::of(&scenario()).run_by(other().id, Seed(seed));
     let other_run = Run { trace_hash: 1, ..run(seed) };
-    store.put_by(&other(), id, &scenario(), &other_run).expect("writable");
+    store.of(other().id.short()).put(&other(), id, &scenario(), &other_run).expect("writable");
     id
+}
+
+/// The folder of this build.
+fn folder(store: &Store) -> PathBuf {
+    store.folder().join(BuildId::own().short())
 }
 
 fn files(store: &Store) -> BTreeMap<String, Vec<u8>> {
     let entries =
-        fs::read_dir(store.own()).expect("readable").map(|entry| entry.expect("readable"));
+        fs::read_dir(folder(store)).expect("readable").map(|entry| entry.expect("readable"));
     entries
         .map(|entry| {
             let name = entry.file_name().into_string().expect("ASCII");
@@ -112,7 +121,7 @@ fn a_file_that_was_cut_short_counts_as_no_run_at_every_length() {
     let scratch = Scratch::new("cut");
     let store = scratch.store("a");
     let id = put(&store, 3);
-    let path = store.path(id, "json");
+    let path = store.used.path(id, "json");
     let whole = fs::read(&path).expect("just put");
     for length in (0..whole.len() - 1).step_by(17) {
         fs::write(&path, &whole[..length]).expect("writable");
@@ -125,7 +134,7 @@ fn a_run_under_another_name_counts_as_none() {
     let scratch = Scratch::new("renamed");
     let store = scratch.store("a");
     let (one, two) = (put(&store, 1), Identity::of(&scenario()).run(Seed(2)));
-    fs::rename(store.path(one, "json"), store.path(two, "json")).expect("writable");
+    fs::rename(store.used.path(one, "json"), store.used.path(two, "json")).expect("writable");
     assert_eq!(store.get(two), None);
 }
 
@@ -173,7 +182,7 @@ fn what_a_killed_process_left_behind_is_no_run() {
     let scratch = Scratch::new("killed");
     let store = scratch.store("a");
     let id = put(&store, 1);
-    fs::write(store.own().join(format!("{id}.json.partial-1")), "{").expect("writable");
+    fs::write(folder(&store).join(format!("{id}.json.partial-1")), "{").expect("writable");
     assert_eq!(store.ids().expect("readable"), [id]);
 }
 
@@ -197,11 +206,11 @@ fn a_run_of_another_build_under_this_name_and_folder_counts_as_none() {
     let scratch = Scratch::new("moved");
     let store = scratch.store("a");
     let (theirs, own) = (put_by_other(&store, 1), Identity::of(&scenario()).run(Seed(1)));
-    fs::create_dir_all(store.own()).expect("writable");
+    fs::create_dir_all(folder(&store)).expect("writable");
     let from = store.of(other().id.short()).path(theirs, "json");
     let text =
         fs::read_to_string(from).expect("just put").replace(&theirs.to_string(), &own.to_string());
-    fs::write(store.path(own, "json"), text).expect("writable");
+    fs::write(store.used.path(own, "json"), text).expect("writable");
     assert_eq!(store.get(own), None);
     assert!(matches!(store.stored(own), Err(StoreError::Broken { .. })));
 }
@@ -246,9 +255,9 @@ fn results_are_read_of_one_build_alone() {
     let own = put(&store, 1);
     assert_eq!(runs(store.folder()).expect("this build first"), [own]);
     assert_eq!(runs(&store.folder().join(other().id.short())).expect("named"), [theirs]);
-    fs::remove_dir_all(store.own()).expect("ours");
+    fs::remove_dir_all(folder(&store)).expect("ours");
     let third = Build { id: BuildId(other().id.0 ^ (1 << 126)), commit: None };
-    store.put_by(&third, own, &scenario(), &run(1)).expect("writable");
+    store.of(third.id.short()).put(&third, own, &scenario(), &run(1)).expect("writable");
     let error = Store::open_results(store.folder()).expect_err("two builds, none of them ours");
     let told = error.to_string();
     assert!(told.contains("runs of 2 builds: "), "{told}");

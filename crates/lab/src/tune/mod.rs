@@ -1,4 +1,4 @@
-//! Searches the numbers of a retransmission timer for those that serve a scenario best.
+//! Searches the numbers of a retransmission timer, or any parameters of rows, for those that serve a scenario best.
 //!
 //! Two parts that share no seed: a search by successive halving ([`halving`]) over candidates drawn from a bounded
 //! space ([`space`]), the published sets among them; then the winner against each published set on seeds that the
@@ -12,13 +12,11 @@ pub mod space;
 #[cfg(test)]
 mod tests;
 
-use lowmesh_congestion::Timer;
-use lowmesh_registry::Row;
 use lowmesh_units::Seed;
 
 pub use objective::Objective;
 pub use outcome::{Compared, Gain, Tuned, Verdict};
-pub use space::Candidate;
+pub use space::{Candidate, Space};
 
 use crate::identity::Identity;
 use crate::runner::{Failure, Progress, Run, in_parallel, run_seed};
@@ -33,8 +31,6 @@ const CANDIDATES_MIN: u32 = 9;
 /// What to search for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The timer.
-    pub timer: &'static Row<dyn Timer>,
     /// What makes it good.
     pub objective: Objective,
     /// Runs of the search at most; the comparison comes on top.
@@ -54,6 +50,20 @@ pub enum TuneError {
     /// A confidence interval needs two seeds.
     #[error("{0} seeds give no confidence interval: two or more do")]
     Seeds(u32),
+    /// The key is none of a parameter of a row that the scenario names.
+    #[error("{key} cannot be tuned{}; what can: {}", suggested(similar.as_ref()), known.join(", "))]
+    Key {
+        /// The key.
+        key: String,
+        /// A key with a similar name.
+        similar: Option<String>,
+        /// The keys that can be tuned.
+        known: Vec<String>,
+    },
+}
+
+fn suggested(similar: Option<&String>) -> String {
+    similar.map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"))
 }
 
 /// Runs that the smallest search takes.
@@ -77,12 +87,12 @@ pub enum TuneEvent<'n> {
 pub struct Plan {
     request: Request,
     rungs: Vec<Rung>,
-    published: Vec<Candidate>,
+    space: Space,
 }
 
 impl Plan {
-    /// Checks the request.
-    pub fn new(request: Request) -> Result<Self, TuneError> {
+    /// Checks the request; `space` is what is tuned.
+    pub fn new(request: Request, space: Space) -> Result<Self, TuneError> {
         if request.budget < least_budget() {
             return Err(TuneError::Budget(request.budget));
         }
@@ -90,7 +100,7 @@ impl Plan {
             return Err(TuneError::Seeds(request.seeds));
         }
         let rungs = halving::rungs(halving::affordable(request.budget, CANDIDATES_MIN));
-        Ok(Self { request, rungs, published: space::published(request.timer) })
+        Ok(Self { request, rungs, space })
     }
 
     /// The rungs of the search.
@@ -100,7 +110,7 @@ impl Plan {
 
     /// Runs of search and comparison at most; fewer when a published set wins.
     pub fn runs(&self) -> u32 {
-        halving::cost(&self.rungs) + self.request.seeds * (self.published.len() as u32 + 1)
+        halving::cost(&self.rungs) + self.request.seeds * (self.space.published().len() as u32 + 1)
     }
 
     /// Searches and compares. Every run is kept in `store`, if there is one, as soon as it ends, and taken from
@@ -123,7 +133,7 @@ impl Plan {
         let seeds: Vec<Seed> =
             (0..u64::from(self.request.seeds)).map(|i| Seed(first.wrapping_add(i))).collect();
         observe(TuneEvent::Compare(seeds[0], seeds[seeds.len() - 1]));
-        let mut contenders = self.published.clone();
+        let mut contenders = self.space.published().to_vec();
         if !contenders.contains(winner) {
             contenders.push(winner.clone());
         }
@@ -141,11 +151,12 @@ impl Plan {
     /// All candidates with their runs, and which of them won.
     fn search(&self, bench: &mut Bench<'_>) -> Result<(Vec<Tried>, usize), StoreError> {
         let count = self.rungs[0].candidates;
-        let drawn = count - self.published.len() as u32;
+        let drawn = count - self.space.published().len() as u32;
         let base = Seed(bench.scenario.head.seed);
-        let drawn = space::draw(self.request.timer, drawn, base);
+        let drawn = self.space.draw(bench.scenario, drawn, base);
         let mut tried: Vec<Tried> = self
-            .published
+            .space
+            .published()
             .iter()
             .cloned()
             .chain(drawn)

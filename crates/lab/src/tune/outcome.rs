@@ -172,7 +172,7 @@ impl Tuned {
     /// In one sentence whether the search was worth it.
     pub fn conclusion(&self) -> String {
         if let Some(name) = self.best.published {
-            return format!("no set did better in the search than the published `{name}`");
+            return format!("no set did better in the search than `{name}`, which was not tuned");
         }
         let of = |verdict| {
             let gain =
@@ -196,8 +196,11 @@ impl Tuned {
                 parts.push(format!("{words} {names}"));
             }
         }
-        let advice =
-            if of(Verdict::Better).is_empty() { "; stay with a published set" } else { "" };
+        let advice = if of(Verdict::Better).is_empty() {
+            "; stay with a set that was not tuned"
+        } else {
+            ""
+        };
         let objective = self.objective.name();
         format!("the best set of the search, in {objective}: {}{advice}", parts.join("; "))
     }

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
+use lowmesh_congestion::Timer;
 use lowmesh_congestion::timer::cocoa::rows::{COCOA, SIX_COCOA_ROW};
 use lowmesh_congestion::timer::rfc7252;
-use lowmesh_registry::Choice;
+use lowmesh_registry::{Choice, Row, Value};
 use lowmesh_sim::record::{Ending, Outcome, Transaction};
 use lowmesh_units::rng::draw_unit;
 use lowmesh_units::{Duration, Instant, NodeId, Purpose};
@@ -14,8 +15,14 @@ use super::*;
 use crate::simulate::RunError;
 use crate::statistics::Estimate;
 
-fn request(timer: &'static Row<dyn Timer>, objective: Objective) -> Request {
-    Request { timer, objective, budget: 200, seeds: 8, jobs: 2 }
+fn request(objective: Objective) -> Request {
+    Request { objective, budget: 200, seeds: 8, jobs: 2 }
+}
+
+/// The number of a candidate.
+fn number(candidate: &Candidate, key: &str) -> f64 {
+    let Some(Value::Number(number)) = candidate.value(key) else { panic!("a drawn set won") };
+    *number
 }
 
 /// The number that replaces a default.
@@ -76,8 +83,8 @@ fn indifferent(
     Ok(outcome(0.8 + luck(seed), Duration::from_secs(1)))
 }
 
-fn tune(request: Request, simulate: &Simulate<'_>) -> Tuned {
-    Plan::new(request)
+fn tune(timer: &'static Row<dyn Timer>, request: Request, simulate: &Simulate<'_>) -> Tuned {
+    Plan::new(request, Space::of_timer(timer))
         .expect("a possible request")
         .execute(&scenario(), None, simulate, &|_| ())
         .expect("no store")
@@ -85,8 +92,8 @@ fn tune(request: Request, simulate: &Simulate<'_>) -> Tuned {
 
 #[test]
 fn the_search_finds_a_known_best_value_and_shows_its_gain() {
-    let tuned = tune(request(&COCOA, Objective::Tdr), &wants_weak);
-    let found = replaced(&tuned.best.timer, "lambda_weak").expect("a drawn set won");
+    let tuned = tune(&COCOA, request(Objective::Tdr), &wants_weak);
+    let found = number(&tuned.best, "cocoa.lambda_weak");
     assert!((found - 0.7).abs() < 0.08, "{found}");
     for one in &tuned.compared[..3] {
         let gain = one.gain.expect("a published set that did not win");
@@ -110,18 +117,41 @@ fn the_best_ack_timeout_of_the_default_timer_is_found_by_its_delay() {
         let off = s.coap.ack_timeout.as_secs_f64() - 8.0;
         Ok(outcome(0.9, Duration::from_secs_f64(2.0 + off.abs())))
     };
-    let tuned = tune(request(&rfc7252::ROW, Objective::DelayP95), &simulate);
-    let found = tuned.best.ack_timeout.expect("a drawn set won").as_secs_f64();
-    assert!((found - 8.0).abs() < 1.0, "{found}");
-    assert!(tuned.best.timer.is_plain());
+    let tuned = tune(&rfc7252::ROW, request(Objective::DelayP95), &simulate);
+    let Some(Value::Time(found)) = tuned.best.value("coap.ack_timeout") else {
+        panic!("a drawn set won")
+    };
+    assert!((found.as_secs_f64() - 8.0).abs() < 1.0, "{found}");
     assert!(tuned.best.to_toml().contains("congestion = \"default\"\nack_timeout = \""));
 }
 
 #[test]
+fn the_best_parameter_of_a_scheduling_function_is_found() {
+    let scenario = Scenario::parse("x", "name = \"x\"\nwarmup = \"0s\"", &[]).expect("valid");
+    let space = Space::of_keys(&scenario, &["schedule.housekeeping".to_owned()]);
+    let simulate = |s: &Scenario, _: Seed, _: Sinks, _: &dyn Fn(Instant)| {
+        let ratio = s.schedule.time("housekeeping").as_secs_f64() / 600.0;
+        Ok(outcome(0.9, Duration::from_secs_f64(2.0 + ratio.ln().abs())))
+    };
+    let plan = Plan::new(request(Objective::DelayP95), space.expect("B-MSF has it"));
+    let tuned = plan.expect("possible").execute(&scenario, None, &simulate, &|_| ());
+    let tuned = tuned.expect("no store");
+    let Some(Value::Time(found)) = tuned.best.value("schedule.housekeeping") else {
+        panic!("a drawn set won")
+    };
+    assert!((400.0..900.0).contains(&found.as_secs_f64()), "{found}");
+    assert!(tuned.best.to_toml().starts_with("[schedule]\nhousekeeping = \""));
+    assert_eq!(tuned.compared[0].candidate.published, Some("unchanged"));
+}
+
+#[test]
 fn where_nothing_is_to_be_gained_that_is_said() {
-    let tuned = tune(request(&COCOA, Objective::Tdr), &indifferent);
+    let tuned = tune(&COCOA, request(Objective::Tdr), &indifferent);
     assert_eq!(tuned.best.published, Some("default"));
-    assert_eq!(tuned.conclusion(), "no set did better in the search than the published `default`");
+    assert_eq!(
+        tuned.conclusion(),
+        "no set did better in the search than `default`, which was not tuned"
+    );
     for one in &tuned.compared[1..] {
         assert_eq!(one.gain.map(|gain| gain.verdict()), Some(Verdict::NotShown));
     }
@@ -139,21 +169,21 @@ fn luck_in_the_search_is_not_reported_as_gain() {
         };
         Ok(outcome(tdr, Duration::from_secs(1)))
     };
-    let request = Request { seeds: 30, ..request(&COCOA, Objective::Tdr) };
-    let tuned = tune(request, &chance);
+    let request = Request { seeds: 30, ..request(Objective::Tdr) };
+    let tuned = tune(&COCOA, request, &chance);
     assert_eq!(tuned.best.published, None);
     assert_eq!(
         tuned.conclusion(),
         "the best set of the search, in tdr: no gain shown over default, cocoa, 6cocoa; \
-         stay with a published set"
+         stay with a set that was not tuned"
     );
 }
 
 #[test]
 fn the_result_does_not_depend_on_the_number_of_jobs() {
     let with = |jobs| {
-        let request = Request { jobs, ..request(&SIX_COCOA_ROW, Objective::Weighted) };
-        tune(request, &wants_weak)
+        let request = Request { jobs, ..request(Objective::Weighted) };
+        tune(&SIX_COCOA_ROW, request, &wants_weak)
     };
     let one = with(1);
     assert_eq!(one, with(4));
@@ -178,7 +208,7 @@ fn no_seed_of_the_comparison_was_used_in_the_search_and_all_sets_share_seeds() {
             used.lock().expect("no test thread panics").0 = true;
         }
     };
-    let plan = Plan::new(request(&COCOA, Objective::Tdr)).expect("possible");
+    let plan = Plan::new(request(Objective::Tdr), Space::of_timer(&COCOA)).expect("possible");
     let tuned = plan.execute(&scenario(), None, &simulate, &observe).expect("no store");
     let (_, search, comparison) = used.into_inner().expect("no test thread panics");
     assert_eq!(search, (100..118).map(Seed).collect());
@@ -196,7 +226,7 @@ fn as_many_runs_are_made_as_were_announced() {
             *ended.lock().expect("no test thread panics") += 1;
         }
     };
-    let plan = Plan::new(request(&COCOA, Objective::Tdr)).expect("possible");
+    let plan = Plan::new(request(Objective::Tdr), Space::of_timer(&COCOA)).expect("possible");
     plan.execute(&scenario(), None, &wants_weak, &observe).expect("no store");
     assert_eq!(ended.into_inner().expect("no test thread panics"), plan.runs());
 }
@@ -209,17 +239,18 @@ fn failed_runs_are_counted_and_decide_nothing() {
         }
         wants_weak(s, seed, sinks, p)
     };
-    let tuned = tune(request(&COCOA, Objective::Tdr), &simulate);
-    assert!((replaced(&tuned.best.timer, "lambda_weak").expect("drawn") - 0.7).abs() < 0.08);
+    let tuned = tune(&COCOA, request(Objective::Tdr), &simulate);
+    assert!((number(&tuned.best, "cocoa.lambda_weak") - 0.7).abs() < 0.08);
     assert_eq!(tuned.failures.len(), 44 + 4, "one of each candidate, then one of each contender");
     assert_eq!(tuned.compared[0].value.map(|value| value.n), Some(7));
 }
 
 #[test]
 fn a_request_that_makes_no_sense_is_refused_with_the_reason() {
-    let refused = |request| Plan::new(request).expect_err("impossible").to_string();
-    let good = request(&COCOA, Objective::Tdr);
+    let plan = |request| Plan::new(request, Space::of_timer(&COCOA));
+    let refused = |request| plan(request).expect_err("impossible").to_string();
+    let good = request(Objective::Tdr);
     assert!(refused(Request { budget: 29, ..good }).ends_with("the smallest search takes 30"));
     assert!(refused(Request { seeds: 1, ..good }).contains("no confidence interval"));
-    assert!(Plan::new(Request { budget: 30, seeds: 2, ..good }).is_ok());
+    assert!(plan(Request { budget: 30, seeds: 2, ..good }).is_ok());
 }

@@ -198,7 +198,7 @@ impl Relay {
             Route::None => lent.reassembly.remember(name, now),
             Route::Via(neighbour) if !self.passing.is_full() => {
                 let outgoing = Label { neighbour, tag: take_tag(lent.datagram_tag) };
-                self.begin_passage(now, &pending, &beginning, outgoing, lent);
+                self.open_entry(now, &pending, &beginning, outgoing, lent);
             }
             Route::Via(_) => {
                 self.counters.fallbacks_full += 1;
@@ -212,7 +212,7 @@ impl Relay {
         Ok(())
     }
 
-    fn begin_passage(
+    fn open_entry(
         &mut self,
         now: Instant,
         pending: &PendingRoute,
@@ -287,7 +287,7 @@ impl Relay {
         let payload = next_frame(header, data, outgoing.tag);
         if payload.len() > lent.room {
             let end = End::Dropped(DropReason::BufferFull);
-            self.end_passage(now, incoming, end, lent.reassembly);
+            self.close_entry(now, incoming, end, lent.reassembly);
             return;
         }
         transit.in_flight += 1;
@@ -320,15 +320,15 @@ impl Relay {
         // One lost fragment makes the others useless.
         match lost {
             Some(reason) if over || self.config.abandons() => {
-                self.end_passage(now, incoming, End::Failed(reason), reassembly);
+                self.close_entry(now, incoming, End::Failed(reason), reassembly);
             }
-            None if over => self.end_passage(now, incoming, End::PassedOn, reassembly),
+            None if over => self.close_entry(now, incoming, End::PassedOn, reassembly),
             Some(_) | None => {}
         }
     }
 
     /// Forgets a datagram but for its late fragments.
-    fn end_passage(
+    fn close_entry(
         &mut self,
         now: Instant,
         incoming: Label,

@@ -1,16 +1,16 @@
 //! Two adaptation layers over a link that the test holds in its hands.
 
 use lowmesh_units::{Duration, NodeId, Purpose, Seed};
-use lowmesh_wire::ipv6::{Address, Header, next_header};
-use lowmesh_wire::udp::Datagram;
+use lowmesh_wire::ipv6::next_header;
 
 use super::*;
+use packets::PREFIX;
 
+mod packets;
 mod recovered;
 
 const HERE: Eui64 = NodeId(1).eui64();
 const THERE: Eui64 = NodeId(2).eui64();
-const PREFIX: [u8; 8] = [0xfd, 0, 0, 0, 0, 0, 0, 0];
 
 fn layer(address: Eui64, config: Config) -> Adaptation {
     let rng = Rng::stream(Seed(1), NodeId(1), Purpose::Lowpan);
@@ -18,25 +18,7 @@ fn layer(address: Eui64, config: Config) -> Adaptation {
 }
 
 fn packet(data: usize) -> Vec<u8> {
-    let (source, destination) = (Address::global(PREFIX, HERE), Address::global(PREFIX, THERE));
-    let payload: Vec<u8> = (0..data).map(|i| (i * 7) as u8).collect();
-    let mut bytes = Vec::new();
-    Header {
-        traffic_class: 0,
-        flow_label: 0,
-        payload_length: 8 + data as u16,
-        next_header: next_header::UDP,
-        hop_limit: 64,
-        source,
-        destination,
-    }
-    .emit(&mut bytes);
-    Datagram { source_port: 0xf0b1, destination_port: 0xf0b2, payload: &payload }.emit(
-        &source,
-        &destination,
-        &mut bytes,
-    );
-    bytes
+    packets::udp(HERE, THERE, data)
 }
 
 /// All outputs but those that only keep the books, which have tests of their own.

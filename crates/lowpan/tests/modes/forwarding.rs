@@ -152,7 +152,7 @@ fn a_lost_fragment_ends_the_rest_at_every_forwarder() {
 }
 
 #[test]
-fn the_mac_s_failure_ends_a_passage() {
+fn the_mac_s_failure_ends_the_forwarding() {
     let frames = frames_of(forwarded(), 300, 3);
     let mut line = Line::new(4, forwarded(), 1);
     line.hear(1, eui(0), &frames[0], 1);
@@ -167,7 +167,7 @@ fn the_mac_s_failure_ends_a_passage() {
 }
 
 #[test]
-fn without_room_in_the_packet_buffer_a_passage_ends() {
+fn without_room_in_the_packet_buffer_the_forwarding_ends() {
     let settings = Config { packet_buffer_octets: 120, ..forwarded() };
     let frames = frames_of(forwarded(), 300, 3);
     let mut line = Line::new(4, settings, 1);
@@ -214,7 +214,7 @@ fn a_reply_without_a_question_is_rejected() {
 }
 
 #[test]
-fn a_passage_has_the_time_of_a_reassembly() {
+fn a_forwarded_datagram_has_the_time_of_a_reassembly() {
     let settings = Config { reassembly_timeout: Duration::from_secs(3), ..forwarded() };
     let mut line = Line::new(4, settings, 1);
     let frames = frames_of(forwarded(), 300, 3);

@@ -4,7 +4,8 @@ use lowmesh_units::{Duration, PanId, ShortAddr};
 
 use crate::frame::{IMMEDIATE_ACK_OCTETS, PAYLOAD_OCTETS_MAX, airtime};
 use crate::params::{
-    BE_LIMIT, CSMA_BACKOFFS_MAX, CSMA_BE_MAX, CSMA_BE_MIN, CSMA_QUEUE_FRAMES_MAX, CSMA_RETRIES_MAX,
+    BE_LIMIT, CONTIKI_BACKOFF_UNIT, CONTIKI_NEIGHBOUR_QUEUES, CONTIKI_RETRIES_MAX,
+    CSMA_BACKOFFS_MAX, CSMA_BE_MAX, CSMA_BE_MIN, CSMA_QUEUE_FRAMES_MAX, CSMA_RETRIES_MAX,
     IMM_ACK_WAIT, RETRIES_LIMIT, THIN_BUSY_MAX, THIN_PAYLOAD_OCTETS_MAX, THIN_QUEUE_FRAMES_MAX,
     THIN_REQUEUE, TURNAROUND,
 };
@@ -46,6 +47,21 @@ pub enum Radio {
     },
 }
 
+/// How frames wait, and when a copy is tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// One frame after the other, a backoff before each copy (IEEE 802.15.4-2015 s6.2.5.1).
+    Backoff,
+    /// Contiki before NG over NullRDC: a queue for each neighbour, no backoff before the first copy, then delays of
+    /// `unit` and more. `be_min`, `be_max` and `backoffs_max` are 0 with it.
+    Neighbours {
+        /// Neighbours that have a queue at a time.
+        queues_max: usize,
+        /// The least delay between two tries.
+        unit: Duration,
+    },
+}
+
 /// Settings of a CSMA MAC; the defaults are those of the standard, for the 2.4 GHz O-QPSK PHY.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
@@ -57,6 +73,8 @@ pub struct Config {
     pub payload_octets_max: usize,
     /// Data frames held for the air, beside the one that is on its way.
     pub queue_frames_max: usize,
+    /// How frames wait.
+    pub access: Access,
     /// Whether neighbours share the queue ([`super::turns`]); else it is one line, first come, first served.
     pub shares_queue: bool,
     /// Copies after the first: macMaxFrameRetries.
@@ -87,6 +105,7 @@ impl Default for Config {
             short: None,
             payload_octets_max: PAYLOAD_OCTETS_MAX,
             queue_frames_max: CSMA_QUEUE_FRAMES_MAX,
+            access: Access::Backoff,
             shares_queue: false,
             retries_max: CSMA_RETRIES_MAX,
             be_min: CSMA_BE_MIN,
@@ -117,6 +136,14 @@ impl Config {
         Self { acknowledgement: Acknowledgement::None, ..Self::default() }
     }
 
+    /// CSMA over NullRDC of Contiki in 2014, the platform of Ishaq et al. 2016.
+    pub fn contiki2014() -> Self {
+        let (queues_max, unit) = (CONTIKI_NEIGHBOUR_QUEUES, CONTIKI_BACKOFF_UNIT);
+        let access = Access::Neighbours { queues_max, unit };
+        let retries_max = CONTIKI_RETRIES_MAX;
+        Self { access, retries_max, be_min: 0, be_max: 0, backoffs_max: 0, ..Self::default() }
+    }
+
     /// Says which value is not possible.
     pub fn check(&self) -> Result<(), ConfigError> {
         let be = usize::from(self.be_max);
@@ -133,6 +160,13 @@ impl Config {
         {
             let allowed = Allowed::AtLeast(TURNAROUND);
             return Err(ConfigError { key: "acknowledgement.delay", allowed });
+        }
+        if let Access::Neighbours { queues_max, unit } = self.access {
+            within("access.queues_max", queues_max, 1, usize::MAX)?;
+            if unit.is_zero() {
+                let allowed = Allowed::AtLeast(Duration::from_micros(1));
+                return Err(ConfigError { key: "access.unit", allowed });
+            }
         }
         if let Radio::Thin { requeue, .. } = self.radio
             && requeue.is_zero()
@@ -185,7 +219,7 @@ mod tests {
 
     #[test]
     fn the_ready_made_settings_are_possible() {
-        for config in [Config::default(), Config::thin(), Config::null()] {
+        for config in [Config::default(), Config::thin(), Config::null(), Config::contiki2014()] {
             assert_eq!(config.check(), Ok(()));
         }
     }

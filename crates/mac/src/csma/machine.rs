@@ -23,11 +23,11 @@ use super::event::{Input, Output};
 use super::receive::{Heard, Receiver};
 use super::send::{After, Progress, Transmitter};
 use super::shared::{Counters, Shared};
-use super::turns::{self, Turns};
+use super::waiting::Waiting;
 use crate::account::RadioTime;
 use crate::frame;
 use crate::link::LinkTable;
-use crate::queue::{FrameQueue, Priority, QueuedFrame, has_room};
+use crate::queue::{Priority, QueuedFrame};
 
 /// A CSMA MAC.
 #[derive(Debug)]
@@ -37,8 +37,7 @@ pub struct Csma {
     receiver: Receiver,
     /// When it was switched on.
     started: Option<Instant>,
-    queue: FrameQueue,
-    turns: Turns,
+    waiting: Waiting,
     /// Thin: when the frame in front is tried again if nothing happens before.
     retry_at: Option<Instant>,
     sequence: u8,
@@ -48,13 +47,13 @@ impl Csma {
     /// A MAC that is off.
     pub fn new(config: Config, me: Eui64, mut rng: Rng) -> Self {
         let sequence = rng.next_u32() as u8;
+        let waiting = Waiting::new(&config);
         Self {
             shared: Shared::new(config, me, rng),
             transmitter: Transmitter::default(),
             receiver: Receiver::default(),
             started: None,
-            queue: FrameQueue::default(),
-            turns: Turns::default(),
+            waiting,
             retry_at: None,
             sequence,
         }
@@ -68,13 +67,17 @@ impl Csma {
     pub const fn is_on(&self) -> bool {
         self.started.is_some()
     }
+    /// True while a frame has its turn: from its first backoff to its end.
+    pub fn is_sending(&self) -> bool {
+        self.transmitter.frame().is_some()
+    }
     /// Octets that a frame can carry.
     pub const fn payload_octets_max(&self) -> usize {
         self.shared.config.payload_octets_max
     }
     /// Frames that wait behind the one on its way.
     pub fn queued(&self) -> usize {
-        self.queue.len()
+        self.waiting.iter().count()
     }
     /// Frames that may wait.
     pub const fn queue_frames_max(&self) -> usize {
@@ -82,7 +85,7 @@ impl Csma {
     }
     /// The datagrams of all frames held, for the conservation of packets.
     pub fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
-        self.transmitter.frame().into_iter().chain(self.queue.iter()).map(|frame| frame.handle)
+        self.transmitter.frame().into_iter().chain(self.waiting.iter()).map(|frame| frame.handle)
     }
     /// What was counted.
     pub const fn counters(&self) -> Counters {
@@ -143,24 +146,21 @@ impl Csma {
             is_advertisement,
             transmissions: 0,
         };
-        self.queue.insert(frame);
+        self.waiting.insert(now, frame);
         self.start_next(now);
     }
 
     fn admits(&self, destination: Option<Eui64>, priority: Priority) -> bool {
-        let (queue, frames_max) = (&self.queue, self.shared.config.queue_frames_max);
-        if self.shared.config.shares_queue {
-            turns::admits(queue, &self.shared.links, frames_max, destination, priority)
-        } else {
-            has_room(queue.len(), frames_max, priority)
-        }
+        let Shared { config, links, .. } = &self.shared;
+        let is_busy = self.transmitter.frame().is_some();
+        self.waiting.admits(config, links, destination, priority, is_busy)
     }
 
     /// The next frame in the queue gets its turn, unless one is on its way. In the thin MAC it is put back
     /// while the radio is busy.
     fn start_next(&mut self, now: Instant) {
         self.retry_at = None;
-        if self.transmitter.frame().is_some() || self.queue.is_empty() {
+        if self.transmitter.frame().is_some() || self.waiting.iter().next().is_none() {
             return;
         }
         if let Radio::Thin { requeue, .. } = self.shared.config.radio
@@ -169,21 +169,20 @@ impl Csma {
             self.retry_at = Some(now + requeue);
             return;
         }
-        let next = if self.shared.config.shares_queue {
-            self.turns.next(&mut self.queue, &self.shared.links)
-        } else {
-            self.queue.pop()
-        };
-        if let Some(frame) = next {
+        let Shared { config, links, .. } = &self.shared;
+        if let Some(frame) = self.waiting.next(now, config, links) {
             self.transmitter.begin(now, frame, &mut self.shared);
         }
     }
 
     /// The frame on its way has come to its end, or not yet.
     fn after(&mut self, now: Instant, progress: After) {
-        if progress == After::Over {
-            self.start_next(now);
+        match progress {
+            After::Same => return,
+            After::Over { destination, is_sent } => self.waiting.ended(now, destination, is_sent),
+            After::Deferred(frame) => self.waiting.defer(now, frame, &mut self.shared.rng),
         }
+        self.start_next(now);
     }
 
     fn on_sent(&mut self, now: Instant) -> Result<(), Rejected> {
@@ -219,7 +218,7 @@ impl Csma {
             self.receiver.release();
             self.start_next(now);
         }
-        if due(self.retry_at) {
+        if due(self.retry_at) || due(self.waiting.deadline()) {
             self.start_next(now);
         }
     }
@@ -268,6 +267,12 @@ impl Machine for Csma {
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        earliest(self.transmitter.deadline(), earliest(self.receiver.deadline(), self.retry_at))
+        let waiting = match self.transmitter.frame() {
+            // The end of that frame gives the next its turn.
+            Some(_) => None,
+            None => self.waiting.deadline(),
+        };
+        let retry = self.retry_at.or(waiting);
+        earliest(self.transmitter.deadline(), earliest(self.receiver.deadline(), retry))
     }
 }

@@ -5,7 +5,8 @@
 //! | `config`   | settings, the open radio and the thin one                       |
 //! | `event`    | the face: inputs and outputs, and who times what                |
 //! | `access`   | backoff before each copy                                        |
-//! | `machine`  | queue, whose turn it is                                         |
+//! | `machine`  | whose turn it is                                                |
+//! | `waiting`  | frames that wait: one queue, or one for each neighbour          |
 //! | `send`     | the transmitter: one frame from its first backoff to its end    |
 //! | `receive`  | the receiver: one frame that comes in                           |
 //! | `shared`   | what these have in common                                       |
@@ -40,8 +41,9 @@ mod receive;
 mod send;
 mod shared;
 mod turns;
+mod waiting;
 
-pub use config::{Acknowledgement, Config, ConfigError, Radio};
+pub use config::{Access, Acknowledgement, Config, ConfigError, Radio};
 pub use event::{Input, Output};
 pub use machine::Csma;
 pub use shared::Counters;

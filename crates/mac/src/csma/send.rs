@@ -6,7 +6,7 @@ use lowmesh_units::{Dbm, Duration, Eui64, Instant};
 use lowmesh_wire::ieee802154::FCS_OCTETS;
 
 use super::access::ChannelAccess;
-use super::config::{Acknowledgement, Config};
+use super::config::{Access, Acknowledgement, Config};
 use super::event::Output;
 use super::shared::Shared;
 use crate::params::{LIFS, SIFS, SIFS_FRAME_OCTETS_MAX, TURNAROUND};
@@ -33,13 +33,20 @@ struct Outgoing {
     progress: Progress,
 }
 
-/// Whether a frame is on its way after an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What became of the frame that the transmitter holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum After {
-    /// It is, or none was.
+    /// It is still there, or none was.
     Same,
     /// It has come to its end, so another may have its turn.
-    Over,
+    Over {
+        /// Where it went.
+        destination: Option<Eui64>,
+        /// It left, and was acknowledged where that is asked.
+        is_sent: bool,
+    },
+    /// This try failed, and the next one is not up to the transmitter.
+    Deferred(QueuedFrame),
 }
 
 /// The sending half of the radio.
@@ -106,6 +113,10 @@ impl Transmitter {
             return Ok(After::Same);
         }
         shared.counters.sensed_busy += 1;
+        if shared.config.access != Access::Backoff {
+            self.space(now, &frame);
+            return Ok(After::Deferred(frame));
+        }
         let Some(access) = access.after_busy(&shared.config) else {
             // s6.2.5.1: a channel access failure, for any copy of the frame.
             return Ok(self.give_up(now, &frame, DropReason::ChannelAccess, shared));
@@ -172,6 +183,10 @@ impl Transmitter {
         let Some(Outgoing { frame, .. }) = self.outgoing.take() else { return After::Same };
         // s6.7.4.3: macMaxFrameRetries copies follow the first, each after a channel access of its own.
         if frame.transmissions <= shared.config.retries_max {
+            if shared.config.access != Access::Backoff {
+                self.space(now, &frame);
+                return After::Deferred(frame);
+            }
             let access = ChannelAccess::new(&shared.config, frame.transmissions);
             self.access(now, frame, access, shared);
             return After::Same;
@@ -186,7 +201,8 @@ impl Transmitter {
         let (handle, destination, transmissions) =
             (frame.handle, frame.destination, frame.transmissions);
         shared.outbox.push(Output::Sent { handle, destination, transmissions });
-        self.end(now, frame)
+        self.space(now, frame);
+        After::Over { destination, is_sent: true }
     }
 
     fn give_up(
@@ -201,14 +217,14 @@ impl Transmitter {
         let dropped = Dropped { handle: frame.handle, layer: Layer::Mac, reason };
         let (destination, transmissions) = (frame.destination, frame.transmissions);
         shared.outbox.push(Output::Dropped { dropped, destination, transmissions });
-        self.end(now, frame)
+        self.space(now, frame);
+        After::Over { destination, is_sent: false }
     }
 
-    fn end(&mut self, now: Instant, frame: &QueuedFrame) -> After {
+    /// s6.2.4: the receiver needs time for a frame before the next from the same node.
+    fn space(&mut self, now: Instant, frame: &QueuedFrame) {
         let short = frame.octets.len() + FCS_OCTETS <= SIFS_FRAME_OCTETS_MAX;
-        // s6.2.4: the receiver needs time for a frame before the next from the same node.
         self.spaced_until = Some(now + if short { SIFS } else { LIFS });
-        After::Over
     }
 }
 

@@ -9,21 +9,30 @@
 //! | `burst`    | several frames in a row to one neighbour                     |
 //! | `spacing`  | how much of the minimal cell a node takes for broadcasts     |
 //! | `sync`     | the relation to the time source                              |
-//! | `machine`  | joining, beacons, keepalives, queues                         |
-//! | `slot`     | one timeslot at the sender and at the receiver               |
+//! | `membership` | joining a network, staying in it and leaving it            |
+//! | `beacons`  | when the next beacon is due, and what it says                |
+//! | `send`     | queues, and one timeslot at the sender                       |
+//! | `receive`  | one timeslot at the receiver                                 |
+//! | `shared`   | what these parts have in common                              |
+//! | `machine`  | the parts as one machine                                     |
 
+mod beacons;
 mod burst;
 pub mod cell;
 pub mod choice;
+mod event;
 pub mod hopping;
 pub mod machine;
+mod membership;
+mod receive;
 pub mod schedule;
-pub mod slot;
+mod send;
+mod shared;
 pub mod spacing;
 pub mod sync;
 
-pub use machine::{Input, Output, Tsch};
-pub use slot::{Reception, Transmission};
+pub use event::{Input, Output, Reception, Transmission};
+pub use machine::Tsch;
 
 #[cfg(test)]
 mod tests;

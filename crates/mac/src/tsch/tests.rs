@@ -306,7 +306,7 @@ fn another_stacks_acknowledgement_of_an_early_frame_moves_the_clock_back() {
     assert_eq!(vectors.len(), 2);
     for (micros, octets) in vectors {
         let mut pair = Pair::between([peer, me], &Config::default()).quiet();
-        pair.macs[1].sequence = 0;
+        pair.macs[1].sender.sequence = 0;
         pair.send(1, peer, 7);
         let slot = pair.macs[1].next_transmission().expect("there is a cell");
         let frame = pair.macs[1].transmit(slot).expect("a frame waits");

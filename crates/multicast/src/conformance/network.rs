@@ -16,6 +16,7 @@ use lowmesh_wire::ipv6::{
 };
 use lowmesh_wire::udp;
 
+use crate::account::Account;
 use crate::engine::{Engine, Event, Output, Receiver, Snapshot, Surroundings, make};
 
 /// The group of all tests.
@@ -196,12 +197,27 @@ impl Network {
     }
 
     fn call(&mut self, node: usize, event: Event<'_>) {
+        let mut account = Account::open(self.engines[node].as_ref(), &event);
         let answer = self.engines[node].handle(self.now, event, &self.places[node]);
         if let Err(error) = answer {
             self.note(format!("it rejects what it must take: {error}"));
         }
         while let Some(output) = self.engines[node].poll_output() {
+            if let Output::Dropped(dropped) = &output
+                && dropped.handle != Handle::NONE
+                && !account.drop(dropped.handle)
+            {
+                self.note(String::from("it drops a copy that it does not hold"));
+            }
             self.take(node, output);
+        }
+        for handle in account.close(self.engines[node].as_ref()) {
+            let Copy { delivered, sent, .. } = self.copies[handle.0 as usize];
+            if delivered + sent == 0 {
+                self.note(String::from(
+                    "a copy is gone that was neither delivered, sent nor dropped",
+                ));
+            }
         }
         let Snapshot { packets, packets_max, entries, entries_max, .. } =
             self.engines[node].snapshot();

@@ -30,6 +30,7 @@ use lowmesh_wire::ipv6::{
 use lowmesh_wire::mpl::{Control, DataOption, SeedId, SeedInfo};
 
 use crate::engine::{Engine, Event, Output, Reach, Receiver, Snapshot, Surroundings};
+use crate::pacing;
 use crate::packet::{
     control, decapsulate, dropped, encapsulate, lower_hop_limit, originated, routable,
 };
@@ -43,6 +44,10 @@ pub struct Mpl {
     domain: Address,
     is_proactive: bool,
     data: Settings,
+    /// Of the control timer.
+    control_settings: Settings,
+    /// The time from one cell for broadcasts to the next.
+    period: Option<Duration>,
     data_expirations: u64,
     control_expirations: u64,
     seed_id: SeedForm,
@@ -90,10 +95,13 @@ impl Mpl {
         let settings = |(imin, imax, k): (&str, &str, &str)| {
             settings(choice.time(imin), choice.time(imax), choice.whole(k))
         };
+        let control = settings(control);
         Self {
             domain: Address::ALL_MPL_FORWARDERS,
             is_proactive: choice.flag("proactive"),
             data: settings(data),
+            control_settings: control,
+            period: None,
             data_expirations: choice.whole("data_expirations"),
             control_expirations: choice.whole("control_expirations"),
             seed_id: match choice.text("seed_id").as_str() {
@@ -109,7 +117,7 @@ impl Mpl {
                 messages_max: choice.whole("messages"),
                 lifetime: choice.time("seed_lifetime"),
             },
-            control: Trickle::new(settings(control)),
+            control: Trickle::new(control),
             expirations: 0,
             sent: 0,
             refused: 0,
@@ -233,7 +241,7 @@ impl Mpl {
         if is_spent {
             self.outbox.push(dropped(handle, DropReason::HopLimit));
         }
-        let mut timer = Trickle::new(self.data);
+        let mut timer = Trickle::new(pacing::spread(self.data, self.period));
         if self.is_proactive && !is_spent {
             timer.start(now, &mut self.rng);
         }
@@ -309,6 +317,7 @@ impl Mpl {
         if self.control.is_running() {
             self.control.hear_inconsistent(now, &mut self.rng);
         } else if self.control_expirations > 0 {
+            self.control.configure(pacing::spread(self.control_settings, self.period));
             self.control.start(now, &mut self.rng);
         }
     }
@@ -388,6 +397,7 @@ impl Engine for Mpl {
         event: Event<'_>,
         surroundings: &dyn Surroundings,
     ) -> Result<(), Rejected> {
+        self.period = surroundings.broadcast_period();
         self.expire(now, surroundings.address());
         match event {
             Event::Originate { packet, handle } => {
@@ -416,6 +426,13 @@ impl Engine for Mpl {
     }
     fn next_deadline(&self) -> Option<Instant> {
         earliest(self.sets.next_deadline(), self.control.next_deadline())
+    }
+    fn handles(&self) -> Vec<Handle> {
+        let held = self.sets.messages.iter().filter(|message| !message.is_spent);
+        held.map(|message| message.handle).collect()
+    }
+    fn listens(&self) -> &'static [Address] {
+        &[Address::ALL_MPL_FORWARDERS, Address::ALL_LINK_MPL_FORWARDERS]
     }
     fn snapshot(&self) -> Snapshot {
         Snapshot {

@@ -19,7 +19,7 @@ const IMIN_LOW: Duration = Duration::from_millis(1);
 pub static ROW: Row<dyn Engine> = Row {
     name: "mpl",
     summary: "Trickle timers for each message and for control messages (RFC 7731)",
-    section: "multicast.mpl",
+    section: "multicast",
     parameters: &[
         Parameter::flag(
             "proactive",
@@ -32,7 +32,7 @@ pub static ROW: Row<dyn Engine> = Row {
             DATA_IMIN,
             IMIN_LOW,
             TIME_MAX,
-            "Shortest interval of data messages",
+            "Shortest interval of data messages; ten broadcast cells at least, where the MAC has such cells",
         )
         .source("RFC 7731 s5.4, ten times the latency of a link")
         .not_above("data_imax"),
@@ -65,7 +65,7 @@ pub static ROW: Row<dyn Engine> = Row {
             CONTROL_IMIN,
             IMIN_LOW,
             TIME_MAX,
-            "Shortest interval of control messages",
+            "Shortest interval of control messages; ten broadcast cells at least, where the MAC has such cells",
         )
         .source("RFC 7731 s5.4, ten times the worst latency of a link")
         .not_above("control_imax"),

@@ -13,7 +13,7 @@
 use alloc::vec::Vec;
 
 use lowmesh_wire::icmpv6::Icmpv6;
-use lowmesh_wire::ipv6::{Address, Header, Scope, next_header};
+use lowmesh_wire::ipv6::{Address, Header, next_header};
 use lowmesh_wire::udp::{self, CHECKSUM_OFFSET};
 
 use crate::packet::icmpv6_packet;
@@ -44,7 +44,7 @@ pub(super) fn packet_of(body: &[u8], source: Address) -> Option<(Address, Vec<u8
     let mut group = [0; 16];
     group.copy_from_slice(&fixed[2..]);
     let group = Address(group);
-    if group.multicast_scope()? <= Scope::LINK_LOCAL || source.is_multicast() {
+    if !group.is_routed_group() || source.is_multicast() {
         return None;
     }
     let length = u16::try_from(UDP_OCTETS + payload.len()).ok()?;

@@ -82,7 +82,7 @@ fn all_four_delays_occur_with_nullrdc_and_two_with_contiki_ng() {
         let choice = choice.with("check_interval", Duration::from_millis(interval));
         let rng = Rng::stream(Seed(1), NodeId(0), Purpose::Multicast);
         let mut engine = Smrf::new(&choice.expect("within bounds"), rng, false);
-        let mut waits: Vec<Duration> = (0..100).map(|_| engine.wait()).collect();
+        let mut waits: Vec<Duration> = (0..100).map(|_| engine.wait(None)).collect();
         waits.sort_unstable();
         waits.dedup();
         let unit = SMRF_MIN_DELAY.max(Duration::from_millis(interval));

@@ -32,6 +32,7 @@ use lowmesh_wire::trickle_multicast::{
 };
 
 use crate::engine::{Engine, Event, Output, Reach, Receiver, Snapshot, Surroundings};
+use crate::pacing;
 use crate::packet::{control, dropped, lower_hop_limit, originated, routable};
 use crate::params::{
     CONTROL_HOP_LIMIT, FIRST_ACTIVE, FIRST_DOUBLINGS, FIRST_DWELL, FIRST_IMIN, SECOND_ACTIVE,
@@ -46,10 +47,16 @@ const IMIN_LOW: Duration = Duration::from_millis(1);
 pub static ROW: Row<dyn Engine> = Row {
     name: "trickle",
     summary: "One Trickle timer for all packets, and lists of what a node holds (ROLL TM of Contiki)",
-    section: "multicast.trickle",
+    section: "multicast",
     parameters: &[
-        Parameter::time("imin", SECOND_IMIN, IMIN_LOW, TIME_MAX, "Shortest interval")
-            .source("Contiki"),
+        Parameter::time(
+            "imin",
+            SECOND_IMIN,
+            IMIN_LOW,
+            TIME_MAX,
+            "Shortest interval; ten broadcast cells at least, where the MAC has such cells",
+        )
+        .source("Contiki"),
         Parameter::whole(
             "doublings",
             SECOND_DOUBLINGS,
@@ -97,6 +104,8 @@ pub static ROW: Row<dyn Engine> = Row {
 #[derive(Debug)]
 struct Set {
     timer: Timer,
+    /// Its numbers, where a broadcast can leave at any time.
+    settings: Settings,
     active: Duration,
 }
 
@@ -105,6 +114,8 @@ struct Set {
 pub struct Trickle {
     sets: [Set; 2],
     windows: Windows,
+    /// The time from one cell for broadcasts to the next.
+    period: Option<Duration>,
     /// Of the next packet of this node; random at first.
     sequence: u16,
     sent: u64,
@@ -123,6 +134,7 @@ impl Trickle {
         };
         let set = |settings: Settings, active| Set {
             timer: Timer::new(settings),
+            settings,
             active: settings.imax().saturating_mul(active),
         };
         let dwells = [
@@ -138,6 +150,7 @@ impl Trickle {
                 held_max: choice.whole("buffers"),
                 dwell: dwells,
             },
+            period: None,
             sequence: rng.below(0x8000) as u16,
             sent: 0,
             refused: 0,
@@ -238,10 +251,11 @@ impl Trickle {
 
     /// Resets or starts the timer of a set of parameters.
     fn restart(&mut self, now: Instant, set: usize) {
-        let timer = &mut self.sets[set].timer;
+        let Set { timer, settings, .. } = &mut self.sets[set];
         if timer.is_running() {
             timer.hear_inconsistent(now, &mut self.rng);
         } else if self.windows.open.iter().any(|window| index(window.key.1) == set) {
+            timer.configure(pacing::spread(*settings, self.period));
             timer.start(now, &mut self.rng);
         }
     }
@@ -308,7 +322,7 @@ impl Trickle {
 
     /// The moment t of a timer.
     fn transmit(&mut self, now: Instant, set: usize, expiry: Expiry, address: Address) {
-        let Set { timer, active } = &self.sets[set];
+        let Set { timer, active, .. } = &self.sets[set];
         let is_never_silent = timer.settings().redundancy == 0;
         for held in &mut self.windows.held {
             let is_active = held.since + *active > now;
@@ -361,6 +375,7 @@ impl Engine for Trickle {
         event: Event<'_>,
         surroundings: &dyn Surroundings,
     ) -> Result<(), Rejected> {
+        self.period = surroundings.broadcast_period();
         self.expire(now, surroundings.address());
         match event {
             Event::Originate { packet, handle } => self.originate(now, packet, handle)?,
@@ -385,6 +400,13 @@ impl Engine for Trickle {
     fn next_deadline(&self) -> Option<Instant> {
         let timers = self.sets.iter().filter_map(|set| set.timer.next_deadline()).min();
         earliest(self.windows.next_deadline(), timers)
+    }
+    fn handles(&self) -> Vec<Handle> {
+        let held = self.windows.held.iter().filter(|held| !held.is_spent);
+        held.map(|held| held.handle).collect()
+    }
+    fn listens(&self) -> &'static [Address] {
+        &[Address::ALL_ROUTERS]
     }
     fn snapshot(&self) -> Snapshot {
         Snapshot {

@@ -12,6 +12,7 @@ use super::error::Error;
 use super::pool::ConnectionPool;
 use super::settings::{Key, Settings, Watcher};
 use super::{Client, Inner};
+use crate::multicast::Interface;
 use crate::oscore::Contexts;
 use crate::peer::Peer;
 use crate::tap::Tap;
@@ -52,6 +53,12 @@ impl Builder {
     /// The client's own address and port over UDP and DTLS; any, unless it is said.
     pub fn local(mut self, address: SocketAddr) -> Self {
         self.0.local = Some(address);
+        self
+    }
+    /// The interface by which requests to groups leave whose URI names none, and how many hops they go; unless it is said,
+    /// the system chooses the interface, and they stay on the link.
+    pub fn groups(mut self, interface: Interface, hops: u8) -> Self {
+        self.0.groups = Some((interface, hops));
         self
     }
     /// How long an answer is waited for unless a request says otherwise: [`params::PATIENCE`](crate::params::PATIENCE).

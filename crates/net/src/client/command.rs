@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lowmesh_coap::exchange::Repetition;
 use lowmesh_coap::{CongestionControl, RequestTemplate};
 use lowmesh_machine::Handle;
 use tokio::sync::{mpsc, oneshot};
@@ -31,6 +32,8 @@ pub(super) enum Command {
         mailbox: Arc<Mailbox>,
     },
     Deregister(Handle),
+    /// A request to a group is sent once more.
+    Repeat(Handle, Repetition, Duration),
     Cancel(Handle),
     /// This destination has a congestion control of its own, or with `None` that of the endpoint again.
     Choose {

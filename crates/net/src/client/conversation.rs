@@ -109,6 +109,12 @@ impl<W: Transport> Conversation<W> {
                     self.finish(handle, Err(rejected.into()));
                 }
             }
+            Command::Repeat(handle, repetition, wait) => {
+                let wait = wait.into();
+                let input = Input::Group(GroupInput::Repeat { handle, repetition, wait });
+                // One that is over, or waits for its turn, is not repeated.
+                let _over = self.transport.handle(input);
+            }
             Command::Cancel(handle) => self.cancel(handle),
             Command::Choose { address, chosen, reply } => {
                 let peer = self.transport.peer(address);

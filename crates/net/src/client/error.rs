@@ -65,6 +65,9 @@ pub enum Error {
     /// One peer asked as a group.
     #[error("{0} is no group")]
     NoGroup(IpAddr),
+    /// A group at the port of DTLS (RFC 10020 s3.4).
+    #[error("{0}: no group is asked at port 5684, which is for DTLS")]
+    SecurePort(SocketAddr),
     /// The request cannot be made.
     #[error(transparent)]
     Rejected(#[from] Rejected),
@@ -134,9 +137,7 @@ impl Error {
             Self::Connect(ConnectError::Resolve(_)) => "is the name known here?",
             Self::Connect(ConnectError::Group(_)) => "groups are asked with coap:// alone",
             Self::Connect(ConnectError::NoTrust(_)) => "say whom to trust: Builder::trust",
-            Self::Connect(ConnectError::Tls(_)) => {
-                "is the authority trusted that has signed the server's certificate?"
-            }
+            Self::Connect(ConnectError::Tls(error)) => error.hint(),
             Self::Connect(_) => "is a server running there, at this port and for this scheme?",
             Self::Settings(_) => "see the bounds of this setting",
             Self::Key(_) => "an identity has up to 128 octets and a key up to 64",
@@ -145,14 +146,13 @@ impl Error {
             Self::NoWay { .. } => "is the network up, and is it one with this kind of address?",
             Self::Group(_) => "Request::gather takes them, with coap:// alone",
             Self::Crowded(_) => "ask again later, or give room with Builder::connections_max",
+            Self::SecurePort(_) => "port 5683 is that of all CoAP servers",
             Self::NoGroup(_) => "ask it alone; groups have multicast addresses",
             Self::Rejected(_) => "the server was not asked",
             Self::Silence { .. } => "is the server there? Request::within waits longer",
             Self::Unwanted => "leave No-Response out, or look at the exchange",
             Self::Handshake { .. } => "are identity and key what the server knows?",
-            Self::Unprotected { .. } => {
-                "has the server this security context, sender and recipient exchanged?"
-            }
+            Self::Unprotected { reason, .. } => unprotected(reason),
             Self::Failed { reason: DropReason::NoRoute, peer } if peer.ip().is_multicast() => {
                 "say by which interface that has multicast, as in [ff02::fd%25eth0]"
             }
@@ -174,6 +174,17 @@ impl Response {
             Class::ClientError | Class::ServerError => Err(Error::Answer(Box::new(self))),
             _ => Ok(self),
         }
+    }
+}
+
+/// What would help against an answer without protection, by the code in it (RFC 8613 s8.2) or by our own reason.
+fn unprotected(reason: &str) -> &'static str {
+    if reason.contains("4.00") || reason.contains("verify") {
+        "are master_secret, master_salt and id_context the same at both ends?"
+    } else if reason.contains("Replay") {
+        "was the state beside the context's file restored or copied? make new keys"
+    } else {
+        "does the server have this context, with sender and recipient exchanged?"
     }
 }
 

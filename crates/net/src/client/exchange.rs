@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lowmesh_coap::Output;
+use lowmesh_coap::exchange::Repetition;
 use lowmesh_machine::Handle;
 use tokio::sync::mpsc;
 
@@ -78,8 +79,13 @@ impl Exchange {
         // The task that has the transport has ended it already.
         let _ended = self.commands.send(Command::GiveUp(self.handle, wait)).await;
     }
+    /// Sends a request to a group once more, and takes answers for `wait` from now on (RFC 10020 s3.1.3). Nothing happens if
+    /// it is over.
+    pub async fn repeat(&self, repetition: Repetition, wait: Duration) {
+        let _ended = self.commands.send(Command::Repeat(self.handle, repetition, wait)).await;
+    }
     /// Tells the server that it need not go on (RFC 7641 s3.6); its answer is the last thing that comes.
-    pub(super) async fn deregister(&self) {
+    pub async fn deregister(&self) {
         let _ended = self.commands.send(Command::Deregister(self.handle)).await;
     }
 }

@@ -256,6 +256,10 @@ impl Client {
                 (Operation::Request(_) | Operation::Ping, true) => {
                     return Err(Error::Group(address.ip()));
                 }
+                // RFC 10020 s3.4: this port MUST NOT be used for groups.
+                (Operation::Group(..), true) if address.port() == Scheme::Coaps.default_port() => {
+                    return Err(Error::SecurePort(address));
+                }
                 _ if uri.scheme != Scheme::Coap && address.ip().is_multicast() => {
                     return Err(Error::Group(address.ip()));
                 }

@@ -24,7 +24,7 @@ use crate::params::COMMANDS_MAX;
 use crate::resolve::resolve;
 use crate::stream_transport::StreamTransport;
 use crate::transport::{Connected, Datagrams, Transport};
-use crate::udp::Udp;
+use crate::udp::{BindError, Udp};
 
 /// What requests go through.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -199,6 +199,10 @@ fn socket(settings: &Settings, secure: bool) -> Result<Datagrams, Error> {
     let datagrams = Config { proven: secure, ..settings.datagrams.clone() };
     let host = over_datagrams(datagrams, limits, protection, fresh_rng())?;
     let udp = settings.local.map_or_else(Udp::ephemeral, Udp::bind)?;
+    if let Some((interface, hops)) = settings.groups {
+        let error = |error| BindError::Other { address: udp.local_addr(), error };
+        udp.send_groups_by(interface, hops).map_err(error)?;
+    }
     let driver: Datagrams = match sessions {
         Some(sessions) => Driver::secure(udp, sessions, host),
         None => Driver::new(udp, host),

@@ -11,6 +11,7 @@ use zeroize::Zeroizing;
 
 use super::error::Error;
 use crate::dtls::Sessions;
+use crate::multicast::Interface;
 use crate::oscore::{Contexts, OwnRequests, Plain, Protection};
 use crate::params::{CLIENT_CONNECTIONS_MAX, PATIENCE};
 use crate::peer::Peer;
@@ -56,6 +57,8 @@ pub(super) struct Settings {
     pub trust: Option<TlsClient>,
     pub contexts: Option<Contexts>,
     pub local: Option<SocketAddr>,
+    /// Where requests to groups leave, and how many hops they go.
+    pub groups: Option<(Interface, u8)>,
     pub connections_max: usize,
     pub patience: Duration,
     pub watcher: Option<Watcher>,
@@ -74,6 +77,7 @@ impl Default for Settings {
             trust: None,
             contexts: None,
             local: None,
+            groups: None,
             connections_max: CLIENT_CONNECTIONS_MAX,
             patience: PATIENCE,
             watcher: None,

@@ -132,7 +132,9 @@ impl Transport for Sockets {
                 self.places.remove(&handle);
                 cancelled
             }
-            Input::Deregister { handle } => self.at(handle).handle(input),
+            Input::Deregister { handle } | Input::Group(GroupInput::Repeat { handle, .. }) => {
+                self.at(handle).handle(input)
+            }
             // A client says nothing else.
             other => self.all[0].handle(other),
         }

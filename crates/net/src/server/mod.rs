@@ -39,6 +39,7 @@ mod ledger;
 mod limits;
 mod listening;
 mod log;
+mod memberships;
 mod places;
 mod reception;
 mod state;
@@ -59,6 +60,7 @@ use tokio::task::JoinSet;
 use crate::clock::fresh_rng;
 use crate::driver::Driver;
 use crate::dtls::{Keys, Sessions};
+use crate::multicast::Groups;
 use crate::oscore::{Contexts, OwnRequests, Plain, Protection, over_datagrams};
 use crate::stream_transport::Listener;
 use crate::tls::TlsServer;
@@ -95,6 +97,7 @@ pub struct Server {
     changes: Changes,
     totals: Arc<Totals>,
     limits: Limits,
+    groups: Groups,
     ports: Vec<Port>,
     listeners: Vec<Listener>,
     protection: Option<Protection>,
@@ -112,6 +115,7 @@ impl Server {
             changes: Changes::new(),
             totals: Arc::default(),
             limits,
+            groups: Groups::default(),
             ports: Vec::new(),
             listeners: Vec::new(),
             protection: None,
@@ -162,7 +166,13 @@ impl Server {
     pub fn listen_udp(&mut self, address: SocketAddr) -> Result<SocketAddr, BindError> {
         let udp = Udp::bind(address)?;
         udp.join_all_coap_nodes();
+        self.groups.add(&udp).map_err(|error| BindError::new(address, error))?;
         Ok(self.add(udp, None))
+    }
+    /// Joins and leaves groups with the addresses of [`Server::listen_udp`], also while the server runs; which resources
+    /// answer groups, [`Resource::multicast`] says. [`Groups::resource`] lets clients do that.
+    pub fn groups(&self) -> Groups {
+        self.groups.clone()
     }
     /// Serves `coaps` at an address to clients with one of the keys. The hint tells a client which key to use.
     pub fn listen_dtls(

@@ -19,6 +19,7 @@ use crate::peer::Peer;
 use crate::stream_transport::StreamTransport;
 use crate::transport::{Connected, Transport};
 
+mod groups;
 mod order;
 mod shares;
 mod sources;

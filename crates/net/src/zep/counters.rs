@@ -125,6 +125,7 @@ impl Tally {
         let packets = &mut self.packets;
         match packet {
             Packet::Born(..) => packets.born += 1,
+            Packet::Addressed(..) => {}
             Packet::Accepted(_) => packets.received += 1,
             Packet::PassedOn(_) => packets.passed_on += 1,
             Packet::Delivered(_) => packets.delivered += 1,

@@ -4,9 +4,8 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
-use core::fmt;
 
-use lowmesh_registry::Row;
+use lowmesh_registry::{Breach, Row};
 use lowmesh_units::{NodeId, Purpose, Rank, Rng, Seed};
 
 use super::{ObjectiveFunction, make};
@@ -16,33 +15,17 @@ use crate::params::LAST_RESORT_LINK_METRIC;
 /// Random neighbours and links that a function judges.
 const SAMPLES: u32 = 20_000;
 
-/// A rule that an objective function breaks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Breach {
-    /// The name of its row.
-    pub function: &'static str,
-    /// What it does.
-    pub what: String,
-}
-
-impl fmt::Display for Breach {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "objective function {}: {}", self.function, self.what)
-    }
-}
-impl core::error::Error for Breach {}
-
 /// Checks the row and the function that it makes: a child ranks at least one hop below its parent, neither a worse link nor
 /// a worse parent gives a better rank, and nothing lies below an infinite rank or a dead link.
 ///
 /// ```
 /// use lowmesh_rpl::objective::{OF0, conformance};
 /// conformance::check(&OF0)?;
-/// # Ok::<(), conformance::Breach>(())
+/// # Ok::<(), lowmesh_registry::Breach>(())
 /// ```
 pub fn check(row: &'static Row<dyn ObjectiveFunction>) -> Result<(), Breach> {
-    let named = |what| Breach { function: row.name, what };
-    row.check().map_err(named)?;
+    let named = |what| row.breach(what);
+    row.check()?;
     let objective = make(&row.into());
     if objective.name() != row.name {
         return Err(named(format!("the function is called {}", objective.name())));
@@ -97,16 +80,14 @@ fn check_sample(objective: &dyn ObjectiveFunction, rng: &mut Rng) -> Result<(), 
 
 #[cfg(test)]
 mod tests {
-    use lowmesh_registry::{Algorithm as _, Row};
+    use lowmesh_registry::{Registry, Row};
     use lowmesh_units::Duration;
 
     use super::*;
 
     #[test]
     fn every_built_in_function_keeps_the_rules() {
-        for row in <dyn ObjectiveFunction>::BUILTIN {
-            assert_eq!(check(row), Ok(()));
-        }
+        assert_eq!(Registry::<dyn ObjectiveFunction>::builtin().breaches(), []);
     }
 
     /// OF0, but the rank of a child is that of its parent.

@@ -13,7 +13,7 @@ pub use of0::{OF0, Of0};
 use alloc::boxed::Box;
 use core::fmt::Debug;
 
-use lowmesh_registry::{Algorithm, Choice, Parameter, Row};
+use lowmesh_registry::{Algorithm, Breach, Choice, Parameter, Row};
 use lowmesh_units::{Duration, Rank};
 
 use crate::neighbour::Etx;
@@ -46,6 +46,9 @@ impl Algorithm for dyn ObjectiveFunction {
     const KEY: &'static str = "rpl.objective";
     const BUILTIN: &'static [&'static Row<Self>] = &[&MRHOF, &CLASSIC, &OF0];
     type Make = fn(&Choice<dyn ObjectiveFunction>) -> Box<dyn ObjectiveFunction>;
+    fn conformance(row: &'static Row<Self>) -> Result<(), Breach> {
+        conformance::check(row)
+    }
 }
 
 /// A function of the kind that `choice` names, with its parameters.

@@ -111,6 +111,85 @@ fn daos(outputs: &[Output]) -> Vec<&Dao> {
     daos.collect()
 }
 
+const GROUP: [u8; 16] = [0xff, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xfd];
+
+/// Node 1 in the mode with multicast, which has heard the root.
+fn joined_with_groups() -> Script {
+    let mode = Mode::StoringMulticast;
+    let mut script = Script::of(Config::router(link_local(1)).with_mode(mode));
+    script.hear(0, &Message::Dio(Dio { mode, ..dio(128) }));
+    script
+}
+/// A DAO of a child for the group.
+fn group_dao(path_sequence: u8, path_lifetime: u8) -> Message {
+    let mut dao = dao(0, path_sequence, path_lifetime);
+    dao.options[0] = RplOption::Target(Target::host(GROUP));
+    Message::Dao(dao)
+}
+/// The path lifetimes of what DAOs tell of the group.
+fn told_of_group(outputs: &[Output]) -> Vec<u8> {
+    let options = daos(outputs).into_iter().flat_map(|dao| dao.options.windows(2));
+    let told = options.filter_map(|pair| match pair {
+        [RplOption::Target(target), RplOption::TransitInformation(transit)] => {
+            (target.prefix == GROUP).then_some(transit.path_lifetime)
+        }
+        _ => None,
+    });
+    told.collect()
+}
+
+#[test]
+fn a_membership_goes_up_and_its_end_too() {
+    let mut script = joined_with_groups();
+    script.give(Input::Join { group: GROUP });
+    let told = told_of_group(&script.pass(Duration::from_secs(20)));
+    assert!(!told.is_empty() && told.iter().all(|lifetime| *lifetime > 0), "{told:?}");
+    let ack = DaoAck {
+        instance: 0,
+        sequence: 240,
+        status: DaoStatus::ACCEPTED,
+        dodag_id: None,
+        options: Vec::new(),
+    };
+    for sequence in 240..=255 {
+        script.hear(0, &Message::DaoAck(DaoAck { sequence, ..ack.clone() }));
+    }
+    script.give(Input::Leave { group: GROUP });
+    assert_eq!(told_of_group(&script.pass(Duration::from_secs(5))).first(), Some(&0));
+}
+
+#[test]
+fn a_node_that_joins_a_dodag_tells_of_its_groups() {
+    let mode = Mode::StoringMulticast;
+    let mut script = Script::of(Config::router(link_local(1)).with_mode(mode));
+    script.give(Input::Join { group: GROUP });
+    assert!(told_of_group(&script.pass(Duration::from_secs(20))).is_empty());
+    script.hear(0, &Message::Dio(Dio { mode, ..dio(128) }));
+    assert!(!told_of_group(&script.pass(Duration::from_secs(20))).is_empty());
+}
+
+#[test]
+fn a_child_registers_for_a_group_and_leaves_it() {
+    let mut script = joined_with_groups();
+    let subscribed = |script: &Script| script.node.subscribed(&GROUP).copied().collect::<Vec<_>>();
+    script.hear(2, &group_dao(240, 30));
+    assert_eq!(subscribed(&script), [link_local(2)]);
+    let told = told_of_group(&script.pass(Duration::from_secs(20)));
+    assert!(told.first().is_some_and(|lifetime| *lifetime > 0), "{told:?}");
+    script.hear(2, &group_dao(241, 0));
+    assert_eq!(subscribed(&script), [[0; 16]; 0]);
+    assert_eq!(script.node.children().count(), 0, "a group makes no child");
+}
+
+#[test]
+fn the_mode_without_multicast_takes_no_groups() {
+    let mut script = Script::joined();
+    script.hear(2, &group_dao(240, 30));
+    script.give(Input::Join { group: GROUP });
+    assert_eq!(script.node.subscribed(&GROUP).count(), 0);
+    assert!(told_of_group(&script.pass(Duration::from_secs(20))).is_empty());
+}
+
 #[test]
 fn a_router_solicits_until_it_hears_a_dio() {
     let mut script = Script::of(Config::router(link_local(1)));
@@ -492,7 +571,7 @@ fn impossible_settings_are_named() {
     assert_eq!(wrong.check().map_err(|error| error.key), Err("min_hop_rank_increase"));
     let wrong = Config { dis_period: Duration::ZERO, ..router.clone() };
     assert_eq!(wrong.check().map_err(|error| error.key), Err("dis_period"));
-    let wrong = router.with_mode(Mode::StoringMulticast);
+    let wrong = router.with_mode(Mode::NoDownward);
     assert_eq!(wrong.check().map_err(|error| error.key), Err("mode"));
 }
 

@@ -1,9 +1,11 @@
 //! The media that come with the simulator.
 
-use lowmesh_registry::{Algorithm, Row};
+use lowmesh_registry::{Algorithm, Breach, Row};
 
 use super::row::MakeMedium;
-use super::{Medium, link_table, mrm, pathloss, pister_hack, playback, tree_links, unit_disk};
+use super::{
+    Medium, conformance, link_table, mrm, pathloss, pister_hack, playback, tree_links, unit_disk,
+};
 
 impl Algorithm for dyn Medium {
     const NOUN: &'static str = "medium";
@@ -22,4 +24,7 @@ impl Algorithm for dyn Medium {
         &tree_links::ROW,
     ];
     type Make = MakeMedium;
+    fn conformance(row: &'static Row<Self>) -> Result<(), Breach> {
+        conformance::check(row)
+    }
 }

@@ -4,10 +4,14 @@
 //! another source of chance only now and then; the rules in the documentation of [`Medium`] stay with its author.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use lowmesh_registry::{Algorithm as _, Breach, Choice, Domain, Row};
 use lowmesh_units::{Channel, Duration, Instant, NodeId, Seed};
 
-use super::{Link, Medium, Noise, Signal, reception_draw, resolve};
+use super::{Link, Medium, Needs, Noise, Signal, reception_draw, resolve};
+use crate::topology::{TopologySpec, TreeSpec};
 
 /// Frames in the comparison of the delivered share with the medium's stated probability.
 const FRAMES: u64 = 20_000;
@@ -20,32 +24,40 @@ const OCTETS: usize = 60;
 /// Changes of the links that are checked.
 const CHANGES_MAX: usize = 10_000;
 
-/// A rule that a medium breaks.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("medium {medium}: {what}")]
-pub struct Breach {
-    /// The medium's name.
-    pub medium: &'static str,
-    /// What the medium does against the rule.
-    pub what: String,
-}
-
-/// Checks the medium that `make` returns; every call must return an equal one.
+/// Checks the row and the medium that it makes with its defaults, on nodes that fit it. A file that the row needs is the
+/// example of its parameter, and a matrix is one of ours.
 ///
 /// ```
-/// use lowmesh_sim::air::conformance::check;
+/// use lowmesh_sim::air::{conformance, pathloss};
+/// conformance::check(&pathloss::LOG_DISTANCE)?;
+/// # Ok::<(), lowmesh_registry::Breach>(())
+/// ```
+pub fn check(row: &'static Row<dyn Medium>) -> Result<(), Breach> {
+    row.check()?;
+    let name = built(row, Seed(2))?.name();
+    if name != row.name {
+        return Err(row.breach(format!("the medium is called {name}")));
+    }
+    check_made(|| built(row, Seed(2)).expect("it was built before"))
+}
+
+/// Checks the medium that `make` returns, for example one with other values than the defaults of its row; every call must
+/// return an equal one.
+///
+/// ```
+/// use lowmesh_sim::air::conformance::check_made;
 /// use lowmesh_sim::air::{build, pathloss};
 /// use lowmesh_sim::topology::TopologySpec;
 /// use lowmesh_units::Seed;
 ///
 /// let line = TopologySpec::Line { nodes: 3, spacing_m: 40.0 }.place(Seed(1))?;
-/// check(|| build(&pathloss::LOG_DISTANCE, &line, Seed(1)).expect("it has places"))?;
+/// check_made(|| build(&pathloss::LOG_DISTANCE, &line, Seed(1)).expect("it has places"))?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn check(make: impl Fn() -> Box<dyn Medium>) -> Result<(), Breach> {
+pub fn check_made(make: impl Fn() -> Box<dyn Medium>) -> Result<(), Breach> {
     let mut medium = make();
     let (name, again) = (medium.name(), make());
-    let named = |what| Breach { medium: name, what };
+    let named = |what| Breach { noun: <dyn Medium>::NOUN, row: name.to_owned(), what };
     if again.name() != name {
         return Err(named(format!("the next one that is made is called {}", again.name())));
     }
@@ -53,6 +65,69 @@ pub fn check(make: impl Fn() -> Box<dyn Medium>) -> Result<(), Breach> {
     check_repetition(&*medium, &*again).map_err(named)?;
     check_arrivals(&*medium).map_err(named)?;
     check_changes(&mut *medium).map_err(named)
+}
+
+/// The medium of a row on nodes that fit it.
+pub(super) fn built(row: &'static Row<dyn Medium>, seed: Seed) -> Result<Box<dyn Medium>, Breach> {
+    let breach = |error: &dyn ToString| row.breach(error.to_string());
+    let mut choice = Choice::from(row);
+    let mut files = Vec::new();
+    for parameter in row.parameters {
+        let set = match parameter.domain {
+            Domain::Matrix => {
+                let matrix = MATRIX.map(|shares| shares.to_vec()).to_vec();
+                choice.set(parameter.key, matrix)
+            }
+            Domain::File => {
+                let file = ExampleFile::write(parameter.example).map_err(|error| breach(&error))?;
+                let path = file.0.to_string_lossy().into_owned();
+                files.push(file);
+                choice.set(parameter.key, path)
+            }
+            _ => continue,
+        };
+        set.map_err(|error| breach(&error))?;
+    }
+    let spec = match row.make.needs {
+        Needs::Places => TopologySpec::Grid { rows: 5, cols: 5, spacing_m: 33.0 },
+        Needs::Table(nodes) => {
+            TopologySpec::Unplaced { nodes: nodes(&choice).unwrap_or(NODES_OF_TABLE) }
+        }
+        Needs::Tree => TopologySpec::Tree(TreeSpec {
+            parents: [0, 1, 1].map(NodeId).to_vec(),
+            distances_m: vec![5.0; 3],
+            ..TreeSpec::default()
+        }),
+    };
+    let topology = spec.place(seed).map_err(|error| breach(&error))?;
+    // Not `air::build`: a table in a file says itself how many nodes there are.
+    (row.make.build)(&choice, &topology, seed).map_err(|error| breach(&error))
+}
+
+/// Nodes of a medium that takes any number of nodes without places.
+const NODES_OF_TABLE: usize = 5;
+/// Delivery ratios between three nodes.
+const MATRIX: [[f64; 3]; 3] = [[0.0, 0.9, 0.1], [0.8, 0.0, 0.0], [0.3, 0.2, 0.0]];
+
+/// A file that exists as long as this value.
+struct ExampleFile(PathBuf);
+
+impl ExampleFile {
+    fn write(contents: &str) -> std::io::Result<Self> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("lowmesh-medium-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, contents)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for ExampleFile {
+    fn drop(&mut self) {
+        // What is left in the folder for temporary files harms nobody.
+        _ = std::fs::remove_file(&self.0);
+    }
 }
 
 fn channels() -> impl Iterator<Item = Channel> {
@@ -126,7 +201,9 @@ fn check_arrivals(medium: &dyn Medium) -> Result<(), String> {
             let start = Instant::ZERO + Duration::from_millis(10) * *i;
             let draw = |_| reception_draw(Seed(6), tx, rx, start);
             let signals = [Signal::over(&link, start)];
-            resolve(medium.overlap(), &signals, noise, |_| OCTETS, draw).received.is_some()
+            resolve(medium.overlap(), &signals, noise, |_| noise.whole(OCTETS), draw)
+                .received
+                .is_some()
         };
         let share = (0..FRAMES).filter(arrives).count() as f64 / FRAMES as f64;
         let said = medium.reception_probability(tx, rx, channel, OCTETS);
@@ -204,13 +281,13 @@ mod tests {
     }
 
     fn verdict(pair: &Pair) -> String {
-        check(|| Box::new(pair.clone())).expect_err("it is spoilt").to_string()
+        check_made(|| Box::new(pair.clone())).expect_err("it is spoilt").to_string()
     }
 
     #[test]
     fn a_medium_of_ones_own_with_a_curve_of_its_own_passes() {
         let good = pair(Link::radiated(Dbm(-60.0)));
-        assert_eq!(check(|| Box::new(good.clone())), Ok(()));
+        assert_eq!(check_made(|| Box::new(good.clone())), Ok(()));
         let channel = Channel::new(11).expect("in the band");
         let chance = good.reception_probability(NodeId(0), NodeId(1), channel, OCTETS);
         assert!((chance - libm::pow(0.99, OCTETS as f64)).abs() < 1e-12);

@@ -63,6 +63,11 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// The column of the next field, from 1.
+    pub(crate) fn column(&self) -> usize {
+        self.column
+    }
+
     /// An error at `column` of this line.
     pub(crate) fn error(
         &self,

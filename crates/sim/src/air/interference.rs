@@ -1,26 +1,23 @@
 //! What else is on the band: Wi-Fi stations and bursts, as pure functions of (seed, time, channel), so
-//! that they cost no event and every protocol compared meets the same ones.
+//! that they cost no event and every protocol compared meets the same ones. The module `bursts` has their times.
 //!
-//! - [`Interferer::Wifi`]: time is cut into occupations of 1.5 ms, each taken with the chance
-//!   `duty_cycle`. The station covers the 802.15.4 channels within half its 22 MHz, none else.
-//! - [`Interferer::GilbertElliott`]: a chain of two states a channel. Its state at a step is either kept
-//!   or, with chance a + b, drawn from its long-run shares; so looking back to the last such draw
-//!   gives the state without playing the chain from its start:
-//!
-//! ```text
-//!              a = step / mean_good
-//!      good  ----------------------->  bad       share of bad = a / (a + b)
-//!            <-----------------------
-//!              b = step / mean_bad
-//! ```
+//! - [`Interferer::Wifi`]: a station that covers the 802.15.4 channels within half its 22 MHz, none else.
+//! - [`Interferer::WifiLoad`]: an 802.11g sender of a given throughput. Its power falls on each 802.15.4 channel by
+//!   the share of it that its 16.6 MHz cover.
+//! - [`Interferer::GilbertElliott`]: a chain of two states a channel.
 
-use lowmesh_units::rng::draw_unit;
-use lowmesh_units::{Channel, Dbm, Duration, Instant, NodeId, Purpose, Seed};
+use lowmesh_mac::params::OCTET;
+use lowmesh_units::{Channel, Dbm, Duration, Instant, NodeId, Seed};
 
+use super::bursts::Bursts;
 use super::error::ConfigError;
-use super::params::{GILBERT_ELLIOTT_STEPS, WIFI_BURST, WIFI_WIDTH_MHZ};
+use super::params::{
+    CHANNEL_WIDTH_MHZ, GILBERT_ELLIOTT_STEPS, WIFI_FRAME_BITS, WIFI_FRAME_BURST,
+    WIFI_LOAD_MAX_MBPS, WIFI_OFDM_WIDTH_MHZ, WIFI_WIDTH_MHZ,
+};
 use super::pathloss::PathLoss;
 use super::position::Position;
+use super::reception::Piece;
 
 /// How loud an interferer is at the nodes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,6 +47,15 @@ pub enum Interferer {
         /// How loud it is.
         loudness: Loudness,
     },
+    /// An 802.11g sender: one full frame and its acknowledgement in each period.
+    WifiLoad {
+        /// Wi-Fi channel, 1 to 13.
+        channel: u8,
+        /// UDP throughput, Mbit/s.
+        load_mbps: f64,
+        /// How loud it is on a channel that it covers whole.
+        loudness: Loudness,
+    },
     /// Bursts, independent on each of some channels.
     GilbertElliott {
         /// The channels it visits.
@@ -72,16 +78,11 @@ pub struct Interference {
 
 #[derive(Clone, Debug)]
 struct Source {
-    pattern: Pattern,
-    covered: [bool; Channel::COUNT],
+    bursts: Bursts,
+    /// The share of its power that falls on each channel.
+    shares: [f64; Channel::COUNT],
     /// Power at each node, mW.
     power_mw: Vec<f64>,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Pattern {
-    Wifi { duty_cycle: f64 },
-    GilbertElliott { step_ns: u64, fresh: f64, share_bad: f64 },
 }
 
 impl Interference {
@@ -105,14 +106,50 @@ impl Interference {
     /// Power of all interferers at `node` on `channel` at `now`, mW.
     pub fn extra_noise_mw(&self, node: NodeId, channel: Channel, now: Instant) -> f64 {
         let mut sum = 0.0;
-        for (index, source) in self.sources.iter().enumerate() {
-            if source.covered[channel.index()]
-                && source.pattern.active(self.seed, index as u64, channel, now)
-            {
-                sum += source.power_mw.get(node.index()).copied().unwrap_or(0.0);
+        for (index, source) in self.on(channel) {
+            if source.bursts.active(self.seed, index, channel, now) {
+                let power_mw = source.power_mw.get(node.index()).copied().unwrap_or(0.0);
+                sum += power_mw * source.shares[channel.index()];
             }
         }
         sum
+    }
+
+    /// The next moment after `now` at which the power on `channel` can change; `None` if it never does.
+    pub fn next_change(&self, channel: Channel, now: Instant) -> Option<Instant> {
+        self.on(channel)
+            .map(|(index, source)| source.bursts.next_change(self.seed, index, now))
+            .min()
+    }
+
+    /// The parts of a frame of `octets` that starts at `start`, each under constant power at `node`.
+    pub fn pieces(
+        &self,
+        node: NodeId,
+        channel: Channel,
+        start: Instant,
+        octets: usize,
+    ) -> impl Iterator<Item = Piece> {
+        let end = start + OCTET * octets as u64;
+        let mut from = Some(start);
+        core::iter::from_fn(move || {
+            let start = from?;
+            let extra_mw = self.extra_noise_mw(node, channel, start);
+            from = self.next_change(channel, start).filter(|change| *change < end);
+            let octets = match from {
+                None if start + OCTET * octets as u64 == end => octets as f64,
+                until => {
+                    until.unwrap_or(end).since(start).as_nanos() as f64 / OCTET.as_nanos() as f64
+                }
+            };
+            Some(Piece { extra_mw, octets })
+        })
+    }
+
+    /// The sources that touch `channel`, with their number.
+    fn on(&self, channel: Channel) -> impl Iterator<Item = (u64, &Source)> {
+        let touches = move |(_, source): &(u64, &Source)| source.shares[channel.index()] > 0.0;
+        (0..).zip(&self.sources).filter(touches)
     }
 }
 
@@ -124,19 +161,29 @@ impl Source {
         positions: Option<&[Position]>,
     ) -> Result<Self, ConfigError> {
         let key = |name: &str| format!("interferer[{index}].{name}");
-        let (pattern, covered, loudness) = match interferer {
+        let known = |channel: u8| {
+            let refuse = || ConfigError::new(key("channel"), &channel, "1 to 13 is allowed");
+            (1..=13).contains(&channel).then_some(channel).ok_or_else(refuse)
+        };
+        let (bursts, shares, loudness) = match interferer {
             Interferer::Wifi { channel, duty_cycle, loudness } => {
-                if !(1..=13).contains(channel) {
-                    return Err(ConfigError::new(key("channel"), channel, "1 to 13 is allowed"));
-                }
+                let shares = wifi_covers(known(*channel)?);
                 ConfigError::within(&key("duty_cycle"), *duty_cycle, 0.0, 1.0)?;
-                let pattern = Pattern::Wifi { duty_cycle: *duty_cycle };
-                (pattern, wifi_covers(*channel), loudness)
+                (Bursts::Occupations { duty_cycle: *duty_cycle }, shares, loudness)
+            }
+            Interferer::WifiLoad { channel, load_mbps, loudness } => {
+                let shares = ofdm_shares(known(*channel)?);
+                ConfigError::within(&key("load_mbps"), *load_mbps, 0.0, WIFI_LOAD_MAX_MBPS)?;
+                let frames_per_s = load_mbps * 1e6 / WIFI_FRAME_BITS;
+                let duty_cycle = frames_per_s * WIFI_FRAME_BURST.as_nanos() as f64 / 1e9;
+                let silent = Bursts::Occupations { duty_cycle: 0.0 };
+                let frames = || Bursts::frames(duty_cycle, WIFI_FRAME_BURST);
+                (if *load_mbps > 0.0 { frames() } else { silent }, shares, loudness)
             }
             Interferer::GilbertElliott { channels, mean_good, mean_bad, loudness } => {
-                let mut covered = [false; Channel::COUNT];
+                let mut shares = [0.0; Channel::COUNT];
                 for channel in channels {
-                    covered[channel.index()] = true;
+                    shares[channel.index()] = 1.0;
                 }
                 let step_ns = mean_good.min(mean_bad).as_nanos() / GILBERT_ELLIOTT_STEPS;
                 if step_ns == 0 {
@@ -146,9 +193,8 @@ impl Source {
                 }
                 let a = step_ns as f64 / mean_good.as_nanos() as f64;
                 let b = step_ns as f64 / mean_bad.as_nanos() as f64;
-                let pattern =
-                    Pattern::GilbertElliott { step_ns, fresh: a + b, share_bad: a / (a + b) };
-                (pattern, covered, loudness)
+                let bursts = Bursts::Chain { step_ns, fresh: a + b, share_bad: a / (a + b) };
+                (bursts, shares, loudness)
             }
         };
         let power_mw = match *loudness {
@@ -164,45 +210,29 @@ impl Source {
                 positions.iter().map(power).collect()
             }
         };
-        Ok(Self { pattern, covered, power_mw })
+        Ok(Self { bursts, shares, power_mw })
     }
 }
 
-impl Pattern {
-    fn active(self, seed: Seed, index: u64, channel: Channel, now: Instant) -> bool {
-        match self {
-            // One station has one rhythm on all channels that it covers.
-            Self::Wifi { duty_cycle } => {
-                let occupation = now.as_nanos() / WIFI_BURST.as_nanos();
-                draw_unit(seed, Purpose::Interference, index << 8, occupation) < duty_cycle
-            }
-            Self::GilbertElliott { step_ns, fresh, share_bad } => {
-                let key = index << 8 | u64::from(channel.number());
-                let mut step = now.as_nanos() / step_ns;
-                loop {
-                    // A draw under `fresh` renews the state and, stretched, says which it is. At least
-                    // one in 4 steps does so for the shorter state, so few draws are looked at.
-                    let drawn = draw_unit(seed, Purpose::Interference, key, step);
-                    if drawn < fresh {
-                        return drawn < fresh * share_bad;
-                    }
-                    let Some(before) = step.checked_sub(1) else {
-                        return (drawn - fresh) < (1.0 - fresh) * share_bad;
-                    };
-                    step = before;
-                }
-            }
-        }
-    }
+/// 1 for the 802.15.4 channels whose centre lies within half the width of Wi-Fi channel `number`, else 0.
+fn wifi_covers(number: u8) -> [f64; Channel::COUNT] {
+    offsets_mhz(number).map(|mhz| f64::from(u8::from(libm::fabs(mhz) < WIFI_WIDTH_MHZ / 2.0)))
 }
 
-/// The 802.15.4 channels whose centre lies within half the width of Wi-Fi channel `number`.
-fn wifi_covers(number: u8) -> [bool; Channel::COUNT] {
+/// The share of each 802.15.4 channel that the subcarriers of Wi-Fi channel `number` cover.
+fn ofdm_shares(number: u8) -> [f64; Channel::COUNT] {
+    let (half, edge) = (CHANNEL_WIDTH_MHZ / 2.0, WIFI_OFDM_WIDTH_MHZ / 2.0);
+    offsets_mhz(number).map(|mhz| {
+        let covered_mhz = edge.min(mhz + half) - (-edge).max(mhz - half);
+        covered_mhz.max(0.0) / CHANNEL_WIDTH_MHZ
+    })
+}
+
+/// From the centre of Wi-Fi channel `number` to that of each 802.15.4 channel, MHz.
+fn offsets_mhz(number: u8) -> [f64; Channel::COUNT] {
     // IEEE 802.11: 2407 + 5 n MHz; IEEE 802.15.4-2006 s6.1.2.1: 2405 + 5 (k - 11) MHz.
     let centre = 2407.0 + 5.0 * f64::from(number);
-    core::array::from_fn(|index| {
-        libm::fabs(2405.0 + 5.0 * index as f64 - centre) < WIFI_WIDTH_MHZ / 2.0
-    })
+    core::array::from_fn(|index| 2405.0 + 5.0 * index as f64 - centre)
 }
 
 #[cfg(test)]
@@ -251,11 +281,45 @@ mod tests {
     fn a_wifi_station_covers_its_four_channels() {
         let covered = |number| {
             let cover = wifi_covers(number);
-            (11..=26).filter(|k| cover[usize::from(*k) - 11]).collect::<Vec<u8>>()
+            (11..=26).filter(|k| cover[usize::from(*k) - 11] > 0.0).collect::<Vec<u8>>()
         };
         assert_eq!(covered(1), [11, 12, 13, 14]);
         assert_eq!(covered(6), [16, 17, 18, 19]);
         assert_eq!(covered(11), [21, 22, 23, 24]);
+    }
+
+    #[test]
+    fn a_wifi_load_takes_the_time_of_its_frames() {
+        // 1470 octets and an acknowledgement take 288 us: at 28.5 Mbit/s one begins every 0.41 ms.
+        for (load_mbps, expected) in [(0.0, 0.0), (5.0, 0.1224), (15.0, 0.3673), (28.5, 0.698)] {
+            let station = of(Interferer::WifiLoad { channel: 13, load_mbps, loudness: FLAT });
+            let (part, _) = occupancy(&station, channel(25));
+            assert!((part - expected).abs() < 0.005, "{load_mbps}: {part}");
+        }
+    }
+
+    #[test]
+    fn the_pieces_of_a_frame_follow_the_station() {
+        let station = of(Interferer::WifiLoad { channel: 13, load_mbps: 20.0, loudness: FLAT });
+        let (mut disturbed, mut all) = (0.0, 0.0);
+        for start in (0..2_000).map(|i| Instant::from_nanos(i * 7_654_321)) {
+            let pieces = || station.pieces(NodeId(0), channel(25), start, 100);
+            all += pieces().map(|piece| piece.octets).sum::<f64>();
+            let loud = pieces().filter(|piece| piece.extra_mw > 0.0);
+            disturbed += loud.map(|piece| piece.octets).sum::<f64>();
+        }
+        assert!((all - 200_000.0).abs() < 1e-3, "{all}");
+        assert!((disturbed / all - 0.4898).abs() < 0.005, "{disturbed}");
+        let lone = of(Interferer::WifiLoad { channel: 1, load_mbps: 20.0, loudness: FLAT });
+        let pieces = lone.pieces(NodeId(0), channel(25), Instant::ZERO, 100);
+        assert_eq!(pieces.collect::<Vec<_>>(), [Piece { extra_mw: 0.0, octets: 100.0 }]);
+    }
+
+    #[test]
+    fn channel_26_lies_on_the_edge_of_wifi_channel_13() {
+        let shares = ofdm_shares(13);
+        let share = |number: u8| (shares[channel(number).index()] * 100.0).round() as u32;
+        assert_eq!([22, 23, 24, 25, 26].map(share), [0, 100, 100, 100, 64]);
     }
 
     #[test]

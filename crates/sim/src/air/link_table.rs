@@ -16,6 +16,8 @@
 //! - A transaction that nobody at all heard leaves no trace and cannot count; in Grenoble every
 //!   transmitter was heard in all 19 rounds on all 16 channels.
 
+mod columns;
+
 use core::fmt::Write as _;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,6 +31,7 @@ use super::params::{GRENOBLE_NODES, PISTER_HACK_NOISE_DBM};
 use super::pister_hack::rssi_of_pdr;
 use super::row::{MakeMedium, Needs, SECTION, read, unreadable};
 use super::{Fields, Medium, Overlap, data_lines};
+use columns::LinkRow;
 
 /// A directed link on one channel: transmitter, receiver, channel.
 type LinkKey = (NodeId, NodeId, Channel);
@@ -56,41 +59,63 @@ impl LinkTable {
             .expect("the built-in table is checked by a test")
     }
 
-    /// Reads lines of `src,dst,channel,rssi_dbm,pdr` under a line with these names; `#` starts a comment.
+    /// Reads lines such as `src,dst,pdr` under a line that names the columns; `#` starts a comment.
+    ///
+    /// The columns are `src`, `dst` and at least one of `pdr`, `etx` and `rssi_dbm`, in any order. Without the column
+    /// `channel`, a line is about all channels.
+    ///
+    /// ```
+    /// use lowmesh_sim::air::link_table::LinkTable;
+    ///
+    /// let table = LinkTable::parse("links.csv", "src,dst,pdr\n0,1,0.9\n1,0,0.8\n")?;
+    /// assert_eq!((table.nodes(), table.means().len()), (2, 2 * 16));
+    /// # Ok::<(), lowmesh_sim::air::error::TextError>(())
+    /// ```
     pub fn parse(file: &str, text: &str) -> Result<Self, TextError> {
         let mut lines = data_lines(text);
         let (line, names) = lines.next().unwrap_or((1, ""));
-        if names.trim() != Self::COLUMNS {
-            let problem = format!("the columns are `{names}`");
-            let allowed = format!("the first line is `{}`", Self::COLUMNS);
-            return Err(Fields::new(file, line, names).error(1, problem, &allowed));
-        }
+        let columns = columns::read(&mut Fields::new(file, line, names), names)?;
         let mut means = BTreeMap::new();
         let mut nodes = 0;
         for (line, text) in lines {
             let mut fields = Fields::new(file, line, text);
-            let (key, mean) = Self::row(&mut fields)?;
-            nodes = nodes.max(key.0.index() + 1).max(key.1.index() + 1);
-            if means.insert(key, mean).is_some() {
-                return Err(fields.error(1, "this link and channel stood before", "one line each"));
+            let LinkRow { src, dst, channel, mean } = LinkRow::read(&columns, &mut fields)?;
+            nodes = nodes.max(src.index() + 1).max(dst.index() + 1);
+            let channels = channel.map_or_else(all_channels, |one| vec![one]);
+            for channel in channels {
+                if means.insert((src, dst, channel), mean).is_some() {
+                    let problem = format!("the link from {src} to {dst} is listed twice");
+                    return Err(fields.error(1, problem, "one line for each link and channel"));
+                }
             }
         }
         Ok(Self { nodes, means })
     }
 
-    const COLUMNS: &str = "src,dst,channel,rssi_dbm,pdr";
+    /// The table in which a link that has one direction only has the same values in the other.
+    pub fn symmetric(mut self) -> Self {
+        for ((src, dst, channel), mean) in self.means.clone() {
+            self.means.entry((dst, src, channel)).or_insert(mean);
+        }
+        self
+    }
 
-    fn row(fields: &mut Fields) -> Result<(LinkKey, LinkMean), TextError> {
-        let src = fields.value("src", "a node from 0 to 65534", |id: &u16| *id < u16::MAX)?;
-        let dst = fields.value("dst", "another node", |id: &u16| *id < u16::MAX && *id != src)?;
-        let number =
-            fields.value("channel", "11 to 26", |number: &u8| Channel::new(*number).is_some())?;
-        let rssi =
-            fields.value("rssi_dbm", "-150 to 30", |dbm: &f64| (-150.0..=30.0).contains(dbm))?;
-        let pdr = fields.value("pdr", "0 to 1", |pdr: &f64| (0.0..=1.0).contains(pdr))?;
-        fields.end()?;
-        let channel = Channel::new(number).expect("just checked to be a channel");
-        Ok(((NodeId(src), NodeId(dst), channel), LinkMean { rssi: Dbm(rssi), pdr }))
+    /// Refuses a table in which no frame could ever reach the root and be acknowledged.
+    fn check(&self, file: &str) -> Result<(), ConfigError> {
+        let keys = || self.means.keys();
+        if !keys().any(|(src, dst, _)| src.index() == 0 || dst.index() == 0) {
+            let allowed = "node 0, the root, has no link; nodes count from 0";
+            return Err(ConfigError::new("radio.file", &file, allowed));
+        }
+        let both = |(src, dst, channel): &LinkKey| self.means.contains_key(&(*dst, *src, *channel));
+        if !keys().any(both) {
+            let allowed = format!(
+                "every link of {file} has one direction only, so no frame is acknowledged; \
+                 set it to true if each line is for both directions"
+            );
+            return Err(ConfigError::new("radio.symmetric", &false, allowed));
+        }
+        Ok(())
     }
 
     /// The means over a whole trace (see the module's head for how silences count).
@@ -129,7 +154,7 @@ impl LinkTable {
             csv.push_str(line);
             csv.push('\n');
         }
-        csv.push_str(Self::COLUMNS);
+        csv.push_str("src,dst,channel,rssi_dbm,pdr");
         csv.push('\n');
         for ((src, dst, channel), LinkMean { rssi, pdr }) in &self.means {
             writeln!(csv, "{src},{dst},{channel},{:.1},{pdr:.4}", rssi.0)
@@ -146,6 +171,10 @@ impl LinkTable {
     pub fn means(&self) -> &BTreeMap<LinkKey, LinkMean> {
         &self.means
     }
+}
+
+fn all_channels() -> Vec<Channel> {
+    (0..=u8::MAX).filter_map(Channel::new).collect()
 }
 
 /// Counts the sweeps of a trace, row by row.
@@ -190,7 +219,11 @@ pub static ROW: MediumRow<dyn Medium> = MediumRow {
     name: "link-table",
     summary: "Mean delivery ratio and power by link and channel, from a file",
     section: SECTION,
-    parameters: &[Parameter::file("file", "The CSV file, relative to the scenario's folder")],
+    parameters: &[
+        Parameter::file("file", EXAMPLE, "The CSV file, relative to the scenario's folder"),
+        Parameter::flag("symmetric", false, "Whether a link listed in one direction has both")
+            .source("ours"),
+    ],
     make: MakeMedium {
         needs: Needs::Table(|_| None),
         build: |choice, _, _| {
@@ -198,10 +231,16 @@ pub static ROW: MediumRow<dyn Medium> = MediumRow {
             let contents = read(&file)?;
             let text =
                 core::str::from_utf8(&contents).map_err(|error| unreadable(&file, &error))?;
-            Ok(Box::new(Tabled::link_table(ROW.name, &LinkTable::parse(&file, text)?)))
+            let table = LinkTable::parse(&file, text)?;
+            let table = if choice.flag("symmetric") { table.symmetric() } else { table };
+            table.check(&file)?;
+            Ok(Box::new(Tabled::link_table(ROW.name, &table)))
         },
     },
 };
+
+/// Two nodes that hear each other on one channel.
+const EXAMPLE: &str = "src,dst,channel,rssi_dbm,pdr\n0,1,11,-60.0,0.9\n1,0,11,-62.0,0.8\n";
 
 /// The built-in measurement of Grenoble.
 pub static GRENOBLE: MediumRow<dyn Medium> = MediumRow::<dyn Medium>::plain(
@@ -346,6 +385,62 @@ mod tests {
             assert!(error.to_string().contains(place), "{line}: {error}");
         }
         assert_eq!(LinkTable::parse("t.csv", "").expect_err("no header").line, 1);
+    }
+
+    #[test]
+    fn three_columns_are_enough_and_their_order_is_free() {
+        let one = |text: &str, number| {
+            LinkTable::parse("t.csv", text).expect(text).means()[&link(0, 1, number)]
+        };
+        for number in [11, 26] {
+            assert_eq!(one("src,dst,pdr\n0,1,0.8\n", number).pdr.to_bits(), 0.8f64.to_bits());
+            assert_eq!(one("pdr,dst,src\n0.8,1,0\n", number), one("src,dst,pdr\n0,1,0.8", number));
+            assert_eq!(one("src, dst, etx\n0, 1, 1.25\n", number).pdr.to_bits(), 0.8f64.to_bits());
+        }
+        // Pister-hack: the PDR of an RSSI, and the RSSI of a PDR, come from one table.
+        let of_rssi = one("src,dst,rssi_dbm\n0,1,-70\n", 15);
+        assert_eq!((of_rssi.rssi, of_rssi.pdr), (Dbm(-70.0), 1.0));
+        let of_pdr = one("src,dst,pdr\n0,1,0.5\n", 15);
+        assert!((-97.0..-90.0).contains(&of_pdr.rssi.0), "{}", of_pdr.rssi.0);
+        let given = one("src,dst,channel,rssi_dbm,pdr\n0,1,11,-60,0.1\n", 11);
+        assert_eq!((given.rssi, given.pdr), (Dbm(-60.0), 0.1));
+    }
+
+    #[test]
+    fn a_wrong_header_says_what_is_expected_and_what_is_there() {
+        for (text, found) in [
+            ("0,1,0.99\n", "found `0,1,0.99`"),
+            ("src;dst;pdr\n", "found `src;dst;pdr`"),
+            ("src,dst\n", "found `src,dst`"),
+            ("src,dst,pdr,etx\n", "found `src,dst,pdr,etx`"),
+            ("src,src,pdr\n", "found `src,src,pdr`"),
+            ("", "found nothing"),
+        ] {
+            let error = LinkTable::parse("t.csv", text).expect_err(text).to_string();
+            assert!(error.starts_with("t.csv:1:1: expected header `src,dst,pdr`"), "{error}");
+            assert!(error.contains(found), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_line_is_for_both_directions_if_the_user_says_so() {
+        let table = LinkTable::parse("t.csv", "src,dst,pdr\n0,1,0.9\n1,0,0.4\n1,2,0.7\n");
+        let table = table.expect("a good table").symmetric();
+        let pdr = |src, dst| table.means()[&link(src, dst, 20)].pdr;
+        assert_eq!((pdr(0, 1), pdr(1, 0), pdr(1, 2), pdr(2, 1)), (0.9, 0.4, 0.7, 0.7));
+    }
+
+    #[test]
+    fn a_table_that_can_deliver_nothing_is_refused() {
+        let check = |text: &str| {
+            let table = LinkTable::parse("t.csv", text).expect(text);
+            table.check("t.csv").map_err(|error| error.to_string())
+        };
+        let one_way = check("src,dst,pdr\n0,1,0.9\n1,2,0.9\n").expect_err("one way");
+        assert!(one_way.starts_with("radio.symmetric = false: every link of t.csv"), "{one_way}");
+        let rootless = check("src,dst,pdr\n1,2,0.9\n2,1,0.9\n").expect_err("no root");
+        assert!(rootless.starts_with("radio.file = t.csv: node 0, the root, has"), "{rootless}");
+        assert_eq!(check("src,dst,pdr\n0,1,0.9\n1,0,0.9\n"), Ok(()));
     }
 
     #[test]

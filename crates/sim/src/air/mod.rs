@@ -24,7 +24,7 @@
 //! for (rx, link) in medium.links().heard(tx, channel) {
 //!     let signals = [Signal::over(link, start)];
 //!     let draw = |_| reception_draw(seed, tx, rx, start);
-//!     if resolve(medium.overlap(), &signals, noise, |_| 60, draw).received == Some(0) {
+//!     if resolve(medium.overlap(), &signals, noise, |_| noise.whole(60), draw).received == Some(0) {
 //!         receivers.push(rx);
 //!     }
 //! }
@@ -33,6 +33,7 @@
 //! ```
 
 mod builtin;
+mod bursts;
 pub mod cca;
 pub mod conformance;
 pub mod error;
@@ -67,8 +68,8 @@ pub use links::{Link, Links};
 pub use overlap::{Curve, Overlap};
 pub use position::Position;
 pub use receiver::{Arrival, Fate, FrameId, Receiver};
-pub use reception::{Noise, Resolution, Signal, reception_draw, resolve};
-pub use row::{BuildMedium, MakeMedium, Needs, SECTION, TX_POWER, build, places};
+pub use reception::{Noise, Piece, Resolution, Signal, reception_draw, resolve};
+pub use row::{BuildMedium, MakeMedium, Needs, SECTION, TX_POWER, build, nodes_of, places};
 
 /// A radio medium: the source of received powers, and of PDRs where it dictates them.
 ///

@@ -91,6 +91,17 @@ pub const SQUARE_TRIES: u64 = 100_000;
 pub const WIFI_WIDTH_MHZ: f64 = 22.0;
 /// Wi-Fi: length of one medium occupation, 1.5 ms: a full-size frame at a low rate with its ACK.
 pub const WIFI_BURST: Duration = Duration::from_micros(1500);
+/// 802.11g: width of the occupied subcarriers, 53 of 312.5 kHz (IEEE 802.11-2020 s17.3.8).
+pub const WIFI_OFDM_WIDTH_MHZ: f64 = 16.5625;
+/// Width of a channel at 2 Mchip/s O-QPSK, about 2 MHz (IEEE 802.15.4-2015 s12.1.2).
+pub const CHANNEL_WIDTH_MHZ: f64 = 2.0;
+/// 802.11g: bits of a UDP payload of 1470 octets, the default of iperf.
+pub const WIFI_FRAME_BITS: f64 = 1470.0 * 8.0;
+/// 802.11g at 54 Mbit/s: 254 us for a frame with 1470 octets of UDP, and 34 us for its acknowledgement at 24 Mbit/s
+/// (IEEE 802.11-2020 s17.4.3).
+pub const WIFI_FRAME_BURST: Duration = Duration::from_micros(288);
+/// 802.11g: UDP throughput with 394 us from frame to frame (SIFS, DIFS and the mean back-off), Mbit/s.
+pub const WIFI_LOAD_MAX_MBPS: f64 = 29.8;
 /// Gilbert-Elliott: steps of the chain per mean stay in its shorter state.
 pub const GILBERT_ELLIOTT_STEPS: u64 = 4;
 

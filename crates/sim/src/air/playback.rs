@@ -22,6 +22,7 @@ pub static ROW: MediumRow<dyn Medium> = MediumRow {
     section: SECTION,
     parameters: &[Parameter::file(
         "file",
+        EXAMPLE,
         "The file, plain or gzip, relative to the scenario's folder",
     )],
     make: MakeMedium {
@@ -32,6 +33,15 @@ pub static ROW: MediumRow<dyn Medium> = MediumRow {
         },
     },
 };
+
+/// A trace of two nodes with a change at 20 s.
+const EXAMPLE: &str = "\
+{\"location\":\"x\",\"node_count\":2,\"channels\":[11],\"start_date\":\"2018-01-11T00:00:00\"}
+datetime,src,dst,channel,mean_rssi,pdr,tx_count
+2018-01-11T00:00:00,0,1,11,-60,1.0,100
+2018-01-11T00:00:10,1,0,11,-62,1.0,100
+2018-01-11T00:00:20,0,1,11,-66,0.5,100
+";
 
 /// A trace being played back.
 #[derive(Clone, Debug)]

@@ -80,7 +80,7 @@ impl Receiver {
         listening: bool,
     ) -> bool {
         let now = arrival.signal.start;
-        self.account(rule, noise, now);
+        self.pass(rule, noise, now);
         let others_mw = self.power_mw();
         self.arriving.push(arrival);
         let audible = is_audible(rule, &arrival, others_mw, noise);
@@ -126,7 +126,7 @@ impl Receiver {
         frame: FrameId,
         now: Instant,
     ) -> Fate {
-        self.account(rule, noise, now);
+        self.pass(rule, noise, now);
         if self.is_busy_now(noise, cca) {
             self.busy_until = Some(now);
         }
@@ -140,6 +140,11 @@ impl Receiver {
     /// The radio leaves the frame that it was with, if any.
     pub fn abandon(&mut self) {
         self.lock = None;
+    }
+
+    /// The time up to which the frame that the radio is with is judged, if there is one.
+    pub fn judged_until(&self) -> Option<Instant> {
+        self.lock.as_ref().map(|lock| lock.since)
     }
 
     /// Power of all frames on the air here, mW.
@@ -162,8 +167,8 @@ impl Receiver {
         cca.is_busy(self.arriving.iter().any(carrier), self.power_mw() + noise.extra_mw)
     }
 
-    /// Closes the piece that lasted until `now`.
-    fn account(&mut self, rule: Overlap, noise: Noise, now: Instant) {
+    /// Closes the piece that lasted until `now` under `noise`.
+    pub fn pass(&mut self, rule: Overlap, noise: Noise, now: Instant) {
         let Some(lock) = &mut self.lock else { return };
         let held = lock.arrival.frame;
         let others = self.arriving.iter().filter(|arrival| arrival.frame != held);

@@ -8,7 +8,7 @@ use lowmesh_units::rng::draw_unit;
 use lowmesh_units::{Instant, NodeId, Purpose, Seed};
 
 use super::links::Link;
-use super::modulation::packet_success;
+use super::modulation::log_success;
 use super::overlap::Overlap;
 use super::params::{CO_CHANNEL_LOSS, LOCK_SNR, SYNCHRONISATION_HEADER};
 use super::pister_hack::{noise_mw, pdr_at_sinr};
@@ -40,6 +40,22 @@ pub struct Noise {
     pub extra_mw: f64,
 }
 
+/// A part of a frame under constant interference.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Piece {
+    /// Interferers, mW.
+    pub extra_mw: f64,
+    /// Length, in octets on the air.
+    pub octets: f64,
+}
+
+impl Noise {
+    /// A frame of `octets` under the same interference from its start to its end.
+    pub fn whole(self, octets: usize) -> impl Iterator<Item = Piece> {
+        core::iter::once(Piece { extra_mw: self.extra_mw, octets: octets as f64 })
+    }
+}
+
 /// What happened at the receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Resolution {
@@ -53,13 +69,13 @@ pub struct Resolution {
 
 /// Decides among `candidates`, the frames that overlap at one receiver in order of their start.
 ///
-/// `octets` is the length of candidate i's PSDU and PHY header, and `draw` its number in [0, 1). The
-/// length of the locked frame is asked only once.
-pub fn resolve(
+/// `noise` is that at the start. `pieces` are the parts of candidate i's PHY header and PSDU, and `draw` is its
+/// number in [0, 1). Only the pieces of the locked frame are asked for, once.
+pub fn resolve<Pieces: Iterator<Item = Piece>>(
     rule: Overlap,
     candidates: &[Signal],
     noise: Noise,
-    octets: impl Fn(usize) -> usize,
+    pieces: impl Fn(usize) -> Pieces,
     draw: impl Fn(usize) -> f64,
 ) -> Resolution {
     debug_assert!(candidates.is_sorted_by_key(|signal| signal.start), "in order of start");
@@ -70,25 +86,27 @@ pub fn resolve(
             let signal = candidates[locked];
             let chance = match (rule, signal.pdr) {
                 (Overlap::DictatedSinr, Some(pdr)) => {
-                    pdr * undisturbed(signal, others, noise, || octets(locked))
+                    pdr * undisturbed(signal, others, pieces(locked))
                 }
                 (Overlap::Curve(curve), None) => {
-                    let disturbance_mw = others + noise.extra_mw;
-                    let sinr = signal.power_mw / (noise.floor_mw + disturbance_mw);
-                    curve(sinr, octets(locked) as f64)
+                    let success = |piece: Piece| {
+                        let disturbance_mw = others + piece.extra_mw;
+                        curve(signal.power_mw / (noise.floor_mw + disturbance_mw), piece.octets)
+                    };
+                    pieces(locked).map(success).product()
                 }
-                _ => chance(signal, others, noise, || octets(locked)),
+                _ => chance(signal, others, noise.floor_mw, pieces(locked)),
             };
             let received = (draw(locked) < chance).then_some(locked);
             Resolution { received, locked: Some(locked), interfered: others > 0.0 }
         }
         Overlap::Capture { threshold } => capture(candidates, threshold, |index| {
-            draw(index) < chance(candidates[index], 0.0, noise, || octets(index))
+            draw(index) < chance(candidates[index], 0.0, noise.floor_mw, pieces(index))
         }),
         Overlap::Collision => match candidates {
             [] => Resolution::default(),
             [only] => {
-                let passes = draw(0) < chance(*only, 0.0, noise, || octets(0));
+                let passes = draw(0) < chance(*only, 0.0, noise.floor_mw, pieces(0));
                 let locked = only.pdr.is_none_or(|pdr| pdr > 0.0).then_some(0);
                 Resolution { received: passes.then_some(0), locked, interfered: false }
             }
@@ -142,24 +160,38 @@ pub(super) fn sinr(power_mw: f64, floor_mw: f64, disturbance_mw: f64) -> f64 {
     power_mw / (floor_mw + CO_CHANNEL_LOSS * disturbance_mw)
 }
 
-/// The chance of `signal` under `others_mw` of other frames.
-fn chance(signal: Signal, others_mw: f64, noise: Noise, octets: impl Fn() -> usize) -> f64 {
-    let disturbance_mw = others_mw + noise.extra_mw;
-    match signal.pdr {
-        None => packet_success(sinr(signal.power_mw, noise.floor_mw, disturbance_mw), octets()),
-        Some(pdr) if disturbance_mw <= 0.0 => pdr,
-        // The table is measured, so it has the receiver's loss in it.
-        Some(pdr) => pdr * pdr_at_sinr(signal.power_mw / (noise_mw() + disturbance_mw)),
+/// The chance of `signal` under `others_mw` of other frames and the interference of its `pieces`.
+fn chance(
+    signal: Signal,
+    others_mw: f64,
+    floor_mw: f64,
+    pieces: impl Iterator<Item = Piece>,
+) -> f64 {
+    let Some(pdr) = signal.pdr else {
+        let log_chance = |piece: Piece| {
+            let disturbance_mw = others_mw + piece.extra_mw;
+            log_success(sinr(signal.power_mw, floor_mw, disturbance_mw), piece.octets)
+        };
+        return libm::exp(pieces.map(log_chance).sum());
+    };
+    let disturbance_mw = others_mw + pieces.map(|piece| piece.extra_mw).fold(0.0, f64::max);
+    if disturbance_mw <= 0.0 {
+        return pdr;
     }
+    // The table is measured, so it has the receiver's loss in it.
+    pdr * pdr_at_sinr(signal.power_mw / (noise_mw() + disturbance_mw))
 }
 
-/// What `others_mw` of other frames and interferers leave of a frame that passes alone.
-fn undisturbed(signal: Signal, others_mw: f64, noise: Noise, octets: impl Fn() -> usize) -> f64 {
-    let disturbance_mw = others_mw + noise.extra_mw;
-    if disturbance_mw <= 0.0 {
-        return 1.0;
-    }
-    packet_success(sinr(signal.power_mw, 0.0, disturbance_mw), octets())
+/// What `others_mw` of other frames and the interference of its `pieces` leave of a frame that passes alone.
+fn undisturbed(signal: Signal, others_mw: f64, pieces: impl Iterator<Item = Piece>) -> f64 {
+    let log_chance = |piece: Piece| {
+        let disturbance_mw = others_mw + piece.extra_mw;
+        if disturbance_mw <= 0.0 {
+            return 0.0;
+        }
+        log_success(sinr(signal.power_mw, 0.0, disturbance_mw), piece.octets)
+    };
+    libm::exp(pieces.map(log_chance).sum())
 }
 
 fn capture(candidates: &[Signal], threshold: f64, passes: impl Fn(usize) -> bool) -> Resolution {
@@ -190,7 +222,7 @@ mod tests {
         Signal { start, power_mw: Dbm(dbm).milliwatts(), pdr }
     }
     fn judge(rule: Overlap, candidates: &[Signal]) -> Resolution {
-        resolve(rule, candidates, NOISE, |_| 50, |_| 0.5)
+        resolve(rule, candidates, NOISE, |_| NOISE.whole(50), |_| 0.5)
     }
 
     #[test]
@@ -217,7 +249,7 @@ mod tests {
         // The CC2420's co-channel rejection: 20 octets, 1 % lost.
         let decide = |db, draw| {
             let pair = [at(0, -60.0, None), at(0, -60.0 - db, None)];
-            resolve(Overlap::Sinr, &pair, NOISE, |_| 20, |_| draw).received
+            resolve(Overlap::Sinr, &pair, NOISE, |_| NOISE.whole(20), |_| draw).received
         };
         assert_eq!(decide(3.1, 0.985), Some(0));
         assert_eq!(decide(2.0, 0.985), None);
@@ -244,7 +276,9 @@ mod tests {
     fn interference_multiplies_the_dictated_pdr_by_that_of_the_sinr() {
         // SINR about 15 dB stands for -90 dBm, PDR 0.8603.
         let pair = [at(0, -60.0, Some(1.0)), at(0, -75.0, Some(1.0))];
-        let decide = |draw| resolve(Overlap::DictatedPdr, &pair, NOISE, |_| 50, |_| draw).received;
+        let decide = |draw| {
+            resolve(Overlap::DictatedPdr, &pair, NOISE, |_| NOISE.whole(50), |_| draw).received
+        };
         assert_eq!(decide(0.85), Some(0));
         assert_eq!(decide(0.87), None);
     }
@@ -255,7 +289,7 @@ mod tests {
         let decide = |others: &[f64], draw| {
             let mut frames = vec![at(0, -60.0, own)];
             frames.extend(others.iter().map(|dbm| at(300, *dbm, own)));
-            resolve(Overlap::DictatedSinr, &frames, NOISE, |_| 50, |_| draw).received
+            resolve(Overlap::DictatedSinr, &frames, NOISE, |_| NOISE.whole(50), |_| draw).received
         };
         assert_eq!(decide(&[], 0.89), Some(0));
         assert_eq!(decide(&[-64.0], 0.89), Some(0));
@@ -276,9 +310,22 @@ mod tests {
         for (rule, pdr) in rules {
             let lone = [at(0, -70.0, pdr)];
             assert_eq!(judge(rule, &lone).received, Some(0), "{rule:?}");
-            let drowned = resolve(rule, &lone, loud, |_| 50, |_| 0.5);
+            let drowned = resolve(rule, &lone, loud, |_| loud.whole(50), |_| 0.5);
             assert_eq!(drowned.received, None, "{rule:?}");
         }
+    }
+
+    #[test]
+    fn an_interferer_breaks_the_part_of_a_frame_that_it_meets() {
+        let lone = [at(0, -70.0, None)];
+        let received = |disturbed_octets: f64| {
+            let pieces = [
+                Piece { extra_mw: 0.0, octets: 50.0 - disturbed_octets },
+                Piece { extra_mw: Dbm(-70.0).milliwatts(), octets: disturbed_octets },
+            ];
+            resolve(Overlap::Sinr, &lone, NOISE, |_| pieces.into_iter(), |_| 0.5).received
+        };
+        assert_eq!([0.0, 1.0, 9.0].map(received), [Some(0), Some(0), None]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What the row of a medium says: what it needs of the topology, and how it is built; and the parameters that media share.
 
-use lowmesh_registry::{Choice, Parameter};
+use lowmesh_registry::{Algorithm as _, Choice, Parameter};
 use lowmesh_units::Seed;
 
 use super::Medium;
@@ -60,9 +60,20 @@ pub fn build(
     if nodes == expected {
         return Ok(medium);
     }
-    let given = format!("{nodes} nodes");
-    let allowed = format!("the topology has {expected}; the numbers must be the same");
-    Err(ConfigError::new(choice.name(), &given, allowed).into())
+    let allowed = format!("{nodes} nodes, and the topology has {expected}; write the same number");
+    let error = match choice.get("file") {
+        Some(file) => ConfigError::new(format!("{SECTION}.file"), &file, allowed),
+        None => ConfigError::new(<dyn Medium>::KEY, &choice.name(), allowed),
+    };
+    Err(error.into())
+}
+
+/// The number of nodes of a medium with a table of its own; `None` for other media, and if the table cannot be read.
+pub fn nodes_of(medium: &Choice<dyn Medium>) -> Option<usize> {
+    let make = medium.row().make;
+    let Needs::Table(nodes) = make.needs else { return None };
+    let built = || (make.build)(medium, &Topology::unplaced(0), Seed(0)).ok();
+    nodes(medium).or_else(|| built().map(|medium| medium.links().nodes()))
 }
 
 /// The places of the nodes, for a medium that [needs](Needs::Places) them.

@@ -4,32 +4,20 @@
 use std::path::PathBuf;
 
 use lowmesh_mac::params::OCTET;
-use lowmesh_registry::{Algorithm as _, Choice, Row};
+use lowmesh_registry::{Algorithm as _, Choice, Registry, Row};
 use lowmesh_units::{Channel, Duration, Seed};
 use proptest::prelude::*;
 
-use super::conformance::check;
 use super::error::BuildError;
 use super::k7::K7;
 use super::link_table::{LinkTable, Tabled};
 use super::params::{GRENOBLE_NODES, MRM_GRID_NOISE_DBM, MRM_NOISE_DBM};
 use super::playback::Playback;
 use super::*;
-use crate::topology::{Topology, TopologySpec, TreeSpec};
+use crate::topology::{Topology, TopologySpec};
 
 fn nodes(medium: &dyn Medium) -> impl Iterator<Item = NodeId> + use<> {
     (0..medium.links().nodes()).map(|i| NodeId(i as u16))
-}
-
-/// A small trace with a change at 20 s.
-fn trace() -> K7 {
-    let text = "{\"location\":\"x\",\"node_count\":2,\"channels\":[11],\
-        \"start_date\":\"2018-01-11T00:00:00\"}\n\
-        datetime,src,dst,channel,mean_rssi,pdr,tx_count\n\
-        2018-01-11T00:00:00,0,1,11,-60,1.0,100\n\
-        2018-01-11T00:00:10,1,0,11,-62,1.0,100\n\
-        2018-01-11T00:00:20,0,1,11,-66,0.5,100\n";
-    K7::parse("small.k7", text.as_bytes()).expect("a good trace")
 }
 
 /// The medium of each row, on nodes that fit it.
@@ -38,45 +26,12 @@ fn all(seed: Seed) -> Vec<Box<dyn Medium>> {
 }
 
 fn one(row: &'static Row<dyn Medium>, seed: Seed) -> Box<dyn Medium> {
-    let grid = TopologySpec::Grid { rows: 5, cols: 5, spacing_m: 33.0 };
-    let mut choice = Choice::from(row);
-    let topology = match (row.name, row.make.needs) {
-        // These read files; the media themselves are made of what would be in them.
-        ("k7", _) => return Box::new(Playback::new(trace())),
-        ("link-table", _) => {
-            return Box::new(Tabled::link_table(row.name, &LinkTable::grenoble()));
-        }
-        ("pdr-matrix", _) => {
-            let pdr = vec![vec![0.0, 0.9, 0.1], vec![0.8, 0.0, 0.0], vec![0.3, 0.2, 0.0]];
-            choice.set("matrix", pdr).expect("shares");
-            TopologySpec::Unplaced { nodes: 3 }
-        }
-        (_, Needs::Places) => grid,
-        (_, Needs::Table(nodes)) => {
-            TopologySpec::Unplaced { nodes: nodes(&choice).expect("its table is built in") }
-        }
-        (_, Needs::Tree) => TopologySpec::Tree(TreeSpec {
-            parents: [0, 1, 1].map(NodeId).to_vec(),
-            distances_m: vec![5.0; 3],
-            ..TreeSpec::default()
-        }),
-    };
-    build(choice, &topology.place(seed).expect("good"), seed).expect("good")
-}
-
-#[test]
-fn every_medium_answers_to_its_name() {
-    for (row, medium) in <dyn Medium>::BUILTIN.iter().zip(all(Seed(1))) {
-        assert_eq!(medium.name(), row.name);
-    }
+    conformance::built(row, seed).expect("it conforms")
 }
 
 #[test]
 fn every_medium_conforms_and_so_does_its_row() {
-    for row in <dyn Medium>::BUILTIN {
-        assert_eq!(row.check(), Ok(()), "{row:?}");
-        assert_eq!(check(|| one(row, Seed(2))), Ok(()));
-    }
+    assert_eq!(Registry::<dyn Medium>::builtin().breaches(), []);
 }
 
 #[test]
@@ -97,7 +52,8 @@ fn survivors(medium: &dyn Medium, link: &Link) -> [f64; 2] {
     for start in (0..COLLISIONS).map(|i| Instant::ZERO + Duration::from_millis(10) * i) {
         let signal = Signal::over(link, start);
         let draw = |i: usize| reception_draw(Seed(8), senders[i], rx, start);
-        counts[0] += u32::from(resolve(rule, &[signal; 2], noise, |_| 60, draw).received.is_some());
+        let judged = resolve(rule, &[signal; 2], noise, |_| noise.whole(60), draw);
+        counts[0] += u32::from(judged.received.is_some());
         let mut receiver = Receiver::default();
         for i in 0..2 {
             let arrival = Arrival { frame: FrameId(i as u64), signal, draw: draw(i) };
@@ -153,7 +109,7 @@ fn what_does_not_fit_is_refused_by_name() {
     let wide = disk().with("range_m", 101.0).expect("within bounds");
     let absent = Choice::from(&playback::ROW).with("file", "absent.k7".to_owned());
     let cases = [
-        (Choice::from(&link_table::GRENOBLE), &grid, "50 nodes: the topology has 3"),
+        (Choice::from(&link_table::GRENOBLE), &grid, "50 nodes, and the topology has 3"),
         (wide, &grid, "range_m = 101 is above interference_range_m = 100"),
         (absent.expect("a name"), &grid, "absent.k7: "),
         (Choice::from(&playback::ROW), &grid, "file is missing"),
@@ -226,13 +182,13 @@ proptest! {
         let curve = Overlap::Curve(|sinr, _| (sinr / 10.0).min(1.0));
         let rules = [Overlap::Sinr, curve, dictated[0], dictated[1], capture, Overlap::Collision];
         for rule in rules {
-            let judged = resolve(rule, &candidates, noise, |_| 60, |_| number);
+            let judged = resolve(rule, &candidates, noise, |_| noise.whole(60), |_| number);
             prop_assert!(judged.locked.is_none_or(|index| index < candidates.len()));
             prop_assert!(judged.received.is_none() || judged.received == judged.locked);
             prop_assert!(!judged.interfered || candidates.len() > 1);
             // A better number never loses what a worse one received alone.
             if candidates.len() == 1 && judged.received.is_some() {
-                let lucky = resolve(rule, &candidates, noise, |_| 60, |_| 0.0);
+                let lucky = resolve(rule, &candidates, noise, |_| noise.whole(60), |_| 0.0);
                 prop_assert_eq!(lucky.received, judged.received);
             }
         }

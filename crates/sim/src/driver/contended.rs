@@ -15,7 +15,7 @@ use lowmesh_units::{Channel, Instant, NodeId};
 use lowmesh_wire::ieee802154::FCS_OCTETS;
 
 use crate::agenda::Kind;
-use crate::air::{Arrival, Cca, Fate, FrameId, Noise, Signal, reception_draw, resolve};
+use crate::air::{Arrival, Cca, Fate, FrameId, Noise, Receiver, Signal, reception_draw, resolve};
 use crate::trace::Fact;
 use crate::world::World;
 
@@ -111,6 +111,7 @@ impl Contended {
         outgoing.frame = Some(frame);
         let channel = self.channel(from);
         world.note_sent(now, now, from, None, channel, &outgoing.octets);
+        world.books.note_carried(outgoing.handle());
         let destination = outgoing.destination();
         if let Some(to) = destination {
             world.books.outcome.frames.sent += 1;
@@ -129,6 +130,7 @@ impl Contended {
             let signal = Signal::over(link, now);
             let draw = reception_draw(world.seed, from, to, now);
             let radio = &mut self.radios[to.index()];
+            pass_interference(world, &mut radio.receiver, to, channel, now);
             let begun = radio.outgoing.as_mut().filter(|own| own.frame.is_some());
             let sending = begun.is_some();
             // What the neighbour has on its way to this node is lost from now on.
@@ -176,6 +178,7 @@ impl Contended {
             let extra_mw = world.interference.extra_noise_mw(to, channel, now);
             let noise = Noise { floor_mw: world.noise_mw, extra_mw };
             let receiver = &mut self.radios[to.index()].receiver;
+            pass_interference(world, receiver, to, channel, now);
             let fate = receiver.end(world.overlap, noise, cca, frame, now);
             if fate != Fate::Unheard {
                 hearers.ended.push((to, fate, link.rssi));
@@ -243,7 +246,23 @@ fn passes_alone(
     let draw = reception_draw(world.seed, from, to, start);
     let signals = [Signal::over(link, start)];
     let noise = noise_at(world, channel, start, to);
-    resolve(world.overlap, &signals, noise, |_| octets, |_| draw).received.is_some()
+    let pieces = |_| world.interference.pieces(to, channel, start, octets);
+    resolve(world.overlap, &signals, noise, pieces, |_| draw).received.is_some()
+}
+
+/// Judges the frame that `receiver` holds up to `now`, piece by piece where interference changes.
+fn pass_interference(
+    world: &World,
+    receiver: &mut Receiver,
+    node: NodeId,
+    channel: Channel,
+    now: Instant,
+) {
+    while let Some(since) = receiver.judged_until().filter(|since| *since < now) {
+        let Some(change) = world.interference.next_change(channel, since) else { return };
+        let noise = noise_at(world, channel, since, node);
+        receiver.pass(world.overlap, noise, change.min(now));
+    }
 }
 
 fn noise_at(world: &World, channel: Channel, now: Instant, node: NodeId) -> Noise {

@@ -17,7 +17,7 @@ use lowmesh_units::{Asn, Channel, Duration, Instant, NodeId};
 use lowmesh_wire::ieee802154::FCS_OCTETS;
 
 use crate::agenda::Kind;
-use crate::air::{Noise, Resolution, Signal, reception_draw, resolve};
+use crate::air::{Noise, Piece, Resolution, Signal, reception_draw, resolve};
 use crate::trace::Fact;
 use crate::world::World;
 
@@ -82,6 +82,7 @@ impl Slotted {
             let start = shifted(now + TX_OFFSET, lead_micros);
             let asn = Some(self.asn(now));
             world.note_sent(now, start, from, asn, frame.channel, &frame.octets);
+            world.books.note_carried(frame.handle);
             if let Some(to) = frame.destination {
                 world.note_attempt(from, to, &frame.octets);
                 world.books.outcome.frames.sent += 1;
@@ -260,10 +261,15 @@ fn judge(
 ) -> Resolution {
     let extra_mw = world.interference.extra_noise_mw(to, channel, now) + strays_mw;
     let noise = Noise { floor_mw: world.noise_mw, extra_mw };
-    let octets = |i| about(i).2 + FCS_OCTETS + PHY_HEADER_OCTETS as usize;
+    let pieces = |i| {
+        let (_, start, octets) = about(i);
+        let octets = octets + FCS_OCTETS + PHY_HEADER_OCTETS as usize;
+        let pieces = world.interference.pieces(to, channel, start, octets);
+        pieces.map(move |piece| Piece { extra_mw: piece.extra_mw + strays_mw, ..piece })
+    };
     // Drawn by the slot, not by the exact start: drift must not shift the air's dice.
     let draw = |i| reception_draw(world.seed, about(i).0, to, now);
-    resolve(world.overlap, signals, noise, octets, draw)
+    resolve(world.overlap, signals, noise, pieces, draw)
 }
 
 /// The acknowledgement of flight `index` and whether its sender gets it, if that finds any among all that are on

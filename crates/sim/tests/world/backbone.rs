@@ -5,15 +5,17 @@ use std::sync::{Arc, Mutex};
 use lowmesh_ipv6::packet::{Flow, udp};
 use lowmesh_mac::csma;
 use lowmesh_mac::tsch::hopping::HoppingSequence;
+use lowmesh_machine::{DropReason, Layer};
 use lowmesh_rpl::Mode;
 use lowmesh_sim::air::build;
 use lowmesh_sim::record::{Ending, Outcome, Transaction};
 use lowmesh_sim::topology::Topology;
 use lowmesh_sim::traffic::{self, Collector};
-use lowmesh_sim::{Builder, InjectError, Mesh, NodeParts, PAN, Wire};
+use lowmesh_sim::{Builder, InjectError, LineParts, Mesh, NodeParts, PAN, Wire};
 use lowmesh_stack::{ECHO_PORT, LinkLayer};
 use lowmesh_units::{Channel, Duration, Instant, NodeId, PanId, Seed};
 use lowmesh_wire::ipv6::{Address, HOP_LIMIT_OFFSET};
+use lowmesh_wired::{Config as LinkConfig, Loss, SerialConfig};
 
 use crate::worlds::{line, matrix_of};
 
@@ -87,6 +89,69 @@ fn readings_of_one_mesh_reach_the_collector_of_the_other_and_answers_come_back()
         assert!(outcome.executed as usize >= answered);
         assert_eq!(outcome.nodes[5].hops, Some(2), "its own border router");
     }
+}
+
+/// The link of Pesola 2020 with a loss of one in ten packets.
+fn lossy(rate_bits_per_second: u64) -> LinkConfig {
+    LinkConfig {
+        rate_bits_per_second,
+        delay: Duration::from_millis(200),
+        jitter: (Duration::from_millis(10), Duration::from_millis(20)),
+        queue_octets_max: 2_500,
+        loss: Loss::Independent { probability: 0.1 },
+        samples_max: 0,
+    }
+}
+
+#[test]
+fn a_line_carries_readings_at_its_rate_and_loses_its_share() {
+    let parts = LineParts::Link { out: lossy(60_000), back: lossy(30_000) };
+    let world = || two_meshes(1, apart).line(NodeId(0), NodeId(3), parts.clone());
+    let outcome = run(world(), 900);
+    let good: Vec<f64> = [1, 2, 4, 5]
+        .map(|node| acknowledged(&outcome, node))
+        .map(|(good, all)| good as f64 / all as f64)
+        .to_vec();
+    // Four tries of a request over two directions that lose a tenth.
+    assert!(good.iter().all(|share| *share > 0.9), "{good:?}");
+    let fastest = |node: u16| {
+        let own = outcome.transactions.iter().filter(|t| t.node == NodeId(node));
+        own.filter_map(Transaction::delay).min().expect("some are answered")
+    };
+    assert!(fastest(2) + Duration::from_millis(400) < fastest(5), "{} {}", fastest(2), fastest(5));
+    let [line] = outcome.lines[..] else { panic!("one link") };
+    for counters in line.counters {
+        let share = counters.lost as f64 / counters.offered as f64;
+        assert!(counters.offered > 80 && (0.03..0.2).contains(&share), "{counters:?}");
+    }
+    let lost = outcome.drops.get(&(Layer::Mac, DropReason::LineLoss)).copied();
+    assert_eq!(lost, Some(line.counters.iter().map(|counters| counters.lost).sum()));
+    assert_eq!(outcome.trace_hash, run(world(), 900).trace_hash);
+}
+
+#[test]
+fn a_border_router_reads_its_serial_line_while_its_radio_is_free() {
+    let parts = |pan| {
+        let mut parts = router(pan).link(LinkLayer::Csma(csma::Config::contiki2014()));
+        let number = if pan == PAN { 26 } else { 11 };
+        parts.carrier.channel = Channel::new(number).expect("in the band");
+        parts
+    };
+    let serial = LineParts::Serial(SerialConfig::contiki2014());
+    let outcome = run(two_meshes(3, parts).line(NodeId(0), NodeId(3), serial), 900);
+    let (good, all) = acknowledged(&outcome, 5);
+    assert!(good > 40 && good * 10 >= all * 9, "{good} of {all}");
+}
+
+#[test]
+fn a_line_has_two_ends_that_are_border_routers() {
+    let error = |near, far| {
+        let serial = LineParts::Serial(SerialConfig::contiki2014());
+        let builder = two_meshes(3, apart).line(NodeId(near), NodeId(far), serial);
+        builder.build().expect_err("no line").to_string()
+    };
+    assert_eq!(error(0, 4), "line 0 = 4: a line connects two border routers");
+    assert!(error(3, 3).contains("another node"), "{}", error(3, 3));
 }
 
 #[test]

@@ -10,14 +10,18 @@
 //! | `slots` | does the air keep its rules in every slot? |
 //! | `recovery` | do recoverable fragments keep the books under load, and what do windows do? |
 //! | `carrier` | what happens where nodes sense the channel instead of keeping slots? |
+//! | `groups` | who gets packets to a group, and why not? |
+//! | `memberships` | do nodes join what clients ask for? |
 //! | `indicators` | what do three small worlds come to? |
 
 mod backbone;
 mod carrier;
 mod determinism;
 mod forms;
+mod groups;
 mod indicators;
 mod invariants;
+mod memberships;
 mod modes;
 mod recovery;
 mod slots;

@@ -1,10 +1,9 @@
 //! The boundary of the link layer: frames go in, frames and what became of them come out.
 
+use lowmesh_ipv6::Ipv6;
 use lowmesh_machine::{Dropped, Handle, Machine as _, debug_assert_accepted};
 use lowmesh_units::{Eui64, Instant};
-use lowmesh_wire::ipv6::Address;
 
-use super::FrameKind;
 use super::event::LinkEvent;
 use crate::event::{Class, Network, Output, RadioOrder};
 use crate::node::Node;
@@ -15,12 +14,13 @@ impl Node {
         match event {
             LinkEvent::Up => {
                 self.outbox.push(Output::Network(Network::Synchronised));
-                self.tell_rpl(now, lowmesh_rpl::Input::Start);
-                self.take_place(now);
+                for output in self.routing.start(now) {
+                    self.on_routing(now, output);
+                }
             }
             LinkEvent::Down => {
                 self.outbox.push(Output::Network(Network::Desynchronised));
-                self.tell_rpl(now, lowmesh_rpl::Input::Stop);
+                self.routing.stop(now);
             }
             LinkEvent::Received { source, broadcast, payload, handle } => {
                 self.on_frame(now, source, broadcast, &payload, handle);
@@ -30,9 +30,7 @@ impl Node {
                 self.on_frame_done(now, handle, dropped);
             }
             LinkEvent::Etx { peer, etx, fresh } => {
-                let neighbour = Address::link_local(peer).0;
-                let etx = lowmesh_rpl::Etx(etx);
-                self.tell_rpl(now, lowmesh_rpl::Input::LinkEtx { neighbour, etx, fresh });
+                self.routing.on_etx(now, peer, etx, fresh);
             }
             LinkEvent::Driver(order) => {
                 if let Output::Radio(RadioOrder::Transmit { .. }) = &order {
@@ -51,9 +49,10 @@ impl Node {
         payload: &[u8],
         handle: Handle,
     ) {
-        // A broadcast has one copy, the sender's; here it is heard, not taken over.
+        // A broadcast has one copy, the sender's; here it is heard, not taken over. Of a packet to a group each hearer has
+        // a copy.
         let handle = match handle {
-            _ if broadcast => Handle::NONE,
+            _ if broadcast && !Ipv6::is_group(handle) => Handle::NONE,
             // A driver that traces nothing knows no names, but what goes on from here needs one.
             Handle::NONE => self.ipv6.next_handle(Class::Request),
             known => known,
@@ -69,9 +68,7 @@ impl Node {
         if let Some(link) = self.link.links().get(source)
             && link.samples == 0
         {
-            let neighbour = Address::link_local(source).0;
-            let etx = lowmesh_rpl::Etx(link.etx);
-            self.tell_rpl(now, lowmesh_rpl::Input::LinkEtx { neighbour, etx, fresh: false });
+            self.routing.on_etx(now, source, link.etx, false);
         }
     }
 
@@ -83,23 +80,5 @@ impl Node {
         let result = dropped.map_or(Ok(()), |dropped| Err(dropped.reason));
         let input = lowmesh_lowpan::Input::FrameDone { handle, result };
         debug_assert_accepted(self.lowpan.handle(now, input));
-    }
-
-    /// Gives a frame to the MAC.
-    pub(crate) fn send_frame(
-        &mut self,
-        now: Instant,
-        payload: &[u8],
-        destination: Option<Eui64>,
-        handle: Handle,
-    ) {
-        let kind = if self.advertisement == Some(handle) {
-            FrameKind::Advertisement
-        } else if self.ipv6.is_own_control(handle) {
-            FrameKind::Control
-        } else {
-            FrameKind::Data
-        };
-        self.link.send(now, payload, destination, kind, handle);
     }
 }

@@ -15,7 +15,7 @@ use lowmesh_mac::queue::Priority;
 use lowmesh_mac::tsch;
 use lowmesh_machine::{Handle, Machine as _, Outbox, debug_assert_accepted};
 use lowmesh_sixtop::Event;
-use lowmesh_units::{Eui64, Instant};
+use lowmesh_units::{Duration, Eui64, Instant};
 
 pub(crate) use event::LinkEvent;
 pub(crate) use slotted::Slotted;
@@ -140,6 +140,22 @@ impl Link {
         match self {
             Self::Slotted(slotted) => slotted.mac.links(),
             Self::Contended(csma) => csma.links(),
+        }
+    }
+
+    /// The time from one cell in which this node can broadcast to the next; none where it can at any time.
+    pub(crate) fn broadcast_period(&self) -> Option<Duration> {
+        match self {
+            Self::Slotted(slotted) => slotted.broadcast_period(),
+            Self::Contended(_) => None,
+        }
+    }
+
+    /// True while the radio is occupied with a frame of this node; under TSCH never, since a slot has its time.
+    pub(crate) fn is_sending(&self) -> bool {
+        match self {
+            Self::Slotted(_) => false,
+            Self::Contended(csma) => csma.is_sending(),
         }
     }
 

@@ -9,13 +9,13 @@ use alloc::vec::Vec;
 use lowmesh_mac::frame::Content;
 use lowmesh_mac::params::ETX_FRESH;
 use lowmesh_mac::queue::Priority;
-use lowmesh_mac::tsch::cell::Placement;
+use lowmesh_mac::tsch::cell::{CellOptions, Placement};
 use lowmesh_mac::tsch::{self, Tsch};
 use lowmesh_machine::{Handle, Machine as _, Outbox, debug_assert_accepted, earliest};
 use lowmesh_sixtop::machine::{Change, SixtopEvent};
 use lowmesh_sixtop::params::{HANDLE_FIRST, MacTiming};
 use lowmesh_sixtop::{Event, SchedulingFunction, Sixtop};
-use lowmesh_units::{Eui64, Instant, Rng};
+use lowmesh_units::{Duration, Eui64, Instant, Rng};
 
 use super::event::LinkEvent;
 use crate::event::{Network, Output};
@@ -78,6 +78,16 @@ impl Slotted {
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         let machines = earliest(self.mac.next_deadline(), self.sixtop.next_deadline());
         earliest(machines, self.orphan_deadline())
+    }
+
+    /// The time from one shared cell to all neighbours to the next.
+    pub(crate) fn broadcast_period(&self) -> Option<Duration> {
+        let schedule = self.mac.schedule();
+        let shared = CellOptions::TX.with(CellOptions::SHARED);
+        let cells = schedule.cells().filter(|cell| cell.peer.is_none() && cell.options.has(shared));
+        let frames = cells.filter_map(|cell| schedule.slotframe(cell.slotframe));
+        let slots = frames.map(|frame| frame.length).min()?;
+        Some(self.mac.slot() * u64::from(slots))
     }
 
     /// When a node without a parent gives the network up.

@@ -7,7 +7,7 @@ use lowmesh_mac::csma::{self, Input as RadioInput};
 use lowmesh_mac::frame::airtime;
 use lowmesh_mac::params::CCA;
 use lowmesh_machine::{Handle, Machine as _};
-use lowmesh_units::{Dbm, Instant, NodeId, Seed};
+use lowmesh_units::{Dbm, Eui64, Instant, NodeId, Seed};
 use lowmesh_wire::icmpv6::{self, Echo, Icmpv6, Unreachable};
 use lowmesh_wire::ieee802154::{self, Frame};
 use lowmesh_wire::ipv6::{self, Address, Header, Prefix};
@@ -16,6 +16,7 @@ use lowmesh_wire::neighbour::{Advertisement, Registration, Solicitation};
 use lowmesh_wire::router::RouterSolicitation;
 
 use crate::event::{Input, Output, Problem, RadioOrder, Transaction};
+use crate::lowpan;
 use crate::{COAP_PORT, Config, DATAGRAM_PORT, ECHO_PORT, Identity, LinkLayer, Node};
 
 const LINKS: [Address; 2] =
@@ -28,7 +29,7 @@ fn global(index: u16) -> Address {
 /// Two nodes that hear every frame of each other.
 struct Pair {
     now: Instant,
-    nodes: [Node; 2],
+    nodes: Vec<Node>,
     orders: Vec<(Instant, usize, RadioOrder)>,
     /// What reached the applications.
     datagrams: Vec<(usize, (Address, u16), Vec<u8>)>,
@@ -55,7 +56,7 @@ impl Pair {
                 .expect("a neighbour");
             Node::alone(&config, identity, Seed(u64::from(index))).expect("possible settings")
         };
-        let nodes = [node(0), node(1)];
+        let nodes = vec![node(0), node(1)];
         let (orders, datagrams) = (Vec::new(), Vec::new());
         let mut pair = Self {
             now: Instant::ZERO,
@@ -146,10 +147,7 @@ impl Pair {
         let next_header = icmpv6::NEXT_HEADER;
         let packet = packet::plain(source, destination, next_header, 255, &payload, |_| ());
         let to = (!destination.is_multicast()).then(|| NodeId(1).eui64());
-        self.nodes[0].send_packet(self.now, packet, to, Handle(1));
-        self.nodes[0].settle(self.now);
-        self.drain(0);
-        self.run();
+        self.send_to(packet, to);
         let answers = std::mem::take(&mut self.answers);
         answers.iter().map(|frame| message_in(&packet_in(frame))).collect()
     }
@@ -233,7 +231,12 @@ fn two_echo_services_do_not_keep_each_other_busy() {
 impl Pair {
     /// A packet of node 0 to node 1, whatever is in it.
     fn send(&mut self, packet: Vec<u8>) {
-        self.nodes[0].send_packet(self.now, packet, Some(NodeId(1).eui64()), Handle(1));
+        self.send_to(packet, Some(NodeId(1).eui64()));
+    }
+    /// A packet of node 0 to a neighbour or to all.
+    fn send_to(&mut self, packet: Vec<u8>, to: Option<Eui64>) {
+        let refused = lowpan::send(&mut self.nodes[0].lowpan, self.now, packet, to, Handle(1));
+        assert_eq!(refused, None);
         self.nodes[0].settle(self.now);
         self.drain(0);
         self.run();
@@ -428,10 +431,7 @@ fn no_error_is_told_about_a_frame_to_all() {
     let away: Address = Ipv6Addr::new(0x2001, 0xdb8, 9, 0, 0, 0, 0, 1).into();
     for destination in [away, global(1)] {
         let packet = packet::plain(global(0), destination, 132, 64, &[0; 12], |_| ());
-        pair.nodes[0].send_packet(pair.now, packet, None, Handle(1));
-        pair.nodes[0].settle(pair.now);
-        pair.drain(0);
-        pair.run();
+        pair.send_to(packet, None);
     }
     assert_eq!((pair.troubles, pair.answers), (vec![], vec![]));
 }

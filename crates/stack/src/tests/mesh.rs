@@ -259,6 +259,7 @@ impl Mesh {
                 assert_eq!(before, None, "{handle:?} was born twice");
                 (handle, 1)
             }
+            Packet::Addressed(..) => return,
             Packet::Accepted(handle) => (handle, 1),
             Packet::PassedOn(handle) => (handle, -1),
             Packet::Delivered(handle) => {

@@ -18,6 +18,7 @@ impl Connection {
         } else if !self.is_acceptable(header, payload, now) {
             return;
         }
+        self.hear(now);
         if !header.control.ack || !self.take_acknowledgement(header, payload, now) {
             return;
         }
@@ -190,6 +191,7 @@ impl Connection {
         let unread = flow.receiver.unread();
         let arrival = flow.receiver.accept(start, payload, header.control.fin);
         flow.reserve_blocks(self.agreed.sack, self.agreed.timestamps);
+        flow.sender.send_new(now);
         flow.acks.on_data(payload.len(), &around, now);
         if arrival.wants_ack_now && !arrival.is_in_order {
             flow.acks.hurry(around.window);

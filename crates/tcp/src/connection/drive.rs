@@ -39,7 +39,8 @@ impl Machine for Connection {
             .flow
             .as_ref()
             .and_then(|flow| earliest(flow.sender.next_deadline(), flow.acks.deadline()));
-        earliest(earliest(syn, flow), self.time_wait)
+        let timers = earliest(earliest(syn, flow), self.time_wait);
+        earliest(timers, self.keep_alive_deadline())
     }
 }
 
@@ -130,8 +131,11 @@ impl Connection {
         let acknowledges = flow.acks.on_deadline(flow.sender.estimator().rto(), now);
         if flow.sender.is_given_up() {
             self.end(Ending::TimedOut);
-        } else if acknowledges {
+            return;
+        }
+        if acknowledges {
             self.emit_ack(now);
         }
+        self.on_keep_alive(now);
     }
 }

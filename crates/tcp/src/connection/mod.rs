@@ -10,8 +10,11 @@ mod arrival;
 mod drive;
 mod emit;
 mod handshake;
+mod initial;
+mod keep_alive;
 mod reset;
 
+pub use initial::InitialNumbers;
 pub use reset::reset_for;
 
 use alloc::vec::Vec;
@@ -22,6 +25,7 @@ use lowmesh_machine::Outbox;
 use lowmesh_units::{Duration, Instant, Rng};
 use lowmesh_wire::tcp::Header;
 
+use self::keep_alive::Watch;
 use crate::acks::{Acks, Circumstances};
 use crate::params::RTO_INITIAL;
 use crate::profile::{ConfigError, Profile};
@@ -39,15 +43,6 @@ pub struct Config {
     pub remote_port: u16,
     /// The numbers it starts with; drawn if unset.
     pub initial: Option<InitialNumbers>,
-}
-
-/// The random numbers of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InitialNumbers {
-    /// The initial sequence number (RFC 9293 s3.4.1).
-    pub sequence: u32,
-    /// What is added to the milliseconds of the clock for timestamps (RFC 7323 s5.4).
-    pub clock: u32,
 }
 
 impl Config {
@@ -232,6 +227,7 @@ pub struct Connection {
     recent: Option<(u32, Instant)>,
     closes_when_established: bool,
     challenge_after: Instant,
+    watch: Watch,
     time_wait: Option<Instant>,
     outputs: Outbox<Output>,
 }
@@ -253,6 +249,7 @@ impl Connection {
             recent: None,
             closes_when_established: false,
             challenge_after: Instant::ZERO,
+            watch: Watch::default(),
             time_wait: None,
             outputs: Outbox::new(),
         })
@@ -288,6 +285,27 @@ impl Connection {
             pacing_rate: sender.window().pacing_rate(),
             counters: sender.counters(),
         })
+    }
+    /// True when this connection is in TIME-WAIT and `header` opens the next one of the same ends (RFC 6191): the driver
+    /// drops this one and gives the segment to a listener. A SYN that may be old is answered here.
+    pub fn yields_to(&self, header: &Header) -> bool {
+        let Some(flow) = self.flow.as_ref().filter(|_| self.state == State::TimeWait) else {
+            return false;
+        };
+        if !header.control.syn || header.control.ack || header.control.rst {
+            return false;
+        }
+        let next = flow.receiver.next();
+        let is_behind = self.peer_position(header.sequence, next) > next;
+        let own = self.recent.filter(|_| self.agreed.timestamps);
+        match (own, header.options.timestamps) {
+            (Some((recent, _)), Some(new)) => {
+                let step = new.value.wrapping_sub(recent) as i32;
+                step > 0 || (step == 0 && is_behind)
+            }
+            (None, Some(_)) => true,
+            (_, None) => is_behind,
+        }
     }
     /// The sequence number of a position in our stream.
     const fn sequence(&self, position: i64) -> u32 {

@@ -34,6 +34,7 @@ impl Sender {
             self.transmit(now);
             return;
         }
+        self.rack.begin();
         self.take_blocks(ack, &mut finding, now);
         self.clean(ack, &mut finding, now);
         let rtt = self.update_rtt(ack, &finding, now);
@@ -41,13 +42,14 @@ impl Sender {
         if !self.sack && finding.covered > 0 {
             self.remove_anonymous_sacks(finding.covered);
         }
+        self.rack.adapt(finding.newest.delivered_before(), self.sampler.delivered());
         self.process_loss_probe(ack.position, &finding, now);
         let is_dubious = !(finding.is_no_duplicate || finding.covered > 0)
             || finding.sacks
             || finding.reports_duplicate
             || self.phase != Phase::Open;
         let retransmit =
-            if is_dubious { self.find_losses(&finding, ack, now) } else { Retransmit::Lost };
+            if is_dubious { self.find_losses(&finding, ack, now) } else { Retransmit::Nothing };
         if finding.restarts_timer && !self.rack.sets_timer() {
             self.restart_timer(now);
         }
@@ -59,9 +61,15 @@ impl Sender {
             self.reduce(delivered, newly_lost, finding.advances);
         }
         let advances = finding.covered > 0;
-        let report = Report { rate, rtt, delivered, newly_lost, in_flight_before, advances };
+        let is_delayed = finding.is_delayed;
+        let report =
+            Report { rate, rtt, is_delayed, delivered, newly_lost, in_flight_before, advances };
         self.tell(&report, now);
-        self.transmit_after(retransmit, now);
+        self.send_copies(retransmit, now);
+        // Data that came along changes what our next segment says, so the connection takes it first.
+        if !ack.has_data {
+            self.send_new(now);
+        }
     }
     /// RFC 9293 s3.10.7.4: a segment updates the window if it is not older than the last one that did.
     fn update_peer_window(&mut self, ack: &Acknowledgement<'_>, finding: &mut Finding) {
@@ -82,6 +90,7 @@ impl Sender {
     }
     /// Removes what is covered from the queue (Linux, tcp_clean_rtx_queue).
     fn clean(&mut self, ack: &Acknowledgement<'_>, finding: &mut Finding, now: Instant) {
+        let (sacked_before, una_before) = (self.queue.sacked, self.buffer_start);
         while let Some(head) = self.queue.segments.front_mut() {
             if head.end > self.una {
                 // A segment that is covered in part keeps what is left, for retransmission.
@@ -117,6 +126,11 @@ impl Sender {
             }
             finding.covered += 1;
         }
+        finding.is_delayed = finding.covered == 1
+            && finding.rtt_oldest.is_some()
+            && sacked_before == 0
+            && self.una - una_before < i64::from(self.segment_octets)
+            && finding.newest.delivered_before() + 1 == self.sampler.delivered();
         // Without SACK nothing says which of several segments were originals.
         if !self.sack && finding.covers_copy {
             finding.proves_original = false;
@@ -136,7 +150,12 @@ impl Sender {
             if finding.covers_copy { None } else { finding.rtt_oldest.zip(finding.rtt_newest) };
         let echo = ack.echo_rtt.filter(|_| finding.covered > 0).map(|rtt| (rtt, rtt));
         let (oldest, newest) = originals.or(finding.rtt_sacked).or(echo)?;
-        self.note_rtt_min(newest, now);
+        // What a block names left last.
+        let newest = finding.rtt_sacked.map_or(newest, |(_, newest)| newest);
+        let is_late = finding.is_delayed && self.rtt_min.is_some_and(|(least, _)| newest > least);
+        if !is_late {
+            self.note_rtt_min(newest, now);
+        }
         self.estimator.sample(oldest, self.una, self.next);
         // A segment that was sent after the head shows that the path works: the timer starts again.
         let head_age = self.queue.segments.front().map(|head| now.since(head.left));
@@ -173,7 +192,7 @@ impl Sender {
         if let Some(copies) = self.undo.copies.filter(|copies| *copies > 0) {
             self.undo.copies = Some(copies - 1);
         }
-        self.rack.widen(self.una, self.next);
+        self.rack.on_duplicate();
     }
     fn take_block(&mut self, left: i64, right: i64, finding: &mut Finding, now: Instant) {
         let highest = self

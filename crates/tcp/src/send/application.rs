@@ -33,9 +33,6 @@ impl Sender {
         let is_short = self.unsent() < i64::from(self.segment_octets);
         if is_short && has_room && self.queue.lost <= self.queue.retransmitted {
             self.sampler.limit(self.queue.in_flight());
-            if self.queue.in_flight() == 0 {
-                self.window.on_restart(now);
-            }
         }
         self.restart_after_idle(now);
         self.buffer.extend(data);

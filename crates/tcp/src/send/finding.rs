@@ -26,6 +26,8 @@ pub(super) struct Finding {
     pub(super) rtt_newest: Option<Duration>,
     /// The times of the oldest and the newest original that a block named.
     pub(super) rtt_sacked: Option<(Duration, Duration)>,
+    /// It covers a lone short segment, whose acknowledgement the peer may have delayed.
+    pub(super) is_delayed: bool,
     pub(super) restarts_timer: bool,
     pub(super) newest: Newest,
 }

@@ -102,6 +102,8 @@ enum Timer {
 /// What may be retransmitted after an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Retransmit {
+    /// No copies: nothing is lost, or what counted as lost was late.
+    Nothing,
     /// New data first: F-RTO looks whether the timeout was spurious.
     NewData,
     /// What is lost.
@@ -245,6 +247,10 @@ impl Sender {
     }
     pub(crate) fn poll(&mut self) -> Option<Departure> {
         self.departures.pop_front()
+    }
+    /// True when everything is acknowledged.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.queue.is_empty() && self.unsent() == 0
     }
     /// True when a segment is ready to leave.
     pub(crate) fn departs(&self) -> bool {

@@ -1,6 +1,7 @@
 //! What was sent and is not acknowledged, with the counts that loss recovery needs.
 
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
 use lowmesh_congestion::Message;
 use lowmesh_units::Instant;
@@ -17,6 +18,8 @@ pub(super) struct Sent {
     /// When the latest copy left.
     pub(super) left: Instant,
     pub(super) stamp: Option<Stamp>,
+    /// Segments that left as one unit of the sender have the same number; copies may cut it at other places.
+    pub(super) unit: u64,
     pub(super) is_lost: bool,
     /// A copy is on its way.
     pub(super) is_retransmitted: bool,
@@ -27,6 +30,9 @@ pub(super) struct Sent {
 }
 
 impl Sent {
+    pub(super) const fn octets(&self) -> i64 {
+        self.end - self.fin as i64 - self.start
+    }
     pub(super) const fn message(&self) -> Message {
         Message { size: 1, sent: self.left }
     }
@@ -42,6 +48,8 @@ pub(super) struct Queue {
     pub(super) retransmitted: u32,
     /// Segments ever marked lost, with copies that are lost again.
     pub(super) lost_total: u64,
+    /// Numbers of units so far.
+    units: u64,
 }
 
 impl Queue {
@@ -59,7 +67,7 @@ impl Queue {
         self.retransmitted > 0 || self.segments.front().is_some_and(|head| head.was_retransmitted)
     }
     /// Marks a segment lost; `lost` takes it if the window counted it as on its way.
-    pub(super) fn mark_lost(&mut self, index: usize, lost: &mut alloc::vec::Vec<Message>) {
+    pub(super) fn mark_lost(&mut self, index: usize, lost: &mut Vec<Message>) {
         let Some(segment) = self.segments.get_mut(index) else { return };
         if segment.is_sacked {
             return;
@@ -91,6 +99,60 @@ impl Queue {
         segment.is_counted = false;
         segment.stamp = None;
         self.sacked += 1;
+    }
+    /// Cuts a unit of the sender into segments of `octets` from `index` on, which gets a number of its own.
+    pub(super) fn recut(&mut self, index: usize, octets: i64) {
+        let Some(first) = self.segments.get(index).copied() else { return };
+        let in_unit = |sent: &&Sent| sent.unit == first.unit && !sent.is_sacked;
+        let unit: Vec<Sent> =
+            self.segments.iter().skip(index).take_while(in_unit).copied().collect();
+        let Some(last) = unit.last() else { return };
+        let end = last.end - i64::from(last.fin);
+        if first.octets() == octets.min(end - first.start) {
+            return;
+        }
+        for _ in &unit {
+            self.segments.remove(index);
+        }
+        let mut start = first.start;
+        let mut pieces = 0;
+        while start < end {
+            let piece_end = end.min(start + octets);
+            let fin = last.fin && piece_end == end;
+            self.units += 1;
+            let unit = if pieces == 0 { self.units } else { first.unit };
+            let piece = Sent { start, end: piece_end + i64::from(fin), fin, unit, ..first };
+            self.segments.insert(index + pieces, piece);
+            pieces += 1;
+            start = piece_end;
+        }
+        if first.is_lost {
+            self.lost = (self.lost + pieces as u32).saturating_sub(unit.len() as u32);
+        }
+        if first.is_retransmitted {
+            self.retransmitted =
+                (self.retransmitted + pieces as u32).saturating_sub(unit.len() as u32);
+        }
+    }
+    /// A number for the next unit.
+    pub(super) const fn next_unit(&mut self) -> u64 {
+        self.units += 1;
+        self.units
+    }
+    /// Makes one segment of two that follow each other.
+    pub(super) fn join(&mut self, index: usize, sack: bool) {
+        let Some(second) = self.segments.remove(index + 1) else { return };
+        self.lost -= u32::from(second.is_lost);
+        self.retransmitted -= u32::from(second.is_retransmitted);
+        if !sack {
+            // One of the duplicate acknowledgements may have been for it.
+            self.sacked = self.sacked.saturating_sub(1);
+        }
+        if let Some(first) = self.segments.get_mut(index) {
+            first.end = second.end;
+            first.fin = second.fin;
+            first.was_retransmitted |= second.was_retransmitted;
+        }
     }
     /// The receiver has thrown away what its blocks named (RFC 2018 s8).
     pub(super) fn clear_sacked(&mut self) {

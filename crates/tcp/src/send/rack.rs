@@ -5,7 +5,8 @@ use lowmesh_units::{Duration, Instant};
 
 use super::queue::Sent;
 use super::{Sender, Timer};
-use crate::params::REORDER_MARGIN;
+use crate::params::{REORDER_MARGIN, REORDER_RECOVERIES, REORDER_STEPS_MAX};
+use crate::rto::rounded;
 
 /// The newest segment that is known to have arrived.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +18,12 @@ pub(super) struct Rack {
     sets_timer: bool,
     /// The reordering window in quarters of the least round-trip time.
     steps: u64,
-    steps_end: i64,
+    /// A duplicate was reported, and the window was not widened for it yet.
+    has_duplicate: bool,
+    /// What was delivered when the window was last widened.
+    widened_at: u64,
+    /// Recoveries until the window is narrow again.
+    recoveries_left: u32,
 }
 
 impl Default for Rack {
@@ -29,7 +35,9 @@ impl Default for Rack {
             has_advanced: false,
             sets_timer: false,
             steps: 1,
-            steps_end: 0,
+            has_duplicate: false,
+            widened_at: 0,
+            recoveries_left: 0,
         }
     }
 }
@@ -43,12 +51,37 @@ impl Rack {
     pub(super) const fn sets_timer(&self) -> bool {
         self.sets_timer
     }
-    /// RFC 8985 s6.2, step 4: a copy that was not needed widens the window, once a round trip.
-    pub(super) fn widen(&mut self, una: i64, next: i64) {
-        if una >= self.steps_end {
-            self.steps = (self.steps + 1).min(255);
-            self.steps_end = next;
+    /// An acknowledgement comes.
+    pub(super) const fn begin(&mut self) {
+        self.sets_timer = false;
+    }
+    /// A copy was not needed.
+    pub(super) const fn on_duplicate(&mut self) {
+        self.has_duplicate = true;
+    }
+    /// RFC 8985 s6.2, step 4: duplicates widen the window, at most once a round trip, and for 16 recoveries.
+    pub(super) fn adapt(&mut self, delivered_before: u64, delivered: u64) {
+        if delivered_before == 0 {
+            return;
         }
+        if delivered_before < self.widened_at {
+            self.has_duplicate = false;
+        }
+        if core::mem::take(&mut self.has_duplicate) {
+            self.steps = (self.steps + 1).min(REORDER_STEPS_MAX);
+            self.widened_at = delivered;
+            self.recoveries_left = REORDER_RECOVERIES;
+        } else if self.recoveries_left == 0 {
+            self.steps = 1;
+        }
+    }
+    /// A recovery ended without an undo.
+    pub(super) const fn on_recovery_over(&mut self) {
+        self.recoveries_left = self.recoveries_left.saturating_sub(1);
+    }
+    /// A reduction was undone because of duplicates.
+    pub(super) fn on_undo_by_duplicates(&mut self) {
+        self.recoveries_left = (self.recoveries_left + 1).min(REORDER_RECOVERIES);
     }
 }
 
@@ -70,13 +103,13 @@ impl Sender {
     }
     /// Marks what is lost, and sets the reordering timer for what may be.
     pub(super) fn rack_mark_lost(&mut self, now: Instant) {
-        self.rack.sets_timer = false;
         if !core::mem::take(&mut self.rack.has_advanced) {
             return;
         }
         if let Some(remaining) = self.rack_detect(now) {
             self.rack.sets_timer = true;
-            self.timer = Some((Timer::Reordering, now + remaining + REORDER_MARGIN));
+            let delay = rounded(remaining + REORDER_MARGIN).min(self.estimator.rto());
+            self.timer = Some((Timer::Reordering, now + delay));
         }
     }
     /// RFC 8985 s6.2, step 5; the longest time that one of the segments still has.

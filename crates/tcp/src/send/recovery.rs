@@ -28,7 +28,7 @@ impl Sender {
                 self.queue.clear_anonymous_sacks();
             }
             if self.try_undo_recovery(ack, now) {
-                return Retransmit::Lost;
+                return Retransmit::Nothing;
             }
             self.end_reduction();
         }
@@ -36,15 +36,16 @@ impl Sender {
             Phase::Recovery => self.in_recovery(finding, ack, is_duplicate, now),
             Phase::Loss => {
                 let retransmit = self.in_loss(finding, ack, is_duplicate, now);
+                let copies = self.queue.retransmitted;
                 self.mark_losses(finding.advances, now);
-                if self.phase != Phase::Open {
+                // A copy that is lost again is congestion again.
+                if self.phase != Phase::Open && self.queue.retransmitted == copies {
                     return retransmit;
                 }
-                self.in_order(finding, is_duplicate, now);
+                self.in_order(finding, is_duplicate, now)
             }
             Phase::Open | Phase::Disorder => self.in_order(finding, is_duplicate, now),
         }
-        Retransmit::Lost
     }
     fn in_recovery(
         &mut self,
@@ -52,22 +53,34 @@ impl Sender {
         ack: &Acknowledgement<'_>,
         is_duplicate: bool,
         now: Instant,
-    ) {
+    ) -> Retransmit {
         if !finding.advances {
             if !self.sack {
                 self.add_anonymous_sack(is_duplicate);
             }
         } else if self.try_undo_partial(finding, ack, now) {
-            return;
+            return Retransmit::Nothing;
         }
-        if finding.reports_duplicate && self.undo.is_armed && self.undo.copies == Some(0) {
-            self.undo_reduction(false, now);
+        if self.try_undo_by_duplicates(finding, now) {
             self.try_keep_open(now);
         }
         self.mark_losses(finding.advances, now);
-        if self.phase != Phase::Recovery && self.queue.lost > 0 {
+        if self.phase != Phase::Recovery {
+            if self.queue.lost == 0 {
+                return Retransmit::Nothing;
+            }
             self.enter_recovery(now);
         }
+        Retransmit::Lost
+    }
+    /// RFC 2883 and 3708: every copy was reported as not needed.
+    fn try_undo_by_duplicates(&mut self, finding: &Finding, now: Instant) -> bool {
+        let undoes = finding.reports_duplicate && self.undo.is_armed && self.undo.copies == Some(0);
+        if undoes {
+            self.rack.on_undo_by_duplicates();
+            self.undo_reduction(false, now);
+        }
+        undoes
     }
     /// Phase Loss (Linux, tcp_process_loss).
     fn in_loss(
@@ -80,13 +93,13 @@ impl Sender {
         let is_recovered = self.una >= self.high;
         if finding.advances && self.may_undo(ack) {
             self.undo_loss(false, now);
-            return Retransmit::Lost;
+            return Retransmit::Nothing;
         }
         if self.is_probing_spurious {
             // RFC 5682 s3.1, step 3b: an original arrived, so the timeout was spurious.
             if finding.proves_original {
                 self.undo_loss(true, now);
-                return Retransmit::Lost;
+                return Retransmit::Nothing;
             }
             if self.next > self.high {
                 // Step 3a: a duplicate after new data says that the loss was real.
@@ -104,7 +117,7 @@ impl Sender {
         }
         if is_recovered {
             self.try_undo_recovery(ack, now);
-            return Retransmit::Lost;
+            return Retransmit::Nothing;
         }
         if !self.sack {
             if self.next > self.high && is_duplicate {
@@ -116,25 +129,24 @@ impl Sender {
         Retransmit::Lost
     }
     /// Phases Open and Disorder.
-    fn in_order(&mut self, finding: &Finding, is_duplicate: bool, now: Instant) {
+    fn in_order(&mut self, finding: &Finding, is_duplicate: bool, now: Instant) -> Retransmit {
         if !self.sack {
             if finding.advances {
                 self.queue.clear_anonymous_sacks();
             }
             self.add_anonymous_sack(is_duplicate);
         }
-        if finding.reports_duplicate && self.undo.is_armed && self.undo.copies == Some(0) {
-            self.undo_reduction(false, now);
+        if self.phase <= Phase::Disorder {
+            self.try_undo_by_duplicates(finding, now);
         }
         self.mark_losses(finding.advances, now);
         if self.queue.lost > 0 {
             self.enter_recovery(now);
-        } else {
-            if !self.queue.any_retransmitted() {
-                self.undo.first_copy = None;
-            }
-            self.try_keep_open(now);
+            return Retransmit::Lost;
         }
+        self.forget_first_copy();
+        self.try_keep_open(now);
+        Retransmit::Nothing
     }
     /// A duplicate acknowledgement says that one more segment arrived, but not which.
     fn add_anonymous_sack(&mut self, is_duplicate: bool) {
@@ -173,6 +185,7 @@ impl Sender {
         }
     }
     pub(super) fn enter_recovery(&mut self, now: Instant) {
+        self.forget_first_copy();
         self.arm_undo();
         self.counters.recoveries += 1;
         self.high = self.next;
@@ -181,7 +194,9 @@ impl Sender {
         self.set_phase(Phase::Recovery, true, now);
     }
     pub(super) fn arm_undo(&mut self) {
-        let copies = (self.queue.retransmitted > 0).then_some(self.queue.retransmitted);
+        // A probe that sent a copy may be reported as a duplicate, too.
+        let probes = u32::from(self.probe_end.is_some() && self.probe_was_copy);
+        let copies = Some(self.queue.retransmitted + probes).filter(|copies| *copies > 0);
         self.undo = Undo { is_armed: true, copies, first_copy: self.undo.first_copy };
     }
     /// Tells the window; it knows then of the losses that led here.
@@ -207,6 +222,8 @@ impl Sender {
     fn try_undo_recovery(&mut self, ack: &Acknowledgement<'_>, now: Instant) -> bool {
         if self.may_undo(ack) {
             self.undo_reduction(false, now);
+        } else {
+            self.rack.on_recovery_over();
         }
         if self.holds_phase() {
             return true;
@@ -221,10 +238,16 @@ impl Sender {
     /// RFC 6582 s4.1 without SACK: duplicates of what is just acknowledged start no second recovery.
     fn holds_phase(&mut self) -> bool {
         let holds = self.una == self.high && !self.sack;
-        if holds && !self.queue.any_retransmitted() {
-            self.undo.first_copy = None;
+        if holds {
+            self.forget_first_copy();
         }
         holds
+    }
+    /// Without a copy in flight the next one begins an episode.
+    fn forget_first_copy(&mut self) {
+        if !self.queue.any_retransmitted() {
+            self.undo.first_copy = None;
+        }
     }
     fn try_undo_partial(
         &mut self,
@@ -242,9 +265,7 @@ impl Sender {
         if self.queue.retransmitted > 0 {
             return true;
         }
-        if !self.queue.any_retransmitted() {
-            self.undo.first_copy = None;
-        }
+        self.forget_first_copy();
         self.undo_reduction(true, now);
         self.try_keep_open(now);
         false
@@ -311,8 +332,12 @@ impl Sender {
     /// A loss that a probe has repaired reduces the window without a recovery (RFC 8985 s7.4.2).
     pub(super) fn meet_congestion(&mut self, now: Instant) {
         self.set_phase(self.phase, true, now);
-        self.undo.is_armed = true;
-        self.end_reduction();
+        self.high = self.next;
+        if let Some(threshold) = self.window.snapshot().threshold
+            && !self.window.recovers_itself()
+        {
+            self.window.resize(threshold);
+        }
         self.try_keep_open(now);
     }
 }

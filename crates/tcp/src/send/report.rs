@@ -10,6 +10,8 @@ use super::Sender;
 pub(super) struct Report {
     pub(super) rate: Option<RateSample>,
     pub(super) rtt: Option<Duration>,
+    /// The peer may have delayed the acknowledgement.
+    pub(super) is_delayed: bool,
     pub(super) delivered: u32,
     pub(super) newly_lost: u32,
     pub(super) in_flight_before: u32,
@@ -28,7 +30,7 @@ impl Sender {
             in_flight_before: report.in_flight_before,
             in_flight: self.queue.in_flight(),
             rtt: report.rtt,
-            is_delayed: acked.len() == 1 && report.in_flight_before == 1,
+            is_delayed: report.is_delayed,
             srtt: self.estimator.srtt(),
             rate: report.rate,
             is_window_limited: self.is_window_limited(),

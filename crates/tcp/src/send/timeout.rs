@@ -77,19 +77,26 @@ impl Sender {
     fn send_loss_probe(&mut self, now: Instant) {
         let before = self.queue.len();
         if self.probe_end.is_none() && !self.queue.is_empty() {
-            self.probe_was_copy = false;
-            self.send_one_regardless(now);
-            if self.queue.len() == before {
-                self.probe_was_copy = true;
+            let sends_new = self.unsent() > 0 && self.next_octets().is_some();
+            if !sends_new {
                 self.send_copy_of_last(now);
+            } else if !self.is_paced(now) {
+                self.send_one_regardless(now);
             }
-            self.counters.probes += 1;
-            self.probe_end = Some(self.next);
+            if !sends_new || self.queue.len() > before {
+                self.probe_was_copy = !sends_new;
+                self.counters.probes += 1;
+                self.probe_end = Some(self.next);
+                self.timer = None;
+                self.rearm(now);
+                return;
+            }
         }
         self.timer = Some((Timer::LossProbe, now));
         self.rearm(now);
     }
     fn on_reordering_timeout(&mut self, now: Instant) {
+        self.timer = Some((Timer::Reordering, now));
         let lost_before = self.queue.lost_total;
         self.rack_detect(now);
         let newly_lost = (self.queue.lost_total - lost_before) as u32;
@@ -100,7 +107,7 @@ impl Sender {
                     self.reduce(1, newly_lost, false);
                 }
             }
-            self.transmit(now);
+            self.send_lost(now);
         }
         if !matches!(self.timer, Some((Timer::Retransmission, _))) {
             self.rearm(now);
@@ -121,13 +128,13 @@ impl Sender {
             return;
         }
         self.probe_backoff += 1;
-        let start = self.una - 1;
-        self.departures.push_back(Departure {
-            start,
-            data: alloc::vec![],
-            push: false,
-            fin: false,
-        });
+        self.probe();
         self.timer = Some((Timer::WindowProbe, now + self.probe_delay()));
+    }
+    /// A segment without data below what is acknowledged, which the peer answers (RFC 9293 s3.8.4 and s3.8.6.1).
+    pub(crate) fn probe(&mut self) {
+        let start = self.una - 1;
+        let data = alloc::vec![];
+        self.departures.push_back(Departure { start, data, push: false, fin: false });
     }
 }

@@ -28,7 +28,15 @@ impl Sender {
             Some((Timer::LossProbe | Timer::Reordering, _)) => (head.left + rto).max(now + TICK),
             _ => now + rto,
         };
-        self.timer = Some((Timer::Retransmission, at));
+        self.timer = Some((Timer::Retransmission, at + self.pacing_delay(now)));
+    }
+    /// How long pacing still holds the next segment back, in whole ticks; timers count from its departure (Linux,
+    /// tcp_pacing_delay).
+    pub(super) fn pacing_delay(&self, now: Instant) -> Duration {
+        if self.window.pacing_rate().is_none() {
+            return Duration::ZERO;
+        }
+        TICK * (self.paced_until.since(now).as_nanos() / TICK.as_nanos())
     }
     /// RFC 8985 s7.2: two round trips after the last segment left; false when no probe is due.
     pub(super) fn schedule_loss_probe(&mut self, advances: bool, now: Instant) -> bool {
@@ -38,7 +46,7 @@ impl Sender {
         }
         let Some(srtt) = self.estimator.srtt() else { return false };
         let margin = if self.queue.len() == 1 { PROBE_MARGIN_LONE } else { PROBE_MARGIN };
-        let mut delay = rounded(srtt * 2) + margin;
+        let mut delay = rounded(srtt * 2 + margin);
         let rto = if advances {
             self.estimator.rto()
         } else {
@@ -46,9 +54,9 @@ impl Sender {
             (head + self.estimator.rto()).since(now)
         };
         if !rto.is_zero() {
-            delay = delay.min(rto);
+            delay = delay.min(rounded(rto));
         }
-        self.timer = Some((Timer::LossProbe, now + delay));
+        self.timer = Some((Timer::LossProbe, now + delay + self.pacing_delay(now)));
         true
     }
     /// Until the next zero-window probe (RFC 9293 s3.8.6.1): the RTO, doubled for each.

@@ -11,9 +11,11 @@ use crate::params::UNPACED_SEGMENTS;
 impl Sender {
     /// Sends what may leave now.
     pub(crate) fn transmit(&mut self, now: Instant) {
-        self.transmit_after(Retransmit::Lost, now);
+        self.send_copies(Retransmit::Lost, now);
+        self.send_new(now);
     }
-    pub(super) fn transmit_after(&mut self, retransmit: Retransmit, now: Instant) {
+    /// Sends copies as an acknowledgement allows; F-RTO sends new data in their place.
+    pub(super) fn send_copies(&mut self, retransmit: Retransmit, now: Instant) {
         self.waits_for_pacing = false;
         if retransmit == Retransmit::NewData {
             self.send_new(now);
@@ -22,10 +24,11 @@ impl Sender {
             }
             self.is_probing_spurious = false;
         }
-        self.send_lost(now);
-        self.send_new(now);
+        if retransmit != Retransmit::Nothing {
+            self.send_lost(now);
+        }
     }
-    fn send_lost(&mut self, now: Instant) {
+    pub(super) fn send_lost(&mut self, now: Instant) {
         let mut restarts_timer = false;
         for index in 0..self.queue.segments.len() {
             let is_done = self.queue.retransmitted >= self.queue.lost;
@@ -43,25 +46,31 @@ impl Sender {
             restarts_timer |= index == 0 && !matches!(self.timer, Some((Timer::Reordering, _)));
         }
         if restarts_timer {
-            self.timer = Some((Timer::Retransmission, now + self.estimator.rto()));
+            let delay = self.estimator.rto() + self.pacing_delay(now);
+            self.timer = Some((Timer::Retransmission, now + delay));
         }
     }
     /// True when pacing holds the next segment back.
-    fn is_paced(&mut self, now: Instant) -> bool {
+    pub(super) fn is_paced(&mut self, now: Instant) -> bool {
         let is_paced = self.paced_until > now && self.window.pacing_rate().is_some();
         self.waits_for_pacing |= is_paced;
         is_paced
     }
-    fn send_new(&mut self, now: Instant) {
+    pub(crate) fn send_new(&mut self, now: Instant) {
         let mut count = 0;
         let mut is_limited = false;
+        let mut unit = 0;
         while self.unsent() > 0 && !self.is_paced(now) {
             if self.queue.in_flight() >= self.window_size() {
                 is_limited = true;
                 break;
             }
             let Some(octets) = self.next_octets() else { break };
-            self.send_segment(octets, now);
+            // Linux (tcp_tso_autosize): a sender that does not pace passes on segments in pairs.
+            if count % 2 == 0 || self.window.pacing_rate().is_some() {
+                unit = self.queue.next_unit();
+            }
+            self.send_segment(octets, unit, now);
             count += 1;
         }
         is_limited |= self.queue.in_flight() >= self.window_size();
@@ -84,7 +93,7 @@ impl Sender {
         }
     }
     /// Octets of the next segment with new data, if window and Nagle allow one; 0 for a lone FIN.
-    fn next_octets(&self) -> Option<i64> {
+    pub(super) fn next_octets(&self) -> Option<i64> {
         let octets = (self.data_end() - self.next).min(self.full_segment());
         if self.next + octets > self.window_end() {
             // The sender's silly window avoidance (RFC 9293 s3.8.6.2.1): no part of a segment.
@@ -96,11 +105,12 @@ impl Sender {
         (!(is_short && self.profile.nagle && short_is_out)).then_some(octets)
     }
     /// A segment with new data leaves.
-    fn send_segment(&mut self, octets: i64, now: Instant) {
+    fn send_segment(&mut self, octets: i64, unit: u64, now: Instant) {
         let is_alone = self.queue.is_empty();
         let start = self.next;
         let fin = self.fin == Some(start + octets);
         let end = start + octets + i64::from(fin);
+        self.note_restart(now);
         let stamp = self.sampler.on_sent(is_alone, now);
         self.queue.segments.push_back(Sent {
             start,
@@ -108,6 +118,7 @@ impl Sender {
             fin,
             left: now,
             stamp: Some(stamp),
+            unit,
             is_lost: false,
             is_retransmitted: false,
             was_retransmitted: false,
@@ -126,6 +137,8 @@ impl Sender {
     }
     /// A copy of a segment leaves, and is on its way.
     pub(super) fn retransmit(&mut self, index: usize, now: Instant) {
+        // Blocks of SACK in our own acknowledgements make segments shorter for a while.
+        self.queue.recut(index, self.full_segment());
         self.copy(index, now);
         let Some(segment) = self.queue.segments.get_mut(index) else { return };
         if !segment.is_retransmitted {
@@ -137,6 +150,8 @@ impl Sender {
         self.undo.copies = Some(self.undo.copies.unwrap_or(0) + 1);
     }
     fn copy(&mut self, index: usize, now: Instant) {
+        self.join_short(index, now);
+        self.note_restart(now);
         let stamp = self.sampler.on_sent(false, now);
         let Some(segment) = self.queue.segments.get_mut(index) else { return };
         segment.left = now;
@@ -148,6 +163,28 @@ impl Sender {
         }
         self.counters.retransmissions += 1;
         self.depart(start, end - i64::from(fin) - start, fin, now);
+    }
+    /// The first segment after a time in which the application had nothing to send (Linux, CA_EVENT_TX_START).
+    fn note_restart(&mut self, now: Instant) {
+        if self.queue.in_flight() == 0 && self.sampler.is_limited() {
+            self.window.on_restart(now);
+        }
+    }
+    /// A copy takes the short segments behind it along, as far as they fit (Linux, tcp_retrans_try_collapse).
+    fn join_short(&mut self, index: usize, now: Instant) {
+        let (full, window_end) = (self.full_segment(), self.window_end());
+        while let (Some(first), Some(second)) =
+            (self.queue.segments.get(index), self.queue.segments.get(index + 1))
+        {
+            let octets = second.octets() + first.octets();
+            if first.fin || second.is_sacked || octets > full || second.end > window_end {
+                return;
+            }
+            if second.is_counted {
+                self.window.on_discarded(1, now);
+            }
+            self.queue.join(index, self.sack);
+        }
     }
     fn depart(&mut self, start: i64, octets: i64, fin: bool, now: Instant) {
         let from = (start - self.buffer_start) as usize;
@@ -185,7 +222,8 @@ impl Sender {
         if self.unsent() > 0
             && let Some(octets) = self.next_octets()
         {
-            self.send_segment(octets, now);
+            let unit = self.queue.next_unit();
+            self.send_segment(octets, unit, now);
         }
     }
     /// The last segment again as a loss probe, which counts as no copy that is on its way.
@@ -200,6 +238,7 @@ impl Sender {
     pub(super) fn send_what_fits(&mut self, now: Instant) {
         let room = self.window_end() - self.next;
         let octets = (self.data_end() - self.next).min(self.full_segment()).min(room);
-        self.send_segment(octets, now);
+        let unit = self.queue.next_unit();
+        self.send_segment(octets, unit, now);
     }
 }

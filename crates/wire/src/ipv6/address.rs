@@ -121,6 +121,10 @@ impl Address {
     pub const fn multicast_scope(&self) -> Option<Scope> {
         if self.is_multicast() { Some(Scope(self.0[1] & 0x0f)) } else { None }
     }
+    /// True for a group that reaches further than the link, whose packets routers forward (RFC 4291 s2.7).
+    pub const fn is_routed_group(&self) -> bool {
+        self.is_multicast() && self.0[1] & 0x0f > Scope::LINK_LOCAL.0
+    }
 }
 
 impl From<[u8; 16]> for Address {

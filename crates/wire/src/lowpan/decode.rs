@@ -6,9 +6,9 @@ use lowmesh_units::Eui64;
 
 use super::encode::{
     CONTEXT_OCTET, DESTINATION_STATEFUL, IPHC_ID, MULTICAST, NEXT_HEADER_COMPRESSED,
-    SOURCE_STATEFUL,
+    SOURCE_STATEFUL, link_of,
 };
-use super::nhc::{OpenUdp, read_chain};
+use super::nhc::{ChainEnd, OpenUdp, read_chain};
 use super::prefix::{read_multicast, read_prefix_multicast, read_unicast};
 use super::{Contexts, DISPATCH_IPV6};
 use crate::ipv6::{
@@ -30,7 +30,7 @@ pub fn decompress(
     out: &mut Vec<u8>,
 ) -> Result<(), DecodeError> {
     let start = out.len();
-    let link = Link { source: link_src, destination: link_dst, contexts };
+    let link = Link { source: link_src, destination: link_dst, contexts, is_inner: false };
     let result = if frame.first() == Some(&DISPATCH_IPV6) {
         copy(&frame[1..], datagram_size, out)
     } else {
@@ -47,6 +47,8 @@ struct Link<'a> {
     source: Eui64,
     destination: Option<Eui64>,
     contexts: &'a Contexts,
+    /// The packet is in another one.
+    is_inner: bool,
 }
 
 fn copy(packet: &[u8], size: Option<usize>, out: &mut Vec<u8>) -> Result<(), DecodeError> {
@@ -64,12 +66,24 @@ fn expand(
     let mut reader = Reader::new("LOWPAN_IPHC", frame);
     let start = out.len();
     let next_compressed = read_iphc(&mut reader, link, out)?;
-    let open = if next_compressed {
+    let end = if next_compressed {
         read_chain(&mut reader, start + NEXT_HEADER_OFFSET, out)?
     } else {
-        None
+        ChainEnd::Carried
     };
-    out.extend_from_slice(reader.rest());
+    if let ChainEnd::Packet = end {
+        if link.is_inner {
+            return Err(reader.error("LOWPAN_NHC EID", Problem::Unsupported));
+        }
+        let (source, destination) = link_of(&Header::parse(&out[start..])?);
+        let inner = Link { source, destination, contexts: link.contexts, is_inner: true };
+        let before = out.len() - start;
+        let too_long = || reader.error("datagram_size", Problem::Length);
+        let size = datagram_size.map(|size| size.checked_sub(before).ok_or_else(too_long));
+        expand(reader.rest(), &inner, size.transpose()?, out)?;
+    } else {
+        out.extend_from_slice(reader.rest());
+    }
 
     // RFC 6282 s3.1: lengths come from the lower layers, the frame's or the fragment header's.
     let there = out.len() - start;
@@ -80,9 +94,9 @@ fn expand(
         return Err(reader.error("datagram_size", Problem::Length));
     }
     out[start + 4..start + 6].copy_from_slice(&payload.to_be_bytes());
-    match open {
-        Some(open) => close_udp(&reader, open, start, size, out),
-        None => Ok(()),
+    match end {
+        ChainEnd::Udp(open) => close_udp(&reader, open, start, size, out),
+        ChainEnd::Carried | ChainEnd::Packet => Ok(()),
     }
 }
 

@@ -52,17 +52,54 @@ pub fn compress(
         Some(size) => Header::parse_beginning(packet, size)?,
     };
     let size = datagram_size.unwrap_or(packet.len());
-    let mut next = match extent {
+    let whole = Whole { packet, size, header, is_inner: false };
+    compress_whole(&whole, (link_src, link_dst), contexts, extent, out)
+}
+
+/// A packet in a frame, or in another packet.
+struct Whole<'a> {
+    /// The packet or its beginning.
+    packet: &'a [u8],
+    /// How large the whole is.
+    size: usize,
+    header: Header,
+    is_inner: bool,
+}
+
+fn compress_whole(
+    whole: &Whole<'_>,
+    (link_src, link_dst): (Eui64, Option<Eui64>),
+    contexts: &Contexts,
+    extent: Extent,
+    out: &mut Vec<u8>,
+) -> Result<usize, DecodeError> {
+    let &Whole { packet, size, ref header, is_inner } = whole;
+    // One packet in another is enough for tunnels; the decompressor takes no more either.
+    let allowed = |next: &Compressible<'_>| !is_inner || !matches!(next, Compressible::Packet(_));
+    let first = match extent {
         Extent::Chain => Compressible::find(packet, size, header.next_header, HEADER_OCTETS),
         Extent::Ipv6Only => None,
     };
-    emit_iphc(&header, next.is_some(), link_src, link_dst, contexts, out);
+    let mut next = first.filter(allowed);
+    emit_iphc(header, next.is_some(), link_src, link_dst, contexts, out);
     let mut covered = HEADER_OCTETS;
     while let Some(this) = next {
-        next = this.next(packet, size);
+        next = this.next(packet, size).filter(allowed);
         covered += this.emit(next.is_some(), out);
+        if let Compressible::Packet(inner) = this {
+            let size = size - covered;
+            let header_of_inner = Header::parse_beginning(inner, size)?;
+            let inner = Whole { packet: inner, size, header: header_of_inner, is_inner: true };
+            covered += compress_whole(&inner, link_of(header), contexts, extent, out)?;
+        }
     }
     Ok(covered)
+}
+
+/// The addresses that stand for those of a frame in an inner packet: of the encapsulating header (RFC 6282 s3.2.2).
+pub(super) fn link_of(outer: &Header) -> (Eui64, Option<Eui64>) {
+    let Header { source, destination, .. } = outer;
+    (source.eui64(), (!destination.is_multicast()).then(|| destination.eui64()))
 }
 
 fn emit_iphc(

@@ -1,4 +1,4 @@
-//! LOWPAN_NHC: the headers behind the IPv6 header (RFC 6282 s4): UDP and extension headers.
+//! LOWPAN_NHC: the headers behind the IPv6 header (RFC 6282 s4): UDP, extension headers, and a packet in the packet.
 //!
 //! ```text
 //! extension header  |1 1 1 0|  EID  |NH|     UDP  |1 1 1 1 0|C| P |
@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use crate::ipv6::{Extension, ExtensionKind, Options, next_header, pad_to_eight};
+use crate::ipv6::{Extension, ExtensionKind, Header, Options, next_header, pad_to_eight};
 use crate::{DecodeError, Problem, Reader, udp};
 
 const UDP_ID: u8 = 0b1111_0000;
@@ -14,6 +14,8 @@ const UDP_MASK: u8 = 0b1111_1000;
 const UDP_CHECKSUM_ELIDED: u8 = 0b100;
 const EXTENSION_ID: u8 = 0b1110_0000;
 const EXTENSION_MASK: u8 = 0b1111_0000;
+/// EID 7 without NH: LOWPAN_IPHC of an inner packet follows (RFC 6282 s4.2).
+pub(super) const INNER_PACKET: u8 = 0b1110_1110;
 const NEXT_HEADER_FOLLOWS: u8 = 1;
 /// RFC 6282 s4.3.3: ports 61616 to 61631 take four bits, 61440 to 61695 eight.
 const PORTS_OF_FOUR_BITS: u16 = 0xf0b0;
@@ -35,7 +37,12 @@ const fn extension_id(kind: ExtensionKind) -> u8 {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Compressible<'a> {
     Udp(&'a [u8]),
-    Extension { extension: Extension<'a>, carried: &'a [u8] },
+    Extension {
+        extension: Extension<'a>,
+        carried: &'a [u8],
+    },
+    /// A packet in the packet, which the compressor treats like one in a frame.
+    Packet(&'a [u8]),
 }
 
 impl<'a> Compressible<'a> {
@@ -50,6 +57,11 @@ impl<'a> Compressible<'a> {
             let exact = usize::from(u16::from_be_bytes([length[0], length[1]])) + at == size;
             return (exact && datagram.len() >= udp::HEADER_OCTETS).then_some(Self::Udp(datagram));
         }
+        if next_header == next_header::IPV6 {
+            // The length is elided here too.
+            let inner = packet.get(at..)?;
+            return Header::parse_beginning(inner, size - at).ok().map(|_| Self::Packet(inner));
+        }
         let kind = ExtensionKind::from_next_header(next_header)?;
         let extension = Extension::parse(kind, packet, at).ok()?;
         let carried = &extension.bytes[2..extension.bytes.len() - trailing_padding(&extension)];
@@ -63,6 +75,7 @@ impl<'a> Compressible<'a> {
         match self {
             // What follows a fragment header may be the middle of a datagram.
             Self::Udp(_)
+            | Self::Packet(_)
             | Self::Extension {
                 extension: Extension { kind: ExtensionKind::Fragment, .. }, ..
             } => None,
@@ -73,12 +86,16 @@ impl<'a> Compressible<'a> {
         }
     }
 
-    /// Writes the header and returns its octets before compression.
+    /// Writes the header and returns its octets before compression; of an inner packet only what tells that it follows.
     pub fn emit(&self, next_follows: bool, out: &mut Vec<u8>) -> usize {
         match self {
             Self::Udp(datagram) => {
                 emit_udp(datagram, out);
                 udp::HEADER_OCTETS
+            }
+            Self::Packet(_) => {
+                out.push(INNER_PACKET);
+                0
             }
             Self::Extension { extension, carried } => {
                 let id = EXTENSION_ID | extension_id(extension.kind) << 1;
@@ -158,18 +175,33 @@ pub(super) struct OpenUdp {
     pub checksum_elided: bool,
 }
 
+/// What the end of a chain leaves to the decompressor.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ChainEnd {
+    /// Nothing: what follows is carried as it is.
+    Carried,
+    /// The length of a UDP header.
+    Udp(OpenUdp),
+    /// An inner packet.
+    Packet,
+}
+
 /// Reads the chain of LOWPAN_NHC headers; writes the first one's type at `patch` of `out`.
 pub(super) fn read_chain(
     reader: &mut Reader<'_>,
     mut patch: usize,
     out: &mut Vec<u8>,
-) -> Result<Option<OpenUdp>, DecodeError> {
+) -> Result<ChainEnd, DecodeError> {
     loop {
         let start = *reader;
         let encoding = reader.u8("LOWPAN_NHC")?;
         if encoding & UDP_MASK == UDP_ID {
             out[patch] = next_header::UDP;
-            return read_udp(reader, encoding, out).map(Some);
+            return read_udp(reader, encoding, out).map(ChainEnd::Udp);
+        }
+        if encoding == INNER_PACKET {
+            out[patch] = next_header::IPV6;
+            return Ok(ChainEnd::Packet);
         }
         if encoding & EXTENSION_MASK != EXTENSION_ID {
             return Err(start.error("LOWPAN_NHC", Problem::Unsupported));
@@ -179,7 +211,7 @@ pub(super) fn read_chain(
             1 => ExtensionKind::Routing,
             2 => ExtensionKind::Fragment,
             3 => ExtensionKind::DestinationOptions,
-            // 4 is mobility, 7 an IPv6 header in the packet; nobody in the mesh makes either.
+            // 4 is mobility, which nobody in the mesh makes; 7 with NH is reserved.
             _ => return Err(start.error("LOWPAN_NHC EID", Problem::Unsupported)),
         };
         out[patch] = kind.next_header();
@@ -188,7 +220,7 @@ pub(super) fn read_chain(
         out.push(if next_follows { next_header::NONE } else { reader.u8("next header")? });
         read_extension(reader, kind, patch, out)?;
         if !next_follows {
-            return Ok(None);
+            return Ok(ChainEnd::Carried);
         }
     }
 }

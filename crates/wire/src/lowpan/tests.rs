@@ -319,6 +319,61 @@ fn extensions() -> impl Strategy<Value = Vec<(u8, Vec<u8>)>> {
     proptest::collection::vec(header, 0..4)
 }
 
+/// A packet to a group as MPL sends it (RFC 7731 s9.1): in a packet to the domain, behind a hop-by-hop option.
+fn tunnelled(inner: &[u8]) -> Vec<u8> {
+    let mut rest = vec![next_header::IPV6, 0, 0x6d, 2, 0x20, 9, 1, 0];
+    rest.extend_from_slice(inner);
+    let (source, domain) = (Address::global(PREFIX, HERE), Address::ALL_MPL_FORWARDERS);
+    packet(source, domain, next_header::HOP_BY_HOP, &rest)
+}
+/// A datagram of `node` to a group.
+fn to_group(node: Eui64) -> Vec<u8> {
+    let (source, group) = (Address::global(PREFIX, node), Address::ALL_COAP_NODES);
+    let group = group.in_scope(crate::ipv6::Scope::SITE_LOCAL);
+    packet(source, group, next_header::UDP, &datagram(&source, &group, (5683, 5683), b"on"))
+}
+
+#[test]
+fn a_packet_in_a_packet_is_compressed_against_its_outer_header() {
+    let whole = tunnelled(&to_group(HERE));
+    let frame = shrink(&whole, None, &contexts());
+    assert_eq!(grow(&frame, None).as_ref(), Ok(&whole));
+    // The inner source is the outer one, and both prefixes are context 0: EID 7, IPHC, and 32 bits of the group.
+    let inner = &frame[frame.len() - 2 - 7 - 6 - 1..];
+    assert_eq!(inner[..7], [0xee, 0x7e, 0x7a, 5, 0, 0, 0xfd]);
+    let from_another = tunnelled(&to_group(THERE));
+    let frame = shrink(&from_another, None, &contexts());
+    assert_eq!(grow(&frame, None), Ok(from_another));
+}
+
+#[test]
+fn a_packet_in_a_packet_is_compressed_at_its_beginning_too() {
+    let whole = tunnelled(&to_group(THERE));
+    let beginning = &whole[..whole.len() - 2];
+    let mut frame = Vec::new();
+    let contexts = contexts();
+    let size = Some(whole.len());
+    compress(beginning, HERE, None, &contexts, Extent::Chain, size, &mut frame).expect("headers");
+    let mut grown = Vec::new();
+    decompress(&frame, HERE, None, &contexts, size, &mut grown).expect("own octets");
+    assert_eq!(grown, beginning);
+    let short = Some(whole.len() - beginning.len());
+    assert!(decompress(&frame, HERE, None, &contexts, short, &mut grown).is_err());
+}
+
+#[test]
+fn a_third_packet_is_carried_as_it_is_and_not_read() {
+    let inner = to_group(HERE);
+    let middle =
+        packet(Address::global(PREFIX, HERE), Address::ALL_NODES, next_header::IPV6, &inner);
+    let whole = tunnelled(&middle);
+    let frame = shrink(&whole, None, &contexts());
+    assert_eq!(grow(&frame, None).as_ref(), Ok(&whole));
+    assert!(frame.windows(inner.len()).any(|octets| octets == inner));
+    let nested = [0x7e, 0x3b, 1, 0xee, 0x7e, 0x3b, 1, 0xee, 0x7e, 0x3b, 1];
+    assert!(grow(&nested, None).is_err());
+}
+
 proptest! {
     #[test]
     fn what_is_compressed_comes_back(

@@ -3,6 +3,7 @@
 mod bounds;
 mod exchange;
 mod group;
+mod group_rules;
 mod observation;
 mod rejection;
 mod sources;

@@ -61,7 +61,7 @@ impl Bench {
                 None => match self.registry.next_stale() {
                     Some(id) => {
                         self.registry.question(id, |_| false).expect("it has observers");
-                        self.registry.on_state(id, self.latest.clone(), now);
+                        self.registry.on_state(id, self.latest.clone(), || Duration::ZERO, now);
                     }
                     None => return all,
                 },
@@ -78,7 +78,7 @@ impl Bench {
         self.latest = state.clone();
         if self.registry.on_change(id) {
             self.registry.question(id, |_| false).expect("it has observers");
-            self.registry.on_state(id, state, now);
+            self.registry.on_state(id, state, || Duration::ZERO, now);
         }
     }
 }

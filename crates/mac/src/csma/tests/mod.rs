@@ -1,6 +1,7 @@
 //! The CSMA MAC by script and at random.
 
 mod bench;
+mod contiki;
 mod random;
 mod receiving;
 mod sending;

@@ -8,7 +8,7 @@ use lowmesh_units::{Dbm, Duration, Instant, NodeId, Purpose, Rng, Seed};
 use proptest::prelude::*;
 
 use super::bench::{RSSI, frame_from};
-use crate::csma::{Acknowledgement, Config, Csma, Input, Output, Radio};
+use crate::csma::{Access, Acknowledgement, Config, Csma, Input, Output, Radio};
 use crate::frame::{airtime, immediate_ack};
 use crate::params::{CCA, QUEUE_CONTROL_RESERVE};
 use crate::queue::Priority;
@@ -19,8 +19,10 @@ fn configs() -> impl Strategy<Value = Config> {
         Just(Acknowledgement::Software { delay: Duration::from_micros(900) }),
         Just(Acknowledgement::None),
     ];
-    let settings = (0..=3_u8, 0..=3_u8, 0..=4_u8, 1..5_usize, any::<bool>(), acknowledgements);
-    settings.prop_map(|(be_min, more, backoffs_max, queue, thin, acknowledgement)| {
+    let accesses = prop_oneof![3 => Just(Access::Backoff), 1 => Just(Config::contiki2014().access)];
+    let settings =
+        (0..=3_u8, 0..=3_u8, 0..=4_u8, 1..5_usize, any::<bool>(), acknowledgements, accesses);
+    settings.prop_map(|(be_min, more, backoffs_max, queue, thin, acknowledgement, access)| {
         let radio = if thin { Config::thin().radio } else { Radio::Open };
         Config {
             be_min,
@@ -28,6 +30,7 @@ fn configs() -> impl Strategy<Value = Config> {
             backoffs_max,
             queue_frames_max: queue,
             acknowledgement,
+            access,
             radio,
             ..Config::default()
         }

@@ -7,11 +7,10 @@ pub mod net;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::fmt;
 
 use lowmesh_mac::tsch::cell::{Cell, CellKind, CellOptions};
 use lowmesh_machine::Machine as _;
-use lowmesh_registry::{Choice, Domain, Row, Value};
+use lowmesh_registry::{Breach, Choice, Domain, Row, Value};
 use lowmesh_units::{Asn, Duration};
 
 use self::net::{Net, eui};
@@ -28,22 +27,6 @@ const SLOTS: core::ops::Range<u64> = 1_000_000..1_006_000;
 /// The links of the network, in both directions: a line of three nodes, root first.
 const LINKS: [(usize, usize); 4] = [(0, 1), (1, 0), (1, 2), (2, 1)];
 
-/// A rule that a scheduling function breaks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Breach {
-    /// The name of its row, with what was chosen.
-    pub function: String,
-    /// What it does.
-    pub what: String,
-}
-
-impl fmt::Display for Breach {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "scheduling function {}: {}", self.function, self.what)
-    }
-}
-impl core::error::Error for Breach {}
-
 /// Checks the row and the functions that it makes, in a small network that loses frames: where a node sends the other end
 /// listens, one shared cell is heard by all, beacons are heard, links that end leave no cells, a lost clock empties the
 /// schedule, and the same seed gives the same cells. Each name of a parameter that takes names is tried.
@@ -51,23 +34,24 @@ impl core::error::Error for Breach {}
 /// ```
 /// use lowmesh_sixtop::functions::{alice, conformance};
 /// conformance::check(&alice::ROW)?;
-/// # Ok::<(), conformance::Breach>(())
+/// # Ok::<(), lowmesh_registry::Breach>(())
 /// ```
 pub fn check(row: &'static Row<dyn SchedulingFunction>) -> Result<(), Breach> {
-    let named = |what| Breach { function: row.name.to_string(), what };
-    row.check().map_err(named)?;
+    row.check()?;
     for choice in choices(row) {
         let function = make(&choice, Children::Known);
         if function.name() != row.name {
-            return Err(named(format!("the function is called {}", function.name())));
+            return Err(row.breach(format!("the function is called {}", function.name())));
         }
         for children in [Children::Known, Children::Unknown] {
             if children == Children::Unknown && function.needs_children() {
                 continue;
             }
-            let named =
-                |what| Breach { function: format!("{choice:?}, children {children:?}"), what };
-            Subject { choice: &choice, children }.check().map_err(named)?;
+            let subject = Subject { choice: &choice, children };
+            subject.check().map_err(|what| Breach {
+                row: format!("{choice:?}, children {children:?}"),
+                ..row.breach(what)
+            })?;
         }
     }
     Ok(())

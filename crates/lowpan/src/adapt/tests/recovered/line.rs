@@ -9,17 +9,15 @@ use lowmesh_machine::{DropReason, Machine as _};
 use lowmesh_registry::Registry;
 use lowmesh_testkit::Links;
 use lowmesh_units::{Duration, NodeId, Purpose, Rng, Seed};
-use lowmesh_wire::ipv6::{Address, Header, next_header};
 use lowmesh_wire::lowpan::Contexts;
 use lowmesh_wire::lowpan::rfrag::{Rfrag, RfragAck};
-use lowmesh_wire::udp::Datagram;
 
+use crate::adapt::tests::packets::{self, PREFIX};
 use crate::adapt::*;
 use crate::event::Input;
 use crate::params::{Arq, Config, FragmentMode, Recovery};
 use crate::recover::Step;
 
-pub const PREFIX: [u8; 8] = [0xfd, 0, 0, 0, 0, 0, 0, 0];
 pub const HANDLE: Handle = Handle(5);
 pub const AIRTIME: Duration = Duration::from_millis(4);
 
@@ -28,26 +26,7 @@ pub const fn node(at: usize) -> Eui64 {
 }
 
 pub fn packet(data: usize, to: usize) -> Vec<u8> {
-    let (source, destination) =
-        (Address::global(PREFIX, node(0)), Address::global(PREFIX, node(to)));
-    let payload: Vec<u8> = (0..data).map(|i| (i * 7 + i / 256) as u8).collect();
-    let mut bytes = Vec::new();
-    Header {
-        traffic_class: 0,
-        flow_label: 0,
-        payload_length: 8 + data as u16,
-        next_header: next_header::UDP,
-        hop_limit: 64,
-        source,
-        destination,
-    }
-    .emit(&mut bytes);
-    Datagram { source_port: 0xf0b1, destination_port: 0xf0b2, payload: &payload }.emit(
-        &source,
-        &destination,
-        &mut bytes,
-    );
-    bytes
+    packets::udp(node(0), node(to), data)
 }
 
 pub fn config(window: &str, initial: u32) -> Config {

@@ -1,0 +1,276 @@
+//! `/mc`: the groups that a node belongs to, as a resource (Ishaq et al. 2016, Table 4).
+//!
+//! ```text
+//!   GET                                   the groups: text, one a line, or 16 octets each
+//!   POST ?act=add   16 octets of address  joins a group
+//!   POST ?act=del   16 octets of address  leaves a group
+//! ```
+//! No standard says how a client makes a server join a group: RFC 10020 leaves it open. The resource decides what is asked
+//! for, and its owner joins and leaves: a node then schedules a DAO, a server sets an option of its socket. So a client that
+//! may use the resource decides what the node listens to. The table is bounded; one group more is refused with 4.09.
+
+use alloc::format;
+use alloc::vec::Vec;
+
+use lowmesh_wire::coap::{Code, ContentFormat, Message, OptionNumber};
+use lowmesh_wire::ipv6::Address;
+
+use crate::event::ResponseTemplate;
+use crate::params::MEMBERSHIPS_MAX;
+use crate::resource::{Methods, Resource};
+
+/// The path of the resource.
+pub const PATH: &str = "/mc";
+/// Octets of an address in a request.
+const ADDRESS_OCTETS: usize = 16;
+
+/// What a request for the resource leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The response; nothing changes.
+    Answer(ResponseTemplate),
+    /// The owner has to join or leave a group, and then says how that went with [`Memberships::settle`].
+    Change(Change),
+}
+
+/// A change of the groups of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The node joins a group, and makes that known to its routers.
+    Join(Address),
+    /// The node leaves a group.
+    Leave(Address),
+}
+
+/// The groups that clients have made a node join.
+///
+/// ```
+/// use lowmesh_coap::membership::{Change, Memberships, Step};
+/// use lowmesh_wire::coap::{Code, Kind, Message, MessageId, OptionNumber};
+///
+/// let mut memberships = Memberships::default();
+/// let mut post = Message::new(Kind::Confirmable, Code::POST, MessageId(1));
+/// post.options.insert_path("/mc");
+/// post.options.insert(OptionNumber::URI_QUERY, b"act=add");
+/// post.payload = "ff1e::89:1".parse::<std::net::Ipv6Addr>()?.octets().to_vec();
+/// let Step::Change(change) = memberships.step(&post) else { panic!() };
+/// assert!(matches!(change, Change::Join(_)));
+/// // The owner joins the group here.
+/// assert_eq!(memberships.settle(change, Ok(())).code, Code::CHANGED);
+/// assert_eq!(memberships.groups().len(), 1);
+/// # Ok::<(), std::net::AddrParseError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Memberships {
+    /// In the order in which the node has joined them.
+    groups: Vec<Address>,
+    groups_max: usize,
+}
+
+impl Default for Memberships {
+    fn default() -> Self {
+        Self::new(MEMBERSHIPS_MAX)
+    }
+}
+
+impl Memberships {
+    /// A node in no group, for at most so many.
+    pub const fn new(groups_max: usize) -> Self {
+        Self { groups: Vec::new(), groups_max }
+    }
+    /// The resource as a router lists it; `value` is the application's.
+    pub fn resource<R>(value: R) -> Resource<R> {
+        Resource::new(Methods::GET | Methods::POST, value)
+            .attribute("title", "Groups of this node")
+            .format(ContentFormat::TEXT_PLAIN)
+            .format(ContentFormat::OCTET_STREAM)
+            .consumes(ContentFormat::OCTET_STREAM)
+    }
+    /// The groups that the node has joined.
+    pub fn groups(&self) -> &[Address] {
+        &self.groups
+    }
+    /// What a request leads to.
+    pub fn step(&self, request: &Message) -> Step {
+        match request.code {
+            Code::GET => Step::Answer(self.list(request)),
+            Code::POST => match self.change(request) {
+                Ok(change) => Step::Change(change),
+                Err(response) => Step::Answer(response),
+            },
+            _ => Step::Answer(ResponseTemplate::new(Code::METHOD_NOT_ALLOWED)),
+        }
+    }
+    /// The owner has made a change, or cannot make it and says why: the response to its request.
+    pub fn settle(&mut self, change: Change, made: Result<(), &str>) -> ResponseTemplate {
+        if let Err(why) = made {
+            return refuse(Code::INTERNAL_SERVER_ERROR, why);
+        }
+        match change {
+            Change::Join(group) if !self.groups.contains(&group) => self.groups.push(group),
+            Change::Join(_) => {}
+            Change::Leave(group) => self.groups.retain(|one| *one != group),
+        }
+        ResponseTemplate::new(Code::CHANGED)
+    }
+
+    fn change(&self, request: &Message) -> Result<Change, ResponseTemplate> {
+        let mut queries = request.options.iter().values(OptionNumber::URI_QUERY);
+        let act = queries.find_map(|query| query.strip_prefix(b"act="));
+        let joins = match act {
+            Some(b"add") => true,
+            Some(b"del") => false,
+            _ => return Err(refuse(Code::BAD_REQUEST, "the query is act=add or act=del")),
+        };
+        let octets = <[u8; ADDRESS_OCTETS]>::try_from(&request.payload[..]).map_err(|_| {
+            let found = request.payload.len();
+            refuse(
+                Code::BAD_REQUEST,
+                &format!("the payload is an IPv6 address of 16 octets, not {found}"),
+            )
+        })?;
+        let group = Address(octets);
+        if !joins {
+            return Ok(Change::Leave(group));
+        }
+        if !group.is_multicast() {
+            return Err(refuse(
+                Code::BAD_REQUEST,
+                "the address is not of a group: those begin with ff",
+            ));
+        }
+        if self.groups.len() >= self.groups_max && !self.groups.contains(&group) {
+            let max = self.groups_max;
+            let why = format!("the node is in {max} groups, as many as it takes: leave one first");
+            return Err(refuse(Code::CONFLICT, &why));
+        }
+        Ok(Change::Join(group))
+    }
+    fn list(&self, request: &Message) -> ResponseTemplate {
+        let accept = request.options.get_uint(OptionNumber::ACCEPT);
+        let (format, payload) = if accept == Some(u32::from(ContentFormat::OCTET_STREAM.0)) {
+            let octets = self.groups.iter().flat_map(|group| group.0).collect();
+            (ContentFormat::OCTET_STREAM, octets)
+        } else {
+            let lines: Vec<_> = self.groups.iter().map(|group| format!("{group}")).collect();
+            (ContentFormat::TEXT_PLAIN, lines.join("\n").into_bytes())
+        };
+        ResponseTemplate::new(Code::CONTENT).with_payload(payload).with_format(format)
+    }
+}
+
+/// A refusal with its reason in words (RFC 7252 s5.5.2).
+fn refuse(code: Code, why: &str) -> ResponseTemplate {
+    ResponseTemplate::new(code).with_payload(why.as_bytes().to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::String;
+    use alloc::vec;
+    use lowmesh_wire::coap::{Kind, MessageId};
+
+    fn group(last: u8) -> Vec<u8> {
+        let mut octets = vec![0; ADDRESS_OCTETS];
+        (octets[0], octets[1], octets[13], octets[15]) = (0xff, 0x1e, 0x89, last);
+        octets
+    }
+
+    fn post(query: &str, payload: &[u8]) -> Message {
+        let mut post = Message::new(Kind::Confirmable, Code::POST, MessageId(1));
+        post.options.insert(OptionNumber::URI_QUERY, query.as_bytes());
+        post.payload = payload.to_vec();
+        post
+    }
+
+    fn perform(memberships: &mut Memberships, request: &Message) -> ResponseTemplate {
+        match memberships.step(request) {
+            Step::Answer(response) => response,
+            Step::Change(change) => memberships.settle(change, Ok(())),
+        }
+    }
+
+    fn list(memberships: &Memberships, accept: Option<u32>) -> Vec<u8> {
+        let mut get = Message::new(Kind::Confirmable, Code::GET, MessageId(1));
+        if let Some(accept) = accept {
+            get.options.insert_uint(OptionNumber::ACCEPT, accept);
+        }
+        let Step::Answer(response) = memberships.step(&get) else { panic!("no change") };
+        assert_eq!(response.code, Code::CONTENT);
+        response.payload
+    }
+
+    #[test]
+    fn groups_are_joined_listed_and_left() {
+        let mut node = Memberships::default();
+        assert_eq!(list(&node, None), b"");
+        for last in [1, 2] {
+            let joined = perform(&mut node, &post("act=add", &group(last)));
+            assert_eq!(joined.code, Code::CHANGED);
+        }
+        assert_eq!(list(&node, None), b"ff1e::89:1\nff1e::89:2");
+        assert_eq!(list(&node, Some(42)), [group(1), group(2)].concat());
+        assert_eq!(perform(&mut node, &post("act=del", &group(1))).code, Code::CHANGED);
+        assert_eq!(list(&node, None), b"ff1e::89:2");
+    }
+
+    #[test]
+    fn a_change_that_is_made_already_is_made_again_without_effect() {
+        let mut node = Memberships::new(1);
+        for _ in 0..2 {
+            assert_eq!(perform(&mut node, &post("act=add", &group(1))).code, Code::CHANGED);
+            assert_eq!(node.groups().len(), 1);
+        }
+        for _ in 0..2 {
+            assert_eq!(perform(&mut node, &post("act=del", &group(1))).code, Code::CHANGED);
+            assert_eq!(node.groups(), []);
+        }
+    }
+
+    #[test]
+    fn a_full_table_refuses_one_group_more_until_one_is_left() {
+        let mut node = Memberships::new(2);
+        for last in [1, 2] {
+            perform(&mut node, &post("act=add", &group(last)));
+        }
+        let refused = perform(&mut node, &post("act=add", &group(3)));
+        assert_eq!(refused.code, Code::CONFLICT);
+        assert!(String::from_utf8_lossy(&refused.payload).contains("leave one first"));
+        perform(&mut node, &post("act=del", &group(1)));
+        assert_eq!(perform(&mut node, &post("act=add", &group(3))).code, Code::CHANGED);
+    }
+
+    #[test]
+    fn a_malformed_request_says_what_is_wrong_and_changes_nothing() {
+        let mut node = Memberships::default();
+        let mut unicast = group(1);
+        unicast[0] = 0xfd;
+        for (query, payload, says) in [
+            ("act=add", &group(1)[..15], "not 15"),
+            ("act=add", &[], "not 0"),
+            ("act=add", &[group(1), vec![0]].concat(), "not 17"),
+            ("act=add", &unicast, "begin with ff"),
+            ("act=join", &group(1), "act=add or act=del"),
+            ("add", &group(1), "act=add or act=del"),
+        ] {
+            let refused = perform(&mut node, &post(query, payload));
+            assert_eq!(refused.code, Code::BAD_REQUEST, "{query}");
+            let text = String::from_utf8(refused.payload).expect("text");
+            assert!(text.contains(says), "{query}: {text}");
+        }
+        assert_eq!(node.groups(), []);
+    }
+
+    #[test]
+    fn a_change_that_the_node_cannot_make_is_not_noted() {
+        let mut node = Memberships::default();
+        let Step::Change(change) = node.step(&post("act=add", &group(1))) else { panic!() };
+        let response = node.settle(change, Err("no memory"));
+        assert_eq!(
+            (response.code, &response.payload[..]),
+            (Code::INTERNAL_SERVER_ERROR, &b"no memory"[..])
+        );
+        assert_eq!(node.groups(), []);
+    }
+}

@@ -1,0 +1,101 @@
+//! Tests of the collector: operations, partial results, formats.
+
+use super::*;
+use lowmesh_wire::problem_details::ProblemDetails;
+use lowmesh_wire::senml::parse_json;
+
+fn question(operation: Operation, replies: usize) -> Question {
+    Question { name: "room".into(), operation, replies, writes: false }
+}
+
+fn number(label: &str, value: f64) -> Outcome {
+    let reading =
+        Reading { name: label.into(), unit: Some("Cel".into()), value: Value::Number(value) };
+    let readings = vec![reading];
+    let answer = Answer {
+        code: Code::CONTENT,
+        readings,
+        max_age_s: 30,
+        rtt: None,
+        is_combined: false,
+        failures: Vec::new(),
+    };
+    (label.into(), Ok(answer))
+}
+
+fn silent(label: &str) -> Outcome {
+    (label.into(), Err(Reason::Silent))
+}
+
+fn text_of(operation: Operation, outcomes: Vec<Outcome>) -> String {
+    let answer = collect(&question(operation, 1), outcomes).expect("enough answers");
+    String::from_utf8(response(&answer, None).payload).expect("text")
+}
+
+#[test]
+fn each_operation_makes_its_number() {
+    let outcomes = || vec![number("a/t", 20.0), number("b/t", 23.0), silent("c/t")];
+    assert_eq!(text_of(Operation::Average, outcomes()), "21.5");
+    assert_eq!(text_of(Operation::Minimum, outcomes()), "20");
+    assert_eq!(text_of(Operation::Maximum, outcomes()), "23");
+    let list = "a/t 20 Cel\nb/t 23 Cel\nc/t ! 5.04 silent\n";
+    assert_eq!(text_of(Operation::List, outcomes()), list);
+}
+
+#[test]
+fn senml_names_values_and_failures() {
+    let outcomes = vec![number("a/t", 20.0), silent("c/t")];
+    let answer = collect(&question(Operation::Average, 1), outcomes).expect("one answer");
+    let response = response(&answer, Some(ContentFormat::SENML_JSON));
+    assert_eq!(
+        response.payload,
+        br#"[{"n":"e/room/avg","u":"Cel","v":20},{"n":"c/t/code","vs":"5.04"},{"n":"c/t/reason","vs":"silent"}]"#
+    );
+    assert!(parse_json(&response.payload).is_ok());
+    assert_eq!(response.options.get_uint(OptionNumber::MAX_AGE), Some(30));
+}
+
+#[test]
+fn too_few_answers_are_a_problem_that_names_every_failure() {
+    let outcomes = vec![number("a/t", 20.0), silent("b/t"), silent("c/t")];
+    let refusal = collect(&question(Operation::List, 2), outcomes).expect_err("one of two");
+    assert_eq!(refusal.code, Code::GATEWAY_TIMEOUT);
+    let payload = refusal.into_response().payload;
+    let detail = ProblemDetails::parse(&payload).expect("our own").detail.expect("a detail");
+    assert_eq!(detail, "1 of 3 members answered, 2 must; b/t: 5.04 silent; c/t: 5.04 silent");
+}
+
+#[test]
+fn an_error_that_all_members_agree_on_is_passed_on() {
+    let refused = |label: &str| {
+        let reason = Reason::Refused { code: Code::METHOD_NOT_ALLOWED, detail: String::new() };
+        (label.to_string(), Err(reason))
+    };
+    let refusal = collect(&question(Operation::List, 1), vec![refused("a"), refused("b")]);
+    assert_eq!(refusal.expect_err("no answer").code, Code::METHOD_NOT_ALLOWED);
+}
+
+#[test]
+fn a_text_is_no_number_for_an_average() {
+    let mut on = number("a/t", 0.0);
+    if let Ok(answer) = &mut on.1 {
+        answer.readings[0].value = Value::Text("on".into());
+    }
+    let refusal = collect(&question(Operation::Average, 1), vec![on]).expect_err("no number");
+    assert_eq!(refusal.code, Code::BAD_GATEWAY);
+    assert!(refusal.detail.contains("no number"), "{refusal:?}");
+}
+
+#[test]
+fn writes_report_a_code_for_each_member() {
+    let mut written = number("a/t", 0.0);
+    if let Ok(answer) = &mut written.1 {
+        answer.code = Code::CHANGED;
+        answer.readings.clear();
+    }
+    let question = Question { writes: true, ..question(Operation::List, 1) };
+    let answer = collect(&question, vec![written, silent("b/t")]).expect("one did it");
+    assert_eq!(answer.code, Code::CHANGED);
+    let text = String::from_utf8(response(&answer, None).payload).expect("text");
+    assert_eq!(text, "a/t/code 2.04\nb/t ! 5.04 silent\n");
+}

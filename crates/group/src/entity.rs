@@ -1,0 +1,390 @@
+//! Entities and their members, and which of them a store has to learn of.
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::string::{String, ToString as _};
+use alloc::vec;
+use alloc::vec::Vec;
+use core::net::Ipv6Addr;
+
+use lowmesh_wire::coap::Code;
+
+use crate::address::{Numbers, group_address};
+use crate::dispatch::RequestId;
+use crate::membership::{Membership, group_uri};
+use crate::params::{ENTITIES_MAX, REQUESTS_A_QUERY_MAX};
+use crate::profile::document::Field;
+use crate::profile::{Operation, Profile};
+use crate::refusal::Refusal;
+use crate::target::{Authority, Target};
+
+/// One member of an entity.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// Its name among the members that the entity has had.
+    pub(crate) id: u32,
+    /// The resource.
+    pub(crate) target: Target,
+    /// Of a member of a group.
+    pub(crate) membership: Option<Box<Membership>>,
+}
+
+impl Member {
+    /// The node of the member; an entity has none.
+    pub(crate) fn authority(&self) -> Option<Authority> {
+        match &self.target {
+            Target::Resource(uri) => Some(Authority::of(uri)),
+            Target::Entity { .. } => None,
+        }
+    }
+}
+
+/// How far an entity is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Its members are joining; it answers no query.
+    Joining,
+    Live,
+    /// Its members are leaving; its name and address are not free.
+    Removing,
+}
+
+/// A request of a client that waits for members to join or leave.
+#[derive(Clone, Debug)]
+pub(crate) struct Pending {
+    pub(crate) request: RequestId,
+    pub(crate) kind: Change,
+}
+
+/// What a pending request changes.
+#[derive(Clone, Debug)]
+pub(crate) enum Change {
+    Create,
+    Update { order: Vec<Target>, profile: Profile },
+    Delete,
+}
+
+/// A group of resources.
+#[derive(Clone, Debug)]
+pub(crate) struct Entity {
+    pub(crate) name: String,
+    pub(crate) profile: Profile,
+    pub(crate) phase: Phase,
+    pub(crate) members: Vec<Member>,
+    /// Those that join before they become members.
+    pub(crate) arriving: Vec<Member>,
+    /// Those that have to leave.
+    pub(crate) former: Vec<Member>,
+    /// The number of the group address.
+    pub(crate) group: Option<u16>,
+    pub(crate) pending: Option<Pending>,
+    serial: u32,
+}
+
+impl Entity {
+    pub(crate) fn new(name: String, profile: Profile, phase: Phase, group: Option<u16>) -> Self {
+        let (members, arriving, former) = (Vec::new(), Vec::new(), Vec::new());
+        Self { name, profile, phase, members, arriving, former, group, pending: None, serial: 0 }
+    }
+    /// A new member of these targets each.
+    pub(crate) fn enlist(
+        &mut self,
+        targets: impl IntoIterator<Item = Target>,
+        membership: Option<&Membership>,
+    ) -> Vec<Member> {
+        let enlist = |target| {
+            self.serial += 1;
+            let membership = membership.cloned().map(Box::new);
+            Member { id: self.serial, target, membership }
+        };
+        targets.into_iter().map(enlist).collect()
+    }
+    pub(crate) fn address(&self) -> Option<Ipv6Addr> {
+        self.group.map(|number| group_address(self.profile.scope, number))
+    }
+    /// Every member, present, arriving or former.
+    pub(crate) fn everyone(&self) -> impl Iterator<Item = &Member> {
+        self.members.iter().chain(&self.arriving).chain(&self.former)
+    }
+    pub(crate) fn member_mut(&mut self, id: u32) -> Option<&mut Member> {
+        let lists = [&mut self.members, &mut self.arriving, &mut self.former];
+        lists.into_iter().flatten().find(|member| member.id == id)
+    }
+    /// The fields of its profile (S002 s2.3.1 and s4.2).
+    pub(crate) fn fields(&self) -> Vec<(&'static str, Field)> {
+        let profile = &self.profile;
+        let text = |text: &str| Field::Text(text.to_string());
+        let targets = self.members.iter().map(|member| member.target.to_string()).collect();
+        let operations = profile.operations.iter().map(|one: &Operation| one.name().to_string());
+        let mut fields = vec![
+            ("name", text(&self.name)),
+            ("er", Field::List(targets)),
+            ("emt", text(profile.message_type.name())),
+            ("ect", text(profile.communication.name())),
+            ("enr", profile.replies.map_or_else(|| text("all"), |some| Field::Number(some.into()))),
+            ("eo", Field::List(operations.collect())),
+            ("delay", Field::Number(profile.delay.as_millis())),
+        ];
+        if let (Some(group), Some(first)) = (self.address(), self.members.first())
+            && let Target::Resource(uri) = &first.target
+        {
+            let port = uri.explicit_port.map(|port| format!(":{port}")).unwrap_or_default();
+            let path = uri.path.iter().fold(port, |path, segment| format!("{path}/{segment}"));
+            fields.push(("mcastURI", Field::Text(group_uri(group, &path))));
+        }
+        fields
+    }
+    /// A line for each member: where it stands, and its URI.
+    pub(crate) fn standing(&self) -> Vec<(&Target, String)> {
+        let stands = |member: &Member| {
+            let state = member.membership.as_ref().map(|one| one.state().to_string());
+            state.unwrap_or_else(|| "member".to_string())
+        };
+        self.everyone().map(|member| (&member.target, stands(member))).collect()
+    }
+}
+
+/// All entities of a manager.
+#[derive(Debug, Default)]
+pub(crate) struct Entities {
+    all: BTreeMap<u64, Entity>,
+    names: BTreeMap<String, u64>,
+    numbers: Numbers,
+    held: BTreeSet<u16>,
+    serial: u64,
+    /// Names of entities that changed since the store got them.
+    changed: BTreeSet<String>,
+    numbers_changed: bool,
+}
+
+impl Entities {
+    pub(crate) fn get(&self, id: u64) -> Option<&Entity> {
+        self.all.get(&id)
+    }
+    pub(crate) fn get_mut(&mut self, id: u64) -> Option<&mut Entity> {
+        self.all.get_mut(&id)
+    }
+    pub(crate) fn id(&self, name: &str) -> Option<u64> {
+        self.names.get(name).copied()
+    }
+    /// An entity that answers queries.
+    pub(crate) fn live(&self, name: &str) -> Option<(u64, &Entity)> {
+        let id = self.id(name)?;
+        self.all.get(&id).filter(|entity| entity.phase == Phase::Live).map(|entity| (id, entity))
+    }
+    /// Live entities in order of their names.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Entity> {
+        self.names.keys().filter_map(|name| self.live(name)).map(|(_, entity)| entity)
+    }
+    pub(crate) fn ids(&self) -> impl Iterator<Item = u64> {
+        self.all.keys().copied()
+    }
+    pub(crate) fn has_room(&self) -> bool {
+        self.all.len() < ENTITIES_MAX
+    }
+    /// A name that no entity has.
+    pub(crate) fn free_name(&self, is_reserved: impl Fn(&str) -> bool) -> String {
+        let free = |name: &String| !self.names.contains_key(name) && !is_reserved(name);
+        let mut names = (1_u32..).map(|number| format!("e{number}"));
+        names.find(free).expect("there are more numbers than entities")
+    }
+    pub(crate) fn insert(&mut self, entity: Entity) -> u64 {
+        self.serial += 1;
+        self.names.insert(entity.name.clone(), self.serial);
+        self.held.extend(entity.group);
+        self.changed.insert(entity.name.clone());
+        self.all.insert(self.serial, entity);
+        self.serial
+    }
+    /// Forgets an entity; its name and address are free.
+    pub(crate) fn erase(&mut self, id: u64) {
+        if let Some(entity) = self.all.remove(&id) {
+            self.names.remove(&entity.name);
+            if let Some(number) = entity.group {
+                self.held.remove(&number);
+            }
+            self.changed.insert(entity.name);
+        }
+    }
+    /// Notes that the store has to learn of an entity.
+    pub(crate) fn touch(&mut self, id: u64) {
+        if let Some(entity) = self.all.get(&id) {
+            self.changed.insert(entity.name.clone());
+        }
+    }
+    pub(crate) fn allocate(&mut self) -> Option<u16> {
+        let held = &self.held;
+        self.numbers_changed = true;
+        self.numbers.allocate(|number| held.contains(&number))
+    }
+    pub(crate) fn set_numbers(&mut self, numbers: Numbers) {
+        self.numbers = numbers;
+    }
+    pub(crate) const fn numbers(&self) -> Numbers {
+        self.numbers
+    }
+    pub(crate) fn is_changed(&self) -> bool {
+        self.numbers_changed || !self.changed.is_empty()
+    }
+    pub(crate) const fn numbers_changed(&self) -> bool {
+        self.numbers_changed
+    }
+    pub(crate) fn changed(&self) -> impl Iterator<Item = (&str, Option<&Entity>)> {
+        let entity = |name: &str| self.id(name).and_then(|id| self.all.get(&id));
+        self.changed.iter().map(move |name| (name.as_str(), entity(name)))
+    }
+    pub(crate) fn clear_changed(&mut self) {
+        self.changed.clear();
+        self.numbers_changed = false;
+    }
+    /// Names of the entities that have another as a member.
+    pub(crate) fn parents(&self, name: &str) -> Vec<&str> {
+        let has = |member: &Member| matches!(&member.target, Target::Entity { name: one, .. } if one == name);
+        let parents = self.all.values().filter(|entity| entity.everyone().any(has));
+        parents.map(|entity| entity.name.as_str()).collect()
+    }
+    /// Checks the members that an entity is to have: sub-entities are there, there is no cycle, and a query stays
+    /// within [`REQUESTS_A_QUERY_MAX`].
+    pub(crate) fn check_nesting(&self, name: &str, targets: &[Target]) -> Result<(), Refusal> {
+        let mut requests = 0;
+        for target in targets {
+            if let Target::Entity { name: member, .. } = target {
+                if member == name || self.leads_to(member, name) {
+                    let detail = format!("er: {target} leads back to {name:?}");
+                    return Err(Refusal::new(Code::CONFLICT, "cycle of entities", detail));
+                }
+                if self.live(member).is_none() {
+                    let detail = format!("er: there is no entity {member:?}");
+                    return Err(Refusal::new(Code::NOT_FOUND, "unknown member", detail));
+                }
+            }
+            requests += self.weight(target, REQUESTS_A_QUERY_MAX - requests);
+            if requests >= REQUESTS_A_QUERY_MAX {
+                return Err(too_heavy(name));
+            }
+        }
+        // Entities above this one grow with it.
+        let before = self.id(name).map_or(0, |id| self.entity_weight(id, REQUESTS_A_QUERY_MAX));
+        for id in self.ancestors(name) {
+            let weight = self.entity_weight(id, REQUESTS_A_QUERY_MAX);
+            if weight.saturating_sub(before) + requests >= REQUESTS_A_QUERY_MAX {
+                let above = self.all.get(&id).map_or("", |entity| &entity.name);
+                return Err(too_heavy(above));
+            }
+        }
+        Ok(())
+    }
+    fn leads_to(&self, from: &str, to: &str) -> bool {
+        let (mut waiting, mut seen) = (vec![from], BTreeSet::new());
+        while let Some(name) = waiting.pop() {
+            if name == to {
+                return true;
+            }
+            let entity = self.id(name).filter(|id| seen.insert(*id)).and_then(|id| self.get(id));
+            let members = entity.into_iter().flat_map(Entity::everyone);
+            waiting.extend(members.filter_map(|member| match &member.target {
+                Target::Entity { name, .. } => Some(name.as_str()),
+                Target::Resource(_) => None,
+            }));
+        }
+        false
+    }
+    fn ancestors(&self, name: &str) -> BTreeSet<u64> {
+        let (mut waiting, mut found) = (vec![name], BTreeSet::new());
+        while let Some(name) = waiting.pop() {
+            for parent in self.parents(name) {
+                if self.id(parent).is_some_and(|id| found.insert(id)) {
+                    waiting.push(parent);
+                }
+            }
+        }
+        found
+    }
+    /// Requests for a target, as far as `most`.
+    fn weight(&self, target: &Target, most: usize) -> usize {
+        match target {
+            Target::Resource(_) => 1,
+            Target::Entity { name, .. } => {
+                1 + self.id(name).map_or(0, |id| self.entity_weight(id, most))
+            }
+        }
+    }
+    fn entity_weight(&self, id: u64, most: usize) -> usize {
+        let (mut waiting, mut weight) = (vec![id], 0);
+        while let Some(id) = waiting.pop()
+            && weight < most
+        {
+            for member in self.get(id).into_iter().flat_map(|entity| &entity.members) {
+                weight += 1;
+                if let Target::Entity { name, .. } = &member.target {
+                    waiting.extend(self.id(name));
+                }
+            }
+        }
+        weight
+    }
+}
+
+fn too_heavy(name: &str) -> Refusal {
+    let detail = format!(
+        "a query of {name:?} would make more than {REQUESTS_A_QUERY_MAX} requests: use fewer or smaller members"
+    );
+    Refusal::new(Code::REQUEST_ENTITY_TOO_LARGE, "entity too large", detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(all: &mut Entities, name: &str, members: &[&str]) {
+        let mut entity = Entity::new(name.into(), Profile::default(), Phase::Live, None);
+        let targets: Vec<Target> =
+            members.iter().map(|text| Target::parse(text, &[]).expect(text)).collect();
+        entity.members = entity.enlist(targets, None);
+        all.insert(entity);
+    }
+
+    fn targets(texts: &[&str]) -> Vec<Target> {
+        texts.iter().map(|text| Target::parse(text, &[]).expect(text)).collect()
+    }
+
+    #[test]
+    fn a_cycle_of_any_length_is_refused() {
+        let mut all = Entities::default();
+        with(&mut all, "room", &["coap://a/t"]);
+        with(&mut all, "floor", &["/e/room"]);
+        with(&mut all, "house", &["/e/floor"]);
+        for (name, member) in [("room", "/e/house"), ("room", "/e/room?eo=avg"), ("new", "/e/new")]
+        {
+            let refusal = all.check_nesting(name, &targets(&[member])).expect_err(name);
+            assert_eq!(refusal.title, "cycle of entities");
+        }
+        assert_eq!(all.check_nesting("new", &targets(&["/e/house", "/e/room"])), Ok(()));
+        let unknown = all.check_nesting("new", &targets(&["/e/attic"])).expect_err("no attic");
+        assert_eq!(unknown.code, Code::NOT_FOUND);
+    }
+
+    #[test]
+    fn entities_that_double_with_each_level_are_bounded() {
+        let mut all = Entities::default();
+        with(&mut all, "a0", &["coap://a/t", "coap://b/t"]);
+        let mut refused = None;
+        for level in 1..20 {
+            let members = [format!("/e/a{}", level - 1), format!("/e/a{}?eo=avg", level - 1)];
+            let members: Vec<&str> = members.iter().map(String::as_str).collect();
+            let name = format!("a{level}");
+            if all.check_nesting(&name, &targets(&members)).is_err() {
+                refused = Some(level);
+                break;
+            }
+            with(&mut all, &name, &members);
+        }
+        // 2^(n + 2) - 2 requests at level n.
+        assert_eq!(refused, Some(11));
+        // The bottom cannot grow under the top either.
+        let many: Vec<String> = (0..200).map(|node| format!("coap://n{node}/t")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert!(all.check_nesting("a9", &targets(&many)).is_ok());
+    }
+}

@@ -1,0 +1,254 @@
+//! What became of a request to a member: its answer as readings, or why there is none.
+
+use alloc::borrow::ToOwned as _;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt;
+
+use lowmesh_machine::DropReason;
+use lowmesh_units::Duration;
+use lowmesh_wire::coap::{Class, Code, ContentFormat, Message, OptionNumber};
+use lowmesh_wire::problem_details::ProblemDetails;
+use lowmesh_wire::senml::{Value, parse_cbor, parse_json, resolve};
+
+use crate::params::ANSWER_MAX;
+
+/// One value of an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reading {
+    /// Its name among all readings of a result.
+    pub name: String,
+    /// The unit, if it is known.
+    pub unit: Option<String>,
+    /// The value.
+    pub value: Value,
+}
+
+impl Reading {
+    /// The value, if it is a number.
+    pub const fn number(&self) -> Option<f64> {
+        match self.value {
+            Value::Number(number) => Some(number),
+            _ => None,
+        }
+    }
+}
+
+/// Why a member has not done what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// No answer came, after all retransmissions or within the time of the query.
+    Silent,
+    /// The node cannot be reached.
+    Unreachable,
+    /// The node reset the request: no CoAP server is there.
+    Reset,
+    /// The manager had no room for the request.
+    Busy,
+    /// An answer with an error.
+    Refused {
+        /// The code of the answer.
+        code: Code,
+        /// What the member says about it.
+        detail: String,
+    },
+    /// An answer that does not fit.
+    Unusable(&'static str),
+}
+
+impl Reason {
+    /// The reason for a failed request.
+    pub(crate) const fn of_drop(reason: DropReason) -> Self {
+        match reason {
+            DropReason::NoRoute | DropReason::NotJoined => Self::Unreachable,
+            DropReason::Reset | DropReason::NoListener => Self::Reset,
+            DropReason::QueueFull | DropReason::BufferFull => Self::Busy,
+            DropReason::Malformed => Self::Unusable("the answer has an unknown critical option"),
+            _ => Self::Silent,
+        }
+    }
+    /// The reason in a response with an error code.
+    pub(crate) fn of_error(message: &Message) -> Self {
+        let details = ProblemDetails::parse(&message.payload).ok();
+        let said = details.and_then(|details| details.detail.or(details.title));
+        let said = said.map(alloc::borrow::Cow::into_owned);
+        let text = || core::str::from_utf8(&message.payload).map(str::trim).map(str::to_owned).ok();
+        let detail: String = said.or_else(text).unwrap_or_default();
+        let detail = detail.chars().filter(|one| !one.is_control()).take(80).collect();
+        Self::Refused { code: message.code, detail }
+    }
+    /// The code that stands for it in results: 5.04 for silence, 5.02 for what cannot be used.
+    pub const fn code(&self) -> Code {
+        match self {
+            Self::Silent | Self::Unreachable | Self::Reset => Code::GATEWAY_TIMEOUT,
+            Self::Busy => Code::SERVICE_UNAVAILABLE,
+            Self::Refused { code, .. } => *code,
+            Self::Unusable(_) => Code::BAD_GATEWAY,
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Silent => f.write_str("silent"),
+            Self::Unreachable => f.write_str("unreachable"),
+            Self::Reset => f.write_str("reset"),
+            Self::Busy => f.write_str("manager busy"),
+            Self::Unusable(why) => f.write_str(why),
+            Self::Refused { code, detail } if detail.is_empty() => {
+                f.write_str(code.name().unwrap_or("refused"))
+            }
+            Self::Refused { detail, .. } => f.write_str(detail),
+        }
+    }
+}
+
+/// What a member answered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// The code of the answer, 2.xx.
+    pub code: Code,
+    /// Its values.
+    pub readings: Vec<Reading>,
+    /// How long it is fresh, seconds.
+    pub max_age_s: u32,
+    /// From the request to the answer, where that is known.
+    pub rtt: Option<Duration>,
+    /// Whether its one value was computed of several.
+    pub is_combined: bool,
+    /// Members of a sub-entity that failed.
+    pub failures: Vec<(String, Reason)>,
+}
+
+/// Max-Age where an answer says none: RFC 7252 s5.10.5, seconds.
+const MAX_AGE_DEFAULT_S: u32 = 60;
+
+/// Reads the answer of a member with a label.
+pub(crate) fn read(
+    label: &str,
+    message: &Message,
+    rtt: Option<Duration>,
+) -> Result<Answer, Reason> {
+    if message.code.class() != Class::Success {
+        return Err(Reason::of_error(message));
+    }
+    if message.payload.len() > ANSWER_MAX {
+        return Err(Reason::Unusable("the answer is longer than 2048 octets"));
+    }
+    let max_age_s = message.options.get_uint(OptionNumber::MAX_AGE).unwrap_or(MAX_AGE_DEFAULT_S);
+    let readings = readings(label, message)?;
+    let (code, is_combined, failures) = (message.code, false, Vec::new());
+    Ok(Answer { code, readings, max_age_s, rtt, is_combined, failures })
+}
+
+fn readings(label: &str, message: &Message) -> Result<Vec<Reading>, Reason> {
+    let payload = &message.payload;
+    if payload.is_empty() {
+        return Ok(Vec::new());
+    }
+    let format = lowmesh_coap::resource::content_format(&message.options);
+    let pack = match format {
+        Some(ContentFormat::SENML_JSON) => parse_json(payload),
+        Some(ContentFormat::SENML_CBOR) => parse_cbor(payload),
+        // RFC 7252 s5.5.1: without a format the payload is of an unknown one; constrained servers mean text.
+        None | Some(ContentFormat::TEXT_PLAIN | ContentFormat::JSON) => {
+            return match core::str::from_utf8(payload) {
+                Ok(text) => Ok(vec![of_text(label, text)]),
+                Err(_) if format.is_none() => Ok(vec![of_octets(label, payload)]),
+                Err(_) => Err(Reason::Unusable("the answer is not UTF-8")),
+            };
+        }
+        Some(_) => return Ok(vec![of_octets(label, payload)]),
+    };
+    let unusable = || Reason::Unusable("the answer is not SenML, as its format says");
+    let measurements = resolve(&pack.map_err(|_| unusable())?, 0.0).map_err(|_| unusable())?;
+    let reading = |one: lowmesh_wire::senml::Measurement| {
+        let name = format!("{label}/{}", one.name);
+        one.value.map(|value| Reading { name, unit: one.unit, value })
+    };
+    Ok(measurements.into_iter().filter_map(reading).collect())
+}
+
+fn of_octets(label: &str, payload: &[u8]) -> Reading {
+    Reading { name: label.to_owned(), unit: None, value: Value::Data(payload.to_vec()) }
+}
+
+/// A text that is a number, with or without a unit after a blank, is one: `22.3 C`.
+fn of_text(label: &str, text: &str) -> Reading {
+    let trimmed = text.trim();
+    let (first, unit) = match trimmed.split_once(' ') {
+        Some((first, unit)) => (first, Some(unit.trim())),
+        None => (trimmed, None),
+    };
+    let number = first.parse::<f64>().ok().filter(|number| number.is_finite());
+    let is_unit = |unit: &&str| unit.len() <= 8 && !unit.contains(' ');
+    match number {
+        Some(number) if unit.is_none_or(|unit| is_unit(&unit)) => Reading {
+            name: label.to_owned(),
+            unit: unit.map(str::to_owned),
+            value: Value::Number(number),
+        },
+        _ => Reading { name: label.to_owned(), unit: None, value: Value::Text(trimmed.to_owned()) },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowmesh_wire::coap::{Kind, MessageId};
+
+    fn content(format: Option<ContentFormat>, payload: &[u8]) -> Message {
+        let mut message = Message::new(Kind::Acknowledgement, Code::CONTENT, MessageId(1));
+        if let Some(format) = format {
+            message.options.insert_uint(OptionNumber::CONTENT_FORMAT, format.0.into());
+        }
+        message.payload = payload.to_vec();
+        message
+    }
+
+    #[test]
+    fn numbers_have_units_and_texts_stay_texts() {
+        for (text, number, unit) in
+            [("22.3 C", Some(22.3), Some("C")), ("-4", Some(-4.0), None), ("on", None, None)]
+        {
+            let answer = read("a/t", &content(None, text.as_bytes()), None).expect("an answer");
+            let [reading] = &answer.readings[..] else { panic!("{answer:?}") };
+            assert_eq!((reading.number(), reading.unit.as_deref()), (number, unit), "{text}");
+        }
+        let answer = read("a", &content(None, b"NaN"), None).expect("a text");
+        assert_eq!(answer.readings[0].number(), None);
+    }
+
+    #[test]
+    fn a_pack_is_as_many_readings_below_the_label() {
+        // RFC 8428 s5.1.2, shortened.
+        let pack = br#"[{"bn":"urn:dev:ow:10e2073a01080063:","n":"voltage","u":"V","v":120.1},
+            {"n":"current","u":"A","v":1.2}]"#;
+        let message = content(Some(ContentFormat::SENML_JSON), pack);
+        let answer = read("fd00::1/s", &message, None).expect("SenML");
+        let names: Vec<_> = answer.readings.iter().map(|one| &one.name[..]).collect();
+        assert_eq!(names[1], "fd00::1/s/urn:dev:ow:10e2073a01080063:current");
+        assert_eq!(answer.readings[0].number(), Some(120.1));
+    }
+
+    #[test]
+    fn a_member_that_lies_about_its_format_is_named() {
+        let message = content(Some(ContentFormat::SENML_CBOR), b"22.3");
+        assert!(matches!(read("a", &message, None), Err(Reason::Unusable(_))));
+        let long = content(None, &[b'1'; ANSWER_MAX + 1]);
+        assert!(matches!(read("a", &long, None), Err(Reason::Unusable(_))));
+    }
+
+    #[test]
+    fn an_error_keeps_what_the_member_says() {
+        let mut message = content(None, b"no such sensor\n");
+        message.code = Code::NOT_FOUND;
+        let reason = read("a", &message, None).expect_err("4.04");
+        assert_eq!(reason.to_string(), "no such sensor");
+        assert_eq!(reason.code(), Code::NOT_FOUND);
+        assert_eq!(Reason::of_drop(DropReason::GaveUp).code(), Code::GATEWAY_TIMEOUT);
+    }
+}

@@ -1,0 +1,98 @@
+//! Numbers of the Entity Manager. "S002" is Ishaq et al. 2016, whose entities these are.
+
+use lowmesh_units::Duration;
+
+/// The path of all entities; ours, since S002 names no path.
+pub const ROOT: &str = "e";
+
+/// Octets of an entity's name; ours: a name and a number fit into one Uri-Path option beside others.
+pub const NAME_LEN_MAX: usize = 32;
+
+/// Members of one entity; ours: six times the largest group of S002 s5.2 (40).
+pub const MEMBERS_MAX: usize = 256;
+
+/// Entities of a manager; ours: four times the goal of a thousand.
+pub const ENTITIES_MAX: usize = 4096;
+
+/// Requests to members, and to sub-entities, that one query may make; ours. It bounds nested entities, whose requests
+/// can double with each level.
+pub const REQUESTS_A_QUERY_MAX: usize = 4096;
+
+/// Requests of clients that are not answered yet; ours. The next client gets 5.03 with Max-Age.
+pub const REQUESTS_MAX: usize = 256;
+
+/// The share of one client in [`REQUESTS_MAX`]; ours: a quarter.
+pub const REQUESTS_A_CLIENT_MAX: usize = 64;
+
+/// Requests to members that wait or are under way for all clients; ours: sixteen of the largest queries. The next query
+/// gets 5.03 with Max-Age.
+pub const EXCHANGES_MAX: usize = 16 * REQUESTS_A_QUERY_MAX;
+
+/// Octets of a member's answer that a manager keeps; ours: 32 blocks of 64 octets, two of the largest blocks.
+pub const ANSWER_MAX: usize = 2048;
+
+/// Octets of a request for a new entity or profile; ours: 256 members with URIs of 60 octets.
+pub const DOCUMENT_MAX: usize = 16_384;
+
+/// Octets of the detail of a problem; ours: what names sixteen members.
+pub const DETAIL_MAX: usize = 1024;
+
+/// First 112 bits of group addresses behind the scope: `ff1e::89:N` (S002 s4.2).
+pub const GROUP_IDENTIFIER: u16 = 0x0089;
+
+/// Flags of group addresses: transient, not assigned by IANA (RFC 4291 s2.7).
+pub const GROUP_FLAGS: u8 = 1;
+
+/// Largest number of a group address; S002 s4.2: 16 bits.
+pub const GROUP_NUMBER_MAX: u16 = u16::MAX;
+
+/// The port of group requests: RFC 7252 s6.1.
+pub const GROUP_PORT: u16 = 5683;
+
+/// Scope of group addresses unless a profile chooses: S002 s4.2, global.
+pub const SCOPE_DEFAULT: u8 = 0xe;
+
+/// The path of a member's group memberships (S002 table 4).
+pub const MEMBERSHIPS: &str = "mc";
+
+/// Largest delay between requests; ours: 40 members at this delay take 40 minutes.
+pub const DELAY_MAX: Duration = Duration::from_secs(60);
+
+/// How long a query takes at most; ours: the longest exchange of RFC 7252 s4.8.2 (EXCHANGE_LIFETIME, 247 s).
+pub const DEADLINE_MAX: Duration = Duration::from_secs(247);
+
+/// How long answers of a group are taken; ours: DEFAULT_LEISURE of RFC 7252 s8.2 (5 s) and as long again for the round
+/// trip, since S002 table 8 saw answers after 8.4 s.
+pub const GROUP_WAIT: Duration = Duration::from_secs(10);
+
+/// First wait before another attempt to join or leave; ours.
+pub const RETRY_MIN: Duration = Duration::from_secs(30);
+
+/// Longest wait between two attempts; ours.
+pub const RETRY_MAX: Duration = Duration::from_secs(3600);
+
+/// Time between two looks at the memberships of a member; ours: a node that restarted is back in its groups within it.
+pub const RECONCILE_INTERVAL: Duration = Duration::from_secs(900);
+
+/// Share by which waits of memberships vary; ours: members of one entity spread out.
+pub const JITTER: f64 = 0.2;
+
+/// Requests to a group in a row without an answer of a member, after which its membership is looked at; ours.
+pub const MISSES_MAX: u8 = 3;
+
+/// How long a manager waits after its start before it ends memberships; ours: requests that the one before sent have
+/// left the mesh by then.
+pub const SETTLE: Duration = Duration::from_secs(10);
+
+/// How long a manager waits before it hands its state to a store again that failed; ours.
+pub const STORE_RETRY: Duration = Duration::from_secs(1);
+
+/// Attempts to reach a sub-domain of members that hops are counted for; RFC 8138 and Flush (Kim et al. 2007): beyond
+/// three hops a path reuses its channel.
+pub const INTERFERENCE_HOPS: u64 = 3;
+
+/// Requests that a gate looks at for one that may leave; ours. Those behind wait until one before them has left.
+pub const LOOK_AHEAD: usize = 64;
+
+/// Domains with a gate; ours: as many border routers. The gate of one that is idle makes room for the next.
+pub const DOMAINS_MAX: usize = 256;

@@ -1,0 +1,502 @@
+//! Queries: one request of a client becomes a request for each member, and their answers one response.
+//!
+//! A sub-entity is a query of its own, which runs at the same time as the others. Its answer is the answer of one member of
+//! the entity above. So entities nest to any depth, without recursion here.
+//!
+//! ```text
+//!   start ─► slots: waiting ─► asked ─► done          all done, enr answers, or the deadline ─► collect ─► client or parent
+//!            of a group: one request, then perhaps repair of the silent ones
+//! ```
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+
+use lowmesh_coap::RequestTemplate;
+use lowmesh_units::Instant;
+use lowmesh_wire::coap::uri::{Host, Scheme};
+use lowmesh_wire::coap::{Code, Message, OptionNumber};
+
+use crate::collector::{Outcome, Question, collect};
+use crate::dispatch::{Dispatch, Owner, RequestId};
+use crate::entity::{Entities, Entity};
+use crate::gate::{Repair, Sample};
+use crate::outcome::{Answer, Reason, read};
+use crate::params::{DEADLINE_MAX, GROUP_WAIT};
+use crate::profile::document::arguments;
+use crate::profile::{Communication, Draft, MessageType, Operation, Profile, Use};
+use crate::refusal::Refusal;
+use crate::target::{Authority, Target, request};
+
+/// Who gets the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asker {
+    Client(RequestId),
+    Parent { query: u64, slot: usize },
+}
+
+/// What all members are asked, shared by the queries of a tree.
+#[derive(Debug)]
+pub(crate) struct Content {
+    /// The method.
+    pub(crate) method: Code,
+    /// The format of the payload, as the option's number.
+    pub(crate) format: Option<u32>,
+    /// The payload.
+    pub(crate) payload: Vec<u8>,
+}
+
+impl Content {
+    fn writes(&self) -> bool {
+        matches!(self.method, Code::PUT | Code::POST)
+    }
+    /// Whether the same request twice does the same as once.
+    fn is_idempotent(&self) -> bool {
+        self.method != Code::POST
+    }
+}
+
+/// The end of a query, for its client.
+pub(crate) type Finished = (RequestId, Result<Answer, Refusal>);
+
+#[derive(Debug)]
+enum Progress {
+    Waiting,
+    Asked(u64),
+    Below(u64),
+    Done(Result<Answer, Reason>),
+}
+
+#[derive(Debug)]
+struct Slot {
+    member: u32,
+    target: Target,
+    progress: Progress,
+}
+
+/// The request to the group of a query.
+#[derive(Debug)]
+struct Round {
+    exchange: u64,
+    number: u8,
+    group: Authority,
+}
+
+#[derive(Debug)]
+struct Query {
+    asker: Asker,
+    entity: u64,
+    question: Question,
+    /// Answers that end the query before all have come.
+    enough: Option<usize>,
+    content: Arc<Content>,
+    confirmable: bool,
+    slots: Vec<Slot>,
+    left: usize,
+    good: usize,
+    deadline: Instant,
+    round: Option<Round>,
+}
+
+/// A query before it runs.
+struct Order {
+    asker: Asker,
+    entity: u64,
+    draft: Draft,
+    start: Instant,
+}
+
+/// Queries under way.
+#[derive(Debug, Default)]
+pub(crate) struct Queries {
+    all: BTreeMap<u64, Query>,
+    /// Of equal times that of the newer query is first: a sub-query ends before the one above it.
+    deadlines: BTreeSet<(Instant, Reverse<u64>)>,
+    serial: u64,
+}
+
+impl Queries {
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.deadlines.first().map(|(deadline, _)| *deadline)
+    }
+    /// The entity of a query.
+    pub(crate) fn entity(&self, number: u64) -> Option<u64> {
+        self.all.get(&number).map(|query| query.entity)
+    }
+    /// Starts the query of a client, with its sub-queries.
+    pub(crate) fn start(
+        &mut self,
+        (entities, dispatch): (&Entities, &mut Dispatch),
+        (request, entity): (RequestId, u64),
+        draft: Draft,
+        content: Content,
+        now: Instant,
+    ) -> Result<(), Refusal> {
+        let content = Arc::new(content);
+        let asker = Asker::Client(request);
+        let mut orders = vec![Order { asker, entity, draft, start: now }];
+        while let Some(order) = orders.pop() {
+            let Some(entity) = entities.get(order.entity) else { continue };
+            self.serial += 1;
+            let (number, is_top) = (self.serial, order.asker == asker);
+            let (asker, start) = (order.asker, order.start);
+            match prepare(entity, order, content.clone(), now) {
+                Ok((mut query, profile)) => {
+                    send(
+                        &mut query,
+                        number,
+                        (entities, &mut *dispatch),
+                        &profile,
+                        &mut orders,
+                        start,
+                    );
+                    self.deadlines.insert((query.deadline, Reverse(number)));
+                    if let Asker::Parent { query, slot } = asker
+                        && let Some(parent) = self.all.get_mut(&query)
+                    {
+                        parent.slots[slot].progress = Progress::Below(number);
+                    }
+                    self.all.insert(number, query);
+                }
+                Err(refusal) if is_top => return Err(refusal),
+                Err(refusal) => {
+                    let Asker::Parent { query, slot } = asker else { continue };
+                    let reason = Reason::Refused { code: refusal.code, detail: refusal.detail };
+                    self.conclude((query, slot), Err(reason));
+                }
+            }
+        }
+        Ok(())
+    }
+    /// A member has answered, or not.
+    pub(crate) fn end(
+        &mut self,
+        dispatch: &mut Dispatch,
+        place: (u64, usize),
+        answer: Result<(&Message, Sample), Reason>,
+        now: Instant,
+    ) -> Option<Finished> {
+        let query = self.all.get_mut(&place.0)?;
+        let label = query.slots.get(place.1)?.target.label();
+        let outcome = answer.and_then(|(message, sample)| read(&label, message, Some(sample.rtt)));
+        self.conclude(place, outcome);
+        self.finish(dispatch, place.0, now)
+    }
+    /// A member of a group has answered.
+    pub(crate) fn hear(
+        &mut self,
+        (entities, dispatch): (&mut Entities, &mut Dispatch),
+        number: u64,
+        (from, message): (&Authority, &Message),
+        now: Instant,
+    ) -> Option<Finished> {
+        let query = self.all.get_mut(&number)?;
+        let is_from = |slot: &Slot| {
+            let of_node = matches!(&slot.target, Target::Resource(uri) if from.is_of(uri));
+            of_node && matches!(slot.progress, Progress::Waiting)
+        };
+        let slot = query.slots.iter().position(is_from)?;
+        let member = query.slots[slot].member;
+        let outcome = read(&query.slots[slot].target.label(), message, None);
+        let entity = query.entity;
+        mark(entities, entity, member, true, now);
+        self.conclude((number, slot), outcome);
+        self.finish(dispatch, number, now)
+    }
+    /// The time for answers of a group is over: silent members are asked again, or count as silent.
+    pub(crate) fn over(
+        &mut self,
+        (entities, dispatch): (&mut Entities, &mut Dispatch),
+        number: u64,
+        now: Instant,
+    ) -> Option<Finished> {
+        let query = self.all.get_mut(&number)?;
+        let round = query.round.take()?;
+        let is_silent = |slot: &&mut Slot| matches!(slot.progress, Progress::Waiting);
+        let silent: Vec<&mut Slot> = query.slots.iter_mut().filter(is_silent).collect();
+        let (count, asked) = (silent.len(), query.left + query.good);
+        let node = silent.first().and_then(|slot| match &slot.target {
+            Target::Resource(uri) => Some(Authority::of(uri)),
+            Target::Entity { .. } => None,
+        });
+        let repair = match node {
+            Some(node) if query.content.is_idempotent() => {
+                dispatch.repair(&node, count, asked.max(count), round.number)
+            }
+            _ => Repair::None,
+        };
+        match repair {
+            Repair::Group => {
+                let template = group_request(&query.content, &query.slots[0].target);
+                let owner = Owner::Group { query: number };
+                let wait = GROUP_WAIT.min(query.deadline.since(now));
+                let group = round.group;
+                let exchange = dispatch.ask_group(owner, group.clone(), template, wait, now);
+                query.round = Some(Round { exchange, number: round.number + 1, group });
+                return None;
+            }
+            Repair::Unicast => {
+                for (place, slot) in query.slots.iter_mut().enumerate() {
+                    if matches!(slot.progress, Progress::Waiting) {
+                        mark(entities, query.entity, slot.member, false, now);
+                        ask(slot, (number, place), &query.content, true, dispatch, now);
+                    }
+                }
+                return None;
+            }
+            Repair::None => {}
+        }
+        for slot in 0..query.slots.len() {
+            let Some(query) = self.all.get(&number) else { break };
+            if matches!(query.slots[slot].progress, Progress::Waiting) {
+                mark(entities, query.entity, query.slots[slot].member, false, now);
+                self.conclude((number, slot), Err(Reason::Silent));
+            }
+        }
+        self.finish(dispatch, number, now)
+    }
+    /// Ends queries whose time is over.
+    pub(crate) fn expire(&mut self, dispatch: &mut Dispatch, now: Instant) -> Vec<Finished> {
+        let mut finished = Vec::new();
+        while let Some((deadline, Reverse(number))) = self.deadlines.first().copied()
+            && deadline <= now
+        {
+            self.deadlines.pop_first();
+            if let Some(query) = self.all.get_mut(&number) {
+                query.left = 0;
+                finished.extend(self.finish(dispatch, number, now));
+            }
+        }
+        finished
+    }
+
+    fn conclude(&mut self, (number, slot): (u64, usize), outcome: Result<Answer, Reason>) {
+        let Some(query) = self.all.get_mut(&number) else { return };
+        if matches!(query.slots[slot].progress, Progress::Done(_)) {
+            return;
+        }
+        query.good +=
+            usize::from(outcome.as_ref().is_ok_and(|answer| counts(&query.question, answer)));
+        query.left = query.left.saturating_sub(1);
+        query.slots[slot].progress = Progress::Done(outcome);
+    }
+    /// Collects a query that is complete, and those above it. The result is that of a client.
+    fn finish(&mut self, dispatch: &mut Dispatch, number: u64, now: Instant) -> Option<Finished> {
+        let mut number = number;
+        loop {
+            let query = self.all.get(&number)?;
+            if query.left > 0 && query.enough.is_none_or(|enough| query.good < enough) {
+                return None;
+            }
+            let query = self.remove(dispatch, number, now)?;
+            let outcome = |slot: Slot| -> Outcome {
+                let label = slot.target.label();
+                match slot.progress {
+                    Progress::Done(outcome) => (label, outcome),
+                    _ => (label, Err(Reason::Silent)),
+                }
+            };
+            // What is not needed any more has not failed.
+            let is_early = query.left > 0;
+            let slots = query.slots.into_iter();
+            let slots =
+                slots.filter(|slot| !is_early || matches!(slot.progress, Progress::Done(_)));
+            let result = collect(&query.question, slots.map(outcome).collect());
+            match query.asker {
+                Asker::Client(request) => return Some((request, result)),
+                Asker::Parent { query, slot } => {
+                    let outcome = result.map_err(|refusal| Reason::Refused {
+                        code: refusal.code,
+                        detail: refusal.detail,
+                    });
+                    self.conclude((query, slot), outcome);
+                    number = query;
+                }
+            }
+        }
+    }
+    /// Takes a query out with all below it, and gives up what they still ask.
+    fn remove(&mut self, dispatch: &mut Dispatch, number: u64, now: Instant) -> Option<Query> {
+        let (mut waiting, mut top) = (vec![number], None);
+        while let Some(one) = waiting.pop() {
+            let Some(query) = self.all.remove(&one) else { continue };
+            self.deadlines.remove(&(query.deadline, Reverse(one)));
+            if let Some(round) = &query.round {
+                dispatch.cancel(round.exchange, now);
+            }
+            for slot in &query.slots {
+                match slot.progress {
+                    Progress::Asked(exchange) => dispatch.cancel(exchange, now),
+                    Progress::Below(below) => waiting.push(below),
+                    Progress::Waiting | Progress::Done(_) => {}
+                }
+            }
+            if one == number {
+                top = Some(query);
+            }
+        }
+        top
+    }
+}
+
+/// Whether an answer is one of those that `enr` asks for.
+fn counts(question: &Question, answer: &Answer) -> bool {
+    let has_number = || answer.readings.iter().any(|reading| reading.number().is_some());
+    question.writes || question.operation == Operation::List || has_number()
+}
+
+/// The query of an order, with the profile that it runs with.
+fn prepare(
+    entity: &Entity,
+    order: Order,
+    content: Arc<Content>,
+    now: Instant,
+) -> Result<(Query, Profile), Refusal> {
+    let Order { asker, draft, entity: id, start } = order;
+    let profile = draft.over(&entity.profile);
+    let mut slots = Vec::new();
+    for member in &entity.members {
+        if draft.members.as_ref().is_none_or(|only| only.contains(&member.target)) {
+            let (member, target) = (member.id, member.target.clone());
+            slots.push(Slot { member, target, progress: Progress::Waiting });
+        }
+    }
+    for target in draft.members.iter().flatten() {
+        if !slots.iter().any(|slot| slot.target == *target) {
+            let detail = alloc::format!("er: {target} is no member of {:?}", entity.name);
+            return Err(Refusal::new(Code::NOT_FOUND, "unknown member", detail));
+        }
+    }
+    draft.check(&profile, slots.len())?;
+    let replies = profile.replies.map(usize::from);
+    let question = Question {
+        name: entity.name.clone(),
+        operation: profile.operations[0],
+        replies: replies.unwrap_or(1),
+        writes: content.writes(),
+    };
+    // Every member is written to, however many must have done it.
+    let enough = replies.filter(|_| !question.writes);
+    let deadline = start.max(now) + draft.deadline.unwrap_or(DEADLINE_MAX);
+    let confirmable = profile.message_type == MessageType::Confirmable;
+    let left = slots.len();
+    let round = None;
+    let query = Query {
+        asker,
+        entity: id,
+        question,
+        enough,
+        content,
+        confirmable,
+        slots,
+        left,
+        good: 0,
+        deadline,
+        round,
+    };
+    Ok((query, profile))
+}
+
+/// Sends the requests of a query, each a delay after the one before (S002 s2.3.1). Sub-entities become orders.
+fn send(
+    query: &mut Query,
+    number: u64,
+    (entities, dispatch): (&Entities, &mut Dispatch),
+    profile: &Profile,
+    orders: &mut Vec<Order>,
+    start: Instant,
+) {
+    let entity = entities.get(query.entity);
+    let is_whole = entity.is_some_and(|entity| entity.members.len() == query.slots.len());
+    let group = entity.and_then(Entity::address).filter(|_| is_whole);
+    if let (Communication::Multicast, Some(group)) = (profile.communication, group)
+        && let Target::Resource(uri) = &query.slots[0].target
+    {
+        let group =
+            Authority { scheme: Scheme::Coap, host: Host::V6(group, None), port: uri.port() };
+        let template = group_request(&query.content, &query.slots[0].target);
+        let wait = GROUP_WAIT.min(query.deadline.since(start));
+        let owner = Owner::Group { query: number };
+        let exchange = dispatch.ask_group(owner, group.clone(), template, wait, start);
+        query.round = Some(Round { exchange, number: 1, group });
+        return;
+    }
+    // Some of the members of a group are asked as with unicast.
+    let confirmable = query.confirmable || profile.communication == Communication::Multicast;
+    for (place, slot) in query.slots.iter_mut().enumerate() {
+        let start = start + profile.delay * place as u64;
+        let below = match &slot.target {
+            Target::Resource(_) => None,
+            Target::Entity { name, query } => Some((entities.live(name), query)),
+        };
+        match below {
+            None => ask(slot, (number, place), &query.content, confirmable, dispatch, start),
+            Some((Some((entity, _)), arguments)) => {
+                let asker = Asker::Parent { query: number, slot: place };
+                let mut draft = overrides(arguments).unwrap_or_default();
+                draft.deadline = Some(query.deadline.since(start).min(DEADLINE_MAX));
+                orders.push(Order { asker, entity, draft, start });
+            }
+            Some((None, _)) => {
+                let reason = Reason::Refused { code: Code::NOT_FOUND, detail: String::new() };
+                slot.progress = Progress::Done(Err(reason));
+                query.left -= 1;
+            }
+        }
+    }
+}
+
+/// What the query of a member's URI overrides of the profile of a sub-entity.
+pub(crate) fn overrides(query: &[String]) -> Result<Draft, Refusal> {
+    let mut draft = Draft::default();
+    for (key, field) in arguments(query)? {
+        draft.set(&key, &field, Use::Query, &[])?;
+    }
+    Ok(draft)
+}
+
+fn ask(
+    slot: &mut Slot,
+    (query, place): (u64, usize),
+    content: &Content,
+    confirmable: bool,
+    dispatch: &mut Dispatch,
+    start: Instant,
+) {
+    let Target::Resource(uri) = &slot.target else { return };
+    let mut template = filled(request(content.method, uri), content);
+    template.confirmable = confirmable;
+    let owner = Owner::Query { query, slot: place };
+    slot.progress = Progress::Asked(dispatch.ask(owner, Authority::of(uri), template, start));
+}
+
+/// The request for all members of a group: the path of any.
+fn group_request(content: &Content, member: &Target) -> RequestTemplate {
+    let mut template = RequestTemplate::new(content.method, "/").non_confirmable();
+    let (path, query) = member.local_part();
+    for segment in path {
+        template.options.insert(OptionNumber::URI_PATH, segment.as_bytes());
+    }
+    for argument in query {
+        template.options.insert(OptionNumber::URI_QUERY, argument.as_bytes());
+    }
+    filled(template, content)
+}
+
+fn filled(mut template: RequestTemplate, content: &Content) -> RequestTemplate {
+    if let Some(format) = content.format {
+        template.options.insert_uint(OptionNumber::CONTENT_FORMAT, format);
+    }
+    template.with_payload(content.payload.clone())
+}
+
+/// Notes that a member of a group has answered, or not.
+fn mark(entities: &mut Entities, entity: u64, member: u32, answered: bool, now: Instant) {
+    let member = entities.get_mut(entity).and_then(|entity| entity.member_mut(member));
+    if let Some(membership) = member.and_then(|member| member.membership.as_deref_mut()) {
+        membership.heard(answered, now);
+    }
+}

@@ -1,0 +1,174 @@
+//! What outlives the manager: each entity, and the next group address.
+//!
+//! A step is what one input does. Its changes are in the store before any of its messages leave, so a manager that ends at any
+//! moment has sent nothing that its successor does not know of. An entity whose members were joining is stored as one whose
+//! members leave: what is not whole is rolled back.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::{String, ToString as _};
+use alloc::vec::Vec;
+use core::fmt::Debug;
+
+use lowmesh_units::{Duration, Instant};
+use minicbor::{Decoder, Encoder, decode};
+
+use crate::address::Numbers;
+use crate::entity::{Entities, Entity, Phase};
+use crate::membership::Membership;
+use crate::profile::{Communication, MessageType, Operation, Profile};
+use crate::target::Target;
+
+/// One change: a value for a key, or its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The key: `numbers`, or `entity/NAME`.
+    pub key: String,
+    /// The new value; `None` removes the key.
+    pub value: Option<Vec<u8>>,
+}
+
+/// Where a manager keeps its state. The gateway has a file or a database here.
+pub trait Store: Debug + Send {
+    /// Every key with its value, in any order.
+    fn load(&mut self) -> Result<Vec<(String, Vec<u8>)>, StoreError>;
+    /// Makes all changes of one step, or none of them.
+    fn commit(&mut self, changes: &[Change]) -> Result<(), StoreError>;
+}
+
+/// Why a store does not do what it should.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreError(pub String);
+
+impl core::fmt::Display for StoreError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+impl core::error::Error for StoreError {}
+
+/// A store that ends with the program.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Memory(BTreeMap<String, Vec<u8>>);
+
+impl Store for Memory {
+    fn load(&mut self) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+        Ok(self.0.iter().map(|(key, value)| (key.clone(), value.clone())).collect())
+    }
+    fn commit(&mut self, changes: &[Change]) -> Result<(), StoreError> {
+        for Change { key, value } in changes {
+            match value {
+                Some(value) => _ = self.0.insert(key.clone(), value.clone()),
+                None => _ = self.0.remove(key),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The form of records; a reader refuses any other.
+const VERSION: u8 = 1;
+const NUMBERS: &str = "numbers";
+const ENTITY: &str = "entity/";
+
+/// What changed since the last commit.
+pub(crate) fn changes(entities: &Entities) -> Vec<Change> {
+    let mut changes = Vec::new();
+    if entities.numbers_changed() {
+        let value = entities.numbers().next().to_be_bytes().to_vec();
+        changes.push(Change { key: NUMBERS.to_string(), value: Some(value) });
+    }
+    for (name, entity) in entities.changed() {
+        changes.push(Change { key: format!("{ENTITY}{name}"), value: entity.map(emit) });
+    }
+    changes
+}
+
+/// The entities of a store. Members that leave begin at `due`, and others are looked at then.
+pub(crate) fn load(store: &mut dyn Store, due: Instant) -> Result<Entities, StoreError> {
+    let mut entities = Entities::default();
+    for (key, value) in store.load()? {
+        let bad = |what: &str| StoreError(format!("record {key:?} of the state: {what}"));
+        if key == NUMBERS {
+            let next =
+                <[u8; 2]>::try_from(&value[..]).map_err(|_| bad("not a number of 16 bits"))?;
+            entities.set_numbers(Numbers::from_next(u16::from_be_bytes(next)));
+        } else if let Some(name) = key.strip_prefix(ENTITY) {
+            let entity = parse(name, &value, due).map_err(|error| bad(&error.to_string()))?;
+            entities.insert(entity);
+        } else {
+            return Err(bad("no such key is known"));
+        }
+    }
+    entities.clear_changed();
+    Ok(entities)
+}
+
+fn emit(entity: &Entity) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut encoder = Encoder::new(&mut out);
+    let mut write = || -> Result<(), minicbor::encode::Error<core::convert::Infallible>> {
+        let profile = &entity.profile;
+        encoder.array(11)?.u8(VERSION)?.bool(entity.phase == Phase::Live)?;
+        encoder.str(profile.message_type.name())?.str(profile.communication.name())?;
+        encoder.u16(profile.replies.unwrap_or(0))?;
+        encoder.array(profile.operations.len() as u64)?;
+        for operation in &profile.operations {
+            encoder.str(operation.name())?;
+        }
+        encoder.u64(profile.delay.as_millis())?.u8(profile.scope)?;
+        encoder.u16(entity.group.unwrap_or(0))?;
+        encoder.array(entity.members.len() as u64)?;
+        for member in &entity.members {
+            encoder.str(&member.target.to_string())?;
+        }
+        encoder.array((entity.arriving.len() + entity.former.len()) as u64)?;
+        for member in entity.arriving.iter().chain(&entity.former) {
+            encoder.str(&member.target.to_string())?;
+        }
+        Ok(())
+    };
+    write().expect("a Vec takes everything");
+    out
+}
+
+fn parse(name: &str, bytes: &[u8], due: Instant) -> Result<Entity, decode::Error> {
+    let mut decoder = Decoder::new(bytes);
+    let wrong = decode::Error::message;
+    if decoder.array()? != Some(11) || decoder.u8()? != VERSION {
+        return Err(wrong("another version wrote it"));
+    }
+    let live = decoder.bool()?;
+    let message_type = MessageType::from_name(decoder.str()?).ok_or_else(|| wrong("emt"))?;
+    let communication = Communication::from_name(decoder.str()?).ok_or_else(|| wrong("ect"))?;
+    let replies = Some(decoder.u16()?).filter(|replies| *replies > 0);
+    let operations: Result<Vec<Operation>, decode::Error> = texts(&mut decoder)?
+        .into_iter()
+        .map(|name| Operation::from_name(&name).ok_or_else(|| wrong("eo")))
+        .collect();
+    let (operations, delay) = (operations?, Duration::from_millis(decoder.u64()?));
+    let (scope, group) = (decoder.u8()?, Some(decoder.u16()?).filter(|number| *number > 0));
+    let profile = Profile { message_type, communication, replies, operations, delay, scope };
+    let phase = if live { Phase::Live } else { Phase::Removing };
+    let mut entity = Entity::new(name.to_string(), profile, phase, group);
+    let stored = group.map(|_| Membership::stored(due));
+    let members = targets(&mut decoder)?;
+    entity.members = entity.enlist(members, stored.as_ref());
+    let former = targets(&mut decoder)?;
+    entity.former = entity.enlist(former, stored.as_ref());
+    for member in &mut entity.former {
+        if let Some(membership) = member.membership.as_deref_mut() {
+            membership.leave(due);
+        }
+    }
+    if decoder.position() == bytes.len() { Ok(entity) } else { Err(wrong("octets follow it")) }
+}
+
+fn texts(decoder: &mut Decoder<'_>) -> Result<Vec<String>, decode::Error> {
+    decoder.array_iter::<&str>()?.map(|text| text.map(String::from)).collect()
+}
+
+fn targets(decoder: &mut Decoder<'_>) -> Result<Vec<Target>, decode::Error> {
+    let target = |text: String| Target::parse(&text, &[]).map_err(|_| decode::Error::message("er"));
+    texts(decoder)?.into_iter().map(target).collect()
+}

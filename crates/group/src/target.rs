@@ -1,0 +1,235 @@
+//! What an entity is made of: resources of nodes, and other entities of the same manager.
+
+use alloc::format;
+use alloc::string::{String, ToString as _};
+use alloc::vec::Vec;
+use core::fmt::{self, Write as _};
+
+use lowmesh_coap::RequestTemplate;
+use lowmesh_wire::coap::Code;
+use lowmesh_wire::coap::uri::{Host, Scheme, Uri};
+
+use crate::params::ROOT;
+
+/// The place of a node: where requests for its resources go (RFC 3986 s3.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Authority {
+    /// How it is reached.
+    pub scheme: Scheme,
+    /// Its name or address.
+    pub host: Host,
+    /// Its port.
+    pub port: u16,
+}
+
+impl Authority {
+    /// The authority of a URI.
+    pub fn of(uri: &Uri) -> Self {
+        Self { scheme: uri.scheme, host: uri.host.clone(), port: uri.port() }
+    }
+    /// A node over plain UDP at the default port.
+    pub fn plain(host: Host) -> Self {
+        Self { scheme: Scheme::Coap, host, port: Scheme::Coap.default_port() }
+    }
+    /// Whether it is that of a URI.
+    pub fn is_of(&self, uri: &Uri) -> bool {
+        self.scheme == uri.scheme && self.port == uri.port() && self.host == uri.host
+    }
+    /// The radio domain: nodes with the same prefix of 64 bits are behind one border router. Others are alone.
+    pub(crate) fn domain(&self) -> Domain {
+        match &self.host {
+            Host::V6(address, _) => {
+                Domain::Prefix(address.segments()[..4].try_into().expect("4 of 8"))
+            }
+            Host::V4(address) => Domain::Address(address.to_bits()),
+            Host::Name(name) => Domain::Name(name.clone()),
+        }
+    }
+}
+
+impl fmt::Display for Authority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let port = (self.port != self.scheme.default_port()).then_some(self.port);
+        let (path, query) = (Vec::new(), Vec::new());
+        let uri =
+            Uri { scheme: self.scheme, host: self.host.clone(), explicit_port: port, path, query };
+        // A URI without a path ends in a slash.
+        f.write_str(uri.to_string().trim_end_matches('/'))
+    }
+}
+
+/// Nodes that share one radio channel, as far as their addresses show it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Domain {
+    Prefix([u16; 4]),
+    Address(u32),
+    Name(String),
+}
+
+impl fmt::Display for Domain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Prefix(prefix) => {
+                prefix.iter().try_for_each(|part| write!(f, "{part:x}:"))?;
+                f.write_str(":/64")
+            }
+            Self::Address(bits) => core::net::Ipv4Addr::from_bits(*bits).fmt(f),
+            Self::Name(name) => f.write_str(name),
+        }
+    }
+}
+
+/// One resource of an entity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A resource of a node.
+    Resource(Uri),
+    /// An entity of the same manager, with what the query overrides of its profile.
+    Entity {
+        /// Its name.
+        name: String,
+        /// Arguments of the query.
+        query: Vec<String>,
+    },
+}
+
+impl Target {
+    /// Reads a URI, or a reference to an entity of the manager that is at these authorities. The error says what is wrong.
+    pub fn parse(text: &str, own: &[Authority]) -> Result<Self, String> {
+        if let Some(path) = text.strip_prefix('/') {
+            // A reference relative to the manager itself.
+            let uri = format!("coap://manager/{path}").parse::<Uri>();
+            let uri = uri.map_err(|error| format!("{text:?}: {error}"))?;
+            return Self::entity(uri)
+                .ok_or_else(|| format!("{text:?} is no entity: /{ROOT}/NAME is one"));
+        }
+        let uri: Uri = text.parse().map_err(|error| format!("{text:?}: {error}"))?;
+        if matches!(uri.host, Host::V6(address, _) if address.is_multicast())
+            || matches!(uri.host, Host::V4(address) if address.is_multicast())
+        {
+            return Err(format!("{text:?} is a group: list its members, or use ect=multicast"));
+        }
+        if own.iter().any(|own| own.is_of(&uri)) {
+            return Self::entity(uri)
+                .ok_or_else(|| format!("{text:?} is on this manager and no entity"));
+        }
+        Ok(Self::Resource(uri))
+    }
+    fn entity(uri: Uri) -> Option<Self> {
+        match <[String; 2]>::try_from(uri.path) {
+            Ok([root, name]) if root == ROOT && !name.is_empty() => {
+                Some(Self::Entity { name, query: uri.query })
+            }
+            _ => None,
+        }
+    }
+    /// The path and query of a resource.
+    pub(crate) fn local_part(&self) -> (&[String], &[String]) {
+        match self {
+            Self::Resource(uri) => (&uri.path, &uri.query),
+            Self::Entity { query, .. } => (&[], query),
+        }
+    }
+    /// A name within the characters of SenML (RFC 8428 s4.5.1): address without brackets, port if it is not the default,
+    /// path; `_` in place of any other character.
+    pub fn label(&self) -> String {
+        let mut label = String::new();
+        match self {
+            Self::Resource(uri) => {
+                match &uri.host {
+                    Host::Name(name) => label.push_str(name),
+                    Host::V4(address) => label.push_str(&address.to_string()),
+                    Host::V6(address, _) => label.push_str(&address.to_string()),
+                }
+                if let Some(port) =
+                    uri.explicit_port.filter(|port| *port != uri.scheme.default_port())
+                {
+                    write!(label, "_{port}").expect("a String takes everything");
+                }
+                for segment in &uri.path {
+                    label.push('/');
+                    label.push_str(segment);
+                }
+            }
+            Self::Entity { name, .. } => {
+                label.push_str(ROOT);
+                label.push('/');
+                label.push_str(name);
+            }
+        }
+        let allowed = |one: char| one.is_ascii_alphanumeric() || "-:./_".contains(one);
+        let mut label: String =
+            label.chars().map(|one| if allowed(one) { one } else { '_' }).collect();
+        // RFC 8428 s4.5.1: a letter or digit comes first.
+        if !label.starts_with(|one: char| one.is_ascii_alphanumeric()) {
+            label.insert(0, '0');
+        }
+        label
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Resource(uri) => uri.fmt(f),
+            Self::Entity { name, query } => {
+                write!(f, "/{ROOT}/{name}")?;
+                for (place, argument) in query.iter().enumerate() {
+                    write!(f, "{}{argument}", if place == 0 { '?' } else { '&' })?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// A request for the resource of a URI at its own node.
+pub(crate) fn request(method: Code, uri: &Uri) -> RequestTemplate {
+    let mut template = RequestTemplate::new(method, "/");
+    uri.insert_into(&mut template.options);
+    template
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own() -> Vec<Authority> {
+        vec![Authority::of(&"coap://gateway.example/".parse().expect("a URI"))]
+    }
+
+    #[test]
+    fn references_and_own_uris_name_entities() {
+        let room = Target::Entity { name: "room".into(), query: vec!["eo=avg".into()] };
+        assert_eq!(Target::parse("/e/room?eo=avg", &own()), Ok(room.clone()));
+        assert_eq!(Target::parse("coap://gateway.example/e/room?eo=avg", &own()), Ok(room.clone()));
+        assert_eq!(room.to_string(), "/e/room?eo=avg");
+        assert_eq!(room.label(), "e/room");
+        assert!(Target::parse("/f/room", &own()).is_err_and(|why| why.contains("/e/NAME")));
+        assert!(Target::parse("coap://gateway.example/x", &own()).is_err());
+    }
+
+    #[test]
+    fn resources_are_uris_of_single_nodes() {
+        let lamp = Target::parse("coap://[fd00::1]:61616/s/t?x", &own()).expect("a resource");
+        assert_eq!(lamp.label(), "fd00::1_61616/s/t");
+        assert_eq!(lamp.to_string(), "coap://[fd00::1]:61616/s/t?x");
+        for (text, why) in [
+            ("lamp", "begins with coap://"),
+            ("coap://[ff02::fd]/s", "is a group"),
+            ("coap://224.0.1.187/s", "is a group"),
+        ] {
+            let error = Target::parse(text, &own()).expect_err(text);
+            assert!(error.contains(why), "{error}");
+        }
+        assert_eq!(Target::parse("coap://[::1]/a b", &[]).expect("a blank").label(), "0::1/a_b");
+    }
+
+    #[test]
+    fn a_domain_is_a_prefix_of_64_bits() {
+        let domain = |text: &str| Authority::of(&text.parse().expect(text)).domain();
+        assert_eq!(domain("coap://[fd00::1]/a"), domain("coap://[fd00::2]:7/b"));
+        assert_ne!(domain("coap://[fd00::1]/a"), domain("coap://[fd00:0:0:1::1]/a"));
+        assert_ne!(domain("coap://10.0.0.1/"), domain("coap://10.0.0.2/"));
+    }
+}

@@ -1,0 +1,138 @@
+//! One timeslot at the receiver.
+
+use alloc::vec::Vec;
+
+use lowmesh_machine::Handle;
+use lowmesh_units::{Asn, Channel, Eui64, Instant};
+use lowmesh_wire::ieee802154::{Address, Frame, FrameType};
+
+use super::burst::Burst;
+use super::cell::CellId;
+use super::event::{Output, Reception};
+use super::membership::Membership;
+use super::shared::Shared;
+use crate::frame;
+use crate::params::{DUPLICATE_WINDOW, RX_WAIT};
+
+/// On which channel a node in a network listens in slot `asn`, when nothing is to be sent.
+pub(super) fn listens(asn: Asn, shared: &Shared) -> Option<Channel> {
+    if let Some((channel, _)) = shared.burst.and_then(|burst| burst.listens(asn)) {
+        return Some(channel);
+    }
+    let (_, channel_offset) = shared.listening_cell(asn)?;
+    Some(shared.config.hopping.channel(asn, channel_offset))
+}
+
+/// A frame was received in the slot that started at `slot_start`. Returns the acknowledgement to send.
+pub(super) fn on_frame(
+    slot_start: Instant,
+    heard: Reception<'_>,
+    membership: &mut Membership,
+    shared: &mut Shared,
+) -> Option<Vec<u8>> {
+    let is_scanning = matches!(membership, Membership::Scanning { .. });
+    // A scan counts as a whole.
+    if !is_scanning {
+        shared.time.received(heard.octets.len());
+        shared.time.listening_slots_used += 1;
+    }
+    // What does not decode, or is secured, is noise to this node.
+    let frame = Frame::parse(heard.octets).ok()?;
+    let Some(Address::Extended(source)) = frame.header.source else { return None };
+    if frame.header.destination_pan.is_some_and(|pan| pan != shared.config.pan) {
+        return None;
+    }
+    if !is_scanning {
+        return on_neighbour(slot_start, source, &frame, heard, membership, shared);
+    }
+    if frame.header.frame_type == FrameType::Beacon
+        && let Ok(Some(beacon)) = frame.payload_ies.tsch()
+    {
+        membership.join(slot_start, source, &beacon, shared);
+    }
+    if membership.is_synchronised() {
+        shared.time.joined(heard.octets.len());
+    }
+    None
+}
+
+/// A frame of a neighbour came while the node is in a network.
+fn on_neighbour(
+    slot_start: Instant,
+    source: Eui64,
+    frame: &Frame<'_>,
+    heard: Reception<'_>,
+    membership: &mut Membership,
+    shared: &mut Shared,
+) -> Option<Vec<u8>> {
+    let asn = shared.asn(slot_start);
+    shared.next_slot = shared.next_slot.max(asn + 1);
+    let channel = listens(asn, shared);
+    let cell = used_cell(asn, shared);
+    shared.links.note_heard(slot_start, source, heard.rssi);
+    if membership.time_source() == Some(source) {
+        membership.correct_clock(slot_start, -heard.late_micros, shared);
+    }
+    let broadcast = match frame.header.destination {
+        Some(Address::Extended(to)) if to == shared.me => false,
+        Some(Address::BROADCAST) => true,
+        _ => return None,
+    };
+    if frame.header.frame_type != FrameType::Data {
+        return None;
+    }
+    let sequence = frame.header.sequence?;
+    let mut is_duplicate = || {
+        let links = &mut shared.links;
+        links.is_duplicate(slot_start, source, sequence, heard.rssi, DUPLICATE_WINDOW)
+    };
+    if broadcast || !is_duplicate() {
+        shared.outbox.extend(delivered(source, cell, broadcast, frame, heard.handle));
+    }
+    // s6.7.4.2: a repetition is acknowledged too, since its acknowledgement was lost.
+    if broadcast || !frame.header.ack_request {
+        return None;
+    }
+    if frame.header.frame_pending
+        && let Some(channel) = channel
+    {
+        stay_on(asn, channel, cell, shared);
+    }
+    let ack = frame::ack(source, sequence, -heard.late_micros);
+    shared.time.acknowledged(ack.len());
+    Some(ack)
+}
+
+/// The cell of a frame in slot `asn`; the use of the cell that a burst began in is counted already.
+fn used_cell(asn: Asn, shared: &mut Shared) -> Option<CellId> {
+    if let Some((_, cell)) = shared.burst.and_then(|burst| burst.listens(asn)) {
+        return cell;
+    }
+    let (cell, _) = shared.listening_cell(asn)?;
+    shared.schedule.note_use(cell, |u| u.received += 1);
+    Some(cell)
+}
+
+/// A frame for this node in slot `asn` said that more follow.
+fn stay_on(asn: Asn, channel: Channel, cell: Option<CellId>, shared: &mut Shared) {
+    // A slot in which the schedule has the node listen is counted already.
+    if shared.listening_cell(asn + 1).is_none() {
+        shared.time.rx += RX_WAIT;
+    }
+    shared.burst = Some(Burst::heard(asn, channel, cell));
+}
+
+/// What a frame brings to the layers above; nothing for a keepalive.
+fn delivered(
+    source: Eui64,
+    cell: Option<CellId>,
+    broadcast: bool,
+    frame: &Frame<'_>,
+    handle: Handle,
+) -> Option<Output> {
+    if let Some(message) = frame.payload_ies.sixtop() {
+        return Some(Output::Sixtop { source, cell, message: message.to_vec() });
+    }
+    let payload = frame.payload.to_vec();
+    (!payload.is_empty()).then_some(Output::Received { source, cell, broadcast, payload, handle })
+}

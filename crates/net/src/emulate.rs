@@ -1,0 +1,202 @@
+//! A constrained link between two network namespaces of this machine, for any real program: packets leave one namespace
+//! through a TUN device, cross a [`Link`] in real time, and enter the other. Linux only.
+//!
+//! ```text
+//!   namespace a ── TUN ──> Link a to b ──> TUN ── namespace b
+//!               <── TUN ── Link b to a <── TUN ──
+//! ```
+//!
+//! [`Emulator::open`] makes both namespaces and removes them when it is dropped. Its caller repeats [`Emulator::step`].
+//! Making namespaces and devices needs root; errors say what is missing.
+
+mod capture;
+mod namespace;
+
+use std::io;
+use std::os::fd::AsFd as _;
+
+use lowmesh_machine::{Machine as _, earliest};
+use lowmesh_units::{Duration, Instant, NodeId, Purpose, Rng, Seed};
+use lowmesh_wired::{self as wired, Counters, Link};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
+use tun_rs::SyncDevice;
+
+pub use self::capture::Capture;
+pub use self::namespace::OpenError;
+use self::namespace::{Namespace, tun};
+use crate::clock::Clock;
+use crate::params::{EMULATED_BURST_PACKETS, EMULATED_PACKET_OCTETS_MAX};
+
+/// What to emulate.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The namespaces are named after it: `NAME-a` and `NAME-b`.
+    pub name: String,
+    /// The largest packet of both devices in octets.
+    pub mtu: u16,
+    /// Gives both ends IPv6 addresses too; their neighbour discovery then shares the link.
+    pub ipv6: bool,
+    /// The link from a to b, and the link from b to a.
+    pub links: [wired::Config; 2],
+    /// Jitter and loss are drawn from it.
+    pub seed: Seed,
+}
+
+/// One of the two ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The first.
+    A,
+    /// The second.
+    B,
+}
+
+impl End {
+    /// Both.
+    pub const BOTH: [Self; 2] = [Self::A, Self::B];
+
+    const fn index(self) -> usize {
+        self as usize
+    }
+    const fn other(self) -> Self {
+        match self {
+            Self::A => Self::B,
+            Self::B => Self::A,
+        }
+    }
+}
+
+/// What one direction has carried.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Totals {
+    /// Packets and octets.
+    pub counters: Counters,
+    /// Octets in the queue now.
+    pub queued_octets: u64,
+    /// The most octets that ever waited.
+    pub queued_octets_max: u64,
+    /// The mean of octets that waited, over time.
+    pub queued_octets_mean: f64,
+}
+
+/// One end with its device, and the link that begins here.
+struct Side {
+    namespace: Namespace,
+    device: SyncDevice,
+    link: Link<Vec<u8>>,
+    capture: Option<Capture>,
+}
+
+/// A link between two namespaces that exist as long as it does.
+pub struct Emulator {
+    sides: [Side; 2],
+    ipv6: bool,
+    clock: Clock,
+}
+
+impl Emulator {
+    /// Makes the namespaces, their devices and addresses. What was made before an error is removed.
+    pub fn open(plan: &Plan) -> Result<Self, OpenError> {
+        let side = |end: End| -> Result<Side, OpenError> {
+            let rng = Rng::stream(plan.seed, NodeId(end.index() as u16), Purpose::Wired);
+            let link = Link::new(plan.links[end.index()], rng)?;
+            let name = format!("{}-{}", plan.name, ["a", "b"][end.index()]);
+            let device = tun(&name)?;
+            let namespace = Namespace::create(&name)?;
+            namespace.adopt(end, plan.mtu, plan.ipv6)?;
+            Ok(Side { namespace, device, link, capture: None })
+        };
+        Ok(Self { sides: [side(End::A)?, side(End::B)?], ipv6: plan.ipv6, clock: Clock::start() })
+    }
+    /// The name of the namespace of an end, for `ip netns exec`.
+    pub fn namespace(&self, end: End) -> &str {
+        self.sides[end.index()].namespace.name()
+    }
+    /// The time since the start.
+    pub fn now(&self) -> Instant {
+        self.clock.now()
+    }
+    /// Records the packets that leave an end and arrive at it.
+    pub fn capture(&mut self, end: End, capture: Capture) {
+        self.sides[end.index()].capture = Some(capture);
+    }
+    /// What the link that begins at `end` has carried.
+    pub fn totals(&self, end: End) -> Totals {
+        let link = &self.sides[end.index()].link;
+        Totals {
+            counters: link.counters(),
+            queued_octets: link.queued_octets(),
+            queued_octets_max: link.history().largest(),
+            queued_octets_mean: link.history().mean(self.now()),
+        }
+    }
+    /// Waits for a packet or for a time of a link, at most `wait_max`, and works off what is due.
+    pub fn step(&mut self, wait_max: Duration) -> io::Result<()> {
+        let due = earliest(self.sides[0].link.next_deadline(), self.sides[1].link.next_deadline());
+        let wait = due.map_or(wait_max, |due| due.since(self.now()).min(wait_max));
+        self.wait(wait)?;
+        for end in End::BOTH {
+            self.receive(end)?;
+            let now = self.now();
+            let link = &mut self.sides[end.index()].link;
+            if link.next_deadline().is_some_and(|due| due <= now) {
+                let taken = link.handle(now, wired::Input::Deadline);
+                lowmesh_machine::debug_assert_accepted(taken);
+                self.deliver(end)?;
+            }
+        }
+        Ok(())
+    }
+    fn wait(&self, wait: Duration) -> io::Result<()> {
+        let mut watched =
+            self.sides.each_ref().map(|side| PollFd::new(side.device.as_fd(), PollFlags::POLLIN));
+        match ppoll(&mut watched, Some(TimeSpec::from_duration(wait.into())), None) {
+            Ok(_) | Err(Errno::EINTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+    /// Takes the packets that have left an end, as many as fit between two looks at the clock of the links.
+    fn receive(&mut self, end: End) -> io::Result<()> {
+        let mut buffer = vec![0; EMULATED_PACKET_OCTETS_MAX];
+        for _ in 0..EMULATED_BURST_PACKETS {
+            let side = &mut self.sides[end.index()];
+            let octets = match side.device.recv(&mut buffer) {
+                Ok(octets) => octets,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            };
+            let packet = &buffer[..octets];
+            if packet.is_empty() || (packet[0] >> 4 == 6 && !self.ipv6) {
+                continue;
+            }
+            let now = self.clock.now();
+            if let Some(capture) = &mut side.capture {
+                capture.write(now, packet)?;
+            }
+            let input = wired::Input::Packet { packet: packet.to_vec(), octets: octets as u32 };
+            let taken = side.link.handle(now, input);
+            lowmesh_machine::debug_assert_accepted(taken);
+            self.deliver(end)?;
+        }
+        Ok(())
+    }
+    /// Passes what has crossed the link that begins at `from` to the other end.
+    fn deliver(&mut self, from: End) -> io::Result<()> {
+        while let Some(output) = self.sides[from.index()].link.poll_output() {
+            let wired::Output::Arrived(packet) = output else { continue };
+            let now = self.clock.now();
+            let side = &mut self.sides[from.other().index()];
+            if let Some(capture) = &mut side.capture {
+                capture.write(now, &packet)?;
+            }
+            // The program at that end may have set the device down, which loses the packet.
+            let _lost = side.device.send(&packet);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+//! Which wire or line a packet takes: a path of the fewest, found once for each end that packets go to.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use lowmesh_units::NodeId;
+
+/// One step of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hop {
+    /// Over the wire to this node.
+    Wire(NodeId),
+    /// Over the line with this index.
+    Line(usize),
+}
+
+/// The paths between ends.
+#[derive(Debug, Default)]
+pub(super) struct Routes {
+    lines: Vec<[NodeId; 2]>,
+    wired: BTreeSet<NodeId>,
+    /// The next hop of every node towards an end.
+    towards: RefCell<BTreeMap<NodeId, BTreeMap<NodeId, Hop>>>,
+}
+
+impl Routes {
+    /// Paths over these lines, and over a wire that connects `wired`.
+    pub fn new(lines: Vec<[NodeId; 2]>, wired: BTreeSet<NodeId>) -> Self {
+        Self { lines, wired, towards: RefCell::default() }
+    }
+
+    /// The first step from `from` to `to`, if there is a path.
+    pub fn next(&self, from: NodeId, to: NodeId) -> Option<Hop> {
+        let mut towards = self.towards.borrow_mut();
+        towards.entry(to).or_insert_with(|| self.search(to)).get(&from).copied()
+    }
+
+    /// The next hop of every node that has a path to `to`, from the end backwards.
+    fn search(&self, to: NodeId) -> BTreeMap<NodeId, Hop> {
+        let (mut hops, mut open) = (BTreeMap::new(), VecDeque::from([to]));
+        while let Some(node) = open.pop_front() {
+            let lines = self.lines.iter().enumerate().filter_map(|(index, ends)| match *ends {
+                [near, far] if near == node => Some((far, Hop::Line(index))),
+                [near, far] if far == node => Some((near, Hop::Line(index))),
+                _ => None,
+            });
+            let wired = self.wired.contains(&node).then_some(&self.wired);
+            let wired = wired.into_iter().flatten().map(|other| (*other, Hop::Wire(node)));
+            for (other, hop) in lines.chain(wired).collect::<Vec<_>>() {
+                if other != to && !hops.contains_key(&other) {
+                    hops.insert(other, hop);
+                    open.push_back(other);
+                }
+            }
+        }
+        hops
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_has_the_fewest_steps() {
+        // 0 and 1 and 2 on the wire, 3 behind 2, 4 behind 3; 5 is alone.
+        let wired = [0, 1, 2].map(NodeId).into_iter().collect();
+        let lines = vec![[NodeId(2), NodeId(3)], [NodeId(3), NodeId(4)]];
+        let routes = Routes::new(lines, wired);
+        let next = |from, to| routes.next(NodeId(from), NodeId(to));
+        assert_eq!(next(0, 1), Some(Hop::Wire(NodeId(1))));
+        assert_eq!(next(0, 4), Some(Hop::Wire(NodeId(2))));
+        assert_eq!(next(2, 4), Some(Hop::Line(0)));
+        assert_eq!(next(4, 0), Some(Hop::Line(1)));
+        assert_eq!(next(3, 0), Some(Hop::Line(0)));
+        assert_eq!((next(0, 5), next(5, 0), next(1, 1)), (None, None, None));
+    }
+}
