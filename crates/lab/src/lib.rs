@@ -30,7 +30,7 @@
 //! let errors = Scenario::parse("mine", "name = \"x\"\n[rpl]\nmode = \"soring\"", &[]).unwrap_err();
 //! assert_eq!(
 //!     errors.to_string(),
-//!     "mine:3: rpl.mode = \"soring\": must be one of storing, non-storing; did you mean `storing`?"
+//!     "mine:3:8: rpl.mode = \"soring\": must be one of storing, non-storing, storing-multicast; did you mean `storing`?"
 //! );
 //! # Ok::<(), lowmesh_lab::scenario::LoadError>(())
 //! ```

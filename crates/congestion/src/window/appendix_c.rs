@@ -6,10 +6,10 @@
 use alloc::boxed::Box;
 
 use lowmesh_registry::Row;
-use lowmesh_units::{Duration, Instant};
+use lowmesh_units::Instant;
 
 use super::flight::Flight;
-use super::{Limits, Message, Permit, Window, WindowSnapshot};
+use super::{Limits, Message, Window};
 
 /// The row of [`AppendixC`].
 pub static ROW: Row<dyn Window> = Row::<dyn Window>::plain(
@@ -35,20 +35,17 @@ impl AppendixC {
 }
 
 impl Window for AppendixC {
-    fn permits(&self, size: u32, now: Instant) -> Permit {
-        self.flight.permits(size, self.window, None, now)
+    fn name(&self) -> &'static str {
+        ROW.name
     }
-    fn on_sent(&mut self, size: u32, now: Instant) {
-        self.flight.on_sent(size, self.window, now);
+    fn flight(&self) -> &Flight {
+        &self.flight
     }
-    fn on_discarded(&mut self, size: u32, _now: Instant) {
-        self.flight.remove(size);
+    fn flight_mut(&mut self) -> &mut Flight {
+        &mut self.flight
     }
-    fn on_acked(&mut self, message: Message, _rtt: Option<Duration>, _now: Instant) {
-        self.flight.remove(message.size);
-    }
-    fn on_lost(&mut self, messages: &[Message], _now: Instant) {
-        self.flight.remove_all(messages);
+    fn window(&self) -> u32 {
+        self.window
     }
     fn on_timeout(&mut self, messages: &[Message], _now: Instant) {
         self.flight.remove_all(messages);
@@ -56,19 +53,6 @@ impl Window for AppendixC {
     }
     fn on_ecn(&mut self, _sent: Instant, _now: Instant) {
         self.window = self.limits.clamp(self.window.saturating_sub(self.limits.message));
-    }
-    fn pacing_gap(&self, _size: u32) -> Option<Duration> {
-        None
-    }
-    fn snapshot(&self) -> WindowSnapshot {
-        WindowSnapshot {
-            window: self.window,
-            outstanding: self.flight.outstanding(),
-            threshold: None,
-        }
-    }
-    fn name(&self) -> &'static str {
-        ROW.name
     }
 }
 

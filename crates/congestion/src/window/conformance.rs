@@ -187,7 +187,7 @@ mod tests {
     use lowmesh_registry::Registry;
 
     use super::*;
-    use crate::window::fixed::Fixed;
+    use crate::window::{Fixed, Flight};
 
     #[test]
     fn every_window_keeps_the_rules() {
@@ -199,37 +199,22 @@ mod tests {
     struct Wrong(Fixed, fn(&mut WindowSnapshot));
 
     impl Window for Wrong {
-        fn permits(&self, size: u32, now: Instant) -> Permit {
-            self.0.permits(size, now)
+        fn name(&self) -> &'static str {
+            "wrong"
         }
-        fn on_sent(&mut self, size: u32, now: Instant) {
-            self.0.on_sent(size, now);
+        fn flight(&self) -> &Flight {
+            self.0.flight()
         }
-        fn on_discarded(&mut self, size: u32, now: Instant) {
-            self.0.on_discarded(size, now);
+        fn flight_mut(&mut self) -> &mut Flight {
+            self.0.flight_mut()
         }
-        fn on_acked(&mut self, message: Message, rtt: Option<Duration>, now: Instant) {
-            self.0.on_acked(message, rtt, now);
-        }
-        fn on_lost(&mut self, messages: &[Message], now: Instant) {
-            self.0.on_lost(messages, now);
-        }
-        fn on_timeout(&mut self, messages: &[Message], now: Instant) {
-            self.0.on_timeout(messages, now);
-        }
-        fn on_ecn(&mut self, sent: Instant, now: Instant) {
-            self.0.on_ecn(sent, now);
-        }
-        fn pacing_gap(&self, size: u32) -> Option<Duration> {
-            self.0.pacing_gap(size)
+        fn window(&self) -> u32 {
+            self.0.window()
         }
         fn snapshot(&self) -> WindowSnapshot {
             let mut snapshot = self.0.snapshot();
             (self.1)(&mut snapshot);
             snapshot
-        }
-        fn name(&self) -> &'static str {
-            "wrong"
         }
     }
 

@@ -3,10 +3,9 @@
 use alloc::boxed::Box;
 
 use lowmesh_registry::Row;
-use lowmesh_units::{Duration, Instant};
 
+use super::Window;
 use super::flight::Flight;
-use super::{Message, Permit, Window, WindowSnapshot};
 use crate::params::NSTART;
 
 /// The row of [`Fixed`].
@@ -36,44 +35,26 @@ impl Default for Fixed {
 }
 
 impl Window for Fixed {
-    fn permits(&self, size: u32, now: Instant) -> Permit {
-        // RFC 7252 s4.7: a client MUST strictly limit its simultaneous outstanding interactions to
-        // NSTART.
-        self.flight.permits(size, self.window, None, now)
-    }
-    fn on_sent(&mut self, size: u32, now: Instant) {
-        self.flight.on_sent(size, self.window, now);
-    }
-    fn on_discarded(&mut self, size: u32, _now: Instant) {
-        self.flight.remove(size);
-    }
-    fn on_acked(&mut self, message: Message, _rtt: Option<Duration>, _now: Instant) {
-        self.flight.remove(message.size);
-    }
-    fn on_lost(&mut self, messages: &[Message], _now: Instant) {
-        self.flight.remove_all(messages);
-    }
-    fn on_timeout(&mut self, messages: &[Message], _now: Instant) {
-        self.flight.remove_all(messages);
-    }
-    fn on_ecn(&mut self, _sent: Instant, _now: Instant) {}
-    fn pacing_gap(&self, _size: u32) -> Option<Duration> {
-        None
-    }
-    fn snapshot(&self) -> WindowSnapshot {
-        WindowSnapshot {
-            window: self.window,
-            outstanding: self.flight.outstanding(),
-            threshold: None,
-        }
-    }
     fn name(&self) -> &'static str {
         ROW.name
+    }
+    fn flight(&self) -> &Flight {
+        &self.flight
+    }
+    fn flight_mut(&mut self) -> &mut Flight {
+        &mut self.flight
+    }
+    /// RFC 7252 s4.7: a client MUST strictly limit its simultaneous outstanding interactions to NSTART.
+    fn window(&self) -> u32 {
+        self.window
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use lowmesh_units::Instant;
+
+    use super::super::Permit;
     use super::*;
 
     fn permit_after(mut window: Fixed, sent: u32) -> Permit {

@@ -17,7 +17,7 @@ use lowmesh_registry::Row;
 use lowmesh_units::{Duration, Instant};
 
 use super::flight::Flight;
-use super::{Limits, Message, Permit, Window, WindowSnapshot, latest};
+use super::{Limits, Message, Window, latest};
 use crate::params::{
     LLN_PATIENCE, LLN_PATIENCE_MAX, LLN_STRETCH_LOSS, LLN_STRETCH_MARK, LLN_STRETCH_MAX,
     LLN_STRETCH_ONE, LLN_STRETCH_TIMEOUT, LLN_WINDOW_MESSAGES_MAX,
@@ -77,22 +77,20 @@ impl Lln {
             self.window = self.limits.clamp(self.window.saturating_add(self.limits.message));
         }
     }
-    fn gap(&self, size: u32) -> Duration {
-        // Before the first sample the window is at its least, and acknowledgements are the clock.
-        let srtt = self.rtt.srtt().unwrap_or(Duration::ZERO);
-        srtt * self.stretch * u64::from(size) / (LLN_STRETCH_ONE * u64::from(self.window))
-    }
 }
 
 impl Window for Lln {
-    fn permits(&self, size: u32, now: Instant) -> Permit {
-        self.flight.permits(size, self.window, Some(self.gap(size)), now)
+    fn name(&self) -> &'static str {
+        ROW.name
     }
-    fn on_sent(&mut self, size: u32, now: Instant) {
-        self.flight.on_sent(size, self.window, now);
+    fn flight(&self) -> &Flight {
+        &self.flight
     }
-    fn on_discarded(&mut self, size: u32, _now: Instant) {
-        self.flight.remove(size);
+    fn flight_mut(&mut self) -> &mut Flight {
+        &mut self.flight
+    }
+    fn window(&self) -> u32 {
+        self.window
     }
     fn on_acked(&mut self, message: Message, rtt: Option<Duration>, _now: Instant) {
         if let Some(rtt) = rtt {
@@ -129,22 +127,15 @@ impl Window for Lln {
         }
     }
     fn pacing_gap(&self, size: u32) -> Option<Duration> {
-        Some(self.gap(size))
-    }
-    fn snapshot(&self) -> WindowSnapshot {
-        WindowSnapshot {
-            window: self.window,
-            outstanding: self.flight.outstanding(),
-            threshold: None,
-        }
-    }
-    fn name(&self) -> &'static str {
-        ROW.name
+        // Before the first sample the window is at its least, and acknowledgements are the clock.
+        let srtt = self.rtt.srtt().unwrap_or(Duration::ZERO);
+        Some(srtt * self.stretch * u64::from(size) / (LLN_STRETCH_ONE * u64::from(self.window)))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Permit;
     use super::super::tests::{ack_all, acked, at, fill, window_of};
     use super::*;
 

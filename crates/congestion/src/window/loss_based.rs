@@ -9,7 +9,7 @@ use core::fmt::Debug;
 use lowmesh_units::{Duration, Instant};
 
 use super::flight::Flight;
-use super::{Ack, Limits, Message, Permit, Phase, PhaseChange, Window, WindowSnapshot, latest};
+use super::{Ack, Limits, Message, Phase, PhaseChange, Window, latest};
 
 /// How a window grows in congestion avoidance, and how far a loss reduces it.
 pub trait Growth: Debug + Send + 'static {
@@ -135,14 +135,20 @@ impl<G: Growth> LossBased<G> {
 }
 
 impl<G: Growth> Window for LossBased<G> {
-    fn permits(&self, size: u32, now: Instant) -> Permit {
-        self.flight.permits(size, self.window, None, now)
+    fn name(&self) -> &'static str {
+        G::NAME
     }
-    fn on_sent(&mut self, size: u32, now: Instant) {
-        self.flight.on_sent(size, self.window, now);
+    fn flight(&self) -> &Flight {
+        &self.flight
     }
-    fn on_discarded(&mut self, size: u32, _now: Instant) {
-        self.flight.remove(size);
+    fn flight_mut(&mut self) -> &mut Flight {
+        &mut self.flight
+    }
+    fn window(&self) -> u32 {
+        self.window
+    }
+    fn threshold(&self) -> Option<u32> {
+        (self.threshold < self.limits.max).then_some(self.threshold)
     }
     fn on_acked(&mut self, message: Message, rtt: Option<Duration>, now: Instant) {
         self.rtt = rtt.or(self.rtt);
@@ -174,9 +180,6 @@ impl<G: Growth> Window for LossBased<G> {
         if !self.flight.is_in_recovery(sent) {
             self.reduce_now(now);
         }
-    }
-    fn pacing_gap(&self, _size: u32) -> Option<Duration> {
-        None
     }
     fn on_ack(&mut self, ack: &Ack<'_>, now: Instant) {
         self.rtt = ack.rtt.or(self.rtt);
@@ -217,15 +220,5 @@ impl<G: Growth> Window for LossBased<G> {
     }
     fn recovers_itself(&self) -> bool {
         false
-    }
-    fn snapshot(&self) -> WindowSnapshot {
-        WindowSnapshot {
-            window: self.window,
-            outstanding: self.flight.outstanding(),
-            threshold: (self.threshold < self.limits.max).then_some(self.threshold),
-        }
-    }
-    fn name(&self) -> &'static str {
-        G::NAME
     }
 }

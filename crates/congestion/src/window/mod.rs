@@ -9,7 +9,7 @@ pub mod bbr;
 pub mod conformance;
 pub mod cubic;
 pub mod fixed;
-mod flight;
+pub mod flight;
 mod hystart;
 pub mod lln;
 pub mod loss_based;
@@ -23,6 +23,7 @@ pub use appendix_c::AppendixC;
 pub use bbr::Bbr;
 pub use cubic::Cubic;
 pub use fixed::Fixed;
+pub use flight::Flight;
 pub use lln::Lln;
 pub use newreno::NewReno;
 pub use quic::Quic;
@@ -36,29 +37,57 @@ use core::fmt::Debug;
 use lowmesh_registry::{Algorithm, Breach, Row};
 use lowmesh_units::{Duration, Instant};
 
-/// Whether to send now, later or not at all.
+/// How much may be in flight to one destination: a [`Flight`], and what signals do to its bound. A window declares what
+/// differs; by default it never changes and never paces.
 ///
 /// A known loss ([`Window::on_lost`]) and a timeout ([`Window::on_timeout`]) are different signals.
 /// When one packet brings several of them, acknowledgements come first.
 pub trait Window: Debug + Send {
-    /// Whether a message of `size` may leave. One always may, sooner or later, when nothing is on its way.
-    fn permits(&self, size: u32, now: Instant) -> Permit;
-    /// A message of `size` left at `now`.
-    fn on_sent(&mut self, size: u32, now: Instant);
-    /// A message of `size` is no longer of interest, without a verdict on the path.
-    fn on_discarded(&mut self, size: u32, now: Instant);
-    /// `message` was acknowledged, `rtt` after it left if that is known: no sample comes of a message
-    /// that was sent more than once, or whose acknowledgement had to wait for another.
-    fn on_acked(&mut self, message: Message, rtt: Option<Duration>, now: Instant);
-    /// `messages` are known to be lost, while others came through.
-    fn on_lost(&mut self, messages: &[Message], now: Instant);
-    /// Nothing came back for a whole timeout; `messages` are given up or will be retransmitted.
-    fn on_timeout(&mut self, messages: &[Message], now: Instant);
-    /// The path marked a message that left at `sent` instead of dropping it.
-    fn on_ecn(&mut self, sent: Instant, now: Instant);
+    /// The name in its row.
+    fn name(&self) -> &'static str;
+    /// What is in flight.
+    fn flight(&self) -> &Flight;
+    /// The same, to count with.
+    fn flight_mut(&mut self) -> &mut Flight;
+    /// How much may be in flight.
+    fn window(&self) -> u32;
+    /// Where slow start ends, if the window has one and has met its end.
+    fn threshold(&self) -> Option<u32> {
+        None
+    }
     /// How long to wait after a message of `size` left before the next may leave; `None` when the window does
     /// not pace. [`Window::permits`] counts with it.
-    fn pacing_gap(&self, size: u32) -> Option<Duration>;
+    fn pacing_gap(&self, _size: u32) -> Option<Duration> {
+        None
+    }
+    /// Whether a message of `size` may leave. One always may, sooner or later, when nothing is in flight.
+    fn permits(&self, size: u32, now: Instant) -> Permit {
+        self.flight().permits(size, self.window(), self.pacing_gap(size), now)
+    }
+    /// A message of `size` left at `now`.
+    fn on_sent(&mut self, size: u32, now: Instant) {
+        let window = self.window();
+        self.flight_mut().on_sent(size, window, now);
+    }
+    /// A message of `size` is no longer of interest, without a verdict on the path.
+    fn on_discarded(&mut self, size: u32, _now: Instant) {
+        self.flight_mut().remove(size);
+    }
+    /// `message` was acknowledged, `rtt` after it left if that is known: no sample comes of a message
+    /// that was sent more than once, or whose acknowledgement had to wait for another.
+    fn on_acked(&mut self, message: Message, _rtt: Option<Duration>, _now: Instant) {
+        self.flight_mut().remove(message.size);
+    }
+    /// `messages` are known to be lost, while others came through.
+    fn on_lost(&mut self, messages: &[Message], _now: Instant) {
+        self.flight_mut().remove_all(messages);
+    }
+    /// Nothing came back for a whole timeout; `messages` are given up or will be retransmitted.
+    fn on_timeout(&mut self, messages: &[Message], _now: Instant) {
+        self.flight_mut().remove_all(messages);
+    }
+    /// The path marked a message that left at `sent` instead of dropping it.
+    fn on_ecn(&mut self, _sent: Instant, _now: Instant) {}
     /// An acknowledgement came to a sender that finds losses itself (TCP), which calls this in place of
     /// [`Window::on_acked`] and [`Window::on_lost`]. Windows without a rule of their own get those signals.
     fn on_ack(&mut self, ack: &Ack<'_>, now: Instant) {
@@ -99,10 +128,14 @@ pub trait Window: Debug + Send {
     fn limits_rate(&self) -> bool {
         false
     }
-    /// What it believes, for plots.
-    fn snapshot(&self) -> WindowSnapshot;
-    /// The name in its row.
-    fn name(&self) -> &'static str;
+    /// The state of the window, for plots.
+    fn snapshot(&self) -> WindowSnapshot {
+        WindowSnapshot {
+            window: self.window(),
+            outstanding: self.flight().outstanding(),
+            threshold: self.threshold(),
+        }
+    }
 }
 
 /// A window has no parameters of its own: its caller gives the limits.

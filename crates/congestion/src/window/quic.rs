@@ -17,7 +17,7 @@ use lowmesh_registry::Row;
 use lowmesh_units::{Duration, Instant};
 
 use super::flight::Flight;
-use super::{Limits, Message, Permit, Window, WindowSnapshot, latest};
+use super::{Limits, Message, Window, latest};
 use crate::params::{
     QUIC_GRANULARITY, QUIC_INITIAL_RTT, QUIC_PACING, QUIC_PERSISTENT_CONGESTION_THRESHOLD,
     RFC6298_K,
@@ -96,22 +96,23 @@ impl Quic {
         let spread = (RFC6298_K * rttvar).max(QUIC_GRANULARITY.as_secs_f64());
         Duration::from_secs_f64(srtt + spread) * QUIC_PERSISTENT_CONGESTION_THRESHOLD
     }
-    fn gap(&self, size: u32) -> Duration {
-        let srtt = self.rtt.srtt().unwrap_or(QUIC_INITIAL_RTT);
-        // RFC 9002 s7.7: rate = N * congestion_window / smoothed_rtt.
-        srtt * u64::from(size) * QUIC_PACING.1 / (u64::from(self.window) * QUIC_PACING.0)
-    }
 }
 
 impl Window for Quic {
-    fn permits(&self, size: u32, now: Instant) -> Permit {
-        self.flight.permits(size, self.window, Some(self.gap(size)), now)
+    fn name(&self) -> &'static str {
+        ROW.name
     }
-    fn on_sent(&mut self, size: u32, now: Instant) {
-        self.flight.on_sent(size, self.window, now);
+    fn flight(&self) -> &Flight {
+        &self.flight
     }
-    fn on_discarded(&mut self, size: u32, _now: Instant) {
-        self.flight.remove(size);
+    fn flight_mut(&mut self) -> &mut Flight {
+        &mut self.flight
+    }
+    fn window(&self) -> u32 {
+        self.window
+    }
+    fn threshold(&self) -> Option<u32> {
+        (self.threshold < self.limits.max).then_some(self.threshold)
     }
     fn on_acked(&mut self, message: Message, rtt: Option<Duration>, now: Instant) {
         if let Some(rtt) = rtt {
@@ -150,22 +151,15 @@ impl Window for Quic {
         self.reduce(sent, now);
     }
     fn pacing_gap(&self, size: u32) -> Option<Duration> {
-        Some(self.gap(size))
-    }
-    fn snapshot(&self) -> WindowSnapshot {
-        WindowSnapshot {
-            window: self.window,
-            outstanding: self.flight.outstanding(),
-            threshold: (self.threshold < self.limits.max).then_some(self.threshold),
-        }
-    }
-    fn name(&self) -> &'static str {
-        ROW.name
+        let srtt = self.rtt.srtt().unwrap_or(QUIC_INITIAL_RTT);
+        // RFC 9002 s7.7: rate = N * congestion_window / smoothed_rtt.
+        Some(srtt * u64::from(size) * QUIC_PACING.1 / (u64::from(self.window) * QUIC_PACING.0))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Permit;
     use super::super::tests::{ack_all, acked, at, fill, window_of};
     use super::*;
 

@@ -18,7 +18,7 @@ use lowmesh_registry::Row;
 use lowmesh_units::{Duration, Instant};
 
 use super::flight::Flight;
-use super::{Limits, Message, Permit, Window, WindowSnapshot, latest};
+use super::{Limits, Message, Window, latest};
 use crate::params::{
     ABE_BETA_ECN, RENO_LOSS_WINDOW_MESSAGES, RENO_THRESHOLD_MESSAGES_MIN, reno_initial_messages,
 };
@@ -117,14 +117,23 @@ impl Reno {
 }
 
 impl Window for Reno {
-    fn permits(&self, size: u32, now: Instant) -> Permit {
-        self.flight.permits(size, self.window, None, now)
+    fn name(&self) -> &'static str {
+        match self.mark_reaction {
+            MarkReaction::AsLoss => ROW.name,
+            MarkReaction::Abe => ABE_ROW.name,
+        }
     }
-    fn on_sent(&mut self, size: u32, now: Instant) {
-        self.flight.on_sent(size, self.window, now);
+    fn flight(&self) -> &Flight {
+        &self.flight
     }
-    fn on_discarded(&mut self, size: u32, _now: Instant) {
-        self.flight.remove(size);
+    fn flight_mut(&mut self) -> &mut Flight {
+        &mut self.flight
+    }
+    fn window(&self) -> u32 {
+        self.window
+    }
+    fn threshold(&self) -> Option<u32> {
+        (self.threshold < self.limits.max).then_some(self.threshold)
     }
     fn on_acked(&mut self, message: Message, _rtt: Option<Duration>, _now: Instant) {
         self.flight.remove(message.size);
@@ -159,22 +168,6 @@ impl Window for Reno {
             MarkReaction::Abe => ABE_BETA_ECN,
         };
         self.reduce(share, sent, now);
-    }
-    fn pacing_gap(&self, _size: u32) -> Option<Duration> {
-        None
-    }
-    fn snapshot(&self) -> WindowSnapshot {
-        WindowSnapshot {
-            window: self.window,
-            outstanding: self.flight.outstanding(),
-            threshold: (self.threshold < self.limits.max).then_some(self.threshold),
-        }
-    }
-    fn name(&self) -> &'static str {
-        match self.mark_reaction {
-            MarkReaction::AsLoss => ROW.name,
-            MarkReaction::Abe => ABE_ROW.name,
-        }
     }
 }
 

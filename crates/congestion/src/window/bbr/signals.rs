@@ -4,12 +4,9 @@
 use lowmesh_units::{Duration, Instant};
 
 use super::{Bbr, FullPipe, Mode, Pacing, ROW, SENT_MAX, rate};
-use crate::window::{Ack, Message, Permit, Phase, PhaseChange, RateSample, Window, WindowSnapshot};
+use crate::window::{Ack, Flight, Message, Phase, PhaseChange, RateSample, Window};
 
 impl Bbr {
-    fn gap(&self, size: u32) -> Duration {
-        rate::time_of(size, self.pacing.bandwidth, self.pacing.gain)
-    }
     /// The rate since `sent`, which is when the acknowledged message left.
     fn sample(&mut self, message: Message, now: Instant) -> Option<RateSample> {
         while self.sent.front().is_some_and(|(sent, _)| *sent < message.sent) {
@@ -35,8 +32,17 @@ impl Bbr {
 }
 
 impl Window for Bbr {
-    fn permits(&self, size: u32, now: Instant) -> Permit {
-        self.flight.permits(size, self.window, Some(self.gap(size)), now)
+    fn name(&self) -> &'static str {
+        ROW.name
+    }
+    fn flight(&self) -> &Flight {
+        &self.flight
+    }
+    fn flight_mut(&mut self) -> &mut Flight {
+        &mut self.flight
+    }
+    fn window(&self) -> u32 {
+        self.window
     }
     fn on_sent(&mut self, size: u32, now: Instant) {
         self.flight.on_sent(size, self.window, now);
@@ -46,9 +52,6 @@ impl Window for Bbr {
             }
             self.sent.push_back((now, self.delivered));
         }
-    }
-    fn on_discarded(&mut self, size: u32, _now: Instant) {
-        self.flight.remove(size);
     }
     fn on_acked(&mut self, message: Message, rtt: Option<Duration>, now: Instant) {
         let in_flight_before = self.flight.outstanding();
@@ -71,7 +74,7 @@ impl Window for Bbr {
     /// BBR v1 does not read marks.
     fn on_ecn(&mut self, _sent: Instant, _now: Instant) {}
     fn pacing_gap(&self, size: u32) -> Option<Duration> {
-        Some(self.gap(size))
+        Some(rate::time_of(size, self.pacing.bandwidth, self.pacing.gain))
     }
     fn on_ack(&mut self, ack: &Ack<'_>, now: Instant) {
         self.flight.remove_all(ack.acked);
@@ -116,15 +119,5 @@ impl Window for Bbr {
     }
     fn limits_rate(&self) -> bool {
         self.mode == Mode::ProbeRtt
-    }
-    fn snapshot(&self) -> WindowSnapshot {
-        WindowSnapshot {
-            window: self.window,
-            outstanding: self.flight.outstanding(),
-            threshold: None,
-        }
-    }
-    fn name(&self) -> &'static str {
-        ROW.name
     }
 }
