@@ -20,7 +20,7 @@ pub trait Engine: Debug + Send {
         &mut self,
         now: Instant,
         event: Event<'_>,
-        surroundings: &dyn Surroundings,
+        context: &dyn NodeContext,
     ) -> Result<(), Rejected>;
     /// Takes the next thing that the engine wants done; to be called until `None` after each event.
     fn poll_output(&mut self) -> Option<Output>;
@@ -102,7 +102,7 @@ pub enum Event<'a> {
 }
 
 /// What routing and group membership know at a node while it calls the engine.
-pub trait Surroundings {
+pub trait NodeContext {
     /// The address of this node that is valid in the whole mesh.
     fn address(&self) -> Address;
     /// The address of the root of the DODAG (the DODAGID); the node's own address at the root. `None` before joining.

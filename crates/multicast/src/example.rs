@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use lowmesh_units::Eui64;
 use lowmesh_wire::ipv6::Address;
 
-use crate::engine::Surroundings;
+use crate::engine::NodeContext;
 
 /// An IPv6 header to ff05::1 without payload.
 pub const PACKET: [u8; 40] = [
@@ -17,7 +17,7 @@ pub const PACKET: [u8; 40] = [
 #[derive(Debug)]
 pub struct Root;
 
-impl Surroundings for Root {
+impl NodeContext for Root {
     fn address(&self) -> Address {
         Address([0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1])
     }

@@ -15,7 +15,7 @@ use lowmesh_registry::{Choice, Parameter, Row};
 use lowmesh_units::{Duration, Instant, Rng};
 use lowmesh_wire::ipv6::{Address, HOP_LIMIT_OFFSET};
 
-use crate::engine::{Engine, Event, Output, Reach, Receiver, Snapshot, Surroundings};
+use crate::engine::{Engine, Event, NodeContext, Output, Reach, Receiver, Snapshot};
 use crate::pacing;
 use crate::packet::{dropped, lower_hop_limit, originated, routable};
 use crate::params::{FLOOD_CELLS, FLOOD_JITTER, FLOOD_MEMORY, TIME_MAX};
@@ -128,18 +128,12 @@ impl Flood {
         Ok(())
     }
 
-    fn receive(
-        &mut self,
-        now: Instant,
-        packet: &[u8],
-        handle: Handle,
-        surroundings: &dyn Surroundings,
-    ) {
+    fn receive(&mut self, now: Instant, packet: &[u8], handle: Handle, context: &dyn NodeContext) {
         let Some(header) = routable(packet) else {
             self.outbox.push(dropped(handle, DropReason::Malformed));
             return;
         };
-        if header.source == surroundings.address() {
+        if header.source == context.address() {
             // The memory of a packet of this node may have ended, or the node restarted.
             self.outbox.push(dropped(handle, DropReason::Duplicate));
             return;
@@ -148,12 +142,12 @@ impl Flood {
             self.outbox.push(dropped(handle, reason));
             return;
         }
-        if surroundings.is_member(&header.destination) {
+        if context.is_member(&header.destination) {
             self.outbox.push(Output::Deliver { packet: packet.to_vec(), handle });
         }
         let mut packet = packet.to_vec();
         if lower_hop_limit(&mut packet) {
-            let due = now + self.wait(surroundings);
+            let due = now + self.wait(context);
             self.waiting.push(Waiting { due, packet, handle });
         } else {
             self.outbox.push(dropped(handle, DropReason::HopLimit));
@@ -161,8 +155,8 @@ impl Flood {
     }
 
     /// How long a packet waits that goes on.
-    fn wait(&mut self, surroundings: &dyn Surroundings) -> Duration {
-        match surroundings.broadcast_period() {
+    fn wait(&mut self, context: &dyn NodeContext) -> Duration {
+        match context.broadcast_period() {
             Some(period) => pacing::wait(&mut self.rng, period, self.cells),
             None => self.rng.duration(Duration::ZERO, self.jitter),
         }
@@ -193,13 +187,13 @@ impl Engine for Flood {
         &mut self,
         now: Instant,
         event: Event<'_>,
-        surroundings: &dyn Surroundings,
+        context: &dyn NodeContext,
     ) -> Result<(), Rejected> {
         self.expire(now);
         match event {
             Event::Originate { packet, handle } => self.originate(now, packet, handle)?,
             Event::Received { packet, handle, .. } => {
-                self.receive(now, packet, handle, surroundings);
+                self.receive(now, packet, handle, context);
             }
             // Flooding has no control messages.
             Event::Control { handle, .. } => {

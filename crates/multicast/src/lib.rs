@@ -10,7 +10,7 @@
 //! | `mpl` | RFC 7731: each message and the control message have a Trickle timer | seeds and messages | every node |
 //!
 //! An [`Engine`] is a machine without clock, socket or thread. A node calls it with an [`Event`] and with what routing and
-//! membership know ([`Surroundings`]), takes its [`Output`]s, and comes back at its deadline. Packets of scope 2 and less
+//! membership know ([`NodeContext`]), takes its [`Output`]s, and comes back at its deadline. Packets of scope 2 and less
 //! never enter an engine.
 //!
 //! Each copy of a packet that enters has a [`Handle`](lowmesh_machine::Handle). It leaves as [`Output::Deliver`], as
@@ -50,6 +50,4 @@ pub mod trickle;
 
 pub use account::Account;
 pub use copies::Copies;
-pub use engine::{
-    Engine, Event, MakeEngine, Output, Reach, Receiver, Snapshot, Surroundings, make,
-};
+pub use engine::{Engine, Event, MakeEngine, NodeContext, Output, Reach, Receiver, Snapshot, make};

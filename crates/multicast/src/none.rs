@@ -7,7 +7,7 @@ use lowmesh_machine::{DropReason, Handle, Outbox, Rejected};
 use lowmesh_registry::Row;
 use lowmesh_units::Instant;
 
-use crate::engine::{Engine, Event, Output, Reach, Receiver, Snapshot, Surroundings};
+use crate::engine::{Engine, Event, NodeContext, Output, Reach, Receiver, Snapshot};
 use crate::packet::{dropped, originated, routable};
 
 /// The row of [`Link`].
@@ -24,10 +24,10 @@ pub struct Link {
 }
 
 impl Link {
-    fn receive(&mut self, packet: &[u8], handle: Handle, surroundings: &dyn Surroundings) {
+    fn receive(&mut self, packet: &[u8], handle: Handle, context: &dyn NodeContext) {
         let output = match routable(packet) {
             None => dropped(handle, DropReason::Malformed),
-            Some(header) if surroundings.is_member(&header.destination) => {
+            Some(header) if context.is_member(&header.destination) => {
                 Output::Deliver { packet: packet.to_vec(), handle }
             }
             Some(_) => dropped(handle, DropReason::NotForUs),
@@ -41,7 +41,7 @@ impl Engine for Link {
         &mut self,
         _now: Instant,
         event: Event<'_>,
-        surroundings: &dyn Surroundings,
+        context: &dyn NodeContext,
     ) -> Result<(), Rejected> {
         match event {
             Event::Originate { packet, handle } => {
@@ -49,7 +49,7 @@ impl Engine for Link {
                 let (packet, to) = (packet.to_vec(), Receiver::Broadcast);
                 self.outbox.push(Output::Send { packet, to, handle });
             }
-            Event::Received { packet, handle, .. } => self.receive(packet, handle, surroundings),
+            Event::Received { packet, handle, .. } => self.receive(packet, handle, context),
             Event::Control { handle, .. } => {
                 self.outbox.push(dropped(handle, DropReason::NotForUs));
             }

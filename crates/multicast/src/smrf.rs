@@ -24,7 +24,7 @@ use lowmesh_wire::icmpv6::Icmpv6;
 use lowmesh_wire::ipv6::{Address, Header};
 
 use crate::copies::Copies;
-use crate::engine::{Engine, Event, Output, Reach, Receiver, Snapshot, Surroundings};
+use crate::engine::{Engine, Event, NodeContext, Output, Reach, Receiver, Snapshot};
 use crate::pacing;
 use crate::packet::{dropped, lower_hop_limit, originated, routable};
 use crate::params::{
@@ -134,18 +134,18 @@ impl Smrf {
         &mut self,
         packet: &[u8],
         handle: Handle,
-        surroundings: &dyn Surroundings,
+        context: &dyn NodeContext,
     ) -> Result<(), Rejected> {
         let header = originated(packet)?;
-        let Some(root) = surroundings.root() else {
+        let Some(root) = context.root() else {
             self.outbox.push(dropped(handle, DropReason::NotJoined));
             return Ok(());
         };
-        if !self.asks_root || surroundings.is_root() {
-            self.send_down(packet.to_vec(), &header.destination, handle, surroundings);
+        if !self.asks_root || context.is_root() {
+            self.send_down(packet.to_vec(), &header.destination, handle, context);
             return Ok(());
         }
-        match request::ask(packet, surroundings.address(), root) {
+        match request::ask(packet, context.address(), root) {
             Some(packet) => {
                 self.requests += 1;
                 self.outbox.push(Output::Route { packet, handle });
@@ -162,9 +162,9 @@ impl Smrf {
         packet: Vec<u8>,
         group: &Address,
         handle: Handle,
-        surroundings: &dyn Surroundings,
+        context: &dyn NodeContext,
     ) {
-        let receivers = self.copies.receivers(&surroundings.children(group));
+        let receivers = self.copies.receivers(&context.children(group));
         if receivers.is_empty() {
             self.outbox.push(dropped(handle, DropReason::NoRoute));
         }
@@ -177,26 +177,26 @@ impl Smrf {
         packet: &[u8],
         from: Eui64,
         handle: Handle,
-        surroundings: &dyn Surroundings,
+        context: &dyn NodeContext,
     ) {
         let Some(header) = routable(packet) else {
             self.outbox.push(dropped(handle, DropReason::Malformed));
             return;
         };
-        if surroundings.parent() != Some(from) {
-            let joined = surroundings.root().is_some();
+        if context.parent() != Some(from) {
+            let joined = context.root().is_some();
             let reason = if joined { DropReason::NotFromParent } else { DropReason::NotJoined };
             self.outbox.push(dropped(handle, reason));
             return;
         }
         let group = header.destination;
         // What this node sent through the root comes back to it from above.
-        let is_own = header.source == surroundings.address();
-        let is_delivered = surroundings.is_member(&group) && !is_own;
+        let is_own = header.source == context.address();
+        let is_delivered = context.is_member(&group) && !is_own;
         if is_delivered {
             self.outbox.push(Output::Deliver { packet: packet.to_vec(), handle });
         }
-        let children = surroundings.children(&group);
+        let children = context.children(&group);
         let mut packet = packet.to_vec();
         if children.is_empty() {
             if !is_delivered {
@@ -205,7 +205,7 @@ impl Smrf {
             }
         } else if lower_hop_limit(&mut packet) {
             let receivers = self.copies.receivers(&children);
-            let period = surroundings.broadcast_period();
+            let period = context.broadcast_period();
             let period = period.filter(|_| receivers.contains(&Receiver::Broadcast));
             let due = now + self.wait(period);
             self.keep(Onward { due, packet, receivers, handle });
@@ -255,7 +255,7 @@ impl Smrf {
         header: &Header,
         message: &Icmpv6,
         handle: Handle,
-        surroundings: &dyn Surroundings,
+        context: &dyn NodeContext,
     ) {
         let request = match message {
             Icmpv6::Other { kind: ESMRF_TYPE, code: 0, body } if self.asks_root => {
@@ -263,15 +263,15 @@ impl Smrf {
             }
             _ => None,
         };
-        let Some((group, packet)) = request.filter(|_| surroundings.is_root()) else {
+        let Some((group, packet)) = request.filter(|_| context.is_root()) else {
             self.refused += 1;
             self.outbox.push(dropped(handle, DropReason::Malformed));
             return;
         };
-        if surroundings.is_member(&group) {
+        if context.is_member(&group) {
             self.outbox.push(Output::Deliver { packet: packet.clone(), handle });
         }
-        self.send_down(packet, &group, handle, surroundings);
+        self.send_down(packet, &group, handle, context);
     }
 }
 
@@ -280,15 +280,15 @@ impl Engine for Smrf {
         &mut self,
         now: Instant,
         event: Event<'_>,
-        surroundings: &dyn Surroundings,
+        context: &dyn NodeContext,
     ) -> Result<(), Rejected> {
         match event {
-            Event::Originate { packet, handle } => self.originate(packet, handle, surroundings)?,
+            Event::Originate { packet, handle } => self.originate(packet, handle, context)?,
             Event::Received { packet, from, handle } => {
-                self.receive(now, packet, from, handle, surroundings);
+                self.receive(now, packet, from, handle, context);
             }
             Event::Control { header, message, handle } => {
-                self.take_request(header, message, handle, surroundings);
+                self.take_request(header, message, handle, context);
             }
             Event::Deadline => {}
         }

@@ -22,7 +22,7 @@ use crate::record::{Fate, GroupPacket, MemberFate};
 
 /// What a node did with a packet.
 #[derive(Clone, Copy, Debug, Default)]
-struct Passage {
+struct CopyState {
     delivered: Option<Instant>,
     drop: Option<(Layer, DropReason)>,
 }
@@ -33,7 +33,7 @@ struct Open {
     /// Its place in the record.
     place: usize,
     /// The nodes that have or had a copy.
-    passages: BTreeMap<NodeId, Passage>,
+    copies: BTreeMap<NodeId, CopyState>,
     /// The preferred parent of each node when the packet was sent.
     parents: Vec<Option<NodeId>>,
 }
@@ -61,33 +61,33 @@ impl GroupBook {
     /// A node sends a packet.
     pub(crate) fn addressed(&mut self, handle: Handle, addressed: Addressed) {
         let Addressed { at, node, group, members, parents } = addressed;
-        let passages = BTreeMap::from([(node, Passage::default())]);
-        self.open.insert(handle, Open { place: self.packets.len(), passages, parents });
+        let copies = BTreeMap::from([(node, CopyState::default())]);
+        self.open.insert(handle, Open { place: self.packets.len(), copies, parents });
         let open = |node| MemberFate { node, fate: Fate::Open };
         let members = members.into_iter().map(open).collect();
         self.packets.push(GroupPacket { node, group, sent: at, members });
     }
     /// A node has a copy.
     pub(crate) fn accepted(&mut self, handle: Handle, node: NodeId) {
-        self.passage(handle, node, |_| ());
+        self.update_copy(handle, node, |_| ());
     }
     /// A copy was delivered at a node.
     pub(crate) fn delivered(&mut self, now: Instant, handle: Handle, node: NodeId) {
-        self.passage(handle, node, |passage| _ = passage.delivered.get_or_insert(now));
+        self.update_copy(handle, node, |copy| _ = copy.delivered.get_or_insert(now));
     }
     /// A copy ended at a node.
     pub(crate) fn dropped(&mut self, dropped: Dropped, node: NodeId) {
         let Dropped { handle, layer, reason } = dropped;
-        self.passage(handle, node, |passage| {
+        self.update_copy(handle, node, |copy| {
             // That another copy is not wanted says nothing of the first one.
-            if passage.drop.is_none_or(|(_, before)| is_of_spare_copy(before)) {
-                passage.drop = Some((layer, reason));
+            if copy.drop.is_none_or(|(_, before)| is_of_spare_copy(before)) {
+                copy.drop = Some((layer, reason));
             }
         });
     }
-    fn passage(&mut self, handle: Handle, node: NodeId, change: impl FnOnce(&mut Passage)) {
+    fn update_copy(&mut self, handle: Handle, node: NodeId, change: impl FnOnce(&mut CopyState)) {
         if let Some(open) = self.open.get_mut(&handle) {
-            change(open.passages.entry(node).or_default());
+            change(open.copies.entry(node).or_default());
         }
     }
 
@@ -121,18 +121,18 @@ impl GroupBook {
 
 impl Open {
     fn delivered(&self, node: NodeId) -> Option<Instant> {
-        self.passages.get(&node)?.delivered
+        self.copies.get(&node)?.delivered
     }
     /// Why a member has no copy.
     fn reason(&self, member: NodeId) -> (Layer, DropReason) {
         let strong = |(_, reason): &(Layer, DropReason)| !is_of_spare_copy(*reason);
-        let drop_at = |node: &NodeId| self.passages.get(node).and_then(|passage| passage.drop);
+        let drop_at = |node: &NodeId| self.copies.get(node).and_then(|copy| copy.drop);
         if let Some(own) = drop_at(&member) {
             return own;
         }
         let parent = |node: NodeId| self.parents.get(node.index()).copied().flatten();
         let Some(first) = parent(member) else {
-            let source = self.passages.keys().find_map(|node| drop_at(node).filter(strong));
+            let source = self.copies.keys().find_map(|node| drop_at(node).filter(strong));
             let is_root = self.parents.contains(&Some(member));
             let unjoined = (Layer::Ipv6, DropReason::NotJoined);
             let unheard = (Layer::Mac, DropReason::Unheard);
@@ -140,7 +140,7 @@ impl Open {
         };
         // Parents may lead in a circle for a while.
         let upward = std::iter::successors(Some(first), |node| parent(*node));
-        let above = upward.take(self.parents.len()).find(|node| self.passages.contains_key(node));
+        let above = upward.take(self.parents.len()).find(|node| self.copies.contains_key(node));
         let cause = above.and_then(|node| drop_at(&node)).filter(strong);
         cause.unwrap_or((Layer::Mac, DropReason::Unheard))
     }

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use lowmesh_ipv6::Addresses;
 use lowmesh_machine::{Handle, Outbox, debug_assert_accepted};
-use lowmesh_multicast::{Account, Engine, Event, Output, Receiver, Snapshot, Surroundings, make};
+use lowmesh_multicast::{Account, Engine, Event, NodeContext, Output, Receiver, Snapshot, make};
 use lowmesh_registry::Choice;
 use lowmesh_units::{Duration, Eui64, Instant, Rng};
 use lowmesh_wire::ipv6::Address;
@@ -43,15 +43,10 @@ impl Multicast {
     }
 
     /// Tells the engine what happened; [`Multicast::poll`] then returns what it wants done.
-    pub(crate) fn handle(
-        &mut self,
-        now: Instant,
-        event: Event<'_>,
-        surroundings: &dyn Surroundings,
-    ) {
+    pub(crate) fn handle(&mut self, now: Instant, event: Event<'_>, context: &dyn NodeContext) {
         let engine = self.engine.as_mut();
         let mut account = Account::open(engine, &event);
-        debug_assert_accepted(engine.handle(now, event, surroundings));
+        debug_assert_accepted(engine.handle(now, event, context));
         let mut ends = Vec::new();
         while let Some(output) = engine.poll_output() {
             if let Output::Send { handle, .. }
@@ -118,7 +113,7 @@ pub(crate) struct Layers<'a> {
     pub(crate) period: Option<Duration>,
 }
 
-impl Surroundings for Layers<'_> {
+impl NodeContext for Layers<'_> {
     fn address(&self) -> Address {
         self.addresses.global()
     }

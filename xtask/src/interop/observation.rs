@@ -30,12 +30,12 @@ pub struct Watch {
     /// The server, and its port.
     served: Result<(u16, Command)>,
     observer: Command,
-    course: Course,
+    conditions: PathConditions,
 }
 
-/// How it goes.
+/// What the path does to datagrams, and what the observer keeps to.
 #[derive(Clone, Copy)]
-struct Course {
+struct PathConditions {
     path: &'static str,
     /// Chooses the datagrams that are lost.
     seed: u64,
@@ -61,31 +61,32 @@ impl Watch {
         observer: Command,
     ) -> Self {
         let served = two_free_ports().map(|port| (port, server(port)));
-        let course = Course { path, seed: 0, orders: true, confirmed: true, loses_acks: true };
-        Self { title, served, observer, course }
+        let conditions =
+            PathConditions { path, seed: 0, orders: true, confirmed: true, loses_acks: true };
+        Self { title, served, observer, conditions }
     }
     /// What chooses the datagrams that are lost.
     pub fn seed(self, seed: u64) -> Self {
-        Self { course: Course { seed, ..self.course }, ..self }
+        Self { conditions: PathConditions { seed, ..self.conditions }, ..self }
     }
     /// The observer leaves it to its application to see which state is newer.
     pub fn unordered(self) -> Self {
-        Self { course: Course { orders: false, ..self.course }, ..self }
+        Self { conditions: PathConditions { orders: false, ..self.conditions }, ..self }
     }
     /// Not all notifications are CON, and the last one may be lost for good: so the path is good by then.
     pub fn unconfirmed(self) -> Self {
-        Self { course: Course { confirmed: false, ..self.course }, ..self }
+        Self { conditions: PathConditions { confirmed: false, ..self.conditions }, ..self }
     }
     /// The observer acknowledges no second copy of a notification, though RFC 7252 s4.5 says that it SHOULD: so the path
     /// loses none of its acknowledgements.
     pub fn acknowledging_once(self) -> Self {
-        Self { course: Course { loses_acks: false, ..self.course }, ..self }
+        Self { conditions: PathConditions { loses_acks: false, ..self.conditions }, ..self }
     }
     /// The group of this one case.
     pub fn into_group(self, stage: Stage<'_>) -> Group<'_> {
         Box::new(move || {
             let (port, served) = self.served?;
-            let verdict = self.course.judge(stage.binary, port, served, self.observer);
+            let verdict = self.conditions.judge(stage.binary, port, served, self.observer);
             let title = format!("{} over a bad path", self.title);
             stage.tally.note(&title, verdict.map_err(|error| format!("{error:#}")));
             Ok(Port::in_the_open([port]))
@@ -93,7 +94,7 @@ impl Watch {
     }
 }
 
-impl Course {
+impl PathConditions {
     fn judge(self, binary: &Path, port: u16, served: Command, mut observer: Command) -> Result<()> {
         let Self { path, seed, orders, confirmed, loses_acks } = self;
         let _server = Peer::start(served, port)?;

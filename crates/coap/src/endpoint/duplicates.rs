@@ -48,14 +48,14 @@ pub(super) struct RememberedLimits {
 
 /// What is known of a message that has just come.
 #[derive(Debug)]
-pub(super) enum Sighting {
+pub(super) enum DuplicateState {
     /// It has not come before.
     New,
     /// It has come before, and this answered it.
     Again(Option<Reply>),
 }
 
-impl From<DuplicateCheck<'_>> for Sighting {
+impl From<DuplicateCheck<'_>> for DuplicateState {
     fn from(check: DuplicateCheck<'_>) -> Self {
         match check {
             DuplicateCheck::New => Self::New,
@@ -114,9 +114,9 @@ impl<P: PeerAddress> Remembered<P> {
         from: P,
         message_id: MessageId,
         now: Instant,
-    ) -> Sighting {
+    ) -> DuplicateState {
         self.forget_expired(peers, from, now);
-        let Some(peer) = peers.get_mut(&from) else { return Sighting::New };
+        let Some(peer) = peers.get_mut(&from) else { return DuplicateState::New };
         peer.seen.sight(message_id, now).into()
     }
 
@@ -127,12 +127,12 @@ impl<P: PeerAddress> Remembered<P> {
         from: P,
         view: &MessageView<'_>,
         now: Instant,
-    ) -> Sighting {
-        let Some(peer) = peers.get_mut(&from) else { return Sighting::New };
+    ) -> DuplicateState {
+        let Some(peer) = peers.get_mut(&from) else { return DuplicateState::New };
         let before = peer.seen.len();
         peer.seen.forget_expired(now);
-        let sighting = Sighting::from(peer.seen.sight(view.message_id(), now));
-        let is_new = matches!(sighting, Sighting::New);
+        let state = DuplicateState::from(peer.seen.sight(view.message_id(), now));
+        let is_new = matches!(state, DuplicateState::New);
         if is_new {
             let forgotten = peer.seen.remember_within(self.limits.per_peer, view, now);
             self.forgotten_early += forgotten as u64;
@@ -142,7 +142,7 @@ impl<P: PeerAddress> Remembered<P> {
         if is_new {
             self.keep_total(peers, from, now);
         }
-        sighting
+        state
     }
 
     /// Remembers a message of a known peer.

@@ -15,7 +15,7 @@ use lowmesh_units::{Instant, Rng};
 use lowmesh_wire::coap::{Kind, Message, MessageId, MessageView};
 
 use super::admission::Admission;
-use super::duplicates::{Remembered, RememberedLimits, Sighting};
+use super::duplicates::{DuplicateState, Remembered, RememberedLimits};
 use super::peers::Peers;
 use super::shares::Shares;
 use crate::event::{Discard, Purpose, ResponseTemplate};
@@ -281,8 +281,8 @@ impl<P: PeerAddress> MessageLayer<P> {
     /// RFC 7252 s4.5: a duplicate CON SHOULD be acknowledged with the same message and processed
     /// only once; a duplicate NON is ignored. True if the message is one.
     pub(super) fn is_duplicate(&mut self, from: P, view: &MessageView<'_>, now: Instant) -> bool {
-        let sighting = self.remembered.sight(&mut self.peers, from, view.message_id(), now);
-        self.answer_if_duplicate(from, view, sighting, now)
+        let state = self.remembered.sight(&mut self.peers, from, view.message_id(), now);
+        self.answer_if_duplicate(from, view, state, now)
     }
     /// The same for a request of an admitted peer; one that is new is remembered.
     pub(super) fn is_duplicate_request(
@@ -291,17 +291,17 @@ impl<P: PeerAddress> MessageLayer<P> {
         view: &MessageView<'_>,
         now: Instant,
     ) -> bool {
-        let sighting = self.remembered.sight_request(&mut self.peers, from, view, now);
-        self.answer_if_duplicate(from, view, sighting, now)
+        let state = self.remembered.sight_request(&mut self.peers, from, view, now);
+        self.answer_if_duplicate(from, view, state, now)
     }
     fn answer_if_duplicate(
         &mut self,
         to: P,
         view: &MessageView<'_>,
-        sighting: Sighting,
+        state: DuplicateState,
         now: Instant,
     ) -> bool {
-        let Sighting::Again(reply) = sighting else { return false };
+        let DuplicateState::Again(reply) = state else { return false };
         if let Some(Reply { bytes, handle, copies: copy }) = reply
             && view.kind() == Kind::Confirmable
         {

@@ -17,7 +17,7 @@ use lowmesh_wire::ipv6::{
 use lowmesh_wire::udp;
 
 use crate::account::Account;
-use crate::engine::{Engine, Event, Output, Receiver, Snapshot, Surroundings, make};
+use crate::engine::{Engine, Event, NodeContext, Output, Receiver, Snapshot, make};
 
 /// The group of all tests.
 pub(super) const GROUP: Address = Address([0xff, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x89, 0, 1]);
@@ -41,7 +41,7 @@ pub(super) struct Place {
     pub is_member: bool,
 }
 
-impl Surroundings for Place {
+impl NodeContext for Place {
     fn address(&self) -> Address {
         self.address
     }

@@ -6,7 +6,7 @@ use lowmesh_machine::{DropReason, Rejected};
 use lowmesh_registry::Registry;
 
 use super::*;
-use crate::engine::{Receiver, Snapshot, Surroundings};
+use crate::engine::{NodeContext, Receiver, Snapshot};
 use crate::{flood, mpl, smrf, trickle};
 
 #[test]
@@ -75,13 +75,13 @@ impl Engine for Storm {
         &mut self,
         _now: Instant,
         event: Event<'_>,
-        surroundings: &dyn Surroundings,
+        context: &dyn NodeContext,
     ) -> Result<(), Rejected> {
         let (packet, handle) = match event {
             Event::Originate { packet, handle } => (packet.to_vec(), handle),
             Event::Received { packet, handle, .. } => {
                 let mut packet = packet.to_vec();
-                if surroundings.is_member(&network::GROUP) {
+                if context.is_member(&network::GROUP) {
                     self.outputs.push(Output::Deliver { packet: packet.clone(), handle });
                 }
                 if self.lowers && !crate::packet::lower_hop_limit(&mut packet) {

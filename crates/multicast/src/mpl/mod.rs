@@ -29,7 +29,7 @@ use lowmesh_wire::ipv6::{
 };
 use lowmesh_wire::mpl::{Control, DataOption, SeedId, SeedInfo};
 
-use crate::engine::{Engine, Event, Output, Reach, Receiver, Snapshot, Surroundings};
+use crate::engine::{Engine, Event, NodeContext, Output, Reach, Receiver, Snapshot};
 use crate::pacing;
 use crate::packet::{
     control, decapsulate, dropped, encapsulate, lower_hop_limit, originated, routable,
@@ -131,14 +131,14 @@ impl Mpl {
         now: Instant,
         packet: &[u8],
         handle: Handle,
-        surroundings: &dyn Surroundings,
+        context: &dyn NodeContext,
     ) -> Result<(), Rejected> {
         let header = originated(packet)?;
         if packet[HOP_LIMIT_OFFSET] == 0 {
             self.outbox.push(dropped(handle, DropReason::HopLimit));
             return Ok(());
         }
-        let address = surroundings.address();
+        let address = context.address();
         let seed = self.seed_id.of(address);
         let option = DataOption { seed, is_largest: true, sequence: self.sequence };
         let mut octets = Vec::new();
@@ -162,13 +162,7 @@ impl Mpl {
         Ok(())
     }
 
-    fn receive(
-        &mut self,
-        now: Instant,
-        packet: &[u8],
-        handle: Handle,
-        surroundings: &dyn Surroundings,
-    ) {
+    fn receive(&mut self, now: Instant, packet: &[u8], handle: Handle, context: &dyn NodeContext) {
         let (header, option) = match self.read(packet) {
             Ok(read) => read,
             Err(reason) => {
@@ -176,7 +170,7 @@ impl Mpl {
                 return;
             }
         };
-        let address = surroundings.address();
+        let address = context.address();
         let seed = option.seed.resolve(header.source);
         self.hear(now, seed, &option);
         let is_own = seed == self.seed_id.of(address).resolve(address);
@@ -187,7 +181,7 @@ impl Mpl {
         let mut onward = packet.to_vec();
         let is_spent = !lower_hop_limit(&mut onward);
         if self.accept(now, seed, option.sequence, onward, handle, is_spent) && !is_own {
-            self.deliver(packet, handle, surroundings);
+            self.deliver(packet, handle, context);
         }
     }
 
@@ -262,7 +256,7 @@ impl Mpl {
     }
 
     /// Gives a message to the applications as its sender made it.
-    fn deliver(&mut self, packet: &[u8], handle: Handle, surroundings: &dyn Surroundings) {
+    fn deliver(&mut self, packet: &[u8], handle: Handle, context: &dyn NodeContext) {
         let Ok(plain) = without_hop_by_hop_option(packet, DataOption::TYPE) else { return };
         let (header, packet) = match decapsulate(&plain) {
             Some((header, inner)) => (header, inner.to_vec()),
@@ -271,7 +265,7 @@ impl Mpl {
                 Err(_) => return,
             },
         };
-        if surroundings.is_member(&header.destination) {
+        if context.is_member(&header.destination) {
             self.outbox.push(Output::Deliver { packet, handle });
         }
     }
@@ -395,16 +389,16 @@ impl Engine for Mpl {
         &mut self,
         now: Instant,
         event: Event<'_>,
-        surroundings: &dyn Surroundings,
+        context: &dyn NodeContext,
     ) -> Result<(), Rejected> {
-        self.period = surroundings.broadcast_period();
-        self.expire(now, surroundings.address());
+        self.period = context.broadcast_period();
+        self.expire(now, context.address());
         match event {
             Event::Originate { packet, handle } => {
-                self.originate(now, packet, handle, surroundings)?;
+                self.originate(now, packet, handle, context)?;
             }
             Event::Received { packet, handle, .. } => {
-                self.receive(now, packet, handle, surroundings);
+                self.receive(now, packet, handle, context);
             }
             Event::Control { header, message: Icmpv6::Mpl(message), .. }
                 if header.hop_limit == CONTROL_HOP_LIMIT

@@ -22,7 +22,7 @@ struct Place {
 
 const ROUTER: Place = Place { address: HERE, children: 2, is_member: true, is_joined: true };
 
-impl Surroundings for Place {
+impl NodeContext for Place {
     fn address(&self) -> Address {
         self.address
     }

@@ -31,7 +31,7 @@ use lowmesh_wire::trickle_multicast::{
     CONTROL_TYPE, DataOption, Parameters, Seed, SequenceList, emit_lists, parse_lists,
 };
 
-use crate::engine::{Engine, Event, Output, Reach, Receiver, Snapshot, Surroundings};
+use crate::engine::{Engine, Event, NodeContext, Output, Reach, Receiver, Snapshot};
 use crate::pacing;
 use crate::packet::{control, dropped, lower_hop_limit, originated, routable};
 use crate::params::{
@@ -190,13 +190,7 @@ impl Trickle {
         Ok(())
     }
 
-    fn receive(
-        &mut self,
-        now: Instant,
-        packet: &[u8],
-        handle: Handle,
-        surroundings: &dyn Surroundings,
-    ) {
+    fn receive(&mut self, now: Instant, packet: &[u8], handle: Handle, context: &dyn NodeContext) {
         let (header, option) = match read(packet) {
             Ok(read) => read,
             Err(reason) => {
@@ -204,7 +198,7 @@ impl Trickle {
                 return;
             }
         };
-        let is_own = header.source == surroundings.address();
+        let is_own = header.source == context.address();
         if is_own && !is_after(self.sequence, option.sequence) {
             // This node restarted: it goes on above what it sent before.
             self.sequence = option.sequence.wrapping_add(1) & 0x7fff;
@@ -228,7 +222,7 @@ impl Trickle {
             }
             let plain = without_hop_by_hop_option(packet, DataOption::TYPE).ok();
             if let Some(packet) =
-                plain.filter(|_| !is_own && surroundings.is_member(&header.destination))
+                plain.filter(|_| !is_own && context.is_member(&header.destination))
             {
                 self.outbox.push(Output::Deliver { packet, handle });
             }
@@ -373,14 +367,14 @@ impl Engine for Trickle {
         &mut self,
         now: Instant,
         event: Event<'_>,
-        surroundings: &dyn Surroundings,
+        context: &dyn NodeContext,
     ) -> Result<(), Rejected> {
-        self.period = surroundings.broadcast_period();
-        self.expire(now, surroundings.address());
+        self.period = context.broadcast_period();
+        self.expire(now, context.address());
         match event {
             Event::Originate { packet, handle } => self.originate(now, packet, handle)?,
             Event::Received { packet, handle, .. } => {
-                self.receive(now, packet, handle, surroundings);
+                self.receive(now, packet, handle, context);
             }
             Event::Control { header, message, handle } => {
                 if let Some(lists) = lists_of(header, message) {

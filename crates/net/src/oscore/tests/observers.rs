@@ -9,7 +9,7 @@ use super::*;
 const OBSERVERS_MAX: usize = 4;
 
 /// A server on the open Internet, and the contexts that its clients share.
-struct Site {
+struct OpenServer {
     server: Host<u16, Protected<u16, Endpoint<u16>>>,
     clients: Contexts,
     now: Instant,
@@ -17,7 +17,7 @@ struct Site {
     message_id: u16,
 }
 
-impl Site {
+impl OpenServer {
     fn new(folder: &Folder) -> Self {
         let limits = HostLimits { observers_max: OBSERVERS_MAX, ..HostLimits::default() };
         let rng = Rng::stream(Seed(5), NodeId(2), Purpose::Coap);
@@ -127,7 +127,7 @@ fn observes(answer: Option<Message>) -> bool {
 #[test]
 fn observers_that_others_have_displaced_leave_their_places() {
     let folder = Folder::new("observers-places");
-    let mut site = Site::new(&folder);
+    let mut site = OpenServer::new(&folder);
     let all = OBSERVERS_MAX as u16;
     for first in (0..96).step_by(2 * OBSERVERS_MAX) {
         // All places are taken without a proof; the next ones prove their addresses and take them over.
@@ -146,7 +146,7 @@ fn observers_that_others_have_displaced_leave_their_places() {
 #[test]
 fn an_observer_that_rejects_its_notification_leaves_its_place() {
     let folder = Folder::new("observers-reset");
-    let mut site = Site::observed(&folder);
+    let mut site = OpenServer::observed(&folder);
     let notification = site.change().remove(0).1;
     let reset = Message::new(Kind::Reset, Code::EMPTY, notification.message_id).to_vec();
     site.server.handle(site.now, Input::Datagram { from: 1, bytes: &reset }).expect("never fails");
@@ -156,7 +156,7 @@ fn an_observer_that_rejects_its_notification_leaves_its_place() {
 #[test]
 fn an_unproven_observer_whose_notification_was_lost_gets_the_next_one_after_its_next_message() {
     let folder = Folder::new("observers-lost");
-    let mut site = Site::observed(&folder);
+    let mut site = OpenServer::observed(&folder);
     assert_eq!(site.change().len(), 1);
     site.silence(Duration::from_secs(120));
     assert_eq!((site.server.observers(), site.kept()), (1, 1), "it waits");
