@@ -6,14 +6,14 @@
 //! | input | file and function |
 //! |---|---|
 //! | [`Event::Packet`], [`Event::Beginning`] | [`forward`]: `decide`, then the lent [`Routing::forward`] |
-//! | ... that is for this node | [`reassemble`]: `accept`, then [`udp`]: `receive` or `icmpv6`: `take` |
-//! | ... that ends here | `error`: `about` |
+//! | ... that is for this node | `receive`: `deliver`, which asks [`reassemble`], [`udp`] and `icmpv6` |
+//! | ... that ends here | `receive`: `end`, which asks `error`: `about` |
 //! | ... that is for a group further than the link | the multicast engine of the driver, then [`Event::Delivery`] |
 //! | [`Event::Uplink`] | [`forward`]: `decide`, then `send`: `enter` |
-//! | [`Event::Datagram`] | `send`: `datagram` |
+//! | [`Event::Datagram`] | `send`: `datagram_to` |
 //! | [`Event::Route`] | [`forward`]: as a packet that starts here |
 //! | [`Event::Message`] | `send`: `message` |
-//! | [`Event::Deadline`] | [`reassemble`]: `expire` |
+//! | [`Event::Deadline`] | `receive`: `on_deadline` |
 //!
 //! The parts:
 //!
@@ -51,6 +51,7 @@ pub mod packet;
 pub mod params;
 mod rate;
 pub mod reassemble;
+mod receive;
 mod registration;
 pub mod route;
 pub mod routing;

@@ -3,8 +3,8 @@
 //! ```text
 //!            Datagram, Message                 Datagram, Rpl, Pong, Trouble
 //!                  v                                        ^
-//!        Sender: a packet, its first hop        ports, Responder, Errors
-//!                  │                                        │ reassembly
+//!        Sender: a packet, its first hop                  Receiver
+//!                  │                                        │
 //!                  v                     Forward            │
 //!                 Send  <───────────────  Forwarder  ─── Deliver
 //!                                             ^
@@ -15,27 +15,26 @@
 
 use alloc::vec::Vec;
 
-use lowmesh_machine::{DropReason, Dropped, Handle, Layer, Machine, Outbox, Rejected, earliest};
+use lowmesh_machine::{DropReason, Handle, Layer, Machine, Outbox, Rejected};
 use lowmesh_units::{Eui64, Instant, NodeId, Rng};
 use lowmesh_wire::icmpv6::Icmpv6;
-use lowmesh_wire::ipv6::{Address, Header, UpperLayer, next_header};
+use lowmesh_wire::ipv6::{Address, Header};
 use lowmesh_wire::lowpan::Contexts;
 use lowmesh_wire::rpl::HopByHopOption;
-use lowmesh_wire::udp::HEADER_OCTETS as UDP_OCTETS;
 
 use crate::error::{Errors, Message};
-use crate::event::{Class, Datagram, ErrorCounters, Event, Input, Output, Packet, Route};
+use crate::event::{Class, ErrorCounters, Event, Input, Output, Route};
 use crate::forward::{Decision, Forwarder, may_be_on_link};
 use crate::fragment::Cutter;
-use crate::icmpv6::{Reply, Responder};
+use crate::icmpv6::Responder;
 use crate::name::Names;
 use crate::packet;
-use crate::packet::Flow;
-use crate::params::{ECHO_PORT, EXPERIMENTS, MTU};
-use crate::reassemble::{self, Outcome, Reassembly};
+use crate::params::{ECHO_PORT, MTU};
+use crate::reassemble::{self, Reassembly};
+use crate::receive::{self, Receiver, Rest};
 use crate::routing::{ForwardContext, Routing, Verdict};
 use crate::send::{EventContext, Sender};
-use crate::udp::{self, Ports};
+use crate::udp::Ports;
 use crate::uplink::{self, Uplink};
 use crate::{Addresses, Headers, RouteTable};
 
@@ -64,15 +63,9 @@ pub struct Config {
 pub struct Ipv6 {
     forwarder: Forwarder,
     sender: Sender,
-    reassembly: Reassembly,
-    ports: Ports,
-    responder: Responder,
-    errors: Errors,
+    receiver: Receiver,
     outbox: Outbox<Output>,
 }
-
-/// Where and why a packet ends.
-type End = (Layer, DropReason);
 
 impl Ipv6 {
     /// A node with these addresses and routes, on which the echo service alone listens; `rng` is a stream of purpose
@@ -89,10 +82,12 @@ impl Ipv6 {
                 cutter,
                 hop_limit: config.hop_limit,
             },
-            reassembly: Reassembly::new(config.reassembly),
-            ports,
-            responder: Responder::new(config.contexts, rng.fork()),
-            errors: Errors::new(config.errors),
+            receiver: Receiver {
+                reassembly: Reassembly::new(config.reassembly),
+                ports,
+                responder: Responder::new(config.contexts, rng.fork()),
+                errors: Errors::new(config.errors),
+            },
             outbox: Outbox::new(),
         }
     }
@@ -111,7 +106,7 @@ impl Ipv6 {
     }
     /// Datagrams to `port` come out as [`Output::Datagram`] from now on.
     pub fn open(&mut self, port: u16) {
-        self.ports.open(port);
+        self.receiver.ports.open(port);
     }
     /// A name for a packet that came without one.
     pub fn next_handle(&mut self, class: Class) -> Handle {
@@ -139,15 +134,15 @@ impl Ipv6 {
     }
     /// The ICMPv6 errors that were counted.
     pub const fn errors(&self) -> ErrorCounters {
-        self.errors.counters
+        self.receiver.errors.counters
     }
     /// The packets in reassembly, oldest first.
     pub fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
-        self.reassembly.handles()
+        self.receiver.reassembly.handles()
     }
     /// Octets of fragments that wait for others.
     pub fn reassembly_octets(&self) -> usize {
-        self.reassembly.octets()
+        self.receiver.reassembly.octets()
     }
 
     fn sending<'a>(
@@ -157,6 +152,15 @@ impl Ipv6 {
     ) -> (&'a mut Sender, EventContext<'a>) {
         let (forwarder, outbox) = (&self.forwarder, &mut self.outbox);
         (&mut self.sender, EventContext { now, forwarder, routing, outbox })
+    }
+
+    fn receiving<'a>(
+        &'a mut self,
+        now: Instant,
+        routing: &'a mut dyn Routing,
+    ) -> (&'a mut Receiver, Rest<'a>) {
+        let Self { forwarder, sender, receiver, outbox } = self;
+        (receiver, Rest { now, forwarder, sender, routing, outbox })
     }
 
     fn on_packet(
@@ -188,7 +192,7 @@ impl Ipv6 {
             Err(DropReason::NoRoute) if handle != Handle::NONE && self.leaves(&bytes) => {
                 self.outbox.push(uplink::leave(bytes, handle));
             }
-            Err(reason) => self.end(now, routing, &bytes, handle, (Layer::Ipv6, reason)),
+            Err(reason) => self.end(now, routing, &bytes, handle, reason),
         }
     }
 
@@ -197,7 +201,7 @@ impl Ipv6 {
         if may_be_on_link(header) {
             self.outbox.push(Output::Group { packet, from: Some(from), handle });
         } else {
-            self.refuse(handle, (Layer::Ipv6, DropReason::Malformed));
+            receive::refuse(&mut self.outbox, handle, (Layer::Ipv6, DropReason::Malformed));
         }
     }
 
@@ -211,7 +215,7 @@ impl Ipv6 {
     ) {
         match Headers::of_packet(&packet) {
             Ok(headers) => self.deliver(now, routing, packet, &headers, handle, None),
-            Err(reason) => self.refuse(handle, (Layer::Ipv6, reason)),
+            Err(reason) => receive::refuse(&mut self.outbox, handle, (Layer::Ipv6, reason)),
         }
     }
 
@@ -248,7 +252,7 @@ impl Ipv6 {
             // It is put together here, and leaves as a whole.
             Err(DropReason::NoRoute) if self.leaves(&beginning) => Route::Here,
             Err(reason) => {
-                self.end(now, routing, &beginning, handle, (Layer::Ipv6, reason));
+                self.end(now, routing, &beginning, handle, reason);
                 Route::None
             }
         };
@@ -287,10 +291,10 @@ impl Ipv6 {
         match entered {
             Ok((None, headers)) => self.deliver(now, routing, bytes, &headers, handle, None),
             Ok(_) if bytes.len() > MTU as usize => {
-                self.end(now, routing, &bytes, handle, (Layer::Ipv6, DropReason::TooLarge));
+                self.end(now, routing, &bytes, handle, DropReason::TooLarge);
             }
             Ok((next_hop, _)) => self.outbox.push(Output::Send { bytes, next_hop, handle }),
-            Err(reason) => self.end(now, routing, &bytes, handle, (Layer::Ipv6, reason)),
+            Err(reason) => self.end(now, routing, &bytes, handle, reason),
         }
     }
 
@@ -348,7 +352,6 @@ impl Ipv6 {
         Headers::of_beginning(bytes).is_ok_and(leads)
     }
 
-    /// Takes a packet that is for this node, or a fragment of one; `from` is the neighbour that sent it, if one did.
     fn deliver(
         &mut self,
         now: Instant,
@@ -358,167 +361,20 @@ impl Ipv6 {
         handle: Handle,
         from: Option<Eui64>,
     ) {
-        match self.reassembly.accept(now, packet, handle) {
-            Outcome::Whole(packet) => {
-                self.deliver_whole(now, routing, packet, headers, handle, from);
-            }
-            Outcome::Begun { displaced } => {
-                if let Some(displaced) = displaced {
-                    self.refuse(displaced, (Layer::Ipv6, DropReason::BufferFull));
-                }
-            }
-            Outcome::Merged => self.note(handle, Packet::PassedOn(handle)),
-            Outcome::Complete { packet, kept } => {
-                if kept.is_some() {
-                    self.note(handle, Packet::PassedOn(handle));
-                }
-                let handle = kept.unwrap_or(handle);
-                match Headers::of_packet(&packet) {
-                    Ok(headers) => self.deliver_whole(now, routing, packet, &headers, handle, from),
-                    Err(reason) => self.refuse(handle, (Layer::Ipv6, reason)),
-                }
-            }
-            Outcome::Dropped { reason, kept } => {
-                self.refuse(handle, (Layer::Ipv6, reason));
-                if let Some(kept) = kept {
-                    self.refuse(kept, (Layer::Ipv6, reason));
-                }
-            }
-        }
+        let (receiver, mut rest) = self.receiving(now, routing);
+        receiver.deliver(&mut rest, packet, headers, handle, from);
     }
 
-    fn deliver_whole(
+    fn end(
         &mut self,
         now: Instant,
         routing: &mut dyn Routing,
-        packet: Vec<u8>,
-        headers: &Headers,
+        packet: &[u8],
         handle: Handle,
-        from: Option<Eui64>,
+        reason: DropReason,
     ) {
-        if headers.unknown_option().is_some() {
-            return self.end(
-                now,
-                routing,
-                &packet,
-                handle,
-                (Layer::Ipv6, DropReason::UnknownOption),
-            );
-        }
-        let upper = match headers.upper_layer() {
-            Ok(upper) => upper,
-            Err(reason) => return self.refuse(handle, (Layer::Ipv6, reason)),
-        };
-        let result = match upper.next_header {
-            next_header::UDP => match self.accept_datagram(now, routing, &packet, headers) {
-                Ok(Some(flow)) => {
-                    let payload = upper.offset + UDP_OCTETS..packet.len();
-                    self.outbox.push(Output::Datagram(Datagram { flow, packet, payload }));
-                    return self.note(handle, Packet::Delivered(handle));
-                }
-                Ok(None) => Ok(()),
-                Err(reason) => Err((Layer::Udp, reason)),
-            },
-            next_header::ICMPV6 => {
-                match self.accept_message(now, routing, &packet, headers, upper, (from, handle)) {
-                    Ok(Accepted::Here) => Ok(()),
-                    Ok(Accepted::ByEngine) => return,
-                    Err(reason) => Err((Layer::Ipv6, reason)),
-                }
-            }
-            // RFC 8200 s4.7: nothing follows, so there is nothing to hear or to tell.
-            next_header::NONE => Ok(()),
-            _ => Err((Layer::Ipv6, DropReason::NoListener)),
-        };
-        match result {
-            Ok(()) => self.note(handle, Packet::Delivered(handle)),
-            Err(end) => self.end(now, routing, &packet, handle, end),
-        }
-    }
-
-    /// Takes a datagram: the flow of one that somebody else listens to, or none if it was for this layer.
-    fn accept_datagram(
-        &mut self,
-        now: Instant,
-        routing: &mut dyn Routing,
-        packet: &[u8],
-        headers: &Headers,
-    ) -> Result<Option<Flow>, DropReason> {
-        let received = udp::receive(packet, headers)?;
-        let flow = received.flow;
-        // RFC 4291 s2.5.2: nobody has this address, so there is no way back.
-        if flow.source.is_unspecified() {
-            return Err(DropReason::Malformed);
-        }
-        match flow.destination_port {
-            // Two echo services would keep each other busy for ever, and a group would answer all at once.
-            ECHO_PORT if flow.source_port == ECHO_PORT || flow.destination.is_multicast() => {
-                // The port is open, so there is nothing to tell.
-                Err(DropReason::NotForUs)
-            }
-            ECHO_PORT => {
-                let to = (flow.source, flow.source_port);
-                self.send_datagram(now, routing, ECHO_PORT, to, received.payload, Class::Response);
-                Ok(None)
-            }
-            port if self.ports.is_open(port) => Ok(Some(flow)),
-            _ => Err(DropReason::NoListener),
-        }
-    }
-
-    fn accept_message(
-        &mut self,
-        now: Instant,
-        routing: &mut dyn Routing,
-        packet: &[u8],
-        headers: &Headers,
-        upper: UpperLayer,
-        (from, handle): (Option<Eui64>, Handle),
-    ) -> Result<Accepted, DropReason> {
-        let (source, destination) = (headers.ip.source.0, headers.ip.destination.0);
-        let message = Icmpv6::parse(&packet[upper.offset..], &source, &destination)
-            .map_err(|_| DropReason::Malformed)?;
-        if is_of_engines(&message) {
-            // A message that carries a packet to a group has its name, and is not over before the packet is.
-            let carries = Names::is_group(handle);
-            let handle = if carries { handle } else { Handle::NONE };
-            self.outbox.push(Output::GroupControl { header: headers.ip, message, handle });
-            return Ok(if carries { Accepted::ByEngine } else { Accepted::Here });
-        }
-        match self.responder.take(now, &mut self.forwarder, &headers.ip, message, from)? {
-            Reply::None => {}
-            Reply::Tell(output) => {
-                if let Output::Trouble { problem, .. } = &output {
-                    self.errors.counters.received.note(*problem);
-                }
-                self.outbox.push(output);
-            }
-            Reply::Routed(message) => {
-                let (sender, mut context) = self.sending(now, routing);
-                sender.message(&mut context, &message);
-            }
-            Reply::OnLink(message, node) => {
-                let (sender, mut context) = self.sending(now, routing);
-                sender.message_on_link(&mut context, &message, node);
-            }
-        }
-        Ok(Accepted::Here)
-    }
-
-    fn send_datagram(
-        &mut self,
-        now: Instant,
-        routing: &mut dyn Routing,
-        source_port: u16,
-        to: (Address, u16),
-        payload: &[u8],
-        class: Class,
-    ) {
-        let (destination, destination_port) = to;
-        let source = self.addresses().source_for(&destination);
-        let flow = Flow { source, destination, source_port, destination_port };
-        let (sender, mut context) = self.sending(now, routing);
-        sender.datagram(&mut context, &flow, payload, class);
+        let (receiver, mut rest) = self.receiving(now, routing);
+        receiver.end(&mut rest, packet, handle, (Layer::Ipv6, reason));
     }
 
     fn send_message(
@@ -531,67 +387,6 @@ impl Ipv6 {
         let source = self.addresses().source_for(&destination);
         let (sender, mut context) = self.sending(now, routing);
         sender.message(&mut context, &Message { source, destination, body });
-    }
-
-    /// A packet ends here, and its source may hear of it.
-    fn end(
-        &mut self,
-        now: Instant,
-        routing: &mut dyn Routing,
-        packet: &[u8],
-        handle: Handle,
-        end: End,
-    ) {
-        let addresses = &self.forwarder.addresses;
-        if let Some(error) = self.errors.about(now, addresses, packet, handle, end) {
-            let (sender, mut context) = self.sending(now, routing);
-            sender.message(&mut context, &error);
-        }
-        self.refuse(handle, end);
-    }
-
-    fn refuse(&mut self, handle: Handle, (layer, reason): End) {
-        self.note(handle, Packet::Dropped(Dropped { handle, layer, reason }));
-    }
-
-    /// A broadcast has no account that a moment of its life could stand in.
-    fn note(&mut self, handle: Handle, packet: Packet) {
-        if handle != Handle::NONE {
-            self.outbox.push(Output::Packet(packet));
-        }
-    }
-
-    /// Ends the packets whose fragments did not all come, and sends the advertisements that waited.
-    fn on_deadline(&mut self, now: Instant, routing: &mut dyn Routing) {
-        while let Some((message, node)) = self.responder.waiting.take(now) {
-            let (sender, mut context) = self.sending(now, routing);
-            sender.message_on_link(&mut context, &message, node);
-        }
-        while let Some((handle, first)) = self.reassembly.expire(now) {
-            let end = (Layer::Ipv6, DropReason::ReassemblyTimeout);
-            match first {
-                // RFC 8200 s4.5: the source is told if the first fragment came.
-                Some(first) => self.end(now, routing, &first, handle, end),
-                None => self.refuse(handle, end),
-            }
-        }
-    }
-}
-
-/// Who has taken an ICMPv6 message.
-enum Accepted {
-    /// This layer.
-    Here,
-    /// A multicast engine, which has the copy of a packet now.
-    ByEngine,
-}
-
-/// True for the messages of multicast engines: RFC 7731 s6.2, and those of Contiki.
-fn is_of_engines(message: &Icmpv6) -> bool {
-    match message {
-        Icmpv6::Mpl(_) => true,
-        Icmpv6::Other { kind, .. } => EXPERIMENTS.contains(kind),
-        _ => false,
     }
 }
 
@@ -621,10 +416,14 @@ impl Machine for Ipv6 {
             Event::Delivery { packet, handle } => self.on_delivery(now, routing, packet, handle),
             Event::Route { packet, handle } => self.on_route(now, routing, packet, handle),
             Event::Datagram { source_port, to, payload, class } => {
-                self.send_datagram(now, routing, source_port, to, payload, class);
+                let (sender, mut context) = self.sending(now, routing);
+                sender.datagram_to(&mut context, source_port, to, payload, class);
             }
             Event::Message { to, message } => self.send_message(now, routing, to, message),
-            Event::Deadline => self.on_deadline(now, routing),
+            Event::Deadline => {
+                let (receiver, mut rest) = self.receiving(now, routing);
+                receiver.on_deadline(&mut rest);
+            }
         }
         Ok(())
     }
@@ -634,7 +433,7 @@ impl Machine for Ipv6 {
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        earliest(self.reassembly.next_deadline(), self.responder.waiting.next_deadline())
+        self.receiver.next_deadline()
     }
 }
 

@@ -86,8 +86,7 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    /// Sends a UDP datagram.
-    pub fn datagram(
+    fn datagram(
         &mut self,
         context: &mut EventContext<'_>,
         flow: &Flow,
@@ -102,6 +101,20 @@ impl Sender {
         let handle = self.name(context, class);
         let make = |option| packet::udp(flow, hop_limit, payload, |out| emit(option, out));
         self.send(context, flow.destination, handle, make);
+    }
+
+    /// Sends a UDP datagram from the address that suits where it goes.
+    pub fn datagram_to(
+        &mut self,
+        context: &mut EventContext<'_>,
+        source_port: u16,
+        (destination, destination_port): (Address, u16),
+        payload: &[u8],
+        class: Class,
+    ) {
+        let source = context.forwarder.addresses.source_for(&destination);
+        let flow = Flow { source, destination, source_port, destination_port };
+        self.datagram(context, &flow, payload, class);
     }
 
     /// Sends an ICMPv6 message, with the hop limit of its scope.

@@ -1,12 +1,13 @@
 //! The machine driven alone: packets and messages in, what it wants out.
 
+use lowmesh_machine::Dropped;
 use lowmesh_units::{Purpose, Seed};
 use lowmesh_wire::icmpv6::{Echo, Unreachable};
-use lowmesh_wire::ipv6::{HEADER_OCTETS, HOP_LIMIT_OFFSET, Header, Prefix};
+use lowmesh_wire::ipv6::{HEADER_OCTETS, HOP_LIMIT_OFFSET, Header, Prefix, next_header};
 
 use super::*;
-use crate::event::Problem;
-use crate::packet::{plain, udp};
+use crate::event::{Packet, Problem};
+use crate::packet::{Flow, plain, udp};
 use crate::params::{HOP_LIMIT, PREFIX};
 
 mod border;

@@ -1,7 +1,9 @@
 //! Tests of the whole machine: scripts for one node, and networks in virtual time.
 
+mod downward;
 mod formation;
 mod forwarding;
 mod graph;
 mod network;
 mod script;
+mod upward;

@@ -1,0 +1,210 @@
+//! A node and the ways down: DAOs of its own and of others, routes, memberships of groups.
+
+use lowmesh_units::Duration;
+use lowmesh_wire::rpl::{Dao, DaoAck, DaoStatus, Dio, Message, RplOption, Target};
+
+use super::network::{global, link_local};
+use super::script::{Script, dao, daos, dio, sent};
+use crate::{Config, Destination, Input, Mode, Output};
+
+const GROUP: [u8; 16] = [0xff, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xfd];
+
+/// Node 1 in the mode with multicast, which has heard the root.
+fn joined_with_groups() -> Script {
+    let mode = Mode::StoringMulticast;
+    let mut script = Script::of(Config::router(link_local(1)).with_mode(mode));
+    script.hear(0, &Message::Dio(Dio { mode, ..dio(128) }));
+    script
+}
+/// A DAO of a child for the group.
+fn group_dao(path_sequence: u8, path_lifetime: u8) -> Message {
+    let mut dao = dao(0, path_sequence, path_lifetime);
+    dao.options[0] = RplOption::Target(Target::host(GROUP));
+    Message::Dao(dao)
+}
+/// The path lifetimes of what DAOs tell of the group.
+fn told_of_group(outputs: &[Output]) -> Vec<u8> {
+    let options = daos(outputs).into_iter().flat_map(|dao| dao.options.windows(2));
+    let told = options.filter_map(|pair| match pair {
+        [RplOption::Target(target), RplOption::TransitInformation(transit)] => {
+            (target.prefix == GROUP).then_some(transit.path_lifetime)
+        }
+        _ => None,
+    });
+    told.collect()
+}
+
+#[test]
+fn a_new_parent_gets_all_routes_and_the_old_one_a_no_path() {
+    let mut script = Script::joined();
+    script.etx(0, 4.0);
+    script.hear(3, &Message::Dao(dao(3, 241, 30)));
+    script.pass(Duration::from_secs(10));
+    let outputs = script.hear(2, &Message::Dio(dio(160)));
+    assert_eq!(script.parent(), Some(2));
+    let farewell = daos(&outputs);
+    assert!(
+        matches!(farewell[0].options[1], RplOption::TransitInformation(t) if t.path_lifetime == 0)
+    );
+    let later = script.pass(Duration::from_secs(8));
+    let (to, _) = sent(&later).into_iter().find(|(_, m)| m.name() == "dao").expect("a DAO");
+    assert_eq!(to, Destination::Unicast(link_local(2)));
+    let targets: Vec<_> = daos(&later)[0].options.iter().step_by(2).collect();
+    let expected = [1, 3].map(|node| RplOption::Target(Target::host(global(node))));
+    assert_eq!(targets, expected.iter().collect::<Vec<_>>());
+}
+
+#[test]
+fn a_dao_is_repeated_with_its_sequence_until_the_ack_and_then_never() {
+    let mut script = Script::joined();
+    let outputs = script.pass(Duration::from_secs(60));
+    let sequences: Vec<u8> = daos(&outputs).iter().map(|dao| dao.sequence).collect();
+    assert!(sequences.len() >= 3 && sequences.iter().all(|s| *s == sequences[0]), "{sequences:?}");
+    let ack = DaoAck {
+        instance: 0,
+        sequence: sequences[0],
+        status: DaoStatus::ACCEPTED,
+        dodag_id: None,
+        options: Vec::new(),
+    };
+    script.hear(0, &Message::DaoAck(ack));
+    assert_eq!(daos(&script.pass(Duration::from_secs(300))), Vec::<&Dao>::new());
+}
+
+#[test]
+fn an_unanswered_dao_rests_after_its_retries_but_is_not_forgotten() {
+    let mut script = Script::joined();
+    let outputs = script.pass(Duration::from_secs(230));
+    assert_eq!(daos(&outputs).len(), 4);
+    let later = script.pass(Duration::from_secs(300));
+    assert!((1..=6).contains(&daos(&later).len()));
+}
+
+#[test]
+fn a_parent_that_wants_daos_by_its_dtsn_gets_one() {
+    let mut script = Script::of(Config { dao_ack: false, ..Config::router(link_local(1)) });
+    script.hear(0, &Message::Dio(dio(128)));
+    assert_eq!(daos(&script.pass(Duration::from_secs(60))).len(), 1);
+    script.hear(0, &Message::Dio(dio(128)));
+    assert_eq!(daos(&script.pass(Duration::from_secs(60))).len(), 0);
+    script.hear(0, &Message::Dio(Dio { dtsn: 241, ..dio(128) }));
+    assert_eq!(daos(&script.pass(Duration::from_secs(60))).len(), 1);
+}
+
+#[test]
+fn a_dao_is_acknowledged_and_older_news_ignored() {
+    let mut script = Script::of(Config::root(link_local(0), global(0)));
+    let outputs = script.hear(1, &Message::Dao(dao(3, 250, 30)));
+    let accepted = |(to, message): &(Destination, &Message)| {
+        *to == Destination::Unicast(link_local(1))
+            && matches!(message, Message::DaoAck(ack) if ack.sequence == 9 && ack.status.0 == 0)
+    };
+    assert!(sent(&outputs).iter().all(accepted) && sent(&outputs).len() == 1);
+    script.hear(2, &Message::Dao(dao(3, 249, 30)));
+    script.hear(1, &Message::Dao(dao(3, 249, 0)));
+    let via = |script: &Script| script.node.routes().next().map(|(_, route)| route.via);
+    assert_eq!(via(&script), Some(link_local(1)));
+    script.hear(2, &Message::Dao(dao(3, 251, 30)));
+    script.hear(1, &Message::Dao(dao(3, 251, 0)));
+    assert_eq!(via(&script), Some(link_local(2)), "a No-Path counts only from the next hop");
+}
+
+#[test]
+fn a_route_that_is_taken_back_serves_until_the_news_of_another_way() {
+    let mut script = Script::of(Config::root(link_local(0), global(0)));
+    let way = |script: &Script| script.node.next_hop(&global(3)).map(|next| next.address);
+    script.hear(1, &Message::Dao(dao(1, 250, 30)));
+    script.hear(1, &Message::Dao(dao(3, 250, 30)));
+    script.hear(1, &Message::Dao(dao(3, 250, 0)));
+    assert_eq!(way(&script), Some(link_local(1)), "it serves on");
+    script.hear(2, &Message::Dao(dao(3, 251, 30)));
+    assert_eq!(way(&script), Some(link_local(2)));
+    let removed = |outputs: &[Output]| {
+        outputs.iter().any(|output| matches!(output, Output::ChildRemoved { .. }))
+    };
+    // The last route of a child makes it no child at once, though it serves for a minute.
+    assert!(removed(&script.hear(2, &Message::Dao(dao(3, 252, 0)))));
+    script.pass(Duration::from_secs(59));
+    assert_eq!(way(&script), Some(link_local(2)));
+    assert!(!removed(&script.pass(Duration::from_secs(2))));
+    assert_eq!(way(&script), None);
+}
+
+#[test]
+fn a_full_table_refuses_and_the_refused_node_looks_elsewhere() {
+    let mut root = Script::of(Config { routes_max: 1, ..Config::root(link_local(0), global(0)) });
+    root.hear(1, &Message::Dao(dao(1, 241, 30)));
+    let outputs = root.hear(2, &Message::Dao(dao(2, 241, 30)));
+    assert!(matches!(sent(&outputs)[..], [(_, Message::DaoAck(ack))] if ack.status.is_rejection()));
+
+    let mut script = Script::joined();
+    script.etx(0, 2.0);
+    script.hear(2, &Message::Dio(dio(256)));
+    let before = script.pass(Duration::from_secs(8));
+    let sequence = daos(&before)[0].sequence;
+    let options = Vec::new();
+    let status = DaoStatus::REJECTED;
+    let refusal = DaoAck { instance: 0, sequence, status, dodag_id: None, options };
+    script.hear(0, &Message::DaoAck(refusal));
+    assert_eq!(script.parent(), Some(2));
+}
+
+#[test]
+fn a_dao_from_the_parent_ends_the_loop_of_two() {
+    let mut script = Script::joined();
+    script.hear(2, &Message::Dio(dio(200)));
+    script.hear(0, &Message::Dao(dao(0, 241, 30)));
+    assert_ne!(script.parent(), Some(0));
+}
+
+#[test]
+fn a_membership_goes_up_and_its_end_too() {
+    let mut script = joined_with_groups();
+    script.give(Input::Join { group: GROUP });
+    let told = told_of_group(&script.pass(Duration::from_secs(20)));
+    assert!(!told.is_empty() && told.iter().all(|lifetime| *lifetime > 0), "{told:?}");
+    let ack = DaoAck {
+        instance: 0,
+        sequence: 240,
+        status: DaoStatus::ACCEPTED,
+        dodag_id: None,
+        options: Vec::new(),
+    };
+    for sequence in 240..=255 {
+        script.hear(0, &Message::DaoAck(DaoAck { sequence, ..ack.clone() }));
+    }
+    script.give(Input::Leave { group: GROUP });
+    assert_eq!(told_of_group(&script.pass(Duration::from_secs(5))).first(), Some(&0));
+}
+
+#[test]
+fn a_node_that_joins_a_dodag_tells_of_its_groups() {
+    let mode = Mode::StoringMulticast;
+    let mut script = Script::of(Config::router(link_local(1)).with_mode(mode));
+    script.give(Input::Join { group: GROUP });
+    assert!(told_of_group(&script.pass(Duration::from_secs(20))).is_empty());
+    script.hear(0, &Message::Dio(Dio { mode, ..dio(128) }));
+    assert!(!told_of_group(&script.pass(Duration::from_secs(20))).is_empty());
+}
+
+#[test]
+fn a_child_registers_for_a_group_and_leaves_it() {
+    let mut script = joined_with_groups();
+    let subscribed = |script: &Script| script.node.subscribed(&GROUP).copied().collect::<Vec<_>>();
+    script.hear(2, &group_dao(240, 30));
+    assert_eq!(subscribed(&script), [link_local(2)]);
+    let told = told_of_group(&script.pass(Duration::from_secs(20)));
+    assert!(told.first().is_some_and(|lifetime| *lifetime > 0), "{told:?}");
+    script.hear(2, &group_dao(241, 0));
+    assert_eq!(subscribed(&script), [[0; 16]; 0]);
+    assert_eq!(script.node.children().count(), 0, "a group makes no child");
+}
+
+#[test]
+fn the_mode_without_multicast_takes_no_groups() {
+    let mut script = Script::joined();
+    script.hear(2, &group_dao(240, 30));
+    script.give(Input::Join { group: GROUP });
+    assert_eq!(script.node.subscribed(&GROUP).count(), 0);
+    assert!(told_of_group(&script.pass(Duration::from_secs(20))).is_empty());
+}
