@@ -1,4 +1,5 @@
-//! `docs`: every command in README.md, in the tutorials and in the how-tos runs, and prints what the page says.
+//! `docs`: every command in README.md, in the tutorials, in the how-tos and on some other pages runs, and prints what the page
+//! says.
 //!
 //! Each page runs in a fresh folder, with the built `lowmesh` on its path and an empty home. CONTRIBUTING.md ("A command in
 //! a tutorial") says what the words behind the language of a code block mean.
@@ -18,7 +19,9 @@ mod session;
 use page::{Commands, Page, Step};
 use session::{Places, Session};
 
-/// Folders of pages whose commands run, besides README.md.
+/// Single pages whose commands run.
+const PAGES: [&str; 2] = ["README.md", "docs/topics/groups.md"];
+/// Folders of pages whose commands run.
 const FOLDERS: [&str; 2] = ["docs/tutorials", "docs/how-to"];
 /// Programs of commands that a machine may lack; a page that needs one of these is skipped there.
 const OPTIONAL: [&str; 4] = ["bash", "jq", "openssl", "python3"];
@@ -69,7 +72,7 @@ pub fn file(path: &str, name: &str) -> Result<String> {
 /// All pages with commands whose path contains one of the names, in order.
 fn pages(names: &[&str]) -> Result<Vec<Page>> {
     let root = process::root();
-    let mut paths = vec!["README.md".to_owned()];
+    let mut paths = PAGES.map(str::to_owned).to_vec();
     for folder in FOLDERS {
         let entries =
             fs::read_dir(root.join(folder)).with_context(|| format!("cannot list {folder}"))?;

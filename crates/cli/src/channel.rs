@@ -87,7 +87,8 @@ impl Transfer {
     }
 }
 
-fn interface(text: &str) -> Result<Interface, String> {
+/// Reads the name of an interface.
+pub fn interface(text: &str) -> Result<Interface, String> {
     Interface::named(text).map_err(|error| error.to_string())
 }
 

@@ -19,6 +19,8 @@ pub enum Exit {
     ServerError,
     /// Keys or certificates do not fit.
     Security,
+    /// Some members of a group failed, others did not.
+    Partial,
     /// The user interrupted the command.
     Interrupted,
     /// A program that the verb has run ended with this code.
@@ -36,6 +38,7 @@ impl Exit {
             Self::ClientError => 4,
             Self::ServerError => 5,
             Self::Security => 6,
+            Self::Partial => 7,
             // The shell's convention: 128 and the number of SIGINT.
             Self::Interrupted => 130,
             Self::Command(code) => code,
@@ -52,6 +55,7 @@ impl Exit {
             Self::ClientError => "the server answered with 4.xx",
             Self::ServerError => "the server answered with 5.xx",
             Self::Security => "keys or certificates do not fit",
+            Self::Partial => "some members of a group failed, and others did not",
             Self::Interrupted => "interrupted with Ctrl-C; finished runs are in the store",
             Self::Command(_) => "that of the program",
         }

@@ -52,6 +52,13 @@ pub enum Failure {
         /// What would help.
         hint: &'static str,
     },
+    /// Some members of a group failed, and the output says which.
+    Partial {
+        /// How many failed.
+        failed: usize,
+        /// How many there are.
+        all: usize,
+    },
     /// A program that the verb has run ended with this exit code, and has said why.
     Ended(u8),
     /// The reader of our output has closed it, as `head` does.
@@ -88,6 +95,9 @@ impl Failure {
                 (message, Some(*hint))
             }
             Self::Refused { message, .. } => (message, None),
+            Self::Partial { failed, all } => {
+                return say!("error: {failed} of {all} members failed");
+            }
             Self::Ended(_) | Self::EnoughRead => return,
         };
         for line in message.lines() {
@@ -107,6 +117,7 @@ impl Failure {
             Self::NoAnswer { .. } => Exit::NoAnswer,
             Self::Refused { class, .. } => Exit::of_class(*class),
             Self::Security { .. } => Exit::Security,
+            Self::Partial { .. } => Exit::Partial,
             Self::Ended(code) => Exit::Command(*code),
             Self::EnoughRead => Exit::Done,
         }

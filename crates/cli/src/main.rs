@@ -17,6 +17,7 @@ mod duration;
 mod emulate;
 mod exit;
 mod failure;
+mod groups;
 mod interrupt;
 mod keygen;
 mod log;
@@ -71,6 +72,7 @@ enum Verb {
     Compare(compare::Args),
     #[cfg(target_os = "linux")]
     Emulate(emulate::Args),
+    Groups(groups::Args),
     Merge(merge::Args),
     Node(node::Args),
     Scenarios(scenarios::Args),
@@ -132,6 +134,7 @@ fn main() -> ExitCode {
         Verb::Compare(args) => compare::execute(args, stdout),
         #[cfg(target_os = "linux")]
         Verb::Emulate(args) => emulate::execute(args, stdout),
+        Verb::Groups(args) => groups::execute(args, stdout),
         Verb::Merge(args) => merge::execute(args, stdout),
         Verb::Node(args) => node::execute(args, stdout),
         Verb::Scenarios(args) => scenarios::execute(args, stdout),

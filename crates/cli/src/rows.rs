@@ -3,8 +3,11 @@
 use std::fmt::Write as _;
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
+use lowmesh_group::gate::Gate;
 use lowmesh_lab::scenario::{CHOICES, Key, Rows};
-use lowmesh_registry::{Algorithm, Registry};
+use lowmesh_registry::{Algorithm, Choice, Registry};
+
+use crate::failure::Failure;
 
 /// The longest line of the list in the help of `--set`, which stands ten columns from the left.
 const COLUMNS: usize = 70;
@@ -19,6 +22,17 @@ pub fn timers() -> PossibleValuesParser {
 /// The names of the congestion windows.
 pub fn windows() -> PossibleValuesParser {
     names(&Rows::default().windows)
+}
+
+/// The names of the gates of groups.
+pub fn gates() -> PossibleValuesParser {
+    names(&Registry::<dyn Gate>::builtin())
+}
+
+/// The gate of this name.
+pub fn gate(name: &str) -> Result<Choice<dyn Gate>, Failure> {
+    let chosen = Registry::<dyn Gate>::builtin().choose(name);
+    chosen.map_err(|error| Failure::usage(error, "see --gate"))
 }
 
 fn names<A: Algorithm + ?Sized>(registry: &Registry<A>) -> PossibleValuesParser {

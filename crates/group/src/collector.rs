@@ -3,7 +3,7 @@
 //! | operation | text | SenML |
 //! |---|---|---|
 //! | lst | a line a reading: name, value, unit | the readings |
-//! | avg, min, max | the number | a record `e/NAME/avg` |
+//! | avg, min, max | the number | a record `e/NAME/avg`, and a record `NAME/code` for each member in it |
 //! | any | a line a failure: name, `!`, code, reason | records `NAME/code` and `NAME/reason` |
 //!
 //! In text a single number stands alone, so that programs can read it; who failed is then in SenML only.
@@ -72,7 +72,8 @@ pub fn collect(question: &Question, outcomes: Vec<Outcome>) -> Result<Answer, Re
         readings = vec![combined(question, &readings)];
     }
     let code = if question.writes { Code::CHANGED } else { Code::CONTENT };
-    Ok(Answer { code, readings, max_age_s, rtt: None, is_combined, failures })
+    let combined = if is_combined { codes } else { Vec::new() };
+    Ok(Answer { code, readings, max_age_s, rtt: None, is_combined, combined, failures })
 }
 
 /// Whether the operation can use an answer.
@@ -198,6 +199,9 @@ fn records(answer: &Answer) -> Vec<Record> {
     for reading in &answer.readings {
         let unit = reading.unit.clone();
         records.push(Record { unit, ..record(reading.name.clone(), reading.value.clone()) });
+    }
+    for (label, code) in &answer.combined {
+        records.push(record(format!("{label}/code"), Value::Text(code.to_string())));
     }
     for (label, reason) in &answer.failures {
         records.push(record(format!("{label}/code"), Value::Text(reason.code().to_string())));

@@ -119,6 +119,8 @@ pub struct Answer {
     pub rtt: Option<Duration>,
     /// Whether its one value was computed of several.
     pub is_combined: bool,
+    /// Members whose values are in the combined one, each with the code of its answer.
+    pub combined: Vec<(String, Code)>,
     /// Members of a sub-entity that failed.
     pub failures: Vec<(String, Reason)>,
 }
@@ -140,8 +142,9 @@ pub(crate) fn read(
     }
     let max_age_s = message.options.get_uint(OptionNumber::MAX_AGE).unwrap_or(MAX_AGE_DEFAULT_S);
     let readings = readings(label, message)?;
-    let (code, is_combined, failures) = (message.code, false, Vec::new());
-    Ok(Answer { code, readings, max_age_s, rtt, is_combined, failures })
+    let (code, is_combined) = (message.code, false);
+    let (combined, failures) = (Vec::new(), Vec::new());
+    Ok(Answer { code, readings, max_age_s, rtt, is_combined, combined, failures })
 }
 
 fn readings(label: &str, message: &Message) -> Result<Vec<Reading>, Reason> {

@@ -2,7 +2,7 @@
 
 use super::page::{Example, Page};
 use crate::exit::Exit::{
-    self, ClientError, Done, Failed, Interrupted, NoAnswer, Security, ServerError, Usage,
+    self, ClientError, Done, Failed, Interrupted, NoAnswer, Partial, Security, ServerError, Usage,
 };
 
 /// How verbs end that compute from files.
@@ -11,6 +11,9 @@ const LOCAL: &[Exit] = &[Done, Failed, Usage];
 const RUNS: &[Exit] = &[Done, Failed, Usage, Interrupted];
 /// How verbs end that ask a server.
 const REQUEST: &[Exit] = &[Done, Failed, Usage, NoAnswer, ClientError, ServerError, Security];
+/// How verbs end that ask all members of a group.
+const MEMBERS: &[Exit] =
+    &[Done, Failed, Usage, NoAnswer, ClientError, ServerError, Security, Partial];
 /// How verbs end that ask over a node.
 const NODE_REQUEST: &[Exit] = &[Done, Failed, Usage, NoAnswer, ClientError, ServerError];
 /// How verbs end that ask whether somebody is there.
@@ -18,6 +21,8 @@ const PING: &[Exit] = &[Done, Failed, Usage, NoAnswer, Security];
 
 const STREAMS: &str = "The payload of the answer goes to stdout, everything else to stderr.";
 const GROUPS: &str = "Answers of a group, such as coap://[ff02::fd%25eth0]/hello, are collected until the time is over.";
+const ENTITIES: &str =
+    "An entity is one resource, /e/NAME, for resources of several devices: its members.";
 const NODE_OPTIONS: &str =
     "The options of the node stand before the verb; `lowmesh node --help` lists them.";
 
@@ -49,7 +54,7 @@ pub const PAGES: &[Page] = &[
             example("Read a resource of a CoAP server", "lowmesh get coap://[::1]/hello"),
             example("Print every key of a scenario with its meaning", "lowmesh show grid-25"),
         ],
-        &[Done, Failed, Usage, NoAnswer, ClientError, ServerError, Security, Interrupted],
+        &[Done, Failed, Usage, NoAnswer, ClientError, ServerError, Security, Partial, Interrupted],
     ),
     page(
         "reproduce",
@@ -123,6 +128,87 @@ pub const PAGES: &[Page] = &[
         ],
         exits: LOCAL,
     },
+    Page {
+        verb: "groups",
+        notes: &[ENTITIES],
+        examples: &[
+            example("Run the manager", "lowmesh groups serve --state groups.state"),
+            example(
+                "Make one resource of two",
+                "lowmesh groups create room coap://[::1]:6001/s/t coap://[::1]:6002/s/t",
+            ),
+            example("Print the mean of their values", "lowmesh groups query room --eo avg"),
+        ],
+        exits: MEMBERS,
+    },
+    Page {
+        verb: "groups serve",
+        notes: &[
+            ENTITIES,
+            "Any client of the manager can make it ask any device. So it listens on loopback unless --address says otherwise; with --psk or -E it takes requests of known clients only.",
+            "A change is in the file of --state before any message about it leaves. After a restart memberships that were not complete are undone.",
+        ],
+        examples: &[
+            example("Run the manager", "lowmesh groups serve --state groups.state"),
+            example(
+                "Run it for a network, with multicast over two hops",
+                "lowmesh groups serve --address :: --interface eth0 --hops 2",
+            ),
+        ],
+        exits: LOCAL,
+    },
+    page(
+        "groups create",
+        &[
+            example(
+                "Make one resource of two",
+                "lowmesh groups create room coap://[::1]:6001/s/t coap://[::1]:6002/s/t",
+            ),
+            example(
+                "Let the members join a group",
+                "lowmesh groups create lamps coap://[fd00::1]/lamp coap://[fd00::2]/lamp \\\n    --ect multicast --scope 5",
+            ),
+            example("Make an entity of entities", "lowmesh groups create floor /e/room /e/hall"),
+        ],
+        REQUEST,
+    ),
+    page(
+        "groups list",
+        &[example("List the entities of a manager", "lowmesh groups list -m gateway.example")],
+        REQUEST,
+    ),
+    page(
+        "groups show",
+        &[example("Show where each member stands", "lowmesh groups show room")],
+        REQUEST,
+    ),
+    Page {
+        verb: "groups query",
+        notes: &[
+            "Operations are lst (each answer), avg, min and max. Fields that are not given are those of the profile.",
+        ],
+        examples: &[
+            example("Print each value", "lowmesh groups query room"),
+            example(
+                "Print the mean of the first two",
+                "lowmesh groups query room --eo avg --enr 2",
+            ),
+            example("Write to all members", "lowmesh groups query lamps --put on"),
+        ],
+        exits: MEMBERS,
+    },
+    page(
+        "groups update",
+        &[
+            example("Make the mean the default", "lowmesh groups update room --eo avg,lst"),
+            example(
+                "Take one more member in",
+                "lowmesh groups update room --add coap://[::1]:6003/s/t",
+            ),
+        ],
+        REQUEST,
+    ),
+    page("groups delete", &[example("Delete an entity", "lowmesh groups delete room")], MEMBERS),
     page(
         "merge",
         &[example("Join the stores of two shards", "lowmesh merge part1 part2 --into all")],

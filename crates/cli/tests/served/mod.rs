@@ -25,8 +25,12 @@ impl Server {
         Self::start_as("serve", args)
     }
     pub fn start_as(verb: &str, args: &[&str]) -> Self {
+        Self::start_as_words(&[verb], args)
+    }
+    /// The same for a verb within a verb.
+    pub fn start_as_words(verb: &[&str], args: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lowmesh"));
-        command.args([verb, "--port", "0", "-a", "127.0.0.1"]).args(args);
+        command.args(verb).args(["--port", "0", "-a", "127.0.0.1"]).args(args);
         Self::spawn(command)
     }
     /// From a command whose stderr is the server's.

@@ -18,6 +18,7 @@ fn number(label: &str, value: f64) -> Outcome {
         max_age_s: 30,
         rtt: None,
         is_combined: false,
+        combined: Vec::new(),
         failures: Vec::new(),
     };
     (label.into(), Ok(answer))
@@ -43,13 +44,13 @@ fn each_operation_makes_its_number() {
 }
 
 #[test]
-fn senml_names_values_and_failures() {
+fn senml_names_values_members_and_failures() {
     let outcomes = vec![number("a/t", 20.0), silent("c/t")];
     let answer = collect(&question(Operation::Average, 1), outcomes).expect("one answer");
     let response = response(&answer, Some(ContentFormat::SENML_JSON));
     assert_eq!(
         response.payload,
-        br#"[{"n":"e/room/avg","u":"Cel","v":20},{"n":"c/t/code","vs":"5.04"},{"n":"c/t/reason","vs":"silent"}]"#
+        br#"[{"n":"e/room/avg","u":"Cel","v":20},{"n":"a/t/code","vs":"2.05"},{"n":"c/t/code","vs":"5.04"},{"n":"c/t/reason","vs":"silent"}]"#
     );
     assert!(parse_json(&response.payload).is_ok());
     assert_eq!(response.options.get_uint(OptionNumber::MAX_AGE), Some(30));

@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ use lowmesh_group::store::{Change, Store, StoreError};
 const HEAD: &str = "lowmesh-groups 1";
 const STEP: &str = "step";
 
-/// A [`Store`] in a file.
+/// A [`Store`] in a file, which is locked as long as the store is there.
 #[derive(Debug)]
 pub struct FileStore {
     path: PathBuf,
@@ -37,12 +37,15 @@ impl FileStore {
         let failed = |error: &dyn std::fmt::Display| {
             StoreError(format!("state in {}: {error}", path.display()))
         };
+        let before = lock(&path).map_err(|error| failed(&error))?;
         let state = match fs::read_to_string(&path) {
             Ok(text) => read(&text).map_err(|error| failed(&error))?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
             Err(error) => return Err(failed(&error)),
         };
         let (file, whole) = rewrite(&path, &state).map_err(|error| failed(&error))?;
+        // The new file has its lock by now.
+        drop(before);
         Ok(Self { path, file, state, whole })
     }
     fn append(&mut self, text: &str) -> io::Result<()> {
@@ -88,12 +91,31 @@ fn rewrite(path: &Path, state: &BTreeMap<String, Vec<u8>>) -> io::Result<(File, 
     text.push('\n');
     let mut name = path.as_os_str().to_owned();
     name.push(".new");
-    let mut new = File::create(&name)?;
+    match fs::remove_file(&name) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut new = OpenOptions::new().append(true).create_new(true).open(&name)?;
+    new.try_lock()?;
     new.write_all(text.as_bytes())?;
     new.sync_all()?;
     fs::rename(&name, path)?;
-    let file = OpenOptions::new().append(true).open(path)?;
-    Ok((file, text.len() as u64))
+    Ok((new, text.len() as u64))
+}
+
+/// Locks a file, if it is there: two programs that write the same one would lose changes.
+fn lock(path: &Path) -> io::Result<Option<File>> {
+    match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+        Ok(file) => match file.try_lock() {
+            Ok(()) => Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => {
+                Err(io::Error::other("another program that runs has it"))
+            }
+            Err(TryLockError::Error(error)) => Err(error),
+        },
+    }
 }
 
 fn push(text: &mut String, key: &str, value: Option<&[u8]>) {
@@ -186,6 +208,18 @@ mod tests {
             let state = FileStore::open(&path).and_then(|mut store| store.load()).expect("a state");
             assert!(state.is_empty() || state == before || state == expected, "{end}: {state:?}");
         }
+        fs::remove_dir_all(folder).expect("ours");
+    }
+
+    #[test]
+    fn a_file_has_one_store_at_a_time() {
+        let folder = folder("groups-lock");
+        let path = folder.join("state");
+        let first = FileStore::open(&path).expect("a new file");
+        let error = FileStore::open(&path).expect_err("it is in use").to_string();
+        assert!(error.contains("another program"), "{error}");
+        drop(first);
+        assert!(FileStore::open(&path).is_ok());
         fs::remove_dir_all(folder).expect("ours");
     }
 

@@ -146,6 +146,10 @@ impl Server {
     pub fn metrics(&self) -> Metrics {
         Metrics::new(self.changes.clone(), self.totals.clone())
     }
+    /// The addresses at which it listens so far.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        [false, true].into_iter().flat_map(|reliable| self.listening.all(reliable)).collect()
+    }
     /// Where it listens, now and later.
     pub(crate) fn listening(&self) -> Listening {
         self.listening.clone()

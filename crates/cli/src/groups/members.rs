@@ -1,0 +1,103 @@
+//! An entity as the manager describes it: its profile, and where each member stands.
+
+use std::io::Write;
+
+use lowmesh_wire::coap::ContentFormat;
+use serde_json::{Map, Value, json};
+
+use super::access::{Conversation, strange};
+use crate::failure::Failure;
+
+/// The profile of an entity, and its members.
+pub struct Entity {
+    profile: Map<String, Value>,
+    members: Vec<(String, String)>,
+}
+
+/// The fields of a profile, in the order in which people read them.
+const ORDER: [&str; 7] = ["name", "ect", "emt", "enr", "eo", "delay", "mcastURI"];
+
+impl Entity {
+    /// Asks the manager for it.
+    pub async fn ask(manager: &Conversation<'_>, name: &str) -> Result<Self, Failure> {
+        let profile = profile(manager, name).await?;
+        let standing = manager.text(&[name, "members"], ContentFormat::TEXT_PLAIN).await?;
+        Ok(Self { profile, members: members(&standing) })
+    }
+    /// Writes it: the fields, and a line for each member.
+    pub fn show(&self, json: bool, out: &mut impl Write) -> Result<(), Failure> {
+        if json {
+            let member = |(uri, state): &(String, String)| json!({"uri": uri, "state": state});
+            let mut object = self.profile.clone();
+            object.remove("er");
+            object.insert("schema".to_owned(), json!(1));
+            object.insert("members".to_owned(), self.members.iter().map(member).collect());
+            writeln!(out, "{}", Value::from(object))?;
+            return Ok(());
+        }
+        for (key, value) in ORDER.into_iter().filter_map(|key| Some((key, self.profile.get(key)?)))
+        {
+            writeln!(out, "{key:<9} {}", plain(key, value))?;
+        }
+        Ok(table(&self.members, out)?)
+    }
+}
+
+/// The profile of an entity, as the manager sends it.
+pub async fn profile(
+    manager: &Conversation<'_>,
+    name: &str,
+) -> Result<Map<String, Value>, Failure> {
+    let document = manager.text(&[name, "profile"], ContentFormat::JSON).await?;
+    match serde_json::from_str(&document) {
+        Ok(Value::Object(profile)) => Ok(profile),
+        _ => Err(strange("the profile is no JSON object")),
+    }
+}
+
+/// Writes a line for each member: its name, and where it stands.
+pub fn table(members: &[(String, String)], out: &mut impl Write) -> std::io::Result<()> {
+    let width = members.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
+    members.iter().try_for_each(|(name, state)| writeln!(out, "{name:<width$}  {state}"))
+}
+
+/// The members in a text of the manager: a line for each, its name before the first blank.
+pub fn members(text: &str) -> Vec<(String, String)> {
+    let member = |line: &str| {
+        let (name, state) = line.split_once(' ')?;
+        Some((name.to_owned(), state.to_owned()))
+    };
+    text.lines().filter_map(member).collect()
+}
+
+fn plain(key: &str, value: &Value) -> String {
+    match value {
+        Value::String(text) => text.replace(char::is_control, "\u{fffd}"),
+        Value::Array(list) => list.iter().map(|one| plain(key, one)).collect::<Vec<_>>().join(" "),
+        number if key == "delay" => format!("{number} ms"),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entity_is_shown_with_its_fields_and_a_line_for_each_member() {
+        let profile =
+            json!({"name": "room", "eo": ["avg", "lst"], "enr": "all", "delay": 100, "er": ["x"]});
+        let Value::Object(profile) = profile else { panic!("an object") };
+        let members = members("coap://[::1]/t joined\n/e/hall failed(5.04 silent)\n");
+        let (entity, mut text) = (Entity { profile, members }, Vec::new());
+        entity.show(false, &mut text).expect("written");
+        let expected = "name      room\nenr       all\neo        avg lst\ndelay     100 ms\n\
+            coap://[::1]/t  joined\n/e/hall         failed(5.04 silent)\n";
+        assert_eq!(String::from_utf8(text).expect("text"), expected);
+        let mut object = Vec::new();
+        entity.show(true, &mut object).expect("written");
+        let object: Value = serde_json::from_slice(&object).expect("JSON");
+        assert_eq!(object["members"][1]["state"], "failed(5.04 silent)");
+        assert_eq!(object.get("er"), None);
+    }
+}

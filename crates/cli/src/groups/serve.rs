@@ -1,0 +1,149 @@
+//! `lowmesh groups serve`: the Entity Manager before real devices, with its state in a file.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+
+use lowmesh_group::store::{Memory, Store};
+use lowmesh_group::{Authority, Config, Manager};
+use lowmesh_net::client::Client;
+use lowmesh_net::clock::{Clock, fresh_rng};
+use lowmesh_net::entities::{self, FileStore};
+use lowmesh_net::multicast::Interface;
+use lowmesh_net::server::Server;
+use lowmesh_wire::coap::uri::{Host, Scheme};
+
+use crate::bounds;
+use crate::channel::{interface, secret, trusted, uri, wait};
+use crate::console::say;
+use crate::failure::Failure;
+use crate::place;
+use crate::ports::{self, Reach};
+use crate::rows;
+
+/// Run the manager: it asks the members of each entity, and makes one answer of theirs
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// File that keeps the entities; without it they end with the program
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
+    /// Further name of this manager in the URIs of members, such as `coap://gateway.example` (repeatable)
+    #[arg(long, value_name = "URI")]
+    own: Vec<String>,
+    /// Pacing of requests to members behind one border router
+    #[arg(long, value_name = "NAME", default_value = "fixed", value_parser = rows::gates())]
+    gate: String,
+    /// Interface by which requests to groups leave
+    #[arg(long, value_name = "NAME", value_parser = interface)]
+    interface: Option<Interface>,
+    /// Hops that requests to groups may go; by default they stay on the link
+    #[arg(long, value_name = "HOPS", value_parser = clap::value_parser!(u8).range(1..))]
+    hops: Option<u8>,
+    /// Pre-shared key for coaps members, or @FILE that holds it
+    #[arg(long, value_name = "KEY", requires = "member_identity")]
+    member_psk: Option<String>,
+    /// Identity that belongs to the key
+    #[arg(long, value_name = "NAME", requires = "member_psk")]
+    member_identity: Option<String>,
+    /// Certificates (PEM) of the authorities to trust, for members over TLS
+    #[arg(long, value_name = "FILE")]
+    cafile: Option<PathBuf>,
+    #[command(flatten)]
+    ports: ports::Args,
+    #[command(flatten)]
+    bounds: bounds::Args,
+}
+
+/// Serves until Ctrl-C.
+pub fn execute(args: &Args) -> Result<(), Failure> {
+    wait(serve(args))
+}
+
+async fn serve(args: &Args) -> Result<(), Failure> {
+    let mut server = Server::new(args.bounds.limits()?).map_err(Failure::own)?;
+    let (store, client) = (store(args)?, client(args)?);
+    ports::listen(&args.ports, &mut server, Reach::Loopback).await?;
+    let clock = Clock::start();
+    let config = Config { authorities: authorities(args, &server)?, gate: rows::gate(&args.gate)? };
+    let manager = Manager::open(config, store, fresh_rng(), clock.now());
+    let manager = manager.map_err(|error| unusable(&error))?;
+    if let Some(file) = &args.state {
+        say!("{} entities in {}", manager.names().count(), file.display());
+    }
+    let managing = entities::serve(&mut server, manager, client.clone(), clock);
+    // The manager ends when the server has gone.
+    let (ended, ()) = tokio::join!(ports::run(&args.ports, server), managing);
+    client.close().await?;
+    ended
+}
+
+fn store(args: &Args) -> Result<Box<dyn Store>, Failure> {
+    let Some(file) = &args.state else { return Ok(Box::new(Memory::default())) };
+    place::check_file(file).map_err(|why| {
+        let message = format!("cannot keep the state in {}: {why}", file.display());
+        Failure::usage(message, "--state takes a file in an existing folder")
+    })?;
+    Ok(Box::new(FileStore::open(file).map_err(|error| unusable(&error))?))
+}
+
+fn unusable(error: &lowmesh_group::store::StoreError) -> Failure {
+    Failure::usage(error, "--state takes the file of an earlier manager, or a new name")
+}
+
+fn client(args: &Args) -> Result<Client, Failure> {
+    let mut builder = Client::builder().datagrams(args.bounds.datagrams()?);
+    if let (Some(key), Some(identity)) = (&args.member_psk, &args.member_identity) {
+        builder = builder.key(identity.as_bytes(), &secret(key)?);
+    }
+    if let Some(file) = &args.cafile {
+        builder = builder.trust(trusted(file)?);
+    }
+    if args.interface.is_some() || args.hops.is_some() {
+        builder = builder.groups(args.interface.unwrap_or_default(), args.hops.unwrap_or(1));
+    }
+    Ok(builder.build()?)
+}
+
+/// All names of this manager: members at them are its own entities.
+fn authorities(args: &Args, server: &Server) -> Result<Vec<Authority>, Failure> {
+    let mut all: Vec<Authority> = server.addresses().into_iter().flat_map(names).collect();
+    for text in &args.own {
+        all.push(Authority::of(&uri(text)?));
+    }
+    Ok(all)
+}
+
+/// The address at which a server listens, and what else leads there from its own machine.
+fn names(bound: SocketAddr) -> Vec<Authority> {
+    let host = |address: IpAddr| match address {
+        IpAddr::V4(address) => Host::V4(address),
+        IpAddr::V6(address) => Host::V6(address, None),
+    };
+    let mut hosts = vec![host(bound.ip())];
+    if bound.ip().is_unspecified() {
+        hosts.extend([Host::V4(Ipv4Addr::LOCALHOST), Host::V6(Ipv6Addr::LOCALHOST, None)]);
+    }
+    if bound.ip().is_unspecified() || bound.ip().is_loopback() {
+        hosts.push(Host::Name("localhost".to_owned()));
+    }
+    let schemes = [Scheme::Coap, Scheme::CoapTcp];
+    let of = |host: Host| schemes.map(|scheme| (scheme, host.clone()));
+    let authority = |(scheme, host)| Authority { scheme, host, port: bound.port() };
+    hosts.into_iter().flat_map(of).map(authority).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manager_at_all_addresses_knows_itself_by_those_of_loopback() {
+        let all = names("[::]:61616".parse().expect("an address"));
+        for uri in ["coap://localhost:61616/", "coap://127.0.0.1:61616/", "coap+tcp://[::1]:61616/"]
+        {
+            let uri = uri.parse().expect("a URI");
+            assert!(all.iter().any(|one| one.is_of(&uri)), "{uri}");
+        }
+        let one = names("10.0.0.1:5683".parse().expect("an address"));
+        assert_eq!(one.len(), 2, "{one:?}");
+    }
+}
