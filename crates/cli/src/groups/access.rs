@@ -138,12 +138,11 @@ fn refused(message: &Message) -> Failure {
         return answer::refusal(message);
     };
     let head = format!("{} {title}", message.code);
-    let message_text = match detail.split_once("; ") {
-        None => format!("{head}: {detail}"),
-        Some(_) => {
-            let lines = detail.split("; ").map(|line| format!("\n  {line}"));
-            head + ":" + &lines.collect::<String>()
-        }
+    let message_text = if detail.contains("; ") {
+        let lines = detail.split("; ").map(|line| format!("\n  {line}"));
+        head + ":" + &lines.collect::<String>()
+    } else {
+        format!("{head}: {detail}")
     };
     let message_text =
         message_text.replace(|one: char| one.is_control() && one != '\n', "\u{fffd}");

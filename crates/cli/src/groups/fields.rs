@@ -103,7 +103,7 @@ mod tests {
             (["--enr", "0"], "from 1 on"),
             (["--emt", "ack"], "con, non"),
         ] {
-            let error = fields(&words).err().expect("refused").to_string();
+            let error = fields(&words).expect_err("refused").to_string();
             assert!(error.contains(says), "{error}");
         }
     }

@@ -87,7 +87,7 @@ impl Outcome {
             "schema": 1,
             "entity": name,
             "code": self.code,
-            "value": combined.and_then(|line| line.number()),
+            "value": combined.and_then(Line::number),
             "unit": combined.and_then(|line| line.unit.as_deref()),
             "failed": self.failed(),
             "members": members,
@@ -149,15 +149,12 @@ fn lines(code: &str, measurements: Vec<Measurement>) -> Vec<Line> {
             continue;
         }
         let of_code = one.name.strip_suffix("/code").zip(text.filter(|text| is_code(text)));
-        lines.push(match of_code {
-            Some((name, code)) => {
-                let (name, code) = (name.to_owned(), code.to_owned());
-                Line { name, code, value: None, unit: None, reason: None }
-            }
-            None => {
-                let (name, value, unit) = (visible(&one.name), one.value, one.unit);
-                Line { name, code: code.to_owned(), value, unit, reason: None }
-            }
+        lines.push(if let Some((name, code)) = of_code {
+            let (name, code) = (name.to_owned(), code.to_owned());
+            Line { name, code, value: None, unit: None, reason: None }
+        } else {
+            let (name, value, unit) = (visible(&one.name), one.value, one.unit);
+            Line { name, code: code.to_owned(), value, unit, reason: None }
         });
     }
     lines
