@@ -57,14 +57,11 @@ impl Situation<'_> {
     /// What to send in slot `asn`, if anything.
     pub fn choose(&self, asn: Asn) -> Option<Choice> {
         let exclusive = self.has_beacon_cells();
-        self.schedule.at(asn).filter(|(cell, _)| cell.options.has(CellOptions::TX)).find_map(
-            |(cell, channel_offset)| {
-                let (_, traffic) =
-                    self.candidates(cell, exclusive).find(|(ready, _)| *ready <= asn)?;
-                let shared = cell.options.has(CellOptions::SHARED);
-                Some(Choice { cell: cell.id, channel_offset, traffic, shared })
-            },
-        )
+        self.schedule.find_at(asn, CellOptions::TX, |cell, channel_offset| {
+            let (_, traffic) = self.candidates(cell, exclusive).find(|(ready, _)| *ready <= asn)?;
+            let shared = cell.options.has(CellOptions::SHARED);
+            Some(Choice { cell: cell.id, channel_offset, traffic, shared })
+        })
     }
 
     /// The first slot at or after `from` in which there is something to send.
@@ -74,9 +71,27 @@ impl Situation<'_> {
         }
         let exclusive = self.has_beacon_cells();
         let sending = self.schedule.cells().filter(|c| c.options.has(CellOptions::TX));
+        // Cells to one neighbour mostly follow each other, so the latest answer is kept.
+        let mut latest: Option<(Eui64, Option<Asn>)> = None;
+        let mut backoff = |peer: Eui64| match latest {
+            Some((known, until)) if known == peer => until,
+            _ => {
+                let waiting = self.queues.get(Some(peer)).filter(|queue| !queue.is_empty());
+                let until = waiting.map(|queue| queue.backoff.until);
+                latest = Some((peer, until));
+                until
+            }
+        };
         sending
             .filter_map(|cell| {
-                let ready = self.candidates(cell, exclusive).map(|(ready, _)| ready).min()?;
+                let ready = match cell.peer {
+                    // The rule of `candidates` for a cell with a peer.
+                    Some(peer) => {
+                        let until = backoff(peer)?;
+                        if cell.options.has(CellOptions::SHARED) { until } else { Asn(0) }
+                    }
+                    None => self.candidates(cell, exclusive).map(|(ready, _)| ready).min()?,
+                };
                 Some(self.schedule.next_occurrence(cell, from.max(ready)))
             })
             .min()

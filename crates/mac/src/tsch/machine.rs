@@ -16,6 +16,7 @@ use lowmesh_machine::{Machine, Rejected};
 use lowmesh_units::{Asn, Channel, Duration, Eui64, Instant, Rng};
 
 use super::beacons::Beacons;
+use super::burst::Burst;
 use super::choice::Traffic;
 use super::event::{Input, Output, Reception, Transmission};
 use super::membership::{Due, Membership};
@@ -108,12 +109,21 @@ impl Tsch {
     }
     /// Looks again for the next slot to send in; to be called after whatever could move it.
     fn look_ahead(&mut self) {
+        self.next_transmission = self.search();
+    }
+    fn search(&self) -> Option<Asn> {
         let (shared, from) = (&self.shared, self.shared.next_slot);
-        let is_synchronised = self.membership.is_synchronised();
-        self.next_transmission = is_synchronised.then_some(from).and_then(|from| {
-            let (claimed, free) = shared.burst.map_or((None, from), |burst| burst.ahead(from));
-            claimed.or_else(|| self.sender.situation(&self.beacons, shared).next(free))
-        });
+        if !self.membership.is_synchronised() {
+            return None;
+        }
+        let (claimed, free) = shared.burst.map_or((None, from), |burst| burst.ahead(from));
+        claimed.or_else(|| self.sender.situation(&self.beacons, shared).next(free))
+    }
+
+    /// What the next transmission depends on and a received frame can change, besides the time.
+    fn outlook(&self) -> (bool, Option<Burst>, u64) {
+        let Shared { burst, schedule, .. } = &self.shared;
+        (self.membership.is_synchronised(), *burst, schedule.generation())
     }
 
     /// Takes the frame for the slot that starts now, if there still is one; [`Tsch::finish`] must follow.
@@ -138,8 +148,15 @@ impl Tsch {
     }
     /// A frame was received in the slot that started at `slot_start`. Returns the acknowledgement to send.
     pub fn receive(&mut self, slot_start: Instant, heard: Reception<'_>) -> Option<Vec<u8>> {
+        let before = self.outlook();
         let ack = receive::on_frame(slot_start, heard, &mut self.membership, &mut self.shared);
-        self.look_ahead();
+        // A search that starts later finds no earlier slot, so a slot that is not over stays the next one.
+        let ahead = self.next_transmission.is_none_or(|asn| asn >= self.shared.next_slot);
+        if ahead && self.outlook() == before {
+            debug_assert_eq!(self.next_transmission, self.search(), "nothing moved it");
+        } else {
+            self.look_ahead();
+        }
         ack
     }
     /// A frame of `octets` that this node's radio had found was lost in the slot that [`Tsch::listens`] named, to

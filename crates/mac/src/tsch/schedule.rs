@@ -54,6 +54,8 @@ struct Frame {
     cells: Vec<Cell>,
     /// One bit a slot: is there a fixed cell in it?
     occupied: Vec<u64>,
+    /// The slot of each fixed cell and its place among the cells, in order.
+    fixed: Vec<(u16, u16)>,
     /// How many of the cells are hashed: those may lie in any slot.
     hashed: usize,
 }
@@ -61,23 +63,62 @@ struct Frame {
 impl Frame {
     fn new(slotframe: Slotframe) -> Self {
         let words = usize::from(slotframe.length).div_ceil(64);
-        Self { slotframe, cells: Vec::new(), occupied: vec![0; words], hashed: 0 }
+        let (cells, fixed) = (Vec::new(), Vec::new());
+        Self { slotframe, cells, occupied: vec![0; words], fixed, hashed: 0 }
     }
     fn is_occupied(&self, slot: u16) -> bool {
         self.occupied[usize::from(slot) / 64] >> (slot % 64) & 1 == 1
     }
-    /// Recomputes the bits and the count after a change: changes are rare, questions are not.
+    /// Recomputes the index after a change: changes are rare, questions are not.
     fn reindex(&mut self) {
         self.occupied.fill(0);
+        self.fixed.clear();
         self.hashed = 0;
-        for cell in &self.cells {
+        for (place, cell) in (0..).zip(&self.cells) {
             match cell.placement {
                 Placement::Fixed { slot, .. } => {
                     self.occupied[usize::from(slot) / 64] |= 1 << (slot % 64);
+                    self.fixed.push((slot, place));
                 }
                 Placement::Hashed { .. } => self.hashed += 1,
             }
         }
+        self.fixed.sort_unstable();
+    }
+    /// The first answer of `ask` about the cells with all of `options` in slot `asn`, in order of their names.
+    fn find_at<T>(
+        &self,
+        asn: Asn,
+        options: CellOptions,
+        ask: &mut impl FnMut(&Cell, u16) -> Option<T>,
+    ) -> Option<T> {
+        let (cycle, slot) = self.slotframe.split(asn);
+        let length = self.slotframe.length;
+        if self.hashed > 0 {
+            for cell in self.cells.iter().filter(|cell| cell.options.has(options)) {
+                let (at, channel_offset) = cell.placement.at(cycle, length);
+                if at == slot
+                    && let Some(answer) = ask(cell, channel_offset)
+                {
+                    return Some(answer);
+                }
+            }
+            return None;
+        }
+        if !self.is_occupied(slot) {
+            return None;
+        }
+        let first = self.fixed.partition_point(|(at, _)| *at < slot);
+        for (_, place) in self.fixed[first..].iter().take_while(|(at, _)| *at == slot) {
+            let cell = &self.cells[usize::from(*place)];
+            let (_, channel_offset) = cell.placement.at(cycle, length);
+            if cell.options.has(options)
+                && let Some(answer) = ask(cell, channel_offset)
+            {
+                return Some(answer);
+            }
+        }
+        None
     }
 }
 
@@ -155,8 +196,8 @@ impl Schedule {
         let mut count = 0;
         let mut asn = self.next_occurrence(cell, from);
         while asn < until {
-            let first = self.at(asn).find(|(c, _)| c.options.has(CellOptions::RX));
-            count += u64::from(first.is_some_and(|(c, _)| c.id == cell.id));
+            let first = self.find_at(asn, CellOptions::RX, |first, _| Some(first.id));
+            count += u64::from(first == Some(cell.id));
             asn = self.next_occurrence(cell, asn + 1);
         }
         count
@@ -283,6 +324,17 @@ impl Schedule {
         })
     }
 
+    /// The first answer of `ask` about the cells of [`Schedule::at`] that have all of `options`. A MAC asks this about
+    /// each slot in which a neighbour sends.
+    pub fn find_at<T>(
+        &self,
+        asn: Asn,
+        options: CellOptions,
+        mut ask: impl FnMut(&Cell, u16) -> Option<T>,
+    ) -> Option<T> {
+        self.frames.iter().find_map(|frame| frame.find_at(asn, options, &mut ask))
+    }
+
     /// The first slot at or after `from` in which `cell` lies.
     pub fn next_occurrence(&self, cell: &Cell, from: Asn) -> Asn {
         let Some(frame) = self.frame(cell.slotframe) else { return Asn(u64::MAX) };
@@ -394,6 +446,26 @@ mod tests {
                 assert_eq!(Some(schedule.next_occurrence(cell, Asn(from))), walked);
                 let counted = (from..300).filter(|asn| lies_in(*asn)).count() as u64;
                 assert_eq!(schedule.occurrences(cell, Asn(from), Asn(300)), counted);
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_cell_of_a_slot_is_the_one_that_a_walk_over_its_cells_meets_first() {
+        let mut schedule = Schedule::new();
+        schedule.add_slotframe(0, 5).expect("new handle");
+        schedule.add_slotframe(1, 3).expect("new handle");
+        let fixed = [(0, 3, CellOptions::TX), (0, 1, CellOptions::RX), (0, 3, CellOptions::RX)];
+        for (slotframe, slot, options) in fixed.into_iter().chain([(1, 1, CellOptions::RX)]) {
+            schedule.add(Asn(0), spec(slotframe, slot, options)).expect("fits");
+        }
+        schedule.add(Asn(0), hashed(1)).expect("fits");
+        for asn in (0..90).map(Asn) {
+            for options in [CellOptions::TX, CellOptions::RX] {
+                let mut walk = schedule.at(asn).filter(|(cell, _)| cell.options.has(options));
+                let first = walk.next().map(|(cell, offset)| (cell.id, offset));
+                let found = schedule.find_at(asn, options, |cell, at| Some((cell.id, at)));
+                assert_eq!(found, first);
             }
         }
     }

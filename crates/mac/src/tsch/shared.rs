@@ -56,10 +56,7 @@ impl Shared {
     }
     /// The cell in which the schedule has the node listen in slot `asn`, with its channel offset.
     pub fn listening_cell(&self, asn: Asn) -> Option<(CellId, u16)> {
-        self.schedule
-            .at(asn)
-            .find(|(cell, _)| cell.options.has(CellOptions::RX))
-            .map(|(cell, channel_offset)| (cell.id, channel_offset))
+        self.schedule.find_at(asn, CellOptions::RX, |cell, offset| Some((cell.id, offset)))
     }
     /// A frame ends without arriving.
     pub fn drop_frame(&mut self, frame: &QueuedFrame, reason: DropReason) {
