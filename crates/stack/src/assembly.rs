@@ -20,7 +20,7 @@ use crate::hosting::Hosting;
 use crate::identity::Identity;
 use crate::link::{Link, Slotted};
 use crate::multicast::Multicast;
-use crate::node::{Counters, Node};
+use crate::node::{Counters, Node, Rest};
 use crate::params::{COAP_PORT, DATAGRAM_PORT};
 use crate::routing::Routing;
 use crate::tree::Place;
@@ -107,7 +107,7 @@ impl Node {
         for group in multicast.listens() {
             ipv6.join(*group).expect("a node without groups has room for those of its engine");
         }
-        Ok(Self {
+        let mut node = Self {
             link,
             lowpan: Adaptation::new(me, contexts, lowpan, stream(Purpose::Lowpan)),
             ipv6,
@@ -117,7 +117,10 @@ impl Node {
             outbox: Outbox::new(),
             counters: Counters::default(),
             advertisement: None,
-        })
+            rest: Rest::default(),
+        };
+        node.rest = node.look_above();
+        Ok(node)
     }
 
     /// Puts one more application on the node, which is switched off.

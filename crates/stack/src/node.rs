@@ -46,7 +46,7 @@ use lowmesh_wire::icmpv6::Icmpv6;
 
 use crate::event::{Class, ErrorCounts, Input, Output};
 use crate::hosting::Hosting;
-use crate::link::Link;
+use crate::link::{Link, LinkEvent};
 use crate::multicast::Multicast;
 use crate::routing::Routing;
 
@@ -78,6 +78,17 @@ pub struct Node {
     pub(crate) counters: Counters,
     /// The last DIO to all neighbours.
     pub(crate) advertisement: Option<Handle>,
+    /// The layers above the link as they settled last.
+    pub(crate) rest: Rest,
+}
+
+/// What a node keeps of the layers above the link while they are silent: most radio events leave them unchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Rest {
+    /// Their next deadline.
+    deadline: Option<Instant>,
+    /// What is in the packet buffer.
+    pub(crate) packet_buffer_octets: usize,
 }
 
 impl Node {
@@ -91,6 +102,21 @@ impl Node {
     fn deadline(&mut self, now: Instant) -> Result<(), Rejected> {
         let due = |deadline: Option<Instant>| deadline.is_some_and(|due| due <= now);
         self.link.deadline(now);
+        if !due(self.rest.deadline) {
+            self.settle_link(now);
+            return Ok(());
+        }
+        let result = self.deadline_above(now, due);
+        self.settle(now);
+        result
+    }
+
+    /// Handles the deadlines of the layers above the link.
+    fn deadline_above(
+        &mut self,
+        now: Instant,
+        due: impl Fn(Option<Instant>) -> bool,
+    ) -> Result<(), Rejected> {
         if due(self.lowpan.next_deadline()) {
             self.lowpan.handle(now, lowmesh_lowpan::Input::Deadline)?;
         }
@@ -123,6 +149,34 @@ impl Node {
                 break;
             }
         }
+        self.rest = self.look_above();
+    }
+
+    /// Does what [`Node::settle`] does after an event of the link layer. The layers above are silent until the link layer
+    /// has something for them.
+    pub(crate) fn settle_link(&mut self, now: Instant) {
+        while let Some(event) = self.link.poll(now) {
+            let is_for_driver = matches!(event, LinkEvent::Driver(_));
+            self.on_link(now, event);
+            if !is_for_driver {
+                return self.settle(now);
+            }
+        }
+        if self.link.step(now, &mut self.outbox) {
+            self.settle(now);
+        }
+    }
+
+    /// What the layers above the link come to.
+    pub(crate) fn look_above(&self) -> Rest {
+        let packets = earliest(self.lowpan.next_deadline(), self.ipv6.next_deadline());
+        let groups = earliest(packets, self.multicast.next_deadline());
+        let network = earliest(groups, self.routing.next_deadline());
+        let octets = self.lowpan.packet_buffer().total() + self.ipv6.reassembly_octets();
+        Rest {
+            deadline: earliest(network, self.hosting.next_deadline()),
+            packet_buffer_octets: octets,
+        }
     }
 
     /// Lets the CoAP host or else an application say one thing; false when they are silent.
@@ -144,7 +198,7 @@ impl Machine for Node {
                 self.boot(now);
                 Ok(())
             }
-            Input::Deadline => self.deadline(now),
+            Input::Deadline => return self.deadline(now),
             Input::Request { peer, request, handle } => {
                 self.hosting.request(now, peer, request, handle)
             }
@@ -178,9 +232,7 @@ impl Machine for Node {
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        let packets = earliest(self.lowpan.next_deadline(), self.ipv6.next_deadline());
-        let groups = earliest(packets, self.multicast.next_deadline());
-        let network = earliest(groups, self.routing.next_deadline());
-        earliest(network, earliest(self.link.next_deadline(), self.hosting.next_deadline()))
+        debug_assert_eq!(self.rest, self.look_above(), "the layers settled after each event");
+        earliest(self.link.next_deadline(), self.rest.deadline)
     }
 }

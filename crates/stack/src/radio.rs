@@ -47,7 +47,7 @@ impl Node {
     /// A frame was received in the slot that started at `now`; returns the acknowledgement to send.
     pub fn receive(&mut self, now: Instant, heard: Reception<'_>) -> Option<Vec<u8>> {
         let ack = self.slotted_mut()?.mac.receive(now, heard);
-        self.settle(now);
+        self.settle_link(now);
         ack
     }
     /// A frame of `octets` that the radio had found in this slot was lost; at a sender it was the acknowledgement.
@@ -60,7 +60,7 @@ impl Node {
     pub fn finish(&mut self, now: Instant, ack: Option<Reception<'_>>) {
         if let Some(slotted) = self.slotted_mut() {
             slotted.mac.finish(now, ack);
-            self.settle(now);
+            self.settle_link(now);
         }
     }
 
@@ -69,7 +69,7 @@ impl Node {
     pub fn radio(&mut self, now: Instant, input: csma::Input<'_>) {
         if let Link::Contended(csma) = &mut self.link {
             debug_assert_accepted(csma.handle(now, input));
-            self.settle(now);
+            self.settle_link(now);
         }
     }
     /// True while the radio is occupied with a frame of this node, from its first backoff on; under TSCH never.
@@ -145,7 +145,7 @@ impl Node {
     /// Octets of packet data that wait in its packet buffer: in 6LoWPAN, in the MAC's queue, and in IPv6
     /// fragments that wait for others.
     pub fn packet_buffer_octets(&self) -> usize {
-        self.lowpan.packet_buffer().total() + self.ipv6.reassembly_octets()
+        self.rest.packet_buffer_octets
     }
     /// Its adaptation layer: windows and counters of the fragment modes.
     pub const fn lowpan(&self) -> &Adaptation {
