@@ -5,6 +5,8 @@
 //! allocated, and no stale event is ever popped. Order is by time, then kind, then node, so it depends on
 //! nothing but the events themselves.
 
+use core::cmp::Ordering;
+
 use lowmesh_units::{Instant, NodeId};
 
 /// What is due.
@@ -60,9 +62,14 @@ impl Agenda {
             }
             (Some(time), place) => {
                 let place = place as usize;
-                let earlier = time < self.heap[place].time;
+                let before = self.heap[place].time;
                 self.heap[place].time = time;
-                if earlier { self.sift_up(place) } else { self.sift_down(place) }
+                // Most plans confirm what is planned.
+                match time.cmp(&before) {
+                    Ordering::Less => self.sift_up(place),
+                    Ordering::Equal => {}
+                    Ordering::Greater => self.sift_down(place),
+                }
             }
         }
     }

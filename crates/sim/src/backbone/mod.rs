@@ -176,6 +176,9 @@ impl Backbone {
 
     /// When something happens at `node` next.
     pub(crate) fn next(&self, node: NodeId) -> Option<Instant> {
+        if self.crossing.is_empty() && self.lines.is_empty() {
+            return None;
+        }
         let crossing = self.crossing.get(&node).and_then(|queue| Some(queue.front()?.arrives));
         let own = self.lines.iter().filter(|line| line.owner() == node);
         crossing.into_iter().chain(own.filter_map(Line::next_deadline)).min()

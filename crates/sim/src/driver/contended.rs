@@ -112,11 +112,13 @@ impl Contended {
         let channel = self.channel(from);
         world.note_sent(now, now, from, None, channel, &outgoing.octets);
         world.books.note_carried(outgoing.handle());
-        let destination = outgoing.destination();
-        if let Some(to) = destination {
+        let addressee = outgoing.destination();
+        if let Some(to) = addressee {
             world.books.outcome.frames.sent += 1;
             world.note_attempt(from, to, &outgoing.octets);
         }
+        let destination = addressee.and_then(|to| world.names.node(to));
+        let address = world.names.eui64(from);
         // Half duplex: what came in is lost to a radio that sends.
         self.radios[from.index()].receiver.abandon();
         hearers.found.clear();
@@ -134,14 +136,12 @@ impl Contended {
             let begun = radio.outgoing.as_mut().filter(|own| own.frame.is_some());
             let sending = begun.is_some();
             // What the neighbour has on its way to this node is lost from now on.
-            if let Some(own) =
-                begun.filter(|own| own.destination() == Some(world.names.eui64(from)))
-            {
+            if let Some(own) = begun.filter(|own| own.destination() == Some(address)) {
                 own.deaf = true;
             }
             let off = sending || world.failed(to).is_some();
             let listening = !off && world.nodes[to.index()].is_listening();
-            if destination == Some(world.names.eui64(to)) {
+            if destination == Some(to) {
                 outgoing.awaited = listening;
                 outgoing.deaf = sending;
             }
@@ -167,7 +167,8 @@ impl Contended {
     ) {
         let frame = outgoing.frame.expect("the caller saw that it has begun");
         let channel = self.channel(from);
-        let destination = outgoing.destination();
+        let addressee = outgoing.destination();
+        let destination = addressee.and_then(|to| world.names.node(to));
         hearers.ended.clear();
         let mut reached = None;
         for (to, link) in world.medium.links().heard(from, channel) {
@@ -183,11 +184,11 @@ impl Contended {
             if fate != Fate::Unheard {
                 hearers.ended.push((to, fate, link.rssi));
             }
-            if destination == Some(world.names.eui64(to)) {
+            if destination == Some(to) {
                 reached = Some((to, fate));
             }
         }
-        if destination.is_some() {
+        if addressee.is_some() {
             note_fate(world, channel, from, outgoing, reached);
         }
         for &(to, fate, rssi) in &hearers.ended {
@@ -258,6 +259,9 @@ fn pass_interference(
     channel: Channel,
     now: Instant,
 ) {
+    if world.interference.is_empty() {
+        return;
+    }
     while let Some(since) = receiver.judged_until().filter(|since| *since < now) {
         let Some(change) = world.interference.next_change(channel, since) else { return };
         let noise = noise_at(world, channel, since, node);
