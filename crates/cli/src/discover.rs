@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use comfy_table::{Table, presets};
+use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use lowmesh_net::client::Response;
 use lowmesh_net::peer::Peer;
 use lowmesh_units::Duration;
@@ -11,6 +11,7 @@ use lowmesh_wire::coap::uri::Uri;
 use lowmesh_wire::link_format::{Filter, Link, links};
 
 use crate::channel::{self, group_patience, patience};
+use crate::console;
 use crate::duration;
 use crate::failure::Failure;
 
@@ -65,7 +66,7 @@ pub fn execute(args: &Args, out: &mut impl Write) -> Result<(), Failure> {
         writeln!(out, "{}", object(*from, links))?;
     }
     if !args.json {
-        let rows = table(&servers, group);
+        let rows = table(&servers, group, console::width());
         for line in rows.lines() {
             writeln!(out, "{}", line.trim_end())?;
         }
@@ -123,14 +124,18 @@ fn no_links(from: Peer, why: &str) -> Failure {
     }
 }
 
-/// A row a link, with its server if a group was asked.
-fn table(servers: &[(Peer, Vec<Link<'_>>)], group: bool) -> Table {
+/// A row a link, with its server if a group was asked, in lines of at most `width` columns.
+fn table(servers: &[(Peer, Vec<Link<'_>>)], group: bool, width: usize) -> Table {
     let all = || servers.iter().flat_map(|(_, links)| links);
     let used = |name: &&str| all().any(|link| link.attribute(name).is_some());
     let columns: Vec<&str> = COLUMNS.into_iter().filter(used).collect();
     let mut table = Table::new();
     let head = group.then_some("server").into_iter().chain(["resource"]);
-    table.load_style(presets::NOTHING).set_header(head.chain(columns.iter().copied()));
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(width.try_into().unwrap_or(u16::MAX))
+        .set_header(head.chain(columns.iter().copied()));
     for (from, links) in servers {
         for link in links {
             let server = group.then(|| from.to_string()).into_iter();
@@ -138,7 +143,19 @@ fn table(servers: &[(Peer, Vec<Link<'_>>)], group: bool) -> Table {
             table.add_row(server.chain([shown(link.target)]).chain(cells));
         }
     }
+    keep_names_whole(&mut table, 1 + usize::from(group), width);
     table
+}
+
+/// The first `names` columns, servers and resources, are not broken over lines if they leave half of the width.
+fn keep_names_whole(table: &mut Table, names: usize, width: usize) {
+    let columns = table.column_max_content_widths();
+    let taken: usize = columns.iter().take(names).map(|&columns| usize::from(columns)).sum();
+    if 2 * taken <= width {
+        for column in table.column_iter_mut().take(names) {
+            column.set_constraint(ColumnConstraint::ContentWidth);
+        }
+    }
 }
 
 fn cell(link: &Link<'_>, name: &str) -> String {
@@ -154,7 +171,9 @@ fn cell(link: &Link<'_>, name: &str) -> String {
 
 fn format_name(number: &str) -> String {
     let known = number.parse().ok().and_then(|number| ContentFormat(number).name());
-    known.map_or_else(|| shown(number), str::to_owned)
+    let name = known.map_or_else(|| shown(number), str::to_owned);
+    // The one charset there is says nothing.
+    name.trim_end_matches(";charset=utf-8").to_owned()
 }
 
 /// Control characters of a peer do not reach a terminal.
@@ -192,17 +211,13 @@ mod tests {
 
     fn lines(servers: &[(Peer, Vec<Link<'_>>)], group: bool) -> Vec<String> {
         let words = |line: String| line.split_whitespace().collect::<Vec<_>>().join(" ");
-        table(servers, group).lines().map(words).collect()
+        table(servers, group, 80).lines().map(words).collect()
     }
 
     #[test]
     fn a_table_has_the_columns_that_some_link_fills() {
-        let expected = [
-            "resource rt ct obs",
-            "/a t text/plain;charset=utf-8, application/json",
-            "/b u yes",
-            "coap://x/c",
-        ];
+        let expected =
+            ["resource rt ct obs", "/a t text/plain, application/json", "/b u yes", "coap://x/c"];
         assert_eq!(lines(&servers(1), false), expected);
     }
 
@@ -212,6 +227,19 @@ mod tests {
         let lines = lines(&servers(2), true);
         assert_eq!(lines.len(), 7);
         assert!(lines[4].starts_with("192.0.2.1:2 /a"), "{lines:?}");
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        let document = "</multi-format>;rt=\"temperature-c\";if=\"sensor\";ct=\"0 41 50 60\";sz=2000;obs;\
+            title=\"All that the sensor has measured since midnight\",</b>";
+        let servers = [(servers(1)[0].0, read(servers(1)[0].0, document).expect("links"))];
+        for (width, group) in [(80, false), (80, true), (120, false)] {
+            let table = table(&servers, group, width);
+            let lines: Vec<String> = table.lines().collect();
+            assert!(lines.iter().all(|line| line.trim_end().chars().count() <= width), "{lines:?}");
+            assert!(lines[1].contains("/multi-format"), "{lines:?}");
+        }
     }
 
     #[test]

@@ -41,7 +41,13 @@ pub fn resources(server: &mut Server) {
     let light = Resource::new(Methods::GET | Methods::PUT, light).format(ContentFormat::TEXT_PLAIN);
     let light = light.attribute("rt", "g.light").attribute("title", "A light of a group");
     server.insert("/gp/lights/demo", light.multicast());
-    tick(server, "/time", Duration::from_secs(1), || true);
+    let changes = server.changes();
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(until_next_second(ntp_timestamp())).await;
+            changes.tell("/time");
+        }
+    });
 }
 
 /// Changes a resource once each `period`, and notifies its observers if `change` returns true.
@@ -68,9 +74,22 @@ fn time_of_day(ntp: u64) -> String {
     format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
+/// Two notifications never have the same second, and none is left out.
+fn until_next_second(ntp: u64) -> Duration {
+    const SECOND: u64 = 1 << 32;
+    Duration::from_nanos(((SECOND - ntp % SECOND) * 1_000_000_000).div_ceil(SECOND))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_clock_ticks_with_the_second() {
+        assert_eq!(until_next_second(7 << 32), Duration::from_secs(1));
+        assert_eq!(until_next_second((7 << 32) + (3 << 30)), Duration::from_millis(250));
+        assert_eq!(until_next_second((8 << 32) - 1), Duration::from_nanos(1));
+    }
 
     #[test]
     fn the_time_of_day_has_hours_minutes_and_seconds() {

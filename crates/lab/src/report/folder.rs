@@ -1,7 +1,7 @@
 //! The folder of results: `runs.csv`, `summary.json` and `scenario.toml`, there as a whole or not at all.
 //!
 //! Files are written into a sibling folder first, which then takes the wanted name in one step. A folder that
-//! exists is never touched.
+//! exists is never touched. The sibling is there only while files are written, so a command that ends before leaves nothing.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -10,13 +10,11 @@ use std::path::{Path, PathBuf};
 use super::Report;
 use crate::scenario::Scenario;
 
-/// A folder of results that does not have its name yet; dropped before that, it leaves nothing.
+/// A folder of results that is not there yet.
 #[derive(Debug)]
 pub struct Folder {
     target: PathBuf,
     partial: PathBuf,
-    /// Whether the partial folder holds results that must not be thrown away.
-    keep: bool,
 }
 
 /// Why there is no folder of results.
@@ -59,9 +57,9 @@ impl Folder {
         partial.push(name);
         partial.push(format!(".partial-{}", std::process::id()));
         let partial = target.with_file_name(partial);
-        fs::create_dir(&partial)
-            .map_err(|source| FolderError::Io { path: partial.clone(), source })?;
-        Ok(Self { target: target.to_owned(), partial, keep: false })
+        let try_it = || fs::create_dir(&partial).and_then(|()| fs::remove_dir(&partial));
+        try_it().map_err(|source| FolderError::Io { path: partial.clone(), source })?;
+        Ok(Self { target: target.to_owned(), partial })
     }
 
     /// Writes the results and gives them their name.
@@ -74,11 +72,16 @@ impl Folder {
     }
 
     /// Writes `files`, each a name and its text, and gives the folder its name.
-    pub fn commit_files(mut self, files: &[(&str, String)]) -> Result<(), FolderError> {
+    pub fn commit_files(self, files: &[(&str, String)]) -> Result<(), FolderError> {
+        fs::create_dir(&self.partial)
+            .map_err(|source| FolderError::Io { path: self.partial.clone(), source })?;
         for (name, text) in files {
-            self.write(name, text)?;
+            if let Err(error) = self.write(name, text) {
+                // Nothing to be done about a folder that does not go; it holds nothing of worth.
+                _ = fs::remove_dir_all(&self.partial);
+                return Err(error);
+            }
         }
-        self.keep = true;
         let rename = |source| FolderError::Rename {
             target: self.target.clone(),
             kept: self.partial.clone(),
@@ -99,15 +102,6 @@ impl Folder {
             file.sync_all()
         };
         write().map_err(|source| FolderError::Io { path: path.clone(), source })
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if !self.keep {
-            // Nothing to be done about a folder that does not go; it holds nothing of worth.
-            _ = fs::remove_dir_all(&self.partial);
-        }
     }
 }
 
@@ -173,9 +167,9 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_is_given_up_leaves_nothing() {
-        let scratch = Scratch::new("given-up");
-        drop(Folder::reserve(&scratch.0.join("out")).expect("free"));
+    fn a_run_that_is_killed_leaves_nothing() {
+        let scratch = Scratch::new("killed");
+        let _folder = Folder::reserve(&scratch.0.join("out")).expect("free");
         assert!(scratch.entries().is_empty());
     }
 
