@@ -139,7 +139,7 @@ fn nodes(medium: &dyn Medium) -> impl Iterator<Item = NodeId> + use<> {
 }
 
 /// All current links, with their channels.
-fn heard(medium: &dyn Medium) -> impl Iterator<Item = (NodeId, NodeId, Channel, Link)> {
+pub(super) fn heard(medium: &dyn Medium) -> impl Iterator<Item = (NodeId, NodeId, Channel, Link)> {
     let pairs = nodes(medium).flat_map(|tx| channels().map(move |channel| (tx, channel)));
     pairs.flat_map(|(tx, channel)| {
         let links = medium.links().heard(tx, channel);

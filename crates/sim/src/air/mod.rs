@@ -86,8 +86,10 @@ pub use row::{BuildMedium, MakeMedium, Needs, SECTION, TX_POWER, build, nodes_of
 ///
 /// The same seed gives the same air to every protocol, on every machine and thread. Hence a medium
 /// - takes all randomness when it is made, from the run's seed ([`Rng::stream`](lowmesh_units::Rng::stream) with
-///   [`Purpose::Shadowing`](lowmesh_units::Purpose::Shadowing)), and none later: the mesh draws for each frame and receiver
+///   [`Purpose::Shadowing`](lowmesh_units::Purpose::Shadowing)): the mesh draws for each frame and receiver
 ///   ([`reception_draw`]) and compares with the medium's chance;
+/// - draws what changes over time, such as fading, as a pure function of that seed and the time
+///   ([`draw_normal`](lowmesh_units::rng::draw_normal)), so that a skipped [`Medium::advance`] changes nothing;
 /// - depends on nothing but its parameters, that seed and the time given to [`Medium::advance`]: no clock, no iteration
 ///   over a hash map, no state that a call of a `&self` method leaves behind;
 /// - computes with [`libm`] where the standard library's functions differ between platforms (`exp`, `ln`, `pow`, `sin`).

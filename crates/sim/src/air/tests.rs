@@ -35,9 +35,20 @@ fn every_medium_conforms_and_so_does_its_row() {
 }
 
 #[test]
-fn of_all_media_only_a_trace_changes_by_itself() {
-    let changing = all(Seed(5)).into_iter().filter(|medium| medium.next_change().is_some());
-    assert_eq!(changing.map(|medium| medium.name()).collect::<Vec<_>>(), ["k7"]);
+fn a_medium_that_announces_changes_has_other_links_after_them() {
+    let is_changing = |medium: &dyn Medium| medium.next_change().is_some();
+    assert!(is_changing(&*one(&playback::ROW, Seed(5))) && !is_changing(&*one(&mrm::ROW, Seed(5))));
+    for mut medium in all(Seed(5)).into_iter().filter(|medium| is_changing(&**medium)) {
+        let links = |medium: &dyn Medium| conformance::heard(medium).collect::<Vec<_>>();
+        let before = links(&*medium);
+        let is_other = (0..100).any(|_| {
+            medium.next_change().is_some_and(|at| {
+                medium.advance(at);
+                links(&*medium) != before
+            })
+        });
+        assert!(is_other, "{} keeps its links", medium.name());
+    }
 }
 
 /// The part of collisions of two equal frames that leave one of them whole, in timeslots and in continuous time.
