@@ -45,6 +45,10 @@ impl Clients {
             *format = accept;
         }
     }
+    /// The address of the client of a request.
+    pub(crate) fn address(&self, request: RequestId) -> Option<IpAddr> {
+        self.open.get(&request).map(|(client, _)| *client)
+    }
     pub(crate) fn accept(&self, request: RequestId) -> Option<ContentFormat> {
         self.open.get(&request).and_then(|(_, format)| *format)
     }

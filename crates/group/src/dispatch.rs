@@ -27,7 +27,8 @@ pub struct RequestId(pub u64);
 /// What a manager wants done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Ask a node. It ends with `Input::Response` or `Input::Failed`.
+    /// Ask a node. It ends with `Input::Response` or `Input::Failed`. Of a request with Observe notifications may follow
+    /// the response, each as `Input::Notification`, until `Input::Over`, `Input::Failed` or `Output::Cancel`.
     Request {
         /// The name of the request.
         exchange: ExchangeId,
@@ -68,6 +69,8 @@ pub(crate) enum Owner {
     Query { query: u64, slot: usize },
     /// The group of a query.
     Group { query: u64 },
+    /// One member of an observation.
+    Watch { watch: u64, slot: usize },
     /// One member of a validation.
     Check { check: u64, slot: usize },
     /// The membership of a member.

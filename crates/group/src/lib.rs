@@ -15,6 +15,7 @@
 //!            ├─ Checks        validation of members
 //!            ├─ Memberships   joining, leaving, reconciliation
 //!            ├─ Queries       trees of questions, collector
+//!            ├─ Watches       observations: the result when it changes
 //!            └─ Dispatch      one Gate for each radio domain
 //! ```
 //! The manager has no IO: its driver carries requests to members, and has a CoAP host below. The same manager runs on a node
@@ -46,6 +47,7 @@
 //! |---|---|---|---|
 //! | open requests of clients | 256 | 64 a client | 5.03 with Max-Age |
 //! | requests to members | 65,536 | 4,096 a query | 5.03 with Max-Age |
+//! | observed requests | 256 | 64 a client | 5.03 |
 //! | entities | 4,096 | | 4.03 |
 //! | members | | 256 an entity | 4.00 |
 //! | group addresses | 65,535 | one an entity | 4.03 |
@@ -57,6 +59,7 @@ pub mod address;
 mod check;
 mod clients;
 pub mod collector;
+mod condition;
 mod dispatch;
 mod entity;
 pub mod gate;
@@ -71,6 +74,7 @@ mod refusal;
 mod route;
 pub mod store;
 mod target;
+mod watch;
 
 pub use dispatch::{ExchangeId, Output, RequestId};
 pub use manager::{Config, Input, Manager};

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use lowmesh_coap::ResponseTemplate;
+use lowmesh_coap::observe::{REGISTER, registers};
 use lowmesh_coap::resource::content_format;
 use lowmesh_machine::{DropReason, Machine, Rejected, earliest};
 use lowmesh_registry::Choice;
@@ -15,6 +16,7 @@ use lowmesh_wire::coap::{Code, ContentFormat, Message, OptionNumber};
 use crate::check::{Check, Checks, Plan, check_paths};
 use crate::clients::Clients;
 use crate::collector::{FORMATS, response};
+use crate::condition::Condition;
 use crate::dispatch::{Dispatch, End, ExchangeId, Output, Owner, RequestId};
 use crate::entity::{Change, Entities, Entity, Pending, Phase};
 use crate::gate::{Gate, Path, Sample, Snapshot};
@@ -28,6 +30,7 @@ use crate::refusal::Refusal;
 use crate::route::{Route, links, route, selection};
 use crate::store::{Store, StoreError, changes, load};
 use crate::target::{Authority, Target};
+use crate::watch::{Registration, Watches};
 
 /// What can happen to a manager.
 #[derive(Debug)]
@@ -52,6 +55,13 @@ pub enum Input {
         /// Copies after the first.
         retransmissions: u8,
     },
+    /// A member that is observed notifies, after the response.
+    Notification {
+        /// The name of the manager's request.
+        exchange: ExchangeId,
+        /// The whole notification.
+        message: Message,
+    },
     /// One member of a group answers.
     GroupResponse {
         /// The name of the manager's request.
@@ -61,7 +71,7 @@ pub enum Input {
         /// The whole answer.
         message: Message,
     },
-    /// The time for answers of a group is over.
+    /// The time for answers of a group is over, or a member notifies no more.
     Over {
         /// The name of the manager's request.
         exchange: ExchangeId,
@@ -103,6 +113,7 @@ pub struct Manager {
     checks: Checks,
     memberships: Memberships,
     queries: Queries,
+    watches: Watches,
     store: Box<dyn Store>,
     /// When a store that failed is asked again.
     store_due: Option<Instant>,
@@ -125,6 +136,7 @@ impl Manager {
             checks: Checks::default(),
             memberships: Memberships::new(rng),
             queries: Queries::default(),
+            watches: Watches::default(),
             store,
             store_due: None,
         };
@@ -140,6 +152,11 @@ impl Manager {
     /// Requests of clients that are not answered, and requests to members that are not over.
     pub fn open_requests(&self) -> (usize, usize) {
         (self.clients.len(), self.dispatch.len())
+    }
+    /// A request whose observers need its new state. The host of the driver finds them, and asks for the state with the
+    /// same request. A response registers its client if it has Observe.
+    pub fn poll_change(&mut self) -> Option<Message> {
+        self.watches.pop_change()
     }
     /// The state of the gate of each domain.
     pub fn gates(&self) -> impl Iterator<Item = (String, Snapshot)> {
@@ -200,6 +217,9 @@ impl Manager {
                 {
                     return Ok(Some(members_as_links(entity)));
                 }
+                if message.code == Code::GET && registers(message.code, &message.options) {
+                    return self.watch(request, id, message, now).map(|()| None);
+                }
                 self.query(request, id, message, now).map(|()| None)
             }
             Code::DELETE => {
@@ -231,10 +251,7 @@ impl Manager {
             self.clients.respond(&mut self.dispatch, request, ResponseTemplate::busy());
             return Ok(());
         }
-        if let Some(format) = accept(message).filter(|format| !FORMATS.contains(format)) {
-            let detail = alloc::format!("Accept {}: there are 0, 110 and 112", format.0);
-            return Err(Refusal::new(Code::NOT_ACCEPTABLE, "format of results", detail));
-        }
+        check_accept(message)?;
         let mut draft = self.draft(query(&message.options)?, Use::Query)?;
         let mut content = Content { method: Code::GET, format: None, payload: Vec::new() };
         match message.code {
@@ -252,6 +269,28 @@ impl Manager {
         self.clients.set_accept(request, accept(message));
         let parts = (&self.entities, &mut self.dispatch);
         self.queries.start(parts, (request, id), draft, content, now)
+    }
+
+    /// Registers an observer of an entity, or tells one the state.
+    fn watch(
+        &mut self,
+        request: RequestId,
+        entity: u64,
+        message: &Message,
+        now: Instant,
+    ) -> Result<(), Refusal> {
+        check_accept(message)?;
+        let Some(client) = self.clients.address(request) else { return Ok(()) };
+        let mut options = message.options.clone();
+        let condition = Condition::take(&mut options)?;
+        let draft = self.draft(query(&options)?, Use::Query)?;
+        self.clients.set_accept(request, accept(message));
+        let message = message.clone();
+        let registration = Registration { request, client, entity, draft, condition, message };
+        let parts = (&self.entities, &mut self.dispatch);
+        let finished = self.watches.register(parts, registration, now)?;
+        self.on_shown(finished);
+        Ok(())
     }
 
     fn draft(&self, fields: Vec<(String, document::Field)>, use_: Use) -> Result<Draft, Refusal> {
@@ -427,6 +466,10 @@ impl Manager {
                     self.on_checked(check, now);
                 }
             }
+            Owner::Watch { watch, slot } => {
+                let finished = self.watches.end((watch, slot), message, now);
+                self.on_shown(finished);
+            }
             Owner::Membership { entity, member } => {
                 let parts = (&mut self.entities, &mut self.dispatch, &mut self.clients);
                 self.memberships.end(parts, (entity, member), message, now);
@@ -438,6 +481,21 @@ impl Manager {
             let accept = self.clients.accept(request);
             let response = match result {
                 Ok(answer) => response(&answer, accept),
+                Err(refusal) => refusal.into_response(),
+            };
+            self.clients.respond(&mut self.dispatch, request, response);
+        }
+    }
+    /// Answers clients that observe.
+    fn on_shown(&mut self, finished: Vec<Finished>) {
+        for (request, result) in finished {
+            let accept = self.clients.accept(request);
+            let response = match result {
+                Ok(answer) => {
+                    let mut response = response(&answer, accept);
+                    response.options.set_uint(OptionNumber::OBSERVE, REGISTER);
+                    response
+                }
                 Err(refusal) => refusal.into_response(),
             };
             self.clients.respond(&mut self.dispatch, request, response);
@@ -461,6 +519,12 @@ impl Manager {
                     self.on_finished(done);
                 }
             }
+            Input::Notification { exchange, message } => {
+                let finished = self.watches.hear(exchange.0, &message, now);
+                self.on_shown(finished);
+            }
+            Input::Over { exchange } | Input::Failed { exchange, .. }
+                if self.watches.on_over(exchange.0, now) => {}
             Input::Over { exchange } => self.on_end(exchange, Err(Reason::Silent), now),
             Input::Failed { exchange, reason } => {
                 self.on_end(exchange, Err(Reason::of_drop(reason)), now);
@@ -473,6 +537,9 @@ impl Manager {
     /// Hands the changes of a step to the store. Until it has taken them, nothing leaves.
     fn commit(&mut self, now: Instant) {
         if self.entities.is_changed() {
+            for (name, _) in self.entities.changed() {
+                self.watches.on_entity_changed(&mut self.dispatch, name, now);
+            }
             if self.store.commit(&changes(&self.entities)).is_ok() {
                 self.entities.clear_changed();
                 self.store_due = None;
@@ -491,6 +558,8 @@ impl Machine for Manager {
         let result = self.on_input(now, input);
         let finished = self.queries.expire(&mut self.dispatch, now);
         self.on_finished(finished);
+        let shown = self.watches.expire(&mut self.dispatch, now);
+        self.on_shown(shown);
         self.memberships.advance(&mut self.entities, &mut self.dispatch, now);
         self.dispatch.advance(now);
         self.commit(now);
@@ -502,6 +571,7 @@ impl Machine for Manager {
     fn next_deadline(&self) -> Option<Instant> {
         let parts = [
             self.queries.next_deadline(),
+            self.watches.next_deadline(),
             self.memberships.next_deadline(),
             self.dispatch.next_deadline(),
             self.store_due,
@@ -513,6 +583,17 @@ impl Machine for Manager {
 fn accept(message: &Message) -> Option<ContentFormat> {
     let number = message.options.get_uint(OptionNumber::ACCEPT)?;
     u16::try_from(number).ok().map(ContentFormat)
+}
+
+/// Refuses a format that results do not have.
+fn check_accept(message: &Message) -> Result<(), Refusal> {
+    match accept(message).filter(|format| !FORMATS.contains(format)) {
+        None => Ok(()),
+        Some(format) => {
+            let detail = alloc::format!("Accept {}: there are 0, 110 and 112", format.0);
+            Err(Refusal::new(Code::NOT_ACCEPTABLE, "format of results", detail))
+        }
+    }
 }
 
 fn not_found() -> Refusal {

@@ -126,7 +126,7 @@ pub struct Answer {
 }
 
 /// Max-Age where an answer says none: RFC 7252 s5.10.5, seconds.
-const MAX_AGE_DEFAULT_S: u32 = 60;
+pub(crate) const MAX_AGE_DEFAULT_S: u32 = 60;
 
 /// Reads the answer of a member with a label.
 pub(crate) fn read(

@@ -87,6 +87,37 @@ pub const SETTLE: Duration = Duration::from_secs(10);
 /// How long a manager waits before it hands its state to a store again that failed; ours.
 pub const STORE_RETRY: Duration = Duration::from_secs(1);
 
+/// Observed requests of clients; ours. The next one gets 5.03.
+pub const WATCHES_MAX: usize = 256;
+
+/// The share of one client in [`WATCHES_MAX`]; ours: a quarter.
+pub const WATCHES_A_CLIENT_MAX: usize = 64;
+
+/// Members that are observed for all clients; ours: four of the largest queries. An observation that begins below it may
+/// pass it once.
+pub const WATCHED_MAX: usize = 4 * REQUESTS_A_QUERY_MAX;
+
+/// Time without a change after which observers get the state again; ours: the default of Max-Age (RFC 7252 s5.10.5).
+pub const WATCH_KEEP: Duration = Duration::from_secs(60);
+
+/// How long a change waits for the question of an observer, before the observation counts as abandoned; ours.
+pub const WATCH_HEARD: Duration = Duration::from_secs(10);
+
+/// How much later than the end of its freshness a notification of a member may come; ours, RFC 7641 s3.3.1 has 5 to 15 s.
+pub const WATCH_LEEWAY: Duration = Duration::from_secs(10);
+
+/// Wait before a member that has failed is observed again; ours.
+pub const WATCH_RETRY: Duration = Duration::from_secs(30);
+
+/// Shortest time between two requests to a member that cannot be observed; ours.
+pub const POLL_MIN: Duration = Duration::from_secs(5);
+
+/// Longest time between two requests to a member that cannot be observed; ours.
+pub const POLL_MAX: Duration = Duration::from_secs(60);
+
+/// Longest period of a conditional attribute; ours: a day.
+pub const PERIOD_MAX: Duration = Duration::from_secs(86_400);
+
 /// Attempts to reach a sub-domain of members that hops are counted for; RFC 8138 and Flush (Kim et al. 2007): beyond
 /// three hops a path reuses its channel.
 pub const INTERFERENCE_HOPS: u64 = 3;

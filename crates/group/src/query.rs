@@ -343,9 +343,43 @@ impl Queries {
 }
 
 /// Whether an answer is one of those that `enr` asks for.
-fn counts(question: &Question, answer: &Answer) -> bool {
+pub(crate) fn counts(question: &Question, answer: &Answer) -> bool {
     let has_number = || answer.readings.iter().any(|reading| reading.number().is_some());
     question.writes || question.operation == Operation::List || has_number()
+}
+
+/// What a query of an entity asks whom.
+pub(crate) struct Plan {
+    /// The profile of the entity, with what the query replaces.
+    pub(crate) profile: Profile,
+    pub(crate) question: Question,
+    /// The members, each with its name in the entity.
+    pub(crate) members: Vec<(u32, Target)>,
+}
+
+/// The plan of a query.
+pub(crate) fn plan(entity: &Entity, draft: &Draft, writes: bool) -> Result<Plan, Refusal> {
+    let profile = draft.over(&entity.profile);
+    let mut members = Vec::new();
+    for member in &entity.members {
+        if draft.members.as_ref().is_none_or(|only| only.contains(&member.target)) {
+            members.push((member.id, member.target.clone()));
+        }
+    }
+    for target in draft.members.iter().flatten() {
+        if !members.iter().any(|(_, member)| member == target) {
+            let detail = alloc::format!("er: {target} is no member of {:?}", entity.name);
+            return Err(Refusal::new(Code::NOT_FOUND, "unknown member", detail));
+        }
+    }
+    draft.check(&profile, members.len())?;
+    let question = Question {
+        name: entity.name.clone(),
+        operation: profile.operations[0],
+        replies: profile.replies.map_or(1, usize::from),
+        writes,
+    };
+    Ok(Plan { profile, question, members })
 }
 
 /// The query of an order, with the profile that it runs with.
@@ -356,30 +390,11 @@ fn prepare(
     now: Instant,
 ) -> Result<(Query, Profile), Refusal> {
     let Order { asker, draft, entity: id, start } = order;
-    let profile = draft.over(&entity.profile);
-    let mut slots = Vec::new();
-    for member in &entity.members {
-        if draft.members.as_ref().is_none_or(|only| only.contains(&member.target)) {
-            let (member, target) = (member.id, member.target.clone());
-            slots.push(Slot { member, target, progress: Progress::Waiting });
-        }
-    }
-    for target in draft.members.iter().flatten() {
-        if !slots.iter().any(|slot| slot.target == *target) {
-            let detail = alloc::format!("er: {target} is no member of {:?}", entity.name);
-            return Err(Refusal::new(Code::NOT_FOUND, "unknown member", detail));
-        }
-    }
-    draft.check(&profile, slots.len())?;
-    let replies = profile.replies.map(usize::from);
-    let question = Question {
-        name: entity.name.clone(),
-        operation: profile.operations[0],
-        replies: replies.unwrap_or(1),
-        writes: content.writes(),
-    };
+    let Plan { profile, question, members } = plan(entity, &draft, content.writes())?;
+    let slot = |(member, target)| Slot { member, target, progress: Progress::Waiting };
+    let slots: Vec<Slot> = members.into_iter().map(slot).collect();
     // Every member is written to, however many must have done it.
-    let enough = replies.filter(|_| !question.writes);
+    let enough = profile.replies.map(usize::from).filter(|_| !question.writes);
     let deadline = start.max(now) + draft.deadline.unwrap_or(DEADLINE_MAX);
     let confirmable = profile.message_type == MessageType::Confirmable;
     let left = slots.len();

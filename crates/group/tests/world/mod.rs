@@ -56,6 +56,8 @@ pub struct Node {
     pub alive: bool,
     /// It accepts groups and forgets them at once.
     pub lies: bool,
+    /// Its sensor can be observed.
+    pub observable: bool,
     /// What `ct` says in its list of resources.
     pub formats: &'static str,
     pub written: Vec<Vec<u8>>,
@@ -71,6 +73,7 @@ impl Node {
             table_max: 16,
             alive: true,
             lies: false,
+            observable: false,
             formats: "0",
             written: Vec::new(),
             requests: 0,
@@ -92,7 +95,7 @@ impl Node {
                 let list = format!("</s/t>;ct=\"{}\",</mc>", self.formats);
                 content(Code::CONTENT, Some(ContentFormat::LINK_FORMAT), list.as_bytes())
             }
-            (["s", "t"], Code::GET) => content(Code::CONTENT, None, self.value.as_bytes()),
+            (["s", "t"], Code::GET) => self.reading(options.get(OptionNumber::OBSERVE).is_some()),
             (["s", "t"], Code::PUT | Code::POST) => {
                 self.written.push(request.payload.clone());
                 content(Code::CHANGED, None, b"")
@@ -104,6 +107,13 @@ impl Node {
             (["mc"], Code::POST) => self.change_membership(request),
             _ => content(Code::NOT_FOUND, None, b""),
         }
+    }
+    fn reading(&self, observed: bool) -> Message {
+        let mut message = content(Code::CONTENT, None, self.value.as_bytes());
+        if observed && self.observable {
+            message.options.insert_uint(OptionNumber::OBSERVE, 0);
+        }
+        message
     }
     fn change_membership(&mut self, request: &RequestTemplate) -> Message {
         let group = <[u8; 16]>::try_from(&request.payload[..]).expect("16 octets");
@@ -148,6 +158,11 @@ enum Event {
         sent: Instant,
         group: bool,
     },
+    Notification {
+        epoch: u64,
+        exchange: ExchangeId,
+        message: Message,
+    },
     End {
         epoch: u64,
         exchange: ExchangeId,
@@ -165,6 +180,12 @@ pub struct World {
     pub gate: &'static str,
     /// Requests that left, by method and last segment of the path.
     pub sent: usize,
+    /// Requests that observe a node.
+    pub observers: BTreeSet<(Ipv6Addr, ExchangeId)>,
+    /// The request that a client observes with, and the states that it has got.
+    pub observed: Option<Message>,
+    pub states: Vec<(Instant, String)>,
+    refreshes: BTreeSet<RequestId>,
     links: Links<Event>,
     manager: Option<Manager>,
     open: BTreeMap<ExchangeId, Instant>,
@@ -192,6 +213,10 @@ impl World {
             asked: BTreeSet::new(),
             gate: "fixed",
             sent: 0,
+            observers: BTreeSet::new(),
+            observed: None,
+            states: Vec::new(),
+            refreshes: BTreeSet::new(),
             links: Links::new(seed),
             manager: None,
             open: BTreeMap::new(),
@@ -219,6 +244,35 @@ impl World {
         let disk = Box::new(self.disk.clone());
         let config = Config { gate, ..Config::default() };
         self.manager = Some(Manager::open(config, disk, rng, self.now()).expect("our own records"));
+    }
+    /// A client observes a path of the manager; the first state.
+    pub fn observe(&mut self, path: &str) -> (Code, String) {
+        let mut message = Message::new(Kind::Confirmable, Code::GET, MessageId(0));
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        message.options.insert_path(path);
+        message.options.insert_query(query);
+        message.options.insert_uint(OptionNumber::OBSERVE, 0);
+        let request = self.send(message.clone());
+        let first = self.wait_for(request);
+        let registered = self.responses[&request].options.get(OptionNumber::OBSERVE).is_some();
+        self.observed = registered.then_some(message);
+        first
+    }
+    /// The value of a node changes, and its observers are notified.
+    pub fn change(&mut self, node: u16, value: &str) {
+        let (epoch, address) = (self.epoch, address(node));
+        let Some(state) = self.nodes.get_mut(&address) else { return };
+        state.value = value.into();
+        let message = state.reading(true);
+        let observers = self.observers.iter().filter(|(node, _)| *node == address);
+        for (_, exchange) in observers.copied().collect::<Vec<_>>() {
+            let message = message.clone();
+            self.links.after(LATENCY, Event::Notification { epoch, exchange, message });
+        }
+    }
+    /// The states that the observer has got since it was last asked.
+    pub fn take_states(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.states).into_iter().map(|(_, state)| state).collect()
     }
     pub fn manager(&self) -> &Manager {
         self.manager.as_ref().expect("started")
@@ -273,6 +327,22 @@ impl World {
         }
     }
     fn drain(&mut self) {
+        self.carry_out();
+        while let Some(message) = self.manager.as_mut().expect("started").poll_change() {
+            // The host of a driver knows who observes, and asks with the same request.
+            if self.observed.as_ref().is_some_and(|observed| observed.options == message.options) {
+                self.serial += 1;
+                let request = RequestId(self.serial);
+                self.asked.insert(request);
+                self.refreshes.insert(request);
+                let (client, now) = (Ipv6Addr::LOCALHOST.into(), self.now());
+                let input = Input::Request { request, client, message };
+                self.manager.as_mut().expect("started").handle(now, input).expect("accepted");
+                self.carry_out();
+            }
+        }
+    }
+    fn carry_out(&mut self) {
         while let Some(output) = self.manager.as_mut().expect("started").poll_output() {
             match output {
                 Output::Request { exchange, to, message } => {
@@ -281,10 +351,20 @@ impl World {
                 Output::Group { exchange, to, message, wait } => {
                     self.on_group(exchange, &to, &message, wait);
                 }
-                Output::Cancel { exchange } => _ = self.open.remove(&exchange),
+                Output::Cancel { exchange } => {
+                    self.open.remove(&exchange);
+                    self.observers.retain(|(_, one)| *one != exchange);
+                }
                 Output::Respond { request, response } => {
                     let mut message = content(response.code, None, &response.payload);
                     message.options = response.options;
+                    if self.refreshes.remove(&request) {
+                        let text = String::from_utf8_lossy(&response.payload).into_owned();
+                        self.states.push((self.now(), text));
+                        if message.options.get(OptionNumber::OBSERVE).is_none() {
+                            self.observed = None;
+                        }
+                    }
                     let again = self.responses.insert(request, message);
                     assert!(again.is_none(), "{request:?} has a second answer");
                     assert!(self.asked.contains(&request), "{request:?} was not asked");
@@ -346,6 +426,9 @@ impl World {
                 let key = (epoch, exchange.0);
                 let answer = node.seen.get(&key).cloned().unwrap_or_else(|| node.answer(&message));
                 node.seen.insert(key, answer.clone());
+                if answer.options.get(OptionNumber::OBSERVE).is_some() {
+                    self.observers.insert((to, exchange));
+                }
                 if self.links.rng().unit() >= self.loss {
                     let (from, message) = (to, answer);
                     let event =
@@ -365,6 +448,11 @@ impl World {
                     let rtt = self.now().since(sent);
                     let retransmissions = u8::from(rtt > Duration::from_secs(2));
                     self.handle(Input::Response { exchange, message, rtt, retransmissions });
+                }
+            }
+            Event::Notification { epoch, exchange, message } => {
+                if epoch == self.epoch {
+                    self.handle(Input::Notification { exchange, message });
                 }
             }
             Event::End { epoch, exchange, over } => {

@@ -30,7 +30,9 @@ mod file;
 use std::collections::HashMap;
 use std::future::Future;
 use std::net::IpAddr;
+use std::sync::Arc;
 
+use lowmesh_coap::observe::registers;
 use lowmesh_coap::resource::{Methods, Resource};
 use lowmesh_coap::{Output as CoapOutput, RequestTemplate, ResponseTemplate};
 use lowmesh_group::{Authority, ExchangeId, Input, Manager, Output, RequestId, params};
@@ -43,7 +45,7 @@ use tokio::task::AbortHandle;
 
 use crate::client::{Client, Error, Response};
 use crate::clock::Clock;
-use crate::server::{Handler, Request, Server};
+use crate::server::{Changes, Handler, Request, Server};
 pub use file::FileStore;
 
 /// Messages to the task of a manager that are not read yet; a sender of one more waits.
@@ -71,10 +73,9 @@ pub fn serve(
     });
     let path = ["/", params::ROOT].concat();
     let resource = Resource::new(Methods::ALL, handler).subtree();
-    server.insert(
-        &path,
-        resource.attribute("rt", "core.entities").attribute("title", "Groups of resources"),
-    );
+    // The manager decides which requests register observers: its answer to those has Observe.
+    let resource = resource.attribute("rt", "core.entities").flag("obs");
+    server.insert(&path, resource.attribute("title", "Groups of resources"));
     let (members, answers) = mpsc::channel(MAILBOX);
     let task = Task {
         manager,
@@ -84,6 +85,8 @@ pub fn serve(
         serial: 0,
         replies: HashMap::new(),
         exchanges: HashMap::new(),
+        observations: HashMap::new(),
+        changes: server.changes(),
     };
     task.run(receiver, answers)
 }
@@ -109,6 +112,10 @@ struct Task {
     serial: u64,
     replies: HashMap<RequestId, oneshot::Sender<ResponseTemplate>>,
     exchanges: HashMap<ExchangeId, AbortHandle>,
+    /// Members that are observed.
+    observations: HashMap<ExchangeId, AbortHandle>,
+    /// Observers of entities.
+    changes: Changes,
 }
 
 impl Task {
@@ -152,6 +159,9 @@ impl Task {
                 {
                     self.exchanges.remove(exchange);
                 }
+                if let Input::Over { exchange } | Input::Failed { exchange, .. } = &input {
+                    self.observations.remove(exchange);
+                }
                 input
             }
         };
@@ -159,8 +169,21 @@ impl Task {
         debug_assert!(taken.is_ok(), "{taken:?}");
     }
     fn carry_out(&mut self) {
+        while let Some(request) = self.manager.poll_change() {
+            self.changes.tell_request(Arc::new(request));
+        }
         while let Some(output) = self.manager.poll_output() {
             match output {
+                Output::Request { exchange, to, message }
+                    if registers(message.code, &message.options) =>
+                {
+                    let (client, members) = (self.client.clone(), self.members.clone());
+                    let watching = tokio::spawn(async move {
+                        let input = observe(&client, &members, exchange, (&to, message)).await;
+                        let _ended = members.send(Event::Member(input)).await;
+                    });
+                    self.observations.insert(exchange, watching.abort_handle());
+                }
                 Output::Request { exchange, to, message } => {
                     let (client, members) = (self.client.clone(), self.members.clone());
                     let asking = tokio::spawn(async move {
@@ -179,7 +202,8 @@ impl Task {
                     self.exchanges.insert(exchange, asking.abort_handle());
                 }
                 Output::Cancel { exchange } => {
-                    if let Some(asking) = self.exchanges.remove(&exchange) {
+                    let observation = self.observations.remove(&exchange);
+                    if let Some(asking) = self.exchanges.remove(&exchange).or(observation) {
                         asking.abort();
                     }
                 }
@@ -209,6 +233,50 @@ async fn ask(
         }
         Err(error) => Input::Failed { exchange, reason: reason(&error) },
     }
+}
+
+/// Asks one member, and passes on its answer and its notifications; the end. Aborted, it answers the next notification
+/// with RST (RFC 7641 s3.6).
+async fn observe(
+    client: &Client,
+    members: &mpsc::Sender<Event>,
+    exchange: ExchangeId,
+    (to, message): (&Authority, RequestTemplate),
+) -> Input {
+    let request = client.request(message.code, uri(to)).template(message);
+    let failed = |error: &Error| Input::Failed { exchange, reason: reason(error) };
+    let mut states = match request.begin().await {
+        Ok(states) => states,
+        Err(error) => return failed(&error),
+    };
+    let first = async {
+        while let Some(item) = states.next().await {
+            if let Some(response) = item.map(Response::of).transpose() {
+                return Some(response);
+            }
+        }
+        None
+    };
+    let Response { message, rtt, retransmissions, .. } =
+        match tokio::time::timeout(params::DEADLINE_MAX.into(), first).await {
+            Ok(Some(Ok(response))) => response,
+            Ok(Some(Err(error))) => return failed(&error),
+            Ok(None) | Err(_) => return Input::Failed { exchange, reason: DropReason::GaveUp },
+        };
+    let rtt = rtt.map_or(Duration::ZERO, Duration::from);
+    let response = Input::Response { exchange, message, rtt, retransmissions };
+    let _ended = members.send(Event::Member(response)).await;
+    while let Some(item) = states.next().await {
+        match item.map(Response::of) {
+            Ok(Some(Response { message, .. })) => {
+                let input = Input::Notification { exchange, message };
+                let _ended = members.send(Event::Member(input)).await;
+            }
+            Ok(None) => {}
+            Err(error) => return failed(&error),
+        }
+    }
+    Input::Over { exchange }
 }
 
 /// Asks a group, and passes on what its members answer; the end.

@@ -1,0 +1,557 @@
+//! Observations of entities (RFC 7641): clients get a notification when the result of a query changes.
+//!
+//! A watch observes each member, and asks members that cannot be observed again when their answer is no longer fresh. All
+//! clients with the same request share one watch. A sub-entity has a watch of its own, whose result is the answer of one
+//! member of the watch above. The members of a group are observed one by one.
+//!
+//! ```text
+//!   member: answer, notification, failure ─► slot ─► result ─► slot of the watch above ... ─► Condition ─► change
+//!   change ─► the host of the driver asks for the state of its observers ─► latest result
+//!          └► nobody asks: the watch ends
+//! ```
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+
+use lowmesh_coap::blockwise::RequestKey;
+use lowmesh_coap::observe::REGISTER;
+use lowmesh_machine::earliest;
+use lowmesh_units::{Duration, Instant};
+use lowmesh_wire::coap::{Class, Code, Message, OptionNumber};
+
+use crate::collector::{Outcome, Question, collect, response};
+use crate::condition::{Condition, State, Verdict};
+use crate::dispatch::{Dispatch, ExchangeId, Output, Owner, RequestId};
+use crate::entity::{Entities, Entity};
+use crate::outcome::{Answer, MAX_AGE_DEFAULT_S, Reason, read};
+use crate::params::{
+    DEADLINE_MAX, POLL_MAX, POLL_MIN, WATCH_HEARD, WATCH_KEEP, WATCH_LEEWAY, WATCH_RETRY,
+    WATCHED_MAX, WATCHES_A_CLIENT_MAX, WATCHES_MAX,
+};
+use crate::profile::{Draft, MessageType, Operation, Profile};
+use crate::query::{Finished, counts, overrides, plan};
+use crate::refusal::Refusal;
+use crate::target::{Authority, Target, request};
+
+/// A request that registers an observer.
+pub(crate) struct Registration {
+    pub(crate) request: RequestId,
+    pub(crate) client: IpAddr,
+    pub(crate) entity: u64,
+    pub(crate) draft: Draft,
+    pub(crate) condition: Condition,
+    pub(crate) message: Message,
+}
+
+/// What observers see of a watch.
+#[derive(Debug)]
+struct Front {
+    key: RequestKey,
+    message: Message,
+    client: IpAddr,
+    condition: Condition,
+    /// Requests that came before there was a result.
+    waiting: Vec<RequestId>,
+    /// Until when the first result waits for silent members.
+    first_by: Instant,
+    /// The state that observers have got, and when.
+    shown: Option<(State, Instant)>,
+    /// When a change was announced that nobody has asked about yet.
+    announced: Option<Instant>,
+    /// When a change that came too early is looked at again.
+    again: Option<Instant>,
+}
+
+#[derive(Debug)]
+enum Asker {
+    Clients(Box<Front>),
+    Parent { watch: u64, slot: usize },
+}
+
+#[derive(Debug)]
+struct Slot {
+    target: Target,
+    /// The request to the member, also while it brings notifications.
+    asked: Option<u64>,
+    below: Option<u64>,
+    latest: Option<Result<Answer, Reason>>,
+    /// When the member is asked again.
+    ask_at: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Watch {
+    asker: Asker,
+    question: Question,
+    /// Answers that suffice for the first result.
+    enough: Option<usize>,
+    confirmable: bool,
+    slots: Vec<Slot>,
+    result: Option<Result<Answer, Refusal>>,
+    due: Option<Instant>,
+}
+
+/// A watch that is about to begin.
+struct Order {
+    asker: Asker,
+    entity: u64,
+    draft: Draft,
+}
+
+/// All observations of entities.
+#[derive(Debug, Default)]
+pub(crate) struct Watches {
+    all: BTreeMap<u64, Watch>,
+    keys: BTreeMap<RequestKey, u64>,
+    /// Requests to members that bring notifications.
+    observed: BTreeMap<u64, (u64, usize)>,
+    due: BTreeSet<(Instant, u64)>,
+    changes: VecDeque<Message>,
+    serial: u64,
+}
+
+impl Watches {
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.due.first().map(|(due, _)| *due)
+    }
+    /// A request whose observers need its new state.
+    pub(crate) fn pop_change(&mut self) -> Option<Message> {
+        self.changes.pop_front()
+    }
+    /// Registers an observer, or gives the state that an observer is to be notified of.
+    pub(crate) fn register(
+        &mut self,
+        parts: (&Entities, &mut Dispatch),
+        registration: Registration,
+        now: Instant,
+    ) -> Result<Vec<Finished>, Refusal> {
+        let key = RequestKey::of(&registration.message);
+        let Some(number) = self.keys.get(&key).copied() else {
+            self.check_room(registration.client)?;
+            return self.begin(parts, registration, key, now);
+        };
+        let request = registration.request;
+        let Some(watch) = self.all.get_mut(&number) else { return Ok(Vec::new()) };
+        let Asker::Clients(front) = &mut watch.asker else { return Ok(Vec::new()) };
+        front.announced = None;
+        let finished = watch.result.clone().map(|result| (request, result));
+        if finished.is_none() {
+            front.waiting.push(request);
+        }
+        self.schedule(number);
+        Ok(finished.into_iter().collect())
+    }
+    fn check_room(&self, client: IpAddr) -> Result<(), Refusal> {
+        let is_of_client = |watch: &&Watch| matches!(&watch.asker, Asker::Clients(front) if front.client == client);
+        let share = self.all.values().filter(is_of_client).count();
+        let members: usize = self.all.values().map(|watch| watch.slots.len()).sum();
+        if self.keys.len() < WATCHES_MAX && share < WATCHES_A_CLIENT_MAX && members < WATCHED_MAX {
+            return Ok(());
+        }
+        let detail = "end an observation first, or ask without Observe";
+        Err(Refusal::new(Code::SERVICE_UNAVAILABLE, "too many observations", detail))
+    }
+
+    fn begin(
+        &mut self,
+        (entities, dispatch): (&Entities, &mut Dispatch),
+        registration: Registration,
+        key: RequestKey,
+        now: Instant,
+    ) -> Result<Vec<Finished>, Refusal> {
+        let Registration { request, client, entity, draft, condition, message } = registration;
+        let wait = draft.deadline.unwrap_or(DEADLINE_MAX);
+        let front = Front {
+            key: key.clone(),
+            message,
+            client,
+            condition,
+            waiting: vec![request],
+            first_by: now + wait,
+            shown: None,
+            announced: None,
+            again: None,
+        };
+        let mut orders = vec![Order { asker: Asker::Clients(Box::new(front)), entity, draft }];
+        let (top, mut finished) = (self.serial + 1, Vec::new());
+        while let Some(order) = orders.pop() {
+            let Some(entity) = entities.get(order.entity) else { continue };
+            self.serial += 1;
+            let number = self.serial;
+            match open(entity, order) {
+                Ok((watch, profile)) => {
+                    if let Asker::Parent { watch: above, slot } = watch.asker
+                        && let Some(above) = self.all.get_mut(&above)
+                    {
+                        above.slots[slot].below = Some(number);
+                    }
+                    self.all.insert(number, watch);
+                    self.ask_all((entities, &mut *dispatch), number, &profile, &mut orders, now);
+                }
+                Err((Asker::Clients(_), refusal)) => return Err(refusal),
+                Err((Asker::Parent { watch, slot }, refusal)) => {
+                    let reason = Reason::Refused { code: refusal.code, detail: refusal.detail };
+                    finished.extend(self.conclude((watch, slot), Err(reason), now));
+                }
+            }
+        }
+        self.keys.insert(key, top);
+        self.schedule(top);
+        Ok(finished)
+    }
+    /// Asks the members of a new watch, each a delay after the one before. Sub-entities become orders.
+    fn ask_all(
+        &mut self,
+        (entities, dispatch): (&Entities, &mut Dispatch),
+        number: u64,
+        profile: &Profile,
+        orders: &mut Vec<Order>,
+        now: Instant,
+    ) {
+        let Some(watch) = self.all.get_mut(&number) else { return };
+        let confirmable = watch.confirmable;
+        for (place, slot) in watch.slots.iter_mut().enumerate() {
+            let Target::Entity { name, query } = &slot.target else {
+                let start = now + profile.delay * place as u64;
+                ask(slot, (number, place), confirmable, dispatch, start);
+                continue;
+            };
+            if let Some((entity, _)) = entities.live(name) {
+                let draft = overrides(query).unwrap_or_default();
+                let asker = Asker::Parent { watch: number, slot: place };
+                orders.push(Order { asker, entity, draft });
+            } else {
+                let reason = Reason::Refused { code: Code::NOT_FOUND, detail: String::new() };
+                slot.latest = Some(Err(reason));
+            }
+        }
+    }
+
+    /// A member has answered a request of a watch, or not.
+    pub(crate) fn end(
+        &mut self,
+        place: (u64, usize),
+        answer: Result<&Message, Reason>,
+        now: Instant,
+    ) -> Vec<Finished> {
+        let Some(slot) = self.slot(place) else { return Vec::new() };
+        let label = slot.target.label();
+        let asked = slot.asked;
+        let observed = answer.as_ref().is_ok_and(|message| {
+            message.options.get(OptionNumber::OBSERVE).is_some()
+                && message.code.class() == Class::Success
+        });
+        slot.ask_at = Some(now + answer.as_ref().map_or(WATCH_RETRY, |one| renewal(one, observed)));
+        if !observed {
+            slot.asked = None;
+        }
+        if let (true, Some(exchange)) = (observed, asked) {
+            self.observed.insert(exchange, place);
+        }
+        let outcome = answer.and_then(|message| read(&label, message, None));
+        self.conclude(place, outcome, now)
+    }
+    /// A member notifies.
+    pub(crate) fn hear(&mut self, exchange: u64, message: &Message, now: Instant) -> Vec<Finished> {
+        let Some(place) = self.observed.get(&exchange).copied() else { return Vec::new() };
+        let Some(slot) = self.slot(place) else { return Vec::new() };
+        let goes_on = message.code.class() == Class::Success;
+        slot.ask_at = Some(now + if goes_on { renewal(message, true) } else { WATCH_RETRY });
+        let label = slot.target.label();
+        if !goes_on {
+            // RFC 7641 s4.2: an error ends the observation.
+            slot.asked = None;
+            self.observed.remove(&exchange);
+        }
+        self.conclude(place, read(&label, message, None), now)
+    }
+    /// A member notifies no more. Its latest answer counts until it is asked again. False if it was not observed.
+    pub(crate) fn on_over(&mut self, exchange: u64, now: Instant) -> bool {
+        let Some(place) = self.observed.remove(&exchange) else { return false };
+        if let Some(slot) = self.slot(place) {
+            slot.asked = None;
+            slot.ask_at = Some(now + WATCH_RETRY);
+        }
+        self.schedule(place.0);
+        true
+    }
+    fn slot(&mut self, (watch, slot): (u64, usize)) -> Option<&mut Slot> {
+        self.all.get_mut(&watch)?.slots.get_mut(slot)
+    }
+
+    /// Notes the outcome of a member, and what follows from it for the watches above.
+    fn conclude(
+        &mut self,
+        place: (u64, usize),
+        outcome: Result<Answer, Reason>,
+        now: Instant,
+    ) -> Vec<Finished> {
+        let (mut place, mut outcome) = (place, outcome);
+        loop {
+            let Some(watch) = self.all.get_mut(&place.0) else { return Vec::new() };
+            watch.slots[place.1].latest = Some(outcome);
+            if watch.is_complete() {
+                watch.collect();
+            }
+            let next = match (&watch.asker, &watch.result) {
+                (Asker::Parent { watch, slot }, Some(result)) => {
+                    Some(((*watch, *slot), result.clone()))
+                }
+                _ => None,
+            };
+            let number = place.0;
+            let Some((above, result)) = next else {
+                let finished = self.show(number, now);
+                self.schedule(number);
+                return finished;
+            };
+            self.schedule(number);
+            place = above;
+            outcome = result
+                .map_err(|refusal| Reason::Refused { code: refusal.code, detail: refusal.detail });
+        }
+    }
+    /// Gives a new result to those who wait for it, or announces it if it is worth it.
+    fn show(&mut self, number: u64, now: Instant) -> Vec<Finished> {
+        let Some(watch) = self.all.get_mut(&number) else { return Vec::new() };
+        let (Asker::Clients(front), Some(result)) = (&mut watch.asker, &watch.result) else {
+            return Vec::new();
+        };
+        let state = state(result);
+        let Some((before, last)) = &front.shown else {
+            front.shown = Some((state, now));
+            let waiting = core::mem::take(&mut front.waiting);
+            return waiting.into_iter().map(|request| (request, result.clone())).collect();
+        };
+        match front.condition.verdict(&state, (before, *last), now) {
+            Verdict::Now => self.announce(number, now),
+            Verdict::At(at) => front.again = Some(at),
+            Verdict::Not => front.again = None,
+        }
+        Vec::new()
+    }
+    /// Says that observers of a watch need its state.
+    fn announce(&mut self, number: u64, now: Instant) {
+        let Some(watch) = self.all.get_mut(&number) else { return };
+        let (Asker::Clients(front), Some(result)) = (&mut watch.asker, &watch.result) else {
+            return;
+        };
+        front.shown = Some((state(result), now));
+        front.again = None;
+        // A question that is on its way gets the newest state.
+        if front.announced.is_none() {
+            front.announced = Some(now);
+            self.changes.push_back(front.message.clone());
+        }
+    }
+
+    /// Does what is due: members are asked again, and watches without observers end.
+    pub(crate) fn expire(&mut self, dispatch: &mut Dispatch, now: Instant) -> Vec<Finished> {
+        let mut finished = Vec::new();
+        while let Some((due, number)) = self.due.first().copied()
+            && due <= now
+        {
+            self.due.pop_first();
+            self.ask_again(dispatch, number, now);
+            finished.extend(self.advance(dispatch, number, now));
+            self.schedule(number);
+        }
+        finished
+    }
+    fn ask_again(&mut self, dispatch: &mut Dispatch, number: u64, now: Instant) {
+        let Some(watch) = self.all.get_mut(&number) else { return };
+        watch.due = None;
+        let confirmable = watch.confirmable;
+        for (place, slot) in watch.slots.iter_mut().enumerate() {
+            if slot.ask_at.is_none_or(|at| at > now) {
+                continue;
+            }
+            if let Some(exchange) = slot.asked.take()
+                && self.observed.remove(&exchange).is_some()
+            {
+                dispatch.push(Output::Cancel { exchange: ExchangeId(exchange) });
+            }
+            ask(slot, (number, place), confirmable, dispatch, now);
+        }
+    }
+    /// The times of a watch itself.
+    fn advance(&mut self, dispatch: &mut Dispatch, number: u64, now: Instant) -> Vec<Finished> {
+        let Some(watch) = self.all.get_mut(&number) else { return Vec::new() };
+        let Asker::Clients(front) = &mut watch.asker else { return Vec::new() };
+        if front.announced.is_some_and(|at| at + WATCH_HEARD <= now) {
+            self.remove(dispatch, number, now);
+        } else if front.shown.is_none() && front.first_by <= now {
+            for slot in watch.slots.iter_mut().filter(|slot| slot.latest.is_none()) {
+                slot.latest = Some(Err(Reason::Silent));
+            }
+            watch.collect();
+            return self.show(number, now);
+        } else if front.again.is_some_and(|at| at <= now) {
+            return self.show(number, now);
+        } else if front.keep_at().is_some_and(|at| at <= now) {
+            self.announce(number, now);
+        }
+        Vec::new()
+    }
+    /// Computes when there is something to do for a watch.
+    fn schedule(&mut self, number: u64) {
+        let Some(watch) = self.all.get_mut(&number) else { return };
+        let of_members = watch.slots.iter().map(|slot| slot.ask_at).fold(None, earliest);
+        let of_clients = match &watch.asker {
+            Asker::Parent { .. } => None,
+            Asker::Clients(front) => front.next_deadline(),
+        };
+        if let Some(due) = watch.due.take() {
+            self.due.remove(&(due, number));
+        }
+        watch.due = earliest(of_members, of_clients);
+        self.due.extend(watch.due.map(|due| (due, number)));
+    }
+
+    /// The members or the profile of an entity have changed, or it has gone: its observers ask again.
+    pub(crate) fn on_entity_changed(&mut self, dispatch: &mut Dispatch, name: &str, now: Instant) {
+        let is_of_entity = |(_, watch): &(&u64, &Watch)| watch.question.name == name;
+        let affected: Vec<u64> =
+            self.all.iter().filter(is_of_entity).map(|(number, _)| *number).collect();
+        for mut number in affected {
+            while let Some(Asker::Parent { watch, .. }) =
+                self.all.get(&number).map(|one| &one.asker)
+            {
+                number = *watch;
+            }
+            if let Some(Asker::Clients(front)) = self.all.get(&number).map(|one| &one.asker)
+                && front.shown.is_some()
+            {
+                self.changes.push_back(front.message.clone());
+                self.remove(dispatch, number, now);
+            }
+        }
+    }
+    /// Ends a watch with all below it.
+    fn remove(&mut self, dispatch: &mut Dispatch, number: u64, now: Instant) {
+        let mut waiting = vec![number];
+        while let Some(one) = waiting.pop() {
+            let Some(watch) = self.all.remove(&one) else { continue };
+            if let Asker::Clients(front) = &watch.asker {
+                self.keys.remove(&front.key);
+            }
+            if let Some(due) = watch.due {
+                self.due.remove(&(due, one));
+            }
+            for slot in watch.slots {
+                waiting.extend(slot.below);
+                let Some(exchange) = slot.asked else { continue };
+                if self.observed.remove(&exchange).is_some() {
+                    dispatch.push(Output::Cancel { exchange: ExchangeId(exchange) });
+                } else {
+                    dispatch.cancel(exchange, now);
+                }
+            }
+        }
+    }
+}
+
+impl Front {
+    /// When observers get the state even if it has not changed.
+    fn keep_at(&self) -> Option<Instant> {
+        let span = self.condition.pmax().unwrap_or(WATCH_KEEP);
+        self.shown.as_ref().map(|(_, at)| *at + span)
+    }
+    fn next_deadline(&self) -> Option<Instant> {
+        if let Some(at) = self.announced {
+            return Some(at + WATCH_HEARD);
+        }
+        if self.shown.is_none() {
+            return Some(self.first_by);
+        }
+        earliest(self.again, self.keep_at())
+    }
+}
+
+impl Watch {
+    /// Whether there is a result, or can be one.
+    fn is_complete(&self) -> bool {
+        let is_good = |slot: &&Slot| {
+            slot.latest.as_ref().is_some_and(|latest| {
+                latest.as_ref().is_ok_and(|answer| counts(&self.question, answer))
+            })
+        };
+        let good = || self.slots.iter().filter(is_good).count();
+        self.result.is_some()
+            || self.slots.iter().all(|slot| slot.latest.is_some())
+            || self.enough.is_some_and(|enough| good() >= enough)
+    }
+    /// Makes the result of what the members have answered.
+    fn collect(&mut self) {
+        let outcome =
+            |slot: &Slot| -> Option<Outcome> { Some((slot.target.label(), slot.latest.clone()?)) };
+        let outcomes = self.slots.iter().filter_map(outcome).collect();
+        self.result = Some(collect(&self.question, outcomes));
+    }
+}
+
+/// The watch of an order, with the profile that it runs with.
+fn open(entity: &Entity, order: Order) -> Result<(Watch, Profile), (Asker, Refusal)> {
+    let Order { asker, draft, .. } = order;
+    let plan = match plan(entity, &draft, false) {
+        Ok(plan) => plan,
+        Err(refusal) => return Err((asker, refusal)),
+    };
+    if let (Asker::Clients(front), Operation::List) = (&asker, plan.question.operation)
+        && let Some(name) = front.condition.needs_number()
+    {
+        let refusal = Refusal::field(alloc::format!("{name}: it needs eo=avg, min or max"));
+        return Err((asker, refusal));
+    }
+    let slot = |(_, target)| Slot { target, asked: None, below: None, latest: None, ask_at: None };
+    let watch = Watch {
+        asker,
+        enough: plan.profile.replies.map(usize::from),
+        confirmable: plan.profile.message_type == MessageType::Confirmable,
+        question: plan.question,
+        slots: plan.members.into_iter().map(slot).collect(),
+        result: None,
+        due: None,
+    };
+    Ok((watch, plan.profile))
+}
+
+fn ask(
+    slot: &mut Slot,
+    (watch, place): (u64, usize),
+    confirmable: bool,
+    dispatch: &mut Dispatch,
+    start: Instant,
+) {
+    slot.ask_at = None;
+    let Target::Resource(uri) = &slot.target else { return };
+    let mut template = request(Code::GET, uri);
+    template.options.set_uint(OptionNumber::OBSERVE, REGISTER);
+    template.confirmable = confirmable;
+    let owner = Owner::Watch { watch, slot: place };
+    slot.asked = Some(dispatch.ask(owner, Authority::of(uri), template, start));
+}
+
+/// After how long a member is asked again: when its answer is no longer fresh (RFC 7641 s3.3.1).
+fn renewal(message: &Message, observed: bool) -> Duration {
+    let max_age_s = message.options.get_uint(OptionNumber::MAX_AGE).unwrap_or(MAX_AGE_DEFAULT_S);
+    let fresh = Duration::from_secs(max_age_s.into());
+    if observed { fresh.max(POLL_MIN) + WATCH_LEEWAY } else { fresh.max(POLL_MIN).min(POLL_MAX) }
+}
+
+fn state(result: &Result<Answer, Refusal>) -> State {
+    match result {
+        Err(_) => State::Missing,
+        Ok(answer) => match &answer.readings[..] {
+            [only] if answer.is_combined => only.number().map_or(State::Missing, State::Number),
+            _ => {
+                let text = response(answer, None).payload;
+                State::Text(String::from_utf8_lossy(&text).into_owned())
+            }
+        },
+    }
+}
