@@ -115,7 +115,8 @@ impl Condition {
         let (State::Number(now), State::Number(before)) = (state, before) else {
             return state != before;
         };
-        let step = self.st.map_or(now != before, |st| (now - before).abs() >= st);
+        let step =
+            self.st.map_or_else(|| now.total_cmp(before).is_ne(), |st| (now - before).abs() >= st);
         if self.band {
             return self.is_in_band(*now) && step;
         }

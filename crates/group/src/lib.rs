@@ -71,6 +71,7 @@ pub mod params;
 pub mod profile;
 mod query;
 mod refusal;
+mod reply;
 mod route;
 pub mod store;
 mod target;

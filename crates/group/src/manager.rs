@@ -15,7 +15,7 @@ use lowmesh_wire::coap::{Code, ContentFormat, Message, OptionNumber};
 
 use crate::check::{Check, Checks, Plan, check_paths};
 use crate::clients::Clients;
-use crate::collector::{FORMATS, response};
+use crate::collector::response;
 use crate::condition::Condition;
 use crate::dispatch::{Dispatch, End, ExchangeId, Output, Owner, RequestId};
 use crate::entity::{Change, Entities, Entity, Pending, Phase};
@@ -27,6 +27,9 @@ use crate::profile::document::{self, fields, query};
 use crate::profile::{Communication, Draft, Profile, Use};
 use crate::query::{Content, Finished, Queries, overrides};
 use crate::refusal::Refusal;
+use crate::reply::{
+    accept, check_accept, members_as_links, not_allowed, not_found, profile_response, standing,
+};
 use crate::route::{Route, links, route, selection};
 use crate::store::{Store, StoreError, changes, load};
 use crate::target::{Authority, Target};
@@ -578,65 +581,4 @@ impl Machine for Manager {
         ];
         parts.into_iter().fold(None, earliest)
     }
-}
-
-fn accept(message: &Message) -> Option<ContentFormat> {
-    let number = message.options.get_uint(OptionNumber::ACCEPT)?;
-    u16::try_from(number).ok().map(ContentFormat)
-}
-
-/// Refuses a format that results do not have.
-fn check_accept(message: &Message) -> Result<(), Refusal> {
-    match accept(message).filter(|format| !FORMATS.contains(format)) {
-        None => Ok(()),
-        Some(format) => {
-            let detail = alloc::format!("Accept {}: there are 0, 110 and 112", format.0);
-            Err(Refusal::new(Code::NOT_ACCEPTABLE, "format of results", detail))
-        }
-    }
-}
-
-fn not_found() -> Refusal {
-    Refusal::new(Code::NOT_FOUND, "no such entity", "GET /e lists those that there are")
-}
-
-fn not_allowed(methods: &str) -> Refusal {
-    let detail = alloc::format!("the resource has {methods}");
-    Refusal::new(Code::METHOD_NOT_ALLOWED, "method not allowed", detail)
-}
-
-fn profile_response(
-    entity: &Entity,
-    accept: Option<ContentFormat>,
-) -> Result<ResponseTemplate, Refusal> {
-    let fields = entity.fields();
-    let (format, payload) = match accept {
-        Some(ContentFormat::JSON) => (ContentFormat::JSON, document::to_json(&fields)),
-        Some(ContentFormat::CBOR) => (ContentFormat::CBOR, document::to_cbor(&fields)),
-        None | Some(ContentFormat::TEXT_PLAIN) => return Ok(described(entity, Code::CONTENT)),
-        Some(other) => {
-            let detail = alloc::format!("Accept {}: there are 0, 50 and 60", other.0);
-            return Err(Refusal::new(Code::NOT_ACCEPTABLE, "format of profiles", detail));
-        }
-    };
-    Ok(ResponseTemplate::new(Code::CONTENT).with_format(format).with_payload(payload))
-}
-
-fn members_as_links(entity: &Entity) -> ResponseTemplate {
-    let mut writer = lowmesh_wire::link_format::Writer::new();
-    for member in &entity.members {
-        writer.link(&alloc::string::ToString::to_string(&member.target));
-    }
-    ResponseTemplate::new(Code::CONTENT)
-        .with_format(ContentFormat::LINK_FORMAT)
-        .with_payload(writer.finish().into_bytes())
-}
-
-/// A line for each member: its URI, and where its membership stands.
-fn standing(entity: &Entity) -> ResponseTemplate {
-    let line = |(target, stands): (&Target, String)| alloc::format!("{target} {stands}\n");
-    let lines: Vec<String> = entity.standing().into_iter().map(line).collect();
-    ResponseTemplate::new(Code::CONTENT)
-        .with_format(ContentFormat::TEXT_PLAIN)
-        .with_payload(lines.concat().into_bytes())
 }
